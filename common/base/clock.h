@@ -1,0 +1,41 @@
+#pragma once
+
+// Time as an interface, so that leases and deadlines can be tested on a manual clock. Only monotonic time: wall
+// clock time may label a log line but never decides anything.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace dtf {
+
+using Duration = std::chrono::nanoseconds;
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+// Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual TimePoint now() const = 0;
+};
+
+// CLOCK_MONOTONIC. Thread-safe.
+class SystemClock final : public Clock {
+ public:
+  TimePoint now() const override;
+};
+
+// Moves only when told to. Thread-safe.
+class ManualClock final : public Clock {
+ public:
+  TimePoint now() const override { return TimePoint(Duration(now_ns_.load())); }
+  void advance(Duration by) { now_ns_ += by.count(); }
+
+ private:
+  std::atomic<int64_t> now_ns_{1'000'000'000};
+};
+
+// For messages and rates.
+double toSeconds(Duration d);
+
+}  // namespace dtf

@@ -1,0 +1,50 @@
+#include "common/base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include "common/base/check.h"
+
+namespace dtf {
+
+void checkFailed(const char* condition, const char* file, int line, const std::string& values) {
+  std::fprintf(stderr, "%s:%d: internal error: check failed: %s %s\n", file, line, condition,
+               values.c_str());
+  std::fflush(stderr);
+  std::abort();
+}
+
+namespace {
+
+struct CodeInfo {
+  int exit_code;
+  std::string_view name;
+};
+
+CodeInfo infoOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kTrainingFailed: return {1, "training_failed"};
+    case ErrorCode::kUsage: return {2, "usage"};
+    case ErrorCode::kBadData: return {65, "bad_data"};
+    case ErrorCode::kUnavailable: return {69, "unavailable"};
+    case ErrorCode::kInternal: return {70, "internal"};
+    case ErrorCode::kCannotWrite: return {73, "cannot_write"};
+    case ErrorCode::kPermission: return {77, "permission"};
+    case ErrorCode::kBadConfig: return {78, "bad_config"};
+    case ErrorCode::kDeadline: return {124, "deadline"};
+  }
+  return {70, "internal"};
+}
+
+}  // namespace
+
+int exitCode(ErrorCode code) { return infoOf(code).exit_code; }
+
+std::string_view errorCodeName(ErrorCode code) { return infoOf(code).name; }
+
+std::string errnoText(int errno_value) {
+  return std::generic_category().message(errno_value) + " (" + std::to_string(errno_value) + ")";
+}
+
+}  // namespace dtf

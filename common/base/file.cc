@@ -1,0 +1,101 @@
+#include "common/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "common/base/error.h"
+
+namespace dtf {
+
+namespace fs = std::filesystem;
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int Fd::release() {
+  const int fd = fd_;
+  fd_ = -1;
+  return fd;
+}
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+namespace {
+
+[[noreturn]] void failWrite(const fs::path& path, int error) {
+  throw Error(ErrorCode::kCannotWrite, "cannot write " + path.string() + ": " + errnoText(error));
+}
+
+void writeAll(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) failWrite(path, errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+}  // namespace
+
+std::string readFile(const fs::path& path, uint64_t bytes_max) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorCode::kBadData, "cannot read " + path.string() + ": " + why);
+  };
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) fail(errnoText(errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail(errnoText(errno));
+  if (S_ISDIR(info.st_mode)) fail("is a folder");
+  std::string bytes;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(errnoText(errno));
+    if (n == 0) return bytes;
+    if (bytes.size() + static_cast<size_t>(n) > bytes_max)
+      fail("larger than the limit of " + std::to_string(bytes_max) + " bytes");
+    bytes.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+void atomicReplace(const fs::path& path, std::string_view bytes) {
+  const fs::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.valid()) failWrite(temporary, errno);
+  try {
+    writeAll(fd.get(), bytes, temporary);
+    if (::fsync(fd.get()) != 0) failWrite(temporary, errno);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) failWrite(path, errno);
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  Fd folder_fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_fd.valid() || ::fsync(folder_fd.get()) != 0) failWrite(folder, errno);
+}
+
+void makeWritableFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) failWrite(folder, error.value());
+  const fs::path probe = folder / (".probe." + std::to_string(::getpid()));
+  Fd fd(::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.valid()) failWrite(folder, errno);
+  ::unlink(probe.c_str());
+}
+
+}  // namespace dtf

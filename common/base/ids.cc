@@ -1,0 +1,28 @@
+#include "common/base/ids.h"
+
+#include <random>
+
+namespace dtf {
+
+std::string_view jobName(JobKind job) { return job == JobKind::kPs ? "ps" : "worker"; }
+
+std::optional<JobKind> parseJobName(std::string_view job_name) {
+  if (job_name == "ps") return JobKind::kPs;
+  if (job_name == "worker") return JobKind::kWorker;
+  return std::nullopt;
+}
+
+std::string TaskId::name() const { return std::string(jobName(job)) + "/" + std::to_string(index); }
+
+std::string TaskId::device() const {
+  return "/job:" + std::string(jobName(job)) + "/task:" + std::to_string(index);
+}
+
+Incarnation Incarnation::random() {
+  std::random_device device;
+  uint64_t value = 0;
+  while (value == 0) value = (uint64_t{device()} << 32) | device();
+  return Incarnation{value};
+}
+
+}  // namespace dtf

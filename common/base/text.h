@@ -1,0 +1,19 @@
+#pragma once
+
+// Small text helpers shared by messages.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtf {
+
+// The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours), or empty when
+// none is near enough to be a misspelling. For "did you mean".
+std::string nearestWord(std::string_view word, std::span<const std::string_view> candidates);
+
+std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+}  // namespace dtf

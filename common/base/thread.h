@@ -1,0 +1,28 @@
+#pragma once
+
+// A thread with a name (shown by top -H and gdb) and one owner, which joins it.
+
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace dtf {
+
+// Owns: the thread.  The destructor joins: tell the body to end first.
+// Threads: to be used by its owner's thread alone.
+// Errors: an exception that leaves `body` aborts the process; a body catches its own.
+class Thread {
+ public:
+  Thread() = default;
+  Thread(std::string name, std::function<void()> body);
+  Thread(Thread&&) = default;
+  Thread& operator=(Thread&& other);
+  ~Thread() { join(); }
+  void join();
+  bool joinable() const { return thread_.joinable(); }
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace dtf

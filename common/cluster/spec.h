@@ -1,0 +1,155 @@
+#pragma once
+
+// What CLUSTER.yaml and TRAIN.yaml say, as value types. Parsing and its error messages are in cluster_yaml.h; these
+// types hold only what passed validation. Defaults here are the documented defaults.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace dtf::cluster {
+
+// Where in which file a value came from, for messages made later (a port found in use, a shape that doesn't fit).
+struct Mark {
+  std::string file;  // empty: from the command line
+  int line = 0;      // from 1
+  int column = 0;    // from 1
+};
+
+struct Address {
+  std::string host;   // as written: a name or a numeric address
+  uint16_t port = 0;  // 0: `auto`, chosen by dtf-launch when it binds
+  std::string str() const;  // "localhost:2222", "localhost:auto", "[::1]:2222"
+};
+
+struct TaskSpec {
+  Address address;
+  std::vector<std::string> devices;  // "cpu:0" and so on; empty: cpu:0
+  std::map<std::string, std::string> env;
+  Mark mark;
+};
+
+struct ClusterSpec {
+  std::vector<TaskSpec> ps;
+  std::vector<TaskSpec> worker;
+  const std::vector<TaskSpec>& tasks(JobKind job) const {
+    return job == JobKind::kPs ? ps : worker;
+  }
+};
+
+// How long each wait may last, in seconds; every one is named when it runs out.
+struct Timeouts {
+  double start_seconds = 60;      // for every task of the cluster to come up
+  double heartbeat_seconds = 1;   // between heartbeats
+  double lease_seconds = 10;      // without a heartbeat: the task is lost
+  double step_seconds = 60;       // one exchange with a ps
+  double finish_seconds = 600;    // for the slowest worker to finish, and for the last evaluation
+};
+
+// ---- model
+
+enum class Activation : uint8_t { kNone, kRelu, kSigmoid, kTanh };
+
+struct FlattenLayer {};
+struct DenseLayer {
+  int64_t units = 0;
+  Activation activation = Activation::kNone;
+  bool use_bias = true;
+  // glorot_uniform | zeros | truncated_normal (stddev 1/sqrt(inputs))
+  std::string kernel_initializer = "glorot_uniform";
+};
+struct ActivationLayer {
+  Activation activation = Activation::kRelu;
+};
+
+struct LayerSpec {
+  enum class Type : uint8_t { kFlatten, kDense, kActivation } type = Type::kFlatten;
+  std::string name;  // unique in the model; "dense_1" and so on where the file gives none
+  DenseLayer dense;            // type kDense
+  ActivationLayer activation;  // type kActivation
+  Mark mark;
+};
+
+enum class Loss : uint8_t { kSoftmaxCrossEntropy, kMse, kSigmoidCrossEntropy };
+
+struct ModelSpec {
+  std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
+  std::vector<LayerSpec> layers;
+  Loss loss = Loss::kSoftmaxCrossEntropy;
+  bool accuracy = false;  // metrics: [accuracy]
+  Mark mark;
+};
+
+// ---- data
+
+struct DatasetSpec {
+  enum class Format : uint8_t { kDigits, kIdx } format = Format::kDigits;
+  std::filesystem::path images;  // kIdx: absolute, or relative to the file that names them (already resolved)
+  std::filesystem::path labels;
+  int64_t count = 10000;         // kDigits: how many to draw
+  Mark mark;
+};
+
+struct DataSpec {
+  DatasetSpec train;
+  std::optional<DatasetSpec> eval;
+  int64_t batch_size = 100;  // per replica
+  uint64_t seed = 1;         // of the batch order, the initial values and the embedded digits
+};
+
+// ---- training
+
+// TensorFlow 1's optimizers and defaults.
+struct OptimizerSpec {
+  enum class Kind : uint8_t { kGradientDescent = 1, kAdagrad = 2, kAdam = 3 } kind = Kind::kGradientDescent;
+  double learning_rate = 0.01;
+  double initial_accumulator_value = 0.1;           // adagrad
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adam
+  bool operator==(const OptimizerSpec&) const = default;
+};
+
+struct ReplicationSpec {
+  enum class Mode : uint8_t { kAsync = 1, kSync = 2 } mode = Mode::kAsync;
+  uint32_t replicas_to_aggregate = 0;  // sync; 0: as many as total_num_replicas
+  uint32_t total_num_replicas = 0;     // sync; 0: as many as there are workers
+  bool operator==(const ReplicationSpec&) const = default;
+};
+
+struct PlacementSpec {
+  enum class Strategy : uint8_t { kRoundRobin, kGreedy } strategy = Strategy::kRoundRobin;
+  std::map<std::string, std::string> pins;  // variable -> device: {"softmax/weights": "/job:ps/task:1"}
+  // A variable of at least this many bytes is split over all ps; 0: none is. Default 4 MiB.
+  uint64_t partition_min_bytes = uint64_t{4} << 20;
+};
+
+struct TrainSpec {
+  ModelSpec model;
+  DataSpec data;
+  OptimizerSpec optimizer;
+  ReplicationSpec replication;
+  PlacementSpec placement;
+  uint64_t steps = 1000;           // global steps
+  uint64_t eval_every_steps = 0;   // 0: only at the end
+  uint64_t report_every_steps = 0;  // 0: about twice a second
+};
+
+struct LaunchSpec {
+  enum class Via : uint8_t { kLocal } via = Via::kLocal;
+};
+
+// A whole CLUSTER.yaml.
+struct JobSpec {
+  std::string job = "job";             // [A-Za-z0-9._-]{1,128}
+  std::filesystem::path run_dir;       // "runs/<job>" unless the file says otherwise
+  ClusterSpec cluster;
+  LaunchSpec launch;
+  Timeouts timeouts;
+  std::optional<TrainSpec> train;      // psd needs none
+};
+
+}  // namespace dtf::cluster

@@ -1,0 +1,40 @@
+#pragma once
+
+// Owned, aligned memory for tensors.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace dtf {
+
+inline constexpr size_t kBufferAlignment = 64;  // one cache line, one AVX-512 register
+
+// Owns: zero-initialised memory aligned to kBufferAlignment, padded to a multiple of it (so a vector load of the
+// last element stays inside).  Move-only; thread-compatible.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(size_t bytes);  // bytes 0: data() is nullptr
+  std::byte* data() { return data_.get(); }
+  const std::byte* data() const { return data_.get(); }
+  size_t bytes() const { return bytes_; }
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(data_.get());
+  }
+  template <class T>
+  const T* as() const {
+    return reinterpret_cast<const T*>(data_.get());
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace dtf

@@ -1,0 +1,38 @@
+#pragma once
+
+// Element types of tensors.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace dtf {
+
+// The numbers are the wire's: never reuse one.
+enum class DType : uint8_t { kFloat32 = 1, kUInt8 = 2, kInt32 = 3, kInt64 = 4 };
+
+size_t dtypeBytes(DType dtype);
+std::string_view dtypeName(DType dtype);               // "float32"
+std::optional<DType> parseDType(std::string_view name);  // nullopt: no such type
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::kFloat32;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::kUInt8;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::kInt32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::kInt64;
+};
+
+}  // namespace dtf

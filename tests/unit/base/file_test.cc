@@ -1,0 +1,69 @@
+#include "common/base/file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "common/base/error.h"
+
+namespace dtf {
+
+namespace fs = std::filesystem;
+
+class FileTest : public testing::Test {
+ protected:
+  FileTest() {
+    std::string pattern = (fs::temp_directory_path() / "dtf-file-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~FileTest() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(FileTest, ReplaceWritesAndReadsBack) {
+  atomicReplace(folder_ / "a", "first");
+  atomicReplace(folder_ / "a", "second");
+  EXPECT_EQ(readFile(folder_ / "a", 100), "second");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "no temporary file is left";
+}
+
+TEST_F(FileTest, ReplaceInAMissingFolderNamesIt) {
+  try {
+    atomicReplace(folder_ / "no" / "a", "x");
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCannotWrite);
+    EXPECT_NE(error.message().find("/no/a"), std::string::npos) << error.message();
+  }
+}
+
+TEST_F(FileTest, ReadRefusesWhatIsMissingAFolderOrTooLarge) {
+  EXPECT_THROW(readFile(folder_ / "none", 10), Error);
+  EXPECT_THROW(readFile(folder_, 10), Error);
+  std::ofstream(folder_ / "big") << std::string(11, 'x');
+  EXPECT_THROW(readFile(folder_ / "big", 10), Error);
+  EXPECT_EQ(readFile(folder_ / "big", 11).size(), 11u);
+}
+
+TEST_F(FileTest, WritableFolderIsMadeWithItsParents) {
+  makeWritableFolder(folder_ / "x" / "y");
+  EXPECT_TRUE(fs::is_directory(folder_ / "x" / "y"));
+  std::ofstream(folder_ / "file") << "";
+  EXPECT_THROW(makeWritableFolder(folder_ / "file" / "z"), Error);
+}
+
+TEST_F(FileTest, FdClosesOnceAndMoves) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
+  Fd moved = std::move(write_end);
+  EXPECT_FALSE(write_end.valid());
+  moved.reset();
+  char byte;
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "the write end is closed";
+}
+
+}  // namespace dtf

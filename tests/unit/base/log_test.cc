@@ -1,0 +1,26 @@
+#include "common/base/log.h"
+
+#include <gtest/gtest.h>
+
+namespace dtf::log {
+
+TEST(Log, LineCarriesTaskLevelAndText) {
+  testing::internal::CaptureStderr();
+  init("worker/1", Level::kInfo);
+  info("event=ready port={}", 2223);
+  debug("event=hidden");
+  warning("event=slow");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("info task=worker/1 event=ready port=2223\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("warning task=worker/1 event=slow\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("hidden"), std::string::npos) << text;
+}
+
+TEST(Log, ParsesLevels) {
+  Level level = Level::kInfo;
+  EXPECT_TRUE(parseLevel("debug", level));
+  EXPECT_EQ(level, Level::kDebug);
+  EXPECT_FALSE(parseLevel("loud", level));
+}
+
+}  // namespace dtf::log

@@ -1,0 +1,21 @@
+#include "common/tensor/shape.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+
+namespace dtf {
+
+TEST(Shape, CountsItsElements) {
+  EXPECT_EQ(Shape({100, 784}).elements(), 78400);
+  EXPECT_EQ(Shape().elements(), 1);
+  EXPECT_EQ(Shape({3, 0}).elements(), 0);
+  EXPECT_EQ(Shape({28, 28, 1}).str(), "[28, 28, 1]");
+}
+
+TEST(Shape, RefusesNegativeAndOverflowingDimensions) {
+  EXPECT_THROW(Shape({-1}), Error);
+  EXPECT_THROW(Shape({int64_t{1} << 40, int64_t{1} << 40}), Error);
+}
+
+}  // namespace dtf
