@@ -1,8 +1,8 @@
 #pragma once
 
-// DTF_CHECK states an invariant of our own code. It is always on: a broken invariant aborts the process with the
-// place and the values, because going on would train on garbage. Data from a peer, a file or a user is never
-// CHECKed; it is validated and answered with dtf::Error.
+// DTF_CHECK states an invariant of our own code. It is always on: a broken invariant aborts the
+// process with the place and the values, because going on would train on garbage. Data from a peer,
+// a file or a user is never CHECKed; it is validated and answered with dtf::Error.
 
 #include <string>
 

@@ -2,8 +2,12 @@
 
 namespace dtf {
 
-TimePoint SystemClock::now() const { return std::chrono::steady_clock::now(); }
+TimePoint SystemClock::now() const {
+  return std::chrono::steady_clock::now();
+}
 
-double toSeconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+double toSeconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 
 }  // namespace dtf

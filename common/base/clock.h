@@ -1,7 +1,7 @@
 #pragma once
 
-// Time as an interface, so that leases and deadlines can be tested on a manual clock. Only monotonic time: wall
-// clock time may label a log line but never decides anything.
+// Time as an interface, so that leases and deadlines can be tested on a manual clock. Only
+// monotonic time: wall clock time may label a log line but never decides anything.
 
 #include <atomic>
 #include <chrono>

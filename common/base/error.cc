@@ -24,24 +24,37 @@ struct CodeInfo {
 
 CodeInfo infoOf(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kTrainingFailed: return {1, "training_failed"};
-    case ErrorCode::kUsage: return {2, "usage"};
-    case ErrorCode::kBadData: return {65, "bad_data"};
-    case ErrorCode::kUnavailable: return {69, "unavailable"};
-    case ErrorCode::kInternal: return {70, "internal"};
-    case ErrorCode::kCannotWrite: return {73, "cannot_write"};
-    case ErrorCode::kPermission: return {77, "permission"};
-    case ErrorCode::kBadConfig: return {78, "bad_config"};
-    case ErrorCode::kDeadline: return {124, "deadline"};
+    case ErrorCode::kTrainingFailed:
+      return {1, "training_failed"};
+    case ErrorCode::kUsage:
+      return {2, "usage"};
+    case ErrorCode::kBadData:
+      return {65, "bad_data"};
+    case ErrorCode::kUnavailable:
+      return {69, "unavailable"};
+    case ErrorCode::kInternal:
+      return {70, "internal"};
+    case ErrorCode::kCannotWrite:
+      return {73, "cannot_write"};
+    case ErrorCode::kPermission:
+      return {77, "permission"};
+    case ErrorCode::kBadConfig:
+      return {78, "bad_config"};
+    case ErrorCode::kDeadline:
+      return {124, "deadline"};
   }
   return {70, "internal"};
 }
 
 }  // namespace
 
-int exitCode(ErrorCode code) { return infoOf(code).exit_code; }
+int exitCode(ErrorCode code) {
+  return infoOf(code).exit_code;
+}
 
-std::string_view errorCodeName(ErrorCode code) { return infoOf(code).name; }
+std::string_view errorCodeName(ErrorCode code) {
+  return infoOf(code).name;
+}
 
 std::string errnoText(int errno_value) {
   return std::generic_category().message(errno_value) + " (" + std::to_string(errno_value) + ")";

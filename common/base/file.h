@@ -1,7 +1,7 @@
 #pragma once
 
-// Files as dtf needs them: an owned descriptor, whole-file reads with a bound, and replacement that a crash can't
-// leave half done.
+// Files as dtf needs them: an owned descriptor, whole-file reads with a bound, and replacement that
+// a crash can't leave half done.
 
 #include <cstdint>
 #include <filesystem>
@@ -27,14 +27,17 @@ class Fd {
   int fd_ = -1;
 };
 
-// The whole file. Errors: kBadData naming the path when it can't be read or is larger than `bytes_max`.
+// The whole file. Errors: kBadData naming the path when it can't be read or is larger than
+// `bytes_max`.
 std::string readFile(const std::filesystem::path& path, uint64_t bytes_max);
 
-// Writes `path` so that a reader, or a crash at any moment, sees the old bytes or the new ones, never a mixture:
-// temporary file in the same folder, fsync, rename, fsync of the folder. Errors: kCannotWrite.
+// Writes `path` so that a reader, or a crash at any moment, sees the old bytes or the new ones,
+// never a mixture: temporary file in the same folder, fsync, rename, fsync of the folder. Errors:
+// kCannotWrite.
 void atomicReplace(const std::filesystem::path& path, std::string_view bytes);
 
-// mkdir -p, then a probe that a file can be made there. Errors: kCannotWrite naming the folder and the reason.
+// mkdir -p, then a probe that a file can be made there. Errors: kCannotWrite naming the folder and
+// the reason.
 void makeWritableFolder(const std::filesystem::path& folder);
 
 }  // namespace dtf

@@ -4,7 +4,9 @@
 
 namespace dtf {
 
-std::string_view jobName(JobKind job) { return job == JobKind::kPs ? "ps" : "worker"; }
+std::string_view jobName(JobKind job) {
+  return job == JobKind::kPs ? "ps" : "worker";
+}
 
 std::optional<JobKind> parseJobName(std::string_view job_name) {
   if (job_name == "ps") return JobKind::kPs;
@@ -12,7 +14,9 @@ std::optional<JobKind> parseJobName(std::string_view job_name) {
   return std::nullopt;
 }
 
-std::string TaskId::name() const { return std::string(jobName(job)) + "/" + std::to_string(index); }
+std::string TaskId::name() const {
+  return std::string(jobName(job)) + "/" + std::to_string(index);
+}
 
 std::string TaskId::device() const {
   return "/job:" + std::string(jobName(job)) + "/task:" + std::to_string(index);

@@ -1,8 +1,8 @@
 #pragma once
 
-// One line per event on stderr, key=value, ids first: `event=gradient_stale task=worker/3 step=118`.
-// error = a person must act; warning = degraded, heals by itself; info = once per state change, never per step;
-// debug = off unless asked for. Rates and sizes are metrics, not log lines.
+// One line per event on stderr, key=value, ids first: `event=gradient_stale task=worker/3
+// step=118`. error = a person must act; warning = degraded, heals by itself; info = once per state
+// change, never per step; debug = off unless asked for. Rates and sizes are metrics, not log lines.
 // Threads: thread-safe. Lines never interleave. Blocks: on stderr only.
 
 #include <fmt/core.h>
@@ -25,7 +25,8 @@ void write(Level level, std::string_view line);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {
-  if (enabled(Level::kDebug)) write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+  if (enabled(Level::kDebug))
+    write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
 }
 template <class... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// Mutex, MutexLock and CondVar: std's, carrying Clang's thread-safety attributes, so that `-Wthread-safety` checks
-// which lock guards which member. https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
+// Mutex, MutexLock and CondVar: std's, carrying Clang's thread-safety attributes, so that
+// `-Wthread-safety` checks which lock guards which member.
+// https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
 
 #include <chrono>
 #include <condition_variable>
@@ -54,8 +55,7 @@ class CondVar {
     lock.release();
   }
   // Returns false when `deadline` has passed.
-  bool waitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
-      DTF_REQUIRES(mutex) {
+  bool waitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) DTF_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     const bool in_time = cond_.wait_until(lock, deadline) == std::cv_status::no_timeout;
     lock.release();

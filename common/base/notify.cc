@@ -27,7 +27,9 @@ int notifyFd() {
 
 }  // namespace
 
-bool notifyEnabled() { return notifyFd() >= 0; }
+bool notifyEnabled() {
+  return notifyFd() >= 0;
+}
 
 void notify(const nlohmann::json& line) {
   if (!notifyEnabled()) return;

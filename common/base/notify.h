@@ -1,12 +1,14 @@
 #pragma once
 
-// What a task tells its launcher: one JSON object a line on the file descriptor named by DTF_NOTIFY_FD. Without that
-// variable (a task started by hand) every call does nothing. Lines:
-//   {"event":"ready"}                                              the task serves, or is connected to every ps
+// What a task tells its launcher: one JSON object a line on the file descriptor named by
+// DTF_NOTIFY_FD. Without that variable (a task started by hand) every call does nothing. Lines:
+//   {"event":"ready"}                                              the task serves, or is connected
+//   to every ps
 //   {"event":"progress","step":120,"steps":1000,"loss":0.31,"examples_per_second":81000,"eval_accuracy":0.9}
 //   {"event":"result","outcome":"done","global_step":1000,...}     the chief's part of summary.json
 //   {"event":"failed","code":"bad_data","message":"..."}           why this task is about to exit
-// Threads: thread-safe. Blocks: never for long; a line goes out in one write, and is dropped when the pipe is full.
+// Threads: thread-safe. Blocks: never for long; a line goes out in one write, and is dropped when
+// the pipe is full.
 
 #include <nlohmann/json_fwd.hpp>
 

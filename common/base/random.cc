@@ -37,7 +37,9 @@ uint64_t Random::below(uint64_t bound) {
   return value % bound;
 }
 
-double Random::uniform() { return static_cast<double>(next64() >> 11) * 0x1.0p-53; }
+double Random::uniform() {
+  return static_cast<double>(next64() >> 11) * 0x1.0p-53;
+}
 
 float Random::uniform(float low, float high) {
   return low + (high - low) * static_cast<float>(next32() >> 8) * 0x1.0p-24f;

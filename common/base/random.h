@@ -1,15 +1,15 @@
 #pragma once
 
-// Random numbers that are a pure function of (seed, stream, position): the same on every machine, in any order, on
-// any number of threads, and resumable from the position alone.
+// Random numbers that are a pure function of (seed, stream, position): the same on every machine,
+// in any order, on any number of threads, and resumable from the position alone.
 
 #include <array>
 #include <cstdint>
 
 namespace dtf {
 
-// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-// `counter` is the position, `key` the seed and stream. Thread-safe.
+// Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011. `counter` is the position, `key` the seed and stream. Thread-safe.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // A cursor over one stream of Philox numbers. Value type, thread-compatible.

@@ -9,8 +9,8 @@
 
 namespace dtf {
 
-// The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours), or empty when
-// none is near enough to be a misspelling. For "did you mean".
+// The candidate nearest to `word` by edit distance (insert, delete, replace, swap of neighbours),
+// or empty when none is near enough to be a misspelling. For "did you mean".
 std::string nearestWord(std::string_view word, std::span<const std::string_view> candidates);
 
 std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts

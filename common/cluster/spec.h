@@ -1,7 +1,8 @@
 #pragma once
 
-// What CLUSTER.yaml and TRAIN.yaml say, as value types. Parsing and its error messages are in cluster_yaml.h; these
-// types hold only what passed validation. Defaults here are the documented defaults.
+// What CLUSTER.yaml and TRAIN.yaml say, as value types. Parsing and its error messages are in
+// cluster_yaml.h; these types hold only what passed validation. Defaults here are the documented
+// defaults.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +15,8 @@
 
 namespace dtf::cluster {
 
-// Where in which file a value came from, for messages made later (a port found in use, a shape that doesn't fit).
+// Where in which file a value came from, for messages made later (a port found in use, a shape that
+// doesn't fit).
 struct Mark {
   std::string file;  // empty: from the command line
   int line = 0;      // from 1
@@ -22,8 +24,8 @@ struct Mark {
 };
 
 struct Address {
-  std::string host;   // as written: a name or a numeric address
-  uint16_t port = 0;  // 0: `auto`, chosen by dtf-launch when it binds
+  std::string host;         // as written: a name or a numeric address
+  uint16_t port = 0;        // 0: `auto`, chosen by dtf-launch when it binds
   std::string str() const;  // "localhost:2222", "localhost:auto", "[::1]:2222"
 };
 
@@ -44,11 +46,11 @@ struct ClusterSpec {
 
 // How long each wait may last, in seconds; every one is named when it runs out.
 struct Timeouts {
-  double start_seconds = 60;      // for every task of the cluster to come up
-  double heartbeat_seconds = 1;   // between heartbeats
-  double lease_seconds = 10;      // without a heartbeat: the task is lost
-  double step_seconds = 60;       // one exchange with a ps
-  double finish_seconds = 600;    // for the slowest worker to finish, and for the last evaluation
+  double start_seconds = 60;     // for every task of the cluster to come up
+  double heartbeat_seconds = 1;  // between heartbeats
+  double lease_seconds = 10;     // without a heartbeat: the task is lost
+  double step_seconds = 60;      // one exchange with a ps
+  double finish_seconds = 600;   // for the slowest worker to finish, and for the last evaluation
 };
 
 // ---- model
@@ -69,7 +71,7 @@ struct ActivationLayer {
 
 struct LayerSpec {
   enum class Type : uint8_t { kFlatten, kDense, kActivation } type = Type::kFlatten;
-  std::string name;  // unique in the model; "dense_1" and so on where the file gives none
+  std::string name;            // unique in the model; "dense_1" and so on where the file gives none
   DenseLayer dense;            // type kDense
   ActivationLayer activation;  // type kActivation
   Mark mark;
@@ -89,9 +91,10 @@ struct ModelSpec {
 
 struct DatasetSpec {
   enum class Format : uint8_t { kDigits, kIdx } format = Format::kDigits;
-  std::filesystem::path images;  // kIdx: absolute, or relative to the file that names them (already resolved)
+  std::filesystem::path
+      images;  // kIdx: absolute, or relative to the file that names them (already resolved)
   std::filesystem::path labels;
-  int64_t count = 10000;         // kDigits: how many to draw
+  int64_t count = 10000;  // kDigits: how many to draw
   Mark mark;
 };
 
@@ -106,9 +109,13 @@ struct DataSpec {
 
 // TensorFlow 1's optimizers and defaults.
 struct OptimizerSpec {
-  enum class Kind : uint8_t { kGradientDescent = 1, kAdagrad = 2, kAdam = 3 } kind = Kind::kGradientDescent;
+  enum class Kind : uint8_t {
+    kGradientDescent = 1,
+    kAdagrad = 2,
+    kAdam = 3
+  } kind = Kind::kGradientDescent;
   double learning_rate = 0.01;
-  double initial_accumulator_value = 0.1;           // adagrad
+  double initial_accumulator_value = 0.1;             // adagrad
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adam
   bool operator==(const OptimizerSpec&) const = default;
 };
@@ -122,7 +129,8 @@ struct ReplicationSpec {
 
 struct PlacementSpec {
   enum class Strategy : uint8_t { kRoundRobin, kGreedy } strategy = Strategy::kRoundRobin;
-  std::map<std::string, std::string> pins;  // variable -> device: {"softmax/weights": "/job:ps/task:1"}
+  std::map<std::string, std::string>
+      pins;  // variable -> device: {"softmax/weights": "/job:ps/task:1"}
   // A variable of at least this many bytes is split over all ps; 0: none is. Default 4 MiB.
   uint64_t partition_min_bytes = uint64_t{4} << 20;
 };
@@ -133,8 +141,8 @@ struct TrainSpec {
   OptimizerSpec optimizer;
   ReplicationSpec replication;
   PlacementSpec placement;
-  uint64_t steps = 1000;           // global steps
-  uint64_t eval_every_steps = 0;   // 0: only at the end
+  uint64_t steps = 1000;            // global steps
+  uint64_t eval_every_steps = 0;    // 0: only at the end
   uint64_t report_every_steps = 0;  // 0: about twice a second
 };
 
@@ -144,12 +152,12 @@ struct LaunchSpec {
 
 // A whole CLUSTER.yaml.
 struct JobSpec {
-  std::string job = "job";             // [A-Za-z0-9._-]{1,128}
-  std::filesystem::path run_dir;       // "runs/<job>" unless the file says otherwise
+  std::string job = "job";        // [A-Za-z0-9._-]{1,128}
+  std::filesystem::path run_dir;  // "runs/<job>" unless the file says otherwise
   ClusterSpec cluster;
   LaunchSpec launch;
   Timeouts timeouts;
-  std::optional<TrainSpec> train;      // psd needs none
+  std::optional<TrainSpec> train;  // psd needs none
 };
 
 }  // namespace dtf::cluster

@@ -1,10 +1,11 @@
 #pragma once
 
-// How a worker talks to all parameter servers of its job. The training loop sees only this interface; over the
-// network it is wire/rpc_parameter_client.h, in one process LocalParameterClient (local_parameter_client.h).
+// How a worker talks to all parameter servers of its job. The training loop sees only this
+// interface; over the network it is wire/rpc_parameter_client.h, in one process
+// LocalParameterClient (local_parameter_client.h).
 //
-// Life of a client: declare() -> [chief: initialise()] -> waitInitialised() -> pull() -> exchange()* -> finish().
-// See common/README.md, "the life of a step".
+// Life of a client: declare() -> [chief: initialise()] -> waitInitialised() -> pull() ->
+// exchange()* -> finish(). See common/README.md, "the life of a step".
 
 #include <cstdint>
 #include <span>
@@ -28,8 +29,9 @@ struct ModelDeclaration {
 // What became of a push. A value that callers branch on, never an error.
 enum class Outcome : uint8_t {
   kApplied = 1,  // the gradient is in the parameters that came back
-  kQueued = 2,   // sync, several batches a step: kept; more of this worker's batches are due for this step
-  kStale = 3,    // too late: the step was decided without it; it has no effect
+  kQueued =
+      2,  // sync, several batches a step: kept; more of this worker's batches are due for this step
+  kStale = 3,  // too late: the step was decided without it; it has no effect
 };
 
 // The answer to a pull or an exchange, the same on every ps.
@@ -39,23 +41,26 @@ struct StepState {
   uint64_t global_step = 0;
   // What the worker computes next. sync: the step to contribute to. async: this worker's own count.
   uint64_t next_step = 0;
-  uint32_t next_batch = 0;  // which of this worker's batches of next_step (sync with several batches per worker)
-  bool done = false;        // nothing more to compute: finish
-  uint64_t staleness = 0;   // async: updates by others between this worker's pull and its push, on ps/0
+  uint32_t next_batch =
+      0;  // which of this worker's batches of next_step (sync with several batches per worker)
+  bool done = false;  // nothing more to compute: finish
+  uint64_t staleness =
+      0;  // async: updates by others between this worker's pull and its push, on ps/0
 };
 
 // Owns: connections and buffers.  Threads: one training thread uses it.
 // Blocks: each call until its answer or its deadline.
-// Errors: kUnavailable when a ps is lost, kDeadline when one does not answer in time (the message names it),
-// kBadConfig when the ps refuses the declaration. After an error the client is of no more use.
+// Errors: kUnavailable when a ps is lost, kDeadline when one does not answer in time (the message
+// names it), kBadConfig when the ps refuses the declaration. After an error the client is of no
+// more use.
 class ParameterClient {
  public:
   virtual ~ParameterClient() = default;
 
   virtual void declare(const ModelDeclaration& declaration) = 0;
 
-  // The chief brings the initial values: one arena per ps task, of that shard's `elements`. If the ps holds values
-  // already (a restarted chief), they stay and the call does nothing.
+  // The chief brings the initial values: one arena per ps task, of that shard's `elements`. If the
+  // ps holds values already (a restarted chief), they stay and the call does nothing.
   virtual void initialise(std::span<const std::span<const float>> shards) = 0;
 
   // Blocks until the chief has initialised every ps. Others wait here.
@@ -64,22 +69,26 @@ class ParameterClient {
   // Fetches parameters without pushing. parameters() is valid afterwards.
   virtual StepState pull() = 0;
 
-  // The parameters of the last pull() or exchange() that brought some: per ps task the arena's first element, in
-  // place in the receive buffer, aligned to 8 bytes (to 64 when large). Valid until the next pull() or exchange().
+  // The parameters of the last pull() or exchange() that brought some: per ps task the arena's
+  // first element, in place in the receive buffer, aligned to 8 bytes (to 64 when large). Valid
+  // until the next pull() or exchange().
   virtual const float* parameters(uint32_t ps_task) const = 0;
 
-  // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's layout, aligned to
-  // 64 bytes, padding zero. Owned by the client; may be written again once exchange() has returned.
+  // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's
+  // layout, aligned to 64 bytes, padding zero. Owned by the client; may be written again once
+  // exchange() has returned.
   virtual float* gradients(uint32_t ps_task) = 0;
 
-  // Pushes the gradient arenas for (`step`, `batch`), as the last StepState named them, and waits for the answer:
-  // kApplied and kStale come with fresh parameters, kQueued without.
+  // Pushes the gradient arenas for (`step`, `batch`), as the last StepState named them, and waits
+  // for the answer: kApplied and kStale come with fresh parameters, kQueued without.
   virtual StepState exchange(uint64_t step, uint32_t batch) = 0;
 
-  // All workers of the job arrive at the barrier `name` (on ps/0) before any leaves it, or its deadline passes.
+  // All workers of the job arrive at the barrier `name` (on ps/0) before any leaves it, or its
+  // deadline passes.
   virtual void barrier(std::string_view name) = 0;
 
-  // Tells every ps that this worker is done with it. When all workers have, the ps end. Call it last.
+  // Tells every ps that this worker is done with it. When all workers have, the ps end. Call it
+  // last.
   virtual void finish() = 0;
 };
 

@@ -1,10 +1,11 @@
 #pragma once
 
-// Which ps task holds which elements of which variable, and where in its arena. Every worker computes the same
-// layout from the same placement; the fingerprint proves it.
+// Which ps task holds which elements of which variable, and where in its arena. Every worker
+// computes the same layout from the same placement; the fingerprint proves it.
 //
-// A shard is one ps task's part of the model: one contiguous arena of float32 in which each slice starts on a
-// 64-byte boundary. A pull is that arena, a push is a gradient arena of the same layout: one message each.
+// A shard is one ps task's part of the model: one contiguous arena of float32 in which each slice
+// starts on a 64-byte boundary. A pull is that arena, a push is a gradient arena of the same
+// layout: one message each.
 
 #include <cstdint>
 #include <string>
@@ -14,12 +15,13 @@
 
 namespace dtf::ps {
 
-// One contiguous range of one variable, flattened row-major. All counts and offsets are in elements (float32).
+// One contiguous range of one variable, flattened row-major. All counts and offsets are in elements
+// (float32).
 struct Slice {
   uint32_t variable = 0;  // index into ParameterLayout::variables
   uint64_t begin = 0;     // first element of the variable
   uint64_t count = 0;
-  uint64_t offset = 0;    // in the shard's arena; a multiple of kSliceAlignment
+  uint64_t offset = 0;  // in the shard's arena; a multiple of kSliceAlignment
   bool operator==(const Slice&) const = default;
 };
 
@@ -27,7 +29,7 @@ inline constexpr uint64_t kSliceAlignment = 16;  // elements: 64 bytes
 
 struct ShardLayout {
   std::vector<Slice> slices;  // by offset
-  uint64_t elements = 0;      // of the arena, a multiple of kSliceAlignment; padding elements stay 0
+  uint64_t elements = 0;  // of the arena, a multiple of kSliceAlignment; padding elements stay 0
   bool operator==(const ShardLayout&) const = default;
 };
 
@@ -58,7 +60,8 @@ struct VariableParts {
   std::vector<Part> parts;
 };
 
-// Slices lie in each arena in the order of `variables`. Errors: DTF_CHECK when parts don't cover a variable exactly.
+// Slices lie in each arena in the order of `variables`. Errors: DTF_CHECK when parts don't cover a
+// variable exactly.
 ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t ps_tasks);
 
 }  // namespace dtf::ps

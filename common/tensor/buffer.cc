@@ -14,6 +14,8 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   std::memset(data_.get(), 0, padded);  // also faults the pages in, before any step is timed
 }
 
-void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
+void Buffer::Free::operator()(std::byte* p) const {
+  std::free(p);
+}
 
 }  // namespace dtf

@@ -11,8 +11,8 @@ namespace dtf {
 
 inline constexpr size_t kBufferAlignment = 64;  // one cache line, one AVX-512 register
 
-// Owns: zero-initialised memory aligned to kBufferAlignment, padded to a multiple of it (so a vector load of the
-// last element stays inside).  Move-only; thread-compatible.
+// Owns: zero-initialised memory aligned to kBufferAlignment, padded to a multiple of it (so a
+// vector load of the last element stays inside).  Move-only; thread-compatible.
 class Buffer {
  public:
   Buffer() = default;

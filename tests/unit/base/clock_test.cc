@@ -22,6 +22,8 @@ TEST(SystemClock, NeverGoesBack) {
   }
 }
 
-TEST(Clock, SecondsOfADuration) { EXPECT_DOUBLE_EQ(toSeconds(std::chrono::milliseconds(1500)), 1.5); }
+TEST(Clock, SecondsOfADuration) {
+  EXPECT_DOUBLE_EQ(toSeconds(std::chrono::milliseconds(1500)), 1.5);
+}
 
 }  // namespace dtf

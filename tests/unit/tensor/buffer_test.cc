@@ -13,6 +13,8 @@ TEST(Buffer, IsAlignedZeroedAndMovable) {
   EXPECT_EQ(moved.data(), data);
 }
 
-TEST(Buffer, OfNothingIsNull) { EXPECT_EQ(Buffer(0).data(), nullptr); }
+TEST(Buffer, OfNothingIsNull) {
+  EXPECT_EQ(Buffer(0).data(), nullptr);
+}
 
 }  // namespace dtf

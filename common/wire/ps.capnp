@@ -1,0 +1,86 @@
+@0xb1a7e0c96f0d4c21;
+# How workers and parameter servers talk.
+#
+# A worker opens two connections to each ps: *control* (small messages that must never wait behind bytes) and *bulk*
+# (parameters and gradients). Each starts with 16 bytes that name the protocol and the kind (common/net/preamble.h),
+# then Cap'n Proto RPC. The bootstrap capability is a Gate, which gives away one thing: a session, after a hello. What
+# a caller does not hold it cannot call.
+#
+# A job on the wire:
+#
+#   worker -> every ps   control: hello -> PsControl
+#                        control: declare(model)            all workers bring the same model, or are refused
+#                        bulk:    hello -> PsData
+#   chief  -> every ps   bulk:    initialise(values)        once; a ps that holds values keeps them
+#   worker -> every ps   control: waitInitialised()         returns when the chief has initialised
+#   worker -> ps/0       control: barrier("start")
+#   worker -> every ps   bulk:    pull()                    the first parameters
+#   worker -> every ps   bulk:    exchange(step, gradient)  push; the answer is the next step's parameters. Repeats
+#   worker -> ps/0       control: barrier("trained")
+#   worker -> every ps   control: finish()                  a ps ends when every worker has finished
+#
+# Beside that, a heartbeat each second on every control connection, both ways (the answer is the other way's). A peer
+# that is silent for a lease (10 s) is lost.
+#
+# Ordering: calls of one connection arrive in order; nothing is assumed between connections. Retries: an exchange is
+# identified by (worker, incarnation, step, batch); said twice, it is applied once and answered alike.
+# Limits: 64 KiB a message before the hello; afterwards 1 MiB on control connections and, on bulk, what the declared
+# model needs. A chunk is at most 256 MiB (Cap'n Proto's own bound for a blob is 512 MiB - 1).
+
+using Cxx = import "/capnp/c++.capnp";
+using Types = import "types.capnp";
+$Cxx.namespace("dtf::schema");
+
+interface PsGate {
+  # Bootstrap of a psd's control connections.
+  hello @0 (hello :Types.Hello) -> (control :PsControl);
+  # A worker's session. Refused (permission) when a newer incarnation of that worker has joined.
+
+  peer @1 (hello :Types.Hello, follower :SyncFollower) -> (leader :SyncLeader);
+  # ps/0 only, called by the other ps in sync training with backup workers.
+
+  status @2 () -> (json :Text);
+  # For people and tools: who has joined, the step, what is awaited. Never refused.
+}
+
+interface PsControl {
+  declare @0 (model :Types.Model) -> ();
+  # Errors: bad_config with what differs from what another worker declared.
+
+  waitInitialised @1 () -> ();
+  heartbeat @2 () -> ();
+
+  barrier @3 (name :Text) -> ();
+  # Returns when every worker that is still in the job has arrived.
+
+  finish @4 () -> ();
+  # This worker is done. Its session ends with the connection.
+}
+
+interface PsDataGate {
+  # Bootstrap of a psd's bulk connections.
+  hello @0 (hello :Types.Hello) -> (data :PsData);
+  # Refused unless the same incarnation holds a control session that has declared the model.
+}
+
+interface PsData {
+  # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
+
+  initialise @0 (values :List(Data)) -> ();
+  pull @1 () -> (state :Types.StepState, parameters :List(Data));
+
+  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data))
+      -> (state :Types.StepState, parameters :List(Data));
+  # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
+  # without parameters). async: applied on arrival.
+}
+
+interface SyncLeader {
+  # Sync with backup workers: which workers make up a step is decided in one place, on ps/0, among those whose
+  # gradients are on every ps. So all ps apply the same set, whole.
+  received @0 (step :UInt64, rank :UInt32) -> ();
+}
+
+interface SyncFollower {
+  decided @0 (step :UInt64, ranks :List(UInt32)) -> ();
+}

@@ -1,0 +1,94 @@
+@0xd0f1c4a8b5e36a11;
+# Values that several dtf interfaces share. The interfaces, and the story of a job on the wire, are in ps.capnp.
+#
+# Rules for every message:
+# - Sizes and counts are checked by the receiver against what was declared, before anything is allocated or read.
+# - A number in an enum or a field's position is never reused.
+# - An error travels as a Cap'n Proto exception whose text carries dtf's error code (common/net/error_bridge.h); an
+#   outcome that a caller branches on is a value here.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("dtf::schema");
+
+enum JobKind {
+  ps @0;
+  worker @1;
+}
+
+struct Task {
+  # One process of the cluster.
+  job @0 :JobKind;
+  index @1 :UInt32;
+}
+
+struct Hello {
+  # Who calls, and whom he believes to have reached. First call on every connection; the connection's limits stay at
+  # 64 KiB a message until it was answered, and it is closed when it does not come within 5 seconds.
+  job @0 :Text;          # the job's name: both sides must run the same job
+  caller @1 :Task;
+  incarnation @2 :UInt64;  # random per process start; never 0. A lower one that was replaced is fenced
+  callee @3 :Task;       # a host list in the wrong order is noticed here, by name
+  software @4 :Text;     # version text, for logs
+}
+
+struct Slice {
+  # One contiguous range of one variable in a shard's arena. Elements are float32.
+  variable @0 :UInt32;   # index into Model.variables
+  begin @1 :UInt64;      # first element of the variable, flattened row-major
+  count @2 :UInt64;
+  offset @3 :UInt64;     # in the arena; a multiple of 16
+}
+
+struct Variable {
+  name @0 :Text;
+  shape @1 :List(Int64);
+}
+
+struct Shard {
+  # What one ps task holds.
+  slices @0 :List(Slice);
+  elements @1 :UInt64;   # of the arena: a multiple of 16; what no slice covers is 0
+}
+
+struct Optimizer {
+  # TensorFlow 1's formulae and defaults.
+  kind @0 :UInt8;        # 1 gradient descent, 2 Adagrad, 3 Adam
+  learningRate @1 :Float64;
+  initialAccumulatorValue @2 :Float64;  # Adagrad
+  beta1 @3 :Float64;     # Adam
+  beta2 @4 :Float64;
+  epsilon @5 :Float64;
+}
+
+struct Replication {
+  mode @0 :UInt8;        # 1 async, 2 sync
+  replicasToAggregate @1 :UInt32;
+  totalNumReplicas @2 :UInt32;
+}
+
+struct Model {
+  # What every worker of a job must declare alike. A ps knows nothing of the model before.
+  variables @0 :List(Variable);
+  shards @1 :List(Shard);  # one per ps task
+  optimizer @2 :Optimizer;
+  replication @3 :Replication;
+  steps @4 :UInt64;      # global steps until the job is done
+}
+
+struct StepState {
+  # The answer to a pull or an exchange. See ps::StepState.
+  outcome @0 :Outcome;
+  globalStep @1 :UInt64;
+  nextStep @2 :UInt64;
+  nextBatch @3 :UInt32;
+  done @4 :Bool;
+  staleness @5 :UInt64;
+  loss @6 :Float32;      # sync: mean over the replicas of the step that was decided; async: the caller's own
+
+  enum Outcome {
+    none @0;             # never sent: a zeroed message is not an answer
+    applied @1;          # the gradient is in the parameters that come with this
+    queued @2;           # kept; more batches of this worker are due for this step
+    stale @3;            # too late, no effect
+  }
+}

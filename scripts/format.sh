@@ -1,0 +1,10 @@
+#!/bin/bash
+# Formats every C++ file with clang-format 14, or with --check says which are not formatted.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+format=$(command -v clang-format-14 || command -v clang-format)
+mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h')
+if [ "${1:-}" = --check ]; then
+  exec "$format" --dry-run --Werror "${files[@]}"
+fi
+exec "$format" -i "${files[@]}"

@@ -1,0 +1,36 @@
+#!/bin/bash
+# Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is there already.
+# Usage: scripts/install-deps.sh [--tests]
+set -euo pipefail
+
+packages=(
+  g++ meson ninja-build ccache pkg-config python3
+  capnproto libcapnp-dev libboost-dev libboost-system-dev libboost-program-options-dev
+  libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libdnnl-dev libgtest-dev libgmock-dev
+)
+if [ "${1:-}" = --tests ]; then
+  packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "== every package that dtf needs is installed"
+  exit 0
+fi
+echo "== installing ${#missing[@]} packages: ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "error: not root, and there is no sudo: install them by hand" >&2; exit 77; }
+  as_root=(sudo)
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -20 "$log" >&2
+  echo "error: apt-get could not install them; the lines above say why" >&2
+  exit 69
+fi

@@ -1,0 +1,58 @@
+#!/bin/bash
+# Every check that dtf has: installs what is missing, then format, floors, headers, g++ release build with all tests,
+# clang with AddressSanitizer + UBSan and thread-safety analysis, ThreadSanitizer, clang-tidy. Ends with a line
+# "N passed, N failed". Run it again and only what changed is built.
+# Usage: scripts/test.sh [--quick]                       --quick: no sanitizer builds and no clang-tidy
+set -uo pipefail
+cd "$(dirname "$0")/.."
+quick=${1:-}
+passed=0
+failed=0
+failures=()
+started=$SECONDS
+
+# step NAME COMMAND...: runs it, says how long it took, counts it.
+step() {
+  local name=$1 begin=$SECONDS
+  shift
+  echo "== $name"
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "== $name: ok ($((SECONDS - begin)) s)"
+  else
+    failed=$((failed + 1))
+    failures+=("$name")
+    echo "== $name: FAILED ($((SECONDS - begin)) s)"
+  fi
+}
+
+# meson_tests FOLDER SUITE...: runs the suites and prints each test's result.
+meson_tests() {
+  local folder=$1 suites=()
+  shift
+  for suite in "$@"; do suites+=(--suite "$suite"); done
+  meson test -C "$folder" --no-rebuild --print-errorlogs "${suites[@]}" 2>&1 | grep -v '^ninja:'
+  return "${PIPESTATUS[0]}"
+}
+
+scripts/install-deps.sh --tests || exit $?
+
+step "format" scripts/format.sh --check
+step "lint: floors, headers, tests beside units, file sizes" python3 tests/lint/check_tree.py
+step "lint: the lint finds planted mistakes" python3 tests/lint/check_tree_test.py
+step "build: g++, release" scripts/build.sh build -Dtests=true
+step "tests: unit and conformance" meson_tests build unit conformance
+step "tests: real processes" meson_tests build e2e
+if [ "$quick" != --quick ]; then
+  CC=clang-14 CXX=clang++-14 step "build: clang, ASan + UBSan, thread-safety analysis" \
+    scripts/build.sh build-asan -Dunit_only=true -Dtsa=true -Db_sanitize=address,undefined -Doptimization=1
+  step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
+  step "build: g++, ThreadSanitizer" scripts/build.sh build-tsan -Dunit_only=true -Db_sanitize=thread -Doptimization=1
+  TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1" \
+    step "tests: unit and conformance under ThreadSanitizer" meson_tests build-tsan unit conformance
+  step "clang-tidy" scripts/tidy.sh build-asan
+fi
+echo "== $((SECONDS - started)) s in all"
+for name in "${failures[@]}"; do echo "failed: $name"; done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,154 @@
+"""Checks of the whole tree that no compiler makes. Usage: check_tree.py [ROOT]
+
+1. Floors: includes point down only, siblings never include each other, third parties only where the table in
+   common/README.md allows them. The table there is the rule; this script parses it.
+2. Headers: each compiles alone. A .cc includes its own header first, so its compilation proves it; headers without a
+   .cc are compiled here by themselves.
+3. Every unit (a .cc in a library) has its test in tests/unit.
+4. No file is longer than 450 lines.
+"""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+LINES_MAX = 450
+
+# Which third party an include belongs to. Checked in order; first match wins.
+THIRD_PARTIES = [
+    (r"boost/program_options", "Boost.Program_options"),
+    (r"boost/", "Asio"),
+    (r"capnp/(rpc|ez-rpc|rpc-twoparty|serialize-async)", "capnp-rpc"),
+    (r"capnp/", "capnp"),
+    (r"kj/", "kj"),
+    (r"yaml-cpp/", "yaml-cpp"),
+    (r"spdlog/", "spdlog"),
+    (r"fmt/", "fmt"),
+    (r"nlohmann/", "nlohmann-json"),
+    (r"(oneapi/dnnl/|dnnl)", "oneDNN"),
+    (r"zlib", "zlib"),
+    (r"openssl/", "OpenSSL"),
+]
+# A library that may use the first may use the second: one package.
+IMPLIED = {"capnp-rpc": {"capnp", "kj"}, "capnp": {"kj", "capnp-rpc"}, "nlohmann-json": set()}
+
+# Units without a test file of their own, each with the reason.
+NO_TEST = {
+    "main": "wiring: run by the end-to-end tests",
+}
+
+
+def floors(readme):
+    """{library folder: (floor, allowed third parties)} from the table in common/README.md."""
+    table = {}
+    for line in readme.read_text().splitlines():
+        match = re.match(r"\|\s*(\d)\s*\|\s*`([^`]+)`\s*\|[^|]*\|([^|]*)\|", line)
+        if match:
+            allowed = {name.strip() for name in match.group(3).split(",")}
+            for name in list(allowed):
+                allowed |= IMPLIED.get(name, set())
+            table[match.group(2)] = (int(match.group(1)), allowed)
+    return table
+
+
+def library_of(path, table):
+    """The library that a path belongs to: the longest folder of the table that holds it."""
+    holders = [lib for lib in table if str(path).startswith(lib + "/")]
+    return max(holders, key=len) if holders else None
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+[<"]([^>"]+)[>"]', line)
+        if match:
+            yield number, match.group(1)
+
+
+def check_floors(root, files, table):
+    for path in files:
+        library = library_of(path, table)
+        if library is None:
+            continue
+        floor, allowed = table[library]
+        for number, name in includes(root / path):
+            where = f"{path}:{number}"
+            target = library_of(name, table)
+            if target == library:
+                continue
+            if target is not None:
+                if table[target][0] >= floor:
+                    yield f"{where}: error: {library} (floor {floor}) includes {name} of {target} (floor {table[target][0]})"
+                continue
+            party = next((p for pattern, p in THIRD_PARTIES if re.match(pattern, name)), None)
+            base_allowed = table.get("common/base", (0, set()))[1] & {"fmt", "nlohmann-json"}
+            if party and party not in allowed and party not in base_allowed:
+                yield f"{where}: error: {library} may not use {party} ({name}); see common/README.md"
+
+
+def check_own_header_first(root, files):
+    for path in files:
+        if path.suffix != ".cc" or str(path).startswith("tests/"):
+            continue
+        own = path.with_suffix(".h")
+        if (root / own).exists():
+            first = next((name for _, name in includes(root / path)), None)
+            if first != str(own):
+                yield f"{path}:1: error: includes {first} before its own header {own}"
+
+
+def check_headers_alone(root, files):
+    lone = [p for p in files if p.suffix == ".h" and not (root / p.with_suffix(".cc")).exists()]
+    # Generated schema headers are in the build folder.
+    extra = [f"-I{d}" for d in sorted(root.glob("build/common/wire")) + sorted(root.glob("build"))]
+
+    def compiles(path):
+        with tempfile.NamedTemporaryFile("w", suffix=".cc") as source:
+            source.write(f'#include "{path}"\n')
+            source.flush()
+            command = ["g++", "-std=c++20", "-fsyntax-only", "-DBOOST_ERROR_CODE_HEADER_ONLY", f"-I{root}", *extra, source.name]
+            result = subprocess.run(command, capture_output=True, text=True)
+        first = result.stderr.splitlines()[:3]
+        return None if result.returncode == 0 else f"{path}:1: error: does not compile alone: {' '.join(first)}"
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        yield from (problem for problem in pool.map(compiles, lone) if problem)
+
+
+def check_tests_exist(root, files, table):
+    for path in files:
+        library = library_of(path, table)
+        if library is None or path.suffix != ".cc" or path.stem in NO_TEST:
+            continue
+        mirror = pathlib.Path("tests/unit") / library.removeprefix("common/") / f"{path.stem}_test.cc"
+        if not (root / mirror).exists():
+            yield f"{path}:1: error: has no test: {mirror} is missing"
+
+
+def check_lengths(root, files):
+    for path in files:
+        lines = len((root / path).read_text(errors="replace").splitlines())
+        if lines > LINES_MAX:
+            yield f"{path}:{lines}: error: {lines} lines; a file fits a reader in {LINES_MAX}"
+
+
+def check_tree(root):
+    root = pathlib.Path(root)
+    table = floors(root / "common/README.md")
+    if not table:
+        return ["common/README.md:1: error: no table of floors found"]
+    files = sorted(p.relative_to(root) for top in ("common", "daemons", "launcher", "gpu", "tests")
+                   for p in (root / top).rglob("*") if p.suffix in (".h", ".cc", ".cu"))
+    problems = []
+    for check in (lambda: check_floors(root, files, table), lambda: check_own_header_first(root, files),
+                  lambda: check_headers_alone(root, files), lambda: check_tests_exist(root, files, table),
+                  lambda: check_lengths(root, files)):
+        problems += list(check())
+    return problems
+
+
+if __name__ == "__main__":
+    found = check_tree(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    print("\n".join(found) if found else "the tree keeps its rules")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,65 @@
+"""check_tree.py must find what it claims to find: each case plants one mistake in a small tree."""
+import pathlib
+import tempfile
+import unittest
+
+import check_tree
+
+TABLE = """
+| floor | library | what | third parties allowed |
+|---|---|---|---|
+| 0 | `common/base` | errors | std, fmt |
+| 1 | `common/net` | sockets | Asio |
+| 1 | `common/tensor` | shapes | - |
+"""
+
+
+class CheckTreeTest(unittest.TestCase):
+    def problems(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in {"common/README.md": TABLE, **files}.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            return check_tree.check_tree(root)
+
+    def test_a_good_tree_passes(self):
+        self.assertEqual(self.problems({
+            "common/base/a.h": "#pragma once\n",
+            "common/net/b.h": '#pragma once\n#include "common/base/a.h"\n',
+            "common/net/b.cc": '#include "common/net/b.h"\n',
+            "tests/unit/net/b_test.cc": "",
+        }), [])
+
+    def test_an_include_that_points_up_is_found(self):
+        found = self.problems({"common/base/a.h": '#include "common/net/b.h"\n', "common/net/b.h": ""})
+        self.assertTrue(any("common/base/a.h:1: error: common/base (floor 0) includes" in p for p in found), found)
+
+    def test_an_include_of_a_sibling_is_found(self):
+        found = self.problems({"common/net/b.h": '#include "common/tensor/s.h"\n', "common/tensor/s.h": ""})
+        self.assertTrue(any("common/net/b.h:1: error" in p for p in found), found)
+
+    def test_a_third_party_out_of_place_is_found(self):
+        found = self.problems({"common/tensor/s.h": "#include <boost/asio.hpp>\n"})
+        self.assertTrue(any("may not use Asio" in p for p in found), found)
+
+    def test_a_header_that_does_not_compile_alone_is_found(self):
+        found = self.problems({"common/base/a.h": "#pragma once\nstd::string f();\n"})
+        self.assertTrue(any("does not compile alone" in p for p in found), found)
+
+    def test_a_unit_without_a_test_is_found(self):
+        found = self.problems({"common/base/a.cc": "int a;\n"})
+        self.assertTrue(any("has no test" in p for p in found), found)
+
+    def test_a_source_that_hides_its_header_behind_others_is_found(self):
+        found = self.problems({"common/base/a.h": "", "common/base/a.cc": '#include <string>\n#include "common/base/a.h"\n',
+                               "tests/unit/base/a_test.cc": ""})
+        self.assertTrue(any("before its own header" in p for p in found), found)
+
+    def test_a_long_file_is_found(self):
+        found = self.problems({"common/base/a.h": "\n" * 451})
+        self.assertTrue(any("451 lines" in p for p in found), found)
+
+
+if __name__ == "__main__":
+    unittest.main()
