@@ -1,0 +1,182 @@
+#include "common/wire/model_codec.h"
+
+#include <cmath>
+
+#include "common/base/error.h"
+
+namespace dtf::wire {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kBadConfig, "the declared model is not valid: " + what);
+}
+
+// The schema's enum, whose zero means "never set".
+schema::StepState::Outcome encodeOutcome(ps::Outcome outcome) {
+  switch (outcome) {
+    case ps::Outcome::kApplied: return schema::StepState::Outcome::APPLIED;
+    case ps::Outcome::kQueued: return schema::StepState::Outcome::QUEUED;
+    case ps::Outcome::kStale: return schema::StepState::Outcome::STALE;
+  }
+  return schema::StepState::Outcome::NONE;
+}
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
+  ps::VariableInfo variable;
+  variable.name = text(reader.getName());
+  if (variable.name.empty() || variable.name.size() > 1024)
+    refuse("a variable's name has " + std::to_string(variable.name.size()) + " characters");
+  const auto dims = reader.getShape();
+  if (dims.size() > 16) refuse(variable.name + " has rank " + std::to_string(dims.size()));
+  variable.shape = Shape(std::vector<int64_t>(dims.begin(), dims.end()));
+  return variable;
+}
+
+// Slices lie one after the other in the arena, aligned, inside their variables.
+ps::ShardLayout decodeShard(schema::Shard::Reader reader,
+                            const std::vector<ps::VariableInfo>& variables) {
+  ps::ShardLayout shard;
+  shard.elements = reader.getElements();
+  if (shard.elements > kShardElementsMax || shard.elements % ps::kSliceAlignment != 0)
+    refuse("a shard of " + std::to_string(shard.elements) + " elements");
+  uint64_t end = 0;
+  for (const auto item : reader.getSlices()) {
+    const ps::Slice slice{item.getVariable(), item.getBegin(), item.getCount(), item.getOffset()};
+    if (slice.variable >= variables.size()) refuse("a slice of an unknown variable");
+    const uint64_t elements = static_cast<uint64_t>(variables[slice.variable].shape.elements());
+    if (slice.count > elements || slice.begin > elements - slice.count)
+      refuse("a slice beyond the end of " + variables[slice.variable].name);
+    if (slice.offset < end || slice.offset % ps::kSliceAlignment != 0 ||
+        slice.count > shard.elements || slice.offset > shard.elements - slice.count)
+      refuse("a slice of " + variables[slice.variable].name + " out of place in its arena");
+    end = slice.offset + slice.count;
+    shard.slices.push_back(slice);
+  }
+  return shard;
+}
+
+cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader) {
+  cluster::OptimizerSpec optimizer;
+  if (reader.getKind() < 1 || reader.getKind() > 3)
+    refuse("optimizer kind " + std::to_string(reader.getKind()));
+  optimizer.kind = static_cast<cluster::OptimizerSpec::Kind>(reader.getKind());
+  optimizer.learning_rate = reader.getLearningRate();
+  optimizer.initial_accumulator_value = reader.getInitialAccumulatorValue();
+  optimizer.beta1 = reader.getBeta1();
+  optimizer.beta2 = reader.getBeta2();
+  optimizer.epsilon = reader.getEpsilon();
+  for (const double value : {optimizer.learning_rate, optimizer.initial_accumulator_value,
+                             optimizer.beta1, optimizer.beta2, optimizer.epsilon})
+    if (!std::isfinite(value)) refuse("an optimizer parameter that is not finite");
+  return optimizer;
+}
+
+cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
+  cluster::ReplicationSpec replication;
+  if (reader.getMode() < 1 || reader.getMode() > 2)
+    refuse("replication mode " + std::to_string(reader.getMode()));
+  replication.mode = static_cast<cluster::ReplicationSpec::Mode>(reader.getMode());
+  replication.replicas_to_aggregate = reader.getReplicasToAggregate();
+  replication.total_num_replicas = reader.getTotalNumReplicas();
+  if (replication.mode == cluster::ReplicationSpec::Mode::kSync &&
+      (replication.replicas_to_aggregate == 0 || replication.total_num_replicas == 0))
+    refuse("sync replication of no replicas");
+  return replication;
+}
+
+}  // namespace
+
+void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder) {
+  const ps::ParameterLayout& layout = model.layout;
+  auto variables = builder.initVariables(static_cast<uint32_t>(layout.variables.size()));
+  for (uint32_t i = 0; i < variables.size(); ++i) {
+    variables[i].setName(layout.variables[i].name);
+    const std::vector<int64_t>& dims = layout.variables[i].shape.dims();
+    auto shape = variables[i].initShape(static_cast<uint32_t>(dims.size()));
+    for (uint32_t axis = 0; axis < shape.size(); ++axis) shape.set(axis, dims[axis]);
+  }
+  auto shards = builder.initShards(static_cast<uint32_t>(layout.shards.size()));
+  for (uint32_t i = 0; i < shards.size(); ++i) {
+    shards[i].setElements(layout.shards[i].elements);
+    auto slices = shards[i].initSlices(static_cast<uint32_t>(layout.shards[i].slices.size()));
+    for (uint32_t j = 0; j < slices.size(); ++j) {
+      const ps::Slice& slice = layout.shards[i].slices[j];
+      slices[j].setVariable(slice.variable);
+      slices[j].setBegin(slice.begin);
+      slices[j].setCount(slice.count);
+      slices[j].setOffset(slice.offset);
+    }
+  }
+  auto optimizer = builder.initOptimizer();
+  optimizer.setKind(static_cast<uint8_t>(model.optimizer.kind));
+  optimizer.setLearningRate(model.optimizer.learning_rate);
+  optimizer.setInitialAccumulatorValue(model.optimizer.initial_accumulator_value);
+  optimizer.setBeta1(model.optimizer.beta1);
+  optimizer.setBeta2(model.optimizer.beta2);
+  optimizer.setEpsilon(model.optimizer.epsilon);
+  auto replication = builder.initReplication();
+  replication.setMode(static_cast<uint8_t>(model.replication.mode));
+  replication.setReplicasToAggregate(model.replication.replicas_to_aggregate);
+  replication.setTotalNumReplicas(model.replication.total_num_replicas);
+  builder.setSteps(model.steps);
+}
+
+ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
+  ps::ModelDeclaration model;
+  if (reader.getVariables().size() > kVariablesMax)
+    refuse(std::to_string(reader.getVariables().size()) + " variables; the bound is " +
+           std::to_string(kVariablesMax));
+  if (reader.getShards().size() > kPsTasksMax)
+    refuse(std::to_string(reader.getShards().size()) + " ps tasks; the bound is " +
+           std::to_string(kPsTasksMax));
+  for (const auto variable : reader.getVariables())
+    model.layout.variables.push_back(decodeVariable(variable));
+  for (const auto shard : reader.getShards())
+    model.layout.shards.push_back(decodeShard(shard, model.layout.variables));
+  model.optimizer = decodeOptimizer(reader.getOptimizer());
+  model.replication = decodeReplication(reader.getReplication());
+  model.steps = reader.getSteps();
+  return model;
+}
+
+void encodeStepState(const ps::StepState& state, schema::StepState::Builder builder) {
+  builder.setOutcome(encodeOutcome(state.outcome));
+  builder.setGlobalStep(state.global_step);
+  builder.setNextStep(state.next_step);
+  builder.setNextBatch(state.next_batch);
+  builder.setDone(state.done);
+  builder.setStaleness(state.staleness);
+  builder.setLoss(state.loss);
+}
+
+ps::StepState decodeStepState(schema::StepState::Reader reader) {
+  ps::StepState state;
+  switch (reader.getOutcome()) {
+    case schema::StepState::Outcome::APPLIED: state.outcome = ps::Outcome::kApplied; break;
+    case schema::StepState::Outcome::QUEUED: state.outcome = ps::Outcome::kQueued; break;
+    case schema::StepState::Outcome::STALE: state.outcome = ps::Outcome::kStale; break;
+    default: throw Error(ErrorCode::kInternal, "a ps answered with an outcome that no version has");
+  }
+  state.global_step = reader.getGlobalStep();
+  state.next_step = reader.getNextStep();
+  state.next_batch = reader.getNextBatch();
+  state.done = reader.getDone();
+  state.staleness = reader.getStaleness();
+  state.loss = reader.getLoss();
+  return state;
+}
+
+void encodeTask(TaskId task, schema::Task::Builder builder) {
+  builder.setJob(task.job == JobKind::kPs ? schema::JobKind::PS : schema::JobKind::WORKER);
+  builder.setIndex(task.index);
+}
+
+TaskId decodeTask(schema::Task::Reader reader) {
+  return {reader.getJob() == schema::JobKind::PS ? JobKind::kPs : JobKind::kWorker,
+          reader.getIndex()};
+}
+
+}  // namespace dtf::wire

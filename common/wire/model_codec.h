@@ -1,0 +1,29 @@
+#pragma once
+
+// ps:: values to and from the schema. Decoding checks everything that a peer could lie about before it allocates or
+// uses it: counts, ranges, alignment, overlap.
+
+#include "common/ps/parameter_client.h"
+#include "common/wire/types.capnp.h"
+
+namespace dtf::wire {
+
+// Bounds of what a ps accepts. Beyond them: Error kBadConfig that names the bound.
+inline constexpr uint32_t kVariablesMax = 100'000;
+inline constexpr uint32_t kPsTasksMax = 4'096;
+inline constexpr uint64_t kShardElementsMax = uint64_t{1} << 40;
+
+void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder);
+
+// Errors: kBadConfig saying which field is out of range.
+ps::ModelDeclaration decodeModel(schema::Model::Reader reader);
+
+void encodeStepState(const ps::StepState& state, schema::StepState::Builder builder);
+
+// Errors: kInternal for an outcome that no version sends.
+ps::StepState decodeStepState(schema::StepState::Reader reader);
+
+void encodeTask(TaskId task, schema::Task::Builder builder);
+TaskId decodeTask(schema::Task::Reader reader);
+
+}  // namespace dtf::wire

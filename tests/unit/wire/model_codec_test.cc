@@ -1,0 +1,82 @@
+#include "common/wire/model_codec.h"
+
+#include <capnp/message.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "common/base/error.h"
+
+namespace dtf::wire {
+
+namespace {
+
+ps::ModelDeclaration softmaxModel() {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
+                                 {"softmax/biases", Shape{10}, {{1, 0, 10}}}},
+                                2);
+  model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
+  model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
+  model.steps = 1000;
+  return model;
+}
+
+// Encodes `softmaxModel()`, lets `spoil` change it, decodes.
+template <class Spoil>
+ps::ModelDeclaration roundTrip(Spoil spoil) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::Model>();
+  encodeModel(softmaxModel(), root);
+  spoil(root);
+  return decodeModel(root.asReader());
+}
+
+}  // namespace
+
+TEST(ModelCodec, RoundTripKeepsEverything) {
+  EXPECT_EQ(roundTrip([](auto&) {}), softmaxModel());
+}
+
+TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].setElements(7); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].setElements(uint64_t{1} << 60); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setVariable(9); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setBegin(~0ull); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setCount(8000); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setOffset(3); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setOffset(1 << 20); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[1].getSlices()[1].setOffset(0); }), Error)
+      << "slices overlap";
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].getShape().set(0, -4); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setName(""); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getOptimizer().setKind(0); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) {
+                 m.getOptimizer().setLearningRate(std::numeric_limits<double>::quiet_NaN());
+               }),
+               Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(3); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setReplicasToAggregate(0); }), Error);
+}
+
+TEST(StepStateCodec, RoundTripKeepsEverything) {
+  const ps::StepState state{ps::Outcome::kStale, 7, 8, 1, true, 3, 0.25f};
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::StepState>();
+  encodeStepState(state, root);
+  EXPECT_EQ(decodeStepState(root.asReader()), state);
+}
+
+TEST(StepStateCodec, AZeroedAnswerIsRefused) {
+  capnp::MallocMessageBuilder message;
+  EXPECT_THROW(decodeStepState(message.initRoot<schema::StepState>().asReader()), Error);
+}
+
+TEST(TaskCodec, RoundTrip) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::Task>();
+  encodeTask({JobKind::kPs, 3}, root);
+  EXPECT_EQ(decodeTask(root.asReader()), (TaskId{JobKind::kPs, 3}));
+}
+
+}  // namespace dtf::wire
