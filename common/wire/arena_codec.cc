@@ -1,0 +1,54 @@
+#include "common/wire/arena_codec.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::wire {
+
+uint32_t arenaChunks(uint64_t elements) {
+  return static_cast<uint32_t>((elements * sizeof(float) + kChunkBytesMax - 1) / kChunkBytesMax);
+}
+
+void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
+                    capnp::List<capnp::Data>::Builder list, net::MessageStream& stream) {
+  DTF_CHECK(arena.size() % 2 == 0 && list.size() == arenaChunks(arena.size()));
+  const auto* bytes = reinterpret_cast<const kj::byte*>(arena.data());
+  uint64_t left = arena.size_bytes();
+  auto orphanage = capnp::Orphanage::getForMessageContaining(list);
+  for (uint32_t i = 0; i < list.size(); ++i) {
+    const uint64_t size = std::min(left, kChunkBytesMax);
+    list.adopt(i, orphanage.referenceExternalData(capnp::Data::Reader(bytes, size)));
+    stream.keepUntilWritten(bytes, owner);
+    bytes += size;
+    left -= size;
+  }
+}
+
+std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements, Buffer& assembled) {
+  uint64_t bytes = 0;
+  bool in_place = true;
+  const kj::byte* end = nullptr;
+  for (const capnp::Data::Reader chunk : list) {
+    if (end != nullptr && chunk.begin() != end) in_place = false;
+    end = chunk.end();
+    bytes += chunk.size();
+  }
+  if (bytes != elements * sizeof(float))
+    throw Error(ErrorCode::kBadData, "an arena of " + std::to_string(bytes) + " bytes came where " +
+                                         std::to_string(elements * sizeof(float)) + " were declared");
+  if (elements == 0) return {};
+  if (in_place && reinterpret_cast<uintptr_t>(list[0].begin()) % alignof(float) == 0)
+    return {reinterpret_cast<const float*>(list[0].begin()), elements};
+  if (assembled.bytes() != bytes) assembled = Buffer(bytes);
+  std::byte* to = assembled.data();
+  for (const capnp::Data::Reader chunk : list) {
+    std::memcpy(to, chunk.begin(), chunk.size());
+    to += chunk.size();
+  }
+  return {assembled.as<float>(), elements};
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,40 @@
+#pragma once
+
+// Every wait has a deadline and a name: while a promise is awaited the log says for whom every few seconds, and at
+// the deadline it becomes an error that says the same.
+
+#include <kj/async.h>
+#include <kj/timer.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+
+namespace dtf::wire {
+
+struct NamedWait {
+  std::string what;            // "ps/1 (localhost:2222) to answer the hello"
+  Duration deadline{};         // how long at most
+  ErrorCode code = ErrorCode::kDeadline;
+  Duration report_every = std::chrono::seconds(3);
+};
+
+// Fails after wait.deadline with wait.code and "waited 60 s for <what>"; logs `event=waiting for="<what>"` meanwhile.
+// Loop-thread only; `timer` must outlive the promise.
+kj::Promise<void> expireNamed(kj::Timer& timer, NamedWait wait);
+
+template <class T>
+kj::Promise<T> awaitNamed(kj::Timer& timer, NamedWait wait, kj::Promise<T> promise) {
+  return promise.exclusiveJoin(
+      expireNamed(timer, std::move(wait)).then([]() -> T { KJ_UNREACHABLE; }));
+}
+
+template <>
+inline kj::Promise<void> awaitNamed(kj::Timer& timer, NamedWait wait, kj::Promise<void> promise) {
+  return promise.exclusiveJoin(expireNamed(timer, std::move(wait)));
+}
+
+}  // namespace dtf::wire

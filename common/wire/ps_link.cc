@@ -1,0 +1,251 @@
+#include "common/wire/ps_link.h"
+
+#include "common/base/log.h"
+#include "common/net/connector.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/named_wait.h"
+
+namespace dtf::wire {
+
+namespace {
+
+constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
+constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+
+net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& name, Duration deadline) {
+  net::ConnectOptions options;
+  options.kind = kind;
+  options.peer_name = name;
+  options.deadline = deadline;
+  options.on_waiting = [name](const std::string& last_error, Duration waited) {
+    log::info("event=waiting for=\"{} to listen\" waited_s={:.0f} last_error=\"{}\"", name, toSeconds(waited),
+              last_error);
+  };
+  return options;
+}
+
+std::unique_ptr<net::RpcConnection> makeClient(net::IoThread& io, net::Socket socket, const net::Limits& limits,
+                                               const std::shared_ptr<net::BufferPool>& pool,
+                                               const std::string& peer) {
+  return std::make_unique<net::RpcConnection>(
+      kj::heap<net::AsioMessageStream>(io.port(), std::move(socket), limits, pool), net::RpcOptions{.peer = peer});
+}
+
+// The error of a call, told as what it means to the user: which ps, doing what.
+[[noreturn]] void rethrowNamed(const kj::Exception& exception, const std::string& peer, std::string_view doing) {
+  const Error error = net::toError(exception);
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED && error.code() == ErrorCode::kUnavailable &&
+      exception.getDescription().size() > 0 && !exception.getDescription().startsWith("dtf("))
+    net::throwAsKj(Error(ErrorCode::kUnavailable, fmt::format("lost {} while {}: {}", peer, doing, error.message())));
+  net::throwAsKj(error);
+}
+
+}  // namespace
+
+void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello) {
+  hello.setJob(options.job);
+  encodeTask(options.self, hello.initCaller());
+  hello.setIncarnation(options.incarnation.value);
+  encodeTask(callee, hello.initCallee());
+  hello.setSoftware(DTF_VERSION);
+}
+
+std::string peerText(TaskId task, const cluster::Address& address) {
+  return task.name() + " (" + address.str() + ")";
+}
+
+Duration secondsToDuration(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// ---- control
+
+PsControlLink::PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+                             std::function<void(Error)> on_lost)
+    : io_(io),
+      options_(std::move(options)),
+      ps_{JobKind::kPs, ps_task},
+      address_(std::move(address)),
+      peer_(peerText(ps_, address_)),
+      on_lost_(std::move(on_lost)) {}
+
+kj::Promise<void> PsControlLink::open() {
+  const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
+  return awaitNamed(io_.timer(), {peer_ + " to answer", patience + kRetryPause, ErrorCode::kUnavailable},
+                    attempt(SystemClock().now() + patience))
+      .then([this] {
+        heartbeats_ = beat().eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
+        watch();
+      });
+}
+
+// One connection and hello. A peer that goes away in between (its process ends before it serves, or is only just
+// taking over its socket) is tried again until the deadline; any other answer is final.
+kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
+  const Duration left = deadline - SystemClock().now();
+  return net::connectToPeer(io_.port(), address_.host, address_.port,
+                            connectOptions(net::ConnectionKind::kControl, peer_, left))
+      .then([this](net::Socket socket) {
+        connection_ = makeClient(io_, std::move(socket), kControlLimits, net::BufferPool::create(0), peer_);
+        auto request = connection_->bootstrap().castAs<schema::PsGate>().helloRequest();
+        encodeHello(options_, ps_, request.initHello());
+        return request.send();
+      })
+      .then([this](auto&& response) { control_ = response.getControl(); })
+      .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
+        const bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED &&
+                          !exception.getDescription().startsWith("dtf(");
+        if (!gone || SystemClock().now() >= deadline) rethrowNamed(exception, peer_, "saying hello");
+        connection_ = nullptr;
+        return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] { return attempt(deadline); });
+      });
+}
+
+kj::Promise<void> PsControlLink::beat() {
+  const Duration lease = secondsToDuration(options_.timeouts.lease_seconds);
+  return io_.timer()
+      .timeoutAfter(net::toKj(lease), control_->heartbeatRequest().send().ignoreResult())
+      .catch_([this](kj::Exception&& exception) {
+        if (exception.getType() == kj::Exception::Type::OVERLOADED)
+          net::throwAsKj(Error(ErrorCode::kUnavailable,
+                               fmt::format("{} has not answered a heartbeat for {:.0f} s: it is frozen, or the network "
+                                           "is cut",
+                                           peer_, options_.timeouts.lease_seconds)));
+        rethrowNamed(exception, peer_, "sending a heartbeat");
+      })
+      .then([this] {
+        return io_.timer().afterDelay(net::toKj(secondsToDuration(options_.timeouts.heartbeat_seconds)));
+      })
+      .then([this] { return beat(); });
+}
+
+void PsControlLink::watch() {
+  watched_ = connection_->onDisconnect()
+                 .then([this] {
+                   lost(Error(ErrorCode::kUnavailable, fmt::format("lost {}: it closed the connection", peer_)));
+                 })
+                 .eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
+}
+
+void PsControlLink::lost(Error error) {
+  if (closing_) return;
+  closing_ = true;
+  on_lost_(std::move(error));
+}
+
+kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
+  auto request = control_->declareRequest();
+  encodeModel(model, request.initModel());
+  return awaitNamed(io_.timer(),
+                    {peer_ + " to take the model", secondsToDuration(options_.timeouts.start_seconds),
+                     ErrorCode::kUnavailable},
+                    request.send().ignoreResult())
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "declaring the model"); });
+}
+
+kj::Promise<void> PsControlLink::waitInitialised() {
+  // A little longer than the ps waits: its own answer says who is missing.
+  return awaitNamed(io_.timer(),
+                    {kChief.name() + " to initialise " + peer_,
+                     secondsToDuration(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
+                    control_->waitInitialisedRequest().send().ignoreResult())
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting for the initial values"); });
+}
+
+kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadline) {
+  auto request = control_->barrierRequest();
+  request.setName(capnp::Text::Reader(name.data(), name.size()));
+  return awaitNamed(io_.timer(),
+                    {fmt::format("the other workers at the barrier '{}' of {}", name, peer_),
+                     deadline + std::chrono::seconds(5), ErrorCode::kUnavailable},
+                    request.send().ignoreResult())
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting at a barrier"); });
+}
+
+kj::Promise<void> PsControlLink::finish() {
+  expectClose();
+  return awaitNamed(io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
+                    control_->finishRequest().send().ignoreResult())
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "finishing"); });
+}
+
+// ---- data
+
+PsDataLink::PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+                       uint64_t elements)
+    : io_(io),
+      options_(std::move(options)),
+      ps_{JobKind::kPs, ps_task},
+      address_(std::move(address)),
+      peer_(peerText(ps_, address_)),
+      elements_(elements),
+      gradient_(std::make_shared<Buffer>(elements * sizeof(float))),
+      pool_(net::BufferPool::create()) {}
+
+kj::Promise<void> PsDataLink::open() {
+  const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
+  return net::connectToPeer(io_.port(), address_.host, address_.port,
+                            connectOptions(net::ConnectionKind::kBulk, peer_, patience))
+      .then([this, patience](net::Socket socket) {
+        const net::Limits limits{.bytes_max = elements_ * sizeof(float) + kMessageOverheadBytes};
+        connection_ = makeClient(io_, std::move(socket), limits, pool_, peer_);
+        auto request = connection_->bootstrap().castAs<schema::PsDataGate>().helloRequest();
+        encodeHello(options_, ps_, request.initHello());
+        return awaitNamed(io_.timer(), {peer_ + " to open the bulk connection", patience, ErrorCode::kUnavailable},
+                          kj::Promise<capnp::Response<schema::PsDataGate::HelloResults>>(request.send()));
+      })
+      .then([this](auto&& response) { data_ = response.getData(); })
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "opening the bulk connection"); });
+}
+
+kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
+  DTF_CHECK(values.size() == elements_);
+  auto request = data_->initialiseRequest();
+  // A copy that the message owns: initial values are sent once, and the caller's may go.
+  auto copy = std::make_shared<Buffer>(values.size_bytes());
+  if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
+  referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
+                 connection_->stream());
+  return awaitNamed(io_.timer(),
+                    {peer_ + " to take the initial values", secondsToDuration(options_.timeouts.step_seconds)},
+                    request.send().ignoreResult())
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "sending the initial values"); });
+}
+
+template <class Results>
+ps::StepState PsDataLink::take(capnp::Response<Results>&& response) {
+  return net::bridgeErrors([&] {
+    const ps::StepState state = decodeStepState(response.getState());
+    if (state.outcome != ps::Outcome::kQueued) {
+      auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
+      parameters_ = readArena(held->getParameters(), elements_, assembled_);
+      held_ = kj::mv(held);  // the response before goes back to the pool only now
+    }
+    return state;
+  });
+}
+
+kj::Promise<ps::StepState> PsDataLink::pull() {
+  return awaitNamed(io_.timer(),
+                    {peer_ + " to send its parameters", secondsToDuration(options_.timeouts.step_seconds + 5)},
+                    data_->pullRequest().send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
+                      return take(kj::mv(response));
+                    }))
+      .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "pulling"); });
+}
+
+kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
+  auto request = data_->exchangeRequest();
+  request.setStep(step);
+  request.setBatch(batch);
+  request.setLoss(loss);
+  referenceArena({gradient_->as<float>(), elements_}, gradient_, request.initGradient(arenaChunks(elements_)),
+                 connection_->stream());
+  return request.send()
+      .then([this](capnp::Response<schema::PsData::ExchangeResults>&& response) { return take(kj::mv(response)); })
+      .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "exchanging a step"); });
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,106 @@
+#pragma once
+
+// A worker's two connections to one ps. PsControlLink lives on the control loop, PsDataLink on the data loop.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/cluster/spec.h"
+#include "common/net/reactor.h"
+#include "common/net/rpc_connection.h"
+#include "common/ps/parameter_client.h"
+#include "common/wire/ps.capnp.h"
+
+namespace dtf::wire {
+
+// Who we are and how long we wait: the same for every link of a worker.
+struct LinkOptions {
+  std::string job;
+  TaskId self;
+  Incarnation incarnation;
+  cluster::Timeouts timeouts;
+};
+
+void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello);
+
+// "ps/1 (localhost:2222)"
+std::string peerText(TaskId task, const cluster::Address& address);
+
+Duration secondsToDuration(double seconds);
+
+// Owns: the control connection.  Borrows: `io`.  Threads: loop-thread only (io's loop).
+// Errors: as promises, with the ps named.
+class PsControlLink {
+ public:
+  // `on_lost` is called once, when the connection or the heartbeats fail after the hello.
+  PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+                std::function<void(Error)> on_lost);
+
+  // Connects (the ps may start later than we do), says hello, starts the heartbeats.
+  kj::Promise<void> open();
+
+  kj::Promise<void> declare(const ps::ModelDeclaration& model);
+  kj::Promise<void> waitInitialised();
+  kj::Promise<void> barrier(std::string_view name, Duration deadline);
+  kj::Promise<void> finish();
+
+  // From now on a closed connection is the normal end of the job.
+  void expectClose() { closing_ = true; }
+
+ private:
+  kj::Promise<void> attempt(TimePoint deadline);
+  kj::Promise<void> beat();
+  void watch();
+  void lost(Error error);
+
+  net::IoThread& io_;
+  const LinkOptions options_;
+  const TaskId ps_;
+  const cluster::Address address_;
+  const std::string peer_;
+  std::function<void(Error)> on_lost_;
+  std::unique_ptr<net::RpcConnection> connection_;
+  std::optional<schema::PsControl::Client> control_;
+  bool closing_ = false;
+  kj::Promise<void> heartbeats_ = nullptr;
+  kj::Promise<void> watched_ = nullptr;
+};
+
+// Owns: the bulk connection, the gradient arena, the last response with its parameters.  Borrows: `io`.
+// Threads: loop-thread only; the memory behind parameters() and gradients() is the training thread's between calls.
+class PsDataLink {
+ public:
+  PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address, uint64_t elements);
+
+  kj::Promise<void> open();
+  kj::Promise<void> initialise(std::span<const float> values);
+  kj::Promise<ps::StepState> pull();
+  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
+
+  const float* parameters() const { return parameters_.data(); }
+  float* gradients() { return gradient_->as<float>(); }
+
+ private:
+  template <class Response>
+  ps::StepState take(capnp::Response<Response>&& response);
+
+  net::IoThread& io_;
+  const LinkOptions options_;
+  const TaskId ps_;
+  const cluster::Address address_;
+  const std::string peer_;
+  const uint64_t elements_;
+  const std::shared_ptr<Buffer> gradient_;  // shared with messages being sent
+  std::unique_ptr<net::RpcConnection> connection_;
+  std::optional<schema::PsData::Client> data_;
+  std::span<const float> parameters_;
+  kj::Own<void> held_;  // the response that parameters_ points into
+  Buffer assembled_;
+  std::shared_ptr<net::BufferPool> pool_;
+};
+
+}  // namespace dtf::wire

@@ -1,0 +1,196 @@
+#include "common/wire/rpc_parameter_client.h"
+
+#include <kj/vector.h>
+
+#include <algorithm>
+
+#include "common/base/log.h"
+#include "common/net/error_bridge.h"
+
+namespace dtf::wire {
+
+Abort::Abort() : aborted_(nullptr) {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  fulfiller_ = kj::mv(pair.fulfiller);
+  aborted_ = pair.promise.fork();
+}
+
+void Abort::fail(const Error& error) { fulfiller_->reject(net::toKj(error)); }
+
+struct RpcParameterClient::ControlSide {
+  std::vector<std::unique_ptr<PsControlLink>> links;
+  Abort abort;
+  kj::ForkedPromise<void> opened = nullptr;  // all links have said hello
+};
+
+struct RpcParameterClient::DataSide {
+  std::vector<std::unique_ptr<PsDataLink>> links;
+  Abort abort;
+  // The call in flight, for the watchdog.
+  TimePoint since{};
+  std::vector<bool> answered;
+  uint32_t unanswered = 0;
+  kj::Promise<void> watchdog = nullptr;
+};
+
+namespace {
+
+kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
+  return kj::joinPromises(promises.releaseAsArray());
+}
+
+// Looks once a second at the exchange in flight: says who has not answered, and fails at the deadline. One timer for
+// all steps: a timer per step would cost more than the step's other bookkeeping.
+template <class Side>
+kj::Promise<void> watchExchange(net::IoThread& io, Side& side, Duration deadline, Duration reported) {
+  return io.timer().afterDelay(1 * kj::SECONDS).then([&io, &side, deadline, reported]() mutable {
+    const Duration waited = side.unanswered > 0 ? SystemClock().now() - side.since : Duration{0};
+    if (waited < std::chrono::seconds(3)) reported = Duration{0};
+    if (waited - reported >= std::chrono::seconds(3)) {
+      reported = waited;
+      std::string names;
+      for (size_t i = 0; i < side.answered.size(); ++i)
+        if (!side.answered[i]) names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, static_cast<uint32_t>(i)}.name();
+      log::info("event=waiting for=\"{} to answer the step\" waited_s={:.0f}", names, toSeconds(waited));
+      if (waited >= deadline)
+        side.abort.fail(Error(ErrorCode::kDeadline,
+                              fmt::format("{} did not answer a step for {:.0f} s", names, toSeconds(waited))));
+    }
+    return watchExchange(io, side, deadline, reported);
+  });
+}
+
+}  // namespace
+
+RpcParameterClient::RpcParameterClient(RpcClientOptions options)
+    : options_(std::move(options)),
+      parameters_(options_.ps.size()),
+      gradients_(options_.ps.size()),
+      data_("dtf-data"),
+      control_("dtf-control") {
+  data_.call([this] { data_side_ = std::make_unique<DataSide>(); });
+  data_.onStop([this] { data_side_ = nullptr; });
+  control_.call([this] {
+    control_side_ = std::make_unique<ControlSide>();
+    kj::Vector<kj::Promise<void>> opened;
+    for (uint32_t i = 0; i < options_.ps.size(); ++i) {
+      control_side_->links.push_back(std::make_unique<PsControlLink>(
+          control_, options_.link, i, options_.ps[i], [this](const Error& error) { lost(error); }));
+      opened.add(control_side_->links.back()->open());
+    }
+    control_side_->opened = joinAll(kj::mv(opened)).fork();
+  });
+  control_.onStop([this] { control_side_ = nullptr; });
+}
+
+RpcParameterClient::~RpcParameterClient() = default;
+
+// On the control loop: a ps is gone, so nothing that waits will be answered as it should.
+void RpcParameterClient::lost(const Error& error) {
+  control_side_->abort.fail(error);
+  data_.post([this, error] {
+    if (data_side_) data_side_->abort.fail(error);
+  });
+}
+
+// Calls `call(link, index)` for every ps at once and waits for all, or for the first error.
+template <class Fn>
+void RpcParameterClient::onEveryControl(Fn call) {
+  control_.call([this, &call] {
+    kj::Vector<kj::Promise<void>> promises;
+    for (uint32_t i = 0; i < control_side_->links.size(); ++i) promises.add(call(*control_side_->links[i], i));
+    return control_side_->abort.guard(joinAll(kj::mv(promises)));
+  });
+}
+
+void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
+  DTF_CHECK(declaration.layout.shards.size() == options_.ps.size());
+  control_.call([this] { return control_side_->opened.addBranch(); });
+  onEveryControl([&](PsControlLink& link, uint32_t) { return link.declare(declaration); });
+  data_.call([this, &declaration] {
+    DataSide& side = *data_side_;
+    side.answered.assign(options_.ps.size(), true);
+    kj::Vector<kj::Promise<void>> opened;
+    for (uint32_t i = 0; i < options_.ps.size(); ++i) {
+      side.links.push_back(std::make_unique<PsDataLink>(data_, options_.link, i, options_.ps[i],
+                                                        declaration.layout.shards[i].elements));
+      gradients_[i] = side.links[i]->gradients();
+      opened.add(side.links[i]->open());
+    }
+    const Duration deadline = secondsToDuration(options_.link.timeouts.step_seconds + 5);
+    side.watchdog = watchExchange(data_, side, deadline, Duration{0}).eagerlyEvaluate(nullptr);
+    return side.abort.guard(joinAll(kj::mv(opened)));
+  });
+}
+
+void RpcParameterClient::initialise(std::span<const std::span<const float>> shards) {
+  DTF_CHECK(shards.size() == options_.ps.size());
+  data_.call([this, shards] {
+    kj::Vector<kj::Promise<void>> promises;
+    for (uint32_t i = 0; i < shards.size(); ++i) promises.add(data_side_->links[i]->initialise(shards[i]));
+    return data_side_->abort.guard(joinAll(kj::mv(promises)));
+  });
+}
+
+void RpcParameterClient::waitInitialised() {
+  onEveryControl([](PsControlLink& link, uint32_t) { return link.waitInitialised(); });
+}
+
+// One call to every ps. The state of ps/0 is the job's; the others must agree on what became of the step.
+template <class Fn>
+ps::StepState RpcParameterClient::onEveryData(Fn call, bool wait_for_peers) {
+  std::vector<ps::StepState> states(options_.ps.size());
+  data_.call([&] {
+    DataSide& side = *data_side_;
+    kj::Vector<kj::Promise<void>> promises;
+    if (wait_for_peers) side.since = SystemClock().now();
+    for (uint32_t i = 0; i < side.links.size(); ++i) {
+      side.answered[i] = !wait_for_peers;
+      if (wait_for_peers) ++side.unanswered;
+      promises.add(call(*side.links[i]).then([&side, &states, i](ps::StepState state) {
+        states[i] = state;
+        if (!side.answered[i]) {
+          side.answered[i] = true;
+          --side.unanswered;
+        }
+      }));
+    }
+    return side.abort.guard(joinAll(kj::mv(promises))).then([this, &side] {
+      for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i] = side.links[i]->parameters();
+    });
+  });
+  for (size_t i = 1; i < states.size(); ++i)
+    if (states[i].outcome != states[0].outcome)
+      throw Error(ErrorCode::kInternal, fmt::format("ps/{} and ps/0 disagree on the outcome of a step", i));
+  return states[0];
+}
+
+ps::StepState RpcParameterClient::pull() {
+  return onEveryData([](PsDataLink& link) { return link.pull(); }, false);
+}
+
+const float* RpcParameterClient::parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
+
+float* RpcParameterClient::gradients(uint32_t ps_task) { return gradients_[ps_task]; }
+
+ps::StepState RpcParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
+  return onEveryData([=](PsDataLink& link) { return link.exchange(step, batch, loss); }, true);
+}
+
+void RpcParameterClient::barrier(std::string_view name) {
+  const cluster::Timeouts& timeouts = options_.link.timeouts;
+  const Duration deadline =
+      secondsToDuration(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
+  control_.call([&] {
+    return control_side_->abort.guard(control_side_->links[0]->barrier(name, deadline));
+  });
+}
+
+void RpcParameterClient::finish() {
+  control_.call([this] {
+    for (auto& link : control_side_->links) link->expectClose();
+  });
+  onEveryControl([](PsControlLink& link, uint32_t) { return link.finish(); });
+}
+
+}  // namespace dtf::wire
