@@ -78,7 +78,11 @@ interface PsData {
 interface SyncLeader {
   # Sync with backup workers: which workers make up a step is decided in one place, on ps/0, among those whose
   # gradients are on every ps. So all ps apply the same set, whole.
-  received @0 (step :UInt64, rank :UInt32) -> ();
+  follow @0 (task :Types.Task, follower :SyncFollower) -> ();
+  # Called by ps/0's own gate for a ps that said hello.
+
+  received @1 (task :Types.Task, step :UInt64, rank :UInt32) -> ();
+  # The gradient of `rank` for `step` is on ps `task`.
 }
 
 interface SyncFollower {

@@ -1,0 +1,61 @@
+#include "daemons/psd/compute_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace dtf::psd {
+
+namespace {
+
+// 256 KiB of each array: gradient, parameters and slots of a part stay in a core's cache between read and write.
+constexpr uint64_t kPartElements = 64 << 10;
+
+// Half of the cores: io threads and, on one host, workers want theirs.
+size_t threadCount() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8); }
+
+}  // namespace
+
+ComputeRunner::ComputeRunner(net::IoThread& loop) : loop_(loop) {}
+
+ComputeRunner::~ComputeRunner() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    parts_.clear();
+  }
+  changed_.notifyAll();
+  threads_.clear();
+}
+
+void ComputeRunner::start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) {
+  while (threads_.size() < threadCount())
+    threads_.emplace_back("psd-compute" + std::to_string(threads_.size()), [this] { work(); });
+  const uint64_t parts = std::max<uint64_t>(1, (job->elements() + kPartElements - 1) / kPartElements);
+  auto finished = std::make_shared<std::function<void()>>(
+      [this, done = std::move(done)] { loop_.post(done); });
+  auto left = std::make_shared<std::atomic<uint64_t>>(parts);
+  {
+    MutexLock lock(mu_);
+    for (uint64_t i = 0; i < parts; ++i)
+      parts_.push_back({job, i * kPartElements, std::min(job->elements(), (i + 1) * kPartElements), finished, left});
+  }
+  changed_.notifyAll();
+}
+
+void ComputeRunner::work() {
+  for (;;) {
+    Part part;
+    {
+      MutexLock lock(mu_);
+      while (parts_.empty() && !stopping_) changed_.wait(mu_);
+      if (stopping_) return;
+      part = std::move(parts_.front());
+      parts_.pop_front();
+    }
+    part.job->run(part.begin, part.end);
+    if (part.left->fetch_sub(1) == 1) (*part.finished)();
+  }
+}
+
+}  // namespace dtf::psd

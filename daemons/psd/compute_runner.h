@@ -1,0 +1,45 @@
+#pragma once
+
+// Runs parameter updates on compute threads, so that no optimizer runs on an io loop. (An update of at most
+// ps::kInlineUpdateBytes does run there: handing it over would cost more than the update.)
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/base/thread.h"
+#include "common/net/reactor.h"
+#include "common/ps/parameter_store.h"
+
+namespace dtf::psd {
+
+// Owns: the threads, made at the first update that needs them.  Borrows: `loop` (must outlive this).
+// Threads: loop-thread only. The queue holds the parts of one update: a shard runs one at a time.
+// Blocks: the destructor, until the running parts have ended.
+class ComputeRunner final : public ps::UpdateRunner {
+ public:
+  explicit ComputeRunner(net::IoThread& loop);
+  ~ComputeRunner() override;
+  void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override;
+
+ private:
+  struct Part {
+    std::shared_ptr<ps::UpdateJob> job;
+    uint64_t begin, end;
+    std::shared_ptr<std::function<void()>> finished;  // called by the thread that runs the last part
+    std::shared_ptr<std::atomic<uint64_t>> left;
+  };
+  void work();
+
+  net::IoThread& loop_;
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<Part> parts_ DTF_GUARDED_BY(mu_);
+  bool stopping_ DTF_GUARDED_BY(mu_) = false;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace dtf::psd

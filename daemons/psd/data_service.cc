@@ -1,0 +1,142 @@
+// The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data loop.
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/net/error_bridge.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/model_codec.h"
+#include "daemons/psd/ps_service.h"
+
+namespace dtf::psd {
+
+namespace {
+
+// A worker has one exchange in flight; a second may cross a retry.
+constexpr uint32_t kCallsInFlightMax = 2;
+
+// One worker's bulk session.
+class DataSession final : public schema::PsData::Server {
+ public:
+  DataSession(ps::Shard& shard, net::RpcConnection& connection, uint32_t rank, Incarnation incarnation)
+      : shard_(shard), connection_(connection), rank_(rank), incarnation_(incarnation) {}
+
+  kj::Promise<void> initialise(InitialiseContext context) override {
+    net::bridgeErrors([&] {
+      Buffer assembled;
+      shard_.initialise(rank_, incarnation_,
+                        wire::readArena(context.getParams().getValues(), shard_.elements(), assembled));
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> pull(PullContext context) override {
+    return answered(context, [this](ps::PushCallback reply) {
+      shard_.pull(rank_, incarnation_, std::nullopt, std::move(reply));
+    });
+  }
+
+  kj::Promise<void> exchange(ExchangeContext context) override {
+    ps::Contribution contribution = net::bridgeErrors([&] { return readContribution(context.getParams()); });
+    context.releaseParams();
+    return answered(context, [this, &contribution](ps::PushCallback reply) {
+      shard_.push(std::move(contribution), std::move(reply));
+    });
+  }
+
+ private:
+  ps::Contribution readContribution(schema::PsData::ExchangeParams::Reader params) {
+    ps::Contribution contribution;
+    contribution.rank = rank_;
+    contribution.incarnation = incarnation_;
+    contribution.step = params.getStep();
+    contribution.batch = params.getBatch();
+    contribution.loss = params.getLoss();
+    contribution.sequence = sequence_++;
+    auto assembled = std::make_shared<Buffer>();
+    contribution.gradient = wire::readArena(params.getGradient(), shard_.elements(), *assembled);
+    if (contribution.gradient.data() == assembled->as<float>()) {
+      contribution.owner = assembled;
+      return contribution;
+    }
+    // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
+    contribution.owner = connection_.stream().pin(contribution.gradient.data());
+    if (contribution.owner == nullptr && !contribution.gradient.empty()) {
+      *assembled = Buffer(contribution.gradient.size_bytes());
+      std::memcpy(assembled->data(), contribution.gradient.data(), contribution.gradient.size_bytes());
+      contribution.gradient = {assembled->as<float>(), contribution.gradient.size()};
+      contribution.owner = assembled;
+    }
+    return contribution;
+  }
+
+  // Starts a call of the shard and sends its answer, now or later: state, and parameters by reference to the snapshot.
+  template <class Context, class Start>
+  kj::Promise<void> answered(Context context, Start start) {
+    if (in_flight_ >= kCallsInFlightMax)
+      net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
+    ++in_flight_;
+    auto pair = kj::newPromiseAndFulfiller<ps::PushReply>();
+    // std::function wants to copy, kj's owner only moves. The callback is dropped on this loop, as all of a shard is.
+    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<ps::PushReply>>>(kj::mv(pair.fulfiller));
+    start([fulfiller](ps::PushAnswer answer) {
+      if (const Error* error = std::get_if<Error>(&answer)) return (*fulfiller)->reject(net::toKj(*error));
+      (*fulfiller)->fulfill(std::move(std::get<ps::PushReply>(answer)));
+    });
+    return pair.promise
+        .then([this, context](ps::PushReply reply) mutable {
+          const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
+          auto results = context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});
+          wire::encodeStepState(reply.state, results.initState());
+          auto chunks = results.initParameters(wire::arenaChunks(elements));
+          if (elements > 0)
+            wire::referenceArena({reply.parameters->data(), elements}, reply.parameters, chunks,
+                                 connection_.stream());
+        })
+        .attach(kj::defer([this] { --in_flight_; }));
+  }
+
+  ps::Shard& shard_;
+  net::RpcConnection& connection_;
+  const uint32_t rank_;
+  const Incarnation incarnation_;
+  uint64_t sequence_ = 0;
+  uint32_t in_flight_ = 0;
+};
+
+class DataGate final : public schema::PsDataGate::Server {
+ public:
+  DataGate(ShardHost& host, const ServiceOptions& options, net::RpcConnection& connection)
+      : host_(host), options_(options), connection_(connection) {}
+
+  kj::Promise<void> hello(HelloContext context) override {
+    net::bridgeErrors([&] {
+      const auto hello = context.getParams().getHello();
+      checkHello(options_, hello);
+      const TaskId worker = wire::decodeTask(hello.getCaller());
+      const Incarnation incarnation{hello.getIncarnation()};
+      if (worker.job != JobKind::kWorker) throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
+      host_.shard().heartbeat(worker.index, incarnation);  // refuses who holds no control session
+      const uint64_t elements = host_.shard().elements();
+      connection_.setPeer(worker.name() + " bulk");
+      connection_.stream().setLimits({.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
+      context.getResults().setData(
+          kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
+    });
+    return kj::READY_NOW;
+  }
+
+ private:
+  ShardHost& host_;
+  const ServiceOptions& options_;
+  net::RpcConnection& connection_;
+};
+
+}  // namespace
+
+schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
+                                        net::RpcConnection& connection) {
+  return kj::heap<DataGate>(host, options, connection);
+}
+
+}  // namespace dtf::psd

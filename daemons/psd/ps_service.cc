@@ -1,0 +1,193 @@
+#include "daemons/psd/ps_service.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/net/error_bridge.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/ps_link.h"
+
+namespace dtf::psd {
+
+namespace {
+
+std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+
+constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
+
+// ps:: answers as what ShardHost::ask wants.
+ps::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
+  return [reply = std::move(reply)](const ps::WaitAnswer& answer) {
+    if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
+    reply(true);
+  };
+}
+
+// One worker's control session. Control loop only.
+class ControlSession final : public schema::PsControl::Server {
+ public:
+  ControlSession(ShardHost& host, const ServiceOptions& options, uint32_t rank, Incarnation incarnation)
+      : host_(host), options_(options), rank_(rank), incarnation_(incarnation) {}
+
+  kj::Promise<void> declare(DeclareContext context) override {
+    auto model = net::bridgeErrors(
+        [&] { return std::make_shared<ps::ModelDeclaration>(wire::decodeModel(context.getParams().getModel())); });
+    return host_
+        .askNow<bool>([this, model](ps::Shard& shard) {
+          shard.declare(rank_, *model);
+          return true;
+        })
+        .ignoreResult();
+  }
+
+  kj::Promise<void> waitInitialised(WaitInitialisedContext) override {
+    return host_
+        .ask<bool>([this, timeout = wire::secondsToDuration(options_.timeouts.start_seconds)](
+                       ps::Shard& shard, ShardHost::Reply<bool> reply) {
+          shard.waitInitialised(rank_, incarnation_, timeout, waitReply(std::move(reply)));
+        })
+        .ignoreResult();
+  }
+
+  // Answered by the data loop: a heartbeat that comes back says that the parameters are served too.
+  kj::Promise<void> heartbeat(HeartbeatContext) override {
+    return host_
+        .askNow<bool>([this](ps::Shard& shard) {
+          shard.heartbeat(rank_, incarnation_);
+          return true;
+        })
+        .ignoreResult();
+  }
+
+  kj::Promise<void> barrier(BarrierContext context) override {
+    const std::string name = text(context.getParams().getName());
+    const double seconds = name == "start" ? options_.timeouts.start_seconds : options_.timeouts.finish_seconds;
+    return host_
+        .ask<bool>([this, name, timeout = wire::secondsToDuration(seconds)](ps::Shard& shard,
+                                                                           ShardHost::Reply<bool> reply) {
+          shard.barrier(rank_, incarnation_, name, timeout, waitReply(std::move(reply)));
+        })
+        .ignoreResult();
+  }
+
+  kj::Promise<void> finish(FinishContext) override {
+    return host_
+        .askNow<bool>([this](ps::Shard& shard) {
+          shard.finish(rank_, incarnation_);
+          return true;
+        })
+        .ignoreResult();
+  }
+
+ private:
+  ShardHost& host_;
+  const ServiceOptions& options_;
+  const uint32_t rank_;
+  const Incarnation incarnation_;
+};
+
+class Gate final : public schema::PsGate::Server {
+ public:
+  Gate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options, schema::SyncLeader::Client leader,
+       net::RpcConnection& connection)
+      : host_(host), sessions_(sessions), options_(options), leader_(kj::mv(leader)), connection_(connection) {}
+
+  kj::Promise<void> hello(HelloContext context) override {
+    const auto hello = context.getParams().getHello();
+    net::bridgeErrors([&] { checkHello(options_, hello); });
+    const TaskId worker = wire::decodeTask(hello.getCaller());
+    const Incarnation incarnation{hello.getIncarnation()};
+    if (worker.job != JobKind::kWorker)
+      net::throwAsKj(Error(ErrorCode::kBadConfig, worker.name() + " is no worker"));
+    return host_
+        .askNow<bool>([rank = worker.index, incarnation](ps::Shard& shard) {
+          return shard.join(rank, incarnation);
+        })
+        .then([this, context, worker, incarnation](bool) mutable {
+          connection_.setPeer(worker.name());
+          connection_.stream().setLimits(kControlLimits);
+          sessions_.opened(&connection_, worker, incarnation);
+          context.getResults().setControl(
+              kj::heap<ControlSession>(host_, options_, worker.index, incarnation));
+        });
+  }
+
+  kj::Promise<void> peer(PeerContext context) override {
+    net::bridgeErrors([&] {
+      checkHello(options_, context.getParams().getHello());
+      if (options_.self.index != 0) throw Error(ErrorCode::kBadConfig, "only ps/0 decides steps");
+    });
+    connection_.stream().setLimits(kControlLimits);
+    auto request = leader_.followRequest();
+    request.setTask(context.getParams().getHello().getCaller());
+    request.setFollower(context.getParams().getFollower());
+    return request.send().then([this, context](auto&&) mutable { context.getResults().setLeader(leader_); });
+  }
+
+  kj::Promise<void> status(StatusContext context) override {
+    return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); })
+        .then([this, context](ps::ShardStatus status) mutable {
+          context.getResults().setJson(statusJson(options_, status));
+        });
+  }
+
+ private:
+  ShardHost& host_;
+  WorkerSessions& sessions_;
+  const ServiceOptions& options_;
+  schema::SyncLeader::Client leader_;
+  net::RpcConnection& connection_;
+};
+
+}  // namespace
+
+void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
+  const TaskId caller = wire::decodeTask(hello.getCaller());
+  const TaskId callee = wire::decodeTask(hello.getCallee());
+  const std::string job = text(hello.getJob());
+  if (job != options.job)
+    throw Error(ErrorCode::kBadConfig, fmt::format("{} runs job '{}', but {} here serves job '{}': two jobs share an "
+                                                   "address, or the files differ",
+                                                   caller.name(), job, options.self.name(), options.job));
+  if (callee != options.self)
+    throw Error(ErrorCode::kBadConfig, fmt::format("{} meant to reach {}, but {} answers: the tasks' host lists are "
+                                                   "not in the same order",
+                                                   caller.name(), callee.name(), options.self.name()));
+  const uint32_t tasks = caller.job == JobKind::kPs ? options.ps_tasks : options.workers;
+  if (caller.index >= tasks)
+    throw Error(ErrorCode::kBadConfig, fmt::format("{} is unknown to {}, whose cluster has {} {} tasks", caller.name(),
+                                                   options.self.name(), tasks, jobName(caller.job)));
+  if (hello.getIncarnation() == 0)
+    throw Error(ErrorCode::kBadConfig, caller.name() + " sent no incarnation");
+}
+
+std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& status) {
+  nlohmann::json members = nlohmann::json::object();
+  for (size_t i = 0; i < status.members.size(); ++i)
+    members[TaskId{JobKind::kWorker, static_cast<uint32_t>(i)}.name()] =
+        std::string(ps::memberStateName(status.members[i].state));
+  const ps::CoordinatorStatus& steps = status.coordinator;
+  return nlohmann::json({{"schema", 1},
+                         {"job", options.job},
+                         {"task", options.self.name()},
+                         {"declared", status.declared},
+                         {"initialised", status.initialised},
+                         {"workers", members},
+                         {"awaited", status.missing},
+                         {"global_step", steps.global_step},
+                         {"gradients_applied", steps.gradients_applied},
+                         {"gradients_stale", steps.gradients_stale},
+                         {"gradients_repeated", steps.gradients_repeated},
+                         {"staleness_max", steps.staleness.max},
+                         {"staleness_sum", steps.staleness.sum},
+                         {"staleness_histogram", steps.staleness.counts}})
+      .dump();
+}
+
+schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
+                                schema::SyncLeader::Client leader, net::RpcConnection& connection) {
+  return kj::heap<Gate>(host, sessions, options, kj::mv(leader), connection);
+}
+
+}  // namespace dtf::psd

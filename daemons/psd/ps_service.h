@@ -1,0 +1,45 @@
+#pragma once
+
+// The RPC interfaces of psd (common/wire/ps.capnp) over a shard. kj stops here: the shard knows nothing of RPC.
+
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/net/rpc_connection.h"
+#include "common/wire/ps.capnp.h"
+#include "daemons/psd/shard_host.h"
+
+namespace dtf::psd {
+
+// What a hello is checked against, and what the calls wait at most.
+struct ServiceOptions {
+  std::string job;
+  TaskId self;
+  uint32_t workers = 0;
+  uint32_t ps_tasks = 0;
+  cluster::Timeouts timeouts;
+};
+
+// Called on the control loop when the control connection of a worker is known to be that worker's.
+class WorkerSessions {
+ public:
+  virtual ~WorkerSessions() = default;
+  // `key` names the connection; a session ends when its connection does.
+  virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
+};
+
+// Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection. Control loop only.
+schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
+                                schema::SyncLeader::Client leader, net::RpcConnection& connection);
+
+// Bootstrap of a bulk connection. Data loop only.
+schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
+                                        net::RpcConnection& connection);
+
+// Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant, a rank too high.
+void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);
+
+// What `status` answers.
+std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& status);
+
+}  // namespace dtf::psd
