@@ -18,8 +18,8 @@ constexpr uint32_t kCallsInFlightMax = 2;
 // One worker's bulk session.
 class DataSession final : public schema::PsData::Server {
  public:
-  DataSession(ps::Shard& shard, net::RpcConnection& connection, uint32_t rank, Incarnation incarnation)
-      : shard_(shard), connection_(connection), rank_(rank), incarnation_(incarnation) {}
+  DataSession(ps::Shard& shard, daemons::ConnectionRef connection, uint32_t rank, Incarnation incarnation)
+      : shard_(shard), connection_(std::move(connection)), rank_(rank), incarnation_(incarnation) {}
 
   kj::Promise<void> initialise(InitialiseContext context) override {
     net::bridgeErrors([&] {
@@ -60,7 +60,7 @@ class DataSession final : public schema::PsData::Server {
       return contribution;
     }
     // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
-    contribution.owner = connection_.stream().pin(contribution.gradient.data());
+    contribution.owner = (*connection_)->stream().pin(contribution.gradient.data());
     if (contribution.owner == nullptr && !contribution.gradient.empty()) {
       *assembled = Buffer(contribution.gradient.size_bytes());
       std::memcpy(assembled->data(), contribution.gradient.data(), contribution.gradient.size_bytes());
@@ -76,6 +76,7 @@ class DataSession final : public schema::PsData::Server {
     if (in_flight_ >= kCallsInFlightMax)
       net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
     ++in_flight_;
+    context.allowCancellation();
     auto pair = kj::newPromiseAndFulfiller<ps::PushReply>();
     // std::function wants to copy, kj's owner only moves. The callback is dropped on this loop, as all of a shard is.
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<ps::PushReply>>>(kj::mv(pair.fulfiller));
@@ -85,19 +86,20 @@ class DataSession final : public schema::PsData::Server {
     });
     return pair.promise
         .then([this, context](ps::PushReply reply) mutable {
+          if (*connection_ == nullptr) return;
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results = context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});
           wire::encodeStepState(reply.state, results.initState());
           auto chunks = results.initParameters(wire::arenaChunks(elements));
           if (elements > 0)
             wire::referenceArena({reply.parameters->data(), elements}, reply.parameters, chunks,
-                                 connection_.stream());
+                                 (*connection_)->stream());
         })
         .attach(kj::defer([this] { --in_flight_; }));
   }
 
   ps::Shard& shard_;
-  net::RpcConnection& connection_;
+  const daemons::ConnectionRef connection_;
   const uint32_t rank_;
   const Incarnation incarnation_;
   uint64_t sequence_ = 0;
@@ -106,8 +108,8 @@ class DataSession final : public schema::PsData::Server {
 
 class DataGate final : public schema::PsDataGate::Server {
  public:
-  DataGate(ShardHost& host, const ServiceOptions& options, net::RpcConnection& connection)
-      : host_(host), options_(options), connection_(connection) {}
+  DataGate(ShardHost& host, const ServiceOptions& options, daemons::ConnectionRef connection)
+      : host_(host), options_(options), connection_(std::move(connection)) {}
 
   kj::Promise<void> hello(HelloContext context) override {
     net::bridgeErrors([&] {
@@ -118,8 +120,8 @@ class DataGate final : public schema::PsDataGate::Server {
       if (worker.job != JobKind::kWorker) throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
       host_.shard().heartbeat(worker.index, incarnation);  // refuses who holds no control session
       const uint64_t elements = host_.shard().elements();
-      connection_.setPeer(worker.name() + " bulk");
-      connection_.stream().setLimits({.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
+      (*connection_)->setPeer(worker.name() + " bulk");
+      (*connection_)->stream().setLimits({.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
       context.getResults().setData(
           kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
     });
@@ -129,14 +131,14 @@ class DataGate final : public schema::PsDataGate::Server {
  private:
   ShardHost& host_;
   const ServiceOptions& options_;
-  net::RpcConnection& connection_;
+  const daemons::ConnectionRef connection_;
 };
 
 }  // namespace
 
 schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
-                                        net::RpcConnection& connection) {
-  return kj::heap<DataGate>(host, options, connection);
+                                        daemons::ConnectionRef connection) {
+  return kj::heap<DataGate>(host, options, std::move(connection));
 }
 
 }  // namespace dtf::psd

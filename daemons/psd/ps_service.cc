@@ -90,8 +90,12 @@ class ControlSession final : public schema::PsControl::Server {
 class Gate final : public schema::PsGate::Server {
  public:
   Gate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options, schema::SyncLeader::Client leader,
-       net::RpcConnection& connection)
-      : host_(host), sessions_(sessions), options_(options), leader_(kj::mv(leader)), connection_(connection) {}
+       daemons::ConnectionRef connection)
+      : host_(host),
+        sessions_(sessions),
+        options_(options),
+        leader_(kj::mv(leader)),
+        connection_(std::move(connection)) {}
 
   kj::Promise<void> hello(HelloContext context) override {
     const auto hello = context.getParams().getHello();
@@ -105,9 +109,10 @@ class Gate final : public schema::PsGate::Server {
           return shard.join(rank, incarnation);
         })
         .then([this, context, worker, incarnation](bool) mutable {
-          connection_.setPeer(worker.name());
-          connection_.stream().setLimits(kControlLimits);
-          sessions_.opened(&connection_, worker, incarnation);
+          if (*connection_ == nullptr) return;
+          (*connection_)->setPeer(worker.name());
+          (*connection_)->stream().setLimits(kControlLimits);
+          sessions_.opened(*connection_, worker, incarnation);
           context.getResults().setControl(
               kj::heap<ControlSession>(host_, options_, worker.index, incarnation));
         });
@@ -118,7 +123,7 @@ class Gate final : public schema::PsGate::Server {
       checkHello(options_, context.getParams().getHello());
       if (options_.self.index != 0) throw Error(ErrorCode::kBadConfig, "only ps/0 decides steps");
     });
-    connection_.stream().setLimits(kControlLimits);
+    (*connection_)->stream().setLimits(kControlLimits);
     auto request = leader_.followRequest();
     request.setTask(context.getParams().getHello().getCaller());
     request.setFollower(context.getParams().getFollower());
@@ -137,7 +142,7 @@ class Gate final : public schema::PsGate::Server {
   WorkerSessions& sessions_;
   const ServiceOptions& options_;
   schema::SyncLeader::Client leader_;
-  net::RpcConnection& connection_;
+  const daemons::ConnectionRef connection_;
 };
 
 }  // namespace
@@ -186,8 +191,8 @@ std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& sta
 }
 
 schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
-                                schema::SyncLeader::Client leader, net::RpcConnection& connection) {
-  return kj::heap<Gate>(host, sessions, options, kj::mv(leader), connection);
+                                schema::SyncLeader::Client leader, daemons::ConnectionRef connection) {
+  return kj::heap<Gate>(host, sessions, options, kj::mv(leader), std::move(connection));
 }
 
 }  // namespace dtf::psd

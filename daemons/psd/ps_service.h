@@ -5,8 +5,8 @@
 #include <string>
 
 #include "common/base/ids.h"
-#include "common/net/rpc_connection.h"
 #include "common/wire/ps.capnp.h"
+#include "daemons/connection_set.h"
 #include "daemons/psd/shard_host.h"
 
 namespace dtf::psd {
@@ -24,17 +24,17 @@ struct ServiceOptions {
 class WorkerSessions {
  public:
   virtual ~WorkerSessions() = default;
-  // `key` names the connection; a session ends when its connection does.
+  // `key` is the connection's address; a session ends when its connection does.
   virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
 };
 
 // Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection. Control loop only.
 schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
-                                schema::SyncLeader::Client leader, net::RpcConnection& connection);
+                                schema::SyncLeader::Client leader, daemons::ConnectionRef connection);
 
 // Bootstrap of a bulk connection. Data loop only.
 schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
-                                        net::RpcConnection& connection);
+                                        daemons::ConnectionRef connection);
 
 // Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant, a rank too high.
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);

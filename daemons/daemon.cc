@@ -1,0 +1,82 @@
+#include "daemons/daemon.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/base/log.h"
+#include "common/base/notify.h"
+
+namespace dtf::daemons {
+
+int reportFailure(const Error& error) {
+  // Several lines (a report in compiler form) go out as they are; one line becomes a log event.
+  if (error.message().find('\n') != std::string::npos)
+    std::fprintf(stderr, "%s\n", error.message().c_str());
+  else
+    log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
+  notify({{"event", "failed"}, {"code", std::string(errorCodeName(error.code()))}, {"message", error.message()}});
+  return exitCode(error.code());
+}
+
+int runDaemon(int argc, char** argv, JobKind binary,
+              const std::function<int(const cluster::TaskOptions&)>& body) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    const cluster::CommandLine command_line = cluster::parseTaskCommandLine(argc, argv, binary);
+    if (!command_line.options) {  // --help, --version
+      std::fputs(command_line.text.c_str(), stdout);
+      return 0;
+    }
+    log::init(command_line.options->task.name(), command_line.options->log_level);
+    return body(*command_line.options);
+  } catch (const Error& error) {
+    return reportFailure(error);
+  } catch (const std::exception& error) {
+    return reportFailure(Error(ErrorCode::kInternal, error.what()));
+  }
+}
+
+std::optional<Fd> inheritedListener() {
+  const char* text = std::getenv("DTF_LISTEN_FD");
+  if (text == nullptr) return std::nullopt;
+  const int fd = std::atoi(text);
+  int listening = 0;
+  socklen_t size = sizeof listening;
+  if (fd <= 2 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0)
+    throw Error(ErrorCode::kUsage, std::string("DTF_LISTEN_FD=") + text + " is no listening socket");
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ::unsetenv("DTF_LISTEN_FD");
+  return Fd(fd);
+}
+
+std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
+                                      net::Listener::OnConnection on_connection) {
+  if (std::optional<Fd> fd = inheritedListener())
+    return std::make_unique<net::Listener>(reactor.port, std::move(*fd), std::move(on_connection));
+  if (task.address.port == 0)
+    throw Error(ErrorCode::kBadConfig, "the address " + task.address.str() +
+                                           " has an automatic port, which only dtf-launch can choose: give a number");
+  return std::make_unique<net::Listener>(reactor.port, task.address.host, task.address.port,
+                                         std::move(on_connection));
+}
+
+SignalExit::SignalExit(net::Reactor& reactor, std::function<void(int)> on_signal)
+    : signals_(reactor.ioc, SIGTERM, SIGINT), on_signal_(std::move(on_signal)) {
+  arm();
+}
+
+void SignalExit::arm() {
+  signals_.async_wait([this](const net::error_code& error, int number) {
+    if (error) return;
+    on_signal_(number);
+    arm();
+  });
+}
+
+}  // namespace dtf::daemons

@@ -1,0 +1,42 @@
+#pragma once
+
+// What psd and workerd share: the way from argv to an exit code.
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "common/base/file.h"
+#include "common/cluster/options.h"
+#include "common/net/listener.h"
+#include "common/net/reactor.h"
+
+namespace dtf::daemons {
+
+// Parses the command line, sets up logging, runs `body`, and turns what it throws into a log line, a notification for
+// the launcher and the exit code of the contract. `--help` and `--version` end here.
+int runDaemon(int argc, char** argv, JobKind binary,
+              const std::function<int(const cluster::TaskOptions&)>& body);
+
+// The listening socket that the launcher made for this task (DTF_LISTEN_FD), if it made one.
+std::optional<Fd> inheritedListener();
+
+// Listens on the task's address, or adopts the launcher's socket. Errors: kUnavailable naming who holds the port.
+std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
+                                      net::Listener::OnConnection on_connection);
+
+// Calls `on_signal` for SIGTERM and SIGINT, on the reactor. Owns: the signal set. Borrows: `reactor`.
+class SignalExit {
+ public:
+  SignalExit(net::Reactor& reactor, std::function<void(int number)> on_signal);
+
+ private:
+  void arm();
+  net::asio::signal_set signals_;
+  std::function<void(int)> on_signal_;
+};
+
+// Logs, notifies the launcher, and returns the exit code.
+int reportFailure(const Error& error);
+
+}  // namespace dtf::daemons

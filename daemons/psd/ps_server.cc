@@ -1,0 +1,183 @@
+#include "daemons/psd/ps_server.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include "common/net/socket_options.h"
+
+namespace dtf::psd {
+
+namespace {
+
+constexpr Duration kWatchEvery = std::chrono::milliseconds(50);
+constexpr Duration kReportEvery = std::chrono::seconds(3);
+// After the last answer: time for it to leave, and for the workers to close their connections first.
+constexpr Duration kLingerMax = std::chrono::seconds(2);
+
+ServiceOptions serviceOptions(const cluster::TaskOptions& task) {
+  const cluster::ClusterSpec& cluster = task.job.cluster;
+  return {task.job.job, task.task, static_cast<uint32_t>(cluster.worker.size()),
+          static_cast<uint32_t>(cluster.ps.size()), task.job.timeouts};
+}
+
+ps::ShardOptions shardOptions(const ServiceOptions& options) {
+  ps::ShardOptions shard;
+  shard.ps_task = options.self.index;
+  shard.ps_tasks = options.ps_tasks;
+  shard.workers = options.workers;
+  shard.lease = wire::secondsToDuration(options.timeouts.lease_seconds);
+  shard.step_timeout = wire::secondsToDuration(options.timeouts.step_seconds);
+  return shard;
+}
+
+std::vector<cluster::Address> psAddresses(const cluster::ClusterSpec& cluster) {
+  std::vector<cluster::Address> addresses;
+  for (const cluster::TaskSpec& ps : cluster.ps) addresses.push_back(ps.address);
+  return addresses;
+}
+
+}  // namespace
+
+PsServer::PsServer(const cluster::TaskOptions& task)
+    : task_(task),
+      options_(serviceOptions(task)),
+      started_(clock_.now()),
+      peers_(control_, {task.job.job, task.task, Incarnation::random(), task.job.timeouts},
+             psAddresses(task.job.cluster)),
+      host_(control_, shardOptions(options_),
+            [this] { return std::make_unique<ShardPeers>(control_, peers_); }),
+      bulk_pool_(net::BufferPool::create()),
+      connections_(control_.port, [this](const void* key) { onClosed(key); }),
+      signals_(control_, [this](int number) { end(std::nullopt, 128 + number); }),
+      reported_(started_),
+      complete_since_(started_) {
+  peers_.serve(host_);
+  host_.data().call([this] {
+    bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data().port(), [](const void*) {});
+  });
+  host_.data().onStop([this] { bulk_ = nullptr; });
+  listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index],
+                              [this](Fd socket, net::ConnectionKind kind, std::string peer) {
+                                onSocket(std::move(socket), kind, std::move(peer));
+                              });
+}
+
+PsServer::~PsServer() = default;
+
+int PsServer::run() {
+  log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(), options_.job,
+            options_.workers, options_.ps_tasks, DTF_VERSION);
+  notify({{"event", "ready"}});
+  watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) { end(net::toError(e), 0); });
+  control_.run();
+  if (error_) throw Error(*error_);
+  return exit_code_;
+}
+
+void PsServer::onSocket(Fd socket, net::ConnectionKind kind, std::string peer) {
+  if (kind == net::ConnectionKind::kBulk) {
+    auto fd = std::make_shared<Fd>(std::move(socket));
+    host_.data().post([this, fd, peer = std::move(peer)] {
+      bulk_->serve(net::adoptSocket(host_.data().reactor().ioc, std::move(*fd)), bulk_pool_, peer,
+                   [this](const daemons::ConnectionRef& connection) {
+                     return makeDataGate(host_, options_, connection);
+                   });
+    });
+    return;
+  }
+  connections_.serve(net::adoptSocket(control_.ioc, std::move(socket)), nullptr, std::move(peer),
+                     [this](const daemons::ConnectionRef& connection) {
+                       return makeGate(host_, *this, options_, peers_.leader(), connection);
+                     });
+}
+
+void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
+  sessions_[key] = {worker, incarnation};
+  log::info("event=joined worker={} workers_connected={}", worker.name(), sessions_.size());
+}
+
+// A closed control connection is a worker that has finished, or one that is gone: then its lease need not run out.
+void PsServer::onClosed(const void* key) {
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end()) return;
+  const Session session = found->second;
+  sessions_.erase(found);
+  host_.data().post([this, session] {
+    const ps::ShardStatus status = host_.shard().status();
+    const ps::Member& member = status.members[session.worker.index];
+    if (member.state != ps::MemberState::kJoined || member.incarnation != session.incarnation) return;
+    log::warning("event=worker_lost worker={} reason=\"its connection was closed before it had finished\"",
+                 session.worker.name());
+    host_.shard().markLost(session.worker.index);
+  });
+}
+
+kj::Promise<void> PsServer::watch() {
+  return control_.timer.afterDelay(net::toKj(kWatchEvery))
+      .then([this] { return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); }); })
+      .then([this](const ps::ShardStatus& status) {
+        judge(status);
+        return watch();
+      });
+}
+
+// Decides whether the job goes on: everyone has finished; someone is missing, still or for too long; or neither.
+void PsServer::judge(const ps::ShardStatus& status) {
+  const auto count = [&](ps::MemberState state) {
+    return std::count_if(status.members.begin(), status.members.end(),
+                         [&](const ps::Member& member) { return member.state == state; });
+  };
+  const auto finished = count(ps::MemberState::kFinished);
+  const auto joined = count(ps::MemberState::kJoined);
+  const auto lost = count(ps::MemberState::kLost);
+  const TimePoint now = clock_.now();
+  if (finished > 0 && joined == 0 && finished + lost == static_cast<int64_t>(options_.workers)) {
+    log::info("event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",
+              status.coordinator.global_step, status.coordinator.gradients_applied,
+              status.coordinator.gradients_stale, lost);
+    return end(std::nullopt, 0);
+  }
+  // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job waits for them.
+  const bool waits = count(ps::MemberState::kAwaited) > 0 || (lost > 0 && joined == 0);
+  if (!waits) {
+    complete_since_ = now;
+    return;
+  }
+  if (now - reported_ >= kReportEvery) {
+    reported_ = now;
+    log::info("event=waiting for=\"{}\"", status.missing);
+  }
+  // A second longer than the workers wait for each other: their own message comes first.
+  if (now - complete_since_ >= wire::secondsToDuration(options_.timeouts.start_seconds) + std::chrono::seconds(1))
+    end(Error(ErrorCode::kUnavailable,
+              fmt::format("a worker is missing: {}. Look at its log, or raise timeouts.start_seconds ({:.0f})",
+                          status.missing, options_.timeouts.start_seconds)),
+        0);
+}
+
+void PsServer::end(std::optional<Error> error, int code) {
+  if (ending_) return control_.stop();  // a second signal does not wait for anyone
+  ending_ = true;
+  error_ = std::move(error);
+  exit_code_ = code;
+  if (error_) host_.failAll(*error_);
+  listener_->close();
+  // Let the last answers leave: the workers close first when they have read them.
+  const TimePoint until = clock_.now() + (code == 0 ? kLingerMax : Duration{0});
+  struct Linger {
+    static kj::Promise<void> run(PsServer& server, TimePoint until) {
+      if (server.connections_.size() == 0 || server.clock_.now() >= until) {
+        server.control_.stop();
+        return kj::READY_NOW;
+      }
+      return server.control_.timer.afterDelay(5 * kj::MILLISECONDS).then([&server, until] {
+        return run(server, until);
+      });
+    }
+  };
+  leaving_ = Linger::run(*this, until).eagerlyEvaluate(nullptr);
+}
+
+}  // namespace dtf::psd

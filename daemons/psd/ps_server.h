@@ -1,0 +1,64 @@
+#pragma once
+
+// One psd from start to end: listens, serves control connections on the control loop and bulk connections on the data
+// loop, waits for workers by name, ends when all have finished.
+
+#include <map>
+#include <memory>
+
+#include "common/cluster/options.h"
+#include "daemons/connection_set.h"
+#include "daemons/daemon.h"
+#include "daemons/psd/ps_service.h"
+#include "daemons/psd/shard_host.h"
+#include "daemons/psd/sync_peers.h"
+
+namespace dtf::psd {
+
+// Owns: all of the ps.  Borrows: nothing.  Threads: the thread that calls run(), which is the control loop.
+// Blocks: run() until the job has ended.
+class PsServer final : WorkerSessions {
+ public:
+  explicit PsServer(const cluster::TaskOptions& task);
+  ~PsServer();
+
+  // Returns 0 when every worker has finished, 128 + n on a signal. Errors: kUnavailable for a worker that never came or
+  // was lost without a replacement, naming it; kUnavailable when the port is taken.
+  int run();
+
+ private:
+  void opened(const void* key, TaskId worker, Incarnation incarnation) override;
+  void onSocket(Fd socket, net::ConnectionKind kind, std::string peer);
+  void onClosed(const void* key);
+  kj::Promise<void> watch();
+  void judge(const ps::ShardStatus& status);
+  void end(std::optional<Error> error, int code);
+
+  struct Session {
+    TaskId worker;
+    Incarnation incarnation;
+  };
+
+  const cluster::TaskOptions task_;
+  const ServiceOptions options_;
+  SystemClock clock_;
+  const TimePoint started_;
+  net::Reactor control_;
+  PeerNetwork peers_;
+  ShardHost host_;
+  std::shared_ptr<net::BufferPool> bulk_pool_;
+  std::unique_ptr<daemons::ConnectionSet> bulk_;  // data loop
+  daemons::ConnectionSet connections_;
+  std::map<const void*, Session> sessions_;
+  std::unique_ptr<net::Listener> listener_;
+  daemons::SignalExit signals_;
+  TimePoint reported_;         // when the log last said who is awaited
+  TimePoint complete_since_;   // when nobody was missing last
+  std::optional<Error> error_;
+  bool ending_ = false;
+  int exit_code_ = 0;
+  kj::Promise<void> watching_ = nullptr;
+  kj::Promise<void> leaving_ = nullptr;
+};
+
+}  // namespace dtf::psd
