@@ -28,13 +28,13 @@ int runDaemon(int argc, char** argv, JobKind binary,
               const std::function<int(const cluster::TaskOptions&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    const cluster::CommandLine command_line = cluster::parseTaskCommandLine(argc, argv, binary);
-    if (!command_line.options) {  // --help, --version
-      std::fputs(command_line.text.c_str(), stdout);
+    const cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
+    if (options.answer) {  // --help, --version
+      std::fputs(options.answer->c_str(), stdout);
       return 0;
     }
-    log::init(command_line.options->task.name(), command_line.options->log_level);
-    return body(*command_line.options);
+    log::init(options.task.name(), options.log_level);
+    return body(options);
   } catch (const Error& error) {
     return reportFailure(error);
   } catch (const std::exception& error) {
@@ -55,10 +55,10 @@ std::optional<Fd> inheritedListener() {
   return Fd(fd);
 }
 
-std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
+std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task, std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection) {
-  if (std::optional<Fd> fd = inheritedListener())
-    return std::make_unique<net::Listener>(reactor.port, std::move(*fd), std::move(on_connection));
+  if (inherited)
+    return std::make_unique<net::Listener>(reactor.port, std::move(*inherited), std::move(on_connection));
   if (task.address.port == 0)
     throw Error(ErrorCode::kBadConfig, "the address " + task.address.str() +
                                            " has an automatic port, which only dtf-launch can choose: give a number");

@@ -44,8 +44,12 @@ struct StepState {
   uint32_t next_batch =
       0;  // which of this worker's batches of next_step (sync with several batches per worker)
   bool done = false;  // nothing more to compute: finish
-  uint64_t staleness =
-      0;  // async: updates by others between this worker's pull and its push, on ps/0
+  // async: updates by others between this worker's pull and its push, on ps/0
+  uint64_t staleness = 0;
+  // Of the batches behind the parameters that came. sync: the mean over the step's contributions;
+  // async: the caller's own.
+  float loss = 0;
+  bool operator==(const StepState&) const = default;
 };
 
 // Owns: connections and buffers.  Threads: one training thread uses it.
@@ -80,8 +84,9 @@ class ParameterClient {
   virtual float* gradients(uint32_t ps_task) = 0;
 
   // Pushes the gradient arenas for (`step`, `batch`), as the last StepState named them, and waits
-  // for the answer: kApplied and kStale come with fresh parameters, kQueued without.
-  virtual StepState exchange(uint64_t step, uint32_t batch) = 0;
+  // for the answer: kApplied and kStale come with fresh parameters, kQueued without. `loss` is that
+  // of the batch.
+  virtual StepState exchange(uint64_t step, uint32_t batch, float loss) = 0;
 
   // All workers of the job arrive at the barrier `name` (on ps/0) before any leaves it, or its
   // deadline passes.

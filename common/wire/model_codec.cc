@@ -31,7 +31,9 @@ ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
     refuse("a variable's name has " + std::to_string(variable.name.size()) + " characters");
   const auto dims = reader.getShape();
   if (dims.size() > 16) refuse(variable.name + " has rank " + std::to_string(dims.size()));
-  variable.shape = Shape(std::vector<int64_t>(dims.begin(), dims.end()));
+  std::vector<int64_t> shape;
+  for (const int64_t dim : dims) shape.push_back(dim);
+  variable.shape = Shape(std::move(shape));
   return variable;
 }
 

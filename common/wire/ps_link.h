@@ -13,6 +13,7 @@
 #include "common/net/reactor.h"
 #include "common/net/rpc_connection.h"
 #include "common/ps/parameter_client.h"
+#include "common/tensor/buffer.h"
 #include "common/wire/ps.capnp.h"
 
 namespace dtf::wire {

@@ -5,6 +5,6 @@
 
 int main(int argc, char** argv) {
   return dtf::daemons::runDaemon(argc, argv, dtf::JobKind::kPs, [](const dtf::cluster::TaskOptions& task) {
-    return dtf::psd::PsServer(task).run();
+    return dtf::psd::PsServer(task, dtf::daemons::inheritedListener()).run();
   });
 }

@@ -40,7 +40,7 @@ std::vector<cluster::Address> psAddresses(const cluster::ClusterSpec& cluster) {
 
 }  // namespace
 
-PsServer::PsServer(const cluster::TaskOptions& task)
+PsServer::PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
       options_(serviceOptions(task)),
       started_(clock_.now()),
@@ -58,13 +58,13 @@ PsServer::PsServer(const cluster::TaskOptions& task)
     bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data().port(), [](const void*) {});
   });
   host_.data().onStop([this] { bulk_ = nullptr; });
-  listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index],
+  listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index], std::move(listening),
                               [this](Fd socket, net::ConnectionKind kind, std::string peer) {
                                 onSocket(std::move(socket), kind, std::move(peer));
                               });
 }
 
-PsServer::~PsServer() = default;
+PsServer::~PsServer() noexcept(false) = default;
 
 int PsServer::run() {
   log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(), options_.job,

@@ -19,8 +19,9 @@ namespace dtf::psd {
 // Blocks: run() until the job has ended.
 class PsServer final : WorkerSessions {
  public:
-  explicit PsServer(const cluster::TaskOptions& task);
-  ~PsServer();
+  // `listening`: a socket that listens already (the launcher's); else the task's address is bound here.
+  PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
+  ~PsServer() noexcept(false);
 
   // Returns 0 when every worker has finished, 128 + n on a signal. Errors: kUnavailable for a worker that never came or
   // was lost without a replacement, naming it; kUnavailable when the port is taken.

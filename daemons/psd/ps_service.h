@@ -23,7 +23,7 @@ struct ServiceOptions {
 // Called on the control loop when the control connection of a worker is known to be that worker's.
 class WorkerSessions {
  public:
-  virtual ~WorkerSessions() = default;
+  virtual ~WorkerSessions() noexcept(false) = default;
   // `key` is the connection's address; a session ends when its connection does.
   virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
 };

@@ -51,7 +51,7 @@ class ShardHost {
 
  private:
   struct Pending {
-    virtual ~Pending() = default;
+    virtual ~Pending() noexcept(false) = default;
     virtual void fail(const Error& error) = 0;
   };
   template <class T>

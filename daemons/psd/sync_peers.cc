@@ -44,7 +44,8 @@ class Follower final : public schema::SyncFollower::Server {
   explicit Follower(PeerNetwork& network) : network_(network) {}
   kj::Promise<void> decided(DecidedContext context) override {
     const auto list = context.getParams().getRanks();
-    std::vector<uint32_t> ranks(list.begin(), list.end());
+    std::vector<uint32_t> ranks;
+    for (const uint32_t rank : list) ranks.push_back(rank);
     return network_.host()
         .askNow<bool>([step = context.getParams().getStep(), ranks = std::move(ranks)](ps::Shard& shard) {
           shard.onDecision(step, ranks);
