@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/snapshot.h"
@@ -28,6 +29,11 @@ using PushCallback = std::function<void(PushAnswer)>;  // called exactly once; m
 struct Arrived {};
 using WaitAnswer = std::variant<Arrived, Error>;
 using WaitCallback = std::function<void(WaitAnswer)>;  // called exactly once; must not throw
+
+// When a wait that starts `now` runs out; a timeout beyond the clock's range never does.
+inline TimePoint deadlineAfter(TimePoint now, Duration timeout) {
+  return timeout > TimePoint::max() - now ? TimePoint::max() : now + timeout;
+}
 
 // Owns: calls not yet made.  Threads: loop-thread only.
 class OutwardCalls {

@@ -28,13 +28,14 @@ struct Gradient {
 // Threads: run() is thread-safe for disjoint ranges.  Blocks: computes.
 class UpdateJob {
  public:
-  uint64_t elements() const { return target_->elements(); }
+  uint64_t elements() const { return elements_; }
   // Elements [begin, end). All of [0, elements()) must have run, once, before commit. Split at
   // multiples of 16 (a cache line); the result doesn't depend on the split.
   void run(uint64_t begin, uint64_t end);
 
  private:
   friend class ParameterStore;
+  uint64_t elements_ = 0;
   UpdateConstants constants_;
   std::shared_ptr<const Snapshot> source_;
   std::shared_ptr<Snapshot> target_;

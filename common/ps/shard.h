@@ -98,11 +98,12 @@ class Shard {
     TimePoint deadline;
     Duration timeout;
   };
-  void validate(const ModelDeclaration& declaration) const;
   void lose(const Membership::Loss& loss);
-  void answerInitWaiters();
+  void dropInitWaiter(uint32_t rank, const Error& error);
   void expireInitWaiters();
-  Coordinator& readyCoordinator(const char* what) const;
+  Error notDeclared(std::string_view what) const;
+  std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);
+  std::optional<Error> stepError(uint32_t rank, Incarnation incarnation, std::string_view what);
 
   const ShardOptions options_;
   const Clock& clock_;
@@ -116,8 +117,5 @@ class Shard {
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;
 };
-
-// Why two declarations differ, in words, with both values; empty when they are equal.
-std::string declarationDifference(const ModelDeclaration& ours, const ModelDeclaration& theirs);
 
 }  // namespace dtf::ps
