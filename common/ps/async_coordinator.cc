@@ -34,6 +34,7 @@ StepState AsyncCoordinator::stateOf(const Worker& worker, Outcome outcome,
   state.next_step = worker.steps_pushed;
   state.done = isDone();
   state.staleness = staleness;
+  state.loss = worker.last_loss;
   return state;
 }
 
@@ -148,6 +149,7 @@ void AsyncCoordinator::push(Contribution contribution, PushCallback callback) {
   if (answeredAsRepeated(contribution, callback)) return;
   Worker& worker = workers_[contribution.rank];
   worker.last_push = PushName{contribution.incarnation, contribution.step};
+  worker.last_loss = contribution.loss;
   worker.last_applied = false;
   worker.last_answer = std::nullopt;
   worker.steps_pushed = contribution.step + 1;

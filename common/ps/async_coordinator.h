@@ -43,6 +43,7 @@ class AsyncCoordinator final : public Coordinator {
     std::optional<PushName> last_push;
     bool last_applied = false;             // last_push is in the parameters
     uint64_t last_staleness = 0;           // of last_push, once applied
+    float last_loss = 0;                   // that came with last_push
     std::optional<StepState> last_answer;  // to last_push, once given
     // The one call that waits: the push named last_push, or a pull.
     PushCallback waiting;

@@ -82,7 +82,7 @@ void Barriers::tick() {
         ++at;
         continue;
       }
-      answer(waiter, Error(ErrorCode::kDeadline,
+      answer(waiter, Error(ErrorCode::kUnavailable,
                            fmt::format("{} waited {} at barrier '{}' for {}; look at what became "
                                        "of it, or give the wait more time",
                                        workerName(at->first), secondsText(waiter.timeout), name,

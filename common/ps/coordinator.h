@@ -23,6 +23,7 @@ struct Contribution {
   uint64_t step = 0;
   uint32_t batch = 0;
   uint64_t sequence = 0;  // the sender's count of pushes, for logs
+  float loss = 0;         // of the batch; comes back in StepState::loss
   std::span<const float> gradient;
   std::shared_ptr<const void>
       owner;  // keeps `gradient` alive; released when it has been applied or dropped

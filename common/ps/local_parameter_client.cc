@@ -211,7 +211,7 @@ float* LocalParameterClient::gradients(uint32_t ps_task) {
   return impl_->gradients[ps_task]->as<float>();
 }
 
-StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch) {
+StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
   {
     const MutexLock lock(impl_->cluster.mutex_);
     const auto& shards = impl_->cluster.shards_;
@@ -236,6 +236,7 @@ StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch) {
                         .step = step,
                         .batch = batch,
                         .sequence = sequence,
+                        .loss = loss,
                         .gradient = values,
                         .owner = buffer},
                        impl_->recorder(answers, ps));

@@ -56,7 +56,7 @@ class LocalParameterClient final : public ParameterClient {
   StepState pull() override;
   const float* parameters(uint32_t ps_task) const override;
   float* gradients(uint32_t ps_task) override;
-  StepState exchange(uint64_t step, uint32_t batch) override;
+  StepState exchange(uint64_t step, uint32_t batch, float loss) override;
   void barrier(std::string_view name) override;
   void finish() override;
 

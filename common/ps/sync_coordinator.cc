@@ -37,6 +37,7 @@ SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
   DTF_CHECK(!hasBackups() || context.ps_tasks == 1 || context.peers != nullptr);
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     workers_[rank].batches.resize(batchesPerStep(context.declaration.replication, rank));
+    workers_[rank].losses.resize(workers_[rank].batches.size());
   }
 }
 
@@ -53,6 +54,7 @@ StepState SyncCoordinator::stateNow(uint32_t rank, Outcome outcome) const {
   state.next_batch =
       std::min(worker.firstMissing(), static_cast<uint32_t>(worker.batches.size()) - 1);
   state.done = isDone();
+  state.loss = last_loss_;
   return state;
 }
 
@@ -165,6 +167,7 @@ void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
 void SyncCoordinator::hold(Contribution contribution) {
   workers_[contribution.rank].batches[contribution.batch] =
       Gradient{contribution.gradient, std::move(contribution.owner)};
+  workers_[contribution.rank].losses[contribution.batch] = contribution.loss;
   ++held_;
 }
 
@@ -225,17 +228,21 @@ void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& 
 
 void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
   std::vector<Gradient> gradients;
+  double loss_sum = 0;
   for (const uint32_t rank : ranks) {
     for (const std::optional<Gradient>& batch : workers_[rank].batches) {
       gradients.push_back(batch.value());
     }
+    for (const float loss : workers_[rank].losses) loss_sum += loss;
   }
+  set_loss_ = static_cast<float>(loss_sum / static_cast<double>(gradients.size()));
   updater_.start(std::move(gradients), [this, ranks = std::move(ranks)] { onCommitted(ranks); });
 }
 
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
   counters_.gradients_applied += needed_;
   last_set_ = ranks;
+  last_loss_ = set_loss_;
   decider_.nextStep();
   held_ = 0;
   for (Worker& worker : workers_)

@@ -58,6 +58,7 @@ class SyncCoordinator final : public Coordinator {
  private:
   struct Worker {
     std::vector<std::optional<Gradient>> batches;  // of the current step
+    std::vector<float> losses;                     // of the same batches
     PushCallback waiting;                          // the push of the last batch
     TimePoint deadline;
     uint64_t joined_at = 0;  // on the event counter
@@ -96,6 +97,8 @@ class SyncCoordinator final : public Coordinator {
   std::vector<Worker> workers_;
   SetDecider decider_;              // ps/0, with backup workers
   std::vector<uint32_t> last_set_;  // ranks of the step before the current
+  float set_loss_ = 0;              // mean over the contributions of the set being applied
+  float last_loss_ = 0;             // the same of the step before the current
   uint32_t held_ = 0;               // gradients of the current step
   uint64_t events_ = 0;             // joins and losses, to order them
   CoordinatorStatus counters_;
