@@ -30,8 +30,8 @@ struct OpDef {
   int inputs = 0;    // how many; -1: any number
   std::vector<AttributeDef> attributes;
   ShapeFunction infer;
-  bool stateful =
-      false;  // reads or writes a variable, or talks to another task: never merged, never folded
+  // Reads or writes a variable, or talks to another task: never merged, never folded.
+  bool stateful = false;
 };
 
 // Immutable once filled; then thread-safe.
@@ -45,7 +45,8 @@ class OpCatalog {
   std::map<std::string, OpDef, std::less<>> defs_;
 };
 
-// Every op that dtf knows; see standard_ops.cc for the list with inputs, outputs and attributes.
+// Every op that dtf knows; the list with inputs, outputs and attributes opens
+// each of standard_{math,nn,state}_ops.cc.
 // Made once, kept for the life of the process.
 const OpCatalog& standardOps();
 

@@ -1,27 +1,22 @@
-// Arithmetic. Everything is float32 and row-major unless said; "same" means the same dtype and
-// shape.
+// Arithmetic. All is float32 and row-major unless said; "same" means the same dtype and shape.
 //
-//   op                 inputs              attributes                    outputs
-//   Identity           x (any dtype)       -                             x, unchanged
-//   ZerosLike          x (any dtype)       -                             zeros, same as x
-//   Reshape            x (any dtype)       shape                         x's elements in order, as
-//   `shape` Normalise          x uint8             scale double                  float(x) * scale
-//   Add, Sub, Mul      a, b same           -                             a + b, a - b, a * b,
-//   element by element Scale              x                   factor double                 x *
-//   factor AddN               one or more, same   -                             their sum, added
-//   from left to right MatMul             a [M,K], b [K,N]    transpose_a, transpose_b      a * b
-//   [M,N]; a is stored [K,M] when
-//                                          bool, default false           transpose_a, b [N,K] when
-//                                          transpose_b
-//   BiasAdd            x [B,N], b [N]      -                             x with b added to each row
-//   BiasAddGrad        dy [B,N]            -                             [N]: the sum of dy's rows
-//   Mean               x (any shape,       -                             scalar: the mean over all
-//   elements
-//                      not empty)
-//   MeanGrad           dy scalar           shape (not empty)             `shape`, filled with dy /
-//   elements MulRows            dy [B], x [B,C]     -                             [B,C]: row i of x
-//   times dy[i] SquaredDifference  a, b same           -                             (a - b)^2,
-//   element by element
+//   op                 inputs             attributes         outputs
+//   Identity           x, any dtype       -                  x, unchanged
+//   ZerosLike          x, any dtype       -                  zeros, same as x
+//   Reshape            x, any dtype       shape              x's elements in order, as `shape`
+//   Normalise          x uint8            scale double       float(x) * scale
+//   Add, Sub, Mul      a, b: same         -                  a + b, a - b, a * b by element
+//   SquaredDifference  a, b: same         -                  (a - b)^2 by element
+//   Scale              x                  factor double      x * factor
+//   AddN               one or more: same  -                  their sum, from left to right
+//   MatMul             a [M,K], b [K,N]   transpose_a bool,  a * b [M,N]; a is stored as [K,M]
+//                                         transpose_b bool   with transpose_a, b as [N,K] with
+//                                         (default false)    transpose_b
+//   BiasAdd            x [B,N], b [N]     -                  x with b added to each row
+//   BiasAddGrad        dy [B,N]           -                  [N]: the sum of dy's rows
+//   Mean               x, not empty       -                  scalar: the mean of all elements
+//   MeanGrad           dy scalar          shape, not empty   `shape`, filled with dy / elements
+//   MulRows            dy [B], x [B,C]    -                  [B,C]: row i of x times dy[i]
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"

@@ -1,28 +1,28 @@
-// Neural networks: activations, losses, metrics. Everything is float32 unless said. "labels" are
-// uint8, int32 or int64 of shape [B], each in [0, C); a label out of range is bad data, which the
-// kernel reports.
+// Neural networks: activations, losses, metrics. All is float32 unless said. `labels` are uint8,
+// int32 or int64 of shape [B], each in [0, C); one out of range is bad data, which the kernel
+// reports.
 //
-//   op            inputs           outputs
-//   Relu          x                max(x, 0)
-//   ReluGrad      dy, y = Relu     dy where y > 0, else 0
-//   Sigmoid       x                1 / (1 + exp(-x))
-//   SigmoidGrad   dy, y = Sigmoid  dy * y * (1 - y)
-//   Tanh          x                tanh(x)
-//   TanhGrad      dy, y = Tanh     dy * (1 - y^2)
-//   Softmax       logits [B,C]     row by row exp(x - max) / sum
-//   SoftmaxGrad   dy, y = Softmax  (dy - sum over the row of dy * y) * y
+//   op            inputs             outputs
+//   Relu          x                  max(x, 0)
+//   ReluGrad      dy, y = Relu(x)    dy where y > 0, else 0
+//   Sigmoid       x                  1 / (1 + exp(-x))
+//   SigmoidGrad   dy, y = Sigmoid(x) dy * y * (1 - y)
+//   Tanh          x                  tanh(x)
+//   TanhGrad      dy, y = Tanh(x)    dy * (1 - y^2)
+//   Softmax       logits [B,C]       each row: exp(x - max) / sum
+//   SoftmaxGrad   dy, y = Softmax(x) each row: (dy - sum(dy * y)) * y
 //   SparseSoftmaxCrossEntropyWithLogits
-//                 logits [B,C],    loss [B]: log(sum exp(x)) - x[label];
-//                 labels [B]       backprop [B,C]: softmax - one hot, the gradient of loss
+//                 logits [B,C],      0, loss [B]: log(sum(exp(x))) - x[label]
+//                 labels [B]         1, backprop [B,C]: softmax - one hot, the gradient of loss
 //   SigmoidCrossEntropyWithLogits
-//                 logits, targets  max(x, 0) - x * z + log(1 + exp(-|x|)), element by element
+//                 logits, targets:   max(x, 0) - x * z + log(1 + exp(-|x|)) by element, where x is
+//                 same               the logit and z the target
 //   SigmoidCrossEntropyGrad
-//                 dy, logits,      dy * (sigmoid(logits) - targets): the gradient for logits
-//                 targets
-//   OneHot        labels [B]       attribute depth int >= 1: [B,depth], 1 at the label, else 0
-//   Accuracy      logits [B,C],    scalar: the mean of (argmax of the row == label); the lowest
-//   index wins a tie
-//                 labels [B]
+//                 dy, logits,        dy * (sigmoid(logits) - targets)
+//                 targets: same
+//   OneHot        labels [B]         [B,depth]: 1 at the label, else 0; attribute depth int >= 1
+//   Accuracy      logits [B,C],      scalar: the mean of (argmax of the row == label); of equal
+//                 labels [B]         logits the lowest index counts
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"

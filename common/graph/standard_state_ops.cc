@@ -1,25 +1,23 @@
-// What comes from outside a step, what outlives it, and what crosses to another task. "Stateful"
-// ops are never merged or folded.
+// What comes from outside a step, what outlives it, and what crosses to another task. Ops marked *
+// are stateful: never merged, never folded.
 //
-//   op             inputs              attributes                 outputs
-//   Placeholder    -                   dtype, shape               what the step is fed; never
-//   computed Const          -                   dtype, shape, value double filled with value
-//   Variable       -                   shape, initializer string  float32: the variable's value.
-//   Stateful. The
-//                                      variable is known by its node's name.
-//                                      initializer: glorot_uniform | zeros | truncated_normal
-//   ApplyGradient  variable, gradient  -                          none: the optimizer takes one
-//   step. Stateful.
-//                  (float32, same)                                Input 0 is a Variable node's
-//                  output.
-//   NoOp           -                   -                          none; holds control inputs
-//   together
+//   op               inputs          attributes            outputs
+//   Placeholder      -               dtype, shape          what the step is fed; never computed
+//   Const            -               dtype, shape,         filled with value
+//                                    value double
+//   Variable *       -               shape,                float32: the variable's value
+//                                    initializer string
+//   ApplyGradient *  variable,       -                     none; the optimizer takes one step
+//                    gradient: same
+//   NoOp             -               -                     none; holds control inputs together
 // The partitioner inserts:
-//   _Send          x (any dtype)       key, dtype, shape          none: x leaves under key.
-//   Stateful. _Recv          -                   key, dtype, shape          what arrived under key.
-//   Stateful. _Pull          -                   variable, shape            the value of a variable
-//   on ps, float32. Stateful. _Push          gradient            variable                   none:
-//   gradient goes to the variable's ps. Stateful.
+//   _Send *          x, any dtype    key, dtype, shape     none; x leaves under key
+//   _Recv *          -               key, dtype, shape     what arrived under key
+//   _Pull *          -               variable, shape       float32: the value of a variable on ps
+//   _Push *          gradient        variable              none; the gradient leaves for the ps
+//
+// A variable is known by the name of its node; the attribute `variable` is that name. Initializers:
+// glorot_uniform, zeros, truncated_normal. Input 0 of ApplyGradient is a Variable node's output.
 
 #include <algorithm>
 #include <array>
