@@ -17,7 +17,7 @@ namespace dtf::graph {
 struct AttributeDef {
   std::string name;
   enum class Type : uint8_t { kBool, kInt, kDouble, kString, kDType, kShape } type = Type::kInt;
-  bool required = true;
+  bool required = true;  // optional ones left out become their type's zero in the node
 };
 
 // Output specs from input specs and attributes. Errors: throws kBadConfig with what doesn't fit
@@ -30,8 +30,8 @@ struct OpDef {
   int inputs = 0;    // how many; -1: any number
   std::vector<AttributeDef> attributes;
   ShapeFunction infer;
-  bool stateful =
-      false;  // reads or writes a variable, or talks to another task: never merged, never folded
+  // Reads or writes a variable, or talks to another task: never merged, never folded.
+  bool stateful = false;
 };
 
 // Immutable once filled; then thread-safe.
@@ -45,7 +45,8 @@ class OpCatalog {
   std::map<std::string, OpDef, std::less<>> defs_;
 };
 
-// Every op that dtf knows; see standard_ops.cc for the list with inputs, outputs and attributes.
+// Every op that dtf knows; the list with inputs, outputs and attributes opens
+// each of standard_{math,nn,state}_ops.cc.
 // Made once, kept for the life of the process.
 const OpCatalog& standardOps();
 
