@@ -1,0 +1,139 @@
+#include "tests/e2e/cluster_fixture.h"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+bool canBind(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = loopback(port);
+  const bool bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  ::close(fd);
+  return bound;
+}
+
+}  // namespace
+
+bool somebodyListens(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = loopback(port);
+  const bool connected = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  ::close(fd);
+  return connected;
+}
+
+std::vector<int> freePorts(int count) {
+  static std::mt19937 random(std::random_device{}());
+  std::vector<int> ports;
+  while (static_cast<int>(ports.size()) < count) {
+    const int port = std::uniform_int_distribution<int>(20000, 32000)(random);
+    if (canBind(port) && std::find(ports.begin(), ports.end(), port) == ports.end()) ports.push_back(port);
+  }
+  return ports;
+}
+
+std::string binary(const std::string& name) {
+  const char* folder = std::getenv("DTF_BUILD_ROOT");
+  if (folder == nullptr) throw std::runtime_error("DTF_BUILD_ROOT is not set: run this through meson test");
+  const std::string root(folder);
+  return name == "dtf-launch" ? root + "/launcher/dtf-launch" : root + "/daemons/" + name + "/" + name;
+}
+
+ClusterTest::ClusterTest() {
+  ::unsetenv("DTF_NOTIFY_FD");
+  ::unsetenv("DTF_LISTEN_FD");
+}
+
+ClusterTest::~ClusterTest() = default;
+
+std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string& name) {
+  const auto hosts = [&](int first, int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i)
+      list += fmt::format("{}localhost:{}", i ? ", " : "",
+                          o.ports.empty() ? "auto" : std::to_string(o.ports[static_cast<size_t>(first + i)]));
+    return list;
+  };
+  return folder_.write(
+      name + ".yaml",
+      fmt::format("job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
+                  "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
+                  "    loss: softmax_cross_entropy\n    metrics: [accuracy]\n"
+                  "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, count: {}}}\n"
+                  "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: {}{}}}\n  steps: {}\n{}",
+                  name, folder_.path(), name, hosts(0, o.ps), hosts(o.ps, o.workers), o.top_more, o.layers,
+                  o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode, o.replication_more, o.steps,
+                  o.train_more));
+}
+
+std::vector<std::string> ClusterTest::launchCommand(const std::string& file, std::vector<std::string> more) const {
+  std::vector<std::string> argv = {binary("dtf-launch"), file};
+  argv.insert(argv.end(), more.begin(), more.end());
+  return argv;
+}
+
+ProcessResult ClusterTest::launch(const std::string& file, std::vector<std::string> more,
+                                  std::chrono::seconds deadline) {
+  return runProcess(launchCommand(file, std::move(more)), deadline, {}, folder_.path());
+}
+
+Process ClusterTest::startTask(const std::string& file, const std::string& job, int index,
+                               std::vector<std::string> more) {
+  std::vector<std::string> argv = {binary(job == "ps" ? "psd" : "workerd"), "--cluster", file, "--task",
+                                   std::to_string(index)};
+  argv.insert(argv.end(), more.begin(), more.end());
+  return Process(std::move(argv), {}, folder_.path());
+}
+
+nlohmann::json ClusterTest::summary(const std::string& name) const {
+  const std::string text = folder_.read("runs/" + name + "/summary.json");
+  if (text.empty()) return nullptr;
+  return nlohmann::json::parse(text);
+}
+
+std::vector<std::string> ClusterTest::leftovers() const {
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string pid = entry.path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "cmdline");
+    std::stringstream text;
+    text << file.rdbuf();
+    if (text.str().find(folder_.path()) != std::string::npos) found.push_back(pid + " " + text.str());
+  }
+  return found;
+}
+
+bool ClusterTest::everybodyGone() const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (std::chrono::steady_clock::now() < end) {
+    if (leftovers().empty()) return true;
+    ::poll(nullptr, 0, 20);
+  }
+  return leftovers().empty();
+}
+
+}  // namespace dtf::testing

@@ -1,0 +1,160 @@
+// dtf-launch with real processes: what a job leaves behind when it ends well, badly, or by force.
+
+#include <signal.h>
+
+#include <filesystem>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+class LaunchTest : public ClusterTest {};
+
+TEST_F(LaunchTest, AsyncJobEndsWithExactlyItsStepsAndASummary) {
+  const ProcessResult result = launch(writeCluster({.steps = 60}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json s = summary();
+  EXPECT_EQ(s["schema"], 1);
+  EXPECT_EQ(s["job"], "job");
+  EXPECT_EQ(s["outcome"], "done");
+  EXPECT_EQ(s["global_step"], 60);
+  EXPECT_GT(s["final_loss"].get<double>(), 0.0);
+  EXPECT_GT(s["eval"]["accuracy"].get<double>(), 0.2);
+  EXPECT_GT(s["steps_per_second"].get<double>(), 0.0);
+  EXPECT_GT(s["examples_per_second"].get<double>(), 0.0);
+  EXPECT_GT(s["wall_seconds"].get<double>(), 0.0);
+  ASSERT_EQ(s["tasks"].size(), 4u);
+  for (const auto& task : s["tasks"]) {
+    EXPECT_EQ(task["exit_code"], 0) << task;
+    EXPECT_EQ(task["restarts"], 0) << task;
+  }
+  EXPECT_NE(result.out.find("accuracy"), std::string::npos) << result.out;
+  EXPECT_TRUE(everybodyGone());
+  for (const char* log : {"ps-0.1.log", "ps-1.1.log", "worker-0.1.log", "worker-1.1.log"})
+    EXPECT_FALSE(folder_.read(std::string("runs/job/logs/") + log).empty()) << log;
+}
+
+TEST_F(LaunchTest, SyncJobEndsWithExactlyItsSteps) {
+  const ProcessResult result = launch(writeCluster({.mode = "sync", .steps = 60}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["global_step"], 60);
+  EXPECT_EQ(summary()["outcome"], "done");
+}
+
+TEST_F(LaunchTest, SyncWithBackupWorkersAndWithSeveralBatchesPerWorker) {
+  for (const char* more : {", replicas_to_aggregate: 2", ", replicas_to_aggregate: 5"}) {
+    const ProcessResult result =
+        launch(writeCluster({.workers = 3, .mode = "sync", .steps = 30, .replication_more = more}));
+    ASSERT_EQ(result.exit_code, 0) << more << result.err;
+    EXPECT_EQ(summary()["global_step"], 30);
+  }
+}
+
+TEST_F(LaunchTest, PrintsThePlacementTable) {
+  const ProcessResult result = launch(writeCluster({}));
+  EXPECT_NE(result.err.find("softmax/weights"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("/job:ps/task:1"), std::string::npos) << result.err;
+}
+
+TEST_F(LaunchTest, LogLinesCarryTheirTask) {
+  const ProcessResult result = launch(writeCluster({}));
+  EXPECT_NE(result.err.find("worker/1 |"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("\x1b["), std::string::npos) << "no colours where there is no terminal";
+}
+
+TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
+  Process launcher(launchCommand(writeCluster({.mode = "sync", .steps = 100000000})), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
+  std::string victim;
+  for (const std::string& process : leftovers())
+    if (process.find("workerd") != std::string::npos) victim = process;
+  ASSERT_FALSE(victim.empty());
+  ::kill(std::stoi(victim), SIGKILL);
+  const ProcessResult result = launcher.wait(seconds(10));
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_NE(result.err.find("SIGKILL"), std::string::npos) << result.err;
+  EXPECT_EQ(summary()["outcome"], "failed");
+  EXPECT_TRUE(everybodyGone());
+}
+
+TEST_F(LaunchTest, CtrlCStopsEverybodyAndSaysInterrupted) {
+  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
+  launcher.signal(SIGINT);
+  const ProcessResult result = launcher.wait(seconds(5));
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_EQ(summary()["outcome"], "interrupted");
+  EXPECT_TRUE(everybodyGone());
+}
+
+TEST_F(LaunchTest, CtrlCTwiceEndsAtOnceEvenWithAFrozenTask) {
+  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
+  for (const std::string& process : leftovers())
+    if (process.find("psd") != std::string::npos) ::kill(std::stoi(process), SIGSTOP);
+  launcher.signal(SIGINT);
+  launcher.signal(SIGINT);
+  EXPECT_EQ(launcher.wait(seconds(5)).exit_code, 130);
+  EXPECT_TRUE(everybodyGone());
+}
+
+TEST_F(LaunchTest, AKilledLauncherLeavesNobody) {
+  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
+  EXPECT_GE(leftovers().size(), 5u);
+  launcher.signal(SIGKILL);
+  launcher.wait(seconds(5));
+  EXPECT_TRUE(everybodyGone());
+}
+
+TEST_F(LaunchTest, TwentyLaunchesSideBySideWithAutomaticPortsDoNotClash) {
+  std::vector<Process> launchers;
+  for (int i = 0; i < 20; ++i)
+    launchers.emplace_back(launchCommand(writeCluster({.steps = 20}, "job" + std::to_string(i))),
+                           std::map<std::string, std::string>{}, folder_.path());
+  for (size_t i = 0; i < launchers.size(); ++i) {
+    const ProcessResult result = launchers[i].wait(seconds(120));
+    EXPECT_EQ(result.exit_code, 0) << "launch " << i << "\n" << result.err;
+  }
+  EXPECT_TRUE(everybodyGone());
+}
+
+TEST_F(LaunchTest, TwoHundredLaunchesInARowAllSucceed) {
+  const std::string file = writeCluster({.steps = 5, .examples = 100, .eval_examples = 50});
+  for (int i = 0; i < 200; ++i) {
+    const ProcessResult result = launch(file);
+    ASSERT_EQ(result.exit_code, 0) << "launch " << i << "\n" << result.err;
+    ASSERT_EQ(summary()["global_step"], 5);
+  }
+  EXPECT_TRUE(everybodyGone());
+}
+
+TEST_F(LaunchTest, DryRunPrintsTheCommandsAndStartsNothing) {
+  const ProcessResult result = launch(writeCluster({.ports = freePorts(4)}), {"--dry-run"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("psd --cluster"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("--task 1"), std::string::npos) << result.out;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/runs"));
+}
+
+TEST_F(LaunchTest, JsonEndsWithTheSummary) {
+  const ProcessResult result = launch(writeCluster({}), {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::string last;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) last = line;
+  const nlohmann::json s = nlohmann::json::parse(last);
+  EXPECT_EQ(s["outcome"], "done") << last;
+  EXPECT_EQ(s["global_step"], 40) << last;
+}
+
+TEST_F(LaunchTest, SetChangesAValueOfTheFile) {
+  const ProcessResult result = launch(writeCluster({}), {"--set", "train.steps=13"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["global_step"], 13);
+}
+
+}  // namespace dtf::testing
