@@ -117,22 +117,5 @@ TEST_F(GraphTest, AnAbsentOptionalAttributeIsItsTypesZero) {
   EXPECT_FALSE(graph_.node(product).attribute<bool>("transpose_a"));
 }
 
-TEST_F(GraphTest, BuilderNamesNodesUnderScopesAndMergesDevices) {
-  const Output x = b_.placeholder("x", DType::kFloat32, {4});
-  {
-    const auto outer_name = b_.nameScope("tower");
-    const auto outer_device = b_.deviceScope("/job:worker/task:1");
-    const auto inner_name = b_.nameScope("dense");
-    const auto inner_device = b_.deviceScope("/gpu:0");
-    const Node& node = graph_.node(b_.relu(x).node);
-    EXPECT_EQ(node.name, "tower/dense/Relu");
-    EXPECT_EQ(node.device, "/job:worker/task:1/device:GPU:0");
-  }
-  EXPECT_EQ(graph_.node(b_.relu(x).node).name, "Relu");
-  EXPECT_EQ(graph_.node(b_.relu(x).node).name, "Relu_1");
-  EXPECT_EQ(graph_.node(b_.relu(x).node).device, "");
-  EXPECT_THROW(b_.variable("x", {4}), Error);
-}
-
 }  // namespace
 }  // namespace dtf::graph

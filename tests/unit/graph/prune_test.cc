@@ -108,7 +108,8 @@ TEST(Prune, RandomGraphsComputeTheSameAfterwards) {
     for (int i = 0; i < 3; ++i) {
       fed.push_back(whole.tensors[random.below(whole.tensors.size())]);
       fetches.push_back(whole.tensors[random.below(whole.tensors.size())]);
-      feeds[fed.back()] = testing::Values(9, random.uniform(-1.0f, 1.0f));
+      feeds[fed.back()] =
+          testing::Values(testing::kSide * testing::kSide, random.uniform(-1.0f, 1.0f));
     }
     const Pruned pruned = prune(whole.graph, fed, fetches);
     EXPECT_LE(pruned.graph.nodes().size(), whole.graph.nodes().size() + 3);

@@ -6,12 +6,12 @@ namespace dtf::graph::testing {
 namespace {
 
 Output addSource(Builder& b, Random& random, Feeds& feeds, int index) {
-  const Shape shape({3, 3});
+  const Shape shape({kSide, kSide});
   const bool variable = random.below(2) == 0;
   const Output source =
       variable ? b.variable("variable_" + std::to_string(index), shape)
                : b.placeholder("placeholder_" + std::to_string(index), DType::kFloat32, shape);
-  for (int i = 0; i < 9; ++i) feeds[source].push_back(random.uniform(-1.0f, 1.0f));
+  for (int i = 0; i < kSide * kSide; ++i) feeds[source].push_back(random.uniform(-1.0f, 1.0f));
   return source;
 }
 

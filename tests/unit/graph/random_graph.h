@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "common/base/random.h"
@@ -8,7 +9,11 @@
 
 namespace dtf::graph::testing {
 
-// A graph of 3x3 matrices in which anything may follow from anything, with values for its sources.
+// More elements than one block of a split variable.
+inline constexpr int64_t kSide = 5;
+
+// A graph of kSide x kSide matrices in which anything may follow from anything, with values for its
+// sources.
 struct RandomGraph {
   Graph graph;
   Feeds feeds;  // of every Placeholder and Variable

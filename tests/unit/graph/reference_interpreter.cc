@@ -239,6 +239,11 @@ std::map<std::string, Kernel, std::less<>> allKernels() {
   return all;
 }
 
+const std::map<std::string, Kernel, std::less<>>& kernels() {
+  static const auto all = allKernels();
+  return all;
+}
+
 // Values of one evaluation: what was fed and what has been computed.
 class Evaluation {
  public:
@@ -259,9 +264,8 @@ class Evaluation {
 
  private:
   void compute(const Node& node) {
-    static const auto kernels = allKernels();
-    const auto kernel = kernels.find(node.op);
-    if (kernel == kernels.end()) {
+    const auto kernel = kernels().find(node.op);
+    if (kernel == kernels().end()) {
       throw std::invalid_argument(node.name + " (" + node.op +
                                   ") is not fed and has no definition");
     }
@@ -290,6 +294,10 @@ std::vector<Values> evaluate(const Graph& graph, const Feeds& feeds,
 
 Values evaluate(const Graph& graph, const Feeds& feeds, Output fetch) {
   return evaluate(graph, feeds, std::span(&fetch, 1))[0];
+}
+
+bool isDefined(std::string_view op) {
+  return kernels().contains(op);
 }
 
 }  // namespace dtf::graph::testing

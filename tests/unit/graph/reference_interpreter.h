@@ -5,6 +5,7 @@
 
 #include <map>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "common/graph/graph.h"
@@ -22,5 +23,8 @@ using Feeds = std::map<Output, Values>;
 std::vector<Values> evaluate(const Graph& graph, const Feeds& feeds,
                              std::span<const Output> fetches);
 Values evaluate(const Graph& graph, const Feeds& feeds, Output fetch);
+
+// Whether evaluate() can compute the op. False for what must be fed and for what has no output.
+bool isDefined(std::string_view op);
 
 }  // namespace dtf::graph::testing
