@@ -1,0 +1,146 @@
+// Mistakes of users: each gets an answer that says where and what to do, and the exit code of the contract.
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+namespace {
+
+std::string idxImages(uint32_t promised, uint32_t held) {
+  const auto big_endian = [](uint32_t value) {
+    return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+                       static_cast<char>(value >> 8), static_cast<char>(value)};
+  };
+  return std::string("\0\0\x08\x03", 4) + big_endian(promised) + big_endian(28) + big_endian(28) +
+         std::string(size_t{held} * 784, '\x10');
+}
+
+std::string idxLabels(uint32_t count, char label) {
+  std::string bytes("\0\0\x08\x01", 4);
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(count >> shift);
+  return bytes + std::string(count, label);
+}
+
+}  // namespace
+
+class MistakesTest : public ClusterTest {
+ protected:
+  void expectMistake(const std::string& file, int exit_code, const std::vector<std::string>& texts,
+                     std::vector<std::string> more = {}) {
+    const ProcessResult result = launch(file, std::move(more), seconds(30));
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    for (const std::string& text : texts) EXPECT_NE(result.err.find(text), std::string::npos) << text << "\nin\n" << result.err;
+    EXPECT_TRUE(everybodyGone());
+  }
+  std::string idxTrain() const {
+    return "data: {train: {format: idx, images: " + folder_.path() + "/images, labels: " + folder_.path() +
+           "/labels}, batch_size: 10}";
+  }
+  // A cluster whose training data are the IDX files of this test's folder.
+  std::string writeIdxCluster() {
+    return folder_.write("idx.yaml",
+                         "job: idx\nrun_dir: " + folder_.path() +
+                             "/runs/idx\ncluster: {ps: [localhost:auto], worker: [localhost:auto]}\ntrain:\n"
+                             "  model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], loss: "
+                             "softmax_cross_entropy}\n  " +
+                             idxTrain() + "\n  steps: 10\n");
+  }
+};
+
+TEST_F(MistakesTest, MisspeltKeyWithLineColumnAndCaret) {
+  const std::string file = folder_.write("bad.yaml", "job: x\ncluster:\n  ps: [localhost:auto]\n  wrokers: [localhost:auto]\n");
+  expectMistake(file, 78, {"bad.yaml:4:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?", "^~~~~~~"});
+}
+
+TEST_F(MistakesTest, AllMistakesAtOnce) {
+  const std::string file = writeCluster({.steps = -5, .batch_size = 0, .optimizer = "{adma: {}}"});
+  expectMistake(file, 78, {"steps", "batch_size", "did you mean 'adam'"});
+}
+
+TEST_F(MistakesTest, WrongType) {
+  expectMistake(writeCluster({}), 78, {"--set train.steps=ten"}, {"--set", "train.steps=ten"});
+}
+
+TEST_F(MistakesTest, TwoTasksOnOneAddress) {
+  const std::vector<int> ports = freePorts(3);
+  expectMistake(writeCluster({.ports = {ports[0], ports[1], ports[2], ports[0]}}), 78,
+                {"error:", "localhost:" + std::to_string(ports[0])});
+}
+
+TEST_F(MistakesTest, APortInUseAndWhoHoldsIt) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(fd, 1), 0);
+  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const int taken = ntohs(address.sin_port);
+  std::vector<int> ports = freePorts(4);
+  ports[1] = taken;
+  const std::string holder = "pid " + std::to_string(::getpid());
+  expectMistake(writeCluster({.ports = ports}), 69, {"job.yaml:4:", "error:", std::to_string(taken), holder});
+  // The daemon by itself says the same.
+  const ProcessResult result = startTask(folder_.path() + "/job.yaml", "ps", 1).wait(seconds(10));
+  EXPECT_EQ(result.exit_code, 69) << result.err;
+  EXPECT_NE(result.err.find(holder), std::string::npos) << result.err;
+  ::close(fd);
+}
+
+TEST_F(MistakesTest, AMissingDataFile) { expectMistake(writeIdxCluster(), 65, {"/images", "No such file"}); }
+
+TEST_F(MistakesTest, ATruncatedDataFile) {
+  folder_.write("images", idxImages(100, 60));
+  folder_.write("labels", idxLabels(100, 3));
+  expectMistake(writeIdxCluster(), 65, {"/images", "truncated"});
+}
+
+TEST_F(MistakesTest, ALabelThatTheModelDoesNotHave) {
+  folder_.write("images", idxImages(100, 100));
+  folder_.write("labels", idxLabels(100, 12));
+  expectMistake(writeIdxCluster(), 65, {"12"});
+}
+
+TEST_F(MistakesTest, FewerLabelsThanImages) {
+  folder_.write("images", idxImages(100, 100));
+  folder_.write("labels", idxLabels(90, 3));
+  expectMistake(writeIdxCluster(), 65, {"100", "90"});
+}
+
+TEST_F(MistakesTest, AModelWhoseShapesDoNotFit) {
+  expectMistake(writeCluster({.layers = "[dense: {units: 10, name: softmax}]"}), 78,
+                {"job.yaml:", "error:", "softmax", "flatten"});
+}
+
+TEST_F(MistakesTest, ARunDirectoryThatCannotBeWritten) {
+  folder_.write("file", "in the way");
+  expectMistake(writeCluster({}), 73, {"cannot write", folder_.path() + "/file"},
+                {"--run-dir", folder_.path() + "/file/runs"});
+}
+
+TEST_F(MistakesTest, ALossThatIsNotANumber) {
+  const std::string file = writeCluster(
+      {.mode = "sync", .steps = 5000, .optimizer = "{gradient_descent: {learning_rate: 1.0e+38}}"});
+  expectMistake(file, 1, {"loss", "step", "learning_rate"});
+  EXPECT_EQ(summary()["outcome"], "failed");
+}
+
+TEST_F(MistakesTest, AMissingClusterFile) {
+  expectMistake(folder_.path() + "/none.yaml", 78, {"none.yaml"});
+}
+
+TEST_F(MistakesTest, AnUnknownOption) {
+  const ProcessResult result = runProcess({binary("dtf-launch"), "--colour-me"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--help"), std::string::npos) << result.err;
+}
+
+}  // namespace dtf::testing

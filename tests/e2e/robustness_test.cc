@@ -1,0 +1,188 @@
+// A psd among bad company: what does not speak our protocol, what freezes, what dies in the middle.
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+namespace {
+
+// The preamble of a control connection, then whatever the test wants (common/net/preamble.h).
+std::string preamble(char kind = 1) {
+  std::string bytes("DTFRPC\x01\x00", 8);
+  bytes += kind;
+  bytes.resize(16, '\0');
+  return bytes;
+}
+
+class RawConnection {
+ public:
+  explicit RawConnection(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    connected_ = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~RawConnection() { ::close(fd_); }
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+  bool connected() const { return connected_; }
+  void send(const std::string& bytes) const { ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  // True when the peer closed the connection (or reset it) within the time.
+  bool closedWithin(seconds time) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    char buffer[4096];
+    while (std::chrono::steady_clock::now() < end) {
+      pollfd waiting{fd_, POLLIN, 0};
+      if (::poll(&waiting, 1, 100) <= 0) continue;
+      if (::recv(fd_, buffer, sizeof buffer, MSG_DONTWAIT) <= 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  int fd_;
+  bool connected_;
+};
+
+long residentKb(pid_t pid) {
+  std::FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/statm").c_str(), "r");
+  long size = 0, resident = 0;
+  if (file != nullptr) {
+    if (std::fscanf(file, "%ld %ld", &size, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * 4;
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+// A running job of one ps and two workers, started by hand so that each process can be looked at.
+class RobustnessTest : public ClusterTest {
+ protected:
+  void start(ClusterOptions options) {
+    options.ps = 1;
+    options.ports = freePorts(3);
+    ports_ = options.ports;
+    file_ = writeCluster(options);
+    ps_ = std::make_unique<Process>(startTask(file_, "ps", 0));
+    for (int i = 0; i < 2; ++i) workers_.push_back(startTask(file_, "worker", i));
+    ASSERT_TRUE(workers_[0].waitForOutput("step=", seconds(20))) << workers_[0].err();
+  }
+  std::vector<int> ports_;
+  std::string file_;
+  std::unique_ptr<Process> ps_;
+  std::vector<Process> workers_;
+};
+
+TEST_F(RobustnessTest, JunkOnThePortCostsOneLogLineEachAndDisturbsNobody) {
+  start({.steps = 30000});
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const long before = residentKb(ps_->pid());
+
+  std::string noise(100000, '\0');
+  for (char& byte : noise) byte = static_cast<char>(random());
+  RawConnection http(ports_[0]), random_bytes(ports_[0]), segments(ports_[0]), huge(ports_[0]), after(ports_[0]);
+  http.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  random_bytes.send(noise);
+  segments.send(preamble() + std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8));
+  // One segment of 2^32-1 words: 32 GiB.
+  huge.send(preamble() + std::string("\0\0\0\0\xff\xff\xff\xff", 8));
+  after.send(preamble() + noise);
+  EXPECT_TRUE(http.closedWithin(seconds(8)));
+  EXPECT_TRUE(random_bytes.closedWithin(seconds(8)));
+  EXPECT_TRUE(segments.closedWithin(seconds(8)));
+  EXPECT_TRUE(huge.closedWithin(seconds(8)));
+  EXPECT_TRUE(after.closedWithin(seconds(8)));
+
+  EXPECT_LT(residentKb(ps_->pid()) - before, 20000) << "memory stays bounded";
+  for (Process& worker : workers_) {
+    const ProcessResult result = worker.wait(seconds(60));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  const ProcessResult ps = ps_->wait(seconds(10));
+  EXPECT_EQ(ps.exit_code, 0) << ps.err;
+  EXPECT_NE(ps.err.find("HTTP"), std::string::npos) << ps.err;
+  EXPECT_GE(count(ps.err, "event=connection_refused"), 2u) << ps.err;
+  EXPECT_LE(count(ps.err, "event=connection_refused"), 6u) << ps.err;
+  EXPECT_EQ(summary()["global_step"], 30000);
+}
+
+TEST_F(RobustnessTest, AConnectionThatSaysNothingIsClosed) {
+  start({.steps = 100000000});
+  RawConnection silent(ports_[0]), no_hello(ports_[0]);
+  no_hello.send(preamble());
+  EXPECT_TRUE(silent.closedWithin(seconds(10)));
+  EXPECT_TRUE(no_hello.closedWithin(seconds(10))) << "a preamble alone does not hold a connection";
+}
+
+TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilledInTheMiddle) {
+  start({.steps = 20000});
+  workers_[1].signal(SIGKILL);
+  const ProcessResult chief = workers_[0].wait(seconds(60));
+  EXPECT_EQ(chief.exit_code, 0) << chief.err;
+  EXPECT_EQ(summary()["global_step"], 20000) << "the lost worker's step went to the other";
+  const ProcessResult ps = ps_->wait(seconds(10));
+  EXPECT_EQ(ps.exit_code, 0) << ps.err;
+  EXPECT_NE(ps.err.find("event=worker_lost worker=worker/1"), std::string::npos) << ps.err;
+}
+
+TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerFreezesAndTheFrozenOneIsFenced) {
+  start({.steps = 3000000, .top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n"});
+  workers_[1].signal(SIGSTOP);
+  ASSERT_TRUE(ps_->waitForOutput("worker/1", seconds(10)));
+  ASSERT_TRUE(ps_->waitForOutput("no heartbeat", seconds(10))) << ps_->err();
+  EXPECT_TRUE(workers_[0].running()) << workers_[0].err();
+  workers_[1].signal(SIGCONT);
+  const ProcessResult frozen = workers_[1].wait(seconds(20));
+  EXPECT_NE(frozen.exit_code, 0);
+  EXPECT_NE(frozen.err.find("fenced"), std::string::npos) << frozen.err;
+  EXPECT_TRUE(workers_[0].running()) << workers_[0].err();
+}
+
+TEST_F(RobustnessTest, SyncNamesTheWorkerThatWasLost) {
+  start({.mode = "sync", .steps = 100000000});
+  workers_[1].signal(SIGKILL);
+  const ProcessResult chief = workers_[0].wait(seconds(15));
+  EXPECT_EQ(chief.exit_code, 69) << chief.err;
+  EXPECT_NE(chief.err.find("worker/1 was lost"), std::string::npos) << chief.err;
+}
+
+TEST_F(RobustnessTest, AFrozenPsIsNamed) {
+  start({.steps = 100000000, .top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n"});
+  ps_->signal(SIGSTOP);
+  const ProcessResult chief = workers_[0].wait(seconds(15));
+  EXPECT_EQ(chief.exit_code, 69) << chief.err;
+  EXPECT_NE(chief.err.find("ps/0"), std::string::npos) << chief.err;
+  EXPECT_NE(chief.err.find("heartbeat"), std::string::npos) << chief.err;
+}
+
+TEST_F(RobustnessTest, AKilledPsIsNamedAtOnce) {
+  start({.steps = 100000000});
+  ps_->signal(SIGKILL);
+  const ProcessResult chief = workers_[0].wait(seconds(5));
+  EXPECT_EQ(chief.exit_code, 69) << chief.err;
+  EXPECT_NE(chief.err.find("lost ps/0"), std::string::npos) << chief.err;
+}
+
+}  // namespace dtf::testing
