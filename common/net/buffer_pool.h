@@ -40,7 +40,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     std::byte* data;
     size_t capacity;
   };
-  explicit BufferPool(size_t retained_bytes_max) : retained_bytes_max_(retained_bytes_max) {}
+  static constexpr size_t kFreeMax = 1024;
+
+  explicit BufferPool(size_t retained_bytes_max);
   Buffer acquire(size_t capacity) DTF_EXCLUDES(mu_);
   void release(Buffer buffer) noexcept DTF_EXCLUDES(mu_);
 
