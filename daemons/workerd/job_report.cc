@@ -1,0 +1,69 @@
+#include "daemons/workerd/job_report.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/base/file.h"
+#include "common/base/notify.h"
+
+namespace dtf::workerd {
+
+namespace {
+
+nlohmann::json evaluationJson(const train::Evaluation& evaluation) {
+  nlohmann::json json = {{"loss", evaluation.loss}};
+  if (evaluation.accuracy) json["accuracy"] = *evaluation.accuracy;
+  return json;
+}
+
+}  // namespace
+
+void reportProgress(const train::Progress& progress, uint64_t steps) {
+  if (!notifyEnabled()) return;
+  nlohmann::json line = {{"event", "progress"},
+                         {"step", progress.global_step},
+                         {"steps", steps},
+                         {"loss", progress.loss},
+                         {"examples_per_second", progress.examples_per_second},
+                         {"steps_per_second", progress.steps_per_second}};
+  if (progress.evaluation && progress.evaluation->accuracy)
+    line["eval_accuracy"] = *progress.evaluation->accuracy;
+  notify(line);
+}
+
+void reportResult(const cluster::TaskOptions& task, const train::TrainingResult& result,
+                  const std::optional<train::Evaluation>& evaluation, uint64_t parameters_digest,
+                  double wall_seconds) {
+  const cluster::TrainSpec& train = *task.job.train;
+  const double steps_per_second =
+      result.seconds > 0 ? static_cast<double>(result.global_step) / result.seconds : 0;
+  nlohmann::json json = {
+      {"outcome", "done"},
+      {"global_step", result.global_step},
+      {"final_loss", result.final_loss},
+      {"steps_per_second", steps_per_second},
+      {"examples_per_second", steps_per_second * static_cast<double>(train.examplesPerStep(task.job.cluster))},
+      {"first_step_seconds", result.first_step_seconds},
+      {"parameters_digest", fmt::format("{:016x}", parameters_digest)}};
+  if (evaluation) json["eval"] = evaluationJson(*evaluation);
+  if (notifyEnabled()) {
+    json["event"] = "result";
+    return notify(json);
+  }
+  json["schema"] = 1;
+  json["job"] = task.job.job;
+  json["wall_seconds"] = wall_seconds;
+  json["tasks"] = {{{"name", task.task.name()}, {"exit_code", 0}, {"restarts", 0}, {"cause", nullptr}}};
+  makeWritableFolder(task.job.run_dir);
+  atomicReplace(task.job.run_dir / "summary.json", json.dump(2) + "\n");
+  fmt::print("done: {} global steps, loss {:.4f}, {:.0f} steps/s\n", result.global_step, result.final_loss,
+             steps_per_second);
+  if (evaluation && evaluation->accuracy) fmt::print("accuracy {:.4f} on {} examples\n", *evaluation->accuracy, evaluation->examples);
+  fmt::print("summary: {}\n", (task.job.run_dir / "summary.json").string());
+  std::fflush(stdout);
+}
+
+}  // namespace dtf::workerd

@@ -1,0 +1,107 @@
+#include "daemons/workerd/worker_job.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include "common/data/dataset.h"
+#include "common/ps/parameter_digest.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/train/training_loop.h"
+#include "common/wire/rpc_parameter_client.h"
+#include "daemons/workerd/job_report.h"
+
+namespace dtf::workerd {
+
+namespace {
+
+wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
+  wire::RpcClientOptions options;
+  options.link = {task.job.job, task.task, Incarnation::random(), task.job.timeouts};
+  for (const cluster::TaskSpec& ps : task.job.cluster.ps) options.ps.push_back(ps.address);
+  return options;
+}
+
+// One worker's job with everything that it works with.
+class WorkerJob {
+ public:
+  WorkerJob(const cluster::TaskOptions& task, WorkerStatus& status)
+      : task_(task), train_(*task.job.train), status_(status), client_(clientOptions(task)) {
+    runtime::registerCpuKernels(kernels_);
+  }
+
+  void run() {
+    const TimePoint started = clock_.now();
+    // While the connections are being made.
+    const auto dataset = data::openDataset(train_.data.train, train_.data.seed, false);
+    const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
+    const auto ps_tasks = static_cast<uint32_t>(task_.job.cluster.ps.size());
+    train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_, kernels_, device_,
+                             clock_);
+    if (isChief() && train_.data.eval)
+      loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
+    if (isChief()) printPlacement(loop);
+    loop.join();
+    notify({{"event", "ready"}});
+    log::info("event=joined ps={} variables={}", ps_tasks, loop.declaration().layout.variables.size());
+    client_.barrier("start");
+    status_.training = true;
+    train::TrainingResult result = loop.run([this](const train::Progress& progress) { report(progress); });
+    status_.training = false;
+    client_.barrier("trained");
+    if (isChief()) finishAsChief(loop, result, toSeconds(clock_.now() - started));
+    client_.finish();
+    log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step, result.batches,
+              result.batches_stale);
+  }
+
+ private:
+  bool isChief() const { return task_.task == kChief; }
+
+  void printPlacement(const train::TrainingLoop& loop) {
+    std::fprintf(stderr, "%s", loop.placementTable().c_str());
+  }
+
+  void report(const train::Progress& progress) {
+    status_.global_step = progress.global_step;
+    status_.loss = static_cast<float>(progress.loss);
+    if (!isChief()) return;
+    reportProgress(progress, train_.steps);
+    // A launcher shows the progress itself; its log files get a line now and then.
+    const Duration pause = std::chrono::seconds(notifyEnabled() ? 10 : 0);
+    if (clock_.now() - logged_ < pause) return;
+    logged_ = clock_.now();
+    log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}", progress.global_step,
+              train_.steps, progress.loss, progress.examples_per_second,
+              progress.evaluation && progress.evaluation->accuracy
+                  ? fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy)
+                  : "");
+  }
+
+  void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result, double wall_seconds) {
+    std::optional<train::Evaluation> evaluation;
+    if (train_.data.eval) evaluation = loop.evaluate();
+    else client_.pull();
+    const uint64_t digest = ps::parameterDigest(loop.declaration().layout,
+                                                [this](uint32_t ps) { return client_.parameters(ps); });
+    reportResult(task_, result, evaluation, digest, wall_seconds);
+  }
+
+  const cluster::TaskOptions& task_;
+  const cluster::TrainSpec& train_;
+  WorkerStatus& status_;
+  SystemClock clock_;
+  TimePoint logged_{};
+  runtime::KernelTable kernels_;
+  runtime::CpuDevice device_;
+  wire::RpcParameterClient client_;
+};
+
+}  // namespace
+
+void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status) { WorkerJob(task, status).run(); }
+
+}  // namespace dtf::workerd

@@ -1,0 +1,74 @@
+#include "daemons/workerd/worker_server.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/log.h"
+#include "common/net/socket_options.h"
+#include "common/wire/worker.capnp.h"
+
+namespace dtf::workerd {
+
+namespace {
+
+class Gate final : public schema::WorkerGate::Server {
+ public:
+  Gate(const cluster::TaskOptions& task, const WorkerStatus& status) : task_(task), status_(status) {}
+  kj::Promise<void> status(StatusContext context) override {
+    context.getResults().setJson(nlohmann::json({{"schema", 1},
+                                                 {"job", task_.job.job},
+                                                 {"task", task_.task.name()},
+                                                 {"training", status_.training.load()},
+                                                 {"global_step", status_.global_step.load()},
+                                                 {"loss", status_.loss.load()}})
+                                     .dump());
+    return kj::READY_NOW;
+  }
+
+ private:
+  const cluster::TaskOptions& task_;
+  const WorkerStatus& status_;
+};
+
+[[noreturn]] void leaveOnSignal(int number) {
+  log::info("event=stopping signal={}", number);
+  ::_exit(128 + number);
+}
+
+}  // namespace
+
+WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
+    : task_(task),
+      connections_(reactor_.port, [](const void*) {}),
+      signals_(reactor_, [](int number) { leaveOnSignal(number); }) {
+  listener_ = daemons::listen(
+      reactor_, task_.job.cluster.worker[task_.task.index], std::move(listening),
+      [this](Fd socket, net::ConnectionKind kind, const std::string& peer) {
+        if (kind != net::ConnectionKind::kControl) return;  // nothing is fetched from a worker yet: closed
+        connections_.serve(net::adoptSocket(reactor_.ioc, std::move(socket)), nullptr, peer,
+                           [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
+                             return schema::WorkerGate::Client(kj::heap<Gate>(task_, status_));
+                           });
+      });
+}
+
+int WorkerServer::run() {
+  log::info("event=listening address={} job={} version={}", listener_->address(), task_.job.job, DTF_VERSION);
+  Thread training("dtf-train", [this] {
+    try {
+      runWorkerJob(task_, status_);
+    } catch (const Error& error) {
+      error_ = error;
+    } catch (const std::exception& error) {
+      error_ = Error(ErrorCode::kInternal, error.what());
+    }
+    net::asio::post(reactor_.ioc, [this] { reactor_.stop(); });
+  });
+  reactor_.run();
+  training.join();
+  if (error_) throw Error(*error_);
+  return 0;
+}
+
+}  // namespace dtf::workerd

@@ -1,0 +1,35 @@
+#pragma once
+
+// One workerd from start to end: its main thread listens and answers signals, the training thread does the job.
+
+#include <optional>
+
+#include "common/base/thread.h"
+#include "common/cluster/options.h"
+#include "daemons/connection_set.h"
+#include "daemons/daemon.h"
+#include "daemons/workerd/worker_job.h"
+
+namespace dtf::workerd {
+
+// Owns: both threads' objects.  Threads: the thread that calls run().  Blocks: run() until the job has ended.
+class WorkerServer {
+ public:
+  // `listening`: a socket that listens already (the launcher's); else the task's address is bound here.
+  WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
+
+  // Returns 0 when the job is done. A signal ends the process at once with 128 + n: what a worker holds, the ps hold
+  // too. Errors: those of runWorkerJob().
+  int run();
+
+ private:
+  const cluster::TaskOptions task_;
+  WorkerStatus status_;
+  net::Reactor reactor_;
+  daemons::ConnectionSet connections_;
+  std::unique_ptr<net::Listener> listener_;
+  daemons::SignalExit signals_;
+  std::optional<Error> error_;
+};
+
+}  // namespace dtf::workerd
