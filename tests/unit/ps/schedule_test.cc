@@ -76,6 +76,7 @@ TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
     options.workers = 2 + static_cast<uint32_t>(seed % 4);
     options.aggregate = 1 + static_cast<uint32_t>(Random(seed, 8).below(options.workers - 1));
     options.crashes_max = seed % 3 == 0 ? 0 : 3;
+    options.gone_for_good_max = static_cast<int>(options.workers - options.aggregate);
     World world(options);
     SCOPED_TRACE(world.replayName());
     expectNoProblem(world);
@@ -93,6 +94,7 @@ TEST(Schedules, AsyncAppliesExactlyTheStepsOfTheJob) {
     WorldOptions options = drawOptions(seed);
     options.steps = 1 + seed % 12;
     options.crashes_max = seed % 2 == 0 ? 0 : 3;
+    options.gone_for_good_max = static_cast<int>(options.workers) - 1;
     World world(options);
     SCOPED_TRACE(world.replayName());
     expectNoProblem(world);

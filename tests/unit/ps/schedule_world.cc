@@ -45,9 +45,9 @@ World::World(const WorldOptions& options)
 }
 
 std::string World::replayName() const {
-  return fmt::format("seed {} ps {} workers {} aggregate {} crashes {} slow {}", options_.seed,
-                     options_.ps_tasks, options_.workers, options_.aggregate, options_.crashes_max,
-                     options_.slow_updates);
+  return fmt::format("seed {} ps {} workers {} aggregate {} crashes {} gone {} slow {}",
+                     options_.seed, options_.ps_tasks, options_.workers, options_.aggregate,
+                     options_.crashes_max, options_.gone_for_good_max, options_.slow_updates);
 }
 
 std::vector<float> World::gradient(uint32_t rank, uint64_t step, uint32_t batch) {
@@ -97,6 +97,22 @@ void World::startWorker(uint32_t rank) {
   }
 }
 
+// A lease ends some time after the last message has arrived: of the process, or of all the rank had
+// when no other will come.
+void World::expireLease(uint32_t ps, uint32_t rank, uint64_t process, Incarnation incarnation) {
+  link(fmt::format("lease {} {}.{}", ps, rank, process))
+      .push_back([this, ps, rank, process, incarnation] {
+        const bool gone = workers_[rank].gone;
+        bool quiet = true;
+        for (uint64_t p = gone ? 1 : process; p <= process; ++p) {
+          quiet &= link(fmt::format("to {} from {}.{}", ps, rank, p)).empty();
+        }
+        if (!quiet) return expireLease(ps, rank, process, incarnation);
+        const Incarnation present = shards_[ps]->status().members[rank].incarnation;
+        if (gone || present == incarnation) shards_[ps]->markLost(rank);
+      });
+}
+
 void World::crash(uint32_t rank) {
   ++crashes;
   const Incarnation old = workers_[rank].incarnation;
@@ -105,15 +121,17 @@ void World::crash(uint32_t rank) {
     Link& sent = link(fmt::format("to {} from {}.{}", ps, rank, workers_[rank].processes));
     while (!sent.empty() && random_.below(2) == 0) sent.pop_back();
   }
-  if (random_.below(2) == 0) {
+  Worker& worker = workers_[rank];
+  worker.gone = gone_for_good < options_.gone_for_good_max && random_.below(2) == 0;
+  if (worker.gone) ++gone_for_good;
+  if (worker.gone || random_.below(2) == 0) {
     for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
-      link(fmt::format("lease {}", ps)).push_back([this, ps, rank, old] {
-        if (shards_[ps]->status().members[rank].incarnation == old) shards_[ps]->markLost(rank);
-      });
+      expireLease(ps, rank, worker.processes, old);
     }
   }
-  ++workers_[rank].round;
-  workers_[rank].missing = 0;
+  ++worker.round;
+  worker.missing = 0;
+  if (worker.gone) return;
   link(fmt::format("restart {}", rank)).push_back([this, rank] { startWorker(rank); });
 }
 
@@ -225,7 +243,8 @@ void World::checkSameOnEveryPs(const Snapshot& snapshot) {
 }
 
 bool World::allWorkersDone() const {
-  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.done; });
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [](const Worker& w) { return w.done || w.gone; });
 }
 
 std::vector<float> World::parameters(uint32_t ps) {

@@ -28,6 +28,7 @@ struct WorldOptions {
   uint32_t aggregate = 0;  // 0: async
   uint64_t steps = 6;
   int crashes_max = 0;
+  int gone_for_good_max = 0;  // of the crashes: the launcher doesn't start these workers again
   bool slow_updates =
       false;  // arenas too large to be updated in place, on a runner that takes its time
 };
@@ -44,6 +45,7 @@ class World {
   uint64_t stale = 0;
   uint64_t errors = 0;
   int crashes = 0;
+  int gone_for_good = 0;
   bool allWorkersDone() const;
   ShardStatus status(uint32_t ps) const { return shards_[ps]->status(); }
   // The first 16 parameters of a shard, at the end.
@@ -91,12 +93,14 @@ class World {
     std::vector<std::optional<uint64_t>> asked;
     std::vector<std::shared_ptr<const Snapshot>> parameters;
     bool done = false;
+    bool gone = false;
     uint64_t processes = 0;
   };
 
   Link& link(const std::string& name) { return links_[name]; }
   void startWorker(uint32_t rank);
   void crash(uint32_t rank);
+  void expireLease(uint32_t ps, uint32_t rank, uint64_t process, Incarnation incarnation);
   void sendPull(uint32_t rank, uint32_t ps, std::optional<uint64_t> wanted);
   void sendPush(uint32_t rank, const StepState& state);
   PushCallback replyTo(uint32_t rank, uint32_t ps);
