@@ -18,14 +18,14 @@ class AsioEventPort;
 
 struct ConnectOptions {
   ConnectionKind kind = ConnectionKind::kControl;
-  std::string peer_name;  // for messages: "ps/0"
+  std::string peer_name{};  // for messages: "ps/0"
   Duration deadline = std::chrono::seconds(60);
   Duration attempt_max = std::chrono::seconds(5);  // one attempt, name resolution included
   Duration backoff_min = std::chrono::milliseconds(10);
   Duration backoff_max = std::chrono::milliseconds(500);
   Duration report_every = std::chrono::seconds(3);
   // Called on the loop while the peer is not reached.
-  std::function<void(std::string last_error, Duration waited)> on_waiting;
+  std::function<void(std::string last_error, Duration waited)> on_waiting{};
 };
 
 // Resolves, connects, sets the socket's options and sends the preamble; retries with back-off and

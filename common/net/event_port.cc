@@ -1,6 +1,6 @@
 #include "common/net/event_port.h"
 
-#include <kj/debug.h>
+#include "common/base/check.h"
 
 namespace dtf::net {
 
@@ -45,7 +45,7 @@ bool AsioEventPort::wait() {
   Depth depth(*this);
   runHooks();
   if (loop_ == nullptr || !loop_->isRunnable()) {  // a hook may have queued events
-    KJ_REQUIRE(!ioc_.stopped(), "a kj promise is awaited on a loop that was stopped");
+    DTF_CHECK_MSG(!ioc_.stopped(), "a promise is awaited on a loop that was stopped");
     ioc_.run_one();
   }
   return woken_.exchange(false, std::memory_order_acq_rel);

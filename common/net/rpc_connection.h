@@ -16,7 +16,7 @@
 namespace dtf::net {
 
 struct RpcOptions {
-  std::string peer;  // for messages: "worker/1 (127.0.0.1:5555)"
+  std::string peer{};  // for messages: "worker/1 (127.0.0.1:5555)"
   // Parameters of calls that are being served at once; beyond it nothing more is read from this
   // connection.
   uint64_t calls_bytes_max = uint64_t{256} << 20;
