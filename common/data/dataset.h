@@ -1,7 +1,8 @@
 #pragma once
 
-// A data set in memory: images as bytes, labels as class numbers. Where it comes from (drawn here, read from IDX
-// files) is openDataset()'s business; which of its examples make up a batch is batch_order.h's.
+// A data set in memory: images as bytes, labels as class numbers. Where it comes from (drawn here,
+// read from IDX files) is openDataset()'s business; which of its examples make up a batch is
+// batch_order.h's.
 
 #include <cstdint>
 #include <memory>
@@ -33,8 +34,8 @@ class ByteBlock {
 // Threads: immutable after construction, hence thread-safe.  Blocks: never.
 class Dataset {
  public:
-  // `name` is what messages call the labels: a path, or "the embedded digits". `images` holds labels.size() times
-  // example_shape.elements() bytes (DTF_CHECK).
+  // `name` is what messages call the labels: a path, or "the embedded digits". `images` holds
+  // labels.size() times example_shape.elements() bytes (DTF_CHECK).
   Dataset(std::string name, Shape example_shape, ByteBlock images, ByteBlock labels);
 
   int64_t size() const { return static_cast<int64_t>(labels_.size()); }
@@ -61,12 +62,15 @@ class Dataset {
   int classes_ = 0;
 };
 
-// Reads or draws what `spec` asks for. `seed` and `eval` choose which digits are drawn; files don't depend on them.
-// Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4 threads.
-// Errors: kBadData as readIdxDataset(); kBadConfig for a count of digits outside [1, kDigitsMax].
-std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed, bool eval);
+// Reads or draws what `spec` asks for. `seed` and `eval` choose which digits are drawn; files don't
+// depend on them. Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4
+// threads. Errors: kBadData as readIdxDataset(); kBadConfig for a count of digits outside [1,
+// kDigitsMax].
+std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
+                                           bool eval);
 
-// Errors: kBadData naming the file, the first example whose label is not below `units`, and the layer.
+// Errors: kBadData naming the file, the first example whose label is not below `units`, and the
+// layer.
 void checkLabels(const Dataset& dataset, int64_t units, std::string_view layer);
 
 }  // namespace dtf::data
