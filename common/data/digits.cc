@@ -23,9 +23,9 @@ constexpr int kCurveSteps = 5;  // straight pieces between two pen positions: ab
 constexpr float kDigitHeight = 20;      // pixels, before scaling
 constexpr float kPointSlip = 3.2F;      // of a pen position, in hundredths of the height
 constexpr float kBend = 2.1F;           // of the smooth field, in pixels
-constexpr float kHalfAngleTan = 0.17F;  // tan of half the largest turn: 19 degrees
-constexpr float kShear = 0.32F;
-constexpr float kShift = 2.4F;  // pixels
+constexpr float kHalfAngleTan = 0.16F;  // tan of half the largest turn: 18 degrees
+constexpr float kShear = 0.3F;
+constexpr float kShift = 1.9F;  // pixels
 
 // Numbers are drawn one to a statement: the order in which a compiler evaluates operands must not
 // matter.
@@ -103,8 +103,8 @@ class Hand {
     const float cosine = (1.0F - t * t) * norm;
     const float sine = 2.0F * t * norm;
     const float unit = kDigitHeight / 100.0F;
-    const float scale_x = unit * random.uniform(0.72F, 1.12F);
-    const float scale_y = unit * random.uniform(0.82F, 1.12F);
+    const float scale_x = unit * random.uniform(0.76F, 1.12F);
+    const float scale_y = unit * random.uniform(0.85F, 1.1F);
     const float shear = kShear * bell(random) * 1.5F;
     xx_ = cosine * scale_x;
     xy_ = (cosine * -shear - sine) * scale_y;
