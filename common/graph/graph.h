@@ -1,7 +1,7 @@
 #pragma once
 
-// The dataflow graph: nodes (ops) with typed, shaped outputs, data edges and control edges. Building a graph infers
-// every shape at once, so a graph that exists is a graph whose shapes fit.
+// The dataflow graph: nodes (ops) with typed, shaped outputs, data edges and control edges.
+// Building a graph infers every shape at once, so a graph that exists is a graph whose shapes fit.
 
 #include <compare>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 
@@ -41,22 +42,25 @@ using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 struct Node {
   NodeId id;
-  std::string name;    // unique in the graph: "softmax/weights"
-  std::string op;      // a name in the OpCatalog: "MatMul"
+  std::string name;  // unique in the graph: "softmax/weights"
+  std::string op;    // a name in the OpCatalog: "MatMul"
   std::vector<Output> inputs;
   std::vector<NodeId> control_inputs;
   Attributes attributes;
-  std::string device;  // requested ("/job:ps/task:0", partial or empty), after placement the full one
+  std::string device;  // as requested ("/job:ps/task:0", partial or empty); placed: the full one
   std::vector<TensorSpec> outputs;  // inferred
 
-  // Errors: DTF_CHECK when the attribute is missing or of another type: the catalogue has validated it.
+  // Errors: DTF_CHECK when it is missing or of another type: the catalogue has validated it.
   template <class T>
   const T& attribute(std::string_view key) const {
-    return std::get<T>(attributes.find(key)->second);
+    const auto found = attributes.find(key);
+    DTF_CHECK_MSG(found != attributes.end() && std::holds_alternative<T>(found->second),
+                  name + " (" + op + "): attribute " + std::string(key));
+    return std::get<T>(found->second);
   }
 };
 
-// What a caller gives to add a node.
+// What a caller gives to add a node. An optional attribute left out gets its type's zero.
 struct NodeDef {
   std::string name;
   std::string op;
@@ -66,10 +70,12 @@ struct NodeDef {
   std::string device = {};
 };
 
-// Owns its nodes; a node is never removed (prune() makes a new graph).  Borrows: `catalog`, which must outlive it.
-// Threads: thread-compatible.
-// Errors: addNode throws kBadConfig, naming the node, for an unknown op, wrong inputs, missing attributes, shapes
-// that don't fit, or a name that is taken. Inputs must exist already, so a graph has no cycles.
+// Owns its nodes; a node is never removed (prune() makes a new graph).
+// Borrows: `catalog`, which must outlive it.
+// Threads: thread-compatible.  Blocks: never.
+// Errors: addNode throws kBadConfig, naming the node, for an unknown op, wrong inputs, missing or
+// unknown attributes, shapes that don't fit, or a name that is taken. Inputs must exist already, so
+// a graph has no cycles. References to nodes are good until the next addNode.
 class Graph {
  public:
   explicit Graph(const OpCatalog& catalog) : catalog_(&catalog) {}
@@ -79,10 +85,11 @@ class Graph {
   void setDevice(NodeId node, std::string device);
 
   const Node& node(NodeId id) const;
-  const std::vector<Node>& nodes() const { return nodes_; }  // in creation order, which is topological
-  const Node* find(std::string_view name) const;            // nullptr: no such node
+  // In creation order, which is topological.
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node* find(std::string_view name) const;  // nullptr: no such node
   const TensorSpec& spec(Output output) const;
-  std::string uniqueName(std::string_view prefix) const;     // "relu", "relu_1", ...
+  std::string uniqueName(std::string_view prefix) const;  // "relu", "relu_1", ...
   const OpCatalog& catalog() const { return *catalog_; }
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// What an op is: its inputs, attributes and how output shapes follow. The catalogue is an object made by
-// standardOps(), not a set of static registrations: nothing depends on link order.
+// What an op is: its inputs, attributes and how output shapes follow. The catalogue is an object
+// made by standardOps(), not a set of static registrations: nothing depends on link order.
 
 #include <functional>
 #include <map>
@@ -17,35 +17,37 @@ namespace dtf::graph {
 struct AttributeDef {
   std::string name;
   enum class Type : uint8_t { kBool, kInt, kDouble, kString, kDType, kShape } type = Type::kInt;
-  bool required = true;
+  bool required = true;  // optional ones left out become their type's zero in the node
 };
 
-// Output specs from input specs and attributes. Errors: throws kBadConfig with what doesn't fit (the graph adds the
-// node's name).
-using ShapeFunction =
-    std::function<std::vector<TensorSpec>(std::span<const TensorSpec> inputs, const Attributes& attributes)>;
+// Output specs from input specs and attributes. Errors: throws kBadConfig with what doesn't fit
+// (the graph adds the node's name).
+using ShapeFunction = std::function<std::vector<TensorSpec>(std::span<const TensorSpec> inputs,
+                                                            const Attributes& attributes)>;
 
 struct OpDef {
-  std::string name;      // "MatMul"
-  int inputs = 0;        // how many; -1: any number
+  std::string name;  // "MatMul"
+  int inputs = 0;    // how many; -1: any number
   std::vector<AttributeDef> attributes;
   ShapeFunction infer;
-  bool stateful = false;  // reads or writes a variable, or talks to another task: never merged, never folded
+  // Reads or writes a variable, or talks to another task: never merged, never folded.
+  bool stateful = false;
 };
 
 // Immutable once filled; then thread-safe.
 class OpCatalog {
  public:
-  void add(OpDef def);                                   // DTF_CHECKs that the name is new
-  const OpDef* find(std::string_view name) const;        // nullptr: no such op
-  std::vector<std::string_view> names() const;           // for "did you mean"
+  void add(OpDef def);                             // DTF_CHECKs that the name is new
+  const OpDef* find(std::string_view name) const;  // nullptr: no such op
+  std::vector<std::string_view> names() const;     // for "did you mean"
 
  private:
   std::map<std::string, OpDef, std::less<>> defs_;
 };
 
-// Every op that dtf knows; see standard_ops.cc for the list with inputs, outputs and attributes. Made once, kept for
-// the life of the process.
+// Every op that dtf knows; the list with inputs, outputs and attributes opens
+// each of standard_{math,nn,state}_ops.cc.
+// Made once, kept for the life of the process.
 const OpCatalog& standardOps();
 
 }  // namespace dtf::graph

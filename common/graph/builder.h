@@ -1,0 +1,103 @@
+#pragma once
+
+// A convenient way to write graphs: one function per op, names made up under a scope, devices
+// merged from scopes. It adds nothing that Graph::addNode cannot do.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/graph/device_name.h"
+#include "common/graph/graph.h"
+
+namespace dtf::graph {
+
+// Owns: the current name scope and device scope.  Borrows: `graph`, which must outlive it.
+// Threads: thread-compatible.  Blocks: never.
+// Errors: those of Graph::addNode. Placeholders and variables get exactly the name that is given,
+// under the scope (an error when it is taken); other nodes are named after their op, with a number
+// when needed.
+class Builder {
+ public:
+  // Gives the builder its former name and device back when it ends. Scopes end in reverse order.
+  class [[nodiscard]] Scope {
+   public:
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    friend class Builder;
+    Scope(Builder& builder, std::string_view name, const DeviceName& device);
+    Builder& builder_;
+    std::string name_scope_before_;
+    DeviceName device_before_;
+  };
+
+  explicit Builder(Graph& graph) : graph_(graph) {}
+  Graph& graph() { return graph_; }
+
+  Scope nameScope(std::string_view name);  // "dense" inside "tower": nodes are "tower/dense/..."
+  Scope deviceScope(
+      std::string_view device);  // merged into the outer scopes; innermost wins per field
+
+  // ---- from outside
+  Output placeholder(std::string_view name, DType dtype, Shape shape);
+  Output variable(std::string_view name, Shape shape, std::string initializer = "glorot_uniform");
+  Output constant(Shape shape, double value, DType dtype = DType::kFloat32);
+
+  // ---- arithmetic (standard_math_ops.cc)
+  Output identity(Output x);
+  Output zerosLike(Output x);
+  Output reshape(Output x, Shape shape);
+  Output normalise(Output x, double scale);
+  Output add(Output a, Output b);
+  Output sub(Output a, Output b);
+  Output mul(Output a, Output b);
+  Output squaredDifference(Output a, Output b);
+  Output scale(Output x, double factor);
+  Output addN(std::vector<Output> terms);
+  Output matMul(Output a, Output b, bool transpose_a = false, bool transpose_b = false);
+  Output biasAdd(Output x, Output bias);
+  Output biasAddGrad(Output dy);
+  Output mean(Output x);
+  Output meanGrad(Output dy, Shape shape);
+  Output mulRows(Output dy, Output x);
+
+  // ---- neural networks (standard_nn_ops.cc)
+  Output relu(Output x);
+  Output reluGrad(Output dy, Output y);
+  Output sigmoid(Output x);
+  Output sigmoidGrad(Output dy, Output y);
+  Output tanh(Output x);
+  Output tanhGrad(Output dy, Output y);
+  Output softmax(Output logits);
+  Output softmaxGrad(Output dy, Output y);
+  struct CrossEntropy {
+    Output loss;
+    Output backprop;
+  };
+  CrossEntropy sparseSoftmaxCrossEntropy(Output logits, Output labels);
+  Output sigmoidCrossEntropy(Output logits, Output targets);
+  Output sigmoidCrossEntropyGrad(Output dy, Output logits, Output targets);
+  Output oneHot(Output labels, int64_t depth);
+  Output accuracy(Output logits, Output labels);
+
+  // ---- effects
+  NodeId applyGradient(Output variable, Output gradient);
+  NodeId noOp(std::string_view name, std::vector<NodeId> after);
+
+  // Any op: the node is named `name`, or after the op when that is empty, under the scope.
+  NodeId node(std::string op, std::vector<Output> inputs, Attributes attributes = {},
+              std::string_view name = {}, std::vector<NodeId> control_inputs = {});
+
+ private:
+  Output op(std::string op, std::vector<Output> inputs, Attributes attributes = {});
+
+  Graph& graph_;
+  std::string name_scope_;  // empty, or ends in '/'
+  DeviceName device_;
+};
+
+}  // namespace dtf::graph

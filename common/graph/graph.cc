@@ -1,0 +1,180 @@
+#include "common/graph/graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/graph/op_def.h"
+
+namespace dtf::graph {
+namespace {
+
+std::string_view typeName(AttributeDef::Type type) {
+  switch (type) {
+    case AttributeDef::Type::kBool:
+      return "bool";
+    case AttributeDef::Type::kInt:
+      return "int";
+    case AttributeDef::Type::kDouble:
+      return "double";
+    case AttributeDef::Type::kString:
+      return "string";
+    case AttributeDef::Type::kDType:
+      return "dtype";
+    case AttributeDef::Type::kShape:
+      return "shape";
+  }
+  return "?";
+}
+
+// The order of Attribute's alternatives is the order of AttributeDef::Type.
+AttributeDef::Type typeOf(const Attribute& value) {
+  static_assert(std::variant_size_v<Attribute> == 6);
+  return static_cast<AttributeDef::Type>(value.index());
+}
+
+Attribute zeroOf(AttributeDef::Type type) {
+  switch (type) {
+    case AttributeDef::Type::kBool:
+      return false;
+    case AttributeDef::Type::kInt:
+      return int64_t{0};
+    case AttributeDef::Type::kDouble:
+      return 0.0;
+    case AttributeDef::Type::kString:
+      return std::string();
+    case AttributeDef::Type::kDType:
+      return DType::kFloat32;
+    case AttributeDef::Type::kShape:
+      return Shape();
+  }
+  return false;
+}
+
+[[noreturn]] void refuse(const NodeDef& def, const std::string& why) {
+  throw Error(ErrorCode::kBadConfig, "node '" + def.name + "' (" + def.op + "): " + why);
+}
+
+std::string didYouMean(std::string_view word, std::span<const std::string_view> candidates) {
+  const std::string nearest = nearestWord(word, candidates);
+  return nearest.empty() ? "" : " - did you mean '" + nearest + "'?";
+}
+
+const OpDef& findOp(const OpCatalog& catalog, const NodeDef& def) {
+  if (const OpDef* op = catalog.find(def.op)) return *op;
+  refuse(def, "unknown op '" + def.op + "'" + didYouMean(def.op, catalog.names()));
+}
+
+void refuseUnknownAttributes(const OpDef& op, const NodeDef& def) {
+  for (const auto& [name, value] : def.attributes) {
+    std::vector<std::string_view> known;
+    for (const AttributeDef& attribute : op.attributes) known.push_back(attribute.name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    refuse(def, "unknown attribute '" + name + "'" + didYouMean(name, known));
+  }
+}
+
+void completeAttributes(const OpDef& op, NodeDef& def) {
+  refuseUnknownAttributes(op, def);
+  for (const AttributeDef& attribute : op.attributes) {
+    const auto found = def.attributes.find(attribute.name);
+    if (found == def.attributes.end()) {
+      if (attribute.required) refuse(def, "attribute '" + attribute.name + "' is missing");
+      def.attributes.emplace(attribute.name, zeroOf(attribute.type));
+    } else if (typeOf(found->second) != attribute.type) {
+      refuse(def, "attribute '" + attribute.name + "' must be a " +
+                      std::string(typeName(attribute.type)) + ", not a " +
+                      std::string(typeName(typeOf(found->second))));
+    }
+  }
+}
+
+std::vector<TensorSpec> inferOutputs(const OpDef& op, const NodeDef& def,
+                                     std::span<const TensorSpec> inputs) {
+  try {
+    return op.infer(inputs, def.attributes);
+  } catch (const Error& error) {
+    // A shape function doesn't know which node it works for; the person who reads the message must.
+    refuse(def, error.message());
+  }
+}
+
+}  // namespace
+
+NodeId Graph::addNode(NodeDef def) {
+  if (def.name.empty()) refuse(def, "a node needs a name");
+  if (by_name_.contains(def.name)) refuse(def, "the name is taken by an earlier node");
+  const OpDef& op = findOp(*catalog_, def);
+  if (op.inputs >= 0 && def.inputs.size() != static_cast<size_t>(op.inputs)) {
+    refuse(def, "takes " + std::to_string(op.inputs) + " input(s), got " +
+                    std::to_string(def.inputs.size()));
+  }
+  completeAttributes(op, def);
+  std::vector<TensorSpec> input_specs;
+  for (const Output& input : def.inputs) {
+    const bool node_exists =
+        input.node.value >= 0 && std::cmp_less(input.node.value, nodes_.size());
+    if (!node_exists || input.index < 0 ||
+        std::cmp_greater_equal(input.index, node(input.node).outputs.size())) {
+      refuse(def, "input " + std::to_string(input_specs.size()) +
+                      " names an output that does not exist (node " +
+                      std::to_string(input.node.value) + ", output " + std::to_string(input.index) +
+                      ")");
+    }
+    input_specs.push_back(spec(input));
+  }
+  for (const NodeId before : def.control_inputs) {
+    if (before.value < 0 || std::cmp_greater_equal(before.value, nodes_.size())) {
+      refuse(def, "a control input names a node that does not exist");
+    }
+  }
+  std::vector<TensorSpec> outputs = inferOutputs(op, def, input_specs);
+  const NodeId id{static_cast<int32_t>(nodes_.size())};
+  by_name_.emplace(def.name, id);
+  nodes_.push_back(Node{.id = id,
+                        .name = std::move(def.name),
+                        .op = std::move(def.op),
+                        .inputs = std::move(def.inputs),
+                        .control_inputs = std::move(def.control_inputs),
+                        .attributes = std::move(def.attributes),
+                        .device = std::move(def.device),
+                        .outputs = std::move(outputs)});
+  return id;
+}
+
+void Graph::addControlInput(NodeId id, NodeId before) {
+  DTF_CHECK(before.value >= 0 && before < id && std::cmp_less(id.value, nodes_.size()));
+  nodes_[static_cast<size_t>(id.value)].control_inputs.push_back(before);
+}
+
+void Graph::setDevice(NodeId id, std::string device) {
+  DTF_CHECK(id.value >= 0 && std::cmp_less(id.value, nodes_.size()));
+  nodes_[static_cast<size_t>(id.value)].device = std::move(device);
+}
+
+const Node& Graph::node(NodeId id) const {
+  DTF_CHECK(id.value >= 0 && std::cmp_less(id.value, nodes_.size()));
+  return nodes_[static_cast<size_t>(id.value)];
+}
+
+const Node* Graph::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &node(found->second);
+}
+
+const TensorSpec& Graph::spec(Output output) const {
+  const Node& source = node(output.node);
+  DTF_CHECK(output.index >= 0 && std::cmp_less(output.index, source.outputs.size()));
+  return source.outputs[static_cast<size_t>(output.index)];
+}
+
+std::string Graph::uniqueName(std::string_view prefix) const {
+  std::string name(prefix);
+  for (int suffix = 1; by_name_.contains(name); ++suffix) {
+    name = std::string(prefix) + "_" + std::to_string(suffix);
+  }
+  return name;
+}
+
+}  // namespace dtf::graph

@@ -1,0 +1,86 @@
+// The table of placer.h, apart from the decisions.
+
+#include <array>
+#include <cstdio>
+
+#include "common/graph/placer.h"
+
+namespace dtf::graph {
+namespace {
+
+std::string bytesText(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text.data();
+}
+
+std::string percentText(uint64_t part, uint64_t whole) {
+  std::array<char, 32> text{};
+  const double percent =
+      whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  std::snprintf(text.data(), text.size(), "%.1f %%", percent);
+  return text.data();
+}
+
+// "/job:ps/task:0" or "/job:ps/task:0..2 (split in 3)": people read tasks, not replicas and CPU
+// numbers.
+std::string whereText(const Placement& placement, const PlacedVariable& variable) {
+  const std::string first = placement.device(variable.node).taskId()->device();
+  if (variable.parts.size() < 2) return first;
+  return first + ".." + std::to_string(variable.parts.back().ps_task) + " (split in " +
+         std::to_string(variable.parts.size()) + ")";
+}
+
+using Row = std::array<std::string, 4>;
+
+std::string layOut(const std::vector<Row>& rows) {
+  std::array<size_t, 4> widths{};
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - row[i].size(), ' ');
+      const bool number = i == 2;
+      const bool last = i + 1 == row.size();
+      text += number ? padding + row[i] : row[i] + (last ? "" : padding);
+      if (!last) text += "  ";
+    }
+    while (text.ends_with(' ')) text.pop_back();
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string placementTable(const Placement& placement) {
+  std::vector<Row> rows = {{"variable", "shape", "size", "device"}};
+  std::vector<uint64_t> ps_bytes(placement.ps_tasks);
+  uint64_t total = 0;
+  for (const PlacedVariable& variable : placement.variables) {
+    rows.push_back({variable.name, variable.shape.str(), bytesText(variable.bytes()),
+                    whereText(placement, variable)});
+    total += variable.bytes();
+    for (const VariablePart& part : variable.parts) {
+      ps_bytes[part.ps_task] += part.count * sizeof(float);
+    }
+  }
+  for (uint32_t ps = 0; ps < placement.ps_tasks; ++ps) {
+    rows.push_back({TaskId{JobKind::kPs, ps}.name(), "", bytesText(ps_bytes[ps]),
+                    percentText(ps_bytes[ps], total)});
+  }
+  rows.push_back(
+      {"total", "", bytesText(total), std::to_string(placement.variables.size()) + " variable(s)"});
+  return layOut(rows);
+}
+
+}  // namespace dtf::graph

@@ -1,0 +1,18 @@
+#include "common/graph/standard_ops.h"
+
+namespace dtf::graph {
+
+const OpCatalog& standardOps() {
+  // Immutable once made, and thread-safe to make: a catalogue is data, it has no state to share by
+  // accident.
+  static const OpCatalog catalog = [] {
+    OpCatalog all;
+    addMathOps(all);
+    addNnOps(all);
+    addStateOps(all);
+    return all;
+  }();
+  return catalog;
+}
+
+}  // namespace dtf::graph

@@ -1,0 +1,17 @@
+#pragma once
+
+// The catalogue of standardOps(), in three chapters. Internal to common/graph; each .cc file opens
+// with its ops, their inputs, attributes and outputs: what a kernel must do is written there.
+
+#include "common/graph/op_def.h"
+
+namespace dtf::graph {
+
+void addMathOps(
+    OpCatalog& catalog);  // standard_math_ops.cc: element by element, products, reductions
+void addNnOps(
+    OpCatalog& catalog);  // standard_nn_ops.cc: activations, losses, metrics and their gradients
+void addStateOps(
+    OpCatalog& catalog);  // standard_state_ops.cc: feeds, constants, variables, other tasks
+
+}  // namespace dtf::graph

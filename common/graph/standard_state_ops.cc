@@ -1,0 +1,85 @@
+// What comes from outside a step, what outlives it, and what crosses to another task. Ops marked *
+// are stateful: never merged, never folded.
+//
+//   op               inputs          attributes            outputs
+//   Placeholder      -               dtype, shape          what the step is fed; never computed
+//   Const            -               dtype, shape,         filled with value
+//                                    value double
+//   Variable *       -               shape,                float32: the variable's value
+//                                    initializer string
+//   ApplyGradient *  variable,       -                     none; the optimizer takes one step
+//                    gradient: same
+//   NoOp             -               -                     none; holds control inputs together
+// The partitioner inserts:
+//   _Send *          x, any dtype    key, dtype, shape     none; x leaves under key
+//   _Recv *          -               key, dtype, shape     what arrived under key
+//   _Pull *          -               variable, shape       float32: the value of a variable on ps
+//   _Push *          gradient        variable              none; the gradient leaves for the ps
+//
+// A variable is known by the name of its node; the attribute `variable` is that name. Initializers:
+// glorot_uniform, zeros, truncated_normal. Input 0 of ApplyGradient is a Variable node's output.
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/graph/shape_functions.h"
+#include "common/graph/standard_ops.h"
+
+namespace dtf::graph {
+namespace {
+
+using Type = AttributeDef::Type;
+using Specs = std::vector<TensorSpec>;
+
+constexpr std::array<std::string_view, 3> kInitializers = {"glorot_uniform", "zeros",
+                                                           "truncated_normal"};
+
+Specs inferVariable(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const std::string& initializer = get<std::string>(attributes, "initializer");
+  if (std::find(kInitializers.begin(), kInitializers.end(), initializer) == kInitializers.end()) {
+    const std::string nearest = nearestWord(initializer, kInitializers);
+    throw Error(ErrorCode::kBadConfig,
+                "unknown initializer '" + initializer + "'" +
+                    (nearest.empty() ? "; it must be glorot_uniform, zeros or truncated_normal"
+                                     : " - did you mean '" + nearest + "'?"));
+  }
+  return declaredFloat(inputs, attributes);
+}
+
+Specs inferApplyGradient(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantFloat(inputs[0], "variable");
+  wantSame(inputs[0], "variable", inputs[1], "gradient");
+  return {};
+}
+
+Specs inferPush(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantFloat(inputs[0], "gradient");
+  return {};
+}
+
+Specs inferSend(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  wantSame(inputs[0], "x", declared(inputs, attributes)[0], "the declared tensor");
+  return {};
+}
+
+}  // namespace
+
+void addStateOps(OpCatalog& catalog) {
+  const AttributeDef dtype{"dtype", Type::kDType};
+  const AttributeDef shape{"shape", Type::kShape};
+  const AttributeDef key{"key", Type::kString};
+  const AttributeDef variable{"variable", Type::kString};
+  catalog.add({"Placeholder", 0, {dtype, shape}, declared});
+  catalog.add({"Const", 0, {dtype, shape, {"value", Type::kDouble}}, declared});
+  catalog.add({"Variable", 0, {shape, {"initializer", Type::kString}}, inferVariable, true});
+  catalog.add({"ApplyGradient", 2, {}, inferApplyGradient, true});
+  catalog.add({"NoOp", 0, {}, noOutput});
+  catalog.add({"_Send", 1, {key, dtype, shape}, inferSend, true});
+  catalog.add({"_Recv", 0, {key, dtype, shape}, declared, true});
+  catalog.add({"_Pull", 0, {variable, shape}, declaredFloat, true});
+  catalog.add({"_Push", 1, {variable}, inferPush, true});
+}
+
+}  // namespace dtf::graph
