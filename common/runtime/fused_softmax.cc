@@ -1,0 +1,35 @@
+#include "common/runtime/fused_softmax.h"
+
+#include "common/runtime/fused_softmax_isa.h"
+
+namespace dtf::runtime {
+namespace {
+
+int64_t roundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+FusedSoftmaxWorkspace fusedSoftmaxWorkspace(int64_t batch, int64_t inputs, int64_t classes) {
+  FusedSoftmaxWorkspace at{};
+  at.panels = at.weights + classes * roundUp(inputs, 16);
+  at.logits = at.panels + batch * roundUp(inputs, 32);
+  at.losses = at.logits + classes * roundUp(batch, 16);
+  at.elements = at.losses + roundUp(batch, 16);
+  return at;
+}
+
+size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes) {
+  return static_cast<size_t>(fusedSoftmaxWorkspace(batch, inputs, classes).elements) *
+         sizeof(float);
+}
+
+void fusedSoftmax(Isa isa, const FusedSoftmaxStep& step) {
+  const FusedSoftmaxWorkspace at = fusedSoftmaxWorkspace(step.batch, step.inputs, step.classes);
+#if defined(__x86_64__)
+  if (isa == Isa::kV4) return v4::fusedSoftmax(step, at);
+  if (isa == Isa::kV3) return v3::fusedSoftmax(step, at);
+#endif
+  baseline::fusedSoftmax(step, at);
+}
+
+}  // namespace dtf::runtime

@@ -1,0 +1,224 @@
+#pragma once
+
+// Vectors of floats for the sources that are compiled once per instruction set (vector_loops_isa.cc,
+// fused_softmax_isa.cc): GCC vector extensions as wide as the set's registers, and exp, log and tanh on them.
+// Only those sources may include this. Everything lives in a namespace named after the instruction set and nothing
+// of the standard library is instantiated, so the linker can never pick an AVX-512 copy of a shared inline function
+// for a machine without it.
+//
+// Sums and maths here use no fused multiply-add except through fma(): results have the same bits on every
+// instruction set, and where fma() is used, on all that have the instruction (x86-64-v3 and -v4).
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+#if !defined(DTF_ISA)
+#error "vector.h is for sources compiled per instruction set, with -DDTF_ISA=<name>"
+#endif
+
+#define DTF_INLINE inline __attribute__((always_inline))
+
+namespace dtf::runtime::DTF_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+inline constexpr int kLanes = 8;
+#else
+inline constexpr int kLanes = 4;
+#endif
+
+// Reductions run in this many lanes on every instruction set, so that their order never differs.
+inline constexpr int kReduceLanes = 16;
+
+template <int N>
+struct VectorOf {
+  typedef float Float __attribute__((vector_size(N * 4)));
+  typedef int32_t Int __attribute__((vector_size(N * 4)));
+};
+using Floats = VectorOf<kLanes>::Float;
+using Wide = VectorOf<kReduceLanes>::Float;
+
+template <class V>
+inline constexpr int kLanesOf = static_cast<int>(sizeof(V) / sizeof(float));
+template <class V>
+using IntsOf = typename VectorOf<kLanesOf<V>>::Int;
+
+template <class V = Floats>
+DTF_INLINE V load(const float* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class V>
+DTF_INLINE void store(float* p, V v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+// The first `n` elements, 0 <= n <= lanes; the others are 0. Memory past them is not touched.
+DTF_INLINE Floats loadPartial(const float* p, int64_t n) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+#elif defined(__AVX2__)
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane));
+#else
+  float lanes[kLanes];
+  for (int i = 0; i < kLanes; ++i) lanes[i] = i < n ? p[i] : 0.0f;
+  return load(lanes);
+#endif
+}
+
+DTF_INLINE void storePartial(float* p, Floats v, int64_t n) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
+#elif defined(__AVX2__)
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane), v);
+#else
+  float lanes[kLanes];
+  store(lanes, v);
+  for (int64_t i = 0; i < n; ++i) p[i] = lanes[i];
+#endif
+}
+
+template <class V = Floats>
+DTF_INLINE V splat(float x) {
+  return V{} + x;
+}
+
+template <class V>
+DTF_INLINE V maximum(V a, V b) {
+  return a < b ? b : a;  // NaN in `a` stays
+}
+
+// a * b + c, fused where the instruction set can.
+DTF_INLINE Floats fma(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// Horizontal reductions of 16 floats in memory: lane l with lane l+8, then l+4, l+2, l+1, on every instruction set.
+template <class F>
+DTF_INLINE float reduce(const float* p, F combine) {
+  using Eight = VectorOf<8>::Float;
+  const Eight eight = combine(load<Eight>(p), load<Eight>(p + 8));
+  auto four = combine(__builtin_shufflevector(eight, eight, 0, 1, 2, 3),
+                      __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+  four = combine(four, __builtin_shufflevector(four, four, 2, 3, 2, 3));
+  return combine(four, __builtin_shufflevector(four, four, 1, 1, 1, 1))[0];
+}
+DTF_INLINE float sum(const float* p) {
+  return reduce(p, [](auto a, auto b) { return a + b; });
+}
+DTF_INLINE float largest(const float* p) {
+  return reduce(p, [](auto a, auto b) { return a < b ? b : a; });
+}
+
+template <int Width, int... Lane>
+DTF_INLINE void swapHalves(Floats& a, Floats& b, std::integer_sequence<int, Lane...>) {
+  const Floats first = __builtin_shufflevector(
+      a, b, (Lane & Width ? kLanes + Lane - Width : Lane)...);
+  b = __builtin_shufflevector(a, b, (Lane & Width ? kLanes + Lane : Lane + Width)...);
+  a = first;
+}
+
+// Transposes a square of kLanes x kLanes in registers, by exchanging ever larger off-diagonal blocks.
+template <int Width = 1>
+DTF_INLINE void transpose(Floats (&m)[kLanes]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & Width) == 0) {
+      swapHalves<Width>(m[i], m[i + Width], std::make_integer_sequence<int, kLanes>());
+    }
+  }
+  if constexpr (2 * Width < kLanes) transpose<2 * Width>(m);
+}
+
+// The following three are the polynomials of S. Moshier's Cephes library (expf.c, logf.c, tanhf.c), about 2 units in
+// the last place. NaN in, NaN out.
+
+// Arguments are clamped to [-87.3, 88.3]: the result is always finite and normal.
+template <class V>
+DTF_INLINE V exp(V x) {
+  using I = IntsOf<V>;
+  x = x < -87.3f ? splat<V>(-87.3f) : x;
+  x = x > 88.3f ? splat<V>(88.3f) : x;
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  const V shifted = x * 1.44269504088896341f + 12582912.0f;
+  const V n = shifted - 12582912.0f;
+  const V r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  V p = splat<V>(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const I power = ((I)shifted - 0x4b400000 + 127) << 23;
+  return p * (V)power;
+}
+
+// For finite x >= 1.2e-38; other arguments give numbers without meaning.
+template <class V>
+DTF_INLINE V log(V x) {
+  using I = IntsOf<V>;
+  const I bits = (I)x;
+  I exponent = ((bits >> 23) & 0xff) - 126;
+  V m = (V)((bits & 0x007fffff) | 0x3f000000);  // in [0.5, 1)
+  const I small = m < 0.707106781186547524f;
+  exponent += small;  // -1 where small
+  m = (small ? m + m : m) - 1.0f;
+  const V e = __builtin_convertvector(exponent, V);
+  const V z = m * m;
+  V p = splat<V>(7.0376836292e-2f);
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  V y = p * m * z + e * -2.12194440e-4f - 0.5f * z;
+  y = m + y + e * 0.693359375f;
+  return x == x ? y : x;
+}
+
+// log(1 + x) for x in [0, 1], exact also where 1 + x rounds to 1: x corrects the rounding of the sum (D. Goldberg,
+// "What every computer scientist should know about floating-point arithmetic", theorem 4).
+template <class V>
+DTF_INLINE V log1p(V x) {
+  const V u = 1.0f + x;
+  const V d = u - 1.0f;
+  const V corrected = log(u) * (x / (d == 0.0f ? splat<V>(1.0f) : d));
+  return d == 0.0f ? x : corrected;
+}
+
+template <class V>
+DTF_INLINE V tanh(V x) {
+  const V a = x < 0.0f ? -x : x;
+  const V e = exp(a + a);
+  const V far = 1.0f - 2.0f / (e + 1.0f);
+  const V z = x * x;
+  V p = splat<V>(-5.70498872745e-3f);
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const V near = p * z * x + x;
+  return a < 0.625f ? near : (x < 0.0f ? -far : far);
+}
+
+}  // namespace dtf::runtime::DTF_ISA

@@ -1,0 +1,9 @@
+// Runs the table `softmax-step` alone. Not a test: meson compiles it, people run it.
+
+#include <string_view>
+
+#include "tests/bench/softmax_step.h"
+
+int main(int argc, char** argv) {
+  return dtf::bench::benchSoftmaxStep(argc > 1 && std::string_view(argv[1]) == "--json");
+}
