@@ -11,7 +11,8 @@ namespace dtf::train {
 
 namespace {
 
-// The top byte of the Philox streams that initial values are drawn from; common/data/streams.h has those below 0x10.
+// The top byte of the Philox streams that initial values are drawn from; common/data/streams.h has
+// those below 0x10.
 constexpr uint64_t kInitialValuesStream = uint64_t{0x10} << 56;
 
 float truncatedNormal(Random& random) {
@@ -28,7 +29,8 @@ void copySlice(const Tensor& value, const ps::Slice& slice, Buffer& arena) {
 
 }  // namespace
 
-Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index) {
+Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed,
+                    uint32_t index) {
   Tensor tensor(DType::kFloat32, shape);
   if (initializer == "zeros") return tensor;
   Random random(seed, kInitialValuesStream | index);
@@ -49,9 +51,10 @@ ps::ParameterLayout layoutOf(const graph::Placement& placement) {
   std::vector<ps::VariableParts> variables;
   for (const graph::PlacedVariable& placed : placement.variables) {
     if (placed.parts.empty())
-      throw Error(ErrorCode::kBadConfig, "variable '" + placed.name + "' is placed on " +
-                                             placement.device(placed.node).str() +
-                                             ", but variables live on ps tasks: remove its pin, or pin it to one");
+      throw Error(ErrorCode::kBadConfig,
+                  "variable '" + placed.name + "' is placed on " +
+                      placement.device(placed.node).str() +
+                      ", but variables live on ps tasks: remove its pin, or pin it to one");
     ps::VariableParts parts{placed.name, placed.shape, {}};
     for (const graph::VariablePart& part : placed.parts)
       parts.parts.push_back({part.ps_task, part.begin, part.count});
@@ -60,12 +63,15 @@ ps::ParameterLayout layoutOf(const graph::Placement& placement) {
   return ps::makeLayout(variables, placement.ps_tasks);
 }
 
-std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout, uint64_t seed) {
+std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
+                                  uint64_t seed) {
   std::vector<Buffer> arenas;
-  for (const ps::ShardLayout& shard : layout.shards) arenas.emplace_back(shard.elements * sizeof(float));
+  for (const ps::ShardLayout& shard : layout.shards)
+    arenas.emplace_back(shard.elements * sizeof(float));
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
     const graph::Node& node = model.graph.node(model.variables[i].value.node);
-    const Tensor value = initialValue(node.attribute<std::string>("initializer"), layout.variables[i].shape, seed, i);
+    const Tensor value = initialValue(node.attribute<std::string>("initializer"),
+                                      layout.variables[i].shape, seed, i);
     for (size_t shard = 0; shard < arenas.size(); ++shard)
       for (const ps::Slice& slice : layout.shards[shard].slices)
         if (slice.variable == i) copySlice(value, slice, arenas[shard]);
@@ -73,8 +79,10 @@ std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLa
   return arenas;
 }
 
-ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout, uint32_t workers) {
-  ps::ModelDeclaration declaration{std::move(layout), train.optimizer, train.replication, train.steps};
+ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
+                                   uint32_t workers) {
+  ps::ModelDeclaration declaration{std::move(layout), train.optimizer, train.replication,
+                                   train.steps};
   cluster::ReplicationSpec& replication = declaration.replication;
   if (replication.total_num_replicas == 0) replication.total_num_replicas = workers;
   if (replication.replicas_to_aggregate == 0)
@@ -82,8 +90,8 @@ ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::Paramete
   return declaration;
 }
 
-graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement, uint32_t ps_tasks,
-                            uint32_t rank) {
+graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
+                            uint32_t ps_tasks, uint32_t rank) {
   graph::PlacerOptions options;
   options.ps_tasks = ps_tasks;
   options.worker = graph::fullDevice({JobKind::kWorker, rank});

@@ -25,8 +25,9 @@ using graph::Output;
 constexpr double kPixelScale = 1.0 / 255.0;
 
 [[noreturn]] void failAt(const cluster::Mark& mark, const std::string& what) {
-  const std::string place =
-      mark.file.empty() ? std::string() : fmt::format("{}:{}:{}: ", mark.file, mark.line, mark.column);
+  const std::string place = mark.file.empty()
+                                ? std::string()
+                                : fmt::format("{}:{}:{}: ", mark.file, mark.line, mark.column);
   throw Error(ErrorCode::kBadConfig, fmt::format("{}error: {}", place, what));
 }
 
@@ -50,7 +51,8 @@ class ModelBuilder {
 
   void build() {
     checkSizes();
-    result_.features = builder_.placeholder("features", DType::kUInt8, withBatch(model_.input_shape, batch_size_));
+    result_.features =
+        builder_.placeholder("features", DType::kUInt8, withBatch(model_.input_shape, batch_size_));
     result_.labels = builder_.placeholder("labels", DType::kUInt8, Shape{batch_size_});
     x_ = builder_.normalise(result_.features, kPixelScale);
     for (const LayerSpec& layer : model_.layers) addLayer(layer);
@@ -71,8 +73,9 @@ class ModelBuilder {
     for (const int64_t dim : model_.input_shape)
       fits = fits && dim > 0 && !__builtin_mul_overflow(elements, dim, &elements);
     if (!fits)
-      failAt(model_.mark, fmt::format("a batch of {} examples of the model's input shape cannot be counted",
-                                      batch_size_));
+      failAt(model_.mark,
+             fmt::format("a batch of {} examples of the model's input shape cannot be counted",
+                         batch_size_));
   }
 
   void addLayer(const LayerSpec& layer) {
@@ -93,16 +96,20 @@ class ModelBuilder {
 
   void addDense(const LayerSpec& layer) {
     if (shape().rank() != 2)
-      failAt(layer.mark, fmt::format("layer '{}' needs a flat input, got {}: add 'flatten' before it", layer.name,
-                                     withoutBatch(shape()).str()));
+      failAt(layer.mark,
+             fmt::format("layer '{}' needs a flat input, got {}: add 'flatten' before it",
+                         layer.name, withoutBatch(shape()).str()));
     const int64_t inputs = shape().dim(1);
     const int64_t units = layer.dense.units;
     int64_t elements = 0;
     if (units < 1 || __builtin_mul_overflow(inputs, units, &elements) ||
         __builtin_mul_overflow(batch_size_, units, &elements))
-      failAt(layer.mark, fmt::format("layer '{}' has {} inputs and {} units: more weights than can be counted, or none",
-                                     layer.name, inputs, units));
-    const Output weights = builder_.variable("weights", Shape{inputs, units}, layer.dense.kernel_initializer);
+      failAt(layer.mark,
+             fmt::format(
+                 "layer '{}' has {} inputs and {} units: more weights than can be counted, or none",
+                 layer.name, inputs, units));
+    const Output weights =
+        builder_.variable("weights", Shape{inputs, units}, layer.dense.kernel_initializer);
     result_.variables.push_back({weights, {}, {}});
     x_ = builder_.matMul(x_, weights);
     if (layer.dense.use_bias) {
@@ -133,9 +140,11 @@ class ModelBuilder {
     if (result_.variables.empty())
       failAt(model_.mark, "the model has nothing to train: add a 'dense' layer");
     if (shape().rank() != 2)
-      failAt(model_.mark, fmt::format("the loss needs an output of [units], the last layer gives {}: end with 'flatten' "
-                                      "and 'dense'",
-                                      withoutBatch(shape()).str()));
+      failAt(model_.mark,
+             fmt::format(
+                 "the loss needs an output of [units], the last layer gives {}: end with 'flatten' "
+                 "and 'dense'",
+                 withoutBatch(shape()).str()));
   }
 
   Output lossPerExample() {
@@ -179,13 +188,26 @@ ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
   return result;
 }
 
-int64_t outputUnits(const ModelGraph& model) { return model.graph.spec(model.logits).shape.dim(1); }
+int64_t outputUnits(const ModelGraph& model) {
+  return model.graph.spec(model.logits).shape.dim(1);
+}
 
-void checkInputShape(const ModelSpec& model, const Shape& example_shape, std::string_view dataset_name) {
+std::string_view outputLayer(const ModelSpec& model) {
+  std::string_view name;
+  for (const LayerSpec& layer : model.layers)
+    if (layer.type == LayerSpec::Type::kDense) name = layer.name;
+  return name;
+}
+
+void checkInputShape(const ModelSpec& model, const Shape& example_shape,
+                     std::string_view dataset_name) {
   const Shape wanted(model.input_shape);
   if (wanted == example_shape) return;
-  failAt(model.mark, fmt::format("the model reads examples of shape {}, those of {} have {}: set model.input.shape to it",
-                                 wanted.str(), dataset_name, example_shape.str()));
+  failAt(
+      model.mark,
+      fmt::format(
+          "the model reads examples of shape {}, those of {} have {}: set model.input.shape to it",
+          wanted.str(), dataset_name, example_shape.str()));
 }
 
 }  // namespace dtf::train

@@ -1,7 +1,7 @@
 #pragma once
 
-// From a model as the YAML describes it to the graph that trains or evaluates it. Every worker builds the same graph
-// from the same file, so their variables, and with them the placement, agree.
+// From a model as the YAML describes it to the graph that trains or evaluates it. Every worker
+// builds the same graph from the same file, so their variables, and with them the placement, agree.
 
 #include <cstdint>
 #include <optional>
@@ -28,15 +28,18 @@ struct ModelGraph {
   graph::Output logits;                   // the last layer's output, float32 [batch, units]
   graph::Output loss;                     // scalar: the mean over the batch
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
-  std::vector<ModelVariable> variables;   // in creation order: that of the layers, weights before biases
+  std::vector<ModelVariable>
+      variables;  // in creation order: that of the layers, weights before biases
 };
 
-// Pixels are divided by 255. A layer "softmax" makes the variables "softmax/weights" and "softmax/biases". The losses:
+// Pixels are divided by 255. A layer "softmax" makes the variables "softmax/weights" and
+// "softmax/biases". The losses:
 //   softmax_cross_entropy  the mean of SparseSoftmaxCrossEntropyWithLogits
 //   mse                    the mean of (output - one hot)^2 over the batch and the units
 //   sigmoid_cross_entropy  the mean of SigmoidCrossEntropyWithLogits against one hot, likewise
-// Errors: kBadConfig in compiler form, "job.yaml:9:7: error: ...", naming the layer whose input doesn't fit it, a
-// variable too large to count, or a model that has no variable or whose output isn't [batch, units].
+// Errors: kBadConfig in compiler form, "job.yaml:9:7: error: ...", naming the layer whose input
+// doesn't fit it, a variable too large to count, or a model that has no variable or whose output
+// isn't [batch, units].
 ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
 // The same layers and variables without gradients and updates.
@@ -45,7 +48,12 @@ ModelGraph buildEvaluationGraph(const cluster::ModelSpec& model, int64_t batch_s
 // Classes that the model tells apart: the units of its output.
 int64_t outputUnits(const ModelGraph& model);
 
-// Errors: kBadConfig at the model's mark when the images of `dataset_name` don't have the shape that the model reads.
-void checkInputShape(const cluster::ModelSpec& model, const Shape& example_shape, std::string_view dataset_name);
+// The layer that decides how many they are, for messages: the last dense one.
+std::string_view outputLayer(const cluster::ModelSpec& model);
+
+// Errors: kBadConfig at the model's mark when the images of `dataset_name` don't have the shape
+// that the model reads.
+void checkInputShape(const cluster::ModelSpec& model, const Shape& example_shape,
+                     std::string_view dataset_name);
 
 }  // namespace dtf::train
