@@ -1,0 +1,258 @@
+#include "common/ps/async_coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/membership.h"
+
+namespace dtf::ps {
+
+namespace {
+
+// A live process has one push under way; the others are of processes that were replaced meanwhile.
+constexpr size_t kQueuedPerWorkerMax = 4;
+
+}  // namespace
+
+AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
+    : context_(context),
+      updater_(context.store, context.runner, context.calls),
+      workers_(context.workers) {}
+
+bool AsyncCoordinator::isDone() const {
+  return leads() && context_.store.version() >= context_.declaration.steps;
+}
+
+StepState AsyncCoordinator::stateOf(const Worker& worker, Outcome outcome,
+                                    uint64_t staleness) const {
+  StepState state;
+  state.outcome = outcome;
+  state.global_step = context_.store.version();
+  state.next_step = worker.steps_pushed;
+  state.done = isDone();
+  state.staleness = staleness;
+  return state;
+}
+
+void AsyncCoordinator::answer(PushCallback callback, PushAnswer what) {
+  context_.calls.add([callback = std::move(callback), what = std::move(what)] { callback(what); });
+}
+
+// Makes `callback` the worker's waiting call. One that waits already gives way: it is an earlier
+// try.
+void AsyncCoordinator::wait(uint32_t rank, bool is_push, PushCallback callback) {
+  cancelWaiting(rank, Error(ErrorCode::kUnavailable,
+                            fmt::format("{} asked ps/{} again; this call gave way to the newer one",
+                                        workerName(rank), context_.ps_task)));
+  Worker& worker = workers_[rank];
+  worker.waiting = std::move(callback);
+  worker.waiting_is_push = is_push;
+  worker.deadline = deadlineAfter(context_.clock.now(), context_.step_timeout);
+}
+
+void AsyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
+  Worker& worker = workers_[rank];
+  if (worker.waiting) answer(std::move(worker.waiting), error);
+  worker.waiting = nullptr;
+  worker.awaits_grant = false;
+  std::erase(grant_queue_, rank);
+}
+
+void AsyncCoordinator::askForGrant(uint32_t rank) {
+  workers_[rank].awaits_grant = true;
+  grant_queue_.push_back(rank);
+  settle(rank);
+}
+
+void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t>, PushCallback callback) {
+  const OutwardCalls::Scope scope(context_.calls);
+  wait(rank, false, std::move(callback));
+  askForGrant(rank);
+}
+
+// Answers the worker's waiting call if there is something for it to do, or nothing ever again.
+void AsyncCoordinator::settle(uint32_t rank) {
+  Worker& worker = workers_[rank];
+  if (leads() && !worker.granted && !isDone()) {
+    if (stepsLeftToGrant() == 0) return;
+    worker.granted = true;
+    ++granted_;
+  }
+  const StepState state =
+      stateOf(worker, Outcome::kApplied, worker.waiting_is_push ? worker.last_staleness : 0);
+  if (worker.waiting_is_push) worker.last_answer = state;
+  worker.version_seen = context_.store.version();
+  answer(std::move(worker.waiting), PushReply{state, context_.store.current()});
+  worker.waiting = nullptr;
+  worker.awaits_grant = false;
+  std::erase(grant_queue_, rank);
+}
+
+void AsyncCoordinator::settleAll() {
+  const std::deque<uint32_t> asking = grant_queue_;
+  for (const uint32_t rank : asking) settle(rank);
+}
+
+// A push that breaks the rules is answered with an Error.
+bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
+  const Worker& worker = workers_[c.rank];
+  std::string why;
+  if (c.gradient.size() != context_.store.elements()) {
+    why = fmt::format("a gradient of {} elements for a shard of {}", c.gradient.size(),
+                      context_.store.elements());
+  } else if (c.batch != 0) {
+    why = fmt::format("batch {}; async training has one batch a step", c.batch);
+  } else if (leads() && c.step > worker.steps_pushed) {
+    why = fmt::format("step {}, but its next step is {}", c.step, worker.steps_pushed);
+  } else if (leads() && c.step == worker.steps_pushed && !worker.granted && !isDone()) {
+    why = fmt::format("step {} without having been granted it; pull first", c.step);
+  } else if (queue_.size() >= workers_.size() * kQueuedPerWorkerMax) {
+    why = fmt::format("one gradient more than the {} that may wait", queue_.size());
+  } else {
+    return false;
+  }
+  answer(std::move(callback),
+         Error(ErrorCode::kBadData,
+               fmt::format("{} pushed to ps/{} {}", workerName(c.rank), context_.ps_task, why)));
+  return true;
+}
+
+// True for a push that has been seen, or that came after its step: it has no effect.
+bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& callback) {
+  Worker& worker = workers_[c.rank];
+  const bool same_process = worker.last_push && worker.last_push->incarnation == c.incarnation;
+  if (same_process && worker.last_push->step == c.step) {
+    ++counters_.gradients_repeated;
+    if (worker.last_answer) {
+      answer(std::move(callback), PushReply{*worker.last_answer, context_.store.current()});
+      return true;
+    }
+    wait(c.rank, true, std::move(callback));
+    if (worker.last_applied) askForGrant(c.rank);
+    return true;
+  }
+  const bool past = c.step < worker.steps_pushed && (leads() || same_process);
+  if (!past && !isDone()) return false;
+  ++counters_.gradients_stale;
+  answer(std::move(callback),
+         PushReply{stateOf(worker, Outcome::kStale, 0), context_.store.current()});
+  return true;
+}
+
+void AsyncCoordinator::push(Contribution contribution, PushCallback callback) {
+  const OutwardCalls::Scope scope(context_.calls);
+  if (refused(contribution, callback)) return;
+  if (answeredAsRepeated(contribution, callback)) return;
+  Worker& worker = workers_[contribution.rank];
+  worker.last_push = PushName{contribution.incarnation, contribution.step};
+  worker.last_applied = false;
+  worker.last_answer = std::nullopt;
+  worker.steps_pushed = contribution.step + 1;
+  ++accepted_;
+  if (leads()) {
+    worker.granted = false;
+    --granted_;
+  }
+  wait(contribution.rank, true, std::move(callback));
+  queue_.push_back(std::move(contribution));
+  applyNext();
+}
+
+void AsyncCoordinator::applyNext() {
+  if (updater_.busy() || queue_.empty()) return;
+  const Contribution contribution = std::move(queue_.front());
+  queue_.pop_front();
+  const PushName name{contribution.incarnation, contribution.step};
+  std::vector<Gradient> gradients;
+  gradients.push_back({contribution.gradient, contribution.owner});
+  updater_.start(std::move(gradients), [this, rank = contribution.rank, name] {
+    onApplied(rank, name);
+    if (isDone()) settleAll();
+    applyNext();
+  });
+}
+
+void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
+  Worker& worker = workers_[rank];
+  const uint64_t before = context_.store.version() - 1;
+  const uint64_t staleness = before - std::min(before, worker.version_seen);
+  ++counters_.gradients_applied;
+  counters_.staleness.add(staleness);
+  // A newer process of the rank may have pushed meanwhile; then nobody waits for this one.
+  if (worker.last_push != name) return;
+  worker.last_applied = true;
+  worker.last_staleness = staleness;
+  if (worker.waiting && worker.waiting_is_push) askForGrant(rank);
+}
+
+void AsyncCoordinator::returnGrant(uint32_t rank) {
+  if (!workers_[rank].granted) return;
+  workers_[rank].granted = false;
+  --granted_;
+  settleAll();
+}
+
+void AsyncCoordinator::joined(uint32_t rank) {
+  const OutwardCalls::Scope scope(context_.calls);
+  // Its grant, if it has one, passes to the new process.
+  cancelWaiting(rank, Error(ErrorCode::kPermission,
+                            fmt::format("fenced: {} was replaced by a newer process; end this one",
+                                        workerName(rank))));
+}
+
+void AsyncCoordinator::finished(uint32_t rank) {
+  const OutwardCalls::Scope scope(context_.calls);
+  cancelWaiting(rank, Error(ErrorCode::kUnavailable, workerName(rank) + " has finished"));
+  returnGrant(rank);
+}
+
+void AsyncCoordinator::lost(uint32_t rank, const std::string& why) {
+  const OutwardCalls::Scope scope(context_.calls);
+  cancelWaiting(rank, Error(ErrorCode::kPermission, "fenced: " + why));
+  returnGrant(rank);
+}
+
+void AsyncCoordinator::tick() {
+  const OutwardCalls::Scope scope(context_.calls);
+  const TimePoint now = context_.clock.now();
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
+    std::vector<uint32_t> holders;
+    for (uint32_t other = 0; other < workers_.size(); ++other) {
+      if (workers_[other].granted) holders.push_back(other);
+    }
+    const std::string what = workers_[rank].awaits_grant
+                                 ? "for the last steps, which are with " + workerNames(holders)
+                                 : "for its gradient to be applied";
+    cancelWaiting(rank,
+                  Error(ErrorCode::kDeadline,
+                        fmt::format("{} has waited {} on ps/{} {}", workerName(rank),
+                                    secondsText(context_.step_timeout), context_.ps_task, what)));
+  }
+}
+
+void AsyncCoordinator::onReceived(uint32_t ps_task, uint64_t, uint32_t) {
+  throw Error(ErrorCode::kBadData,
+              fmt::format("ps/{} reported a gradient to ps/{}, which trains asynchronously",
+                          ps_task, context_.ps_task));
+}
+
+void AsyncCoordinator::onDecision(uint64_t step, const std::vector<uint32_t>&) {
+  throw Error(ErrorCode::kBadData,
+              fmt::format("ps/{} was sent a decision for step {}, but trains asynchronously",
+                          context_.ps_task, step));
+}
+
+CoordinatorStatus AsyncCoordinator::status() const {
+  CoordinatorStatus status = counters_;
+  status.global_step = context_.store.version();
+  status.done = isDone();
+  status.callers_waiting = static_cast<uint32_t>(std::count_if(
+      workers_.begin(), workers_.end(), [](const Worker& w) { return w.waiting != nullptr; }));
+  return status;
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,80 @@
+#pragma once
+
+// Asynchronous training: each gradient is applied as it arrives, whole, one after another.
+//
+// ps/0 counts the global step, and grants steps: a worker computes only what ps/0 has granted it,
+// so that exactly `steps` gradients are pushed in total. A worker whose process is lost gives its
+// grant back. Once all steps are granted, a worker that asks for more waits until the last of them
+// is applied (then it is told it is done) or a grant comes back (then it computes that one): a job
+// of N steps ends at global step N. The other ps count nothing and apply the same pushes.
+
+#include <deque>
+
+#include "common/ps/coordinator.h"
+#include "common/ps/updater.h"
+
+namespace dtf::ps {
+
+// See Coordinator.
+class AsyncCoordinator final : public Coordinator {
+ public:
+  explicit AsyncCoordinator(const CoordinatorContext& context);
+
+  void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) override;
+  void push(Contribution contribution, PushCallback callback) override;
+  void joined(uint32_t rank) override;
+  void finished(uint32_t rank) override;
+  void lost(uint32_t rank, const std::string& why) override;
+  void tick() override;
+  void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
+  void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+  CoordinatorStatus status() const override;
+
+ private:
+  struct PushName {
+    Incarnation incarnation;
+    uint64_t step = 0;
+    bool operator==(const PushName&) const = default;
+  };
+  struct Worker {
+    uint64_t steps_pushed = 0;  // its own count: accepted pushes, over all its processes
+    bool granted = false;       // ps/0: holds a grant it has not used
+    uint64_t version_seen = 0;  // of the parameters it was given last
+    std::optional<PushName> last_push;
+    bool last_applied = false;             // last_push is in the parameters
+    uint64_t last_staleness = 0;           // of last_push, once applied
+    std::optional<StepState> last_answer;  // to last_push, once given
+    // The one call that waits: the push named last_push, or a pull.
+    PushCallback waiting;
+    TimePoint deadline;
+    bool waiting_is_push = false;
+    bool awaits_grant = false;  // `waiting` is due once there is something to do for this worker
+  };
+
+  bool leads() const { return context_.ps_task == 0; }
+  uint64_t stepsLeftToGrant() const { return context_.declaration.steps - accepted_ - granted_; }
+  bool isDone() const;
+  bool refused(const Contribution& contribution, PushCallback& callback);
+  bool answeredAsRepeated(const Contribution& contribution, PushCallback& callback);
+  void wait(uint32_t rank, bool is_push, PushCallback callback);
+  void cancelWaiting(uint32_t rank, const Error& error);
+  void askForGrant(uint32_t rank);
+  void applyNext();
+  void onApplied(uint32_t rank, const PushName& name);
+  void returnGrant(uint32_t rank);
+  void settle(uint32_t rank);
+  void settleAll();
+  void answer(PushCallback callback, PushAnswer what);
+  StepState stateOf(const Worker& worker, Outcome outcome, uint64_t staleness) const;
+
+  const CoordinatorContext context_;
+  Updater updater_;
+  std::vector<Worker> workers_;
+  std::deque<Contribution> queue_;    // at most kQueuedPerWorkerMax per worker
+  std::deque<uint32_t> grant_queue_;  // ranks that await a grant, in order of asking
+  uint64_t accepted_ = 0;             // pushes taken, applied or queued
+  uint64_t granted_ = 0;              // grants held and not used
+  CoordinatorStatus counters_;
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,103 @@
+#include "common/ps/barrier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/ps/membership.h"
+
+namespace dtf::ps {
+
+Barriers::Barriers(uint32_t workers, OutwardCalls& calls, const Clock& clock)
+    : workers_(workers), calls_(calls), clock_(clock) {}
+
+void Barriers::answer(Waiter& waiter, WaitAnswer what) {
+  calls_.add([callback = std::move(waiter.callback), what = std::move(what)] { callback(what); });
+}
+
+void Barriers::arrive(std::string_view name, uint32_t rank, Duration timeout,
+                      WaitCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  Waiter waiter{std::move(callback), deadlineAfter(clock_.now(), timeout), timeout};
+  auto found = barriers_.find(name);
+  if (found == barriers_.end()) {
+    const bool bad_name = name.empty() || name.size() > kBarrierNameBytesMax;
+    if (bad_name || barriers_.size() >= kBarriersMax) {
+      return answer(waiter,
+                    Error(ErrorCode::kBadConfig,
+                          bad_name ? fmt::format("a barrier's name has 1 to {} bytes, not {}",
+                                                 kBarrierNameBytesMax, name.size())
+                                   : fmt::format("the job has {} barriers already, the most "
+                                                 "there may be; '{}' would be one more",
+                                                 kBarriersMax, name)));
+    }
+    found = barriers_.try_emplace(std::string(name)).first;
+  }
+  Barrier& barrier = found->second;
+  if (barrier.open) return answer(waiter, Arrived{});
+  barrier.arrived.insert(rank);
+  const auto earlier = barrier.waiters.find(rank);
+  if (earlier != barrier.waiters.end()) {
+    answer(earlier->second,
+           Error(ErrorCode::kUnavailable,
+                 fmt::format("{} arrived at barrier '{}' a second time; this wait gave way to "
+                             "the newer one",
+                             workerName(rank), name)));
+    barrier.waiters.erase(earlier);
+  }
+  barrier.waiters.emplace(rank, std::move(waiter));
+  openIfComplete(barrier);
+}
+
+void Barriers::openIfComplete(Barrier& barrier) {
+  for (uint32_t rank = 0; rank < workers_; ++rank) {
+    if (!barrier.arrived.contains(rank) && !finished_.contains(rank)) return;
+  }
+  barrier.open = true;
+  for (auto& [rank, waiter] : barrier.waiters) answer(waiter, Arrived{});
+  barrier.waiters.clear();
+}
+
+void Barriers::finished(uint32_t rank) {
+  const OutwardCalls::Scope scope(calls_);
+  if (!finished_.insert(rank).second) return;
+  for (auto& [name, barrier] : barriers_) {
+    if (!barrier.open) openIfComplete(barrier);
+  }
+}
+
+void Barriers::tick() {
+  const OutwardCalls::Scope scope(calls_);
+  const TimePoint now = clock_.now();
+  for (auto& [name, barrier] : barriers_) {
+    std::vector<uint32_t> missing;
+    for (uint32_t rank = 0; rank < workers_; ++rank) {
+      if (!barrier.arrived.contains(rank) && !finished_.contains(rank)) missing.push_back(rank);
+    }
+    for (auto at = barrier.waiters.begin(); at != barrier.waiters.end();) {
+      Waiter& waiter = at->second;
+      if (now < waiter.deadline) {
+        ++at;
+        continue;
+      }
+      answer(waiter, Error(ErrorCode::kDeadline,
+                           fmt::format("{} waited {} at barrier '{}' for {}; look at what became "
+                                       "of it, or give the wait more time",
+                                       workerName(at->first), secondsText(waiter.timeout), name,
+                                       workerNames(missing))));
+      // Whoever gave up has not arrived any more: the others must not pass on its account.
+      barrier.arrived.erase(at->first);
+      at = barrier.waiters.erase(at);
+    }
+  }
+}
+
+uint32_t Barriers::waiting() const {
+  size_t count = 0;
+  for (const auto& [name, barrier] : barriers_) count += barrier.waiters.size();
+  return static_cast<uint32_t>(count);
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,55 @@
+#pragma once
+
+// Named barriers: all workers that have not finished arrive before any leaves.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/ps/answer.h"
+
+namespace dtf::ps {
+
+inline constexpr size_t kBarriersMax = 4096;  // names per job
+inline constexpr size_t kBarrierNameBytesMax = 256;
+
+// A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once.
+// Owns: callbacks that wait.  Threads: loop-thread only.  Blocks: never.
+// Errors, through the callback: kDeadline naming who is missing; kBadConfig for a bad name or too
+// many names; kUnavailable for a caller that a newer process of its rank replaced.
+class Barriers {
+ public:
+  Barriers(uint32_t workers, OutwardCalls& calls, const Clock& clock);
+
+  void arrive(std::string_view name, uint32_t rank, Duration timeout, WaitCallback callback);
+  // No barrier waits for `rank` any more.
+  void finished(uint32_t rank);
+  // Answers waits whose time is up.
+  void tick();
+  uint32_t waiting() const;
+
+ private:
+  struct Waiter {
+    WaitCallback callback;
+    TimePoint deadline;
+    Duration timeout;
+  };
+  struct Barrier {
+    bool open = false;
+    std::set<uint32_t> arrived;
+    std::map<uint32_t, Waiter> waiters;
+  };
+  void openIfComplete(Barrier& barrier);
+  void answer(Waiter& waiter, WaitAnswer what);
+
+  const uint32_t workers_;
+  OutwardCalls& calls_;
+  const Clock& clock_;
+  std::set<uint32_t> finished_;
+  std::map<std::string, Barrier, std::less<>> barriers_;
+};
+
+}  // namespace dtf::ps

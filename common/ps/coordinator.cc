@@ -1,0 +1,23 @@
+#include "common/ps/coordinator.h"
+
+#include <algorithm>
+
+#include "common/ps/async_coordinator.h"
+#include "common/ps/sync_coordinator.h"
+
+namespace dtf::ps {
+
+void StalenessHistogram::add(uint64_t staleness) {
+  ++counts[std::min<uint64_t>(staleness, kBuckets - 1)];
+  sum += staleness;
+  max = std::max(max, staleness);
+}
+
+std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context) {
+  if (context.declaration.replication.mode == cluster::ReplicationSpec::Mode::kSync) {
+    return std::make_unique<SyncCoordinator>(context);
+  }
+  return std::make_unique<AsyncCoordinator>(context);
+}
+
+}  // namespace dtf::ps

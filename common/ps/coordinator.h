@@ -1,0 +1,112 @@
+#pragma once
+
+// Decides when which gradients are applied to a shard, and what each worker does next.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/ps/answer.h"
+#include "common/ps/parameter_store.h"
+
+namespace dtf::ps {
+
+// One pushed gradient. (rank, incarnation, step, batch) names it: seen again, it is the same push.
+struct Contribution {
+  uint32_t rank = 0;
+  Incarnation incarnation;
+  uint64_t step = 0;
+  uint32_t batch = 0;
+  uint64_t sequence = 0;  // the sender's count of pushes, for logs
+  std::span<const float> gradient;
+  std::shared_ptr<const void>
+      owner;  // keeps `gradient` alive; released when it has been applied or dropped
+};
+
+// Async: how many updates by others lay between a worker's pull and its push.
+struct StalenessHistogram {
+  static constexpr size_t kBuckets = 65;
+  std::array<uint64_t, kBuckets> counts{};  // [k]: staleness k; the last: 64 and more
+  uint64_t sum = 0;
+  uint64_t max = 0;
+  void add(uint64_t staleness);
+};
+
+struct CoordinatorStatus {
+  uint64_t global_step = 0;
+  bool done = false;
+  uint64_t gradients_applied = 0;
+  uint64_t gradients_stale = 0;     // answered kStale: no effect
+  uint64_t gradients_repeated = 0;  // seen before: not applied again
+  uint32_t callers_waiting = 0;
+  StalenessHistogram staleness;
+};
+
+// What happens between the ps of a job when the set of a step must be decided in one place (sync
+// with backup workers). Messages from one ps to another keep their order and are not lost while
+// both live.
+class SyncPeers {
+ public:
+  virtual ~SyncPeers() = default;
+  // To ps/0 (from the others): this ps holds the gradient of `rank` for `step`. Arrives at
+  // Shard::onReceived.
+  virtual void reportReceived(uint64_t step, uint32_t rank) = 0;
+  // From ps/0 to all others: `step` is made of these ranks, ascending. Arrives at
+  // Shard::onDecision.
+  virtual void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) = 0;
+};
+
+// What a coordinator works with; all of it outlives the coordinator.
+struct CoordinatorContext {
+  uint32_t ps_task = 0;
+  uint32_t ps_tasks = 1;
+  uint32_t workers = 1;
+  Duration step_timeout{};  // longest wait of one push or pull
+  ModelDeclaration declaration;
+  ParameterStore& store;
+  UpdateRunner& runner;
+  OutwardCalls& calls;
+  const Clock& clock;
+  SyncPeers* peers = nullptr;  // needed for sync with backup workers on more than one ps
+};
+
+// Calls come only after the store is initialised and the caller's membership has been checked
+// (Shard does both). Owns: gradients and callbacks that wait.  Threads: loop-thread only.  Blocks:
+// never. Errors: a refused push answers with an Error through its callback; nothing is thrown but
+// by onDecision/onReceived, for a peer that breaks the protocol.
+class Coordinator {
+ public:
+  virtual ~Coordinator() = default;
+
+  // Parameters and what `rank` does next. Sync: `wanted_step` asks for the parameters of that very
+  // step, which may be the one before the current; a ps that no longer has them answers with the
+  // current ones.
+  virtual void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) = 0;
+
+  virtual void push(Contribution contribution, PushCallback callback) = 0;
+
+  // A (new) process of `rank` has joined. Waiting calls of its predecessor are answered with the
+  // error.
+  virtual void joined(uint32_t rank) = 0;
+  virtual void finished(uint32_t rank) = 0;
+  // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
+  virtual void lost(uint32_t rank, const std::string& why) = 0;
+
+  // Answers calls that have waited too long with kDeadline, naming what they wait for.
+  virtual void tick() = 0;
+
+  virtual void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) = 0;
+  virtual void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) = 0;
+
+  virtual CoordinatorStatus status() const = 0;
+};
+
+// The coordinator for context.declaration.replication.
+std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context);
+
+}  // namespace dtf::ps

@@ -1,0 +1,262 @@
+#include "common/ps/local_parameter_client.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/step_agreement.h"
+
+namespace dtf::ps {
+
+// Carries what one shard tells another: at once, because all shards share one lock and one turn.
+class LocalCluster::Peers final : public SyncPeers {
+ public:
+  Peers(LocalCluster& cluster, uint32_t ps_task) : cluster_(cluster), ps_task_(ps_task) {}
+
+  // Called by a shard, so under the lock, which the analysis can't see through a callback.
+  void reportReceived(uint64_t step, uint32_t rank) override DTF_TSA(no_thread_safety_analysis) {
+    cluster_.shards_[0]->onReceived(ps_task_, step, rank);
+  }
+  void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override
+      DTF_TSA(no_thread_safety_analysis) {
+    for (size_t ps = 1; ps < cluster_.shards_.size(); ++ps) {
+      cluster_.shards_[ps]->onDecision(step, ranks);
+    }
+  }
+
+ private:
+  LocalCluster& cluster_;
+  const uint32_t ps_task_;
+};
+
+LocalCluster::LocalCluster(uint32_t ps_tasks, uint32_t workers, const Clock& clock,
+                           Duration timeout)
+    : workers_(workers), timeout_(timeout) {
+  for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
+    peers_.push_back(std::make_unique<Peers>(*this, ps));
+    const ShardOptions options{.ps_task = ps,
+                               .ps_tasks = ps_tasks,
+                               .workers = workers,
+                               .lease = Duration::max(),
+                               .step_timeout = timeout};
+    shards_.push_back(std::make_unique<Shard>(options, clock, runner_, peers_.back().get()));
+  }
+}
+
+LocalCluster::~LocalCluster() = default;
+
+void LocalCluster::loseWorker(uint32_t rank) {
+  const MutexLock lock(mutex_);
+  for (const auto& shard : shards_) shard->markLost(rank);
+}
+
+ShardStatus LocalCluster::status(uint32_t ps_task) {
+  const MutexLock lock(mutex_);
+  return shards_[ps_task]->status();
+}
+
+namespace {
+
+// Answers to one round of calls. Shared with the callbacks, because a caller may give up before
+// they come. Threads: under the cluster's lock.
+template <class Answer>
+struct Round {
+  explicit Round(size_t calls) : answers(calls), missing(calls) {}
+  std::vector<std::optional<Answer>> answers;
+  size_t missing;
+  std::optional<Error> error;  // the first
+
+  void set(size_t index, const Answer& answer) {
+    if (const Error* failed = std::get_if<Error>(&answer); failed && !error) error = *failed;
+    answers[index] = answer;
+    --missing;
+  }
+};
+
+}  // namespace
+
+struct LocalParameterClient::Impl {
+  Impl(LocalCluster& cluster_in, uint32_t rank_in) : cluster(cluster_in), rank(rank_in) {}
+
+  LocalCluster& cluster;
+  const uint32_t rank;
+  const Incarnation incarnation = Incarnation::random();
+  ModelDeclaration declaration;
+  uint64_t sequence = 0;
+  std::vector<std::shared_ptr<Buffer>> gradients;  // shared with pushes
+  std::vector<std::shared_ptr<const Snapshot>> parameters;
+  std::vector<StepState> states;
+  std::vector<std::optional<uint64_t>> asked;
+
+  template <class Answer>
+  std::function<void(Answer)> recorder(std::shared_ptr<Round<Answer>> round, size_t index) {
+    return [round = std::move(round), index, cond = &cluster.answered_](const Answer& answer) {
+      round->set(index, answer);
+      cond->notifyAll();
+    };
+  }
+
+  // Until all answers are there; throws the first error among them.
+  template <class Answer>
+  void await(Round<Answer>& round, std::string_view what) DTF_REQUIRES(cluster.mutex_) {
+    const auto deadline = deadlineAfter(std::chrono::steady_clock::now(), cluster.timeout_);
+    while (round.missing > 0 && !round.error) {
+      if (cluster.answered_.waitUntil(cluster.mutex_, deadline)) continue;
+      if (round.missing == 0 || round.error) break;
+      throw Error(ErrorCode::kDeadline, fmt::format("{} has waited {} for {}", workerName(rank),
+                                                    secondsText(cluster.timeout_), what));
+    }
+    if (round.error) throw *round.error;
+  }
+
+  void take(size_t ps, const PushAnswer& answer) {
+    const PushReply& reply = std::get<PushReply>(answer);
+    states[ps] = reply.state;
+    if (reply.parameters) parameters[ps] = reply.parameters;
+  }
+
+  StepState settle();
+};
+
+// Asks again until all ps name the same step.
+StepState LocalParameterClient::Impl::settle() {
+  for (int round = 0; round < kAgreementRoundsMax; ++round) {
+    const Agreement agreement = agree(declaration.replication.mode, states, asked);
+    if (agreement.again.empty()) return agreement.state;
+    const MutexLock lock(cluster.mutex_);
+    auto answers = std::make_shared<Round<PushAnswer>>(agreement.again.size());
+    for (size_t i = 0; i < agreement.again.size(); ++i) {
+      const Agreement::Pull& pull = agreement.again[i];
+      asked[pull.ps_task] = pull.wanted_step;
+      cluster.shards_[pull.ps_task]->pull(rank, incarnation, pull.wanted_step,
+                                          recorder(answers, i));
+    }
+    await(*answers, "parameters of the same step from every ps");
+    for (size_t i = 0; i < agreement.again.size(); ++i) {
+      take(agreement.again[i].ps_task, *answers->answers[i]);
+    }
+  }
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("{} asked {} times and did not get parameters of the same step from "
+                          "every ps",
+                          workerName(rank), kAgreementRoundsMax));
+}
+
+LocalParameterClient::LocalParameterClient(LocalCluster& cluster, uint32_t rank)
+    : impl_(std::make_unique<Impl>(cluster, rank)) {
+  DTF_CHECK(rank < cluster.workers_);
+}
+
+LocalParameterClient::~LocalParameterClient() = default;
+
+void LocalParameterClient::declare(const ModelDeclaration& declaration) {
+  const MutexLock lock(impl_->cluster.mutex_);
+  for (const auto& shard : impl_->cluster.shards_) {
+    shard->declare(impl_->rank, declaration);
+    shard->join(impl_->rank, impl_->incarnation);
+  }
+  impl_->declaration = declaration;
+  const size_t ps_tasks = declaration.layout.shards.size();
+  for (const ShardLayout& shard : declaration.layout.shards) {
+    impl_->gradients.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
+  }
+  impl_->parameters.resize(ps_tasks);
+  impl_->states.resize(ps_tasks);
+  impl_->asked.resize(ps_tasks);
+}
+
+void LocalParameterClient::initialise(std::span<const std::span<const float>> shards) {
+  const MutexLock lock(impl_->cluster.mutex_);
+  DTF_CHECK(shards.size() == impl_->cluster.shards_.size());
+  for (size_t ps = 0; ps < shards.size(); ++ps) {
+    impl_->cluster.shards_[ps]->initialise(impl_->rank, impl_->incarnation, shards[ps]);
+  }
+}
+
+void LocalParameterClient::waitInitialised() {
+  const MutexLock lock(impl_->cluster.mutex_);
+  const auto& shards = impl_->cluster.shards_;
+  auto answers = std::make_shared<Round<WaitAnswer>>(shards.size());
+  for (size_t ps = 0; ps < shards.size(); ++ps) {
+    shards[ps]->waitInitialised(impl_->rank, impl_->incarnation, impl_->cluster.timeout_,
+                                impl_->recorder(answers, ps));
+  }
+  impl_->await(*answers, "the chief to initialise every ps");
+}
+
+StepState LocalParameterClient::pull() {
+  {
+    const MutexLock lock(impl_->cluster.mutex_);
+    const auto& shards = impl_->cluster.shards_;
+    auto answers = std::make_shared<Round<PushAnswer>>(shards.size());
+    for (size_t ps = 0; ps < shards.size(); ++ps) {
+      impl_->asked[ps] = std::nullopt;
+      shards[ps]->pull(impl_->rank, impl_->incarnation, std::nullopt, impl_->recorder(answers, ps));
+    }
+    impl_->await(*answers, "a pull from every ps");
+    for (size_t ps = 0; ps < shards.size(); ++ps) impl_->take(ps, *answers->answers[ps]);
+  }
+  return impl_->settle();
+}
+
+const float* LocalParameterClient::parameters(uint32_t ps_task) const {
+  DTF_CHECK(ps_task < impl_->parameters.size() && impl_->parameters[ps_task] != nullptr);
+  return impl_->parameters[ps_task]->data();
+}
+
+float* LocalParameterClient::gradients(uint32_t ps_task) {
+  DTF_CHECK(ps_task < impl_->gradients.size());
+  return impl_->gradients[ps_task]->as<float>();
+}
+
+StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch) {
+  {
+    const MutexLock lock(impl_->cluster.mutex_);
+    const auto& shards = impl_->cluster.shards_;
+    auto answers = std::make_shared<Round<PushAnswer>>(shards.size());
+    const uint64_t sequence = ++impl_->sequence;
+    // A queued batch is kept by the ps beyond this call: it gets its own copy.
+    const cluster::ReplicationSpec& replication = impl_->declaration.replication;
+    const bool kept = replication.mode == cluster::ReplicationSpec::Mode::kSync &&
+                      replication.replicas_to_aggregate > replication.total_num_replicas;
+    for (size_t ps = 0; ps < shards.size(); ++ps) {
+      std::shared_ptr<Buffer> buffer = impl_->gradients[ps];
+      if (kept) {
+        buffer = std::make_shared<Buffer>(buffer->bytes());
+        if (buffer->bytes() > 0) {
+          std::memcpy(buffer->data(), impl_->gradients[ps]->data(), buffer->bytes());
+        }
+      }
+      const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));
+      impl_->asked[ps] = std::nullopt;
+      shards[ps]->push({.rank = impl_->rank,
+                        .incarnation = impl_->incarnation,
+                        .step = step,
+                        .batch = batch,
+                        .sequence = sequence,
+                        .gradient = values,
+                        .owner = buffer},
+                       impl_->recorder(answers, ps));
+    }
+    impl_->await(*answers, fmt::format("step {} on every ps", step));
+    for (size_t ps = 0; ps < shards.size(); ++ps) impl_->take(ps, *answers->answers[ps]);
+  }
+  return impl_->settle();
+}
+
+void LocalParameterClient::barrier(std::string_view name) {
+  const MutexLock lock(impl_->cluster.mutex_);
+  auto answers = std::make_shared<Round<WaitAnswer>>(1);
+  impl_->cluster.shards_[0]->barrier(impl_->rank, impl_->incarnation, name, impl_->cluster.timeout_,
+                                     impl_->recorder(answers, 0));
+  impl_->await(*answers, fmt::format("the others at barrier '{}'", name));
+}
+
+void LocalParameterClient::finish() {
+  const MutexLock lock(impl_->cluster.mutex_);
+  for (const auto& shard : impl_->cluster.shards_) shard->finish(impl_->rank, impl_->incarnation);
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,68 @@
+#pragma once
+
+// A cluster of parameter servers inside this process: for runs without a network and for tests. The
+// same shards, and so the same bits, as over RPC.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/ps/parameter_client.h"
+#include "common/ps/shard.h"
+
+namespace dtf::ps {
+
+// Owns: the shards of `ps_tasks` parameter servers, and the lock that makes each call to them one
+// turn of a loop. Borrows: `clock` (must outlive this). Threads: thread-safe.  Must outlive its
+// clients.
+class LocalCluster {
+ public:
+  // Workers never lose their lease by time: threads of one process don't get lost one by one.
+  LocalCluster(uint32_t ps_tasks, uint32_t workers, const Clock& clock,
+               Duration timeout = std::chrono::seconds(60));
+  ~LocalCluster();
+
+  // As if the process of worker `rank` had ended.
+  void loseWorker(uint32_t rank);
+  ShardStatus status(uint32_t ps_task);
+
+ private:
+  friend class LocalParameterClient;
+  class Peers;
+
+  const uint32_t workers_;
+  const Duration timeout_;
+  Mutex mutex_;
+  CondVar answered_;
+  InlineUpdateRunner runner_;
+  std::vector<std::unique_ptr<Peers>> peers_;
+  std::vector<std::unique_ptr<Shard>> shards_ DTF_GUARDED_BY(mutex_);
+};
+
+// See ParameterClient. Borrows: `cluster` (must outlive this).
+class LocalParameterClient final : public ParameterClient {
+ public:
+  LocalParameterClient(LocalCluster& cluster, uint32_t rank);
+  ~LocalParameterClient() override;
+
+  void declare(const ModelDeclaration& declaration) override;
+  void initialise(std::span<const std::span<const float>> shards) override;
+  void waitInitialised() override;
+  StepState pull() override;
+  const float* parameters(uint32_t ps_task) const override;
+  float* gradients(uint32_t ps_task) override;
+  StepState exchange(uint64_t step, uint32_t batch) override;
+  void barrier(std::string_view name) override;
+  void finish() override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,83 @@
+#pragma once
+
+// Who takes part: one lease per worker rank, renewed by heartbeats. A process that lost its lease,
+// or was replaced by a newer one, is fenced: nothing it sends has an effect any more.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+
+namespace dtf::ps {
+
+//   from       when                          to         why in this order
+//   awaited    join                          joined     first process of the rank
+//   joined     join by another incarnation   joined     a restart may be faster than the lease: the
+//   newest wins joined     finish                        finished   its work is done; its lease no
+//   longer matters joined     no heartbeat for the lease    lost       fenced for ever; only a new
+//   incarnation may join lost       join by a new incarnation     joined finished   join by a new
+//   incarnation     joined     a restart of a job's task; it finds the job done
+enum class MemberState : uint8_t { kAwaited, kJoined, kFinished, kLost };
+std::string_view memberStateName(MemberState state);  // "awaited"
+
+struct Member {
+  MemberState state = MemberState::kAwaited;
+  Incarnation incarnation;  // of the last process that joined
+  TimePoint since;          // of `state`
+  TimePoint heard;          // last heartbeat
+};
+
+// Owns: the table.  Threads: loop-thread only.  Blocks: never.
+// Errors: kPermission "fenced: ..." for a process that was replaced or lost, kBadConfig for an
+// unknown rank.
+class Membership {
+ public:
+  // `lease`: without a heartbeat for longer, a worker is lost. Duration::max(): never.
+  Membership(uint32_t workers, Duration lease, const Clock& clock);
+
+  // True when this is a new process of the rank; false when it had joined already.
+  bool join(uint32_t rank, Incarnation incarnation);
+  void heartbeat(uint32_t rank, Incarnation incarnation);
+  void finish(uint32_t rank, Incarnation incarnation);  // again: no effect
+  // Throws unless `incarnation` is the rank's live process. Counts as a heartbeat.
+  void check(uint32_t rank, Incarnation incarnation);
+
+  struct Loss {
+    uint32_t rank = 0;
+    std::string why;  // "worker/1 was lost (no heartbeat for 10 s)"
+  };
+  // Turns members whose lease has run out into lost ones and names them.
+  std::vector<Loss> expire();
+  // The same for one member known to be gone (its process ended). No effect unless joined.
+  void markLost(uint32_t rank);
+
+  uint32_t workers() const { return static_cast<uint32_t>(members_.size()); }
+  const Member& member(uint32_t rank) const { return members_[rank]; }
+  bool allFinished() const;
+  // "worker/1 (awaited for 3.2 s), worker/2 (lost for 1.0 s)": everyone who is neither joined nor
+  // finished; empty when there is none.
+  std::string missingText() const;
+
+ private:
+  void validateRank(uint32_t rank) const;
+  bool isFenced(uint32_t rank, Incarnation incarnation) const;
+  void fence(uint32_t rank, Incarnation incarnation);
+  void setState(uint32_t rank, MemberState state);
+
+  const Duration lease_;
+  const Clock& clock_;
+  std::vector<Member> members_;
+  std::vector<std::deque<Incarnation>> fenced_;  // per rank, the newest kFencedMax
+};
+
+// "worker/3".
+std::string workerName(uint32_t rank);
+// "worker/0, worker/2".
+std::string workerNames(const std::vector<uint32_t>& ranks);
+// "10 s", "0.25 s".
+std::string secondsText(Duration d);
+
+}  // namespace dtf::ps

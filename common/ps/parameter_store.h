@@ -1,0 +1,105 @@
+#pragma once
+
+// One shard's values: parameters, optimizer slots, versions. Knows nothing of workers or of when to
+// update.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/ps/optimizer.h"
+#include "common/ps/parameter_client.h"
+#include "common/ps/snapshot.h"
+
+namespace dtf::ps {
+
+// A gradient arena and what keeps it alive (a received message).
+struct Gradient {
+  std::span<const float> values;
+  std::shared_ptr<const void> owner;
+};
+
+// An update that has been decided on: its parts may run on any threads, then the loop commits it.
+// Owns (shares): everything it reads and writes, so it may outlive its store.
+// Threads: run() is thread-safe for disjoint ranges.  Blocks: computes.
+class UpdateJob {
+ public:
+  uint64_t elements() const { return elements_; }
+  // Elements [begin, end). All of [0, elements()) must have run, once, before commit. Split at
+  // multiples of 16 (a cache line); the result doesn't depend on the split.
+  void run(uint64_t begin, uint64_t end);
+
+ private:
+  friend class ParameterStore;
+  uint64_t elements_ = 0;
+  UpdateConstants constants_;
+  std::shared_ptr<const Snapshot> source_;
+  std::shared_ptr<Snapshot> target_;
+  std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
+  std::vector<Gradient> gradients_;
+  std::vector<const float*> gradient_data_;
+  std::atomic<uint64_t> elements_done_{0};
+};
+
+// Who runs an update. psd gives it to compute threads; tests and small shards run it in place.
+// Threads: start() is called on the loop thread, and `done` must be.
+class UpdateRunner {
+ public:
+  virtual ~UpdateRunner() = default;
+  // Runs all parts of `job`, then calls `done` on the loop thread: from start() itself, or later.
+  virtual void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) = 0;
+};
+
+// Runs the job at once, in the calling thread.
+class InlineUpdateRunner final : public UpdateRunner {
+ public:
+  void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) override;
+};
+
+// Shards of at most this many bytes are updated in place, on the loop, whatever the runner: handing
+// over costs more.
+inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
+
+// Owns: snapshots and slots of one shard.
+// Threads: loop-thread only (jobs and snapshots travel).  Blocks: never.
+// Errors: kBadConfig for values of the wrong size.
+class ParameterStore {
+ public:
+  ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements);
+
+  uint64_t elements() const { return elements_; }
+  bool initialised() const { return current_ != nullptr; }
+  void initialise(std::span<const float> values);  // version 0
+
+  // Not null once initialised.
+  const std::shared_ptr<const Snapshot>& current() const { return current_; }
+  uint64_t version() const { return current_->version(); }
+  // The one before, until dropPrevious(); null when there is none.
+  const std::shared_ptr<const Snapshot>& previous() const { return previous_; }
+  void dropPrevious() { previous_ = nullptr; }
+
+  // Starts an update with the mean of `gradients` (1..n, each of elements() values). One at a time.
+  std::shared_ptr<UpdateJob> prepareApply(std::vector<Gradient> gradients);
+  // Publishes the finished job's arena as current().
+  void commit(const std::shared_ptr<UpdateJob>& job);
+
+  // prepareApply, run in place, commit.
+  void apply(std::vector<Gradient> gradients);
+
+  uint64_t arenasAllocated() const { return pool_.allocated(); }
+
+ private:
+  const uint64_t elements_;
+  SnapshotPool pool_;
+  OptimizerClock optimizer_clock_;
+  std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
+  std::shared_ptr<const Snapshot> current_;
+  std::shared_ptr<const Snapshot> previous_;
+  std::shared_ptr<UpdateJob> running_;
+};
+
+}  // namespace dtf::ps

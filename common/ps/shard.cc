@@ -1,0 +1,242 @@
+#include "common/ps/shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/declaration.h"
+
+namespace dtf::ps {
+
+Shard::Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner,
+             SyncPeers* peers)
+    : options_(options),
+      clock_(clock),
+      runner_(runner),
+      peers_(peers),
+      membership_(options.workers, options.lease, clock),
+      barriers_(options.workers, calls_, clock) {}
+
+Shard::~Shard() = default;
+
+void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
+  if (declaration_) {
+    const std::string difference = declarationDifference(*declaration_, declaration);
+    if (difference.empty()) return;
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} declared to ps/{} another job than the first worker did: {}; "
+                            "start all tasks with the same files",
+                            workerName(rank), options_.ps_task, difference));
+  }
+  validateDeclaration(declaration, options_.ps_tasks, options_.workers);
+  const bool with_backups =
+      declaration.replication.mode == cluster::ReplicationSpec::Mode::kSync &&
+      declaration.replication.replicas_to_aggregate < declaration.replication.total_num_replicas;
+  DTF_CHECK(!with_backups || options_.ps_tasks == 1 || peers_ != nullptr);
+  declaration_ = declaration;
+  store_ = std::make_unique<ParameterStore>(declaration.optimizer, elements());
+  coordinator_ = makeCoordinator({.ps_task = options_.ps_task,
+                                  .ps_tasks = options_.ps_tasks,
+                                  .workers = options_.workers,
+                                  .step_timeout = options_.step_timeout,
+                                  .declaration = declaration,
+                                  .store = *store_,
+                                  .runner = runner_,
+                                  .calls = calls_,
+                                  .clock = clock_,
+                                  .peers = peers_});
+}
+
+uint64_t Shard::elements() const {
+  return declaration_ ? declaration_->layout.shards[options_.ps_task].elements : 0;
+}
+
+// ---- membership
+
+bool Shard::join(uint32_t rank, Incarnation incarnation) {
+  const OutwardCalls::Scope scope(calls_);
+  if (!membership_.join(rank, incarnation)) return false;
+  if (coordinator_) coordinator_->joined(rank);
+  dropInitWaiter(rank, Error(ErrorCode::kPermission,
+                             fmt::format("fenced: {} was replaced by a newer process; end this one",
+                                         workerName(rank))));
+  return true;
+}
+
+void Shard::heartbeat(uint32_t rank, Incarnation incarnation) {
+  membership_.heartbeat(rank, incarnation);
+}
+
+void Shard::finish(uint32_t rank, Incarnation incarnation) {
+  const OutwardCalls::Scope scope(calls_);
+  membership_.check(rank, incarnation);
+  if (membership_.member(rank).state == MemberState::kFinished) return;
+  membership_.finish(rank, incarnation);
+  if (coordinator_) coordinator_->finished(rank);
+  barriers_.finished(rank);
+}
+
+void Shard::markLost(uint32_t rank) {
+  const OutwardCalls::Scope scope(calls_);
+  if (rank >= options_.workers || membership_.member(rank).state != MemberState::kJoined) return;
+  membership_.markLost(rank);
+  lose({rank, workerName(rank) + " was lost (its process ended)"});
+}
+
+void Shard::lose(const Membership::Loss& loss) {
+  dropInitWaiter(loss.rank, Error(ErrorCode::kPermission, "fenced: " + loss.why));
+  if (coordinator_) coordinator_->lost(loss.rank, loss.why);
+}
+
+// ---- initial values
+
+bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values) {
+  const OutwardCalls::Scope scope(calls_);
+  membership_.check(rank, incarnation);
+  if (rank != kChief.index) {
+    throw Error(ErrorCode::kPermission,
+                fmt::format("{} sent initial values to ps/{}; only the chief, {}, does",
+                            workerName(rank), options_.ps_task, kChief.name()));
+  }
+  if (!store_) throw notDeclared("initial values");
+  if (store_->initialised()) return false;
+  store_->initialise(values);
+  for (InitWaiter& waiter : init_waiters_) {
+    calls_.add([callback = std::move(waiter.callback)] { callback(Arrived{}); });
+  }
+  init_waiters_.clear();
+  return true;
+}
+
+void Shard::waitInitialised(uint32_t rank, Incarnation incarnation, Duration timeout,
+                            WaitCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  const std::optional<Error> error = membershipError(rank, incarnation);
+  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  if (store_ && store_->initialised()) {
+    return calls_.add([callback = std::move(callback)] { callback(Arrived{}); });
+  }
+  dropInitWaiter(rank,
+                 Error(ErrorCode::kUnavailable,
+                       fmt::format("{} asked ps/{} again; this call gave way to the newer one",
+                                   workerName(rank), options_.ps_task)));
+  init_waiters_.push_back(
+      {rank, std::move(callback), deadlineAfter(clock_.now(), timeout), timeout});
+}
+
+void Shard::dropInitWaiter(uint32_t rank, const Error& error) {
+  std::erase_if(init_waiters_, [&](InitWaiter& waiter) {
+    if (waiter.rank != rank) return false;
+    calls_.add([callback = std::move(waiter.callback), error] { callback(error); });
+    return true;
+  });
+}
+
+void Shard::expireInitWaiters() {
+  const TimePoint now = clock_.now();
+  std::erase_if(init_waiters_, [&](InitWaiter& waiter) {
+    if (now < waiter.deadline) return false;
+    const std::string missing = membership_.missingText();
+    const Error error(
+        ErrorCode::kDeadline,
+        fmt::format("{} has waited {} for the chief, {}, to initialise ps/{}{}",
+                    workerName(waiter.rank), secondsText(waiter.timeout), kChief.name(),
+                    options_.ps_task, missing.empty() ? "" : "; not there: " + missing));
+    calls_.add([callback = std::move(waiter.callback), error] { callback(error); });
+    return true;
+  });
+}
+
+// ---- steps
+
+Error Shard::notDeclared(std::string_view what) const {
+  return Error(ErrorCode::kUnavailable,
+               fmt::format("ps/{} was sent {} before the model was declared to it; it was "
+                           "restarted, or the worker skipped a call",
+                           options_.ps_task, what));
+}
+
+std::optional<Error> Shard::membershipError(uint32_t rank, Incarnation incarnation) {
+  try {
+    membership_.check(rank, incarnation);
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Shard::stepError(uint32_t rank, Incarnation incarnation,
+                                      std::string_view what) {
+  std::optional<Error> error = membershipError(rank, incarnation);
+  if (error) return error;
+  if (!store_) return notDeclared(what);
+  if (!store_->initialised()) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("ps/{} was sent {} before the chief, {}, initialised it",
+                             options_.ps_task, what, kChief.name()));
+  }
+  return std::nullopt;
+}
+
+void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
+                 PushCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  const std::optional<Error> error = stepError(rank, incarnation, "a pull");
+  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  coordinator_->pull(rank, wanted_step, std::move(callback));
+}
+
+void Shard::push(Contribution contribution, PushCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  const std::optional<Error> error =
+      stepError(contribution.rank, contribution.incarnation, "a gradient");
+  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  coordinator_->push(std::move(contribution), std::move(callback));
+}
+
+void Shard::barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
+                    WaitCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  const std::optional<Error> error = membershipError(rank, incarnation);
+  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  barriers_.arrive(name, rank, timeout, std::move(callback));
+}
+
+void Shard::onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) {
+  const OutwardCalls::Scope scope(calls_);
+  if (!store_ || !store_->initialised()) throw notDeclared("another ps's report");
+  coordinator_->onReceived(ps_task, step, rank);
+}
+
+void Shard::onDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
+  const OutwardCalls::Scope scope(calls_);
+  if (!store_ || !store_->initialised()) throw notDeclared("the leader's decision");
+  coordinator_->onDecision(step, ranks);
+}
+
+void Shard::tick() {
+  const OutwardCalls::Scope scope(calls_);
+  for (const Membership::Loss& loss : membership_.expire()) lose(loss);
+  expireInitWaiters();
+  barriers_.tick();
+  if (coordinator_) coordinator_->tick();
+}
+
+ShardStatus Shard::status() const {
+  ShardStatus status;
+  status.declared = declaration_.has_value();
+  status.initialised = store_ && store_->initialised();
+  status.all_finished = membership_.allFinished();
+  for (uint32_t rank = 0; rank < options_.workers; ++rank) {
+    status.members.push_back(membership_.member(rank));
+  }
+  status.missing = membership_.missingText();
+  if (status.initialised) status.coordinator = coordinator_->status();
+  status.callers_waiting = static_cast<uint32_t>(init_waiters_.size()) + barriers_.waiting() +
+                           status.coordinator.callers_waiting;
+  return status;
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,121 @@
+#pragma once
+
+// What one ps task is, without threads, sockets or time of its own: a service or a simulator drives
+// it from one loop.
+//
+//   declare -> join -> [chief: initialise] -> waitInitialised -> pull -> push* -> barrier* ->
+//   finish
+//
+// Immediate calls answer by returning or throwing dtf::Error; calls that may wait answer through
+// their callback, exactly once, possibly before the call returns (never while the shard is inside
+// its own state: the callback may call the shard again). On destruction, callbacks that still wait
+// are dropped.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/ps/barrier.h"
+#include "common/ps/coordinator.h"
+#include "common/ps/membership.h"
+
+namespace dtf::ps {
+
+struct ShardOptions {
+  uint32_t ps_task = 0;
+  uint32_t ps_tasks = 1;
+  uint32_t workers = 1;
+  Duration lease = std::chrono::seconds(10);  // Duration::max(): workers are never lost by time
+  Duration step_timeout = std::chrono::seconds(60);  // longest wait of one push or pull
+};
+
+struct ShardStatus {
+  bool declared = false;
+  bool initialised = false;
+  bool all_finished = false;  // every worker has finished: the ps may end
+  std::vector<Member> members;
+  std::string missing;  // who is awaited, since when; see Membership::missingText
+  uint32_t callers_waiting = 0;
+  CoordinatorStatus coordinator;
+};
+
+// Owns: all state of one ps task.  Borrows: `clock`, `runner`, `peers` (must outlive this; `peers`
+// may be null with one ps). Threads: loop-thread only.  Blocks: never, but for updates that
+// InlineUpdateRunner or a small arena run in place. Errors: kBadConfig a declaration, rank or size
+// that doesn't fit; kPermission "fenced: ..."; kUnavailable a lost worker, or a call too early;
+// kDeadline a wait that ran out, naming what was awaited.
+class Shard {
+ public:
+  Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers);
+  ~Shard();
+
+  // The first declaration of a sane model is the job's; later ones must equal it. `who` names the
+  // caller in messages.
+  void declare(uint32_t rank, const ModelDeclaration& declaration);
+
+  // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
+  // before.
+  bool join(uint32_t rank, Incarnation incarnation);
+  void heartbeat(uint32_t rank, Incarnation incarnation);
+  void finish(uint32_t rank, Incarnation incarnation);
+  // The worker's process is known to be gone (its connection was reset and its launcher says so):
+  // don't wait for the lease to run out.
+  void markLost(uint32_t rank);
+
+  // Takes the initial values, of this shard's `elements`. False: it held values already, and keeps
+  // them.
+  bool initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values);
+  void waitInitialised(uint32_t rank, Incarnation incarnation, Duration timeout,
+                       WaitCallback callback);
+
+  void pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
+            PushCallback callback);
+  void push(Contribution contribution, PushCallback callback);
+  void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
+               WaitCallback callback);
+
+  // From another ps of the job (see SyncPeers). Errors: kBadData when it breaks the protocol.
+  void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank);
+  void onDecision(uint64_t step, const std::vector<uint32_t>& ranks);
+
+  // Leases, deadlines. To be called a few times a second.
+  void tick();
+
+  ShardStatus status() const;
+  // Elements of this shard's arena; 0 before declare().
+  uint64_t elements() const;
+
+ private:
+  struct InitWaiter {
+    uint32_t rank = 0;
+    WaitCallback callback;
+    TimePoint deadline;
+    Duration timeout;
+  };
+  void lose(const Membership::Loss& loss);
+  void dropInitWaiter(uint32_t rank, const Error& error);
+  void expireInitWaiters();
+  Error notDeclared(std::string_view what) const;
+  std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);
+  std::optional<Error> stepError(uint32_t rank, Incarnation incarnation, std::string_view what);
+
+  const ShardOptions options_;
+  const Clock& clock_;
+  UpdateRunner& runner_;
+  SyncPeers* const peers_;
+  OutwardCalls calls_;
+  Membership membership_;
+  Barriers barriers_;
+  std::optional<ModelDeclaration> declaration_;
+  std::unique_ptr<ParameterStore> store_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::vector<InitWaiter> init_waiters_;
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,76 @@
+#include "common/ps/snapshot.h"
+
+#include <vector>
+
+#include "common/base/mutex.h"
+
+namespace dtf::ps {
+
+namespace {
+
+// A sender may read whole 8-byte words, and one beyond.
+constexpr uint64_t kPaddingBytes = 8;
+
+}  // namespace
+
+struct SnapshotPool::Core {
+  const uint64_t elements;
+  const uint32_t free_max;
+  Mutex mutex;
+  bool closed DTF_GUARDED_BY(mutex) = false;
+  uint64_t allocated DTF_GUARDED_BY(mutex) = 0;
+  std::vector<Buffer> unused DTF_GUARDED_BY(mutex);
+
+  Core(uint64_t elements_in, uint32_t free_max_in) : elements(elements_in), free_max(free_max_in) {
+    unused.reserve(free_max);
+  }
+
+  // An unused arena, or an empty buffer when there is none: the caller allocates outside the lock.
+  Buffer take() {
+    MutexLock lock(mutex);
+    if (unused.empty()) {
+      ++allocated;
+      return {};
+    }
+    Buffer arena = std::move(unused.back());
+    unused.pop_back();
+    return arena;
+  }
+
+  void giveBack(Buffer arena) {
+    MutexLock lock(mutex);
+    if (!closed && unused.size() < free_max) {
+      unused.push_back(std::move(arena));
+    } else {
+      --allocated;
+    }
+  }
+};
+
+SnapshotPool::SnapshotPool(uint64_t elements, uint32_t free_max)
+    : core_(std::make_shared<Core>(elements, free_max)) {}
+
+SnapshotPool::~SnapshotPool() {
+  std::vector<Buffer> unused;
+  MutexLock lock(core_->mutex);
+  core_->closed = true;
+  core_->allocated -= core_->unused.size();
+  unused.swap(core_->unused);
+}
+
+std::shared_ptr<Snapshot> SnapshotPool::acquire(uint64_t version) {
+  Buffer arena = core_->take();
+  if (arena.data() == nullptr) arena = Buffer(core_->elements * sizeof(float) + kPaddingBytes);
+  auto* snapshot = new Snapshot(std::move(arena), core_->elements, version);
+  return std::shared_ptr<Snapshot>(snapshot, [core = core_](Snapshot* gone) {
+    core->giveBack(std::move(gone->arena_));
+    delete gone;
+  });
+}
+
+uint64_t SnapshotPool::allocated() const {
+  MutexLock lock(core_->mutex);
+  return core_->allocated;
+}
+
+}  // namespace dtf::ps

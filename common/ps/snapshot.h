@@ -1,0 +1,58 @@
+#pragma once
+
+// The parameters of one shard at one version: an arena that never changes once it is published, so
+// that a reply can be sent from it, without a copy, while the next version is computed into another
+// arena.
+
+#include <cstdint>
+#include <memory>
+
+#include "common/tensor/buffer.h"
+
+namespace dtf::ps {
+
+// Owns: an arena of `elements()` float32, aligned to 64 bytes, followed by at least 8 readable zero
+// bytes. Threads: immutable after publication (as shared_ptr<const Snapshot>); before that,
+// thread-compatible.
+class Snapshot {
+ public:
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+  const float* data() const { return arena_.as<float>(); }
+  uint64_t elements() const { return elements_; }
+  uint64_t version() const { return version_; }  // updates in it, since the initial values
+  float* mutableData() { return arena_.as<float>(); }
+
+ private:
+  friend class SnapshotPool;
+  Snapshot(Buffer arena, uint64_t elements, uint64_t version)
+      : arena_(std::move(arena)), elements_(elements), version_(version) {}
+
+  Buffer arena_;
+  uint64_t elements_;
+  uint64_t version_;
+};
+
+// Where arenas come from and return to when the last reader of a snapshot lets go, on whichever
+// thread. At most `free_max` unused arenas are kept; those in use are bounded by their readers (one
+// reply per worker). Owns: the unused arenas; arenas still being read outlive the pool. Threads:
+// thread-safe.  Blocks: never for long.
+class SnapshotPool {
+ public:
+  SnapshotPool(uint64_t elements, uint32_t free_max);
+  ~SnapshotPool();
+
+  // An arena to fill, then to publish by converting to shared_ptr<const Snapshot>. Its contents are
+  // undefined where `elements` reach (a recycled arena still holds old values), zero beyond.
+  std::shared_ptr<Snapshot> acquire(uint64_t version);
+
+  uint64_t allocated() const;  // arenas in existence, read or unused: for tests and status
+
+ private:
+  struct Core;
+  std::shared_ptr<Core>
+      core_;  // shared with the deleters of the snapshots, which may outlive the pool
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,345 @@
+#include "common/ps/sync_coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/membership.h"
+
+namespace dtf::ps {
+
+uint32_t batchesPerStep(const cluster::ReplicationSpec& replication, uint32_t rank) {
+  const uint32_t needed = replication.replicas_to_aggregate;
+  const uint32_t workers = replication.total_num_replicas;
+  if (needed < workers) return 1;
+  return needed / workers + (rank < needed % workers ? 1 : 0);
+}
+
+bool SyncCoordinator::Worker::complete() const {
+  return std::all_of(batches.begin(), batches.end(), [](const auto& b) { return b.has_value(); });
+}
+
+uint32_t SyncCoordinator::Worker::firstMissing() const {
+  const auto missing =
+      std::find_if(batches.begin(), batches.end(), [](const auto& b) { return !b.has_value(); });
+  return static_cast<uint32_t>(missing - batches.begin());
+}
+
+SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
+    : context_(context),
+      needed_(context.declaration.replication.replicas_to_aggregate),
+      updater_(context.store, context.runner, context.calls),
+      workers_(context.workers),
+      decider_(context.ps_tasks, context.workers, needed_) {
+  DTF_CHECK(context.declaration.replication.total_num_replicas == context.workers && needed_ > 0);
+  DTF_CHECK(!hasBackups() || context.ps_tasks == 1 || context.peers != nullptr);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    workers_[rank].batches.resize(batchesPerStep(context.declaration.replication, rank));
+  }
+}
+
+// ---- answers
+
+StepState SyncCoordinator::stateNow(uint32_t rank, Outcome outcome) const {
+  const Worker& worker = workers_[rank];
+  StepState state;
+  state.outcome = outcome;
+  state.global_step = step();
+  state.next_step = step();
+  // When all of a restarted worker's batches are held already, it repeats the last one, and waits
+  // with it.
+  state.next_batch =
+      std::min(worker.firstMissing(), static_cast<uint32_t>(worker.batches.size()) - 1);
+  state.done = isDone();
+  return state;
+}
+
+StepState SyncCoordinator::queuedState(uint64_t of_step, uint32_t batch) const {
+  StepState state;
+  state.outcome = Outcome::kQueued;
+  state.global_step = of_step;
+  state.next_step = of_step;
+  state.next_batch = batch + 1;
+  return state;
+}
+
+void SyncCoordinator::answer(PushCallback callback, PushAnswer what) {
+  context_.calls.add([callback = std::move(callback), what = std::move(what)] { callback(what); });
+}
+
+void SyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
+  if (workers_[rank].waiting) answer(std::move(workers_[rank].waiting), error);
+  workers_[rank].waiting = nullptr;
+}
+
+void SyncCoordinator::wait(uint32_t rank, PushCallback callback) {
+  cancelWaiting(rank, Error(ErrorCode::kUnavailable,
+                            fmt::format("{} asked ps/{} again; this call gave way to the newer one",
+                                        workerName(rank), context_.ps_task)));
+  workers_[rank].waiting = std::move(callback);
+  workers_[rank].deadline = deadlineAfter(context_.clock.now(), context_.step_timeout);
+}
+
+void SyncCoordinator::pull(uint32_t rank, std::optional<uint64_t> wanted_step,
+                           PushCallback callback) {
+  const OutwardCalls::Scope scope(context_.calls);
+  const std::shared_ptr<const Snapshot>& previous = context_.store.previous();
+  StepState state = stateNow(rank, Outcome::kApplied);
+  if (!wanted_step || !previous || previous->version() != *wanted_step) {
+    return answer(std::move(callback), PushReply{state, context_.store.current()});
+  }
+  state.global_step = *wanted_step;
+  state.next_step = *wanted_step;
+  state.next_batch = static_cast<uint32_t>(workers_[rank].batches.size()) - 1;
+  state.done = false;
+  answer(std::move(callback), PushReply{state, previous});
+}
+
+// ---- pushes
+
+// A push that breaks the rules is answered with an Error.
+bool SyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
+  const size_t batches = workers_[c.rank].batches.size();
+  std::string why;
+  if (c.gradient.size() != context_.store.elements()) {
+    why = fmt::format("a gradient of {} elements for a shard of {}", c.gradient.size(),
+                      context_.store.elements());
+  } else if (c.step > step()) {
+    why = fmt::format("step {} while the job is at step {}", c.step, step());
+  } else if (c.batch >= batches) {
+    why = fmt::format("batch {}, counted from 0, of its {} per step", c.batch, batches);
+  } else {
+    return false;
+  }
+  answer(std::move(callback),
+         Error(ErrorCode::kBadData,
+               fmt::format("{} pushed to ps/{} {}", workerName(c.rank), context_.ps_task, why)));
+  return true;
+}
+
+// True for a push of a step that is over: it has no effect.
+bool SyncCoordinator::answeredAsPast(const Contribution& c, PushCallback& callback) {
+  if (c.step == step() && !isDone()) return false;
+  const bool in_last_set =
+      c.step + 1 == step() && std::binary_search(last_set_.begin(), last_set_.end(), c.rank);
+  if (in_last_set && c.batch + 1 < workers_[c.rank].batches.size()) {
+    ++counters_.gradients_repeated;
+    answer(std::move(callback), PushReply{queuedState(c.step, c.batch), nullptr});
+    return true;
+  }
+  ++(in_last_set ? counters_.gradients_repeated : counters_.gradients_stale);
+  const Outcome outcome = in_last_set ? Outcome::kApplied : Outcome::kStale;
+  answer(std::move(callback), PushReply{stateNow(c.rank, outcome), context_.store.current()});
+  return true;
+}
+
+void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
+  const OutwardCalls::Scope scope(context_.calls);
+  if (refused(contribution, callback)) return;
+  if (answeredAsPast(contribution, callback)) return;
+  // Whoever pushes this step has been told it by every ps: nobody needs the parameters before it
+  // any more.
+  context_.store.dropPrevious();
+  const uint32_t rank = contribution.rank;
+  const bool is_last = contribution.batch + 1 == workers_[rank].batches.size();
+  if (is_last) {
+    wait(rank, std::move(callback));
+  } else {
+    answer(std::move(callback),
+           PushReply{queuedState(contribution.step, contribution.batch), nullptr});
+  }
+  if (workers_[rank].batches[contribution.batch]) {
+    ++counters_.gradients_repeated;
+    return failHopeless();
+  }
+  // While the step is being applied, one more gradient can only be too late: its call waits for the
+  // fresh parameters.
+  if (updater_.busy()) return;
+  hold(std::move(contribution));
+  failHopeless();
+  advance(rank);
+}
+
+void SyncCoordinator::hold(Contribution contribution) {
+  workers_[contribution.rank].batches[contribution.batch] =
+      Gradient{contribution.gradient, std::move(contribution.owner)};
+  ++held_;
+}
+
+// Applies the step if it has become complete with a gradient of `rank`.
+void SyncCoordinator::advance(uint32_t rank) {
+  if (!hasBackups()) {
+    if (held_ < needed_) return;
+    std::vector<uint32_t> everyone(workers_.size());
+    for (uint32_t i = 0; i < everyone.size(); ++i) everyone[i] = i;
+    return startUpdate(std::move(everyone));
+  }
+  if (leads()) return onReceived(context_.ps_task, step(), rank);
+  context_.calls.add(
+      [peers = context_.peers, at = step(), rank] { peers->reportReceived(at, rank); });
+}
+
+// ---- the set of a step
+
+void SyncCoordinator::onReceived(uint32_t ps_task, uint64_t of_step, uint32_t rank) {
+  const OutwardCalls::Scope scope(context_.calls);
+  const bool sane = hasBackups() && leads() && ps_task < context_.ps_tasks &&
+                    rank < workers_.size() && of_step <= step();
+  if (!sane) {
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} reported to ps/{} a gradient of {} for step {}, which is out of "
+                            "order: ps/{} is at step {}",
+                            ps_task, context_.ps_task, workerName(rank), of_step, context_.ps_task,
+                            step()));
+  }
+  if (of_step < step() || updater_.busy() || isDone()) return;
+  std::optional<std::vector<uint32_t>> ranks = decider_.received(ps_task, rank);
+  if (!ranks) return;
+  if (context_.ps_tasks > 1) {
+    context_.calls.add([peers = context_.peers, of_step, ranks = *ranks] {
+      peers->announceDecision(of_step, ranks);
+    });
+  }
+  startUpdate(std::move(*ranks));
+}
+
+void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& ranks) {
+  const OutwardCalls::Scope scope(context_.calls);
+  if (of_step < step()) return;  // heard before
+  if (of_step == step() && updater_.busy()) return;
+  bool sane = hasBackups() && !leads() && of_step == step() && ranks.size() == needed_ && !isDone();
+  for (size_t i = 0; sane && i < ranks.size(); ++i) {
+    sane = ranks[i] < workers_.size() && (i == 0 || ranks[i - 1] < ranks[i]) &&
+           workers_[ranks[i]].complete();
+  }
+  if (!sane) {
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} at step {} can't follow the decision that step {} is made of "
+                            "{}: it doesn't hold these gradients",
+                            context_.ps_task, step(), of_step, workerNames(ranks)));
+  }
+  startUpdate(ranks);
+}
+
+void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
+  std::vector<Gradient> gradients;
+  for (const uint32_t rank : ranks) {
+    for (const std::optional<Gradient>& batch : workers_[rank].batches) {
+      gradients.push_back(batch.value());
+    }
+  }
+  updater_.start(std::move(gradients), [this, ranks = std::move(ranks)] { onCommitted(ranks); });
+}
+
+void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
+  counters_.gradients_applied += needed_;
+  last_set_ = ranks;
+  decider_.nextStep();
+  held_ = 0;
+  for (Worker& worker : workers_)
+    std::fill(worker.batches.begin(), worker.batches.end(), std::nullopt);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].waiting) continue;
+    const bool applied = std::binary_search(ranks.begin(), ranks.end(), rank);
+    if (!applied) ++counters_.gradients_stale;
+    const Outcome outcome = applied ? Outcome::kApplied : Outcome::kStale;
+    answer(std::move(workers_[rank].waiting),
+           PushReply{stateNow(rank, outcome), context_.store.current()});
+    workers_[rank].waiting = nullptr;
+  }
+}
+
+// ---- membership
+
+void SyncCoordinator::joined(uint32_t rank) {
+  const OutwardCalls::Scope scope(context_.calls);
+  cancelWaiting(rank, Error(ErrorCode::kPermission,
+                            fmt::format("fenced: {} was replaced by a newer process; end this one",
+                                        workerName(rank))));
+  workers_[rank].joined_at = ++events_;
+  workers_[rank].gone_at = 0;
+}
+
+void SyncCoordinator::finished(uint32_t rank) {
+  if (!isDone()) gone(rank, workerName(rank) + " finished");
+}
+
+void SyncCoordinator::lost(uint32_t rank, const std::string& why) {
+  gone(rank, why);
+}
+
+void SyncCoordinator::gone(uint32_t rank, const std::string& why) {
+  const OutwardCalls::Scope scope(context_.calls);
+  cancelWaiting(rank, Error(ErrorCode::kPermission, "fenced: " + why));
+  workers_[rank].gone_at = ++events_;
+  workers_[rank].gone_why = why;
+  failHopeless();
+}
+
+// Why a call of `rank` waits in vain: too few of the others will contribute to this step. A process
+// that joined after a loss knows of it (the whole job is starting again) and waits for the lost
+// one's return.
+std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
+  if (updater_.busy()) return std::nullopt;
+  uint32_t contributing = 0;
+  std::string why;
+  for (const Worker& worker : workers_) {
+    const bool gone = worker.gone_at > workers_[rank].joined_at;
+    if (!gone || worker.complete()) {
+      ++contributing;
+    } else {
+      why += (why.empty() ? "" : "; ") + worker.gone_why;
+    }
+  }
+  const auto least = std::min<size_t>(needed_, workers_.size());
+  if (contributing >= least) return std::nullopt;
+  return hasBackups()
+             ? fmt::format("{} in step {}; sync training needs {} of its {} workers", why, step(),
+                           least, workers_.size())
+             : fmt::format("{} in step {}; sync training needs all {} workers", why, step(), least);
+}
+
+void SyncCoordinator::failHopeless() {
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].waiting) continue;
+    const std::optional<std::string> why = hopelessFor(rank);
+    if (why) cancelWaiting(rank, Error(ErrorCode::kUnavailable, *why));
+  }
+}
+
+std::string SyncCoordinator::waitingForText() const {
+  if (updater_.busy()) return "the update itself";
+  std::vector<uint32_t> present;
+  std::vector<uint32_t> missing;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    (workers_[rank].complete() ? present : missing).push_back(rank);
+  }
+  if (!hasBackups()) return workerNames(missing);
+  return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}", needed_,
+                     context_.ps_task, workerNames(present));
+}
+
+void SyncCoordinator::tick() {
+  const OutwardCalls::Scope scope(context_.calls);
+  const TimePoint now = context_.clock.now();
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
+    cancelWaiting(rank, Error(ErrorCode::kDeadline,
+                              fmt::format("{} has waited {} in step {} on ps/{} for {}",
+                                          workerName(rank), secondsText(context_.step_timeout),
+                                          step(), context_.ps_task, waitingForText())));
+  }
+}
+
+CoordinatorStatus SyncCoordinator::status() const {
+  CoordinatorStatus status = counters_;
+  status.global_step = step();
+  status.done = isDone();
+  status.callers_waiting = static_cast<uint32_t>(std::count_if(
+      workers_.begin(), workers_.end(), [](const Worker& w) { return w.waiting != nullptr; }));
+  return status;
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,104 @@
+#pragma once
+
+// Synchronous training: each step applies the mean of N = replicas_to_aggregate gradients, computed
+// from the same parameters. A step counter, no token queue. T = total_num_replicas workers.
+//
+//   N >= T  Each rank owes a fixed quota of batches: N/T, and one more for the first N%T ranks. The
+//   set of a step is
+//           known beforehand, so each ps goes on by itself when all is there, and all have the same
+//           set. A batch that isn't the rank's last of the step is answered kQueued at once, the
+//           last one when the step is applied.
+//   N < T   Backup workers. ps/0 decides (set_decider.h): the others report each gradient they
+//   hold, and apply what
+//           ps/0 announces. Gradients outside the set, and later ones, are answered kStale with
+//           fresh parameters.
+//
+// Gradients are summed in rank order, then batch order, never in order of arrival, so for N >= T a
+// run is a pure function of the file and the seed, to the bit. A gradient that has been taken is
+// kept until its step is over, also when its sender is replaced: it is what the new process would
+// compute again, and other ps may count on it.
+//
+//   state                from -> to            when
+//   a push of this step  - -> held             it is the first with this (rank, batch)
+//   a push of this step  held -> held          it is repeated: the newer call takes over the wait
+//   the step             open -> updating      N >= T: all N are held;  N < T: ps/0's decision
+//   the step             updating -> next open the update is committed: waiting calls are answered
+//   a waiting call       -> kApplied, kStale   its step is committed, with or without it
+//   a waiting call       -> Error              too few workers are left, or it has waited too long
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ps/coordinator.h"
+#include "common/ps/set_decider.h"
+#include "common/ps/updater.h"
+
+namespace dtf::ps {
+
+// How many batches `rank` contributes to each step when N >= T; with backup workers everyone may
+// contribute one.
+uint32_t batchesPerStep(const cluster::ReplicationSpec& replication, uint32_t rank);
+
+// See Coordinator. Gradients held: at most max(N, T) arenas.
+class SyncCoordinator final : public Coordinator {
+ public:
+  explicit SyncCoordinator(const CoordinatorContext& context);
+
+  void pull(uint32_t rank, std::optional<uint64_t> wanted_step, PushCallback callback) override;
+  void push(Contribution contribution, PushCallback callback) override;
+  void joined(uint32_t rank) override;
+  void finished(uint32_t rank) override;
+  void lost(uint32_t rank, const std::string& why) override;
+  void tick() override;
+  void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
+  void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+  CoordinatorStatus status() const override;
+
+ private:
+  struct Worker {
+    std::vector<std::optional<Gradient>> batches;  // of the current step
+    PushCallback waiting;                          // the push of the last batch
+    TimePoint deadline;
+    uint64_t joined_at = 0;  // on the event counter
+    uint64_t gone_at = 0;    // when it was lost, or finished early; 0: it was not
+    std::string gone_why;
+    bool complete() const;
+    uint32_t firstMissing() const;
+  };
+
+  uint64_t step() const { return context_.store.version(); }
+  bool isDone() const { return step() >= context_.declaration.steps; }
+  bool hasBackups() const { return needed_ < workers_.size(); }
+  bool leads() const { return context_.ps_task == 0; }
+
+  bool refused(const Contribution& contribution, PushCallback& callback);
+  bool answeredAsPast(const Contribution& contribution, PushCallback& callback);
+  void hold(Contribution contribution);
+  void wait(uint32_t rank, PushCallback callback);
+  void advance(uint32_t rank);
+  void startUpdate(std::vector<uint32_t> ranks);
+  void onCommitted(const std::vector<uint32_t>& ranks);
+
+  void gone(uint32_t rank, const std::string& why);
+  std::optional<std::string> hopelessFor(uint32_t rank) const;
+  void failHopeless();
+  std::string waitingForText() const;
+
+  StepState stateNow(uint32_t rank, Outcome outcome) const;
+  StepState queuedState(uint64_t step, uint32_t batch) const;
+  void answer(PushCallback callback, PushAnswer what);
+  void cancelWaiting(uint32_t rank, const Error& error);
+
+  const CoordinatorContext context_;
+  const uint32_t needed_;  // N
+  Updater updater_;
+  std::vector<Worker> workers_;
+  SetDecider decider_;              // ps/0, with backup workers
+  std::vector<uint32_t> last_set_;  // ranks of the step before the current
+  uint32_t held_ = 0;               // gradients of the current step
+  uint64_t events_ = 0;             // joins and losses, to order them
+  CoordinatorStatus counters_;
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,33 @@
+#pragma once
+
+// Runs a store's updates one at a time: in place when the shard is small, by the runner otherwise.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/ps/answer.h"
+#include "common/ps/parameter_store.h"
+
+namespace dtf::ps {
+
+// Borrows: everything given to the constructor. A job that still runs on destruction is dropped
+// when it ends. Threads: loop-thread only.  Blocks: while a small shard is updated.
+class Updater {
+ public:
+  Updater(ParameterStore& store, UpdateRunner& runner, OutwardCalls& calls);
+
+  bool busy() const { return busy_; }
+  // Applies the mean of `gradients`, commits, then calls `committed`: perhaps before start()
+  // returns, so let it be the caller's last statement. Not while busy().
+  void start(std::vector<Gradient> gradients, std::function<void()> committed);
+
+ private:
+  ParameterStore& store_;
+  UpdateRunner& runner_;
+  OutwardCalls& calls_;
+  bool busy_ = false;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();  // watched by the runner's callbacks
+};
+
+}  // namespace dtf::ps
