@@ -1,0 +1,248 @@
+#include "common/graph/partitioner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <set>
+
+#include "common/graph/autodiff.h"
+#include "common/graph/op_def.h"
+#include "tests/unit/graph/error_text.h"
+#include "tests/unit/graph/random_graph.h"
+
+namespace dtf::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::errorText;
+using testing::Feeds;
+using ::testing::HasSubstr;
+using testing::Values;
+
+constexpr TaskId kPs0{JobKind::kPs, 0};
+constexpr TaskId kPs1{JobKind::kPs, 1};
+constexpr TaskId kWorker0{JobKind::kWorker, 0};
+constexpr TaskId kWorker1{JobKind::kWorker, 1};
+constexpr TaskId kWorker2{JobKind::kWorker, 2};
+
+std::vector<const Node*> nodesOf(const Graph& graph, std::string_view op) {
+  std::vector<const Node*> found;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == op) found.push_back(&node);
+  }
+  return found;
+}
+
+class PartitionerTest : public ::testing::Test {
+ protected:
+  PartitionerTest() {
+    options_.ps_tasks = 2;
+    options_.worker = fullDevice(kWorker0);
+  }
+
+  std::map<TaskId, Graph> split() { return partition(graph_, place(graph_, options_)); }
+
+  Graph graph_{standardOps()};
+  Builder b_{graph_};
+  PlacerOptions options_;
+};
+
+// Computes the parts together: a _Recv is what its _Send was given, a _Pull is the variable.
+class Cluster {
+ public:
+  Cluster(const std::map<TaskId, Graph>& parts, const std::map<std::string, Values>& sources)
+      : parts_(parts), sources_(sources) {}
+
+  Values value(const std::string& node_name) {
+    for (const auto& [task, graph] : parts_) {
+      const Node* node = graph.find(node_name);
+      if (node != nullptr && node->op != "_Pull") return valueIn(graph, {node->id});
+    }
+    ADD_FAILURE() << node_name << " is in no part";
+    return {};
+  }
+
+ private:
+  Values valueIn(const Graph& graph, Output output) {
+    Feeds feeds;
+    for (const Node& node : graph.nodes()) {
+      if (node.id > output.node) break;
+      if (node.op == "_Recv") feeds[{node.id}] = received(node.attribute<std::string>("key"));
+      if (node.op == "_Pull")
+        feeds[{node.id}] = sources_.at(node.attribute<std::string>("variable"));
+      if (sources_.contains(node.name) && node.op != "_Pull")
+        feeds[{node.id}] = sources_.at(node.name);
+    }
+    return testing::evaluate(graph, feeds, output);
+  }
+
+  Values received(const std::string& key) {
+    if (const auto known = arrived_.find(key); known != arrived_.end()) return known->second;
+    for (const auto& [task, graph] : parts_) {
+      for (const Node* send : nodesOf(graph, "_Send")) {
+        if (send->attribute<std::string>("key") != key) continue;
+        return arrived_[key] = valueIn(graph, send->inputs[0]);
+      }
+    }
+    ADD_FAILURE() << "nobody sends " << key;
+    return {};
+  }
+
+  const std::map<TaskId, Graph>& parts_;
+  const std::map<std::string, Values>& sources_;
+  std::map<std::string, Values> arrived_;
+};
+
+TEST_F(PartitionerTest, ATrainingStepBecomesPullsAndPushes) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {4, 3});
+  const Output w = b_.variable("w", {3, 2});
+  const Output bias = b_.variable("b", {2});
+  const Output loss = b_.mean(b_.tanh(b_.biasAdd(b_.matMul(x, w), bias)));
+  const auto gradients = addGradients(graph_, loss, std::array{w, bias});
+  b_.noOp("train", {b_.applyGradient(w, gradients[0]), b_.applyGradient(bias, gradients[1])});
+  const auto parts = split();
+  ASSERT_EQ(parts.size(), 3u);
+  const Graph& worker = parts.at(kWorker0);
+  EXPECT_EQ(nodesOf(worker, "_Pull").size(), 2u);
+  ASSERT_EQ(nodesOf(worker, "_Push").size(), 2u);
+  EXPECT_EQ(nodesOf(worker, "_Push")[0]->attribute<std::string>("variable"), "w");
+  EXPECT_TRUE(nodesOf(worker, "_Send").empty());
+  EXPECT_TRUE(nodesOf(worker, "_Recv").empty());
+  EXPECT_EQ(worker.find("w")->op, "_Pull") << "a variable is fetched by its own name";
+  EXPECT_EQ(worker.find("w")->outputs[0].shape, Shape({3, 2}));
+  EXPECT_EQ(worker.find("train")->control_inputs.size(), 2u) << "waits for the pushes, locally";
+  EXPECT_EQ(parts.at(kPs0).nodes().size(), 1u);
+  EXPECT_EQ(parts.at(kPs1).find("b")->op, "Variable");
+}
+
+TEST_F(PartitionerTest, OneSendServesFiveConsumers) {
+  const auto on = [this](TaskId task) { return b_.deviceScope(task.device()); };
+  const Output a = b_.placeholder("a", DType::kFloat32, {2});
+  Output consumers;
+  {
+    const auto device = on(kWorker1);
+    std::vector<Output> scaled;
+    for (int i = 0; i < 5; ++i) scaled.push_back(b_.scale(a, i));
+    consumers = b_.addN(scaled);
+  }
+  {
+    const auto device = on(kWorker2);
+    b_.add(a, consumers);
+  }
+  const auto parts = split();
+  EXPECT_EQ(nodesOf(parts.at(kWorker0), "_Send").size(), 2u) << "one for each reading task";
+  EXPECT_EQ(nodesOf(parts.at(kWorker1), "_Recv").size(), 1u);
+  EXPECT_EQ(nodesOf(parts.at(kWorker1), "_Send").size(), 1u);
+  EXPECT_EQ(nodesOf(parts.at(kWorker2), "_Recv").size(), 2u);
+  EXPECT_EQ(nodesOf(parts.at(kWorker1), "_Recv")[0]->attribute<std::string>("key"),
+            "/job:worker/replica:0/task:0/device:CPU:0;"
+            "/job:worker/replica:0/task:1/device:CPU:0;a:0;0:0");
+}
+
+TEST_F(PartitionerTest, ACrossingControlEdgeBecomesOneScalar) {
+  const Output a = b_.placeholder("a", DType::kFloat32, {2});
+  const NodeId first = b_.noOp("first", {a.node});
+  const auto device = b_.deviceScope(kWorker1.device());
+  b_.noOp("second", {first});
+  b_.noOp("third", {first});
+  const auto parts = split();
+  const auto sends = nodesOf(parts.at(kWorker0), "_Send");
+  ASSERT_EQ(sends.size(), 1u);
+  const Node& done = parts.at(kWorker0).node(sends[0]->inputs[0].node);
+  EXPECT_EQ(done.op, "Const");
+  EXPECT_EQ(done.outputs[0].shape, Shape());
+  EXPECT_THAT(done.control_inputs, ElementsAre(parts.at(kWorker0).find("first")->id));
+  EXPECT_THAT(sends[0]->attribute<std::string>("key"), HasSubstr(";^first;"));
+  const auto recvs = nodesOf(parts.at(kWorker1), "_Recv");
+  ASSERT_EQ(recvs.size(), 1u);
+  EXPECT_THAT(parts.at(kWorker1).find("second")->control_inputs, ElementsAre(recvs[0]->id));
+  EXPECT_THAT(parts.at(kWorker1).find("third")->control_inputs, ElementsAre(recvs[0]->id));
+}
+
+TEST_F(PartitionerTest, OnTheVariablesOwnPsThereIsNothingToCross) {
+  const auto device = b_.deviceScope("/job:ps/task:1");
+  const Output w = b_.variable("w", {2});
+  b_.applyGradient(w, b_.scale(w, 2));
+  const auto parts = split();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts.at(kPs1).find("ApplyGradient")->op, "ApplyGradient");
+  EXPECT_TRUE(nodesOf(parts.at(kPs1), "_Pull").empty());
+}
+
+TEST_F(PartitionerTest, ASplitVariableIsPulledAndPushedEvenOnItsFirstPs) {
+  options_.partition_min_bytes = 4;
+  const Output w = b_.variable("w", {64});
+  const Output doubled = [this, w] {
+    const auto device = b_.deviceScope("/job:ps/task:0");
+    return b_.scale(w, 2);
+  }();
+  b_.applyGradient(w, doubled);
+  const auto parts = split();
+  ASSERT_EQ(parts.size(), 1u);
+  const Graph& ps = parts.at(kPs0);
+  EXPECT_EQ(ps.find("w")->op, "Variable");
+  EXPECT_EQ(ps.find("w/pull")->op, "_Pull");
+  EXPECT_EQ(ps.node(ps.find("Scale")->inputs[0].node).name, "w/pull");
+  EXPECT_EQ(ps.find("ApplyGradient")->op, "_Push");
+}
+
+TEST_F(PartitionerTest, AVariableOnAnotherWorkerTravelsLikeAnyTensor) {
+  const Output w = [this] {
+    const auto device = b_.deviceScope(kWorker1.device());
+    return b_.variable("w", {2});
+  }();
+  b_.applyGradient(w, b_.scale(w, 2));
+  const auto parts = split();
+  EXPECT_EQ(nodesOf(parts.at(kWorker0), "_Recv").size(), 1u);
+  EXPECT_EQ(nodesOf(parts.at(kWorker0), "_Send").size(), 1u);
+  EXPECT_EQ(parts.at(kWorker1).find("ApplyGradient")->op, "ApplyGradient");
+}
+
+TEST_F(PartitionerTest, WaitingForAPulledVariableSaysNothing) {
+  const Output w = b_.variable("w", {2});
+  b_.noOp("after", {w.node});
+  const auto parts = split();
+  EXPECT_TRUE(parts.at(kWorker0).find("after")->control_inputs.empty());
+}
+
+TEST_F(PartitionerTest, AVariableOnPsWaitsForNothing) {
+  const NodeId before = b_.noOp("before", {});
+  const Output w = b_.variable("w", {2});
+  graph_.addControlInput(w.node, before);
+  EXPECT_THAT(errorText([this] { split(); }), HasSubstr("'w'"));
+}
+
+TEST(Partitioner, RandomGraphsComputeTheSameInPieces) {
+  const std::vector<std::string> devices = {"", "/job:worker/task:1", "/job:worker/task:2/gpu:0",
+                                            "/job:ps/task:0", "/job:ps/task:1"};
+  PlacerOptions options;
+  options.ps_tasks = 2;
+  options.worker = fullDevice(kWorker0);
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    options.partition_min_bytes = seed % 2 == 0 ? 0 : 1;  // whole, split
+    Random random(seed);
+    const testing::RandomGraph whole = testing::makeRandomGraph(random, 40, devices);
+    const auto parts = partition(whole.graph, place(whole.graph, options));
+    std::map<std::string, Values> sources;
+    for (const auto& [output, values] : whole.feeds) {
+      sources[whole.graph.node(output.node).name] = values;
+    }
+    std::set<std::string> keys;
+    for (const auto& [task, graph] : parts) {
+      for (const Node* send : nodesOf(graph, "_Send")) {
+        EXPECT_TRUE(keys.insert(send->attribute<std::string>("key")).second)
+            << "a key is sent once";
+      }
+    }
+    Cluster cluster(parts, sources);
+    for (const Output& tensor : whole.tensors) {
+      const Node& node = whole.graph.node(tensor.node);
+      EXPECT_EQ(cluster.value(node.name), testing::evaluate(whole.graph, whole.feeds, tensor));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtf::graph
