@@ -1,9 +1,9 @@
 #pragma once
 
-// Softmax regression in one kernel: logits, softmax, cross-entropy and all gradients of the last layer of a
-// classifier with few classes, straight from a batch of uint8 (or float32) rows. With 10 classes a general matrix
-// product wastes 6 of 16 lanes; here the lanes run over the inputs, so none is wasted, and the bytes become floats
-// on their way into the first multiplication.
+// Softmax regression in one kernel: logits, softmax, cross-entropy and all gradients of the last
+// layer of a classifier with few classes, straight from a batch of uint8 (or float32) rows. With 10
+// classes a general matrix product wastes 6 of 16 lanes; here the lanes run over the inputs, so
+// none is wasted, and the bytes become floats on their way into the first multiplication.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,9 @@ struct FusedSoftmaxStep {
   // [batch, inputs]: exactly one of the two is set. Bytes are multiplied by `scale`.
   const uint8_t* bytes = nullptr;
   const float* floats = nullptr;
-  float scale = 1.0f;  // of bytes; 1 for floats
-  const float* weights = nullptr;  // [inputs, classes]
-  const float* bias = nullptr;     // [classes]
+  float scale = 1.0f;               // of bytes; 1 for floats
+  const float* weights = nullptr;   // [inputs, classes]
+  const float* bias = nullptr;      // [classes]
   const int32_t* labels = nullptr;  // [batch], each in [0, classes): checked by the caller
   int64_t batch = 0;                // at least 1
   int64_t inputs = 0;               // at least 1
@@ -29,8 +29,9 @@ struct FusedSoftmaxStep {
   float gradient_scale = 1.0f;      // d(loss) / d(loss of one example): 1/batch for a mean
 
   // Results; nullptr: not wanted.
-  float* loss = nullptr;              // mean over the batch
-  float* accuracy = nullptr;          // share of rows whose largest logit (the first, if tied) is the label's
+  float* loss = nullptr;  // mean over the batch
+  float* accuracy =
+      nullptr;  // share of rows whose largest logit (the first, if tied) is the label's
   float* logits_gradient = nullptr;   // [batch, classes]
   float* weights_gradient = nullptr;  // [inputs, classes]
   float* bias_gradient = nullptr;     // [classes]
@@ -40,9 +41,9 @@ struct FusedSoftmaxStep {
 
 size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes);
 
-// Thread-safe for distinct results and workspaces. The same inputs give the same bits, on x86-64-v3 as on -v4
-// (the baseline has no fused multiply-add and differs by rounding); a row's logits don't depend on the other rows.
-// Errors: none; NaN and infinities run through.
+// Thread-safe for distinct results and workspaces. The same inputs give the same bits, on x86-64-v3
+// as on -v4 (the baseline has no fused multiply-add and differs by rounding); a row's logits don't
+// depend on the other rows. Errors: none; NaN and infinities run through.
 void fusedSoftmax(Isa isa, const FusedSoftmaxStep& step);
 
 }  // namespace dtf::runtime

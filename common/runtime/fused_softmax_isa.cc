@@ -1,9 +1,13 @@
-// The kernel behind fused_softmax.h, compiled once per instruction set. Four passes over memory that stays in cache:
+// The kernel behind fused_softmax.h, compiled once per instruction set. Four passes over memory
+// that stays in cache:
 //   1. weights -> blocks of 16 inputs, transposed, so that the lanes run over inputs;
-//   2. rows, two at a time: bytes become floats, which go into the products and into panels for pass 4;
+//   2. rows, two at a time: bytes become floats, which go into the products and into panels for
+//   pass 4;
 //      per row and class 16 partial sums, added up in one fixed order;
-//   3. softmax, loss and gradient of the logits, 16 rows at a time, lanes over rows: no horizontal steps;
-//   4. per panel of 32 inputs: gradient of the weights, accumulated in registers over the batch in row order, and
+//   3. softmax, loss and gradient of the logits, 16 rows at a time, lanes over rows: no horizontal
+//   steps;
+//   4. per panel of 32 inputs: gradient of the weights, accumulated in registers over the batch in
+//   row order, and
 //      transposed back to the layout of the weights.
 // Work per step at 100 x 784 x 10: 98 000 fused multiply-adds of 16 lanes in passes 2 and 4.
 
@@ -16,12 +20,16 @@ namespace {
 constexpr int kBlock = 16;               // inputs of a block, rows of a group
 constexpr int kPanel = 2 * kBlock;       // inputs of a panel
 constexpr int kParts = kBlock / kLanes;  // registers of a block
-constexpr int kClassBlockMax = 10;       // classes that share a load of the inputs; bounded by registers
+constexpr int kClassBlockMax = 10;  // classes that share a load of the inputs; bounded by registers
 static_assert(kBlock == kReduceLanes);
 
-DTF_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+DTF_INLINE int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
-DTF_INLINE Floats loadInputs(const float* x) { return load(x); }
+DTF_INLINE Floats loadInputs(const float* x) {
+  return load(x);
+}
 DTF_INLINE Floats loadInputs(const uint8_t* x) {
 #if defined(__AVX512F__)
   // The masked form, as g++ 12 warns about the plain one's undefined source.
@@ -48,8 +56,8 @@ void transposeWeights(const FusedSoftmaxStep& s, float* out) {
         Floats square[kLanes];
 #pragma GCC unroll 16
         for (int i = 0; i < kLanes; ++i) {
-          square[i] = first + i < inputs ? loadPartial(weights + (first + i) * classes + c, n)
-                                         : Floats{};
+          square[i] =
+              first + i < inputs ? loadPartial(weights + (first + i) * classes + c, n) : Floats{};
         }
         transpose(square);
         float* const to = out + c * kBlock + part * kLanes;
@@ -144,8 +152,8 @@ struct Forward {
   }
 };
 
-// Pass 3 for the rows of one register: `z` is the logits of class 0, `n` <= kLanes rows are in the batch.
-// Returns how many of them have their largest logit at the label.
+// Pass 3 for the rows of one register: `z` is the logits of class 0, `n` <= kLanes rows are in the
+// batch. Returns how many of them have their largest logit at the label.
 DTF_INLINE int64_t softmaxLanes(float* z, int64_t classes, const int32_t* labels, int64_t n,
                                 float gradient_scale, float* losses) {
   Floats max = load(z);
@@ -254,7 +262,8 @@ struct Backward {
   }
 };
 
-// Calls f.operator()<C>(first) for class blocks of at most kClassBlockMax classes that cover all of them.
+// Calls f.operator()<C>(first) for class blocks of at most kClassBlockMax classes that cover all of
+// them.
 template <int C, class F>
 DTF_INLINE void dispatchClasses(int64_t count, int64_t first, const F& f) {
   if (count == C) {

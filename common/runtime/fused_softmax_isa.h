@@ -1,12 +1,14 @@
 #pragma once
 
-// The per-instruction-set entry points of fused_softmax.h; see vector.h for why they are separate objects.
+// The per-instruction-set entry points of fused_softmax.h; see vector.h for why they are separate
+// objects.
 
 #include "common/runtime/fused_softmax.h"
 
 namespace dtf::runtime {
 
-// Where each part of the workspace starts, in floats. "Block": 16 inputs; "panel": 32; "group": 16 rows.
+// Where each part of the workspace starts, in floats. "Block": 16 inputs; "panel": 32; "group": 16
+// rows.
 struct FusedSoftmaxWorkspace {
   int64_t weights = 0;  // [blocks][classes][16]: times `scale`, padding zero
   int64_t panels;       // [panels][batch][32]: the batch as float32

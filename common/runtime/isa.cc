@@ -24,9 +24,12 @@ std::vector<Isa> detect() {
 
 std::string_view isaName(Isa isa) {
   switch (isa) {
-    case Isa::kBaseline: return "baseline";
-    case Isa::kV3: return "x86-64-v3";
-    case Isa::kV4: return "x86-64-v4";
+    case Isa::kBaseline:
+      return "baseline";
+    case Isa::kV3:
+      return "x86-64-v3";
+    case Isa::kV4:
+      return "x86-64-v4";
   }
   return "";
 }
@@ -36,6 +39,8 @@ std::span<const Isa> supportedIsas() {
   return isas;
 }
 
-Isa bestIsa() { return supportedIsas().back(); }
+Isa bestIsa() {
+  return supportedIsas().back();
+}
 
 }  // namespace dtf::runtime

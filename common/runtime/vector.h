@@ -1,13 +1,15 @@
 #pragma once
 
-// Vectors of floats for the sources that are compiled once per instruction set (vector_loops_isa.cc,
-// fused_softmax_isa.cc): GCC vector extensions as wide as the set's registers, and exp, log and tanh on them.
-// Only those sources may include this. Everything lives in a namespace named after the instruction set and nothing
-// of the standard library is instantiated, so the linker can never pick an AVX-512 copy of a shared inline function
-// for a machine without it.
+// Vectors of floats for the sources that are compiled once per instruction set
+// (vector_loops_isa.cc, fused_softmax_isa.cc): GCC vector extensions as wide as the set's
+// registers, and exp, log and tanh on them. Only those sources may include this. Everything lives
+// in a namespace named after the instruction set and nothing of the standard library is
+// instantiated, so the linker can never pick an AVX-512 copy of a shared inline function for a
+// machine without it.
 //
-// Sums and maths here use no fused multiply-add except through fma(): results have the same bits on every
-// instruction set, and where fma() is used, on all that have the instruction (x86-64-v3 and -v4).
+// Sums and maths here use no fused multiply-add except through fma(): results have the same bits on
+// every instruction set, and where fma() is used, on all that have the instruction (x86-64-v3 and
+// -v4).
 
 #include <cstddef>
 #include <cstdint>
@@ -109,7 +111,8 @@ DTF_INLINE Floats fma(Floats a, Floats b, Floats c) {
 #endif
 }
 
-// Horizontal reductions of 16 floats in memory: lane l with lane l+8, then l+4, l+2, l+1, on every instruction set.
+// Horizontal reductions of 16 floats in memory: lane l with lane l+8, then l+4, l+2, l+1, on every
+// instruction set.
 template <class F>
 DTF_INLINE float reduce(const float* p, F combine) {
   using Eight = VectorOf<8>::Float;
@@ -128,13 +131,14 @@ DTF_INLINE float largest(const float* p) {
 
 template <int Width, int... Lane>
 DTF_INLINE void swapHalves(Floats& a, Floats& b, std::integer_sequence<int, Lane...>) {
-  const Floats first = __builtin_shufflevector(
-      a, b, (Lane & Width ? kLanes + Lane - Width : Lane)...);
+  const Floats first =
+      __builtin_shufflevector(a, b, (Lane & Width ? kLanes + Lane - Width : Lane)...);
   b = __builtin_shufflevector(a, b, (Lane & Width ? kLanes + Lane : Lane + Width)...);
   a = first;
 }
 
-// Transposes a square of kLanes x kLanes in registers, by exchanging ever larger off-diagonal blocks.
+// Transposes a square of kLanes x kLanes in registers, by exchanging ever larger off-diagonal
+// blocks.
 template <int Width = 1>
 DTF_INLINE void transpose(Floats (&m)[kLanes]) {
 #pragma GCC unroll 16
@@ -146,8 +150,8 @@ DTF_INLINE void transpose(Floats (&m)[kLanes]) {
   if constexpr (2 * Width < kLanes) transpose<2 * Width>(m);
 }
 
-// The following three are the polynomials of S. Moshier's Cephes library (expf.c, logf.c, tanhf.c), about 2 units in
-// the last place. NaN in, NaN out.
+// The following three are the polynomials of S. Moshier's Cephes library (expf.c, logf.c, tanhf.c),
+// about 2 units in the last place. NaN in, NaN out.
 
 // Arguments are clamped to [-87.3, 88.3]: the result is always finite and normal.
 template <class V>
@@ -196,8 +200,9 @@ DTF_INLINE V log(V x) {
   return x == x ? y : x;
 }
 
-// log(1 + x) for x in [0, 1], exact also where 1 + x rounds to 1: x corrects the rounding of the sum (D. Goldberg,
-// "What every computer scientist should know about floating-point arithmetic", theorem 4).
+// log(1 + x) for x in [0, 1], exact also where 1 + x rounds to 1: x corrects the rounding of the
+// sum (D. Goldberg, "What every computer scientist should know about floating-point arithmetic",
+// theorem 4).
 template <class V>
 DTF_INLINE V log1p(V x) {
   const V u = 1.0f + x;

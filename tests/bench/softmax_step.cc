@@ -1,6 +1,6 @@
-// Time of one step of softmax regression on MNIST's shape (100 x 784 x 10): forward, cross-entropy and gradients
-// from uint8, without an optimizer and without a network. `hot` uses one batch again and again, `epoch` walks
-// through 60 000 images as training does.
+// Time of one step of softmax regression on MNIST's shape (100 x 784 x 10): forward, cross-entropy
+// and gradients from uint8, without an optimizer and without a network. `hot` uses one batch again
+// and again, `epoch` walks through 60 000 images as training does.
 
 #include "tests/bench/softmax_step.h"
 

@@ -1,0 +1,85 @@
+#pragma once
+
+// A part of the graph, compiled for one device: kernels prepared, memory planned, everything
+// resolved to pointers. The caller binds its batch, the parameters it pulled and the place where
+// gradients shall go, then runs the step again and again; nothing is allocated and nothing bound is
+// copied (on devices that use the host's memory).
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/graph/graph.h"
+#include "common/runtime/device.h"
+#include "common/runtime/kernel.h"
+
+namespace dtf::runtime {
+
+struct StepState;  // step_state.h
+
+struct CompileOptions {
+  // Join operations where one kernel does the work of several (fusion.h). Without, the same numbers
+  // within rounding.
+  bool fuse = true;
+};
+
+// Owns: kernels, planned memory, constants.  Borrows: the device (must outlive it), and until they
+// are bound anew all bound tensors. Threads: thread-compatible; one thread at a time runs steps on
+// one device.  Blocks: run(), until the device is done. Errors: kBadConfig for unknown names and
+// for a run with something unbound; those of kernels and the device. A loss that is NaN is not an
+// error here.
+class CompiledStep {
+ public:
+  ~CompiledStep();
+  CompiledStep(const CompiledStep&) = delete;
+  CompiledStep& operator=(const CompiledStep&) = delete;
+
+  // Handles for binding. `placeholder` and `variable` are names of the graph. Throws kBadConfig
+  // when there is none.
+  int input(std::string_view placeholder) const;
+  int parameter(std::string_view variable) const;
+  int gradient(std::string_view variable) const;
+  // As above, but -1 when there is none: a variable that the loss doesn't need has no gradient.
+  int findInput(std::string_view placeholder) const;
+  int findParameter(std::string_view variable) const;
+  int findGradient(std::string_view variable) const;
+
+  // `data` is dense, row-major, of the placeholder's or variable's spec, aligned to its element at
+  // least, and must stay valid while the step runs (gradients and whatever fetch() refers to: until
+  // they have been read).
+  void bindInput(int input, const std::byte* data);
+  void bindParameter(int parameter, const float* data);
+  void bindGradient(int gradient, float* data);
+
+  // One step. Every placeholder that is read, every parameter and every gradient must have been
+  // bound.
+  void run();
+
+  // The i-th fetch as of the last run. Valid until the next run or bind; a fetched parameter, input
+  // or gradient is the bound memory itself.
+  std::span<const float> fetch(int i) const;
+
+  size_t plannedBytes() const;   // intermediate tensors and workspaces, after sharing
+  size_t unsharedBytes() const;  // what they would take without sharing
+  // One line per kernel in the order in which they run: "op name [shape, ...] -> [shape, ...]".
+  std::string describe() const;
+
+ private:
+  friend std::unique_ptr<CompiledStep> compile(const graph::Graph&, std::span<const graph::Output>,
+                                               Device&, const KernelTable&, CompileOptions);
+  explicit CompiledStep(std::unique_ptr<StepState> state);
+  std::unique_ptr<StepState> state_;
+};
+
+// Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient) need. `part` may contain
+// Placeholder, _Pull and Variable, whose values are bound. Nothing of `part` is kept. Errors:
+// kBadConfig for ops that a step can't hold (_Send, _Recv) or the device has no kernel for; those
+// of the device.
+std::unique_ptr<CompiledStep> compile(const graph::Graph& part,
+                                      std::span<const graph::Output> fetches, Device& device,
+                                      const KernelTable& kernels, CompileOptions options = {});
+
+}  // namespace dtf::runtime

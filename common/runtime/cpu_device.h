@@ -1,0 +1,40 @@
+#pragma once
+
+// The host's CPU as a device: kernels run in the calling thread, one after the other.
+
+#include <string>
+
+#include "common/runtime/device.h"
+
+namespace dtf::runtime {
+
+struct CpuDeviceOptions {
+  int index = 0;  // "cpu:<index>"
+  // Threads inside a library call. 1 keeps every sum in one order whatever the machine, and leaves
+  // the other cores to the other tasks of the job.
+  int threads = 1;
+};
+
+// Threads: thread-compatible.  Blocks: run() until all launches are done.  Errors: kUnavailable
+// without memory; otherwise those of the kernels.
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(CpuDeviceOptions options = {});
+
+  DeviceType type() const override { return DeviceType::kCpu; }
+  std::string_view name() const override { return name_; }
+  bool usesHostMemory() const override { return true; }
+  void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) override;
+  void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) override;
+  void run(std::span<const Launch> launches) override;
+  void synchronise() override {}
+
+ private:
+  std::byte* allocateBytes(size_t bytes) override;
+  void freeBytes(std::byte* memory) noexcept override;
+
+  std::string name_;
+  int threads_;
+};
+
+}  // namespace dtf::runtime

@@ -1,0 +1,75 @@
+#pragma once
+
+// What the files that implement cpu_kernels.h share.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/runtime/kernel.h"
+#include "common/runtime/vector_loops.h"
+
+namespace dtf::runtime {
+
+void addMathKernels(KernelTable& table, const VectorLoops& loops);
+void addNnKernels(KernelTable& table, const VectorLoops& loops);
+void addMatMulKernel(KernelTable& table);
+void addFusedKernels(KernelTable& table, Isa isa);
+
+template <class T = float>
+const T* in(const KernelArguments& a, size_t index) {
+  return reinterpret_cast<const T*>(a.inputs[index]);
+}
+template <class T = float>
+T* out(const KernelArguments& a, size_t index) {
+  return reinterpret_cast<T*>(a.outputs[index]);
+}
+
+// A kernel that is one call of `f(arguments)`. `overwrites(output, input)`: see
+// Kernel::canOverwrite. Threads, errors: those of `f`.
+template <class F, class Overwrites>
+class LoopKernel final : public Kernel {
+ public:
+  LoopKernel(F f, Overwrites overwrites, size_t workspace_bytes)
+      : f_(std::move(f)), overwrites_(overwrites), workspace_bytes_(workspace_bytes) {}
+  void run(const KernelArguments& arguments) override { f_(arguments); }
+  size_t workspaceBytes() const override { return workspace_bytes_; }
+  bool canOverwrite(int output, int input) const override { return overwrites_(output, input); }
+
+ private:
+  F f_;
+  Overwrites overwrites_;
+  size_t workspace_bytes_;
+};
+
+inline constexpr auto kOverwritesNothing = [](int, int) { return false; };
+inline constexpr auto kOverwritesAny = [](int, int) { return true; };
+
+template <class F, class Overwrites>
+std::unique_ptr<Kernel> makeKernel(F f, Overwrites overwrites, size_t workspace_bytes = 0) {
+  return std::make_unique<LoopKernel<F, Overwrites>>(std::move(f), overwrites, workspace_bytes);
+}
+
+// Labels of uint8, int32 or int64 as checked int32. Value type; immutable.
+class LabelReader {
+ public:
+  // `operation` has the labels as input `input`; they must be in [0, classes).
+  LabelReader(const Operation& operation, size_t input, int64_t classes);
+
+  size_t workspaceBytes() const { return static_cast<size_t>(count_) * sizeof(int32_t); }
+  // The labels, in place or in `workspace`. Errors: kBadData naming the node, the row and the
+  // label.
+  const int32_t* read(const std::byte* labels, std::byte* workspace) const;
+
+ private:
+  template <class T>
+  const int32_t* convert(const T* labels, int32_t* converted) const;
+
+  std::string node_;
+  DType dtype_;
+  int64_t count_;
+  int64_t classes_;
+};
+
+}  // namespace dtf::runtime

@@ -1,0 +1,122 @@
+// Losses and metrics; the semantics are in graph/standard_nn_ops.cc. The activations are in
+// cpu_kernels_math.cc.
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/runtime/cpu_kernels_internal.h"
+
+namespace dtf::runtime {
+namespace {
+
+KernelFactory softmax(const VectorLoops& loops) {
+  return [loop = loops.softmax](const Operation& o) {
+    const Shape& shape = o.input_specs[0].shape;
+    const auto run = [loop, rows = shape.dim(0), columns = shape.dim(1)](const KernelArguments& a) {
+      if (columns > 0) loop(in(a, 0), out(a, 0), rows, columns);
+    };
+    return makeKernel(run, kOverwritesAny);
+  };
+}
+
+KernelFactory sparseCrossEntropy(const VectorLoops& loops) {
+  return [loop = loops.softmaxCrossEntropy](const Operation& o) {
+    const Shape& shape = o.input_specs[0].shape;
+    const LabelReader labels(o, 1, shape.dim(1));
+    const auto run = [loop, labels, rows = shape.dim(0),
+                      columns = shape.dim(1)](const KernelArguments& a) {
+      loop(in(a, 0), labels.read(a.inputs[1], a.workspace), out(a, 0), out(a, 1), rows, columns);
+    };
+    // Only the backprop has the logits' size.
+    return makeKernel(
+        run, [](int output, int input) { return output == 1 && input == 0; },
+        labels.workspaceBytes());
+  };
+}
+
+KernelFactory sigmoidCrossEntropyGrad(const VectorLoops& loops) {
+  return [loop = loops.sigmoidCrossEntropyGrad](const Operation& o) {
+    const auto run = [loop, n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
+      loop(in(a, 0), in(a, 1), in(a, 2), out(a, 0), n);
+    };
+    return makeKernel(run, kOverwritesAny);
+  };
+}
+
+std::unique_ptr<Kernel> oneHotKernel(const Operation& o) {
+  const Shape& shape = o.output_specs[0].shape;
+  const LabelReader labels(o, 0, shape.dim(1));
+  const auto run = [labels, rows = shape.dim(0), depth = shape.dim(1)](const KernelArguments& a) {
+    const int32_t* const label = labels.read(a.inputs[0], a.workspace);
+    std::fill_n(out(a, 0), rows * depth, 0.0f);
+    for (int64_t row = 0; row < rows; ++row) out(a, 0)[row * depth + label[row]] = 1.0f;
+  };
+  return makeKernel(run, kOverwritesNothing, labels.workspaceBytes());
+}
+
+std::unique_ptr<Kernel> accuracyKernel(const Operation& o) {
+  const Shape& shape = o.input_specs[0].shape;
+  const LabelReader labels(o, 1, shape.dim(1));
+  const auto run = [labels, rows = shape.dim(0), columns = shape.dim(1)](const KernelArguments& a) {
+    const int32_t* const label = labels.read(a.inputs[1], a.workspace);
+    int64_t hits = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* const logits = in(a, 0) + row * columns;
+      hits += std::max_element(logits, logits + columns) - logits == label[row];
+    }
+    *out(a, 0) = static_cast<float>(hits) / static_cast<float>(rows);
+  };
+  return makeKernel(run, kOverwritesNothing, labels.workspaceBytes());
+}
+
+}  // namespace
+
+LabelReader::LabelReader(const Operation& operation, size_t input, int64_t classes)
+    : node_(operation.name),
+      dtype_(operation.input_specs[input].dtype),
+      count_(operation.input_specs[input].shape.elements()),
+      classes_(classes) {
+  if (dtype_ == DType::kFloat32 || classes > INT32_MAX) {
+    throw Error(ErrorCode::kBadConfig, "Node '" + node_ +
+                                           "': labels must be uint8, int32 or int64, and there "
+                                           "must be fewer than 2^31 classes.");
+  }
+}
+
+template <class T>
+const int32_t* LabelReader::convert(const T* labels, int32_t* converted) const {
+  for (int64_t i = 0; i < count_; ++i) {
+    const auto label = static_cast<int64_t>(labels[i]);
+    if (label < 0 || label >= classes_) {
+      throw Error(ErrorCode::kBadData, "Node '" + node_ + "': the label of row " +
+                                           std::to_string(i) + " is " + std::to_string(label) +
+                                           ", it must be in [0, " + std::to_string(classes_) +
+                                           "). Check the labels' file and the model's last layer.");
+    }
+    if constexpr (!std::is_same_v<T, int32_t>) converted[i] = static_cast<int32_t>(label);
+  }
+  if constexpr (std::is_same_v<T, int32_t>) return labels;
+  return converted;
+}
+
+const int32_t* LabelReader::read(const std::byte* labels, std::byte* workspace) const {
+  const auto converted = reinterpret_cast<int32_t*>(workspace);
+  switch (dtype_) {
+    case DType::kUInt8:
+      return convert(reinterpret_cast<const uint8_t*>(labels), converted);
+    case DType::kInt64:
+      return convert(reinterpret_cast<const int64_t*>(labels), converted);
+    default:
+      return convert(reinterpret_cast<const int32_t*>(labels), converted);
+  }
+}
+
+void addNnKernels(KernelTable& table, const VectorLoops& loops) {
+  table.add("Softmax", DeviceType::kCpu, softmax(loops));
+  table.add("SparseSoftmaxCrossEntropyWithLogits", DeviceType::kCpu, sparseCrossEntropy(loops));
+  table.add("SigmoidCrossEntropyGrad", DeviceType::kCpu, sigmoidCrossEntropyGrad(loops));
+  table.add("OneHot", DeviceType::kCpu, oneHotKernel);
+  table.add("Accuracy", DeviceType::kCpu, accuracyKernel);
+}
+
+}  // namespace dtf::runtime

@@ -1,0 +1,74 @@
+#pragma once
+
+// What a back end offers to a compiled step: memory, copies, and running a list of prepared
+// kernels. The CPU implements it here (cpu_device.h), other devices in plug-ins.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "common/runtime/kernel.h"
+
+namespace dtf::runtime {
+
+// One kernel call of a step, with every pointer resolved. A view; see Device::run.
+struct Launch {
+  Kernel* kernel = nullptr;
+  KernelArguments arguments;
+};
+
+class Device;
+
+struct DeviceFree {
+  Device* device = nullptr;
+  void operator()(std::byte* memory) const;
+};
+// Owns memory of a device, which it must not outlive.
+using DeviceMemory = std::unique_ptr<std::byte[], DeviceFree>;
+
+// Owns: whatever the back end needs (streams, library handles).
+// Threads: thread-compatible; one thread at a time runs steps on it.
+// Blocks: only synchronise() and copies to the host wait for the device.
+// Errors: kUnavailable when the device runs out of memory or fails; kInternal when a kernel library
+// refuses a call.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceType type() const = 0;
+  virtual std::string_view name() const = 0;  // "cpu:0"
+
+  // Whether kernels can read and write memory of the host. If not, a compiled step stages what is
+  // bound to it.
+  virtual bool usesHostMemory() const = 0;
+
+  // `bytes` zeroed bytes, aligned to 64 at least and padded to a multiple of 64. Never nullptr.
+  DeviceMemory allocate(size_t bytes) { return {allocateBytes(bytes), DeviceFree{this}}; }
+
+  // Both are ordered after the launches and copies before them. copyToDevice may return before the
+  // copy is done: the source must stay as it is until synchronise(). The target of copyToHost is
+  // valid when the call returns.
+  virtual void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) = 0;
+  virtual void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) = 0;
+
+  // Runs the launches in order, or as if in order; may return before they are done. Everything a
+  // launch points to must stay until synchronise(). Errors of kernels (bad labels) come from here
+  // or from synchronise().
+  virtual void run(std::span<const Launch> launches) = 0;
+
+  // Waits until everything asked for has happened.
+  virtual void synchronise() = 0;
+
+ private:
+  friend struct DeviceFree;
+  virtual std::byte* allocateBytes(size_t bytes) = 0;
+  virtual void freeBytes(std::byte* memory) noexcept = 0;
+};
+
+inline void DeviceFree::operator()(std::byte* memory) const {
+  device->freeBytes(memory);
+}
+
+}  // namespace dtf::runtime

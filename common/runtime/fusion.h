@@ -1,0 +1,31 @@
+#pragma once
+
+// Joins operations of a step where one kernel does the work of several better. Each fusion is an op
+// of its own in the kernel table; a device without that kernel keeps the separate ones.
+
+#include <array>
+#include <string_view>
+
+#include "common/runtime/kernel.h"
+#include "common/runtime/lowering.h"
+
+namespace dtf::runtime {
+
+// A classifier's last layer with at most kFusedSoftmaxClassesMax classes (fused_softmax.h):
+//
+//   [Normalise ->] [Reshape ->] MatMul(x, W) -> BiasAdd(b) ->
+//   SparseSoftmaxCrossEntropyWithLogits(labels) -> Mean, Accuracy(logits, labels), and the
+//   gradients: MulRows, BiasAddGrad, MatMul(x^T, .).
+//
+// Inputs: x (float32, or uint8 with the attribute `scale`), W, b, labels. Attributes:
+// gradient_scale (double, the gradient of each example's loss), and one bool per result; outputs
+// are the results that are true, in this order.
+inline constexpr std::string_view kFusedSoftmaxOp = "_FusedSoftmax";
+inline constexpr std::array<std::string_view, 5> kFusedSoftmaxResults = {
+    "loss", "accuracy", "logits_gradient", "weights_gradient", "bias_gradient"};
+
+// Rewrites the operations of `step`. What would exist only inside a fused operation is not fused
+// away when someone outside reads it (a fetch, a push, another operation).
+void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device);
+
+}  // namespace dtf::runtime

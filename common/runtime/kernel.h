@@ -1,0 +1,88 @@
+#pragma once
+
+// Kernels: the code that computes one operation on one kind of device, prepared once for fixed
+// shapes. The table of kernels is filled explicitly (registerCpuKernels(table) in main): nothing
+// registers itself, so nothing depends on link order.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/graph/graph.h"
+
+namespace dtf::runtime {
+
+enum class DeviceType : uint8_t { kCpu, kGpu };
+
+// One computation of a compiled step: a node of the graph, or several that fusion.h has joined.
+// Value type.
+struct Operation {
+  std::string name;  // the node's, for messages
+  std::string op;    // "MatMul"
+  graph::Attributes attributes;
+  std::vector<graph::Output> inputs;
+  std::vector<graph::TensorSpec> input_specs;
+  std::vector<graph::Output>
+      outputs;  // which of the graph's outputs it computes, in the kernel's order
+  std::vector<graph::TensorSpec> output_specs;
+
+  // As graph::Node::attribute, but `fallback` when the optional attribute is absent.
+  template <class T>
+  T attributeOr(std::string_view key, T fallback) const {
+    const auto at = attributes.find(key);
+    return at == attributes.end() ? fallback : std::get<T>(at->second);
+  }
+};
+
+// What a kernel works on. A view; all memory is the device's, each pointer aligned to 4 bytes at
+// least (tensors of the step itself to 64).
+struct KernelArguments {
+  std::span<const std::byte* const> inputs;  // by the operation's input_specs
+  std::span<std::byte* const> outputs;       // by its output_specs
+  std::byte* workspace = nullptr;            // workspaceBytes(), aligned to 64; contents undefined
+};
+
+// Owns: prepared state (library primitives).  Threads: thread-compatible.
+// Blocks: a CPU kernel until done; others may return when the work is queued.
+// Errors: kBadData for values that the data must not contain (a label without class); kInternal
+// when a library refuses a call. Never allocates memory in run().
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const KernelArguments& arguments) = 0;
+  virtual size_t workspaceBytes() const { return 0; }
+  // Whether `output` may lie in the same memory as `input`, from the first byte to the last. Asked
+  // only for an input that the operation has once.
+  virtual bool canOverwrite(int output, int input) const {
+    (void)output, (void)input;
+    return false;
+  }
+};
+
+// Prepares a kernel for exactly this operation. Errors: kBadConfig when it can't compute these
+// types or shapes.
+using KernelFactory = std::function<std::unique_ptr<Kernel>(const Operation& operation)>;
+
+// Owns: the factories.  Threads: immutable once filled; then thread-safe.
+class KernelTable {
+ public:
+  void add(std::string op, DeviceType device, KernelFactory factory);  // DTF_CHECKs that it is new
+  bool has(std::string_view op, DeviceType device) const;
+  // Errors: kBadConfig, naming the operation, when the device has no kernel for its op.
+  std::unique_ptr<Kernel> make(const Operation& operation, DeviceType device) const;
+  std::vector<std::string> ops(DeviceType device) const;
+
+ private:
+  std::map<std::pair<DeviceType, std::string>, KernelFactory> factories_;
+};
+
+std::string_view deviceTypeName(DeviceType type);  // "CPU", "GPU"
+
+}  // namespace dtf::runtime

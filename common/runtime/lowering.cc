@@ -1,0 +1,163 @@
+#include "common/runtime/lowering.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::Output;
+
+bool isPush(const Node& node) {
+  return node.op == "_Push" || node.op == "ApplyGradient";
+}
+
+// Borrows: the graph, for one call of lower().
+class Lowering {
+ public:
+  Lowering(const Graph& graph, std::span<const Output> fetches) : graph_(graph) {
+    needed_.assign(graph.nodes().size(), false);
+    for (const Output& fetch : fetches) need(fetch.node);
+    for (const Node& node : graph.nodes()) {
+      if (isPush(node)) need(node.id);
+    }
+    // Inputs precede their readers, so one pass down reaches all that is needed.
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      if (!needed(node->id)) continue;
+      for (const Output& input : node->inputs) need(input.node);
+      for (const NodeId before : node->control_inputs) need(before);
+    }
+    for (const Node& node : graph.nodes()) add(node);
+    for (const Output& fetch : fetches) addFetch(fetch);
+  }
+
+  LoweredStep take() { return std::move(step_); }
+
+ private:
+  void need(NodeId id) { needed_[static_cast<size_t>(id.value)] = true; }
+  bool needed(NodeId id) const { return needed_[static_cast<size_t>(id.value)]; }
+
+  Output root(Output output) const {
+    const auto at = roots_.find(output);
+    return at == roots_.end() ? output : at->second;
+  }
+
+  void add(const Node& node) {
+    if (node.op == "Placeholder") {
+      step_.inputs.push_back({node.name, {node.id, 0}, node.outputs[0]});
+      return;
+    }
+    if (!needed(node.id) || node.op == "NoOp") return;
+    if (node.op == "_Pull" || node.op == "Variable") {
+      const std::string& name =
+          node.op == "Variable" ? node.name : node.attribute<std::string>("variable");
+      step_.parameters.push_back({name, {node.id, 0}, node.outputs[0]});
+    } else if (isPush(node)) {
+      addPush(node);
+    } else if (node.op == "_Send" || node.op == "_Recv") {
+      throw Error(ErrorCode::kBadConfig, "Node '" + node.name + "' (" + node.op +
+                                             "): a compiled step can't exchange single tensors "
+                                             "with another task; place its ops on one task.");
+    } else if (node.op == "Identity" || node.op == "Reshape") {
+      roots_[{node.id, 0}] = root(node.inputs[0]);
+    } else if (!addConstant(node)) {
+      addOperation(node);
+    }
+  }
+
+  void addPush(const Node& node) {
+    const bool local = node.op == "ApplyGradient";
+    const std::string name = local ? graph_.node(root(node.inputs[0]).node).name
+                                   : node.attribute<std::string>("variable");
+    for (const BoundTensor& other : step_.gradients) {
+      if (other.name != name) continue;
+      throw Error(ErrorCode::kBadConfig, "Node '" + node.name + "': variable '" + name +
+                                             "' has a second gradient in the same step; add "
+                                             "them up first.");
+    }
+    const Output gradient = node.inputs[local ? 1 : 0];
+    step_.gradients.push_back({name, root(gradient), graph_.spec(gradient)});
+  }
+
+  // What is a filled tensor whatever is fed. Done in float32, as the kernels would.
+  bool addConstant(const Node& node) {
+    const auto constant = [this, &node](double value) {
+      step_.constants[{node.id, 0}] = {node.outputs[0], value};
+      return true;
+    };
+    if (node.op == "Const") return constant(node.attribute<double>("value"));
+    if (node.op == "ZerosLike") return constant(0);
+    if (node.op != "MeanGrad") return false;
+    const auto dy = step_.constants.find(root(node.inputs[0]));
+    if (dy == step_.constants.end()) return false;
+    const auto elements = static_cast<float>(node.outputs[0].shape.elements());
+    return constant(static_cast<float>(dy->second.value) / elements);
+  }
+
+  void addOperation(const Node& node) {
+    Operation operation{node.name, node.op, node.attributes, {}, {}, {}, node.outputs};
+    for (const Output& input : node.inputs) {
+      operation.inputs.push_back(root(input));
+      operation.input_specs.push_back(graph_.spec(input));
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      operation.outputs.push_back({node.id, static_cast<int32_t>(i)});
+    }
+    step_.operations.push_back(std::move(operation));
+  }
+
+  void addFetch(Output fetch) {
+    const graph::TensorSpec& spec = graph_.spec(fetch);
+    const std::string& name = graph_.node(fetch.node).name;
+    if (spec.dtype != DType::kFloat32) {
+      throw Error(ErrorCode::kBadConfig, "'" + name + "' can't be fetched: it is " +
+                                             std::string(dtypeName(spec.dtype)) +
+                                             ", and a step returns float32.");
+    }
+    step_.fetches.push_back({name, root(fetch), spec});
+  }
+
+  const Graph& graph_;
+  std::vector<bool> needed_;        // by node
+  std::map<Output, Output> roots_;  // of what Reshape and Identity make
+  LoweredStep step_;
+};
+
+}  // namespace
+
+LoweredStep lower(const Graph& graph, std::span<const Output> fetches) {
+  return Lowering(graph, fetches).take();
+}
+
+void sortTopologically(std::vector<Operation>& operations) {
+  std::map<Output, size_t> producers;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    for (const Output& output : operations[i].outputs) producers[output] = i;
+  }
+  std::vector<bool> placed(operations.size(), false);
+  std::vector<Operation> sorted;
+  const auto ready = [&](const Operation& operation) {
+    return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](const Output& input) {
+      const auto producer = producers.find(input);
+      return producer == producers.end() || placed[producer->second];
+    });
+  };
+  // Quadratic at worst, but one sweep where the order was nearly right, as it is here.
+  while (sorted.size() < operations.size()) {
+    const size_t before = sorted.size();
+    for (size_t i = 0; i < operations.size(); ++i) {
+      if (placed[i] || !ready(operations[i])) continue;
+      placed[i] = true;
+      sorted.push_back(std::move(operations[i]));
+    }
+    DTF_CHECK_MSG(sorted.size() > before, "the operations have a cycle");
+  }
+  operations = std::move(sorted);
+}
+
+}  // namespace dtf::runtime

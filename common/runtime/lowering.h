@@ -1,0 +1,49 @@
+#pragma once
+
+// From a graph to the list of operations that a device runs: only what is needed, in order, with
+// everything that costs nothing at run time taken out.
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/graph/graph.h"
+#include "common/runtime/kernel.h"
+
+namespace dtf::runtime {
+
+// A tensor that the caller binds.
+struct BoundTensor {
+  std::string name;  // of the placeholder or the variable
+  graph::Output tensor;
+  graph::TensorSpec spec;
+};
+
+// A tensor filled with one value, known at compile time.
+struct Constant {
+  graph::TensorSpec spec;
+  double value = 0;
+};
+
+// Tensors are named by the graph's outputs. Reshape and Identity are gone: operations name the
+// tensor behind them, and input_specs say with which shape they see it. Value type.
+struct LoweredStep {
+  std::vector<Operation> operations;    // in topological order
+  std::vector<BoundTensor> inputs;      // Placeholder: all of the graph's, read or not
+  std::vector<BoundTensor> parameters;  // _Pull and Variable
+  std::vector<BoundTensor> gradients;   // what _Push and ApplyGradient take, by variable
+  std::map<graph::Output, Constant> constants;
+  std::vector<BoundTensor> fetches;  // in the order asked for; float32
+};
+
+// Lowers what `fetches` and the graph's pushes need.
+// Errors: kBadConfig, naming the node, for ops that a compiled step can't hold (_Send, _Recv), a
+// fetch that is not float32, and a variable that is pushed twice.
+LoweredStep lower(const graph::Graph& graph, std::span<const graph::Output> fetches);
+
+// Sorts operations so that each comes after those whose outputs it reads; otherwise they keep their
+// order.
+void sortTopologically(std::vector<Operation>& operations);
+
+}  // namespace dtf::runtime

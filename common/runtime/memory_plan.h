@@ -1,0 +1,31 @@
+#pragma once
+
+// Where the intermediate tensors of a step lie: one arena, in which buffers that are never alive at
+// the same time share their bytes.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace dtf::runtime {
+
+inline constexpr size_t kPlanAlignment = 64;
+
+// One buffer. It is alive from step `first` to step `last`, both included; first <= last.
+struct Lifetime {
+  size_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<size_t> offsets;  // by buffer; multiples of kPlanAlignment
+  size_t bytes = 0;             // of the arena
+};
+
+// Largest first, each at the lowest offset that is free during its life: "greedy by size" of
+// Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020. Quadratic
+// in the number of buffers; pure.
+MemoryPlan planMemory(std::span<const Lifetime> buffers);
+
+}  // namespace dtf::runtime

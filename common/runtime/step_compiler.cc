@@ -1,0 +1,323 @@
+// compile(): lowers and fuses the graph, decides where every tensor lies, and prepares the
+// launches.
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "common/base/check.h"
+#include "common/runtime/fusion.h"
+#include "common/runtime/memory_plan.h"
+#include "common/runtime/step_state.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Output;
+using Kind = Location::Kind;
+
+size_t bytesOf(const graph::TensorSpec& spec) {
+  return static_cast<size_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
+}
+
+// A tensor of at least one aligned unit, so that even an empty one has an address.
+size_t allocationOf(const graph::TensorSpec& spec) {
+  return std::max<size_t>(bytesOf(spec), 1);
+}
+
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+// Borrows: everything it is given, for one compilation. Owns what it makes until take().
+class StepCompiler {
+ public:
+  StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
+               std::unique_ptr<StepState> state);
+  std::unique_ptr<StepState> take() { return std::move(state_); }
+
+ private:
+  void makeSlots();
+  void directGradients();
+  void makeKernels(const KernelTable& kernels);
+  void markLastUses();
+  void planOutputs(size_t index);
+  std::optional<Output> overwritable(size_t index, size_t output) const;
+  void placeAll();
+  void fillConstants();
+  void makeLaunches();
+  void makeFetches();
+  void describe();
+
+  Location locate(const Output& tensor) const;
+  Slot& slotOf(const Location& location) { return state_->slots(location.kind)[location.index]; }
+
+  LoweredStep step_;
+  Device& device_;
+  std::unique_ptr<StepState> state_;
+  std::map<Output, Location> bound_;  // tensors that live in what the caller binds
+  std::map<Output, int> last_use_;    // index of the last operation that reads it
+  std::map<Output, size_t> buffers_;  // intermediate tensor -> index into lifetimes_
+  std::vector<Lifetime> lifetimes_;
+  std::vector<size_t> workspaces_;       // by operation, index into lifetimes_ or kNone
+  std::map<Output, std::byte*> placed_;  // addresses of constants and intermediate tensors
+};
+
+StepCompiler::StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
+                           std::unique_ptr<StepState> state)
+    : step_(std::move(step)), device_(device), state_(std::move(state)) {
+  makeSlots();
+  directGradients();
+  makeKernels(kernels);
+  markLastUses();
+  for (size_t i = 0; i < step_.operations.size(); ++i) planOutputs(i);
+  placeAll();
+  fillConstants();
+  makeLaunches();
+  makeFetches();
+  describe();
+}
+
+void StepCompiler::makeSlots() {
+  const auto make = [this](const std::vector<BoundTensor>& tensors, Kind kind) {
+    for (const BoundTensor& tensor : tensors) {
+      Slot slot;
+      slot.name = tensor.name;
+      slot.bytes = bytesOf(tensor.spec);
+      std::vector<Slot>& slots = state_->slots(kind);
+      // A gradient is a tensor of its own only if directGradients() finds that it can be.
+      if (kind != Kind::kGradient) bound_[tensor.tensor] = {kind, slots.size()};
+      slots.push_back(std::move(slot));
+    }
+  };
+  make(step_.inputs, Kind::kInput);
+  make(step_.parameters, Kind::kParameter);
+  make(step_.gradients, Kind::kGradient);
+}
+
+// The operation that makes a gradient writes it straight to where it is bound. Where that can't be
+// (it is a constant, an input, or the gradient of two variables at once) a copy at the end does it.
+void StepCompiler::directGradients() {
+  for (size_t i = 0; i < step_.gradients.size(); ++i) {
+    const BoundTensor& gradient = step_.gradients[i];
+    const Location location{Kind::kGradient, i};
+    if (!step_.constants.contains(gradient.tensor) &&
+        bound_.try_emplace(gradient.tensor, location).second) {
+      continue;
+    }
+    // A node of the graph can't have this index.
+    const Output copied{gradient.tensor.node, -1 - static_cast<int32_t>(i)};
+    bound_[copied] = location;
+    step_.operations.push_back({gradient.name,
+                                "Identity",
+                                {},
+                                {gradient.tensor},
+                                {gradient.spec},
+                                {copied},
+                                {gradient.spec}});
+  }
+}
+
+void StepCompiler::makeKernels(const KernelTable& kernels) {
+  for (const Operation& operation : step_.operations) {
+    state_->kernels.push_back(kernels.make(operation, device_.type()));
+  }
+}
+
+void StepCompiler::markLastUses() {
+  for (size_t i = 0; i < step_.operations.size(); ++i) {
+    for (const Output& input : step_.operations[i].inputs) last_use_[input] = static_cast<int>(i);
+  }
+  for (const BoundTensor& fetch : step_.fetches) {
+    last_use_[fetch.tensor] = static_cast<int>(step_.operations.size());
+  }
+}
+
+// The intermediate tensor that ends with this operation and may become its `output` in place.
+std::optional<Output> StepCompiler::overwritable(size_t index, size_t output) const {
+  const Operation& operation = step_.operations[index];
+  for (size_t i = 0; i < operation.inputs.size(); ++i) {
+    const Output& input = operation.inputs[i];
+    const auto buffer = buffers_.find(input);
+    if (buffer == buffers_.end() || last_use_.at(input) != static_cast<int>(index)) continue;
+    // Still alive: under another name, or already taken by an earlier output of this operation.
+    if (lifetimes_[buffer->second].last != static_cast<int>(index)) continue;
+    const bool once = std::count(operation.inputs.begin(), operation.inputs.end(), input) == 1;
+    const bool same_size =
+        bytesOf(operation.input_specs[i]) == bytesOf(operation.output_specs[output]);
+    const bool taken =
+        std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](const Output& other) {
+          const auto at = buffers_.find(other);
+          return at != buffers_.end() && at->second == buffer->second;
+        });
+    if (once && same_size && !taken &&
+        state_->kernels[index]->canOverwrite(static_cast<int>(output), static_cast<int>(i))) {
+      return input;
+    }
+  }
+  return std::nullopt;
+}
+
+void StepCompiler::planOutputs(size_t index) {
+  const Operation& operation = step_.operations[index];
+  const auto now = static_cast<int>(index);
+  for (size_t i = 0; i < operation.outputs.size(); ++i) {
+    const Output& output = operation.outputs[i];
+    if (bound_.contains(output)) continue;
+    const auto use = last_use_.find(output);
+    const int last = use == last_use_.end() ? now : use->second;
+    const size_t bytes = allocationOf(operation.output_specs[i]);
+    state_->unshared_bytes += bytes;
+    if (const auto input = overwritable(index, i)) {
+      const size_t buffer = buffers_.at(*input);
+      buffers_[output] = buffer;
+      lifetimes_[buffer].last = std::max(last, now);
+    } else {
+      buffers_[output] = lifetimes_.size();
+      lifetimes_.push_back({bytes, now, last});
+    }
+  }
+  const size_t workspace = state_->kernels[index]->workspaceBytes();
+  state_->unshared_bytes += workspace;
+  workspaces_.push_back(workspace == 0 ? kNone : lifetimes_.size());
+  if (workspace != 0) lifetimes_.push_back({workspace, now, now});
+}
+
+void StepCompiler::placeAll() {
+  const MemoryPlan plan = planMemory(lifetimes_);
+  state_->planned_bytes = plan.bytes;
+  state_->arena = device_.allocate(plan.bytes);
+  for (const auto& [tensor, buffer] : buffers_) {
+    placed_[tensor] = state_->arena.get() + plan.offsets[buffer];
+  }
+  for (size_t i = 0; i < workspaces_.size(); ++i) {
+    std::byte* const workspace =
+        workspaces_[i] == kNone ? nullptr : state_->arena.get() + plan.offsets[workspaces_[i]];
+    Launch launch;
+    launch.kernel = state_->kernels[i].get();
+    launch.arguments.workspace = workspace;
+    state_->launches.push_back(launch);
+  }
+}
+
+void fill(const Constant& constant, std::byte* to) {
+  const auto n = static_cast<size_t>(constant.spec.shape.elements());
+  switch (constant.spec.dtype) {
+    case DType::kFloat32:
+      std::fill_n(reinterpret_cast<float*>(to), n, static_cast<float>(constant.value));
+      break;
+    case DType::kUInt8:
+      std::fill_n(reinterpret_cast<uint8_t*>(to), n, static_cast<uint8_t>(constant.value));
+      break;
+    case DType::kInt32:
+      std::fill_n(reinterpret_cast<int32_t*>(to), n, static_cast<int32_t>(constant.value));
+      break;
+    case DType::kInt64:
+      std::fill_n(reinterpret_cast<int64_t*>(to), n, static_cast<int64_t>(constant.value));
+      break;
+  }
+}
+
+// Only those that are read, side by side, each on its own cache line.
+void StepCompiler::fillConstants() {
+  std::map<Output, size_t> offsets;
+  size_t bytes = 0;
+  for (const auto& [tensor, constant] : step_.constants) {
+    if (!last_use_.contains(tensor)) continue;
+    offsets[tensor] = bytes;
+    bytes += (allocationOf(constant.spec) + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+  }
+  state_->constants = device_.allocate(bytes);
+  std::vector<std::byte> host(bytes);
+  for (const auto& [tensor, offset] : offsets) {
+    fill(step_.constants.at(tensor), host.data() + offset);
+    placed_[tensor] = state_->constants.get() + offset;
+  }
+  device_.copyToDevice(state_->constants.get(), host.data(), bytes);
+  device_.synchronise();
+}
+
+Location StepCompiler::locate(const Output& tensor) const {
+  const auto bound = bound_.find(tensor);
+  if (bound != bound_.end()) return bound->second;
+  const auto placed = placed_.find(tensor);
+  DTF_CHECK(placed != placed_.end());
+  return {Kind::kPlanned, 0, placed->second};
+}
+
+void StepCompiler::makeLaunches() {
+  StepState& s = *state_;
+  for (const Operation& operation : step_.operations) {
+    for (const Output& input : operation.inputs) {
+      const Location from = locate(input);
+      s.input_pointers.push_back(from.address);
+      if (from.kind != Kind::kPlanned) slotOf(from).reads.push_back(s.input_pointers.size() - 1);
+    }
+    for (const Output& output : operation.outputs) {
+      const Location to = locate(output);
+      s.output_pointers.push_back(to.address);
+      if (to.kind != Kind::kPlanned) slotOf(to).writes.push_back(s.output_pointers.size() - 1);
+    }
+  }
+  // The vectors have their final size: spans into them stay valid.
+  size_t next_input = 0, next_output = 0;
+  for (size_t i = 0; i < s.launches.size(); ++i) {
+    const Operation& operation = step_.operations[i];
+    s.launches[i].arguments.inputs = {s.input_pointers.data() + next_input,
+                                      operation.inputs.size()};
+    s.launches[i].arguments.outputs = {s.output_pointers.data() + next_output,
+                                       operation.outputs.size()};
+    next_input += operation.inputs.size();
+    next_output += operation.outputs.size();
+  }
+  for (std::vector<Slot>* slots : {&s.inputs, &s.parameters, &s.gradients}) {
+    for (Slot& slot : *slots) slot.required = !slot.reads.empty() || !slot.writes.empty();
+  }
+}
+
+void StepCompiler::makeFetches() {
+  for (const BoundTensor& fetch : step_.fetches) {
+    Fetch made;
+    made.location = locate(fetch.tensor);
+    made.elements = static_cast<size_t>(fetch.spec.shape.elements());
+    if (made.location.kind != Kind::kPlanned) slotOf(made.location).required = true;
+    if (!device_.usesHostMemory()) made.host.resize(made.elements);
+    state_->fetches.push_back(std::move(made));
+  }
+  if (device_.usesHostMemory()) return;
+  StepState& s = *state_;
+  for (std::vector<Slot>* slots : {&s.inputs, &s.parameters, &s.gradients}) {
+    for (Slot& slot : *slots) {
+      if (!slot.required) continue;
+      slot.staged = device_.allocate(slot.bytes);
+      for (const size_t read : slot.reads) s.input_pointers[read] = slot.staged.get();
+      for (const size_t write : slot.writes) s.output_pointers[write] = slot.staged.get();
+    }
+  }
+}
+
+void StepCompiler::describe() {
+  const auto shapes = [](const std::vector<graph::TensorSpec>& specs) {
+    std::string text;
+    for (const graph::TensorSpec& spec : specs) {
+      text += " " + std::string(dtypeName(spec.dtype)) + spec.shape.str();
+    }
+    return text;
+  };
+  for (const Operation& operation : step_.operations) {
+    state_->description += operation.op + " " + operation.name + shapes(operation.input_specs) +
+                           " ->" + shapes(operation.output_specs) + "\n";
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<CompiledStep> compile(const graph::Graph& part, std::span<const Output> fetches,
+                                      Device& device, const KernelTable& kernels,
+                                      CompileOptions options) {
+  LoweredStep step = lower(part, fetches);
+  if (options.fuse) fuse(step, kernels, device.type());
+  auto state = std::make_unique<StepState>(device);
+  StepCompiler compiler(std::move(step), device, kernels, std::move(state));
+  return std::unique_ptr<CompiledStep>(new CompiledStep(compiler.take()));
+}
+
+}  // namespace dtf::runtime

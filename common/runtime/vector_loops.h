@@ -1,0 +1,44 @@
+#pragma once
+
+// The loops behind the CPU kernels, compiled once per instruction set (vector_loops_isa.cc). They
+// use no fused multiply-add and reduce in one fixed order, so their results have the same bits on
+// every instruction set.
+
+#include <cstdint>
+
+#include "common/runtime/isa.h"
+
+namespace dtf::runtime {
+
+// All arrays are dense and row-major; `n` counts elements. An output of an elementwise loop may be
+// one of its inputs. The mathematics of each is in graph/standard_ops.cc, at the op of the same
+// name.
+struct VectorLoops {
+  using Unary = void (*)(const float* x, float* y, int64_t n);
+  using Binary = void (*)(const float* a, const float* b, float* y, int64_t n);
+
+  void (*normalise)(const uint8_t* x, float scale, float* y, int64_t n);
+  void (*scale)(const float* x, float factor, float* y, int64_t n);
+  Unary relu, sigmoid, tanh;
+  Binary add, sub, mul, squaredDifference;
+  Binary reluGrad, sigmoidGrad, tanhGrad;  // (dy, y)
+  Binary sigmoidCrossEntropy;              // (logits, targets)
+  void (*sigmoidCrossEntropyGrad)(const float* dy, const float* logits, const float* targets,
+                                  float* dx, int64_t n);
+
+  double (*sum)(const float* x, int64_t n);  // accumulated in double
+
+  void (*biasAdd)(const float* x, const float* bias, float* y, int64_t rows, int64_t columns);
+  void (*biasAddGrad)(const float* dy, float* db, int64_t rows, int64_t columns);  // in row order
+  void (*mulRows)(const float* dy, const float* x, float* y, int64_t rows, int64_t columns);
+  void (*softmax)(const float* x, float* y, int64_t rows, int64_t columns);
+  void (*softmaxGrad)(const float* dy, const float* y, float* dx, int64_t rows, int64_t columns);
+  // Labels are in [0, columns). `backprop` may be `logits`.
+  void (*softmaxCrossEntropy)(const float* logits, const int32_t* labels, float* loss,
+                              float* backprop, int64_t rows, int64_t columns);
+};
+
+// The loops for an instruction set that supportedIsas() lists. Thread-safe.
+const VectorLoops& vectorLoops(Isa isa);
+
+}  // namespace dtf::runtime
