@@ -75,10 +75,26 @@ struct Round {
   }
 };
 
+std::shared_ptr<Buffer> copyOf(const Buffer& buffer) {
+  auto copy = std::make_shared<Buffer>(buffer.bytes());
+  if (buffer.bytes() > 0) std::memcpy(copy->data(), buffer.data(), buffer.bytes());
+  return copy;
+}
+
 }  // namespace
 
 struct LocalParameterClient::Impl {
   Impl(LocalCluster& cluster_in, uint32_t rank_in) : cluster(cluster_in), rank(rank_in) {}
+
+  void declare(const ModelDeclaration& model);
+  void initialise(std::span<const std::span<const float>> values);
+  void waitInitialised();
+  StepState pull();
+  const float* parameterData(uint32_t ps_task) const;
+  float* gradientData(uint32_t ps_task);
+  StepState exchange(uint64_t step, uint32_t batch);
+  void barrier(std::string_view name);
+  void finish();
 
   LocalCluster& cluster;
   const uint32_t rank;
@@ -144,6 +160,107 @@ StepState LocalParameterClient::Impl::settle() {
                           workerName(rank), kAgreementRoundsMax));
 }
 
+void LocalParameterClient::Impl::declare(const ModelDeclaration& model) {
+  const MutexLock lock(cluster.mutex_);
+  for (const auto& shard : cluster.shards_) {
+    shard->declare(rank, model);
+    shard->join(rank, incarnation);
+  }
+  declaration = model;
+  const size_t ps_tasks = model.layout.shards.size();
+  for (const ShardLayout& shard : model.layout.shards) {
+    gradients.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
+  }
+  parameters.resize(ps_tasks);
+  states.resize(ps_tasks);
+  asked.resize(ps_tasks);
+}
+
+void LocalParameterClient::Impl::initialise(std::span<const std::span<const float>> values) {
+  const MutexLock lock(cluster.mutex_);
+  DTF_CHECK(values.size() == cluster.shards_.size());
+  for (size_t ps = 0; ps < values.size(); ++ps) {
+    cluster.shards_[ps]->initialise(rank, incarnation, values[ps]);
+  }
+}
+
+void LocalParameterClient::Impl::waitInitialised() {
+  const MutexLock lock(cluster.mutex_);
+  const size_t ps_tasks = cluster.shards_.size();
+  auto answers = std::make_shared<Round<WaitAnswer>>(ps_tasks);
+  for (size_t ps = 0; ps < ps_tasks; ++ps) {
+    cluster.shards_[ps]->waitInitialised(rank, incarnation, cluster.timeout_,
+                                         recorder(answers, ps));
+  }
+  await(*answers, "the chief to initialise every ps");
+}
+
+StepState LocalParameterClient::Impl::pull() {
+  {
+    const MutexLock lock(cluster.mutex_);
+    const size_t ps_tasks = cluster.shards_.size();
+    auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
+    for (size_t ps = 0; ps < ps_tasks; ++ps) {
+      asked[ps] = std::nullopt;
+      cluster.shards_[ps]->pull(rank, incarnation, std::nullopt, recorder(answers, ps));
+    }
+    await(*answers, "a pull from every ps");
+    for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
+  }
+  return settle();
+}
+
+const float* LocalParameterClient::Impl::parameterData(uint32_t ps_task) const {
+  DTF_CHECK(ps_task < parameters.size() && parameters[ps_task] != nullptr);
+  return parameters[ps_task]->data();
+}
+
+float* LocalParameterClient::Impl::gradientData(uint32_t ps_task) {
+  DTF_CHECK(ps_task < gradients.size());
+  return gradients[ps_task]->as<float>();
+}
+
+StepState LocalParameterClient::Impl::exchange(uint64_t step, uint32_t batch) {
+  {
+    const MutexLock lock(cluster.mutex_);
+    const size_t ps_tasks = cluster.shards_.size();
+    auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
+    ++sequence;
+    // A queued batch is kept by the ps beyond this call: it gets its own copy.
+    const cluster::ReplicationSpec& replication = declaration.replication;
+    const bool kept = replication.mode == cluster::ReplicationSpec::Mode::kSync &&
+                      replication.replicas_to_aggregate > replication.total_num_replicas;
+    for (size_t ps = 0; ps < ps_tasks; ++ps) {
+      const std::shared_ptr<Buffer> buffer = kept ? copyOf(*gradients[ps]) : gradients[ps];
+      const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));
+      asked[ps] = std::nullopt;
+      cluster.shards_[ps]->push({.rank = rank,
+                                 .incarnation = incarnation,
+                                 .step = step,
+                                 .batch = batch,
+                                 .sequence = sequence,
+                                 .gradient = values,
+                                 .owner = buffer},
+                                recorder(answers, ps));
+    }
+    await(*answers, fmt::format("step {} on every ps", step));
+    for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
+  }
+  return settle();
+}
+
+void LocalParameterClient::Impl::barrier(std::string_view name) {
+  const MutexLock lock(cluster.mutex_);
+  auto answers = std::make_shared<Round<WaitAnswer>>(1);
+  cluster.shards_[0]->barrier(rank, incarnation, name, cluster.timeout_, recorder(answers, 0));
+  await(*answers, fmt::format("the others at barrier '{}'", name));
+}
+
+void LocalParameterClient::Impl::finish() {
+  const MutexLock lock(cluster.mutex_);
+  for (const auto& shard : cluster.shards_) shard->finish(rank, incarnation);
+}
+
 LocalParameterClient::LocalParameterClient(LocalCluster& cluster, uint32_t rank)
     : impl_(std::make_unique<Impl>(cluster, rank)) {
   DTF_CHECK(rank < cluster.workers_);
@@ -152,111 +269,31 @@ LocalParameterClient::LocalParameterClient(LocalCluster& cluster, uint32_t rank)
 LocalParameterClient::~LocalParameterClient() = default;
 
 void LocalParameterClient::declare(const ModelDeclaration& declaration) {
-  const MutexLock lock(impl_->cluster.mutex_);
-  for (const auto& shard : impl_->cluster.shards_) {
-    shard->declare(impl_->rank, declaration);
-    shard->join(impl_->rank, impl_->incarnation);
-  }
-  impl_->declaration = declaration;
-  const size_t ps_tasks = declaration.layout.shards.size();
-  for (const ShardLayout& shard : declaration.layout.shards) {
-    impl_->gradients.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
-  }
-  impl_->parameters.resize(ps_tasks);
-  impl_->states.resize(ps_tasks);
-  impl_->asked.resize(ps_tasks);
+  impl_->declare(declaration);
 }
-
 void LocalParameterClient::initialise(std::span<const std::span<const float>> shards) {
-  const MutexLock lock(impl_->cluster.mutex_);
-  DTF_CHECK(shards.size() == impl_->cluster.shards_.size());
-  for (size_t ps = 0; ps < shards.size(); ++ps) {
-    impl_->cluster.shards_[ps]->initialise(impl_->rank, impl_->incarnation, shards[ps]);
-  }
+  impl_->initialise(shards);
 }
-
 void LocalParameterClient::waitInitialised() {
-  const MutexLock lock(impl_->cluster.mutex_);
-  const auto& shards = impl_->cluster.shards_;
-  auto answers = std::make_shared<Round<WaitAnswer>>(shards.size());
-  for (size_t ps = 0; ps < shards.size(); ++ps) {
-    shards[ps]->waitInitialised(impl_->rank, impl_->incarnation, impl_->cluster.timeout_,
-                                impl_->recorder(answers, ps));
-  }
-  impl_->await(*answers, "the chief to initialise every ps");
+  impl_->waitInitialised();
 }
-
 StepState LocalParameterClient::pull() {
-  {
-    const MutexLock lock(impl_->cluster.mutex_);
-    const auto& shards = impl_->cluster.shards_;
-    auto answers = std::make_shared<Round<PushAnswer>>(shards.size());
-    for (size_t ps = 0; ps < shards.size(); ++ps) {
-      impl_->asked[ps] = std::nullopt;
-      shards[ps]->pull(impl_->rank, impl_->incarnation, std::nullopt, impl_->recorder(answers, ps));
-    }
-    impl_->await(*answers, "a pull from every ps");
-    for (size_t ps = 0; ps < shards.size(); ++ps) impl_->take(ps, *answers->answers[ps]);
-  }
-  return impl_->settle();
+  return impl_->pull();
 }
-
 const float* LocalParameterClient::parameters(uint32_t ps_task) const {
-  DTF_CHECK(ps_task < impl_->parameters.size() && impl_->parameters[ps_task] != nullptr);
-  return impl_->parameters[ps_task]->data();
+  return impl_->parameterData(ps_task);
 }
-
 float* LocalParameterClient::gradients(uint32_t ps_task) {
-  DTF_CHECK(ps_task < impl_->gradients.size());
-  return impl_->gradients[ps_task]->as<float>();
+  return impl_->gradientData(ps_task);
 }
-
 StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch) {
-  {
-    const MutexLock lock(impl_->cluster.mutex_);
-    const auto& shards = impl_->cluster.shards_;
-    auto answers = std::make_shared<Round<PushAnswer>>(shards.size());
-    const uint64_t sequence = ++impl_->sequence;
-    // A queued batch is kept by the ps beyond this call: it gets its own copy.
-    const cluster::ReplicationSpec& replication = impl_->declaration.replication;
-    const bool kept = replication.mode == cluster::ReplicationSpec::Mode::kSync &&
-                      replication.replicas_to_aggregate > replication.total_num_replicas;
-    for (size_t ps = 0; ps < shards.size(); ++ps) {
-      std::shared_ptr<Buffer> buffer = impl_->gradients[ps];
-      if (kept) {
-        buffer = std::make_shared<Buffer>(buffer->bytes());
-        if (buffer->bytes() > 0) {
-          std::memcpy(buffer->data(), impl_->gradients[ps]->data(), buffer->bytes());
-        }
-      }
-      const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));
-      impl_->asked[ps] = std::nullopt;
-      shards[ps]->push({.rank = impl_->rank,
-                        .incarnation = impl_->incarnation,
-                        .step = step,
-                        .batch = batch,
-                        .sequence = sequence,
-                        .gradient = values,
-                        .owner = buffer},
-                       impl_->recorder(answers, ps));
-    }
-    impl_->await(*answers, fmt::format("step {} on every ps", step));
-    for (size_t ps = 0; ps < shards.size(); ++ps) impl_->take(ps, *answers->answers[ps]);
-  }
-  return impl_->settle();
+  return impl_->exchange(step, batch);
 }
-
 void LocalParameterClient::barrier(std::string_view name) {
-  const MutexLock lock(impl_->cluster.mutex_);
-  auto answers = std::make_shared<Round<WaitAnswer>>(1);
-  impl_->cluster.shards_[0]->barrier(impl_->rank, impl_->incarnation, name, impl_->cluster.timeout_,
-                                     impl_->recorder(answers, 0));
-  impl_->await(*answers, fmt::format("the others at barrier '{}'", name));
+  impl_->barrier(name);
 }
-
 void LocalParameterClient::finish() {
-  const MutexLock lock(impl_->cluster.mutex_);
-  for (const auto& shard : impl_->cluster.shards_) shard->finish(impl_->rank, impl_->incarnation);
+  impl_->finish();
 }
 
 }  // namespace dtf::ps

@@ -1,0 +1,70 @@
+#include "common/ps/local_parameter_client.h"
+
+#include "tests/conformance/parameter_client_suite.h"
+
+namespace dtf::ps {
+
+namespace {
+
+class LocalHarness final : public ClusterHarness {
+ public:
+  LocalHarness(uint32_t ps_tasks, uint32_t workers) : cluster_(ps_tasks, workers, clock_) {}
+  std::unique_ptr<ParameterClient> connect(uint32_t rank) override {
+    return std::make_unique<LocalParameterClient>(cluster_, rank);
+  }
+  void loseWorker(uint32_t rank) override { cluster_.loseWorker(rank); }
+
+ private:
+  SystemClock clock_;
+  LocalCluster cluster_;
+};
+
+std::unique_ptr<ClusterHarness> makeLocalHarness(uint32_t ps_tasks, uint32_t workers) {
+  return std::make_unique<LocalHarness>(ps_tasks, workers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, testing::Values(&makeLocalHarness));
+
+TEST(LocalCluster, GivesUpOnAWorkerThatNeverComes) {
+  SystemClock clock;
+  LocalCluster cluster(1, 2, clock, std::chrono::milliseconds(20));
+  LocalParameterClient client(cluster, 0);
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
+  model.steps = 1;
+  client.declare(model);
+  try {
+    client.barrier("start");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadline);
+  }
+}
+
+TEST(LocalCluster, CountsStalenessInAHistogram) {
+  SystemClock clock;
+  LocalCluster cluster(1, 2, clock);
+  LocalParameterClient slow(cluster, 0);
+  LocalParameterClient fast(cluster, 1);
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
+  model.steps = 10;
+  slow.declare(model);
+  fast.declare(model);
+  const std::vector<float> zeros(16);
+  const std::vector<std::span<const float>> values = {zeros};
+  slow.initialise(values);
+  const StepState start = slow.pull();
+  StepState state = fast.pull();
+  for (int i = 0; i < 3; ++i) state = fast.exchange(state.next_step, 0);
+  EXPECT_EQ(state.staleness, 0u);
+  EXPECT_EQ(slow.exchange(start.next_step, 0).staleness, 3u);
+  const StalenessHistogram histogram = cluster.status(0).coordinator.staleness;
+  EXPECT_EQ(histogram.counts[0], 3u);
+  EXPECT_EQ(histogram.counts[3], 1u);
+  EXPECT_EQ(histogram.max, 3u);
+}
+
+}  // namespace
+
+}  // namespace dtf::ps

@@ -1,0 +1,262 @@
+#include "tests/unit/ps/schedule_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dtf::ps {
+
+namespace {
+
+constexpr uint64_t kChecked = 16;  // elements with values; the others stay zero
+constexpr uint64_t kSlowElements = kInlineUpdateBytes / sizeof(float) + 16;
+
+}  // namespace
+
+World::World(const WorldOptions& options)
+    : options_(options), random_(options.seed), workers_(options.workers) {
+  elements_ = options.slow_updates ? kSlowElements : kChecked;
+  std::vector<VariableParts> variables;
+  for (uint32_t ps = 0; ps < options.ps_tasks; ++ps) {
+    variables.push_back(
+        {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements_)}, {{ps, 0, elements_}}});
+  }
+  model_.layout = makeLayout(variables, options.ps_tasks);
+  model_.optimizer.kind = cluster::OptimizerSpec::Kind::kAdagrad;
+  model_.optimizer.learning_rate = 0.1;
+  model_.steps = options.steps;
+  if (options.aggregate > 0) {
+    model_.replication = {cluster::ReplicationSpec::Mode::kSync, options.aggregate,
+                          options.workers};
+  }
+  const std::vector<float> zeros(elements_);
+  for (uint32_t ps = 0; ps < options.ps_tasks; ++ps) {
+    runners_.push_back(std::make_unique<SlowRunner>(link(fmt::format("update {}", ps))));
+    peers_.push_back(std::make_unique<Peers>(*this, ps));
+    shards_.push_back(std::make_unique<Shard>(
+        ShardOptions{.ps_task = ps, .ps_tasks = options.ps_tasks, .workers = options.workers},
+        clock_, *runners_[ps], peers_[ps].get()));
+    shards_[ps]->declare(0, model_);
+    // The chief's first process brings the values and is replaced by the one that trains.
+    shards_[ps]->join(0, Incarnation{~uint64_t{0}});
+    shards_[ps]->initialise(0, Incarnation{~uint64_t{0}}, zeros);
+  }
+  for (uint32_t rank = 0; rank < options.workers; ++rank) startWorker(rank);
+}
+
+std::string World::replayName() const {
+  return fmt::format("seed {} ps {} workers {} aggregate {} crashes {} slow {}", options_.seed,
+                     options_.ps_tasks, options_.workers, options_.aggregate, options_.crashes_max,
+                     options_.slow_updates);
+}
+
+std::vector<float> World::gradient(uint32_t rank, uint64_t step, uint32_t batch) {
+  Random random(1000 * step + batch, rank);
+  std::vector<float> values(kChecked);
+  for (float& value : values) value = random.normal();
+  return values;
+}
+
+void World::Peers::reportReceived(uint64_t step, uint32_t rank) {
+  Shard& leader = *world_.shards_[0];
+  world_.link(fmt::format("report {}", ps_)).push_back([this, &leader, step, rank] {
+    leader.onReceived(ps_, step, rank);
+  });
+}
+
+void World::Peers::announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
+  for (uint32_t ps = 1; ps < world_.shards_.size(); ++ps) {
+    Shard& shard = *world_.shards_[ps];
+    world_.link(fmt::format("decision {}", ps)).push_back([&shard, step, ranks] {
+      shard.onDecision(step, ranks);
+    });
+  }
+}
+
+void World::startWorker(uint32_t rank) {
+  Worker& worker = workers_[rank];
+  worker.incarnation = Incarnation{++incarnations_};
+  worker.states.assign(options_.ps_tasks, {});
+  worker.asked.assign(options_.ps_tasks, std::nullopt);
+  worker.parameters.assign(options_.ps_tasks, nullptr);
+  worker.done = false;
+  ++worker.processes;
+  ++worker.round;
+  worker.missing = options_.ps_tasks;
+  for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
+    const Incarnation incarnation = worker.incarnation;
+    link(fmt::format("to {} from {}.{}", ps, rank, worker.processes))
+        .push_back([this, rank, ps, incarnation] {
+          try {
+            shards_[ps]->join(rank, incarnation);
+          } catch (const Error&) {
+            // Replaced before it arrived: its later calls are refused too.
+          }
+        });
+    sendPull(rank, ps, std::nullopt);
+  }
+}
+
+void World::crash(uint32_t rank) {
+  ++crashes;
+  const Incarnation old = workers_[rank].incarnation;
+  // What the dead process has sent may be lost from some moment on, on each connection by itself.
+  for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
+    Link& sent = link(fmt::format("to {} from {}.{}", ps, rank, workers_[rank].processes));
+    while (!sent.empty() && random_.below(2) == 0) sent.pop_back();
+  }
+  if (random_.below(2) == 0) {
+    for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
+      link(fmt::format("lease {}", ps)).push_back([this, ps, rank, old] {
+        if (shards_[ps]->status().members[rank].incarnation == old) shards_[ps]->markLost(rank);
+      });
+    }
+  }
+  ++workers_[rank].round;
+  workers_[rank].missing = 0;
+  link(fmt::format("restart {}", rank)).push_back([this, rank] { startWorker(rank); });
+}
+
+PushCallback World::replyTo(uint32_t rank, uint32_t ps) {
+  const uint64_t round = workers_[rank].round;
+  return [this, rank, ps, round](const PushAnswer& answer) {
+    link(fmt::format("from {} to {}", ps, rank)).push_back([this, rank, ps, round, answer] {
+      if (workers_[rank].round == round) onAnswer(rank, ps, answer);
+    });
+  };
+}
+
+void World::sendPull(uint32_t rank, uint32_t ps, std::optional<uint64_t> wanted) {
+  Worker& worker = workers_[rank];
+  worker.asked[ps] = wanted;
+  link(fmt::format("to {} from {}.{}", ps, rank, worker.processes))
+      .push_back(
+          [this, rank, ps, wanted, incarnation = worker.incarnation, reply = replyTo(rank, ps)] {
+            shards_[ps]->pull(rank, incarnation, wanted, reply);
+          });
+}
+
+void World::sendPush(uint32_t rank, const StepState& state) {
+  Worker& worker = workers_[rank];
+  ++worker.round;
+  worker.missing = options_.ps_tasks;
+  auto values =
+      std::make_shared<std::vector<float>>(gradient(rank, state.next_step, state.next_batch));
+  values->resize(elements_);
+  for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
+    worker.asked[ps] = std::nullopt;
+    const Contribution contribution{.rank = rank,
+                                    .incarnation = worker.incarnation,
+                                    .step = state.next_step,
+                                    .batch = state.next_batch,
+                                    .sequence = worker.round,
+                                    .gradient = *values,
+                                    .owner = values};
+    // Now and then a connection delivers a push twice; the second is the one that is answered.
+    const int times = random_.below(8) == 0 ? 2 : 1;
+    for (int i = 0; i < times; ++i) {
+      link(fmt::format("to {} from {}.{}", ps, rank, worker.processes))
+          .push_back([this, ps, contribution,
+                      reply = i + 1 < times ? [](const PushAnswer&) {} : replyTo(rank, ps)] {
+            shards_[ps]->push(contribution, reply);
+          });
+    }
+  }
+}
+
+void World::onAnswer(uint32_t rank, uint32_t ps, const PushAnswer& answer) {
+  Worker& worker = workers_[rank];
+  if (const Error* error = std::get_if<Error>(&answer)) {
+    ++errors;
+    if (options_.crashes_max == 0) problems.push_back(error->message());
+    if (error->code() == ErrorCode::kBadData) problems.push_back(error->message());
+    ++worker.round;
+    worker.missing = 0;
+    return link(fmt::format("restart {}", rank)).push_back([this, rank] { startWorker(rank); });
+  }
+  const PushReply& reply = std::get<PushReply>(answer);
+  worker.states[ps] = reply.state;
+  if (reply.parameters) {
+    worker.parameters[ps] = reply.parameters;
+    checkSameOnEveryPs(*reply.parameters);
+  }
+  if (--worker.missing == 0) onRoundComplete(rank);
+}
+
+void World::onRoundComplete(uint32_t rank) {
+  Worker& worker = workers_[rank];
+  const Agreement agreement = agree(model_.replication.mode, worker.states, worker.asked);
+  if (!agreement.again.empty()) {
+    ++worker.round;
+    worker.missing = static_cast<uint32_t>(agreement.again.size());
+    for (const Agreement::Pull& pull : agreement.again) {
+      sendPull(rank, pull.ps_task, pull.wanted_step);
+    }
+    return;
+  }
+  if (agreement.state.outcome == Outcome::kStale) ++stale;
+  checkParameters(rank, agreement.state);
+  if (agreement.state.done) {
+    worker.done = true;
+    return;
+  }
+  sendPush(rank, agreement.state);
+}
+
+// Sync: what a worker computes with is of one step, on every ps.
+void World::checkParameters(uint32_t rank, const StepState& state) {
+  if (options_.aggregate == 0) return;
+  for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
+    const uint64_t version = workers_[rank].parameters[ps]->version();
+    if (version == state.next_step) continue;
+    problems.push_back(fmt::format("worker/{} goes on to step {} with ps/{} parameters of step {}",
+                                   rank, state.next_step, ps, version));
+  }
+}
+
+// Sync: all shards get the same gradients here, so the same set on every ps means the same bits.
+void World::checkSameOnEveryPs(const Snapshot& snapshot) {
+  if (options_.aggregate == 0) return;
+  const std::vector<float> values(snapshot.data(), snapshot.data() + kChecked);
+  const auto [at, is_new] = seen_.try_emplace(snapshot.version(), values);
+  if (is_new || std::memcmp(at->second.data(), values.data(), sizeof(float) * kChecked) == 0)
+    return;
+  problems.push_back(fmt::format("step {} differs between ps", snapshot.version()));
+}
+
+bool World::allWorkersDone() const {
+  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.done; });
+}
+
+std::vector<float> World::parameters(uint32_t ps) {
+  std::vector<float> values(kChecked);
+  shards_[ps]->join(0, Incarnation{~uint64_t{0} - 1});
+  shards_[ps]->pull(0, Incarnation{~uint64_t{0} - 1}, std::nullopt, [&](const PushAnswer& answer) {
+    const PushReply& reply = std::get<PushReply>(answer);
+    std::copy_n(reply.parameters->data(), kChecked, values.begin());
+  });
+  return values;
+}
+
+void World::run() {
+  constexpr int kEventsMax = 100'000;
+  for (int event = 0; event < kEventsMax; ++event) {
+    std::vector<Link*> ready;
+    for (auto& [name, link] : links_) {
+      if (!link.empty()) ready.push_back(&link);
+    }
+    if (ready.empty() || !problems.empty()) return;
+    if (crashes < options_.crashes_max && random_.below(60) == 0) {
+      const auto rank = static_cast<uint32_t>(random_.below(options_.workers));
+      if (workers_[rank].missing > 0) crash(rank);
+      continue;
+    }
+    Link& link = *ready[random_.below(ready.size())];
+    const std::function<void()> deliver = std::move(link.front());
+    link.pop_front();
+    deliver();
+  }
+  problems.push_back("the job does not end");
+}
+
+}  // namespace dtf::ps
