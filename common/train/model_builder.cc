@@ -23,6 +23,7 @@ using graph::Builder;
 using graph::Output;
 
 constexpr double kPixelScale = 1.0 / 255.0;
+constexpr const char* kNothingToTrain = "the model has nothing to train: add a 'dense' layer";
 
 [[noreturn]] void failAt(const cluster::Mark& mark, const std::string& what) {
   const std::string place = mark.file.empty()
@@ -137,8 +138,7 @@ class ModelBuilder {
   }
 
   void checkOutput() const {
-    if (result_.variables.empty())
-      failAt(model_.mark, "the model has nothing to train: add a 'dense' layer");
+    if (result_.variables.empty()) failAt(model_.mark, kNothingToTrain);
     if (shape().rank() != 2)
       failAt(model_.mark,
              fmt::format(
@@ -188,26 +188,17 @@ ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
   return result;
 }
 
-int64_t outputUnits(const ModelGraph& model) {
-  return model.graph.spec(model.logits).shape.dim(1);
-}
-
-std::string_view outputLayer(const ModelSpec& model) {
-  std::string_view name;
-  for (const LayerSpec& layer : model.layers)
-    if (layer.type == LayerSpec::Type::kDense) name = layer.name;
-  return name;
-}
-
-void checkInputShape(const ModelSpec& model, const Shape& example_shape,
-                     std::string_view dataset_name) {
+void checkDataset(const ModelSpec& model, const data::Dataset& dataset) {
   const Shape wanted(model.input_shape);
-  if (wanted == example_shape) return;
-  failAt(
-      model.mark,
-      fmt::format(
-          "the model reads examples of shape {}, those of {} have {}: set model.input.shape to it",
-          wanted.str(), dataset_name, example_shape.str()));
+  if (wanted != dataset.exampleShape())
+    failAt(model.mark, fmt::format("the model reads examples of shape {}, those of {} have {}: set "
+                                   "model.input.shape to it",
+                                   wanted.str(), dataset.name(), dataset.exampleShape().str()));
+  const LayerSpec* output = nullptr;
+  for (const LayerSpec& layer : model.layers)
+    if (layer.type == LayerSpec::Type::kDense) output = &layer;
+  if (output == nullptr) failAt(model.mark, kNothingToTrain);
+  data::checkLabels(dataset, output->dense.units, output->name);
 }
 
 }  // namespace dtf::train

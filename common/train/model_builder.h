@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "common/cluster/spec.h"
+#include "common/data/dataset.h"
 #include "common/graph/graph.h"
 
 namespace dtf::train {
@@ -45,15 +45,9 @@ ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_siz
 // The same layers and variables without gradients and updates.
 ModelGraph buildEvaluationGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
-// Classes that the model tells apart: the units of its output.
-int64_t outputUnits(const ModelGraph& model);
-
-// The layer that decides how many they are, for messages: the last dense one.
-std::string_view outputLayer(const cluster::ModelSpec& model);
-
-// Errors: kBadConfig at the model's mark when the images of `dataset_name` don't have the shape
-// that the model reads.
-void checkInputShape(const cluster::ModelSpec& model, const Shape& example_shape,
-                     std::string_view dataset_name);
+// Whether the examples of `dataset` are what the model reads, and its labels classes that the model
+// has. Errors: kBadConfig at the model's mark for images of another shape; kBadData for a label
+// without a unit, as data::checkLabels().
+void checkDataset(const cluster::ModelSpec& model, const data::Dataset& dataset);
 
 }  // namespace dtf::train

@@ -6,6 +6,7 @@
 // and taken apart before a push.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/ps/parameter_client.h"
@@ -24,6 +25,7 @@ class ParameterBinding {
 
   // After every pull() or exchange() that brought parameters: value() is of them from now on.
   void gatherValues();
+  std::span<const float* const> values() const { return values_; }
   const float* value(uint32_t variable) const {
     return values_[variable];
   }  // aligned to 4 bytes at least

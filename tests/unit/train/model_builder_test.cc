@@ -53,8 +53,6 @@ TEST(ModelBuilder, BuildsTheSoftmaxModel) {
             "loss/Accuracy = Accuracy(softmax/BiasAdd, labels) []\n");
   EXPECT_EQ(model.graph.node(model.loss.node).name, "loss/Mean");
   EXPECT_EQ(model.graph.node(model.accuracy->node).name, "loss/Accuracy");
-  EXPECT_EQ(outputUnits(model), 10);
-  EXPECT_EQ(outputLayer(softmaxModel()), "softmax");
 }
 
 TEST(ModelBuilder, TrainingAddsOneUpdatePerVariable) {
@@ -125,17 +123,33 @@ TEST(ModelBuilder, RefusesSizesThatCannotBeCounted) {
   EXPECT_EQ(failure(spec).find("job.yaml:3:1: error: a batch of 100 examples"), 0u);
 }
 
-TEST(ModelBuilder, RefusesImagesOfAnotherShape) {
-  checkInputShape(softmaxModel(), Shape{28, 28, 1}, "digits");
+data::Dataset dataset(Shape shape, uint8_t label) {
+  data::ByteBlock images(static_cast<size_t>(shape.elements()));
+  std::fill_n(images.data(), images.size(), uint8_t{0});
+  data::ByteBlock labels(1);
+  labels.data()[0] = label;
+  return {"labels.gz", std::move(shape), std::move(images), std::move(labels)};
+}
+
+std::string mismatch(const data::Dataset& dataset) {
   try {
-    checkInputShape(softmaxModel(), Shape{32, 32, 3}, "cifar");
-    FAIL() << "accepted";
+    checkDataset(softmaxModel(), dataset);
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(),
-              "job.yaml:3:1: error: the model reads examples of shape [28, 28, 1], those of cifar "
-              "have [32, 32, 3]: set "
-              "model.input.shape to it");
+    return error.message();
   }
+  return "no error";
+}
+
+TEST(CheckDataset, RefusesImagesOfAnotherShapeAndLabelsWithoutUnit) {
+  EXPECT_EQ(mismatch(dataset({28, 28, 1}, 9)), "no error");
+  EXPECT_EQ(mismatch(dataset({32, 32, 3}, 9)),
+            "job.yaml:3:1: error: the model reads examples of shape [28, 28, 1], those of "
+            "labels.gz have [32, 32, 3]: "
+            "set model.input.shape to it");
+  EXPECT_EQ(mismatch(dataset({28, 28, 1}, 10)),
+            "labels.gz: example 0 has label 10, but layer 'softmax' has 10 units (labels 0 to 9): "
+            "give it at least 11 "
+            "units, or use other labels");
 }
 
 }  // namespace
