@@ -1,0 +1,120 @@
+#include "common/data/batch_order.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/streams.h"
+
+namespace dtf::data {
+
+namespace {
+
+// Uniform in [0, bound), bound > 0: Lemire, "Fast random integer generation in an interval", ACM
+// TOMACS 29 (2019). A multiplication where Random::below() divides twice: a shuffle is nothing but
+// this.
+uint32_t below(Random& random, uint32_t bound) {
+  uint64_t product = uint64_t{random.next32()} * bound;
+  if (static_cast<uint32_t>(product) < bound) {
+    const uint32_t threshold = (0U - bound) % bound;
+    while (static_cast<uint32_t>(product) < threshold) product = uint64_t{random.next32()} * bound;
+  }
+  return static_cast<uint32_t>(product >> 32);
+}
+
+const Dataset& checkSize(const Dataset& dataset, int64_t batch_size) {
+  if (batch_size < 1 || dataset.size() < batch_size)
+    throw Error(
+        ErrorCode::kBadConfig,
+        fmt::format("batch_size is {}, but {} has {} examples: choose a batch_size from 1 to {}",
+                    batch_size, dataset.name(), dataset.size(), dataset.size()));
+  if (dataset.size() > std::numeric_limits<uint32_t>::max())
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} has {} examples, more than the {} that dtf can shuffle",
+                            dataset.name(), dataset.size(), std::numeric_limits<uint32_t>::max()));
+  return dataset;
+}
+
+}  // namespace
+
+uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t workers,
+                     uint32_t slots) {
+  const uint64_t slot = uint64_t{batch} * workers + rank;
+  DTF_CHECK(rank < workers && slot < slots);
+  return step * slots + slot;
+}
+
+void EpochShuffle::start(uint64_t epoch) {
+  epoch_ = epoch;
+  random_ = Random(seed_, streamOf(Stream::kBatchOrder, epoch));
+  std::iota(order_.begin(), order_.end(), 0U);
+  done_ = 0;
+}
+
+void EpochShuffle::advanceTo(uint64_t positions) {
+  for (; done_ < std::min<uint64_t>(positions, order_.size()); ++done_) {
+    const auto left = static_cast<uint32_t>(order_.size() - done_);
+    std::swap(order_[left - 1], order_[below(random_, left)]);
+  }
+}
+
+BatchReader::BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed)
+    : dataset_(std::move(dataset)),
+      batch_size_(batch_size),
+      batches_per_epoch_(checkSize(*dataset_, batch_size).size() / batch_size),
+      shuffles_{EpochShuffle(seed, static_cast<uint32_t>(dataset_->size())),
+                EpochShuffle(seed, static_cast<uint32_t>(dataset_->size()))} {
+  current_->start(0);
+  current_->complete();
+  next_->start(1);
+}
+
+void BatchReader::enterEpoch(uint64_t epoch) {
+  if (next_->epoch() == epoch) {
+    std::swap(current_, next_);
+  } else {
+    current_->start(epoch);
+  }
+  current_->complete();
+  next_->start(epoch + 1);
+}
+
+std::span<const uint32_t> BatchReader::examples(uint64_t global_batch) {
+  const uint64_t epoch = global_batch / static_cast<uint64_t>(batches_per_epoch_);
+  const uint64_t index = global_batch % static_cast<uint64_t>(batches_per_epoch_);
+  if (epoch != current_->epoch()) enterEpoch(epoch);
+  return current_->order().subspan(index * static_cast<uint64_t>(batch_size_),
+                                   static_cast<size_t>(batch_size_));
+}
+
+void BatchReader::read(uint64_t global_batch, std::span<uint8_t> images,
+                       std::span<uint8_t> labels) {
+  const size_t bytes = dataset_->exampleBytes();
+  const std::span<const uint32_t> order = examples(global_batch);
+  DTF_CHECK(images.size() == order.size() * bytes && labels.size() == order.size());
+  // The examples lie anywhere in memory: asking for the first lines of those ahead hides most of
+  // the misses.
+  constexpr size_t kAhead = 4;
+  constexpr size_t kLineBytes = 64;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i + kAhead < order.size()) {
+      const uint8_t* ahead = dataset_->image(order[i + kAhead]).data();
+      for (size_t line = 0; line < std::min<size_t>(bytes, 1024); line += kLineBytes)
+        __builtin_prefetch(ahead + line);
+      __builtin_prefetch(dataset_->labels().data() + order[i + kAhead]);
+    }
+    std::memcpy(images.data() + i * bytes, dataset_->image(order[i]).data(), bytes);
+    labels[i] = dataset_->label(order[i]);
+  }
+  // The next permutation is as far along as this epoch, however many of its batches are other
+  // workers'.
+  const uint64_t read = global_batch % static_cast<uint64_t>(batches_per_epoch_) + 1;
+  next_->advanceTo(read * static_cast<uint64_t>(batch_size_));
+}
+
+}  // namespace dtf::data

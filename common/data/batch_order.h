@@ -1,0 +1,83 @@
+#pragma once
+
+// Which examples make up which batch: a pure function of (seed, data set size, batch size, batch
+// number), so that a run can be repeated, resumed and checked from the numbers alone.
+//
+// All batches of a job are numbered g = step * slots + slot, where a slot is one batch of a step:
+// in sync mode one of the total_num_replicas gradients, in async mode (where each worker counts its
+// own steps) the worker's rank. An epoch is size / batch_size batches: a fresh permutation of the
+// data set, cut up in order. The examples that don't fill a last batch are left out of that epoch
+// (each epoch leaves out others), so no example comes twice in an epoch, and no two slots share
+// one.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/data/dataset.h"
+
+namespace dtf::data {
+
+// Batch number of `batch`, the b-th batch that worker `rank` of `workers` contributes to `step`.
+// `slots` is how many batches a step has; batch * workers + rank < slots (DTF_CHECK).
+uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t workers,
+                     uint32_t slots);
+
+// A permutation of 0..size-1, made in as many instalments as the caller likes: Fisher-Yates,
+// Durstenfeld's version (CACM algorithm 235, 1964). Thread-compatible.
+class EpochShuffle {
+ public:
+  EpochShuffle(uint64_t seed, uint32_t size) : seed_(seed), random_(seed), order_(size) {}
+  void start(uint64_t epoch);  // anew, in the same memory
+  uint64_t epoch() const { return epoch_; }
+  void advanceTo(
+      uint64_t positions);  // makes at least that many of the permutation's positions final
+  void complete() { advanceTo(order_.size()); }
+  std::span<const uint32_t> order() const { return order_; }  // the permutation, once complete
+
+ private:
+  const uint64_t seed_;
+  uint64_t epoch_ = 0;
+  Random random_;
+  std::vector<uint32_t> order_;
+  uint64_t done_ = 0;  // the last `done_` positions are final
+};
+
+// Copies batches out of a data set.
+// Owns: the permutation of the epoch it is in, and the next one, which it makes bit by bit as
+// batches are read, so that no step waits for a shuffle.  Shares: the data set. Threads:
+// thread-compatible; each worker has its own.  Blocks: never.
+class BatchReader {
+ public:
+  // Errors: kBadConfig when the data set has fewer than `batch_size` examples, or more than 2^32
+  // - 1.
+  BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed);
+  BatchReader(const BatchReader&) = delete;
+  BatchReader& operator=(const BatchReader&) = delete;
+
+  int64_t batchesPerEpoch() const { return batches_per_epoch_; }
+  const Dataset& dataset() const { return *dataset_; }
+
+  // The examples of batch `global_batch`; valid until the next call. Cheap within an epoch and when
+  // the next epoch begins; any other epoch costs a shuffle (about 10 ns an example).
+  std::span<const uint32_t> examples(uint64_t global_batch);
+
+  // Copies batch `global_batch`: batch_size images to `images`, as many labels to `labels`, both of
+  // exactly that size (DTF_CHECK). Allocates nothing.
+  void read(uint64_t global_batch, std::span<uint8_t> images, std::span<uint8_t> labels);
+
+ private:
+  void enterEpoch(uint64_t epoch);
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const int64_t batch_size_;
+  const int64_t batches_per_epoch_;
+  std::array<EpochShuffle, 2> shuffles_;
+  EpochShuffle* current_ = &shuffles_[0];
+  EpochShuffle* next_ = &shuffles_[1];
+};
+
+}  // namespace dtf::data

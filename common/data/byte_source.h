@@ -1,0 +1,36 @@
+#pragma once
+
+// A file's bytes in order, unpacked if it is gzip. Used by idx_reader.cc alone.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+namespace dtf::data {
+
+// Owns: the file and the state of the unpacking.  Threads: thread-compatible.  Blocks: on the disk.
+// Errors: kBadData naming the file, from every call: it can't be opened or read, or its gzip data
+// is damaged.
+class ByteSource {
+ public:
+  // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one.
+  explicit ByteSource(const std::filesystem::path& path);
+  ~ByteSource();
+
+  // Reads up to `bytes` bytes into `to`; fewer only at the end of the data. For gzip, the end of
+  // the data has been checked against its CRC, and several members in one file count as one stream,
+  // as gunzip has it.
+  size_t read(uint8_t* to, size_t bytes);
+
+  bool packed() const;
+  // The most bytes that this file can hold when unpacked: its size, or for gzip what deflate's best
+  // ratio allows.
+  uint64_t bytesMax() const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dtf::data

@@ -1,0 +1,65 @@
+#include "common/train/evaluation.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/train/model_builder.h"
+
+namespace dtf::train {
+
+namespace {
+
+// Large enough that the weights are read rarely, small enough that a batch stays in the cache.
+constexpr int64_t kEvaluationBatch = 250;
+
+std::shared_ptr<const data::Dataset> checked(const cluster::ModelSpec& model,
+                                             std::shared_ptr<const data::Dataset> dataset) {
+  checkDataset(model, *dataset);
+  return dataset;
+}
+
+ModelStep evaluationStep(const cluster::ModelSpec& model, int64_t batch_size,
+                         const runtime::KernelTable& kernels, runtime::Device& device) {
+  return ModelStep(buildEvaluationGraph(model, batch_size), kernels, device);
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const cluster::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
+                     const runtime::KernelTable& kernels, runtime::Device& device)
+    : dataset_(checked(model, std::move(dataset))),
+      batch_(evaluationStep(model, std::min(dataset_->size(), kEvaluationBatch), kernels, device)) {
+  const int64_t rest = dataset_->size() % batch_.batchSize();
+  if (rest > 0) tail_.emplace(evaluationStep(model, rest, kernels, device));
+}
+
+void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
+                           std::span<const float* const> values, Evaluation& sums) {
+  for (uint32_t i = 0; i < values.size(); ++i) step.bindValue(i, values[i]);
+  const int64_t batch = step.batchSize();
+  const size_t bytes = dataset_->exampleBytes();
+  for (int64_t at = first; at < last; at += batch) {
+    const std::span<uint8_t> features = step.features();
+    std::memcpy(features.data(), dataset_->image(at).data(), static_cast<size_t>(batch) * bytes);
+    std::memcpy(step.labels().data(), dataset_->labels().data() + at, static_cast<size_t>(batch));
+    step.run();
+    const auto weight = static_cast<double>(batch);
+    sums.loss += weight * step.loss();
+    if (sums.accuracy) *sums.accuracy += weight * step.accuracy();
+  }
+}
+
+Evaluation Evaluator::run(std::span<const float* const> values) {
+  Evaluation sums;
+  sums.examples = dataset_->size();
+  if (batch_.hasAccuracy()) sums.accuracy = 0;
+  const int64_t whole = sums.examples - sums.examples % batch_.batchSize();
+  addBatches(batch_, 0, whole, values, sums);
+  if (tail_) addBatches(*tail_, whole, sums.examples, values, sums);
+  const auto examples = static_cast<double>(sums.examples);
+  sums.loss /= examples;
+  if (sums.accuracy) *sums.accuracy /= examples;
+  return sums;
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,106 @@
+#include "common/train/initial_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/random.h"
+
+namespace dtf::train {
+
+namespace {
+
+// The top byte of the Philox streams that initial values are drawn from; common/data/streams.h has
+// those below 0x10.
+constexpr uint64_t kInitialValuesStream = uint64_t{0x10} << 56;
+
+float truncatedNormal(Random& random) {
+  float value = random.normal();
+  while (value < -2 || value > 2) value = random.normal();
+  return value;
+}
+
+// One arena's part of one variable.
+void copySlice(const Tensor& value, const ps::Slice& slice, Buffer& arena) {
+  const std::span<const float> from = value.as<float>().subspan(slice.begin, slice.count);
+  std::copy(from.begin(), from.end(), arena.as<float>() + slice.offset);
+}
+
+}  // namespace
+
+Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed,
+                    uint32_t index) {
+  Tensor tensor(DType::kFloat32, shape);
+  if (initializer == "zeros") return tensor;
+  Random random(seed, kInitialValuesStream | index);
+  const auto inputs = static_cast<double>(shape.rank() > 0 ? shape.dim(0) : 1);
+  const double outputs = static_cast<double>(shape.elements()) / inputs;
+  if (initializer == "glorot_uniform") {
+    const auto limit = static_cast<float>(std::sqrt(6.0 / (inputs + outputs)));
+    for (float& value : tensor.as<float>()) value = random.uniform(-limit, limit);
+    return tensor;
+  }
+  DTF_CHECK_MSG(initializer == "truncated_normal", std::string(initializer));
+  const auto deviation = static_cast<float>(1.0 / std::sqrt(inputs));
+  for (float& value : tensor.as<float>()) value = deviation * truncatedNormal(random);
+  return tensor;
+}
+
+ps::ParameterLayout layoutOf(const graph::Placement& placement) {
+  std::vector<ps::VariableParts> variables;
+  for (const graph::PlacedVariable& placed : placement.variables) {
+    if (placed.parts.empty())
+      throw Error(ErrorCode::kBadConfig,
+                  "variable '" + placed.name + "' is placed on " +
+                      placement.device(placed.node).str() +
+                      ", but variables live on ps tasks: remove its pin, or pin it to one");
+    ps::VariableParts parts{placed.name, placed.shape, {}};
+    for (const graph::VariablePart& part : placed.parts)
+      parts.parts.push_back({part.ps_task, part.begin, part.count});
+    variables.push_back(std::move(parts));
+  }
+  return ps::makeLayout(variables, placement.ps_tasks);
+}
+
+std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
+                                  uint64_t seed) {
+  std::vector<Buffer> arenas;
+  for (const ps::ShardLayout& shard : layout.shards)
+    arenas.emplace_back(shard.elements * sizeof(float));
+  for (uint32_t i = 0; i < model.variables.size(); ++i) {
+    const graph::Node& node = model.graph.node(model.variables[i].value.node);
+    const Tensor value = initialValue(node.attribute<std::string>("initializer"),
+                                      layout.variables[i].shape, seed, i);
+    for (size_t shard = 0; shard < arenas.size(); ++shard)
+      for (const ps::Slice& slice : layout.shards[shard].slices)
+        if (slice.variable == i) copySlice(value, slice, arenas[shard]);
+  }
+  return arenas;
+}
+
+ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
+                                   uint32_t workers) {
+  ps::ModelDeclaration declaration{std::move(layout), train.optimizer, train.replication,
+                                   train.steps};
+  cluster::ReplicationSpec& replication = declaration.replication;
+  if (replication.total_num_replicas == 0) replication.total_num_replicas = workers;
+  if (replication.replicas_to_aggregate == 0)
+    replication.replicas_to_aggregate = replication.total_num_replicas;
+  return declaration;
+}
+
+graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
+                            uint32_t ps_tasks, uint32_t rank) {
+  graph::PlacerOptions options;
+  options.ps_tasks = ps_tasks;
+  options.worker = graph::fullDevice({JobKind::kWorker, rank});
+  options.strategy = placement.strategy == cluster::PlacementSpec::Strategy::kGreedy
+                         ? graph::PlacementStrategy::kGreedy
+                         : graph::PlacementStrategy::kRoundRobin;
+  options.pins = placement.pins;
+  options.partition_min_bytes = placement.partition_min_bytes;
+  return graph::place(graph, options);
+}
+
+}  // namespace dtf::train

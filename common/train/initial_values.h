@@ -1,0 +1,44 @@
+#pragma once
+
+// What variables hold before the first step, and the way from the placer's decisions to the arenas
+// of the ps.
+
+#include <cstdint>
+#include <vector>
+
+#include "common/cluster/spec.h"
+#include "common/graph/placer.h"
+#include "common/ps/parameter_client.h"
+#include "common/ps/parameter_layout.h"
+#include "common/tensor/tensor.h"
+#include "common/train/model_builder.h"
+
+namespace dtf::train {
+
+// The value of one variable, a pure function of all arguments. `index` is its place among the
+// model's variables, so that equal shapes get different numbers.
+//   glorot_uniform    uniform in +-sqrt(6 / (inputs + outputs)): Glorot and Bengio, AISTATS 2010
+//   truncated_normal  normal with standard deviation 1/sqrt(inputs), drawn again beyond two of them
+//   zeros
+// DTF_CHECKs that the initializer is one of these: the graph has validated it.
+Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed,
+                    uint32_t index);
+
+// Where the placer put each variable, as the ps and the wire need it.
+// Errors: kBadConfig for a variable that is placed on a worker.
+ps::ParameterLayout layoutOf(const graph::Placement& placement);
+
+// The initial values of all variables, laid out as one arena per ps task, padding zero.
+std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
+                                  uint64_t seed);
+
+// What this job declares to its ps: the replicas that the file leaves open are filled in with the
+// number of workers.
+ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
+                                   uint32_t workers);
+
+// As the file says, for worker `rank` of a cluster with `ps_tasks` parameter servers.
+graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
+                            uint32_t ps_tasks, uint32_t rank);
+
+}  // namespace dtf::train

@@ -1,0 +1,65 @@
+#include "common/train/model_step.h"
+
+#include "common/base/error.h"
+#include "common/graph/partitioner.h"
+#include "common/graph/prune.h"
+
+namespace dtf::train {
+
+namespace {
+
+const std::string& nameOf(const ModelGraph& model, graph::Output output) {
+  return model.graph.node(output.node).name;
+}
+
+Tensor tensorFor(const ModelGraph& model, graph::Output output) {
+  const graph::TensorSpec& spec = model.graph.spec(output);
+  return Tensor(spec.dtype, spec.shape);
+}
+
+}  // namespace
+
+graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placement, uint32_t rank) {
+  std::map<TaskId, graph::Graph> parts = graph::partition(model.graph, placement);
+  const TaskId self{JobKind::kWorker, rank};
+  for (const auto& [task, part] : parts) {
+    if (task == self) continue;
+    for (const graph::Node& node : part.nodes())
+      if (node.op != "Variable")
+        throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
+                                               ") is placed on " + task.device() + ", but " +
+                                               self.name() + " computes its whole model itself");
+  }
+  return std::move(parts.at(self));
+}
+
+ModelStep::ModelStep(const ModelGraph& model, const runtime::KernelTable& kernels,
+                     runtime::Device& device)
+    : ModelStep(model, model.graph, kernels, device) {}
+
+ModelStep::ModelStep(const ModelGraph& model, const graph::Graph& part,
+                     const runtime::KernelTable& kernels, runtime::Device& device)
+    : features_(tensorFor(model, model.features)),
+      labels_(tensorFor(model, model.labels)),
+      has_accuracy_(model.accuracy && !model.variables[0].gradient) {
+  std::vector<graph::Output> fetches = {graph::findTensor(part, nameOf(model, model.loss))};
+  if (has_accuracy_) fetches.push_back(graph::findTensor(part, nameOf(model, *model.accuracy)));
+  step_ = runtime::compile(part, fetches, device, kernels);
+  step_->bindInput(step_->input(nameOf(model, model.features)), features_.data());
+  step_->bindInput(step_->input(nameOf(model, model.labels)), labels_.data());
+  for (const ModelVariable& variable : model.variables) {
+    value_handles_.push_back(step_->parameter(nameOf(model, variable.value)));
+    if (variable.gradient)
+      gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
+  }
+}
+
+void ModelStep::bindValue(uint32_t variable, const float* value) {
+  step_->bindParameter(value_handles_[variable], value);
+}
+
+void ModelStep::bindGradient(uint32_t variable, float* gradient) {
+  step_->bindGradient(gradient_handles_[variable], gradient);
+}
+
+}  // namespace dtf::train

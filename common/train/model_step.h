@@ -1,0 +1,58 @@
+#pragma once
+
+// The model compiled for one device and one batch size, with the buffers of a batch.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/graph/placer.h"
+#include "common/runtime/compiled_step.h"
+#include "common/tensor/tensor.h"
+#include "common/train/model_builder.h"
+
+namespace dtf::train {
+
+// The part of the graph that worker `rank` runs: variables on ps have become pulls and pushes.
+// Errors: kBadConfig when the placement gives something to a third task: nobody would run it.
+graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placement, uint32_t rank);
+
+// Owns: the compiled step and the batch's memory.  Borrows: the device; the bound values and
+// gradients until they are bound anew.  Movable. Threads: thread-compatible.  Blocks: run()
+// computes. Errors: those of runtime::compile and of the kernels.
+class ModelStep {
+ public:
+  // For evaluation: the whole graph, with loss and accuracy as results.
+  ModelStep(const ModelGraph& model, const runtime::KernelTable& kernels, runtime::Device& device);
+  // For training: one task's part of `model`, with the loss and the gradients as results.
+  ModelStep(const ModelGraph& model, const graph::Graph& part, const runtime::KernelTable& kernels,
+            runtime::Device& device);
+
+  int64_t batchSize() const { return labels_.shape().elements(); }
+  // Where the next batch goes: batchSize() examples, and as many labels.
+  std::span<uint8_t> features() { return features_.as<uint8_t>(); }
+  std::span<uint8_t> labels() { return labels_.as<uint8_t>(); }
+
+  // Variables by their place in ModelGraph::variables. A value or gradient is bound until it is
+  // bound anew.
+  void bindValue(uint32_t variable, const float* value);
+  void bindGradient(uint32_t variable, float* gradient);
+
+  void run() { step_->run(); }
+  // Of the last run.
+  float loss() const { return step_->fetch(0)[0]; }
+  bool hasAccuracy() const { return has_accuracy_; }
+  float accuracy() const { return step_->fetch(1)[0]; }  // hasAccuracy()
+
+ private:
+  Tensor features_;
+  Tensor labels_;
+  bool has_accuracy_ = false;
+  std::unique_ptr<runtime::CompiledStep> step_;
+  std::vector<int> value_handles_;
+  std::vector<int> gradient_handles_;
+};
+
+}  // namespace dtf::train

@@ -1,0 +1,158 @@
+#include "common/train/training_loop.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/train/initial_values.h"
+
+namespace dtf::train {
+
+namespace {
+
+using Mode = cluster::ReplicationSpec::Mode;
+
+// Batches that make up one step of the batch order, and examples that one global step stands for:
+// in async mode a step of the order is one batch of each worker, and every batch is a global step.
+uint32_t slotsOf(const cluster::ReplicationSpec& replication, uint32_t workers) {
+  if (replication.mode == Mode::kAsync) return workers;
+  return std::max(replication.replicas_to_aggregate, replication.total_num_replicas);
+}
+
+double examplesPerStep(const cluster::TrainSpec& train,
+                       const cluster::ReplicationSpec& replication) {
+  const double batches = replication.mode == Mode::kAsync ? 1 : replication.replicas_to_aggregate;
+  return batches * static_cast<double>(train.data.batch_size);
+}
+
+std::shared_ptr<const data::Dataset> checked(const cluster::ModelSpec& model,
+                                             std::shared_ptr<const data::Dataset> dataset) {
+  checkDataset(model, *dataset);
+  return dataset;
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
+                           std::shared_ptr<const data::Dataset> dataset,
+                           ps::ParameterClient& client, const runtime::KernelTable& kernels,
+                           runtime::Device& device, const Clock& clock)
+    : train_(train),
+      place_(place),
+      client_(client),
+      kernels_(kernels),
+      device_(device),
+      clock_(clock),
+      model_(buildTrainingGraph(train.model, train.data.batch_size)),
+      placement_(placeModel(model_.graph, train.placement, place.ps_tasks, place.rank)),
+      declaration_(declarationOf(train, layoutOf(placement_), place.workers)),
+      slots_(slotsOf(declaration_.replication, place.workers)),
+      step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
+      reader_(checked(train.model, std::move(dataset)), train.data.batch_size, train.data.seed),
+      report_clock_(train.report_every_steps, examplesPerStep(train, declaration_.replication)) {
+  DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
+}
+
+TrainingLoop::~TrainingLoop() = default;
+
+void TrainingLoop::join() {
+  client_.declare(declaration_);
+  if (place_.rank == kChief.index) {
+    const std::vector<Buffer> arenas = initialArenas(model_, declaration_.layout, train_.data.seed);
+    std::vector<std::span<const float>> shards;
+    for (const Buffer& arena : arenas)
+      shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
+    client_.initialise(shards);
+  }
+  client_.waitInitialised();
+  binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_);
+}
+
+void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
+  evaluator_ = std::make_unique<Evaluator>(train_.model, std::move(dataset), kernels_, device_);
+}
+
+TrainingResult TrainingLoop::run(const ProgressCallback& report) {
+  DTF_CHECK(binding_ != nullptr);
+  ps::StepState state = client_.pull();
+  binding_->gatherValues();
+  const TimePoint begin = clock_.now();
+  report_clock_.start(state.global_step, begin);
+  evaluated_step_ = state.global_step;
+  while (!state.done) {
+    const ps::StepState due = state;
+    const float loss = computeBatch(due);
+    state = client_.exchange(due.next_step, due.next_batch);
+    if (state.outcome != ps::Outcome::kQueued) binding_->gatherValues();
+    losses_.add(due.next_step, loss, state.outcome);
+    ++result_.batches;
+    if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
+    afterStep(state, loss, report);
+  }
+  result_.global_step = state.global_step;
+  result_.seconds = toSeconds(clock_.now() - begin - evaluating_);
+  result_.final_loss = losses_.last();
+  return result_;
+}
+
+// Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient
+// of a loss that is no number stays here: it would spoil the parameters of all.
+float TrainingLoop::computeBatch(const ps::StepState& due) {
+  const uint64_t batch =
+      data::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers, slots_);
+  reader_.read(batch, step_.features(), step_.labels());
+  for (uint32_t i = 0; i < binding_->variables(); ++i) {
+    step_.bindValue(i, binding_->value(i));
+    step_.bindGradient(i, binding_->gradient(i));
+  }
+  step_.run();
+  const float loss = step_.loss();
+  if (!std::isfinite(loss))
+    throw Error(ErrorCode::kTrainingFailed,
+                fmt::format("the loss is {} on {} at step {}: training has diverged; try a "
+                            "learning_rate smaller than "
+                            "{}, or look for values in the data that should not be there",
+                            loss, TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
+                            train_.optimizer.learning_rate));
+  binding_->scatterGradients();
+  return loss;
+}
+
+void TrainingLoop::afterStep(const ps::StepState& state, float loss,
+                             const ProgressCallback& report) {
+  const std::optional<ReportClock::Rates> rates =
+      report_clock_.due(state.global_step, state.done, clock_.now());
+  const std::optional<Evaluation> evaluation = evaluateIfDue(state);
+  if ((!rates && !evaluation) || !report) return;
+  if (rates) rates_ = *rates;
+  report(
+      {state.global_step, loss, rates_.examples_per_second, rates_.steps_per_second, evaluation});
+}
+
+std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state) {
+  const uint64_t every = train_.eval_every_steps;
+  const bool passed = every > 0 && state.global_step / every != evaluated_step_ / every;
+  // At the end the caller evaluates, when all gradients are in.
+  if (!passed || evaluator_ == nullptr || state.done) return std::nullopt;
+  const TimePoint begin = clock_.now();
+  evaluated_step_ = state.global_step;
+  const Evaluation evaluation = evaluator_->run(binding_->values());
+  const Duration spent = clock_.now() - begin;
+  evaluating_ += spent;
+  report_clock_.skip(spent);
+  return evaluation;
+}
+
+Evaluation TrainingLoop::evaluate() {
+  DTF_CHECK(binding_ != nullptr && evaluator_ != nullptr);
+  client_.pull();
+  binding_->gatherValues();
+  return evaluator_->run(binding_->values());
+}
+
+}  // namespace dtf::train

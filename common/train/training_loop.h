@@ -1,0 +1,111 @@
+#pragma once
+
+// What a worker does: take the batch that is due, run the step, exchange gradients for parameters,
+// until the ps say that the job is done. Between-graph replication: each worker has its own loop,
+// and they meet only at the ps.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "common/base/clock.h"
+#include "common/cluster/spec.h"
+#include "common/data/batch_order.h"
+#include "common/ps/parameter_client.h"
+#include "common/runtime/device.h"
+#include "common/train/evaluation.h"
+#include "common/train/loss_meter.h"
+#include "common/train/model_step.h"
+#include "common/train/parameter_binding.h"
+
+namespace dtf::train {
+
+// Which worker of which cluster this is.
+struct WorkerPlace {
+  uint32_t rank = 0;
+  uint32_t workers = 1;
+  uint32_t ps_tasks = 1;
+};
+
+struct Progress {
+  uint64_t global_step = 0;
+  double loss = 0;                       // of this worker's last batch
+  double examples_per_second = 0;        // of the whole job, since the last report
+  double steps_per_second = 0;           // global steps
+  std::optional<Evaluation> evaluation;  // of the parameters at global_step, when one was due
+};
+using ProgressCallback =
+    std::function<void(const Progress&)>;  // called on the training thread; should be quick
+
+struct TrainingResult {
+  uint64_t global_step = 0;
+  uint64_t batches = 0;        // that this worker computed
+  uint64_t batches_stale = 0;  // of them, those that came too late
+  double seconds = 0;  // from the first batch to the last answer: without start-up and evaluations
+  // The losses that this worker contributed to the last step that took any from it. In sync mode
+  // the job's final loss is the mean over all workers whose `step` is the last one: sum of sums /
+  // sum of counts. In async mode it is the chief's own.
+  StepLoss final_loss;
+};
+
+// Owns: the compiled step, the batch buffers, the placement.
+// Borrows: `client`, `kernels`, `device`, `clock`; shares the data sets.  All that is borrowed must
+// outlive this. Threads: one training thread.  Blocks: in the calls of the client; their deadlines
+// are the client's. Errors: the client's; kTrainingFailed naming worker and step when the loss is
+// no longer a number; the constructor throws kBadConfig when model, data and cluster don't fit,
+// kBadData for a label without a unit.
+class TrainingLoop {
+ public:
+  TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
+               std::shared_ptr<const data::Dataset> dataset, ps::ParameterClient& client,
+               const runtime::KernelTable& kernels, runtime::Device& device, const Clock& clock);
+  ~TrainingLoop();
+
+  // What all workers of the job declare.
+  const ps::ModelDeclaration& declaration() const { return declaration_; }
+
+  // Declares the model, initialises it (the chief) and waits until it is initialised.
+  void join();
+
+  // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
+  // and in evaluate(). In sync mode the others wait for it, as they do for any slow worker.
+  void evaluateOn(std::shared_ptr<const data::Dataset> dataset);
+
+  // Trains until the job is done; call it once, after join(). No memory is allocated between two
+  // reports.
+  TrainingResult run(const ProgressCallback& report);
+
+  // Fetches the parameters as they are and evaluates them. evaluateOn() must have been called.
+  Evaluation evaluate();
+
+ private:
+  float computeBatch(const ps::StepState& due);
+  void afterStep(const ps::StepState& state, float loss, const ProgressCallback& report);
+  std::optional<Evaluation> evaluateIfDue(const ps::StepState& state);
+
+  const cluster::TrainSpec train_;
+  const WorkerPlace place_;
+  ps::ParameterClient& client_;
+  const runtime::KernelTable& kernels_;
+  runtime::Device& device_;
+  const Clock& clock_;
+  const ModelGraph model_;
+  const graph::Placement placement_;
+  const ps::ModelDeclaration declaration_;
+  const uint32_t slots_;  // batches of one step in the batch order
+  ModelStep step_;
+  data::BatchReader reader_;
+  std::unique_ptr<ParameterBinding>
+      binding_;  // made in join(): a client has arenas once it has declared
+  std::unique_ptr<Evaluator> evaluator_;
+
+  TrainingResult result_;
+  LossMeter losses_;
+  ReportClock report_clock_;
+  ReportClock::Rates rates_;
+  uint64_t evaluated_step_ = 0;
+  Duration evaluating_{0};
+};
+
+}  // namespace dtf::train

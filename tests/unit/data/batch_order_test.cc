@@ -1,0 +1,117 @@
+#include "common/data/batch_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/base/error.h"
+#include "common/data/digits.h"
+
+namespace dtf::data {
+namespace {
+
+std::shared_ptr<const Dataset> digits(int64_t count) {
+  return std::make_shared<const Dataset>(drawDigits(1, DigitStream::kTrain, count, 1));
+}
+
+std::vector<uint32_t> examplesOf(BatchReader& reader, uint64_t global_batch) {
+  const auto examples = reader.examples(global_batch);
+  return {examples.begin(), examples.end()};
+}
+
+TEST(GlobalBatch, NumbersEverySlotOfEveryStepOnce) {
+  std::set<uint64_t> seen;
+  for (uint64_t step = 0; step < 5; ++step)
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      for (uint32_t batch = 0; batch < 2; ++batch)
+        seen.insert(globalBatch(step, batch, rank, 3, 6));
+  EXPECT_EQ(seen.size(), 30u);
+  EXPECT_EQ(*seen.rbegin(), 29u);
+}
+
+TEST(BatchReader, AnEpochBringsNoExampleTwiceAndDropsTheIncompleteBatch) {
+  BatchReader reader(digits(103), 10, 1);
+  EXPECT_EQ(reader.batchesPerEpoch(), 10);
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    std::set<uint32_t> seen;
+    for (uint64_t b = 0; b < 10; ++b)
+      for (const uint32_t example : reader.examples(epoch * 10 + b)) {
+        EXPECT_LT(example, 103u);
+        EXPECT_TRUE(seen.insert(example).second) << "epoch " << epoch << " example " << example;
+      }
+    EXPECT_EQ(seen.size(), 100u);
+  }
+}
+
+TEST(BatchReader, EpochsAndSeedsDiffer) {
+  const auto dataset = digits(100);
+  BatchReader one(dataset, 100, 1);
+  BatchReader two(dataset, 100, 2);
+  EXPECT_NE(examplesOf(one, 0), examplesOf(one, 1));
+  EXPECT_NE(examplesOf(one, 0), examplesOf(two, 0));
+  EXPECT_FALSE(std::ranges::is_sorted(examplesOf(one, 0)));
+}
+
+TEST(BatchReader, ABatchDependsOnItsNumberAlone) {
+  const auto dataset = digits(57);
+  BatchReader in_order(dataset, 5, 9);
+  std::vector<std::vector<uint32_t>> expected;
+  for (uint64_t b = 0; b < 60; ++b) expected.push_back(examplesOf(in_order, b));
+  // Backwards, forwards over epochs, and resumed in the middle.
+  BatchReader other(dataset, 5, 9);
+  for (const uint64_t b : {59, 3, 58, 0, 30, 11, 12, 10, 22, 21, 59})
+    EXPECT_EQ(examplesOf(other, b), expected[b]) << b;
+  // A worker that reads every third batch shuffles as far as one that reads all.
+  BatchReader third(dataset, 5, 9);
+  std::vector<uint8_t> images(5 * kDigitPixels);
+  std::vector<uint8_t> labels(5);
+  for (uint64_t b = 1; b < 60; b += 3) {
+    third.read(b, images, labels);
+    EXPECT_EQ(examplesOf(third, b), expected[b]);
+  }
+}
+
+TEST(BatchReader, CopiesTheImagesAndLabelsOfItsExamples) {
+  const auto dataset = digits(64);
+  BatchReader reader(dataset, 8, 4);
+  std::vector<uint8_t> images(8 * kDigitPixels);
+  std::vector<uint8_t> labels(8);
+  for (uint64_t b = 0; b < 20; ++b) {
+    reader.read(b, images, labels);
+    const auto examples = examplesOf(reader, b);
+    for (size_t i = 0; i < examples.size(); ++i) {
+      EXPECT_EQ(labels[i], dataset->label(examples[i]));
+      EXPECT_TRUE(std::ranges::equal(std::span(images).subspan(i * kDigitPixels, kDigitPixels),
+                                     dataset->image(examples[i])));
+    }
+  }
+}
+
+// Fisher-Yates with unbiased draws makes every example equally likely in every place.
+TEST(BatchReader, ShufflesWithoutBias) {
+  constexpr int kEpochs = 4000;
+  BatchReader reader(digits(8), 8, 5);
+  std::array<std::array<int, 8>, 8> count{};
+  for (uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const auto order = reader.examples(epoch);
+    for (size_t place = 0; place < 8; ++place) ++count[place][order[place]];
+  }
+  for (const auto& place : count)
+    for (const int n : place) EXPECT_NEAR(n, kEpochs / 8, 100);  // 4.8 standard deviations
+}
+
+TEST(BatchReader, RefusesABatchLargerThanTheDataSet) {
+  try {
+    BatchReader reader(digits(5), 6, 1);
+    FAIL() << "a batch of 6 out of 5 was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(
+        error.message(),
+        "batch_size is 6, but the embedded digits has 5 examples: choose a batch_size from 1 to 5");
+  }
+}
+
+}  // namespace
+}  // namespace dtf::data

@@ -1,0 +1,64 @@
+#include "common/data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::data {
+namespace {
+
+TEST(Dataset, OpensTheEmbeddedDigits) {
+  cluster::DatasetSpec spec;
+  spec.count = 600;
+  const auto train = openDataset(spec, 7, false);
+  EXPECT_EQ(train->size(), 600);
+  EXPECT_EQ(train->exampleShape(), (Shape{28, 28, 1}));
+  EXPECT_EQ(train->classes(), 10);
+  EXPECT_EQ(train->images().size(), 600u * 784);
+  const auto eval = openDataset(spec, 7, true);
+  EXPECT_FALSE(std::ranges::equal(train->images(), eval->images()));
+}
+
+TEST(Dataset, RefusesACountOfDigitsOutOfRange) {
+  cluster::DatasetSpec spec;
+  for (const int64_t count : {int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
+    spec.count = count;
+    EXPECT_THROW(openDataset(spec, 1, false), Error) << count;
+  }
+}
+
+TEST(Dataset, OpensIdxFiles) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kIdx;
+  spec.images = folder.write("images.gz", gzipped(idxHeader(kImagesMagic, {2, 1, 2}) + "abcd"));
+  spec.labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + std::string("\x00\x0c", 2));
+  EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
+}
+
+TEST(CheckLabels, NamesTheFileTheExampleAndTheLayer) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kIdx;
+  spec.images = folder.write("images", idxHeader(kImagesMagic, {2, 1, 2}) + "abcd");
+  spec.labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + std::string("\x00\x0c", 2));
+  const auto dataset = openDataset(spec, 1, false);
+  checkLabels(*dataset, 13, "softmax");
+  try {
+    checkLabels(*dataset, 10, "softmax");
+    FAIL() << "label 12 passed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_EQ(
+        error.message(),
+        spec.labels.string() +
+            ": example 1 has label 12, but layer 'softmax' has 10 units (labels 0 to 9): give "
+            "it at least 13 units, or use other labels");
+  }
+}
+
+}  // namespace
+}  // namespace dtf::data

@@ -1,0 +1,40 @@
+// The real MNIST, where it is at hand (scripts/fetch-mnist.sh brings it): the reader against files
+// made by others.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "common/data/idx_reader.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::data {
+namespace {
+
+TEST(Mnist, HasTheKnownSizesAndCounts) {
+  const auto folder = findMnist();
+  if (!folder) GTEST_SKIP() << "no MNIST: set DTF_MNIST_DIR, or run scripts/fetch-mnist.sh";
+  const Dataset train = readIdxDataset(*folder / "train-images-idx3-ubyte.gz",
+                                       *folder / "train-labels-idx1-ubyte.gz");
+  EXPECT_EQ(train.size(), 60000);
+  EXPECT_EQ(train.exampleShape(), (Shape{28, 28, 1}));
+  EXPECT_EQ(train.classes(), 10);
+  // http://yann.lecun.com/exdb/mnist/: the first training examples are a 5, a 0 and a 4; there are
+  // 6742 ones.
+  EXPECT_EQ((std::array{train.label(0), train.label(1), train.label(2)}),
+            (std::array<uint8_t, 3>{5, 0, 4}));
+  EXPECT_EQ(std::ranges::count(train.labels(), 1), 6742);
+  // The mean of the training pixels is 0.1307 of white, the figure that everyone normalises with.
+  const double sum = std::accumulate(train.images().begin(), train.images().end(), 0.0);
+  EXPECT_NEAR(sum / 255 / static_cast<double>(train.images().size()), 0.1307, 0.0001);
+
+  const Dataset test =
+      readIdxDataset(*folder / "t10k-images-idx3-ubyte.gz", *folder / "t10k-labels-idx1-ubyte.gz");
+  EXPECT_EQ(test.size(), 10000);
+  EXPECT_EQ(test.label(0), 7);
+}
+
+}  // namespace
+}  // namespace dtf::data

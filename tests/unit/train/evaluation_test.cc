@@ -1,0 +1,69 @@
+#include "common/train/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "common/train/initial_values.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+// The same means, example by example in double precision.
+Evaluation slowly(const data::Dataset& dataset, std::span<const float> weights,
+                  std::span<const float> biases) {
+  Evaluation sums{0, 0.0, dataset.size()};
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    std::array<double, 10> logits{};
+    for (size_t c = 0; c < 10; ++c) {
+      logits[c] = biases[c];
+      for (size_t p = 0; p < 784; ++p)
+        logits[c] += dataset.image(i)[p] / 255.0 * weights[p * 10 + c];
+    }
+    double sum = 0;
+    for (const double logit : logits) sum += std::exp(logit);
+    sums.loss += std::log(sum) - logits[dataset.label(i)];
+    *sums.accuracy += std::ranges::max_element(logits) - logits.begin() == dataset.label(i) ? 1 : 0;
+  }
+  sums.loss /= static_cast<double>(dataset.size());
+  *sums.accuracy /= static_cast<double>(dataset.size());
+  return sums;
+}
+
+TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor biases = initialValue("glorot_uniform", Shape{10}, 3, 1);
+  const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
+  for (const int64_t count : {1, 249, 250, 251, 700}) {
+    const auto dataset = digits(data::DigitStream::kEval, count);
+    Evaluator evaluator(softmaxModel(), dataset, kernels, device);
+    const Evaluation expected = slowly(*dataset, weights.as<float>(), biases.as<float>());
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const Evaluation evaluation = evaluator.run(values);
+      EXPECT_EQ(evaluation.examples, count);
+      EXPECT_NEAR(evaluation.loss, expected.loss, 1e-4 * expected.loss) << count;
+      EXPECT_NEAR(*evaluation.accuracy, *expected.accuracy, 1e-6) << count;
+    }
+  }
+}
+
+TEST(Evaluator, HasNoAccuracyUnlessTheModelAsksForIt) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  cluster::ModelSpec model = softmaxModel();
+  model.accuracy = false;
+  Evaluator evaluator(model, digits(data::DigitStream::kEval, 30), kernels, device);
+  const std::vector<float> zeros(7840);
+  const Evaluation evaluation =
+      evaluator.run(std::vector<const float*>{zeros.data(), zeros.data()});
+  EXPECT_FALSE(evaluation.accuracy);
+  EXPECT_NEAR(evaluation.loss, std::log(10.0), 1e-5);
+}
+
+}  // namespace
+}  // namespace dtf::train

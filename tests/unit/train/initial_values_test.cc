@@ -1,0 +1,123 @@
+#include "common/train/initial_values.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/error.h"
+#include "tests/unit/train/models.h"
+
+namespace dtf::train {
+namespace {
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+  float largest = 0;
+};
+
+Moments momentsOf(const Tensor& tensor) {
+  Moments moments;
+  const auto values = tensor.as<float>();
+  for (const float value : values) {
+    moments.mean += value / static_cast<double>(values.size());
+    moments.largest = std::max(moments.largest, std::fabs(value));
+  }
+  for (const float value : values) moments.deviation += std::pow(value - moments.mean, 2);
+  moments.deviation = std::sqrt(moments.deviation / static_cast<double>(values.size()));
+  return moments;
+}
+
+TEST(InitialValue, GlorotUniformHasItsLimits) {
+  const Moments moments = momentsOf(initialValue("glorot_uniform", Shape{300, 100}, 1, 0));
+  const double limit = std::sqrt(6.0 / 400);
+  EXPECT_LE(moments.largest, limit);
+  EXPECT_GT(moments.largest, 0.99 * limit);
+  EXPECT_NEAR(moments.mean, 0, 0.02 * limit);
+  EXPECT_NEAR(moments.deviation, limit / std::sqrt(3.0), 0.01 * limit);
+}
+
+TEST(InitialValue, TruncatedNormalStaysWithinTwoDeviations) {
+  const Moments moments = momentsOf(initialValue("truncated_normal", Shape{400, 100}, 1, 0));
+  EXPECT_LE(moments.largest, 2.0 / 20);
+  // A normal cut at two deviations keeps 0.8796 of its deviation.
+  EXPECT_NEAR(moments.deviation, 0.8796 / 20, 0.001);
+}
+
+TEST(InitialValue, ZerosAreZero) {
+  EXPECT_EQ(momentsOf(initialValue("zeros", Shape{10}, 1, 0)).largest, 0);
+}
+
+TEST(InitialValue, DependsOnSeedAndVariableAlone) {
+  const auto values = [](uint64_t seed, uint32_t index) {
+    const Tensor tensor = initialValue("glorot_uniform", Shape{4, 4}, seed, index);
+    const auto span = tensor.as<float>();
+    return std::vector<float>(span.begin(), span.end());
+  };
+  EXPECT_EQ(values(1, 0), values(1, 0));
+  EXPECT_NE(values(1, 0), values(2, 0));
+  EXPECT_NE(values(1, 0), values(1, 1));
+}
+
+TEST(InitialArenas, HoldEveryVariableWhetherWholeOrSplit) {
+  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  for (const uint64_t partition_min_bytes : {0, 1024}) {
+    cluster::PlacementSpec spec;
+    spec.partition_min_bytes = partition_min_bytes;
+    const ps::ParameterLayout layout = layoutOf(placeModel(model.graph, spec, 2, 0));
+    EXPECT_EQ(layout.variables[0].name, "softmax/weights");
+    const std::vector<Buffer> arenas = initialArenas(model, layout, 5);
+    const Tensor expected = initialValue("glorot_uniform", Shape{784, 10}, 5, 0);
+    double sum = 0;
+    for (const float value : expected.as<float>()) sum += value;
+    uint64_t found = 0;
+    for (size_t shard = 0; shard < arenas.size(); ++shard) {
+      EXPECT_EQ(arenas[shard].bytes(), layout.shards[shard].elements * sizeof(float));
+      for (const ps::Slice& slice : layout.shards[shard].slices) {
+        if (slice.variable != 0) continue;
+        found += slice.count;
+        EXPECT_TRUE(std::equal(
+            expected.as<float>().begin() + static_cast<int64_t>(slice.begin),
+            expected.as<float>().begin() + static_cast<int64_t>(slice.begin + slice.count),
+            arenas[shard].as<float>() + slice.offset));
+      }
+    }
+    EXPECT_EQ(found, 7840u);
+  }
+}
+
+TEST(LayoutOf, RefusesAVariableOnAWorker) {
+  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  cluster::PlacementSpec spec;
+  spec.pins = {{"softmax/biases", "/job:worker/task:0"}};
+  try {
+    layoutOf(placeModel(model.graph, spec, 2, 0));
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("variable 'softmax/biases' is placed on /job:worker"),
+              std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(LayoutOf, EveryWorkerComputesTheSame) {
+  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  EXPECT_EQ(layoutOf(placeModel(model.graph, {}, 3, 0)),
+            layoutOf(placeModel(model.graph, {}, 3, 7)));
+}
+
+TEST(DeclarationOf, FillsInTheReplicas) {
+  cluster::TrainSpec train;
+  train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
+  ps::ModelDeclaration declaration = declarationOf(train, {}, 3);
+  EXPECT_EQ(declaration.replication.total_num_replicas, 3u);
+  EXPECT_EQ(declaration.replication.replicas_to_aggregate, 3u);
+  train.replication.replicas_to_aggregate = 2;
+  declaration = declarationOf(train, {}, 3);
+  EXPECT_EQ(declaration.replication.replicas_to_aggregate, 2u);
+}
+
+}  // namespace
+}  // namespace dtf::train

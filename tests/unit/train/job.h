@@ -1,0 +1,59 @@
+#pragma once
+
+// A whole job in this process: real shards, real kernels, one thread per worker.
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/thread.h"
+#include "common/data/digits.h"
+#include "common/ps/local_parameter_client.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/train/training_loop.h"
+#include "tests/unit/train/models.h"
+
+namespace dtf::train {
+
+inline std::shared_ptr<const data::Dataset> digits(data::DigitStream stream, int64_t count) {
+  return std::make_shared<const data::Dataset>(data::drawDigits(1, stream, count, 2));
+}
+
+inline runtime::KernelTable cpuKernels() {
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels);
+  return kernels;
+}
+
+// Softmax regression on 2000 digits with plain gradient descent.
+inline cluster::TrainSpec softmaxJob(uint64_t steps) {
+  cluster::TrainSpec train;
+  train.model = softmaxModel();
+  train.data.batch_size = 50;
+  train.optimizer.learning_rate = 0.5;
+  train.steps = steps;
+  return train;
+}
+
+struct JobResult {
+  std::vector<TrainingResult> workers;
+  std::vector<std::vector<float>> parameters;  // by ps task, at the end
+  std::vector<Progress> progress;              // of the chief
+  std::optional<Evaluation> evaluation;        // by the chief, where there was eval data
+};
+
+struct JobSize {
+  uint32_t ps_tasks = 2;
+  uint32_t workers = 1;
+};
+
+// Runs the job to its end. Rethrows the first worker's error.
+JobResult runJob(const cluster::TrainSpec& train, const JobSize& size,
+                 std::shared_ptr<const data::Dataset> dataset,
+                 std::shared_ptr<const data::Dataset> eval = nullptr);
+
+}  // namespace dtf::train

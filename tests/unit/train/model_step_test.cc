@@ -1,0 +1,64 @@
+#include "common/train/model_step.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/train/initial_values.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+TEST(WorkerPart, PullsEveryVariableAndPushesEveryGradient) {
+  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  const graph::Graph part = workerPart(model, placeModel(model.graph, {}, 2, 3), 3);
+  int pulls = 0;
+  int pushes = 0;
+  for (const graph::Node& node : part.nodes()) {
+    pulls += node.op == "_Pull" ? 1 : 0;
+    pushes += node.op == "_Push" ? 1 : 0;
+    EXPECT_NE(node.op, "Variable");
+  }
+  EXPECT_EQ(pulls, 2);
+  EXPECT_EQ(pushes, 2);
+}
+
+// The gradient of the mean loss against the finite difference of the loss itself.
+TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  cluster::ModelSpec spec = softmaxModel();
+  spec.layers = {flatten(), dense("hidden", 8, cluster::Activation::kTanh), dense("softmax", 10)};
+  const ModelGraph model = buildTrainingGraph(spec, 20);
+  ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
+  data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
+  reader.read(0, step.features(), step.labels());
+  std::vector<Tensor> values;
+  std::vector<Tensor> gradients;
+  for (uint32_t i = 0; i < model.variables.size(); ++i) {
+    const Shape& shape = model.graph.spec(model.variables[i].value).shape;
+    values.push_back(initialValue("glorot_uniform", shape, 1, i));
+    gradients.emplace_back(DType::kFloat32, shape);
+    step.bindValue(i, values[i].as<float>().data());
+    step.bindGradient(i, gradients[i].as<float>().data());
+  }
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    const size_t element = values[i].as<float>().size() / 2;
+    float& value = values[i].as<float>()[element];
+    const float before = value;
+    step.run();
+    const float slope = gradients[i].as<float>()[element];
+    constexpr float kDelta = 1e-2F;
+    value = before + kDelta;
+    step.run();
+    const float above = step.loss();
+    value = before - kDelta;
+    step.run();
+    EXPECT_NEAR((above - step.loss()) / (2 * kDelta), slope, 1e-4 + 0.02 * std::abs(slope))
+        << "variable " << i;
+    value = before;
+  }
+}
+
+}  // namespace
+}  // namespace dtf::train

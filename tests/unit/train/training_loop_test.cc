@@ -1,0 +1,145 @@
+#include "common/train/training_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "common/base/error.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+using cluster::ReplicationSpec;
+using data::DigitStream;
+
+const std::shared_ptr<const data::Dataset>& trainDigits() {
+  static const auto dataset = digits(DigitStream::kTrain, 2000);
+  return dataset;
+}
+const std::shared_ptr<const data::Dataset>& evalDigits() {
+  static const auto dataset = digits(DigitStream::kEval, 1003);  // with a tail
+  return dataset;
+}
+
+cluster::TrainSpec syncJob(uint64_t steps, uint32_t replicas_to_aggregate = 0) {
+  cluster::TrainSpec train = softmaxJob(steps);
+  train.replication.mode = ReplicationSpec::Mode::kSync;
+  train.replication.replicas_to_aggregate = replicas_to_aggregate;
+  return train;
+}
+
+TEST(TrainingLoop, LearnsTheDigits) {
+  const JobResult job = runJob(softmaxJob(400), {2, 1}, trainDigits(), evalDigits());
+  EXPECT_EQ(job.workers[0].global_step, 400u);
+  EXPECT_EQ(job.workers[0].batches, 400u);
+  EXPECT_LT(job.workers[0].final_loss.mean(), 1.0);  // ln 10 = 2.3 at the start
+  EXPECT_GT(*job.evaluation->accuracy, 0.80);
+  EXPECT_LT(job.evaluation->loss, 0.75);
+  EXPECT_EQ(job.evaluation->examples, 1003);
+}
+
+TEST(TrainingLoop, LearnsWithAHiddenLayerAndEveryLoss) {
+  cluster::TrainSpec train = softmaxJob(300);
+  train.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
+  train.optimizer.learning_rate = 0.003;
+  train.model.layers = {flatten(), dense("hidden", 48, cluster::Activation::kRelu),
+                        dense("output", 10)};
+  for (const cluster::Loss loss : {cluster::Loss::kSoftmaxCrossEntropy, cluster::Loss::kMse,
+                                   cluster::Loss::kSigmoidCrossEntropy}) {
+    train.model.loss = loss;
+    const JobResult job = runJob(train, {2, 1}, trainDigits(), evalDigits());
+    EXPECT_GT(*job.evaluation->accuracy, 0.75) << "loss " << static_cast<int>(loss);
+  }
+}
+
+// What sync mode promises: two replicas are one process that takes both batches, to the bit.
+TEST(TrainingLoop, TwoSyncWorkersEqualOneThatTakesBothBatches) {
+  const JobResult two = runJob(syncJob(60), {2, 2}, trainDigits());
+  const JobResult one = runJob(syncJob(60, 2), {2, 1}, trainDigits());
+  EXPECT_EQ(two.parameters, one.parameters);
+  EXPECT_EQ(one.workers[0].batches, 120u);
+  const StepLoss& first = two.workers[0].final_loss;
+  const StepLoss& second = two.workers[1].final_loss;
+  EXPECT_EQ(first.step, second.step);
+  EXPECT_EQ(one.workers[0].final_loss.count, 2u);
+  EXPECT_DOUBLE_EQ((first.sum + second.sum) / 2, one.workers[0].final_loss.mean());
+}
+
+TEST(TrainingLoop, ASyncRunRepeatsToTheBit) {
+  const JobResult first = runJob(syncJob(40), {2, 3}, trainDigits());
+  const JobResult second = runJob(syncJob(40), {2, 3}, trainDigits());
+  EXPECT_EQ(first.parameters, second.parameters);
+}
+
+// Where a variable lies doesn't change its value.
+TEST(TrainingLoop, SplitVariablesTrainToTheSameBits) {
+  cluster::TrainSpec split = syncJob(30);
+  split.placement.partition_min_bytes = 1024;
+  const JobResult whole = runJob(syncJob(30), {1, 2}, trainDigits());
+  const JobResult halves = runJob(split, {2, 2}, trainDigits());
+  // One ps: weights, then biases. Two: each has half of the weights.
+  const std::vector<float>& all = whole.parameters[0];
+  const size_t half = 7840 / 2;
+  EXPECT_EQ(std::memcmp(all.data(), halves.parameters[0].data(), half * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(all.data() + half, halves.parameters[1].data(), half * sizeof(float)), 0);
+}
+
+TEST(TrainingLoop, AsyncWorkersReachTheSameRegion) {
+  const JobResult job = runJob(softmaxJob(500), {2, 3}, trainDigits(), evalDigits());
+  EXPECT_GE(job.workers[0].global_step, 500u);
+  uint64_t batches = 0;
+  for (const TrainingResult& worker : job.workers) batches += worker.batches;
+  EXPECT_GE(batches, 500u);
+  EXPECT_GT(*job.evaluation->accuracy, 0.80);
+}
+
+TEST(TrainingLoop, BackupWorkersDropLateGradientsAndStillLearn) {
+  const JobResult job = runJob(syncJob(200, 2), {2, 3}, trainDigits(), evalDigits());
+  for (const TrainingResult& worker : job.workers) EXPECT_EQ(worker.global_step, 200u);
+  EXPECT_GT(*job.evaluation->accuracy, 0.78);
+}
+
+TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
+  cluster::TrainSpec train = softmaxJob(100);
+  train.optimizer.learning_rate = 1e38;
+  try {
+    runJob(train, {2, 1}, trainDigits());
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+    EXPECT_NE(error.message().find("on worker/0 at step "), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("try a learning_rate smaller than 1e+38"), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(TrainingLoop, ReportsAndEvaluatesWhenDue) {
+  cluster::TrainSpec train = syncJob(25);
+  train.report_every_steps = 10;
+  train.eval_every_steps = 5;
+  const JobResult job = runJob(train, {1, 2}, trainDigits(), evalDigits());
+  std::vector<uint64_t> reported;
+  std::vector<uint64_t> evaluated;
+  for (const Progress& progress : job.progress) {
+    reported.push_back(progress.global_step);
+    if (progress.evaluation) evaluated.push_back(progress.global_step);
+    EXPECT_TRUE(std::isfinite(progress.loss));
+  }
+  EXPECT_EQ(reported, (std::vector<uint64_t>{5, 10, 15, 20, 25}));
+  EXPECT_EQ(evaluated, (std::vector<uint64_t>{5, 10, 15, 20}));  // the last is the caller's
+  EXPECT_GT(job.progress[1].examples_per_second, 0);
+}
+
+TEST(TrainingLoop, RefusesDataThatDoesNotFitTheModel) {
+  cluster::TrainSpec train = softmaxJob(10);
+  train.model.layers[1] = dense("softmax", 7);
+  EXPECT_THROW(runJob(train, {1, 1}, trainDigits()), Error);
+  train = softmaxJob(10);
+  train.data.batch_size = 2001;
+  EXPECT_THROW(runJob(train, {1, 1}, trainDigits()), Error);
+}
+
+}  // namespace
+}  // namespace dtf::train
