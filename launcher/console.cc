@@ -1,11 +1,8 @@
 #include "launcher/console.h"
 
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
 namespace dtf::launcher {
@@ -13,9 +10,6 @@ namespace dtf::launcher {
 namespace {
 
 constexpr std::string_view kEraseLine = "\r\x1b[K";
-// poll() promises that this much can be written to a pipe without waiting (PIPE_BUF).
-constexpr size_t kWriteBytes = 4096;
-
 }  // namespace
 
 bool parseColorMode(std::string_view text, ColorMode& mode) {
@@ -48,31 +42,21 @@ std::string printable(std::string_view line) {
 }
 
 void Console::line(std::string_view text) {
-  if (broken_) return;
-  if (backlog_.size() + text.size() > kBacklogBytesMax) {
-    ++dropped_lines_;
-    return;
-  }
-  if (dropped_lines_ > 0) {
-    backlog_.append(
-        "(" + std::to_string(dropped_lines_) +
-        " lines are not shown: the terminal did not take them; the log files have them all)\n");
-    dropped_lines_ = 0;
-  }
-  if (!status_.empty()) backlog_.append(kEraseLine);
-  backlog_.append(text);
-  backlog_.append("\n");
-  if (!status_.empty()) backlog_.append(status_);
-  pump();
+  std::string block;
+  if (dropped_lines_ > 0)
+    block = "(" + std::to_string(dropped_lines_) +
+            " lines are not shown: the terminal did not take them; the log files have them all)\n";
+  block.append(text).append("\n");
+  if (!status_.empty()) block = std::string(kEraseLine) + block + status_;
+  dropped_lines_ = queue_.push(block) ? 0 : dropped_lines_ + 1;
+  queue_.pump();
 }
 
 void Console::status(std::string_view text) {
   if (!is_terminal_ || text == status_) return;
   status_ = text;
-  if (backlog_.size() + status_.size() > kBacklogBytesMax) return;
-  backlog_.append(kEraseLine);
-  backlog_.append(status_);
-  pump();
+  queue_.push(std::string(kEraseLine) + status_);
+  queue_.pump();
 }
 
 size_t Console::columns() const {
@@ -81,34 +65,9 @@ size_t Console::columns() const {
   return size.ws_col;
 }
 
-bool Console::pump() {
-  size_t written = 0;
-  while (!broken_ && written < backlog_.size()) {
-    pollfd state{fd_, POLLOUT, 0};
-    if (::poll(&state, 1, 0) <= 0) break;
-    const ssize_t n =
-        ::write(fd_, backlog_.data() + written, std::min(kWriteBytes, backlog_.size() - written));
-    if (n >= 0)
-      written += static_cast<size_t>(n);
-    else if (errno == EAGAIN)
-      break;
-    else if (errno != EINTR)
-      broken_ = true;
-  }
-  if (broken_)
-    backlog_.clear();
-  else
-    backlog_.erase(0, written);
-  return backlog_.empty();
-}
-
 void Console::finish() {
   status("");
-  if (dropped_lines_ > 0) line("");
-  while (!pump()) {
-    pollfd state{fd_, POLLOUT, 0};
-    if (::poll(&state, 1, 1000) <= 0) return;
-  }
+  queue_.finish(std::chrono::seconds(1));
 }
 
 }  // namespace dtf::launcher

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/output_queue.h"
+
 namespace dtf::launcher {
 
 enum class ColorMode : uint8_t { kAuto, kAlways, kNever };
@@ -23,15 +25,13 @@ bool useColor(ColorMode mode, int fd);
 // become '?'.
 std::string printable(std::string_view line);
 
-// Borrows: the descriptor.  Owns: at most kBacklogBytesMax of text that the reader has not taken
-// yet; a line that comes when that is full is dropped and counted. Threads: loop-thread only.
-// Blocks: only finish().  Errors: none; a reader that is gone ends the output.
+// Borrows: the descriptor.  Owns: what its reader has not taken yet, within the bound of
+// OutputQueue; a line that finds no room is dropped and counted. Threads: loop-thread only. Blocks:
+// only finish().  Errors: none; a reader that is gone ends the output.
 class Console {
  public:
-  static constexpr size_t kBacklogBytesMax = size_t{1} << 20;
-
   // `is_terminal`: a status line may be redrawn.
-  Console(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal) {}
+  Console(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal), queue_(fd) {}
 
   void line(std::string_view text);  // without "\n"
   void status(
@@ -39,18 +39,16 @@ class Console {
   bool isTerminal() const { return is_terminal_; }
   size_t columns() const;  // of the terminal; 80 where it doesn't say
 
-  // Writes as much of the backlog as the reader takes now. True when nothing is left.
-  bool pump();
+  // To be called often: lines that the reader did not take at once go out here.
+  void pump() { queue_.pump(); }
 
-  // Erases the status line and writes the rest; gives up on a reader that takes nothing for a
-  // second.
+  // Erases the status line and writes the rest.
   void finish();
 
  private:
   const int fd_;
   const bool is_terminal_;
-  bool broken_ = false;
-  std::string backlog_;
+  OutputQueue queue_;
   std::string status_;
   uint64_t dropped_lines_ = 0;
 };

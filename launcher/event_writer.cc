@@ -38,13 +38,18 @@ void EventWriter::ended(TaskId id, const ExitStatus& status) {
 }
 
 void EventWriter::summary(const ordered_json& summary) {
+  constexpr Duration kPatience = std::chrono::seconds(10);
+  queue_.finish(kPatience);  // makes the room
   ordered_json line = {{"schema", 1}, {"event", "summary"}};
   line.update(summary);
   write(line);
+  queue_.finish(kPatience);
 }
 
 void EventWriter::write(const ordered_json& event) {
-  if (enabled_) console_.line(event.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  if (!enabled_) return;
+  queue_.push(event.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  queue_.pump();
 }
 
 }  // namespace dtf::launcher

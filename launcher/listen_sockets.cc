@@ -77,10 +77,12 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
 
 [[noreturn]] void failBind(TaskId id, const cluster::TaskSpec& task, int error) {
   const std::string port = "port " + std::to_string(task.address.port) + " of " + id.name();
+  if (error == EACCES)
+    failAt(task.mark, ErrorCode::kPermission,
+           port + " is not for ordinary users: " + errnoText(error));
   if (error != EADDRINUSE)
-    failAt(
-        task.mark, error == EACCES ? ErrorCode::kPermission : ErrorCode::kUnavailable,
-        "cannot listen on " + task.address.str() + " for " + id.name() + ": " + errnoText(error));
+    failAt(task.mark, ErrorCode::kUnavailable,
+           "cannot listen on " + task.address.host + ", " + port + ": " + errnoText(error));
   const std::string holder;
   failAt(task.mark, ErrorCode::kUnavailable,
          port + " is in use" + (holder.empty() ? "" : " by " + holder) +

@@ -1,8 +1,8 @@
 #include "launcher/spawner.h"
 
 #include <fcntl.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +37,9 @@ Pipe makePipe(TaskId id) {
   if (::pipe2(ends, O_CLOEXEC) != 0) failSpawn(id, "pipe", errno);
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
+
+// By number: <sys/pidfd.h> of glibc 2.36 can't be used from C++ (it lacks extern "C").
+Fd openPidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 std::vector<char*> pointersOf(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -157,14 +160,21 @@ SpawnedTask LocalSpawner::spawn(const TaskCommand& command, Fd listen_socket) {
                          notify.write_end.get(),
                          output.write_end.get(),
                          exec_error.write_end.get()};
+  // A signal that comes between fork and the child's own dispositions must not run the launcher's
+  // handlers twice.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t pid = ::fork();
-  if (pid < 0) failSpawn(command.id, "fork", errno);
   if (pid == 0) runChild(setup);
+  const int fork_error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) failSpawn(command.id, "fork", fork_error);
   ::setpgid(pid,
             pid);  // the child does it too; whoever comes first, it is done when either goes on
   exec_error.write_end.reset();
   awaitExec(command, pid, exec_error.read_end);
-  Fd exited(::pidfd_open(pid, 0));
+  Fd exited = openPidfd(pid);
   if (!exited.valid()) {
     const int error = errno;
     ::kill(-pid, SIGKILL);
