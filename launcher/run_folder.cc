@@ -1,7 +1,6 @@
 #include "launcher/run_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -46,6 +45,15 @@ LaunchRecord readRecord(const fs::path& folder) {
   }
 }
 
+// An open-file-description lock on the whole file: it ends with the descriptor, works over NFS, and, unlike flock(),
+// can be asked about without being taken, so `status` never gets in the way of a launch.
+struct flock wholeFile(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
 [[noreturn]] void failHeld(const fs::path& folder) {
   const pid_t holder = readRecord(folder).launcher;
   throw Error(ErrorCode::kUnavailable,
@@ -63,7 +71,8 @@ RunFolder::RunFolder(fs::path folder) : folder_(std::move(folder)) {
   lock_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock_.valid())
     throw Error(ErrorCode::kCannotWrite, "cannot write " + file.string() + ": " + errnoText(errno));
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) failHeld(folder_);
+  struct flock lock = wholeFile(F_WRLCK);
+  if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
   makeWritableFolder(logs());
   std::error_code ignored;
   fs::remove(summary(), ignored);
@@ -88,9 +97,8 @@ void RunFolder::record(const LaunchRecord& record) {
 std::optional<LaunchRecord> runningLaunch(const fs::path& folder) {
   const Fd file(::open(recordFile(folder).c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return std::nullopt;
-  // A shared lock is refused as long as a launcher has the exclusive one, and two that ask don't
-  // refuse each other.
-  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
+  struct flock lock = wholeFile(F_RDLCK);
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
   return readRecord(folder);
 }
 

@@ -39,7 +39,9 @@ Pipe makePipe(TaskId id) {
 }
 
 // By number: <sys/pidfd.h> of glibc 2.36 can't be used from C++ (it lacks extern "C").
-Fd openPidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+Fd openPidfd(pid_t pid) {
+  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
 std::vector<char*> pointersOf(std::vector<std::string>& words) {
   std::vector<char*> pointers;
