@@ -1,0 +1,20 @@
+#pragma once
+
+// "host:port" as CLUSTER.yaml and the command line write it.
+
+#include <string>
+#include <string_view>
+
+#include "common/cluster/spec.h"
+
+namespace dtf::cluster {
+
+// Reads "host:port", "host:auto" or "[ipv6]:port" into `address`. Returns an empty string, or what
+// is wrong with `text`; `address` then keeps its value. The host is not looked up.
+std::string parseAddress(std::string_view text, Address& address);
+
+// Equal for two addresses that can't both be bound on one host: letter case and the spellings of
+// loopback are folded. Empty when the port is `auto`, which never collides.
+std::string bindKey(const Address& address);
+
+}  // namespace dtf::cluster

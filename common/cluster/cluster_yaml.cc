@@ -1,0 +1,117 @@
+#include "common/cluster/cluster_yaml.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/cluster/override.h"
+#include "common/cluster/read_cluster.h"
+#include "common/cluster/read_train.h"
+#include "common/cluster/report.h"
+#include "common/cluster/yaml_tree.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+std::vector<Override> parseOverrides(std::span<const std::string> texts, Report& report) {
+  std::vector<Override> changes;
+  for (const std::string& text : texts)
+    if (std::optional<Override> change = parseOverride(text, report))
+      changes.push_back(std::move(*change));
+  return changes;
+}
+
+bool isBelowTrain(const Override& change) {
+  return change.path.size() > 1 && change.path[0] == "train";
+}
+
+// Replaces `train: FILE` by the content of the file. False: it can't be read, which is reported.
+bool includeTrain(YamlNode& root, Report& report) {
+  YamlNode* train = root.find("train");
+  if (train == nullptr || !train->isScalar() || train->text.empty()) return true;
+  const std::filesystem::path path =
+      (report.folderOf(train->place) / train->text).lexically_normal();
+  std::optional<YamlNode> content = parseYamlFile(path, &train->place, report);
+  if (!content) return false;
+  content->key = train->key;
+  *train = std::move(*content);
+  return true;
+}
+
+// The overrides of the train part wait until the file that it names is in place.
+JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Report& report) {
+  const std::vector<Override> changes = parseOverrides(overrides, report);
+  for (const Override& change : changes)
+    if (!isBelowTrain(change)) applyOverride(root, change, report);
+  const bool has_train = includeTrain(root, report);
+  for (const Override& change : changes)
+    if (isBelowTrain(change) && has_train) applyOverride(root, change, report);
+  JobSpec job = readJob(root, has_train, report);
+  report.throwIfAny();
+  return job;
+}
+
+YamlNode makeNode(YamlNode::Kind kind, std::string key, const Place& place) {
+  YamlNode node;
+  node.kind = kind;
+  node.key = std::move(key);
+  node.place = node.key_place = place;
+  return node;
+}
+
+YamlNode makeText(std::string key, std::string text, const Place& place) {
+  YamlNode node = makeNode(YamlNode::Kind::kScalar, std::move(key), place);
+  node.text = std::move(text);
+  node.quoted = true;
+  return node;
+}
+
+YamlNode makeHosts(JobKind job, const std::string& hosts, Report& report) {
+  const std::string name(jobName(job));
+  const Place place{report.addFlag("--" + name + "-hosts " + hosts)};
+  YamlNode list = makeNode(YamlNode::Kind::kSequence, name, place);
+  for (const std::string& host : split(hosts, ','))
+    list.children.push_back(makeText("", host, place));
+  return list;
+}
+
+}  // namespace
+
+JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  Report report;
+  std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
+  if (!root) report.throwIfAny();
+  return readJobWith(std::move(*root), overrides, report);
+}
+
+TrainSpec loadTrain(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  Report report;
+  std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
+  if (!root) report.throwIfAny();
+  for (const Override& change : parseOverrides(overrides, report))
+    applyOverride(*root, change, report);
+  TrainSpec train = readTrain(*root, std::nullopt, report);
+  report.throwIfAny();
+  return train;
+}
+
+JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,
+                     const std::optional<std::filesystem::path>& train_file,
+                     std::span<const std::string> overrides) {
+  Report report;
+  YamlNode hosts_ps = makeHosts(JobKind::kPs, ps_hosts, report);
+  YamlNode hosts_worker = makeHosts(JobKind::kWorker, worker_hosts, report);
+  YamlNode cluster = makeNode(YamlNode::Kind::kMap, "cluster", hosts_ps.place);
+  YamlNode root = makeNode(YamlNode::Kind::kMap, "", hosts_ps.place);
+  cluster.children.push_back(std::move(hosts_ps));
+  cluster.children.push_back(std::move(hosts_worker));
+  root.children.push_back(std::move(cluster));
+  if (train_file) {
+    const Place place{report.addFlag("--train " + train_file->string())};
+    root.children.push_back(makeText("train", train_file->string(), place));
+  }
+  return readJobWith(std::move(root), overrides, report);
+}
+
+}  // namespace dtf::cluster

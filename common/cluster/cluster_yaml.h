@@ -1,0 +1,41 @@
+#pragma once
+
+// CLUSTER.yaml, TRAIN.yaml and `--set` to the value types of spec.h. Everything is checked and
+// every mistake is reported at once, in compiler form with the source line; nothing that is written
+// is ever ignored.
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/cluster/spec.h"
+
+namespace dtf::cluster {
+
+// Limits: a file is at most 1 MiB, 32 levels deep and 100 000 values with aliases expanded; a job
+// has at most 1024 tasks of a kind.
+//
+// Each override is "key.path=value", applied to the tree before it is checked: the value is YAML,
+// an element of a list is named by its index ("cluster.ps.0=127.0.0.1:4567"; one past the end
+// appends), the keys of an included train file are below "train" ("train.steps=50"). Paths in an
+// override are relative to the working directory, those in a file to that file; `run_dir` is always
+// relative to the working directory.
+//
+// Errors (all functions): one dtf::Error(kBadConfig) whose message is the whole report, at most 20
+// mistakes of it.
+
+// A whole job, with the train file that it names.
+JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides);
+
+// One TRAIN.yaml alone; the paths of the overrides start at its top ("steps=50"). Pins and replica
+// counts can't be checked against a cluster.
+TrainSpec loadTrain(const std::filesystem::path& file, std::span<const std::string> overrides);
+
+// The job that TensorFlow's flags describe: hosts as comma-separated "host:port". Overrides are as
+// for loadCluster.
+JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,
+                     const std::optional<std::filesystem::path>& train_file,
+                     std::span<const std::string> overrides);
+
+}  // namespace dtf::cluster

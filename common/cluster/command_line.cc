@@ -1,0 +1,153 @@
+#include "common/cluster/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/cluster/report.h"
+#include "common/cluster/schema.h"
+
+namespace dtf::cluster {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr OptionDef kCommon[] = {
+    {"set", "KEY=VALUE", "change one key of the file: train.steps=50, cluster.ps.0=host:2222",
+     true},
+    {"run-dir", "DIR", "where the job writes, instead of the file's run_dir"},
+    {"log-level", "LEVEL", "debug, info (default), warning or error"},
+    {"help", "", "this text"},
+    {"help-config", "", "all keys of CLUSTER.yaml and TRAIN.yaml"},
+    {"version", "", "the version"},
+};
+
+// argv without the program, with '_' as '-' in the names of options.
+std::vector<std::string> normalise(int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  bool options = true;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--") options = false;
+    if (options && word.starts_with("--"))
+      std::replace(word.begin(), word.begin() + std::min(word.find('='), word.size()), '_', '-');
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+std::string withoutDashes(std::string_view option) {
+  return std::string(option.substr(std::min(option.find_first_not_of('-'), option.size())));
+}
+
+}  // namespace
+
+std::span<const OptionDef> commonOptions() {
+  return kCommon;
+}
+
+std::string optionHelp(std::span<const OptionDef> options) {
+  std::string out;
+  for (const OptionDef& option : options) {
+    const std::string words = option.argument.empty()
+                                  ? fmt::format("--{}", option.name)
+                                  : fmt::format("--{} {}", option.name, option.argument);
+    out += fmt::format("  {:<24}  {}\n", words, option.help);
+  }
+  return out;
+}
+
+CommandLine::CommandLine(std::string_view program, std::span<const OptionDef> options,
+                         size_t positionals_max, int argc, const char* const* argv)
+    : program_(program) {
+  po::options_description description;
+  std::vector<std::string_view> names;
+  for (const OptionDef& option : options) {
+    const std::string name(option.name);
+    names.push_back(option.name);
+    if (option.argument.empty()) {
+      description.add_options()(name.c_str(), "");
+    } else {
+      description.add_options()(name.c_str(), po::value<std::string>(), "");
+    }
+  }
+  try {
+    po::command_line_parser parser(normalise(argc, argv));
+    const po::parsed_options parsed =
+        parser.options(description)
+            .positional(po::positional_options_description().add("", -1))
+            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+            .run();
+    for (const po::option& option : parsed.options) {
+      if (option.string_key.empty()) {
+        positionals_.insert(positionals_.end(), option.value.begin(), option.value.end());
+        continue;
+      }
+      const auto def = std::find_if(
+          options.begin(), options.end(),
+          [&](const OptionDef& candidate) { return candidate.name == option.string_key; });
+      if (has(option.string_key) && !def->argument.empty() && !def->repeatable)
+        fail(fmt::format("--{} is given twice", option.string_key));
+      std::vector<std::string>& values = values_[option.string_key];
+      values.insert(values.end(), option.value.begin(), option.value.end());
+    }
+  } catch (const po::unknown_option& e) {
+    const std::string word = withoutDashes(e.get_option_name());
+    const std::string near = nearestWord(word, names);
+    fail("unknown option " + inQuotes(e.get_option_name()) +
+         (near.empty() ? "" : " - did you mean '--" + near + "'?"));
+  } catch (const po::error& e) {
+    fail(e.what());
+  }
+  if (positionals_.size() > positionals_max)
+    fail("unexpected argument " + inQuotes(positionals_[positionals_max]));
+}
+
+std::optional<std::string> CommandLine::value(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end() || found->second.empty()) return std::nullopt;
+  return found->second.front();
+}
+
+std::vector<std::string> CommandLine::values(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
+}
+
+std::optional<uint32_t> CommandLine::index(std::string_view name) const {
+  const std::optional<std::string> text = value(name);
+  if (!text) return std::nullopt;
+  uint32_t number = 0;
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || stop != end)
+    fail(fmt::format("--{} expects a whole number from 0 on, got {}", name, inQuotes(*text)));
+  return number;
+}
+
+log::Level CommandLine::logLevel() const {
+  log::Level level = log::Level::kInfo;
+  const std::optional<std::string> text = value("log-level");
+  if (text && !log::parseLevel(*text, level))
+    fail("--log-level expects debug, info, warning or error, got " + inQuotes(*text));
+  return level;
+}
+
+std::optional<std::string> CommandLine::answer(const std::string& help) const {
+  if (has("help")) return help;
+  if (has("help-config")) return keyReference();
+  if (has("version")) return program_ + " " DTF_VERSION "\n";
+  return std::nullopt;
+}
+
+void CommandLine::fail(const std::string& message) const {
+  throw Error(ErrorCode::kUsage,
+              message + (message.ends_with('?') ? " " : "; ") + "try '" + program_ + " --help'");
+}
+
+}  // namespace dtf::cluster

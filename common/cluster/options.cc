@@ -1,0 +1,148 @@
+#include "common/cluster/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/cluster/cluster_yaml.h"
+#include "common/cluster/command_line.h"
+#include "common/cluster/report.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+constexpr OptionDef kFileOptions[] = {
+    {"cluster", "FILE", "the job: CLUSTER.yaml"},
+    {"task", "N", "which task of it this process is, from 0"},
+};
+
+constexpr OptionDef kFlagOptions[] = {
+    {"ps-hosts", "HOSTS", "the parameter servers: host:port,host:port"},
+    {"worker-hosts", "HOSTS", "the workers: host:port,host:port"},
+    {"task-index", "N", "which task this process is, from 0"},
+    {"train", "FILE", "what to train: TRAIN.yaml (a ps needs none)"},
+    {"job-name", "NAME", "accepted as TensorFlow's flag: ps for psd, worker for workerd"},
+};
+
+std::string_view programOf(JobKind job) {
+  return job == JobKind::kPs ? "psd" : "workerd";
+}
+
+std::string helpText(JobKind binary) {
+  const std::string_view program = programOf(binary);
+  const std::string_view what =
+      binary == JobKind::kPs
+          ? "holds a part of the variables of a job and applies the gradients of its workers"
+          : "trains a replica of the model of a job; worker 0 is the chief";
+  const std::string_view train = binary == JobKind::kPs ? "" : " --train digits_softmax.yaml";
+  return fmt::format(
+      "{0}: {1}.\n\n"
+      "With a file:\n{2}\n"
+      "With flags:\n{3}\n"
+      "With both:\n{4}\n"
+      "Examples:\n"
+      "  {0} --cluster configs/clusters/local.yaml --task 0\n"
+      "  {0} --cluster configs/clusters/local.yaml --task 1 --set train.steps=50\n"
+      "  {0} --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --task-index 0{5}\n\n"
+      "dtf-launch FILE starts all tasks of a file at once.\n",
+      program, what, optionHelp(kFileOptions), optionHelp(kFlagOptions),
+      optionHelp(commonOptions()), train);
+}
+
+std::vector<OptionDef> allOptions() {
+  std::vector<OptionDef> options(std::begin(kFileOptions), std::end(kFileOptions));
+  options.insert(options.end(), std::begin(kFlagOptions), std::end(kFlagOptions));
+  options.insert(options.end(), commonOptions().begin(), commonOptions().end());
+  return options;
+}
+
+void checkJobName(const CommandLine& line, JobKind binary) {
+  const std::optional<std::string> name = line.value("job-name");
+  if (!name) return;
+  const std::optional<JobKind> job = parseJobName(*name);
+  if (!job) line.fail("--job-name expects ps or worker, got " + inQuotes(*name));
+  if (*job != binary)
+    line.fail(fmt::format("{} runs only {} tasks: for --job-name {} run {}", programOf(binary),
+                          jobName(binary), *name, programOf(*job)));
+}
+
+// Which of the two forms the line has. True: with a file.
+bool usesFile(const CommandLine& line) {
+  if (line.has("cluster")) {
+    for (const std::string_view name : {"ps-hosts", "worker-hosts"})
+      if (line.has(name)) line.fail(fmt::format("--cluster and --{} exclude each other", name));
+    if (line.has("train")) line.fail("--cluster names the train file itself: use --set train=FILE");
+    return true;
+  }
+  if (!line.has("ps-hosts") && !line.has("worker-hosts"))
+    line.fail("expected --cluster FILE, or --ps-hosts and --worker-hosts");
+  for (const std::string_view name : {"ps-hosts", "worker-hosts"})
+    if (!line.has(name)) line.fail(fmt::format("--{} is missing", name));
+  return false;
+}
+
+JobSpec loadJob(const CommandLine& line, bool from_file) {
+  const std::vector<std::string> overrides = line.values("set");
+  JobSpec job = from_file ? loadCluster(*line.value("cluster"), overrides)
+                          : jobFromHosts(*line.value("ps-hosts"), *line.value("worker-hosts"),
+                                         line.value("train"), overrides);
+  if (const std::optional<std::string> run_dir = line.value("run-dir")) {
+    if (run_dir->empty()) line.fail("--run-dir expects a folder");
+    job.run_dir = *run_dir;
+  }
+  return job;
+}
+
+// --task and --task-index are one option under two names.
+TaskId readTaskId(const CommandLine& line, JobKind binary, bool from_file) {
+  if (line.has("task") && line.has("task-index"))
+    line.fail("--task and --task-index are the same: give one");
+  const std::optional<uint32_t> index = line.index(line.has("task") ? "task" : "task-index");
+  if (!index)
+    line.fail(fmt::format("--{} is missing: which {} this process is, from 0",
+                          from_file ? "task" : "task-index", jobName(binary)));
+  return TaskId{binary, *index};
+}
+
+void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& job,
+                   bool from_file) {
+  const size_t count = job.cluster.tasks(task.job).size();
+  if (task.index >= count)
+    line.fail(fmt::format("there is no {}: the cluster has {} {} {}, numbered from 0", task.name(),
+                          count, jobName(task.job), count == 1 ? "task" : "tasks"));
+  for (const JobKind kind : {JobKind::kPs, JobKind::kWorker}) {
+    const std::vector<TaskSpec>& tasks = job.cluster.tasks(kind);
+    const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                    [](const TaskSpec& t) { return t.address.port == 0; });
+    if (found != tasks.end())
+      line.fail(fmt::format(
+          "{} is at {}: only dtf-launch chooses ports, so run that, or give the port",
+          TaskId{kind, static_cast<uint32_t>(found - tasks.begin())}.name(), found->address.str()));
+  }
+  if (task.job == JobKind::kWorker && !job.train)
+    line.fail(from_file ? "a worker needs to know what to train: add 'train: TRAIN.yaml' to the "
+                          "cluster file, or give "
+                          "--set train=TRAIN.yaml"
+                        : "a worker needs to know what to train: give --train TRAIN.yaml");
+}
+
+}  // namespace
+
+TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary) {
+  const std::vector<OptionDef> options = allOptions();
+  const CommandLine line(programOf(binary), options, 0, argc, argv);
+  TaskOptions result;
+  result.answer = line.answer(helpText(binary));
+  if (result.answer) return result;
+  checkJobName(line, binary);
+  const bool from_file = usesFile(line);
+  result.log_level = line.logLevel();
+  result.task = readTaskId(line, binary, from_file);
+  result.job = loadJob(line, from_file);
+  checkTaskFits(line, result.task, result.job, from_file);
+  return result;
+}
+
+}  // namespace dtf::cluster

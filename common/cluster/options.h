@@ -1,0 +1,31 @@
+#pragma once
+
+// The command line of the two daemons, psd and workerd.
+
+#include <optional>
+#include <string>
+
+#include "common/base/ids.h"
+#include "common/base/log.h"
+#include "common/cluster/spec.h"
+
+namespace dtf::cluster {
+
+struct TaskOptions {
+  // --help, --help-config or --version: write this to stdout and exit 0; the other members are not
+  // set.
+  std::optional<std::string> answer;
+
+  TaskId task;
+  JobSpec job;  // run_dir is --run-dir when that is given; a worker's always has `train`
+  log::Level log_level = log::Level::kInfo;
+};
+
+// `binary` is the job that the program runs. The job comes from --cluster with --task, or from
+// --ps-hosts and
+// --worker-hosts with --task-index, as TensorFlow's flags. Every address has a port: `auto` is
+// dtf-launch's to resolve. Errors: kUsage, in one line, for the command line; kBadConfig for the
+// files and for --set.
+TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary);
+
+}  // namespace dtf::cluster

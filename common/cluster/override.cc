@@ -1,0 +1,111 @@
+#include "common/cluster/override.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "common/base/text.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+constexpr size_t kPathKeysMax = 16;
+
+std::string pathText(const Override& change, size_t keys) {
+  return inQuotes(join(std::span(change.path).first(keys), "."));
+}
+
+// Values of an override have no lines of their own: all of them are at the flag.
+void moveTo(YamlNode& node, const Place& place) {
+  node.place = node.key_place = place;
+  for (YamlNode& child : node.children) moveTo(child, place);
+}
+
+YamlNode makeMap(const std::string& key, const Place& place) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kMap;
+  node.key = key;
+  node.place = node.key_place = place;
+  return node;
+}
+
+// The element `index_text` of `list`, appended when it is the next one; nullptr: reported.
+YamlNode* element(YamlNode& list, const Override& change, size_t depth, Report& report) {
+  const std::string& index_text = change.path[depth];
+  const size_t size = list.children.size();
+  size_t index = 0;
+  const char* end = index_text.data() + index_text.size();
+  const auto [stop, error] = std::from_chars(index_text.data(), end, index);
+  if (error != std::errc() || stop != end || index > size) {
+    report.error(change.place,
+                 fmt::format("{} is a list of {}: expected an index from 0 to {}, got {}",
+                             pathText(change, depth), size, size, inQuotes(index_text)));
+    return nullptr;
+  }
+  if (index == size) list.children.push_back(makeMap("", change.place));
+  return &list.children[index];
+}
+
+// The child that the path names below `node`, made when it isn't there; nullptr: reported.
+YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& report) {
+  const std::string& key = change.path[depth];
+  if (node.isSequence()) return element(node, change, depth, report);
+  if (node.isNull()) node.kind = YamlNode::Kind::kMap;
+  if (node.isScalar() && node.text == key) {
+    // `optimizer: adam` is short for `optimizer: {adam: }`.
+    YamlNode child = makeMap(key, node.place);
+    node.kind = YamlNode::Kind::kMap;
+    node.text.clear();
+    node.children.push_back(std::move(child));
+  }
+  if (node.isScalar()) {
+    report.error(change.place,
+                 fmt::format("{} is {}, not a map", pathText(change, depth), inQuotes(node.text)));
+    return nullptr;
+  }
+  if (YamlNode* child = node.find(key)) return child;
+  node.children.push_back(makeMap(key, change.place));
+  return &node.children.back();
+}
+
+}  // namespace
+
+std::optional<Override> parseOverride(const std::string& text, Report& report) {
+  Override change;
+  change.place.source = report.addFlag("--set " + text);
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    report.error(change.place, "expected key.path=value");
+    return std::nullopt;
+  }
+  change.path = split(std::string_view(text).substr(0, equals), '.');
+  const bool has_empty = std::any_of(change.path.begin(), change.path.end(),
+                                     [](const std::string& key) { return key.empty(); });
+  if (has_empty || change.path.size() > kPathKeysMax) {
+    report.error(change.place,
+                 fmt::format("expected from 1 to {} keys with dots between them before the '='",
+                             kPathKeysMax));
+    return std::nullopt;
+  }
+  std::optional<YamlNode> value = parseYaml(text.substr(equals + 1), change.place.source, report);
+  if (!value) return std::nullopt;
+  change.value = std::move(*value);
+  moveTo(change.value, change.place);
+  return change;
+}
+
+void applyOverride(YamlNode& root, const Override& change, Report& report) {
+  YamlNode* node = &root;
+  for (size_t depth = 0; depth < change.path.size(); ++depth) {
+    node = step(*node, change, depth, report);
+    if (node == nullptr) return;
+  }
+  std::string key = std::move(node->key);
+  *node = change.value;
+  node->key = std::move(key);
+}
+
+}  // namespace dtf::cluster

@@ -1,0 +1,144 @@
+#include "common/cluster/read_train.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "common/cluster/map_reader.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+constexpr size_t kVariableNameBytesMax = 256;
+
+OptimizerSpec readOptimizer(const YamlNode& node, Report& report) {
+  using Kind = OptimizerSpec::Kind;
+  OptimizerSpec optimizer;
+  const std::optional<Alternative> chosen =
+      readAlternative(node, schema::kOptimizers, "optimizer", report);
+  if (!chosen) return optimizer;
+  const std::string_view name = chosen->key->name;
+  if (name == "adagrad") {
+    const MapReader reader(chosen->settings, schema::kAdagrad, name, report);
+    optimizer.kind = Kind::kAdagrad;
+    reader.number("learning_rate", optimizer.learning_rate);
+    reader.number("initial_accumulator_value", optimizer.initial_accumulator_value);
+  } else if (name == "adam") {
+    const MapReader reader(chosen->settings, schema::kAdam, name, report);
+    optimizer.kind = Kind::kAdam;
+    optimizer.learning_rate = 0.001;  // TensorFlow's default for Adam alone
+    reader.number("learning_rate", optimizer.learning_rate);
+    reader.number("beta1", optimizer.beta1);
+    reader.number("beta2", optimizer.beta2);
+    reader.number("epsilon", optimizer.epsilon);
+  } else {
+    const MapReader reader(chosen->settings, schema::kGradientDescent, name, report);
+    reader.number("learning_rate", optimizer.learning_rate);
+  }
+  return optimizer;
+}
+
+ReplicationSpec readReplication(const YamlNode& node, const std::optional<TaskCounts>& counts,
+                                Report& report) {
+  const MapReader reader(node, schema::kReplication, node.key, report);
+  ReplicationSpec replication;
+  const bool mode_known =
+      reader.choice("mode", replication.mode, 1) || node.find("mode") == nullptr;
+  reader.whole("replicas_to_aggregate", replication.replicas_to_aggregate);
+  const bool has_total = reader.whole("total_num_replicas", replication.total_num_replicas);
+  if (mode_known && replication.mode == ReplicationSpec::Mode::kAsync) {
+    for (const std::string_view key : {"replicas_to_aggregate", "total_num_replicas"})
+      if (const YamlNode* given = node.find(key))
+        report.error(given->key_place, inQuotes(key) + " has a meaning only with 'mode: sync'");
+  }
+  if (has_total && counts && counts->worker > 0 && replication.total_num_replicas != counts->worker)
+    report.error(node.find("total_num_replicas")->where(),
+                 fmt::format("'total_num_replicas' must be the number of workers, {}, got {}",
+                             counts->worker, replication.total_num_replicas));
+  return replication;
+}
+
+// The N of "/job:ps/task:N"; nullopt: the text is something else.
+std::optional<size_t> psTaskOf(std::string_view device) {
+  constexpr std::string_view kPrefix = "/job:ps/task:";
+  if (!device.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = device.substr(kPrefix.size());
+  size_t task = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), task);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return task;
+}
+
+std::map<std::string, std::string> readPins(const YamlNode& node,
+                                            const std::optional<TaskCounts>& counts,
+                                            Report& report) {
+  std::map<std::string, std::string> pins;
+  if (!node.isMap()) reportType("a map", node.key, node, report);
+  for (const YamlNode& pin : node.children) {
+    if (!node.isMap()) break;
+    if (pin.key.empty() || pin.key.size() > kVariableNameBytesMax) {
+      report.error(pin.key_place, "a variable's name has from 1 to 256 characters");
+      continue;
+    }
+    const std::optional<std::string> device = readText(pin, pin.key, report);
+    if (!device) continue;
+    const std::optional<size_t> task = psTaskOf(*device);
+    if (!task) {
+      report.error(pin.where(),
+                   "a variable lives on a device like /job:ps/task:0, got " + inQuotes(*device));
+    } else if (counts && counts->ps > 0 && *task >= counts->ps) {
+      report.error(pin.where(), fmt::format("there is no {}: the cluster has {} ps",
+                                            inQuotes(*device), counts->ps));
+    } else {
+      pins[pin.key] = TaskId{JobKind::kPs, static_cast<uint32_t>(*task)}.device();
+    }
+  }
+  return pins;
+}
+
+PlacementSpec readPlacement(const YamlNode& node, const std::optional<TaskCounts>& counts,
+                            Report& report) {
+  const MapReader reader(node, schema::kPlacement, node.key, report);
+  PlacementSpec placement;
+  reader.choice("strategy", placement.strategy);
+  if (const YamlNode* pins = reader.find("pins")) placement.pins = readPins(*pins, counts, report);
+  const YamlNode* partition = reader.find("partition");
+  if (partition == nullptr) return placement;
+  if (partition->isScalar() && partition->text == "none") {
+    placement.partition_min_bytes = 0;
+  } else if (!partition->isMap()) {
+    reportType("none or {min_bytes: N}", "partition", *partition, report);
+  } else {
+    MapReader(*partition, schema::kPartition, "partition", report)
+        .whole("min_bytes", placement.partition_min_bytes);
+  }
+  return placement;
+}
+
+}  // namespace
+
+TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report) {
+  const MapReader reader(node, schema::kTrain, node.key, report);
+  TrainSpec train;
+  if (const YamlNode* model = reader.find("model")) train.model = readModel(*model, report);
+  train.data = readData(reader.find("data"), report);
+  if (const YamlNode* optimizer = reader.find("optimizer"))
+    train.optimizer = readOptimizer(*optimizer, report);
+  if (const YamlNode* replication = reader.find("replication"))
+    train.replication = readReplication(*replication, counts, report);
+  if (const YamlNode* placement = reader.find("placement"))
+    train.placement = readPlacement(*placement, counts, report);
+  reader.whole("steps", train.steps);
+  if (const YamlNode* eval = reader.find("eval")) {
+    MapReader(*eval, schema::kEval, "eval", report).whole("every_steps", train.eval_every_steps);
+    if (!train.data.eval)
+      report.error(eval->key_place, "'eval' needs a dataset: add 'eval' to 'data'");
+  }
+  if (const YamlNode* lines = reader.find("report"))
+    MapReader(*lines, schema::kReport, "report", report)
+        .whole("every_steps", train.report_every_steps);
+  return train;
+}
+
+}  // namespace dtf::cluster

@@ -1,0 +1,28 @@
+#pragma once
+
+// A checked YAML tree -> TrainSpec.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "common/cluster/report.h"
+#include "common/cluster/spec.h"
+#include "common/cluster/yaml_tree.h"
+
+namespace dtf::cluster {
+
+struct TaskCounts {
+  size_t ps = 0;
+  size_t worker = 0;
+};
+
+// `counts`, when the cluster is known: pins and replica counts are checked against it. Mistakes go
+// into the report; the result is only meaningful when there are none.
+TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report);
+
+// The parts, each in its own file or too long for one.
+ModelSpec readModel(const YamlNode& node, Report& report);
+DataSpec readData(const YamlNode* node, Report& report);  // null: the embedded digits
+
+}  // namespace dtf::cluster

@@ -1,0 +1,70 @@
+#pragma once
+
+// Collects every mistake of the files and flags that make up one job, and shows them as a compiler
+// would:
+//
+//   local.yaml:14:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?
+//     14 |   wrokers: [localhost:2223]
+//        |   ^~~~~~~
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/cluster/spec.h"
+
+namespace dtf::cluster {
+
+// A position in one of a Report's sources.
+struct Place {
+  int source = 0;  // an index that Report::addFile or addFlag returned
+  int line = 0;    // from 1; 0: the source as a whole
+  int column = 0;  // from 1, in bytes
+};
+
+// Owns: the text of the sources, for the quoted lines.  Threads: thread-compatible.  Never blocks.
+class Report {
+ public:
+  static constexpr size_t kShownMax = 20;  // mistakes in one message; the rest is counted
+
+  // `text` is the file's content; `path` is how messages name it, and where its relative paths
+  // start.
+  int addFile(const std::filesystem::path& path, std::string text);
+  // A piece of the command line, "--set train.steps=5". Its relative paths start at the working
+  // directory.
+  int addFlag(std::string_view words);
+
+  void error(const Place& place, std::string message);
+  bool empty() const { return mistakes_.empty(); }
+
+  // Throws one dtf::Error(kBadConfig) with all mistakes, by source and line, when there are any.
+  void throwIfAny() const;
+
+  // The folder that relative paths written at `place` are relative to; empty: the working
+  // directory.
+  std::filesystem::path folderOf(const Place& place) const;
+  Mark markOf(const Place& place) const;
+
+ private:
+  struct Source {
+    std::string name;
+    bool is_file = false;
+    std::string text;
+  };
+  struct Mistake {
+    Place place;
+    std::string message;
+  };
+
+  int addSource(Source source);
+  std::string show(const Mistake& mistake) const;
+
+  std::vector<Source> sources_;
+  std::vector<Mistake> mistakes_;
+};
+
+// `text` between single quotes for a message: control characters escaped, long text cut.
+std::string inQuotes(std::string_view text);
+
+}  // namespace dtf::cluster

@@ -1,0 +1,91 @@
+#include "common/cluster/schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/text.h"
+
+namespace dtf::cluster {
+
+bool Key::inRange(double value) const {
+  const bool low = number.min_open ? value > number.min : value >= number.min;
+  const bool high = number.max_open ? value < number.max : value <= number.max;
+  return low && high;
+}
+
+std::string Key::rangeText() const {
+  if (type != ValueType::kNumber) return fmt::format("from {} to {}", whole_min, whole_max);
+  return fmt::format("{} {} and {} {}", number.min_open ? "more than" : "at least", number.min,
+                     number.max_open ? "less than" : "at most", number.max);
+}
+
+const Key* Table::find(std::string_view name) const {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+const Key& Table::at(std::string_view name) const {
+  const Key* key = find(name);
+  DTF_CHECK_MSG(key != nullptr, fmt::format("no key '{}' in table '{}'", name, path));
+  return *key;
+}
+
+std::vector<std::string_view> Table::names() const {
+  std::vector<std::string_view> names;
+  for (const Key& key : keys)
+    if (key.available) names.push_back(key.name);
+  return names;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
+  const std::string near = nearestWord(word, words);
+  if (!near.empty()) return " - did you mean '" + near + "'?";
+  return fmt::format(" (one of {})", fmt::join(words, ", "));
+}
+
+namespace {
+
+std::string typeText(const Key& key) {
+  switch (key.type) {
+    case ValueType::kMap:
+      return "map";
+    case ValueType::kList:
+      if (!key.choices.empty()) return "list of " + std::string(key.choices);
+      return key.whole_max > 0 ? "list of whole numbers" : "list";
+    case ValueType::kText:
+      return "text";
+    case ValueType::kTextOrMap:
+      return "text or map";
+    case ValueType::kWhole:
+      return "whole number " + key.rangeText();
+    case ValueType::kNumber:
+      return "number " + key.rangeText();
+    case ValueType::kBool:
+      return "true or false";
+    case ValueType::kChoice:
+      return std::string(key.choices);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string keyReference() {
+  std::string out;
+  for (const Table* table : allTables()) {
+    out += table->path.empty() ? "CLUSTER.yaml; the keys of train: are those of TRAIN.yaml\n"
+                               : fmt::format("\n{}\n", table->path);
+    for (const Key& key : table->keys) {
+      if (!key.available) continue;
+      out +=
+          fmt::format("  {:<26}{}{}\n", key.name, typeText(key), key.required ? ", required" : "");
+      out += fmt::format("  {:<26}  {}\n", "", key.help);
+    }
+  }
+  return out;
+}
+
+}  // namespace dtf::cluster

@@ -1,0 +1,85 @@
+#pragma once
+
+// Every key that CLUSTER.yaml and TRAIN.yaml may have, in one place: validation, did-you-mean and
+// the printed reference (`--help-config`) all read these tables, so they can't disagree. A key that
+// a later version will have is listed too, so that a file that uses it is told so instead of being
+// misread.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtf::cluster {
+
+enum class ValueType : uint8_t { kMap, kList, kText, kWhole, kNumber, kBool, kChoice, kTextOrMap };
+
+// Bounds of a number; an open bound is not itself allowed.
+struct NumberRange {
+  double min = 0;
+  double max = 0;
+  bool min_open = false;
+  bool max_open = false;
+};
+
+struct Key {
+  std::string_view name;
+  ValueType type = ValueType::kMap;
+  std::string_view help = {};
+  bool required = false;
+  bool available = true;
+  int64_t whole_min = 0;  // kWhole, and the elements of a kList of whole numbers
+  int64_t whole_max = 0;
+  NumberRange number = {};        // kNumber
+  std::string_view choices = {};  // kChoice, and the elements of a kList of words: "async|sync"
+  std::string_view later_choices = {};  // known, not available in this version
+
+  bool inRange(int64_t value) const { return value >= whole_min && value <= whole_max; }
+  bool inRange(double value) const;
+  std::string rangeText() const;  // "from 1 to 1000000", "more than 0 and at most 1"
+};
+
+struct Table {
+  std::string_view path;  // "train.model.input", for the reference
+  std::span<const Key> keys;
+
+  const Key* find(std::string_view name) const;  // nullptr: no such key
+  const Key& at(std::string_view name) const;    // DTF_CHECKs that there is one
+  std::vector<std::string_view> names() const;   // the available ones
+};
+
+namespace schema {
+extern const Table kJob;         // a whole CLUSTER.yaml
+extern const Table kCluster;     // cluster:
+extern const Table kTask;        // an element of ps: and worker:, written as a map
+extern const Table kLaunch;      // launch:
+extern const Table kTimeouts;    // timeouts:
+extern const Table kTrain;       // a whole TRAIN.yaml
+extern const Table kModel;       // model:
+extern const Table kInput;       // model.input:
+extern const Table kLayers;      // the types of layer
+extern const Table kDense;       // - dense:
+extern const Table kPlainLayer;  // - flatten:, - relu: and so on
+extern const Table kData;        // data:
+extern const Table kDataset;     // data.train:, data.eval:
+extern const Table kOptimizers;  // the optimizers
+extern const Table kGradientDescent;
+extern const Table kAdagrad;
+extern const Table kAdam;
+extern const Table kReplication;  // replication:
+extern const Table kPlacement;    // placement:
+extern const Table kPartition;    // placement.partition:
+extern const Table kEval;         // eval:
+extern const Table kReport;       // report:
+}  // namespace schema
+
+std::span<const Table* const> allTables();
+
+// The reference of all keys as text for a terminal, at most 100 columns.
+std::string keyReference();
+
+// " - did you mean 'worker'?", or when no word is near, " (one of ps, worker)".
+std::string suggestion(std::string_view word, std::span<const std::string_view> words);
+
+}  // namespace dtf::cluster

@@ -1,0 +1,251 @@
+#include "common/cluster/schema.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+constexpr int64_t kCountMax =
+    1'000'000'000'000;  // steps; far beyond any run, well inside double precision
+constexpr int64_t kSeedMax = INT64_MAX;
+constexpr NumberRange kPositive{0, 1e6, true, false};
+constexpr NumberRange kSeconds{0, 86400, true, false};
+constexpr NumberRange kDecay{0, 1, false, true};
+
+constexpr Key map(std::string_view name, std::string_view help) {
+  return {.name = name, .type = ValueType::kMap, .help = help};
+}
+constexpr Key list(std::string_view name, std::string_view help) {
+  return {.name = name, .type = ValueType::kList, .help = help};
+}
+constexpr Key text(std::string_view name, std::string_view help) {
+  return {.name = name, .type = ValueType::kText, .help = help};
+}
+constexpr Key textOrMap(std::string_view name, std::string_view help) {
+  return {.name = name, .type = ValueType::kTextOrMap, .help = help};
+}
+constexpr Key boolean(std::string_view name, std::string_view help) {
+  return {.name = name, .type = ValueType::kBool, .help = help};
+}
+constexpr Key whole(std::string_view name, int64_t min, int64_t max, std::string_view help) {
+  return {
+      .name = name, .type = ValueType::kWhole, .help = help, .whole_min = min, .whole_max = max};
+}
+constexpr Key number(std::string_view name, NumberRange range, std::string_view help) {
+  return {.name = name, .type = ValueType::kNumber, .help = help, .number = range};
+}
+constexpr Key choice(std::string_view name, std::string_view choices, std::string_view later,
+                     std::string_view help) {
+  return {.name = name,
+          .type = ValueType::kChoice,
+          .help = help,
+          .choices = choices,
+          .later_choices = later};
+}
+constexpr Key required(Key key) {
+  key.required = true;
+  return key;
+}
+// Known from the design, not in this version.
+constexpr Key later(std::string_view name) {
+  return {.name = name, .available = false};
+}
+
+constexpr Key kJobKeys[] = {
+    text("job", "name of the job, default 'job': letters, digits, '.', '_' and '-'"),
+    text("run_dir", "where the job writes, from the working directory; default runs/<job>"),
+    required(map("cluster", "the tasks")),
+    map("launch", "how dtf-launch starts the tasks"),
+    map("timeouts", "how long each wait may last"),
+    textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
+};
+
+constexpr Key kClusterKeys[] = {
+    required(list("ps", "the parameter servers: addresses (host:port), or maps")),
+    required(list("worker", "the workers: addresses (host:port), or maps")),
+};
+
+constexpr Key kTaskKeys[] = {
+    required(text("address", "host:port, or host:auto for a port that dtf-launch chooses")),
+    list("devices", "default [cpu:0]"),
+    map("env", "environment variables of the process"),
+};
+
+constexpr Key kLaunchKeys[] = {
+    choice("via", "local", "ssh|slurm|kubernetes|systemd", "local: processes on this host"),
+    later("user"),
+    later("port"),
+    later("identity"),
+    later("binary_dir"),
+};
+
+constexpr Key kTimeoutsKeys[] = {
+    number("start_seconds", kSeconds, "for every task to come up; default 60"),
+    number("heartbeat_seconds", kSeconds, "between heartbeats; default 1"),
+    number("lease_seconds", kSeconds, "without a heartbeat before a task is lost; default 10"),
+    number("step_seconds", kSeconds, "for one exchange with a ps; default 60"),
+    number("finish_seconds", kSeconds,
+           "for the slowest worker and the last evaluation; default 600"),
+};
+
+constexpr Key kTrainKeys[] = {
+    required(map("model", "layers, loss and metrics")),
+    map("data", "what to train and evaluate on; default: the embedded digits"),
+    textOrMap("optimizer", "a name, or {name: {settings}}; default gradient_descent"),
+    map("replication", "how the workers' gradients are combined"),
+    map("placement", "which variable lives on which ps"),
+    whole("steps", 1, kCountMax, "global steps to train; default 1000"),
+    map("eval", "evaluation on data.eval"),
+    map("report", "the lines that report progress"),
+    later("checkpoint"),
+    later("summaries"),
+};
+
+constexpr Key kModelKeys[] = {
+    required(map("input", "one example")),
+    required(list("layers", "from the input to the last")),
+    required(choice("loss", "softmax_cross_entropy|mse|sigmoid_cross_entropy", "",
+                    "what training makes small")),
+    {.name = "metrics", .type = ValueType::kList, .help = "to evaluate", .choices = "accuracy"},
+    later("graph"),
+};
+
+constexpr Key kInputKeys[] = {
+    {.name = "shape",
+     .type = ValueType::kList,
+     .help = "of one example, without the batch: [28, 28, 1]",
+     .required = true,
+     .whole_min = 1,
+     .whole_max = 1'000'000},
+};
+
+constexpr Key kLayersKeys[] = {
+    map("flatten", "any shape to one dimension"),
+    map("dense", "activation(input x kernel + bias)"),
+    map("relu", "max(x, 0)"),
+    map("sigmoid", "1 / (1 + exp(-x))"),
+    map("tanh", "hyperbolic tangent"),
+};
+
+constexpr Key kDenseKeys[] = {
+    required(whole("units", 1, 1'000'000, "outputs of the layer")),
+    choice("activation", "none|relu|sigmoid|tanh", "", "default none"),
+    boolean("use_bias", "default true"),
+    choice("kernel_initializer", "glorot_uniform|zeros|truncated_normal", "",
+           "default glorot_uniform"),
+    text("name", "unique in the model; default dense, dense_1, ..."),
+};
+
+constexpr Key kPlainLayerKeys[] = {
+    text("name", "unique in the model; default the type: relu, relu_1, ..."),
+};
+
+constexpr Key kDataKeys[] = {
+    map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
+    map("eval", "default: none when data.train is given"),
+    whole("batch_size", 1, 1'000'000, "examples per replica and step; default 100"),
+    whole("seed", 0, kSeedMax, "of the batch order, initial values and digits; default 1"),
+};
+
+constexpr Key kDatasetKeys[] = {
+    required(choice("format", "digits|idx", "cifar10|csv|npy",
+                    "digits: drawn, no files needed; idx: MNIST's files, .gz too")),
+    text("images", "idx: a file, relative to the file that names it"),
+    text("labels", "idx: a file, relative to the file that names it"),
+    whole("count", 1, 1'000'000, "digits: how many; default 10000 (eval: 2000)"),
+};
+
+constexpr Key kOptimizersKeys[] = {
+    map("gradient_descent", "w -= learning_rate * g"),
+    map("adagrad", "learning rate per element, from the sum of squares"),
+    map("adam", "first and second moments, with bias correction"),
+    later("momentum"),
+    later("rmsprop"),
+    later("ftrl"),
+    later("adadelta"),
+    later("adagrad_da"),
+    later("proximal_adagrad"),
+    later("proximal_gradient_descent"),
+};
+
+constexpr Key kGradientDescentKeys[] = {
+    number("learning_rate", kPositive, "default 0.01"),
+};
+
+constexpr Key kAdagradKeys[] = {
+    number("learning_rate", kPositive, "default 0.01"),
+    number("initial_accumulator_value", kPositive, "default 0.1"),
+};
+
+constexpr Key kAdamKeys[] = {
+    number("learning_rate", kPositive, "default 0.001"),
+    number("beta1", kDecay, "default 0.9"),
+    number("beta2", kDecay, "default 0.999"),
+    number("epsilon", kPositive, "default 1e-8"),
+};
+
+constexpr Key kReplicationKeys[] = {
+    choice("mode", "async|sync", "bounded|allreduce", "default async"),
+    whole("replicas_to_aggregate", 1, 65536,
+          "sync: gradients in one update; fewer than there are replicas: the others are backups"),
+    whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
+    later("staleness"),
+};
+
+constexpr Key kPlacementKeys[] = {
+    choice("strategy", "round_robin|greedy", "", "greedy: by bytes; default round_robin"),
+    map("pins", "variable: device, {\"softmax/weights\": \"/job:ps/task:1\"}"),
+    textOrMap("partition", "none, or from which size on a variable is split over all ps"),
+};
+
+constexpr Key kPartitionKeys[] = {
+    whole("min_bytes", 1, int64_t{1} << 40, "default 4194304"),
+};
+
+constexpr Key kEvalKeys[] = {
+    whole("every_steps", 1, kCountMax, "global steps; default: only at the end"),
+};
+
+constexpr Key kReportKeys[] = {
+    whole("every_steps", 1, kCountMax, "global steps; default: about twice a second"),
+};
+
+}  // namespace
+
+namespace schema {
+constinit const Table kJob{"", kJobKeys};
+constinit const Table kCluster{"cluster", kClusterKeys};
+constinit const Table kTask{"cluster.ps.N, cluster.worker.N", kTaskKeys};
+constinit const Table kLaunch{"launch", kLaunchKeys};
+constinit const Table kTimeouts{"timeouts", kTimeoutsKeys};
+constinit const Table kTrain{"train", kTrainKeys};
+constinit const Table kModel{"train.model", kModelKeys};
+constinit const Table kInput{"train.model.input", kInputKeys};
+constinit const Table kLayers{"train.model.layers.N", kLayersKeys};
+constinit const Table kDense{"train.model.layers.N.dense", kDenseKeys};
+constinit const Table kPlainLayer{"train.model.layers.N.flatten, .relu, .sigmoid, .tanh",
+                                  kPlainLayerKeys};
+constinit const Table kData{"train.data", kDataKeys};
+constinit const Table kDataset{"train.data.train, train.data.eval", kDatasetKeys};
+constinit const Table kOptimizers{"train.optimizer", kOptimizersKeys};
+constinit const Table kGradientDescent{"train.optimizer.gradient_descent", kGradientDescentKeys};
+constinit const Table kAdagrad{"train.optimizer.adagrad", kAdagradKeys};
+constinit const Table kAdam{"train.optimizer.adam", kAdamKeys};
+constinit const Table kReplication{"train.replication", kReplicationKeys};
+constinit const Table kPlacement{"train.placement", kPlacementKeys};
+constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
+constinit const Table kEval{"train.eval", kEvalKeys};
+constinit const Table kReport{"train.report", kReportKeys};
+}  // namespace schema
+
+std::span<const Table* const> allTables() {
+  using namespace schema;
+  static constexpr const Table* kTables[] = {
+      &kJob,        &kCluster, &kTask,        &kLaunch,     &kTimeouts,
+      &kTrain,      &kModel,   &kInput,       &kLayers,     &kDense,
+      &kPlainLayer, &kData,    &kDataset,     &kOptimizers, &kGradientDescent,
+      &kAdagrad,    &kAdam,    &kReplication, &kPlacement,  &kPartition,
+      &kEval,       &kReport};
+  return kTables;
+}
+
+}  // namespace dtf::cluster
