@@ -33,10 +33,6 @@ bool isAlive(pid_t pid) {
   return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM);
 }
 
-std::string addressText(const cluster::Address& address) {
-  return address.host + ":" + (address.port == 0 ? "auto" : std::to_string(address.port));
-}
-
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
 }
@@ -61,7 +57,7 @@ std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const std::vector<st
     for (const TaskId id : all)
       if (id.name() == name) chosen.push_back(id);
     if (chosen.size() == before)
-      throw Error(ErrorCode::kUsage, "dtf-launch: error: the job has no task '" + name +
+      throw Error(ErrorCode::kUsage, "the job has no task '" + name +
                                          "'\n  list its tasks: dtf-launch check CLUSTER.yaml");
   }
   return chosen;
@@ -72,9 +68,12 @@ std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const std::vector<st
 int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_folder) {
   const char* path = std::getenv("PATH");
   LaunchOptions launch_options;
-  launch_options.plan =
-      PlanInput{options.cluster_file, options.overrides, options.run_dir,
-                findBinaries(options.bin_dir, own_folder, path ? path : ""), fs::current_path()};
+  launch_options.plan = PlanInput{options.cluster_file,
+                                  options.overrides,
+                                  options.run_dir,
+                                  options.log_level,
+                                  findBinaries(options.bin_dir, own_folder, path ? path : ""),
+                                  fs::current_path()};
   launch_options.json = options.json;
   launch_options.color = options.color;
   if (!options.dry_run) return launch(job, launch_options);
@@ -88,7 +87,7 @@ int check(const cluster::JobSpec& job, const Options& options) {
   ordered_json tasks = ordered_json::array();
   std::string text = options.cluster_file.string() + ": OK: job " + job.job + "\n";
   for (const TaskId id : allTasks(job.cluster)) {
-    const std::string address = addressText(job.cluster.tasks(id.job)[id.index].address);
+    const std::string address = job.cluster.tasks(id.job)[id.index].address.str();
     tasks.push_back(ordered_json{{"name", id.name()}, {"address", address}});
     text += "  " + id.name() + "  " + address + "\n";
   }
@@ -134,13 +133,13 @@ int logs(const cluster::JobSpec& job, const Options& options) {
       std::cout << stream.rdbuf() << std::flush;
   }
   if (!found)
-    throw Error(ErrorCode::kBadData,
-                "dtf-launch: error: no log in " + (job.run_dir / "logs").string() +
-                    "\n  run the job: dtf-launch " + shellQuote(options.cluster_file.string()));
+    throw Error(ErrorCode::kBadData, "no log in " + (job.run_dir / "logs").string() +
+                                         "\n  run the job: dtf-launch " +
+                                         shellQuote(options.cluster_file.string()));
   return 0;
 }
 
-int stop(const cluster::JobSpec& job, const Options&) {
+int stop(const cluster::JobSpec& job) {
   const auto deadline = std::chrono::steady_clock::now() + kStopDeadline;
   std::optional<LaunchRecord> record = runningLaunch(job.run_dir);
   if (!record) {
@@ -150,11 +149,11 @@ int stop(const cluster::JobSpec& job, const Options&) {
   const pid_t launcher = record->launcher;
   if (launcher <= 0 || ::kill(launcher, SIGTERM) != 0)
     throw Error(errno == EPERM ? ErrorCode::kPermission : ErrorCode::kUnavailable,
-                "dtf-launch: error: cannot signal the launcher of " + job.run_dir.string() +
-                    ", pid " + std::to_string(launcher) + ": " + errnoText(errno));
+                "cannot signal the launcher of " + job.run_dir.string() + ", pid " +
+                    std::to_string(launcher) + ": " + errnoText(errno));
   while (record && record->launcher == launcher) {
     if (std::chrono::steady_clock::now() > deadline)
-      throw Error(ErrorCode::kDeadline, "dtf-launch: error: pid " + std::to_string(launcher) +
+      throw Error(ErrorCode::kDeadline, "pid " + std::to_string(launcher) +
                                             " has not ended within 30 s\n  kill -KILL " +
                                             std::to_string(launcher));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

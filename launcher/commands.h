@@ -26,6 +26,6 @@ int logs(const cluster::JobSpec& job, const Options& options);
 
 // Asks the launcher to stop its job and waits until it has. 0 also when nothing runs.
 // Blocks: 30 s at most. Errors: kDeadline; kPermission for a launcher of another user.
-int stop(const cluster::JobSpec& job, const Options& options);
+int stop(const cluster::JobSpec& job);
 
 }  // namespace dtf::launcher

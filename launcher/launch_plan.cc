@@ -21,8 +21,10 @@ std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
     if (address == chosen.end())
       throw Error(ErrorCode::kInternal, "no port was chosen for " + id.name());
     const bool is_map = !task.devices.empty() || !task.env.empty();
+    const bool is_ipv6 = address->second.starts_with('[');  // a list, to YAML, unless quoted
     overrides.push_back("cluster." + std::string(jobName(id.job)) + "." + std::to_string(id.index) +
-                        (is_map ? ".address=" : "=") + address->second);
+                        (is_map ? ".address=" : "=") +
+                        (is_ipv6 ? '"' + address->second + '"' : address->second));
   }
   return overrides;
 }
@@ -42,6 +44,10 @@ std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
   if (input.run_dir) {
     argv.push_back("--run-dir");
     argv.push_back(input.run_dir->string());
+  }
+  if (input.log_level) {
+    argv.push_back("--log-level");
+    argv.push_back(*input.log_level);
   }
   return argv;
 }

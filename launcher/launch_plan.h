@@ -29,6 +29,7 @@ struct PlanInput {
   std::filesystem::path cluster_file;            // as a task started in `folder` must name it
   std::vector<std::string> overrides;            // the user's --set, in their order
   std::optional<std::filesystem::path> run_dir;  // the user's --run-dir
+  std::optional<std::string> log_level;          // the user\'s --log-level
   Binaries binaries;
   std::filesystem::path folder;
 };

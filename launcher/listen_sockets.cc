@@ -81,8 +81,9 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
     failAt(task.mark, ErrorCode::kPermission,
            port + " is not for ordinary users: " + errnoText(error));
   if (error != EADDRINUSE)
-    failAt(task.mark, ErrorCode::kUnavailable,
-           "cannot listen on " + task.address.host + ", " + port + ": " + errnoText(error));
+    failAt(
+        task.mark, ErrorCode::kUnavailable,
+        "cannot listen on " + task.address.str() + " for " + id.name() + ": " + errnoText(error));
   const std::string holder;
   failAt(task.mark, ErrorCode::kUnavailable,
          port + " is in use" + (holder.empty() ? "" : " by " + holder) +

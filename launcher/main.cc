@@ -4,7 +4,6 @@
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/cluster/cluster_yaml.h"
@@ -21,11 +20,12 @@ std::filesystem::path ownFolder() {
 }
 
 int run(const Options& options) {
-  if (options.verb == Verb::kHelp) return std::fputs(helpText().c_str(), stdout) < 0;
-  if (options.verb == Verb::kVersion) return std::puts("dtf-launch " DTF_VERSION) < 0;
+  if (options.answer) return std::fputs(options.answer->c_str(), stdout) < 0 ? 1 : 0;
   cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides);
   if (options.run_dir) job.run_dir = *options.run_dir;
   switch (options.verb) {
+    case Verb::kUp:
+      return up(job, options, ownFolder());
     case Verb::kCheck:
       return check(job, options);
     case Verb::kStatus:
@@ -33,10 +33,17 @@ int run(const Options& options) {
     case Verb::kLogs:
       return logs(job, options);
     case Verb::kStop:
-      return stop(job, options);
-    default:
-      return up(job, options, ownFolder());
+      return stop(job);
   }
+  return exitCode(ErrorCode::kInternal);
+}
+
+// A mistake in a file starts with its place there, as compilers write it; any other with the
+// program's name.
+void print(const Error& error) {
+  const bool has_place = error.message().find(": error: ") != std::string::npos;
+  std::fprintf(stderr, "%s%s%s", has_place ? "" : "dtf-launch: error: ", error.what(),
+               error.message().ends_with('\n') ? "" : "\n");
 }
 
 }  // namespace
@@ -44,14 +51,14 @@ int run(const Options& options) {
 }  // namespace dtf::launcher
 
 int main(int argc, char** argv) {
+  using namespace dtf;
   try {
-    return dtf::launcher::run(
-        dtf::launcher::parseOptions(std::vector<std::string>(argv + 1, argv + argc)));
-  } catch (const dtf::Error& error) {
-    std::fprintf(stderr, "%s\n", error.message().c_str());
-    return dtf::exitCode(error.code());
+    return launcher::run(launcher::parseOptions(argc, argv));
+  } catch (const Error& error) {
+    launcher::print(error);
+    return exitCode(error.code());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "dtf-launch: internal error: %s\n", error.what());
-    return dtf::exitCode(dtf::ErrorCode::kInternal);
+    return exitCode(ErrorCode::kInternal);
   }
 }

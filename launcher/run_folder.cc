@@ -45,8 +45,9 @@ LaunchRecord readRecord(const fs::path& folder) {
   }
 }
 
-// An open-file-description lock on the whole file: it ends with the descriptor, works over NFS, and, unlike flock(),
-// can be asked about without being taken, so `status` never gets in the way of a launch.
+// An open-file-description lock on the whole file: it ends with the descriptor, works over NFS,
+// and, unlike flock(), can be asked about without being taken, so `status` never gets in the way of
+// a launch.
 struct flock wholeFile(short type) {
   struct flock lock {};
   lock.l_type = type;
