@@ -80,7 +80,6 @@ CommandLine::CommandLine(std::string_view program, std::span<const OptionDef> op
     po::command_line_parser parser(normalise(argc, argv));
     const po::parsed_options parsed =
         parser.options(description)
-            .positional(po::positional_options_description().add("", -1))
             .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
             .run();
     for (const po::option& option : parsed.options) {

@@ -186,7 +186,7 @@ constexpr Key kAdamKeys[] = {
 constexpr Key kReplicationKeys[] = {
     choice("mode", "async|sync", "bounded|allreduce", "default async"),
     whole("replicas_to_aggregate", 1, 65536,
-          "sync: gradients in one update; fewer than there are replicas: the others are backups"),
+          "sync: gradients in an update; the replicas beyond that are backups"),
     whole("total_num_replicas", 1, 65536, "sync: the number of workers"),
     later("staleness"),
 };

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <sstream>
 #include <utility>
 
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/cluster/yaml_syntax.h"
 
 namespace dtf::cluster {
 
@@ -118,7 +118,7 @@ class TreeBuilder final : public YAML::EventHandler {
             YAML::anchor_t anchor) {
     refuseTag(tag, mark);
     if (stack_.size() >= kYamlDepthMax) stopTooDeep(placeOf(mark));
-    if (expectsKey()) throw Stop{placeOf(mark), "a key must be a word, not a list or a map"};
+    if (expectsKey()) throw Stop{placeOf(mark), std::string(kKeyIsNoWord)};
     Frame frame;
     frame.node = makeNode(kind, mark);
     frame.anchor = anchor;
@@ -180,58 +180,6 @@ class TreeBuilder final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// What yaml-cpp says, in the words of someone who edits a file.
-std::string explain(const std::string& message) {
-  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"end of map flow not found", "this '{' is never closed with '}', or a ',' is missing"},
-      {"end of sequence flow not found", "this '[' is never closed with ']', or a ',' is missing"},
-      {"illegal map value", "a ':' where none may be: quote the text, or start a new line"},
-      {"illegal block entry", "a list element ('- ') where none may be"},
-      {"illegal flow end", "this closes a bracket that was never opened"},
-      {"illegal EOF in scalar", "the quote that opens this text is never closed"},
-      {"end of map not found", "the indentation fits neither this map nor the one around it"},
-      {"end of sequence not found", "the indentation fits neither this list nor what is around it"},
-      {"the referenced anchor is not defined",
-       "this alias (*name) has no anchor (&name) before it"},
-  };
-  for (const auto& [theirs, ours] : kWords)
-    if (message == theirs) return std::string(ours);
-  return "not YAML: " + message;
-}
-
-// Checks what yaml-cpp would misread or report unclearly. Returns false when the text is not worth
-// parsing.
-bool checkCharacters(std::string_view text, int source, Report& report) {
-  int line = 1;
-  int column = 1;
-  bool indentation = true;
-  bool good = true;
-  for (size_t i = 0; i < text.size(); ++i, ++column) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F) {
-      report.error({source}, "line " + std::to_string(line) +
-                                 " holds a control character: this is not a text file in UTF-8");
-      return false;
-    }
-    if (c == '\t' && indentation) {
-      const size_t next = text.find_first_not_of(" \t\r", i);
-      if (next != std::string_view::npos && text[next] != '\n' && text[next] != '#') {
-        report.error({source, line, column}, "a tab in the indentation: YAML indents with spaces");
-        good = false;
-      }
-      indentation = false;
-    }
-    if (c == '\n') {
-      ++line;
-      column = 0;
-      indentation = true;
-    } else if (c != ' ') {
-      indentation = false;
-    }
-  }
-  return good;
-}
-
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view name) const {
@@ -255,10 +203,10 @@ std::optional<YamlNode> parseYaml(const std::string& text, int source, Report& r
     }
     return builder.takeRoot();
   } catch (const Stop& stop) {
-    report.error(stop.place, stop.message);
+    reportSyntax(text, stop.place, stop.message, report);
   } catch (const YAML::Exception& e) {
-    report.error({source, std::max(e.mark.line, 0) + 1, std::max(e.mark.column, 0) + 1},
-                 explain(e.msg));
+    const Place place{source, std::max(e.mark.line, 0) + 1, std::max(e.mark.column, 0) + 1};
+    reportSyntax(text, place, explainSyntax(e.msg), report);
   }
   return std::nullopt;
 }

@@ -1,0 +1,31 @@
+#pragma once
+
+// The verbs of dtf-launch. Each returns the exit code of the process. Errors: dtf::Error, for
+// main() to print.
+
+#include <filesystem>
+
+#include "common/cluster/spec.h"
+#include "launcher/options.h"
+
+namespace dtf::launcher {
+
+// Runs the job, or with --dry-run prints what would run. `own_folder`: where dtf-launch itself is.
+int up(const cluster::JobSpec& job, const Options& options,
+       const std::filesystem::path& own_folder);
+
+// The file was read without a mistake: says so, and lists the tasks.
+int check(const cluster::JobSpec& job, const Options& options);
+
+// 0: runs; 1: nothing runs in the run directory.
+int status(const cluster::JobSpec& job, const Options& options);
+
+// Copies the newest log of each task, or of those named, to stdout. Errors: kUsage for a name that
+// is no task; kBadData when there is no log.
+int logs(const cluster::JobSpec& job, const Options& options);
+
+// Asks the launcher to stop its job and waits until it has. 0 also when nothing runs.
+// Blocks: 30 s at most. Errors: kDeadline; kPermission for a launcher of another user.
+int stop(const cluster::JobSpec& job);
+
+}  // namespace dtf::launcher

@@ -1,0 +1,73 @@
+#include "launcher/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+}  // namespace
+
+bool parseColorMode(std::string_view text, ColorMode& mode) {
+  if (text == "auto")
+    mode = ColorMode::kAuto;
+  else if (text == "always")
+    mode = ColorMode::kAlways;
+  else if (text == "never")
+    mode = ColorMode::kNever;
+  else
+    return false;
+  return true;
+}
+
+bool useColor(ColorMode mode, int fd) {
+  if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool dumb = term != nullptr && std::string_view(term) == "dumb";
+  return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0') && !dumb;
+}
+
+std::string printable(std::string_view line) {
+  std::string text(line);
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t') || byte == 0x7f) c = '?';
+  }
+  return text;
+}
+
+void Console::line(std::string_view text) {
+  std::string block;
+  if (dropped_lines_ > 0)
+    block = "(" + std::to_string(dropped_lines_) +
+            " lines are not shown: the terminal did not take them; the log files have them all)\n";
+  block.append(text).append("\n");
+  if (!status_.empty()) block = std::string(kEraseLine) + block + status_;
+  dropped_lines_ = queue_.push(block) ? 0 : dropped_lines_ + 1;
+  queue_.pump();
+}
+
+void Console::status(std::string_view text) {
+  if (!is_terminal_ || text == status_) return;
+  status_ = text;
+  queue_.push(std::string(kEraseLine) + status_);
+  queue_.pump();
+}
+
+size_t Console::columns() const {
+  winsize size{};
+  if (::ioctl(fd_, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+void Console::finish() {
+  status("");
+  queue_.finish(std::chrono::seconds(1));
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,56 @@
+#pragma once
+
+// What a person sees while the job runs: lines, and on a terminal one status line below them that
+// is redrawn in place. A reader that stops reading (Ctrl-S, a full pipe) must not stop the job, so
+// nothing here waits for it.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "launcher/output_queue.h"
+
+namespace dtf::launcher {
+
+enum class ColorMode : uint8_t { kAuto, kAlways, kNever };
+
+// False when it is none of auto, always, never.
+bool parseColorMode(std::string_view text, ColorMode& mode);
+
+// auto: on a terminal, unless NO_COLOR is set (https://no-color.org) or TERM is "dumb".
+bool useColor(ColorMode mode, int fd);
+
+// `line` as one harmless line of text: control characters (an escape sequence in a task's log)
+// become '?'.
+std::string printable(std::string_view line);
+
+// Borrows: the descriptor.  Owns: what its reader has not taken yet, within the bound of
+// OutputQueue; a line that finds no room is dropped and counted. Threads: loop-thread only. Blocks:
+// only finish().  Errors: none; a reader that is gone ends the output.
+class Console {
+ public:
+  // `is_terminal`: a status line may be redrawn.
+  Console(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal), queue_(fd) {}
+
+  void line(std::string_view text);  // without "\n"
+  void status(
+      std::string_view text);  // replaces the status line; nothing where there is no terminal
+  bool isTerminal() const { return is_terminal_; }
+  size_t columns() const;  // of the terminal; 80 where it doesn't say
+
+  // To be called often: lines that the reader did not take at once go out here.
+  void pump() { queue_.pump(); }
+
+  // Erases the status line and writes the rest.
+  void finish();
+
+ private:
+  const int fd_;
+  const bool is_terminal_;
+  OutputQueue queue_;
+  std::string status_;
+  uint64_t dropped_lines_ = 0;
+};
+
+}  // namespace dtf::launcher

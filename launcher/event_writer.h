@@ -1,0 +1,39 @@
+#pragma once
+
+// `--json`: what happens, as JSON lines on stdout, for programs. Every line has "schema" and
+// "event".
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launcher/exit_status.h"
+#include "launcher/notice.h"
+#include "launcher/output_queue.h"
+#include "launcher/spawner.h"
+
+namespace dtf::launcher {
+
+// Events: started {task, pid}, ready {task}, progress {...}, ended {task, exit_code}, and at the
+// very end summary {...}, the content of summary.json. Owns: a console for the descriptor, with its
+// bound.  Borrows: the descriptor. Threads: loop-thread only.  Blocks: only summary().
+class EventWriter {
+ public:
+  // `enabled` false: every call does nothing.
+  EventWriter(int fd, bool enabled) : queue_(fd), enabled_(enabled) {}
+
+  void started(TaskId id, pid_t pid);
+  void ready(TaskId id);
+  void progress(const ProgressNotice& notice);
+  void ended(TaskId id, const ExitStatus& status);
+  // The last line. Waits for a slow reader, ten seconds at most while it takes nothing.
+  void summary(const nlohmann::ordered_json& summary);
+
+  void pump() { queue_.pump(); }
+
+ private:
+  void write(const nlohmann::ordered_json& event);
+
+  OutputQueue queue_;
+  const bool enabled_;
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,51 @@
+#include "launcher/exit_status.h"
+
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr std::array kCodes = {
+    ErrorCode::kTrainingFailed, ErrorCode::kUsage,     ErrorCode::kBadData,
+    ErrorCode::kUnavailable,    ErrorCode::kInternal,  ErrorCode::kCannotWrite,
+    ErrorCode::kPermission,     ErrorCode::kBadConfig, ErrorCode::kDeadline};
+
+}  // namespace
+
+ExitStatus ExitStatus::fromWait(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return ExitStatus{0, WTERMSIG(wait_status)};
+  return ExitStatus{WEXITSTATUS(wait_status), 0};
+}
+
+std::string ExitStatus::text() const {
+  if (signal != 0)
+    return "was killed by " + signalName(signal) + " (signal " + std::to_string(signal) + ")";
+  const std::string word = exitCodeWord(code);
+  return "exited with code " + std::to_string(code) + (word.empty() ? "" : " (" + word + ")");
+}
+
+std::string signalName(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name;
+}
+
+std::string exitCodeWord(int code) {
+  for (const ErrorCode known : kCodes)
+    if (exitCode(known) == code) return std::string(errorCodeName(known));
+  return "";
+}
+
+int exitCodeOfWord(const std::string& word) {
+  for (const ErrorCode known : kCodes)
+    if (errorCodeName(known) == word) return exitCode(known);
+  return exitCode(ErrorCode::kTrainingFailed);
+}
+
+}  // namespace dtf::launcher

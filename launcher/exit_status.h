@@ -1,0 +1,30 @@
+#pragma once
+
+// How a process ended.
+
+#include <string>
+
+namespace dtf::launcher {
+
+// Value type. Exactly one of the two says something: `signal` != 0 means killed by it.
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;
+  bool operator==(const ExitStatus&) const = default;
+
+  static ExitStatus fromWait(int wait_status);  // of waitpid()
+  bool success() const { return code == 0 && signal == 0; }
+  int shellCode() const { return signal != 0 ? 128 + signal : code; }
+  std::string text()
+      const;  // "exited with code 65 (bad_data)", "was killed by SIGSEGV (signal 11)"
+};
+
+std::string signalName(int signal);  // "SIGSEGV"
+
+// The word for an exit code of README.md's table, as in errorCodeName(); empty for any other code.
+std::string exitCodeWord(int code);
+
+// The exit code of an errorCodeName(); 1 for any other word.
+int exitCodeOfWord(const std::string& word);
+
+}  // namespace dtf::launcher

@@ -1,0 +1,123 @@
+#include "launcher/launch_plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+// `--set` for each `auto` port. Where a task is a map in the file (it has more to say than an
+// address), only its address may be replaced.
+std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
+                                          const ChosenAddresses& chosen) {
+  std::vector<std::string> overrides;
+  for (const TaskId id : allTasks(cluster)) {
+    const cluster::TaskSpec& task = cluster.tasks(id.job)[id.index];
+    if (task.address.port != 0) continue;
+    const auto address = chosen.find(id);
+    if (address == chosen.end())
+      throw Error(ErrorCode::kInternal, "no port was chosen for " + id.name());
+    const bool is_map = !task.devices.empty() || !task.env.empty();
+    const bool is_ipv6 = address->second.starts_with('[');  // a list, to YAML, unless quoted
+    overrides.push_back("cluster." + std::string(jobName(id.job)) + "." + std::to_string(id.index) +
+                        (is_map ? ".address=" : "=") +
+                        (is_ipv6 ? '"' + address->second + '"' : address->second));
+  }
+  return overrides;
+}
+
+std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
+                                const std::vector<std::string>& address_overrides) {
+  const bool is_ps = id.job == JobKind::kPs;
+  std::vector<std::string> argv = {(is_ps ? input.binaries.psd : input.binaries.workerd).string(),
+                                   "--cluster", input.cluster_file.string(), "--task",
+                                   std::to_string(id.index)};
+  for (const auto* overrides : {&input.overrides, &address_overrides}) {
+    for (const std::string& assignment : *overrides) {
+      argv.push_back("--set");
+      argv.push_back(assignment);
+    }
+  }
+  if (input.run_dir) {
+    argv.push_back("--run-dir");
+    argv.push_back(input.run_dir->string());
+  }
+  if (input.log_level) {
+    argv.push_back("--log-level");
+    argv.push_back(*input.log_level);
+  }
+  return argv;
+}
+
+std::string commandText(const TaskCommand& command) {
+  std::vector<std::string> words;
+  if (!command.env.empty()) {
+    words.push_back("env");
+    for (const auto& [name, value] : command.env) words.push_back(shellQuote(name + "=" + value));
+  }
+  for (const std::string& word : command.argv) words.push_back(shellQuote(word));
+  return join(words, " ");
+}
+
+}  // namespace
+
+std::vector<TaskId> allTasks(const cluster::ClusterSpec& cluster) {
+  std::vector<TaskId> tasks;
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
+    for (uint32_t index = 0; index < cluster.tasks(job).size(); ++index)
+      tasks.push_back(TaskId{job, index});
+  return tasks;
+}
+
+std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& input,
+                                  const ChosenAddresses& chosen) {
+  const std::vector<std::string> address_overrides = addressOverrides(job.cluster, chosen);
+  std::vector<TaskCommand> plan;
+  for (const TaskId id : allTasks(job.cluster)) {
+    const cluster::TaskSpec& task = job.cluster.tasks(id.job)[id.index];
+    plan.push_back(TaskCommand{id, task.address.host, argvOf(id, input, address_overrides),
+                               task.env, input.folder});
+  }
+  return plan;
+}
+
+std::string planText(const std::vector<TaskCommand>& plan) {
+  std::string text;
+  for (const TaskCommand& command : plan)
+    text += command.host + " | " + commandText(command) + "\n";
+  return text;
+}
+
+std::string planJson(const std::vector<TaskCommand>& plan) {
+  using nlohmann::ordered_json;
+  ordered_json tasks = ordered_json::array();
+  for (const TaskCommand& command : plan) {
+    tasks.push_back(ordered_json{{"name", command.id.name()},
+                                 {"host", command.host},
+                                 {"folder", command.folder.string()},
+                                 {"env", command.env},
+                                 {"argv", command.argv}});
+  }
+  const ordered_json plan_json = {{"schema", 1}, {"event", "plan"}, {"tasks", tasks}};
+  return plan_json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string shellQuote(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+}  // namespace dtf::launcher

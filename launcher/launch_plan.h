@@ -1,0 +1,57 @@
+#pragma once
+
+// From a job's description to the command of each task: a pure function, so that `--dry-run` shows
+// exactly what would run. Touches neither the network nor any process.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/cluster/spec.h"
+#include "launcher/binaries.h"
+
+namespace dtf::launcher {
+
+// One process to start. Value type.
+struct TaskCommand {
+  TaskId id;
+  std::string host;                        // where it runs, as the file says
+  std::vector<std::string> argv;           // argv[0] is the path of the binary
+  std::map<std::string, std::string> env;  // on top of the launcher's own environment
+  std::filesystem::path folder;            // the working folder
+};
+
+struct PlanInput {
+  std::filesystem::path cluster_file;            // as a task started in `folder` must name it
+  std::vector<std::string> overrides;            // the user's --set, in their order
+  std::optional<std::filesystem::path> run_dir;  // the user's --run-dir
+  std::optional<std::string> log_level;          // the user\'s --log-level
+  Binaries binaries;
+  std::filesystem::path folder;
+};
+
+// The address, "127.0.0.1:40123", that each task with an `auto` port was given.
+using ChosenAddresses = std::map<TaskId, std::string>;
+
+// Every task, ps first. Each learns the address of every `auto` port through --set, after the
+// user's own. Errors: kInternal when `chosen` lacks an `auto` task.
+std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& input,
+                                  const ChosenAddresses& chosen);
+
+// One task a line, `host | command`, the command ready to paste into a shell in the working folder.
+std::string planText(const std::vector<TaskCommand>& plan);
+
+// {"schema":1,"event":"plan","tasks":[{"name","host","folder","env","argv"}]} on one line.
+std::string planJson(const std::vector<TaskCommand>& plan);
+
+// `word` as one word of a POSIX shell.
+std::string shellQuote(std::string_view word);
+
+// All tasks of `cluster`, ps first, in the order of every list the launcher shows.
+std::vector<TaskId> allTasks(const cluster::ClusterSpec& cluster);
+
+}  // namespace dtf::launcher

@@ -1,0 +1,145 @@
+#include "launcher/listen_sockets.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+// "local.yaml:9:14: error: ..." as for every other mistake that has a place in a file.
+[[noreturn]] void failAt(const cluster::Mark& mark, ErrorCode code, const std::string& message) {
+  const std::string place = mark.file.empty() ? std::string("--set")
+                                              : mark.file + ":" + std::to_string(mark.line) + ":" +
+                                                    std::to_string(mark.column);
+  throw Error(code, place + ": error: " + message);
+}
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+bool isLoopback(const SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
+void setPort(SocketAddress& address, uint16_t port) {
+  if (address.storage.ss_family == AF_INET)
+    reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
+  else
+    reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = htons(port);
+}
+
+// The first IPv4 address of the host, else the first of all: what the tasks try first, too.
+SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int result = ::getaddrinfo(task.address.host.c_str(), nullptr, &hints, &found);
+  if (result != 0)
+    failAt(task.mark, ErrorCode::kBadConfig,
+           "cannot resolve the host '" + task.address.host + "' of " + id.name() + ": " +
+               ::gai_strerror(result));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  const addrinfo* chosen = found;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    if (each->ai_family != AF_INET) continue;
+    chosen = each;
+    break;
+  }
+  SocketAddress address;
+  std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
+  address.size = chosen->ai_addrlen;
+  if (!isLoopback(address))
+    failAt(task.mark, ErrorCode::kBadConfig,
+           "the host '" + task.address.host + "' of " + id.name() +
+               " is not this host's loopback address; with launch: {via: local} write localhost "
+               "(this version starts tasks on this host only, and has no TLS to listen elsewhere)");
+  return address;
+}
+
+[[noreturn]] void failBind(TaskId id, const cluster::TaskSpec& task, int error) {
+  const std::string port = "port " + std::to_string(task.address.port) + " of " + id.name();
+  if (error == EACCES)
+    failAt(task.mark, ErrorCode::kPermission,
+           port + " is not for ordinary users: " + errnoText(error));
+  if (error != EADDRINUSE)
+    failAt(
+        task.mark, ErrorCode::kUnavailable,
+        "cannot listen on " + task.address.str() + " for " + id.name() + ": " + errnoText(error));
+  const std::string holder;
+  failAt(task.mark, ErrorCode::kUnavailable,
+         port + " is in use" + (holder.empty() ? "" : " by " + holder) +
+             "; stop it, or write `auto` for the port");
+}
+
+Fd listenOn(TaskId id, const cluster::TaskSpec& task) {
+  SocketAddress address = resolve(id, task);
+  setPort(address, task.address.port);
+  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) failBind(id, task, errno);
+  // A fixed port may be taken again while old connections linger in TIME_WAIT. A port that the
+  // kernel chooses must not: with the option it may choose one that another launch has bound and
+  // not yet listened on.
+  const int reuse = task.address.port != 0;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+  if (::bind(socket.get(), address.get(), address.size) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0)
+    failBind(id, task, errno);
+  return socket;
+}
+
+std::string numericAddress(const Fd& socket) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  char host[INET6_ADDRSTRLEN];
+  char port[8];
+  if (::getsockname(socket.get(), address.get(), &address.size) != 0 ||
+      ::getnameinfo(address.get(), address.size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    throw Error(ErrorCode::kInternal, "a listening socket has no address");
+  const bool is_v6 = address.storage.ss_family == AF_INET6;
+  return (is_v6 ? "[" + std::string(host) + "]" : std::string(host)) + ":" + port;
+}
+
+}  // namespace
+
+ListenSockets ListenSockets::open(const cluster::ClusterSpec& cluster, bool auto_only) {
+  ListenSockets sockets;
+  // Fixed ports first, so that the kernel can't choose one of them for an `auto` task.
+  for (const bool is_auto : {false, true}) {
+    if (auto_only && !is_auto) continue;
+    for (const TaskId id : allTasks(cluster)) {
+      const cluster::TaskSpec& task = cluster.tasks(id.job)[id.index];
+      if ((task.address.port == 0) != is_auto) continue;
+      Fd socket = listenOn(id, task);
+      if (is_auto) sockets.chosen_[id] = numericAddress(socket);
+      sockets.sockets_[id] = std::move(socket);
+    }
+  }
+  return sockets;
+}
+
+Fd ListenSockets::take(TaskId id) {
+  const auto found = sockets_.find(id);
+  return found == sockets_.end() ? Fd() : std::move(found->second);
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,39 @@
+#pragma once
+
+// Binds and listens for every task before any is started. A task inherits its socket, so the port
+// is the task's from the first moment to the last: two launches never choose the same one, and a
+// port in use is reported at once, with its line in the file.
+
+#include <map>
+#include <string>
+
+#include "common/base/file.h"
+#include "common/base/ids.h"
+#include "common/cluster/spec.h"
+#include "launcher/launch_plan.h"
+
+namespace dtf::launcher {
+
+// Owns: the sockets, until take().  Threads: thread-compatible.
+class ListenSockets {
+ public:
+  // Sockets for all tasks of `cluster`, or, with `auto_only`, for those whose port is `auto`: that
+  // is how --dry-run finds ports without disturbing a job that holds the fixed ones. Blocks: on
+  // name resolution. Errors: kUnavailable for a port in use, naming who holds it; kBadConfig for a
+  // host that isn't this one, or one that the network can reach: this version has no TLS, so it
+  // listens on loopback only.
+  static ListenSockets open(const cluster::ClusterSpec& cluster, bool auto_only = false);
+
+  // What the tasks with an `auto` port were given.
+  const ChosenAddresses& chosen() const { return chosen_; }
+
+  // The socket of a task (close-on-exec); an invalid one when there is none, or it was taken
+  // before.
+  Fd take(TaskId id);
+
+ private:
+  std::map<TaskId, Fd> sockets_;
+  ChosenAddresses chosen_;
+};
+
+}  // namespace dtf::launcher

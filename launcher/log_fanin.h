@@ -1,0 +1,66 @@
+#pragma once
+
+// The output of all tasks: whole into one file a task, and as prefixed lines on the console.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/file.h"
+#include "common/base/ids.h"
+#include "launcher/line_splitter.h"
+#include "launcher/pipe_reader.h"
+
+namespace dtf::launcher {
+
+// "worker-1.1.log": task worker/1, its first process.
+std::string logFileName(TaskId id, int attempt);
+
+// Owns: the read ends of the tasks' pipes, the log files, the last kTailLines lines of each task.
+// Borrows: `io` (must outlive this).
+// Threads: loop-thread only.  Blocks: on the disk of the log files.
+// Errors: add() kCannotWrite. A disk that fills up later costs the rest of that file, said once on
+// the console.
+class LogFanin {
+ public:
+  static constexpr size_t kTailLines = 20;
+  static constexpr size_t kLineBytesMax = 4096;  // of a line on the console; files have it whole
+
+  // `on_line` takes finished lines for the console, prefix and colour included, without "\n".
+  using OnLine = std::function<void(const std::string& line)>;
+
+  // `folder` exists. Prefixes are as wide as the longest name of `tasks`.
+  LogFanin(boost::asio::io_context& io, std::filesystem::path folder, std::vector<TaskId> tasks,
+           bool color, OnLine on_line);
+  ~LogFanin();
+
+  // `task` counts in `tasks`. `pipe`: read end of the process's stdout and stderr.
+  void add(size_t task, int attempt, Fd pipe);
+
+  // The process has ended: takes what its pipe still holds, a last line without "\n" included, and
+  // closes the file.
+  void finish(size_t task);
+
+  // The last lines, oldest first.
+  std::vector<std::string> tail(size_t task) const;
+  std::filesystem::path file(size_t task) const;  // empty before add()
+
+ private:
+  struct Stream;
+  void onBytes(Stream& stream, std::string_view bytes);
+  void onLine(Stream& stream, std::string_view line, bool cut);
+
+  boost::asio::io_context& io_;
+  const std::filesystem::path folder_;
+  const OnLine on_line_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // one a task
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,64 @@
+// dtf-launch: starts the tasks of a job, watches them, and says how it went.
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/cluster/cluster_yaml.h"
+#include "launcher/commands.h"
+#include "launcher/options.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+std::filesystem::path ownFolder() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+int run(const Options& options) {
+  if (options.answer) return std::fputs(options.answer->c_str(), stdout) < 0 ? 1 : 0;
+  cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides);
+  if (options.run_dir) job.run_dir = *options.run_dir;
+  switch (options.verb) {
+    case Verb::kUp:
+      return up(job, options, ownFolder());
+    case Verb::kCheck:
+      return check(job, options);
+    case Verb::kStatus:
+      return status(job, options);
+    case Verb::kLogs:
+      return logs(job, options);
+    case Verb::kStop:
+      return stop(job);
+  }
+  return exitCode(ErrorCode::kInternal);
+}
+
+// A mistake in a file starts with its place there, as compilers write it; any other with the
+// program's name.
+void print(const Error& error) {
+  const bool has_place = error.message().find(": error: ") != std::string::npos;
+  std::fprintf(stderr, "%s%s%s", has_place ? "" : "dtf-launch: error: ", error.what(),
+               error.message().ends_with('\n') ? "" : "\n");
+}
+
+}  // namespace
+
+}  // namespace dtf::launcher
+
+int main(int argc, char** argv) {
+  using namespace dtf;
+  try {
+    return launcher::run(launcher::parseOptions(argc, argv));
+  } catch (const Error& error) {
+    launcher::print(error);
+    return exitCode(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dtf-launch: internal error: %s\n", error.what());
+    return exitCode(ErrorCode::kInternal);
+  }
+}

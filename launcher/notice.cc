@@ -1,0 +1,49 @@
+#include "launcher/notice.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace dtf::launcher {
+
+namespace {
+
+using nlohmann::json;
+
+std::string textOf(const json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+uint64_t countOf(const json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+std::optional<double> numberOf(const json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Notice> parseNotice(std::string_view line) {
+  json parsed = json::parse(line, nullptr, false);
+  if (!parsed.is_object()) return std::nullopt;
+  const std::string event = textOf(parsed, "event");
+  if (event == "ready") return ReadyNotice{};
+  if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
+  if (event == "progress") {
+    return ProgressNotice{countOf(parsed, "step"), countOf(parsed, "steps"),
+                          numberOf(parsed, "loss"), numberOf(parsed, "examples_per_second"),
+                          numberOf(parsed, "eval_accuracy")};
+  }
+  if (event == "result") {
+    parsed.erase("event");
+    return ResultNotice{parsed.dump(-1, ' ', false, json::error_handler_t::replace)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace dtf::launcher

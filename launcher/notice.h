@@ -1,0 +1,42 @@
+#pragma once
+
+// What a task says to its launcher (common/base/notify.h), checked and typed. The lines come from
+// another process, so anything may be in them: a line that makes no sense is dropped, never
+// trusted.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace dtf::launcher {
+
+inline constexpr size_t kNoticeBytesMax = 65536;  // a longer line is dropped
+
+struct ReadyNotice {};
+
+struct ProgressNotice {
+  uint64_t step = 0;
+  uint64_t steps = 0;  // 0: unknown
+  std::optional<double> loss;
+  std::optional<double> examples_per_second;
+  std::optional<double> eval_accuracy;
+};
+
+// The chief's part of summary.json, as the text of a JSON object without "event".
+struct ResultNotice {
+  std::string json;
+};
+
+struct FailedNotice {
+  std::string code;  // errorCodeName()
+  std::string message;
+};
+
+using Notice = std::variant<ReadyNotice, ProgressNotice, ResultNotice, FailedNotice>;
+
+// nullopt: not a line of the protocol. Thread-safe.
+std::optional<Notice> parseNotice(std::string_view line);
+
+}  // namespace dtf::launcher

@@ -1,0 +1,54 @@
+#pragma once
+
+// Shows how far the job is: on a terminal one line, redrawn in place; elsewhere a plain line now
+// and then.
+
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "launcher/console.h"
+#include "launcher/progress.h"
+#include "launcher/task_monitor.h"
+
+namespace dtf::launcher {
+
+// Borrows: console, monitor, clock (must outlive this).  Threads: loop-thread only.  Blocks: never.
+class ProgressDisplay {
+ public:
+  // `start_limit`: how long the tasks may take to become ready.
+  ProgressDisplay(Console& console, const TaskMonitor& monitor, const Clock& clock,
+                  Duration start_limit)
+      : console_(console),
+        monitor_(monitor),
+        clock_(clock),
+        start_limit_(start_limit),
+        start_time_(clock.now()),
+        waiting_shown_(start_time_) {}
+
+  void onProgress(const ProgressNotice& notice);
+
+  // To be called often. Redraws the line; names the tasks that are awaited every five seconds.
+  void refresh();
+
+  // The last progress as a plain line, where it has not been shown yet.
+  void finish();
+
+  const ProgressMeter& meter() const { return meter_; }
+
+ private:
+  std::string text() const;
+  void nameAwaited();
+
+  Console& console_;
+  const TaskMonitor& monitor_;
+  const Clock& clock_;
+  const Duration start_limit_;
+  const TimePoint start_time_;
+  TimePoint waiting_shown_;
+  ProgressMeter meter_;
+  std::optional<TimePoint> plain_shown_;
+  bool unshown_ = false;
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,99 @@
+#include "launcher/report.h"
+
+#include <fmt/core.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "launcher/launch_plan.h"
+#include "launcher/progress.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kKilled = 128 + SIGKILL;
+
+void addRow(std::string& text, std::string_view label, const std::string& value) {
+  if (!value.empty()) text += fmt::format("  {:<10} {}\n", label, value);
+}
+
+// A number under `key`; "" when the summary has none.
+std::string numberText(const ordered_json& summary, const char* key) {
+  const auto found = summary.find(key);
+  return found != summary.end() && found->is_number() ? countText(found->get<double>()) : "";
+}
+
+std::string stepsText(const ordered_json& summary) {
+  const auto step = summary.find("global_step");
+  if (step == summary.end() || !step->is_number_unsigned()) return "";
+  const std::string steps = numberText(summary, "steps_per_second");
+  const std::string examples = numberText(summary, "examples_per_second");
+  std::string text = std::to_string(step->get<uint64_t>());
+  if (!steps.empty()) text += ", " + steps + " steps/s";
+  if (!examples.empty()) text += ", " + examples + " examples/s";
+  return text;
+}
+
+void addMetrics(std::string& text, const ordered_json& summary) {
+  const auto eval = summary.find("eval");
+  if (eval == summary.end() || !eval->is_object()) return;
+  for (const auto& [metric, value] : eval->items())
+    if (value.is_number()) addRow(text, metric, fmt::format("{:.4f}", value.get<double>()));
+}
+
+std::string indented(const std::string& message, size_t columns) {
+  std::string text;
+  for (const char c : message) {
+    text += c;
+    if (c == '\n') text.append(columns, ' ');
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string resultReport(const ordered_json& summary, const std::filesystem::path& run_dir) {
+  std::string text =
+      fmt::format("{}: {}\n", summary.value("job", ""), summary.value("outcome", ""));
+  addRow(text, "steps", stepsText(summary));
+  addRow(text, "loss", numberText(summary, "final_loss"));
+  addMetrics(text, summary);
+  addRow(text, "wall time", fmt::format("{:.1f} s", summary.value("wall_seconds", 0.0)));
+  addRow(text, "logs", (run_dir / "logs").string());
+  addRow(text, "summary", (run_dir / "summary.json").string());
+  return text;
+}
+
+std::string failureReport(const std::string& job, const RootCause& root,
+                          const FailureDetails& details) {
+  std::string text = fmt::format("dtf-launch: error: {} failed: {}\n", job, indented(root.what, 2));
+  addRow(text, "message", indented(root.message, 13));
+  if (root.exit_code == kKilled)
+    addRow(
+        text, "memory",
+        details.out_of_memory
+            ? "the kernel's out-of-memory killer acted on this host during the job: give the "
+              "task more memory, or run fewer tasks here"
+            : "the kernel's out-of-memory killer did not act on this host: someone sent SIGKILL");
+  if (!details.last_lines.empty()) {
+    text += "  last lines\n";
+    for (const std::string& line : details.last_lines) text += "    | " + line + "\n";
+  }
+  if (!details.log.empty()) addRow(text, "next", "less " + shellQuote(details.log.string()));
+  return text;
+}
+
+uint64_t oomKills() {
+  std::ifstream file("/proc/vmstat");
+  std::string key;
+  uint64_t value = 0;
+  while (file >> key >> value)
+    if (key == "oom_kill") return value;
+  return 0;
+}
+
+}  // namespace dtf::launcher

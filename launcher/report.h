@@ -1,0 +1,34 @@
+#pragma once
+
+// The last words on the terminal: what the job reached, and when it failed, why.
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "launcher/task_monitor.h"
+
+namespace dtf::launcher {
+
+// What the job reached, for stdout: outcome, steps, loss, metrics, rates, and where the logs and
+// the summary are. `summary` is summaryJson()'s.
+std::string resultReport(const nlohmann::ordered_json& summary,
+                         const std::filesystem::path& run_dir);
+
+struct FailureDetails {
+  std::vector<std::string> last_lines;  // of the task that failed first
+  std::filesystem::path log;            // empty: it has none
+  bool out_of_memory = false;           // the kernel's OOM killer acted while the job ran
+};
+
+// Why the job failed, for stderr: which task first, how it ended, its own words, its last lines,
+// what to run next.
+std::string failureReport(const std::string& job, const RootCause& root,
+                          const FailureDetails& details);
+
+// How often the kernel has killed for want of memory (/proc/vmstat, since boot, the whole host); 0
+// when it doesn't say.
+uint64_t oomKills();
+
+}  // namespace dtf::launcher

@@ -1,0 +1,281 @@
+#include "launcher/session.h"
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "launcher/asio.h"
+#include "launcher/event_writer.h"
+#include "launcher/fd_watch.h"
+#include "launcher/listen_sockets.h"
+#include "launcher/log_fanin.h"
+#include "launcher/progress_display.h"
+#include "launcher/report.h"
+#include "launcher/run_folder.h"
+#include "launcher/spawner.h"
+#include "launcher/summary.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr auto kTick =
+    std::chrono::milliseconds(50);  // deadlines, the status line, a slow terminal
+constexpr int kFirstAttempt = 1;
+
+Duration seconds(double value) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
+}
+
+MonitorLimits limitsOf(const cluster::Timeouts& timeouts) {
+  MonitorLimits limits;
+  limits.start = seconds(timeouts.start_seconds);
+  // The tasks wait finish_seconds themselves and can say more about it, so they speak first.
+  limits.finish = seconds(timeouts.finish_seconds + timeouts.lease_seconds);
+  return limits;
+}
+
+// The launcher's side of one process.
+struct RunningTask {
+  SpawnedTask process;
+  std::unique_ptr<LineSplitter> notice_lines;
+  std::unique_ptr<PipeReader> notices;
+  std::unique_ptr<FdWatch> exited;
+};
+
+// Owns: everything of one launch.  Threads: loop-thread only.
+class Session {
+ public:
+  Session(const cluster::JobSpec& job, const LaunchOptions& options);
+  int run();
+
+ private:
+  void watchSignals();
+  void awaitSignal();
+  std::vector<TaskCommand> prepare();
+  void startTasks(const std::vector<TaskCommand>& plan);
+  void startTask(size_t task, const TaskCommand& command, Fd listen_socket);
+  void tick();
+  void onNotice(size_t task, std::string_view line, bool cut);
+  void onExited(size_t task);
+  void act();
+  void say(const std::string& text) { console_.line("dtf-launch: " + text); }
+  void recordLaunch();
+  int end();
+  nlohmann::ordered_json writeSummaryFile(int& exit_code);
+  void reportFailure();
+
+  const cluster::JobSpec& job_;
+  const LaunchOptions& options_;
+  const SystemClock clock_;
+  const TimePoint start_time_ = clock_.now();
+  const uint64_t oom_kills_before_ = oomKills();
+  RunFolder folder_;
+  ListenSockets sockets_;
+  boost::asio::io_context io_{1};
+  boost::asio::signal_set signals_{io_};
+  boost::asio::steady_timer timer_{io_};
+  Console console_;
+  EventWriter events_;
+  LocalSpawner spawner_;
+  TaskMonitor monitor_;
+  ProgressDisplay display_;
+  LogFanin logs_;
+  std::optional<ResultNotice> result_;
+  std::vector<RunningTask> running_;  // one a task
+};
+
+Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
+    : job_(job),
+      options_(options),
+      folder_(job.run_dir),
+      console_(STDERR_FILENO, ::isatty(STDERR_FILENO) == 1),
+      events_(STDOUT_FILENO, options.json),
+      monitor_(allTasks(job.cluster), clock_, limitsOf(job.timeouts)),
+      display_(console_, monitor_, clock_, seconds(job.timeouts.start_seconds)),
+      logs_(io_, folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
+            [this](const std::string& line) { console_.line(line); }),
+      running_(monitor_.size()) {}
+
+int Session::run() {
+  watchSignals();
+  startTasks(prepare());
+  act();
+  tick();
+  io_.run();
+  return end();
+}
+
+// Before any task runs: a mistake found here has its place in the file and is for main() to print.
+std::vector<TaskCommand> Session::prepare() {
+  try {
+    sockets_ = ListenSockets::open(job_.cluster);
+    return makePlan(job_, options_.plan, sockets_.chosen());
+  } catch (const Error& error) {
+    monitor_.onError(std::nullopt, error);
+    int ignored = 0;
+    events_.summary(writeSummaryFile(ignored));
+    throw;
+  }
+}
+
+void Session::watchSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  struct sigaction hangup {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  boost::system::error_code ignored;
+  for (const int signal : {SIGINT, SIGTERM}) signals_.add(signal, ignored);
+  // nohup has asked for the job to outlive the terminal.
+  if (hangup.sa_handler != SIG_IGN) signals_.add(SIGHUP, ignored);
+  awaitSignal();
+}
+
+void Session::awaitSignal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    say(signalName(signal) +
+        (monitor_.stopping() ? ": killing the tasks" : ": stopping the tasks; once more: at once"));
+    monitor_.onStopRequest(signal);
+    act();
+    awaitSignal();
+  });
+}
+
+void Session::startTasks(const std::vector<TaskCommand>& plan) {
+  size_t task = 0;
+  try {
+    for (; task < plan.size(); ++task) startTask(task, plan[task], sockets_.take(plan[task].id));
+    recordLaunch();
+  } catch (const Error& error) {
+    const bool while_starting = task < plan.size();
+    monitor_.onError(while_starting ? std::optional(task) : std::nullopt, error);
+  }
+  sockets_ = {};  // those of tasks that were not started
+}
+
+void Session::startTask(size_t task, const TaskCommand& command, Fd listen_socket) {
+  RunningTask& running = running_[task];
+  running.process = spawner_.spawn(command, std::move(listen_socket));
+  monitor_.onSpawned(task);
+  events_.started(command.id, running.process.pid);
+  running.notice_lines = std::make_unique<LineSplitter>(
+      kNoticeBytesMax,
+      [this, task](std::string_view line, bool cut) { onNotice(task, line, cut); });
+  running.notices = std::make_unique<PipeReader>(
+      io_, std::move(running.process.notify),
+      [&running](std::string_view bytes) { running.notice_lines->feed(bytes); });
+  running.exited = std::make_unique<FdWatch>(io_, std::move(running.process.exited),
+                                             [this, task] { onExited(task); });
+  logs_.add(task, kFirstAttempt, std::move(running.process.output));
+}
+
+void Session::recordLaunch() {
+  LaunchRecord record{job_.job, ::getpid(), {}};
+  for (size_t task = 0; task < running_.size(); ++task)
+    record.tasks.emplace_back(monitor_.id(task).name(), running_[task].process.pid);
+  folder_.record(record);
+}
+
+void Session::tick() {
+  monitor_.onTime();
+  act();
+  if (monitor_.finished()) return;
+  display_.refresh();
+  console_.pump();
+  events_.pump();
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tick();
+  });
+}
+
+void Session::onNotice(size_t task, std::string_view line, bool cut) {
+  std::optional<Notice> notice = cut ? std::nullopt : parseNotice(line);
+  if (!notice) return;
+  const TaskId id = monitor_.id(task);
+  if (std::holds_alternative<ReadyNotice>(*notice)) {
+    const bool all_before = monitor_.allReady();
+    monitor_.onReady(task);
+    events_.ready(id);
+    if (monitor_.allReady() && !all_before) say("all tasks are ready");
+  } else if (auto* failed = std::get_if<FailedNotice>(&*notice)) {
+    monitor_.onFailedNotice(task, std::move(*failed));
+  } else if (id != kChief) {
+    return;  // progress and results are the chief's to tell
+  } else if (const auto* progress = std::get_if<ProgressNotice>(&*notice)) {
+    events_.progress(*progress);
+    display_.onProgress(*progress);
+  } else if (auto* result = std::get_if<ResultNotice>(&*notice)) {
+    result_ = std::move(*result);
+  }
+}
+
+void Session::onExited(size_t task) {
+  RunningTask& running = running_[task];
+  running.exited->close();
+  const ExitStatus status = spawner_.reap(running.process);
+  running.notices->drain();  // its last words come before its end
+  logs_.finish(task);
+  events_.ended(monitor_.id(task), status);
+  monitor_.onExit(task, status);
+  act();
+}
+
+// Carries out what the monitor has decided since the last call.
+void Session::act() {
+  for (const SignalOrder order : monitor_.takeOrders())
+    spawner_.signal(running_[order.task].process, order.signal);
+  if (monitor_.finished()) io_.stop();
+}
+
+int Session::end() {
+  for (size_t task = 0; task < running_.size(); ++task) logs_.finish(task);
+  display_.finish();
+  console_.finish();
+  int exit_code = monitor_.jobExitCode();
+  const nlohmann::ordered_json summary = writeSummaryFile(exit_code);
+  if (monitor_.rootCause()) reportFailure();
+  events_.summary(summary);
+  if (!options_.json) std::fputs(resultReport(summary, folder_.path()).c_str(), stdout);
+  std::fflush(stdout);
+  return exit_code;
+}
+
+nlohmann::ordered_json Session::writeSummaryFile(int& exit_code) {
+  JobSummary summary = summarize(job_.job, monitor_, toSeconds(clock_.now() - start_time_));
+  summary.progress = display_.meter();
+  summary.result = result_;
+  nlohmann::ordered_json json = summaryJson(summary);
+  try {
+    writeSummary(folder_.summary(), json);
+  } catch (const Error& error) {
+    say("error: " + error.message());
+    if (exit_code == 0) exit_code = exitCode(error.code());
+  }
+  return json;
+}
+
+void Session::reportFailure() {
+  const RootCause& root = *monitor_.rootCause();
+  FailureDetails details;
+  if (root.task) {
+    details.last_lines = logs_.tail(*root.task);
+    details.log = logs_.file(*root.task);
+  }
+  details.out_of_memory = oomKills() > oom_kills_before_;
+  std::fputs(failureReport(job_.job, root, details).c_str(), stderr);
+}
+
+}  // namespace
+
+int launch(const cluster::JobSpec& job, const LaunchOptions& options) {
+  return Session(job, options).run();
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,31 @@
+#pragma once
+
+// One launch from the first socket to the last word: wires sockets, processes, logs, progress and
+// the monitor on one loop. What to do is decided in task_monitor.h; here it is done.
+
+#include <unistd.h>
+
+#include "common/cluster/spec.h"
+#include "launcher/console.h"
+#include "launcher/launch_plan.h"
+#include "launcher/task_monitor.h"
+
+namespace dtf::launcher {
+
+struct LaunchOptions {
+  PlanInput plan;
+  bool json = false;  // events on stdout instead of the report
+  ColorMode color = ColorMode::kAuto;
+};
+
+// Runs the job to its end and returns the exit code of the process: 0, the root cause's, or 128+n
+// when signal n asked to stop. Afterwards no process, port or temporary file of the job is left;
+// should this process be killed, the kernel sees to that. Results go to stdout, all else to stderr.
+// Blocks: until the job has ended. To be called from the thread that lives as long as the process
+// (the tasks die with the thread that started them). Takes over SIGINT, SIGTERM and SIGHUP, and
+// ignores SIGPIPE. Errors: before any task runs: kCannotWrite for the run directory, kUnavailable
+// when another launcher holds it or a port is in use, kBadConfig for an address that is not this
+// host's. What fails later is in the report.
+int launch(const cluster::JobSpec& job, const LaunchOptions& options);
+
+}  // namespace dtf::launcher

@@ -1,0 +1,293 @@
+#include "launcher/task_monitor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr size_t kNamesMax = 8;  // in one message
+
+// "unavailable" and "deadline" are what a task says whose peer went away: perhaps not the first
+// failure.
+bool mayBeDerived(const std::string& code_word) {
+  return code_word == errorCodeName(ErrorCode::kUnavailable) ||
+         code_word == errorCodeName(ErrorCode::kDeadline);
+}
+
+bool mayBeDerived(const ExitStatus& status) {
+  return status.signal == 0 && mayBeDerived(exitCodeWord(status.code));
+}
+
+}  // namespace
+
+std::string_view taskStateName(TaskState state) {
+  switch (state) {
+    case TaskState::kPlanned:
+      return "planned";
+    case TaskState::kStarting:
+      return "starting";
+    case TaskState::kReady:
+      return "ready";
+    case TaskState::kDone:
+      return "done";
+    case TaskState::kFailed:
+      return "failed";
+    case TaskState::kStopped:
+      return "stopped";
+  }
+  return "unknown";
+}
+
+std::string_view outcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kDone:
+      return "done";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kInterrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorLimits limits)
+    : clock_(clock), limits_(limits), start_time_(clock.now()) {
+  for (const TaskId id : tasks) {
+    tasks_.emplace_back();
+    tasks_.back().id = id;
+  }
+}
+
+void TaskMonitor::onSpawned(size_t task) {
+  DTF_CHECK(tasks_.at(task).state == TaskState::kPlanned);
+  tasks_[task].state = TaskState::kStarting;
+}
+
+void TaskMonitor::onReady(size_t task) {
+  if (tasks_.at(task).state != TaskState::kStarting) return;
+  tasks_[task].state = TaskState::kReady;
+  tasks_[task].was_ready = true;
+}
+
+void TaskMonitor::onFailedNotice(size_t task, FailedNotice notice) {
+  Task& failed = tasks_.at(task);
+  if (failed.notice || !alive(task)) return;
+  failed.notice = std::move(notice);
+  if (stopping()) return;
+  failed.first_sign = clock_.now();
+  judgeBy(clock_.now() + limits_.grace);  // it is about to exit; should it not, it has still failed
+}
+
+void TaskMonitor::onExit(size_t task, ExitStatus status) {
+  Task& ended = tasks_.at(task);
+  DTF_CHECK_MSG(alive(task), ended.id.name());
+  ended.exit = status;
+  const bool is_root = root_ && root_->task == task;
+  if (status.success()) {
+    ended.state = TaskState::kDone;
+    if (ended.id.job == JobKind::kWorker) noteWorkerDone();
+  } else if (stopping() && !is_root) {
+    ended.state = TaskState::kStopped;
+  } else {
+    ended.state = TaskState::kFailed;
+  }
+  if (is_root && root_by_notice_) *root_ = causeOf(task);
+  if (ended.state == TaskState::kFailed && !stopping()) {
+    if (!ended.first_sign) ended.first_sign = clock_.now();
+    judgeBy(clock_.now() + (mayBeDerived(status) ? limits_.settle : Duration(0)));
+  }
+  onTime();
+}
+
+void TaskMonitor::onError(std::optional<size_t> task, const Error& error) {
+  if (!stopping()) stop(RootCause{task, error.message(), "", exitCode(error.code())});
+}
+
+void TaskMonitor::onStopRequest(int signal) {
+  if (!stopping() && judge_time_) judge();
+  if (stopping()) return killAll();
+  stop_signal_ = signal;
+  stop(std::nullopt);
+}
+
+void TaskMonitor::onTime() {
+  const TimePoint now = clock_.now();
+  if (!stopping()) {
+    if (judge_time_ && (now >= *judge_time_ || !anyAlive()))
+      judge();
+    else if (!judge_time_)
+      checkDeadlines();
+  } else if (!kill_time_ && now >= *stop_time_ + limits_.grace) {
+    killAll();
+  }
+}
+
+std::vector<SignalOrder> TaskMonitor::takeOrders() {
+  return std::exchange(orders_, {});
+}
+
+bool TaskMonitor::finished() const {
+  if (!anyAlive()) return stopping() || !judge_time_;
+  return kill_time_ && clock_.now() >= *kill_time_ + limits_.grace;
+}
+
+bool TaskMonitor::allReady() const {
+  return std::all_of(tasks_.begin(), tasks_.end(), [](const Task& task) { return task.was_ready; });
+}
+
+Outcome TaskMonitor::outcome() const {
+  if (root_) return Outcome::kFailed;
+  return stop_signal_ != 0 ? Outcome::kInterrupted : Outcome::kDone;
+}
+
+int TaskMonitor::jobExitCode() const {
+  if (root_) return root_->exit_code;
+  return stop_signal_ != 0 ? 128 + stop_signal_ : 0;
+}
+
+bool TaskMonitor::alive(size_t task) const {
+  const TaskState state = tasks_.at(task).state;
+  return state == TaskState::kStarting || state == TaskState::kReady;
+}
+
+std::string TaskMonitor::cause(size_t task) const {
+  const Task& of = tasks_.at(task);
+  if (of.state == TaskState::kDone) return "";
+  if (root_ && root_->task == task)
+    return root_->what + (root_->message.empty() ? "" : ": " + root_->message);
+  if (of.state == TaskState::kFailed) {
+    const RootCause own = causeOf(task);
+    return own.what + (own.message.empty() ? "" : ": " + own.message);
+  }
+  if (of.state == TaskState::kPlanned) return "was not started";
+  const std::string why = stop_signal_ != 0 ? "stopped by " + signalName(stop_signal_)
+                          : !root_          ? ""
+                          : root_->task     ? "stopped because of " + tasks_[*root_->task].id.name()
+                                            : "stopped because dtf-launch failed";
+  return alive(task) ? "outlived SIGKILL; " + why : why;
+}
+
+std::string TaskMonitor::namesNotReady() const {
+  return namesOf([](const Task& task) {
+    return task.state == TaskState::kStarting || task.state == TaskState::kPlanned;
+  });
+}
+
+std::string TaskMonitor::namesAlive() const {
+  return namesOf([](const Task& task) {
+    return task.state == TaskState::kStarting || task.state == TaskState::kReady;
+  });
+}
+
+TasksUp TaskMonitor::up(JobKind job) const {
+  TasksUp result;
+  for (const Task& task : tasks_) {
+    if (task.id.job != job) continue;
+    ++result.total;
+    if (task.state == TaskState::kReady) ++result.up;
+  }
+  return result;
+}
+
+void TaskMonitor::judgeBy(TimePoint time) {
+  judge_time_ = judge_time_ ? std::min(*judge_time_, time) : time;
+}
+
+// The root cause: of those that can't be derived, else of all, the one whose failure showed first.
+void TaskMonitor::judge() {
+  std::optional<size_t> best;
+  const auto derived = [this](size_t task) {
+    const Task& of = tasks_[task];
+    return of.notice ? mayBeDerived(of.notice->code) : mayBeDerived(*of.exit);
+  };
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (!tasks_[task].first_sign) continue;
+    const auto rank = [&](size_t of) { return std::pair(derived(of), *tasks_[of].first_sign); };
+    if (!best || rank(task) < rank(*best)) best = task;
+  }
+  DTF_CHECK(best.has_value());
+  root_by_notice_ = !tasks_[*best].exit.has_value();
+  stop(causeOf(*best));
+}
+
+void TaskMonitor::checkDeadlines() {
+  const TimePoint now = clock_.now();
+  const auto fail = [this](const std::string& what, TaskState state) {
+    RootCause root{std::nullopt, what, "", exitCode(ErrorCode::kDeadline)};
+    for (size_t task = tasks_.size(); task-- > 0;)
+      if (tasks_[task].state == state) root.task = task;
+    stop(std::move(root));
+  };
+  const std::string missing = namesNotReady();
+  if (!missing.empty() && now >= start_time_ + limits_.start)
+    return fail(fmt::format("not ready within {:g} s of the start (timeouts.start_seconds): {}",
+                            toSeconds(limits_.start), missing),
+                TaskState::kStarting);
+  if (finish_time_ && now >= *finish_time_ && anyAlive())
+    fail("the workers have finished, and these tasks have not in time: " + namesAlive(),
+         TaskState::kReady);
+}
+
+void TaskMonitor::stop(std::optional<RootCause> root) {
+  root_ = std::move(root);
+  stop_time_ = clock_.now();
+  order(SIGTERM);
+}
+
+void TaskMonitor::killAll() {
+  if (!kill_time_) kill_time_ = clock_.now();
+  order(SIGKILL);
+}
+
+void TaskMonitor::order(int signal) {
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (alive(task)) orders_.push_back(SignalOrder{task, signal});
+}
+
+void TaskMonitor::noteWorkerDone() {
+  const bool last = std::none_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.id.job == JobKind::kWorker && task.state != TaskState::kDone;
+  });
+  const TimePoint now = clock_.now();
+  if (!finish_time_) finish_time_ = now + limits_.finish;
+  if (last) finish_time_ = std::min(*finish_time_, now + limits_.last);
+}
+
+bool TaskMonitor::anyAlive() const {
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (alive(task)) return true;
+  return false;
+}
+
+RootCause TaskMonitor::causeOf(size_t task) const {
+  const Task& of = tasks_[task];
+  const std::string message = of.notice ? of.notice->message : "";
+  // A process that said why and was then ended by our own signal has failed with the code it named.
+  const bool ended_by_us = stopping() && of.exit && of.exit->signal != 0;
+  if (of.exit && !(of.notice && ended_by_us))
+    return RootCause{task, of.id.name() + " " + of.exit->text(), message, of.exit->shellCode()};
+  const std::string word = of.notice ? of.notice->code : "";
+  return RootCause{task, of.id.name() + " failed" + (word.empty() ? "" : " (" + word + ")"),
+                   message, exitCodeOfWord(word)};
+}
+
+template <class Predicate>
+std::string TaskMonitor::namesOf(Predicate predicate) const {
+  std::string names;
+  size_t count = 0;
+  for (const Task& task : tasks_) {
+    if (!predicate(task) || ++count > kNamesMax) continue;
+    names += (names.empty() ? "" : ", ") + task.id.name();
+  }
+  if (count > kNamesMax) names += fmt::format(" and {} more", count - kNamesMax);
+  return names;
+}
+
+}  // namespace dtf::launcher

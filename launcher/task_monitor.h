@@ -1,0 +1,138 @@
+#pragma once
+
+// Decides: which task is up, which one failed first, when the others must stop, and how the job
+// ended. Pure: it takes events and the clock, and gives orders; it neither starts, signals nor
+// reads anything itself.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "launcher/exit_status.h"
+#include "launcher/notice.h"
+#include "launcher/progress.h"
+
+namespace dtf::launcher {
+
+//   state     when                                  to
+//   planned   its process is made                   starting
+//   starting  it says that it is ready              ready
+//   starting, ready   exit code 0                   done      (early or not: finished, not failed)
+//   starting, ready   any other end                 failed    (before the launcher asked anyone to
+//   stop) starting, ready   any other end                 stopped   (after: derived from the root
+//   cause)
+enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kDone, kFailed, kStopped };
+std::string_view taskStateName(TaskState state);
+
+enum class Outcome : uint8_t { kDone, kFailed, kInterrupted };
+std::string_view outcomeName(Outcome outcome);  // "done", "failed", "interrupted"
+
+struct MonitorLimits {
+  Duration start = std::chrono::seconds(60);    // for every task to become ready
+  Duration finish = std::chrono::seconds(610);  // from the first worker's end to that of the last
+  Duration last = std::chrono::seconds(30);     // from the last worker's end to that of the last ps
+  Duration grace = std::chrono::seconds(2);  // from SIGTERM to SIGKILL, and from there to giving up
+  // A peer of the task that failed may be seen to end before it does (its sockets close before it
+  // is gone), saying that it lost a peer. So an end that may only be derived is not believed to be
+  // the root cause for this long.
+  Duration settle = std::chrono::milliseconds(300);
+};
+
+struct SignalOrder {
+  size_t task = 0;
+  int signal = 0;
+  bool operator==(const SignalOrder&) const = default;
+};
+
+struct RootCause {
+  std::optional<size_t> task;  // none: the launcher itself
+  std::string what;            // "worker/1 exited with code 65 (bad_data)"
+  std::string message;         // in the task's own words; may be empty
+  int exit_code = 1;           // of the job
+};
+
+// Owns: the states.  Borrows: `clock` (must outlive this).
+// Threads: thread-compatible.  Blocks: never.
+// Tasks are counted as in the list given. Every call may give orders: takeOrders() after each.
+class TaskMonitor {
+ public:
+  TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorLimits limits);
+
+  void onSpawned(size_t task);
+  void onReady(size_t task);
+  void onFailedNotice(size_t task, FailedNotice notice);
+  void onExit(size_t task, ExitStatus status);
+  // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
+  void onError(std::optional<size_t> task, const Error& error);
+  // Ctrl-C and its like. Once: all are asked to stop; again, or while they are stopping: they are
+  // killed.
+  void onStopRequest(int signal);
+  // To be called often; deadlines are noticed here.
+  void onTime();
+
+  std::vector<SignalOrder> takeOrders();
+
+  // Nothing is left to wait for: everyone is gone, or outlived even SIGKILL and was given up.
+  bool finished() const;
+  bool stopping() const { return stop_time_.has_value(); }
+  bool allReady() const;  // everyone is, or has been, ready
+
+  Outcome outcome() const;
+  int jobExitCode() const;  // 0; the root cause's; 128+n when stopped by signal n
+  const std::optional<RootCause>& rootCause() const { return root_; }
+
+  size_t size() const { return tasks_.size(); }
+  TaskId id(size_t task) const { return tasks_[task].id; }
+  TaskState state(size_t task) const { return tasks_[task].state; }
+  const std::optional<ExitStatus>& exit(size_t task) const { return tasks_[task].exit; }
+  bool alive(size_t task) const;
+  std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
+  std::string namesNotReady() const;     // "worker/0, worker/1"; at most eight names
+  std::string namesAlive() const;
+  TasksUp up(JobKind job) const;
+
+ private:
+  struct Task {
+    TaskId id;
+    TaskState state = TaskState::kPlanned;
+    bool was_ready = false;
+    std::optional<ExitStatus> exit;
+    std::optional<FailedNotice> notice;
+    std::optional<TimePoint> first_sign;  // of its failure
+  };
+
+  void judgeBy(TimePoint time);
+  void judge();
+  void checkDeadlines();
+  void stop(std::optional<RootCause> root);
+  void killAll();
+  void order(int signal);
+  void noteWorkerDone();
+  bool anyAlive() const;
+  RootCause causeOf(size_t task) const;
+  template <class Predicate>
+  std::string namesOf(Predicate predicate) const;
+
+  const Clock& clock_;
+  const MonitorLimits limits_;
+  const TimePoint start_time_;
+  std::vector<Task> tasks_;
+  std::vector<SignalOrder> orders_;
+  std::optional<TimePoint> judge_time_;   // when the failures seen so far are judged
+  std::optional<TimePoint> finish_time_;  // when everyone must have ended
+  std::optional<TimePoint> stop_time_;    // when the launcher began to stop everyone
+  std::optional<TimePoint> kill_time_;    // when it sent SIGKILL
+  std::optional<RootCause> root_;
+  bool root_by_notice_ =
+      false;             // the root cause's process has not ended yet: its exit code will say more
+  int stop_signal_ = 0;  // that the person sent
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,255 @@
+// One bad file a row, and the first line of the report on it, exactly.
+
+#include <gtest/gtest.h>
+
+#include "common/cluster/cluster_yaml.h"
+#include "tests/unit/cluster/temporary_files.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+struct BadFile {
+  std::string_view text;
+  std::string_view first_line;
+};
+
+constexpr BadFile kBadClusters[] = {
+    {"cluster:\n  ps: [a:1]\n  wrokers: [b:1]\n  worker: [b:2]\n",
+     "c.yaml:3:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nbanana: 1\n",
+     "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, launch, timeouts, "
+     "train)"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nbatch_size: 1\n",
+     "c.yaml:2:1: error: unknown key 'batch_size' - it belongs in train.data"},
+    {"job: x\n", "c.yaml:1:1: error: missing key 'cluster': the tasks"},
+    {"job: x\ncluster:\n", "c.yaml:2:1: error: 'cluster' needs a value: the tasks"},
+    {"cluster: {worker: [b:1]}\n",
+     "c.yaml:1:1: error: missing key 'ps' in 'cluster': the parameter servers: addresses "
+     "(host:port), or maps"},
+    {"cluster: here\n", "c.yaml:1:10: error: expected a map for 'cluster', got 'here'"},
+    {"cluster: {ps: a:1, worker: [b:1]}\n",
+     "c.yaml:1:15: error: expected a list for 'ps', got 'a:1'"},
+    {"cluster: {ps: [], worker: [b:1]}\n",
+     "c.yaml:1:11: error: 'ps' must have from 1 to 1024 tasks, got 0"},
+    {"cluster: {ps: [a:1], worker: [a:0]}\n",
+     "c.yaml:1:31: error: bad address 'a:0': a port is from 1 to 65535, or auto"},
+    {"cluster: {ps: [a:1], worker: [a:70000]}\n",
+     "c.yaml:1:31: error: bad address 'a:70000': a port is from 1 to 65535, or auto"},
+    {"cluster: {ps: [a:1], worker: ['a b:7']}\n",
+     "c.yaml:1:31: error: bad address 'a b:7': a host name has letters, digits, '.', '-' and '_'"},
+    {"cluster: {ps: [a:1], worker: ['::1:7']}\n",
+     "c.yaml:1:31: error: bad address '::1:7': an IPv6 address goes between brackets: "
+     "\"[::1]:2222\""},
+    {"cluster:\n  ps: [localhost:1]\n  worker: [b:1, 127.0.0.1:1]\n",
+     "c.yaml:3:17: error: ps/0 and worker/1 are both at 127.0.0.1:1"},
+    {"cluster:\n  ps: [a:1]\n  worker:\n    - devices: [cpu:0]\n",
+     "c.yaml:4:7: error: missing key 'address' in 'worker/0': host:port, or host:auto for a port "
+     "that "
+     "dtf-launch chooses"},
+    {"cluster:\n  ps: [a:1]\n  worker:\n    - adress: b:1\n      address: b:1\n",
+     "c.yaml:4:7: error: unknown key 'adress' in 'worker/0' - did you mean 'address'?"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [gpu:0]}]}\n",
+     "c.yaml:1:56: error: 'gpu:0' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [tpu]}]}\n",
+     "c.yaml:1:56: error: unknown device 'tpu': this version has cpu:0"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, env: {9A: x}}]}\n",
+     "c.yaml:1:52: error: an environment variable's name has letters, digits and '_', got '9A'"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, env: {A: \"x\\0y\"}}]}\n",
+     "c.yaml:1:55: error: 'A' holds a control character"},
+    {"cluster: {ps: [a:1], worker: [b:1, ~]}\n",
+     "c.yaml:1:36: error: 'worker/1' needs a value: a text"},
+    {"job: a/b\ncluster: {ps: [a:1], worker: [b:1]}\n",
+     "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
+     "'.' and '-', and is "
+     "at most 128 long, got 'a/b'"},
+    {"job: ..\ncluster: {ps: [a:1], worker: [b:1]}\n",
+     "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
+     "'.' and '-', and is "
+     "at most 128 long, got '..'"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n",
+     "c.yaml:2:15: error: 'ssh' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: rsh}\n",
+     "c.yaml:2:15: error: unknown via 'rsh' (one of local)"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {user: me}\n",
+     "c.yaml:2:10: error: 'user' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntimeouts: {lease_seconds: 0}\n",
+     "c.yaml:2:27: error: 'lease_seconds' must be more than 0 and at most 86400, got '0'"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntimeouts: {lease_seconds: 1}\n",
+     "c.yaml:2:1: error: 'lease_seconds' (1) must be more than 'heartbeat_seconds' (1)"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: none.yaml\n",
+     "c.yaml:2:8: error: cannot read none.yaml: No such file or directory (2)"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: [1]\n",
+     "c.yaml:2:1: error: expected a map for 'train', got a list"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ncluster: {}\n",
+     "c.yaml:2:1: error: duplicate key 'cluster', first on line 1"},
+    {"cluster:\n\tps: [a:1]\n",
+     "c.yaml:2:1: error: a tab in the indentation: YAML indents with spaces"},
+    {"cluster: {ps: [a:1], worker: [b:1]\n", "c.yaml:1:10: error: this '{' is never closed"},
+};
+
+constexpr std::string_view kModel = "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n";
+
+// Each follows kModel: its first line is line 2.
+constexpr BadFile kBadTrains[] = {
+    {"steps: ten\n", "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'"},
+    {"steps: \"10\"\n",
+     "t.yaml:2:8: error: expected a whole number for 'steps', got the text '10'"},
+    {"steps: 1.5\n", "t.yaml:2:8: error: expected a whole number for 'steps', got '1.5'"},
+    {"steps: [1]\n", "t.yaml:2:1: error: expected a whole number for 'steps', got a list"},
+    {"steps: 0\n", "t.yaml:2:8: error: 'steps' must be from 1 to 1000000000000, got '0'"},
+    {"steps: 99999999999999999999\n",
+     "t.yaml:2:8: error: 'steps' must be from 1 to 1000000000000, got '99999999999999999999'"},
+    {"steps:\n", "t.yaml:2:1: error: 'steps' needs a value: global steps to train; default 1000"},
+    {"stpes: 5\n", "t.yaml:2:1: error: unknown key 'stpes' - did you mean 'steps'?"},
+    {"checkpoint: {keep: 5}\n", "t.yaml:2:1: error: 'checkpoint' is not available in this version"},
+    {"summaries: {every_seconds: 5}\n",
+     "t.yaml:2:1: error: 'summaries' is not available in this version"},
+    {"learning_rate: 1\n",
+     "t.yaml:2:1: error: unknown key 'learning_rate' - it belongs in "
+     "train.optimizer.gradient_descent"},
+    {"data: {batch_size: 0}\n",
+     "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '0'"},
+    {"data: {batch_size: 1000001}\n",
+     "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '1000001'"},
+    {"data: {seed: -1}\n",
+     "t.yaml:2:14: error: 'seed' must be from 0 to 9223372036854775807, got '-1'"},
+    {"data: {train: {images: i}}\n",
+     "t.yaml:2:8: error: missing key 'format' in 'train': digits: drawn, no files needed; idx: "
+     "MNIST's files, .gz too"},
+    {"data: {train: {format: csv}}\n",
+     "t.yaml:2:24: error: 'csv' is not available in this version"},
+    {"data: {train: {format: cifar10}}\n",
+     "t.yaml:2:24: error: 'cifar10' is not available in this version"},
+    {"data: {train: {format: ixd}}\n",
+     "t.yaml:2:24: error: unknown format 'ixd' - did you mean 'idx'?"},
+    {"data: {train: {format: idx, labels: l}}\n",
+     "t.yaml:2:8: error: format idx needs 'images', a file"},
+    {"data: {train: {format: digits, images: i}}\n",
+     "t.yaml:2:32: error: 'images' has no meaning for format digits"},
+    {"data: {train: {format: idx, images: i, labels: l, count: 3}}\n",
+     "t.yaml:2:51: error: 'count' has no meaning for format idx"},
+    {"data: {train: {format: digits}}\neval: {every_steps: 5}\n",
+     "t.yaml:3:1: error: 'eval' needs a dataset: add 'eval' to 'data'"},
+    {"optimizer: momentum\n", "t.yaml:2:12: error: 'momentum' is not available in this version"},
+    {"optimizer: {rmsprop: {decay: 1}}\n",
+     "t.yaml:2:13: error: 'rmsprop' is not available in this version"},
+    {"optimizer: adma\n", "t.yaml:2:12: error: unknown optimizer 'adma' - did you mean 'adam'?"},
+    {"optimizer: {adam: , adagrad: }\n",
+     "t.yaml:2:1: error: expected one optimizer, got a map, 'adam' and 'adagrad'"},
+    {"optimizer: {adagrad: {learning_rate: 0}}\n",
+     "t.yaml:2:38: error: 'learning_rate' must be more than 0 and at most 1000000, got '0'"},
+    {"optimizer: {adagrad: {learning_rate: .inf}}\n",
+     "t.yaml:2:38: error: 'learning_rate' must be more than 0 and at most 1000000, got '.inf'"},
+    {"optimizer: {adagrad: {learning_rate: nan}}\n",
+     "t.yaml:2:38: error: 'learning_rate' must be more than 0 and at most 1000000, got 'nan'"},
+    {"optimizer: {adagrad: {learning_rate: fast}}\n",
+     "t.yaml:2:38: error: expected a number for 'learning_rate', got 'fast'"},
+    {"optimizer: {adagrad: {beta1: 0.5}}\n",
+     "t.yaml:2:23: error: unknown key 'beta1' in 'adagrad' - it belongs in train.optimizer.adam"},
+    {"optimizer: {adam: {beta1: 1}}\n",
+     "t.yaml:2:27: error: 'beta1' must be at least 0 and less than 1, got '1'"},
+    {"replication: {mode: bounded, staleness: 3}\n",
+     "t.yaml:2:21: error: 'bounded' is not available in this version"},
+    {"replication: {mode: allreduce}\n",
+     "t.yaml:2:21: error: 'allreduce' is not available in this version"},
+    {"replication: {mode: asnyc}\n",
+     "t.yaml:2:21: error: unknown mode 'asnyc' - did you mean 'async'?"},
+    {"replication: {replicas_to_aggregate: 2}\n",
+     "t.yaml:2:15: error: 'replicas_to_aggregate' has a meaning only with 'mode: sync'"},
+    {"replication: {mode: sync, replicas_to_aggregate: 0}\n",
+     "t.yaml:2:50: error: 'replicas_to_aggregate' must be from 1 to 65536, got '0'"},
+    {"placement: {pins: {w: /job:worker/task:0}}\n",
+     "t.yaml:2:23: error: a variable lives on a device like /job:ps/task:0, got "
+     "'/job:worker/task:0'"},
+    {"placement: {pins: [w]}\n", "t.yaml:2:13: error: expected a map for 'pins', got a list"},
+    {"placement: {strategy: gredy}\n",
+     "t.yaml:2:23: error: unknown strategy 'gredy' - did you mean 'greedy'?"},
+    {"placement: {partition: all}\n",
+     "t.yaml:2:24: error: expected none or {min_bytes: N} for 'partition', got 'all'"},
+    {"placement: {partition: {min_bytes: 0}}\n",
+     "t.yaml:2:36: error: 'min_bytes' must be from 1 to 1099511627776, got '0'"},
+    {"eval: {every_steps: 0}\n",
+     "t.yaml:2:21: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
+    {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
+    {"<<: {steps: 3}\n",
+     "t.yaml:2:1: error: unknown key '<<' (one of model, data, optimizer, replication, placement, "
+     "steps, eval, report)"},
+};
+
+// The model of a file that has nothing else; each row starts on line 2.
+constexpr BadFile kBadModels[] = {
+    {"  layers: [relu]\n  loss: mse\n",
+     "t.yaml:1:1: error: missing key 'input' in 'model': one example"},
+    {"  input: {shape: [0]}\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:2:19: error: 'shape' must be from 1 to 1000000, got '0'"},
+    {"  input: {shape: []}\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:2:11: error: 'shape' must have from 1 to 8 sizes, got 0"},
+    {"  input: {shape: [100000, 100000, 1000000]}\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:2:11: error: 'shape' has more than 1073741824 elements"},
+    {"  input: {shape: [4]}\n  layers: []\n  loss: mse\n",
+     "t.yaml:3:3: error: 'layers' must have from 1 to 1000 layers, got 0"},
+    {"  input: {shape: [4]}\n  layers: [relu]\n  loss: msee\n",
+     "t.yaml:4:9: error: unknown loss 'msee' - did you mean 'mse'?"},
+    {"  input: {shape: [4]}\n  layers: [relu]\n  loss: mse\n  metrics: [acuracy]\n",
+     "t.yaml:5:13: error: unknown metrics 'acuracy' - did you mean 'accuracy'?"},
+    {"  input: {shape: [4]}\n  graph: []\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:3:3: error: 'graph' is not available in this version"},
+    {"  input: {shape: [4]}\n  layers: [dens: {units: 3}]\n  loss: mse\n",
+     "t.yaml:3:12: error: unknown layer 'dens' - did you mean 'dense'?"},
+    {"  input: {shape: [4]}\n  layers: [conv2d]\n  loss: mse\n",
+     "t.yaml:3:12: error: unknown layer 'conv2d' (one of flatten, dense, relu, sigmoid, tanh)"},
+    {"  input: {shape: [4]}\n  layers: [dense]\n  loss: mse\n",
+     "t.yaml:3:12: error: missing key 'units' in 'dense': outputs of the layer"},
+    {"  input: {shape: [4]}\n  layers: [dense: {units: 0}]\n  loss: mse\n",
+     "t.yaml:3:27: error: 'units' must be from 1 to 1000000, got '0'"},
+    {"  input: {shape: [4]}\n  layers:\n    - dense:\n      units: 3\n  loss: mse\n",
+     "t.yaml:4:7: error: expected one layer, got a map, 'dense' and 'units': indent the settings "
+     "of 'dense' further"},
+    {"  input: {shape: [4]}\n  layers: [dense: {units: 1, use_bias: yes}]\n  loss: mse\n",
+     "t.yaml:3:40: error: expected true or false for 'use_bias', got 'yes'"},
+    {"  input: {shape: [4]}\n  layers: [dense: {units: 1, activation: rleu}]\n  loss: mse\n",
+     "t.yaml:3:42: error: unknown activation 'rleu' - did you mean 'relu'?"},
+    {"  input: {shape: [4]}\n  layers: [relu: {name: a}, tanh: {name: a}]\n  loss: mse\n",
+     "t.yaml:3:42: error: two layers are named 'a'"},
+    {"  input: {shape: [4]}\n  layers: [relu: {name: a/b}]\n  loss: mse\n",
+     "t.yaml:3:25: error: a layer's name has letters, digits, '.', '_' and '-', starts with none "
+     "of '.' and '-', and "
+     "is at most 128 long, got 'a/b'"},
+    {"  input: {shape: [4]}\n  layers: [relu: {units: 3}]\n  loss: mse\n",
+     "t.yaml:3:19: error: unknown key 'units' in 'relu' - it belongs in "
+     "train.model.layers.N.dense"},
+};
+
+std::string firstLine(const std::string& report) {
+  return report.substr(0, report.find('\n'));
+}
+
+}  // namespace
+
+TEST(BadFiles, ClusterFiles) {
+  const TemporaryFiles files;
+  for (const BadFile& bad : kBadClusters) {
+    files.write("c.yaml", bad.text);
+    EXPECT_EQ(firstLine(badConfigOf([] { loadCluster("c.yaml", {}); })), bad.first_line)
+        << bad.text;
+  }
+}
+
+TEST(BadFiles, TrainFiles) {
+  const TemporaryFiles files;
+  for (const BadFile& bad : kBadTrains) {
+    files.write("t.yaml", std::string(kModel) + std::string(bad.text));
+    EXPECT_EQ(firstLine(badConfigOf([] { loadTrain("t.yaml", {}); })), bad.first_line) << bad.text;
+  }
+}
+
+TEST(BadFiles, Models) {
+  const TemporaryFiles files;
+  for (const BadFile& bad : kBadModels) {
+    files.write("t.yaml", "model:\n" + std::string(bad.text));
+    EXPECT_EQ(firstLine(badConfigOf([] { loadTrain("t.yaml", {}); })), bad.first_line) << bad.text;
+  }
+}
+
+}  // namespace dtf::cluster

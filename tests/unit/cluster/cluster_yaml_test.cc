@@ -1,0 +1,264 @@
+#include "common/cluster/cluster_yaml.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/cluster/temporary_files.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+constexpr const char* kModel =
+    "model:\n"
+    "  input: {shape: [28, 28, 1]}\n"
+    "  layers:\n"
+    "    - flatten:\n"
+    "    - dense: {units: 10, name: softmax}\n"
+    "  loss: softmax_cross_entropy\n";
+
+constexpr const char* kCluster =
+    "cluster:\n"
+    "  ps: [localhost:2221]\n"
+    "  worker: [localhost:2223, localhost:2224]\n";
+
+TrainSpec trainOf(const std::string& more) {
+  const TemporaryFiles files;
+  files.write("t.yaml", kModel + more);
+  return loadTrain("t.yaml", {});
+}
+
+}  // namespace
+
+TEST(LoadCluster, DefaultsAreThoseOfTheSpec) {
+  const TemporaryFiles files;
+  files.write("c.yaml", kCluster);
+  const JobSpec job = loadCluster("c.yaml", {});
+  EXPECT_EQ(job.job, "job");
+  EXPECT_EQ(job.run_dir, "runs/job");
+  EXPECT_EQ(job.timeouts.lease_seconds, Timeouts().lease_seconds);
+  EXPECT_FALSE(job.train);
+  ASSERT_EQ(job.cluster.worker.size(), 2u);
+  EXPECT_EQ(job.cluster.worker[1].address.str(), "localhost:2224");
+  EXPECT_EQ(job.cluster.worker[1].mark.file, "c.yaml");
+  EXPECT_EQ(job.cluster.worker[1].mark.line, 3);
+  EXPECT_EQ(job.cluster.worker[1].mark.column, 28);
+}
+
+TEST(LoadCluster, ReadsEveryKey) {
+  const TemporaryFiles files;
+  files.write(
+      "c.yaml",
+      "job: mnist-1\nrun_dir: /tmp/r\n"
+      "cluster:\n"
+      "  ps:\n    - {address: 'a:auto', devices: [cpu:0], env: {OMP_NUM_THREADS: 2, EMPTY: ''}}\n"
+      "  worker: [\"[::1]:5\"]\n"
+      "launch: {via: local}\n"
+      "timeouts: {start_seconds: 1, heartbeat_seconds: .5, lease_seconds: 3, step_seconds: 4,\n"
+      "           finish_seconds: 5e1}\n");
+  const JobSpec job = loadCluster("c.yaml", {});
+  EXPECT_EQ(job.job, "mnist-1");
+  EXPECT_EQ(job.run_dir, "/tmp/r");
+  const TaskSpec& ps = job.cluster.ps.at(0);
+  EXPECT_EQ(ps.address.port, 0);
+  EXPECT_EQ(ps.devices, std::vector<std::string>{"cpu:0"});
+  EXPECT_EQ(ps.env, (std::map<std::string, std::string>{{"OMP_NUM_THREADS", "2"}, {"EMPTY", ""}}));
+  EXPECT_EQ(job.cluster.worker.at(0).address.host, "::1");
+  EXPECT_EQ(job.timeouts.heartbeat_seconds, 0.5);
+  EXPECT_EQ(job.timeouts.finish_seconds, 50);
+}
+
+TEST(LoadCluster, IncludesTheTrainFileRelativeToItself) {
+  const TemporaryFiles files;
+  files.write("clusters/c.yaml", std::string(kCluster) + "train: ../jobs/t.yaml\n");
+  files.write(
+      "jobs/t.yaml",
+      std::string(kModel) + "data:\n  train: {format: idx, images: ../d/i.gz, labels: /abs/l}\n");
+  const JobSpec job = loadCluster("clusters/c.yaml", {});
+  ASSERT_TRUE(job.train);
+  EXPECT_EQ(job.train->data.train.images, "d/i.gz");
+  EXPECT_EQ(job.train->data.train.labels, "/abs/l");
+  EXPECT_EQ(job.train->model.mark.file, "jobs/t.yaml");
+  EXPECT_FALSE(job.train->data.eval);
+}
+
+TEST(LoadCluster, TakesTheTrainPartInPlaceAndChecksItAgainstTheCluster) {
+  const TemporaryFiles files;
+  files.write("c.yaml", std::string(kCluster) +
+                            "train:\n"
+                            "  model: {input: {shape: [2]}, layers: [relu], loss: mse}\n"
+                            "  placement: {pins: {w: /job:ps/task:1}}\n"
+                            "  replication: {mode: sync, total_num_replicas: 3}\n");
+  const std::string report = badConfigOf([] { loadCluster("c.yaml", {}); });
+  EXPECT_NE(report.find("c.yaml:6:25: error: there is no '/job:ps/task:1': the cluster has 1 ps"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find(
+                "c.yaml:7:49: error: 'total_num_replicas' must be the number of workers, 2, got 3"),
+            std::string::npos)
+      << report;
+}
+
+TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {
+  const TemporaryFiles files;
+  files.write("c.yaml",
+              "jbo: x\ncluster:\n  ps: [localhost]\n  wrokers: [localhost:2223]\ntrain: t.yaml\n");
+  files.write("t.yaml", "model: 3\nsteps: ten\ncheckpoint: {keep: 5}\n");
+  const std::string overrides[] = {"train.stpes=5"};
+  EXPECT_EQ(badConfigOf([&] { loadCluster("c.yaml", overrides); }),
+            "c.yaml:1:1: error: unknown key 'jbo' - did you mean 'job'?\n"
+            "  1 | jbo: x\n"
+            "    | ^~~\n"
+            "c.yaml:2:1: error: missing key 'worker' in 'cluster': the workers: addresses "
+            "(host:port), or maps\n"
+            "  2 | cluster:\n"
+            "    | ^~~~~~~\n"
+            "c.yaml:3:8: error: bad address 'localhost': an address is host:port\n"
+            "  3 |   ps: [localhost]\n"
+            "    |        ^~~~~~~~~\n"
+            "c.yaml:4:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?\n"
+            "  4 |   wrokers: [localhost:2223]\n"
+            "    |   ^~~~~~~\n"
+            "--set train.stpes=5: error: unknown key 'stpes' in 'train' - did you mean 'steps'?\n"
+            "t.yaml:1:8: error: expected a map for 'model', got '3'\n"
+            "  1 | model: 3\n"
+            "    |        ^\n"
+            "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'\n"
+            "  2 | steps: ten\n"
+            "    |        ^~~\n"
+            "t.yaml:3:1: error: 'checkpoint' is not available in this version\n"
+            "  3 | checkpoint: {keep: 5}\n"
+            "    | ^~~~~~~~~~");
+}
+
+TEST(LoadCluster, PointsAtTheLineThatNamesAMissingTrainFile) {
+  const TemporaryFiles files;
+  files.write("sub/c.yaml", std::string(kCluster) + "train: none.yaml\n");
+  EXPECT_EQ(badConfigOf([] { loadCluster("sub/c.yaml", {}); }),
+            "sub/c.yaml:4:8: error: cannot read sub/none.yaml: No such file or directory (2)\n"
+            "  4 | train: none.yaml\n"
+            "    |        ^~~~~~~~~");
+}
+
+TEST(LoadTrain, TheEmbeddedDigitsAreTheDefaultData) {
+  const DataSpec data = trainOf("").data;
+  EXPECT_EQ(data.train.format, DatasetSpec::Format::kDigits);
+  EXPECT_EQ(data.train.count, 10000);
+  ASSERT_TRUE(data.eval);
+  EXPECT_EQ(data.eval->count, 2000);
+  EXPECT_EQ(trainOf("data: {batch_size: 7}\n").data.eval->count, 2000);
+  EXPECT_EQ(trainOf("data: {eval: {format: digits, count: 5}}\n").data.eval->count, 5);
+  EXPECT_FALSE(trainOf("data: {train: {format: digits}}\n").data.eval);
+  EXPECT_EQ(trainOf("data: {train: {format: digits}, eval: {format: digits}}\n").data.eval->count,
+            2000);
+}
+
+TEST(LoadTrain, NamesLayersInOrderPastTheGivenNames) {
+  const TemporaryFiles files;
+  files.write(
+      "t.yaml",
+      "model:\n"
+      "  input: {shape: [4]}\n"
+      "  layers: [dense: {units: 1}, dense: {units: 2, name: dense_1}, relu, dense: {units: 3},\n"
+      "           tanh: {name: t}, sigmoid: , flatten]\n"
+      "  loss: mse\n");
+  const std::vector<LayerSpec> layers = loadTrain("t.yaml", {}).model.layers;
+  std::vector<std::string> names;
+  for (const LayerSpec& layer : layers) names.push_back(layer.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"dense", "dense_1", "relu", "dense_2", "t", "sigmoid",
+                                             "flatten"}));
+  EXPECT_EQ(layers[2].type, LayerSpec::Type::kActivation);
+  EXPECT_EQ(layers[4].activation.activation, Activation::kTanh);
+  EXPECT_EQ(layers[5].activation.activation, Activation::kSigmoid);
+  EXPECT_EQ(layers[6].type, LayerSpec::Type::kFlatten);
+}
+
+TEST(LoadTrain, ReadsTheModel) {
+  const TemporaryFiles files;
+  files.write("t.yaml",
+              "model:\n"
+              "  input: {shape: [2, 3]}\n"
+              "  layers:\n"
+              "    - dense: {units: 5, activation: tanh, use_bias: false, kernel_initializer: "
+              "truncated_normal}\n"
+              "  loss: sigmoid_cross_entropy\n"
+              "  metrics: [accuracy]\n");
+  const ModelSpec model = loadTrain("t.yaml", {}).model;
+  EXPECT_EQ(model.input_shape, (std::vector<int64_t>{2, 3}));
+  const DenseLayer& dense = model.layers.at(0).dense;
+  EXPECT_EQ(dense.units, 5);
+  EXPECT_EQ(dense.activation, Activation::kTanh);
+  EXPECT_FALSE(dense.use_bias);
+  EXPECT_EQ(dense.kernel_initializer, "truncated_normal");
+  EXPECT_EQ(model.loss, Loss::kSigmoidCrossEntropy);
+  EXPECT_TRUE(model.accuracy);
+  EXPECT_EQ(model.layers[0].mark.line, 4);
+}
+
+TEST(LoadTrain, ReadsOptimizersWithTheirDefaults) {
+  using Kind = OptimizerSpec::Kind;
+  EXPECT_EQ(trainOf("").optimizer, OptimizerSpec());
+  const OptimizerSpec adagrad =
+      trainOf("optimizer: {adagrad: {initial_accumulator_value: 0.2}}\n").optimizer;
+  EXPECT_EQ(adagrad.kind, Kind::kAdagrad);
+  EXPECT_EQ(adagrad.learning_rate, 0.01);
+  EXPECT_EQ(adagrad.initial_accumulator_value, 0.2);
+  EXPECT_EQ(trainOf("optimizer: adagrad\n").optimizer.kind, Kind::kAdagrad);
+  const OptimizerSpec adam =
+      trainOf("optimizer: {adam: {beta1: 0.5, beta2: 0, epsilon: 1e-4}}\n").optimizer;
+  EXPECT_EQ(adam.kind, Kind::kAdam);
+  EXPECT_EQ(adam.learning_rate, 0.001);
+  EXPECT_EQ(adam.beta1, 0.5);
+  EXPECT_EQ(adam.beta2, 0);
+  EXPECT_EQ(adam.epsilon, 1e-4);
+  EXPECT_EQ(
+      trainOf("optimizer: {gradient_descent: {learning_rate: +.5}}\n").optimizer.learning_rate,
+      0.5);
+}
+
+TEST(LoadTrain, ReadsTheRest) {
+  const TrainSpec train = trainOf(
+      "replication: {mode: sync, replicas_to_aggregate: 3, total_num_replicas: 4}\n"
+      "placement: {strategy: greedy, pins: {softmax/weights: \"/job:ps/task:1\"}, partition: "
+      "{min_bytes: 64}}\n"
+      "steps: 7\neval: {every_steps: 2}\nreport: {every_steps: 3}\n"
+      "data: {batch_size: 1000000, seed: 9223372036854775807}\n");
+  EXPECT_EQ(train.replication.mode, ReplicationSpec::Mode::kSync);
+  EXPECT_EQ(train.replication.replicas_to_aggregate, 3u);
+  EXPECT_EQ(train.replication.total_num_replicas, 4u);
+  EXPECT_EQ(train.placement.strategy, PlacementSpec::Strategy::kGreedy);
+  EXPECT_EQ(train.placement.pins.at("softmax/weights"), "/job:ps/task:1");
+  EXPECT_EQ(train.placement.partition_min_bytes, 64u);
+  EXPECT_EQ(train.steps, 7u);
+  EXPECT_EQ(train.eval_every_steps, 2u);
+  EXPECT_EQ(train.report_every_steps, 3u);
+  EXPECT_EQ(train.data.batch_size, 1000000);
+  EXPECT_EQ(train.data.seed, 9223372036854775807u);
+  EXPECT_EQ(trainOf("placement: {partition: none}\n").placement.partition_min_bytes, 0u);
+  EXPECT_EQ(trainOf("placement: {strategy: round_robin}\n").placement.partition_min_bytes,
+            uint64_t{4} << 20);
+}
+
+TEST(JobFromHosts, IsTheSameJobAsAFile) {
+  const TemporaryFiles files;
+  files.write("t.yaml", kModel);
+  const std::string overrides[] = {"train.steps=5", "job=flags", "timeouts.lease_seconds=20"};
+  const JobSpec job = jobFromHosts("a:1,b:2", "c:3", "t.yaml", overrides);
+  ASSERT_EQ(job.cluster.ps.size(), 2u);
+  EXPECT_EQ(job.cluster.ps[1].address.str(), "b:2");
+  EXPECT_EQ(job.cluster.worker.at(0).address.str(), "c:3");
+  EXPECT_EQ(job.run_dir, "runs/flags");
+  EXPECT_EQ(job.train.value().steps, 5u);
+  EXPECT_EQ(job.timeouts.lease_seconds, 20);
+  EXPECT_FALSE(jobFromHosts("a:1", "c:3", std::nullopt, {}).train);
+}
+
+TEST(JobFromHosts, NamesTheFlagThatIsWrong) {
+  EXPECT_EQ(badConfigOf([] { jobFromHosts("a:1,,b", "a:1", std::nullopt, {}); }),
+            "--ps-hosts a:1,,b: error: expected a text for 'ps/1', got the text ''\n"
+            "--ps-hosts a:1,,b: error: bad address 'b': an address is host:port\n"
+            "--worker-hosts a:1: error: ps/0 and worker/0 are both at a:1");
+  EXPECT_EQ(badConfigOf([] { jobFromHosts("a:1", "b:1", "none.yaml", {}); }),
+            "--train none.yaml: error: cannot read none.yaml: No such file or directory (2)");
+}
+
+}  // namespace dtf::cluster

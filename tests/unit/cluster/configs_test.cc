@@ -1,0 +1,47 @@
+// The files of configs/ are what newcomers copy: they must load, and say what their comments say.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "common/cluster/cluster_yaml.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(DTF_SOURCE_ROOT) / "configs";
+
+}  // namespace
+
+TEST(Configs, EveryFileLoads) {
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "clusters"))
+    EXPECT_TRUE(loadCluster(entry.path(), {}).train) << entry.path();
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "jobs"))
+    EXPECT_FALSE(loadTrain(entry.path(), {}).model.layers.empty()) << entry.path();
+}
+
+TEST(Configs, LocalIsTwoPsAndTwoWorkersOnFixedPorts) {
+  const JobSpec job = loadCluster(kConfigs / "clusters/local.yaml", {});
+  ASSERT_EQ(job.cluster.ps.size(), 2u);
+  ASSERT_EQ(job.cluster.worker.size(), 2u);
+  EXPECT_EQ(job.cluster.ps[0].address.str(), "localhost:2221");
+  EXPECT_EQ(job.cluster.worker[1].address.str(), "localhost:2224");
+  EXPECT_EQ(job.train->data.train.format, DatasetSpec::Format::kDigits);
+  EXPECT_EQ(job.train->replication.mode, ReplicationSpec::Mode::kAsync);
+}
+
+TEST(Configs, LocalSyncAggregatesBothWorkers) {
+  const JobSpec job = loadCluster(kConfigs / "clusters/local-sync.yaml", {});
+  EXPECT_EQ(job.train->replication.mode, ReplicationSpec::Mode::kSync);
+  EXPECT_EQ(job.train->replication.replicas_to_aggregate, job.cluster.worker.size());
+}
+
+TEST(Configs, MnistIsLookedForInTheRepository) {
+  const TrainSpec train = loadTrain(kConfigs / "jobs/mnist_mlp.yaml", {});
+  EXPECT_EQ(train.data.train.images,
+            std::filesystem::path(DTF_SOURCE_ROOT) / "data/mnist/train-images-idx3-ubyte.gz");
+  EXPECT_EQ(train.model.layers.size(), 4u);
+}
+
+}  // namespace dtf::cluster

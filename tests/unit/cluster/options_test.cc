@@ -1,0 +1,148 @@
+#include "common/cluster/options.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/cluster/command_line.h"
+#include "tests/unit/cluster/temporary_files.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+class OptionsTest : public testing::Test {
+ protected:
+  OptionsTest() {
+    files_.write("t.yaml", "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n");
+    files_.write("c.yaml", "cluster: {ps: [a:1, a:2], worker: [b:1]}\ntrain: t.yaml\n");
+    files_.write("auto.yaml", "cluster: {ps: ['a:auto'], worker: [b:1]}\ntrain: t.yaml\n");
+    files_.write("untrained.yaml", "cluster: {ps: [a:1], worker: [b:1]}\n");
+  }
+  static TaskOptions parse(JobKind binary, std::vector<const char*> words) {
+    words.insert(words.begin(), "program");
+    return parseTaskCommandLine(static_cast<int>(words.size()), words.data(), binary);
+  }
+  static std::string usageError(JobKind binary, std::vector<const char*> words) {
+    try {
+      parse(binary, std::move(words));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kUsage) << e.message();
+      return e.message();
+    }
+    return "no error";
+  }
+
+  TemporaryFiles files_;
+};
+
+}  // namespace
+
+TEST_F(OptionsTest, ReadsAFileAndATask) {
+  const TaskOptions options =
+      parse(JobKind::kPs, {"--cluster", "c.yaml", "--task", "1", "--log-level=debug"});
+  EXPECT_FALSE(options.answer);
+  EXPECT_EQ(options.task, (TaskId{JobKind::kPs, 1}));
+  EXPECT_EQ(options.job.cluster.ps.size(), 2u);
+  EXPECT_EQ(options.log_level, log::Level::kDebug);
+  EXPECT_EQ(options.job.run_dir, "runs/job");
+}
+
+TEST_F(OptionsTest, ReadsTensorFlowsFlagsInBothSpellings) {
+  for (const bool underscores : {false, true}) {
+    std::vector<const char*> words = {
+        "--ps-hosts=a:1,b_c:2", "--worker-hosts", "c:3",     "--task-index=0",
+        "--job-name",           "worker",         "--train", "t.yaml"};
+    if (underscores)
+      words = {"--ps_hosts=a:1,b_c:2", "--worker_hosts", "c:3",     "--task_index=0",
+               "--job_name",           "worker",         "--train", "t.yaml"};
+    const TaskOptions options = parse(JobKind::kWorker, words);
+    EXPECT_EQ(options.task, (TaskId{JobKind::kWorker, 0}));
+    EXPECT_EQ(options.job.cluster.ps.at(1).address.str(), "b_c:2");
+    EXPECT_TRUE(options.job.train);
+  }
+}
+
+TEST_F(OptionsTest, SetIsRepeatableAndRunDirWins) {
+  const TaskOptions options =
+      parse(JobKind::kWorker, {"--cluster=c.yaml", "--task=0", "--set", "train.steps=5", "--set",
+                               "run_dir=x", "--run-dir", "y"});
+  EXPECT_EQ(options.job.train->steps, 5u);
+  EXPECT_EQ(options.job.run_dir, "y");
+}
+
+TEST_F(OptionsTest, AnswersHelpAndVersionBeforeAnythingElse) {
+  const TaskOptions help = parse(JobKind::kPs, {"--task", "9", "--help"});
+  ASSERT_TRUE(help.answer);
+  EXPECT_NE(help.answer->find("psd --cluster configs/clusters/local.yaml --task 0"),
+            std::string::npos);
+  EXPECT_TRUE(help.answer->ends_with("\n"));
+  EXPECT_TRUE(parse(JobKind::kWorker, {"--version"}).answer->starts_with("workerd "));
+  EXPECT_NE(parse(JobKind::kWorker, {"--help-config"}).answer->find("batch_size"),
+            std::string::npos);
+}
+
+TEST_F(OptionsTest, APsNeedsNoTrainPartAWorkerDoes) {
+  EXPECT_FALSE(
+      parse(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0"}).job.train);
+  EXPECT_EQ(
+      usageError(JobKind::kWorker, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0"}),
+      "a worker needs to know what to train: give --train TRAIN.yaml; try 'workerd --help'");
+  EXPECT_NE(usageError(JobKind::kWorker, {"--cluster=untrained.yaml", "--task=0"})
+                .find("--set train=TRAIN.yaml"),
+            std::string::npos);
+}
+
+TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
+  const std::pair<std::vector<const char*>, const char*> cases[] = {
+      {{"--tsak", "1"}, "unknown option '--tsak' - did you mean '--task'? try 'psd --help'"},
+      {{"--banana"}, "unknown option '--banana'; try 'psd --help'"},
+      {{"-x"}, "unknown option '-x'; try 'psd --help'"},
+      {{}, "expected --cluster FILE, or --ps-hosts and --worker-hosts; try 'psd --help'"},
+      {{"c.yaml"}, "unexpected argument 'c.yaml'; try 'psd --help'"},
+      {{"--cluster", "c.yaml"},
+       "--task is missing: which ps this process is, from 0; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=2"},
+       "there is no ps/2: the cluster has 2 ps tasks, numbered from 0; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=one"},
+       "--task expects a whole number from 0 on, got 'one'; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=-1"},
+       "--task expects a whole number from 0 on, got '-1'; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--task=1"}, "--task is given twice; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--task_index=1"},
+       "--task and --task-index are the same: give one; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--ps-hosts=a:1"},
+       "--cluster and --ps-hosts exclude each other; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--train=t.yaml"},
+       "--cluster names the train file itself: use --set train=FILE; try 'psd --help'"},
+      {{"--ps-hosts=a:1", "--task-index=0"}, "--worker-hosts is missing; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--job-name=worker"},
+       "psd runs only ps tasks: for --job-name worker run workerd; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--job-name=chief"},
+       "--job-name expects ps or worker, got 'chief'; try 'psd --help'"},
+      {{"--cluster=c.yaml", "--task=0", "--log-level=loud"},
+       "--log-level expects debug, info, warning or error, got 'loud'; try 'psd --help'"},
+      {{"--cluster=auto.yaml", "--task=0"},
+       "ps/0 is at a:auto: only dtf-launch chooses ports, so run that, or give the port; try 'psd "
+       "--help'"},
+  };
+  for (const auto& [words, message] : cases) EXPECT_EQ(usageError(JobKind::kPs, words), message);
+  const std::string no_value = usageError(JobKind::kPs, {"--cluster"});
+  EXPECT_NE(no_value.find("--cluster"), std::string::npos) << no_value;
+}
+
+TEST_F(OptionsTest, MistakesOfTheFileKeepTheirOwnReport) {
+  EXPECT_EQ(badConfigOf([&] {
+              parse(JobKind::kPs, {"--cluster=c.yaml", "--task=0", "--set", "jbo=x"});
+            }),
+            "--set jbo=x: error: unknown key 'jbo' - did you mean 'job'?");
+}
+
+TEST(CommandLine, TakesTheWordsOfAVerb) {
+  const char* words[] = {"dtf-launch", "check", "a_b.yaml", "--run_dir=r_d"};
+  const CommandLine line("dtf-launch", commonOptions(), 2, 4, words);
+  EXPECT_EQ(line.positionals(), (std::vector<std::string>{"check", "a_b.yaml"}));
+  EXPECT_EQ(line.value("run-dir"), "r_d");
+  EXPECT_THROW(CommandLine("dtf-launch", commonOptions(), 1, 4, words), Error);
+}
+
+}  // namespace dtf::cluster

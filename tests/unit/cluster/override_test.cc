@@ -1,0 +1,96 @@
+#include "common/cluster/override.h"
+
+#include <gtest/gtest.h>
+
+#include "common/cluster/cluster_yaml.h"
+#include "tests/unit/cluster/temporary_files.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+class OverrideTest : public testing::Test {
+ protected:
+  OverrideTest() {
+    files_.write("sub/c.yaml", "cluster:\n  ps: [a:1]\n  worker: [a:2, a:3]\ntrain: t.yaml\n");
+    files_.write("sub/t.yaml",
+                 "model:\n"
+                 "  input: {shape: [4]}\n"
+                 "  layers: [dense: {units: 2}, relu]\n"
+                 "  loss: mse\n"
+                 "optimizer: adagrad\n");
+    files_.write("other.yaml", "model: {input: {shape: [9]}, layers: [relu], loss: mse}\n");
+  }
+  static JobSpec load(std::vector<std::string> overrides) {
+    return loadCluster("sub/c.yaml", overrides);
+  }
+  static std::string mistakes(std::vector<std::string> overrides) {
+    return badConfigOf([&] { load(overrides); });
+  }
+
+  TemporaryFiles files_;
+};
+
+}  // namespace
+
+TEST_F(OverrideTest, ChangesValuesAtAnyDepth) {
+  const JobSpec job =
+      load({"cluster.ps.0=127.0.0.1:4567", "train.steps=50", "train.model.layers.0.dense.units=9",
+            "job=x", "train.data.batch_size=3", "train.steps=51"});
+  EXPECT_EQ(job.cluster.ps[0].address.str(), "127.0.0.1:4567");
+  EXPECT_EQ(job.train->steps, 51u);  // the last one counts
+  EXPECT_EQ(job.train->model.layers[0].dense.units, 9);
+  EXPECT_EQ(job.run_dir, "runs/x");
+  EXPECT_EQ(job.train->data.batch_size, 3);
+}
+
+TEST_F(OverrideTest, AppendsAndReplacesWholeListsAndMaps) {
+  EXPECT_EQ(load({"cluster.ps.1=b:1"}).cluster.ps.size(), 2u);
+  EXPECT_EQ(load({"cluster.worker=[c:1, c:2, {address: c:3}]"}).cluster.worker.size(), 3u);
+  EXPECT_EQ(load({"cluster.worker.2.address=c:3"}).cluster.worker.at(2).address.str(), "c:3");
+  EXPECT_EQ(
+      load({"train.placement.pins.dense/weights=/job:ps/task:0"}).train->placement.pins.size(), 1u);
+}
+
+TEST_F(OverrideTest, ExtendsAnOptimizerGivenByNameAlone) {
+  const OptimizerSpec optimizer =
+      load({"train.optimizer.adagrad.learning_rate=0.5"}).train->optimizer;
+  EXPECT_EQ(optimizer.kind, OptimizerSpec::Kind::kAdagrad);
+  EXPECT_EQ(optimizer.learning_rate, 0.5);
+  EXPECT_EQ(load({"train.optimizer=adam"}).train->optimizer.kind, OptimizerSpec::Kind::kAdam);
+}
+
+TEST_F(OverrideTest, PathsOfTheCommandLineStartAtTheWorkingDirectory) {
+  EXPECT_EQ(load({"train=other.yaml"}).train->model.input_shape.at(0), 9);
+  const JobSpec job = load({"train.data.train={format: idx, images: i, labels: l}"});
+  EXPECT_EQ(job.train->data.train.images, "i");
+  EXPECT_EQ(job.train->data.train.mark.file, "");
+}
+
+TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"train.stpes=5", "unknown key 'stpes' in 'train' - did you mean 'steps'?"},
+      {"trian.steps=5", "unknown key 'trian' - did you mean 'train'?"},
+      {"train.steps=0", "'steps' must be from 1 to 1000000000000, got '0'"},
+      {"train.steps=", "'steps' needs a value: global steps to train; default 1000"},
+      {"train.steps", "expected key.path=value"},
+      {"=5", "expected from 1 to 16 keys with dots between them before the '='"},
+      {"train..steps=5", "expected from 1 to 16 keys with dots between them before the '='"},
+      {"cluster.ps.2=a:7", "'cluster.ps' is a list of 1: expected an index from 0 to 1, got '2'"},
+      {"cluster.ps.x=a:7", "'cluster.ps' is a list of 1: expected an index from 0 to 1, got 'x'"},
+      {"cluster.ps.0.address=a:7", "'cluster.ps.0' is 'a:1', not a map"},
+      {"job=[a", "this '[' is never closed"},
+      {"train.optimizer.adam.beta1=0.5", "'train.optimizer' is 'adagrad', not a map"},
+      {"cluster.worker.0=a:1", "ps/0 and worker/0 are both at a:1"},
+      {"train=none.yaml", "cannot read none.yaml: No such file or directory (2)"},
+  };
+  for (const auto& [text, message] : cases)
+    EXPECT_EQ(mistakes({text}), "--set " + std::string(text) + ": error: " + message);
+}
+
+TEST_F(OverrideTest, ALongOneIsCutInMessages) {
+  const std::string report = mistakes({"nothing." + std::string(100'000, 'k') + "=1"});
+  EXPECT_LT(report.size(), 1000u);
+}
+
+}  // namespace dtf::cluster

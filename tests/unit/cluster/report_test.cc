@@ -1,0 +1,79 @@
+#include "common/cluster/report.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/unit/cluster/temporary_files.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+std::string shown(const std::string& text, int line, int column, const std::string& message) {
+  Report report;
+  const int source = report.addFile("f.yaml", text);
+  report.error({source, line, column}, message);
+  return badConfigOf([&] { report.throwIfAny(); });
+}
+
+}  // namespace
+
+TEST(Report, ThrowsNothingWhenThereIsNothingToSay) {
+  EXPECT_NO_THROW(Report().throwIfAny());
+}
+
+TEST(Report, ShowsTheLineWithACaretUnderTheWholeWord) {
+  EXPECT_EQ(shown("a: 1\ncluster:\n  wrokers: [x:1]\n", 3, 3, "bad"),
+            "f.yaml:3:3: error: bad\n"
+            "  3 |   wrokers: [x:1]\n"
+            "    |   ^~~~~~~");
+}
+
+TEST(Report, CountsCharactersNotBytesAndKeepsTabs) {
+  EXPECT_EQ(shown("k\xC3\xB6\tname: v\r\n", 1, 5, "bad"),
+            "f.yaml:1:5: error: bad\n"
+            "  1 | k\xC3\xB6\tname: v\n"
+            "    |   \t^~~~");
+}
+
+TEST(Report, UnderlinesAQuotedTextWhole) {
+  EXPECT_EQ(shown("a: \"x, y\" # c", 1, 4, "bad"),
+            "f.yaml:1:4: error: bad\n"
+            "  1 | a: \"x, y\" # c\n"
+            "    |    ^~~~~~");
+}
+
+TEST(Report, CutsLongLinesAroundTheColumn) {
+  const std::string message =
+      shown(std::string(100'000, 'x') + " y" + std::string(1000, 'z'), 1, 100'002, "bad");
+  EXPECT_LT(message.size(), 400u);
+  EXPECT_NE(message.find("x y"), std::string::npos) << message;
+}
+
+TEST(Report, SurvivesPlacesOutsideOfTheText) {
+  EXPECT_NE(shown("", 7, 300, "bad"), "no error");
+  EXPECT_NE(shown("abc", 1, 4, "bad"), "no error");
+  EXPECT_NE(shown("abc", 2, 1, "bad"), "no error");
+}
+
+TEST(Report, SortsByPlaceDropsRepeatsAndShowsTwenty) {
+  Report report;
+  const int source = report.addFile("f.yaml", "");
+  for (int line = 30; line >= 1; --line) {
+    report.error({source, line, 1}, "m" + std::to_string(line));
+    report.error({source, line, 1}, "m" + std::to_string(line));
+  }
+  const std::string message = badConfigOf([&] { report.throwIfAny(); });
+  EXPECT_EQ(message.find("f.yaml:1:1: error: m1\n"), 0u);
+  EXPECT_LT(message.find("error: m2\n"), message.find("error: m3\n"));
+  EXPECT_NE(message.find("error: m20\n"), std::string::npos);
+  EXPECT_EQ(message.find("error: m21\n"), std::string::npos);
+  EXPECT_TRUE(message.ends_with("\nand 10 more")) << message;
+}
+
+TEST(Report, QuotesWithoutControlCharacters) {
+  EXPECT_EQ(inQuotes("a\x1b[31m\n"), "'a\\x1b[31m\\n'");
+  EXPECT_EQ(inQuotes(std::string(100, 'a')), "'" + std::string(80, 'a') + "...'");
+}
+
+}  // namespace dtf::cluster

@@ -1,0 +1,48 @@
+#pragma once
+
+// Launches jobs of fake tasks in processes of their own, and looks at what they leave behind.
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/cluster/spec.h"
+#include "launcher/exit_status.h"
+#include "launcher/session.h"
+
+namespace dtf::launcher {
+
+class JobFixture : public testing::Test {
+ protected:
+  JobFixture();
+  ~JobFixture() override;
+
+  // A job whose tasks run these scripts (fake_task.cc), all with automatic ports.
+  cluster::JobSpec job(const std::vector<std::string>& ps, const std::vector<std::string>& workers);
+
+  // dtf-launch in a process of its own, in its own process group. Its stdout and stderr go to
+  // files.
+  pid_t start(const cluster::JobSpec& job, bool json = false);
+  ExitStatus await(pid_t launcher);  // fails the test and kills it after 20 s
+  ExitStatus run(const cluster::JobSpec& job, bool json = false) { return await(start(job, json)); }
+
+  void awaitFile(const std::filesystem::path& file);
+  // Every process of every job of this test, launchers included, has gone within `seconds`.
+  void expectNoProcess(double seconds);
+  size_t processes() const;  // that this test's jobs have now, without launchers
+
+  std::string out() const { return text(folder_ / "out"); }
+  std::string err() const { return text(folder_ / "err"); }
+  std::string text(const std::filesystem::path& file) const;
+  std::string log(const std::string& name) const { return text(folder_ / "run" / "logs" / name); }
+  nlohmann::json summary() const;
+
+  std::filesystem::path folder_;
+  LaunchOptions options_;
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,227 @@
+#include "launcher/session.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "launcher/listen_sockets.h"
+#include "tests/unit/launcher/job_fixture.h"
+
+// Whole launches with real processes. The tasks are scripts (fake_task.cc); each test looks at what
+// the launcher said, at its exit code, at summary.json, and that no process is left.
+
+namespace dtf::launcher {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Launch : public JobFixture {};
+
+const std::string kServe = "on-term 0;ready;pause";
+
+TEST_F(Launch, EndsWithZeroWhenEveryTaskDoes) {
+  const auto status =
+      run(job({"ready;await done"},
+              {"ready;notify {\"event\":\"progress\",\"step\":5,\"steps\":10,\"loss\":0.5};"
+               "notify {\"event\":\"result\",\"outcome\":\"done\",\"global_step\":10,"
+               "\"final_loss\":0.25,\"eval\":{\"accuracy\":0.75}};touch done"}));
+  EXPECT_EQ(status, ExitStatus{}) << err();
+  expectNoProcess(0);
+  EXPECT_THAT(out(), HasSubstr("test-job: done"));
+  EXPECT_THAT(out(), HasSubstr("0.7500"));
+  EXPECT_THAT(err(), HasSubstr("step 5/10 50% | loss 0.5 |"));
+  EXPECT_EQ(summary()["outcome"], "done");
+  EXPECT_EQ(summary()["global_step"], 10);
+  EXPECT_EQ(summary()["final_loss"], 0.25);
+  EXPECT_EQ(summary()["tasks"].size(), 2u);
+  EXPECT_EQ(summary()["tasks"][1]["exit_code"], 0);
+}
+
+TEST_F(Launch, TasksGetTheirCommandTheirSocketAndNothingElse) {
+  auto spec = job({"argv;listening;fds"}, {"env PATH_ADDED"});
+  spec.cluster.worker[0].env["PATH_ADDED"] = "x y";
+  options_.plan.overrides = {"train.steps=5"};
+  EXPECT_EQ(run(spec), ExitStatus{}) << err();
+  const std::string ps_log = log("ps-0.1.log");
+  EXPECT_THAT(ps_log,
+              HasSubstr("--cluster\ncluster.yaml\n--task\n0\n--set\ntrain.steps=5\n--set\n"));
+  EXPECT_THAT(ps_log, HasSubstr("cluster.ps.0.address=127.0.0.1:"));
+  EXPECT_THAT(ps_log, HasSubstr("cluster.worker.0.address=127.0.0.1:"));
+  EXPECT_THAT(ps_log, HasSubstr("listening 1\nfds 0 1 2 3 4\n"));
+  EXPECT_EQ(log("worker-0.1.log"), "PATH_ADDED=x y\n");
+}
+
+TEST_F(Launch, FailingTaskIsTheRootCauseAndTheOthersAreStopped) {
+  const auto status = run(job(
+      {kServe},
+      {kServe,
+       "ready;err reading;notify {\"event\":\"failed\",\"code\":\"bad_data\",\"message\":\"images "
+       "are truncated\"};exit 65"}));
+  EXPECT_EQ(status.code, 65) << err();
+  expectNoProcess(0);
+  EXPECT_THAT(err(), HasSubstr("test-job failed: worker/1 exited with code 65 (bad_data)"));
+  EXPECT_THAT(err(), HasSubstr("images are truncated"));
+  EXPECT_THAT(err(), HasSubstr("    | reading\n"));
+  EXPECT_THAT(err(), HasSubstr("worker-1.1.log"));
+  EXPECT_EQ(summary()["outcome"], "failed");
+  EXPECT_EQ(summary()["tasks"][2]["exit_code"], 65);
+  EXPECT_THAT(summary()["tasks"][2]["cause"].dump(), HasSubstr("images are truncated"));
+}
+
+TEST_F(Launch, TaskKilledByASignalIsNamedWithIt) {
+  const auto status = run(job({"ready;kill 11"}, {kServe}));
+  EXPECT_EQ(status.code, 128 + SIGSEGV) << err();
+  expectNoProcess(0);
+  EXPECT_THAT(err(), HasSubstr("ps/0 was killed by SIGSEGV (signal 11)"));
+}
+
+TEST_F(Launch, TaskThatIgnoresTermIsKilledAfterTheGrace) {
+  EXPECT_EQ(run(job({"ignore-term;ready;touch deaf;pause"}, {"await deaf;exit 1"})).code, 1)
+      << err();
+  expectNoProcess(0);
+  EXPECT_EQ(summary()["tasks"][0]["exit_code"], 128 + SIGKILL);
+  EXPECT_THAT(summary()["tasks"][0]["cause"].dump(), HasSubstr("stopped because of worker/0"));
+}
+
+TEST_F(Launch, GrandchildrenGoWithTheirTask) {
+  EXPECT_EQ(run(job({"fork;ready"}, {"fork;ready"})), ExitStatus{}) << err();
+  expectNoProcess(5);
+  EXPECT_EQ(run(job({"fork;" + kServe}, {"exit 3"})).code, 3) << err();
+  expectNoProcess(5);
+}
+
+TEST_F(Launch, MissingBinaryIsNamedWithWhatToDo) {
+  options_.plan.binaries.workerd = folder_ / "nowhere" / "workerd";
+  EXPECT_EQ(run(job({kServe}, {kServe})).code, 78);
+  expectNoProcess(0);
+  EXPECT_THAT(err(), HasSubstr("cannot start worker/0: cannot run " + folder_.string() +
+                               "/nowhere/workerd"));
+  EXPECT_THAT(err(), HasSubstr("--bin-dir"));
+  EXPECT_THAT(summary()["tasks"][1]["exit_code"], nlohmann::json(nullptr));
+}
+
+TEST_F(Launch, InterruptOnceStopsEveryTaskInPeace) {
+  const pid_t launcher =
+      start(job({"on-term 0;ready;touch a;pause"}, {"on-term 0;ready;touch b;pause"}));
+  awaitFile(folder_ / "a");
+  awaitFile(folder_ / "b");
+  ::kill(launcher, SIGINT);
+  EXPECT_EQ(await(launcher).code, 130) << err();
+  expectNoProcess(0);
+  EXPECT_EQ(summary()["outcome"], "interrupted");
+  EXPECT_EQ(summary()["tasks"][0]["exit_code"], 0);
+  EXPECT_THAT(out(), HasSubstr("test-job: interrupted"));
+}
+
+TEST_F(Launch, TermAnswersWith143) {
+  const pid_t launcher = start(job({"on-term 0;touch a;pause"}, {}));
+  awaitFile(folder_ / "a");
+  ::kill(launcher, SIGTERM);
+  EXPECT_EQ(await(launcher).code, 143) << err();
+  expectNoProcess(0);
+}
+
+TEST_F(Launch, InterruptTwiceKillsNow) {
+  const pid_t launcher = start(job({"ignore-term;touch a;pause"}, {"ignore-term;touch b;pause"}));
+  awaitFile(folder_ / "a");
+  awaitFile(folder_ / "b");
+  const auto before = std::chrono::steady_clock::now();
+  ::kill(launcher, SIGINT);
+  while (err().find("stopping the tasks") == std::string::npos) ::usleep(1000);
+  ::kill(launcher, SIGINT);
+  EXPECT_EQ(await(launcher).code, 130) << err();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(1900))
+      << "did not wait for the grace";
+  expectNoProcess(0);
+}
+
+TEST_F(Launch, KilledLauncherLeavesNoTask) {
+  const pid_t launcher = start(job({"ignore-term;touch a;pause"}, {"ignore-term;touch b;pause"}));
+  awaitFile(folder_ / "a");
+  awaitFile(folder_ / "b");
+  ::kill(launcher, SIGKILL);
+  await(launcher);
+  expectNoProcess(5);
+}
+
+TEST_F(Launch, StartDeadlineNamesTheTasksThatAreNotReady) {
+  auto spec = job({kServe}, {kServe, "on-term 0;pause", kServe});
+  spec.timeouts.start_seconds = 0.5;
+  EXPECT_EQ(run(spec).code, 124) << err();
+  expectNoProcess(0);
+  EXPECT_THAT(
+      err(), HasSubstr("not ready within 0.5 s of the start (timeouts.start_seconds): worker/1\n"));
+}
+
+TEST_F(Launch, LogFilesAreWhole) {
+  EXPECT_EQ(run(job({}, {"flood 20000;err to stderr;part no newline"})), ExitStatus{});
+  const std::string text = log("worker-0.1.log");
+  EXPECT_THAT(text, testing::StartsWith("line 0 of a flood\n"));
+  EXPECT_THAT(text, testing::EndsWith("line 19999 of a flood\nto stderr\nno newline"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20001);
+  EXPECT_THAT(err(), HasSubstr("worker/0 | no newline\n"))
+      << "a last line without its end is shown";
+}
+
+TEST_F(Launch, PortInUseIsReportedAtItsPlaceInTheFile) {
+  auto spec = job({kServe}, {kServe});
+  const ListenSockets taken = ListenSockets::open(job({kServe}, {}).cluster);
+  const std::string address = taken.chosen().begin()->second;
+  const std::string port = address.substr(address.find(':') + 1);
+  spec.cluster.worker[0].address.port = static_cast<uint16_t>(std::stoi(port));
+  spec.cluster.worker[0].mark = {"local.yaml", 9, 14};
+  EXPECT_EQ(run(spec).code, 69);
+  EXPECT_THAT(err(), testing::StartsWith("local.yaml:9:14: error: port " + port +
+                                         " of worker/0 is in use"));
+  EXPECT_EQ(summary()["outcome"], "failed");
+}
+
+TEST_F(Launch, SecondLauncherOnOneRunDirectoryIsRefused) {
+  const pid_t first = start(job({"on-term 0;touch a;pause"}, {}));
+  awaitFile(folder_ / "a");
+  EXPECT_EQ(run(job({kServe}, {})).code, 69);
+  EXPECT_THAT(err(), HasSubstr("dtf-launch, pid " + std::to_string(first)));
+  ::kill(first, SIGTERM);
+  await(first);
+  expectNoProcess(0);
+}
+
+TEST_F(Launch, RunDirectoryThatCantBeWrittenIsRefusedBeforeAnyTask) {
+  auto spec = job({"touch ran"}, {});
+  std::ofstream(folder_ / "file").flush();
+  spec.run_dir = folder_ / "file" / "run";
+  EXPECT_EQ(run(spec).code, 73);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "ran"));
+}
+
+TEST_F(Launch, JsonGivesEventsAndTheSummaryLast) {
+  EXPECT_EQ(run(job({"ready"}, {"ready"}), true), ExitStatus{});
+  std::istringstream lines(out());
+  std::string line, events;
+  nlohmann::json last;
+  while (std::getline(lines, line)) {
+    last = nlohmann::json::parse(line);
+    EXPECT_EQ(last["schema"], 1);
+    events += last["event"].get<std::string>() + " ";
+  }
+  EXPECT_THAT(events, testing::StartsWith("started started "));
+  EXPECT_THAT(events, testing::EndsWith(" summary "));
+  EXPECT_EQ(last["outcome"], "done");
+}
+
+TEST_F(Launch, ManyLaunchesSideBySideDontClash) {
+  std::vector<pid_t> launchers;
+  for (int i = 0; i < 20; ++i) {
+    auto spec = job({"ready;listening"}, {"ready;listening"});
+    spec.run_dir = folder_ / ("run" + std::to_string(i));
+    launchers.push_back(start(spec));
+  }
+  for (const pid_t launcher : launchers) EXPECT_EQ(await(launcher), ExitStatus{});
+  expectNoProcess(0);
+}
+
+}  // namespace dtf::launcher
