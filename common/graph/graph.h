@@ -47,19 +47,10 @@ struct Node {
   std::vector<Output> inputs;
   std::vector<NodeId> control_inputs;
   Attributes attributes;
-<<<<<<< HEAD
-  std::string
-      device;  // requested ("/job:ps/task:0", partial or empty), after placement the full one
-  std::vector<TensorSpec> outputs;  // inferred
-
-  // Errors: DTF_CHECK when the attribute is missing or of another type: the catalogue has validated
-  // it.
-=======
   std::string device;  // as requested ("/job:ps/task:0", partial or empty); placed: the full one
   std::vector<TensorSpec> outputs;  // inferred
 
   // Errors: DTF_CHECK when it is missing or of another type: the catalogue has validated it.
->>>>>>> graph
   template <class T>
   const T& attribute(std::string_view key) const {
     const auto found = attributes.find(key);
@@ -79,19 +70,12 @@ struct NodeDef {
   std::string device = {};
 };
 
-<<<<<<< HEAD
-// Owns its nodes; a node is never removed (prune() makes a new graph).  Borrows: `catalog`, which
-// must outlive it. Threads: thread-compatible. Errors: addNode throws kBadConfig, naming the node,
-// for an unknown op, wrong inputs, missing attributes, shapes that don't fit, or a name that is
-// taken. Inputs must exist already, so a graph has no cycles.
-=======
 // Owns its nodes; a node is never removed (prune() makes a new graph).
 // Borrows: `catalog`, which must outlive it.
 // Threads: thread-compatible.  Blocks: never.
 // Errors: addNode throws kBadConfig, naming the node, for an unknown op, wrong inputs, missing or
 // unknown attributes, shapes that don't fit, or a name that is taken. Inputs must exist already, so
 // a graph has no cycles. References to nodes are good until the next addNode.
->>>>>>> graph
 class Graph {
  public:
   explicit Graph(const OpCatalog& catalog) : catalog_(&catalog) {}
@@ -101,14 +85,8 @@ class Graph {
   void setDevice(NodeId node, std::string device);
 
   const Node& node(NodeId id) const;
-<<<<<<< HEAD
-  const std::vector<Node>& nodes() const {
-    return nodes_;
-  }                                               // in creation order, which is topological
-=======
   // In creation order, which is topological.
   const std::vector<Node>& nodes() const { return nodes_; }
->>>>>>> graph
   const Node* find(std::string_view name) const;  // nullptr: no such node
   const TensorSpec& spec(Output output) const;
   std::string uniqueName(std::string_view prefix) const;  // "relu", "relu_1", ...

@@ -60,6 +60,8 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
 
 TrainingLoop::~TrainingLoop() = default;
 
+std::string TrainingLoop::placementTable() const { return graph::placementTable(placement_); }
+
 void TrainingLoop::join() {
   client_.declare(declaration_);
   if (place_.rank == kChief.index) {
@@ -87,16 +89,17 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report) {
   while (!state.done) {
     const ps::StepState due = state;
     const float loss = computeBatch(due);
-    state = client_.exchange(due.next_step, due.next_batch);
+    state = client_.exchange(due.next_step, due.next_batch, loss);
     if (state.outcome != ps::Outcome::kQueued) binding_->gatherValues();
-    losses_.add(due.next_step, loss, state.outcome);
     ++result_.batches;
     if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
-    afterStep(state, loss, report);
+    if (result_.batches == 1) result_.first_step = clock_.now();
+    afterStep(state, report);
   }
   result_.global_step = state.global_step;
   result_.seconds = toSeconds(clock_.now() - begin - evaluating_);
-  result_.final_loss = losses_.last();
+  result_.final_loss = state.loss;
+  result_.examples_per_step = examplesPerStep(train_, declaration_.replication);
   return result_;
 }
 
@@ -123,15 +126,13 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   return loss;
 }
 
-void TrainingLoop::afterStep(const ps::StepState& state, float loss,
-                             const ProgressCallback& report) {
+void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback& report) {
   const std::optional<ReportClock::Rates> rates =
       report_clock_.due(state.global_step, state.done, clock_.now());
   const std::optional<Evaluation> evaluation = evaluateIfDue(state);
   if ((!rates && !evaluation) || !report) return;
   if (rates) rates_ = *rates;
-  report(
-      {state.global_step, loss, rates_.examples_per_second, rates_.steps_per_second, evaluation});
+  report({state.global_step, state.loss, rates_.examples_per_second, rates_.steps_per_second, evaluation});
 }
 
 std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state) {

@@ -15,7 +15,7 @@
 #include "common/ps/parameter_client.h"
 #include "common/runtime/device.h"
 #include "common/train/evaluation.h"
-#include "common/train/loss_meter.h"
+#include "common/train/report_clock.h"
 #include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
 
@@ -30,7 +30,7 @@ struct WorkerPlace {
 
 struct Progress {
   uint64_t global_step = 0;
-  double loss = 0;                       // of this worker's last batch
+  double loss = 0;                       // sync: mean of the last step's; async: this worker's last
   double examples_per_second = 0;        // of the whole job, since the last report
   double steps_per_second = 0;           // global steps
   std::optional<Evaluation> evaluation;  // of the parameters at global_step, when one was due
@@ -43,10 +43,11 @@ struct TrainingResult {
   uint64_t batches = 0;        // that this worker computed
   uint64_t batches_stale = 0;  // of them, those that came too late
   double seconds = 0;  // from the first batch to the last answer: without start-up and evaluations
-  // The losses that this worker contributed to the last step that took any from it. In sync mode
-  // the job's final loss is the mean over all workers whose `step` is the last one: sum of sums /
-  // sum of counts. In async mode it is the chief's own.
-  StepLoss final_loss;
+  TimePoint first_step{};  // when the first exchange was answered
+  double examples_per_step = 0;  // that one global step stands for
+  // Of the last global step: in sync mode the mean over its contributions, in async mode this
+  // worker's own last.
+  double final_loss = 0;
 };
 
 // Owns: the compiled step, the batch buffers, the placement.
@@ -65,6 +66,9 @@ class TrainingLoop {
   // What all workers of the job declare.
   const ps::ModelDeclaration& declaration() const { return declaration_; }
 
+  // Which variable lies where, for people.
+  std::string placementTable() const;
+
   // Declares the model, initialises it (the chief) and waits until it is initialised.
   void join();
 
@@ -81,7 +85,7 @@ class TrainingLoop {
 
  private:
   float computeBatch(const ps::StepState& due);
-  void afterStep(const ps::StepState& state, float loss, const ProgressCallback& report);
+  void afterStep(const ps::StepState& state, const ProgressCallback& report);
   std::optional<Evaluation> evaluateIfDue(const ps::StepState& state);
 
   const cluster::TrainSpec train_;
@@ -101,7 +105,6 @@ class TrainingLoop {
   std::unique_ptr<Evaluator> evaluator_;
 
   TrainingResult result_;
-  LossMeter losses_;
   ReportClock report_clock_;
   ReportClock::Rates rates_;
   uint64_t evaluated_step_ = 0;

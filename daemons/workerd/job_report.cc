@@ -37,7 +37,6 @@ void reportProgress(const train::Progress& progress, uint64_t steps) {
 void reportResult(const cluster::TaskOptions& task, const train::TrainingResult& result,
                   const std::optional<train::Evaluation>& evaluation, uint64_t parameters_digest,
                   double wall_seconds) {
-  const cluster::TrainSpec& train = *task.job.train;
   const double steps_per_second =
       result.seconds > 0 ? static_cast<double>(result.global_step) / result.seconds : 0;
   nlohmann::json json = {
@@ -45,8 +44,7 @@ void reportResult(const cluster::TaskOptions& task, const train::TrainingResult&
       {"global_step", result.global_step},
       {"final_loss", result.final_loss},
       {"steps_per_second", steps_per_second},
-      {"examples_per_second", steps_per_second * static_cast<double>(train.examplesPerStep(task.job.cluster))},
-      {"first_step_seconds", result.first_step_seconds},
+      {"examples_per_second", steps_per_second * result.examples_per_step},
       {"parameters_digest", fmt::format("{:016x}", parameters_digest)}};
   if (evaluation) json["eval"] = evaluationJson(*evaluation);
   if (notifyEnabled()) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// What a worker knows of its losses: the sum of those that went into a step, and when the next
-// report is due.
+// When the next progress report is due, and the rates that it shows.
 
 #include <cstdint>
 #include <optional>
@@ -10,28 +9,6 @@
 #include "common/ps/parameter_client.h"
 
 namespace dtf::train {
-
-// The losses of the batches that one worker contributed to one step.
-struct StepLoss {
-  uint64_t step = 0;
-  double sum = 0;
-  uint32_t count = 0;
-  double mean() const { return count > 0 ? sum / count : 0; }
-};
-
-// Value type. Gathers the batches of the current step until the step is decided.
-class LossMeter {
- public:
-  // The loss of a batch of `step`, and what became of its gradient.
-  void add(uint64_t step, double loss, ps::Outcome outcome);
-  const StepLoss& last() const {
-    return last_;
-  }  // of the last step that was applied with this worker's batches
-
- private:
-  StepLoss open_;
-  StepLoss last_;
-};
 
 // Decides when progress is reported and computes the rates since the last time. Value type.
 class ReportClock {

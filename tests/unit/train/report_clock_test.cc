@@ -1,31 +1,9 @@
-#include "common/train/loss_meter.h"
+#include "common/train/report_clock.h"
 
 #include <gtest/gtest.h>
 
 namespace dtf::train {
 namespace {
-
-using ps::Outcome;
-
-TEST(LossMeter, GathersTheBatchesOfAStepUntilItIsApplied) {
-  LossMeter meter;
-  meter.add(3, 1.0, Outcome::kQueued);
-  EXPECT_EQ(meter.last().count, 0u);
-  meter.add(3, 2.0, Outcome::kApplied);
-  EXPECT_EQ(meter.last().step, 3u);
-  EXPECT_EQ(meter.last().count, 2u);
-  EXPECT_DOUBLE_EQ(meter.last().mean(), 1.5);
-}
-
-TEST(LossMeter, StaleBatchesDoNotCount) {
-  LossMeter meter;
-  meter.add(0, 4.0, Outcome::kApplied);
-  meter.add(1, 9.0, Outcome::kStale);
-  EXPECT_EQ(meter.last().step, 0u);
-  meter.add(5, 2.0, Outcome::kApplied);
-  EXPECT_EQ(meter.last().step, 5u);
-  EXPECT_DOUBLE_EQ(meter.last().sum, 2.0);
-}
 
 TEST(ReportClock, IsDueTwiceASecond) {
   ManualClock clock;

@@ -1,18 +1,8 @@
-#include "common/train/loss_meter.h"
+#include "common/train/report_clock.h"
 
 #include <chrono>
-#include <utility>
 
 namespace dtf::train {
-
-void LossMeter::add(uint64_t step, double loss, ps::Outcome outcome) {
-  if (open_.step != step)
-    open_ = {step, 0, 0};  // what was queued for a step that went by without it is void
-  if (outcome == ps::Outcome::kStale) return;
-  open_.sum += loss;
-  ++open_.count;
-  if (outcome == ps::Outcome::kApplied) last_ = std::exchange(open_, {step + 1, 0, 0});
-}
 
 void ReportClock::start(uint64_t global_step, TimePoint now) {
   step_ = global_step;
