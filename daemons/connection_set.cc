@@ -45,7 +45,7 @@ void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> p
     });
   };
   served.watched = served.connection->onDisconnect()
-                       .then(close, [close](kj::Exception&&) { close(); })
+                       .then([close] { close(); }, [close](kj::Exception&&) { close(); })
                        .eagerlyEvaluate(nullptr);
   port_.schedule();
 }

@@ -46,9 +46,9 @@ class PsServer final : WorkerSessions {
   const TimePoint started_;
   net::Reactor control_;
   PeerNetwork peers_;
-  ShardHost host_;
   std::shared_ptr<net::BufferPool> bulk_pool_;
-  std::unique_ptr<daemons::ConnectionSet> bulk_;  // data loop
+  std::unique_ptr<daemons::ConnectionSet> bulk_;  // data loop: made and destroyed there
+  ShardHost host_;  // after bulk_: its thread, which ends bulk_, ends first
   daemons::ConnectionSet connections_;
   std::map<const void*, Session> sessions_;
   std::unique_ptr<net::Listener> listener_;
