@@ -1,0 +1,80 @@
+#include "common/ps/barrier.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dtf::ps {
+namespace {
+
+using std::chrono::seconds;
+
+class BarriersTest : public testing::Test {
+ protected:
+  void arrive(const std::string& name, uint32_t rank, std::string& what) {
+    what = "waits";
+    barriers_.arrive(name, rank, seconds(5), [&what](const WaitAnswer& answer) {
+      const Error* error = std::get_if<Error>(&answer);
+      what = error == nullptr ? "passed" : error->message();
+    });
+  }
+  ManualClock clock_;
+  OutwardCalls calls_;
+  Barriers barriers_{3, calls_, clock_};
+  std::string a_, b_, c_;
+};
+
+TEST_F(BarriersTest, OpensWhenTheLastArrives) {
+  arrive("x", 0, a_);
+  arrive("x", 2, b_);
+  EXPECT_EQ(a_, "waits");
+  EXPECT_EQ(barriers_.waiting(), 2u);
+  arrive("x", 1, c_);
+  EXPECT_EQ(a_ + b_ + c_, "passedpassedpassed");
+  EXPECT_EQ(barriers_.waiting(), 0u);
+}
+
+TEST_F(BarriersTest, ARestartedWorkerPassesABarrierThatIsOpen) {
+  for (uint32_t rank = 0; rank < 3; ++rank) arrive("x", rank, a_);
+  arrive("x", 1, b_);
+  EXPECT_EQ(b_, "passed");
+}
+
+TEST_F(BarriersTest, NamesWhoIsMissingWhenTimeIsUp) {
+  arrive("end", 0, a_);
+  clock_.advance(seconds(6));
+  barriers_.tick();
+  EXPECT_EQ(a_.substr(0, a_.find(';')),
+            "worker/0 waited 5 s at barrier 'end' for worker/1, worker/2");
+  arrive("end", 1, b_);
+  arrive("end", 2, c_);
+  EXPECT_EQ(b_, "waits") << "whoever gave up has not arrived";
+}
+
+TEST_F(BarriersTest, DoesNotWaitForFinishedWorkers) {
+  arrive("x", 0, a_);
+  barriers_.finished(1);
+  EXPECT_EQ(a_, "waits");
+  barriers_.finished(2);
+  EXPECT_EQ(a_, "passed");
+}
+
+TEST_F(BarriersTest, ASecondArrivalTakesOverTheWait) {
+  arrive("x", 0, a_);
+  arrive("x", 0, b_);
+  EXPECT_NE(a_.find("gave way"), std::string::npos) << a_;
+  EXPECT_EQ(b_, "waits");
+}
+
+TEST_F(BarriersTest, RefusesBadNamesAndTooManyOfThem) {
+  arrive("", 0, a_);
+  EXPECT_NE(a_.find("name"), std::string::npos);
+  arrive(std::string(kBarrierNameBytesMax + 1, 'x'), 0, a_);
+  EXPECT_NE(a_.find("name"), std::string::npos);
+  for (size_t i = 0; i < kBarriersMax; ++i) arrive(std::to_string(i), 0, a_);
+  arrive("one more", 0, b_);
+  EXPECT_NE(b_.find("4096"), std::string::npos) << b_;
+}
+
+}  // namespace
+}  // namespace dtf::ps

@@ -1,0 +1,100 @@
+#include "common/ps/declaration.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "common/base/error.h"
+
+namespace dtf::ps {
+namespace {
+
+using Kind = cluster::OptimizerSpec::Kind;
+using Mode = cluster::ReplicationSpec::Mode;
+
+ModelDeclaration goodModel() {
+  ModelDeclaration model;
+  model.layout = makeLayout({{"a", Shape{20}, {{0, 0, 20}}}, {"b", Shape{3}, {{1, 0, 3}}}}, 2);
+  model.replication = {Mode::kSync, 2, 3};
+  model.steps = 10;
+  return model;
+}
+
+// The refusal's message for a good model with one change; "" when it passes.
+std::string refusal(const std::function<void(ModelDeclaration&)>& change) {
+  ModelDeclaration model = goodModel();
+  change(model);
+  try {
+    validateDeclaration(model, 2, 3);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Declaration, ASaneModelPasses) {
+  EXPECT_EQ(refusal([](ModelDeclaration&) {}), "");
+}
+
+TEST(Declaration, RefusesLayoutsThatCannotBe) {
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards.pop_back(); }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].slices[0].variable = 2; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].slices[0].count = 21; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].slices[0].begin = ~uint64_t{0}; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].slices[0].offset = 8; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].slices[0].offset = ~uint64_t{15}; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].elements = ~uint64_t{15}; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.layout.shards[0].elements = 33; }), "");
+  EXPECT_NE(
+      refusal([](auto& m) { m.layout.shards[0].slices.push_back(m.layout.shards[0].slices[0]); }),
+      "")
+      << "overlapping slices";
+}
+
+TEST(Declaration, RefusesOptimizersThatCannotWork) {
+  EXPECT_NE(refusal([](auto& m) { m.optimizer.kind = static_cast<Kind>(9); }), "");
+  EXPECT_NE(refusal([](auto& m) {
+              m.optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN();
+            }),
+            "");
+  EXPECT_NE(refusal([](auto& m) {
+              m.optimizer.kind = Kind::kAdagrad;
+              m.optimizer.initial_accumulator_value = 0;
+            }),
+            "");
+  EXPECT_NE(refusal([](auto& m) {
+              m.optimizer.kind = Kind::kAdam;
+              m.optimizer.beta1 = 1;
+            }),
+            "");
+}
+
+TEST(Declaration, RefusesReplicationThatDoesNotFitTheCluster) {
+  EXPECT_NE(refusal([](auto& m) { m.replication.total_num_replicas = 2; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.replication.replicas_to_aggregate = 0; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.replication.replicas_to_aggregate = 1 << 30; }), "");
+  EXPECT_NE(refusal([](auto& m) { m.replication.mode = static_cast<Mode>(0); }), "");
+  EXPECT_NE(refusal([](auto& m) { m.steps = 0; }), "");
+}
+
+TEST(Declaration, DifferencesNameTheFieldAndBothValues) {
+  EXPECT_EQ(declarationDifference(goodModel(), goodModel()), "");
+  ModelDeclaration other = goodModel();
+  other.optimizer.kind = Kind::kAdam;
+  other.replication.replicas_to_aggregate = 3;
+  EXPECT_EQ(declarationDifference(goodModel(), other),
+            "optimizer is gradient_descent for the job, but adam there; replication: "
+            "replicas_to_aggregate is 2 for the job, but 3 there");
+  other = goodModel();
+  other.layout.variables[1].shape = Shape{4};
+  EXPECT_EQ(declarationDifference(goodModel(), other),
+            "layout: variable 1 is b [3] for the job, but b [4] there");
+  other = goodModel();
+  other.layout.shards[0].slices[0].offset = 16;
+  EXPECT_NE(declarationDifference(goodModel(), other).find("placement"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtf::ps

@@ -1,0 +1,116 @@
+#include "common/ps/parameter_store.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace dtf::ps {
+namespace {
+
+Gradient constantGradient(uint64_t elements, float value) {
+  auto values = std::make_shared<std::vector<float>>(elements, value);
+  return {*values, values};
+}
+
+cluster::OptimizerSpec descent() {
+  cluster::OptimizerSpec spec;
+  spec.learning_rate = 1;
+  return spec;
+}
+
+TEST(ParameterStore, RefusesInitialValuesOfTheWrongSize) {
+  ParameterStore store(descent(), 16);
+  try {
+    store.initialise(std::vector<float>(32));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+  }
+  EXPECT_FALSE(store.initialised());
+}
+
+TEST(ParameterStore, PublishesANewSnapshotAndLeavesTheOldOneAlone) {
+  ParameterStore store(descent(), 16);
+  store.initialise(std::vector<float>(16, 5));
+  const std::shared_ptr<const Snapshot> before = store.current();
+  store.apply({constantGradient(16, 1), constantGradient(16, 3)});
+  EXPECT_EQ(before->data()[15], 5);
+  EXPECT_EQ(store.current()->data()[15], 3);
+  EXPECT_EQ(store.version(), 1u);
+  EXPECT_EQ(store.previous(), before);
+  store.dropPrevious();
+  EXPECT_EQ(store.previous(), nullptr);
+}
+
+TEST(ParameterStore, SteadyStateUsesABoundedNumberOfArenas) {
+  ParameterStore store(descent(), 16);
+  store.initialise(std::vector<float>(16));
+  std::vector<std::shared_ptr<const Snapshot>> readers;
+  for (int i = 0; i < 100; ++i) {
+    store.apply({constantGradient(16, 1)});
+    readers.push_back(store.current());
+    if (readers.size() > 4) readers.erase(readers.begin());
+  }
+  // Four or five readers' arenas (the newest is current and previous), and those unused.
+  EXPECT_LE(store.arenasAllocated(), 9u);
+}
+
+TEST(ParameterStore, APreparedUpdateMayRunInPartsOnOtherThreads) {
+  constexpr uint64_t kElements = 40'000;
+  ParameterStore store(descent(), kElements);
+  store.initialise(std::vector<float>(kElements, 1));
+  const std::shared_ptr<UpdateJob> job = store.prepareApply({constantGradient(kElements, 0.25f)});
+  std::vector<std::thread> threads;
+  for (uint64_t part = 0; part < 4; ++part) {
+    threads.emplace_back([job, part] { job->run(part * 10'000, (part + 1) * 10'000); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(store.version(), 0u) << "nothing is published before the commit";
+  store.commit(job);
+  EXPECT_EQ(store.version(), 1u);
+  EXPECT_EQ(store.current()->data()[0], 0.75f);
+  EXPECT_EQ(store.current()->data()[kElements - 1], 0.75f);
+}
+
+TEST(ParameterStore, CommitReleasesTheGradients) {
+  ParameterStore store(descent(), 16);
+  store.initialise(std::vector<float>(16));
+  Gradient gradient = constantGradient(16, 1);
+  const std::weak_ptr<const void> owner = gradient.owner;
+  const std::shared_ptr<UpdateJob> job = store.prepareApply({std::move(gradient)});
+  job->run(0, 16);
+  EXPECT_FALSE(owner.expired());
+  store.commit(job);
+  EXPECT_TRUE(owner.expired());
+}
+
+TEST(ParameterStore, AJobMayOutliveItsStore) {
+  std::shared_ptr<UpdateJob> job;
+  {
+    ParameterStore store(descent(), 16);
+    store.initialise(std::vector<float>(16));
+    job = store.prepareApply({constantGradient(16, 1)});
+  }
+  job->run(0, 16);
+}
+
+TEST(ParameterStore, AShardMayBeEmpty) {
+  ParameterStore store(descent(), 0);
+  store.initialise({});
+  store.apply({Gradient{}});
+  EXPECT_EQ(store.version(), 1u);
+}
+
+TEST(ParameterStoreDeathTest, AnUnfinishedUpdateIsNotCommitted) {
+  ParameterStore store(descent(), 32);
+  store.initialise(std::vector<float>(32));
+  const std::shared_ptr<UpdateJob> job = store.prepareApply({constantGradient(32, 1)});
+  job->run(0, 16);
+  EXPECT_DEATH(store.commit(job), "elements_done_");
+}
+
+}  // namespace
+}  // namespace dtf::ps

@@ -1,0 +1,128 @@
+#pragma once
+
+// One shard with `workers` joined, initialised with zeros, and a record of every answer.
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/ps/shard.h"
+
+namespace dtf::ps {
+
+// Holds updates back until finish().
+class HeldRunner final : public UpdateRunner {
+ public:
+  void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) override {
+    held_.push_back([job, done = std::move(done)] {
+      job->run(0, job->elements());
+      done();
+    });
+  }
+  bool finish() {
+    if (held_.empty()) return false;
+    const std::function<void()> next = std::move(held_.front());
+    held_.pop_front();
+    next();
+    return true;
+  }
+
+ private:
+  std::deque<std::function<void()>> held_;
+};
+
+struct RecordedPeers final : SyncPeers {
+  void reportReceived(uint64_t step, uint32_t rank) override {
+    reports.push_back(std::to_string(step) + ":" + std::to_string(rank));
+  }
+  void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override {
+    decisions.emplace_back(step, ranks);
+  }
+  std::vector<std::string> reports;
+  std::vector<std::pair<uint64_t, std::vector<uint32_t>>> decisions;
+};
+
+// What became of one call.
+struct Recorded {
+  std::shared_ptr<PushAnswer> answer;  // null: it waits
+  bool waits() const { return answer == nullptr; }
+  const StepState& state() const { return std::get<PushReply>(*answer).state; }
+  float value() const { return std::get<PushReply>(*answer).parameters->data()[0]; }
+  // The error's message, or "" when it waits or succeeded.
+  std::string error() const {
+    const Error* error = answer ? std::get_if<Error>(answer.get()) : nullptr;
+    return error == nullptr ? "" : error->message();
+  }
+};
+
+class ShardDriver {
+ public:
+  // `aggregate` 0: async. Large: arenas too large to be updated in place.
+  ShardDriver(uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
+              uint32_t ps_tasks = 1, bool large = false)
+      : elements(large ? 32'768 : 16),
+        shard(ShardOptions{.ps_task = ps_task, .ps_tasks = ps_tasks, .workers = workers}, clock,
+              runner, &peers) {
+    std::vector<VariableParts> variables;
+    for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
+      variables.push_back(
+          {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements)}, {{ps, 0, elements}}});
+    }
+    model.layout = makeLayout(variables, ps_tasks);
+    model.optimizer.learning_rate = 1;
+    model.steps = steps;
+    if (aggregate > 0) {
+      model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
+    }
+    shard.declare(0, model);
+    for (uint32_t rank = 0; rank < workers; ++rank) shard.join(rank, Incarnation{1});
+    shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
+  }
+
+  std::shared_ptr<Recorded> pull(uint32_t rank, uint64_t incarnation = 1,
+                                 std::optional<uint64_t> wanted = std::nullopt) {
+    auto recorded = std::make_shared<Recorded>();
+    shard.pull(rank, Incarnation{incarnation}, wanted, recorder(recorded));
+    return recorded;
+  }
+
+  // Pushes a gradient that adds `amount` to every parameter when applied alone.
+  std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step, float amount = 1, uint32_t batch = 0,
+                                 uint64_t incarnation = 1) {
+    return pushSized(rank, step, amount, batch, incarnation, elements);
+  }
+  std::shared_ptr<Recorded> pushSized(uint32_t rank, uint64_t step, float amount, uint32_t batch,
+                                      uint64_t incarnation, uint64_t size) {
+    auto values = std::make_shared<std::vector<float>>(size, -amount);
+    auto recorded = std::make_shared<Recorded>();
+    shard.push({.rank = rank,
+                .incarnation = Incarnation{incarnation},
+                .step = step,
+                .batch = batch,
+                .sequence = 0,
+                .gradient = *values,
+                .owner = values},
+               recorder(recorded));
+    return recorded;
+  }
+
+  const uint64_t elements;
+  ManualClock clock;
+  HeldRunner runner;
+  RecordedPeers peers;
+  ModelDeclaration model;
+  Shard shard;
+
+ private:
+  static PushCallback recorder(const std::shared_ptr<Recorded>& recorded) {
+    return [recorded](const PushAnswer& answer) {
+      DTF_CHECK(recorded->answer == nullptr);
+      recorded->answer = std::make_shared<PushAnswer>(answer);
+    };
+  }
+};
+
+}  // namespace dtf::ps

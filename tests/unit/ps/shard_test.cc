@@ -1,0 +1,167 @@
+#include "common/ps/shard.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/unit/ps/shard_driver.h"
+
+namespace dtf::ps {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Incarnation kOne{1};
+
+class ShardTest : public testing::Test {
+ protected:
+  ShardTest() {
+    model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
+    model_.steps = 10;
+  }
+  WaitCallback recordWait(std::string& what) {
+    what = "waits";
+    return [&what](const WaitAnswer& answer) {
+      const Error* error = std::get_if<Error>(&answer);
+      what = error == nullptr ? "passed" : error->message();
+    };
+  }
+  PushCallback recordError(std::string& what) {
+    return [&what](const PushAnswer& answer) {
+      const Error* error = std::get_if<Error>(&answer);
+      what = error == nullptr ? "ok" : error->message();
+    };
+  }
+  ManualClock clock_;
+  InlineUpdateRunner runner_;
+  Shard shard_{ShardOptions{.workers = 2}, clock_, runner_, nullptr};
+  ModelDeclaration model_;
+};
+
+TEST_F(ShardTest, OthersWaitUntilTheChiefHasInitialised) {
+  shard_.declare(1, model_);
+  shard_.join(1, kOne);
+  std::string what;
+  shard_.waitInitialised(1, kOne, seconds(60), recordWait(what));
+  EXPECT_EQ(what, "waits");
+  shard_.join(0, kOne);
+  EXPECT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16, 4)));
+  EXPECT_EQ(what, "passed");
+  EXPECT_FALSE(shard_.initialise(0, kOne, std::vector<float>(16, 5)));
+  shard_.pull(1, kOne, std::nullopt, [](const PushAnswer& answer) {
+    EXPECT_EQ(std::get<PushReply>(answer).parameters->data()[0], 4) << "the first values stay";
+  });
+}
+
+TEST_F(ShardTest, NamesTheChiefWhenItNeverComes) {
+  shard_.declare(1, model_);
+  shard_.join(1, kOne);
+  std::string what;
+  shard_.waitInitialised(1, kOne, seconds(5), recordWait(what));
+  clock_.advance(seconds(6));
+  shard_.tick();
+  EXPECT_EQ(what,
+            "worker/1 has waited 5 s for the chief, worker/0, to initialise ps/0; not there: "
+            "worker/0 (awaited for 6.0 s)");
+}
+
+TEST_F(ShardTest, OnlyTheChiefInitialises) {
+  shard_.declare(1, model_);
+  shard_.join(1, kOne);
+  EXPECT_THROW(shard_.initialise(1, kOne, std::vector<float>(16)), Error);
+  shard_.join(0, kOne);
+  EXPECT_THROW(shard_.initialise(0, kOne, std::vector<float>(8)), Error);
+  EXPECT_FALSE(shard_.status().initialised);
+}
+
+TEST_F(ShardTest, RefusesStepsThatComeTooEarly) {
+  std::string what;
+  shard_.pull(0, kOne, std::nullopt, recordError(what));
+  EXPECT_NE(what.find("worker/0 has not joined"), std::string::npos) << what;
+  shard_.join(0, kOne);
+  shard_.pull(0, kOne, std::nullopt, recordError(what));
+  EXPECT_NE(what.find("before the model was declared"), std::string::npos) << what;
+  shard_.declare(0, model_);
+  shard_.pull(0, kOne, std::nullopt, recordError(what));
+  EXPECT_NE(what.find("before the chief, worker/0, initialised it"), std::string::npos) << what;
+}
+
+TEST_F(ShardTest, RefusesADifferentDeclaration) {
+  shard_.declare(0, model_);
+  shard_.declare(1, model_);
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  try {
+    shard_.declare(1, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(error.message(),
+              "worker/1 declared to ps/0 another job than the first worker did: steps is 10 for "
+              "the job, but 11 there; start all tasks with the same files");
+  }
+}
+
+TEST_F(ShardTest, EndsWhenAllWorkersHaveFinished) {
+  shard_.declare(0, model_);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_FALSE(shard_.status().all_finished);
+    shard_.join(rank, kOne);
+    shard_.finish(rank, kOne);
+  }
+  EXPECT_TRUE(shard_.status().all_finished);
+}
+
+TEST_F(ShardTest, AFinishedWorkerHoldsNoBarrier) {
+  shard_.join(0, kOne);
+  shard_.join(1, kOne);
+  std::string what;
+  shard_.barrier(0, kOne, "end", seconds(10), recordWait(what));
+  shard_.finish(1, kOne);
+  EXPECT_EQ(what, "passed");
+}
+
+TEST_F(ShardTest, ALostWorkersWaitsEndFenced) {
+  shard_.declare(1, model_);
+  shard_.join(1, kOne);
+  std::string what;
+  shard_.waitInitialised(1, kOne, seconds(60), recordWait(what));
+  clock_.advance(seconds(11));
+  shard_.tick();
+  EXPECT_EQ(what, "fenced: worker/1 was lost (no heartbeat for 10 s)");
+  EXPECT_EQ(shard_.status().missing, "worker/0 (awaited for 11.0 s), worker/1 (lost for 0.0 s)");
+}
+
+TEST_F(ShardTest, CountsThoseWhoWait) {
+  ShardDriver driver(2, 2, 10);
+  driver.push(0, 0);
+  std::string what;
+  driver.shard.barrier(1, kOne, "x", seconds(10), recordWait(what));
+  EXPECT_EQ(driver.shard.status().callers_waiting, 2u);
+}
+
+TEST_F(ShardTest, AnUpdateMayEndAfterItsShard) {
+  HeldRunner runner;
+  {
+    Shard shard(ShardOptions{}, clock_, runner, nullptr);
+    ModelDeclaration model;
+    model.layout = makeLayout({{"v", Shape{32'768}, {{0, 0, 32'768}}}}, 1);
+    model.steps = 10;
+    shard.declare(0, model);
+    shard.join(0, kOne);
+    shard.initialise(0, kOne, std::vector<float>(32'768));
+    auto values = std::make_shared<std::vector<float>>(32'768);
+    shard.pull(0, kOne, std::nullopt, [](const PushAnswer&) {});
+    shard.push({.rank = 0,
+                .incarnation = kOne,
+                .step = 0,
+                .batch = 0,
+                .sequence = 1,
+                .gradient = *values,
+                .owner = values},
+               [](const PushAnswer&) { FAIL() << "dropped with its shard"; });
+  }
+  EXPECT_TRUE(runner.finish());
+}
+
+}  // namespace
+}  // namespace dtf::ps
