@@ -88,8 +88,8 @@ void IoThread::addTask(kj::Promise<void> task) {
   tasks_->add(kj::mv(task));
 }
 
-void IoThread::throwStopped() const {
-  throw Error(ErrorCode::kUnavailable, "the io thread " + name_ + " ended before the call did");
+void IoThread::throwStopped(const std::string& name) {
+  throw Error(ErrorCode::kUnavailable, "the io thread " + name + " ended before the call did");
 }
 
 }  // namespace dtf::net

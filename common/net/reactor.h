@@ -88,12 +88,14 @@ class IoThread {
  private:
   class Tasks;  // kj promises started by call()
 
+  // `name` is a copy: when the thread ends under a call, this object may be gone before the caller
+  // looks.
   template <class T>
-  T await(std::future<T> future);
+  static T await(std::future<T> future, const std::string& name);
   void runLoop(std::promise<void>& ready);
   void stopOnLoop();
   void addTask(kj::Promise<void> task);
-  [[noreturn]] void throwStopped() const;
+  [[noreturn]] static void throwStopped(const std::string& name);
 
   const std::string name_;
   Reactor* reactor_ =
@@ -106,17 +108,18 @@ class IoThread {
 };
 
 template <class T>
-T IoThread::await(std::future<T> future) {
+T IoThread::await(std::future<T> future, const std::string& name) {
   try {
     return future.get();
   } catch (const std::future_error&) {  // the loop ended and dropped the function or its promise
-    throwStopped();
+    throwStopped(name);
   }
 }
 
 template <class Fn>
 std::invoke_result_t<Fn&> IoThread::call(Fn fn) requires(!kIsPromise<std::invoke_result_t<Fn&>>) {
   if (inLoop()) return fn();
+  const std::string name = name_;
   auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Fn&>()>>([&fn] {
     try {
       return fn();
@@ -126,7 +129,7 @@ std::invoke_result_t<Fn&> IoThread::call(Fn fn) requires(!kIsPromise<std::invoke
   });
   auto future = task->get_future();
   post([task = std::move(task)] { (*task)(); });
-  return await(std::move(future));
+  return await(std::move(future), name);
 }
 
 template <class Fn>
@@ -134,6 +137,7 @@ PromiseValue<std::invoke_result_t<Fn&>> IoThread::call(Fn fn) requires(
     kIsPromise<std::invoke_result_t<Fn&>>) {
   using Value = PromiseValue<std::invoke_result_t<Fn&>>;
   DTF_CHECK_MSG(!inLoop(), "call() with a promise would wait for its own thread: " + name_);
+  const std::string name = name_;
   auto done = std::make_shared<std::promise<Value>>();
   auto future = done->get_future();
   post([this, &fn, done = std::move(done)] {
@@ -143,7 +147,7 @@ PromiseValue<std::invoke_result_t<Fn&>> IoThread::call(Fn fn) requires(
                         done->set_exception(std::make_exception_ptr(toError(exception)));
                       }));
   });
-  return await(std::move(future));
+  return await(std::move(future), name);
 }
 
 }  // namespace dtf::net

@@ -1,0 +1,18 @@
+#pragma once
+
+// The benchmarks that main.cc offers; one function each, returning one or more tables.
+
+#include <vector>
+
+#include "tests/bench/report.h"
+
+namespace dtf::bench {
+
+struct BenchOptions {
+  int repetitions = 7;  // per number; the median is reported
+  bool quick = false;   // small sizes only: does it run at all?
+};
+
+std::vector<Report> benchRpc(const BenchOptions& options);
+
+}  // namespace dtf::bench

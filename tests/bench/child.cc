@@ -1,0 +1,84 @@
+#include "tests/bench/child.h"
+
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/error.h"
+
+namespace dtf::bench {
+
+namespace {
+
+cpu_set_t allowedCpus() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  ::sched_getaffinity(0, sizeof(cpus), &cpus);
+  return cpus;
+}
+
+void pinTo(int cpu) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(cpu, &cpus);
+  ::sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+[[noreturn]] void throwErrno(const char* what) {
+  throw Error(ErrorCode::kUnavailable, std::string(what) + ": " + errnoText(errno));
+}
+
+}  // namespace
+
+ListeningSocket::ListeningSocket() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!fd.valid() || ::bind(fd.get(), generic, bytes) != 0 || ::listen(fd.get(), 8) != 0 ||
+      ::getsockname(fd.get(), generic, &bytes) != 0)
+    throwErrno("cannot listen on loopback");
+  port = ntohs(address.sin_port);
+}
+
+Child::Child(const std::function<void()>& body) : pid_(::fork()) {
+  if (pid_ < 0) throwErrno("fork");
+  if (pid_ > 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const cpu_set_t cpus = allowedCpus();
+  int first = 0;
+  while (first + 1 < CPU_SETSIZE && !CPU_ISSET(first, &cpus)) ++first;
+  pinTo(first);
+  body();
+  ::_exit(0);
+}
+
+Child::~Child() {
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+PinnedToLastCpu::PinnedToLastCpu() {
+  const cpu_set_t cpus = allowedCpus();
+  static_assert(sizeof(allowed_) == sizeof(cpus));
+  std::memcpy(allowed_, &cpus, sizeof(cpus));
+  int last = CPU_SETSIZE - 1;
+  while (last > 0 && !CPU_ISSET(last, &cpus)) --last;
+  pinTo(last);
+}
+
+PinnedToLastCpu::~PinnedToLastCpu() {
+  cpu_set_t cpus;
+  std::memcpy(&cpus, allowed_, sizeof(cpus));
+  ::sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+}  // namespace dtf::bench

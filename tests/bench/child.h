@@ -1,0 +1,47 @@
+#pragma once
+
+// A benchmark's other side, in a process of its own.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "common/base/file.h"
+
+namespace dtf::bench {
+
+// A TCP socket that listens on loopback, at a port that the kernel chose.
+struct ListeningSocket {
+  ListeningSocket();
+  Fd fd;
+  uint16_t port = 0;
+};
+
+// Owns: a forked process that runs `body` on the first CPU and is killed with this object, or with
+// its parent. Make it before any thread exists.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+// While it lives the calling thread runs on the last CPU only, away from the children (on one CPU:
+// together).
+class PinnedToLastCpu {
+ public:
+  PinnedToLastCpu();
+  ~PinnedToLastCpu();
+  PinnedToLastCpu(const PinnedToLastCpu&) = delete;
+  PinnedToLastCpu& operator=(const PinnedToLastCpu&) = delete;
+
+ private:
+  uint64_t allowed_[16];  // a cpu_set_t
+};
+
+}  // namespace dtf::bench

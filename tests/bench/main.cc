@@ -1,0 +1,99 @@
+// dtf-bench: measures dtf against the limits of the machine it runs on, side by side in one run.
+
+#include <fmt/core.h>
+
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "tests/bench/benchmarks.h"
+
+namespace dtf::bench {
+namespace {
+
+namespace po = boost::program_options;
+
+struct Benchmark {
+  const char* name;
+  const char* what;
+  std::vector<Report> (*run)(const BenchOptions& options);
+};
+
+constexpr Benchmark kBenchmarks[] = {
+    {"rpc", "pings, pipelined calls, pull and push of 1 to 256 MiB beside a raw socket", benchRpc},
+};
+
+const Benchmark& findBenchmark(const std::string& name) {
+  for (const Benchmark& benchmark : kBenchmarks)
+    if (name == benchmark.name) return benchmark;
+  throw Error(ErrorCode::kUsage, "there is no benchmark '" + name + "'; --help lists them");
+}
+
+void printHelp(const po::options_description& options) {
+  std::cout << "usage: dtf-bench [OPTION...] TABLE...\n\ntables:\n";
+  for (const Benchmark& benchmark : kBenchmarks)
+    std::cout << fmt::format("  {:<10} {}\n", benchmark.name, benchmark.what);
+  std::cout << '\n'
+            << options << "\nexamples:\n"
+            << "  dtf-bench rpc                      # a table on stdout\n"
+            << "  dtf-bench --json rpc > rpc.json    # the same numbers for a script\n"
+            << "  dtf-bench --repetitions 15 rpc     # for a noisy machine\n";
+}
+
+int run(int argc, char** argv) {
+  BenchOptions bench;
+  po::options_description visible("options");
+  visible.add_options()("help,h", "show this")("json", "print JSON instead of tables")(
+      "repetitions", po::value(&bench.repetitions)->default_value(bench.repetitions),
+      "measurements per number, of which the median counts")(
+      "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?");
+  po::options_description all;
+  all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("table", -1);
+  po::variables_map given;
+  po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
+  po::notify(given);
+  if (given.count("help")) {
+    printHelp(visible);
+    return 0;
+  }
+  if (!given.count("table"))
+    throw Error(ErrorCode::kUsage, "which table? 'dtf-bench --help' lists them");
+  if (bench.repetitions < 1) throw Error(ErrorCode::kUsage, "--repetitions must be at least 1");
+  const bool as_json = given.count("json") > 0;
+  auto results = nlohmann::json::object();
+  for (const auto& name : given["table"].as<std::vector<std::string>>()) {
+    for (const Report& report : findBenchmark(name).run(bench)) {
+      if (as_json) {
+        results[name].push_back(report.json());
+      } else {
+        std::cout << report.table() << std::endl;
+      }
+    }
+  }
+  if (as_json) std::cout << results.dump(2) << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace dtf::bench
+
+int main(int argc, char** argv) {
+  try {
+    return dtf::bench::run(argc, argv);
+  } catch (const dtf::Error& error) {
+    std::cerr << "dtf-bench: " << error.message() << '\n';
+    return dtf::exitCode(error.code());
+  } catch (const boost::program_options::error& error) {
+    std::cerr << "dtf-bench: " << error.what() << "; see dtf-bench --help\n";
+    return dtf::exitCode(dtf::ErrorCode::kUsage);
+  } catch (const std::exception& error) {
+    std::cerr << "dtf-bench: " << error.what() << '\n';
+    return dtf::exitCode(dtf::ErrorCode::kInternal);
+  }
+}

@@ -1,0 +1,66 @@
+#include "tests/bench/report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "common/base/check.h"
+
+namespace dtf::bench {
+
+namespace {
+
+constexpr size_t kNameWidth = 24;
+constexpr size_t kColumnWidth = 14;
+
+std::string number(double value) {
+  if (std::isnan(value)) return "-";
+  return fmt::format("{:.{}f}", value, value >= 1000 ? 0 : 2);
+}
+
+}  // namespace
+
+void Report::add(std::string what, std::vector<double> values) {
+  DTF_CHECK(values.size() == columns_.size());
+  rows_.push_back({std::move(what), std::move(values)});
+}
+
+std::string Report::table() const {
+  std::string text = fmt::format("{:<{}}", title_, kNameWidth);
+  for (const auto& column : columns_) text += fmt::format("{:>{}}", column, kColumnWidth);
+  text += '\n';
+  for (const Row& row : rows_) {
+    text += fmt::format("{:<{}}", row.what, kNameWidth);
+    for (const double value : row.values)
+      text += fmt::format("{:>{}}", number(value), kColumnWidth);
+    text += '\n';
+  }
+  return text;
+}
+
+nlohmann::json Report::json() const {
+  auto rows = nlohmann::json::array();
+  for (const Row& row : rows_) {
+    nlohmann::json line{{"what", row.what}};
+    for (size_t i = 0; i < columns_.size(); ++i)
+      if (!std::isnan(row.values[i])) line[columns_[i]] = row.values[i];
+    rows.push_back(std::move(line));
+  }
+  return {{"title", title_}, {"rows", std::move(rows)}};
+}
+
+double percentile(std::vector<double> values, double percent) {
+  DTF_CHECK(!values.empty());
+  const auto index = static_cast<size_t>(percent / 100 * static_cast<double>(values.size() - 1));
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(index);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+double median(std::vector<double> values) {
+  return percentile(std::move(values), 50);
+}
+
+}  // namespace dtf::bench

@@ -1,0 +1,39 @@
+#pragma once
+
+// What a benchmark found: rows of named numbers, as a table for people and as JSON for scripts.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dtf::bench {
+
+// Thread-compatible.
+class Report {
+ public:
+  // `columns` name the numbers of every row, units included: "rpc GB/s".
+  Report(std::string title, std::vector<std::string> columns)
+      : title_(std::move(title)), columns_(std::move(columns)) {}
+
+  // One value per column, in order; NaN where there is none.
+  void add(std::string what, std::vector<double> values);
+
+  std::string table() const;
+  nlohmann::json json() const;
+
+ private:
+  struct Row {
+    std::string what;
+    std::vector<double> values;
+  };
+  std::string title_;
+  std::vector<std::string> columns_;
+  std::vector<Row> rows_;
+};
+
+double median(std::vector<double> values);                      // of at least one
+double percentile(std::vector<double> values, double percent);  // 0..100
+
+}  // namespace dtf::bench
