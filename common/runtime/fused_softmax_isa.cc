@@ -178,7 +178,7 @@ DTF_INLINE int64_t softmaxLanes(float* z, int64_t classes, const int32_t* labels
   store(losses, log(total) - (load(of_label) - max));
   for (int64_t c = 0; c < classes; ++c) {
     // Rows past the batch have no gradient.
-    storePartial(z + c * kBlock, Floats{}, kLanes);
+    store(z + c * kBlock, Floats{});
     storePartial(z + c * kBlock, e[c] / total * gradient_scale, n);
   }
   for (int64_t i = 0; i < n; ++i) z[labels[i] * kBlock + i] -= gradient_scale;
@@ -191,6 +191,11 @@ void softmaxRows(const FusedSoftmaxStep& s, float* logits, float* losses) {
     float* const z = logits + row / kBlock * s.classes * kBlock + row % kBlock;
     hits += softmaxLanes(z, s.classes, s.labels + row, least(kLanes, s.batch - row),
                          s.gradient_scale, losses + row);
+  }
+  // Registers of the last group that lie wholly past the batch; reduceRows() adds up whole groups.
+  for (int64_t row = (s.batch + kLanes - 1) / kLanes * kLanes; row % kBlock != 0; row += kLanes) {
+    float* const z = logits + row / kBlock * s.classes * kBlock + row % kBlock;
+    for (int64_t c = 0; c < s.classes; ++c) store(z + c * kBlock, Floats{});
   }
   if (s.accuracy != nullptr) *s.accuracy = static_cast<float>(hits) / static_cast<float>(s.batch);
 }
