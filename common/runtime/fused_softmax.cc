@@ -13,8 +13,11 @@ int64_t roundUp(int64_t n, int64_t multiple) {
 
 FusedSoftmaxWorkspace fusedSoftmaxWorkspace(int64_t batch, int64_t inputs, int64_t classes) {
   FusedSoftmaxWorkspace at{};
-  at.panels = at.weights + classes * roundUp(inputs, 16);
-  at.logits = at.panels + batch * roundUp(inputs, 32);
+  // Rows a multiple of 1 KiB apart would all fall into a few sets of the cache.
+  const int64_t padded = roundUp(inputs, 16);
+  at.row_stride = padded % 256 == 0 ? padded + 16 : padded;
+  at.rows = at.weights + classes * padded;
+  at.logits = at.rows + batch * at.row_stride;
   at.losses = at.logits + classes * roundUp(batch, 16);
   at.elements = at.losses + roundUp(batch, 16);
   return at;

@@ -1,15 +1,15 @@
 // The kernel behind fused_softmax.h, compiled once per instruction set. Four passes over memory
 // that stays in cache:
 //   1. weights -> blocks of 16 inputs, transposed, so that the lanes run over inputs;
-//   2. rows, two at a time: bytes become floats, which go into the products and into panels for
-//   pass 4;
+//   2. rows, two at a time: bytes become floats, which go into the products and, for pass 4, into
+//   memory;
 //      per row and class 16 partial sums, added up in one fixed order;
 //   3. softmax, loss and gradient of the logits, 16 rows at a time, lanes over rows: no horizontal
 //   steps;
-//   4. per panel of 32 inputs: gradient of the weights, accumulated in registers over the batch in
-//   row order, and
-//      transposed back to the layout of the weights.
-// Work per step at 100 x 784 x 10: 98 000 fused multiply-adds of 16 lanes in passes 2 and 4.
+//   4. 32 inputs at a time: gradient of the weights, accumulated in registers over the batch in row
+//   order,
+//      and transposed back to the layout of the weights.
+// Work per step at 100 x 784 x 10: 98 000 fused multiply-adds of 16 lanes, in passes 2 and 4.
 
 #include "common/runtime/fused_softmax_isa.h"
 #include "common/runtime/vector.h"
@@ -18,7 +18,6 @@ namespace dtf::runtime::DTF_ISA {
 namespace {
 
 constexpr int kBlock = 16;               // inputs of a block, rows of a group
-constexpr int kPanel = 2 * kBlock;       // inputs of a panel
 constexpr int kParts = kBlock / kLanes;  // registers of a block
 constexpr int kClassBlockMax = 10;  // classes that share a load of the inputs; bounded by registers
 static_assert(kBlock == kReduceLanes);
@@ -78,20 +77,21 @@ struct Forward {
   const float* weights;  // of the first class, in block 0
   int64_t block_stride;  // from one block of weights to the next
   const float* bias;
-  float* panels;
-  int64_t panel_stride;
+  float* rows_out;  // the rows as floats
+  int64_t row_stride;
   float* logits;  // of the first class, in group 0
   int64_t group_stride;
 
-  // One block of R rows: `from` is the first row's; rows are `stride` apart.
+  // One block of R rows: `from` and `to` are the first row's; rows are `stride` and `to_stride`
+  // apart.
   template <int R>
   static DTF_INLINE void block(const X* from, int64_t stride, const float* w, float* to,
-                               Floats (&acc)[R][C]) {
+                               int64_t to_stride, Floats (&acc)[R][C]) {
     Floats in[R];
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r) {
       in[r] = loadInputs(from + r * stride);
-      store(to + r * kPanel, in[r]);
+      store(to + r * to_stride, in[r]);
     }
 #pragma GCC unroll 10
     for (int c = 0; c < C; ++c) {
@@ -104,24 +104,18 @@ struct Forward {
   template <int R>
   DTF_INLINE void rows(int64_t row) const {
     alignas(64) float sums[R][C][kBlock];
-    const int64_t stride = inputs, full = inputs / kBlock;
+    const int64_t stride = inputs, to_stride = row_stride, w_stride = block_stride;
+    const int64_t full = inputs / kBlock;
     for (int part = 0; part < kParts; ++part) {
       Floats acc[R][C] = {};
       const X* from = x + row * stride + part * kLanes;
       const float* w = weights + part * kLanes;
-      float* to = panels + row * kPanel + part * kLanes;
-      int64_t b = 0;
-      for (; b + 2 <= full; b += 2) {
-        block<R>(from, stride, w, to, acc);
-        block<R>(from + kBlock, stride, w + block_stride, to + kBlock, acc);
-        from += 2 * kBlock, w += 2 * block_stride, to += panel_stride;
+      float* to = rows_out + row * to_stride + part * kLanes;
+      for (int64_t b = 0; b < full; ++b) {
+        block<R>(from, stride, w, to, to_stride, acc);
+        from += kBlock, w += w_stride, to += kBlock;
       }
-      if (b < full) {
-        block<R>(from, stride, w, to, acc);
-        ++b, from += kBlock, w += block_stride;
-        to = b % 2 ? to + kBlock : to + panel_stride;
-      }
-      if (b * kBlock < inputs) tail<R>(from - part * kLanes, part, w, to, acc);
+      if (full * kBlock < inputs) tail<R>(from - part * kLanes, part, w, to, acc);
       for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 10
         for (int c = 0; c < C; ++c) store(sums[r][c] + part * kLanes, acc[r][c]);
@@ -141,7 +135,7 @@ struct Forward {
     for (int r = 0; r < R; ++r) {
       for (int64_t k = 0; k < inputs % kBlock; ++k) padded[r][k] = from[r * inputs + k];
     }
-    block<R>(padded[0] + part * kLanes, kBlock, w, to, acc);
+    block<R>(padded[0] + part * kLanes, kBlock, w, to, row_stride, acc);
   }
 
   void run(int64_t batch) const {
@@ -178,7 +172,7 @@ DTF_INLINE int64_t softmaxLanes(float* z, int64_t classes, const int32_t* labels
   store(losses, log(total) - (load(of_label) - max));
   for (int64_t c = 0; c < classes; ++c) {
     // Rows past the batch have no gradient.
-    storePartial(z + c * kBlock, Floats{}, kLanes);
+    store(z + c * kBlock, Floats{});
     storePartial(z + c * kBlock, e[c] / total * gradient_scale, n);
   }
   for (int64_t i = 0; i < n; ++i) z[labels[i] * kBlock + i] -= gradient_scale;
@@ -192,12 +186,19 @@ void softmaxRows(const FusedSoftmaxStep& s, float* logits, float* losses) {
     hits += softmaxLanes(z, s.classes, s.labels + row, least(kLanes, s.batch - row),
                          s.gradient_scale, losses + row);
   }
+  // Registers of the last group that lie wholly past the batch; reduceRows() adds up whole groups.
+  for (int64_t row = (s.batch + kLanes - 1) / kLanes * kLanes; row % kBlock != 0; row += kLanes) {
+    float* const z = logits + row / kBlock * s.classes * kBlock + row % kBlock;
+    for (int64_t c = 0; c < s.classes; ++c) store(z + c * kBlock, Floats{});
+  }
   if (s.accuracy != nullptr) *s.accuracy = static_cast<float>(hits) / static_cast<float>(s.batch);
 }
 
 // Pass 4 for a class block of C classes.
 template <int C>
 struct Backward {
+  const float* rows;  // as floats
+  int64_t row_stride;
   const float* gradient;  // of the logits, of the first class, in group 0
   int64_t group_stride;
   int64_t batch;
@@ -206,14 +207,16 @@ struct Backward {
   float scale;
   float* out;  // the first class's, of input 0
 
-  // V registers of inputs from `k`; `from` is the first row's.
+  // V registers of inputs from `k`.
   template <int V>
-  DTF_INLINE void inputsFrom(const float* from, int64_t k) const {
+  DTF_INLINE void inputsFrom(int64_t k) const {
     Floats acc[V][C] = {};
     const float* d = gradient;
+    const float* from = rows + k;
+    const int64_t stride = row_stride;
     for (int64_t left = batch; left > 0; left -= kBlock, d += group_stride) {
-      const int64_t rows = least(left, kBlock);
-      for (int64_t row = 0; row < rows; ++row, from += kPanel) {
+      const int64_t n = least(left, kBlock);
+      for (int64_t row = 0; row < n; ++row, from += stride) {
         Floats in[V];
 #pragma GCC unroll 2
         for (int v = 0; v < V; ++v) in[v] = load(from + v * kLanes);
@@ -247,18 +250,11 @@ struct Backward {
     }
   }
 
-  void run(const float* panels) const {
+  void run() const {
     constexpr int kTogether = kLanes == 16 ? 2 : 1;  // kTogether * C registers accumulate
-    for (int64_t k = 0; k < inputs;) {
-      const float* from = panels + k / kPanel * batch * kPanel + k % kPanel;
-      if (inputs - k > kLanes && k % kPanel + kTogether * kLanes <= kPanel) {
-        inputsFrom<kTogether>(from, k);
-        k += kTogether * kLanes;
-      } else {
-        inputsFrom<1>(from, k);
-        k += kLanes;
-      }
-    }
+    int64_t k = 0;
+    for (; k + kTogether * kLanes <= inputs; k += kTogether * kLanes) inputsFrom<kTogether>(k);
+    for (; k < inputs; k += kLanes) inputsFrom<1>(k);
   }
 };
 
@@ -288,8 +284,8 @@ void forward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, const X
                                 work + at.weights + first * kBlock,
                                 s.classes * kBlock,
                                 s.bias + first,
-                                work + at.panels,
-                                s.batch * kPanel,
+                                work + at.rows,
+                                at.row_stride,
                                 work + at.logits + first * kBlock,
                                 s.classes * kBlock};
     pass.run(s.batch);
@@ -298,14 +294,16 @@ void forward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, const X
 
 void backward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at) {
   forClassBlocks(s.classes, [&]<int C>(int64_t first) {
-    const Backward<C> pass = {s.workspace + at.logits + first * kBlock,
+    const Backward<C> pass = {s.workspace + at.rows,
+                              at.row_stride,
+                              s.workspace + at.logits + first * kBlock,
                               s.classes * kBlock,
                               s.batch,
                               s.inputs,
                               s.classes,
                               s.scale,
                               s.weights_gradient + first};
-    pass.run(s.workspace + at.panels);
+    pass.run();
   });
 }
 

@@ -7,14 +7,14 @@
 
 namespace dtf::runtime {
 
-// Where each part of the workspace starts, in floats. "Block": 16 inputs; "panel": 32; "group": 16
-// rows.
+// Where each part of the workspace starts, in floats. "Block": 16 inputs; "group": 16 rows.
 struct FusedSoftmaxWorkspace {
   int64_t weights = 0;  // [blocks][classes][16]: times `scale`, padding zero
-  int64_t panels;       // [panels][batch][32]: the batch as float32
-  int64_t logits;       // [groups][classes][16], then the gradient in the same place
-  int64_t losses;       // [groups][16]
-  int64_t elements;     // of the whole workspace
+  int64_t rows;         // [batch][row_stride]: the batch as float32, padding to a whole block zero
+  int64_t row_stride;
+  int64_t logits;    // [groups][classes][16], then the gradient in the same place
+  int64_t losses;    // [groups][16]
+  int64_t elements;  // of the whole workspace
 };
 FusedSoftmaxWorkspace fusedSoftmaxWorkspace(int64_t batch, int64_t inputs, int64_t classes);
 

@@ -269,7 +269,9 @@ void StepCompiler::makeLaunches() {
     next_output += operation.outputs.size();
   }
   for (std::vector<Slot>* slots : {&s.inputs, &s.parameters, &s.gradients}) {
-    for (Slot& slot : *slots) slot.required = !slot.reads.empty() || !slot.writes.empty();
+    for (Slot& slot : *slots) {
+      slot.required = slot.bytes > 0 && (!slot.reads.empty() || !slot.writes.empty());
+    }
   }
 }
 
@@ -278,7 +280,9 @@ void StepCompiler::makeFetches() {
     Fetch made;
     made.location = locate(fetch.tensor);
     made.elements = static_cast<size_t>(fetch.spec.shape.elements());
-    if (made.location.kind != Kind::kPlanned) slotOf(made.location).required = true;
+    if (made.location.kind != Kind::kPlanned && made.elements > 0) {
+      slotOf(made.location).required = true;
+    }
     if (!device_.usesHostMemory()) made.host.resize(made.elements);
     state_->fetches.push_back(std::move(made));
   }

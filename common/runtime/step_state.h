@@ -22,7 +22,7 @@ struct Location {
 struct Slot {
   std::string name;
   size_t bytes = 0;
-  bool required = false;             // some kernel reads or writes it, or it is fetched
+  bool required = false;  // not empty, and some kernel reads or writes it or it is fetched
   const std::byte* bound = nullptr;  // written to only when it is a gradient's
   std::vector<size_t> reads;   // positions in StepState::input_pointers to set when it is bound
   std::vector<size_t> writes;  // positions in StepState::output_pointers

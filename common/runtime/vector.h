@@ -92,7 +92,7 @@ DTF_INLINE void storePartial(float* p, Floats v, int64_t n) {
 
 template <class V = Floats>
 DTF_INLINE V splat(float x) {
-  return V{} + x;
+  return x - V{};  // adding 0 would be an instruction, as it turns -0 into 0
 }
 
 template <class V>

@@ -1,0 +1,238 @@
+// Tolerances are relative to 1 + |expected|: 2e-6 (some 16 units in the last place of 1) by
+// element, 1e-5 where up to some hundred terms in [-1, 1] are summed.
+
+#include "tests/conformance/device_suite.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <set>
+
+#include "common/base/error.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "tests/unit/graph/random_graph.h"
+#include "tests/unit/runtime/models.h"
+#include "tests/unit/runtime/step_runner.h"
+
+namespace dtf::runtime::testing {
+namespace {
+
+using graph::Output;
+using graph::testing::evaluate;
+
+constexpr double kElementwise = 2e-6;
+constexpr double kSums = 1e-5;
+constexpr std::array<int64_t, 4> kSizes = {1, 3, 17, 100};
+
+// A graph under construction with random values for its placeholders.
+struct Case {
+  Output floats(Shape shape, float low = -4, float high = 4) {
+    const Output x = b.placeholder(graph.uniqueName("x"), DType::kFloat32, shape);
+    feeds[x] = randomValues(random, shape.elements(), low, high);
+    return x;
+  }
+  Output integers(DType dtype, Shape shape, int64_t below) {
+    const Output x = b.placeholder(graph.uniqueName("i"), dtype, shape);
+    feeds[x] = randomIntegers(random, shape.elements(), static_cast<uint64_t>(below));
+    return x;
+  }
+  void expect(DeviceUnderTest& device, std::vector<Output> fetches, double tolerance) {
+    for (const bool fuse : {true, false}) {
+      expectLikeReference(*device.device, device.kernels, graph, feeds, fetches, tolerance,
+                          {.fuse = fuse});
+    }
+  }
+
+  Random random{20};
+  graph::Graph graph{graph::standardOps()};
+  graph::Builder b{graph};
+  Feeds feeds;
+};
+
+TEST_P(DeviceSuite, HasAKernelForEveryOpThatComputes) {
+  for (const std::string_view op : graph::standardOps().names()) {
+    // What the compiler resolves without a kernel.
+    const bool resolved = std::set<std::string_view>{"Placeholder", "Const", "Variable",
+                                                     "ZerosLike",   "NoOp",  "ApplyGradient"}
+                              .contains(op);
+    if (resolved || op.starts_with('_')) continue;
+    EXPECT_TRUE(device_.kernels.has(op, device_.device->type())) << op;
+  }
+}
+
+TEST_P(DeviceSuite, ComputesByElement) {
+  for (const int64_t rows : kSizes) {
+    for (const int64_t columns : kSizes) {
+      Case c;
+      const Output x = c.floats({rows, columns}), y = c.floats({rows, columns});
+      const Output t = c.floats({rows, columns}, 0, 1);
+      c.expect(device_,
+               {c.b.add(x, y), c.b.sub(x, y), c.b.mul(x, y), c.b.squaredDifference(x, y),
+                c.b.scale(x, -0.37), c.b.addN({x}), c.b.addN({x, y, t, x}), c.b.relu(x),
+                c.b.sigmoid(x), c.b.tanh(x), c.b.reluGrad(x, y), c.b.sigmoidGrad(x, t),
+                c.b.tanhGrad(x, t), c.b.sigmoidCrossEntropy(x, t),
+                c.b.sigmoidCrossEntropyGrad(y, x, t), c.b.identity(x), c.b.zerosLike(x),
+                c.b.normalise(c.integers(DType::kUInt8, {rows, columns}, 256), 1.0 / 255)},
+               kElementwise);
+    }
+  }
+}
+
+TEST_P(DeviceSuite, KeepsItsPrecisionFarFromZeroAndNearIt) {
+  Case c;
+  const Output far = c.floats({1000}, -80, 80), near = c.floats({1000}, -1e-3f, 1e-3f);
+  const Output t = c.floats({1000}, 0, 1);
+  c.expect(device_,
+           {c.b.sigmoid(far), c.b.tanh(far), c.b.sigmoidCrossEntropy(far, t), c.b.sigmoid(near),
+            c.b.scale(c.b.tanh(near), 1e3), c.b.sigmoidCrossEntropy(near, t)},
+           kElementwise);
+}
+
+TEST_P(DeviceSuite, ComputesByRow) {
+  for (const int64_t rows : kSizes) {
+    for (const int64_t columns : kSizes) {
+      Case c;
+      const Output x = c.floats({rows, columns}), y = c.floats({rows, columns}, 0, 1);
+      const Output factors = c.floats({rows}), bias = c.floats({columns});
+      c.expect(device_,
+               {c.b.biasAdd(x, bias), c.b.biasAddGrad(y), c.b.mulRows(factors, x), c.b.mean(x),
+                c.b.meanGrad(c.b.mean(x), {rows, columns}), c.b.softmax(x),
+                c.b.softmaxGrad(y, c.b.softmax(x))},
+               kSums);
+    }
+  }
+}
+
+TEST_P(DeviceSuite, MultipliesMatricesInEveryOrientation) {
+  for (const int64_t m : kSizes) {
+    for (const int64_t n : kSizes) {
+      for (const int64_t k : {int64_t{1}, int64_t{17}, int64_t{100}}) {
+        Case c;
+        const Output a = c.floats({m, k}, -1, 1), at = c.floats({k, m}, -1, 1);
+        const Output b = c.floats({k, n}, -1, 1), bt = c.floats({n, k}, -1, 1);
+        c.expect(device_,
+                 {c.b.matMul(a, b), c.b.matMul(at, b, true), c.b.matMul(a, bt, false, true),
+                  c.b.matMul(at, bt, true, true)},
+                 kSums);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSuite, TakesLabelsOfEveryType) {
+  for (const DType dtype : {DType::kUInt8, DType::kInt32, DType::kInt64}) {
+    for (const int64_t rows : kSizes) {
+      for (const int64_t classes : {1, 2, 10, 17, 100}) {
+        Case c;
+        const Output logits = c.floats({rows, classes}, -20, 20);
+        const Output labels = c.integers(dtype, {rows}, classes);
+        const auto entropy = c.b.sparseSoftmaxCrossEntropy(logits, labels);
+        c.expect(device_,
+                 {entropy.loss, entropy.backprop, c.b.oneHot(labels, classes),
+                  c.b.accuracy(logits, labels)},
+                 kSums);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSuite, RefusesALabelWithoutAClass) {
+  for (const bool fuse : {true, false}) {
+    for (const double label : {-1.0, 10.0}) {
+      Random random(21);
+      Classifier model = makeClassifier(
+          random, {.batch = 4, .inputs = 5, .classes = 10, .label_type = DType::kInt32});
+      for (auto& [output, values] : model.feeds) {
+        if (model.graph.node(output.node).name == "labels") values[2] = label;
+      }
+      const std::vector<Output> fetches = {model.loss};
+      StepRunner runner(*device_.device, device_.kernels, model.graph, model.feeds, fetches,
+                        {.fuse = fuse});
+      try {
+        runner.run();
+        ADD_FAILURE() << "label " << label << " was taken";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kBadData);
+        EXPECT_THAT(error.message(), ::testing::HasSubstr("row 2"));
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSuite, LetsNanReachTheLoss) {
+  Random random(22);
+  for (const bool fuse : {true, false}) {
+    Classifier model = makeClassifier(
+        random, {.batch = 4, .inputs = 5, .hidden = {7}, .image_type = DType::kFloat32});
+    for (auto& [output, values] : model.feeds) {
+      if (model.graph.node(output.node).name == "images") values[7] = std::nan("");
+    }
+    const std::vector<Output> fetches = {model.loss};
+    StepRunner runner(*device_.device, device_.kernels, model.graph, model.feeds, fetches,
+                      {.fuse = fuse});
+    runner.run();
+    EXPECT_TRUE(std::isnan(runner.fetch(0)[0]));
+  }
+}
+
+TEST_P(DeviceSuite, TrainsClassifiersFusedAndNot) {
+  uint64_t seed = 100;
+  for (const int64_t batch : kSizes) {
+    for (const int64_t classes : {2, 10, 16, 17}) {
+      for (const DType images : {DType::kUInt8, DType::kFloat32}) {
+        SCOPED_TRACE(seed);
+        Random random(seed++);
+        const Classifier model =
+            makeClassifier(random, {.batch = batch,
+                                    .inputs = 45,
+                                    .hidden = {static_cast<int64_t>(seed % 40)},
+                                    .classes = classes,
+                                    .image_type = images});
+        for (const bool fuse : {true, false}) {
+          const std::vector<Output> fetches = {model.loss, model.accuracy};
+          StepRunner runner(*device_.device, device_.kernels, model.graph, model.feeds, fetches,
+                            {.fuse = fuse});
+          runner.run();
+          expectNear(runner.fetch(0), evaluate(model.graph, model.feeds, model.loss), kSums);
+          expectNear(runner.fetch(1), evaluate(model.graph, model.feeds, model.accuracy), kSums);
+          for (size_t i = 0; i < model.gradients.size(); ++i) {
+            expectNear(runner.gradient(model.variables[i]),
+                       evaluate(model.graph, model.feeds, model.gradients[i]), kSums);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSuite, GivesTheSameBitsInEveryRun) {
+  Random random(23);
+  const Classifier model = makeClassifier(random, {.batch = 33, .inputs = 100, .hidden = {50}});
+  const std::vector<Output> fetches = {model.loss};
+  StepRunner one(*device_.device, device_.kernels, model.graph, model.feeds, fetches);
+  StepRunner other(*device_.device, device_.kernels, model.graph, model.feeds, fetches);
+  one.run();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    other.run();
+    EXPECT_EQ(one.fetch(0), other.fetch(0));
+    for (const std::string& name : model.variables) {
+      EXPECT_EQ(one.gradient(name), other.gradient(name)) << name;
+    }
+  }
+}
+
+TEST_P(DeviceSuite, ComputesRandomGraphs) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto made = graph::testing::makeRandomGraph(random, 60);
+    std::vector<Output> fetches;
+    for (int i = 0; i < 4; ++i) fetches.push_back(made.tensors[random.below(made.tensors.size())]);
+    std::erase_if(fetches, [&](Output o) { return made.graph.spec(o).dtype != DType::kFloat32; });
+    expectLikeReference(*device_.device, device_.kernels, made.graph, made.feeds, fetches, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace dtf::runtime::testing

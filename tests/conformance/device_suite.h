@@ -1,0 +1,43 @@
+#pragma once
+
+// What every device must do alike: each op against the double-precision reference, whole training
+// steps, fused as separate. A back end instantiates the suite with a factory:
+//
+//   INSTANTIATE_TEST_SUITE_P(Cuda, DeviceSuite, ::testing::Values(DeviceFactory{"cuda", makeCuda}),
+//   deviceTestName);
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "common/runtime/device.h"
+#include "common/runtime/kernel.h"
+
+namespace dtf::runtime::testing {
+
+struct DeviceUnderTest {
+  std::unique_ptr<Device> device;
+  KernelTable kernels;
+};
+
+struct DeviceFactory {
+  std::string name;  // letters, digits and _
+  std::function<DeviceUnderTest()> make;
+};
+inline void PrintTo(const DeviceFactory& factory, std::ostream* out) {
+  *out << factory.name;
+}
+
+class DeviceSuite : public ::testing::TestWithParam<DeviceFactory> {
+ protected:
+  DeviceUnderTest device_ = GetParam().make();
+};
+
+inline std::string deviceTestName(const ::testing::TestParamInfo<DeviceFactory>& info) {
+  return info.param.name;
+}
+
+}  // namespace dtf::runtime::testing

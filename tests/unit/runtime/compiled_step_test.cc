@@ -1,0 +1,252 @@
+#include "common/runtime/compiled_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+#include "tests/unit/graph/random_graph.h"
+#include "tests/unit/runtime/count_allocations.h"
+#include "tests/unit/runtime/models.h"
+#include "tests/unit/runtime/step_runner.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Output;
+using graph::testing::evaluate;
+using testing::Classifier;
+using testing::ClassifierOptions;
+using testing::expectNear;
+using testing::Feeds;
+using ::testing::HasSubstr;
+using testing::makeClassifier;
+using testing::StepRunner;
+using testing::Values;
+
+// A device without access to the host's memory, as far as a compiled step can tell.
+class StagedDevice final : public Device {
+ public:
+  DeviceType type() const override { return cpu_.type(); }
+  std::string_view name() const override { return "staged:0"; }
+  bool usesHostMemory() const override { return false; }
+  void copyToDevice(std::byte* to, const std::byte* from, size_t bytes) override {
+    cpu_.copyToDevice(to, from, bytes);
+  }
+  void copyToHost(std::byte* to, const std::byte* from, size_t bytes) override {
+    cpu_.copyToHost(to, from, bytes);
+  }
+  void run(std::span<const Launch> launches) override { cpu_.run(launches); }
+  void synchronise() override {}
+
+ private:
+  std::byte* allocateBytes(size_t bytes) override { return cpu_.allocate(bytes).release(); }
+  void freeBytes(std::byte* memory) noexcept override { std::free(memory); }
+  CpuDevice cpu_;
+};
+
+class CompiledStepTest : public ::testing::Test {
+ protected:
+  CompiledStepTest() { registerCpuKernels(kernels_); }
+
+  // Loss, accuracy and every gradient against the reference.
+  void expectRightStep(Device& device, const Classifier& model, CompileOptions options,
+                       double tolerance) {
+    const std::vector<Output> fetches = {model.loss, model.accuracy};
+    StepRunner runner(device, kernels_, model.graph, model.feeds, fetches, options);
+    runner.run();
+    expectNear(runner.fetch(0), evaluate(model.graph, model.feeds, model.loss), tolerance);
+    expectNear(runner.fetch(1), evaluate(model.graph, model.feeds, model.accuracy), tolerance);
+    for (size_t i = 0; i < model.gradients.size(); ++i) {
+      SCOPED_TRACE(model.variables[i]);
+      expectNear(runner.gradient(model.variables[i]),
+                 evaluate(model.graph, model.feeds, model.gradients[i]), tolerance);
+    }
+  }
+
+  CpuDevice device_;
+  KernelTable kernels_;
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+};
+
+TEST_F(CompiledStepTest, ComputesRandomGraphsAsTheReferenceDoes) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto made = graph::testing::makeRandomGraph(random, 40);
+    // A few fetches at random places: the others are free to share memory.
+    std::vector<Output> fetches;
+    for (int i = 0; i < 4; ++i) fetches.push_back(made.tensors[random.below(made.tensors.size())]);
+    std::erase_if(fetches, [&](Output o) { return made.graph.spec(o).dtype != DType::kFloat32; });
+    StepRunner runner(device_, kernels_, made.graph, made.feeds, fetches);
+    runner.run();
+    runner.run();
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      expectNear(runner.fetch(static_cast<int>(i)), evaluate(made.graph, made.feeds, fetches[i]),
+                 1e-4);
+    }
+  }
+}
+
+TEST_F(CompiledStepTest, ComputesSoftmaxRegressionFusedOrNot) {
+  Random random(1);
+  const Classifier model = makeClassifier(random, {.batch = 17, .inputs = 100});
+  expectRightStep(device_, model, {.fuse = true}, 1e-5);
+  expectRightStep(device_, model, {.fuse = false}, 1e-5);
+}
+
+TEST_F(CompiledStepTest, ComputesAMultilayerPerceptronFusedOrNot) {
+  Random random(2);
+  const Classifier model = makeClassifier(random, {.batch = 20, .hidden = {300, 100}});
+  expectRightStep(device_, model, {.fuse = true}, 1e-5);
+  expectRightStep(device_, model, {.fuse = false}, 1e-5);
+}
+
+TEST_F(CompiledStepTest, StagesWhatIsBoundOnADeviceWithItsOwnMemory) {
+  Random random(3);
+  StagedDevice device;
+  expectRightStep(device, makeClassifier(random, {.batch = 5, .inputs = 30, .hidden = {7}}), {},
+                  1e-5);
+}
+
+TEST_F(CompiledStepTest, AllocatesNothingWhileItRuns) {
+  Random random(4);
+  const Classifier model = makeClassifier(random, {.batch = 30});
+  const std::vector<Output> fetches = {model.loss};
+  StepRunner runner(device_, kernels_, model.graph, model.feeds, fetches);
+  runner.run();
+  const testing::CountAllocations allocations;
+  runner.run();
+  EXPECT_EQ(allocations.count(), 0) << runner.step().describe();
+}
+
+TEST_F(CompiledStepTest, LeavesOnlyItsArgumentTablesForOneDnnToAllocate) {
+  Random random(4);
+  const Classifier model = makeClassifier(random, {.batch = 30, .hidden = {64}});
+  const std::vector<Output> fetches = {model.loss};
+  StepRunner runner(device_, kernels_, model.graph, model.feeds, fetches, {.fuse = false});
+  runner.run();
+  const testing::CountAllocations allocations;
+  runner.run();
+  // dnnl_primitive_execute() puts the 4 arguments into a hash table; there are 5 products.
+  EXPECT_LE(allocations.count(), 5 * 6) << runner.step().describe();
+  EXPECT_LE(allocations.largestBytes(), 256u);
+}
+
+TEST_F(CompiledStepTest, GivesTheSameBitsEveryTime) {
+  Random random(5);
+  const Classifier model = makeClassifier(random, {.batch = 33, .hidden = {50}});
+  const std::vector<Output> fetches = {model.loss};
+  StepRunner one(device_, kernels_, model.graph, model.feeds, fetches);
+  StepRunner other(device_, kernels_, model.graph, model.feeds, fetches);
+  one.run();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    other.run();
+    EXPECT_EQ(one.fetch(0), other.fetch(0));
+    for (const std::string& name : model.variables) {
+      EXPECT_EQ(one.gradient(name), other.gradient(name)) << name;
+    }
+  }
+}
+
+TEST_F(CompiledStepTest, SharesMemoryAndNeedsNoneForReshapes) {
+  Output x = b_.placeholder("x", DType::kFloat32, {100, 10});
+  for (int i = 0; i < 20; ++i) x = b_.relu(b_.reshape(x, {10, 100}));
+  const auto step = compile(graph_, std::vector{x}, device_, kernels_);
+  EXPECT_EQ(step->unsharedBytes(), 20 * 4000u);
+  EXPECT_EQ(step->plannedBytes(), 4032u);
+  EXPECT_THAT(step->describe(), Not(HasSubstr("Reshape")));
+}
+
+TEST_F(CompiledStepTest, DescribesItsKernelsInOrder) {
+  Random random(6);
+  const Classifier model = makeClassifier(random, {.batch = 4, .inputs = 6, .hidden = {5}});
+  const auto step = compile(model.graph, std::vector{model.loss}, device_, kernels_);
+  EXPECT_THAT(step->describe(), HasSubstr("MatMul"));
+  EXPECT_THAT(step->describe(), HasSubstr("_FusedSoftmax"));
+  EXPECT_LT(step->describe().find("Relu "), step->describe().find("_FusedSoftmax"));
+}
+
+TEST_F(CompiledStepTest, WritesGradientsToWhereTheyAreBoundLast) {
+  Random random(7);
+  const Classifier model = makeClassifier(random, {.batch = 4, .inputs = 6});
+  StepRunner runner(device_, kernels_, model.graph, model.feeds, {});
+  std::vector<float> elsewhere(60, -1.0f);
+  runner.step().bindGradient(runner.step().gradient("w0"), elsewhere.data());
+  runner.run();
+  expectNear(Values(elsewhere.begin(), elsewhere.end()),
+             evaluate(model.graph, model.feeds, model.gradients[0]), 1e-5);
+  EXPECT_THAT(runner.step().describe(), Not(HasSubstr("Identity")));
+}
+
+TEST_F(CompiledStepTest, CopiesAGradientThatNoKernelCanWriteInPlace) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {3});
+  const Output twice = b_.scale(x, 2);
+  b_.node("_Push", {x}, {{"variable", "a"}});
+  b_.node("_Push", {b_.constant({2}, 4)}, {{"variable", "b"}});
+  b_.node("_Push", {twice}, {{"variable", "c"}});
+  b_.node("_Push", {b_.reshape(twice, {3, 1})}, {{"variable", "d"}});
+  const Feeds feeds = {{x, {1, 2, 3}}};
+  StepRunner runner(device_, kernels_, graph_, feeds, std::vector{twice});
+  runner.run();
+  EXPECT_EQ(runner.gradient("a"), (Values{1, 2, 3}));
+  EXPECT_EQ(runner.gradient("b"), (Values{4, 4}));
+  EXPECT_EQ(runner.gradient("c"), (Values{2, 4, 6}));
+  EXPECT_EQ(runner.gradient("d"), (Values{2, 4, 6}));
+  EXPECT_EQ(runner.fetch(0), (Values{2, 4, 6}));
+}
+
+TEST_F(CompiledStepTest, RunsAnUnpartitionedGraphWithItsVariables) {
+  const Output w = b_.variable("w", {2});
+  b_.applyGradient(w, b_.scale(w, 3));
+  const Feeds feeds = {{w, {1, 2}}};
+  StepRunner runner(device_, kernels_, graph_, feeds, std::vector{w});
+  runner.run();
+  EXPECT_EQ(runner.gradient("w"), (Values{3, 6}));
+  EXPECT_EQ(runner.fetch(0), (Values{1, 2}));
+}
+
+TEST_F(CompiledStepTest, FetchesConstants) {
+  const auto step = compile(graph_, std::vector{b_.constant({3}, 1.5)}, device_, kernels_);
+  step->run();
+  EXPECT_THAT(step->fetch(0), ::testing::ElementsAre(1.5f, 1.5f, 1.5f));
+}
+
+TEST_F(CompiledStepTest, NeedsOnlyThePlaceholdersThatAreRead) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  b_.placeholder("unused", DType::kFloat32, {1});
+  const Feeds feeds = {{x, {2}}};
+  StepRunner runner(device_, kernels_, graph_, feeds, std::vector{b_.relu(x)});
+  runner.run();
+  EXPECT_GE(runner.step().input("unused"), 0);
+}
+
+template <class F>
+std::string errorText(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST_F(CompiledStepTest, RefusesToRunUnbound) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  const auto step = compile(graph_, std::vector{b_.relu(x)}, device_, kernels_);
+  EXPECT_THAT(errorText([&] { step->run(); }), HasSubstr("input 'x' was bound"));
+}
+
+TEST_F(CompiledStepTest, NamesTheNearestToAnUnknownName) {
+  const Output x = b_.placeholder("images", DType::kFloat32, {1});
+  const auto step = compile(graph_, std::vector{b_.relu(x)}, device_, kernels_);
+  EXPECT_THAT(errorText([&] { step->input("imagse"); }), HasSubstr("did you mean 'images'"));
+  EXPECT_EQ(step->findGradient("w"), -1);
+}
+
+}  // namespace
+}  // namespace dtf::runtime

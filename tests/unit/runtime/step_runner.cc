@@ -1,0 +1,110 @@
+#include "tests/unit/runtime/step_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace dtf::runtime::testing {
+namespace {
+
+template <class T>
+void fillFrom(Tensor& tensor, const Values& values) {
+  for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = static_cast<T>(values[i]);
+}
+
+}  // namespace
+
+Tensor toTensor(const graph::TensorSpec& spec, const Values& values) {
+  Tensor tensor(spec.dtype, spec.shape);
+  EXPECT_EQ(static_cast<size_t>(spec.shape.elements()), values.size());
+  switch (spec.dtype) {
+    case DType::kFloat32:
+      fillFrom<float>(tensor, values);
+      break;
+    case DType::kUInt8:
+      fillFrom<uint8_t>(tensor, values);
+      break;
+    case DType::kInt32:
+      fillFrom<int32_t>(tensor, values);
+      break;
+    case DType::kInt64:
+      fillFrom<int64_t>(tensor, values);
+      break;
+  }
+  return tensor;
+}
+
+StepRunner::StepRunner(Device& device, const KernelTable& kernels, const graph::Graph& graph,
+                       const Feeds& feeds, std::span<const graph::Output> fetches,
+                       CompileOptions options)
+    : step_(compile(graph, fetches, device, kernels, options)) {
+  for (const auto& [output, values] : feeds) {
+    const graph::Node& node = graph.node(output.node);
+    bound_.push_back(toTensor(graph.spec(output), values));
+    if (node.op == "Placeholder") {
+      step_->bindInput(step_->input(node.name), bound_.back().data());
+      continue;
+    }
+    const std::string& name =
+        node.op == "_Pull" ? node.attribute<std::string>("variable") : node.name;
+    const int parameter = step_->findParameter(name);
+    if (parameter >= 0) step_->bindParameter(parameter, bound_.back().as<float>().data());
+  }
+  for (const graph::Node& node : graph.nodes()) {
+    const bool local = node.op == "ApplyGradient";
+    if (!local && node.op != "_Push") continue;
+    const std::string name =
+        local ? graph.node(node.inputs[0].node).name : node.attribute<std::string>("variable");
+    Tensor& target = gradients_[name] =
+        Tensor(DType::kFloat32, graph.spec(node.inputs[local ? 1 : 0]).shape);
+    for (float& value : target.as<float>()) value = std::numeric_limits<float>::quiet_NaN();
+    step_->bindGradient(step_->gradient(name), target.as<float>().data());
+  }
+}
+
+Values StepRunner::fetch(int i) const {
+  const std::span<const float> values = step_->fetch(i);
+  return Values(values.begin(), values.end());
+}
+
+Values StepRunner::gradient(std::string_view variable) const {
+  const std::span<const float> values = gradients_.find(variable)->second.as<float>();
+  return Values(values.begin(), values.end());
+}
+
+void expectNear(const Values& actual, const Values& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], tolerance * (1 + std::abs(expected[i])))
+        << "at element " << i;
+  }
+}
+
+void expectLikeReference(Device& device, const KernelTable& kernels, const graph::Graph& graph,
+                         const Feeds& feeds, std::span<const graph::Output> fetches,
+                         double tolerance, CompileOptions options) {
+  StepRunner runner(device, kernels, graph, feeds, fetches, options);
+  const std::vector<Values> expected = graph::testing::evaluate(graph, feeds, fetches);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    runner.run();
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      SCOPED_TRACE(graph.node(fetches[i].node).name + " in run " + std::to_string(repeat));
+      expectNear(runner.fetch(static_cast<int>(i)), expected[i], tolerance);
+    }
+  }
+}
+
+Values randomValues(Random& random, int64_t count, float low, float high) {
+  Values values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(random.uniform(low, high));
+  return values;
+}
+
+Values randomIntegers(Random& random, int64_t count, uint64_t below) {
+  Values values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(random.below(below)));
+  return values;
+}
+
+}  // namespace dtf::runtime::testing
