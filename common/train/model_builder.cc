@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <limits>
 #include <string>
 #include <utility>
 

@@ -72,6 +72,13 @@ TEST(BatchReader, ABatchDependsOnItsNumberAlone) {
   }
 }
 
+// A golden value: a job that is repeated with another release sees the same batches.
+TEST(BatchReader, TheOrderStaysAsItIs) {
+  BatchReader reader(digits(60), 6, 1);
+  EXPECT_EQ(examplesOf(reader, 0), (std::vector<uint32_t>{22, 0, 30, 3, 56, 19}));
+  EXPECT_EQ(examplesOf(reader, 12345), (std::vector<uint32_t>{44, 9, 40, 43, 35, 59}));
+}
+
 TEST(BatchReader, CopiesTheImagesAndLabelsOfItsExamples) {
   const auto dataset = digits(64);
   BatchReader reader(dataset, 8, 4);
