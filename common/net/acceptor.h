@@ -1,0 +1,70 @@
+#pragma once
+
+// Inside common/net: the accept loop of a Listener.
+
+#include <array>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/net/asio.h"
+#include "common/net/listener.h"
+#include "common/net/log_limiter.h"
+
+namespace dtf::net {
+
+// Accepts, reads preambles, refuses or hands over.
+// Owns: the listening socket, pending connections.  Threads: loop-thread only.
+// Kept alive by its own handlers; after close() they find nothing to do.
+class Listener::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(AsioEventPort& port, asio::ip::tcp::acceptor acceptor, OnConnection on_connection,
+       const ListenerOptions& options);
+
+  void accept();
+  void close();
+  uint16_t localPort() const { return local_port_; }
+  const std::string& address() const { return address_; }
+  size_t pendingCount() const { return pending_.size(); }
+
+ private:
+  enum Problem : size_t { kJunk, kTimeout, kTooMany, kAcceptFailed, kProblems };
+
+  // A connection that owes its preamble.
+  struct Pending {
+    Pending(asio::ip::tcp::socket&& accepted, asio::io_context& ioc)
+        : socket(std::move(accepted)), deadline(ioc) {}
+    Socket socket;
+    asio::steady_timer deadline;
+    std::string peer;
+    std::array<std::byte, kPreambleBytes> bytes{};
+    size_t received = 0;
+    std::list<std::shared_ptr<Pending>>::iterator place;
+  };
+  using PendingPtr = std::shared_ptr<Pending>;
+
+  void onAccept(const error_code& ec, asio::ip::tcp::socket socket);
+  void retryLater(const error_code& ec);
+  void startPreamble(asio::ip::tcp::socket socket);
+  void readPreamble(const PendingPtr& pending);
+  void onPreambleBytes(const PendingPtr& pending, const error_code& ec);
+  void handOver(const PendingPtr& pending, ConnectionKind kind);
+  void refuse(const PendingPtr& pending, Problem problem, std::string_view reason);
+  void drop(const PendingPtr& pending);
+  void logRefused(Problem problem, std::string_view peer, std::string_view reason);
+
+  AsioEventPort& port_;
+  const ListenerOptions options_;
+  asio::ip::tcp::acceptor acceptor_;
+  asio::steady_timer retry_;
+  OnConnection on_connection_;
+  uint16_t local_port_ = 0;
+  std::string address_;
+  bool closed_ = false;
+  std::list<PendingPtr> pending_;
+  LogLimiter<kProblems> limiter_;
+};
+
+}  // namespace dtf::net

@@ -1,0 +1,105 @@
+#include "common/net/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace dtf::net {
+
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kHugePageBytes = 2 << 20;
+
+size_t roundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// Few different capacities, so that a buffer fits the next message of about the same size.
+size_t capacityFor(size_t bytes) {
+  constexpr size_t kSmallUnit = 256 << 10;
+  return roundUp(std::max<size_t>(bytes, 1), bytes < kHugePageBytes ? kSmallUnit : kHugePageBytes);
+}
+
+std::byte* mapFresh(size_t capacity) {
+  const size_t alignment = capacity >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+  const size_t mapped = capacity + alignment - kPageBytes;
+  void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED) throw std::bad_alloc();
+  const auto start = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t aligned = roundUp(start, alignment);
+  if (aligned > start) ::munmap(raw, aligned - start);
+  if (const size_t tail = start + mapped - (aligned + capacity))
+    ::munmap(reinterpret_cast<void*>(aligned + capacity), tail);
+  auto* data = reinterpret_cast<std::byte*>(aligned);
+  if (capacity >= kHugePageBytes) ::madvise(data, capacity, MADV_HUGEPAGE);
+  return data;
+}
+
+}  // namespace
+
+std::shared_ptr<BufferPool> BufferPool::create(size_t retained_bytes_max) {
+  return std::shared_ptr<BufferPool>(new BufferPool(retained_bytes_max));
+}
+
+BufferPool::BufferPool(size_t retained_bytes_max) : retained_bytes_max_(retained_bytes_max) {
+  free_.reserve(kFreeMax);  // release() must not allocate
+}
+
+BufferPool::~BufferPool() {
+  for (const Buffer& buffer : free_) ::munmap(buffer.data, buffer.capacity);
+}
+
+std::shared_ptr<std::byte> BufferPool::take(size_t bytes) {
+  const Buffer buffer = acquire(capacityFor(bytes));
+  return std::shared_ptr<std::byte>(
+      buffer.data, [pool = shared_from_this(), buffer](std::byte*) { pool->release(buffer); });
+}
+
+BufferPool::Buffer BufferPool::acquire(size_t capacity) {
+  {
+    MutexLock lock(mu_);
+    // The smallest that fits, unless it is so large that it would be missed elsewhere.
+    auto best = free_.end();
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      if (it->capacity < capacity || it->capacity > capacity + capacity / 2) continue;
+      if (best == free_.end() || it->capacity < best->capacity) best = it;
+    }
+    if (best != free_.end()) {
+      const Buffer buffer = *best;
+      *best = free_.back();
+      free_.pop_back();
+      retained_bytes_ -= buffer.capacity;
+      return buffer;
+    }
+    ++fresh_count_;
+  }
+  return Buffer{mapFresh(capacity), capacity};
+}
+
+void BufferPool::release(Buffer buffer) noexcept {
+  {
+    MutexLock lock(mu_);
+    if (retained_bytes_ + buffer.capacity <= retained_bytes_max_ && free_.size() < kFreeMax) {
+      free_.push_back(buffer);
+      retained_bytes_ += buffer.capacity;
+      return;
+    }
+  }
+  ::munmap(buffer.data, buffer.capacity);
+}
+
+uint64_t BufferPool::freshCount() const {
+  MutexLock lock(mu_);
+  return fresh_count_;
+}
+
+size_t BufferPool::retainedBytes() const {
+  MutexLock lock(mu_);
+  return retained_bytes_;
+}
+
+}  // namespace dtf::net

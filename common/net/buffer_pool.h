@@ -1,0 +1,56 @@
+#pragma once
+
+// Receive and send buffers for large messages. A fresh allocation costs more in page faults than
+// the whole transfer of its bytes through loopback, so buffers are kept, mapped and faulted, and
+// used again.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/base/mutex.h"
+
+namespace dtf::net {
+
+// Owns: buffers that nobody uses at the moment, up to `retained_bytes_max`; one beyond that is
+// unmapped when given back. Buffers in use are not counted: their number is bounded by the message
+// limits of the connections. Threads: thread-safe. A buffer may be released on any thread, also
+// after the last other owner of the pool is gone. Blocks: on the kernel's mmap only.  Errors:
+// std::bad_alloc.
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  static constexpr size_t kRetainedBytesMax = size_t{1} << 30;
+
+  static std::shared_ptr<BufferPool> create(size_t retained_bytes_max = kRetainedBytesMax);
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // At least `bytes` bytes, page-aligned (2 MiB-aligned when that large), uninitialised. A fresh
+  // one is mapped but touched only as it is filled, so a peer that merely announces a large message
+  // costs address space, not memory.
+  std::shared_ptr<std::byte> take(size_t bytes);
+
+  uint64_t freshCount() const;   // buffers mapped so far; constant in steady state
+  size_t retainedBytes() const;  // in buffers that nobody uses at the moment
+
+ private:
+  struct Buffer {
+    std::byte* data;
+    size_t capacity;
+  };
+  static constexpr size_t kFreeMax = 1024;
+
+  explicit BufferPool(size_t retained_bytes_max);
+  Buffer acquire(size_t capacity) DTF_EXCLUDES(mu_);
+  void release(Buffer buffer) noexcept DTF_EXCLUDES(mu_);
+
+  const size_t retained_bytes_max_;
+  mutable Mutex mu_;
+  std::vector<Buffer> free_ DTF_GUARDED_BY(mu_);
+  size_t retained_bytes_ DTF_GUARDED_BY(mu_) = 0;
+  uint64_t fresh_count_ DTF_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace dtf::net

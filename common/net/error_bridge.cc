@@ -1,0 +1,121 @@
+#include "common/net/error_bridge.h"
+
+#include <kj/debug.h>
+
+#include <array>
+#include <optional>
+
+namespace dtf::net {
+
+namespace {
+
+constexpr std::array kAllCodes = {
+    ErrorCode::kTrainingFailed, ErrorCode::kUsage,     ErrorCode::kBadData,
+    ErrorCode::kUnavailable,    ErrorCode::kInternal,  ErrorCode::kCannotWrite,
+    ErrorCode::kPermission,     ErrorCode::kBadConfig, ErrorCode::kDeadline};
+constexpr std::string_view kMark = "dtf(";
+constexpr std::string_view kMarkEnd = "): ";
+
+std::optional<ErrorCode> parseErrorCode(std::string_view name) {
+  for (const ErrorCode code : kAllCodes)
+    if (errorCodeName(code) == name) return code;
+  return std::nullopt;
+}
+
+// Finds "dtf(<code>): message" behind whatever kj and capnp have put before it ("remote exception:
+// ").
+std::optional<Error> decode(std::string_view text) {
+  for (size_t at = text.find(kMark); at != text.npos; at = text.find(kMark, at + 1)) {
+    const size_t name_at = at + kMark.size();
+    const size_t end = text.find(kMarkEnd, name_at);
+    if (end == text.npos) return std::nullopt;
+    if (const auto code = parseErrorCode(text.substr(name_at, end - name_at)))
+      return Error(*code, std::string(text.substr(end + kMarkEnd.size())));
+  }
+  return std::nullopt;
+}
+
+bool peerIsGone(const error_code& ec) {
+  namespace error = asio::error;
+  if (ec == error::eof || ec == error::host_not_found || ec == error::host_not_found_try_again)
+    return true;
+  for (const auto code :
+       {error::connection_reset, error::broken_pipe, error::connection_aborted,
+        error::not_connected, error::timed_out, error::connection_refused, error::host_unreachable,
+        error::network_unreachable, error::network_reset, error::network_down, error::shut_down,
+        error::operation_aborted, error::bad_descriptor})
+    if (ec == code) return true;
+  return false;
+}
+
+kj::Exception::Type typeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnavailable:
+      return kj::Exception::Type::DISCONNECTED;
+    case ErrorCode::kDeadline:
+      return kj::Exception::Type::OVERLOADED;
+    default:
+      return kj::Exception::Type::FAILED;
+  }
+}
+
+kj::Exception makeKj(kj::Exception::Type type, const std::string& text) {
+  return kj::Exception(type, __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
+}
+
+}  // namespace
+
+kj::Exception toKj(const error_code& ec, std::string_view what) {
+  auto type = kj::Exception::Type::FAILED;
+  if (peerIsGone(ec)) type = kj::Exception::Type::DISCONNECTED;
+  if (ec == asio::error::no_buffer_space || ec == asio::error::no_memory)
+    type = kj::Exception::Type::OVERLOADED;
+  return makeKj(type, std::string(what) + ": " + ec.message());
+}
+
+kj::Exception toKj(const Error& error) {
+  std::string text(kMark);
+  text += errorCodeName(error.code());
+  text += kMarkEnd;
+  return makeKj(typeOf(error.code()), text + error.message());
+}
+
+Error toError(const kj::Exception& exception) {
+  const auto description = exception.getDescription();
+  const std::string_view text(description.begin(), description.size());
+  if (auto error = decode(text)) return *std::move(error);
+  switch (exception.getType()) {
+    case kj::Exception::Type::DISCONNECTED:
+      return Error(ErrorCode::kUnavailable, "the connection was lost: " + std::string(text));
+    case kj::Exception::Type::OVERLOADED:
+      return Error(ErrorCode::kDeadline, std::string(text));
+    default:
+      return Error(ErrorCode::kInternal, std::string(text));
+  }
+}
+
+Error toError(ErrorCode code, std::string_view what, const error_code& ec) {
+  return Error(code,
+               std::string(what) + ": " + ec.message() + " (" + std::to_string(ec.value()) + ")");
+}
+
+Error toErrorFromErrno(ErrorCode code, std::string_view what, int errno_value) {
+  return Error(code, std::string(what) + ": " + errnoText(errno_value));
+}
+
+std::exception_ptr bridged(std::exception_ptr exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const kj::Exception& kj_exception) {
+    return std::make_exception_ptr(toError(kj_exception));
+  } catch (...) {
+    return exception;
+  }
+}
+
+void throwAsKj(const Error& error) {
+  kj::throwFatalException(toKj(error));
+  __builtin_unreachable();
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,55 @@
+#pragma once
+
+// Between the worlds of errors: Asio's error_code, errno, dtf::Error, kj::Exception. The only such
+// place. A dtf::Error crosses RPC as the text "dtf(bad_config): message" and comes out again with
+// its code and message.
+
+#include <kj/async.h>
+#include <kj/exception.h>
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/net/asio.h"
+
+namespace dtf::net {
+
+// `what` says what was tried: "read from 127.0.0.1:5555". DISCONNECTED when `ec` means that the
+// peer is gone, also by keepalive or TCP_USER_TIMEOUT (kj alone would call that OVERLOADED);
+// OVERLOADED when memory is short.
+kj::Exception toKj(const error_code& ec, std::string_view what);
+
+// kUnavailable becomes DISCONNECTED, kDeadline OVERLOADED, all others FAILED; code and message
+// travel in the text.
+kj::Exception toKj(const Error& error);
+
+// The dtf::Error inside, wherever it was thrown; else DISCONNECTED is kUnavailable, OVERLOADED is
+// kDeadline, and anything else kInternal.
+Error toError(const kj::Exception& exception);
+
+// "what: Connection refused (111)"
+Error toError(ErrorCode code, std::string_view what, const error_code& ec);
+Error toErrorFromErrno(ErrorCode code, std::string_view what, int errno_value);
+
+// As toError() for an exception of any kind: a dtf::Error and std exceptions stay what they are.
+std::exception_ptr bridged(std::exception_ptr exception);
+
+[[noreturn]] void throwAsKj(const Error& error);
+
+// Runs `fn`, the body of an RPC method or of a continuation; a dtf::Error that leaves it keeps its
+// code on the way to the peer (kj alone would flatten it to "std::exception: ..."). Use: `return
+// bridgeErrors([&] { ... });`
+template <class Fn>
+decltype(auto) bridgeErrors(Fn&& fn) {
+  try {
+    return std::forward<Fn>(fn)();
+  } catch (const Error& error) {
+    throwAsKj(error);
+  }
+}
+
+}  // namespace dtf::net

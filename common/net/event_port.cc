@@ -1,0 +1,104 @@
+#include "common/net/event_port.h"
+
+#include "common/base/check.h"
+
+namespace dtf::net {
+
+struct AsioEventPort::Depth {
+  explicit Depth(AsioEventPort& port) : port(port) { ++port.depth_; }
+  ~Depth() { --port.depth_; }
+  AsioEventPort& port;
+};
+
+AsioEventPort::AsioEventPort(asio::io_context& ioc)
+    : ioc_(ioc),
+      guard_(asio::make_work_guard(ioc)),
+      self_(std::make_shared<AsioEventPort*>(this)) {}
+
+AsioEventPort::~AsioEventPort() noexcept(false) {
+  *self_ = nullptr;
+}
+
+void AsioEventPort::attach(kj::EventLoop& loop, kj::WaitScope& wait_scope) {
+  loop_ = &loop;
+  wait_scope_ = &wait_scope;
+}
+
+AsioEventPort::Io::~Io() noexcept(false) {
+  if (*alive_ == nullptr) return;
+  --port_.depth_;
+  port_.pumpNow();
+}
+
+void AsioEventPort::schedule() {
+  if (loop_ == nullptr || depth_ != 0 || posted_) return;
+  posted_ = true;
+  postPump();
+}
+
+void AsioEventPort::whenDrained(std::function<void()> hook) {
+  hooks_.push_back(std::move(hook));
+  schedule();
+}
+
+bool AsioEventPort::wait() {
+  Depth depth(*this);
+  runHooks();
+  if (loop_ == nullptr || !loop_->isRunnable()) {  // a hook may have queued events
+    DTF_CHECK_MSG(!ioc_.stopped(), "a promise is awaited on a loop that was stopped");
+    ioc_.run_one();
+  }
+  return woken_.exchange(false, std::memory_order_acq_rel);
+}
+
+bool AsioEventPort::poll() {
+  if (depth_ == 0) {  // from pump() Asio is on the stack already
+    Depth depth(*this);
+    runHooks();
+    ioc_.poll();
+  }
+  return woken_.exchange(false, std::memory_order_acq_rel);
+}
+
+void AsioEventPort::setRunnable(bool runnable) {
+  if (runnable) schedule();
+}
+
+void AsioEventPort::wake() const {
+  woken_.store(true, std::memory_order_release);
+  postPump();
+}
+
+void AsioEventPort::postPump() const {
+  asio::post(ioc_, [self = self_] {
+    if (*self != nullptr) (*self)->pump();
+  });
+}
+
+void AsioEventPort::pumpNow() {
+  if (loop_ != nullptr && depth_ == 0 && (loop_->isRunnable() || !hooks_.empty())) pump();
+}
+
+void AsioEventPort::pump() {
+  posted_ = false;
+  if (depth_ != 0 || loop_ == nullptr) return;  // kj drives: its wait() sees to everything
+  Depth depth(*this);
+  // Only WaitScope::poll() collects events from other threads; only EventLoop::run() is bounded and
+  // makes setRunnable(true) fire again. Hence both.
+  if (woken_.load(std::memory_order_acquire)) wait_scope_->poll();
+  loop_->run(kTurnsMax);
+  runHooks();
+  if (loop_->isRunnable() && !posted_) {
+    posted_ = true;
+    postPump();
+  }
+}
+
+void AsioEventPort::runHooks() {
+  if (hooks_.empty()) return;
+  const auto hooks = std::move(hooks_);
+  hooks_.clear();
+  for (const auto& hook : hooks) hook();
+}
+
+}  // namespace dtf::net

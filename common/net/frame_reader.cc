@@ -1,0 +1,194 @@
+#include "common/net/frame_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/net/error_bridge.h"
+#include "common/net/preamble.h"
+
+namespace dtf::net {
+
+using capnp::word;
+
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+// Owns its bytes alone (small) or together with pin()s (pooled).
+class ReceivedMessage final : public capnp::MessageReader {
+ public:
+  ReceivedMessage(const capnp::ReaderOptions& options, kj::Array<word> words,
+                  std::span<const uint32_t> segment_words)
+      : MessageReader(options), words_(kj::mv(words)) {
+    cut(words_.begin(), segment_words);
+  }
+  ReceivedMessage(const capnp::ReaderOptions& options, std::shared_ptr<std::byte> memory,
+                  std::span<const uint32_t> segment_words)
+      : MessageReader(options), memory_(std::move(memory)) {
+    cut(reinterpret_cast<const word*>(memory_.get()), segment_words);
+  }
+  kj::ArrayPtr<const word> getSegment(kj::uint id) override {
+    if (id == 0) return first_;
+    return id <= others_.size() ? others_[id - 1] : nullptr;
+  }
+
+ private:
+  void cut(const word* at, std::span<const uint32_t> segment_words) {
+    first_ = kj::arrayPtr(at, segment_words[0]);
+    at += segment_words[0];
+    others_.reserve(segment_words.size() - 1);
+    for (const uint32_t words : segment_words.subspan(1)) {
+      others_.push_back(kj::arrayPtr(at, words));
+      at += words;
+    }
+  }
+  kj::Array<word> words_;
+  std::shared_ptr<std::byte> memory_;
+  kj::ArrayPtr<const word> first_;
+  std::vector<kj::ArrayPtr<const word>> others_;
+};
+
+// Bytes to skip at the start of a page-aligned buffer so that the first large segment, the tensors
+// by reference, begins on a page.
+size_t alignmentShift(std::span<const uint32_t> segment_words) {
+  size_t before = 0;
+  for (const uint32_t words : segment_words) {
+    if (words * sizeof(word) >= kPageBytes) return (kPageBytes - before % kPageBytes) % kPageBytes;
+    before += words * sizeof(word);
+  }
+  return 0;
+}
+
+uint32_t load32(const std::byte* at) {
+  uint32_t value;
+  std::memcpy(&value, at,
+              sizeof(value));  // the wire is little-endian, as is every machine we build for
+  return value;
+}
+
+}  // namespace
+
+FrameReader::FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
+                         std::shared_ptr<BufferPool> pool)
+    : link_(std::move(link)), pool_(std::move(pool)), input_(new std::byte[kInputBytes]) {
+  setLimits(limits);
+}
+
+void FrameReader::setLimits(const Limits& limits) {
+  limits_ = limits;
+  limits_.segments_max = std::min(limits.segments_max, kSegmentsMax);
+}
+
+FrameReader::Next FrameReader::take(const capnp::ReaderOptions& options,
+                                    kj::Own<capnp::MessageReader>& message) {
+  if (failure_) return Next::kFailed;
+  if (body_)
+    return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
+  Header header;
+  if (!readHeader(header)) return failure_ ? Next::kFailed : endOfInput();
+  first_frame_ = false;
+  if (header.body_bytes < limits_.pooled_from_bytes &&
+      header.table_bytes + header.body_bytes <= available())
+    return takeSmall(header, options, message);
+  startBody(std::move(header));
+  return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
+}
+
+// Nothing is allocated for a peer before its header has passed the limits.
+bool FrameReader::readHeader(Header& header) {
+  if (available() < sizeof(uint32_t) * 2) return false;
+  const std::byte* at = input_.get() + begin_;
+  const uint64_t segments = uint64_t{load32(at)} + 1;
+  if (segments > limits_.segments_max) {
+    fail(kj::Exception::Type::FAILED,
+         first_frame_ ? "the peer sent " + describeBytes({at, available()}) + ", not a dtf message"
+                      : "the peer sent a message of " + std::to_string(segments) +
+                            " segments, allowed are " + std::to_string(limits_.segments_max));
+    return false;
+  }
+  header.table_bytes = (segments / 2 + 1) * sizeof(word);
+  if (available() < header.table_bytes) return false;
+  uint64_t words = 0;
+  header.segment_words.resize(segments);
+  for (uint64_t i = 0; i < segments; ++i)
+    words += header.segment_words[i] = load32(at + sizeof(uint32_t) * (i + 1));
+  if (words > limits_.bytes_max / sizeof(word)) {
+    fail(kj::Exception::Type::FAILED,
+         "the peer announced a message of " + std::to_string(words * sizeof(word)) +
+             " bytes, allowed are " + std::to_string(limits_.bytes_max));
+    return false;
+  }
+  header.body_bytes = words * sizeof(word);
+  return true;
+}
+
+FrameReader::Next FrameReader::takeSmall(const Header& header, const capnp::ReaderOptions& options,
+                                         kj::Own<capnp::MessageReader>& message) {
+  auto words = kj::heapArray<word>(header.body_bytes / sizeof(word));
+  std::memcpy(words.begin(), input_.get() + begin_ + header.table_bytes, header.body_bytes);
+  consume(header.table_bytes + header.body_bytes);
+  message = kj::heap<ReceivedMessage>(options, kj::mv(words), header.segment_words);
+  return Next::kMessage;
+}
+
+void FrameReader::startBody(Header header) {
+  Body body;
+  if (header.body_bytes >= limits_.pooled_from_bytes) {
+    const size_t shift = alignmentShift(header.segment_words);
+    auto buffer = pool_->take(header.body_bytes + shift);
+    std::byte* start = buffer.get() + shift;
+    body.memory = std::shared_ptr<std::byte>(std::move(buffer), start);
+    std::erase_if(live_, [](const auto& entry) { return entry.second.memory.expired(); });
+    live_[start] = Live{body.memory, header.body_bytes};
+  } else {
+    std::shared_ptr<word[]> words(new word[header.body_bytes / sizeof(word)]);
+    auto* start = reinterpret_cast<std::byte*>(words.get());
+    body.memory = std::shared_ptr<std::byte>(std::move(words), start);
+  }
+  consume(header.table_bytes);
+  body.filled = std::min(available(), header.body_bytes);
+  std::memcpy(body.memory.get(), input_.get() + begin_, body.filled);
+  consume(body.filled);
+  body.header = std::move(header);
+  body_ = std::move(body);
+}
+
+FrameReader::Next FrameReader::takeBody(const capnp::ReaderOptions& options,
+                                        kj::Own<capnp::MessageReader>& message) {
+  Body body = *std::exchange(body_, std::nullopt);
+  message = kj::heap<ReceivedMessage>(options, std::move(body.memory), body.header.segment_words);
+  return Next::kMessage;
+}
+
+FrameReader::Next FrameReader::endOfInput() {
+  if (read_error_) {
+    failure_.emplace(toKj(read_error_, "read"));
+    return Next::kFailed;
+  }
+  if (!at_end_) return Next::kNeedMore;
+  if (!body_ && available() == 0) return Next::kEnd;
+  return fail(kj::Exception::Type::DISCONNECTED, "the connection ended in the middle of a message");
+}
+
+FrameReader::Next FrameReader::fail(kj::Exception::Type type, std::string reason) {
+  failure_.emplace(type, __FILE__, __LINE__, kj::heapString(reason.data(), reason.size()));
+  return Next::kFailed;
+}
+
+void FrameReader::consume(size_t bytes) {
+  DTF_CHECK(!reading_ || bytes == 0);  // Asio holds a place in input_: it may not move
+  begin_ += bytes;
+  if (begin_ == end_) begin_ = end_ = 0;
+}
+
+std::shared_ptr<const void> FrameReader::pin(const void* data) {
+  const auto* at = static_cast<const std::byte*>(data);
+  auto next = live_.upper_bound(at);
+  if (next == live_.begin()) return nullptr;
+  const auto& [start, live] = *std::prev(next);
+  return at < start + live.bytes ? live.memory.lock() : nullptr;
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,98 @@
+#pragma once
+
+// Inside common/net: the receiving half of an AsioMessageStream.
+
+#include <capnp/message.h>
+#include <kj/async.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/net/frame_link.h"
+#include "common/net/message_stream.h"
+
+namespace dtf::net {
+
+// Cuts the byte stream into messages. Asio only ever holds memory that this object or a pooled
+// buffer owns, never memory of a kj promise, so a promise may vanish at any moment and the next one
+// goes on where it was. Owns: input buffer, the message being filled.  Threads: loop-thread only.
+// Blocks: never. Errors: sticky, see take().
+class FrameReader : public std::enable_shared_from_this<FrameReader> {
+ public:
+  enum class Next { kMessage, kNeedMore, kEnd, kFailed };
+
+  FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
+              std::shared_ptr<BufferPool> pool);
+
+  void setLimits(const Limits& limits);
+
+  // Takes the next complete message. kEnd: the peer has closed between two messages. kFailed: see
+  // failure().
+  Next take(const capnp::ReaderOptions& options, kj::Own<capnp::MessageReader>& message);
+  const kj::Exception& failure() const { return *failure_; }
+
+  // Resolves when take() is worth another try. One at a time.
+  kj::Promise<void> whenMore();
+
+  std::shared_ptr<const void> pin(const void* data);
+
+ private:
+  class MoreWaiter;
+  static constexpr size_t kInputBytes = 64 << 10;
+  static constexpr uint32_t kSegmentsMax = 512;  // a segment table always fits in the input buffer
+
+  struct Header {
+    std::vector<uint32_t> segment_words;
+    size_t table_bytes = 0;
+    size_t body_bytes = 0;
+  };
+  // A message whose bytes did not all come with its header.
+  struct Body {
+    std::shared_ptr<std::byte> memory;
+    size_t filled = 0;
+    Header header;
+  };
+  struct Live {
+    std::weak_ptr<std::byte> memory;
+    size_t bytes = 0;
+  };
+
+  size_t available() const { return end_ - begin_; }
+  bool readHeader(Header& header);
+  void startBody(Header header);
+  Next takeSmall(const Header& header, const capnp::ReaderOptions& options,
+                 kj::Own<capnp::MessageReader>& message);
+  Next takeBody(const capnp::ReaderOptions& options, kj::Own<capnp::MessageReader>& message);
+  Next endOfInput();
+  Next fail(kj::Exception::Type type, std::string reason);
+  void consume(size_t bytes);
+
+  void startRead();
+  void readBody(std::shared_ptr<std::byte> memory);
+  void readInput();
+  void onRead(const error_code& ec, size_t bytes, const std::shared_ptr<std::byte>& memory);
+  void drainBody();
+  void noteError(const error_code& ec);
+  void wakeWaiter();
+
+  const std::shared_ptr<FrameLink> link_;
+  const std::shared_ptr<BufferPool> pool_;
+  Limits limits_;
+  const std::unique_ptr<std::byte[]> input_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  bool first_frame_ = true;
+  std::optional<Body> body_;
+  std::map<const std::byte*, Live> live_;  // pooled messages that may still be in use, for pin()
+  bool reading_ = false;                   // Asio holds input_ or body_'s memory
+  bool at_end_ = false;
+  error_code read_error_;
+  std::optional<kj::Exception> failure_;
+  kj::PromiseFulfiller<void>* waiter_ = nullptr;
+};
+
+}  // namespace dtf::net

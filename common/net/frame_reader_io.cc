@@ -1,0 +1,114 @@
+// FrameReader, second part: how bytes get from the socket into its buffers.
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/net/frame_reader.h"
+
+namespace dtf::net {
+
+// Exists as long as the promise of whenMore().
+class FrameReader::MoreWaiter {
+ public:
+  MoreWaiter(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<FrameReader> reader)
+      : reader_(std::move(reader)), fulfiller_(fulfiller) {
+    reader_->waiter_ = &fulfiller_;
+    reader_->startRead();
+  }
+  ~MoreWaiter() {
+    if (reader_->waiter_ == &fulfiller_) reader_->waiter_ = nullptr;
+  }
+  MoreWaiter(const MoreWaiter&) = delete;
+  MoreWaiter& operator=(const MoreWaiter&) = delete;
+
+ private:
+  const std::shared_ptr<FrameReader> reader_;
+  kj::PromiseFulfiller<void>& fulfiller_;
+};
+
+kj::Promise<void> FrameReader::whenMore() {
+  KJ_REQUIRE(waiter_ == nullptr, "two reads of one stream at a time");
+  return kj::newAdaptedPromise<void, MoreWaiter>(shared_from_this());
+}
+
+void FrameReader::startRead() {
+  if (at_end_ || read_error_) return wakeWaiter();
+  if (reading_) return;
+  reading_ = true;
+  if (body_) return readBody(body_->memory);
+  readInput();
+}
+
+// `memory` rides in the handler: the destination outlives the message, should the stream be
+// destroyed meanwhile.
+void FrameReader::readBody(std::shared_ptr<std::byte> memory) {
+  const auto room =
+      asio::buffer(memory.get() + body_->filled, body_->header.body_bytes - body_->filled);
+  link_->socket.async_read_some(
+      room, [self = shared_from_this(), memory = std::move(memory)](
+                const error_code& ec, size_t bytes) { self->onRead(ec, bytes, memory); });
+}
+
+void FrameReader::readInput() {
+  constexpr size_t kRoomMin = 4096;
+  if (kInputBytes - end_ < kRoomMin) {
+    std::memmove(input_.get(), input_.get() + begin_, available());
+    end_ = available();
+    begin_ = 0;
+  }
+  link_->socket.async_read_some(asio::buffer(input_.get() + end_, kInputBytes - end_),
+                                [self = shared_from_this()](const error_code& ec, size_t bytes) {
+                                  self->onRead(ec, bytes, nullptr);
+                                });
+}
+
+void FrameReader::onRead(const error_code& ec, size_t bytes,
+                         const std::shared_ptr<std::byte>& memory) {
+  AsioEventPort::Io io(link_->port);
+  reading_ = false;
+  if (ec) {
+    noteError(ec);
+  } else if (memory == nullptr) {
+    end_ += bytes;
+  } else {
+    DTF_CHECK(body_ && body_->memory == memory);
+    body_->filled += bytes;
+    drainBody();
+    // A body in progress costs no kj event per fragment.
+    if (body_->filled < body_->header.body_bytes && !at_end_ && !read_error_) return startRead();
+  }
+  wakeWaiter();
+}
+
+// Takes what is there already, up to a burst; then the loop looks at the other connections.
+void FrameReader::drainBody() {
+  size_t budget = kBurstBytes;
+  while (body_->filled < body_->header.body_bytes && budget > 0) {
+    error_code ec;
+    const size_t got = link_->socket.read_some(
+        asio::buffer(body_->memory.get() + body_->filled, body_->header.body_bytes - body_->filled),
+        ec);
+    if (ec == asio::error::would_block) return;
+    if (ec) return noteError(ec);
+    body_->filled += got;
+    budget -= std::min(budget, got);
+  }
+}
+
+void FrameReader::noteError(const error_code& ec) {
+  if (ec == asio::error::eof) {
+    at_end_ = true;
+  } else {
+    read_error_ = ec;
+  }
+}
+
+void FrameReader::wakeWaiter() {
+  if (auto* waiter = std::exchange(waiter_, nullptr)) waiter->fulfill();
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,163 @@
+#include "common/net/frame_writer.h"
+
+#include <kj/debug.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/net/error_bridge.h"
+
+namespace dtf::net {
+
+using capnp::word;
+
+// Exists as long as the promise of a large write. When that is dropped early, the pieces point to
+// memory that may be freed at once, and the frame on the wire is cut: nothing can follow it, so the
+// connection ends.
+class FrameWriter::LargeWaiter {
+ public:
+  LargeWaiter(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<FrameWriter> writer)
+      : writer_(std::move(writer)), large_(writer_->large_) {
+    large_->fulfiller = &fulfiller;
+  }
+  ~LargeWaiter() {
+    if (large_->fulfiller == nullptr) return;
+    large_->fulfiller = nullptr;
+    if (writer_->large_ != large_) return;
+    writer_->large_ = nullptr;
+    writer_->error_ = asio::error::operation_aborted;
+    error_code ignored;
+    writer_->link_->socket.close(ignored);
+  }
+  LargeWaiter(const LargeWaiter&) = delete;
+  LargeWaiter& operator=(const LargeWaiter&) = delete;
+
+ private:
+  const std::shared_ptr<FrameWriter> writer_;
+  const std::shared_ptr<Large> large_;
+};
+
+class FrameWriter::DrainWaiter {
+ public:
+  DrainWaiter(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<FrameWriter> writer)
+      : writer_(std::move(writer)), fulfiller_(fulfiller) {
+    writer_->drain_waiters_.push_back(&fulfiller_);
+  }
+  ~DrainWaiter() { std::erase(writer_->drain_waiters_, &fulfiller_); }
+  DrainWaiter(const DrainWaiter&) = delete;
+  DrainWaiter& operator=(const DrainWaiter&) = delete;
+
+ private:
+  const std::shared_ptr<FrameWriter> writer_;
+  kj::PromiseFulfiller<void>& fulfiller_;
+};
+
+namespace {
+
+// The frame's header: number of segments - 1, the sizes in words, padding to a whole word.
+void fillTable(uint32_t* table, FrameWriter::Segments segments) {
+  table[0] = static_cast<uint32_t>(segments.size() - 1);
+  for (size_t i = 0; i < segments.size(); ++i)
+    table[i + 1] = static_cast<uint32_t>(segments[i].size());
+  if (segments.size() % 2 == 0) table[segments.size() + 1] = 0;
+}
+
+}  // namespace
+
+kj::Promise<void> FrameWriter::write(Segments segments) {
+  if (error_) return toKj(error_, "write");
+  KJ_REQUIRE(segments.size() > 0, "a message without segments");
+  KJ_REQUIRE(large_ == nullptr, "two writes to one stream at a time");
+  const size_t table_words = segments.size() / 2 + 1;
+  size_t bytes = table_words * sizeof(word);
+  for (const auto& segment : segments) bytes += segment.size() * sizeof(word);
+  return bytes <= kCopiedBytesMax ? writeSmall(segments, table_words, bytes)
+                                  : writeLarge(segments, table_words);
+}
+
+kj::Promise<void> FrameWriter::writeSmall(Segments segments, size_t table_words, size_t bytes) {
+  const size_t start = pending_.size();
+  pending_.resize(start + bytes);
+  std::byte* at = pending_.data() + start;
+  fillTable(reinterpret_cast<uint32_t*>(at), segments);
+  at += table_words * sizeof(word);
+  std::vector<std::shared_ptr<const void>> copied;
+  for (const auto& segment : segments) {
+    if (segment.size() > 0) std::memcpy(at, segment.begin(), segment.size() * sizeof(word));
+    at += segment.size() * sizeof(word);
+    releaseOwner(segment.begin(), copied);
+  }
+  flushSoon();
+  if (pending_.size() > kPendingBytesMax) return whenDrained();
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> FrameWriter::writeLarge(Segments segments, size_t table_words) {
+  auto large = std::make_shared<Large>();
+  large->table.resize(table_words * 2);
+  fillTable(large->table.data(), segments);
+  large->pieces.reserve(segments.size() + 1);
+  const auto add = [&large](const void* data, size_t bytes) {
+    if (bytes == 0) return;
+    large->pieces.push_back({const_cast<void*>(data), bytes});
+    large->bytes_left += bytes;
+  };
+  add(large->table.data(), table_words * sizeof(word));
+  for (const auto& segment : segments) {
+    add(segment.begin(), segment.size() * sizeof(word));
+    releaseOwner(segment.begin(), large->owners);
+  }
+  flight_.insert(flight_.end(), pending_.begin(), pending_.end());  // the small ones came first
+  pending_.clear();
+  large_ = std::move(large);
+  auto promise = kj::newAdaptedPromise<void, LargeWaiter>(shared_from_this());
+  if (!armed_) pump();
+  return promise;
+}
+
+kj::Promise<void> FrameWriter::whenDrained() {
+  return kj::newAdaptedPromise<void, DrainWaiter>(shared_from_this());
+}
+
+kj::Promise<void> FrameWriter::end() {
+  if (error_) return toKj(error_, "end");
+  auto drained = idle() ? kj::Promise<void>(kj::READY_NOW) : whenDrained();
+  return drained.then([self = shared_from_this()] {
+    error_code ignored;  // a peer that is gone needs no goodbye
+    self->link_->socket.shutdown(Socket::shutdown_send, ignored);
+  });
+}
+
+void FrameWriter::close() {
+  if (!error_ && !large_ && link_->socket.is_open()) {
+    size_t budget = kBurstBytes;
+    while (hasOutput() && sendSome(budget) == Sent::kProgress) {
+    }
+  }
+  error_ = asio::error::operation_aborted;
+  error_code ignored;
+  link_->socket.close(ignored);
+  large_ = nullptr;
+  kept_.clear();
+}
+
+void FrameWriter::keepUntilWritten(const void* data, std::shared_ptr<const void> owner) {
+  kept_.emplace(data, std::move(owner));
+}
+
+uint64_t FrameWriter::queuedBytes() const {
+  return pending_.size() + flight_.size() - flight_at_ + (large_ ? large_->bytes_left : 0);
+}
+
+// Moves one owner of the segment at `data`, if there is any, to `owners`.
+void FrameWriter::releaseOwner(const void* data, std::vector<std::shared_ptr<const void>>& owners) {
+  if (kept_.empty()) return;
+  const auto it = kept_.find(data);
+  if (it == kept_.end()) return;
+  owners.push_back(std::move(it->second));
+  kept_.erase(it);
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,89 @@
+#pragma once
+
+// Inside common/net: the sending half of an AsioMessageStream.
+
+#include <capnp/common.h>
+#include <kj/async.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "common/net/frame_link.h"
+
+namespace dtf::net {
+
+// Small messages are copied into one buffer, which goes out when the kj queue is drained; a large
+// one goes out from where it lies, behind them, in one gathering call. Owns: buffers; owners of
+// external segments until these are written.  Threads: loop-thread only.  Blocks: never. Errors:
+// after the first one every write fails, and the socket is shut down so that the reading side fails
+// too.
+class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
+ public:
+  using Segments = kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>;
+
+  explicit FrameWriter(std::shared_ptr<FrameLink> link) : link_(std::move(link)) {}
+
+  // Resolves when `segments` may be changed and more may be written. One at a time.
+  kj::Promise<void> write(Segments segments);
+  // Everything written, then no more.
+  kj::Promise<void> end();
+  // One last attempt for queued small messages, then the socket is closed and all owners are
+  // released.
+  void close();
+
+  void keepUntilWritten(const void* data, std::shared_ptr<const void> owner);
+  size_t keptCount() const { return kept_.size(); }
+  uint64_t queuedBytes() const;
+
+ private:
+  class LargeWaiter;
+  class DrainWaiter;
+  static constexpr size_t kCopiedBytesMax = 16
+                                            << 10;  // larger messages are sent from where they lie
+  static constexpr size_t kPendingBytesMax =
+      256 << 10;  // copied bytes before write() makes its caller wait
+
+  struct Large {
+    std::vector<uint32_t> table;
+    std::vector<iovec> pieces;
+    size_t next_piece = 0;
+    uint64_t bytes_left = 0;
+    std::vector<std::shared_ptr<const void>> owners;
+    kj::PromiseFulfiller<void>* fulfiller = nullptr;
+  };
+  enum class Sent { kProgress, kWouldBlock, kFailed };
+
+  kj::Promise<void> writeSmall(Segments segments, size_t table_words, size_t bytes);
+  kj::Promise<void> writeLarge(Segments segments, size_t table_words);
+  kj::Promise<void> whenDrained();
+  bool idle() const { return !armed_ && !flush_due_ && pending_.empty() && !large_; }
+  void releaseOwner(const void* data, std::vector<std::shared_ptr<const void>>& owners);
+  void flushSoon();
+  void pump();
+  bool hasOutput();
+  Sent sendSome(size_t& budget);
+  size_t gather(iovec* pieces, size_t pieces_max) const;
+  void consume(size_t bytes);
+  void finishLarge();
+  void arm();
+  void fail(const error_code& ec);
+  void wakeDrained();
+
+  const std::shared_ptr<FrameLink> link_;
+  std::vector<std::byte> pending_;  // copied, not yet on its way
+  std::vector<std::byte> flight_;   // copied, on its way from flight_at_ on
+  size_t flight_at_ = 0;
+  std::shared_ptr<Large> large_;  // goes after flight_, before pending_
+  bool flush_due_ = false;
+  bool armed_ = false;  // Asio waits until the socket is writable
+  error_code error_;
+  std::vector<kj::PromiseFulfiller<void>*> drain_waiters_;
+  std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
+};
+
+}  // namespace dtf::net

@@ -1,0 +1,128 @@
+// FrameWriter, second part: how bytes get from its buffers to the socket.
+
+#include <kj/debug.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "common/net/error_bridge.h"
+#include "common/net/frame_writer.h"
+
+namespace dtf::net {
+
+void FrameWriter::flushSoon() {
+  if (armed_ || flush_due_) return;
+  flush_due_ = true;
+  link_->port.whenDrained([self = shared_from_this()] {
+    self->flush_due_ = false;
+    if (!self->armed_ && !self->error_) self->pump();
+  });
+}
+
+void FrameWriter::pump() {
+  size_t budget = kBurstBytes;
+  while (hasOutput()) {
+    const Sent sent = budget > 0 ? sendSome(budget) : Sent::kWouldBlock;
+    if (sent == Sent::kWouldBlock) return arm();
+    if (sent == Sent::kFailed) return;
+  }
+  wakeDrained();
+}
+
+bool FrameWriter::hasOutput() {
+  if (flight_at_ < flight_.size() || large_) return true;
+  flight_.clear();
+  flight_at_ = 0;
+  std::swap(flight_, pending_);
+  return !flight_.empty();
+}
+
+FrameWriter::Sent FrameWriter::sendSome(size_t& budget) {
+  iovec pieces[64];
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = gather(pieces, std::size(pieces));
+  const ssize_t sent =
+      ::sendmsg(link_->socket.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) {
+    if (errno == EINTR) return Sent::kProgress;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::kWouldBlock;
+    fail(error_code(errno, asio::error::get_system_category()));
+    return Sent::kFailed;
+  }
+  budget -= std::min(budget, static_cast<size_t>(sent));
+  consume(static_cast<size_t>(sent));
+  return Sent::kProgress;
+}
+
+size_t FrameWriter::gather(iovec* pieces, size_t pieces_max) const {
+  size_t count = 0;
+  if (flight_at_ < flight_.size())
+    pieces[count++] = {const_cast<std::byte*>(flight_.data()) + flight_at_,
+                       flight_.size() - flight_at_};
+  if (large_) {
+    for (size_t i = large_->next_piece; i < large_->pieces.size() && count < pieces_max; ++i)
+      pieces[count++] = large_->pieces[i];
+  }
+  return count;
+}
+
+void FrameWriter::consume(size_t bytes) {
+  const size_t copied = std::min(bytes, flight_.size() - flight_at_);
+  flight_at_ += copied;
+  bytes -= copied;
+  if (!large_) return;
+  large_->bytes_left -= bytes;
+  while (bytes > 0) {
+    iovec& piece = large_->pieces[large_->next_piece];
+    const size_t part = std::min(bytes, piece.iov_len);
+    piece.iov_base = static_cast<std::byte*>(piece.iov_base) + part;
+    piece.iov_len -= part;
+    bytes -= part;
+    if (piece.iov_len == 0) ++large_->next_piece;
+  }
+  if (large_->bytes_left == 0) finishLarge();
+}
+
+void FrameWriter::finishLarge() {
+  const auto large = std::exchange(large_, nullptr);
+  large->owners.clear();
+  if (auto* fulfiller = std::exchange(large->fulfiller, nullptr)) fulfiller->fulfill();
+  link_->port.schedule();
+}
+
+void FrameWriter::arm() {
+  armed_ = true;
+  link_->socket.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code& ec) {
+    AsioEventPort::Io io(self->link_->port);
+    self->armed_ = false;
+    if (self->error_) return;
+    if (ec) return self->fail(ec);
+    self->pump();
+  });
+}
+
+void FrameWriter::fail(const error_code& ec) {
+  error_ = ec;
+  if (const auto large = std::exchange(large_, nullptr)) {
+    large->owners.clear();
+    if (auto* fulfiller = std::exchange(large->fulfiller, nullptr))
+      fulfiller->reject(toKj(ec, "write"));
+  }
+  for (auto* waiter : std::exchange(drain_waiters_, {})) waiter->reject(toKj(ec, "write"));
+  error_code ignored;
+  link_->socket.shutdown(Socket::shutdown_both,
+                         ignored);  // RPC hides write errors: the read must fail as well
+  link_->port.schedule();
+}
+
+void FrameWriter::wakeDrained() {
+  if (drain_waiters_.empty()) return;
+  for (auto* waiter : std::exchange(drain_waiters_, {})) waiter->fulfill();
+  link_->port.schedule();
+}
+
+}  // namespace dtf::net

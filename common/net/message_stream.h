@@ -1,0 +1,100 @@
+#pragma once
+
+// Cap'n Proto messages on a socket. MessageStream is what the RPC layer sees: capnp's interface
+// plus ownership of bytes that travel by reference. AsioMessageStream is the real one; wrapStream()
+// gives any other stream (a kj pipe in a simulation) the same interface.
+
+#include <capnp/serialize-async.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "common/net/asio.h"
+#include "common/net/buffer_pool.h"
+
+namespace dtf::net {
+
+class AsioEventPort;
+
+// Checked against a frame's header before anything is allocated.
+struct Limits {
+  uint64_t bytes_max = uint64_t{1} << 30;  // one message, all segments
+  uint32_t segments_max = 64;              // at most 512, as in capnp
+  uint64_t pooled_from_bytes = uint64_t{256}
+                               << 10;  // messages this large use the BufferPool and may be pinned
+};
+
+// What a peer may send before it has said who it is.
+inline constexpr Limits kLimitsBeforeHello{.bytes_max = 64 << 10, .segments_max = 16};
+
+// Threads: loop-thread only (owners given and got here may be released on any thread).  Blocks:
+// never. Errors: promises reject with kj::Exception: DISCONNECTED when the connection is gone,
+// FAILED when the peer sent what no dtf program sends.
+class MessageStream : public capnp::MessageStream {
+ public:
+  virtual ~MessageStream() noexcept(false) {}
+
+  // `data` is the first byte of an external segment (Orphanage::referenceExternalData) of a message
+  // that is going to be written here. `owner` is released when the last byte of that message is
+  // with the kernel, or when the connection dies. Call it once per message; kj attachments on the
+  // method's promise are released too early.
+  virtual void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) = 0;
+
+  // Shares ownership of the received message that holds `data`, so that its bytes outlive the call
+  // or response. Null when the message was too small for the pool (copy it) or is gone.
+  virtual std::shared_ptr<const void> pin(const void* data) = 0;
+
+  // For messages whose header has not been read yet.
+  virtual void setLimits(const Limits& limits) = 0;
+
+  // Bytes taken from the RPC layer and not yet with the kernel.
+  virtual uint64_t queuedBytes() const = 0;
+};
+
+// Reads many small messages with one recv, and a large one straight into a pooled buffer, its first
+// large segment page-aligned. Gathers small writes until the kj queue is drained, sends large ones
+// with one gathering sendmsg. A promise may be dropped at any moment: a dropped read loses nothing;
+// a dropped write of a large message closes the socket, because the frame is cut. Owns: the socket,
+// buffers.  Borrows: `port` (must outlive this).
+class AsioMessageStream final : public MessageStream {
+ public:
+  // capnp's window for `-> stream` calls.
+  static constexpr int kStreamWindowBytes = 8 << 20;
+
+  AsioMessageStream(AsioEventPort& port, Socket socket, const Limits& limits,
+                    std::shared_ptr<BufferPool> pool);
+  // Hands what is queued to the kernel as far as it takes it without blocking, then closes.
+  ~AsioMessageStream() noexcept(false);
+
+  kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
+      kj::ArrayPtr<kj::AutoCloseFd> fd_space, capnp::ReaderOptions options,
+      kj::ArrayPtr<capnp::word> scratch_space) override;
+  // File descriptors are not supported; capnp does not send any here.
+  kj::Promise<void> writeMessage(
+      kj::ArrayPtr<const int> fds,
+      kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) override;
+  kj::Promise<void> writeMessages(
+      kj::ArrayPtr<kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>> messages) override;
+  kj::Maybe<int> getSendBufferSize() override { return kStreamWindowBytes; }
+  kj::Promise<void> end() override;
+
+  void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) override;
+  std::shared_ptr<const void> pin(const void* data) override;
+  void setLimits(const Limits& limits) override;
+  uint64_t queuedBytes() const override;
+
+  // Owners given to keepUntilWritten() and still held.
+  size_t keptCount() const;
+
+ private:
+  std::shared_ptr<class FrameReader>
+      reader_;  // shared with Asio's handlers, which may run after this is gone
+  std::shared_ptr<class FrameWriter> writer_;
+};
+
+// Any stream of bytes or messages as a MessageStream. Only Cap'n Proto's own checks apply: for
+// peers in one process.
+kj::Own<MessageStream> wrapStream(kj::Own<kj::AsyncIoStream> stream);
+kj::Own<MessageStream> wrapStream(kj::Own<capnp::MessageStream> stream);
+
+}  // namespace dtf::net

@@ -1,0 +1,31 @@
+#pragma once
+
+// The first 16 bytes of every connection, sent by the side that connects. They tell a dtf peer from
+// everything else that may knock on a port before Cap'n Proto sees a byte.
+//   0..5 "DTFRPC"   6..7 protocol version, little-endian   8 kind of connection   9..15 zero
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace dtf::net {
+
+inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr size_t kPreambleBytes = 16;
+
+// A peer has two connections, so that a ping never waits behind a gigabyte.
+enum class ConnectionKind : uint8_t { kControl = 1, kBulk = 2 };
+
+std::array<std::byte, kPreambleBytes> makePreamble(ConnectionKind kind);
+
+// nullopt: not from a peer of this version; describeBytes() says what it is.
+std::optional<ConnectionKind> parsePreamble(std::span<const std::byte> bytes);
+
+// What the first bytes of a connection look like, for a log line: "an HTTP request", "a TLS
+// handshake", "dtf protocol version 7, this is 1", "nothing", "random bytes (17 03 ff ...)".
+std::string describeBytes(std::span<const std::byte> bytes);
+
+}  // namespace dtf::net

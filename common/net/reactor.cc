@@ -1,0 +1,95 @@
+#include "common/net/reactor.h"
+
+#include <kj/debug.h>
+
+#include <utility>
+
+#include "common/base/log.h"
+
+namespace dtf::net {
+
+void Reactor::run() {
+  port.schedule();  // kj events may have been queued before
+  ioc.run();
+  ioc.restart();
+}
+
+class IoThread::Tasks final : private kj::TaskSet::ErrorHandler {
+ public:
+  void add(kj::Promise<void> task) { set_.add(kj::mv(task)); }
+
+ private:
+  void taskFailed(
+      kj::Exception&& exception) override {  // call() has handled its own; only a bug gets here
+    log::error("event=io_task_failed reason=\"{}\"", exception.getDescription().cStr());
+  }
+  kj::TaskSet set_{*this};
+};
+
+IoThread::IoThread(std::string name) : name_(std::move(name)) {
+  std::promise<void> ready;
+  auto is_ready = ready.get_future();
+  thread_ = Thread(name_, [this, &ready] { runLoop(ready); });
+  is_ready.get();
+}
+
+IoThread::~IoThread() {
+  DTF_CHECK_MSG(!inLoop(), "an io thread can't join itself: " + name_);
+  asio::post(reactor_->ioc, [this] { stopOnLoop(); });
+  thread_.join();
+}
+
+void IoThread::runLoop(std::promise<void>& ready) {
+  Reactor reactor;
+  Tasks tasks;
+  reactor_ = &reactor;
+  tasks_ = &tasks;
+  loop_id_ = std::this_thread::get_id();
+  ready.set_value();
+  reactor.run();
+}
+
+// Runs what is posted or runnable because of the cleanups too, while kj objects may still die in
+// it.
+void IoThread::stopOnLoop() {
+  constexpr int kRoundsMax = 1000;
+  for (;;) {
+    std::function<void()> cleanup;
+    {
+      MutexLock lock(mu_);
+      if (cleanups_.empty()) break;
+      cleanup = std::move(cleanups_.back());
+      cleanups_.pop_back();
+    }
+    AsioEventPort::Io io(reactor_->port);
+    cleanup();
+    cleanup = nullptr;
+  }
+  asio::post(reactor_->ioc, [this] {
+    for (int round = 0; round < kRoundsMax && reactor_->ioc.poll() > 0; ++round) {
+    }
+    reactor_->stop();
+  });
+}
+
+void IoThread::post(std::function<void()> fn) {
+  asio::post(reactor_->ioc, [this, fn = std::move(fn)] {
+    AsioEventPort::Io io(reactor_->port);
+    fn();
+  });
+}
+
+void IoThread::onStop(std::function<void()> cleanup) {
+  MutexLock lock(mu_);
+  cleanups_.push_back(std::move(cleanup));
+}
+
+void IoThread::addTask(kj::Promise<void> task) {
+  tasks_->add(kj::mv(task));
+}
+
+void IoThread::throwStopped() const {
+  throw Error(ErrorCode::kUnavailable, "the io thread " + name_ + " ended before the call did");
+}
+
+}  // namespace dtf::net

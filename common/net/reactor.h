@@ -1,0 +1,149 @@
+#pragma once
+
+// A thread's loop (Reactor), and a named thread that runs one (IoThread).
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/mutex.h"
+#include "common/base/thread.h"
+#include "common/net/asio.h"
+#include "common/net/error_bridge.h"
+#include "common/net/event_port.h"
+#include "common/net/timer.h"
+
+namespace dtf::net {
+
+// io_context, event port, kj loop and wait scope of one thread. The members' order is the order of
+// construction; the reverse is the order in which they may die. Everything kj must be destroyed
+// before the Reactor, on its thread. Use it in a tool or a test as
+// `promise.wait(reactor.wait_scope)`, in a daemon as run(). Threads: made, run and destroyed on one
+// thread; stop() and asio::post(ioc, ...) from any.
+struct Reactor {
+  Reactor() { port.attach(loop, wait_scope); }
+
+  // Runs handlers and kj events until stop(). A stop() before run() makes it return at once.
+  void run();
+  void stop() { ioc.stop(); }
+
+  asio::io_context ioc{1};  // the hint says one thread runs it; others may still post
+  AsioEventPort port{ioc};
+  kj::EventLoop loop{port};
+  kj::WaitScope wait_scope{loop};
+  AsioTimer timer{port};
+};
+
+template <class T>
+inline constexpr bool kIsPromise = false;
+template <class T>
+inline constexpr bool kIsPromise<kj::Promise<T>> = true;
+
+template <class P>
+using PromiseValue = decltype(std::declval<P>().wait(std::declval<kj::WaitScope&>()));
+
+// A named thread that runs a Reactor for as long as this object lives.
+// Owns: the thread, its Reactor, functions posted and cleanups registered.
+// Threads: thread-safe, but destroy it only after every other user has stopped.
+// Blocks: call() until its result; the destructor until the loop has run the cleanups and what was
+// posted before. Errors: a posted function or a cleanup that throws ends the process (nobody could
+// receive its exception).
+class IoThread {
+ public:
+  explicit IoThread(std::string name);
+  ~IoThread();
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  // Runs `fn` on the loop, later, in the order of the posts of one thread.
+  void post(std::function<void()> fn);
+
+  // Runs `fn` on the loop and returns its result; when `fn` returns a kj::Promise, the promise's
+  // result. What `fn` throws is thrown here; a kj::Exception arrives as dtf::Error
+  // (error_bridge.h). Bound the promise's time with timer().timeoutAfter(). On the loop's own
+  // thread only with a `fn` that does not return a promise.
+  template <class Fn>
+  std::invoke_result_t<Fn&> call(Fn fn) requires(!kIsPromise<std::invoke_result_t<Fn&>>);
+  template <class Fn>
+  PromiseValue<std::invoke_result_t<Fn&>> call(Fn fn) requires(
+      kIsPromise<std::invoke_result_t<Fn&>>);
+
+  // Registers a function that the destructor runs on the loop: there the objects that live on the
+  // loop must die. They run in reverse order of registration.
+  void onStop(std::function<void()> cleanup);
+
+  bool inLoop() const { return std::this_thread::get_id() == loop_id_; }
+  void assertInLoop() const { DTF_CHECK_MSG(inLoop(), "io thread " + name_); }
+
+  // Loop-thread only, except reactor().ioc as a target of asio::post.
+  Reactor& reactor() { return *reactor_; }
+  AsioEventPort& port() { return reactor_->port; }
+  AsioTimer& timer() { return reactor_->timer; }
+  const std::string& name() const { return name_; }
+
+ private:
+  class Tasks;  // kj promises started by call()
+
+  template <class T>
+  T await(std::future<T> future);
+  void runLoop(std::promise<void>& ready);
+  void stopOnLoop();
+  void addTask(kj::Promise<void> task);
+  [[noreturn]] void throwStopped() const;
+
+  const std::string name_;
+  Reactor* reactor_ =
+      nullptr;               // lives on the thread's stack; constant from constructor to destructor
+  Tasks* tasks_ = nullptr;   // loop thread
+  std::thread::id loop_id_;  // as reactor_
+  Mutex mu_;
+  std::vector<std::function<void()>> cleanups_ DTF_GUARDED_BY(mu_);
+  Thread thread_;  // last: its body uses the members above
+};
+
+template <class T>
+T IoThread::await(std::future<T> future) {
+  try {
+    return future.get();
+  } catch (const std::future_error&) {  // the loop ended and dropped the function or its promise
+    throwStopped();
+  }
+}
+
+template <class Fn>
+std::invoke_result_t<Fn&> IoThread::call(Fn fn) requires(!kIsPromise<std::invoke_result_t<Fn&>>) {
+  if (inLoop()) return fn();
+  auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Fn&>()>>([&fn] {
+    try {
+      return fn();
+    } catch (...) {
+      std::rethrow_exception(bridged(std::current_exception()));
+    }
+  });
+  auto future = task->get_future();
+  post([task = std::move(task)] { (*task)(); });
+  return await(std::move(future));
+}
+
+template <class Fn>
+PromiseValue<std::invoke_result_t<Fn&>> IoThread::call(Fn fn) requires(
+    kIsPromise<std::invoke_result_t<Fn&>>) {
+  using Value = PromiseValue<std::invoke_result_t<Fn&>>;
+  DTF_CHECK_MSG(!inLoop(), "call() with a promise would wait for its own thread: " + name_);
+  auto done = std::make_shared<std::promise<Value>>();
+  auto future = done->get_future();
+  post([this, &fn, done = std::move(done)] {
+    addTask(kj::evalNow([&fn] { return bridgeErrors(fn); })
+                .then([done](auto&&... value) { done->set_value(std::move(value)...); },
+                      [done](kj::Exception&& exception) {
+                        done->set_exception(std::make_exception_ptr(toError(exception)));
+                      }));
+  });
+  return await(std::move(future));
+}
+
+}  // namespace dtf::net

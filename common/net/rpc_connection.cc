@@ -1,0 +1,70 @@
+#include "common/net/rpc_connection.h"
+
+#include <capnp/message.h>
+#include <capnp/rpc-twoparty.h>
+#include <kj/debug.h>
+
+#include <utility>
+
+namespace dtf::net {
+
+namespace {
+
+using capnp::rpc::twoparty::Side;
+using capnp::rpc::twoparty::VatId;
+
+// capnp's traversal limit counts each access to a blob and caps a message at the same time; our
+// Limits do the second job before allocation, so the first may be out of the way.
+capnp::ReaderOptions readerOptions() {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = uint64_t{1} << 40;
+  return options;
+}
+
+}  // namespace
+
+struct RpcConnection::Rpc {
+  // Client.
+  explicit Rpc(MessageStream& stream)
+      : network(stream, Side::CLIENT, readerOptions()), system(capnp::makeRpcClient(network)) {}
+  // Server.
+  Rpc(MessageStream& stream, capnp::Capability::Client bootstrap)
+      : network(stream, Side::SERVER, readerOptions()),
+        system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
+
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<VatId> system;
+};
+
+RpcConnection::RpcConnection(kj::Own<MessageStream> stream, const MakeBootstrap& make_bootstrap,
+                             RpcOptions options)
+    : options_(std::move(options)),
+      stream_(kj::mv(stream)),
+      rpc_(kj::heap<Rpc>(*stream_, make_bootstrap(*this))) {
+  rpc_->system.setFlowLimit(options_.calls_bytes_max / sizeof(capnp::word));
+}
+
+RpcConnection::RpcConnection(kj::Own<MessageStream> stream, RpcOptions options)
+    : options_(std::move(options)), stream_(kj::mv(stream)), rpc_(kj::heap<Rpc>(*stream_)) {
+  rpc_->system.setFlowLimit(options_.calls_bytes_max / sizeof(capnp::word));
+}
+
+RpcConnection::~RpcConnection() noexcept(false) {}
+
+capnp::Capability::Client RpcConnection::bootstrap() {
+  KJ_REQUIRE(rpc_->network.getSide() == Side::CLIENT, "only a client has a peer's bootstrap");
+  capnp::MallocMessageBuilder message(8);
+  auto vat = message.initRoot<VatId>();
+  vat.setSide(Side::SERVER);
+  return rpc_->system.bootstrap(vat);
+}
+
+kj::Promise<void> RpcConnection::onDisconnect() {
+  return rpc_->network.onDisconnect();
+}
+
+uint64_t RpcConnection::queuedBytes() {
+  return rpc_->network.getCurrentQueueSize() + stream_->queuedBytes();
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,58 @@
+#include "common/net/timer.h"
+
+#include <kj/async.h>
+
+#include <memory>
+
+#include "common/net/asio.h"
+#include "common/net/event_port.h"
+
+namespace dtf::net {
+
+namespace {
+
+// A promise's timer. Asio's handler may run after the promise is gone; it then finds `waiter` null.
+class Delay {
+ public:
+  Delay(kj::PromiseFulfiller<void>& fulfiller, AsioEventPort& port, kj::Duration delay)
+      : shared_(std::make_shared<Shared>(port, fulfiller)) {
+    shared_->timer.expires_after(fromKj(delay));
+    shared_->timer.async_wait([shared = shared_](const error_code&) {
+      if (shared->waiter == nullptr) return;
+      AsioEventPort::Io io(shared->port);
+      shared->waiter->fulfill();
+    });
+  }
+  ~Delay() {
+    shared_->waiter = nullptr;
+    shared_->timer.cancel();
+  }
+  Delay(const Delay&) = delete;
+  Delay& operator=(const Delay&) = delete;
+
+ private:
+  struct Shared {
+    Shared(AsioEventPort& port, kj::PromiseFulfiller<void>& fulfiller)
+        : port(port), timer(port.ioc()), waiter(&fulfiller) {}
+    AsioEventPort& port;
+    asio::steady_timer timer;
+    kj::PromiseFulfiller<void>* waiter;
+  };
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace
+
+kj::TimePoint AsioTimer::now() const {
+  return kj::systemPreciseMonotonicClock().now();
+}
+
+kj::Promise<void> AsioTimer::atTime(kj::TimePoint time) {
+  return afterDelay(time - now());
+}
+
+kj::Promise<void> AsioTimer::afterDelay(kj::Duration delay) {
+  return kj::newAdaptedPromise<void, Delay>(port_, delay);
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,35 @@
+#pragma once
+
+// kj's timers on Asio's.
+
+#include <kj/timer.h>
+
+#include "common/base/clock.h"
+
+namespace dtf::net {
+
+class AsioEventPort;
+
+inline kj::Duration toKj(Duration d) {
+  return d.count() * kj::NANOSECONDS;
+}
+inline Duration fromKj(kj::Duration d) {
+  return Duration(d / kj::NANOSECONDS);
+}
+
+// Borrows: `port` (must outlive this and every promise made here).
+// Threads: loop-thread only.  Blocks: never.
+// Errors: kj::Timer::timeoutAfter() rejects with OVERLOADED, which error_bridge.h turns into
+// kDeadline.
+class AsioTimer final : public kj::Timer {
+ public:
+  explicit AsioTimer(AsioEventPort& port) : port_(port) {}
+  kj::TimePoint now() const override;
+  kj::Promise<void> atTime(kj::TimePoint time) override;
+  kj::Promise<void> afterDelay(kj::Duration delay) override;
+
+ private:
+  AsioEventPort& port_;
+};
+
+}  // namespace dtf::net

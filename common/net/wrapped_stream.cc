@@ -1,0 +1,120 @@
+// wrapStream(): the extra duties of a MessageStream on top of any stream of Cap'n Proto messages.
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/net/message_stream.h"
+
+namespace dtf::net {
+
+namespace {
+
+using capnp::word;
+using Segments = kj::ArrayPtr<const kj::ArrayPtr<const word>>;
+using SharedMessage = std::shared_ptr<kj::Own<capnp::MessageReader>>;
+
+// Forwards to a message that pin() may keep alive longer than this.
+class SharedReader final : public capnp::MessageReader {
+ public:
+  SharedReader(const capnp::ReaderOptions& options, SharedMessage message)
+      : MessageReader(options), message_(std::move(message)) {}
+  kj::ArrayPtr<const word> getSegment(kj::uint id) override { return (*message_)->getSegment(id); }
+
+ private:
+  const SharedMessage message_;
+};
+
+class WrappedStream final : public MessageStream {
+ public:
+  WrappedStream(kj::Own<capnp::MessageStream> inner) : inner_(kj::mv(inner)) {}
+
+  kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
+      kj::ArrayPtr<kj::AutoCloseFd> fd_space, capnp::ReaderOptions options,
+      kj::ArrayPtr<word>) override {
+    return inner_->tryReadMessage(fd_space, options, nullptr)
+        .then([this, options](kj::Maybe<capnp::MessageReaderAndFds>&& read) {
+          KJ_IF_MAYBE (message, read) message->reader = share(options, kj::mv(message->reader));
+          return kj::mv(read);
+        });
+  }
+
+  kj::Promise<void> writeMessage(kj::ArrayPtr<const int> fds, Segments segments) override {
+    uint64_t bytes = 0;
+    auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+    for (const auto& segment : segments) {
+      bytes += segment.size() * sizeof(word);
+      const auto it = kept_.find(segment.begin());
+      if (it == kept_.end()) continue;
+      owners->push_back(std::move(it->second));
+      kept_.erase(it);
+    }
+    queued_bytes_ += bytes;
+    return inner_->writeMessage(fds, segments).then([this, bytes, owners] {
+      queued_bytes_ -= bytes;
+      owners->clear();
+    });
+  }
+
+  kj::Promise<void> writeMessages(kj::ArrayPtr<Segments> messages) override {
+    kj::Promise<void> written = kj::READY_NOW;
+    for (auto& segments : messages)
+      written = written.then([this, segments] { return writeMessage(nullptr, segments); });
+    return written;
+  }
+
+  kj::Maybe<int> getSendBufferSize() override { return inner_->getSendBufferSize(); }
+  kj::Promise<void> end() override { return inner_->end(); }
+
+  void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) override {
+    kept_.emplace(data, std::move(owner));
+  }
+
+  std::shared_ptr<const void> pin(const void* data) override {
+    const auto next = live_.upper_bound(static_cast<const word*>(data));
+    if (next == live_.begin()) return nullptr;
+    const auto& live = std::prev(next)->second;
+    return data < live.end ? live.message.lock() : nullptr;
+  }
+
+  void setLimits(const Limits&) override {}  // the peer is in this process
+  uint64_t queuedBytes() const override { return queued_bytes_; }
+
+ private:
+  struct LiveSegment {
+    const word* end;
+    std::weak_ptr<kj::Own<capnp::MessageReader>> message;
+  };
+
+  kj::Own<capnp::MessageReader> share(const capnp::ReaderOptions& options,
+                                      kj::Own<capnp::MessageReader> reader) {
+    std::erase_if(live_, [](const auto& entry) { return entry.second.message.expired(); });
+    auto message = std::make_shared<kj::Own<capnp::MessageReader>>(kj::mv(reader));
+    for (kj::uint id = 0;; ++id) {
+      const auto segment = (*message)->getSegment(id);
+      if (segment == nullptr) break;
+      live_[segment.begin()] = LiveSegment{segment.end(), message};
+    }
+    return kj::heap<SharedReader>(options, std::move(message));
+  }
+
+  kj::Own<capnp::MessageStream> inner_;
+  std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
+  std::map<const word*, LiveSegment> live_;
+  uint64_t queued_bytes_ = 0;
+};
+
+}  // namespace
+
+kj::Own<MessageStream> wrapStream(kj::Own<capnp::MessageStream> stream) {
+  return kj::heap<WrappedStream>(kj::mv(stream));
+}
+
+kj::Own<MessageStream> wrapStream(kj::Own<kj::AsyncIoStream> stream) {
+  kj::Own<capnp::MessageStream> messages = kj::heap<capnp::AsyncIoMessageStream>(*stream);
+  return wrapStream(messages.attach(kj::mv(stream)));
+}
+
+}  // namespace dtf::net

@@ -1,0 +1,66 @@
+#include "common/net/error_bridge.h"
+
+#include <gtest/gtest.h>
+#include <kj/debug.h>
+
+#include <string>
+
+namespace dtf::net {
+namespace {
+
+kj::Exception remote(const kj::Exception& exception) {  // as capnp hands it to the caller
+  return kj::Exception(exception.getType(), "remote", 0,
+                       kj::str("remote exception: ", exception.getDescription()));
+}
+
+TEST(ErrorBridge, CodeAndMessageSurviveTheTripThroughRpc) {
+  for (const ErrorCode code :
+       {ErrorCode::kTrainingFailed, ErrorCode::kUsage, ErrorCode::kBadData, ErrorCode::kUnavailable,
+        ErrorCode::kInternal, ErrorCode::kCannotWrite, ErrorCode::kPermission,
+        ErrorCode::kBadConfig, ErrorCode::kDeadline}) {
+    const Error back = toError(remote(toKj(Error(code, "ps/1 refuses: dtf(x): it (really) does"))));
+    EXPECT_EQ(back.code(), code);
+    EXPECT_EQ(back.message(), "ps/1 refuses: dtf(x): it (really) does");
+  }
+}
+
+TEST(ErrorBridge, TextThatOnlyLooksEncodedIsAnInternalError) {
+  const kj::Exception odd(kj::Exception::Type::FAILED, "", 0, kj::str("dtf(no_such_code): boo"));
+  EXPECT_EQ(toError(odd).code(), ErrorCode::kInternal);
+  EXPECT_EQ(toError(odd).message(), "dtf(no_such_code): boo");
+}
+
+TEST(ErrorBridge, ForeignExceptionsAreClassedByTheirType) {
+  using Type = kj::Exception::Type;
+  const auto codeOf = [](Type type) {
+    return toError(kj::Exception(type, "", 0, kj::str("x"))).code();
+  };
+  EXPECT_EQ(codeOf(Type::DISCONNECTED), ErrorCode::kUnavailable);
+  EXPECT_EQ(codeOf(Type::OVERLOADED), ErrorCode::kDeadline);
+  EXPECT_EQ(codeOf(Type::FAILED), ErrorCode::kInternal);
+  EXPECT_EQ(codeOf(Type::UNIMPLEMENTED), ErrorCode::kInternal);
+}
+
+TEST(ErrorBridge, AnUnacknowledgedConnectionThatTimedOutIsDisconnected) {
+  const kj::Exception exception = toKj(error_code(asio::error::timed_out), "read");
+  EXPECT_EQ(exception.getType(), kj::Exception::Type::DISCONNECTED);
+}
+
+TEST(ErrorBridge, BridgeErrorsTurnsAThrownErrorIntoKj) {
+  const auto exception = kj::runCatchingExceptions(
+      [] { bridgeErrors([] { throw Error(ErrorCode::kBadConfig, "no such optimizer"); }); });
+  KJ_IF_MAYBE (caught, exception) {
+    EXPECT_EQ(toError(*caught).code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(toError(*caught).message(), "no such optimizer");
+  } else {
+    FAIL() << "nothing was thrown";
+  }
+}
+
+TEST(ErrorBridge, NamesTheOperationAndTheSystemsReason) {
+  const Error error = toErrorFromErrno(ErrorCode::kUnavailable, "connect", ECONNREFUSED);
+  EXPECT_EQ(error.message(), "connect: Connection refused (111)");
+}
+
+}  // namespace
+}  // namespace dtf::net

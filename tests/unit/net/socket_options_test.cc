@@ -1,0 +1,59 @@
+#include "common/net/socket_options.h"
+
+#include <netinet/tcp.h>
+
+#include "tests/unit/net/net_fixture.h"
+
+namespace dtf::net::testing {
+namespace {
+
+int option(int fd, int level, int name) {
+  int value = -1;
+  socklen_t bytes = sizeof(value);
+  ::getsockopt(fd, level, name, &value, &bytes);
+  return value;
+}
+
+TEST(SocketOptions, SetsNoDelayAndTheSilenceLimits) {
+  const Fd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  setSocketOptions(fd.get(), {.keepalive_idle = 7s, .unacknowledged_max = 1500ms});
+  EXPECT_EQ(option(fd.get(), IPPROTO_TCP, TCP_NODELAY), 1);
+  EXPECT_EQ(option(fd.get(), SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE), 7);
+  EXPECT_EQ(option(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 1500);
+}
+
+TEST(SocketOptions, NamesBothEndsOfAConnection) {
+  Reactor reactor;
+  Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
+  const Fd fd = connectRaw(listener.port());
+  EXPECT_EQ(peerName(fd.get()), "127.0.0.1:" + std::to_string(listener.port()));
+  EXPECT_EQ(localName(fd.get()).rfind("127.0.0.1:", 0), 0u);
+  auto pair = connectedPair(reactor.ioc);
+  EXPECT_EQ(peerName(pair.first.native_handle()), "unix");
+}
+
+TEST(SocketOptions, ASocketMovesFromOneLoopToAnother) {
+  Reactor reactor;
+  auto pair = connectedPair(reactor.ioc);
+  Fd released = releaseSocket(pair.first);
+  IoThread other("other-io");
+  other.call([&] {
+    Socket adopted = adoptSocket(other.reactor().ioc, std::move(released));
+    asio::write(adopted, asio::buffer("hi", 2));
+  });
+  char got[2];
+  asio::read(pair.second, asio::buffer(got));
+  EXPECT_EQ(std::string(got, 2), "hi");
+}
+
+TEST(SocketOptions, AdoptingSomethingElseIsAnError) {
+  Reactor reactor;
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  const Fd writer(pipe_ends[1]);
+  EXPECT_THROW(adoptSocket(reactor.ioc, Fd(pipe_ends[0])), Error);
+}
+
+}  // namespace
+}  // namespace dtf::net::testing
