@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "launcher/asio.h"
+#include "common/net/asio.h"
 #include "launcher/event_writer.h"
 #include "launcher/fd_watch.h"
 #include "launcher/listen_sockets.h"

@@ -176,7 +176,7 @@ TEST_F(Launch, PortInUseIsReportedAtItsPlaceInTheFile) {
   spec.cluster.worker[0].mark = {"local.yaml", 9, 14};
   EXPECT_EQ(run(spec).code, 69);
   EXPECT_THAT(err(), testing::StartsWith("local.yaml:9:14: error: port " + port +
-                                         " of worker/0 is in use"));
+                                         " of worker/0 is in use by pid "));
   EXPECT_EQ(summary()["outcome"], "failed");
 }
 
