@@ -1,7 +1,7 @@
 #include "launcher/fd_watch.h"
 
 #include "common/base/error.h"
-#include "launcher/asio.h"
+#include "common/net/asio.h"
 
 namespace dtf::launcher {
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "common/base/error.h"
+#include "common/net/port_holder.h"
 
 namespace dtf::launcher {
 
@@ -84,7 +85,7 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
     failAt(
         task.mark, ErrorCode::kUnavailable,
         "cannot listen on " + task.address.str() + " for " + id.name() + ": " + errnoText(error));
-  const std::string holder;
+  const std::string holder = net::portHolder(task.address.port);
   failAt(task.mark, ErrorCode::kUnavailable,
          port + " is in use" + (holder.empty() ? "" : " by " + holder) +
              "; stop it, or write `auto` for the port");

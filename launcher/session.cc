@@ -10,9 +10,10 @@
 
 #include <fmt/core.h>
 
-#include "launcher/asio.h"
+#include "common/net/asio.h"
 #include "launcher/event_writer.h"
 #include "launcher/fd_watch.h"
+#include "launcher/group_guard.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/log_fanin.h"
 #include "launcher/progress_display.h"
@@ -76,6 +77,7 @@ class Session {
   const SystemClock clock_;
   const TimePoint start_time_ = clock_.now();
   const uint64_t oom_kills_before_ = oomKills();
+  GroupGuard guard_;  // before all that has descriptors
   RunFolder folder_;
   ListenSockets sockets_;
   boost::asio::io_context io_{1};
@@ -162,6 +164,7 @@ void Session::startTasks(const std::vector<TaskCommand>& plan) {
 void Session::startTask(size_t task, const TaskCommand& command, Fd listen_socket) {
   RunningTask& running = running_[task];
   running.process = spawner_.spawn(command, std::move(listen_socket));
+  guard_.add(running.process.pid);
   monitor_.onSpawned(task);
   events_.started(command.id, running.process.pid);
   running.notice_lines = std::make_unique<LineSplitter>(
@@ -219,6 +222,7 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
 void Session::onExited(size_t task) {
   RunningTask& running = running_[task];
   running.exited->close();
+  guard_.remove(running.process.pid);
   const ExitStatus status = spawner_.reap(running.process);
   running.notices->drain();  // its last words come before its end
   logs_.finish(task);

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-
-#include "common/base/text.h"
+#include <limits>
 
 namespace dtf::cluster {
 
@@ -85,7 +84,7 @@ void reportUnknown(std::string_view kind, std::string_view word, std::string_vie
                    const Place& place, const Table& table, Report& report) {
   const std::vector<std::string_view> names = table.names();
   const std::string in = label.empty() ? "" : " in " + inQuotes(label);
-  const Table* owner = nearestWord(word, names).empty() ? ownerOf(word, table) : nullptr;
+  const Table* owner = nearestKey(word, names).empty() ? ownerOf(word, table) : nullptr;
   const std::string hint = owner != nullptr
                                ? fmt::format(" - it belongs in {}",
                                              owner->path.empty() ? "the cluster file" : owner->path)

@@ -40,8 +40,13 @@ std::vector<std::string_view> Table::names() const {
   return names;
 }
 
+std::string nearestKey(std::string_view word, std::span<const std::string_view> words) {
+  constexpr size_t kWordBytesMax = 64;
+  return word.size() > kWordBytesMax ? "" : nearestWord(word, words);
+}
+
 std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
-  const std::string near = nearestWord(word, words);
+  const std::string near = nearestKey(word, words);
   if (!near.empty()) return " - did you mean '" + near + "'?";
   return fmt::format(" (one of {})", fmt::join(words, ", "));
 }

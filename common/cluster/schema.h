@@ -79,6 +79,9 @@ std::span<const Table* const> allTables();
 // The reference of all keys as text for a terminal, at most 100 columns.
 std::string keyReference();
 
+// nearestWord() for words of any length: nothing that long is a misspelling of a key.
+std::string nearestKey(std::string_view word, std::span<const std::string_view> words);
+
 // " - did you mean 'worker'?", or when no word is near, " (one of ps, worker)".
 std::string suggestion(std::string_view word, std::span<const std::string_view> words);
 

@@ -12,7 +12,7 @@ namespace dtf::cluster {
 
 namespace {
 
-constexpr int kMutations = 3000;
+constexpr int kMutations = 2000;
 
 constexpr std::string_view kGood =
     "job: mnist\n"

@@ -139,13 +139,16 @@ TEST_F(Launch, InterruptTwiceKillsNow) {
   expectNoProcess(0);
 }
 
-TEST_F(Launch, KilledLauncherLeavesNoTask) {
-  const pid_t launcher = start(job({"ignore-term;touch a;pause"}, {"ignore-term;touch b;pause"}));
+TEST_F(Launch, KilledLauncherLeavesNoTaskAndNoGrandchild) {
+  const pid_t launcher =
+      start(job({"ignore-term;fork;touch a;pause"}, {"ignore-term;touch b;pause"}));
   awaitFile(folder_ / "a");
   awaitFile(folder_ / "b");
+  EXPECT_EQ(processes(), 3u);
   ::kill(launcher, SIGKILL);
   await(launcher);
   expectNoProcess(5);
+  EXPECT_EQ(run(job({"ready"}, {})), ExitStatus{}) << "the run directory is free again: " << err();
 }
 
 TEST_F(Launch, StartDeadlineNamesTheTasksThatAreNotReady) {
@@ -176,7 +179,7 @@ TEST_F(Launch, PortInUseIsReportedAtItsPlaceInTheFile) {
   spec.cluster.worker[0].mark = {"local.yaml", 9, 14};
   EXPECT_EQ(run(spec).code, 69);
   EXPECT_THAT(err(), testing::StartsWith("local.yaml:9:14: error: port " + port +
-                                         " of worker/0 is in use"));
+                                         " of worker/0 is in use by pid "));
   EXPECT_EQ(summary()["outcome"], "failed");
 }
 

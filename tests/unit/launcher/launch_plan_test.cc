@@ -1,0 +1,85 @@
+#include "launcher/launch_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+cluster::TaskSpec task(const std::string& host, uint16_t port) {
+  cluster::TaskSpec spec;
+  spec.address = {host, port};
+  return spec;
+}
+
+PlanInput input() {
+  PlanInput plan;
+  plan.cluster_file = "local.yaml";
+  plan.binaries = {"/opt/dtf/psd", "/opt/dtf/workerd"};
+  plan.folder = "/home/me";
+  return plan;
+}
+
+}  // namespace
+
+TEST(LaunchPlan, FixedPortsNeedNothingButTheFile) {
+  cluster::JobSpec job;
+  job.cluster.ps = {task("localhost", 2221)};
+  job.cluster.worker = {task("localhost", 2222), task("localhost", 2223)};
+  EXPECT_EQ(planText(makePlan(job, input(), {})),
+            "localhost | /opt/dtf/psd --cluster local.yaml --task 0\n"
+            "localhost | /opt/dtf/workerd --cluster local.yaml --task 0\n"
+            "localhost | /opt/dtf/workerd --cluster local.yaml --task 1\n");
+}
+
+TEST(LaunchPlan, EveryTaskLearnsEveryAutomaticPortAfterTheUsersOverrides) {
+  cluster::JobSpec job;
+  job.cluster.ps = {task("localhost", 0)};
+  job.cluster.worker = {task("::1", 0)};
+  job.cluster.worker[0].devices = {"cpu:0"};
+  job.cluster.worker[0].env = {{"OMP_NUM_THREADS", "2"}};
+  PlanInput plan = input();
+  plan.overrides = {"train.steps=50", "job=it's mine"};
+  plan.run_dir = "/tmp/a b";
+  plan.log_level = "debug";
+  const ChosenAddresses chosen = {{TaskId{JobKind::kPs, 0}, "127.0.0.1:4001"},
+                                  {TaskId{JobKind::kWorker, 0}, "[::1]:4002"}};
+  const std::string rest =
+      " --cluster local.yaml --task 0 --set train.steps=50 --set 'job=it'\\''s mine'"
+      " --set cluster.ps.0=127.0.0.1:4001 --set 'cluster.worker.0.address=\"[::1]:4002\"'"
+      " --run-dir '/tmp/a b' --log-level debug\n";
+  EXPECT_EQ(
+      planText(makePlan(job, plan, chosen)),
+      "localhost | /opt/dtf/psd" + rest + "::1 | env OMP_NUM_THREADS=2 /opt/dtf/workerd" + rest);
+}
+
+TEST(LaunchPlan, JsonHasTheSameWordsUnquoted) {
+  cluster::JobSpec job;
+  job.cluster.worker = {task("localhost", 2222)};
+  job.cluster.worker[0].env = {{"A", "b c"}};
+  EXPECT_EQ(planJson(makePlan(job, input(), {})),
+            R"({"schema":1,"event":"plan","tasks":[{"name":"worker/0","host":"localhost",)"
+            R"("folder":"/home/me","env":{"A":"b c"},"argv":["/opt/dtf/workerd","--cluster",)"
+            R"("local.yaml","--task","0"]}]})"
+            "\n");
+}
+
+TEST(LaunchPlan, MissingPortIsABug) {
+  cluster::JobSpec job;
+  job.cluster.ps = {task("localhost", 0)};
+  EXPECT_THROW(makePlan(job, input(), {}), Error);
+}
+
+TEST(ShellQuote, LeavesPlainWordsAndQuotesTheRest) {
+  EXPECT_EQ(shellQuote("a/b=c:1,2@x%y+z-w.t"), "a/b=c:1,2@x%y+z-w.t");
+  EXPECT_EQ(shellQuote(""), "''");
+  EXPECT_EQ(shellQuote("a b"), "'a b'");
+  EXPECT_EQ(shellQuote("$(id)"), "'$(id)'");
+  EXPECT_EQ(shellQuote("it's"), "'it'\\''s'");
+}
+
+}  // namespace dtf::launcher

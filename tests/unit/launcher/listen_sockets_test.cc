@@ -1,0 +1,88 @@
+#include "launcher/listen_sockets.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+cluster::ClusterSpec autoPs(size_t count, const std::string& host = "localhost") {
+  cluster::ClusterSpec cluster;
+  for (size_t i = 0; i < count; ++i) {
+    cluster.ps.emplace_back();
+    cluster.ps.back().address = {host, 0};
+    cluster.ps.back().mark = {"c.yaml", 3, 7};
+  }
+  return cluster;
+}
+
+constexpr TaskId kPs0{JobKind::kPs, 0};
+
+std::string messageOf(const cluster::ClusterSpec& cluster, ErrorCode code) {
+  try {
+    ListenSockets::open(cluster);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    return error.message();
+  }
+  ADD_FAILURE() << "must throw";
+  return "";
+}
+
+}  // namespace
+
+TEST(ListenSockets, AutomaticPortsDiffer) {
+  const ListenSockets first = ListenSockets::open(autoPs(50)),
+                      second = ListenSockets::open(autoPs(50));
+  std::set<std::string> addresses;
+  for (const ListenSockets* sockets : {&first, &second})
+    for (const auto& [id, address] : sockets->chosen()) addresses.insert(address);
+  EXPECT_EQ(addresses.size(), 100u);
+  EXPECT_THAT(*addresses.begin(), testing::StartsWith("127.0.0.1:"));
+}
+
+TEST(ListenSockets, SocketIsTakenOnceAndCloseOnExec) {
+  ListenSockets sockets = ListenSockets::open(autoPs(1));
+  const Fd socket = sockets.take(kPs0);
+  ASSERT_TRUE(socket.valid());
+  EXPECT_EQ(::fcntl(socket.get(), F_GETFD), FD_CLOEXEC);
+  EXPECT_FALSE(sockets.take(kPs0).valid());
+}
+
+TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
+  cluster::ClusterSpec fixed = autoPs(1);
+  {
+    const ListenSockets first = ListenSockets::open(autoPs(1));
+    const std::string& address = first.chosen().at(kPs0);
+    fixed.ps[0].address.port =
+        static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
+    EXPECT_THAT(
+        messageOf(fixed, ErrorCode::kUnavailable),
+        testing::StartsWith("c.yaml:3:7: error: port " + std::to_string(fixed.ps[0].address.port) +
+                            " of ps/0 is in use"));
+    EXPECT_TRUE(ListenSockets::open(fixed, true).chosen().empty())
+        << "a dry run leaves fixed ports alone";
+  }
+  EXPECT_TRUE(ListenSockets::open(fixed).take(kPs0).valid());
+}
+
+TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
+  EXPECT_THAT(messageOf(autoPs(1, "0.0.0.0"), ErrorCode::kBadConfig),
+              testing::HasSubstr("loopback"));
+  EXPECT_THAT(messageOf(autoPs(1, "192.0.2.1"), ErrorCode::kBadConfig),
+              testing::HasSubstr("'192.0.2.1' of ps/0"));
+}
+
+TEST(ListenSockets, HostThatCantBeResolvedIsNamed) {
+  EXPECT_THAT(messageOf(autoPs(1, "no-such-host.invalid"), ErrorCode::kBadConfig),
+              testing::StartsWith(
+                  "c.yaml:3:7: error: cannot resolve the host 'no-such-host.invalid' of ps/0"));
+}
+
+}  // namespace dtf::launcher

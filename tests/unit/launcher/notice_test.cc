@@ -1,0 +1,38 @@
+#include "launcher/notice.h"
+
+#include <gtest/gtest.h>
+
+namespace dtf::launcher {
+
+TEST(Notice, ReadsEveryEvent) {
+  EXPECT_TRUE(std::holds_alternative<ReadyNotice>(*parseNotice(R"({"event":"ready"})")));
+  const auto progress = std::get<ProgressNotice>(*parseNotice(
+      R"({"event":"progress","step":120,"steps":1000,"loss":0.31,"examples_per_second":81000})"));
+  EXPECT_EQ(progress.step, 120u);
+  EXPECT_EQ(progress.steps, 1000u);
+  EXPECT_EQ(progress.loss, 0.31);
+  EXPECT_FALSE(progress.eval_accuracy);
+  const auto failed = std::get<FailedNotice>(
+      *parseNotice(R"({"event":"failed","code":"bad_data","message":"short"})"));
+  EXPECT_EQ(failed.code, "bad_data");
+  EXPECT_EQ(failed.message, "short");
+  EXPECT_EQ(std::get<ResultNotice>(*parseNotice(R"({"event":"result","global_step":7})")).json,
+            R"({"global_step":7})");
+}
+
+TEST(Notice, DropsWhatMakesNoSense) {
+  for (const char* line :
+       {"", "ready", "[]", "7", "{", R"({"event":7})", R"({"event":"other"})", "\xff\xfe"})
+    EXPECT_FALSE(parseNotice(line)) << line;
+}
+
+TEST(Notice, FieldsOfAnotherTypeAreUnknown) {
+  const auto progress = std::get<ProgressNotice>(*parseNotice(
+      R"({"event":"progress","step":-1,"steps":"many","loss":null,"examples_per_second":[1]})"));
+  EXPECT_EQ(progress.step, 0u);
+  EXPECT_EQ(progress.steps, 0u);
+  EXPECT_FALSE(progress.loss);
+  EXPECT_FALSE(progress.examples_per_second);
+}
+
+}  // namespace dtf::launcher

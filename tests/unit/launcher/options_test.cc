@@ -1,0 +1,65 @@
+#include "launcher/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+Options parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "dtf-launch");
+  return parseOptions(static_cast<int>(words.size()), words.data());
+}
+
+std::string mistake(std::vector<const char*> words) {
+  try {
+    parse(std::move(words));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.message();
+  }
+  ADD_FAILURE() << "must throw";
+  return "";
+}
+
+}  // namespace
+
+TEST(Options, UpIsTheDefaultVerb) {
+  const Options options =
+      parse({"a.yaml", "--set", "train.steps=5", "--dry-run", "--set", "job=x", "--run-dir", "r"});
+  EXPECT_EQ(options.verb, Verb::kUp);
+  EXPECT_EQ(options.cluster_file, "a.yaml");
+  EXPECT_EQ(options.overrides, (std::vector<std::string>{"train.steps=5", "job=x"}));
+  EXPECT_EQ(options.run_dir, "r");
+  EXPECT_TRUE(options.dry_run);
+  EXPECT_FALSE(options.json);
+}
+
+TEST(Options, VerbsAndTheirWords) {
+  EXPECT_EQ(parse({"up", "a.yaml"}).verb, Verb::kUp);
+  EXPECT_EQ(parse({"check", "a.yaml"}).verb, Verb::kCheck);
+  EXPECT_EQ(parse({"logs", "a.yaml", "ps/0", "worker/1"}).tasks,
+            (std::vector<std::string>{"ps/0", "worker/1"}));
+  EXPECT_EQ(parse({"./check"}).cluster_file, "./check");
+}
+
+TEST(Options, MistakesSayWhatToDo) {
+  EXPECT_THAT(mistake({}), testing::HasSubstr("CLUSTER.yaml is missing"));
+  EXPECT_THAT(mistake({"stauts", "a.yaml"}), testing::HasSubstr("the verb 'status'?"));
+  EXPECT_THAT(mistake({"a.yaml", "--dryrun"}), testing::HasSubstr("did you mean '--dry-run'?"));
+  EXPECT_THAT(mistake({"a.yaml", "--color", "red"}),
+              testing::HasSubstr("auto, always or never, got 'red'"));
+  EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}), testing::HasSubstr("for the verb 'up'"));
+  EXPECT_THAT(mistake({"a.yaml", "--bin-dir", ""}),
+              testing::HasSubstr("--bin-dir expects a folder"));
+}
+
+TEST(Options, HelpHasExamplesAndNeedsNoFile) {
+  EXPECT_THAT(*parse({"--help"}).answer, testing::HasSubstr("Examples:"));
+  EXPECT_THAT(*parse({"--version"}).answer, testing::StartsWith("dtf-launch "));
+}
+
+}  // namespace dtf::launcher

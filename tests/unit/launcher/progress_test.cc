@@ -1,0 +1,58 @@
+#include "launcher/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace dtf::launcher {
+
+TEST(Progress, LineSaysAllThatIsKnown) {
+  const ProgressView view{{4210, 10000, 0.21349, 81234.5, 0.9213}, {2, 2}, {3, 4}, 112.0};
+  EXPECT_EQ(
+      progressLine(view),
+      "step 4210/10000 42% | loss 0.213 | accuracy 0.9213 | 81234 examples/s | ps 2/2 worker 3/4 "
+      "| 1:52 left");
+}
+
+TEST(Progress, LineLeavesOutWhatIsNotKnown) {
+  const ProgressView view{{7, 0, {}, {}, {}}, {0, 0}, {1, 1}, {}};
+  EXPECT_EQ(progressLine(view), "step 7 | worker 1/1");
+}
+
+TEST(Progress, HundredPercentIsTheLastStepOnly) {
+  EXPECT_EQ(progressLine({{9999, 10000, {}, {}, {}}, {1, 1}, {1, 1}, {}}),
+            "step 9999/10000 99% | ps 1/1 worker 1/1");
+  EXPECT_EQ(progressLine({{10000, 10000, {}, {}, {}}, {1, 1}, {1, 1}, {}}),
+            "step 10000/10000 100% | ps 1/1 worker 1/1");
+}
+
+TEST(Progress, StartingLine) {
+  EXPECT_EQ(startingLine({1, 2}, {0, 4}, 3.2), "starting | ps 1/2 worker 0/4 | 3 s");
+}
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(durationText(0), "0:00");
+  EXPECT_EQ(durationText(7.4), "0:07");
+  EXPECT_EQ(durationText(112), "1:52");
+  EXPECT_EQ(durationText(3 * 3600 + 4 * 60 + 5), "3:04:05");
+  EXPECT_EQ(durationText(-1), "0:00");
+}
+
+TEST(Progress, CountsKeepThreeDigitsBelowAThousand) {
+  EXPECT_EQ(countText(0.21349), "0.213");
+  EXPECT_EQ(countText(81.25), "81.2");
+  EXPECT_EQ(countText(999), "999");
+  EXPECT_EQ(countText(81234.4), "81234");
+}
+
+TEST(ProgressMeter, RateAndTimeLeftComeFromTheGlobalSteps) {
+  ProgressMeter meter;
+  ManualClock clock;
+  EXPECT_FALSE(meter.secondsLeft());
+  meter.add({100, 1000, {}, {}, {}}, clock.now());
+  EXPECT_FALSE(meter.stepsPerSecond()) << "one point is no rate";
+  clock.advance(std::chrono::seconds(2));
+  meter.add({300, 1000, {}, {}, {}}, clock.now());
+  EXPECT_DOUBLE_EQ(*meter.stepsPerSecond(), 100);
+  EXPECT_DOUBLE_EQ(*meter.secondsLeft(), 7);
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,56 @@
+#include "launcher/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace dtf::launcher {
+
+TEST(Report, SaysWhatTheJobReached) {
+  const auto summary = nlohmann::ordered_json::parse(
+      R"({"job":"mnist","outcome":"done","global_step":10000,"final_loss":0.21349,"eval":{"accuracy":0.92131},)"
+      R"("examples_per_second":421000.4,"steps_per_second":4210.3,"wall_seconds":3.412})");
+  EXPECT_EQ(resultReport(summary, "runs/mnist"),
+            "mnist: done\n"
+            "  steps      10000, 4210 steps/s, 421000 examples/s\n"
+            "  loss       0.213\n"
+            "  accuracy   0.9213\n"
+            "  wall time  3.4 s\n"
+            "  logs       runs/mnist/logs\n"
+            "  summary    runs/mnist/summary.json\n");
+}
+
+TEST(Report, LeavesOutWhatIsNull) {
+  const auto summary = nlohmann::ordered_json::parse(
+      R"({"job":"mnist","outcome":"interrupted","global_step":null,"final_loss":null,"eval":{},)"
+      R"("examples_per_second":null,"steps_per_second":null,"wall_seconds":0.2})");
+  EXPECT_EQ(resultReport(summary, "r"),
+            "mnist: interrupted\n"
+            "  wall time  0.2 s\n"
+            "  logs       r/logs\n"
+            "  summary    r/summary.json\n");
+}
+
+TEST(Report, FailureNamesTaskCauseLastLinesAndWhatToRunNext) {
+  const RootCause root{1, "worker/1 exited with code 65 (bad_data)",
+                       "cannot read images:\ntoo short", 65};
+  EXPECT_EQ(failureReport("mnist", root,
+                          {{"reading images", "giving up"}, "runs/my run/logs/worker-1.1.log"}),
+            "dtf-launch: error: mnist failed: worker/1 exited with code 65 (bad_data)\n"
+            "  message    cannot read images:\n"
+            "             too short\n"
+            "  last lines\n"
+            "    | reading images\n"
+            "    | giving up\n"
+            "  next       less 'runs/my run/logs/worker-1.1.log'\n");
+}
+
+TEST(Report, SigkillSaysWhetherTheKernelKilledForMemory) {
+  const RootCause root{0, "ps/0 was killed by SIGKILL (signal 9)", "", 137};
+  EXPECT_THAT(failureReport("j", root, {{}, "", true}),
+              testing::HasSubstr("out-of-memory killer acted"));
+  EXPECT_THAT(failureReport("j", root, {{}, "", false}), testing::HasSubstr("did not act"));
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,74 @@
+#include "launcher/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+namespace dtf::launcher {
+
+namespace {
+
+JobSummary failed() {
+  JobSummary summary;
+  summary.job = "mnist";
+  summary.outcome = Outcome::kFailed;
+  summary.wall_seconds = 3.14159;
+  summary.tasks = {{"ps/0", 0, 0, ""},
+                   {"worker/0", 65, 0, "worker/0 was too eager"},
+                   {"worker/1", {}, 0, "was not started"}};
+  return summary;
+}
+
+}  // namespace
+
+TEST(Summary, WithoutAWordFromTheChiefTheRestIsNull) {
+  EXPECT_EQ(summaryJson(failed()).dump(),
+            R"({"schema":1,"job":"mnist","outcome":"failed","global_step":null,"final_loss":null,)"
+            R"("eval":{},"examples_per_second":null,"steps_per_second":null,"wall_seconds":3.142,)"
+            R"("tasks":[{"name":"ps/0","exit_code":0,"restarts":0,"cause":null},)"
+            R"({"name":"worker/0","exit_code":65,"restarts":0,"cause":"worker/0 was too eager"},)"
+            R"({"name":"worker/1","exit_code":null,"restarts":0,"cause":"was not started"}]})");
+}
+
+TEST(Summary, LastProgressCountsWhereThereIsNoResult) {
+  JobSummary summary = failed();
+  ManualClock clock;
+  summary.progress.add({10, 100, 0.9, 800.0, {}}, clock.now());
+  clock.advance(std::chrono::seconds(4));
+  summary.progress.add({50, 100, 0.5, 900.0, 0.75}, clock.now());
+  const auto json = summaryJson(summary);
+  EXPECT_EQ(json["global_step"], 50);
+  EXPECT_EQ(json["final_loss"], 0.5);
+  EXPECT_EQ(json["eval"]["accuracy"], 0.75);
+  EXPECT_EQ(json["examples_per_second"], 900.0);
+  EXPECT_EQ(json["steps_per_second"], 10.0);
+}
+
+TEST(Summary, ResultWinsButForWhatTheLauncherKnowsBetter) {
+  JobSummary summary = failed();
+  ManualClock clock;
+  summary.progress.add({10, 100, 0.9, 800.0, {}}, clock.now());
+  summary.result = ResultNotice{
+      R"({"outcome":"done","job":"other","global_step":100,"final_loss":0.25,"eval":{"accuracy":0.9},"staleness_mean":1.5,"tasks":7})"};
+  const auto json = summaryJson(summary);
+  EXPECT_EQ(json["outcome"], "failed");
+  EXPECT_EQ(json["job"], "mnist");
+  EXPECT_EQ(json["global_step"], 100);
+  EXPECT_EQ(json["final_loss"], 0.25);
+  EXPECT_EQ(json["eval"]["accuracy"], 0.9);
+  EXPECT_EQ(json["staleness_mean"], 1.5) << "what the chief adds is passed on";
+  EXPECT_EQ(json["tasks"].size(), 3u);
+}
+
+TEST(Summary, SignalsAreExitCodesAsInAShell) {
+  ManualClock clock;
+  TaskMonitor monitor({{JobKind::kPs, 0}}, clock, {});
+  monitor.onSpawned(0);
+  monitor.onExit(0, {0, SIGSEGV});
+  const JobSummary summary = summarize("j", monitor, 1);
+  EXPECT_EQ(summary.tasks[0].exit_code, 139);
+  EXPECT_EQ(summary.tasks[0].cause, "ps/0 was killed by SIGSEGV (signal 11)");
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,182 @@
+#include "launcher/task_monitor.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+// The decisions, on a manual clock and without processes. Tasks: 0 = ps/0, 1 = worker/0, 2 =
+// worker/1.
+
+namespace dtf::launcher {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class TaskMonitorTest : public testing::Test {
+ protected:
+  TaskMonitorTest() {
+    for (size_t task = 0; task < 3; ++task) monitor_.onSpawned(task);
+  }
+  void advance(Duration by) {
+    clock_.advance(by);
+    monitor_.onTime();
+  }
+  std::vector<SignalOrder> orders() { return monitor_.takeOrders(); }
+
+  ManualClock clock_;
+  TaskMonitor monitor_{
+      {{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+      clock_,
+      MonitorLimits{seconds(60), seconds(100), seconds(30), seconds(2), milliseconds(300)}};
+};
+
+TEST_F(TaskMonitorTest, JobIsDoneWhenEveryTaskHasExitedWithZero) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
+  EXPECT_TRUE(monitor_.allReady());
+  EXPECT_EQ(monitor_.up(JobKind::kWorker).up, 2u);
+  for (size_t task = 0; task < 3; ++task) {
+    EXPECT_FALSE(monitor_.finished());
+    monitor_.onExit(task, {0, 0});
+  }
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+  EXPECT_EQ(monitor_.jobExitCode(), 0);
+  EXPECT_TRUE(orders().empty());
+}
+
+TEST_F(TaskMonitorTest, EarlyExitWithZeroIsFinishedNotFailed) {
+  monitor_.onExit(2, {0, 0});
+  advance(seconds(1));
+  EXPECT_FALSE(monitor_.stopping());
+  EXPECT_EQ(monitor_.state(2), TaskState::kDone);
+}
+
+TEST_F(TaskMonitorTest, FailureStopsTheOthersAndWhatFollowsIsDerived) {
+  monitor_.onExit(1, {65, 0});
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{0, SIGTERM}, {2, SIGTERM}}));
+  monitor_.onExit(2, {69, 0});
+  monitor_.onExit(0, {0, SIGTERM});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.rootCause()->task, 1u);
+  EXPECT_EQ(monitor_.jobExitCode(), 65);
+  EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
+  EXPECT_EQ(monitor_.cause(2), "stopped because of worker/0");
+  EXPECT_EQ(monitor_.cause(1), "worker/0 exited with code 65 (bad_data)");
+}
+
+TEST_F(TaskMonitorTest, PeerThatNoticesACrashFirstIsNotTheRootCause) {
+  monitor_.onFailedNotice(1, {"unavailable", "lost ps/0"});
+  monitor_.onExit(1, {69, 0});
+  EXPECT_TRUE(orders().empty()) << "a cause may still show";
+  advance(milliseconds(100));
+  monitor_.onExit(0, {0, SIGSEGV});
+  EXPECT_EQ(monitor_.rootCause()->task, 0u);
+  EXPECT_EQ(monitor_.jobExitCode(), 128 + SIGSEGV);
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{2, SIGTERM}}));
+  EXPECT_EQ(monitor_.cause(1), "worker/0 exited with code 69 (unavailable): lost ps/0");
+}
+
+TEST_F(TaskMonitorTest, LostPeerIsTheRootCauseWhenNothingElseShows) {
+  monitor_.onFailedNotice(1, {"unavailable", "lost ps/0"});
+  monitor_.onExit(1, {69, 0});
+  advance(milliseconds(299));
+  EXPECT_FALSE(monitor_.stopping());
+  advance(milliseconds(1));
+  EXPECT_TRUE(monitor_.stopping());
+  EXPECT_EQ(monitor_.rootCause()->message, "lost ps/0");
+  EXPECT_EQ(monitor_.jobExitCode(), 69);
+}
+
+TEST_F(TaskMonitorTest, FirstFailureInTimeWinsEvenIfItEndsLater) {
+  monitor_.onFailedNotice(2, {"bad_data", "images are truncated"});
+  clock_.advance(milliseconds(10));
+  monitor_.onExit(1, {1, 0});
+  EXPECT_EQ(monitor_.rootCause()->task, 2u);
+  EXPECT_EQ(monitor_.jobExitCode(), 65) << "from the code it named";
+  monitor_.onExit(2, {0, SIGTERM});
+  EXPECT_EQ(monitor_.jobExitCode(), 65) << "our own SIGTERM is not its cause";
+  EXPECT_EQ(monitor_.state(2), TaskState::kFailed);
+}
+
+TEST_F(TaskMonitorTest, TaskThatSaysItFailsAndStaysIsStillTheRootCause) {
+  monitor_.onFailedNotice(1, {"training_failed", "loss is NaN at step 7"});
+  advance(seconds(2));
+  EXPECT_EQ(orders().size(), 3u);
+  EXPECT_EQ(monitor_.rootCause()->what, "worker/0 failed (training_failed)");
+  EXPECT_EQ(monitor_.jobExitCode(), 1);
+}
+
+TEST_F(TaskMonitorTest, KillFollowsTermAfterTheGraceAndGivingUpAfterAnother) {
+  monitor_.onExit(1, {1, 0});
+  orders();
+  monitor_.onExit(0, {0, 0});
+  advance(milliseconds(1999));
+  EXPECT_TRUE(orders().empty());
+  advance(milliseconds(1));
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{2, SIGKILL}}));
+  advance(milliseconds(1999));
+  EXPECT_FALSE(monitor_.finished());
+  advance(milliseconds(1));
+  EXPECT_TRUE(monitor_.finished()) << "even SIGKILL may not end a process that hangs in the kernel";
+  EXPECT_EQ(monitor_.cause(2), "outlived SIGKILL; stopped because of worker/0");
+}
+
+TEST_F(TaskMonitorTest, InterruptStopsAndASecondOneKillsNow) {
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_EQ(orders().size(), 3u);
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{0, SIGKILL}, {1, SIGKILL}, {2, SIGKILL}}));
+  for (size_t task = 0; task < 3; ++task) monitor_.onExit(task, {0, SIGKILL});
+  EXPECT_EQ(monitor_.outcome(), Outcome::kInterrupted);
+  EXPECT_EQ(monitor_.jobExitCode(), 130);
+  EXPECT_EQ(monitor_.cause(0), "stopped by SIGINT");
+}
+
+TEST_F(TaskMonitorTest, InterruptAfterAFailureDoesNotHideIt) {
+  monitor_.onExit(1, {69, 0});
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_EQ(monitor_.outcome(), Outcome::kFailed);
+  EXPECT_EQ(monitor_.jobExitCode(), 69);
+}
+
+TEST_F(TaskMonitorTest, StartDeadlineNamesWhoIsMissing) {
+  monitor_.onReady(0);
+  advance(milliseconds(59999));
+  EXPECT_FALSE(monitor_.stopping());
+  advance(milliseconds(1));
+  EXPECT_EQ(monitor_.rootCause()->what,
+            "not ready within 60 s of the start (timeouts.start_seconds): worker/0, worker/1");
+  EXPECT_EQ(monitor_.rootCause()->task, 1u);
+  EXPECT_EQ(monitor_.jobExitCode(), 124);
+  monitor_.onExit(1, {0, SIGTERM});
+  EXPECT_EQ(monitor_.jobExitCode(), 124);
+}
+
+TEST_F(TaskMonitorTest, PsThatDoesNotEndAfterTheLastWorkerIsNamed) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
+  monitor_.onExit(1, {0, 0});
+  advance(seconds(99));
+  EXPECT_FALSE(monitor_.stopping()) << "the other worker may take its time";
+  monitor_.onExit(2, {0, 0});
+  advance(seconds(1));
+  EXPECT_EQ(monitor_.rootCause()->what,
+            "the workers have finished, and these tasks have not in time: ps/0");
+  EXPECT_EQ(monitor_.jobExitCode(), 124);
+}
+
+TEST_F(TaskMonitorTest, ErrorOfTheLauncherStopsTheJob) {
+  monitor_.onError(std::nullopt, Error(ErrorCode::kCannotWrite, "disk full"));
+  EXPECT_EQ(orders().size(), 3u);
+  EXPECT_EQ(monitor_.jobExitCode(), 73);
+  EXPECT_EQ(monitor_.cause(0), "outlived SIGKILL; stopped because dtf-launch failed");
+}
+
+TEST(TaskMonitor, ManyNamesAreCounted) {
+  ManualClock clock;
+  std::vector<TaskId> tasks;
+  for (uint32_t i = 0; i < 10; ++i) tasks.push_back({JobKind::kPs, i});
+  TaskMonitor monitor(tasks, clock, {});
+  EXPECT_EQ(monitor.namesNotReady(), "ps/0, ps/1, ps/2, ps/3, ps/4, ps/5, ps/6, ps/7 and 2 more");
+}
+
+}  // namespace dtf::launcher
