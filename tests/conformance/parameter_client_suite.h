@@ -148,13 +148,13 @@ TEST_P(ParameterClientSuite, SyncTwoWorkersGiveTensorflowsValues) {
     EXPECT_EQ(state.global_step, 0u);
     expectTensorflowValues(client, 0, 1);
     tensorflowGradients(client, rank);
-    state = client.exchange(state.next_step, state.next_batch);
+    state = client.exchange(state.next_step, state.next_batch, 0);
     EXPECT_EQ(state.outcome, Outcome::kApplied);
     EXPECT_EQ(state.global_step, 1u);
     EXPECT_FALSE(state.done);
     expectTensorflowValues(client, -0.4f, -1.0f);
     EXPECT_NEAR(client.parameters(1)[17], 3.6, 1e-6);
-    state = client.exchange(state.next_step, state.next_batch);
+    state = client.exchange(state.next_step, state.next_batch, 0);
     EXPECT_EQ(state.global_step, 2u);
     EXPECT_TRUE(state.done);
     expectTensorflowValues(client, -0.8f, -3.0f);
@@ -170,7 +170,7 @@ TEST_P(ParameterClientSuite, BackupWorkersLateGradientIsStaleAndHasNoEffect) {
     tensorflowGradients(*clients[rank], rank);
   }
   const auto exchange = [&](uint32_t rank) {
-    states[rank] = clients[rank]->exchange(states[rank].next_step, states[rank].next_batch);
+    states[rank] = clients[rank]->exchange(states[rank].next_step, states[rank].next_batch, 0);
   };
   const auto bothExchange = [&](uint32_t a, uint32_t b) {
     std::thread other([&] { exchange(b); });
@@ -208,7 +208,7 @@ TEST_P(ParameterClientSuite, EveryPsAppliesTheSameWorkerSet) {
       for (uint32_t ps = 0; ps < kPs; ++ps) {
         client.gradients(ps)[0] = -2 * std::pow(100.0f, static_cast<float>(rank));
       }
-      state = client.exchange(state.next_step, state.next_batch);
+      state = client.exchange(state.next_step, state.next_batch, 0);
       for (uint32_t ps = 1; ps < kPs; ++ps) {
         EXPECT_EQ(client.parameters(ps)[0], client.parameters(0)[0]) << "step " << state.next_step;
       }
@@ -238,7 +238,7 @@ TEST_P(ParameterClientSuite, MoreReplicasThanWorkersMeansSeveralBatchesEach) {
         const float gradient = -static_cast<float>(10 * rank + batch + 1);
         client.gradients(0)[0] = gradient;
         client.gradients(1)[0] = 2 * gradient;
-        state = client.exchange(step, batch);
+        state = client.exchange(step, batch, 0);
         EXPECT_EQ(state.outcome, batch + 1 < batches ? Outcome::kQueued : Outcome::kApplied);
       }
       // (1 + 2 + 3 + 11 + 12) / 5
@@ -265,7 +265,7 @@ TEST_P(ParameterClientSuite, AsyncHammerLosesNoUpdate) {
     std::fill_n(client.gradients(1), 1000, -1.0f);
     StepState state = client.pull();
     while (!state.done) {
-      state = client.exchange(state.next_step, state.next_batch);
+      state = client.exchange(state.next_step, state.next_batch, 0);
       ++pushes;
       staleness += state.staleness;
     }
@@ -290,7 +290,7 @@ TEST_P(ParameterClientSuite, AsyncLostWorkersStepIsDoneByAnother) {
     client.gradients(0)[0] = client.gradients(1)[0] = -1;
     StepState state = client.pull();
     while (!state.done) {
-      state = client.exchange(state.next_step, state.next_batch);
+      state = client.exchange(state.next_step, state.next_batch, 0);
       ++pushes;
     }
     EXPECT_EQ(state.global_step, 5u);
@@ -309,7 +309,7 @@ TEST_P(ParameterClientSuite, ALostWorkerIsNamedToThoseWhoWaitForIt) {
   clients[1]->pull();
   harness_->loseWorker(1);
   const std::string message = errorOf(
-      [&] { clients[0]->exchange(state.next_step, state.next_batch); }, ErrorCode::kUnavailable);
+      [&] { clients[0]->exchange(state.next_step, state.next_batch, 0); }, ErrorCode::kUnavailable);
   EXPECT_NE(message.find("worker/1 was lost"), std::string::npos) << message;
   EXPECT_NE(message.find("step 0"), std::string::npos) << message;
 }
@@ -318,19 +318,19 @@ TEST_P(ParameterClientSuite, AReplacedProcessIsFencedAndTheNewOneGoesOn) {
   Clients clients = start(2, 1, tensorflowModel(1, 1, 10), tensorflowValues());
   tensorflowGradients(*clients[0], 0);
   StepState state = clients[0]->pull();
-  state = clients[0]->exchange(state.next_step, state.next_batch);
+  state = clients[0]->exchange(state.next_step, state.next_batch, 0);
   EXPECT_EQ(state.global_step, 1u);
 
   const std::unique_ptr<ParameterClient> newer = connect(0);
   const std::string message = errorOf(
-      [&] { clients[0]->exchange(state.next_step, state.next_batch); }, ErrorCode::kPermission);
+      [&] { clients[0]->exchange(state.next_step, state.next_batch, 0); }, ErrorCode::kPermission);
   EXPECT_NE(message.find("fenced: worker/0 was replaced"), std::string::npos) << message;
 
   state = newer->pull();
   EXPECT_EQ(state.global_step, 1u) << "a restarted chief does not initialise again";
   expectTensorflowValues(*newer, -0.2f, -0.8f);
   tensorflowGradients(*newer, 0);
-  EXPECT_EQ(newer->exchange(state.next_step, state.next_batch).global_step, 2u);
+  EXPECT_EQ(newer->exchange(state.next_step, state.next_batch, 0).global_step, 2u);
 }
 
 TEST_P(ParameterClientSuite, ADifferentModelIsRefusedWithTheDifference) {
@@ -360,7 +360,7 @@ TEST_P(ParameterClientSuite, SyncRunsGiveTheSameBitsInEveryOrderOfArrival) {
         for (uint32_t ps = 0; ps < 2; ++ps) {
           for (int i = 0; i < 40; ++i) client.gradients(ps)[i] = random.normal();
         }
-        state = client.exchange(state.next_step, state.next_batch);
+        state = client.exchange(state.next_step, state.next_batch, 0);
       }
     });
     clients[0]->pull();

@@ -56,9 +56,9 @@ TEST(LocalCluster, CountsStalenessInAHistogram) {
   slow.initialise(values);
   const StepState start = slow.pull();
   StepState state = fast.pull();
-  for (int i = 0; i < 3; ++i) state = fast.exchange(state.next_step, 0);
+  for (int i = 0; i < 3; ++i) state = fast.exchange(state.next_step, 0, 0);
   EXPECT_EQ(state.staleness, 0u);
-  EXPECT_EQ(slow.exchange(start.next_step, 0).staleness, 3u);
+  EXPECT_EQ(slow.exchange(start.next_step, 0, 0).staleness, 3u);
   const StalenessHistogram histogram = cluster.status(0).coordinator.staleness;
   EXPECT_EQ(histogram.counts[0], 3u);
   EXPECT_EQ(histogram.counts[3], 1u);

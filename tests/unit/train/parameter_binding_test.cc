@@ -38,7 +38,7 @@ class ParameterBindingTest : public testing::Test {
     for (int64_t i = 0; i < 7840; ++i) binding.gradient(0)[i] = static_cast<float>(i);
     for (int64_t i = 0; i < 10; ++i) binding.gradient(1)[i] = -1;
     binding.scatterGradients();
-    client_.exchange(0, 0);
+    client_.exchange(0, 0, 0);
     binding.gatherValues();
     for (int64_t i = 0; i < 7840; ++i)
       ASSERT_EQ(binding.value(0)[i],
