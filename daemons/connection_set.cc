@@ -22,13 +22,14 @@ ConnectionSet::ConnectionSet(net::AsioEventPort& port, OnClosed on_closed)
 
 ConnectionSet::~ConnectionSet() = default;
 
-void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> pool, std::string peer,
-                          const MakeBootstrap& make_bootstrap) {
+void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> pool,
+                          std::string peer, const MakeBootstrap& make_bootstrap) {
   connections_.push_back(std::make_unique<Served>());
   const auto position = std::prev(connections_.end());
   Served& served = **position;
   served.connection = std::make_unique<net::RpcConnection>(
-      kj::heap<net::AsioMessageStream>(port_, std::move(socket), net::kLimitsBeforeHello, std::move(pool)),
+      kj::heap<net::AsioMessageStream>(port_, std::move(socket), net::kLimitsBeforeHello,
+                                       std::move(pool)),
       [&](net::RpcConnection& connection) {
         *served.ref = &connection;
         return make_bootstrap(served.ref);

@@ -11,8 +11,9 @@
 
 namespace dtf::daemons {
 
-// A connection as its sessions see it: `*ref` is nullptr once the connection is gone. A call may be answered a turn
-// of the loop after that, so whoever touches the connection later than in the method's own body looks here first.
+// A connection as its sessions see it: `*ref` is nullptr once the connection is gone. A call may be
+// answered a turn of the loop after that, so whoever touches the connection later than in the
+// method's own body looks here first.
 using ConnectionRef = std::shared_ptr<net::RpcConnection*>;
 
 // Owns: the connections.  Borrows: `port` (must outlive this).
@@ -22,7 +23,8 @@ class ConnectionSet {
   using MakeBootstrap = std::function<capnp::Capability::Client(const ConnectionRef&)>;
   using OnClosed = std::function<void(const void* key)>;
 
-  // `on_closed` is called with the key of each connection that ended by itself, before the connection is destroyed.
+  // `on_closed` is called with the key of each connection that ended by itself, before the
+  // connection is destroyed.
   ConnectionSet(net::AsioEventPort& port, OnClosed on_closed);
   ~ConnectionSet();
 

@@ -20,7 +20,9 @@ int reportFailure(const Error& error) {
     std::fprintf(stderr, "%s\n", error.message().c_str());
   else
     log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
-  notify({{"event", "failed"}, {"code", std::string(errorCodeName(error.code()))}, {"message", error.message()}});
+  notify({{"event", "failed"},
+          {"code", std::string(errorCodeName(error.code()))},
+          {"message", error.message()}});
   return exitCode(error.code());
 }
 
@@ -48,20 +50,25 @@ std::optional<Fd> inheritedListener() {
   const int fd = std::atoi(text);
   int listening = 0;
   socklen_t size = sizeof listening;
-  if (fd <= 2 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0)
-    throw Error(ErrorCode::kUsage, std::string("DTF_LISTEN_FD=") + text + " is no listening socket");
+  if (fd <= 2 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 ||
+      listening == 0)
+    throw Error(ErrorCode::kUsage,
+                std::string("DTF_LISTEN_FD=") + text + " is no listening socket");
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::unsetenv("DTF_LISTEN_FD");
   return Fd(fd);
 }
 
-std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task, std::optional<Fd> inherited,
+std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
+                                      std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection) {
   if (inherited)
-    return std::make_unique<net::Listener>(reactor.port, std::move(*inherited), std::move(on_connection));
+    return std::make_unique<net::Listener>(reactor.port, std::move(*inherited),
+                                           std::move(on_connection));
   if (task.address.port == 0)
-    throw Error(ErrorCode::kBadConfig, "the address " + task.address.str() +
-                                           " has an automatic port, which only dtf-launch can choose: give a number");
+    throw Error(ErrorCode::kBadConfig,
+                "the address " + task.address.str() +
+                    " has an automatic port, which only dtf-launch can choose: give a number");
   return std::make_unique<net::Listener>(reactor.port, task.address.host, task.address.port,
                                          std::move(on_connection));
 }

@@ -60,7 +60,9 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
 
 TrainingLoop::~TrainingLoop() = default;
 
-std::string TrainingLoop::placementTable() const { return graph::placementTable(placement_); }
+std::string TrainingLoop::placementTable() const {
+  return graph::placementTable(placement_);
+}
 
 void TrainingLoop::join() {
   client_.declare(declaration_);
@@ -132,7 +134,8 @@ void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback&
   const std::optional<Evaluation> evaluation = evaluateIfDue(state);
   if ((!rates && !evaluation) || !report) return;
   if (rates) rates_ = *rates;
-  report({state.global_step, state.loss, rates_.examples_per_second, rates_.steps_per_second, evaluation});
+  report({state.global_step, state.loss, rates_.examples_per_second, rates_.steps_per_second,
+          evaluation});
 }
 
 std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state) {

@@ -15,9 +15,9 @@
 #include "common/ps/parameter_client.h"
 #include "common/runtime/device.h"
 #include "common/train/evaluation.h"
-#include "common/train/report_clock.h"
 #include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
+#include "common/train/report_clock.h"
 
 namespace dtf::train {
 
@@ -43,7 +43,7 @@ struct TrainingResult {
   uint64_t batches = 0;        // that this worker computed
   uint64_t batches_stale = 0;  // of them, those that came too late
   double seconds = 0;  // from the first batch to the last answer: without start-up and evaluations
-  TimePoint first_step{};  // when the first exchange was answered
+  TimePoint first_step{};        // when the first exchange was answered
   double examples_per_step = 0;  // that one global step stands for
   // Of the last global step: in sync mode the mean over its contributions, in async mode this
   // worker's own last.

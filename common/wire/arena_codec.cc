@@ -27,7 +27,8 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
   }
 }
 
-std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements, Buffer& assembled) {
+std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
+                                 Buffer& assembled) {
   uint64_t bytes = 0;
   bool in_place = true;
   const kj::byte* end = nullptr;
@@ -38,7 +39,8 @@ std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t
   }
   if (bytes != elements * sizeof(float))
     throw Error(ErrorCode::kBadData, "an arena of " + std::to_string(bytes) + " bytes came where " +
-                                         std::to_string(elements * sizeof(float)) + " were declared");
+                                         std::to_string(elements * sizeof(float)) +
+                                         " were declared");
   if (elements == 0) return {};
   if (in_place && reinterpret_cast<uintptr_t>(list[0].begin()) % alignof(float) == 0)
     return {reinterpret_cast<const float*>(list[0].begin()), elements};

@@ -1,7 +1,7 @@
 #pragma once
 
-// Parameter and gradient arenas as lists of chunks that refer to the sender's memory: nothing is copied on the way
-// out, and on the way in the arena is used where the socket put it.
+// Parameter and gradient arenas as lists of chunks that refer to the sender's memory: nothing is
+// copied on the way out, and on the way in the arena is used where the socket put it.
 
 #include <capnp/orphan.h>
 
@@ -17,18 +17,22 @@ namespace dtf::wire {
 // Cap'n Proto's bound for one blob is 512 MiB - 1.
 inline constexpr uint64_t kChunkBytesMax = uint64_t{256} << 20;
 
-// What a message with one arena needs beside its bytes; the connection's limit is the arena plus this.
+// What a message with one arena needs beside its bytes; the connection's limit is the arena plus
+// this.
 inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
 uint32_t arenaChunks(uint64_t elements);
 
-// Fills `list` (made with arenaChunks(arena.size()) entries) with references to `arena`, whose memory `owner` keeps
-// alive until the message is with the kernel. The size must be a multiple of two elements (capnp sends words).
+// Fills `list` (made with arenaChunks(arena.size()) entries) with references to `arena`, whose
+// memory `owner` keeps alive until the message is with the kernel. The size must be a multiple of
+// two elements (capnp sends words).
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream);
 
-// The arena in `list`, in place when its chunks lie one after the other (they do when our own sender made them),
-// else copied into `assembled`. Errors: kBadData unless there are exactly `elements` elements.
-std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements, Buffer& assembled);
+// The arena in `list`, in place when its chunks lie one after the other (they do when our own
+// sender made them), else copied into `assembled`. Errors: kBadData unless there are exactly
+// `elements` elements.
+std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
+                                 Buffer& assembled);
 
 }  // namespace dtf::wire

@@ -15,14 +15,19 @@ namespace {
 // The schema's enum, whose zero means "never set".
 schema::StepState::Outcome encodeOutcome(ps::Outcome outcome) {
   switch (outcome) {
-    case ps::Outcome::kApplied: return schema::StepState::Outcome::APPLIED;
-    case ps::Outcome::kQueued: return schema::StepState::Outcome::QUEUED;
-    case ps::Outcome::kStale: return schema::StepState::Outcome::STALE;
+    case ps::Outcome::kApplied:
+      return schema::StepState::Outcome::APPLIED;
+    case ps::Outcome::kQueued:
+      return schema::StepState::Outcome::QUEUED;
+    case ps::Outcome::kStale:
+      return schema::StepState::Outcome::STALE;
   }
   return schema::StepState::Outcome::NONE;
 }
 
-std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+std::string text(capnp::Text::Reader reader) {
+  return {reader.begin(), reader.size()};
+}
 
 ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   ps::VariableInfo variable;
@@ -157,10 +162,17 @@ void encodeStepState(const ps::StepState& state, schema::StepState::Builder buil
 ps::StepState decodeStepState(schema::StepState::Reader reader) {
   ps::StepState state;
   switch (reader.getOutcome()) {
-    case schema::StepState::Outcome::APPLIED: state.outcome = ps::Outcome::kApplied; break;
-    case schema::StepState::Outcome::QUEUED: state.outcome = ps::Outcome::kQueued; break;
-    case schema::StepState::Outcome::STALE: state.outcome = ps::Outcome::kStale; break;
-    default: throw Error(ErrorCode::kInternal, "a ps answered with an outcome that no version has");
+    case schema::StepState::Outcome::APPLIED:
+      state.outcome = ps::Outcome::kApplied;
+      break;
+    case schema::StepState::Outcome::QUEUED:
+      state.outcome = ps::Outcome::kQueued;
+      break;
+    case schema::StepState::Outcome::STALE:
+      state.outcome = ps::Outcome::kStale;
+      break;
+    default:
+      throw Error(ErrorCode::kInternal, "a ps answered with an outcome that no version has");
   }
   state.global_step = reader.getGlobalStep();
   state.next_step = reader.getNextStep();

@@ -1,7 +1,7 @@
 #pragma once
 
-// ps:: values to and from the schema. Decoding checks everything that a peer could lie about before it allocates or
-// uses it: counts, ranges, alignment, overlap.
+// ps:: values to and from the schema. Decoding checks everything that a peer could lie about before
+// it allocates or uses it: counts, ranges, alignment, overlap.
 
 #include "common/ps/parameter_client.h"
 #include "common/wire/types.capnp.h"

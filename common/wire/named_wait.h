@@ -1,7 +1,7 @@
 #pragma once
 
-// Every wait has a deadline and a name: while a promise is awaited the log says for whom every few seconds, and at
-// the deadline it becomes an error that says the same.
+// Every wait has a deadline and a name: while a promise is awaited the log says for whom every few
+// seconds, and at the deadline it becomes an error that says the same.
 
 #include <kj/async.h>
 #include <kj/timer.h>
@@ -16,14 +16,14 @@
 namespace dtf::wire {
 
 struct NamedWait {
-  std::string what;            // "ps/1 (localhost:2222) to answer the hello"
-  Duration deadline{};         // how long at most
+  std::string what;     // "ps/1 (localhost:2222) to answer the hello"
+  Duration deadline{};  // how long at most
   ErrorCode code = ErrorCode::kDeadline;
   Duration report_every = std::chrono::seconds(3);
 };
 
-// Fails after wait.deadline with wait.code and "waited 60 s for <what>"; logs `event=waiting for="<what>"` meanwhile.
-// Loop-thread only; `timer` must outlive the promise.
+// Fails after wait.deadline with wait.code and "waited 60 s for <what>"; logs `event=waiting
+// for="<what>"` meanwhile. Loop-thread only; `timer` must outlive the promise.
 kj::Promise<void> expireNamed(kj::Timer& timer, NamedWait wait);
 
 template <class T>

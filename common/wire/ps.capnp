@@ -67,7 +67,11 @@ interface PsData {
   # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
 
   initialise @0 (values :List(Data)) -> ();
-  pull @1 () -> (state :Types.StepState, parameters :List(Data));
+
+  pull @1 (wantsStep :Bool, wantedStep :UInt64) -> (state :Types.StepState, parameters :List(Data));
+  # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
+  # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
+  # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
 
   exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data))
       -> (state :Types.StepState, parameters :List(Data));

@@ -14,31 +14,37 @@ namespace {
 constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
 
-net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& name, Duration deadline) {
+net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& name,
+                                   Duration deadline) {
   net::ConnectOptions options;
   options.kind = kind;
   options.peer_name = name;
   options.deadline = deadline;
   options.on_waiting = [name](const std::string& last_error, Duration waited) {
-    log::info("event=waiting for=\"{} to listen\" waited_s={:.0f} last_error=\"{}\"", name, toSeconds(waited),
-              last_error);
+    log::info("event=waiting for=\"{} to listen\" waited_s={:.0f} last_error=\"{}\"", name,
+              toSeconds(waited), last_error);
   };
   return options;
 }
 
-std::unique_ptr<net::RpcConnection> makeClient(net::IoThread& io, net::Socket socket, const net::Limits& limits,
+std::unique_ptr<net::RpcConnection> makeClient(net::IoThread& io, net::Socket socket,
+                                               const net::Limits& limits,
                                                const std::shared_ptr<net::BufferPool>& pool,
                                                const std::string& peer) {
   return std::make_unique<net::RpcConnection>(
-      kj::heap<net::AsioMessageStream>(io.port(), std::move(socket), limits, pool), net::RpcOptions{.peer = peer});
+      kj::heap<net::AsioMessageStream>(io.port(), std::move(socket), limits, pool),
+      net::RpcOptions{.peer = peer});
 }
 
 // The error of a call, told as what it means to the user: which ps, doing what.
-[[noreturn]] void rethrowNamed(const kj::Exception& exception, const std::string& peer, std::string_view doing) {
+[[noreturn]] void rethrowNamed(const kj::Exception& exception, const std::string& peer,
+                               std::string_view doing) {
   const Error error = net::toError(exception);
-  if (exception.getType() == kj::Exception::Type::DISCONNECTED && error.code() == ErrorCode::kUnavailable &&
-      exception.getDescription().size() > 0 && !exception.getDescription().startsWith("dtf("))
-    net::throwAsKj(Error(ErrorCode::kUnavailable, fmt::format("lost {} while {}: {}", peer, doing, error.message())));
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED &&
+      error.code() == ErrorCode::kUnavailable && exception.getDescription().size() > 0 &&
+      !exception.getDescription().startsWith("dtf("))
+    net::throwAsKj(Error(ErrorCode::kUnavailable,
+                         fmt::format("lost {} while {}: {}", peer, doing, error.message())));
   net::throwAsKj(error);
 }
 
@@ -62,8 +68,8 @@ Duration secondsToDuration(double seconds) {
 
 // ---- control
 
-PsControlLink::PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
-                             std::function<void(Error)> on_lost)
+PsControlLink::PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task,
+                             cluster::Address address, std::function<void(Error)> on_lost)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
@@ -73,7 +79,8 @@ PsControlLink::PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps
 
 kj::Promise<void> PsControlLink::open() {
   const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
-  return awaitNamed(io_.timer(), {peer_ + " to answer", patience + kRetryPause, ErrorCode::kUnavailable},
+  return awaitNamed(io_.timer(),
+                    {peer_ + " to answer", patience + kRetryPause, ErrorCode::kUnavailable},
                     attempt(SystemClock().now() + patience))
       .then([this] {
         heartbeats_ = beat().eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
@@ -81,14 +88,16 @@ kj::Promise<void> PsControlLink::open() {
       });
 }
 
-// One connection and hello. A peer that goes away in between (its process ends before it serves, or is only just
-// taking over its socket) is tried again until the deadline; any other answer is final.
+// One connection and hello. A peer that goes away in between (its process ends before it serves, or
+// is only just taking over its socket) is tried again until the deadline; any other answer is
+// final.
 kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
   const Duration left = deadline - SystemClock().now();
   return net::connectToPeer(io_.port(), address_.host, address_.port,
                             connectOptions(net::ConnectionKind::kControl, peer_, left))
       .then([this](net::Socket socket) {
-        connection_ = makeClient(io_, std::move(socket), kControlLimits, net::BufferPool::create(0), peer_);
+        connection_ =
+            makeClient(io_, std::move(socket), kControlLimits, net::BufferPool::create(0), peer_);
         auto request = connection_->bootstrap().castAs<schema::PsGate>().helloRequest();
         encodeHello(options_, ps_, request.initHello());
         return request.send();
@@ -97,9 +106,12 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
       .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
         const bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED &&
                           !exception.getDescription().startsWith("dtf(");
-        if (!gone || SystemClock().now() >= deadline) rethrowNamed(exception, peer_, "saying hello");
+        if (!gone || SystemClock().now() >= deadline)
+          rethrowNamed(exception, peer_, "saying hello");
         connection_ = nullptr;
-        return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] { return attempt(deadline); });
+        return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] {
+          return attempt(deadline);
+        });
       });
 }
 
@@ -109,14 +121,17 @@ kj::Promise<void> PsControlLink::beat() {
       .timeoutAfter(net::toKj(lease), control_->heartbeatRequest().send().ignoreResult())
       .catch_([this](kj::Exception&& exception) {
         if (exception.getType() == kj::Exception::Type::OVERLOADED)
-          net::throwAsKj(Error(ErrorCode::kUnavailable,
-                               fmt::format("{} has not answered a heartbeat for {:.0f} s: it is frozen, or the network "
-                                           "is cut",
-                                           peer_, options_.timeouts.lease_seconds)));
+          net::throwAsKj(Error(
+              ErrorCode::kUnavailable,
+              fmt::format(
+                  "{} has not answered a heartbeat for {:.0f} s: it is frozen, or the network "
+                  "is cut",
+                  peer_, options_.timeouts.lease_seconds)));
         rethrowNamed(exception, peer_, "sending a heartbeat");
       })
       .then([this] {
-        return io_.timer().afterDelay(net::toKj(secondsToDuration(options_.timeouts.heartbeat_seconds)));
+        return io_.timer().afterDelay(
+            net::toKj(secondsToDuration(options_.timeouts.heartbeat_seconds)));
       })
       .then([this] { return beat(); });
 }
@@ -124,7 +139,8 @@ kj::Promise<void> PsControlLink::beat() {
 void PsControlLink::watch() {
   watched_ = connection_->onDisconnect()
                  .then([this] {
-                   lost(Error(ErrorCode::kUnavailable, fmt::format("lost {}: it closed the connection", peer_)));
+                   lost(Error(ErrorCode::kUnavailable,
+                              fmt::format("lost {}: it closed the connection", peer_)));
                  })
                  .eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
 }
@@ -139,19 +155,21 @@ kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
   auto request = control_->declareRequest();
   encodeModel(model, request.initModel());
   return awaitNamed(io_.timer(),
-                    {peer_ + " to take the model", secondsToDuration(options_.timeouts.start_seconds),
-                     ErrorCode::kUnavailable},
+                    {peer_ + " to take the model",
+                     secondsToDuration(options_.timeouts.start_seconds), ErrorCode::kUnavailable},
                     request.send().ignoreResult())
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "declaring the model"); });
 }
 
 kj::Promise<void> PsControlLink::waitInitialised() {
   // A little longer than the ps waits: its own answer says who is missing.
-  return awaitNamed(io_.timer(),
-                    {kChief.name() + " to initialise " + peer_,
-                     secondsToDuration(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
-                    control_->waitInitialisedRequest().send().ignoreResult())
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting for the initial values"); });
+  return awaitNamed(
+             io_.timer(),
+             {kChief.name() + " to initialise " + peer_,
+              secondsToDuration(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
+             control_->waitInitialisedRequest().send().ignoreResult())
+      .catch_(
+          [this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting for the initial values"); });
 }
 
 kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadline) {
@@ -173,8 +191,8 @@ kj::Promise<void> PsControlLink::finish() {
 
 // ---- data
 
-PsDataLink::PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
-                       uint64_t elements)
+PsDataLink::PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task,
+                       cluster::Address address, uint64_t elements)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
@@ -193,8 +211,10 @@ kj::Promise<void> PsDataLink::open() {
         connection_ = makeClient(io_, std::move(socket), limits, pool_, peer_);
         auto request = connection_->bootstrap().castAs<schema::PsDataGate>().helloRequest();
         encodeHello(options_, ps_, request.initHello());
-        return awaitNamed(io_.timer(), {peer_ + " to open the bulk connection", patience, ErrorCode::kUnavailable},
-                          kj::Promise<capnp::Response<schema::PsDataGate::HelloResults>>(request.send()));
+        return awaitNamed(
+            io_.timer(),
+            {peer_ + " to open the bulk connection", patience, ErrorCode::kUnavailable},
+            kj::Promise<capnp::Response<schema::PsDataGate::HelloResults>>(request.send()));
       })
       .then([this](auto&& response) { data_ = response.getData(); })
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "opening the bulk connection"); });
@@ -209,7 +229,8 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
   referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
                  connection_->stream());
   return awaitNamed(io_.timer(),
-                    {peer_ + " to take the initial values", secondsToDuration(options_.timeouts.step_seconds)},
+                    {peer_ + " to take the initial values",
+                     secondsToDuration(options_.timeouts.step_seconds)},
                     request.send().ignoreResult())
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "sending the initial values"); });
 }
@@ -227,12 +248,17 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response) {
   });
 }
 
-kj::Promise<ps::StepState> PsDataLink::pull() {
-  return awaitNamed(io_.timer(),
-                    {peer_ + " to send its parameters", secondsToDuration(options_.timeouts.step_seconds + 5)},
-                    data_->pullRequest().send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-                      return take(kj::mv(response));
-                    }))
+kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step) {
+  auto request = data_->pullRequest();
+  request.setWantsStep(wanted_step.has_value());
+  request.setWantedStep(wanted_step.value_or(0));
+  return awaitNamed(
+             io_.timer(),
+             {peer_ + " to send its parameters",
+              secondsToDuration(options_.timeouts.step_seconds + 5)},
+             request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
+               return take(kj::mv(response));
+             }))
       .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "pulling"); });
 }
 
@@ -241,11 +267,15 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
   request.setStep(step);
   request.setBatch(batch);
   request.setLoss(loss);
-  referenceArena({gradient_->as<float>(), elements_}, gradient_, request.initGradient(arenaChunks(elements_)),
-                 connection_->stream());
+  referenceArena({gradient_->as<float>(), elements_}, gradient_,
+                 request.initGradient(arenaChunks(elements_)), connection_->stream());
   return request.send()
-      .then([this](capnp::Response<schema::PsData::ExchangeResults>&& response) { return take(kj::mv(response)); })
-      .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "exchanging a step"); });
+      .then([this](capnp::Response<schema::PsData::ExchangeResults>&& response) {
+        return take(kj::mv(response));
+      })
+      .catch_([this](kj::Exception&& e) -> ps::StepState {
+        rethrowNamed(e, peer_, "exchanging a step");
+      });
 }
 
 }  // namespace dtf::wire

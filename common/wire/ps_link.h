@@ -1,6 +1,7 @@
 #pragma once
 
-// A worker's two connections to one ps. PsControlLink lives on the control loop, PsDataLink on the data loop.
+// A worker's two connections to one ps. PsControlLink lives on the control loop, PsDataLink on the
+// data loop.
 
 #include <functional>
 #include <memory>
@@ -71,15 +72,17 @@ class PsControlLink {
   kj::Promise<void> watched_ = nullptr;
 };
 
-// Owns: the bulk connection, the gradient arena, the last response with its parameters.  Borrows: `io`.
-// Threads: loop-thread only; the memory behind parameters() and gradients() is the training thread's between calls.
+// Owns: the bulk connection, the gradient arena, the last response with its parameters.  Borrows:
+// `io`. Threads: loop-thread only; the memory behind parameters() and gradients() is the training
+// thread's between calls.
 class PsDataLink {
  public:
-  PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address, uint64_t elements);
+  PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+             uint64_t elements);
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values);
-  kj::Promise<ps::StepState> pull();
+  kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step);
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
 
   const float* parameters() const { return parameters_.data(); }

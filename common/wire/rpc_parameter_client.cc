@@ -15,7 +15,9 @@ Abort::Abort() : aborted_(nullptr) {
   aborted_ = pair.promise.fork();
 }
 
-void Abort::fail(const Error& error) { fulfiller_->reject(net::toKj(error)); }
+void Abort::fail(const Error& error) {
+  fulfiller_->reject(net::toKj(error));
+}
 
 struct RpcParameterClient::ControlSide {
   std::vector<std::unique_ptr<PsControlLink>> links;
@@ -39,10 +41,12 @@ kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
   return kj::joinPromises(promises.releaseAsArray());
 }
 
-// Looks once a second at the exchange in flight: says who has not answered, and fails at the deadline. One timer for
-// all steps: a timer per step would cost more than the step's other bookkeeping.
+// Looks once a second at the exchange in flight: says who has not answered, and fails at the
+// deadline. One timer for all steps: a timer per step would cost more than the step's other
+// bookkeeping.
 template <class Side>
-kj::Promise<void> watchExchange(net::IoThread& io, Side& side, Duration deadline, Duration reported) {
+kj::Promise<void> watchExchange(net::IoThread& io, Side& side, Duration deadline,
+                                Duration reported) {
   return io.timer().afterDelay(1 * kj::SECONDS).then([&io, &side, deadline, reported]() mutable {
     const Duration waited = side.unanswered > 0 ? SystemClock().now() - side.since : Duration{0};
     if (waited < std::chrono::seconds(3)) reported = Duration{0};
@@ -50,11 +54,15 @@ kj::Promise<void> watchExchange(net::IoThread& io, Side& side, Duration deadline
       reported = waited;
       std::string names;
       for (size_t i = 0; i < side.answered.size(); ++i)
-        if (!side.answered[i]) names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, static_cast<uint32_t>(i)}.name();
-      log::info("event=waiting for=\"{} to answer the step\" waited_s={:.0f}", names, toSeconds(waited));
+        if (!side.answered[i])
+          names +=
+              (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, static_cast<uint32_t>(i)}.name();
+      log::info("event=waiting for=\"{} to answer the step\" waited_s={:.0f}", names,
+                toSeconds(waited));
       if (waited >= deadline)
-        side.abort.fail(Error(ErrorCode::kDeadline,
-                              fmt::format("{} did not answer a step for {:.0f} s", names, toSeconds(waited))));
+        side.abort.fail(
+            Error(ErrorCode::kDeadline,
+                  fmt::format("{} did not answer a step for {:.0f} s", names, toSeconds(waited))));
     }
     return watchExchange(io, side, deadline, reported);
   });
@@ -66,6 +74,8 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
     : options_(std::move(options)),
       parameters_(options_.ps.size()),
       gradients_(options_.ps.size()),
+      states_(options_.ps.size()),
+      asked_(options_.ps.size()),
       data_("dtf-data"),
       control_("dtf-control") {
   data_.call([this] { data_side_ = std::make_unique<DataSide>(); });
@@ -98,13 +108,15 @@ template <class Fn>
 void RpcParameterClient::onEveryControl(Fn call) {
   control_.call([this, &call] {
     kj::Vector<kj::Promise<void>> promises;
-    for (uint32_t i = 0; i < control_side_->links.size(); ++i) promises.add(call(*control_side_->links[i], i));
+    for (uint32_t i = 0; i < control_side_->links.size(); ++i)
+      promises.add(call(*control_side_->links[i], i));
     return control_side_->abort.guard(joinAll(kj::mv(promises)));
   });
 }
 
 void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
   DTF_CHECK(declaration.layout.shards.size() == options_.ps.size());
+  mode_ = declaration.replication.mode;
   control_.call([this] { return control_side_->opened.addBranch(); });
   onEveryControl([&](PsControlLink& link, uint32_t) { return link.declare(declaration); });
   data_.call([this, &declaration] {
@@ -127,7 +139,8 @@ void RpcParameterClient::initialise(std::span<const std::span<const float>> shar
   DTF_CHECK(shards.size() == options_.ps.size());
   data_.call([this, shards] {
     kj::Vector<kj::Promise<void>> promises;
-    for (uint32_t i = 0; i < shards.size(); ++i) promises.add(data_side_->links[i]->initialise(shards[i]));
+    for (uint32_t i = 0; i < shards.size(); ++i)
+      promises.add(data_side_->links[i]->initialise(shards[i]));
     return data_side_->abort.guard(joinAll(kj::mv(promises)));
   });
 }
@@ -136,42 +149,70 @@ void RpcParameterClient::waitInitialised() {
   onEveryControl([](PsControlLink& link, uint32_t) { return link.waitInitialised(); });
 }
 
-// One call to every ps. The state of ps/0 is the job's; the others must agree on what became of the step.
-template <class Fn>
-ps::StepState RpcParameterClient::onEveryData(Fn call, bool wait_for_peers) {
-  std::vector<ps::StepState> states(options_.ps.size());
+// Calls `calls` on the links they name, at once, and waits for all the answers.
+void RpcParameterClient::onData(const std::vector<DataCall>& calls, bool is_exchange) {
   data_.call([&] {
     DataSide& side = *data_side_;
     kj::Vector<kj::Promise<void>> promises;
-    if (wait_for_peers) side.since = SystemClock().now();
-    for (uint32_t i = 0; i < side.links.size(); ++i) {
-      side.answered[i] = !wait_for_peers;
-      if (wait_for_peers) ++side.unanswered;
-      promises.add(call(*side.links[i]).then([&side, &states, i](ps::StepState state) {
-        states[i] = state;
-        if (!side.answered[i]) {
-          side.answered[i] = true;
-          --side.unanswered;
-        }
+    side.since = SystemClock().now();
+    for (const DataCall& call : calls) {
+      const uint32_t ps = call.ps_task;
+      if (is_exchange) {
+        side.answered[ps] = false;
+        ++side.unanswered;
+      }
+      promises.add(call.start(*side.links[ps]).then([this, &side, ps](ps::StepState state) {
+        states_[ps] = state;
+        parameters_[ps] = side.links[ps]->parameters();
+        if (side.answered[ps]) return;
+        side.answered[ps] = true;
+        --side.unanswered;
       }));
     }
-    return side.abort.guard(joinAll(kj::mv(promises))).then([this, &side] {
-      for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i] = side.links[i]->parameters();
-    });
+    return side.abort.guard(joinAll(kj::mv(promises)));
   });
-  for (size_t i = 1; i < states.size(); ++i)
-    if (states[i].outcome != states[0].outcome)
-      throw Error(ErrorCode::kInternal, fmt::format("ps/{} and ps/0 disagree on the outcome of a step", i));
-  return states[0];
+}
+
+// Asks again until all ps name the same step.
+ps::StepState RpcParameterClient::settle() {
+  for (int round = 0; round < ps::kAgreementRoundsMax; ++round) {
+    const ps::Agreement agreement = ps::agree(mode_, states_, asked_);
+    if (agreement.again.empty()) return agreement.state;
+    std::vector<DataCall> calls;
+    for (const ps::Agreement::Pull& pull : agreement.again) {
+      asked_[pull.ps_task] = pull.wanted_step;
+      calls.push_back(
+          {pull.ps_task, [step = pull.wanted_step](PsDataLink& link) { return link.pull(step); }});
+    }
+    onData(calls, false);
+  }
+  throw Error(
+      ErrorCode::kUnavailable,
+      fmt::format("{} asked {} times and did not get parameters of the same step from every ps",
+                  options_.link.self.name(), ps::kAgreementRoundsMax));
+}
+
+// The same call to every ps.
+ps::StepState RpcParameterClient::onEveryData(
+    const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange) {
+  std::vector<DataCall> calls;
+  for (uint32_t i = 0; i < options_.ps.size(); ++i) calls.push_back({i, call});
+  std::fill(asked_.begin(), asked_.end(), std::nullopt);
+  onData(calls, is_exchange);
+  return settle();
 }
 
 ps::StepState RpcParameterClient::pull() {
-  return onEveryData([](PsDataLink& link) { return link.pull(); }, false);
+  return onEveryData([](PsDataLink& link) { return link.pull(std::nullopt); }, false);
 }
 
-const float* RpcParameterClient::parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
+const float* RpcParameterClient::parameters(uint32_t ps_task) const {
+  return parameters_[ps_task];
+}
 
-float* RpcParameterClient::gradients(uint32_t ps_task) { return gradients_[ps_task]; }
+float* RpcParameterClient::gradients(uint32_t ps_task) {
+  return gradients_[ps_task];
+}
 
 ps::StepState RpcParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
   return onEveryData([=](PsDataLink& link) { return link.exchange(step, batch, loss); }, true);
@@ -181,9 +222,8 @@ void RpcParameterClient::barrier(std::string_view name) {
   const cluster::Timeouts& timeouts = options_.link.timeouts;
   const Duration deadline =
       secondsToDuration(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
-  control_.call([&] {
-    return control_side_->abort.guard(control_side_->links[0]->barrier(name, deadline));
-  });
+  control_.call(
+      [&] { return control_side_->abort.guard(control_side_->links[0]->barrier(name, deadline)); });
 }
 
 void RpcParameterClient::finish() {

@@ -4,6 +4,7 @@
 
 #include <kj/async.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,12 +12,13 @@
 #include "common/base/mutex.h"
 #include "common/net/reactor.h"
 #include "common/ps/parameter_client.h"
+#include "common/ps/step_agreement.h"
 #include "common/wire/ps_link.h"
 
 namespace dtf::wire {
 
-// A promise that stays unresolved until fail(): joined to every call, so that one lost peer ends every wait at once.
-// Loop-thread only.
+// A promise that stays unresolved until fail(): joined to every call, so that one lost peer ends
+// every wait at once. Loop-thread only.
 class Abort {
  public:
   Abort();
@@ -63,6 +65,9 @@ class RpcParameterClient final : public ps::ParameterClient {
   void barrier(std::string_view name) override;
   void finish() override;
 
+  // The thread of heartbeats and barriers: a test that blocks it freezes the worker.
+  net::IoThread& TEST_control() { return control_; }
+
  private:
   struct ControlSide;  // lives on the control loop
   struct DataSide;     // lives on the data loop
@@ -70,8 +75,14 @@ class RpcParameterClient final : public ps::ParameterClient {
   void lost(const Error& error);
   template <class Fn>
   void onEveryControl(Fn call);
-  template <class Fn>
-  ps::StepState onEveryData(Fn call, bool wait_for_peers);
+  struct DataCall {
+    uint32_t ps_task = 0;
+    std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
+  };
+  void onData(const std::vector<DataCall>& calls, bool is_exchange);
+  ps::StepState onEveryData(const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call,
+                            bool is_exchange);
+  ps::StepState settle();
 
   const RpcClientOptions options_;
   std::unique_ptr<ControlSide> control_side_;
@@ -79,6 +90,10 @@ class RpcParameterClient final : public ps::ParameterClient {
   // Pointers taken after each answer: read by the training thread between calls.
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
+  // Of the newest answers, for ps::agree().
+  std::vector<ps::StepState> states_;
+  std::vector<std::optional<uint64_t>> asked_;
+  cluster::ReplicationSpec::Mode mode_ = cluster::ReplicationSpec::Mode::kAsync;
   net::IoThread data_;
   net::IoThread control_;  // last: its loop ends first, and posts to data_
 };

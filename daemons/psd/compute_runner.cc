@@ -8,11 +8,14 @@ namespace dtf::psd {
 
 namespace {
 
-// 256 KiB of each array: gradient, parameters and slots of a part stay in a core's cache between read and write.
+// 256 KiB of each array: gradient, parameters and slots of a part stay in a core's cache between
+// read and write.
 constexpr uint64_t kPartElements = 64 << 10;
 
 // Half of the cores: io threads and, on one host, workers want theirs.
-size_t threadCount() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8); }
+size_t threadCount() {
+  return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
+}
 
 }  // namespace
 
@@ -31,14 +34,16 @@ ComputeRunner::~ComputeRunner() {
 void ComputeRunner::start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) {
   while (threads_.size() < threadCount())
     threads_.emplace_back("psd-compute" + std::to_string(threads_.size()), [this] { work(); });
-  const uint64_t parts = std::max<uint64_t>(1, (job->elements() + kPartElements - 1) / kPartElements);
-  auto finished = std::make_shared<std::function<void()>>(
-      [this, done = std::move(done)] { loop_.post(done); });
+  const uint64_t parts =
+      std::max<uint64_t>(1, (job->elements() + kPartElements - 1) / kPartElements);
+  auto finished =
+      std::make_shared<std::function<void()>>([this, done = std::move(done)] { loop_.post(done); });
   auto left = std::make_shared<std::atomic<uint64_t>>(parts);
   {
     MutexLock lock(mu_);
     for (uint64_t i = 0; i < parts; ++i)
-      parts_.push_back({job, i * kPartElements, std::min(job->elements(), (i + 1) * kPartElements), finished, left});
+      parts_.push_back({job, i * kPartElements, std::min(job->elements(), (i + 1) * kPartElements),
+                        finished, left});
   }
   changed_.notifyAll();
 }

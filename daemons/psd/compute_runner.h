@@ -1,7 +1,7 @@
 #pragma once
 
-// Runs parameter updates on compute threads, so that no optimizer runs on an io loop. (An update of at most
-// ps::kInlineUpdateBytes does run there: handing it over would cost more than the update.)
+// Runs parameter updates on compute threads, so that no optimizer runs on an io loop. (An update of
+// at most ps::kInlineUpdateBytes does run there: handing it over would cost more than the update.)
 
 #include <atomic>
 #include <deque>
@@ -16,9 +16,9 @@
 
 namespace dtf::psd {
 
-// Owns: the threads, made at the first update that needs them.  Borrows: `loop` (must outlive this).
-// Threads: loop-thread only. The queue holds the parts of one update: a shard runs one at a time.
-// Blocks: the destructor, until the running parts have ended.
+// Owns: the threads, made at the first update that needs them.  Borrows: `loop` (must outlive
+// this). Threads: loop-thread only. The queue holds the parts of one update: a shard runs one at a
+// time. Blocks: the destructor, until the running parts have ended.
 class ComputeRunner final : public ps::UpdateRunner {
  public:
   explicit ComputeRunner(net::IoThread& loop);
@@ -29,7 +29,8 @@ class ComputeRunner final : public ps::UpdateRunner {
   struct Part {
     std::shared_ptr<ps::UpdateJob> job;
     uint64_t begin, end;
-    std::shared_ptr<std::function<void()>> finished;  // called by the thread that runs the last part
+    std::shared_ptr<std::function<void()>>
+        finished;  // called by the thread that runs the last part
     std::shared_ptr<std::atomic<uint64_t>> left;
   };
   void work();

@@ -1,4 +1,5 @@
-// The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data loop.
+// The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
+// loop.
 
 #include <algorithm>
 #include <cstring>
@@ -18,26 +19,31 @@ constexpr uint32_t kCallsInFlightMax = 2;
 // One worker's bulk session.
 class DataSession final : public schema::PsData::Server {
  public:
-  DataSession(ps::Shard& shard, daemons::ConnectionRef connection, uint32_t rank, Incarnation incarnation)
+  DataSession(ps::Shard& shard, daemons::ConnectionRef connection, uint32_t rank,
+              Incarnation incarnation)
       : shard_(shard), connection_(std::move(connection)), rank_(rank), incarnation_(incarnation) {}
 
   kj::Promise<void> initialise(InitialiseContext context) override {
     net::bridgeErrors([&] {
       Buffer assembled;
-      shard_.initialise(rank_, incarnation_,
-                        wire::readArena(context.getParams().getValues(), shard_.elements(), assembled));
+      shard_.initialise(
+          rank_, incarnation_,
+          wire::readArena(context.getParams().getValues(), shard_.elements(), assembled));
     });
     return kj::READY_NOW;
   }
 
   kj::Promise<void> pull(PullContext context) override {
-    return answered(context, [this](ps::PushCallback reply) {
-      shard_.pull(rank_, incarnation_, std::nullopt, std::move(reply));
+    std::optional<uint64_t> wanted_step;
+    if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
+    return answered(context, [this, wanted_step](ps::PushCallback reply) {
+      shard_.pull(rank_, incarnation_, wanted_step, std::move(reply));
     });
   }
 
   kj::Promise<void> exchange(ExchangeContext context) override {
-    ps::Contribution contribution = net::bridgeErrors([&] { return readContribution(context.getParams()); });
+    ps::Contribution contribution =
+        net::bridgeErrors([&] { return readContribution(context.getParams()); });
     context.releaseParams();
     return answered(context, [this, &contribution](ps::PushCallback reply) {
       shard_.push(std::move(contribution), std::move(reply));
@@ -63,14 +69,16 @@ class DataSession final : public schema::PsData::Server {
     contribution.owner = (*connection_)->stream().pin(contribution.gradient.data());
     if (contribution.owner == nullptr && !contribution.gradient.empty()) {
       *assembled = Buffer(contribution.gradient.size_bytes());
-      std::memcpy(assembled->data(), contribution.gradient.data(), contribution.gradient.size_bytes());
+      std::memcpy(assembled->data(), contribution.gradient.data(),
+                  contribution.gradient.size_bytes());
       contribution.gradient = {assembled->as<float>(), contribution.gradient.size()};
       contribution.owner = assembled;
     }
     return contribution;
   }
 
-  // Starts a call of the shard and sends its answer, now or later: state, and parameters by reference to the snapshot.
+  // Starts a call of the shard and sends its answer, now or later: state, and parameters by
+  // reference to the snapshot.
   template <class Context, class Start>
   kj::Promise<void> answered(Context context, Start start) {
     if (in_flight_ >= kCallsInFlightMax)
@@ -78,17 +86,21 @@ class DataSession final : public schema::PsData::Server {
     ++in_flight_;
     context.allowCancellation();
     auto pair = kj::newPromiseAndFulfiller<ps::PushReply>();
-    // std::function wants to copy, kj's owner only moves. The callback is dropped on this loop, as all of a shard is.
-    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<ps::PushReply>>>(kj::mv(pair.fulfiller));
+    // std::function wants to copy, kj's owner only moves. The callback is dropped on this loop, as
+    // all of a shard is.
+    auto fulfiller =
+        std::make_shared<kj::Own<kj::PromiseFulfiller<ps::PushReply>>>(kj::mv(pair.fulfiller));
     start([fulfiller](ps::PushAnswer answer) {
-      if (const Error* error = std::get_if<Error>(&answer)) return (*fulfiller)->reject(net::toKj(*error));
+      if (const Error* error = std::get_if<Error>(&answer))
+        return (*fulfiller)->reject(net::toKj(*error));
       (*fulfiller)->fulfill(std::move(std::get<ps::PushReply>(answer)));
     });
     return pair.promise
         .then([this, context](ps::PushReply reply) mutable {
           if (*connection_ == nullptr) return;
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
-          auto results = context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});
+          auto results =
+              context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});
           wire::encodeStepState(reply.state, results.initState());
           auto chunks = results.initParameters(wire::arenaChunks(elements));
           if (elements > 0)
@@ -117,11 +129,14 @@ class DataGate final : public schema::PsDataGate::Server {
       checkHello(options_, hello);
       const TaskId worker = wire::decodeTask(hello.getCaller());
       const Incarnation incarnation{hello.getIncarnation()};
-      if (worker.job != JobKind::kWorker) throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
+      if (worker.job != JobKind::kWorker)
+        throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
       host_.shard().heartbeat(worker.index, incarnation);  // refuses who holds no control session
       const uint64_t elements = host_.shard().elements();
       (*connection_)->setPeer(worker.name() + " bulk");
-      (*connection_)->stream().setLimits({.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
+      (*connection_)
+          ->stream()
+          .setLimits({.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
       context.getResults().setData(
           kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
     });

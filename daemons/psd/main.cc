@@ -4,7 +4,8 @@
 #include "daemons/psd/ps_server.h"
 
 int main(int argc, char** argv) {
-  return dtf::daemons::runDaemon(argc, argv, dtf::JobKind::kPs, [](const dtf::cluster::TaskOptions& task) {
-    return dtf::psd::PsServer(task, dtf::daemons::inheritedListener()).run();
-  });
+  return dtf::daemons::runDaemon(
+      argc, argv, dtf::JobKind::kPs, [](const dtf::cluster::TaskOptions& task) {
+        return dtf::psd::PsServer(task, dtf::daemons::inheritedListener()).run();
+      });
 }

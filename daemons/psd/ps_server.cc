@@ -13,7 +13,8 @@ namespace {
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(50);
 constexpr Duration kReportEvery = std::chrono::seconds(3);
-// After the last answer: time for it to leave, and for the workers to close their connections first.
+// After the last answer: time for it to leave, and for the workers to close their connections
+// first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
 
 ServiceOptions serviceOptions(const cluster::TaskOptions& task) {
@@ -67,13 +68,20 @@ PsServer::PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening
 PsServer::~PsServer() noexcept(false) = default;
 
 int PsServer::run() {
-  log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(), options_.job,
-            options_.workers, options_.ps_tasks, DTF_VERSION);
+  log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(),
+            options_.job, options_.workers, options_.ps_tasks, DTF_VERSION);
   notify({{"event", "ready"}});
   watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) { end(net::toError(e), 0); });
   control_.run();
   if (error_) throw Error(*error_);
   return exit_code_;
+}
+
+void PsServer::stop() {
+  net::asio::post(control_.ioc, [this] {
+    net::AsioEventPort::Io io(control_.port);
+    end(std::nullopt, 0);
+  });
 }
 
 void PsServer::onSocket(Fd socket, net::ConnectionKind kind, std::string peer) {
@@ -98,7 +106,8 @@ void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
   log::info("event=joined worker={} workers_connected={}", worker.name(), sessions_.size());
 }
 
-// A closed control connection is a worker that has finished, or one that is gone: then its lease need not run out.
+// A closed control connection is a worker that has finished, or one that is gone: then its lease
+// need not run out.
 void PsServer::onClosed(const void* key) {
   const auto found = sessions_.find(key);
   if (found == sessions_.end()) return;
@@ -107,23 +116,28 @@ void PsServer::onClosed(const void* key) {
   host_.data().post([this, session] {
     const ps::ShardStatus status = host_.shard().status();
     const ps::Member& member = status.members[session.worker.index];
-    if (member.state != ps::MemberState::kJoined || member.incarnation != session.incarnation) return;
-    log::warning("event=worker_lost worker={} reason=\"its connection was closed before it had finished\"",
-                 session.worker.name());
+    if (member.state != ps::MemberState::kJoined || member.incarnation != session.incarnation)
+      return;
+    log::warning(
+        "event=worker_lost worker={} reason=\"its connection was closed before it had finished\"",
+        session.worker.name());
     host_.shard().markLost(session.worker.index);
   });
 }
 
 kj::Promise<void> PsServer::watch() {
   return control_.timer.afterDelay(net::toKj(kWatchEvery))
-      .then([this] { return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); }); })
+      .then([this] {
+        return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); });
+      })
       .then([this](const ps::ShardStatus& status) {
         judge(status);
         return watch();
       });
 }
 
-// Decides whether the job goes on: everyone has finished; someone is missing, still or for too long; or neither.
+// Decides whether the job goes on: everyone has finished; someone is missing, still or for too
+// long; or neither.
 void PsServer::judge(const ps::ShardStatus& status) {
   const auto count = [&](ps::MemberState state) {
     return std::count_if(status.members.begin(), status.members.end(),
@@ -134,12 +148,14 @@ void PsServer::judge(const ps::ShardStatus& status) {
   const auto lost = count(ps::MemberState::kLost);
   const TimePoint now = clock_.now();
   if (finished > 0 && joined == 0 && finished + lost == static_cast<int64_t>(options_.workers)) {
-    log::info("event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",
-              status.coordinator.global_step, status.coordinator.gradients_applied,
-              status.coordinator.gradients_stale, lost);
+    log::info(
+        "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",
+        status.coordinator.global_step, status.coordinator.gradients_applied,
+        status.coordinator.gradients_stale, lost);
     return end(std::nullopt, 0);
   }
-  // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job waits for them.
+  // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
+  // waits for them.
   const bool waits = count(ps::MemberState::kAwaited) > 0 || (lost > 0 && joined == 0);
   if (!waits) {
     complete_since_ = now;
@@ -150,9 +166,11 @@ void PsServer::judge(const ps::ShardStatus& status) {
     log::info("event=waiting for=\"{}\"", status.missing);
   }
   // A second longer than the workers wait for each other: their own message comes first.
-  if (now - complete_since_ >= wire::secondsToDuration(options_.timeouts.start_seconds) + std::chrono::seconds(1))
+  if (now - complete_since_ >=
+      wire::secondsToDuration(options_.timeouts.start_seconds) + std::chrono::seconds(1))
     end(Error(ErrorCode::kUnavailable,
-              fmt::format("a worker is missing: {}. Look at its log, or raise timeouts.start_seconds ({:.0f})",
+              fmt::format("a worker is missing: {}. Look at its log, or raise "
+                          "timeouts.start_seconds ({:.0f})",
                           status.missing, options_.timeouts.start_seconds)),
         0);
 }

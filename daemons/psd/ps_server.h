@@ -1,7 +1,7 @@
 #pragma once
 
-// One psd from start to end: listens, serves control connections on the control loop and bulk connections on the data
-// loop, waits for workers by name, ends when all have finished.
+// One psd from start to end: listens, serves control connections on the control loop and bulk
+// connections on the data loop, waits for workers by name, ends when all have finished.
 
 #include <map>
 #include <memory>
@@ -15,17 +15,24 @@
 
 namespace dtf::psd {
 
-// Owns: all of the ps.  Borrows: nothing.  Threads: the thread that calls run(), which is the control loop.
-// Blocks: run() until the job has ended.
+// Owns: all of the ps.  Borrows: nothing.  Threads: the thread that calls run(), which is the
+// control loop. Blocks: run() until the job has ended.
 class PsServer final : WorkerSessions {
  public:
-  // `listening`: a socket that listens already (the launcher's); else the task's address is bound here.
+  // `listening`: a socket that listens already (the launcher's); else the task's address is bound
+  // here.
   PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
   ~PsServer() noexcept(false);
 
-  // Returns 0 when every worker has finished, 128 + n on a signal. Errors: kUnavailable for a worker that never came or
-  // was lost without a replacement, naming it; kUnavailable when the port is taken.
+  // Returns 0 when every worker has finished, 128 + n on a signal. Errors: kUnavailable for a
+  // worker that never came or was lost without a replacement, naming it; kUnavailable when the port
+  // is taken.
   int run();
+
+  // Ends run() as if the job had finished. Any thread.
+  void stop();
+
+  std::string address() const { return listener_->address(); }
 
  private:
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
@@ -53,8 +60,8 @@ class PsServer final : WorkerSessions {
   std::map<const void*, Session> sessions_;
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;
-  TimePoint reported_;         // when the log last said who is awaited
-  TimePoint complete_since_;   // when nobody was missing last
+  TimePoint reported_;        // when the log last said who is awaited
+  TimePoint complete_since_;  // when nobody was missing last
   std::optional<Error> error_;
   bool ending_ = false;
   int exit_code_ = 0;

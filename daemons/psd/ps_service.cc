@@ -12,7 +12,9 @@ namespace dtf::psd {
 
 namespace {
 
-std::string text(capnp::Text::Reader reader) { return {reader.begin(), reader.size()}; }
+std::string text(capnp::Text::Reader reader) {
+  return {reader.begin(), reader.size()};
+}
 
 constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 
@@ -27,12 +29,15 @@ ps::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
 // One worker's control session. Control loop only.
 class ControlSession final : public schema::PsControl::Server {
  public:
-  ControlSession(ShardHost& host, const ServiceOptions& options, uint32_t rank, Incarnation incarnation)
+  ControlSession(ShardHost& host, const ServiceOptions& options, uint32_t rank,
+                 Incarnation incarnation)
       : host_(host), options_(options), rank_(rank), incarnation_(incarnation) {}
 
   kj::Promise<void> declare(DeclareContext context) override {
-    auto model = net::bridgeErrors(
-        [&] { return std::make_shared<ps::ModelDeclaration>(wire::decodeModel(context.getParams().getModel())); });
+    auto model = net::bridgeErrors([&] {
+      return std::make_shared<ps::ModelDeclaration>(
+          wire::decodeModel(context.getParams().getModel()));
+    });
     return host_
         .askNow<bool>([this, model](ps::Shard& shard) {
           shard.declare(rank_, *model);
@@ -62,10 +67,11 @@ class ControlSession final : public schema::PsControl::Server {
 
   kj::Promise<void> barrier(BarrierContext context) override {
     const std::string name = text(context.getParams().getName());
-    const double seconds = name == "start" ? options_.timeouts.start_seconds : options_.timeouts.finish_seconds;
+    const double seconds =
+        name == "start" ? options_.timeouts.start_seconds : options_.timeouts.finish_seconds;
     return host_
-        .ask<bool>([this, name, timeout = wire::secondsToDuration(seconds)](ps::Shard& shard,
-                                                                           ShardHost::Reply<bool> reply) {
+        .ask<bool>([this, name, timeout = wire::secondsToDuration(seconds)](
+                       ps::Shard& shard, ShardHost::Reply<bool> reply) {
           shard.barrier(rank_, incarnation_, name, timeout, waitReply(std::move(reply)));
         })
         .ignoreResult();
@@ -89,8 +95,8 @@ class ControlSession final : public schema::PsControl::Server {
 
 class Gate final : public schema::PsGate::Server {
  public:
-  Gate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options, schema::SyncLeader::Client leader,
-       daemons::ConnectionRef connection)
+  Gate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
+       schema::SyncLeader::Client leader, daemons::ConnectionRef connection)
       : host_(host),
         sessions_(sessions),
         options_(options),
@@ -127,7 +133,8 @@ class Gate final : public schema::PsGate::Server {
     auto request = leader_.followRequest();
     request.setTask(context.getParams().getHello().getCaller());
     request.setFollower(context.getParams().getFollower());
-    return request.send().then([this, context](auto&&) mutable { context.getResults().setLeader(leader_); });
+    return request.send().then(
+        [this, context](auto&&) mutable { context.getResults().setLeader(leader_); });
   }
 
   kj::Promise<void> status(StatusContext context) override {
@@ -152,17 +159,20 @@ void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
   const TaskId callee = wire::decodeTask(hello.getCallee());
   const std::string job = text(hello.getJob());
   if (job != options.job)
-    throw Error(ErrorCode::kBadConfig, fmt::format("{} runs job '{}', but {} here serves job '{}': two jobs share an "
-                                                   "address, or the files differ",
-                                                   caller.name(), job, options.self.name(), options.job));
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} runs job '{}', but {} here serves job '{}': two jobs share an "
+                            "address, or the files differ",
+                            caller.name(), job, options.self.name(), options.job));
   if (callee != options.self)
-    throw Error(ErrorCode::kBadConfig, fmt::format("{} meant to reach {}, but {} answers: the tasks' host lists are "
-                                                   "not in the same order",
-                                                   caller.name(), callee.name(), options.self.name()));
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} meant to reach {}, but {} answers: the tasks' host lists are "
+                            "not in the same order",
+                            caller.name(), callee.name(), options.self.name()));
   const uint32_t tasks = caller.job == JobKind::kPs ? options.ps_tasks : options.workers;
   if (caller.index >= tasks)
-    throw Error(ErrorCode::kBadConfig, fmt::format("{} is unknown to {}, whose cluster has {} {} tasks", caller.name(),
-                                                   options.self.name(), tasks, jobName(caller.job)));
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} is unknown to {}, whose cluster has {} {} tasks", caller.name(),
+                            options.self.name(), tasks, jobName(caller.job)));
   if (hello.getIncarnation() == 0)
     throw Error(ErrorCode::kBadConfig, caller.name() + " sent no incarnation");
 }
@@ -190,8 +200,9 @@ std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& sta
       .dump();
 }
 
-schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
-                                schema::SyncLeader::Client leader, daemons::ConnectionRef connection) {
+schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions,
+                                const ServiceOptions& options, schema::SyncLeader::Client leader,
+                                daemons::ConnectionRef connection) {
   return kj::heap<Gate>(host, sessions, options, kj::mv(leader), std::move(connection));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// The RPC interfaces of psd (common/wire/ps.capnp) over a shard. kj stops here: the shard knows nothing of RPC.
+// The RPC interfaces of psd (common/wire/ps.capnp) over a shard. kj stops here: the shard knows
+// nothing of RPC.
 
 #include <string>
 
@@ -28,15 +29,18 @@ class WorkerSessions {
   virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
 };
 
-// Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection. Control loop only.
-schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
-                                schema::SyncLeader::Client leader, daemons::ConnectionRef connection);
+// Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection.
+// Control loop only.
+schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions,
+                                const ServiceOptions& options, schema::SyncLeader::Client leader,
+                                daemons::ConnectionRef connection);
 
 // Bootstrap of a bulk connection. Data loop only.
 schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& options,
                                         daemons::ConnectionRef connection);
 
-// Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant, a rank too high.
+// Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant,
+// a rank too high.
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);
 
 // What `status` answers.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a psd's shard lives: on the data loop, a thread of its own, so that parameters and control messages never wait
-// for each other. The control loop asks it questions and gets promises.
+// Where a psd's shard lives: on the data loop, a thread of its own, so that parameters and control
+// messages never wait for each other. The control loop asks it questions and gets promises.
 
 #include <kj/async.h>
 
@@ -17,9 +17,9 @@
 
 namespace dtf::psd {
 
-// Owns: the data loop's thread, the shard and its compute threads.  Borrows: `control` (must outlive this).
-// Threads: made, used and destroyed on the control loop's thread, except shard(): data loop only.
-// Blocks: the destructor, until the data loop has ended.
+// Owns: the data loop's thread, the shard and its compute threads.  Borrows: `control` (must
+// outlive this). Threads: made, used and destroyed on the control loop's thread, except shard():
+// data loop only. Blocks: the destructor, until the data loop has ended.
 class ShardHost {
  public:
   template <class T>
@@ -32,15 +32,17 @@ class ShardHost {
   ShardHost(const ShardHost&) = delete;
   ShardHost& operator=(const ShardHost&) = delete;
 
-  // Runs `request(shard, reply)` on the data loop; the promise is what `reply` is called with, there and then or
-  // later, or what `request` throws.
+  // Runs `request(shard, reply)` on the data loop; the promise is what `reply` is called with,
+  // there and then or later, or what `request` throws.
   template <class T>
   kj::Promise<T> ask(std::function<void(ps::Shard&, Reply<T>)> request);
 
   // The same for a request that answers at once.
   template <class T>
   kj::Promise<T> askNow(std::function<T(ps::Shard&)> request) {
-    return ask<T>([request = std::move(request)](ps::Shard& shard, Reply<T> reply) { reply(request(shard)); });
+    return ask<T>([request = std::move(request)](ps::Shard& shard, Reply<T> reply) {
+      reply(request(shard));
+    });
   }
 
   // Answers everything that still waits with `error`: this ps is about to end.

@@ -10,7 +10,8 @@ namespace dtf::psd {
 
 namespace {
 
-// A message between ps that fails means that a ps is gone: the workers notice that themselves, and end the job.
+// A message between ps that fails means that a ps is gone: the workers notice that themselves, and
+// end the job.
 class LogErrors final : public kj::TaskSet::ErrorHandler {
   void taskFailed(kj::Exception&& exception) override {
     log::warning("event=peer_message_failed reason=\"{}\"", net::toError(exception).message());
@@ -21,7 +22,8 @@ class Leader final : public schema::SyncLeader::Server {
  public:
   explicit Leader(PeerNetwork& network) : network_(network) {}
   kj::Promise<void> follow(FollowContext context) override {
-    network_.addFollower(wire::decodeTask(context.getParams().getTask()), context.getParams().getFollower());
+    network_.addFollower(wire::decodeTask(context.getParams().getTask()),
+                         context.getParams().getFollower());
     return kj::READY_NOW;
   }
   kj::Promise<void> received(ReceivedContext context) override {
@@ -47,10 +49,11 @@ class Follower final : public schema::SyncFollower::Server {
     std::vector<uint32_t> ranks;
     for (const uint32_t rank : list) ranks.push_back(rank);
     return network_.host()
-        .askNow<bool>([step = context.getParams().getStep(), ranks = std::move(ranks)](ps::Shard& shard) {
-          shard.onDecision(step, ranks);
-          return true;
-        })
+        .askNow<bool>(
+            [step = context.getParams().getStep(), ranks = std::move(ranks)](ps::Shard& shard) {
+              shard.onDecision(step, ranks);
+              return true;
+            })
         .ignoreResult();
   }
 
@@ -69,16 +72,20 @@ kj::Promise<void> sendOne(schema::SyncFollower::Client& follower, uint64_t step,
 
 }  // namespace
 
-PeerNetwork::PeerNetwork(net::Reactor& control, wire::LinkOptions self, std::vector<cluster::Address> ps)
+PeerNetwork::PeerNetwork(net::Reactor& control, wire::LinkOptions self,
+                         std::vector<cluster::Address> ps)
     : control_(control),
       self_(std::move(self)),
       ps_(std::move(ps)),
       error_handler_(kj::heap<LogErrors>()),
       tasks_(*error_handler_) {}
 
-schema::SyncLeader::Client PeerNetwork::leader() { return kj::heap<Leader>(*this); }
+schema::SyncLeader::Client PeerNetwork::leader() {
+  return kj::heap<Leader>(*this);
+}
 
-// Decisions made before a follower has connected wait for it here: it made the leader wait, so there is at most one.
+// Decisions made before a follower has connected wait for it here: it made the leader wait, so
+// there is at most one.
 void PeerNetwork::addFollower(TaskId task, schema::SyncFollower::Client follower) {
   followers_.insert_or_assign(task.index, follower);
   for (const Decision& decision : unsent_[task.index])
@@ -94,7 +101,8 @@ kj::Promise<schema::SyncLeader::Client> PeerNetwork::connect() {
   return net::connectToPeer(control_.port, ps_[0].host, ps_[0].port, std::move(options))
       .then([this, peer](net::Socket socket) {
         connection_ = std::make_unique<net::RpcConnection>(
-            kj::heap<net::AsioMessageStream>(control_.port, std::move(socket), net::Limits{.bytes_max = 1 << 20},
+            kj::heap<net::AsioMessageStream>(control_.port, std::move(socket),
+                                             net::Limits{.bytes_max = 1 << 20},
                                              net::BufferPool::create(0)),
             net::RpcOptions{.peer = peer});
         auto request = connection_->bootstrap().castAs<schema::PsGate>().peerRequest();
@@ -119,8 +127,10 @@ void PeerNetwork::sendReceived(uint64_t step, uint32_t rank) {
 void PeerNetwork::sendDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
   for (uint32_t task = 1; task < ps_.size(); ++task) {
     const auto follower = followers_.find(task);
-    if (follower == followers_.end()) unsent_[task].push_back({step, ranks});
-    else tasks_.add(sendOne(follower->second, step, ranks));
+    if (follower == followers_.end())
+      unsent_[task].push_back({step, ranks});
+    else
+      tasks_.add(sendOne(follower->second, step, ranks));
   }
 }
 

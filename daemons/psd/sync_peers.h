@@ -1,7 +1,8 @@
 #pragma once
 
-// What passes between the ps of a job when sync training has backup workers: ps/0 decides which workers make up a
-// step, among those whose gradients are on every ps. See SyncLeader and SyncFollower in common/wire/ps.capnp.
+// What passes between the ps of a job when sync training has backup workers: ps/0 decides which
+// workers make up a step, among those whose gradients are on every ps. See SyncLeader and
+// SyncFollower in common/wire/ps.capnp.
 
 #include <kj/async.h>
 
@@ -18,8 +19,8 @@
 namespace dtf::psd {
 
 // The control loop's end of both roles. The shard (data loop) speaks through ShardPeers below.
-// Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.  Borrows: `control`.
-// Threads: control loop only.
+// Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.  Borrows:
+// `control`. Threads: control loop only.
 class PeerNetwork {
  public:
   PeerNetwork(net::Reactor& control, wire::LinkOptions self, std::vector<cluster::Address> ps);

@@ -39,13 +39,12 @@ void reportResult(const cluster::TaskOptions& task, const train::TrainingResult&
                   double wall_seconds) {
   const double steps_per_second =
       result.seconds > 0 ? static_cast<double>(result.global_step) / result.seconds : 0;
-  nlohmann::json json = {
-      {"outcome", "done"},
-      {"global_step", result.global_step},
-      {"final_loss", result.final_loss},
-      {"steps_per_second", steps_per_second},
-      {"examples_per_second", steps_per_second * result.examples_per_step},
-      {"parameters_digest", fmt::format("{:016x}", parameters_digest)}};
+  nlohmann::json json = {{"outcome", "done"},
+                         {"global_step", result.global_step},
+                         {"final_loss", result.final_loss},
+                         {"steps_per_second", steps_per_second},
+                         {"examples_per_second", steps_per_second * result.examples_per_step},
+                         {"parameters_digest", fmt::format("{:016x}", parameters_digest)}};
   if (evaluation) json["eval"] = evaluationJson(*evaluation);
   if (notifyEnabled()) {
     json["event"] = "result";
@@ -54,12 +53,14 @@ void reportResult(const cluster::TaskOptions& task, const train::TrainingResult&
   json["schema"] = 1;
   json["job"] = task.job.job;
   json["wall_seconds"] = wall_seconds;
-  json["tasks"] = {{{"name", task.task.name()}, {"exit_code", 0}, {"restarts", 0}, {"cause", nullptr}}};
+  json["tasks"] = {
+      {{"name", task.task.name()}, {"exit_code", 0}, {"restarts", 0}, {"cause", nullptr}}};
   makeWritableFolder(task.job.run_dir);
   atomicReplace(task.job.run_dir / "summary.json", json.dump(2) + "\n");
-  fmt::print("done: {} global steps, loss {:.4f}, {:.0f} steps/s\n", result.global_step, result.final_loss,
-             steps_per_second);
-  if (evaluation && evaluation->accuracy) fmt::print("accuracy {:.4f} on {} examples\n", *evaluation->accuracy, evaluation->examples);
+  fmt::print("done: {} global steps, loss {:.4f}, {:.0f} steps/s\n", result.global_step,
+             result.final_loss, steps_per_second);
+  if (evaluation && evaluation->accuracy)
+    fmt::print("accuracy {:.4f} on {} examples\n", *evaluation->accuracy, evaluation->examples);
   fmt::print("summary: {}\n", (task.job.run_dir / "summary.json").string());
   std::fflush(stdout);
 }

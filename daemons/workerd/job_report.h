@@ -1,6 +1,7 @@
 #pragma once
 
-// What the chief says about the job: to its launcher, or, started by hand, on stdout and in summary.json.
+// What the chief says about the job: to its launcher, or, started by hand, on stdout and in
+// summary.json.
 
 #include <cstdint>
 #include <optional>
@@ -13,8 +14,8 @@ namespace dtf::workerd {
 // The notify line "progress". Nothing without a launcher.
 void reportProgress(const train::Progress& progress, uint64_t steps);
 
-// The notify line "result"; without a launcher results on stdout and <run_dir>/summary.json (README.md, "What a run
-// leaves"). Errors: kCannotWrite.
+// The notify line "result"; without a launcher results on stdout and <run_dir>/summary.json
+// (README.md, "What a run leaves"). Errors: kCannotWrite.
 void reportResult(const cluster::TaskOptions& task, const train::TrainingResult& result,
                   const std::optional<train::Evaluation>& evaluation, uint64_t parameters_digest,
                   double wall_seconds);

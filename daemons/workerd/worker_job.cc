@@ -39,23 +39,25 @@ class WorkerJob {
     const auto dataset = data::openDataset(train_.data.train, train_.data.seed, false);
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
     const auto ps_tasks = static_cast<uint32_t>(task_.job.cluster.ps.size());
-    train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_, kernels_, device_,
-                             clock_);
+    train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_,
+                             kernels_, device_, clock_);
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     if (isChief()) printPlacement(loop);
     loop.join();
     notify({{"event", "ready"}});
-    log::info("event=joined ps={} variables={}", ps_tasks, loop.declaration().layout.variables.size());
+    log::info("event=joined ps={} variables={}", ps_tasks,
+              loop.declaration().layout.variables.size());
     client_.barrier("start");
     status_.training = true;
-    train::TrainingResult result = loop.run([this](const train::Progress& progress) { report(progress); });
+    train::TrainingResult result =
+        loop.run([this](const train::Progress& progress) { report(progress); });
     status_.training = false;
     client_.barrier("trained");
     if (isChief()) finishAsChief(loop, result, toSeconds(clock_.now() - started));
     client_.finish();
-    log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step, result.batches,
-              result.batches_stale);
+    log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
+              result.batches, result.batches_stale);
   }
 
  private:
@@ -74,19 +76,22 @@ class WorkerJob {
     const Duration pause = std::chrono::seconds(notifyEnabled() ? 10 : 0);
     if (clock_.now() - logged_ < pause) return;
     logged_ = clock_.now();
-    log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}", progress.global_step,
-              train_.steps, progress.loss, progress.examples_per_second,
+    log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}",
+              progress.global_step, train_.steps, progress.loss, progress.examples_per_second,
               progress.evaluation && progress.evaluation->accuracy
                   ? fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy)
                   : "");
   }
 
-  void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result, double wall_seconds) {
+  void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result,
+                     double wall_seconds) {
     std::optional<train::Evaluation> evaluation;
-    if (train_.data.eval) evaluation = loop.evaluate();
-    else client_.pull();
-    const uint64_t digest = ps::parameterDigest(loop.declaration().layout,
-                                                [this](uint32_t ps) { return client_.parameters(ps); });
+    if (train_.data.eval)
+      evaluation = loop.evaluate();
+    else
+      client_.pull();
+    const uint64_t digest = ps::parameterDigest(
+        loop.declaration().layout, [this](uint32_t ps) { return client_.parameters(ps); });
     reportResult(task_, result, evaluation, digest, wall_seconds);
   }
 
@@ -102,6 +107,8 @@ class WorkerJob {
 
 }  // namespace
 
-void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status) { WorkerJob(task, status).run(); }
+void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status) {
+  WorkerJob(task, status).run();
+}
 
 }  // namespace dtf::workerd

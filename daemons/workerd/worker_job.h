@@ -16,9 +16,10 @@ struct WorkerStatus {
   std::atomic<bool> training{false};
 };
 
-// Trains until the job is done: connects to every ps, declares the model, meets the other workers, steps, meets them
-// again; the chief then evaluates and reports. Blocks all the while. `status` is kept up to date.
-// Errors: those of the data, the model, the parameter client (a lost or missing task, named) and of the training.
+// Trains until the job is done: connects to every ps, declares the model, meets the other workers,
+// steps, meets them again; the chief then evaluates and reports. Blocks all the while. `status` is
+// kept up to date. Errors: those of the data, the model, the parameter client (a lost or missing
+// task, named) and of the training.
 void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status);
 
 }  // namespace dtf::workerd

@@ -14,7 +14,8 @@ namespace {
 
 class Gate final : public schema::WorkerGate::Server {
  public:
-  Gate(const cluster::TaskOptions& task, const WorkerStatus& status) : task_(task), status_(status) {}
+  Gate(const cluster::TaskOptions& task, const WorkerStatus& status)
+      : task_(task), status_(status) {}
   kj::Promise<void> status(StatusContext context) override {
     context.getResults().setJson(nlohmann::json({{"schema", 1},
                                                  {"job", task_.job.job},
@@ -45,7 +46,8 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
   listener_ = daemons::listen(
       reactor_, task_.job.cluster.worker[task_.task.index], std::move(listening),
       [this](Fd socket, net::ConnectionKind kind, const std::string& peer) {
-        if (kind != net::ConnectionKind::kControl) return;  // nothing is fetched from a worker yet: closed
+        if (kind != net::ConnectionKind::kControl)
+          return;  // nothing is fetched from a worker yet: closed
         connections_.serve(net::adoptSocket(reactor_.ioc, std::move(socket)), nullptr, peer,
                            [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
                              return schema::WorkerGate::Client(kj::heap<Gate>(task_, status_));
@@ -54,7 +56,8 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
 }
 
 int WorkerServer::run() {
-  log::info("event=listening address={} job={} version={}", listener_->address(), task_.job.job, DTF_VERSION);
+  log::info("event=listening address={} job={} version={}", listener_->address(), task_.job.job,
+            DTF_VERSION);
   Thread training("dtf-train", [this] {
     try {
       runWorkerJob(task_, status_);

@@ -1,6 +1,7 @@
 #pragma once
 
-// One workerd from start to end: its main thread listens and answers signals, the training thread does the job.
+// One workerd from start to end: its main thread listens and answers signals, the training thread
+// does the job.
 
 #include <optional>
 
@@ -12,14 +13,16 @@
 
 namespace dtf::workerd {
 
-// Owns: both threads' objects.  Threads: the thread that calls run().  Blocks: run() until the job has ended.
+// Owns: both threads' objects.  Threads: the thread that calls run().  Blocks: run() until the job
+// has ended.
 class WorkerServer {
  public:
-  // `listening`: a socket that listens already (the launcher's); else the task's address is bound here.
+  // `listening`: a socket that listens already (the launcher's); else the task's address is bound
+  // here.
   WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
 
-  // Returns 0 when the job is done. A signal ends the process at once with 128 + n: what a worker holds, the ps hold
-  // too. Errors: those of runWorkerJob().
+  // Returns 0 when the job is done. A signal ends the process at once with 128 + n: what a worker
+  // holds, the ps hold too. Errors: those of runWorkerJob().
   int run();
 
  private:

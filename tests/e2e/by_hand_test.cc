@@ -1,5 +1,5 @@
-// psd and workerd started one by one, as in four terminals: any order, either form of the command line, and what
-// happens when somebody never comes.
+// psd and workerd started one by one, as in four terminals: any order, either form of the command
+// line, and what happens when somebody never comes.
 
 #include <poll.h>
 #include <signal.h>
@@ -22,28 +22,33 @@ class ByHandTest : public ClusterTest {
 TEST_F(ByHandTest, FourTerminalsWithAClusterFile) {
   const std::string file = writeCluster({.ports = freePorts(4)});
   std::vector<Process> tasks;
-  for (const auto& [job, index] : std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
     tasks.push_back(startTask(file, job, index));
   for (Process& task : tasks) {
     const ProcessResult result = task.wait(seconds(30));
     EXPECT_EQ(result.exit_code, 0) << result.err;
   }
-  EXPECT_EQ(summary()["outcome"], "done") << "the chief writes the summary where there is no launcher";
+  EXPECT_EQ(summary()["outcome"], "done")
+      << "the chief writes the summary where there is no launcher";
   EXPECT_EQ(summary()["global_step"], 40);
 }
 
 TEST_F(ByHandTest, FourTerminalsWithTensorFlowsFlags) {
   const std::vector<int> p = freePorts(4);
   const std::string ps = "localhost:" + std::to_string(p[0]) + ",localhost:" + std::to_string(p[1]);
-  const std::string workers = "localhost:" + std::to_string(p[2]) + ",localhost:" + std::to_string(p[3]);
-  const std::string train = folder_.write(
-      "train.yaml",
-      "model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10, name: softmax}], "
-      "loss: softmax_cross_entropy}\ndata: {train: {format: digits, count: 300}, batch_size: 10}\nsteps: 20\n");
+  const std::string workers =
+      "localhost:" + std::to_string(p[2]) + ",localhost:" + std::to_string(p[3]);
+  const std::string train = folder_.write("train.yaml",
+                                          "model: {input: {shape: [28, 28, 1]}, layers: [flatten: "
+                                          ", dense: {units: 10, name: softmax}], "
+                                          "loss: softmax_cross_entropy}\ndata: {train: {format: "
+                                          "digits, count: 300}, batch_size: 10}\nsteps: 20\n");
   std::vector<Process> tasks;
   for (int i = 0; i < 2; ++i) {
-    tasks.emplace_back(std::vector<std::string>{binary("psd"), "--ps-hosts", ps, "--worker-hosts", workers,
-                                                "--task-index", std::to_string(i), "--job-name", "ps"});
+    tasks.emplace_back(std::vector<std::string>{binary("psd"), "--ps-hosts", ps, "--worker-hosts",
+                                                workers, "--task-index", std::to_string(i),
+                                                "--job-name", "ps"});
     tasks.emplace_back(
         std::vector<std::string>{binary("workerd"), "--ps_hosts=" + ps, "--worker_hosts=" + workers,
                                  "--task_index=" + std::to_string(i), "--train", train},
@@ -56,13 +61,15 @@ TEST_F(ByHandTest, FourTerminalsWithTensorFlowsFlags) {
 }
 
 TEST_F(ByHandTest, JobNameOfTheOtherBinaryIsAUsageError) {
-  const ProcessResult result = runProcess({binary("psd"), "--ps-hosts", "localhost:1", "--worker-hosts",
-                                           "localhost:2", "--task-index", "0", "--job-name", "worker"});
+  const ProcessResult result =
+      runProcess({binary("psd"), "--ps-hosts", "localhost:1", "--worker-hosts", "localhost:2",
+                  "--task-index", "0", "--job-name", "worker"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("workerd"), std::string::npos) << result.err;
 }
 
-// All 24 orders of two ps and two workers, with seeded pauses of 0 to 3 seconds between the starts, side by side.
+// All 24 orders of two ps and two workers, with seeded pauses of 0 to 3 seconds between the starts,
+// side by side.
 TEST_F(ByHandTest, EveryStartOrderWorks) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -76,31 +83,37 @@ TEST_F(ByHandTest, EveryStartOrderWorks) {
   std::vector<int> order = {0, 1, 2, 3};
   int run = 0;
   do {
-    const std::string file = writeCluster({.steps = 10, .ports = freePorts(4)}, "order" + std::to_string(run++));
+    const std::string file =
+        writeCluster({.steps = 10, .ports = freePorts(4)}, "order" + std::to_string(run++));
     milliseconds at{0};
     for (const int task : order) {
-      at += milliseconds(std::uniform_int_distribution<int>(0, 3000)(random)) / 3;  // the last starts within 3 s
+      at += milliseconds(std::uniform_int_distribution<int>(0, 3000)(random)) /
+            3;  // the last starts within 3 s
       starts.push_back({at, file, task < 2 ? "ps" : "worker", task % 2});
     }
   } while (std::next_permutation(order.begin(), order.end()));
   ASSERT_EQ(run, 24);
-  std::sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) { return a.at < b.at; });
+  std::sort(starts.begin(), starts.end(),
+            [](const Start& a, const Start& b) { return a.at < b.at; });
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Process> tasks;
   for (const Start& start : starts) {
-    const auto left = std::chrono::duration_cast<milliseconds>(begin + start.at - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<milliseconds>(begin + start.at -
+                                                               std::chrono::steady_clock::now());
     if (left > milliseconds(0)) pause(left);
     tasks.push_back(startTask(start.file, start.job, start.index));
   }
   for (size_t i = 0; i < tasks.size(); ++i) {
     const ProcessResult result = tasks[i].wait(seconds(60));
-    EXPECT_EQ(result.exit_code, 0) << starts[i].file << " " << starts[i].job << "/" << starts[i].index << "\n"
-                                   << result.err;
+    EXPECT_EQ(result.exit_code, 0)
+        << starts[i].file << " " << starts[i].job << "/" << starts[i].index << "\n"
+        << result.err;
   }
 }
 
 TEST_F(ByHandTest, AWorkerThatNeverComesIsNamedAtTheDeadline) {
-  const std::string file = writeCluster({.top_more = "timeouts: {start_seconds: 4}\n", .ports = freePorts(4)});
+  const std::string file =
+      writeCluster({.top_more = "timeouts: {start_seconds: 4}\n", .ports = freePorts(4)});
   std::vector<Process> tasks;
   tasks.push_back(startTask(file, "ps", 0));
   tasks.push_back(startTask(file, "ps", 1));
@@ -113,7 +126,8 @@ TEST_F(ByHandTest, AWorkerThatNeverComesIsNamedAtTheDeadline) {
 }
 
 TEST_F(ByHandTest, APsThatNeverComesIsNamedAtTheDeadline) {
-  const std::string file = writeCluster({.top_more = "timeouts: {start_seconds: 4}\n", .ports = freePorts(4)});
+  const std::string file =
+      writeCluster({.top_more = "timeouts: {start_seconds: 4}\n", .ports = freePorts(4)});
   std::vector<Process> tasks;
   tasks.push_back(startTask(file, "worker", 0));
   tasks.push_back(startTask(file, "ps", 0));
@@ -122,7 +136,8 @@ TEST_F(ByHandTest, APsThatNeverComesIsNamedAtTheDeadline) {
     const ProcessResult result = tasks[i].wait(seconds(20));
     EXPECT_EQ(result.exit_code, 69) << result.err;
     if (i != 1) EXPECT_NE(result.err.find("ps/1"), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("event=waiting"), std::string::npos) << "says every few seconds for whom it waits";
+    EXPECT_NE(result.err.find("event=waiting"), std::string::npos)
+        << "says every few seconds for whom it waits";
   }
 }
 
@@ -134,7 +149,8 @@ TEST_F(ByHandTest, HostListsInAnotherOrderAreNoticed) {
   const std::string other = writeCluster({.ports = swapped}, "other");
   Process ps0 = startTask(file, "ps", 0);
   Process ps1 = startTask(file, "ps", 1);
-  const ProcessResult result = startTask(other, "worker", 0, {"--set", "job=job"}).wait(seconds(20));
+  const ProcessResult result =
+      startTask(other, "worker", 0, {"--set", "job=job"}).wait(seconds(20));
   EXPECT_EQ(result.exit_code, 78) << result.err;
   EXPECT_NE(result.err.find("order"), std::string::npos) << result.err;
 }
@@ -147,7 +163,8 @@ TEST_F(ByHandTest, WorkersWithDifferentModelsAreToldTheDifference) {
   tasks.push_back(startTask(file, "worker", 0));
   ASSERT_TRUE(tasks[0].waitForOutput("event=joined worker=worker/0", seconds(10)));
   const ProcessResult result =
-      startTask(file, "worker", 1, {"--set", "train.optimizer={adam: {learning_rate: 0.5}}"}).wait(seconds(20));
+      startTask(file, "worker", 1, {"--set", "train.optimizer={adam: {learning_rate: 0.5}}"})
+          .wait(seconds(20));
   EXPECT_EQ(result.exit_code, 78) << result.err;
   EXPECT_NE(result.err.find("optimizer"), std::string::npos) << result.err;
 }

@@ -39,7 +39,8 @@ bool canBind(int port) {
 bool somebodyListens(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = loopback(port);
-  const bool connected = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool connected =
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   ::close(fd);
   return connected;
 }
@@ -49,16 +50,19 @@ std::vector<int> freePorts(int count) {
   std::vector<int> ports;
   while (static_cast<int>(ports.size()) < count) {
     const int port = std::uniform_int_distribution<int>(20000, 32000)(random);
-    if (canBind(port) && std::find(ports.begin(), ports.end(), port) == ports.end()) ports.push_back(port);
+    if (canBind(port) && std::find(ports.begin(), ports.end(), port) == ports.end())
+      ports.push_back(port);
   }
   return ports;
 }
 
 std::string binary(const std::string& name) {
   const char* folder = std::getenv("DTF_BUILD_ROOT");
-  if (folder == nullptr) throw std::runtime_error("DTF_BUILD_ROOT is not set: run this through meson test");
+  if (folder == nullptr)
+    throw std::runtime_error("DTF_BUILD_ROOT is not set: run this through meson test");
   const std::string root(folder);
-  return name == "dtf-launch" ? root + "/launcher/dtf-launch" : root + "/daemons/" + name + "/" + name;
+  return name == "dtf-launch" ? root + "/launcher/dtf-launch"
+                              : root + "/daemons/" + name + "/" + name;
 }
 
 ClusterTest::ClusterTest() {
@@ -72,8 +76,9 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
   const auto hosts = [&](int first, int count) {
     std::string list;
     for (int i = 0; i < count; ++i)
-      list += fmt::format("{}localhost:{}", i ? ", " : "",
-                          o.ports.empty() ? "auto" : std::to_string(o.ports[static_cast<size_t>(first + i)]));
+      list += fmt::format(
+          "{}localhost:{}", i ? ", " : "",
+          o.ports.empty() ? "auto" : std::to_string(o.ports[static_cast<size_t>(first + i)]));
     return list;
   };
   return folder_.write(
@@ -81,14 +86,17 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
       fmt::format("job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
                   "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
                   "    loss: softmax_cross_entropy\n    metrics: [accuracy]\n"
-                  "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, count: {}}}\n"
-                  "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: {}{}}}\n  steps: {}\n{}",
-                  name, folder_.path(), name, hosts(0, o.ps), hosts(o.ps, o.workers), o.top_more, o.layers,
-                  o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode, o.replication_more, o.steps,
-                  o.train_more));
+                  "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
+                  "count: {}}}\n"
+                  "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
+                  "{}{}}}\n  steps: {}\n{}",
+                  name, folder_.path(), name, hosts(0, o.ps), hosts(o.ps, o.workers), o.top_more,
+                  o.layers, o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode,
+                  o.replication_more, o.steps, o.train_more));
 }
 
-std::vector<std::string> ClusterTest::launchCommand(const std::string& file, std::vector<std::string> more) const {
+std::vector<std::string> ClusterTest::launchCommand(const std::string& file,
+                                                    std::vector<std::string> more) const {
   std::vector<std::string> argv = {binary("dtf-launch"), file};
   argv.insert(argv.end(), more.begin(), more.end());
   return argv;
@@ -101,8 +109,8 @@ ProcessResult ClusterTest::launch(const std::string& file, std::vector<std::stri
 
 Process ClusterTest::startTask(const std::string& file, const std::string& job, int index,
                                std::vector<std::string> more) {
-  std::vector<std::string> argv = {binary(job == "ps" ? "psd" : "workerd"), "--cluster", file, "--task",
-                                   std::to_string(index)};
+  std::vector<std::string> argv = {binary(job == "ps" ? "psd" : "workerd"), "--cluster", file,
+                                   "--task", std::to_string(index)};
   argv.insert(argv.end(), more.begin(), more.end());
   return Process(std::move(argv), {}, folder_.path());
 }
@@ -122,7 +130,8 @@ std::vector<std::string> ClusterTest::leftovers() const {
     std::ifstream file(entry.path() / "cmdline");
     std::stringstream text;
     text << file.rdbuf();
-    if (text.str().find(folder_.path()) != std::string::npos) found.push_back(pid + " " + text.str());
+    if (text.str().find(folder_.path()) != std::string::npos)
+      found.push_back(pid + " " + text.str());
   }
   return found;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Real clusters for end-to-end tests: a YAML file in a folder of its own, processes of the build under test, and the
-// questions that tests ask afterwards.
+// Real clusters for end-to-end tests: a YAML file in a folder of its own, processes of the build
+// under test, and the questions that tests ask afterwards.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ struct ClusterOptions {
   int workers = 2;
   std::string mode = "async";  // or "sync"
   int steps = 40;
-  int examples = 600;          // of the embedded digits
+  int examples = 600;  // of the embedded digits
   int eval_examples = 200;
   int batch_size = 20;
   std::string optimizer = "{gradient_descent: {learning_rate: 0.1}}";
@@ -32,7 +32,8 @@ struct ClusterOptions {
 // Whether localhost's `port` has a listener.
 bool somebodyListens(int port);
 
-// `count` ports of localhost that were free a moment ago, below the range that the kernel gives to clients.
+// `count` ports of localhost that were free a moment ago, below the range that the kernel gives to
+// clients.
 std::vector<int> freePorts(int count);
 
 class ClusterTest : public ::testing::Test {
@@ -42,11 +43,13 @@ class ClusterTest : public ::testing::Test {
 
   // Writes <folder>/<name>.yaml and returns its path. The run folder is <folder>/runs/<name>.
   std::string writeCluster(const ClusterOptions& options, const std::string& name = "job");
-  std::vector<std::string> launchCommand(const std::string& file, std::vector<std::string> more = {}) const;
+  std::vector<std::string> launchCommand(const std::string& file,
+                                         std::vector<std::string> more = {}) const;
   ProcessResult launch(const std::string& file, std::vector<std::string> more = {},
                        std::chrono::seconds deadline = std::chrono::seconds(60));
   // psd or workerd of the cluster file, started as by hand.
-  Process startTask(const std::string& file, const std::string& job, int index, std::vector<std::string> more = {});
+  Process startTask(const std::string& file, const std::string& job, int index,
+                    std::vector<std::string> more = {});
 
   nlohmann::json summary(const std::string& name = "job") const;
   // Processes whose command line mentions this test's folder: what a finished job must not leave.

@@ -1,4 +1,5 @@
-// A sync run is a pure function of its file and seed, to the bit, whatever the order in which gradients arrive.
+// A sync run is a pure function of its file and seed, to the bit, whatever the order in which
+// gradients arrive.
 
 #include <poll.h>
 #include <signal.h>
@@ -13,15 +14,17 @@ using std::chrono::seconds;
 
 class DeterminismTest : public ClusterTest {
  protected:
-  std::string digestOf(const std::string& name) { return summary(name)["parameters_digest"].get<std::string>(); }
+  std::string digestOf(const std::string& name) {
+    return summary(name)["parameters_digest"].get<std::string>();
+  }
 };
 
 TEST_F(DeterminismTest, ARepeatedSyncRunHasTheSameBytesUnderRandomDelays) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const ClusterOptions options{.workers = 3, .mode = "sync", .steps = 400,
-                               .optimizer = "{adam: {learning_rate: 0.01}}"};
+  const ClusterOptions options{
+      .workers = 3, .mode = "sync", .steps = 400, .optimizer = "{adam: {learning_rate: 0.01}}"};
   ASSERT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
   for (const char* name : {"shaken1", "shaken2"}) {
     Process launcher(launchCommand(writeCluster(options, name)), {}, folder_.path());

@@ -1,4 +1,5 @@
-// Mistakes of users: each gets an answer that says where and what to do, and the exit code of the contract.
+// Mistakes of users: each gets an answer that says where and what to do, and the exit code of the
+// contract.
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -36,27 +37,32 @@ class MistakesTest : public ClusterTest {
                      std::vector<std::string> more = {}) {
     const ProcessResult result = launch(file, std::move(more), seconds(30));
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    for (const std::string& text : texts) EXPECT_NE(result.err.find(text), std::string::npos) << text << "\nin\n" << result.err;
+    for (const std::string& text : texts)
+      EXPECT_NE(result.err.find(text), std::string::npos) << text << "\nin\n" << result.err;
     EXPECT_TRUE(everybodyGone());
   }
   std::string idxTrain() const {
-    return "data: {train: {format: idx, images: " + folder_.path() + "/images, labels: " + folder_.path() +
-           "/labels}, batch_size: 10}";
+    return "data: {train: {format: idx, images: " + folder_.path() +
+           "/images, labels: " + folder_.path() + "/labels}, batch_size: 10}";
   }
   // A cluster whose training data are the IDX files of this test's folder.
   std::string writeIdxCluster() {
-    return folder_.write("idx.yaml",
-                         "job: idx\nrun_dir: " + folder_.path() +
-                             "/runs/idx\ncluster: {ps: [localhost:auto], worker: [localhost:auto]}\ntrain:\n"
-                             "  model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], loss: "
-                             "softmax_cross_entropy}\n  " +
-                             idxTrain() + "\n  steps: 10\n");
+    return folder_.write(
+        "idx.yaml",
+        "job: idx\nrun_dir: " + folder_.path() +
+            "/runs/idx\ncluster: {ps: [localhost:auto], worker: [localhost:auto]}\ntrain:\n"
+            "  model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], loss: "
+            "softmax_cross_entropy}\n  " +
+            idxTrain() + "\n  steps: 10\n");
   }
 };
 
 TEST_F(MistakesTest, MisspeltKeyWithLineColumnAndCaret) {
-  const std::string file = folder_.write("bad.yaml", "job: x\ncluster:\n  ps: [localhost:auto]\n  wrokers: [localhost:auto]\n");
-  expectMistake(file, 78, {"bad.yaml:4:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?", "^~~~~~~"});
+  const std::string file = folder_.write(
+      "bad.yaml", "job: x\ncluster:\n  ps: [localhost:auto]\n  wrokers: [localhost:auto]\n");
+  expectMistake(file, 78,
+                {"bad.yaml:4:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?",
+                 "^~~~~~~"});
 }
 
 TEST_F(MistakesTest, AllMistakesAtOnce) {
@@ -87,7 +93,8 @@ TEST_F(MistakesTest, APortInUseAndWhoHoldsIt) {
   std::vector<int> ports = freePorts(4);
   ports[1] = taken;
   const std::string holder = "pid " + std::to_string(::getpid());
-  expectMistake(writeCluster({.ports = ports}), 69, {"job.yaml:4:", "error:", std::to_string(taken), holder});
+  expectMistake(writeCluster({.ports = ports}), 69,
+                {"job.yaml:4:", "error:", std::to_string(taken), holder});
   // The daemon by itself says the same.
   const ProcessResult result = startTask(folder_.path() + "/job.yaml", "ps", 1).wait(seconds(10));
   EXPECT_EQ(result.exit_code, 69) << result.err;
@@ -95,7 +102,9 @@ TEST_F(MistakesTest, APortInUseAndWhoHoldsIt) {
   ::close(fd);
 }
 
-TEST_F(MistakesTest, AMissingDataFile) { expectMistake(writeIdxCluster(), 65, {"/images", "No such file"}); }
+TEST_F(MistakesTest, AMissingDataFile) {
+  expectMistake(writeIdxCluster(), 65, {"/images", "No such file"});
+}
 
 TEST_F(MistakesTest, ATruncatedDataFile) {
   folder_.write("images", idxImages(100, 60));

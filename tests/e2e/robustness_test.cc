@@ -39,7 +39,9 @@ class RawConnection {
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
   bool connected() const { return connected_; }
-  void send(const std::string& bytes) const { ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  void send(const std::string& bytes) const {
+    ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
   // True when the peer closed the connection (or reset it) within the time.
   bool closedWithin(seconds time) const {
     const auto end = std::chrono::steady_clock::now() + time;
@@ -102,7 +104,8 @@ TEST_F(RobustnessTest, JunkOnThePortCostsOneLogLineEachAndDisturbsNobody) {
 
   std::string noise(100000, '\0');
   for (char& byte : noise) byte = static_cast<char>(random());
-  RawConnection http(ports_[0]), random_bytes(ports_[0]), segments(ports_[0]), huge(ports_[0]), after(ports_[0]);
+  RawConnection http(ports_[0]), random_bytes(ports_[0]), segments(ports_[0]), huge(ports_[0]),
+      after(ports_[0]);
   http.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   random_bytes.send(noise);
   segments.send(preamble() + std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8));

@@ -34,8 +34,10 @@ std::string temporaryFile() {
   return pattern;
 }
 
-[[noreturn]] void runChild(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment,
-                           const std::string& working_folder, const std::string& out, const std::string& err) {
+[[noreturn]] void runChild(const std::vector<std::string>& argv,
+                           const std::map<std::string, std::string>& environment,
+                           const std::string& working_folder, const std::string& out,
+                           const std::string& err) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
   const int null_fd = ::open("/dev/null", O_RDONLY);
@@ -78,7 +80,9 @@ Process::~Process() {
   ::unlink(err_path_.c_str());
 }
 
-void Process::signal(int number) const { ::kill(pid_, number); }
+void Process::signal(int number) const {
+  ::kill(pid_, number);
+}
 
 bool Process::running() {
   if (!reaped_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) reaped_ = true;
@@ -90,7 +94,8 @@ ProcessResult Process::wait(std::chrono::seconds deadline) {
     // A pidfd becomes readable when the process ends: a wait with a deadline and without polling.
     const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
     pollfd waiting{fd, POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, static_cast<int>(std::chrono::milliseconds(deadline).count()));
+    const int ready =
+        ::poll(&waiting, 1, static_cast<int>(std::chrono::milliseconds(deadline).count()));
     ::close(fd);
     if (ready <= 0) {
       ::kill(-pid_, SIGKILL);
@@ -115,11 +120,16 @@ bool Process::waitForOutput(const std::string& text, std::chrono::seconds deadli
   return false;
 }
 
-std::string Process::out() const { return readAll(out_path_); }
-std::string Process::err() const { return readAll(err_path_); }
+std::string Process::out() const {
+  return readAll(out_path_);
+}
+std::string Process::err() const {
+  return readAll(err_path_);
+}
 
 ProcessResult runProcess(std::vector<std::string> argv, std::chrono::seconds deadline,
-                         std::map<std::string, std::string> environment, std::string working_folder) {
+                         std::map<std::string, std::string> environment,
+                         std::string working_folder) {
   return Process(std::move(argv), std::move(environment), std::move(working_folder)).wait(deadline);
 }
 
@@ -139,6 +149,8 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& t
   return file;
 }
 
-std::string TemporaryFolder::read(const std::string& name) const { return readAll(path_ + "/" + name); }
+std::string TemporaryFolder::read(const std::string& name) const {
+  return readAll(path_ + "/" + name);
+}
 
 }  // namespace dtf::testing

@@ -1,7 +1,7 @@
 #pragma once
 
-// Real processes for tests: started with their output captured, waited for with a deadline, killed at the end of the
-// test whatever happens.
+// Real processes for tests: started with their output captured, waited for with a deadline, killed
+// at the end of the test whatever happens.
 
 #include <sys/types.h>
 
@@ -18,8 +18,8 @@ struct ProcessResult {
   std::string err;     // stderr
 };
 
-// Owns: the process (and its process group) and two temporary files for its output.  The destructor kills the group.
-// Threads: one.  Blocks: wait() until the exit or the deadline.
+// Owns: the process (and its process group) and two temporary files for its output.  The destructor
+// kills the group. Threads: one.  Blocks: wait() until the exit or the deadline.
 class Process {
  public:
   Process(std::vector<std::string> argv, std::map<std::string, std::string> environment = {},
@@ -32,7 +32,8 @@ class Process {
   void signal(int number) const;  // to the process alone
   bool running();
   ProcessResult wait(std::chrono::seconds deadline);
-  // Polls the output until `text` appears in it (true), or the process ends or the deadline passes (false).
+  // Polls the output until `text` appears in it (true), or the process ends or the deadline passes
+  // (false).
   bool waitForOutput(const std::string& text, std::chrono::seconds deadline);
   std::string out() const;
   std::string err() const;
@@ -45,8 +46,10 @@ class Process {
 };
 
 // Runs to the end: Process + wait.
-ProcessResult runProcess(std::vector<std::string> argv, std::chrono::seconds deadline = std::chrono::seconds(60),
-                         std::map<std::string, std::string> environment = {}, std::string working_folder = {});
+ProcessResult runProcess(std::vector<std::string> argv,
+                         std::chrono::seconds deadline = std::chrono::seconds(60),
+                         std::map<std::string, std::string> environment = {},
+                         std::string working_folder = {});
 
 // A folder that is removed with everything in it.
 class TemporaryFolder {
@@ -56,7 +59,8 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
-  std::string write(const std::string& name, const std::string& text) const;  // returns the file's path
+  std::string write(const std::string& name,
+                    const std::string& text) const;  // returns the file's path
   std::string read(const std::string& name) const;
 
  private:

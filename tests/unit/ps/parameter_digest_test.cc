@@ -30,8 +30,8 @@ uint64_t digestOf(const ParameterLayout& layout, int64_t spoiled_element = -1) {
 
 TEST(ParameterDigest, DoesNotDependOnWhereTheParametersAre) {
   const auto one = makeLayout({{"a", Shape{40}, {{0, 0, 40}}}, {"b", Shape{3}, {{0, 0, 3}}}}, 1);
-  const auto three =
-      makeLayout({{"a", Shape{40}, {{2, 0, 16}, {0, 16, 16}, {1, 32, 8}}}, {"b", Shape{3}, {{1, 0, 3}}}}, 3);
+  const auto three = makeLayout(
+      {{"a", Shape{40}, {{2, 0, 16}, {0, 16, 16}, {1, 32, 8}}}, {"b", Shape{3}, {{1, 0, 3}}}}, 3);
   EXPECT_EQ(digestOf(one), digestOf(three));
 }
 

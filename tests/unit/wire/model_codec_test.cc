@@ -13,9 +13,10 @@ namespace {
 
 ps::ModelDeclaration softmaxModel() {
   ps::ModelDeclaration model;
-  model.layout = ps::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
-                                 {"softmax/biases", Shape{10}, {{1, 0, 10}}}},
-                                2);
+  model.layout =
+      ps::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
+                      {"softmax/biases", Shape{10}, {{1, 0, 10}}}},
+                     2);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
   model.steps = 1000;
@@ -45,7 +46,8 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
   EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setBegin(~0ull); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setCount(8000); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setOffset(3); }), Error);
-  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setOffset(1 << 20); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].getSlices()[0].setOffset(1 << 20); }),
+               Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[1].getSlices()[1].setOffset(0); }), Error)
       << "slices overlap";
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].getShape().set(0, -4); }), Error);

@@ -1,0 +1,128 @@
+// The parameter client over RPC against the suite of its interface: real psd servers, each in a
+// thread of its own, on real sockets.
+
+#include <future>
+#include <list>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/base/mutex.h"
+#include "common/net/connector.h"
+#include "common/net/rpc_connection.h"
+#include "common/wire/ps.capnp.h"
+#include "common/wire/rpc_parameter_client.h"
+#include "daemons/psd/ps_server.h"
+#include "tests/conformance/parameter_client_suite.h"
+#include "tests/support/loopback.h"
+
+namespace dtf::ps {
+
+namespace {
+
+cluster::Timeouts shortTimeouts() {
+  cluster::Timeouts timeouts;
+  timeouts.heartbeat_seconds = 0.1;
+  timeouts.lease_seconds = 1;
+  timeouts.start_seconds = 30;
+  return timeouts;
+}
+
+class RpcHarness final : public ClusterHarness {
+ public:
+  RpcHarness(uint32_t ps_tasks, uint32_t workers) {
+    job_.job = "conformance";
+    job_.timeouts = shortTimeouts();
+    std::vector<Fd> listening;
+    for (uint32_t i = 0; i < ps_tasks; ++i) {
+      listening.push_back(testing::listenOnLoopback());
+      cluster::TaskSpec task;
+      task.address = {"127.0.0.1", testing::portOf(listening.back())};
+      job_.cluster.ps.push_back(task);
+    }
+    job_.cluster.worker.resize(workers);
+    for (uint32_t i = 0; i < ps_tasks; ++i) startServer(i, std::move(listening[i]));
+  }
+
+  ~RpcHarness() override {
+    for (auto& server : servers_) server.stop();
+    for (auto& server : servers_) server.thread.join();
+  }
+
+  std::unique_ptr<ParameterClient> connect(uint32_t rank) override {
+    wire::RpcClientOptions options;
+    options.link = {job_.job, {JobKind::kWorker, rank}, Incarnation::random(), job_.timeouts};
+    for (const cluster::TaskSpec& ps : job_.cluster.ps) options.ps.push_back(ps.address);
+    auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
+    MutexLock lock(mu_);
+    clients_[rank] = client.get();
+    return client;
+  }
+
+  // Freezes the worker's control thread until its lease has run out on every ps.
+  void loseWorker(uint32_t rank) override {
+    std::promise<void> release;
+    wire::RpcParameterClient* client;
+    {
+      MutexLock lock(mu_);
+      client = clients_[rank];
+    }
+    client->TEST_control().post([until = release.get_future().share()] { until.wait(); });
+    for (const cluster::TaskSpec& ps : job_.cluster.ps) awaitLost(ps.address, rank);
+    release.set_value();
+  }
+
+ private:
+  struct Server {
+    std::promise<psd::PsServer*> made;
+    std::shared_future<psd::PsServer*> server;
+    Thread thread;
+    void stop() { server.get()->stop(); }
+  };
+
+  void startServer(uint32_t index, Fd listening) {
+    cluster::TaskOptions options;
+    options.task = {JobKind::kPs, index};
+    options.job = job_;
+    Server& server = servers_.emplace_back();
+    server.server = server.made.get_future().share();
+    auto fd = std::make_shared<Fd>(std::move(listening));
+    server.thread = Thread("ps" + std::to_string(index), [&server, options, fd] {
+      psd::PsServer ps(options, std::move(*fd));
+      server.made.set_value(&ps);
+      ps.run();
+    });
+    server.server.wait();
+  }
+
+  static void awaitLost(const cluster::Address& address, uint32_t rank) {
+    net::Reactor reactor;
+    net::Socket socket =
+        net::connectToPeer(reactor.port, address.host, address.port, {}).wait(reactor.wait_scope);
+    net::RpcConnection connection(
+        kj::heap<net::AsioMessageStream>(reactor.port, std::move(socket), net::Limits{},
+                                         net::BufferPool::create(0)),
+        net::RpcOptions{.peer = "ps"});
+    auto gate = connection.bootstrap().castAs<schema::PsGate>();
+    const std::string name = TaskId{JobKind::kWorker, rank}.name();
+    for (;;) {
+      const auto response = gate.statusRequest().send().wait(reactor.wait_scope);
+      if (nlohmann::json::parse(response.getJson().cStr())["workers"][name] == "lost") return;
+      reactor.timer.afterDelay(20 * kj::MILLISECONDS).wait(reactor.wait_scope);
+    }
+  }
+
+  cluster::JobSpec job_;
+  std::list<Server> servers_;
+  Mutex mu_;
+  std::map<uint32_t, wire::RpcParameterClient*> clients_ DTF_GUARDED_BY(mu_);
+};
+
+std::unique_ptr<ClusterHarness> makeRpcHarness(uint32_t ps_tasks, uint32_t workers) {
+  return std::make_unique<RpcHarness>(ps_tasks, workers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));
+
+}  // namespace
+
+}  // namespace dtf::ps

@@ -1,0 +1,34 @@
+#pragma once
+
+// Listening sockets on loopback, at a port that the kernel chooses.
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "common/base/file.h"
+
+namespace dtf::testing {
+
+inline Fd listenOnLoopback() {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(fd.get(), 64) != 0)
+    throw std::runtime_error("cannot listen on loopback");
+  return fd;
+}
+
+inline uint16_t portOf(const Fd& fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::runtime_error("getsockname failed");
+  return ntohs(address.sin_port);
+}
+
+}  // namespace dtf::testing
