@@ -75,8 +75,13 @@ class RpcHarness final : public ClusterHarness {
   struct Server {
     std::promise<psd::PsServer*> made;
     std::shared_future<psd::PsServer*> server;
+    std::promise<void> stopped;
     Thread thread;
-    void stop() { server.get()->stop(); }
+    // A server whose job has finished has left run() by itself, and waits for this.
+    void stop() {
+      server.get()->stop();
+      stopped.set_value();
+    }
   };
 
   void startServer(uint32_t index, Fd listening) {
@@ -90,6 +95,7 @@ class RpcHarness final : public ClusterHarness {
       psd::PsServer ps(options, std::move(*fd));
       server.made.set_value(&ps);
       ps.run();
+      server.stopped.get_future().wait();
     });
     server.server.wait();
   }
