@@ -1,14 +1,12 @@
-// The kernel behind fused_softmax.h, compiled once per instruction set. Four passes over memory
-// that stays in cache:
-//   1. weights -> blocks of 16 inputs, transposed, so that the lanes run over inputs;
-//   2. rows, two at a time: bytes become floats, which go into the products and, for pass 4, into
-//   memory;
-//      per row and class 16 partial sums, added up in one fixed order;
-//   3. softmax, loss and gradient of the logits, 16 rows at a time, lanes over rows: no horizontal
-//   steps;
-//   4. 32 inputs at a time: gradient of the weights, accumulated in registers over the batch in row
-//   order,
-//      and transposed back to the layout of the weights.
+// The kernel behind fused_softmax.h, compiled once per instruction set: four passes over memory
+// that stays in cache.
+//   1. The weights are transposed in blocks of 16 inputs, so that the lanes run over inputs.
+//   2. Rows, two at a time: bytes become floats, which go into the products and, for pass 4, into
+//      memory. Per row and class there are 16 partial sums, added up in one fixed order.
+//   3. Softmax, loss and gradient of the logits, 16 rows at a time: the lanes run over rows, so no
+//      step is horizontal.
+//   4. The gradient of the weights, 32 inputs at a time: accumulated in registers over the batch in
+//      row order, then transposed back.
 // Work per step at 100 x 784 x 10: 98 000 fused multiply-adds of 16 lanes, in passes 2 and 4.
 
 #include "common/runtime/fused_softmax_isa.h"

@@ -1,0 +1,89 @@
+// That fused operations compute the right numbers is tested by compiled_step_test and the device
+// suite. Here: what is fused, and what must not be.
+
+#include "common/runtime/fusion.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/graph/builder.h"
+#include "common/runtime/cpu_kernels.h"
+#include "tests/unit/runtime/models.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Output;
+using testing::Classifier;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::makeClassifier;
+using ::testing::Not;
+
+class FusionTest : public ::testing::Test {
+ protected:
+  FusionTest() { registerCpuKernels(kernels_); }
+
+  std::vector<std::string> fusedOps(const graph::Graph& graph, std::vector<Output> fetches) {
+    step_ = lower(graph, fetches);
+    fuse(step_, kernels_, DeviceType::kCpu);
+    std::vector<std::string> ops;
+    for (const Operation& operation : step_.operations) ops.push_back(operation.op);
+    return ops;
+  }
+
+  Random random_{1};
+  KernelTable kernels_;
+  LoweredStep step_;
+};
+
+TEST_F(FusionTest, MakesSoftmaxRegressionOneOperation) {
+  const Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6});
+  EXPECT_THAT(fusedOps(model.graph, {model.loss, model.accuracy}), ElementsAre("_FusedSoftmax"));
+  const Operation& fused = step_.operations[0];
+  EXPECT_EQ(fused.input_specs[0].dtype, DType::kUInt8);
+  EXPECT_EQ(fused.outputs, (std::vector<Output>{model.loss, model.accuracy, model.gradients[0],
+                                                model.gradients[1]}));
+  EXPECT_EQ(fused.attributeOr<double>("gradient_scale", 0), 1.0f / 5);
+}
+
+TEST_F(FusionTest, MakesEvaluationOneOperation) {
+  const Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6, .gradients = false});
+  EXPECT_THAT(fusedOps(model.graph, {model.loss, model.accuracy}), ElementsAre("_FusedSoftmax"));
+}
+
+TEST_F(FusionTest, HandsTheGradientToTheLayerBelow) {
+  const Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6, .hidden = {7}});
+  EXPECT_THAT(fusedOps(model.graph, {model.loss}),
+              ElementsAre("Normalise", "MatMul", "BiasAdd", "Relu", "_FusedSoftmax", "MatMul",
+                          "ReluGrad", "BiasAddGrad", "MatMul"));
+}
+
+TEST_F(FusionTest, KeepsFetchedLogits) {
+  const Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6});
+  EXPECT_THAT(fusedOps(model.graph, {model.loss, model.logits}), Not(Contains("_FusedSoftmax")));
+}
+
+TEST_F(FusionTest, KeepsImagesThatAnotherOperationReads) {
+  Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6});
+  const Output floats{model.graph.find("Normalise")->id};
+  const Output mean = graph::Builder(model.graph).mean(floats);
+  EXPECT_THAT(fusedOps(model.graph, {model.loss, mean}),
+              ::testing::UnorderedElementsAre("Normalise", "_FusedSoftmax", "Mean"));
+}
+
+TEST_F(FusionTest, LeavesManyClassesToTheGeneralKernels) {
+  const Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6, .classes = 17});
+  EXPECT_THAT(fusedOps(model.graph, {model.loss}), Not(Contains("_FusedSoftmax")));
+}
+
+TEST_F(FusionTest, LeavesADeviceWithoutTheKernelAlone) {
+  const Classifier model = makeClassifier(random_, {.batch = 5, .inputs = 6});
+  LoweredStep step = lower(model.graph, std::vector{model.loss});
+  const size_t before = step.operations.size();
+  fuse(step, kernels_, DeviceType::kGpu);
+  EXPECT_EQ(step.operations.size(), before);
+}
+
+}  // namespace
+}  // namespace dtf::runtime

@@ -1,0 +1,98 @@
+#include "common/runtime/lowering.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Output;
+using ::testing::HasSubstr;
+
+class LoweringTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> opsOf(const LoweredStep& step) {
+    std::vector<std::string> ops;
+    for (const Operation& operation : step.operations) ops.push_back(operation.op);
+    return ops;
+  }
+  std::string errorOf(std::vector<Output> fetches) {
+    try {
+      lower(graph_, fetches);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "no error";
+  }
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+};
+
+TEST_F(LoweringTest, LeavesOutWhatIsNotNeeded) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2});
+  b_.sigmoid(x);
+  EXPECT_THAT(opsOf(lower(graph_, std::vector{b_.relu(x)})), ::testing::ElementsAre("Relu"));
+}
+
+TEST_F(LoweringTest, LooksThroughReshapeAndIdentity) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2, 3});
+  const Output y = b_.relu(b_.identity(b_.reshape(x, {6})));
+  const LoweredStep step = lower(graph_, std::vector{y});
+  ASSERT_EQ(step.operations.size(), 1u);
+  EXPECT_EQ(step.operations[0].inputs[0], x);
+  EXPECT_EQ(step.operations[0].input_specs[0].shape, (Shape{6}));
+}
+
+TEST_F(LoweringTest, KnowsConstantsAndTheGradientOfAMean) {
+  const Output spread = b_.meanGrad(b_.constant({}, 1), {4});
+  const Output zeros = b_.zerosLike(spread);
+  const LoweredStep step = lower(graph_, std::vector{spread, zeros});
+  EXPECT_TRUE(step.operations.empty());
+  EXPECT_EQ(step.constants.at(spread).value, 0.25);
+  EXPECT_EQ(step.constants.at(zeros).value, 0);
+}
+
+TEST_F(LoweringTest, KeepsWhatAPushWaitsFor) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2});
+  const Output waited = b_.sigmoid(x);
+  b_.node("_Push", {b_.relu(x)}, {{"variable", "w"}}, {}, {waited.node});
+  EXPECT_THAT(opsOf(lower(graph_, {})), ::testing::ElementsAre("Sigmoid", "Relu"));
+}
+
+TEST_F(LoweringTest, RefusesTwoGradientsOfOneVariable) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2});
+  b_.node("_Push", {x}, {{"variable", "w"}}, "first");
+  b_.node("_Push", {x}, {{"variable", "w"}}, "second");
+  EXPECT_THAT(errorOf({}), HasSubstr("'second': variable 'w' has a second gradient"));
+}
+
+TEST_F(LoweringTest, RefusesToFetchBytes) {
+  EXPECT_THAT(errorOf({b_.placeholder("x", DType::kUInt8, {2})}), HasSubstr("it is uint8"));
+}
+
+TEST_F(LoweringTest, RefusesSingleTensorsFromOtherTasks) {
+  const Output arrived{b_.node(
+      "_Recv", {}, {{"key", "k"}, {"dtype", DType::kFloat32}, {"shape", Shape{2}}}, "arrived")};
+  EXPECT_THAT(errorOf({b_.relu(arrived)}), HasSubstr("'arrived' (_Recv)"));
+}
+
+TEST(SortTopologically, PutsReadersAfterWhatTheyRead) {
+  const auto make = [](std::vector<Output> inputs, int32_t output) {
+    Operation operation;
+    operation.inputs = std::move(inputs);
+    operation.outputs = {{{output}, 0}};
+    return operation;
+  };
+  std::vector<Operation> operations = {make({{{2}, 0}}, 3), make({}, 1), make({{{1}, 0}}, 2)};
+  sortTopologically(operations);
+  EXPECT_EQ(operations[0].outputs[0].node.value, 1);
+  EXPECT_EQ(operations[1].outputs[0].node.value, 2);
+  EXPECT_EQ(operations[2].outputs[0].node.value, 3);
+}
+
+}  // namespace
+}  // namespace dtf::runtime
