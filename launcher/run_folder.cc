@@ -74,6 +74,7 @@ RunFolder::RunFolder(fs::path folder) : folder_(std::move(folder)) {
     throw Error(ErrorCode::kCannotWrite, "cannot write " + file.string() + ": " + errnoText(errno));
   struct flock lock = wholeFile(F_WRLCK);
   if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
+  record({"", ::getpid(), {}});  // whoever is refused from now on can say by whom
   makeWritableFolder(logs());
   std::error_code ignored;
   fs::remove(summary(), ignored);
