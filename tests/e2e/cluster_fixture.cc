@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <sstream>
 
 namespace dtf::testing {
@@ -47,11 +48,11 @@ bool somebodyListens(int port) {
 
 std::vector<int> freePorts(int count) {
   static std::mt19937 random(std::random_device{}());
+  static std::set<int> given;  // to clusters of this process that may not have started yet
   std::vector<int> ports;
   while (static_cast<int>(ports.size()) < count) {
     const int port = std::uniform_int_distribution<int>(20000, 32000)(random);
-    if (canBind(port) && std::find(ports.begin(), ports.end(), port) == ports.end())
-      ports.push_back(port);
+    if (canBind(port) && given.insert(port).second) ports.push_back(port);
   }
   return ports;
 }
