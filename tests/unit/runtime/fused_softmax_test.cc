@@ -11,6 +11,7 @@
 
 #include "common/base/random.h"
 #include "common/tensor/buffer.h"
+#include "tests/unit/runtime/guarded_memory.h"
 
 namespace dtf::runtime {
 namespace {
@@ -139,6 +140,35 @@ TEST_P(FusedSoftmax, WritesOnlyTheResultsThatAreWanted) {
   EXPECT_EQ(problem.weights_gradient[0], Problem::kGuard);
 }
 
+TEST_P(FusedSoftmax, TouchesNothingPastItsArrays) {
+  using testing::Guarded;
+  Random random(13);
+  for (const int64_t classes : {1, 3, 10, 11, 16}) {
+    for (const auto& [batch, inputs] : {std::pair{1, 1}, {3, 17}, {2, 32}, {5, 47}}) {
+      for (const bool use_bytes : {false, true}) {
+        Problem problem(random, {batch, inputs, classes}, use_bytes);
+        Guarded<uint8_t> bytes(problem.bytes);
+        Guarded<float> floats(problem.floats), weights(problem.weights), bias(problem.bias);
+        Guarded<int32_t> labels(problem.labels);
+        Guarded<float> weights_gradient(problem.weights.size()), bias_gradient(problem.bias.size());
+        Guarded<float> logits_gradient(static_cast<size_t>(batch * classes));
+        Guarded<float> workspace(problem.workspace.bytes() / sizeof(float));
+        problem.step.bytes = use_bytes ? bytes.data() : nullptr;
+        problem.step.floats = use_bytes ? nullptr : floats.data();
+        problem.step.weights = weights.data();
+        problem.step.bias = bias.data();
+        problem.step.labels = labels.data();
+        problem.step.logits_gradient = logits_gradient.data();
+        problem.step.weights_gradient = weights_gradient.data();
+        problem.step.bias_gradient = bias_gradient.data();
+        problem.step.workspace = workspace.data();
+        fusedSoftmax(GetParam(), problem.step);
+        EXPECT_GE(problem.loss, 0);
+      }
+    }
+  }
+}
+
 TEST_P(FusedSoftmax, CountsTheFirstOfTiedLogits) {
   Random random(10);
   Problem problem(random, {2, 3, 4}, false);
@@ -175,8 +205,8 @@ TEST_P(FusedSoftmax, HasTheSameBitsOnEverySetWithFusedMultiplyAdd) {
 
 INSTANTIATE_TEST_SUITE_P(Isas, FusedSoftmax,
                          ::testing::ValuesIn(supportedIsas().begin(), supportedIsas().end()),
-                         [](const auto& info) {
-                           return "isa" + std::to_string(static_cast<int>(info.param));
+                         [](const auto& tested) {
+                           return "isa" + std::to_string(static_cast<int>(tested.param));
                          });
 
 }  // namespace

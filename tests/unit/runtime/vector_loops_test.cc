@@ -5,12 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/unit/runtime/guarded_memory.h"
 
 namespace dtf::runtime {
 namespace {
@@ -72,6 +74,26 @@ TEST(VectorLoops, HaveTheSameBitsOnEveryInstructionSet) {
         EXPECT_EQ(results(vectorLoops(isa), rows, columns),
                   results(vectorLoops(Isa::kBaseline), rows, columns));
       }
+    }
+  }
+}
+
+TEST(VectorLoops, TouchNothingPastTheirArrays) {
+  for (const Isa isa : supportedIsas()) {
+    const VectorLoops& loops = vectorLoops(isa);
+    for (const int64_t n : {1, 5, 16, 31}) {
+      testing::Guarded<float> a(static_cast<size_t>(n)), b(static_cast<size_t>(n));
+      testing::Guarded<float> y(static_cast<size_t>(n));
+      testing::Guarded<uint8_t> bytes(static_cast<size_t>(n));
+      std::fill_n(a.data(), n, 1.0f);
+      std::fill_n(b.data(), n, 0.5f);
+      loops.tanh(a.data(), y.data(), n);
+      loops.add(a.data(), b.data(), y.data(), n);
+      loops.normalise(bytes.data(), 1, y.data(), n);
+      loops.biasAddGrad(a.data(), y.data(), 1, n);
+      loops.softmax(a.data(), y.data(), 1, n);
+      EXPECT_NEAR(y.data()[n - 1], 1.0 / static_cast<double>(n), 1e-6);
+      EXPECT_EQ(loops.sum(a.data(), n), static_cast<double>(n));
     }
   }
 }
