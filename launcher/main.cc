@@ -1,5 +1,8 @@
 // dtf-launch: starts the tasks of a job, watches them, and says how it went.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -13,6 +16,13 @@
 namespace dtf::launcher {
 
 namespace {
+
+// Started with one of them closed (`>&-`), a log file or a socket would take its number, and its
+// output.
+void openMissingStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+}
 
 std::filesystem::path ownFolder() {
   std::error_code ignored;
@@ -52,6 +62,7 @@ void print(const Error& error) {
 
 int main(int argc, char** argv) {
   using namespace dtf;
+  launcher::openMissingStreams();
   try {
     return launcher::run(launcher::parseOptions(argc, argv));
   } catch (const Error& error) {

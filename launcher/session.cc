@@ -129,6 +129,7 @@ std::vector<TaskCommand> Session::prepare() {
 
 void Session::watchSignals() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how the tasks end
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   boost::system::error_code ignored;

@@ -9,7 +9,8 @@ namespace dtf::launcher {
 
 TEST(Report, SaysWhatTheJobReached) {
   const auto summary = nlohmann::ordered_json::parse(
-      R"({"job":"mnist","outcome":"done","global_step":10000,"final_loss":0.21349,"eval":{"accuracy":0.92131},)"
+      R"({"job":"mnist","outcome":"done","global_step":10000,"final_loss":0.21349,)"
+      R"("eval":{"accuracy":0.92131},)"
       R"("examples_per_second":421000.4,"steps_per_second":4210.3,"wall_seconds":3.412})");
   EXPECT_EQ(resultReport(summary, "runs/mnist"),
             "mnist: done\n"

@@ -50,7 +50,8 @@ TEST(Summary, ResultWinsButForWhatTheLauncherKnowsBetter) {
   ManualClock clock;
   summary.progress.add({10, 100, 0.9, 800.0, {}}, clock.now());
   summary.result = ResultNotice{
-      R"({"outcome":"done","job":"other","global_step":100,"final_loss":0.25,"eval":{"accuracy":0.9},"staleness_mean":1.5,"tasks":7})"};
+      R"({"outcome":"done","job":"other","global_step":100,"final_loss":0.25,"eval":{"accuracy":0.9},)"
+      R"("staleness_mean":1.5,"tasks":7})"};
   const auto json = summaryJson(summary);
   EXPECT_EQ(json["outcome"], "failed");
   EXPECT_EQ(json["job"], "mnist");
