@@ -100,8 +100,9 @@ void Listener::Impl::handOver(const PendingPtr& pending, ConnectionKind kind) {
     return refuse(pending, kJunk, error.message());
   }
   drop(pending);
+  const auto on_connection = on_connection_;  // it may call close(), which drops the member
   AsioEventPort::Io io(port_);
-  on_connection_(std::move(socket), kind, pending->peer);
+  on_connection(std::move(socket), kind, pending->peer);
 }
 
 void Listener::Impl::refuse(const PendingPtr& pending, Problem problem, std::string_view reason) {

@@ -68,7 +68,7 @@ class Connecting {
   // Asio resolves on a thread of its own.
   kj::Promise<Endpoints> resolve() {
     auto resolver = std::make_shared<tcp::resolver>(port_.ioc());
-    return fromAsio<Endpoints>(port_, "resolve " + host_, [&](auto handler) {
+    auto resolved = fromAsio<Endpoints>(port_, "resolve " + host_, [&](auto handler) {
       resolver->async_resolve(
           host_, std::to_string(tcp_port_),
           [handler, resolver](const error_code& ec,
@@ -76,6 +76,7 @@ class Connecting {
             handler(ec, Endpoints(results.begin(), results.end()));
           });
     });
+    return resolved.attach(kj::defer([resolver] { resolver->cancel(); }));
   }
 
   // The first of `endpoints` from `index` on that answers.
@@ -92,15 +93,17 @@ class Connecting {
 
   kj::Promise<Socket> connectOne(const tcp::endpoint& endpoint) {
     auto socket = std::make_shared<Socket>(port_.ioc());
-    return fromAsio<int>(port_, "connect",
-                         [&](auto handler) {
-                           socket->async_connect(
-                               endpoint,
-                               [handler, socket](const error_code& ec) mutable { handler(ec, 0); });
-                         })
-        .then([this, socket](int) {
-          return bridgeErrors([&] { return greet(std::move(*socket)); });
-        });
+    auto connected = fromAsio<int>(port_, "connect", [&](auto handler) {
+      socket->async_connect(endpoint,
+                            [handler, socket](const error_code& ec) mutable { handler(ec, 0); });
+    });
+    return connected
+        .then(
+            [this, socket](int) { return bridgeErrors([&] { return greet(std::move(*socket)); }); })
+        .attach(kj::defer([socket] {  // an attempt given up must not linger in the kernel
+          error_code ignored;
+          socket->close(ignored);
+        }));
   }
 
   Socket greet(Socket socket) const {

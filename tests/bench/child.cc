@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +30,12 @@ void pinTo(int cpu) {
   CPU_ZERO(&cpus);
   CPU_SET(cpu, &cpus);
   ::sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+double readSeconds(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 [[noreturn]] void throwErrno(const char* what) {
@@ -64,6 +71,15 @@ Child::Child(const std::function<void()>& body) : pid_(::fork()) {
 Child::~Child() {
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
+}
+
+double Child::cpuSeconds() const {
+  clockid_t clock;
+  return ::clock_getcpuclockid(pid_, &clock) == 0 ? readSeconds(clock) : 0;
+}
+
+double ownCpuSeconds() {
+  return readSeconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 PinnedToLastCpu::PinnedToLastCpu() {

@@ -27,9 +27,14 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  double cpuSeconds() const;  // used so far, user and system
+
  private:
   pid_t pid_;
 };
+
+// As Child::cpuSeconds(), of this process.
+double ownCpuSeconds();
 
 // While it lives the calling thread runs on the last CPU only, away from the children (on one CPU:
 // together).

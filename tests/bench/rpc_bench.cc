@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -26,13 +25,18 @@ using net::testing::EchoConnection;
 using net::testing::EchoHost;
 
 constexpr size_t kMiB = 1 << 20;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-double secondsOf(const std::function<void()>& work) {
+struct Cost {
+  double seconds = 0;
+  double cpu_seconds = 0;  // this process and the server's
+};
+
+Cost costOf(const Child& server, const std::function<void()>& work) {
   const SystemClock clock;
   const TimePoint start = clock.now();
+  const double cpu_start = ownCpuSeconds() + server.cpuSeconds();
   work();
-  return toSeconds(clock.now() - start);
+  return {toSeconds(clock.now() - start), ownCpuSeconds() + server.cpuSeconds() - cpu_start};
 }
 
 void serveRpc(Fd listening, size_t bytes_max) {
@@ -88,64 +92,112 @@ class RpcClient {
   EchoConnection connection_;
 };
 
-std::vector<double> pingMicroseconds(const std::function<void()>& ping, int count) {
+// Both stacks and their servers.
+struct Stacks {
+  const Child& rpc_server;
+  const Child& raw_server;
+  RpcClient& rpc;
+  RawClient& raw;
+};
+
+struct Pings {
+  std::vector<double> p50_us, p99_us, cpu_us;
+};
+
+void measurePings(Pings& pings, const Child& server, int count, const std::function<void()>& ping) {
+  const SystemClock clock;
   std::vector<double> latencies;
-  latencies.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) latencies.push_back(secondsOf(ping) * 1e6);
-  return latencies;
+  const Cost cost = costOf(server, [&] {
+    for (int i = 0; i < count; ++i) {
+      const TimePoint start = clock.now();
+      ping();
+      latencies.push_back(toSeconds(clock.now() - start) * 1e6);
+    }
+  });
+  pings.p50_us.push_back(percentile(latencies, 50));
+  pings.p99_us.push_back(percentile(latencies, 99));
+  pings.cpu_us.push_back(cost.cpu_seconds / count * 1e6);
 }
 
-void addPings(Report& report, RawClient& raw, RpcClient& rpc, const BenchOptions& options) {
+Report reportPings(Stacks& stacks, const BenchOptions& options) {
   const int count = options.quick ? 200 : 2000;
-  std::vector<double> raw_p50, rpc_p50, raw_p99, rpc_p99;
+  Pings of_rpc, of_raw;
   for (int i = 0; i < options.repetitions; ++i) {
-    const auto of_raw = pingMicroseconds([&] { raw.ping(); }, count);
-    const auto of_rpc = pingMicroseconds([&] { rpc.ping(); }, count);
-    raw_p50.push_back(percentile(of_raw, 50));
-    raw_p99.push_back(percentile(of_raw, 99));
-    rpc_p50.push_back(percentile(of_rpc, 50));
-    rpc_p99.push_back(percentile(of_rpc, 99));
+    measurePings(of_raw, stacks.raw_server, count, [&] { stacks.raw.ping(); });
+    measurePings(of_rpc, stacks.rpc_server, count, [&] { stacks.rpc.ping(); });
   }
-  const auto row = [&](const char* what, const std::vector<double>& of_rpc,
-                       const std::vector<double>& of_raw) {
-    report.add(what, {median(of_rpc), median(of_raw), median(of_rpc) / median(of_raw)});
+  Report report("ping over TCP loopback", {"rpc us", "raw us", "rpc / raw"});
+  const auto add = [&](const char* what, std::vector<double> Pings::*values) {
+    const double rpc = median(of_rpc.*values), raw = median(of_raw.*values);
+    report.add(what, {rpc, raw, rpc / raw});
   };
-  row("ping p50, us", rpc_p50, raw_p50);
-  row("ping p99, us", rpc_p99, raw_p99);
+  add("p50", &Pings::p50_us);
+  add("p99", &Pings::p99_us);
+  add("CPU per ping", &Pings::cpu_us);
+  return report;
 }
 
-void addPipelined(Report& report, RpcClient& rpc, const BenchOptions& options) {
+Report reportPipelined(Stacks& stacks, const BenchOptions& options) {
   const int calls = options.quick ? 2000 : 40000;
+  Report report("pipelined calls", {"calls/s", "CPU us/call"});
   for (const int in_flight : {8, 64, 256}) {
-    std::vector<double> rates;
-    for (int i = 0; i < options.repetitions; ++i)
-      rates.push_back(calls / secondsOf([&] { rpc.pipeline(calls, in_flight); }));
-    report.add(fmt::format("calls/s, {} in flight", in_flight), {median(rates), kNone, kNone});
+    std::vector<double> rates, cpu_us;
+    for (int i = 0; i < options.repetitions; ++i) {
+      const Cost cost = costOf(stacks.rpc_server, [&] { stacks.rpc.pipeline(calls, in_flight); });
+      rates.push_back(calls / cost.seconds);
+      cpu_us.push_back(cost.cpu_seconds / calls * 1e6);
+    }
+    report.add(fmt::format("{} in flight", in_flight), {median(rates), median(cpu_us)});
   }
+  return report;
 }
 
 using Transfer = std::function<void(size_t bytes)>;
 
-// Medians of alternating measurements, after one of each that does not count.
-void addBulk(Report& report, const char* what, size_t bytes, const Transfer& rpc,
-             const Transfer& raw, int repetitions) {
+struct Rates {
+  std::vector<double> gigabytes_per_second, cpu_seconds_per_gigabyte;
+};
+
+void measureTransfer(Rates& rates, const Child& server, size_t bytes, const Transfer& transfer) {
   constexpr size_t kBytesPerMeasurement = 128 * kMiB;
   const size_t rounds = std::max<size_t>(1, kBytesPerMeasurement / bytes);
-  const auto gigabytesPerSecond = [&](const Transfer& transfer) {
-    const double seconds = secondsOf([&] {
-      for (size_t i = 0; i < rounds; ++i) transfer(bytes);
-    });
-    return static_cast<double>(bytes * rounds) / seconds / 1e9;
-  };
+  const Cost cost = costOf(server, [&] {
+    for (size_t i = 0; i < rounds; ++i) transfer(bytes);
+  });
+  const double gigabytes = static_cast<double>(bytes * rounds) / 1e9;
+  rates.gigabytes_per_second.push_back(gigabytes / cost.seconds);
+  rates.cpu_seconds_per_gigabyte.push_back(cost.cpu_seconds / gigabytes);
+}
+
+// Alternating measurements, after one transfer of each that does not count.
+void addTransfer(Report& report, const char* what, size_t bytes, Stacks& stacks, int repetitions,
+                 const Transfer& rpc, const Transfer& raw) {
   raw(bytes);
   rpc(bytes);
-  std::vector<double> of_rpc, of_raw;
+  Rates of_rpc, of_raw;
   for (int i = 0; i < repetitions; ++i) {
-    of_raw.push_back(gigabytesPerSecond(raw));
-    of_rpc.push_back(gigabytesPerSecond(rpc));
+    measureTransfer(of_raw, stacks.raw_server, bytes, raw);
+    measureTransfer(of_rpc, stacks.rpc_server, bytes, rpc);
   }
-  report.add(fmt::format("{} {} MiB, GB/s", what, bytes / kMiB),
-             {median(of_rpc), median(of_raw), median(of_rpc) / median(of_raw)});
+  const double rpc_rate = median(of_rpc.gigabytes_per_second);
+  const double raw_rate = median(of_raw.gigabytes_per_second);
+  report.add(fmt::format("{} {} MiB", what, bytes / kMiB),
+             {rpc_rate, raw_rate, rpc_rate / raw_rate, median(of_rpc.cpu_seconds_per_gigabyte),
+              median(of_raw.cpu_seconds_per_gigabyte)});
+}
+
+Report reportTransfers(Stacks& stacks, size_t bytes_max, int repetitions) {
+  Report report("bulk over TCP loopback",
+                {"rpc GB/s", "raw GB/s", "rpc / raw", "rpc CPU s/GB", "raw CPU s/GB"});
+  for (size_t bytes = kMiB; bytes <= bytes_max; bytes *= 4)
+    addTransfer(
+        report, "pull", bytes, stacks, repetitions, [&](size_t n) { stacks.rpc.pull(n); },
+        [&](size_t n) { stacks.raw.pull(n); });
+  for (size_t bytes = kMiB; bytes <= bytes_max; bytes *= 4)
+    addTransfer(
+        report, "push", bytes, stacks, repetitions, [&](size_t n) { stacks.rpc.push(n); },
+        [&](size_t n) { stacks.raw.push(n); });
+  return report;
 }
 
 }  // namespace
@@ -163,19 +215,11 @@ std::vector<Report> benchRpc(const BenchOptions& options) {
   RawClient raw(raw_socket.port, bytes_max);
   RpcClient rpc(rpc_port, bytes_max);
   rpc.ping();
-  Report report("rpc over TCP loopback", {"rpc", "raw socket", "rpc / raw"});
-  addPings(report, raw, rpc, options);
-  addPipelined(report, rpc, options);
-  const Transfer rpc_pull = [&](size_t bytes) { rpc.pull(bytes); };
-  const Transfer raw_pull = [&](size_t bytes) { raw.pull(bytes); };
-  const Transfer rpc_push = [&](size_t bytes) { rpc.push(bytes); };
-  const Transfer raw_push = [&](size_t bytes) { raw.push(bytes); };
-  for (size_t bytes = kMiB; bytes <= bytes_max; bytes *= 4)
-    addBulk(report, "pull", bytes, rpc_pull, raw_pull, options.repetitions);
-  for (size_t bytes = kMiB; bytes <= bytes_max; bytes *= 4)
-    addBulk(report, "push", bytes, rpc_push, raw_push, options.repetitions);
+  Stacks stacks{rpc_server, raw_server, rpc, raw};
   std::vector<Report> reports;
-  reports.push_back(std::move(report));
+  reports.push_back(reportPings(stacks, options));
+  reports.push_back(reportPipelined(stacks, options));
+  reports.push_back(reportTransfers(stacks, bytes_max, options.repetitions));
   return reports;
 }
 
