@@ -3,51 +3,68 @@
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/event_port.h"
+#include "common/net/timer.h"
 
 namespace dtf::daemons {
 
 struct ConnectionSet::Served {
-  ConnectionRef ref = std::make_shared<net::RpcConnection*>(nullptr);
+  ConnectionRef ref = std::make_shared<ConnectionHandle>();
   std::unique_ptr<net::RpcConnection> connection;
   kj::Promise<void> watched = nullptr;
+  kj::Promise<void> hello_deadline = nullptr;
+  bool closing = false;
 
-  ~Served() {
-    *ref = nullptr;
-    watched = nullptr;
-  }
+  ~Served() { ref->connection = nullptr; }
 };
 
-ConnectionSet::ConnectionSet(net::AsioEventPort& port, OnClosed on_closed)
-    : port_(port), on_closed_(std::move(on_closed)) {}
+ConnectionSet::ConnectionSet(net::AsioEventPort& port, kj::Timer& timer, OnClosed on_closed)
+    : port_(port),
+      timer_(timer),
+      on_closed_(std::move(on_closed)),
+      self_(std::make_shared<ConnectionSet*>(this)) {}
 
-ConnectionSet::~ConnectionSet() = default;
+ConnectionSet::~ConnectionSet() {
+  *self_ = nullptr;
+}
+
+// The connection is destroyed from an Asio handler, never from one of its own promises.
+void ConnectionSet::close(Position position) {
+  if ((*position)->closing) return;
+  (*position)->closing = true;
+  on_closed_((*position)->connection.get());
+  net::asio::post(port_.ioc(), [self = self_, position] {
+    if (*self == nullptr) return;
+    net::AsioEventPort::Io io((*self)->port_);
+    (*self)->connections_.erase(position);
+  });
+}
 
 void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> pool,
                           std::string peer, const MakeBootstrap& make_bootstrap) {
   connections_.push_back(std::make_unique<Served>());
-  const auto position = std::prev(connections_.end());
+  const Position position = std::prev(connections_.end());
   Served& served = **position;
   served.connection = std::make_unique<net::RpcConnection>(
       kj::heap<net::AsioMessageStream>(port_, std::move(socket), net::kLimitsBeforeHello,
                                        std::move(pool)),
       [&](net::RpcConnection& connection) {
-        *served.ref = &connection;
+        served.ref->connection = &connection;
         return make_bootstrap(served.ref);
       },
-      net::RpcOptions{.peer = std::move(peer)});
-  // The connection is destroyed from an Asio handler, never from its own promise.
-  const auto close = [this, position] {
-    const std::string& name = (*position)->connection->peer();
-    log::debug("event=connection_closed peer=\"{}\"", name);
-    on_closed_((*position)->connection.get());
-    net::asio::post(port_.ioc(), [this, position] {
-      net::AsioEventPort::Io io(port_);
-      connections_.erase(position);
-    });
-  };
+      net::RpcOptions{.peer = peer});
   served.watched = served.connection->onDisconnect()
-                       .then([close] { close(); }, [close](kj::Exception&&) { close(); })
+                       .then([this, position] { close(position); },
+                             [this, position](kj::Exception&&) { close(position); })
                        .eagerlyEvaluate(nullptr);
+  served.hello_deadline =
+      timer_.afterDelay(net::toKj(kHelloDeadline))
+          .then([this, position, peer = std::move(peer)] {
+            if ((*position)->ref->greeted) return;
+            log::warning("event=connection_refused peer={} reason=\"no hello within {:.0f} s\"",
+                         peer, toSeconds(kHelloDeadline));
+            close(position);
+          })
+          .eagerlyEvaluate(nullptr);
   port_.schedule();
 }
 

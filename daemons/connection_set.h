@@ -2,30 +2,40 @@
 
 // The server side's connections of one loop: each is served until its peer is gone.
 
+#include <kj/timer.h>
+
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/net/rpc_connection.h"
 
 namespace dtf::daemons {
 
-// A connection as its sessions see it: `*ref` is nullptr once the connection is gone. A call may be
-// answered a turn of the loop after that, so whoever touches the connection later than in the
-// method's own body looks here first.
-using ConnectionRef = std::shared_ptr<net::RpcConnection*>;
+// A connection as its sessions see it. A call may be answered a turn of the loop after its
+// connection is gone, so whoever touches the connection later than in a method's own body looks at
+// `connection` first.
+struct ConnectionHandle {
+  net::RpcConnection* connection = nullptr;  // nullptr once it is gone
+  bool greeted = false;                      // a hello was accepted: the connection may stay
+};
+using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 
-// Owns: the connections.  Borrows: `port` (must outlive this).
+// A connection that was not greeted within this time is closed, with a log line.
+inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
+
+// Owns: the connections.  Borrows: `port`, `timer` (must outlive this).
 // Threads: loop-thread only, made and destroyed there.  Blocks: never.
 class ConnectionSet {
  public:
   using MakeBootstrap = std::function<capnp::Capability::Client(const ConnectionRef&)>;
   using OnClosed = std::function<void(const void* key)>;
 
-  // `on_closed` is called with the key of each connection that ended by itself, before the
-  // connection is destroyed.
-  ConnectionSet(net::AsioEventPort& port, OnClosed on_closed);
+  // `on_closed` is called with the key (the RpcConnection's address) of each connection that ended
+  // by itself or was not greeted in time, before the connection is destroyed.
+  ConnectionSet(net::AsioEventPort& port, kj::Timer& timer, OnClosed on_closed);
   ~ConnectionSet();
 
   // Serves `socket`, whose preamble was good. `peer` is its address until a hello says more.
@@ -36,10 +46,15 @@ class ConnectionSet {
 
  private:
   struct Served;
+  using Position = std::list<std::unique_ptr<Served>>::iterator;
+  void close(Position position);
 
   net::AsioEventPort& port_;
+  kj::Timer& timer_;
   OnClosed on_closed_;
   std::list<std::unique_ptr<Served>> connections_;
+  const std::shared_ptr<ConnectionSet*>
+      self_;  // null once this is gone: posted handlers look here first
 };
 
 }  // namespace dtf::daemons

@@ -53,16 +53,16 @@ void Barriers::arrive(std::string_view name, uint32_t rank, Duration timeout,
 
 void Barriers::openIfComplete(Barrier& barrier) {
   for (uint32_t rank = 0; rank < workers_; ++rank) {
-    if (!barrier.arrived.contains(rank) && !finished_.contains(rank)) return;
+    if (!barrier.arrived.contains(rank) && !absent_.contains(rank)) return;
   }
   barrier.open = true;
   for (auto& [rank, waiter] : barrier.waiters) answer(waiter, Arrived{});
   barrier.waiters.clear();
 }
 
-void Barriers::finished(uint32_t rank) {
+void Barriers::left(uint32_t rank) {
   const OutwardCalls::Scope scope(calls_);
-  if (!finished_.insert(rank).second) return;
+  if (!absent_.insert(rank).second) return;
   for (auto& [name, barrier] : barriers_) {
     if (!barrier.open) openIfComplete(barrier);
   }
@@ -74,7 +74,7 @@ void Barriers::tick() {
   for (auto& [name, barrier] : barriers_) {
     std::vector<uint32_t> missing;
     for (uint32_t rank = 0; rank < workers_; ++rank) {
-      if (!barrier.arrived.contains(rank) && !finished_.contains(rank)) missing.push_back(rank);
+      if (!barrier.arrived.contains(rank) && !absent_.contains(rank)) missing.push_back(rank);
     }
     for (auto at = barrier.waiters.begin(); at != barrier.waiters.end();) {
       Waiter& waiter = at->second;

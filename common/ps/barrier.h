@@ -1,6 +1,7 @@
 #pragma once
 
-// Named barriers: all workers that have not finished arrive before any leaves.
+// Named barriers: all workers that are in the job arrive before any leaves. One that has finished,
+// or was lost, is not waited for; a lost one that comes back is again.
 
 #include <cstdint>
 #include <map>
@@ -25,8 +26,10 @@ class Barriers {
   Barriers(uint32_t workers, OutwardCalls& calls, const Clock& clock);
 
   void arrive(std::string_view name, uint32_t rank, Duration timeout, WaitCallback callback);
-  // No barrier waits for `rank` any more.
-  void finished(uint32_t rank);
+  // No barrier waits for `rank` any more: it has finished, or was lost.
+  void left(uint32_t rank);
+  // A new process of a lost worker: barriers wait for it again.
+  void returned(uint32_t rank) { absent_.erase(rank); }
   // Answers waits whose time is up.
   void tick();
   uint32_t waiting() const;
@@ -48,7 +51,7 @@ class Barriers {
   const uint32_t workers_;
   OutwardCalls& calls_;
   const Clock& clock_;
-  std::set<uint32_t> finished_;
+  std::set<uint32_t> absent_;
   std::map<std::string, Barrier, std::less<>> barriers_;
 };
 

@@ -58,6 +58,7 @@ uint64_t Shard::elements() const {
 bool Shard::join(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(calls_);
   if (!membership_.join(rank, incarnation)) return false;
+  barriers_.returned(rank);
   if (coordinator_) coordinator_->joined(rank);
   dropInitWaiter(rank, Error(ErrorCode::kPermission,
                              fmt::format("fenced: {} was replaced by a newer process; end this one",
@@ -75,7 +76,7 @@ void Shard::finish(uint32_t rank, Incarnation incarnation) {
   if (membership_.member(rank).state == MemberState::kFinished) return;
   membership_.finish(rank, incarnation);
   if (coordinator_) coordinator_->finished(rank);
-  barriers_.finished(rank);
+  barriers_.left(rank);
 }
 
 void Shard::markLost(uint32_t rank) {
@@ -88,6 +89,7 @@ void Shard::markLost(uint32_t rank) {
 void Shard::lose(const Membership::Loss& loss) {
   dropInitWaiter(loss.rank, Error(ErrorCode::kPermission, "fenced: " + loss.why));
   if (coordinator_) coordinator_->lost(loss.rank, loss.why);
+  barriers_.left(loss.rank);
 }
 
 // ---- initial values

@@ -66,7 +66,7 @@ class DataSession final : public schema::PsData::Server {
       return contribution;
     }
     // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
-    contribution.owner = (*connection_)->stream().pin(contribution.gradient.data());
+    contribution.owner = connection_->connection->stream().pin(contribution.gradient.data());
     if (contribution.owner == nullptr && !contribution.gradient.empty()) {
       *assembled = Buffer(contribution.gradient.size_bytes());
       std::memcpy(assembled->data(), contribution.gradient.data(),
@@ -97,7 +97,7 @@ class DataSession final : public schema::PsData::Server {
     });
     return pair.promise
         .then([this, context](ps::PushReply reply) mutable {
-          if (*connection_ == nullptr) return;
+          if (connection_->connection == nullptr) return;
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results =
               context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});
@@ -105,7 +105,7 @@ class DataSession final : public schema::PsData::Server {
           auto chunks = results.initParameters(wire::arenaChunks(elements));
           if (elements > 0)
             wire::referenceArena({reply.parameters->data(), elements}, reply.parameters, chunks,
-                                 (*connection_)->stream());
+                                 connection_->connection->stream());
         })
         .attach(kj::defer([this] { --in_flight_; }));
   }
@@ -133,10 +133,10 @@ class DataGate final : public schema::PsDataGate::Server {
         throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
       host_.shard().heartbeat(worker.index, incarnation);  // refuses who holds no control session
       const uint64_t elements = host_.shard().elements();
-      (*connection_)->setPeer(worker.name() + " bulk");
-      (*connection_)
-          ->stream()
-          .setLimits({.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
+      connection_->greeted = true;
+      connection_->connection->setPeer(worker.name() + " bulk");
+      connection_->connection->stream().setLimits(
+          {.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
       context.getResults().setData(
           kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
     });

@@ -50,13 +50,14 @@ PsServer::PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening
       bulk_pool_(net::BufferPool::create()),
       host_(control_, shardOptions(options_),
             [this] { return std::make_unique<ShardPeers>(control_, peers_); }),
-      connections_(control_.port, [this](const void* key) { onClosed(key); }),
+      connections_(control_.port, control_.timer, [this](const void* key) { onClosed(key); }),
       signals_(control_, [this](int number) { end(std::nullopt, 128 + number); }),
       reported_(started_),
       complete_since_(started_) {
   peers_.serve(host_);
   host_.data().call([this] {
-    bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data().port(), [](const void*) {});
+    bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data().port(), host_.data().timer(),
+                                                     [](const void*) {});
   });
   host_.data().onStop([this] { bulk_ = nullptr; });
   listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index], std::move(listening),
@@ -113,16 +114,28 @@ void PsServer::onClosed(const void* key) {
   if (found == sessions_.end()) return;
   const Session session = found->second;
   sessions_.erase(found);
+  closed_[session.worker.index] = session.incarnation;
   host_.data().post([this, session] {
     const ps::ShardStatus status = host_.shard().status();
     const ps::Member& member = status.members[session.worker.index];
     if (member.state != ps::MemberState::kJoined || member.incarnation != session.incarnation)
       return;
-    log::warning(
-        "event=worker_lost worker={} reason=\"its connection was closed before it had finished\"",
-        session.worker.name());
     host_.shard().markLost(session.worker.index);
   });
+}
+
+// Says once of each process that is lost why it is.
+void PsServer::logLost(const ps::ShardStatus& status) {
+  for (uint32_t rank = 0; rank < status.members.size(); ++rank) {
+    const ps::Member& member = status.members[rank];
+    if (member.state != ps::MemberState::kLost || lost_[rank] == member.incarnation) continue;
+    lost_[rank] = member.incarnation;
+    const bool closed = closed_[rank] == member.incarnation;
+    log::warning("event=worker_lost worker=worker/{} reason=\"{}\"", rank,
+                 closed
+                     ? "its connection was closed before it had finished"
+                     : fmt::format("no heartbeat for {:.0f} s", options_.timeouts.lease_seconds));
+  }
 }
 
 kj::Promise<void> PsServer::watch() {
@@ -147,6 +160,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
   const auto joined = count(ps::MemberState::kJoined);
   const auto lost = count(ps::MemberState::kLost);
   const TimePoint now = clock_.now();
+  logLost(status);
   if (finished > 0 && joined == 0 && finished + lost == static_cast<int64_t>(options_.workers)) {
     log::info(
         "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",

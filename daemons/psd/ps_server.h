@@ -40,6 +40,7 @@ class PsServer final : WorkerSessions {
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
+  void logLost(const ps::ShardStatus& status);
   void end(std::optional<Error> error, int code);
 
   struct Session {
@@ -58,6 +59,9 @@ class PsServer final : WorkerSessions {
   ShardHost host_;  // after bulk_: its thread, which ends bulk_, ends first
   daemons::ConnectionSet connections_;
   std::map<const void*, Session> sessions_;
+  // By rank: the last process whose connection was closed, and the last whose loss was logged.
+  std::map<uint32_t, Incarnation> closed_;
+  std::map<uint32_t, Incarnation> lost_;
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;
   TimePoint reported_;        // when the log last said who is awaited

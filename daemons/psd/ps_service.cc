@@ -115,10 +115,11 @@ class Gate final : public schema::PsGate::Server {
           return shard.join(rank, incarnation);
         })
         .then([this, context, worker, incarnation](bool) mutable {
-          if (*connection_ == nullptr) return;
-          (*connection_)->setPeer(worker.name());
-          (*connection_)->stream().setLimits(kControlLimits);
-          sessions_.opened(*connection_, worker, incarnation);
+          if (connection_->connection == nullptr) return;
+          connection_->greeted = true;
+          connection_->connection->setPeer(worker.name());
+          connection_->connection->stream().setLimits(kControlLimits);
+          sessions_.opened(connection_->connection, worker, incarnation);
           context.getResults().setControl(
               kj::heap<ControlSession>(host_, options_, worker.index, incarnation));
         });
@@ -129,7 +130,8 @@ class Gate final : public schema::PsGate::Server {
       checkHello(options_, context.getParams().getHello());
       if (options_.self.index != 0) throw Error(ErrorCode::kBadConfig, "only ps/0 decides steps");
     });
-    (*connection_)->stream().setLimits(kControlLimits);
+    connection_->greeted = true;
+    connection_->connection->stream().setLimits(kControlLimits);
     auto request = leader_.followRequest();
     request.setTask(context.getParams().getHello().getCaller());
     request.setFollower(context.getParams().getFollower());

@@ -41,7 +41,7 @@ class Gate final : public schema::WorkerGate::Server {
 
 WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
-      connections_(reactor_.port, [](const void*) {}),
+      connections_(reactor_.port, reactor_.timer, [](const void*) {}),
       signals_(reactor_, [](int number) { leaveOnSignal(number); }) {
   listener_ = daemons::listen(
       reactor_, task_.job.cluster.worker[task_.task.index], std::move(listening),

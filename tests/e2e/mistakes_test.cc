@@ -136,8 +136,12 @@ TEST_F(MistakesTest, ARunDirectoryThatCannotBeWritten) {
 }
 
 TEST_F(MistakesTest, ALossThatIsNotANumber) {
-  const std::string file = writeCluster(
-      {.mode = "sync", .steps = 5000, .optimizer = "{gradient_descent: {learning_rate: 1.0e+38}}"});
+  const std::string file = writeCluster({.mode = "sync",
+                                         .steps = 5000,
+                                         .optimizer = "{gradient_descent: {learning_rate: 1.0e+6}}",
+                                         .layers = "[flatten: , dense: {units: 30, activation: "
+                                                   "relu}, dense: {units: 30, activation: relu}, "
+                                                   "dense: {units: 10}]"});
   expectMistake(file, 1, {"loss", "step", "learning_rate"});
   EXPECT_EQ(summary()["outcome"], "failed");
 }

@@ -53,9 +53,9 @@ TEST_F(BarriersTest, NamesWhoIsMissingWhenTimeIsUp) {
 
 TEST_F(BarriersTest, DoesNotWaitForFinishedWorkers) {
   arrive("x", 0, a_);
-  barriers_.finished(1);
+  barriers_.left(1);
   EXPECT_EQ(a_, "waits");
-  barriers_.finished(2);
+  barriers_.left(2);
   EXPECT_EQ(a_, "passed");
 }
 
