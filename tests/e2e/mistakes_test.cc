@@ -103,7 +103,7 @@ TEST_F(MistakesTest, APortInUseAndWhoHoldsIt) {
 }
 
 TEST_F(MistakesTest, AMissingDataFile) {
-  expectMistake(writeIdxCluster(), 65, {"/images", "No such file"});
+  expectMistake(writeIdxCluster(), 65, {folder_.path() + "/", "No such file"});
 }
 
 TEST_F(MistakesTest, ATruncatedDataFile) {
