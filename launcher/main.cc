@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/base/error.h"
+#include "common/base/notify.h"
 #include "common/cluster/cluster_yaml.h"
 #include "launcher/commands.h"
 #include "launcher/options.h"
@@ -62,6 +63,7 @@ void print(const Error& error) {
 
 int main(int argc, char** argv) {
   using namespace dtf;
+  markLaunch();
   launcher::openMissingStreams();
   try {
     return launcher::run(launcher::parseOptions(argc, argv));

@@ -31,6 +31,17 @@ bool notifyEnabled() {
   return notifyFd() >= 0;
 }
 
+void markLaunch() {
+  const std::string now = std::to_string(SystemClock().now().time_since_epoch().count());
+  ::setenv("DTF_LAUNCHED_NS", now.c_str(), 1);
+}
+
+std::optional<TimePoint> launchedAt() {
+  const char* text = std::getenv("DTF_LAUNCHED_NS");
+  if (text == nullptr) return std::nullopt;
+  return TimePoint(Duration(std::atoll(text)));
+}
+
 void notify(const nlohmann::json& line) {
   if (!notifyEnabled()) return;
   const std::string text =

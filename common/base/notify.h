@@ -11,6 +11,9 @@
 // the pipe is full.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "common/base/clock.h"
 
 namespace dtf {
 
@@ -19,5 +22,11 @@ void notify(const nlohmann::json& line);
 
 // True when a launcher listens.
 bool notifyEnabled();
+
+// When the launcher started, for "seconds until the first step": markLaunch() puts the time where
+// the tasks that this process starts on this host find it (DTF_LAUNCHED_NS, CLOCK_MONOTONIC).
+// nullopt for a task started by hand.
+void markLaunch();
+std::optional<TimePoint> launchedAt();
 
 }  // namespace dtf

@@ -1,6 +1,7 @@
 #include "common/net/reactor.h"
 
 #include <kj/debug.h>
+#include <sched.h>
 
 #include <utility>
 
@@ -8,9 +9,19 @@
 
 namespace dtf::net {
 
-void Reactor::run() {
+void Reactor::run(Duration busy_poll) {
   port.schedule();  // kj events may have been queued before
-  ioc.run();
+  const SystemClock clock;
+  TimePoint idle_since = clock.now();
+  while (!ioc.stopped()) {
+    if (ioc.poll() > 0) {
+      idle_since = clock.now();
+    } else if (clock.now() - idle_since < busy_poll) {
+      ::sched_yield();  // whoever else wants this core has it
+    } else if (ioc.run_one() > 0) {
+      idle_since = clock.now();
+    }
+  }
   ioc.restart();
 }
 
@@ -26,7 +37,8 @@ class IoThread::Tasks final : private kj::TaskSet::ErrorHandler {
   kj::TaskSet set_{*this};
 };
 
-IoThread::IoThread(std::string name) : name_(std::move(name)) {
+IoThread::IoThread(std::string name, Duration busy_poll)
+    : name_(std::move(name)), busy_poll_(busy_poll) {
   std::promise<void> ready;
   auto is_ready = ready.get_future();
   thread_ = Thread(name_, [this, &ready] { runLoop(ready); });
@@ -46,7 +58,7 @@ void IoThread::runLoop(std::promise<void>& ready) {
   tasks_ = &tasks;
   loop_id_ = std::this_thread::get_id();
   ready.set_value();
-  reactor.run();
+  reactor.run(busy_poll_);
 }
 
 // Runs what is posted or runnable because of the cleanups too, while kj objects may still die in

@@ -45,9 +45,12 @@ void AsyncCoordinator::answer(PushCallback callback, PushAnswer what) {
 // Makes `callback` the worker's waiting call. One that waits already gives way: it is an earlier
 // try.
 void AsyncCoordinator::wait(uint32_t rank, bool is_push, PushCallback callback) {
-  cancelWaiting(rank, Error(ErrorCode::kUnavailable,
-                            fmt::format("{} asked ps/{} again; this call gave way to the newer one",
-                                        workerName(rank), context_.ps_task)));
+  if (workers_[rank].waiting) {
+    cancelWaiting(rank,
+                  Error(ErrorCode::kUnavailable,
+                        fmt::format("{} asked ps/{} again; this call gave way to the newer one",
+                                    workerName(rank), context_.ps_task)));
+  }
   Worker& worker = workers_[rank];
   worker.waiting = std::move(callback);
   worker.waiting_is_push = is_push;

@@ -77,9 +77,12 @@ void SyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
 }
 
 void SyncCoordinator::wait(uint32_t rank, PushCallback callback) {
-  cancelWaiting(rank, Error(ErrorCode::kUnavailable,
-                            fmt::format("{} asked ps/{} again; this call gave way to the newer one",
-                                        workerName(rank), context_.ps_task)));
+  if (workers_[rank].waiting) {
+    cancelWaiting(rank,
+                  Error(ErrorCode::kUnavailable,
+                        fmt::format("{} asked ps/{} again; this call gave way to the newer one",
+                                    workerName(rank), context_.ps_task)));
+  }
   workers_[rank].waiting = std::move(callback);
   workers_[rank].deadline = deadlineAfter(context_.clock.now(), context_.step_timeout);
 }

@@ -76,7 +76,7 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
       gradients_(options_.ps.size()),
       states_(options_.ps.size()),
       asked_(options_.ps.size()),
-      data_("dtf-data"),
+      data_("dtf-data", net::kDataBusyPoll),
       control_("dtf-control") {
   data_.call([this] { data_side_ = std::make_unique<DataSide>(); });
   data_.onStop([this] { data_side_ = nullptr; });

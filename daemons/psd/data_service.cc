@@ -2,6 +2,7 @@
 // loop.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "common/net/error_bridge.h"
@@ -59,7 +60,7 @@ class DataSession final : public schema::PsData::Server {
     contribution.batch = params.getBatch();
     contribution.loss = params.getLoss();
     contribution.sequence = sequence_++;
-    auto assembled = std::make_shared<Buffer>();
+    auto assembled = std::make_shared<Buffer>();  // used only for a gradient of several chunks
     contribution.gradient = wire::readArena(params.getGradient(), shard_.elements(), *assembled);
     if (contribution.gradient.data() == assembled->as<float>()) {
       contribution.owner = assembled;
@@ -68,13 +69,22 @@ class DataSession final : public schema::PsData::Server {
     // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
     contribution.owner = connection_->connection->stream().pin(contribution.gradient.data());
     if (contribution.owner == nullptr && !contribution.gradient.empty()) {
-      *assembled = Buffer(contribution.gradient.size_bytes());
-      std::memcpy(assembled->data(), contribution.gradient.data(),
-                  contribution.gradient.size_bytes());
-      contribution.gradient = {assembled->as<float>(), contribution.gradient.size()};
-      contribution.owner = assembled;
+      const std::shared_ptr<Buffer> copy = stagingBuffer(contribution.gradient.size_bytes());
+      std::memcpy(copy->data(), contribution.gradient.data(), contribution.gradient.size_bytes());
+      contribution.gradient = {copy->as<float>(), contribution.gradient.size()};
+      contribution.owner = copy;
     }
     return contribution;
+  }
+
+  // One of this session's buffers that no gradient uses any more.
+  std::shared_ptr<Buffer> stagingBuffer(size_t bytes) {
+    for (std::shared_ptr<Buffer>& buffer : staging_) {
+      if (buffer != nullptr && buffer.use_count() > 1) continue;
+      if (buffer == nullptr || buffer->bytes() != bytes) buffer = std::make_shared<Buffer>(bytes);
+      return buffer;
+    }
+    return std::make_shared<Buffer>(bytes);
   }
 
   // Starts a call of the shard and sends its answer, now or later: state, and parameters by
@@ -115,6 +125,7 @@ class DataSession final : public schema::PsData::Server {
   const uint32_t rank_;
   const Incarnation incarnation_;
   uint64_t sequence_ = 0;
+  std::array<std::shared_ptr<Buffer>, 2> staging_;
   uint32_t in_flight_ = 0;
 };
 

@@ -12,7 +12,7 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 
 ShardHost::ShardHost(net::Reactor& control, const ps::ShardOptions& options,
                      const std::function<std::unique_ptr<ps::SyncPeers>()>& make_peers)
-    : control_(control), data_("psd-data") {
+    : control_(control), data_("psd-data", net::kDataBusyPoll) {
   data_.call([&] {
     runner_ = std::make_unique<ComputeRunner>(data_);
     peers_ = make_peers();

@@ -45,6 +45,8 @@ void reportResult(const cluster::TaskOptions& task, const train::TrainingResult&
                          {"steps_per_second", steps_per_second},
                          {"examples_per_second", steps_per_second * result.examples_per_step},
                          {"parameters_digest", fmt::format("{:016x}", parameters_digest)}};
+  if (const std::optional<TimePoint> launched = launchedAt())
+    json["first_step_seconds"] = toSeconds(result.first_step - *launched);
   if (evaluation) json["eval"] = evaluationJson(*evaluation);
   if (notifyEnabled()) {
     json["event"] = "result";

@@ -14,5 +14,7 @@ struct BenchOptions {
 };
 
 std::vector<Report> benchRpc(const BenchOptions& options);
+std::vector<Report> benchSoftmax(const BenchOptions& options);
+std::vector<Report> benchIdle(const BenchOptions& options);
 
 }  // namespace dtf::bench

@@ -25,6 +25,9 @@ struct Benchmark {
 
 constexpr Benchmark kBenchmarks[] = {
     {"rpc", "pings, pipelined calls, pull and push of 1 to 256 MiB beside a raw socket", benchRpc},
+    {"softmax", "MNIST softmax regression by dtf-launch, 2 ps + 2 workers, async and sync",
+     benchSoftmax},
+    {"idle", "CPU that psd and workerd use while they wait", benchIdle},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {

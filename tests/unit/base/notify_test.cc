@@ -26,4 +26,12 @@ TEST(Notify, WritesOneJsonLineToTheLaunchersPipe) {
   EXPECT_EQ(nlohmann::json::parse(line)["step"], 7);
 }
 
+TEST(Notify, TasksFindWhenTheLauncherStarted) {
+  const TimePoint before = SystemClock().now();
+  markLaunch();
+  ASSERT_TRUE(launchedAt());
+  EXPECT_GE(*launchedAt(), before);
+  EXPECT_LE(*launchedAt(), SystemClock().now());
+}
+
 }  // namespace dtf

@@ -1,0 +1,133 @@
+// Whole jobs by dtf-launch: real processes, automatic ports, the embedded digits (or the real MNIST
+// with DTF_MNIST_DIR), 28 x 28 x 10 softmax regression, batch 100, gradient descent.
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "tests/bench/benchmarks.h"
+#include "tests/support/process.h"
+
+namespace dtf::bench {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The build's programs, found from our own place: <build>/tests/bench/dtf-bench.
+std::string program(const std::string& path) {
+  std::error_code error;
+  const fs::path root = fs::read_symlink("/proc/self/exe", error).parent_path() / "../..";
+  return fs::canonical(root / path).string();
+}
+
+std::string dataText() {
+  const char* mnist = std::getenv("DTF_MNIST_DIR");
+  if (mnist == nullptr)
+    return "train: {format: digits, count: 10000}, eval: {format: digits, count: 2000}";
+  const std::string folder = fs::absolute(mnist).string();
+  return fmt::format(
+      "train: {{format: idx, images: {0}/train-images-idx3-ubyte.gz, labels: "
+      "{0}/train-labels-idx1-ubyte.gz}}, "
+      "eval: {{format: idx, images: {0}/t10k-images-idx3-ubyte.gz, labels: "
+      "{0}/t10k-labels-idx1-ubyte.gz}}",
+      folder);
+}
+
+std::string clusterText(const std::string& folder, const std::string& mode, uint64_t steps) {
+  return fmt::format(
+      "job: bench\nrun_dir: {}/runs\ncluster:\n"
+      "  ps: [\"localhost:auto\", \"localhost:auto\"]\n  worker: [\"localhost:auto\", "
+      "\"localhost:auto\"]\n"
+      "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n"
+      "    layers: [flatten: , dense: {{units: 10, name: softmax}}]\n"
+      "    loss: softmax_cross_entropy\n    metrics: [accuracy]\n"
+      "  data: {{{}, batch_size: 100, seed: 1}}\n"
+      "  optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}\n  replication: {{mode: {}}}\n  "
+      "steps: {}\n",
+      folder, dataText(), mode, steps);
+}
+
+nlohmann::json runJob(const std::string& mode, uint64_t steps) {
+  const testing::TemporaryFolder folder;
+  const std::string file = folder.write("bench.yaml", clusterText(folder.path(), mode, steps));
+  const testing::ProcessResult result =
+      testing::runProcess({program("launcher/dtf-launch"), file}, std::chrono::seconds(300));
+  if (result.exit_code != 0)
+    throw Error(ErrorCode::kInternal,
+                fmt::format("dtf-launch exited with {}:\n{}", result.exit_code, result.err));
+  return nlohmann::json::parse(folder.read("runs/summary.json"));
+}
+
+// User and system time of a process so far.
+double cpuSecondsOf(pid_t pid) {
+  std::FILE* file = std::fopen(fmt::format("/proc/{}/stat", pid).c_str(), "r");
+  if (file == nullptr) throw Error(ErrorCode::kInternal, "the process is gone");
+  unsigned long user = 0, system = 0;
+  const int read = std::fscanf(
+      file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+  std::fclose(file);
+  if (read != 2) throw Error(ErrorCode::kInternal, "cannot read /proc/PID/stat");
+  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+std::vector<Report> benchSoftmax(const BenchOptions& options) {
+  Report report("softmax regression, 784 x 10, batch 100, 2 ps + 2 workers (medians)",
+                {"global steps/s", "examples/s", "first step s", "accuracy"});
+  std::map<std::string, std::map<std::string, std::vector<double>>> found;
+  const std::vector<std::string> columns = {"steps_per_second", "examples_per_second",
+                                            "first_step_seconds", "accuracy"};
+  for (int i = 0; i < options.repetitions; ++i) {  // alternating, so that a slow minute hits both
+    for (const std::string mode : {"async", "sync"}) {
+      const uint64_t steps = options.quick ? 300 : mode == "async" ? 30000 : 12000;
+      nlohmann::json summary = runJob(mode, steps);
+      summary["accuracy"] = summary["eval"]["accuracy"];
+      for (const std::string& column : columns)
+        found[mode][column].push_back(summary[column].get<double>());
+    }
+  }
+  for (const std::string mode : {"async", "sync"}) {
+    std::vector<double> values;
+    for (const std::string& column : columns) values.push_back(median(found[mode][column]));
+    report.add(mode, values);
+  }
+  return {report};
+}
+
+// A psd and a workerd that wait for tasks that never come.
+std::vector<Report> benchIdle(const BenchOptions& options) {
+  const testing::TemporaryFolder folder;
+  // Ports of a range that nobody else here uses; the workerd waits for a ps that is not there.
+  const int port = 20000 + static_cast<int>(::getpid() % 10000);
+  const std::string file =
+      folder.write("idle.yaml", fmt::format("job: idle\ncluster:\n  ps: [\"localhost:{}\", "
+                                            "\"localhost:{}\"]\n  worker: [\"localhost:{}\"]\n"
+                                            "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n "
+                                            "   layers: [flatten: , dense: {{units: 10}}]\n"
+                                            "    loss: softmax_cross_entropy\n  steps: 10\n",
+                                            port, port + 1, port + 2));
+  testing::Process ps({program("daemons/psd/psd"), "--cluster", file, "--task", "0"});
+  testing::Process worker({program("daemons/workerd/workerd"), "--cluster", file, "--task", "0"});
+  if (!ps.waitForOutput("event=joined", std::chrono::seconds(20)))
+    throw Error(ErrorCode::kInternal, "the worker did not join:\n" + ps.err() + worker.err());
+  const double seconds = options.quick ? 0.5 : 10;
+  const double ps_before = cpuSecondsOf(ps.pid()), worker_before = cpuSecondsOf(worker.pid());
+  ::poll(nullptr, 0, static_cast<int>(seconds * 1000));
+  Report report("idle daemons", {"% of a core"});
+  report.add("psd, one worker connected", {100 * (cpuSecondsOf(ps.pid()) - ps_before) / seconds});
+  report.add("workerd, waiting for ps/1",
+             {100 * (cpuSecondsOf(worker.pid()) - worker_before) / seconds});
+  return {report};
+}
+
+}  // namespace dtf::bench
