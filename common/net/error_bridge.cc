@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include <array>
+#include <exception>
 #include <optional>
 
 namespace dtf::net {
@@ -103,13 +104,17 @@ Error toErrorFromErrno(ErrorCode code, std::string_view what, int errno_value) {
   return Error(code, std::string(what) + ": " + errnoText(errno_value));
 }
 
-std::exception_ptr bridged(std::exception_ptr exception) {
+Error currentError() {
   try {
-    std::rethrow_exception(exception);
-  } catch (const kj::Exception& kj_exception) {
-    return std::make_exception_ptr(toError(kj_exception));
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const kj::Exception& exception) {
+    return toError(exception);
+  } catch (const std::exception& exception) {
+    return Error(ErrorCode::kInternal, exception.what());
   } catch (...) {
-    return exception;
+    return Error(ErrorCode::kInternal, "an exception of unknown type");
   }
 }
 

@@ -7,7 +7,6 @@
 #include <kj/async.h>
 #include <kj/exception.h>
 
-#include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -35,8 +34,9 @@ Error toError(const kj::Exception& exception);
 Error toError(ErrorCode code, std::string_view what, const error_code& ec);
 Error toErrorFromErrno(ErrorCode code, std::string_view what, int errno_value);
 
-// As toError() for an exception of any kind: a dtf::Error and std exceptions stay what they are.
-std::exception_ptr bridged(std::exception_ptr exception);
+// The exception being handled, in a catch block: a dtf::Error as it is, others as toError() or
+// kInternal.
+Error currentError();
 
 [[noreturn]] void throwAsKj(const Error& error);
 

@@ -48,6 +48,7 @@ IoThread::IoThread(std::string name, Duration busy_poll)
 IoThread::~IoThread() {
   DTF_CHECK_MSG(!inLoop(), "an io thread can't join itself: " + name_);
   asio::post(reactor_->ioc, [this] { stopOnLoop(); });
+  may_end_.set_value();  // post() still touches the io_context after the loop has seen the function
   thread_.join();
 }
 
@@ -59,6 +60,7 @@ void IoThread::runLoop(std::promise<void>& ready) {
   loop_id_ = std::this_thread::get_id();
   ready.set_value();
   reactor.run(busy_poll_);
+  may_end_.get_future().wait();
 }
 
 // Runs what is posted or runnable because of the cleanups too, while kj objects may still die in
@@ -100,8 +102,8 @@ void IoThread::addTask(kj::Promise<void> task) {
   tasks_->add(kj::mv(task));
 }
 
-void IoThread::throwStopped(const std::string& name) {
-  throw Error(ErrorCode::kUnavailable, "the io thread " + name + " ended before the call did");
+Error IoThread::stoppedError(const std::string& name) {
+  return Error(ErrorCode::kUnavailable, "the io thread " + name + " ended before the call did");
 }
 
 }  // namespace dtf::net

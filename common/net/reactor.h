@@ -5,8 +5,11 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/base/check.h"
@@ -95,14 +98,19 @@ class IoThread {
  private:
   class Tasks;  // kj promises started by call()
 
+  // What a call brings back: values only, so that no exception object is shared between the
+  // threads.
+  template <class T>
+  using Outcome = std::variant<std::conditional_t<std::is_void_v<T>, std::monostate, T>, Error>;
+
   // `name` is a copy: when the thread ends under a call, this object may be gone before the caller
   // looks.
   template <class T>
-  static T await(std::future<T> future, const std::string& name);
+  static T await(std::future<Outcome<T>> future, const std::string& name);
   void runLoop(std::promise<void>& ready);
   void stopOnLoop();
   void addTask(kj::Promise<void> task);
-  [[noreturn]] static void throwStopped(const std::string& name);
+  static Error stoppedError(const std::string& name);
 
   const std::string name_;
   const Duration busy_poll_;
@@ -112,32 +120,43 @@ class IoThread {
   std::thread::id loop_id_;  // as reactor_
   Mutex mu_;
   std::vector<std::function<void()>> cleanups_ DTF_GUARDED_BY(mu_);
+  std::promise<void>
+      may_end_;    // the destructor's last post has returned, so the io_context may die
   Thread thread_;  // last: its body uses the members above
 };
 
 template <class T>
-T IoThread::await(std::future<T> future, const std::string& name) {
+T IoThread::await(std::future<Outcome<T>> future, const std::string& name) {
+  std::optional<Outcome<T>> outcome;
   try {
-    return future.get();
+    outcome.emplace(future.get());
   } catch (const std::future_error&) {  // the loop ended and dropped the function or its promise
-    throwStopped(name);
+    outcome.emplace(stoppedError(name));
   }
+  if (auto* error = std::get_if<Error>(&*outcome)) throw Error(std::move(*error));
+  if constexpr (!std::is_void_v<T>) return std::get<0>(std::move(*outcome));
 }
 
 template <class Fn>
 std::invoke_result_t<Fn&> IoThread::call(Fn fn) requires(!kIsPromise<std::invoke_result_t<Fn&>>) {
+  using Value = std::invoke_result_t<Fn&>;
   if (inLoop()) return fn();
   const std::string name = name_;
-  auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Fn&>()>>([&fn] {
+  auto done = std::make_shared<std::promise<Outcome<Value>>>();
+  auto future = done->get_future();
+  post([&fn, done = std::move(done)] {
     try {
-      return fn();
+      if constexpr (std::is_void_v<Value>) {
+        fn();
+        done->set_value({});
+      } else {
+        done->set_value(Outcome<Value>(std::in_place_index<0>, fn()));
+      }
     } catch (...) {
-      std::rethrow_exception(bridged(std::current_exception()));
+      done->set_value(currentError());
     }
   });
-  auto future = task->get_future();
-  post([task = std::move(task)] { (*task)(); });
-  return await(std::move(future), name);
+  return await<Value>(std::move(future), name);
 }
 
 template <class Fn>
@@ -146,16 +165,17 @@ PromiseValue<std::invoke_result_t<Fn&>> IoThread::call(Fn fn) requires(
   using Value = PromiseValue<std::invoke_result_t<Fn&>>;
   DTF_CHECK_MSG(!inLoop(), "call() with a promise would wait for its own thread: " + name_);
   const std::string name = name_;
-  auto done = std::make_shared<std::promise<Value>>();
+  auto done = std::make_shared<std::promise<Outcome<Value>>>();
   auto future = done->get_future();
   post([this, &fn, done = std::move(done)] {
     addTask(kj::evalNow([&fn] { return bridgeErrors(fn); })
-                .then([done](auto&&... value) { done->set_value(std::move(value)...); },
-                      [done](kj::Exception&& exception) {
-                        done->set_exception(std::make_exception_ptr(toError(exception)));
-                      }));
+                .then(
+                    [done](auto&&... value) {
+                      done->set_value(Outcome<Value>(std::in_place_index<0>, std::move(value)...));
+                    },
+                    [done](kj::Exception&& exception) { done->set_value(toError(exception)); }));
   });
-  return await(std::move(future), name);
+  return await<Value>(std::move(future), name);
 }
 
 }  // namespace dtf::net
