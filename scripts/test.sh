@@ -31,7 +31,7 @@ meson_tests() {
   local folder=$1 suites=()
   shift
   for suite in "$@"; do suites+=(--suite "$suite"); done
-  meson test -C "$folder" --no-rebuild --print-errorlogs "${suites[@]}" 2>&1 | grep -v '^ninja:'
+  meson test -C "$folder" --no-rebuild --timeout-multiplier 6 --print-errorlogs "${suites[@]}" 2>&1 | grep -v '^ninja:'
   return "${PIPESTATUS[0]}"
 }
 
