@@ -47,8 +47,9 @@ IoThread::IoThread(std::string name, Duration busy_poll)
 
 IoThread::~IoThread() {
   DTF_CHECK_MSG(!inLoop(), "an io thread can't join itself: " + name_);
+  posts_under_way_.fetch_add(1);
   asio::post(reactor_->ioc, [this] { stopOnLoop(); });
-  may_end_.set_value();  // post() still touches the io_context after the loop has seen the function
+  posts_under_way_.fetch_sub(1);
   thread_.join();
 }
 
@@ -60,7 +61,7 @@ void IoThread::runLoop(std::promise<void>& ready) {
   loop_id_ = std::this_thread::get_id();
   ready.set_value();
   reactor.run(busy_poll_);
-  may_end_.get_future().wait();
+  while (posts_under_way_.load() > 0) ::sched_yield();
 }
 
 // Runs what is posted or runnable because of the cleanups too, while kj objects may still die in
@@ -87,10 +88,12 @@ void IoThread::stopOnLoop() {
 }
 
 void IoThread::post(std::function<void()> fn) {
+  posts_under_way_.fetch_add(1);
   asio::post(reactor_->ioc, [this, fn = std::move(fn)] {
     AsioEventPort::Io io(reactor_->port);
     fn();
   });
+  posts_under_way_.fetch_sub(1);
 }
 
 void IoThread::onStop(std::function<void()> cleanup) {

@@ -2,6 +2,7 @@
 
 // A thread's loop (Reactor), and a named thread that runs one (IoThread).
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -120,8 +121,9 @@ class IoThread {
   std::thread::id loop_id_;  // as reactor_
   Mutex mu_;
   std::vector<std::function<void()>> cleanups_ DTF_GUARDED_BY(mu_);
-  std::promise<void>
-      may_end_;    // the destructor's last post has returned, so the io_context may die
+  // asio::post touches the io_context after the loop has seen the function, so the thread ends only
+  // when no post is under way.
+  std::atomic<int> posts_under_way_{0};
   Thread thread_;  // last: its body uses the members above
 };
 

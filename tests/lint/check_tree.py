@@ -126,15 +126,19 @@ def check_own_header_first(root, files):
 def check_headers_alone(root, files):
     lone = [p for p in files if p.suffix == ".h" and not (root / p.with_suffix(".cc")).exists()
             and str(p) not in NOT_ALONE]
-    # Generated schema headers are in the build folder.
-    extra = [f"-I{d}" for d in sorted(root.glob("build/common/wire")) + sorted(root.glob("build"))]
+    with tempfile.TemporaryDirectory() as schemas:  # of its own: a fresh clone has no build folder yet
+        for schema in sorted(p for top in ("common", "tests") for p in (root / top).rglob("*.capnp")):
+            subprocess.run(["capnp", "compile", f"-oc++:{schemas}", f"--src-prefix={root}", str(schema)], check=True)
+        yield from check_lone_headers(root, lone, schemas)
 
+
+def check_lone_headers(root, lone, schemas):
     def compiles(path):
         with tempfile.NamedTemporaryFile("w", suffix=".cc") as source:
             source.write(f'#include "{path}"\n')
             source.flush()
             command = ["g++", "-std=c++20", "-fsyntax-only", "-DBOOST_ERROR_CODE_HEADER_ONLY",
-                       '-DDTF_SOURCE_ROOT="."', f"-I{root}", *extra, source.name]
+                       '-DDTF_SOURCE_ROOT="."', f"-I{root}", f"-I{schemas}", source.name]
             result = subprocess.run(command, capture_output=True, text=True)
         first = result.stderr.splitlines()[:3]
         return None if result.returncode == 0 else f"{path}:1: error: does not compile alone: {' '.join(first)}"
