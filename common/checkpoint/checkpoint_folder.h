@@ -1,0 +1,111 @@
+#pragma once
+
+// The chief's view of <run_dir>/checkpoints: one attempt after another becomes visible whole or not
+// at all, old checkpoints go, and after any crash the newest whole one is found.
+//
+//   step-120/                  a checkpoint: shard-<i>-of-<n>.safetensors, manifest.json
+//   step-130.tmp-1f3a.1/       an attempt: of the process 1f3a, its first
+//   step-90.trash-1f3a.2/      being removed
+//
+// An attempt: chief beginAttempt() -> every ps writeShard() into that folder -> chief commit().
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/file_system.h"
+#include "common/base/ids.h"
+#include "common/checkpoint/verify.h"
+
+namespace dtf::checkpoint {
+
+// A checkpoint that was passed over.
+struct Rejected {
+  uint64_t step = 0;
+  std::vector<Problem> problems;
+};
+
+struct Latest {
+  struct Found {
+    std::filesystem::path folder;
+    Manifest manifest;
+  };
+  std::optional<Found> found;      // nullopt: there is no whole checkpoint
+  std::vector<Rejected> rejected;  // those newer than it, newest first
+};
+
+struct KeepRule {
+  uint32_t keep = 5;                 // TensorFlow's max_to_keep; 0: all
+  double keep_every_hours = 10'000;  // of Manifest::run_seconds; 0: none for this reason
+};
+
+enum class CommitOutcome {
+  kCommitted,
+  kKeptExisting,  // the same step was there, whole: it stays, the attempt is removed
+};
+
+// Owns: the attempt under way. Borrows: `file_system`.
+// Threads: one at a time. Blocks: on the disk.
+// Errors: kCannotWrite. Nothing that was visible before is harmed by one.
+class CheckpointFolder {
+ public:
+  // Touches nothing yet. `incarnation` is the chief's own: it tells its attempts from another's.
+  CheckpointFolder(FileSystem& file_system, std::filesystem::path folder, Incarnation incarnation);
+
+  const std::filesystem::path& path() const { return folder_; }
+  std::filesystem::path stepFolder(uint64_t step) const;
+
+  // Makes the folder (its parent must exist), durably, when it isn't there.
+  void prepare();
+
+  // Removes what dead processes left behind: attempts, and checkpoints half removed. Only the chief
+  // may, and only while no attempt of another live process can be under way. Returns how many.
+  uint32_t sweepStale();
+
+  // Makes the folder of a new attempt and returns its name (not its path), for the ps tasks. No
+  // attempt may be under way.
+  std::string beginAttempt(uint64_t step);
+
+  // Checks that every shard file is there in its size, writes the manifest, makes the checkpoint
+  // visible and durable. `manifest.global_step` is the attempt's step. After an error the attempt
+  // is poisoned: abandon() it, and begin another.
+  CommitOutcome commit(const Manifest& manifest);
+
+  // Removes the attempt as far as that is possible; what can't be removed is swept later.
+  void abandon();
+
+  // The newest checkpoint that verifies. Reads every byte of it with kFull.
+  // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty.
+  Latest latestValid(VerifyDepth depth = VerifyDepth::kFull);
+
+  // Removes the oldest checkpoints beyond the rule, never the last whole one. Each is renamed
+  // before its files go. Returns the steps removed.
+  std::vector<uint64_t> prune(const KeepRule& rule);
+
+  std::vector<uint64_t> steps();  // what is visible, whole or not, ascending
+
+ private:
+  void checkShards(const Manifest& manifest) const;
+  void publish(const Manifest& manifest);
+  void moveToTrash(uint64_t step);
+  std::vector<uint64_t> beyond(const KeepRule& rule, const std::vector<uint64_t>& all);
+  bool isWhole(uint64_t step);
+  std::string suffix(const char* kind);
+
+  FileSystem& file_system_;
+  const std::filesystem::path folder_;
+  const Incarnation incarnation_;
+  struct Attempt {
+    uint64_t step = 0;
+    std::filesystem::path folder;
+    bool poisoned = false;
+  };
+  std::optional<Attempt> attempt_;
+  uint64_t names_used_ = 0;
+  std::set<uint64_t> known_whole_;  // committed or verified in full by this object
+};
+
+}  // namespace dtf::checkpoint

@@ -1,0 +1,41 @@
+#pragma once
+
+// Reading a checkpoint back: any range of any variable, whatever ps tasks wrote it. A reader opens
+// only the files that hold what it wants, reads each tensor in them at most once, front to back,
+// and compares the checksum of every one that it touches.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "common/base/file_system.h"
+#include "common/checkpoint/manifest.h"
+
+namespace dtf::checkpoint {
+
+// Elements [begin, begin + count) of a variable or slot. Borrows: `out`, room for `count` floats.
+struct WantedPart {
+  std::string name;
+  uint64_t begin = 0;
+  uint64_t count = 0;
+  float* out = nullptr;
+};
+
+// folder/manifest.json. Errors: kBadData.
+Manifest readManifest(FileSystem& file_system, const std::filesystem::path& folder);
+
+// Fills every `out`. Blocks: on the disk.
+// Errors: kBadData naming the file and the tensor when a checksum or a size is wrong (what was
+// filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range.
+void readParts(FileSystem& file_system, const std::filesystem::path& folder,
+               const Manifest& manifest, std::span<const WantedPart> wanted);
+
+inline void readPart(FileSystem& file_system, const std::filesystem::path& folder,
+                     const Manifest& manifest, const std::string& name, uint64_t begin,
+                     uint64_t count, float* out) {
+  const WantedPart wanted{name, begin, count, out};
+  readParts(file_system, folder, manifest, {&wanted, 1});
+}
+
+}  // namespace dtf::checkpoint

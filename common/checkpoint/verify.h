@@ -1,0 +1,36 @@
+#pragma once
+
+// Is a checkpoint whole? Says what is wrong by file, and by tensor where the damage is in one.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/file_system.h"
+#include "common/checkpoint/manifest.h"
+
+namespace dtf::checkpoint {
+
+enum class VerifyDepth {
+  kSizes,  // the manifest and the sizes of the files: costs next to nothing
+  kFull,   // reads every byte: finds every flipped bit
+};
+
+struct Problem {
+  std::string file;    // "shard-0-of-2.safetensors"
+  std::string tensor;  // its name in the file; empty: not in a tensor
+  std::string reason;  // a sentence, with the file
+};
+
+struct Verification {
+  std::optional<Manifest> manifest;  // when it could be read
+  std::vector<Problem> problems;     // none: the checkpoint is whole
+  bool whole() const { return manifest.has_value() && problems.empty(); }
+};
+
+// `folder` is the checkpoint's own: .../step-120. Never throws for what it finds there.
+Verification verifyCheckpoint(FileSystem& file_system, const std::filesystem::path& folder,
+                              VerifyDepth depth);
+
+}  // namespace dtf::checkpoint
