@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/cluster/optimizer_spec.h"
 
 namespace dtf::cluster {
 
@@ -106,19 +107,6 @@ struct DataSpec {
 };
 
 // ---- training
-
-// TensorFlow 1's optimizers and defaults.
-struct OptimizerSpec {
-  enum class Kind : uint8_t {
-    kGradientDescent = 1,
-    kAdagrad = 2,
-    kAdam = 3
-  } kind = Kind::kGradientDescent;
-  double learning_rate = 0.01;
-  double initial_accumulator_value = 0.1;             // adagrad
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adam
-  bool operator==(const OptimizerSpec&) const = default;
-};
 
 struct ReplicationSpec {
   enum class Mode : uint8_t { kAsync = 1, kSync = 2 } mode = Mode::kAsync;

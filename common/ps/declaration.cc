@@ -95,10 +95,6 @@ class Differences {
   std::string text_;
 };
 
-std::string_view kindName(Kind kind) {
-  return kind == Kind::kAdam ? "adam" : kind == Kind::kAdagrad ? "adagrad" : "gradient_descent";
-}
-
 std::string_view modeName(Mode mode) {
   return mode == Mode::kSync ? "sync" : "async";
 }
@@ -139,7 +135,7 @@ std::string declarationDifference(const ModelDeclaration& ours, const ModelDecla
   compareLayouts(ours.layout, theirs.layout, out);
   const cluster::OptimizerSpec& a = ours.optimizer;
   const cluster::OptimizerSpec& b = theirs.optimizer;
-  out.compare("optimizer", kindName(a.kind), kindName(b.kind));
+  out.compare("optimizer", cluster::optimizerName(a.kind), cluster::optimizerName(b.kind));
   out.compare("optimizer: learning_rate", a.learning_rate, b.learning_rate);
   out.compare("optimizer: initial_accumulator_value", a.initial_accumulator_value,
               b.initial_accumulator_value);

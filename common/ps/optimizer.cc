@@ -95,33 +95,79 @@ void updateChunk(const UpdateConstants& c, const UpdateArrays& arrays, const flo
       return gradientDescent(w, w_new, gradient, n, c.learning_rate);
     case Kind::kAdagrad:
       return adagrad(w, w_new, arrays.slots[0] + begin, gradient, n, c.learning_rate);
-    case Kind::kAdam:
+    default:  // kAdam
       return adam(w, w_new, arrays.slots[0] + begin, arrays.slots[1] + begin, gradient, n,
                   c.learning_rate, c.one_minus_beta1, c.one_minus_beta2, c.epsilon);
   }
-  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(c.kind)));
+}
+
+// What TensorFlow 1 calls the optimizer in the names of its slots, and how many it has.
+struct SlotFamily {
+  const char* name = "";
+  uint32_t count = 0;
+};
+
+SlotFamily slotsOf(const cluster::OptimizerSpec& spec) {
+  switch (spec.kind) {
+    case Kind::kGradientDescent:
+      return {};
+    case Kind::kMomentum:
+      return {"Momentum", 1};
+    case Kind::kAdagrad:
+      return {"Adagrad", 1};  // accumulator
+    case Kind::kAdadelta:
+      return {"Adadelta", 2};  // accum, accum_update
+    case Kind::kAdam:
+      return {"Adam", 2};  // m, v
+    case Kind::kAdamW:
+      return {"AdamW", 2};
+    case Kind::kRmsProp:
+      return {"RMSProp", spec.centered ? 3u : 2u};  // ms, mg where centered, momentum
+    case Kind::kFtrl:
+      return {"Ftrl", 2};  // accum, linear
+    case Kind::kLars:
+      return {"LARSOptimizer", 1};  // momentum
+    case Kind::kLamb:
+      return {"LAMB", 2};  // m, v
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.kind)));
 }
 
 }  // namespace
 
-uint32_t slotCount(Kind kind) {
-  return kind == Kind::kAdam ? 2 : kind == Kind::kAdagrad ? 1 : 0;
+uint32_t slotCount(const cluster::OptimizerSpec& spec) {
+  return slotsOf(spec).count + (spec.moving_average_decay > 0 ? 1 : 0);
+}
+
+bool isMovingAverage(const cluster::OptimizerSpec& spec, uint32_t slot) {
+  return spec.moving_average_decay > 0 && slot == slotsOf(spec).count;
+}
+
+std::string slotName(const cluster::OptimizerSpec& spec, uint32_t slot) {
+  DTF_CHECK(slot < slotCount(spec));
+  if (isMovingAverage(spec, slot)) return "ExponentialMovingAverage";
+  const std::string name = slotsOf(spec).name;
+  return slot == 0 ? name : name + "_" + std::to_string(slot);
 }
 
 float initialSlotValue(const cluster::OptimizerSpec& spec, uint32_t slot) {
-  DTF_CHECK(slot < slotCount(spec.kind));
-  return spec.kind == Kind::kAdagrad ? static_cast<float>(spec.initial_accumulator_value) : 0.0f;
+  DTF_CHECK(slot < slotCount(spec) && !isMovingAverage(spec, slot));
+  if (slot > 0) return 0;
+  if (spec.kind == Kind::kAdagrad || spec.kind == Kind::kFtrl) {
+    return static_cast<float>(spec.initial_accumulator_value);
+  }
+  return spec.kind == Kind::kRmsProp ? 1.0f : 0.0f;  // TensorFlow's ms starts at ones
 }
 
 UpdateConstants OptimizerClock::next() {
   UpdateConstants constants;
   constants.kind = spec_.kind;
   double rate = spec_.learning_rate;
-  if (spec_.kind == Kind::kAdam) {
-    beta1_power_ *= spec_.beta1;
-    beta2_power_ *= spec_.beta2;
-    rate *= std::sqrt(1 - beta2_power_) / (1 - beta1_power_);
-  }
+  ++state_.applies;
+  state_.beta1_power *= spec_.beta1;
+  state_.beta2_power *= spec_.beta2;
+  if (spec_.kind == Kind::kAdam)
+    rate *= std::sqrt(1 - state_.beta2_power) / (1 - state_.beta1_power);
   constants.learning_rate = static_cast<float>(rate);
   constants.one_minus_beta1 = static_cast<float>(1 - spec_.beta1);
   constants.one_minus_beta2 = static_cast<float>(1 - spec_.beta2);

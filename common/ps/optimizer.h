@@ -9,14 +9,22 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "common/cluster/spec.h"
 
 namespace dtf::ps {
 
-// Slots: arrays beside the parameters that an optimizer keeps (adagrad: accumulator; adam: m, v).
-inline constexpr uint32_t kSlotsMax = 2;
-uint32_t slotCount(cluster::OptimizerSpec::Kind kind);
+// Slots: arrays beside the parameters, of the same layout, that an optimizer keeps. They are
+// numbered in the order in which TensorFlow makes them; the moving average, where one is kept, is
+// the last.
+inline constexpr uint32_t kSlotsMax = 4;  // centered rmsprop with a moving average
+uint32_t slotCount(const cluster::OptimizerSpec& spec);
+// What TensorFlow appends to the variable's name in a checkpoint: "Adam", "Adam_1",
+// "ExponentialMovingAverage".
+std::string slotName(const cluster::OptimizerSpec& spec, uint32_t slot);
+// Starts as the parameters do, where every other slot starts as initialSlotValue().
+bool isMovingAverage(const cluster::OptimizerSpec& spec, uint32_t slot);
 float initialSlotValue(const cluster::OptimizerSpec& spec, uint32_t slot);
 
 // The scalars of one apply.
@@ -33,13 +41,23 @@ struct UpdateConstants {
 // Value type, thread-compatible.
 class OptimizerClock {
  public:
+  // All that changes: what a checkpoint keeps.
+  struct State {
+    uint64_t applies = 0;
+    double beta1_power = 1;  // beta1 to the power of `applies`
+    double beta2_power = 1;
+    bool operator==(const State&) const = default;
+  };
+
   explicit OptimizerClock(const cluster::OptimizerSpec& spec) : spec_(spec) {}
-  UpdateConstants next();  // advances t, which starts at 1
+  UpdateConstants next();  // of the next apply, which it counts
+
+  const State& state() const { return state_; }
+  void restore(const State& state) { state_ = state; }
 
  private:
   cluster::OptimizerSpec spec_;
-  double beta1_power_ = 1;
-  double beta2_power_ = 1;
+  State state_;
 };
 
 // Arrays of equal length. `new_parameters` may not overlap any other; slots are updated in place.

@@ -15,6 +15,17 @@ namespace {
 // replies are read.
 constexpr uint32_t kUnusedArenasMax = 3;
 
+void copyInto(std::span<const float> from, float* to) {
+  if (!from.empty()) std::memcpy(to, from.data(), from.size_bytes());
+}
+
+void requireSize(const std::string& what, uint64_t found, uint64_t wanted) {
+  if (found == wanted) return;
+  throw Error(ErrorCode::kBadData, "a checkpoint's " + what + " have " + std::to_string(found) +
+                                       " elements for a shard of " + std::to_string(wanted) +
+                                       "; resume the model that it was written from");
+}
+
 }  // namespace
 
 void UpdateJob::run(uint64_t begin, uint64_t end) {
@@ -37,12 +48,14 @@ void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<voi
 }
 
 ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements)
-    : elements_(elements),
+    : optimizer_(optimizer),
+      elements_(elements),
       pool_(elements, kUnusedArenasMax),
       optimizer_clock_(optimizer),
       slots_(std::make_shared<std::array<Buffer, kSlotsMax>>()) {
-  for (uint32_t slot = 0; slot < slotCount(optimizer.kind); ++slot) {
+  for (uint32_t slot = 0; slot < slotCount(); ++slot) {
     (*slots_)[slot] = Buffer(elements * sizeof(float));
+    if (isMovingAverage(optimizer, slot)) continue;
     std::fill_n((*slots_)[slot].as<float>(), elements, initialSlotValue(optimizer, slot));
   }
 }
@@ -56,8 +69,39 @@ void ParameterStore::initialise(std::span<const float> values) {
                                            "; the chief runs another model than it declared");
   }
   const std::shared_ptr<Snapshot> first = pool_.acquire(0);
-  if (!values.empty()) std::memcpy(first->mutableData(), values.data(), values.size_bytes());
+  copyInto(values, first->mutableData());
+  for (uint32_t slot = 0; slot < slotCount(); ++slot) {
+    if (isMovingAverage(optimizer_, slot)) copyInto(values, (*slots_)[slot].as<float>());
+  }
   current_ = first;
+}
+
+std::span<const float> ParameterStore::slot(uint32_t slot) const {
+  DTF_CHECK(slot < slotCount() && !updating());
+  return {(*slots_)[slot].as<float>(), elements_};
+}
+
+void ParameterStore::restore(std::span<const float> values,
+                             std::span<const std::span<const float>> slots,
+                             const OptimizerClock::State& clock, uint64_t version) {
+  DTF_CHECK(!updating());
+  if (slots.size() != slotCount()) {
+    throw Error(ErrorCode::kBadData, "a checkpoint with " + std::to_string(slots.size()) +
+                                         " slots doesn't fit the optimizer '" +
+                                         std::string(cluster::optimizerName(optimizer_.kind)) +
+                                         "', which has " + std::to_string(slotCount()) +
+                                         "; resume with the optimizer that it was written with");
+  }
+  requireSize("parameters", values.size(), elements_);
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    requireSize("slot " + slotName(i), slots[i].size(), elements_);
+  }
+  const std::shared_ptr<Snapshot> restored = pool_.acquire(version);
+  copyInto(values, restored->mutableData());
+  for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
+  optimizer_clock_.restore(clock);
+  previous_ = nullptr;
+  current_ = restored;
 }
 
 std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gradients) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/ps/optimizer.h"
@@ -66,7 +67,7 @@ inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 
 // Owns: snapshots and slots of one shard.
 // Threads: loop-thread only (jobs and snapshots travel).  Blocks: never.
-// Errors: kBadConfig for values of the wrong size.
+// Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones.
 class ParameterStore {
  public:
   ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements);
@@ -74,6 +75,21 @@ class ParameterStore {
   uint64_t elements() const { return elements_; }
   bool initialised() const { return current_ != nullptr; }
   void initialise(std::span<const float> values);  // version 0
+
+  // What a checkpoint keeps beside current(). Slots are changed in place while an update runs, so
+  // read them (and copy what must last) in between: not while updating().
+  const cluster::OptimizerSpec& optimizer() const { return optimizer_; }
+  bool updating() const { return running_ != nullptr; }
+  uint32_t slotCount() const { return ps::slotCount(optimizer_); }
+  std::string slotName(uint32_t slot) const { return ps::slotName(optimizer_, slot); }
+  std::span<const float> slot(uint32_t slot) const;
+  const OptimizerClock::State& clockState() const { return optimizer_clock_.state(); }
+
+  // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while
+  // updating(). `slots`: slotCount() of them, in the order of slot(). Every array has elements()
+  // values, padding (0, or a slot's initial value) included.
+  void restore(std::span<const float> values, std::span<const std::span<const float>> slots,
+               const OptimizerClock::State& clock, uint64_t version);
 
   // Not null once initialised.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }
@@ -93,6 +109,7 @@ class ParameterStore {
   uint64_t arenasAllocated() const { return pool_.allocated(); }
 
  private:
+  const cluster::OptimizerSpec optimizer_;
   const uint64_t elements_;
   SnapshotPool pool_;
   OptimizerClock optimizer_clock_;

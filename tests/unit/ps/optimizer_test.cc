@@ -35,7 +35,7 @@ std::vector<float> randomValues(uint64_t seed, uint64_t stream, size_t n) {
 struct Trainer {
   Trainer(const cluster::OptimizerSpec& spec, std::vector<float> values)
       : clock(spec), w(std::move(values)), next(w.size()) {
-    for (uint32_t slot = 0; slot < slotCount(spec.kind); ++slot) {
+    for (uint32_t slot = 0; slot < slotCount(spec); ++slot) {
       slots[slot].assign(w.size(), initialSlotValue(spec, slot));
     }
   }

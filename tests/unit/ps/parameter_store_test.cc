@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -43,6 +45,50 @@ TEST(ParameterStore, PublishesANewSnapshotAndLeavesTheOldOneAlone) {
   EXPECT_EQ(store.previous(), before);
   store.dropPrevious();
   EXPECT_EQ(store.previous(), nullptr);
+}
+
+cluster::OptimizerSpec adamWithAverage() {
+  cluster::OptimizerSpec spec = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
+  spec.moving_average_decay = 0.9;
+  return spec;
+}
+
+TEST(ParameterStore, ARestoredStoreGoesOnWithTheSameBits) {
+  ParameterStore first(adamWithAverage(), 16);
+  first.initialise(std::vector<float>(16, 0.5f));
+  for (int i = 0; i < 5; ++i) first.apply({constantGradient(16, 0.1f * static_cast<float>(i))});
+  ParameterStore second(adamWithAverage(), 16);
+  std::vector<std::span<const float>> slots;
+  for (uint32_t i = 0; i < first.slotCount(); ++i) slots.push_back(first.slot(i));
+  ASSERT_EQ(slots.size(), 3u);
+  EXPECT_EQ(first.slotName(2), "ExponentialMovingAverage");
+  second.restore({first.current()->data(), 16}, slots, first.clockState(), first.version());
+  EXPECT_EQ(second.version(), 5u);
+  EXPECT_EQ(second.clockState().applies, 5u);
+  for (ParameterStore* store : {&first, &second})
+    for (int i = 0; i < 5; ++i) store->apply({constantGradient(16, 0.3f)});
+  EXPECT_EQ(first.clockState(), second.clockState());
+  EXPECT_EQ(std::memcmp(first.current()->data(), second.current()->data(), 16 * sizeof(float)), 0);
+  for (uint32_t i = 0; i < first.slotCount(); ++i)
+    EXPECT_TRUE(std::ranges::equal(first.slot(i), second.slot(i))) << first.slotName(i);
+}
+
+TEST(ParameterStore, RefusesACheckpointThatDoesNotFit) {
+  ParameterStore store(adamWithAverage(), 16);
+  const std::vector<float> right(16), wrong(32);
+  const auto refused = [&](std::span<const float> values,
+                           const std::vector<std::span<const float>>& slots) {
+    try {
+      store.restore(values, slots, {}, 1);
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kBadData && !store.initialised();
+    }
+  };
+  EXPECT_TRUE(refused(wrong, {right, right, right}));
+  EXPECT_TRUE(refused(right, {right, right}));
+  EXPECT_TRUE(refused(right, {right, right, wrong}));
+  EXPECT_FALSE(refused(right, {right, right, right}));
 }
 
 TEST(ParameterStore, SteadyStateUsesABoundedNumberOfArenas) {
