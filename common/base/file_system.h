@@ -68,7 +68,7 @@ FileSystem& realFileSystem();
 // The file's bytes. Errors: kBadData, also when it is larger than `bytes_max`.
 std::string readWhole(FileSystem& file_system, const FileSystem::Path& file, uint64_t bytes_max);
 
-// Removes files and one level of folders, and stops at the first error.
+// Removes the folder with the files and the empty folders in it. Stops at the first error.
 void removeTree(FileSystem& file_system, const FileSystem::Path& folder);
 
 }  // namespace dtf

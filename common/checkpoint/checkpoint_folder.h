@@ -38,8 +38,10 @@ struct Latest {
 };
 
 struct KeepRule {
-  uint32_t keep = 5;                 // TensorFlow's max_to_keep; 0: all
-  double keep_every_hours = 10'000;  // of Manifest::run_seconds; 0: none for this reason
+  uint32_t keep = 5;  // TensorFlow's max_to_keep; 0: all
+  // TensorFlow's keep_checkpoint_every_n_hours, by Manifest::run_seconds: the first checkpoint in
+  // every such stretch after the first stays for good. 0: none does.
+  double keep_every_hours = 10'000;
 };
 
 enum class CommitOutcome {

@@ -1,0 +1,248 @@
+#include "common/checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/restore.h"
+
+namespace dtf::checkpoint {
+
+namespace {
+
+constexpr std::string_view kStep = "step-";
+
+// "step-120" -> 120; only as it would be written.
+std::optional<uint64_t> parseStep(std::string_view name) {
+  if (!name.starts_with(kStep)) return std::nullopt;
+  uint64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kStep.size(), end, step);
+  if (error != std::errc() || at != end) return std::nullopt;
+  if (name != std::string(kStep) + std::to_string(step)) return std::nullopt;
+  return step;
+}
+
+bool isStale(std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos || !parseStep(name.substr(0, dot))) return false;
+  const std::string_view kind = name.substr(dot);
+  return kind.starts_with(".tmp-") || kind.starts_with(".trash-");
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(FileSystem& file_system, std::filesystem::path folder,
+                                   Incarnation incarnation)
+    : file_system_(file_system), folder_(std::move(folder)), incarnation_(incarnation) {}
+
+std::filesystem::path CheckpointFolder::stepFolder(uint64_t step) const {
+  return folder_ / (std::string(kStep) + std::to_string(step));
+}
+
+std::string CheckpointFolder::suffix(const char* kind) {
+  char hex[17] = {};
+  std::to_chars(hex, hex + 16, incarnation_.value, 16);
+  return std::string(kind) + hex + "." + std::to_string(++names_used_);
+}
+
+void CheckpointFolder::prepare() {
+  if (file_system_.exists(folder_)) return;
+  file_system_.makeFolder(folder_);
+  const std::filesystem::path parent = folder_.parent_path();
+  file_system_.syncFolder(parent.empty() ? "." : parent);
+}
+
+std::vector<uint64_t> CheckpointFolder::steps() {
+  std::vector<uint64_t> found;
+  if (!file_system_.exists(folder_)) return found;
+  for (const FolderEntry& entry : file_system_.list(folder_))
+    if (const auto step = parseStep(entry.name); step && entry.is_folder) found.push_back(*step);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+uint32_t CheckpointFolder::sweepStale() {
+  uint32_t swept = 0;
+  std::optional<Error> first_error;
+  if (!file_system_.exists(folder_)) return 0;
+  for (const FolderEntry& entry : file_system_.list(folder_)) {
+    if (!entry.is_folder || !isStale(entry.name)) continue;
+    if (attempt_ && attempt_->folder == folder_ / entry.name) continue;
+    try {
+      removeTree(file_system_, folder_ / entry.name);
+      ++swept;
+    } catch (const Error& error) {
+      if (!first_error) first_error = error;
+    }
+  }
+  if (first_error) throw *first_error;
+  return swept;
+}
+
+std::string CheckpointFolder::beginAttempt(uint64_t step) {
+  DTF_CHECK(!attempt_);
+  const std::string name = stepFolder(step).filename().string() + suffix(".tmp-");
+  file_system_.makeFolder(folder_ / name);
+  attempt_ = Attempt{step, folder_ / name, false};
+  DTF_FAILPOINT("checkpoint.after_make_attempt");
+  return name;
+}
+
+CommitOutcome CheckpointFolder::commit(const Manifest& manifest) {
+  DTF_CHECK(attempt_ && !attempt_->poisoned);
+  DTF_CHECK(manifest.global_step == attempt_->step);
+  const uint64_t step = attempt_->step;
+  // Until the end: after an fsync that failed, going on with the same files would prove nothing.
+  attempt_->poisoned = true;
+  if (file_system_.exists(stepFolder(step))) {
+    if (isWhole(step)) {
+      abandon();
+      return CommitOutcome::kKeptExisting;
+    }
+    moveToTrash(step);
+  }
+  publish(manifest);
+  known_whole_.insert(step);
+  attempt_.reset();
+  return CommitOutcome::kCommitted;
+}
+
+void CheckpointFolder::checkShards(const Manifest& manifest) const {
+  for (const ShardFile& shard : manifest.shards) {
+    const std::filesystem::path path = attempt_->folder / shard.file;
+    uint64_t size = 0;
+    try {
+      size = file_system_.open(path)->size();
+    } catch (const Error& error) {
+      throw Error(
+          ErrorCode::kCannotWrite,
+          error.message() + ": its ps says that it wrote it; all tasks must see the same folder");
+    }
+    if (size != shard.bytes)
+      throw Error(ErrorCode::kCannotWrite, path.string() + " has " + std::to_string(size) +
+                                               " bytes, its ps says " +
+                                               std::to_string(shard.bytes));
+  }
+}
+
+void CheckpointFolder::publish(const Manifest& manifest) {
+  checkShards(manifest);
+  DTF_FAILPOINT("checkpoint.after_check_shards");
+  const std::string text = encodeManifest(manifest);
+  const auto file = file_system_.create(attempt_->folder / kManifestFile);
+  DTF_FAILPOINT("checkpoint.after_manifest_create");
+  file->write(text.data(), text.size());
+  DTF_FAILPOINT("checkpoint.after_manifest_write");
+  file->sync();
+  DTF_FAILPOINT("checkpoint.after_manifest_sync");
+  file->close();
+  // The names of all the files, the shards' too, before the name of the checkpoint.
+  file_system_.syncFolder(attempt_->folder);
+  DTF_FAILPOINT("checkpoint.after_attempt_sync");
+  file_system_.rename(attempt_->folder, stepFolder(attempt_->step));
+  DTF_FAILPOINT("checkpoint.after_rename");
+  try {
+    file_system_.syncFolder(folder_);
+  } catch (const Error&) {
+    // It may be gone after a power cut, so nobody shall count on it.
+    file_system_.rename(stepFolder(attempt_->step), attempt_->folder);
+    throw;
+  }
+  DTF_FAILPOINT("checkpoint.after_parent_sync");
+}
+
+void CheckpointFolder::abandon() {
+  if (!attempt_) return;
+  const std::filesystem::path folder = attempt_->folder;
+  attempt_.reset();
+  try {
+    removeTree(file_system_, folder);
+  } catch (const Error&) {
+    // sweepStale() tries again.
+  }
+}
+
+Latest CheckpointFolder::latestValid(VerifyDepth depth) {
+  Latest latest;
+  const std::vector<uint64_t> all = steps();
+  for (auto step = all.rbegin(); step != all.rend(); ++step) {
+    Verification result = verifyCheckpoint(file_system_, stepFolder(*step), depth);
+    if (result.manifest && result.manifest->global_step != *step)
+      result.problems.push_back({kManifestFile,
+                                 {},
+                                 (stepFolder(*step) / kManifestFile).string() +
+                                     ": it is the manifest of step " +
+                                     std::to_string(result.manifest->global_step)});
+    if (result.whole()) {
+      if (depth == VerifyDepth::kFull) known_whole_.insert(*step);
+      latest.found = Latest::Found{stepFolder(*step), std::move(*result.manifest)};
+      return latest;
+    }
+    known_whole_.erase(*step);
+    latest.rejected.push_back({*step, std::move(result.problems)});
+  }
+  return latest;
+}
+
+bool CheckpointFolder::isWhole(uint64_t step) {
+  if (known_whole_.contains(step)) return true;
+  const Verification result = verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kFull);
+  const bool whole = result.whole() && result.manifest->global_step == step;
+  if (whole) known_whole_.insert(step);
+  return whole;
+}
+
+void CheckpointFolder::moveToTrash(uint64_t step) {
+  std::filesystem::path trash = stepFolder(step);
+  trash += suffix(".trash-");
+  known_whole_.erase(step);
+  file_system_.rename(stepFolder(step), trash);
+  // Before its files go: a power cut must not bring back the name without them.
+  file_system_.syncFolder(folder_);
+  DTF_FAILPOINT("checkpoint.after_trash_rename");
+  removeTree(file_system_, trash);
+  DTF_FAILPOINT("checkpoint.after_trash_removal");
+}
+
+std::vector<uint64_t> CheckpointFolder::prune(const KeepRule& rule) {
+  const std::vector<uint64_t> all = steps();
+  std::vector<uint64_t> going = beyond(rule, all);
+  if (going.empty()) return going;
+  const auto stays = [&going](uint64_t step) {
+    return std::find(going.begin(), going.end(), step) == going.end();
+  };
+  const auto whole = [this](uint64_t step) { return isWhole(step); };
+  const bool safe = std::any_of(all.rbegin(), all.rend(),
+                                [&](uint64_t step) { return stays(step) && isWhole(step); });
+  if (!safe) {
+    const auto last_whole = std::find_if(going.rbegin(), going.rend(), whole);
+    if (last_whole != going.rend()) going.erase(std::next(last_whole).base());
+  }
+  for (const uint64_t step : going) moveToTrash(step);
+  return going;
+}
+
+std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule,
+                                               const std::vector<uint64_t>& all) {
+  if (rule.keep == 0 || all.size() <= rule.keep) return {};
+  std::vector<uint64_t> going;
+  double last_slot = 0;
+  for (size_t i = 0; i + rule.keep < all.size(); ++i) {
+    const Verification found =
+        verifyCheckpoint(file_system_, stepFolder(all[i]), VerifyDepth::kSizes);
+    const double slot = rule.keep_every_hours > 0 && found.whole()
+                            ? std::floor(found.manifest->run_seconds / 3600 / rule.keep_every_hours)
+                            : 0;
+    if (slot > last_slot)
+      last_slot = slot;  // the first one of its slot stays for good
+    else
+      going.push_back(all[i]);
+  }
+  return going;
+}
+
+}  // namespace dtf::checkpoint

@@ -1,0 +1,215 @@
+#include "common/checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/checkpoint/strict_json.h"
+
+namespace dtf::checkpoint {
+
+using nlohmann::json;
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+constexpr size_t kMetadataPairsMax = 1u << 16;
+constexpr size_t kTensorValuesMax = 64;  // numbers and texts that describe one tensor
+constexpr char kMetadata[] = "__metadata__";
+
+[[noreturn]] void fail(const std::string& why) {
+  throw Error(ErrorCode::kBadData, why);
+}
+
+[[noreturn]] void failTensor(const std::string& name, const std::string& why) {
+  fail("tensor '" + name.substr(0, 200) + "': " + why);
+}
+
+// 0: no such type.
+uint64_t bytesOf(std::string_view dtype) {
+  if (dtype == "BOOL" || dtype == "U8" || dtype == "I8" || dtype.starts_with("F8_")) return 1;
+  if (dtype == "I16" || dtype == "U16" || dtype == "F16" || dtype == "BF16") return 2;
+  if (dtype == "I32" || dtype == "U32" || dtype == "F32") return 4;
+  if (dtype == "I64" || dtype == "U64" || dtype == "F64") return 8;
+  return 0;
+}
+
+uint64_t unsignedOf(const std::string& tensor, const char* what, const json& value) {
+  if (!value.is_number_unsigned())
+    failTensor(tensor, std::string(what) + " holds something that is no size");
+  return value.get<uint64_t>();
+}
+
+SafetensorsEntry entryOf(const std::string& name, const json& object) {
+  SafetensorsEntry entry;
+  entry.name = name;
+  if (object.size() != 3 || !object.contains("dtype") || !object.contains("shape") ||
+      !object.contains("data_offsets"))
+    failTensor(name, "it must have dtype, shape and data_offsets, and nothing else");
+  const json& dtype = object["dtype"];
+  if (!dtype.is_string() || bytesOf(dtype.get_ref<const std::string&>()) == 0)
+    failTensor(name, "its dtype is unknown");
+  entry.dtype = dtype.get<std::string>();
+  const json& shape = object["shape"];
+  const json& offsets = object["data_offsets"];
+  if (!shape.is_array() || shape.size() > kSafetensorsRankMax)
+    failTensor(name, "its shape is no list, or too long");
+  if (!offsets.is_array() || offsets.size() != 2)
+    failTensor(name, "its data_offsets are not two numbers");
+  uint64_t bytes = bytesOf(entry.dtype);
+  for (const json& dim : shape) {
+    entry.shape.push_back(unsignedOf(name, "shape", dim));
+    if (__builtin_mul_overflow(bytes, entry.shape.back(), &bytes))
+      failTensor(name, "its size overflows 64 bits");
+  }
+  entry.begin = unsignedOf(name, "data_offsets", offsets[0]);
+  entry.end = unsignedOf(name, "data_offsets", offsets[1]);
+  if (entry.end < entry.begin || entry.end - entry.begin != bytes)
+    failTensor(name, "its data_offsets [" + std::to_string(entry.begin) + ", " +
+                         std::to_string(entry.end) + "] don't hold the " + std::to_string(bytes) +
+                         " bytes of its shape");
+  return entry;
+}
+
+// Takes the header apart while it is parsed, keeping nothing of the JSON itself: a header of 100 MB
+// must not become a tree of gigabytes.
+class HeaderReader {
+ public:
+  using Event = json::parse_event_t;
+
+  bool operator()(int depth, Event event, json& value) {
+    switch (event) {
+      case Event::object_start:
+        if (depth > 1) fail("an object where the format has none, in '" + name_ + "'");
+        keys_.open();
+        values_ = 0;
+        return true;
+      case Event::array_start:
+        if (depth != 2) fail("a list where the format has none, in '" + name_ + "'");
+        return true;
+      case Event::key:
+        keys_.key(value.get_ref<const std::string&>());
+        if (depth == 1) name_ = value.get<std::string>();
+        return true;
+      case Event::value:
+        if (depth < 2) fail("the header must be an object of objects");
+        if (++values_ > (name_ == kMetadata ? kMetadataPairsMax : kTensorValuesMax))
+          failTensor(name_, "too many values");
+        return true;
+      case Event::object_end:
+        keys_.close();
+        if (depth == 1) take(value);
+        return depth != 1;
+      case Event::array_end:
+        return true;
+    }
+    return true;
+  }
+
+  SafetensorsHeader header;
+
+ private:
+  void take(const json& object) {
+    if (name_ != kMetadata) {
+      header.entries.push_back(entryOf(name_, object));
+      return;
+    }
+    for (const auto& [name, text] : object.items()) {
+      if (!text.is_string()) fail("__metadata__ may only hold texts");
+      header.metadata[name] = text.get<std::string>();
+    }
+  }
+
+  KeyGuard keys_;
+  std::string name_;  // of the object inside the header that is being read
+  size_t values_ = 0;
+};
+
+// Sorts the entries by their data and proves that they tile it.
+void checkTiling(std::vector<SafetensorsEntry>& entries, uint64_t data_bytes) {
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  uint64_t at = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    if (entry.begin != at)
+      failTensor(entry.name, "its data begin at " + std::to_string(entry.begin) +
+                                 (entry.begin < at ? ", inside the tensor before it"
+                                                   : ", after a hole from " + std::to_string(at)));
+    at = entry.end;
+    if (at > data_bytes)
+      failTensor(entry.name, "its data end at " + std::to_string(at) + ", but there are only " +
+                                 std::to_string(data_bytes) + " bytes");
+  }
+  if (at != data_bytes)
+    fail("the tensors end at " + std::to_string(at) + ", but there are " +
+         std::to_string(data_bytes) + " bytes of data");
+}
+
+}  // namespace
+
+SafetensorsHeader parseSafetensorsHeader(std::string_view text, uint64_t data_bytes) {
+  if (!text.starts_with('{')) fail("the header does not begin with '{'");
+  HeaderReader reader;
+  try {
+    // By reference: the parser copies its callback.
+    static_cast<void>(
+        json::parse(text, [&reader](int depth, json::parse_event_t event, json& value) {
+          return reader(depth, event, value);
+        }));
+  } catch (const json::exception& error) {
+    fail("the header is not JSON: " + jsonErrorText(error));
+  }
+  checkTiling(reader.header.entries, data_bytes);
+  return std::move(reader.header);
+}
+
+SafetensorsHeader readSafetensorsHeader(const ReadableFile& file,
+                                        const std::filesystem::path& path) {
+  try {
+    if (file.size() < 8) fail("it is shorter than the 8 bytes of a header size");
+    uint64_t header_bytes = 0;
+    file.read(0, &header_bytes, sizeof header_bytes);
+    if (header_bytes > kSafetensorsHeaderBytesMax || header_bytes > file.size() - 8)
+      fail("its header would have " + std::to_string(header_bytes) + " bytes; the file has " +
+           std::to_string(file.size()) + ", a header at most " +
+           std::to_string(kSafetensorsHeaderBytesMax));
+    std::string text(header_bytes, '\0');
+    file.read(8, text.data(), text.size());
+    SafetensorsHeader header = parseSafetensorsHeader(text, file.size() - 8 - header_bytes);
+    header.data_begin = 8 + header_bytes;
+    return header;
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kBadData, path.string() + ": " + error.message());
+  }
+}
+
+std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
+                                    const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[kMetadata] = metadata;
+  // Through the text, not the tree: an ordered object looks a key up by going through all of them.
+  std::string text = header.dump();
+  text.pop_back();
+  for (const SafetensorsEntry& entry : entries) {
+    const nlohmann::ordered_json object = {
+        {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
+    if (text.size() > 1) text += ',';
+    text += json(entry.name).dump() + ':' + object.dump();
+  }
+  text += '}';
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (text.size() > kSafetensorsHeaderBytesMax)
+    throw Error(ErrorCode::kCannotWrite,
+                "a safetensors header of " + std::to_string(text.size()) +
+                    " bytes is larger than the format allows: use more ps tasks");
+  const uint64_t size = text.size();
+  std::string bytes(sizeof size, '\0');
+  std::memcpy(bytes.data(), &size, sizeof size);
+  return bytes + text;
+}
+
+}  // namespace dtf::checkpoint
