@@ -32,6 +32,14 @@ void EventWriter::progress(const ProgressNotice& notice) {
          {"eval_accuracy", orNull(notice.eval_accuracy)}});
 }
 
+void EventWriter::checkpoint(const CheckpointNotice& notice) {
+  write({{"schema", 1},
+         {"event", "checkpoint"},
+         {"step", notice.step},
+         {"seconds", orNull(notice.seconds)},
+         {"stall_seconds", orNull(notice.stall_seconds)}});
+}
+
 void EventWriter::ended(TaskId id, const ExitStatus& status) {
   write(
       {{"schema", 1}, {"event", "ended"}, {"task", id.name()}, {"exit_code", status.shellCode()}});

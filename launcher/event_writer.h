@@ -12,9 +12,10 @@
 
 namespace dtf::launcher {
 
-// Events: started {task, pid}, ready {task}, progress {...}, ended {task, exit_code}, and at the
-// very end summary {...}, the content of summary.json. Owns: a console for the descriptor, with its
-// bound.  Borrows: the descriptor. Threads: loop-thread only.  Blocks: only summary().
+// Events: started {task, pid}, ready {task}, progress {...}, checkpoint {step, ...}, ended {task,
+// exit_code}, and at the very end summary {...}, the content of summary.json. Owns: a console for
+// the descriptor, with its bound.  Borrows: the descriptor. Threads: loop-thread only.  Blocks:
+// only summary().
 class EventWriter {
  public:
   // `enabled` false: every call does nothing.
@@ -23,6 +24,7 @@ class EventWriter {
   void started(TaskId id, pid_t pid);
   void ready(TaskId id);
   void progress(const ProgressNotice& notice);
+  void checkpoint(const CheckpointNotice& notice);
   void ended(TaskId id, const ExitStatus& status);
   // The last line. Waits for a slow reader, ten seconds at most while it takes nothing.
   void summary(const nlohmann::ordered_json& summary);

@@ -34,6 +34,10 @@ std::optional<Notice> parseNotice(std::string_view line) {
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
+  if (event == "restored") return RestoredNotice{countOf(parsed, "step")};
+  if (event == "checkpoint")
+    return CheckpointNotice{countOf(parsed, "step"), numberOf(parsed, "seconds"),
+                            numberOf(parsed, "stall_seconds")};
   if (event == "progress") {
     return ProgressNotice{countOf(parsed, "step"), countOf(parsed, "steps"),
                           numberOf(parsed, "loss"), numberOf(parsed, "examples_per_second"),

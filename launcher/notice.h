@@ -24,6 +24,16 @@ struct ProgressNotice {
   std::optional<double> eval_accuracy;
 };
 
+struct RestoredNotice {
+  uint64_t step = 0;  // that training goes on from
+};
+
+struct CheckpointNotice {
+  uint64_t step = 0;
+  std::optional<double> seconds;        // that saving it took, beside the training
+  std::optional<double> stall_seconds;  // that it held up the training
+};
+
 // The chief's part of summary.json, as the text of a JSON object without "event".
 struct ResultNotice {
   std::string json;
@@ -34,7 +44,8 @@ struct FailedNotice {
   std::string message;
 };
 
-using Notice = std::variant<ReadyNotice, ProgressNotice, ResultNotice, FailedNotice>;
+using Notice = std::variant<ReadyNotice, RestoredNotice, CheckpointNotice, ProgressNotice,
+                            ResultNotice, FailedNotice>;
 
 // nullopt: not a line of the protocol. Thread-safe.
 std::optional<Notice> parseNotice(std::string_view line);

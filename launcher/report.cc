@@ -45,6 +45,19 @@ void addMetrics(std::string& text, const ordered_json& summary) {
     if (value.is_number()) addRow(text, metric, fmt::format("{:.4f}", value.get<double>()));
 }
 
+void addCheckpoint(std::string& text, const ordered_json& summary) {
+  const auto found = summary.find("checkpoint");
+  if (found == summary.end() || !found->is_object()) return;
+  const ordered_json step = found->value("last_step", ordered_json(nullptr));
+  addRow(text, "checkpoint",
+         step.is_number_unsigned() ? fmt::format("step {}{}", step.get<uint64_t>(),
+                                                 summary.value("outcome", "") == "done"
+                                                     ? ""
+                                                     : "; the same command goes on from it")
+                                   : "none");
+  addRow(text, "degraded", found->value("degraded", ""));
+}
+
 std::string indented(const std::string& message, size_t columns) {
   std::string text;
   for (const char c : message) {
@@ -62,6 +75,7 @@ std::string resultReport(const ordered_json& summary, const std::filesystem::pat
   addRow(text, "steps", stepsText(summary));
   addRow(text, "loss", numberText(summary, "final_loss"));
   addMetrics(text, summary);
+  addCheckpoint(text, summary);
   addRow(text, "wall time", fmt::format("{:.1f} s", summary.value("wall_seconds", 0.0)));
   addRow(text, "logs", (run_dir / "logs").string());
   addRow(text, "summary", (run_dir / "summary.json").string());

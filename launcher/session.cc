@@ -34,8 +34,11 @@ Duration seconds(double value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
 }
 
-MonitorLimits limitsOf(const cluster::Timeouts& timeouts) {
+MonitorLimits limitsOf(const cluster::JobSpec& job) {
+  const cluster::Timeouts& timeouts = job.timeouts;
   MonitorLimits limits;
+  // Longer than the chief's own patience: it says more about it.
+  if (job.train && job.train->checkpoint) limits.save = seconds(timeouts.stop_seconds + 1);
   limits.start = seconds(timeouts.start_seconds);
   // The tasks wait finish_seconds themselves and can say more about it, so they speak first.
   limits.finish = seconds(timeouts.finish_seconds + timeouts.lease_seconds);
@@ -99,7 +102,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
       folder_(job.run_dir),
       console_(STDERR_FILENO, ::isatty(STDERR_FILENO) == 1),
       events_(STDOUT_FILENO, options.json),
-      monitor_(allTasks(job.cluster), clock_, limitsOf(job.timeouts)),
+      monitor_(allTasks(job.cluster), clock_, limitsOf(job)),
       display_(console_, monitor_, clock_, seconds(job.timeouts.start_seconds)),
       logs_(io_, folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
             [this](const std::string& line) { console_.line(line); }),
@@ -142,9 +145,15 @@ void Session::watchSignals() {
 void Session::awaitSignal() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
-    say(signalName(signal) +
-        (monitor_.stopping() ? ": killing the tasks" : ": stopping the tasks; once more: at once"));
+    const bool was_stopping = monitor_.stopping();
+    const bool was_saving = monitor_.saving();
     monitor_.onStopRequest(signal);
+    const bool now_saving = monitor_.saving();
+    if (!was_saving || !now_saving)
+      say(signalName(signal) +
+          (was_stopping || was_saving ? ": killing the tasks"
+           : now_saving ? ": saving a checkpoint and stopping; once more: at once, unsaved"
+                        : ": stopping the tasks; once more: at once"));
     act();
     awaitSignal();
   });
@@ -212,6 +221,11 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     monitor_.onFailedNotice(task, std::move(*failed));
   } else if (id != kChief) {
     return;  // progress and results are the chief's to tell
+  } else if (const auto* restored = std::get_if<RestoredNotice>(&*notice)) {
+    say(fmt::format("going on from the checkpoint of step {}", restored->step));
+  } else if (const auto* saved = std::get_if<CheckpointNotice>(&*notice)) {
+    events_.checkpoint(*saved);
+    if (monitor_.saving()) say(fmt::format("saved the checkpoint of step {}", saved->step));
   } else if (const auto* progress = std::get_if<ProgressNotice>(&*notice)) {
     events_.progress(*progress);
     display_.onProgress(*progress);

@@ -47,10 +47,13 @@ ordered_json summaryJson(const JobSummary& summary) {
   ordered_json eval = ordered_json::object();
   if (last && last->eval_accuracy) eval["accuracy"] = *last->eval_accuracy;
 
+  // Every task ended well, but a signal to one of them had the job saved and ended early.
+  const bool stopped =
+      summary.outcome == Outcome::kDone && result.value("outcome", "") == "stopped";
   ordered_json json = {
       {"schema", 1},
       {"job", summary.job},
-      {"outcome", outcomeName(summary.outcome)},
+      {"outcome", stopped ? "stopped" : outcomeName(summary.outcome)},
       {"global_step", last ? ordered_json(last->step) : ordered_json(nullptr)},
       {"final_loss", last ? orNull(last->loss) : ordered_json(nullptr)},
       {"eval", eval},

@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kNamesMax = 8;  // in one message
 
+// One Ctrl-C may arrive twice, from the terminal and from a wrapper that passes it on.
+constexpr Duration kSameRequest = std::chrono::milliseconds(250);
+
 // "unavailable" and "deadline" are what a task says whose peer went away: perhaps not the first
 // failure.
 bool mayBeDerived(const std::string& code_word) {
@@ -113,8 +116,26 @@ void TaskMonitor::onError(std::optional<size_t> task, const Error& error) {
 void TaskMonitor::onStopRequest(int signal) {
   if (!stopping() && judge_time_) judge();
   if (stopping()) return killAll();
+  if (saving()) {
+    if (clock_.now() < ignore_until_) return;
+    stop(std::nullopt);
+    return killAll();
+  }
   stop_signal_ = signal;
-  stop(std::nullopt);
+  if (!askChiefToSave()) stop(std::nullopt);
+}
+
+// The chief has the others end with it. Before everyone is up there is nothing to save.
+bool TaskMonitor::askChiefToSave() {
+  if (limits_.save == Duration{0} || !allReady()) return false;
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (tasks_[task].id != kChief || !alive(task)) continue;
+    save_time_ = clock_.now() + limits_.save;
+    ignore_until_ = clock_.now() + kSameRequest;
+    orders_.push_back(SignalOrder{task, SIGTERM});
+    return true;
+  }
+  return false;
 }
 
 void TaskMonitor::onTime() {
@@ -122,6 +143,8 @@ void TaskMonitor::onTime() {
   if (!stopping()) {
     if (judge_time_ && (now >= *judge_time_ || !anyAlive()))
       judge();
+    else if (save_time_ && now >= *save_time_)
+      stop(std::nullopt);
     else if (!judge_time_)
       checkDeadlines();
   } else if (!kill_time_ && now >= *stop_time_ + limits_.grace) {

@@ -39,6 +39,9 @@ struct MonitorLimits {
   Duration finish = std::chrono::seconds(610);  // from the first worker's end to that of the last
   Duration last = std::chrono::seconds(30);     // from the last worker's end to that of the last ps
   Duration grace = std::chrono::seconds(2);  // from SIGTERM to SIGKILL, and from there to giving up
+  // With checkpoints: for the job to save and end by itself when a person asks it to stop. 0: it is
+  // not asked, its tasks are stopped.
+  Duration save{};
   // A peer of the task that failed may be seen to end before it does (its sockets close before it
   // is gone), saying that it lost a peer. So an end that may only be derived is not believed to be
   // the root cause for this long.
@@ -71,8 +74,8 @@ class TaskMonitor {
   void onExit(size_t task, ExitStatus status);
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
   void onError(std::optional<size_t> task, const Error& error);
-  // Ctrl-C and its like. Once: all are asked to stop; again, or while they are stopping: they are
-  // killed.
+  // Ctrl-C and its like. Once: the chief is asked to save and end the job (limits.save), or all are
+  // asked to stop; again, or while they are stopping: they are killed.
   void onStopRequest(int signal);
   // To be called often; deadlines are noticed here.
   void onTime();
@@ -82,6 +85,7 @@ class TaskMonitor {
   // Nothing is left to wait for: everyone is gone, or outlived even SIGKILL and was given up.
   bool finished() const;
   bool stopping() const { return stop_time_.has_value(); }
+  bool saving() const { return save_time_.has_value() && !stopping(); }  // the job ends by itself
   bool allReady() const;  // everyone is, or has been, ready
 
   Outcome outcome() const;
@@ -111,6 +115,7 @@ class TaskMonitor {
   void judgeBy(TimePoint time);
   void judge();
   void checkDeadlines();
+  bool askChiefToSave();
   void stop(std::optional<RootCause> root);
   void killAll();
   void order(int signal);
@@ -127,6 +132,8 @@ class TaskMonitor {
   std::vector<SignalOrder> orders_;
   std::optional<TimePoint> judge_time_;   // when the failures seen so far are judged
   std::optional<TimePoint> finish_time_;  // when everyone must have ended
+  std::optional<TimePoint> save_time_;    // when the job must have saved and ended
+  TimePoint ignore_until_;                // a repeated request to stop, after the first
   std::optional<TimePoint> stop_time_;    // when the launcher began to stop everyone
   std::optional<TimePoint> kill_time_;    // when it sent SIGKILL
   std::optional<RootCause> root_;

@@ -116,6 +116,18 @@ PlacementSpec readPlacement(const YamlNode& node, const std::optional<TaskCounts
   return placement;
 }
 
+// By time unless the file says by steps.
+CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
+  const MapReader reader(node, schema::kCheckpoint, "checkpoint", report);
+  CheckpointSpec checkpoint;
+  if (reader.find("every_steps") != nullptr) checkpoint.every_seconds = 0;
+  reader.number("every_seconds", checkpoint.every_seconds);
+  reader.whole("every_steps", checkpoint.every_steps);
+  reader.whole("keep", checkpoint.keep);
+  reader.number("keep_every_hours", checkpoint.keep_every_hours);
+  return checkpoint;
+}
+
 }  // namespace
 
 TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report) {
@@ -135,6 +147,8 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
     if (!train.data.eval)
       report.error(eval->key_place, "'eval' needs a dataset: add 'eval' to 'data'");
   }
+  if (const YamlNode* checkpoint = reader.find("checkpoint"))
+    train.checkpoint = readCheckpoint(*checkpoint, report);
   if (const YamlNode* lines = reader.find("report"))
     MapReader(*lines, schema::kReport, "report", report)
         .whole("every_steps", train.report_every_steps);

@@ -71,7 +71,8 @@ extern const Table kReplication;  // replication:
 extern const Table kPlacement;    // placement:
 extern const Table kPartition;    // placement.partition:
 extern const Table kEval;         // eval:
-extern const Table kReport;       // report:
+extern const Table kCheckpoint;
+extern const Table kReport;  // report:
 }  // namespace schema
 
 std::span<const Table* const> allTables();

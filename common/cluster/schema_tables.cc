@@ -83,6 +83,8 @@ constexpr Key kTimeoutsKeys[] = {
     number("heartbeat_seconds", kSeconds, "between heartbeats; default 1"),
     number("lease_seconds", kSeconds, "without a heartbeat before a task is lost; default 10"),
     number("step_seconds", kSeconds, "for one exchange with a ps; default 60"),
+    number("stop_seconds", kSeconds,
+           "after SIGTERM or Ctrl-C, for the last checkpoint; default 30"),
     number("finish_seconds", kSeconds,
            "for the slowest worker and the last evaluation; default 600"),
 };
@@ -96,7 +98,7 @@ constexpr Key kTrainKeys[] = {
     whole("steps", 1, kCountMax, "global steps to train; default 1000"),
     map("eval", "evaluation on data.eval"),
     map("report", "the lines that report progress"),
-    later("checkpoint"),
+    map("checkpoint", "save and resume; default: neither"),
     later("summaries"),
 };
 
@@ -205,6 +207,13 @@ constexpr Key kEvalKeys[] = {
     whole("every_steps", 1, kCountMax, "global steps; default: only at the end"),
 };
 
+constexpr Key kCheckpointKeys[] = {
+    number("every_seconds", kSeconds, "default 600, or none when every_steps is given"),
+    whole("every_steps", 1, kCountMax, "global steps"),
+    whole("keep", 0, 1'000'000, "the newest so many, 0 for all; default 5"),
+    number("keep_every_hours", kPositive, "and for good one for each so many hours; default 10000"),
+};
+
 constexpr Key kReportKeys[] = {
     whole("every_steps", 1, kCountMax, "global steps; default: about twice a second"),
 };
@@ -234,17 +243,18 @@ constinit const Table kReplication{"train.replication", kReplicationKeys};
 constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
 constinit const Table kEval{"train.eval", kEvalKeys};
+constinit const Table kCheckpoint{"train.checkpoint", kCheckpointKeys};
 constinit const Table kReport{"train.report", kReportKeys};
 }  // namespace schema
 
 std::span<const Table* const> allTables() {
   using namespace schema;
   static constexpr const Table* kTables[] = {
-      &kJob,        &kCluster, &kTask,        &kLaunch,     &kTimeouts,
-      &kTrain,      &kModel,   &kInput,       &kLayers,     &kDense,
-      &kPlainLayer, &kData,    &kDataset,     &kOptimizers, &kGradientDescent,
-      &kAdagrad,    &kAdam,    &kReplication, &kPlacement,  &kPartition,
-      &kEval,       &kReport};
+      &kJob,        &kCluster,    &kTask,        &kLaunch,     &kTimeouts,
+      &kTrain,      &kModel,      &kInput,       &kLayers,     &kDense,
+      &kPlainLayer, &kData,       &kDataset,     &kOptimizers, &kGradientDescent,
+      &kAdagrad,    &kAdam,       &kReplication, &kPlacement,  &kPartition,
+      &kEval,       &kCheckpoint, &kReport};
   return kTables;
 }
 

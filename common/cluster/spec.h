@@ -51,6 +51,7 @@ struct Timeouts {
   double heartbeat_seconds = 1;  // between heartbeats
   double lease_seconds = 10;     // without a heartbeat: the task is lost
   double step_seconds = 60;      // one exchange with a ps
+  double stop_seconds = 30;      // after SIGTERM, for the last checkpoint
   double finish_seconds = 600;   // for the slowest worker to finish, and for the last evaluation
 };
 
@@ -123,15 +124,24 @@ struct PlacementSpec {
   uint64_t partition_min_bytes = uint64_t{4} << 20;
 };
 
+// Checkpoints, in <run_dir>/checkpoints. TensorFlow's defaults.
+struct CheckpointSpec {
+  double every_seconds = 600;        // 0: not by time
+  uint64_t every_steps = 0;          // 0: not by steps
+  uint32_t keep = 5;                 // the newest so many; 0: all
+  double keep_every_hours = 10'000;  // and one for each so many hours of training
+};
+
 struct TrainSpec {
   ModelSpec model;
   DataSpec data;
   OptimizerSpec optimizer;
   ReplicationSpec replication;
   PlacementSpec placement;
-  uint64_t steps = 1000;            // global steps
-  uint64_t eval_every_steps = 0;    // 0: only at the end
-  uint64_t report_every_steps = 0;  // 0: about twice a second
+  std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
+  uint64_t steps = 1000;                     // global steps
+  uint64_t eval_every_steps = 0;             // 0: only at the end
+  uint64_t report_every_steps = 0;           // 0: about twice a second
 };
 
 struct LaunchSpec {

@@ -19,11 +19,13 @@ constexpr size_t kQueuedPerWorkerMax = 4;
 
 AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
     : context_(context),
+      last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls),
+      cut_(context.store, context.calls, context.clock),
       workers_(context.workers) {}
 
 bool AsyncCoordinator::isDone() const {
-  return leads() && context_.store.version() >= context_.declaration.steps;
+  return leads() && context_.store.version() >= last_step_;
 }
 
 StepState AsyncCoordinator::stateOf(const Worker& worker, Outcome outcome,
@@ -150,6 +152,7 @@ void AsyncCoordinator::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   if (refused(contribution, callback)) return;
   if (answeredAsRepeated(contribution, callback)) return;
+  if (isBeyondCut(contribution)) return park(std::move(contribution), std::move(callback));
   Worker& worker = workers_[contribution.rank];
   worker.last_push = PushName{contribution.incarnation, contribution.step};
   worker.last_loss = contribution.loss;
@@ -175,6 +178,7 @@ void AsyncCoordinator::applyNext() {
   gradients.push_back({contribution.gradient, contribution.owner});
   updater_.start(std::move(gradients), [this, rank = contribution.rank, name] {
     onApplied(rank, name);
+    takeCutIfReached();
     if (isDone()) settleAll();
     applyNext();
   });
@@ -203,25 +207,131 @@ void AsyncCoordinator::returnGrant(uint32_t rank) {
 void AsyncCoordinator::joined(uint32_t rank) {
   const OutwardCalls::Scope scope(context_.calls);
   // Its grant, if it has one, passes to the new process.
-  cancelWaiting(rank, Error(ErrorCode::kPermission,
-                            fmt::format("fenced: {} was replaced by a newer process; end this one",
-                                        workerName(rank))));
+  const Error fenced(
+      ErrorCode::kPermission,
+      fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
+  unpark(rank, fenced);
+  cancelWaiting(rank, fenced);
+  workers_[rank].gone = false;
 }
 
 void AsyncCoordinator::finished(uint32_t rank) {
   const OutwardCalls::Scope scope(context_.calls);
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, workerName(rank) + " has finished"));
+  workers_[rank].gone = true;
   returnGrant(rank);
+  takeCutIfReached();
 }
 
 void AsyncCoordinator::lost(uint32_t rank, const std::string& why) {
   const OutwardCalls::Scope scope(context_.calls);
-  cancelWaiting(rank, Error(ErrorCode::kPermission, "fenced: " + why));
+  const Error fenced(ErrorCode::kPermission, "fenced: " + why);
+  unpark(rank, fenced);
+  cancelWaiting(rank, fenced);
+  workers_[rank].gone = true;
   returnGrant(rank);
+  takeCutIfReached();  // what the lost worker had not pushed everywhere will not come
+}
+
+// ---- checkpoints
+
+CutPosition AsyncCoordinator::taken() const {
+  CutPosition position;
+  for (const Worker& worker : workers_) position.push_back(worker.steps_pushed);
+  return position;
+}
+
+CutPosition AsyncCoordinator::position(bool hold) {
+  if (hold) {
+    holding_ = true;
+    hold_until_ = deadlineAfter(context_.clock.now(), kHoldMax);
+  }
+  return taken();
+}
+
+bool AsyncCoordinator::isBeyondCut(const Contribution& c) const {
+  if (!holding_) return false;
+  return c.step >= (cut_.armed() ? cut_.target()[c.rank] : workers_[c.rank].steps_pushed);
+}
+
+void AsyncCoordinator::park(Contribution contribution, PushCallback callback) {
+  unpark(contribution.rank,
+         Error(ErrorCode::kUnavailable, workerName(contribution.rank) +
+                                            " asked again; this call gave way to the newer one"));
+  parked_.push_back({std::move(contribution), std::move(callback)});
+}
+
+void AsyncCoordinator::unpark(uint32_t rank, const Error& error) {
+  std::erase_if(parked_, [&](Parked& parked) {
+    if (parked.contribution.rank != rank) return false;
+    answer(std::move(parked.callback), error);
+    return true;
+  });
+}
+
+void AsyncCoordinator::releaseHold() {
+  const OutwardCalls::Scope scope(context_.calls);
+  holding_ = false;
+  for (Parked& parked : std::exchange(parked_, {}))
+    push(std::move(parked.contribution), std::move(parked.callback));
+}
+
+void AsyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
+  const OutwardCalls::Scope scope(context_.calls);
+  const CutPosition now = taken();
+  const bool sane = target.size() == workers_.size();
+  bool too_late = false;
+  for (size_t rank = 0; sane && rank < now.size(); ++rank) too_late |= now[rank] > target[rank];
+  cut_.arm(std::move(target), kHoldMax, std::move(callback));
+  if (!sane) {
+    cut_.answer(
+        Error(ErrorCode::kBadData,
+              fmt::format("ps/{} was asked for a checkpoint of {} workers, but there are {}",
+                          context_.ps_task, cut_.target().size(), workers_.size())));
+  } else if (too_late) {
+    cut_.answer(CutOutcome::kTooLate);
+  }
+  if (!cut_.armed()) return releaseHold();
+  holding_ = true;
+  hold_until_ = deadlineAfter(context_.clock.now(), kHoldMax);
+  // What was parked before the target was known may belong before it.
+  for (Parked& parked : std::exchange(parked_, {}))
+    push(std::move(parked.contribution), std::move(parked.callback));
+  takeCutIfReached();
+}
+
+void AsyncCoordinator::takeCutIfReached() {
+  if (!cut_.armed() || updater_.busy() || !queue_.empty()) return;
+  for (size_t rank = 0; rank < workers_.size(); ++rank) {
+    const bool missing = workers_[rank].steps_pushed < cut_.target()[rank];
+    if (missing && !workers_[rank].gone) return;
+  }
+  cut_.take();
+  releaseHold();
+}
+
+void AsyncCoordinator::restore(const CutPosition& position) {
+  DTF_CHECK(position.size() == workers_.size());
+  for (size_t rank = 0; rank < workers_.size(); ++rank)
+    workers_[rank].steps_pushed = position[rank];
+  accepted_ = context_.store.version();
+}
+
+void AsyncCoordinator::requestStop() {
+  const OutwardCalls::Scope scope(context_.calls);
+  last_step_ = std::min(last_step_, accepted_ + granted_);
+  settleAll();
 }
 
 void AsyncCoordinator::tick() {
   const OutwardCalls::Scope scope(context_.calls);
+  if (holding_ && context_.clock.now() >= hold_until_) {
+    cut_.answer(Error(ErrorCode::kDeadline,
+                      fmt::format("ps/{} has waited {} for the gradients before a checkpoint; "
+                                  "training goes on without it",
+                                  context_.ps_task, secondsText(kHoldMax))));
+    releaseHold();
+  }
   const TimePoint now = context_.clock.now();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;

@@ -28,6 +28,13 @@ class AsyncCoordinator final : public Coordinator {
   void tick() override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+  CutPosition position(bool hold) override;
+  void cutAt(CutPosition target, CutCallback callback) override;
+  void releaseHold() override;
+  const CutTaker& cuts() const override { return cut_; }
+  CutTaker& cuts() override { return cut_; }
+  void restore(const CutPosition& position) override;
+  void requestStop() override;
   CoordinatorStatus status() const override;
 
  private:
@@ -39,6 +46,7 @@ class AsyncCoordinator final : public Coordinator {
   struct Worker {
     uint64_t steps_pushed = 0;  // its own count: accepted pushes, over all its processes
     bool granted = false;       // ps/0: holds a grant it has not used
+    bool gone = false;          // lost, or finished: nothing more comes
     uint64_t version_seen = 0;  // of the parameters it was given last
     std::optional<PushName> last_push;
     bool last_applied = false;             // last_push is in the parameters
@@ -53,10 +61,15 @@ class AsyncCoordinator final : public Coordinator {
   };
 
   bool leads() const { return context_.ps_task == 0; }
-  uint64_t stepsLeftToGrant() const { return context_.declaration.steps - accepted_ - granted_; }
+  uint64_t stepsLeftToGrant() const { return last_step_ - accepted_ - granted_; }
   bool isDone() const;
   bool refused(const Contribution& contribution, PushCallback& callback);
   bool answeredAsRepeated(const Contribution& contribution, PushCallback& callback);
+  bool isBeyondCut(const Contribution& contribution) const;
+  void park(Contribution contribution, PushCallback callback);
+  void unpark(uint32_t rank, const Error& error);
+  CutPosition taken() const;
+  void takeCutIfReached();
   void wait(uint32_t rank, bool is_push, PushCallback callback);
   void cancelWaiting(uint32_t rank, const Error& error);
   void askForGrant(uint32_t rank);
@@ -68,8 +81,19 @@ class AsyncCoordinator final : public Coordinator {
   void answer(PushCallback callback, PushAnswer what);
   StepState stateOf(const Worker& worker, Outcome outcome, uint64_t staleness) const;
 
+  // A push that waits for a cut to be taken first; one for each rank.
+  struct Parked {
+    Contribution contribution;
+    PushCallback callback;
+  };
+
   const CoordinatorContext context_;
+  uint64_t last_step_;  // the declared number of steps, or where the job was asked to stop
   Updater updater_;
+  CutTaker cut_;
+  bool holding_ = false;
+  TimePoint hold_until_;
+  std::vector<Parked> parked_;
   std::vector<Worker> workers_;
   std::deque<Contribution> queue_;    // at most kQueuedPerWorkerMax per worker
   std::deque<uint32_t> grant_queue_;  // ranks that await a grant, in order of asking

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/ps/answer.h"
+#include "common/ps/cut.h"
 #include "common/ps/parameter_store.h"
 
 namespace dtf::ps {
@@ -104,8 +105,31 @@ class Coordinator {
   virtual void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) = 0;
   virtual void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) = 0;
 
+  // ---- checkpoints (common/ps/cut.h)
+
+  // How far this shard is: no cut before it can be taken any more. With `hold`, pushes beyond it
+  // wait, for at most kHoldMax, so that a cut can be agreed upon; async training needs that, sync
+  // training goes on, for its steps are cuts already.
+  virtual CutPosition position(bool hold) = 0;
+  // Captures the shard when it gets to `target`, neither before nor after; ends a hold.
+  virtual void cutAt(CutPosition target, CutCallback callback) = 0;
+  // Ends a hold without a cut. No effect when there is none.
+  virtual void releaseHold() = 0;
+  // The last cut that was captured; null when there is none.
+  virtual const CutTaker& cuts() const = 0;
+  virtual CutTaker& cuts() = 0;
+
+  // Before the first call of a worker: training goes on from a cut. The store has been restored.
+  virtual void restore(const CutPosition& position) = 0;
+
+  // On ps/0: no step beyond those under way. Workers are told that they are done.
+  virtual void requestStop() = 0;
+
   virtual CoordinatorStatus status() const = 0;
 };
+
+// How long pushes may be held back for the sake of a checkpoint.
+inline constexpr Duration kHoldMax = std::chrono::seconds(5);
 
 // The coordinator for context.declaration.replication.
 std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context);

@@ -105,11 +105,15 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
   if (!store_) throw notDeclared("initial values");
   if (store_->initialised()) return false;
   store_->initialise(values);
+  letInitWaitersGo();
+  return true;
+}
+
+void Shard::letInitWaitersGo() {
   for (InitWaiter& waiter : init_waiters_) {
     calls_.add([callback = std::move(waiter.callback)] { callback(Arrived{}); });
   }
   init_waiters_.clear();
-  return true;
 }
 
 void Shard::waitInitialised(uint32_t rank, Incarnation incarnation, Duration timeout,
@@ -216,6 +220,60 @@ void Shard::onDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
   const OutwardCalls::Scope scope(calls_);
   if (!store_ || !store_->initialised()) throw notDeclared("the leader's decision");
   coordinator_->onDecision(step, ranks);
+}
+
+// ---- checkpoints
+
+void Shard::checkChief(Incarnation chief, std::string_view what) {
+  membership_.check(kChief.index, chief);
+  if (!store_) throw notDeclared(what);
+}
+
+CutPosition Shard::position(Incarnation chief, bool hold) {
+  checkChief(chief, "a question for a checkpoint");
+  return coordinator_->position(hold);
+}
+
+void Shard::cutAt(Incarnation chief, CutPosition target, CutCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  const std::optional<Error> error = stepError(kChief.index, chief, "a request for a checkpoint");
+  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  coordinator_->cutAt(std::move(target), std::move(callback));
+}
+
+void Shard::releaseHold(Incarnation chief) {
+  checkChief(chief, "the end of a checkpoint");
+  coordinator_->releaseHold();
+}
+
+Shard::Captured Shard::captured() const {
+  if (!coordinator_) return {};
+  return {coordinator_->cuts().latest(), *declaration_};
+}
+
+void Shard::releaseCapture() {
+  if (coordinator_) coordinator_->cuts().release();
+}
+
+bool Shard::restore(Incarnation chief, const RestoredShard& state) {
+  const OutwardCalls::Scope scope(calls_);
+  checkChief(chief, "a checkpoint to restore");
+  if (store_->initialised()) return false;
+  std::vector<std::span<const float>> slots;
+  for (const Buffer& slot : state.slots)
+    slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));
+  store_->restore({state.values.as<float>(), state.values.bytes() / sizeof(float)}, slots,
+                  state.clock, state.version);
+  coordinator_->restore(state.position);
+  letInitWaitersGo();
+  return true;
+}
+
+void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
+  const OutwardCalls::Scope scope(calls_);
+  membership_.check(rank, incarnation);
+  if (!store_) throw notDeclared("a request to stop");
+  if (store_->initialised()) coordinator_->requestStop();
 }
 
 void Shard::tick() {

@@ -35,6 +35,15 @@ struct ShardOptions {
   Duration step_timeout = std::chrono::seconds(60);  // longest wait of one push or pull
 };
 
+// A shard's state as a checkpoint has it.
+struct RestoredShard {
+  CutPosition position;
+  uint64_t version = 0;
+  Buffer values;              // the arena
+  std::vector<Buffer> slots;  // arenas
+  OptimizerClock::State clock;
+};
+
 struct ShardStatus {
   bool declared = false;
   bool initialised = false;
@@ -84,6 +93,29 @@ class Shard {
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank);
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks);
 
+  // ---- checkpoints: for the chief, whose incarnation is checked
+
+  // True once the shard holds values: a restarted chief neither initialises nor restores.
+  bool initialised() const { return store_ && store_->initialised(); }
+  CutPosition position(Incarnation chief, bool hold);
+  void cutAt(Incarnation chief, CutPosition target, CutCallback callback);
+  void releaseHold(Incarnation chief);
+  // What cutAt() captured, with the declared model; null when there is nothing. Its memory goes
+  // with the last user after releaseCapture().
+  struct Captured {
+    std::shared_ptr<const Capture> capture;
+    ModelDeclaration declaration;
+  };
+  Captured captured() const;
+  void releaseCapture();
+  // Instead of initialise(): takes the shard's state from a checkpoint, and lets the waiting
+  // workers go on. False: it held values already, and keeps them.
+  bool restore(Incarnation chief, const RestoredShard& state);
+  const std::optional<ModelDeclaration>& declaration() const { return declaration_; }
+
+  // Any worker may ask the job to end after the steps under way. Only ps/0 can see to it.
+  void requestStop(uint32_t rank, Incarnation incarnation);
+
   // Leases, deadlines. To be called a few times a second.
   void tick();
 
@@ -99,6 +131,8 @@ class Shard {
     Duration timeout;
   };
   void lose(const Membership::Loss& loss);
+  void letInitWaitersGo();
+  void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
   void expireInitWaiters();
   Error notDeclared(std::string_view what) const;

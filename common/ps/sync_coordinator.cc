@@ -30,7 +30,9 @@ uint32_t SyncCoordinator::Worker::firstMissing() const {
 SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
     : context_(context),
       needed_(context.declaration.replication.replicas_to_aggregate),
+      last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls),
+      cut_(context.store, context.calls, context.clock),
       workers_(context.workers),
       decider_(context.ps_tasks, context.workers, needed_) {
   DTF_CHECK(context.declaration.replication.total_num_replicas == context.workers && needed_ > 0);
@@ -244,6 +246,7 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
 
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
   counters_.gradients_applied += needed_;
+  if (cut_.armed() && cut_.target()[0] == step()) cut_.take();
   last_set_ = ranks;
   last_loss_ = set_loss_;
   decider_.nextStep();
@@ -341,6 +344,40 @@ void SyncCoordinator::tick() {
                                           workerName(rank), secondsText(context_.step_timeout),
                                           step(), context_.ps_task, waitingForText())));
   }
+  if (!cut_.expired()) return;
+  cut_.answer(Error(ErrorCode::kDeadline,
+                    fmt::format("ps/{} has waited {} for {}, where a checkpoint is due; it is at "
+                                "step {}, waiting for {}",
+                                context_.ps_task, secondsText(context_.step_timeout),
+                                cutText(cut_.target()), step(), waitingForText())));
+}
+
+// ---- checkpoints
+
+CutPosition SyncCoordinator::position(bool) {
+  return {step() + (updater_.busy() ? 1 : 0)};
+}
+
+void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
+  const OutwardCalls::Scope scope(context_.calls);
+  const bool sane = target.size() == 1 && target[0] <= context_.declaration.steps;
+  cut_.arm(std::move(target), context_.step_timeout, std::move(callback));
+  if (!sane) {
+    return cut_.answer(Error(ErrorCode::kBadData,
+                             fmt::format("ps/{} was asked for a checkpoint at a step that the job "
+                                         "of {} steps doesn't have",
+                                         context_.ps_task, context_.declaration.steps)));
+  }
+  if (cut_.target() < position(false)) return cut_.answer(CutOutcome::kTooLate);
+  if (cut_.target()[0] == step()) cut_.take();
+}
+
+void SyncCoordinator::restore(const CutPosition& position) {
+  DTF_CHECK(position.size() == 1 && position[0] == step());
+}
+
+void SyncCoordinator::requestStop() {
+  last_step_ = std::min(last_step_, step() + 1);
 }
 
 CoordinatorStatus SyncCoordinator::status() const {

@@ -53,6 +53,13 @@ class SyncCoordinator final : public Coordinator {
   void tick() override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+  CutPosition position(bool hold) override;
+  void cutAt(CutPosition target, CutCallback callback) override;
+  void releaseHold() override {}
+  const CutTaker& cuts() const override { return cut_; }
+  CutTaker& cuts() override { return cut_; }
+  void restore(const CutPosition& position) override;
+  void requestStop() override;
   CoordinatorStatus status() const override;
 
  private:
@@ -69,7 +76,7 @@ class SyncCoordinator final : public Coordinator {
   };
 
   uint64_t step() const { return context_.store.version(); }
-  bool isDone() const { return step() >= context_.declaration.steps; }
+  bool isDone() const { return step() >= last_step_; }
   bool hasBackups() const { return needed_ < workers_.size(); }
   bool leads() const { return context_.ps_task == 0; }
 
@@ -93,7 +100,9 @@ class SyncCoordinator final : public Coordinator {
 
   const CoordinatorContext context_;
   const uint32_t needed_;  // N
+  uint64_t last_step_;     // the declared number of steps, or where the job was asked to stop
   Updater updater_;
+  CutTaker cut_;
   std::vector<Worker> workers_;
   SetDecider decider_;              // ps/0, with backup workers
   std::vector<uint32_t> last_set_;  // ranks of the step before the current

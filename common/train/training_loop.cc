@@ -64,9 +64,10 @@ std::string TrainingLoop::placementTable() const {
   return graph::placementTable(placement_);
 }
 
-void TrainingLoop::join() {
+void TrainingLoop::join(const std::function<bool()>& restore) {
   client_.declare(declaration_);
-  if (place_.rank == kChief.index) {
+  const bool is_chief = place_.rank == kChief.index;
+  if (is_chief && !(restore && restore())) {
     const std::vector<Buffer> arenas = initialArenas(model_, declaration_.layout, train_.data.seed);
     std::vector<std::span<const float>> shards;
     for (const Buffer& arena : arenas)
@@ -81,14 +82,16 @@ void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
   evaluator_ = std::make_unique<Evaluator>(train_.model, std::move(dataset), kernels_, device_);
 }
 
-TrainingResult TrainingLoop::run(const ProgressCallback& report) {
+TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallback& on_step) {
   DTF_CHECK(binding_ != nullptr);
   ps::StepState state = client_.pull();
   binding_->gatherValues();
   const TimePoint begin = clock_.now();
   report_clock_.start(state.global_step, begin);
   evaluated_step_ = state.global_step;
+  result_.first_step_number = state.global_step;
   while (!state.done) {
+    if (on_step) on_step(state);
     const ps::StepState due = state;
     const float loss = computeBatch(due);
     state = client_.exchange(due.next_step, due.next_batch, loss);
@@ -99,6 +102,7 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report) {
     afterStep(state, report);
   }
   result_.global_step = state.global_step;
+  result_.stopped = state.global_step < train_.steps;
   result_.seconds = toSeconds(clock_.now() - begin - evaluating_);
   result_.final_loss = state.loss;
   result_.examples_per_step = examplesPerStep(train_, declaration_.replication);

@@ -38,8 +38,12 @@ struct Progress {
 using ProgressCallback =
     std::function<void(const Progress&)>;  // called on the training thread; should be quick
 
+using StepCallback = std::function<void(const ps::StepState&)>;  // ditto
+
 struct TrainingResult {
+  uint64_t first_step_number = 0;  // the global step that this process found
   uint64_t global_step = 0;
+  bool stopped = false;        // before the declared steps, because the job was asked to
   uint64_t batches = 0;        // that this worker computed
   uint64_t batches_stale = 0;  // of them, those that came too late
   double seconds = 0;  // from the first batch to the last answer: without start-up and evaluations
@@ -69,16 +73,17 @@ class TrainingLoop {
   // Which variable lies where, for people.
   std::string placementTable() const;
 
-  // Declares the model, initialises it (the chief) and waits until it is initialised.
-  void join();
+  // Declares the model, then, on the chief, calls `restore`; when that is empty or returns false,
+  // initialises the model. Waits until it is initialised.
+  void join(const std::function<bool()>& restore = nullptr);
 
   // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
   // and in evaluate(). In sync mode the others wait for it, as they do for any slow worker.
   void evaluateOn(std::shared_ptr<const data::Dataset> dataset);
 
   // Trains until the job is done; call it once, after join(). No memory is allocated between two
-  // reports.
-  TrainingResult run(const ProgressCallback& report);
+  // reports. `on_step` hears every answer of the ps, before the next batch is computed.
+  TrainingResult run(const ProgressCallback& report, const StepCallback& on_step = nullptr);
 
   // Fetches the parameters as they are and evaluates them. evaluateOn() must have been called.
   Evaluation evaluate();

@@ -48,13 +48,69 @@ interface PsControl {
   # Errors: bad_config with what differs from what another worker declared.
 
   waitInitialised @1 () -> ();
-  heartbeat @2 () -> ();
+
+  heartbeat @2 () -> (stopWanted :Bool);
+  # `stopWanted`: this ps was told to end. The worker asks ps/0 to stop the job, so that it can be saved.
 
   barrier @3 (name :Text) -> ();
   # Returns when every worker that is still in the job has arrived.
 
   finish @4 () -> ();
   # This worker is done. Its session ends with the connection.
+
+  supervise @5 () -> (checkpoint :PsCheckpoint, initialised :Bool);
+  # For the chief alone; refused (permission) to others. `initialised`: this ps holds values, of an earlier process of
+  # the chief; they stay. After declare().
+
+  requestStop @6 () -> ();
+  # On ps/0: no step beyond those under way. Exchanges are then answered with `done`, below the declared steps.
+}
+
+interface PsCheckpoint {
+  # One ps's part in the job's checkpoints; the story is in common/train/supervisor.h. A place in training is {step} in
+  # sync mode; in async mode, for each worker, how many of its pushes are in.
+  #
+  #   every ps: position()            -> the place that all can reach is the maximum
+  #   every ps: cut(place)            -> captured in memory, on every ps the same place
+  #   every ps: save(folder)          -> its shard file is written and durable
+  #   the chief writes the manifest, and renames the folder
+
+  position @0 (hold :Bool) -> (position :List(UInt64));
+  # `hold` (async): pushes beyond the answer wait, for 5 s at most, until cut() or releaseHold().
+
+  cut @1 (position :List(UInt64)) -> (captured :Bool);
+  # Answered when the place is reached and the shard is captured; `captured` is false when it had passed it already.
+
+  releaseHold @2 () -> ();
+
+  save @3 (folder :Text) -> (saved :Saved);
+  # Writes what cut() captured into that folder of the run directory's checkpoints, and lets the capture go. A name,
+  # never a path. Errors: cannot_write, bad_config (nothing was captured).
+
+  restore @4 (folder :Text) -> ();
+  # Reads this ps's part of a checkpoint, whoever wrote it, and keeps it aside. Errors: bad_data naming file and tensor.
+
+  commitRestore @5 () -> ();
+  # What restore() read becomes the shard's state; the workers that wait for the initial values go on.
+
+  struct Saved {
+    file @0 :Text;         # in the folder
+    bytes @1 :UInt64;
+    checksum @2 :UInt64;   # XXH3-64 of the file
+    parts @3 :List(Part);
+    applies @4 :UInt64;    # the optimizer's clock
+    beta1Power @5 :Float64;
+    beta2Power @6 :Float64;
+    stallSeconds @7 :Float64;  # how long the capture held up this shard
+  }
+
+  struct Part {
+    name @0 :Text;         # of the variable or slot
+    begin @1 :UInt64;      # elements
+    count @2 :UInt64;
+    offset @3 :UInt64;     # bytes, in the file
+    checksum @4 :UInt64;   # XXH3-64 of the part's bytes
+  }
 }
 
 interface PsDataGate {

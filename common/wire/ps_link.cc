@@ -1,5 +1,7 @@
 #include "common/wire/ps_link.h"
 
+#include <utility>
+
 #include "common/base/log.h"
 #include "common/net/connector.h"
 #include "common/net/error_bridge.h"
@@ -69,13 +71,13 @@ Duration secondsToDuration(double seconds) {
 // ---- control
 
 PsControlLink::PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task,
-                             cluster::Address address, std::function<void(Error)> on_lost)
+                             cluster::Address address, Events events)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
       address_(std::move(address)),
       peer_(peerText(ps_, address_)),
-      on_lost_(std::move(on_lost)) {}
+      events_(std::move(events)) {}
 
 kj::Promise<void> PsControlLink::open() {
   const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
@@ -118,7 +120,11 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
 kj::Promise<void> PsControlLink::beat() {
   const Duration lease = secondsToDuration(options_.timeouts.lease_seconds);
   return io_.timer()
-      .timeoutAfter(net::toKj(lease), control_->heartbeatRequest().send().ignoreResult())
+      .timeoutAfter(net::toKj(lease),
+                    control_->heartbeatRequest().send().then([this](auto&& answer) {
+                      if (answer.getStopWanted() && events_.on_stop_wanted)
+                        std::exchange(events_.on_stop_wanted, nullptr)();
+                    }))
       .catch_([this](kj::Exception&& exception) {
         if (exception.getType() == kj::Exception::Type::OVERLOADED)
           net::throwAsKj(Error(
@@ -148,7 +154,7 @@ void PsControlLink::watch() {
 void PsControlLink::lost(Error error) {
   if (closing_) return;
   closing_ = true;
-  on_lost_(std::move(error));
+  events_.on_lost(std::move(error));
 }
 
 kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {

@@ -38,9 +38,12 @@ Duration secondsToDuration(double seconds);
 // Errors: as promises, with the ps named.
 class PsControlLink {
  public:
-  // `on_lost` is called once, when the connection or the heartbeats fail after the hello.
+  struct Events {
+    std::function<void(Error)> on_lost;      // once: connection or heartbeats fail after the hello
+    std::function<void()> on_stop_wanted{};  // once: the ps was told to end
+  };
   PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
-                std::function<void(Error)> on_lost);
+                Events events);
 
   // Connects (the ps may start later than we do), says hello, starts the heartbeats.
   kj::Promise<void> open();
@@ -49,6 +52,9 @@ class PsControlLink {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
   kj::Promise<void> finish();
+
+  // After open(): for calls that have no method here.
+  schema::PsControl::Client& control() { return *control_; }
 
   // From now on a closed connection is the normal end of the job.
   void expectClose() { closing_ = true; }
@@ -64,7 +70,7 @@ class PsControlLink {
   const TaskId ps_;
   const cluster::Address address_;
   const std::string peer_;
-  std::function<void(Error)> on_lost_;
+  Events events_;
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::PsControl::Client> control_;
   bool closing_ = false;

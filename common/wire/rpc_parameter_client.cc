@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
+#include "common/wire/named_wait.h"
 
 namespace dtf::wire {
 
@@ -23,6 +24,7 @@ struct RpcParameterClient::ControlSide {
   std::vector<std::unique_ptr<PsControlLink>> links;
   Abort abort;
   kj::ForkedPromise<void> opened = nullptr;  // all links have said hello
+  kj::Promise<void> stopping = nullptr;
 };
 
 struct RpcParameterClient::DataSide {
@@ -85,7 +87,9 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
     kj::Vector<kj::Promise<void>> opened;
     for (uint32_t i = 0; i < options_.ps.size(); ++i) {
       control_side_->links.push_back(std::make_unique<PsControlLink>(
-          control_, options_.link, i, options_.ps[i], [this](const Error& error) { lost(error); }));
+          control_, options_.link, i, options_.ps[i],
+          PsControlLink::Events{[this](const Error& error) { lost(error); },
+                                [this] { stopWanted(); }}));
       opened.add(control_side_->links.back()->open());
     }
     control_side_->opened = joinAll(kj::mv(opened)).fork();
@@ -94,6 +98,15 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
 }
 
 RpcParameterClient::~RpcParameterClient() = default;
+
+// On the control loop: a ps was told to end, and asks for the job to be stopped first.
+void RpcParameterClient::stopWanted() {
+  control_side_->stopping =
+      control_side_->links[0]->control().requestStopRequest().send().ignoreResult().eagerlyEvaluate(
+          [](kj::Exception&& e) {
+            log::warning("event=stop_refused reason=\"{}\"", net::toError(e).message());
+          });
+}
 
 // On the control loop: a ps is gone, so nothing that waits will be answered as it should.
 void RpcParameterClient::lost(const Error& error) {
@@ -224,6 +237,22 @@ void RpcParameterClient::barrier(std::string_view name) {
       secondsToDuration(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
   control_.call(
       [&] { return control_side_->abort.guard(control_side_->links[0]->barrier(name, deadline)); });
+}
+
+void RpcParameterClient::requestStop() {
+  control_.call([this] {
+    return control_side_->abort.guard(
+        awaitNamed(control_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
+                   control_side_->links[0]->control().requestStopRequest().send().ignoreResult()));
+  });
+}
+
+PsControlLink& RpcParameterClient::controlLink(uint32_t ps_task) {
+  return *control_side_->links[ps_task];
+}
+
+kj::Promise<void> RpcParameterClient::guardControl(kj::Promise<void> promise) {
+  return control_side_->abort.guard(kj::mv(promise));
 }
 
 void RpcParameterClient::finish() {

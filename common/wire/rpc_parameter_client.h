@@ -65,6 +65,15 @@ class RpcParameterClient final : public ps::ParameterClient {
   void barrier(std::string_view name) override;
   void finish() override;
 
+  // Asks ps/0 to end the job after the steps under way. Any thread, once declare() has returned.
+  void requestStop();
+
+  // For rpc_checkpoint_client.h, which speaks on the same connections.
+  size_t psTasks() const { return options_.ps.size(); }
+  net::IoThread& controlThread() { return control_; }
+  PsControlLink& controlLink(uint32_t ps_task);               // control loop only
+  kj::Promise<void> guardControl(kj::Promise<void> promise);  // fails when a ps is lost; ditto
+
   // The thread of heartbeats and barriers: a test that blocks it freezes the worker.
   net::IoThread& TEST_control() { return control_; }
 
@@ -73,6 +82,7 @@ class RpcParameterClient final : public ps::ParameterClient {
   struct DataSide;     // lives on the data loop
 
   void lost(const Error& error);
+  void stopWanted();
   template <class Fn>
   void onEveryControl(Fn call);
   struct DataCall {

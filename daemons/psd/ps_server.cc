@@ -19,8 +19,13 @@ constexpr Duration kLingerMax = std::chrono::seconds(2);
 
 ServiceOptions serviceOptions(const cluster::TaskOptions& task) {
   const cluster::ClusterSpec& cluster = task.job.cluster;
-  return {task.job.job, task.task, static_cast<uint32_t>(cluster.worker.size()),
-          static_cast<uint32_t>(cluster.ps.size()), task.job.timeouts};
+  const auto workers = static_cast<uint32_t>(cluster.worker.size());
+  return {task.job.job,
+          task.task,
+          workers,
+          static_cast<uint32_t>(cluster.ps.size()),
+          task.job.timeouts,
+          {task.job.run_dir / "checkpoints", task.task.index, workers, &realFileSystem()}};
 }
 
 ps::ShardOptions shardOptions(const ServiceOptions& options) {
@@ -51,7 +56,7 @@ PsServer::PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening
       host_(control_, shardOptions(options_),
             [this] { return std::make_unique<ShardPeers>(control_, peers_); }),
       connections_(control_.port, control_.timer, [this](const void* key) { onClosed(key); }),
-      signals_(control_, [this](int number) { end(std::nullopt, 128 + number); }),
+      signals_(control_, [this](int number) { onSignal(number); }),
       reported_(started_),
       complete_since_(started_) {
   peers_.serve(host_);
@@ -124,6 +129,17 @@ void PsServer::onClosed(const void* key) {
   });
 }
 
+// Workers in the middle of a job are asked, by the answers to their heartbeats, to end it with a
+// checkpoint; this ps goes when they have finished, or patience ends, or a second signal comes.
+void PsServer::onSignal(int number) {
+  if (options_.stop_wanted || sessions_.empty()) return end(std::nullopt, 128 + number);
+  options_.stop_wanted = true;
+  stop_signal_ = number;
+  stop_deadline_ = clock_.now() + wire::secondsToDuration(options_.timeouts.stop_seconds);
+  log::info("event=stopping signal={} for=\"the workers to save and finish, {:.0f} s at most\"",
+            number, options_.timeouts.stop_seconds);
+}
+
 // Says once of each process that is lost why it is.
 void PsServer::logLost(const ps::ShardStatus& status) {
   for (uint32_t rank = 0; rank < status.members.size(); ++rank) {
@@ -168,6 +184,8 @@ void PsServer::judge(const ps::ShardStatus& status) {
         status.coordinator.gradients_stale, lost);
     return end(std::nullopt, 0);
   }
+  if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))
+    return end(std::nullopt, 128 + stop_signal_);
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
   const bool waits = count(ps::MemberState::kAwaited) > 0 || (lost > 0 && joined == 0);

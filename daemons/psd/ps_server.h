@@ -40,6 +40,7 @@ class PsServer final : WorkerSessions {
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
+  void onSignal(int number);
   void logLost(const ps::ShardStatus& status);
   void end(std::optional<Error> error, int code);
 
@@ -49,7 +50,7 @@ class PsServer final : WorkerSessions {
   };
 
   const cluster::TaskOptions task_;
-  const ServiceOptions options_;
+  ServiceOptions options_;
   SystemClock clock_;
   const TimePoint started_;
   net::Reactor control_;
@@ -68,6 +69,8 @@ class PsServer final : WorkerSessions {
   TimePoint complete_since_;  // when nobody was missing last
   std::optional<Error> error_;
   bool ending_ = false;
+  int stop_signal_ = 0;  // that asked us to end
+  TimePoint stop_deadline_;
   int exit_code_ = 0;
   kj::Promise<void> watching_ = nullptr;
   kj::Promise<void> leaving_ = nullptr;

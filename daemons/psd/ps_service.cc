@@ -56,13 +56,15 @@ class ControlSession final : public schema::PsControl::Server {
   }
 
   // Answered by the data loop: a heartbeat that comes back says that the parameters are served too.
-  kj::Promise<void> heartbeat(HeartbeatContext) override {
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
     return host_
         .askNow<bool>([this](ps::Shard& shard) {
           shard.heartbeat(rank_, incarnation_);
           return true;
         })
-        .ignoreResult();
+        .then([this, context](bool) mutable {
+          context.getResults().setStopWanted(options_.stop_wanted);
+        });
   }
 
   kj::Promise<void> barrier(BarrierContext context) override {
@@ -81,6 +83,29 @@ class ControlSession final : public schema::PsControl::Server {
     return host_
         .askNow<bool>([this](ps::Shard& shard) {
           shard.finish(rank_, incarnation_);
+          return true;
+        })
+        .ignoreResult();
+  }
+
+  kj::Promise<void> supervise(SuperviseContext context) override {
+    if (rank_ != kChief.index)
+      net::throwAsKj(
+          Error(ErrorCode::kPermission,
+                fmt::format("{} asked for the checkpoints of {}, which are {}'s",
+                            ps::workerName(rank_), options_.self.name(), kChief.name())));
+    return host_.askNow<bool>([](ps::Shard& shard) { return shard.initialised(); })
+        .then([this, context](bool initialised) mutable {
+          context.getResults().setInitialised(initialised);
+          context.getResults().setCheckpoint(
+              makeCheckpoint(host_, options_.checkpoint, incarnation_));
+        });
+  }
+
+  kj::Promise<void> requestStop(RequestStopContext) override {
+    return host_
+        .askNow<bool>([this](ps::Shard& shard) {
+          shard.requestStop(rank_, incarnation_);
           return true;
         })
         .ignoreResult();

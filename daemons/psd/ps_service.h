@@ -8,6 +8,7 @@
 #include "common/base/ids.h"
 #include "common/wire/ps.capnp.h"
 #include "daemons/connection_set.h"
+#include "daemons/psd/checkpoint_service.h"
 #include "daemons/psd/shard_host.h"
 
 namespace dtf::psd {
@@ -19,6 +20,8 @@ struct ServiceOptions {
   uint32_t workers = 0;
   uint32_t ps_tasks = 0;
   cluster::Timeouts timeouts;
+  CheckpointOptions checkpoint;
+  bool stop_wanted = false;  // set on the control loop: heartbeats pass it on
 };
 
 // Called on the control loop when the control connection of a worker is known to be that worker's.

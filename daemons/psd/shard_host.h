@@ -17,9 +17,9 @@
 
 namespace dtf::psd {
 
-// Owns: the data loop's thread, the shard and its compute threads.  Borrows: `control` (must
-// outlive this). Threads: made, used and destroyed on the control loop's thread, except shard():
-// data loop only. Blocks: the destructor, until the data loop has ended.
+// Owns: the data loop's thread, the shard and its compute threads, a thread for the disk.  Borrows:
+// `control` (must outlive this). Threads: made, used and destroyed on the control loop's thread,
+// except shard(): data loop only. Blocks: the destructor, until the data loop has ended.
 class ShardHost {
  public:
   template <class T>
@@ -45,6 +45,10 @@ class ShardHost {
     });
   }
 
+  // Runs `work` on the disk thread: what blocks there holds up nobody else.
+  template <class T>
+  kj::Promise<T> onDisk(std::function<T()> work);
+
   // Answers everything that still waits with `error`: this ps is about to end.
   void failAll(const Error& error);
 
@@ -60,6 +64,8 @@ class ShardHost {
   struct PendingOf;
 
   uint64_t add(std::unique_ptr<Pending> pending);
+  template <class T>
+  Reply<T> replyTo(uint64_t id);
   void resolve(uint64_t id, const std::function<void(Pending&)>& how);
   void postToControl(std::function<void()> fn);
   kj::Promise<void> tick();
@@ -73,7 +79,8 @@ class ShardHost {
   std::unique_ptr<ps::SyncPeers> peers_;
   std::unique_ptr<ps::Shard> shard_;
   kj::Promise<void> ticking_ = nullptr;
-  net::IoThread data_;  // last: its loop ends before what it uses
+  net::IoThread data_;  // its loop ends before what it uses
+  net::IoThread disk_{"psd-disk"};
 };
 
 template <class T>
@@ -83,11 +90,11 @@ struct ShardHost::PendingOf final : Pending {
   kj::Own<kj::PromiseFulfiller<T>> fulfiller;
 };
 
+// What a request on another thread answers with: a function that fulfils promise `id` on the
+// control loop.
 template <class T>
-kj::Promise<T> ShardHost::ask(std::function<void(ps::Shard&, Reply<T>)> request) {
-  auto pair = kj::newPromiseAndFulfiller<T>();
-  const uint64_t id = add(std::make_unique<PendingOf<T>>(kj::mv(pair.fulfiller)));
-  Reply<T> reply = [this, id](std::variant<T, Error> answer) {
+ShardHost::Reply<T> ShardHost::replyTo(uint64_t id) {
+  return [this, id](std::variant<T, Error> answer) {
     postToControl([this, id, answer = std::make_shared<std::variant<T, Error>>(std::move(answer))] {
       resolve(id, [&](Pending& pending) {
         if (const Error* error = std::get_if<Error>(answer.get())) return pending.fail(*error);
@@ -95,11 +102,33 @@ kj::Promise<T> ShardHost::ask(std::function<void(ps::Shard&, Reply<T>)> request)
       });
     });
   };
-  data_.post([this, request = std::move(request), reply = std::move(reply)] {
+}
+
+template <class T>
+kj::Promise<T> ShardHost::ask(std::function<void(ps::Shard&, Reply<T>)> request) {
+  auto pair = kj::newPromiseAndFulfiller<T>();
+  const uint64_t id = add(std::make_unique<PendingOf<T>>(kj::mv(pair.fulfiller)));
+  data_.post([this, request = std::move(request), reply = replyTo<T>(id)] {
     try {
       request(*shard_, reply);
     } catch (const Error& error) {
       reply(error);
+    }
+  });
+  return kj::mv(pair.promise);
+}
+
+template <class T>
+kj::Promise<T> ShardHost::onDisk(std::function<T()> work) {
+  auto pair = kj::newPromiseAndFulfiller<T>();
+  const uint64_t id = add(std::make_unique<PendingOf<T>>(kj::mv(pair.fulfiller)));
+  disk_.post([work = std::move(work), reply = replyTo<T>(id)] {
+    try {
+      reply(work());
+    } catch (const Error& error) {
+      reply(error);
+    } catch (const std::exception& error) {
+      reply(Error(ErrorCode::kInternal, error.what()));
     }
   });
   return kj::mv(pair.promise);

@@ -4,13 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/base/file.h"
+#include "common/base/file_system.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/data/dataset.h"
 #include "common/ps/parameter_digest.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
+#include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
+#include "common/wire/rpc_checkpoint_client.h"
 #include "common/wire/rpc_parameter_client.h"
 #include "daemons/workerd/job_report.h"
 
@@ -24,6 +28,21 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   for (const cluster::TaskSpec& ps : task.job.cluster.ps) options.ps.push_back(ps.address);
   return options;
 }
+
+// The chief's part in checkpoints: made once the model is declared, ended before the connections.
+struct Supervision {
+  Supervision(const cluster::TaskOptions& task, const Clock& clock,
+              wire::RpcParameterClient& parameter_client, const ps::ModelDeclaration& declaration)
+      : client(parameter_client, task.job.timeouts.finish_seconds),
+        checkpointer(realFileSystem(), clock, client, declaration,
+                     {task.job.job, task.job.run_dir, Incarnation::random(),
+                      static_cast<uint32_t>(task.job.cluster.worker.size()),
+                      *task.job.train->checkpoint, task.job.train->data}) {}
+
+  wire::RpcCheckpointClient client;
+  train::Checkpointer checkpointer;
+  std::optional<train::Supervisor> supervisor;  // once training starts
+};
 
 // One worker's job with everything that it works with.
 class WorkerJob {
@@ -44,17 +63,15 @@ class WorkerJob {
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     if (isChief()) printPlacement(loop);
-    loop.join();
+    loop.join([this, &loop] { return restore(loop); });
     notify({{"event", "ready"}});
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());
     client_.barrier("start");
-    status_.training = true;
-    train::TrainingResult result =
-        loop.run([this](const train::Progress& progress) { report(progress); });
-    status_.training = false;
+    const train::TrainingResult result = train(loop);
     client_.barrier("trained");
     if (isChief()) finishAsChief(loop, result, toSeconds(clock_.now() - started));
+    supervision_.reset();
     client_.finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
               result.batches, result.batches_stale);
@@ -62,6 +79,36 @@ class WorkerJob {
 
  private:
   bool isChief() const { return task_.task == kChief; }
+
+  // True when the ps hold values and need no initial ones.
+  bool restore(const train::TrainingLoop& loop) {
+    if (!train_.checkpoint) return false;
+    makeWritableFolder(task_.job.run_dir);
+    supervision_.emplace(task_, clock_, client_, loop.declaration());
+    const bool restored = supervision_->checkpointer.restore();
+    if (const std::optional<uint64_t> step = supervision_->checkpointer.lastStep())
+      notify({{"event", "restored"}, {"step", *step}});
+    return restored;
+  }
+
+  train::TrainingResult train(train::TrainingLoop& loop) {
+    train::StepCallback on_step;
+    if (supervision_) {
+      supervision_->supervisor.emplace(
+          supervision_->checkpointer, *train_.checkpoint, loop.declaration().replication.mode,
+          clock_, [](const train::SavedCheckpoint& saved) { reportCheckpoint(saved); });
+      on_step = [supervisor = &*supervision_->supervisor](const ps::StepState& state) {
+        supervisor->onStep(state);
+      };
+    }
+    if (train_.checkpoint) status_.setStopper([this] { client_.requestStop(); });
+    status_.training = true;
+    train::TrainingResult result =
+        loop.run([this](const train::Progress& progress) { report(progress); }, on_step);
+    status_.training = false;
+    status_.setStopper(nullptr);
+    return result;
+  }
 
   void printPlacement(const train::TrainingLoop& loop) {
     std::fprintf(stderr, "%s", loop.placementTable().c_str());
@@ -85,14 +132,29 @@ class WorkerJob {
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result,
                      double wall_seconds) {
+    std::optional<Error> unsaved;
+    if (supervision_) {
+      try {
+        supervision_->supervisor->saveAtRest();
+      } catch (const Error& error) {
+        unsaved = error;
+      }
+    }
     std::optional<train::Evaluation> evaluation;
-    if (train_.data.eval)
+    if (train_.data.eval && !result.stopped)
       evaluation = loop.evaluate();
     else
       client_.pull();
     const uint64_t digest = ps::parameterDigest(
         loop.declaration().layout, [this](uint32_t ps) { return client_.parameters(ps); });
-    reportResult(task_, result, evaluation, digest, wall_seconds);
+    const std::optional<train::CheckpointStatus> checkpoints =
+        supervision_ ? std::optional(supervision_->supervisor->status()) : std::nullopt;
+    reportResult(task_, {result, evaluation, checkpoints, digest, wall_seconds});
+    if (!unsaved) return;
+    client_.finish();  // the ps have nothing to wait for
+    throw Error(
+        ErrorCode::kCannotWrite,
+        "training is done, but its last checkpoint could not be written: " + unsaved->message());
   }
 
   const cluster::TaskOptions& task_;
@@ -103,9 +165,27 @@ class WorkerJob {
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
   wire::RpcParameterClient client_;
+  std::optional<Supervision> supervision_;  // the chief's, with `checkpoint` in the file
 };
 
 }  // namespace
+
+bool WorkerStatus::requestStop() {
+  MutexLock lock(mutex_);
+  if (!stopper_) return false;
+  try {
+    stopper_();
+  } catch (const Error& error) {
+    log::warning("event=stop_refused reason=\"{}\"", error.message());
+    return false;
+  }
+  return true;
+}
+
+void WorkerStatus::setStopper(std::function<void()> stopper) {
+  MutexLock lock(mutex_);
+  stopper_ = std::move(stopper);
+}
 
 void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status) {
   WorkerJob(task, status).run();

@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "common/net/socket_options.h"
+#include "common/wire/ps_link.h"
 #include "common/wire/worker.capnp.h"
 
 namespace dtf::workerd {
@@ -32,7 +33,7 @@ class Gate final : public schema::WorkerGate::Server {
   const WorkerStatus& status_;
 };
 
-[[noreturn]] void leaveOnSignal(int number) {
+[[noreturn]] void leave(int number) {
   log::info("event=stopping signal={}", number);
   ::_exit(128 + number);
 }
@@ -42,7 +43,7 @@ class Gate final : public schema::WorkerGate::Server {
 WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
       connections_(reactor_.port, reactor_.timer, [](const void*) {}),
-      signals_(reactor_, [](int number) { leaveOnSignal(number); }) {
+      signals_(reactor_, [this](int number) { onSignal(number); }) {
   listener_ = daemons::listen(
       reactor_, task_.job.cluster.worker[task_.task.index], std::move(listening),
       [this](Fd socket, net::ConnectionKind kind, const std::string& peer) {
@@ -53,6 +54,17 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
                              return schema::WorkerGate::Client(kj::heap<Gate>(task_, status_));
                            });
       });
+}
+
+void WorkerServer::onSignal(int number) {
+  if (stopping_ || !status_.requestStop()) leave(number);
+  stopping_ = true;
+  const double patience = task_.job.timeouts.stop_seconds;
+  log::info("event=stopping signal={} for=\"the last checkpoint, {:.0f} s at most\"", number,
+            patience);
+  patience_ = reactor_.timer.afterDelay(net::toKj(wire::secondsToDuration(patience)))
+                  .then([number] { leave(number); })
+                  .eagerlyEvaluate(nullptr);
 }
 
 int WorkerServer::run() {

@@ -21,11 +21,15 @@ class WorkerServer {
   // here.
   WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
 
-  // Returns 0 when the job is done. A signal ends the process at once with 128 + n: what a worker
-  // holds, the ps hold too. Errors: those of runWorkerJob().
+  // Returns 0 when the job is done, also when a signal asked for its end and the last checkpoint
+  // was written. The process ends at once with 128 + n at a second signal, after
+  // timeouts.stop_seconds, or when there is nothing to save: what a worker holds, the ps hold too.
+  // Errors: those of runWorkerJob().
   int run();
 
  private:
+  void onSignal(int number);
+
   const cluster::TaskOptions task_;
   WorkerStatus status_;
   net::Reactor reactor_;
@@ -33,6 +37,8 @@ class WorkerServer {
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;
   std::optional<Error> error_;
+  bool stopping_ = false;
+  kj::Promise<void> patience_ = nullptr;
 };
 
 }  // namespace dtf::workerd

@@ -1,0 +1,53 @@
+#pragma once
+
+// All parameter servers of a job, as the chief's supervisor sees them (train/supervisor.h): what it
+// takes to capture them at one place in training, to have each write its shard, and to restore
+// them. Over the network it is wire/rpc_checkpoint_client.h.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/shard_file.h"
+
+namespace dtf::checkpoint {
+
+// A place in training. sync: {step}. async: for each worker, how many of its pushes are in.
+using Position = std::vector<uint64_t>;
+
+// What one ps wrote.
+struct SavedShard {
+  ShardFile file;
+  ClockState clock;
+  double stall_seconds = 0;  // how long the capture held up the shard
+};
+
+// Threads: one at a time, beside the training thread of the same worker.
+// Blocks: each call until every ps has answered, or its deadline.
+// Errors: kUnavailable, kDeadline naming the ps; those of the files, from the ps that met them.
+class CheckpointClient {
+ public:
+  virtual ~CheckpointClient() = default;
+
+  // True when every ps holds values: the chief is a restarted one, and there is nothing to restore.
+  virtual bool initialised() = 0;
+
+  // Per ps, how far it is. With `hold`, pushes beyond the answer wait until the cut (async).
+  virtual std::vector<Position> positions(bool hold) = 0;
+  virtual void releaseHold() = 0;
+
+  // Tells every ps to capture its shard at `position`. On return every ps knows.
+  virtual void startCut(const Position& position) = 0;
+  // Waits for the captures. False: a ps had passed the place already; nothing is captured, try a
+  // later one.
+  virtual bool awaitCut() = 0;
+
+  // Every ps writes what it captured into `folder`, the name of an attempt (checkpoint_folder.h).
+  virtual std::vector<SavedShard> save(const std::string& folder) = 0;
+
+  // Every ps reads its part of the checkpoint in `folder`; when all have, it becomes their state.
+  virtual void restore(const std::string& folder) = 0;
+};
+
+}  // namespace dtf::checkpoint

@@ -1,0 +1,77 @@
+#pragma once
+
+// A checkpoint is one consistent cut: a place in training that every ps passes, at which each of
+// them captures its shard. Here: what such a place is, what a shard captures, and the waiting for
+// it. Which place to take is the supervisor's affair (common/train/supervisor.h); when it is
+// reached, the coordinators'.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/ps/answer.h"
+#include "common/ps/parameter_store.h"
+
+namespace dtf::ps {
+
+// sync: {step}. async: for each worker rank, how many of its pushes are in.
+using CutPosition = std::vector<uint64_t>;
+
+// "step 12"; "pushes 3, 4 of worker/0, worker/1" is too long for a log, so async reads "7 pushes".
+std::string cutText(const CutPosition& position);
+
+// A value that callers branch on.
+enum class CutOutcome : uint8_t {
+  kCaptured = 1,
+  kTooLate = 2,  // this shard has passed the place: choose a later one
+};
+
+// Everything of a shard at a cut: what a checkpoint is made of. Immutable.
+struct Capture {
+  CutPosition position;
+  uint64_t version = 0;
+  std::shared_ptr<const Snapshot> parameters;  // shared with the store: nothing is copied
+  std::vector<Buffer> slots;                   // copies: the optimizer changes its own in place
+  OptimizerClock::State clock;
+  Duration stall{};  // how long the copy held up the shard
+};
+
+using CutAnswer = std::variant<CutOutcome, Error>;
+using CutCallback = std::function<void(CutAnswer)>;  // called exactly once; must not throw
+
+// The one cut that a shard waits for, and the last one taken.
+// Borrows: everything given to the constructor.  Threads: loop-thread only.
+// Blocks: take(), for the copy of the slots.
+class CutTaker {
+ public:
+  CutTaker(ParameterStore& store, OutwardCalls& calls, const Clock& clock);
+
+  // Waits for `target`; take() or fail() answers. A cut that waits already gives way.
+  void arm(CutPosition target, Duration timeout, CutCallback callback);
+  bool armed() const { return callback_ != nullptr; }
+  const CutPosition& target() const { return target_; }
+
+  // The place is reached: captures, and answers kCaptured.
+  void take();
+  void answer(CutAnswer what);
+  bool expired() const { return armed() && clock_.now() >= deadline_; }
+
+  // The last capture; null when there is none. release() lets its memory go.
+  const std::shared_ptr<const Capture>& latest() const { return latest_; }
+  void release() { latest_ = nullptr; }
+
+ private:
+  ParameterStore& store_;
+  OutwardCalls& calls_;
+  const Clock& clock_;
+  CutPosition target_;
+  CutCallback callback_;
+  TimePoint deadline_;
+  std::shared_ptr<const Capture> latest_;
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,88 @@
+#pragma once
+
+// Makes and restores the checkpoints of a job: one consistent cut over all ps, written by each of
+// them, committed by the chief. What to do when is the supervisor's affair (supervisor.h).
+//
+// Which place to cut at. sync: a step is a place; the ps are told one that none has passed, and
+// each captures its shard as it gets there. async: the ps hold new pushes, say which they have, and
+// let those come that another ps has already: then all have the same, and nobody lost one. In both
+// modes the capture shares the parameters and copies the slots; files are written afterwards, while
+// training goes on.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/checkpoint/checkpoint_client.h"
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/cluster/spec.h"
+#include "common/ps/parameter_client.h"
+
+namespace dtf::train {
+
+struct CheckpointerOptions {
+  std::string job;
+  std::filesystem::path run_dir;  // the same files for the chief and every ps
+  Incarnation incarnation;        // the chief's
+  uint32_t workers = 1;
+  cluster::CheckpointSpec spec;
+  cluster::DataSpec data;
+};
+
+// One checkpoint that was saved.
+struct SavedCheckpoint {
+  uint64_t global_step = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;        // from the request to the last fsync
+  double stall_seconds = 0;  // the longest that a shard was held up by its capture
+};
+
+// What the training threads are doing meanwhile.
+enum class Motion { kTraining, kAtRest };
+
+// Owns: the view of the checkpoint folder.  Borrows: all references given to the constructor.
+// Threads: one at a time.  Blocks: until every ps has written or read; their deadlines.
+// Errors: kCannotWrite and kBadData of the files; those of the CheckpointClient. After an error
+// another save may be tried.
+class Checkpointer {
+ public:
+  Checkpointer(FileSystem& file_system, const Clock& clock, checkpoint::CheckpointClient& client,
+               const ps::ModelDeclaration& declaration, CheckpointerOptions options);
+
+  // At the chief's start, in place of initial values. True: the ps hold values now, from the newest
+  // whole checkpoint, or from an earlier process of the chief. False: start anew.
+  // Errors: kBadConfig with the difference when the checkpoint is of another model.
+  bool restore();
+
+  // sync: tells the ps to capture themselves at `step`; the next save() saves that. On return every
+  // ps knows.
+  void startCut(uint64_t step);
+
+  // Nullopt: the last checkpoint is of this very place already.
+  std::optional<SavedCheckpoint> save(Motion motion);
+
+  std::optional<uint64_t> lastStep() const { return last_step_; }  // saved or restored
+
+ private:
+  bool isSync() const;
+  uint64_t stepOf(const checkpoint::Position& position) const;
+  checkpoint::Position takeCut(Motion motion);
+  checkpoint::Position startFurthestCut(Motion motion, uint64_t margin);
+  checkpoint::Manifest manifestAt(const checkpoint::Position& position) const;
+  SavedCheckpoint write(const checkpoint::Position& position, TimePoint begin);
+
+  const Clock& clock_;
+  checkpoint::CheckpointClient& client_;
+  const ps::ModelDeclaration declaration_;
+  const CheckpointerOptions options_;
+  checkpoint::CheckpointFolder folder_;
+  const TimePoint started_;
+  double run_seconds_before_ = 0;            // of the processes before this one
+  std::optional<checkpoint::Position> cut_;  // told to the ps by startCut()
+  std::optional<uint64_t> last_step_;
+};
+
+}  // namespace dtf::train

@@ -1,0 +1,128 @@
+#include "common/train/supervisor.h"
+
+#include <algorithm>
+
+#include "common/base/log.h"
+
+namespace dtf::train {
+
+namespace {
+
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryLongest = std::chrono::minutes(5);
+
+Duration toDuration(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
+                       cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report)
+    : checkpointer_(checkpointer),
+      spec_(spec),
+      is_sync_(mode == cluster::ReplicationSpec::Mode::kSync),
+      clock_(clock),
+      report_(std::move(report)),
+      next_time_(clock.now() + toDuration(spec.every_seconds)) {
+  status_.last_step = checkpointer.lastStep();
+  thread_ = Thread("dtf-checkpoint", [this] { run(); });
+}
+
+Supervisor::~Supervisor() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.notifyAll();
+  }
+  thread_.join();
+}
+
+// `next_step`: the step after the one that was just answered.
+bool Supervisor::isDue(uint64_t next_step) {
+  if (spec_.every_steps > 0) {
+    if (next_step_ == 0) next_step_ = (next_step / spec_.every_steps + 1) * spec_.every_steps;
+    if (next_step >= next_step_) {
+      next_step_ = (next_step / spec_.every_steps + 1) * spec_.every_steps;
+      return true;
+    }
+  }
+  if (spec_.every_seconds <= 0 || clock_.now() < next_time_) return false;
+  next_time_ = clock_.now() + toDuration(spec_.every_seconds);
+  return true;
+}
+
+// A synchronous job that is due at step N is told so before anyone can push the gradients of step
+// N: this worker has not pushed those of N - 1 yet.
+void Supervisor::onStep(const ps::StepState& state) {
+  if (state.done || state.outcome == ps::Outcome::kQueued) return;
+  const uint64_t next_step = state.global_step + (is_sync_ ? 1 : 0);
+  const bool due = isDue(next_step);
+  MutexLock lock(mutex_);
+  const bool retry = !status_.degraded.empty() && clock_.now() >= retry_at_;
+  if ((!due && !retry) || saving_) return;
+  if (is_sync_) {
+    try {
+      checkpointer_.startCut(next_step);
+    } catch (const Error& error) {
+      return failed(error);
+    }
+  }
+  saving_ = true;
+  changed_.notifyAll();
+}
+
+void Supervisor::run() {
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      while (!saving_ && !ending_) changed_.wait(mutex_);
+      if (!saving_) return;
+    }
+    saveOnce();
+    MutexLock lock(mutex_);
+    saving_ = false;
+    changed_.notifyAll();
+  }
+}
+
+void Supervisor::saveOnce() {
+  try {
+    const std::optional<SavedCheckpoint> saved = checkpointer_.save(Motion::kTraining);
+    if (saved && report_) report_(*saved);
+    MutexLock lock(mutex_);
+    status_.saved += saved.has_value();
+    status_.last_step = checkpointer_.lastStep();
+    status_.degraded.clear();
+    retry_pause_ = Duration{0};
+  } catch (const Error& error) {
+    MutexLock lock(mutex_);
+    failed(error);
+  }
+}
+
+void Supervisor::failed(const Error& error) {
+  ++status_.failed;
+  status_.degraded = error.message();
+  retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
+  retry_at_ = clock_.now() + retry_pause_;
+  log::warning("event=checkpoint_failed degraded=checkpoint retry_s={:.0f} reason=\"{}\"",
+               toSeconds(retry_pause_), error.message());
+}
+
+void Supervisor::saveAtRest() {
+  MutexLock lock(mutex_);
+  while (saving_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
+  const std::optional<SavedCheckpoint> saved = checkpointer_.save(Motion::kAtRest);
+  status_.saved += saved.has_value();
+  status_.last_step = checkpointer_.lastStep();
+  status_.degraded.clear();
+  if (saved && report_) report_(*saved);
+}
+
+CheckpointStatus Supervisor::status() {
+  MutexLock lock(mutex_);
+  return status_;
+}
+
+}  // namespace dtf::train

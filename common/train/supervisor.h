@@ -1,0 +1,75 @@
+#pragma once
+
+// The chief's supervisor, as TensorFlow's: it restores or says that training starts anew, saves now
+// and then beside the training, and at the end. Trouble with the disk never stops training: it is
+// said, retried, and said again at the end.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+#include "common/base/thread.h"
+#include "common/ps/parameter_client.h"
+#include "common/train/checkpointer.h"
+
+namespace dtf::train {
+
+// For status pages and the summary.
+struct CheckpointStatus {
+  std::optional<uint64_t> last_step;  // saved or restored
+  uint64_t saved = 0;                 // checkpoints
+  uint64_t failed = 0;                // attempts
+  std::string degraded;               // why the last attempt failed; empty: it didn't
+};
+
+// Owns: a thread that saves.  Borrows: `checkpointer`, `clock`.
+// Threads: onStep() and the rest from the training thread, status() from any.
+// Blocks: onStep() a round trip to the ps when a checkpoint by steps is due (sync), else never;
+// saveAtRest() and the destructor until a save under way is done.
+class Supervisor {
+ public:
+  using Report = std::function<void(const SavedCheckpoint&)>;  // on the supervisor's thread
+
+  Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
+             cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report);
+  ~Supervisor();
+
+  // After each answer of the ps. Starts a checkpoint when one is due.
+  void onStep(const ps::StepState& state);
+
+  // When all workers are at rest: at the end, or because the job was asked to stop.
+  // Errors: kCannotWrite, when the last checkpoint can't be written: the caller would lose work.
+  void saveAtRest();
+
+  CheckpointStatus status();
+
+ private:
+  void run();
+  void saveOnce();
+  bool isDue(uint64_t next_step);
+  void failed(const Error& error) DTF_REQUIRES(mutex_);
+
+  Checkpointer& checkpointer_;
+  const cluster::CheckpointSpec spec_;
+  const bool is_sync_;
+  const Clock& clock_;
+  const Report report_;
+
+  TimePoint next_time_;     // training thread
+  uint64_t next_step_ = 0;  // ditto; 0: not known yet
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool saving_ DTF_GUARDED_BY(mutex_) = false;  // a save is due or under way
+  bool ending_ DTF_GUARDED_BY(mutex_) = false;
+  TimePoint retry_at_ DTF_GUARDED_BY(mutex_);  // not before, after a failure
+  Duration retry_pause_ DTF_GUARDED_BY(mutex_){};
+  CheckpointStatus status_ DTF_GUARDED_BY(mutex_);
+  Thread thread_;  // last
+};
+
+}  // namespace dtf::train

@@ -1,0 +1,37 @@
+#pragma once
+
+// CheckpointClient over RPC, on the control connections of the chief's parameter client.
+
+#include <memory>
+#include <vector>
+
+#include "common/checkpoint/checkpoint_client.h"
+#include "common/wire/rpc_parameter_client.h"
+
+namespace dtf::wire {
+
+// See checkpoint::CheckpointClient. To be made once the model has been declared.
+// Borrows: `client`, which must outlive this.  Owns: the ps's PsCheckpoint capabilities.
+class RpcCheckpointClient final : public checkpoint::CheckpointClient {
+ public:
+  // `disk_seconds`: the longest that a ps may take to write or read its shard.
+  RpcCheckpointClient(RpcParameterClient& client, double disk_seconds);
+  ~RpcCheckpointClient() override;
+
+  bool initialised() override;
+  std::vector<checkpoint::Position> positions(bool hold) override;
+  void releaseHold() override;
+  void startCut(const checkpoint::Position& position) override;
+  bool awaitCut() override;
+  std::vector<checkpoint::SavedShard> save(const std::string& folder) override;
+  void restore(const std::string& folder) override;
+
+ private:
+  struct Side;  // lives on the control loop
+  RpcParameterClient& client_;
+  const double disk_seconds_;
+  std::unique_ptr<Side> side_;
+  bool initialised_ = true;
+};
+
+}  // namespace dtf::wire

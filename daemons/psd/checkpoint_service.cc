@@ -1,0 +1,130 @@
+#include "daemons/psd/checkpoint_service.h"
+
+#include <fmt/format.h>
+
+#include "common/base/log.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/checkpoint_codec.h"
+#include "daemons/psd/shard_files.h"
+
+namespace dtf::psd {
+
+namespace {
+
+constexpr size_t kNameMax = 128;
+
+// A folder's name from the network: never a path.
+std::string folderName(capnp::Text::Reader reader) {
+  const std::string name(reader.begin(), reader.size());
+  const bool plain = name.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789._-") == std::string::npos;
+  if (!plain || name.empty() || name.size() > kNameMax || name[0] == '.')
+    net::throwAsKj(Error(ErrorCode::kBadData, "'" + name + "' is no name of a checkpoint folder"));
+  return name;
+}
+
+class CheckpointSession final : public schema::PsCheckpoint::Server {
+ public:
+  CheckpointSession(ShardHost& host, const CheckpointOptions& options, Incarnation chief)
+      : host_(host), options_(options), chief_(chief) {}
+
+  kj::Promise<void> position(PositionContext context) override {
+    const bool hold = context.getParams().getHold();
+    return host_
+        .askNow<ps::CutPosition>(
+            [chief = chief_, hold](ps::Shard& shard) { return shard.position(chief, hold); })
+        .then([context](const ps::CutPosition& position) mutable {
+          wire::encodePosition(
+              position, context.getResults().initPosition(static_cast<uint32_t>(position.size())));
+        });
+  }
+
+  kj::Promise<void> cut(CutContext context) override {
+    ps::CutPosition position = wire::decodePosition(context.getParams().getPosition());
+    return host_
+        .ask<bool>([chief = chief_, position](ps::Shard& shard, ShardHost::Reply<bool> reply) {
+          shard.cutAt(chief, position, [reply = std::move(reply)](const ps::CutAnswer& answer) {
+            if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
+            reply(std::get<ps::CutOutcome>(answer) == ps::CutOutcome::kCaptured);
+          });
+        })
+        .then([context](bool captured) mutable { context.getResults().setCaptured(captured); });
+  }
+
+  kj::Promise<void> releaseHold(ReleaseHoldContext) override {
+    return host_
+        .askNow<bool>([chief = chief_](ps::Shard& shard) {
+          shard.releaseHold(chief);
+          return true;
+        })
+        .ignoreResult();
+  }
+
+  kj::Promise<void> save(SaveContext context) override {
+    const std::filesystem::path folder =
+        options_.folder / folderName(context.getParams().getFolder());
+    return host_
+        .askNow<ps::Shard::Captured>([](ps::Shard& shard) {
+          ps::Shard::Captured captured = shard.captured();
+          shard.releaseCapture();
+          return captured;
+        })
+        .then([this, folder](ps::Shard::Captured captured) {
+          if (captured.capture == nullptr)
+            net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was captured to be saved"));
+          return host_.onDisk<checkpoint::SavedShard>([this, folder, captured] {
+            return saveShard(*options_.file_system, folder, options_.ps_task, captured);
+          });
+        })
+        .then([context](const checkpoint::SavedShard& saved) mutable {
+          wire::encodeSaved(saved, context.getResults().initSaved());
+        });
+  }
+
+  kj::Promise<void> restore(RestoreContext context) override {
+    const std::filesystem::path folder =
+        options_.folder / folderName(context.getParams().getFolder());
+    return host_
+        .askNow<std::optional<ps::ModelDeclaration>>(
+            [](ps::Shard& shard) { return shard.declaration(); })
+        .then([this, folder](const std::optional<ps::ModelDeclaration>& declaration) {
+          if (!declaration)
+            net::throwAsKj(Error(ErrorCode::kUnavailable, "no model was declared to restore"));
+          using Restored = std::shared_ptr<const ps::RestoredShard>;
+          return host_.onDisk<Restored>([this, folder, declaration] {
+            return Restored(std::make_shared<ps::RestoredShard>(restoreShard(
+                *options_.file_system, folder, options_.ps_task, *declaration, options_.workers)));
+          });
+        })
+        .then([this](std::shared_ptr<const ps::RestoredShard> restored) {
+          restored_ = std::move(restored);
+        });
+  }
+
+  kj::Promise<void> commitRestore(CommitRestoreContext) override {
+    if (restored_ == nullptr)
+      net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was read to be restored"));
+    return host_
+        .askNow<bool>([chief = chief_, restored = std::exchange(restored_, nullptr)](
+                          ps::Shard& shard) { return shard.restore(chief, *restored); })
+        .then([](bool taken) {
+          if (!taken) log::warning("event=restore_ignored reason=\"this ps holds values already\"");
+        });
+  }
+
+ private:
+  ShardHost& host_;
+  const CheckpointOptions& options_;
+  const Incarnation chief_;
+  std::shared_ptr<const ps::RestoredShard> restored_;
+};
+
+}  // namespace
+
+schema::PsCheckpoint::Client makeCheckpoint(ShardHost& host, const CheckpointOptions& options,
+                                            Incarnation chief) {
+  return kj::heap<CheckpointSession>(host, options, chief);
+}
+
+}  // namespace dtf::psd

@@ -1,0 +1,90 @@
+#include "daemons/psd/shard_files.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/checkpoint/restore.h"
+#include "common/ps/optimizer.h"
+
+namespace dtf::psd {
+
+namespace {
+
+using Mode = cluster::ReplicationSpec::Mode;
+
+// The job goes on where its pushes were. With another number of workers than then, each of them
+// takes an even part of what was done, so that the batch order goes on about there.
+ps::CutPosition restoredPosition(const checkpoint::Manifest& manifest, Mode mode,
+                                 uint32_t workers) {
+  if (mode == Mode::kSync) return {manifest.global_step};
+  if (manifest.worker_batches.size() == workers) return manifest.worker_batches;
+  return ps::CutPosition(workers, (manifest.global_step + workers - 1) / workers);
+}
+
+// Every ps has applied the same updates, so with another number of ps any clock will do; a
+// checkpoint of dtf has one for each ps.
+ps::OptimizerClock::State restoredClock(const checkpoint::Manifest& manifest, uint32_t ps_task) {
+  if (manifest.clocks.empty())
+    throw Error(ErrorCode::kBadData, "the checkpoint's manifest has no optimizer clock");
+  const checkpoint::ClockState& clock =
+      manifest.clocks[std::min<size_t>(ps_task, manifest.clocks.size() - 1)];
+  return {clock.applies, clock.beta1_power, clock.beta2_power};
+}
+
+}  // namespace
+
+checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
+                                 uint32_t ps_task, const ps::Shard::Captured& captured) {
+  const ps::ParameterLayout& layout = captured.declaration.layout;
+  std::vector<checkpoint::TensorPart> parts;
+  for (const ps::Slice& slice : layout.shards[ps_task].slices) {
+    const ps::VariableInfo& variable = layout.variables[slice.variable];
+    parts.push_back({variable.name, variable.shape, slice.begin, slice.count,
+                     captured.capture->parameters->data() + slice.offset});
+    for (uint32_t i = 0; i < captured.capture->slots.size(); ++i)
+      parts.push_back({variable.name + "/" + ps::slotName(captured.declaration.optimizer, i),
+                       variable.shape, slice.begin, slice.count,
+                       captured.capture->slots[i].as<float>() + slice.offset});
+  }
+  checkpoint::SavedShard saved;
+  saved.file = checkpoint::writeShard(file_system, folder, ps_task,
+                                      static_cast<uint32_t>(layout.shards.size()), parts);
+  const ps::OptimizerClock::State& clock = captured.capture->clock;
+  saved.clock = {clock.applies, clock.beta1_power, clock.beta2_power};
+  saved.stall_seconds = toSeconds(captured.capture->stall);
+  return saved;
+}
+
+ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::path& folder,
+                               uint32_t ps_task, const ps::ModelDeclaration& declaration,
+                               uint32_t workers) {
+  const checkpoint::Manifest manifest = checkpoint::readManifest(file_system, folder);
+  const ps::ShardLayout& shard = declaration.layout.shards[ps_task];
+  ps::RestoredShard restored;
+  restored.position = restoredPosition(manifest, declaration.replication.mode, workers);
+  restored.version = manifest.global_step;
+  restored.clock = restoredClock(manifest, ps_task);
+  restored.values = Buffer(shard.elements * sizeof(float));
+  std::fill_n(restored.values.as<float>(), shard.elements, 0.0f);
+  for (uint32_t i = 0; i < ps::slotCount(declaration.optimizer); ++i) {
+    // Padding has a slot's initial value, as in a shard that was never saved.
+    Buffer slot(shard.elements * sizeof(float));
+    const float padding = ps::isMovingAverage(declaration.optimizer, i)
+                              ? 0.0f
+                              : ps::initialSlotValue(declaration.optimizer, i);
+    std::fill_n(slot.as<float>(), shard.elements, padding);
+    restored.slots.push_back(std::move(slot));
+  }
+  std::vector<checkpoint::WantedPart> wanted;
+  for (const ps::Slice& slice : shard.slices) {
+    const std::string& name = declaration.layout.variables[slice.variable].name;
+    wanted.push_back({name, slice.begin, slice.count, restored.values.as<float>() + slice.offset});
+    for (uint32_t i = 0; i < restored.slots.size(); ++i)
+      wanted.push_back({name + "/" + ps::slotName(declaration.optimizer, i), slice.begin,
+                        slice.count, restored.slots[i].as<float>() + slice.offset});
+  }
+  checkpoint::readParts(file_system, folder, manifest, wanted);
+  return restored;
+}
+
+}  // namespace dtf::psd
