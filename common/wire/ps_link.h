@@ -9,9 +9,10 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/cluster/spec.h"
-#include "common/net/reactor.h"
+#include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 #include "common/ps/parameter_client.h"
 #include "common/tensor/buffer.h"
@@ -39,7 +40,7 @@ Duration secondsToDuration(double seconds);
 class PsControlLink {
  public:
   // `on_lost` is called once, when the connection or the heartbeats fail after the hello.
-  PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+  PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
                 std::function<void(Error)> on_lost);
 
   // Connects (the ps may start later than we do), says hello, starts the heartbeats.
@@ -59,7 +60,7 @@ class PsControlLink {
   void watch();
   void lost(Error error);
 
-  net::IoThread& io_;
+  net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
   const cluster::Address address_;
@@ -77,7 +78,7 @@ class PsControlLink {
 // thread's between calls.
 class PsDataLink {
  public:
-  PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+  PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
              uint64_t elements);
 
   kj::Promise<void> open();
@@ -92,7 +93,7 @@ class PsDataLink {
   template <class Response>
   ps::StepState take(capnp::Response<Response>&& response);
 
-  net::IoThread& io_;
+  net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
   const cluster::Address address_;
