@@ -2,7 +2,6 @@
 
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
-#include "common/net/event_port.h"
 #include "common/net/timer.h"
 
 namespace dtf::daemons {
@@ -17,9 +16,8 @@ struct ConnectionSet::Served {
   ~Served() { ref->connection = nullptr; }
 };
 
-ConnectionSet::ConnectionSet(net::AsioEventPort& port, kj::Timer& timer, OnClosed on_closed)
-    : port_(port),
-      timer_(timer),
+ConnectionSet::ConnectionSet(net::Loop& loop, OnClosed on_closed)
+    : loop_(loop),
       on_closed_(std::move(on_closed)),
       self_(std::make_shared<ConnectionSet*>(this)) {}
 
@@ -27,26 +25,23 @@ ConnectionSet::~ConnectionSet() {
   *self_ = nullptr;
 }
 
-// The connection is destroyed from an Asio handler, never from one of its own promises.
+// The connection is destroyed from a turn of its own, never from one of its own promises.
 void ConnectionSet::close(Position position) {
   if ((*position)->closing) return;
   (*position)->closing = true;
   on_closed_((*position)->connection.get());
-  net::asio::post(port_.ioc(), [self = self_, position] {
-    if (*self == nullptr) return;
-    net::AsioEventPort::Io io((*self)->port_);
-    (*self)->connections_.erase(position);
+  loop_.post([self = self_, position] {
+    if (*self != nullptr) (*self)->connections_.erase(position);
   });
 }
 
-void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> pool,
-                          std::string peer, const MakeBootstrap& make_bootstrap) {
+void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
+                          const MakeBootstrap& make_bootstrap) {
   connections_.push_back(std::make_unique<Served>());
   const Position position = std::prev(connections_.end());
   Served& served = **position;
   served.connection = std::make_unique<net::RpcConnection>(
-      kj::heap<net::AsioMessageStream>(port_, std::move(socket), net::kLimitsBeforeHello,
-                                       std::move(pool)),
+      kj::mv(stream),
       [&](net::RpcConnection& connection) {
         served.ref->connection = &connection;
         return make_bootstrap(served.ref);
@@ -57,7 +52,8 @@ void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> p
                              [this, position](kj::Exception&&) { close(position); })
                        .eagerlyEvaluate(nullptr);
   served.hello_deadline =
-      timer_.afterDelay(net::toKj(kHelloDeadline))
+      loop_.timer()
+          .afterDelay(net::toKj(kHelloDeadline))
           .then([this, position, peer = std::move(peer)] {
             if ((*position)->ref->greeted) return;
             log::warning("event=connection_refused peer={} reason=\"no hello within {:.0f} s\"",
@@ -65,7 +61,6 @@ void ConnectionSet::serve(net::Socket socket, std::shared_ptr<net::BufferPool> p
             close(position);
           })
           .eagerlyEvaluate(nullptr);
-  port_.schedule();
 }
 
 }  // namespace dtf::daemons

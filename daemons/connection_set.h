@@ -2,14 +2,13 @@
 
 // The server side's connections of one loop: each is served until its peer is gone.
 
-#include <kj/timer.h>
-
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 
 namespace dtf::daemons {
@@ -26,7 +25,7 @@ using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 // A connection that was not greeted within this time is closed, with a log line.
 inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
 
-// Owns: the connections.  Borrows: `port`, `timer` (must outlive this).
+// Owns: the connections.  Borrows: `loop` (must outlive this).
 // Threads: loop-thread only, made and destroyed there.  Blocks: never.
 class ConnectionSet {
  public:
@@ -35,11 +34,12 @@ class ConnectionSet {
 
   // `on_closed` is called with the key (the RpcConnection's address) of each connection that ended
   // by itself or was not greeted in time, before the connection is destroyed.
-  ConnectionSet(net::AsioEventPort& port, kj::Timer& timer, OnClosed on_closed);
+  ConnectionSet(net::Loop& loop, OnClosed on_closed);
   ~ConnectionSet();
 
-  // Serves `socket`, whose preamble was good. `peer` is its address until a hello says more.
-  void serve(net::Socket socket, std::shared_ptr<net::BufferPool> pool, std::string peer,
+  // Serves `stream`, whose preamble was good. `peer` is its address until a hello says more. To be
+  // called from a handler of the loop that kj knows of (Loop::post, AsioEventPort::Io).
+  void serve(kj::Own<net::MessageStream> stream, std::string peer,
              const MakeBootstrap& make_bootstrap);
 
   size_t size() const { return connections_.size(); }
@@ -49,8 +49,7 @@ class ConnectionSet {
   using Position = std::list<std::unique_ptr<Served>>::iterator;
   void close(Position position);
 
-  net::AsioEventPort& port_;
-  kj::Timer& timer_;
+  net::Loop& loop_;
   OnClosed on_closed_;
   std::list<std::unique_ptr<Served>> connections_;
   const std::shared_ptr<ConnectionSet*>

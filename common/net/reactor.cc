@@ -6,8 +6,24 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/net/connector.h"
+#include "common/net/message_stream.h"
 
 namespace dtf::net {
+
+namespace {
+
+kj::Promise<kj::Own<MessageStream>> connectStream(AsioEventPort& port, std::string host,
+                                                  uint16_t tcp_port, ConnectOptions options,
+                                                  const Limits& limits,
+                                                  std::shared_ptr<BufferPool> pool) {
+  return connectToPeer(port, std::move(host), tcp_port, std::move(options))
+      .then([&port, limits, pool = std::move(pool)](Socket socket) -> kj::Own<MessageStream> {
+        return kj::heap<AsioMessageStream>(port, std::move(socket), limits, pool);
+      });
+}
+
+}  // namespace
 
 void Reactor::run(Duration busy_poll) {
   port.schedule();  // kj events may have been queued before
@@ -23,6 +39,21 @@ void Reactor::run(Duration busy_poll) {
     }
   }
   ioc.restart();
+}
+
+void ReactorLoop::post(std::function<void()> fn) {
+  asio::post(reactor_.ioc, [&port = reactor_.port, fn = std::move(fn)] {
+    AsioEventPort::Io io(port);
+    fn();
+  });
+}
+
+kj::Promise<kj::Own<MessageStream>> ReactorLoop::connect(std::string host, uint16_t port,
+                                                         ConnectOptions options,
+                                                         const Limits& limits,
+                                                         std::shared_ptr<BufferPool> pool) {
+  return connectStream(reactor_.port, std::move(host), port, std::move(options), limits,
+                       std::move(pool));
 }
 
 class IoThread::Tasks final : private kj::TaskSet::ErrorHandler {
@@ -94,6 +125,13 @@ void IoThread::post(std::function<void()> fn) {
     fn();
   });
   posts_under_way_.fetch_sub(1);
+}
+
+kj::Promise<kj::Own<MessageStream>> IoThread::connect(std::string host, uint16_t port,
+                                                      ConnectOptions options, const Limits& limits,
+                                                      std::shared_ptr<BufferPool> pool) {
+  return connectStream(reactor_->port, std::move(host), port, std::move(options), limits,
+                       std::move(pool));
 }
 
 void IoThread::onStop(std::function<void()> cleanup) {

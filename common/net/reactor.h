@@ -1,6 +1,7 @@
 #pragma once
 
-// A thread's loop (Reactor), and a named thread that runs one (IoThread).
+// A thread's loop (Reactor, and ReactorLoop as what others see of it), and a named thread that runs
+// one (IoThread).
 
 #include <atomic>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "common/net/asio.h"
 #include "common/net/error_bridge.h"
 #include "common/net/event_port.h"
+#include "common/net/loop.h"
 #include "common/net/timer.h"
 
 namespace dtf::net {
@@ -45,6 +47,23 @@ struct Reactor {
   AsioTimer timer{port};
 };
 
+// A Reactor as a Loop.
+// Borrows: `reactor` (must outlive this).
+class ReactorLoop final : public Loop {
+ public:
+  explicit ReactorLoop(Reactor& reactor) : reactor_(reactor) {}
+  const Clock& clock() const override { return clock_; }
+  AsioTimer& timer() override { return reactor_.timer; }
+  void post(std::function<void()> fn) override;
+  kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
+                                              ConnectOptions options, const Limits& limits,
+                                              std::shared_ptr<BufferPool> pool) override;
+
+ private:
+  Reactor& reactor_;
+  const SystemClock clock_;
+};
+
 template <class T>
 inline constexpr bool kIsPromise = false;
 template <class T>
@@ -63,15 +82,20 @@ inline constexpr Duration kDataBusyPoll = std::chrono::microseconds(100);
 // Blocks: call() until its result; the destructor until the loop has run the cleanups and what was
 // posted before. Errors: a posted function or a cleanup that throws ends the process (nobody could
 // receive its exception).
-class IoThread {
+class IoThread final : public Loop {
  public:
   explicit IoThread(std::string name, Duration busy_poll = {});
-  ~IoThread();
+  ~IoThread() override;
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
 
   // Runs `fn` on the loop, later, in the order of the posts of one thread.
-  void post(std::function<void()> fn);
+  void post(std::function<void()> fn) override;
+
+  const Clock& clock() const override { return clock_; }
+  kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
+                                              ConnectOptions options, const Limits& limits,
+                                              std::shared_ptr<BufferPool> pool) override;
 
   // Runs `fn` on the loop and returns its result; when `fn` returns a kj::Promise, the promise's
   // result. What `fn` throws is thrown here; a kj::Exception arrives as dtf::Error
@@ -93,7 +117,7 @@ class IoThread {
   // Loop-thread only, except reactor().ioc as a target of asio::post.
   Reactor& reactor() { return *reactor_; }
   AsioEventPort& port() { return reactor_->port; }
-  AsioTimer& timer() { return reactor_->timer; }
+  AsioTimer& timer() override { return reactor_->timer; }
   const std::string& name() const { return name_; }
 
  private:
@@ -115,6 +139,7 @@ class IoThread {
 
   const std::string name_;
   const Duration busy_poll_;
+  const SystemClock clock_;
   Reactor* reactor_ =
       nullptr;               // lives on the thread's stack; constant from constructor to destructor
   Tasks* tasks_ = nullptr;   // loop thread

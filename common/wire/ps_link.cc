@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/connector.h"
 #include "common/net/error_bridge.h"
+#include "common/net/timer.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/named_wait.h"
@@ -29,13 +31,9 @@ net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& 
   return options;
 }
 
-std::unique_ptr<net::RpcConnection> makeClient(net::IoThread& io, net::Socket socket,
-                                               const net::Limits& limits,
-                                               const std::shared_ptr<net::BufferPool>& pool,
+std::unique_ptr<net::RpcConnection> makeClient(kj::Own<net::MessageStream> stream,
                                                const std::string& peer) {
-  return std::make_unique<net::RpcConnection>(
-      kj::heap<net::AsioMessageStream>(io.port(), std::move(socket), limits, pool),
-      net::RpcOptions{.peer = peer});
+  return std::make_unique<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = peer});
 }
 
 // The error of a call, told as what it means to the user: which ps, doing what.
@@ -70,7 +68,7 @@ Duration secondsToDuration(double seconds) {
 
 // ---- control
 
-PsControlLink::PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task,
+PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                              cluster::Address address, Events events)
     : io_(io),
       options_(std::move(options)),
@@ -83,7 +81,7 @@ kj::Promise<void> PsControlLink::open() {
   const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
   return awaitNamed(io_.timer(),
                     {peer_ + " to answer", patience + kRetryPause, ErrorCode::kUnavailable},
-                    attempt(SystemClock().now() + patience))
+                    attempt(io_.clock().now() + patience))
       .then([this] {
         heartbeats_ = beat().eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
         watch();
@@ -94,12 +92,13 @@ kj::Promise<void> PsControlLink::open() {
 // is only just taking over its socket) is tried again until the deadline; any other answer is
 // final.
 kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
-  const Duration left = deadline - SystemClock().now();
-  return net::connectToPeer(io_.port(), address_.host, address_.port,
-                            connectOptions(net::ConnectionKind::kControl, peer_, left))
-      .then([this](net::Socket socket) {
-        connection_ =
-            makeClient(io_, std::move(socket), kControlLimits, net::BufferPool::create(0), peer_);
+  const Duration left = deadline - io_.clock().now();
+  return io_
+      .connect(address_.host, address_.port,
+               connectOptions(net::ConnectionKind::kControl, peer_, left), kControlLimits,
+               net::BufferPool::create(0))
+      .then([this](kj::Own<net::MessageStream> stream) {
+        connection_ = makeClient(kj::mv(stream), peer_);
         auto request = connection_->bootstrap().castAs<schema::PsGate>().helloRequest();
         encodeHello(options_, ps_, request.initHello());
         return request.send();
@@ -108,8 +107,7 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
       .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
         const bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED &&
                           !exception.getDescription().startsWith("dtf(");
-        if (!gone || SystemClock().now() >= deadline)
-          rethrowNamed(exception, peer_, "saying hello");
+        if (!gone || io_.clock().now() >= deadline) rethrowNamed(exception, peer_, "saying hello");
         connection_ = nullptr;
         return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] {
           return attempt(deadline);
@@ -197,7 +195,7 @@ kj::Promise<void> PsControlLink::finish() {
 
 // ---- data
 
-PsDataLink::PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task,
+PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                        cluster::Address address, uint64_t elements)
     : io_(io),
       options_(std::move(options)),
@@ -210,11 +208,12 @@ PsDataLink::PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task,
 
 kj::Promise<void> PsDataLink::open() {
   const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
-  return net::connectToPeer(io_.port(), address_.host, address_.port,
-                            connectOptions(net::ConnectionKind::kBulk, peer_, patience))
-      .then([this, patience](net::Socket socket) {
-        const net::Limits limits{.bytes_max = elements_ * sizeof(float) + kMessageOverheadBytes};
-        connection_ = makeClient(io_, std::move(socket), limits, pool_, peer_);
+  const net::Limits limits{.bytes_max = elements_ * sizeof(float) + kMessageOverheadBytes};
+  return io_
+      .connect(address_.host, address_.port,
+               connectOptions(net::ConnectionKind::kBulk, peer_, patience), limits, pool_)
+      .then([this, patience](kj::Own<net::MessageStream> stream) {
+        connection_ = makeClient(kj::mv(stream), peer_);
         auto request = connection_->bootstrap().castAs<schema::PsDataGate>().helloRequest();
         encodeHello(options_, ps_, request.initHello());
         return awaitNamed(

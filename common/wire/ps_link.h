@@ -9,9 +9,10 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/cluster/spec.h"
-#include "common/net/reactor.h"
+#include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 #include "common/ps/parameter_client.h"
 #include "common/tensor/buffer.h"
@@ -42,7 +43,7 @@ class PsControlLink {
     std::function<void(Error)> on_lost;      // once: connection or heartbeats fail after the hello
     std::function<void()> on_stop_wanted{};  // once: the ps was told to end
   };
-  PsControlLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+  PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
                 Events events);
 
   // Connects (the ps may start later than we do), says hello, starts the heartbeats.
@@ -65,7 +66,7 @@ class PsControlLink {
   void watch();
   void lost(Error error);
 
-  net::IoThread& io_;
+  net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
   const cluster::Address address_;
@@ -83,7 +84,7 @@ class PsControlLink {
 // thread's between calls.
 class PsDataLink {
  public:
-  PsDataLink(net::IoThread& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
+  PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
              uint64_t elements);
 
   kj::Promise<void> open();
@@ -98,7 +99,7 @@ class PsDataLink {
   template <class Response>
   ps::StepState take(capnp::Response<Response>&& response);
 
-  net::IoThread& io_;
+  net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
   const cluster::Address address_;

@@ -5,20 +5,20 @@
 #include <memory>
 #include <vector>
 
-#include "common/checkpoint/checkpoint_client.h"
+#include "common/wire/checkpoint_calls.h"
 #include "common/wire/rpc_parameter_client.h"
 
 namespace dtf::wire {
 
 // See checkpoint::CheckpointClient. To be made once the model has been declared.
-// Borrows: `client`, which must outlive this.  Owns: the ps's PsCheckpoint capabilities.
+// Borrows: `client`, which must outlive this.  Owns: the calls (checkpoint_calls.h).
 class RpcCheckpointClient final : public checkpoint::CheckpointClient {
  public:
   // `disk_seconds`: the longest that a ps may take to write or read its shard.
   RpcCheckpointClient(RpcParameterClient& client, double disk_seconds);
   ~RpcCheckpointClient() override;
 
-  bool initialised() override;
+  bool initialised() override { return initialised_; }
   std::vector<checkpoint::Position> positions(bool hold) override;
   void releaseHold() override;
   void startCut(const checkpoint::Position& position) override;
@@ -27,10 +27,8 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   void restore(const std::string& folder) override;
 
  private:
-  struct Side;  // lives on the control loop
-  RpcParameterClient& client_;
-  const double disk_seconds_;
-  std::unique_ptr<Side> side_;
+  net::IoThread& control_;
+  std::unique_ptr<CheckpointCalls> calls_;  // lives on the control loop
   bool initialised_ = true;
 };
 

@@ -2,51 +2,15 @@
 
 // ParameterClient over RPC: one control and one bulk connection to each ps, all ps at once.
 
-#include <kj/async.h>
-
-#include <functional>
 #include <memory>
-#include <optional>
-#include <vector>
 
-#include "common/base/mutex.h"
 #include "common/net/reactor.h"
-#include "common/ps/parameter_client.h"
-#include "common/ps/step_agreement.h"
-#include "common/wire/ps_link.h"
+#include "common/wire/rpc_calls.h"
 
 namespace dtf::wire {
 
-// A promise that stays unresolved until fail(): joined to every call, so that one lost peer ends
-// every wait at once. Loop-thread only.
-class Abort {
- public:
-  Abort();
-  void fail(const Error& error);
-
-  // `promise`, or the error of fail(), whichever comes first.
-  template <class T>
-  kj::Promise<T> guard(kj::Promise<T> promise) {
-    return promise.exclusiveJoin(aborted_.addBranch().then([]() -> T { KJ_UNREACHABLE; }));
-  }
-
- private:
-  kj::Own<kj::PromiseFulfiller<void>> fulfiller_;
-  kj::ForkedPromise<void> aborted_;
-};
-
-template <>
-inline kj::Promise<void> Abort::guard(kj::Promise<void> promise) {
-  return promise.exclusiveJoin(aborted_.addBranch());
-}
-
-struct RpcClientOptions {
-  LinkOptions link;
-  std::vector<cluster::Address> ps;  // one per ps task
-};
-
 // See ps::ParameterClient for the calls.
-// Owns: two io threads (control and data), the links on them.
+// Owns: two io threads (control and data), the calls (rpc_calls.h) on them.
 // Threads: the constructor's, then one training thread; the destructor joins the io threads.
 // Blocks: each call until every ps has answered, one is lost, or the deadline named in the error.
 class RpcParameterClient final : public ps::ParameterClient {
@@ -69,41 +33,18 @@ class RpcParameterClient final : public ps::ParameterClient {
   void requestStop();
 
   // For rpc_checkpoint_client.h, which speaks on the same connections.
-  size_t psTasks() const { return options_.ps.size(); }
   net::IoThread& controlThread() { return control_; }
-  PsControlLink& controlLink(uint32_t ps_task);               // control loop only
-  kj::Promise<void> guardControl(kj::Promise<void> promise);  // fails when a ps is lost; ditto
+  ControlCalls& controlCalls() { return *control_calls_; }  // control loop only
 
   // The thread of heartbeats and barriers: a test that blocks it freezes the worker.
   net::IoThread& TEST_control() { return control_; }
 
  private:
-  struct ControlSide;  // lives on the control loop
-  struct DataSide;     // lives on the data loop
-
   void lost(const Error& error);
-  void stopWanted();
-  template <class Fn>
-  void onEveryControl(Fn call);
-  struct DataCall {
-    uint32_t ps_task = 0;
-    std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
-  };
-  void onData(const std::vector<DataCall>& calls, bool is_exchange);
-  ps::StepState onEveryData(const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call,
-                            bool is_exchange);
-  ps::StepState settle();
 
   const RpcClientOptions options_;
-  std::unique_ptr<ControlSide> control_side_;
-  std::unique_ptr<DataSide> data_side_;
-  // Pointers taken after each answer: read by the training thread between calls.
-  std::vector<const float*> parameters_;
-  std::vector<float*> gradients_;
-  // Of the newest answers, for ps::agree().
-  std::vector<ps::StepState> states_;
-  std::vector<std::optional<uint64_t>> asked_;
-  cluster::ReplicationSpec::Mode mode_ = cluster::ReplicationSpec::Mode::kAsync;
+  std::unique_ptr<ControlCalls> control_calls_;  // lives on the control loop
+  std::unique_ptr<DataCalls> data_calls_;        // lives on the data loop
   net::IoThread data_;
   net::IoThread control_;  // last: its loop ends first, and posts to data_
 };

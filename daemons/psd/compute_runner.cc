@@ -19,7 +19,7 @@ size_t threadCount() {
 
 }  // namespace
 
-ComputeRunner::ComputeRunner(net::IoThread& loop) : loop_(loop) {}
+ComputeRunner::ComputeRunner(net::Loop& loop) : loop_(loop) {}
 
 ComputeRunner::~ComputeRunner() {
   {

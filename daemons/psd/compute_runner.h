@@ -11,7 +11,7 @@
 
 #include "common/base/mutex.h"
 #include "common/base/thread.h"
-#include "common/net/reactor.h"
+#include "common/net/loop.h"
 #include "common/ps/parameter_store.h"
 
 namespace dtf::psd {
@@ -21,7 +21,7 @@ namespace dtf::psd {
 // time. Blocks: the destructor, until the running parts have ended.
 class ComputeRunner final : public ps::UpdateRunner {
  public:
-  explicit ComputeRunner(net::IoThread& loop);
+  explicit ComputeRunner(net::Loop& loop);
   ~ComputeRunner() override;
   void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override;
 
@@ -35,7 +35,7 @@ class ComputeRunner final : public ps::UpdateRunner {
   };
   void work();
 
-  net::IoThread& loop_;
+  net::Loop& loop_;
   Mutex mu_;
   CondVar changed_;
   std::deque<Part> parts_ DTF_GUARDED_BY(mu_);

@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/log.h"
-#include "common/base/notify.h"
-#include "common/net/socket_options.h"
+#include "common/net/timer.h"
 
 namespace dtf::psd {
 
@@ -17,7 +16,7 @@ constexpr Duration kReportEvery = std::chrono::seconds(3);
 // first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
 
-ServiceOptions serviceOptions(const cluster::TaskOptions& task) {
+ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file_system) {
   const cluster::ClusterSpec& cluster = task.job.cluster;
   const auto workers = static_cast<uint32_t>(cluster.worker.size());
   return {task.job.job,
@@ -25,7 +24,7 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task) {
           workers,
           static_cast<uint32_t>(cluster.ps.size()),
           task.job.timeouts,
-          {task.job.run_dir / "checkpoints", task.task.index, workers, &realFileSystem()}};
+          {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system}};
 }
 
 ps::ShardOptions shardOptions(const ServiceOptions& options) {
@@ -46,65 +45,58 @@ std::vector<cluster::Address> psAddresses(const cluster::ClusterSpec& cluster) {
 
 }  // namespace
 
-PsServer::PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
+PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data,
+                   net::Loop& disk, FileSystem& file_system)
     : task_(task),
-      options_(serviceOptions(task)),
+      options_(serviceOptions(task, file_system)),
+      control_(control),
+      clock_(control.clock()),
       started_(clock_.now()),
       peers_(control_, {task.job.job, task.task, Incarnation::random(), task.job.timeouts},
              psAddresses(task.job.cluster)),
       bulk_pool_(net::BufferPool::create()),
-      host_(control_, shardOptions(options_),
-            [this] { return std::make_unique<ShardPeers>(control_, peers_); }),
-      connections_(control_.port, control_.timer, [this](const void* key) { onClosed(key); }),
-      signals_(control_, [this](int number) { onSignal(number); }),
+      host_(control_, data, disk),
+      connections_(control_, [this](const void* key) { onClosed(key); }),
       reported_(started_),
       complete_since_(started_) {
   peers_.serve(host_);
-  host_.data().call([this] {
-    bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data().port(), host_.data().timer(),
-                                                     [](const void*) {});
-  });
-  host_.data().onStop([this] { bulk_ = nullptr; });
-  listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index], std::move(listening),
-                              [this](Fd socket, net::ConnectionKind kind, std::string peer) {
-                                onSocket(std::move(socket), kind, std::move(peer));
-                              });
 }
 
 PsServer::~PsServer() noexcept(false) = default;
 
-int PsServer::run() {
-  log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(),
-            options_.job, options_.workers, options_.ps_tasks, DTF_VERSION);
-  notify({{"event", "ready"}});
+void PsServer::startData(std::unique_ptr<ps::UpdateRunner> runner) {
+  host_.start(shardOptions(options_), std::move(runner),
+              std::make_unique<ShardPeers>(control_, peers_));
+  bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data(), [](const void*) {});
+}
+
+void PsServer::stopData() {
+  bulk_ = nullptr;
+  host_.stop();
+}
+
+void PsServer::start(std::function<void()> ending, std::function<void()> ended) {
+  on_ending_ = std::move(ending);
+  on_ended_ = std::move(ended);
   watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) { end(net::toError(e), 0); });
-  control_.run();
+}
+
+int PsServer::result() const {
   if (error_) throw Error(*error_);
   return exit_code_;
 }
 
-void PsServer::stop() {
-  net::asio::post(control_.ioc, [this] {
-    net::AsioEventPort::Io io(control_.port);
-    end(std::nullopt, 0);
-  });
-}
-
-void PsServer::onSocket(Fd socket, net::ConnectionKind kind, std::string peer) {
-  if (kind == net::ConnectionKind::kBulk) {
-    auto fd = std::make_shared<Fd>(std::move(socket));
-    host_.data().post([this, fd, peer = std::move(peer)] {
-      bulk_->serve(net::adoptSocket(host_.data().reactor().ioc, std::move(*fd)), bulk_pool_, peer,
-                   [this](const daemons::ConnectionRef& connection) {
-                     return makeDataGate(host_, options_, connection);
-                   });
-    });
-    return;
-  }
-  connections_.serve(net::adoptSocket(control_.ioc, std::move(socket)), nullptr, std::move(peer),
+void PsServer::serveControl(kj::Own<net::MessageStream> stream, std::string peer) {
+  connections_.serve(kj::mv(stream), std::move(peer),
                      [this](const daemons::ConnectionRef& connection) {
                        return makeGate(host_, *this, options_, peers_.leader(), connection);
                      });
+}
+
+void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {
+  bulk_->serve(kj::mv(stream), std::move(peer), [this](const daemons::ConnectionRef& connection) {
+    return makeDataGate(host_, options_, connection);
+  });
 }
 
 void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
@@ -129,8 +121,6 @@ void PsServer::onClosed(const void* key) {
   });
 }
 
-// Workers in the middle of a job are asked, by the answers to their heartbeats, to end it with a
-// checkpoint; this ps goes when they have finished, or patience ends, or a second signal comes.
 void PsServer::onSignal(int number) {
   if (options_.stop_wanted || sessions_.empty()) return end(std::nullopt, 128 + number);
   options_.stop_wanted = true;
@@ -155,7 +145,8 @@ void PsServer::logLost(const ps::ShardStatus& status) {
 }
 
 kj::Promise<void> PsServer::watch() {
-  return control_.timer.afterDelay(net::toKj(kWatchEvery))
+  return control_.timer()
+      .afterDelay(net::toKj(kWatchEvery))
       .then([this] {
         return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); });
       })
@@ -208,21 +199,21 @@ void PsServer::judge(const ps::ShardStatus& status) {
 }
 
 void PsServer::end(std::optional<Error> error, int code) {
-  if (ending_) return control_.stop();  // a second signal does not wait for anyone
+  if (ending_) return on_ended_();  // a second signal does not wait for anyone
   ending_ = true;
   error_ = std::move(error);
   exit_code_ = code;
   if (error_) host_.failAll(*error_);
-  listener_->close();
+  on_ending_();
   // Let the last answers leave: the workers close first when they have read them.
   const TimePoint until = clock_.now() + (code == 0 ? kLingerMax : Duration{0});
   struct Linger {
     static kj::Promise<void> run(PsServer& server, TimePoint until) {
       if (server.connections_.size() == 0 || server.clock_.now() >= until) {
-        server.control_.stop();
+        server.on_ended_();
         return kj::READY_NOW;
       }
-      return server.control_.timer.afterDelay(5 * kj::MILLISECONDS).then([&server, until] {
+      return server.control_.timer().afterDelay(5 * kj::MILLISECONDS).then([&server, until] {
         return run(server, until);
       });
     }

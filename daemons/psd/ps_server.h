@@ -1,48 +1,65 @@
 #pragma once
 
-// One psd from start to end: listens, serves control connections on the control loop and bulk
-// connections on the data loop, waits for workers by name, ends when all have finished.
+// One ps task from start to end: serves control connections on the control loop and bulk
+// connections on the data loop, waits for workers by name, ends when all have finished. The threads
+// and the listening socket around it are in ps_process.h.
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "common/cluster/options.h"
 #include "daemons/connection_set.h"
-#include "daemons/daemon.h"
 #include "daemons/psd/ps_service.h"
 #include "daemons/psd/shard_host.h"
 #include "daemons/psd/sync_peers.h"
 
 namespace dtf::psd {
 
-// Owns: all of the ps.  Borrows: nothing.  Threads: the thread that calls run(), which is the
-// control loop. Blocks: run() until the job has ended.
+// Owns: all of the ps but its loops.  Borrows: the loops (must outlive this).
+// Threads: made, used and destroyed on the control loop, except startData(), stopData() and
+// serveBulk(): data loop. Blocks: stopData(), until the updates that run have ended.
 class PsServer final : WorkerSessions {
  public:
-  // `listening`: a socket that listens already (the launcher's); else the task's address is bound
-  // here.
-  PsServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
+  // `disk` is where files are read and written: blocking there holds up nobody.
+  PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data, net::Loop& disk,
+           FileSystem& file_system);
   ~PsServer() noexcept(false);
 
-  // Returns 0 when every worker has finished, 128 + n on a signal. Errors: kUnavailable for a
-  // worker that never came or was lost without a replacement, naming it; kUnavailable when the port
-  // is taken.
-  int run();
+  // First and last on the data loop.
+  void startData(std::unique_ptr<ps::UpdateRunner> runner);
+  void stopData();
 
-  // Ends run() as if the job had finished. Any thread.
-  void stop();
+  // Starts to wait for workers. When every worker has finished, when one never came or was lost
+  // without a replacement (result() throws it, kUnavailable, by name), or after end(), `ending` is
+  // called (no more connections, please), and `ended` when the last answers have left.
+  void start(std::function<void()> ending, std::function<void()> ended);
 
-  std::string address() const { return listener_->address(); }
+  void serveControl(kj::Own<net::MessageStream> stream, std::string peer);
+  void serveBulk(kj::Own<net::MessageStream> stream, std::string peer);
+
+  // Ends the job here: with the error, or with the exit code. A second call does not wait for the
+  // last answers.
+  void end(std::optional<Error> error, int code);
+
+  // A signal. Workers in the middle of a job are asked to save and end it; this ps goes when they
+  // have finished, or timeouts.stop_seconds later, or at a second signal.
+  void onSignal(int number);
+
+  // What the process returns, or the error that ended it.
+  int result() const;
+
+  const ServiceOptions& options() const { return options_; }
+  const std::shared_ptr<net::BufferPool>& bulkPool() const { return bulk_pool_; }
+  ShardHost& host() { return host_; }
 
  private:
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
-  void onSocket(Fd socket, net::ConnectionKind kind, std::string peer);
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
-  void onSignal(int number);
   void logLost(const ps::ShardStatus& status);
-  void end(std::optional<Error> error, int code);
 
   struct Session {
     TaskId worker;
@@ -51,23 +68,23 @@ class PsServer final : WorkerSessions {
 
   const cluster::TaskOptions task_;
   ServiceOptions options_;
-  SystemClock clock_;
+  net::Loop& control_;
+  const Clock& clock_;
   const TimePoint started_;
-  net::Reactor control_;
   PeerNetwork peers_;
   std::shared_ptr<net::BufferPool> bulk_pool_;
   std::unique_ptr<daemons::ConnectionSet> bulk_;  // data loop: made and destroyed there
-  ShardHost host_;  // after bulk_: its thread, which ends bulk_, ends first
+  ShardHost host_;
   daemons::ConnectionSet connections_;
   std::map<const void*, Session> sessions_;
   // By rank: the last process whose connection was closed, and the last whose loss was logged.
   std::map<uint32_t, Incarnation> closed_;
   std::map<uint32_t, Incarnation> lost_;
-  std::unique_ptr<net::Listener> listener_;
-  daemons::SignalExit signals_;
   TimePoint reported_;        // when the log last said who is awaited
   TimePoint complete_since_;  // when nobody was missing last
   std::optional<Error> error_;
+  std::function<void()> on_ending_;
+  std::function<void()> on_ended_;
   bool ending_ = false;
   int stop_signal_ = 0;  // that asked us to end
   TimePoint stop_deadline_;

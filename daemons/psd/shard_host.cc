@@ -1,6 +1,6 @@
 #include "daemons/psd/shard_host.h"
 
-#include "common/net/event_port.h"
+#include "common/net/timer.h"
 
 namespace dtf::psd {
 
@@ -10,24 +10,20 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 
 }  // namespace
 
-ShardHost::ShardHost(net::Reactor& control, const ps::ShardOptions& options,
-                     const std::function<std::unique_ptr<ps::SyncPeers>()>& make_peers)
-    : control_(control), data_("psd-data", net::kDataBusyPoll) {
-  data_.call([&] {
-    runner_ = std::make_unique<ComputeRunner>(data_);
-    peers_ = make_peers();
-    shard_ = std::make_unique<ps::Shard>(options, clock_, *runner_, peers_.get());
-    ticking_ = tick().eagerlyEvaluate(nullptr);
-  });
-  data_.onStop([this] {
-    ticking_ = nullptr;
-    runner_ = nullptr;  // joins the compute threads: nothing of the shard runs any more
-    shard_ = nullptr;
-    peers_ = nullptr;
-  });
+void ShardHost::start(const ps::ShardOptions& options, std::unique_ptr<ps::UpdateRunner> runner,
+                      std::unique_ptr<ps::SyncPeers> peers) {
+  runner_ = std::move(runner);
+  peers_ = std::move(peers);
+  shard_ = std::make_unique<ps::Shard>(options, data_.clock(), *runner_, peers_.get());
+  ticking_ = tick().eagerlyEvaluate(nullptr);
 }
 
-ShardHost::~ShardHost() = default;
+void ShardHost::stop() {
+  ticking_ = nullptr;
+  runner_ = nullptr;  // joins the compute threads: nothing of the shard runs any more
+  shard_ = nullptr;
+  peers_ = nullptr;
+}
 
 kj::Promise<void> ShardHost::tick() {
   return data_.timer().afterDelay(net::toKj(kTick)).then([this] {
@@ -48,13 +44,6 @@ void ShardHost::resolve(uint64_t id, const std::function<void(Pending&)>& how) {
   const std::unique_ptr<Pending> pending = std::move(found->second);
   pending_.erase(found);
   how(*pending);
-}
-
-void ShardHost::postToControl(std::function<void()> fn) {
-  net::asio::post(control_.ioc, [this, fn = std::move(fn)] {
-    net::AsioEventPort::Io io(control_.port);
-    fn();
-  });
 }
 
 void ShardHost::failAll(const Error& error) {

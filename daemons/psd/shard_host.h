@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a psd's shard lives: on the data loop, a thread of its own, so that parameters and control
-// messages never wait for each other. The control loop asks it questions and gets promises.
+// Where a psd's shard lives: on the data loop, in psd a thread of its own, so that parameters and
+// control messages never wait for each other. The control loop asks it questions and gets promises.
 
 #include <kj/async.h>
 
@@ -11,26 +11,31 @@
 #include <string>
 #include <variant>
 
-#include "common/net/reactor.h"
+#include "common/net/error_bridge.h"
+#include "common/net/loop.h"
 #include "common/ps/shard.h"
-#include "daemons/psd/compute_runner.h"
 
 namespace dtf::psd {
 
-// Owns: the data loop's thread, the shard and its compute threads, a thread for the disk.  Borrows:
-// `control` (must outlive this). Threads: made, used and destroyed on the control loop's thread,
-// except shard(): data loop only. Blocks: the destructor, until the data loop has ended.
+// Owns: the shard and what runs its updates.  Borrows: the loops (must outlive this).
+// Threads: made, used and destroyed on the control loop's thread, except start(), stop() and
+// shard(): data loop only. Blocks: stop(), until the updates that run have ended.
 class ShardHost {
  public:
   template <class T>
   using Reply = std::function<void(std::variant<T, Error>)>;
 
-  // `make_peers` runs on the data loop; its result may be null.
-  ShardHost(net::Reactor& control, const ps::ShardOptions& options,
-            const std::function<std::unique_ptr<ps::SyncPeers>()>& make_peers);
-  ~ShardHost();
+  ShardHost(net::Loop& control, net::Loop& data, net::Loop& disk)
+      : control_(control), data_(data), disk_(disk) {}
+
   ShardHost(const ShardHost&) = delete;
   ShardHost& operator=(const ShardHost&) = delete;
+
+  // Makes the shard; `peers` may be null. Before the first question, and before stop().
+  void start(const ps::ShardOptions& options, std::unique_ptr<ps::UpdateRunner> runner,
+             std::unique_ptr<ps::SyncPeers> peers);
+  // The last call: questions under way are not answered any more.
+  void stop();
 
   // Runs `request(shard, reply)` on the data loop; the promise is what `reply` is called with,
   // there and then or later, or what `request` throws.
@@ -45,14 +50,14 @@ class ShardHost {
     });
   }
 
-  // Runs `work` on the disk thread: what blocks there holds up nobody else.
+  // Runs `work` on the disk loop: what blocks there holds up nobody else.
   template <class T>
   kj::Promise<T> onDisk(std::function<T()> work);
 
   // Answers everything that still waits with `error`: this ps is about to end.
   void failAll(const Error& error);
 
-  net::IoThread& data() { return data_; }
+  net::Loop& data() { return data_; }
   ps::Shard& shard() { return *shard_; }
 
  private:
@@ -67,20 +72,18 @@ class ShardHost {
   template <class T>
   Reply<T> replyTo(uint64_t id);
   void resolve(uint64_t id, const std::function<void(Pending&)>& how);
-  void postToControl(std::function<void()> fn);
   kj::Promise<void> tick();
 
-  net::Reactor& control_;
-  SystemClock clock_;
+  net::Loop& control_;
+  net::Loop& data_;
+  net::Loop& disk_;
   std::map<uint64_t, std::unique_ptr<Pending>> pending_;  // control loop
   uint64_t next_id_ = 0;
   // Data loop:
-  std::unique_ptr<ComputeRunner> runner_;
+  std::unique_ptr<ps::UpdateRunner> runner_;
   std::unique_ptr<ps::SyncPeers> peers_;
   std::unique_ptr<ps::Shard> shard_;
   kj::Promise<void> ticking_ = nullptr;
-  net::IoThread data_;  // its loop ends before what it uses
-  net::IoThread disk_{"psd-disk"};
 };
 
 template <class T>
@@ -90,12 +93,12 @@ struct ShardHost::PendingOf final : Pending {
   kj::Own<kj::PromiseFulfiller<T>> fulfiller;
 };
 
-// What a request on another thread answers with: a function that fulfils promise `id` on the
-// control loop.
+// What a request on another loop answers with: a function that fulfils promise `id` on the control
+// loop.
 template <class T>
 ShardHost::Reply<T> ShardHost::replyTo(uint64_t id) {
   return [this, id](std::variant<T, Error> answer) {
-    postToControl([this, id, answer = std::make_shared<std::variant<T, Error>>(std::move(answer))] {
+    control_.post([this, id, answer = std::make_shared<std::variant<T, Error>>(std::move(answer))] {
       resolve(id, [&](Pending& pending) {
         if (const Error* error = std::get_if<Error>(answer.get())) return pending.fail(*error);
         static_cast<PendingOf<T>&>(pending).fulfiller->fulfill(std::move(std::get<T>(*answer)));

@@ -72,7 +72,7 @@ kj::Promise<void> sendOne(schema::SyncFollower::Client& follower, uint64_t step,
 
 }  // namespace
 
-PeerNetwork::PeerNetwork(net::Reactor& control, wire::LinkOptions self,
+PeerNetwork::PeerNetwork(net::Loop& control, wire::LinkOptions self,
                          std::vector<cluster::Address> ps)
     : control_(control),
       self_(std::move(self)),
@@ -98,13 +98,12 @@ kj::Promise<schema::SyncLeader::Client> PeerNetwork::connect() {
   net::ConnectOptions options;
   options.peer_name = peer;
   options.deadline = wire::secondsToDuration(self_.timeouts.start_seconds);
-  return net::connectToPeer(control_.port, ps_[0].host, ps_[0].port, std::move(options))
-      .then([this, peer](net::Socket socket) {
-        connection_ = std::make_unique<net::RpcConnection>(
-            kj::heap<net::AsioMessageStream>(control_.port, std::move(socket),
-                                             net::Limits{.bytes_max = 1 << 20},
-                                             net::BufferPool::create(0)),
-            net::RpcOptions{.peer = peer});
+  return control_
+      .connect(ps_[0].host, ps_[0].port, std::move(options), net::Limits{.bytes_max = 1 << 20},
+               net::BufferPool::create(0))
+      .then([this, peer](kj::Own<net::MessageStream> stream) {
+        connection_ =
+            std::make_unique<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = peer});
         auto request = connection_->bootstrap().castAs<schema::PsGate>().peerRequest();
         wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello());
         request.setFollower(kj::heap<Follower>(*this));
@@ -135,17 +134,11 @@ void PeerNetwork::sendDecision(uint64_t step, const std::vector<uint32_t>& ranks
 }
 
 void ShardPeers::reportReceived(uint64_t step, uint32_t rank) {
-  net::asio::post(control_.ioc, [this, step, rank] {
-    net::AsioEventPort::Io io(control_.port);
-    network_.sendReceived(step, rank);
-  });
+  control_.post([this, step, rank] { network_.sendReceived(step, rank); });
 }
 
 void ShardPeers::announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
-  net::asio::post(control_.ioc, [this, step, ranks] {
-    net::AsioEventPort::Io io(control_.port);
-    network_.sendDecision(step, ranks);
-  });
+  control_.post([this, step, ranks] { network_.sendDecision(step, ranks); });
 }
 
 }  // namespace dtf::psd

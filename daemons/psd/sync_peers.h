@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "common/net/reactor.h"
+#include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/ps_link.h"
 #include "daemons/psd/shard_host.h"
@@ -23,7 +23,7 @@ namespace dtf::psd {
 // `control`. Threads: control loop only.
 class PeerNetwork {
  public:
-  PeerNetwork(net::Reactor& control, wire::LinkOptions self, std::vector<cluster::Address> ps);
+  PeerNetwork(net::Loop& control, wire::LinkOptions self, std::vector<cluster::Address> ps);
 
   // Calls from other ps go to `host`'s shard. To be set before the first connection is served.
   void serve(ShardHost& host) { host_ = &host; }
@@ -41,7 +41,7 @@ class PeerNetwork {
  private:
   kj::Promise<schema::SyncLeader::Client> connect();
 
-  net::Reactor& control_;
+  net::Loop& control_;
   const wire::LinkOptions self_;
   const std::vector<cluster::Address> ps_;
   ShardHost* host_ = nullptr;
@@ -60,12 +60,12 @@ class PeerNetwork {
 // The shard's view: posts to the control loop. Data loop only.
 class ShardPeers final : public ps::SyncPeers {
  public:
-  ShardPeers(net::Reactor& control, PeerNetwork& network) : control_(control), network_(network) {}
+  ShardPeers(net::Loop& control, PeerNetwork& network) : control_(control), network_(network) {}
   void reportReceived(uint64_t step, uint32_t rank) override;
   void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
 
  private:
-  net::Reactor& control_;
+  net::Loop& control_;
   PeerNetwork& network_;
 };
 

@@ -42,14 +42,18 @@ class Gate final : public schema::WorkerGate::Server {
 
 WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
-      connections_(reactor_.port, reactor_.timer, [](const void*) {}),
+      connections_(loop_, [](const void*) {}),
       signals_(reactor_, [this](int number) { onSignal(number); }) {
   listener_ = daemons::listen(
       reactor_, task_.job.cluster.worker[task_.task.index], std::move(listening),
       [this](Fd socket, net::ConnectionKind kind, const std::string& peer) {
         if (kind != net::ConnectionKind::kControl)
           return;  // nothing is fetched from a worker yet: closed
-        connections_.serve(net::adoptSocket(reactor_.ioc, std::move(socket)), nullptr, peer,
+        net::AsioEventPort::Io io(reactor_.port);
+        connections_.serve(kj::heap<net::AsioMessageStream>(
+                               reactor_.port, net::adoptSocket(reactor_.ioc, std::move(socket)),
+                               net::kLimitsBeforeHello, nullptr),
+                           peer,
                            [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
                              return schema::WorkerGate::Client(kj::heap<Gate>(task_, status_));
                            });

@@ -33,6 +33,7 @@ class WorkerServer {
   const cluster::TaskOptions task_;
   WorkerStatus status_;
   net::Reactor reactor_;
+  net::ReactorLoop loop_{reactor_};
   daemons::ConnectionSet connections_;
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;

@@ -11,7 +11,7 @@
 #include "common/net/rpc_connection.h"
 #include "common/wire/ps.capnp.h"
 #include "common/wire/rpc_parameter_client.h"
-#include "daemons/psd/ps_server.h"
+#include "daemons/psd/ps_process.h"
 #include "tests/conformance/parameter_client_suite.h"
 #include "tests/support/loopback.h"
 
@@ -73,8 +73,8 @@ class RpcHarness final : public ClusterHarness {
 
  private:
   struct Server {
-    std::promise<psd::PsServer*> made;
-    std::shared_future<psd::PsServer*> server;
+    std::promise<psd::PsProcess*> made;
+    std::shared_future<psd::PsProcess*> server;
     std::promise<void> stopped;
     Thread thread;
     // A server whose job has finished has left run() by itself, and waits for this.
@@ -92,7 +92,7 @@ class RpcHarness final : public ClusterHarness {
     server.server = server.made.get_future().share();
     auto fd = std::make_shared<Fd>(std::move(listening));
     server.thread = Thread("ps" + std::to_string(index), [&server, options, fd] {
-      psd::PsServer ps(options, std::move(*fd));
+      psd::PsProcess ps(options, std::move(*fd));
       server.made.set_value(&ps);
       ps.run();
       server.stopped.get_future().wait();

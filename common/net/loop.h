@@ -1,0 +1,43 @@
+#pragma once
+
+// What code that lives on a loop may ask of it: the time, a later turn, a connection. Links and
+// services know only this, so that the same code runs on Asio in a daemon and on virtual time in a
+// simulation.
+
+#include <kj/async.h>
+#include <kj/timer.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+
+namespace dtf::net {
+
+class BufferPool;
+class MessageStream;
+struct ConnectOptions;
+struct Limits;
+
+// Threads: loop-thread only, except post() and clock().  Blocks: never.
+class Loop {
+ public:
+  virtual ~Loop() = default;
+
+  virtual const Clock& clock() const = 0;
+  virtual kj::Timer& timer() = 0;
+
+  // Runs `fn` on the loop, later, in the order of the posts of one thread. `fn` may fulfil kj
+  // promises.
+  virtual void post(std::function<void()> fn) = 0;
+
+  // Connects to a peer that may not be there yet, as connectToPeer() (connector.h) does, with its
+  // errors. `pool` is for the large messages that arrive.
+  virtual kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
+                                                      ConnectOptions options, const Limits& limits,
+                                                      std::shared_ptr<BufferPool> pool) = 0;
+};
+
+}  // namespace dtf::net

@@ -1,0 +1,128 @@
+#include "common/wire/checkpoint_calls.h"
+
+#include <kj/vector.h>
+
+#include <algorithm>
+
+#include "common/wire/checkpoint_codec.h"
+#include "common/wire/named_wait.h"
+
+namespace dtf::wire {
+
+namespace {
+
+// Questions to a ps that is up and has nothing to read or write for them.
+constexpr double kQuestionSeconds = 15;
+
+struct Nothing {};
+
+template <class Request>
+kj::Promise<Nothing> sent(Request&& request) {
+  return request.send().then([](auto&&) { return Nothing{}; });
+}
+
+template <class T>
+kj::Promise<void> whenDone(kj::Promise<T> promise) {
+  return promise.then([](auto&&) {});
+}
+
+}  // namespace
+
+CheckpointCalls::CheckpointCalls(ControlCalls& calls, double disk_seconds)
+    : calls_(calls), disk_seconds_(disk_seconds), ps_(calls.psTasks()) {}
+
+// Calls `call(i)` for every ps at once and waits for all answers, each for `seconds` at most.
+template <class T>
+kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
+    const std::string& doing, double seconds, const std::function<kj::Promise<T>(uint32_t)>& call) {
+  auto results = std::make_shared<std::vector<T>>(ps_.size());
+  kj::Vector<kj::Promise<void>> promises;
+  for (uint32_t i = 0; i < ps_.size(); ++i) {
+    promises.add(
+        awaitNamed(calls_.loop().timer(),
+                   {TaskId{JobKind::kPs, i}.name() + " to " + doing, secondsToDuration(seconds)},
+                   call(i).then([results, i](T result) { (*results)[i] = std::move(result); })));
+  }
+  return calls_.guard(kj::joinPromises(promises.releaseAsArray())).then([results] {
+    return std::move(*results);
+  });
+}
+
+kj::Promise<bool> CheckpointCalls::open() {
+  return fromEvery<char>("say whether it holds values", kQuestionSeconds,
+                         [this](uint32_t i) {
+                           return calls_.link(i).control().superviseRequest().send().then(
+                               [this, i](auto&& response) -> char {
+                                 ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(
+                                     response.getCheckpoint());
+                                 return response.getInitialised();
+                               });
+                         })
+      .then([](const std::vector<char>& holds) {
+        return std::all_of(holds.begin(), holds.end(), [](char c) { return c != 0; });
+      });
+}
+
+kj::Promise<std::vector<checkpoint::Position>> CheckpointCalls::positions(bool hold) {
+  return fromEvery<checkpoint::Position>("say how far it is", kQuestionSeconds, [&](uint32_t i) {
+    auto request = ps_[i]->positionRequest();
+    request.setHold(hold);
+    return request.send().then(
+        [](auto&& response) { return decodePosition(response.getPosition()); });
+  });
+}
+
+kj::Promise<void> CheckpointCalls::releaseHold() {
+  return whenDone(fromEvery<Nothing>("go on after a checkpoint", kQuestionSeconds, [&](uint32_t i) {
+    return sent(ps_[i]->releaseHoldRequest());
+  }));
+}
+
+// The question after the cuts is answered after they have arrived: a connection keeps its order.
+kj::Promise<void> CheckpointCalls::startCut(const checkpoint::Position& position) {
+  cuts_.clear();
+  for (auto& ps : ps_) {
+    auto request = ps->cutRequest();
+    encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
+    cuts_.push_back(request.send().then([](auto&& response) { return response.getCaptured(); }));
+  }
+  return whenDone(positions(false));
+}
+
+kj::Promise<bool> CheckpointCalls::awaitCut() {
+  // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
+  return fromEvery<char>(
+             "reach the place of the checkpoint", disk_seconds_ + kQuestionSeconds,
+             [&](uint32_t i) {
+               return kj::mv(cuts_[i]).then([](bool captured) -> char { return captured; });
+             })
+      .then([](const std::vector<char>& captured) {
+        return std::all_of(captured.begin(), captured.end(), [](char c) { return c != 0; });
+      });
+}
+
+kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(const std::string& folder) {
+  return fromEvery<checkpoint::SavedShard>(
+      "write its shard of the checkpoint", disk_seconds_, [&](uint32_t i) {
+        auto request = ps_[i]->saveRequest();
+        request.setFolder(folder);
+        return request.send().then(
+            [](auto&& response) { return decodeSaved(response.getSaved()); });
+      });
+}
+
+kj::Promise<void> CheckpointCalls::restore(const std::string& folder) {
+  return fromEvery<Nothing>("read its part of the checkpoint", disk_seconds_,
+                            [&](uint32_t i) {
+                              auto request = ps_[i]->restoreRequest();
+                              request.setFolder(folder);
+                              return sent(request);
+                            })
+      .then([this](auto&&) {
+        return whenDone(
+            fromEvery<Nothing>("take its part of the checkpoint", kQuestionSeconds,
+                               [&](uint32_t i) { return sent(ps_[i]->commitRestoreRequest()); }));
+      });
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,46 @@
+#pragma once
+
+// The calls of a CheckpointClient to all ps at once, as promises: what the blocking
+// RpcCheckpointClient posts to the control loop, and what a simulation runs on its own.
+
+#include <kj/async.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/checkpoint/checkpoint_client.h"
+#include "common/wire/rpc_calls.h"
+
+namespace dtf::wire {
+
+// Owns: the ps's PsCheckpoint capabilities.  Borrows: `calls`, which must outlive this.
+// Threads: loop-thread only.  Errors: as promises; see checkpoint::CheckpointClient.
+class CheckpointCalls {
+ public:
+  // `disk_seconds`: the longest that a ps may take to write or read its shard.
+  CheckpointCalls(ControlCalls& calls, double disk_seconds);
+
+  // First, once the model has been declared. True when every ps holds values.
+  kj::Promise<bool> open();
+
+  kj::Promise<std::vector<checkpoint::Position>> positions(bool hold);
+  kj::Promise<void> releaseHold();
+  kj::Promise<void> startCut(const checkpoint::Position& position);
+  kj::Promise<bool> awaitCut();
+  kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder);
+  kj::Promise<void> restore(const std::string& folder);
+
+ private:
+  template <class T>
+  kj::Promise<std::vector<T>> fromEvery(const std::string& doing, double seconds,
+                                        const std::function<kj::Promise<T>(uint32_t)>& call);
+
+  ControlCalls& calls_;
+  const double disk_seconds_;
+  std::vector<std::unique_ptr<schema::PsCheckpoint::Client>> ps_;
+  std::vector<kj::Promise<bool>> cuts_;  // under way
+};
+
+}  // namespace dtf::wire

@@ -1,0 +1,204 @@
+#include "common/wire/rpc_calls.h"
+
+#include <kj/vector.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/named_wait.h"
+
+namespace dtf::wire {
+
+namespace {
+
+kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
+  return kj::joinPromises(promises.releaseAsArray());
+}
+
+}  // namespace
+
+Abort::Abort() : aborted_(nullptr) {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  fulfiller_ = kj::mv(pair.fulfiller);
+  aborted_ = pair.promise.fork();
+}
+
+void Abort::fail(const Error& error) {
+  fulfiller_->reject(net::toKj(error));
+}
+
+// ---- control
+
+ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
+                           std::function<void(const Error&)> on_lost)
+    : loop_(loop), options_(options) {
+  kj::Vector<kj::Promise<void>> opened;
+  for (uint32_t i = 0; i < options.ps.size(); ++i) {
+    PsControlLink::Events events;
+    events.on_lost = [this, on_lost](const Error& error) {
+      abort_.fail(error);
+      on_lost(error);
+    };
+    events.on_stop_wanted = [this] { stopWanted(); };
+    links_.push_back(
+        std::make_unique<PsControlLink>(loop, options.link, i, options.ps[i], std::move(events)));
+    opened.add(links_.back()->open());
+  }
+  opened_ = joinAll(kj::mv(opened)).fork();
+}
+
+// A ps was told to end, and asks for the job to be stopped first.
+void ControlCalls::stopWanted() {
+  stopping_ = requestStop().eagerlyEvaluate([](kj::Exception&& e) {
+    log::warning("event=stop_refused reason=\"{}\"", net::toError(e).message());
+  });
+}
+
+kj::Promise<void> ControlCalls::requestStop() {
+  return abort_.guard(awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
+                                 links_[0]->control().requestStopRequest().send().ignoreResult()));
+}
+
+// Calls `call(link)` for every ps at once and waits for all, or for the first error.
+template <class Fn>
+kj::Promise<void> ControlCalls::onEvery(Fn call) {
+  kj::Vector<kj::Promise<void>> promises;
+  for (auto& link : links_) promises.add(call(*link));
+  return abort_.guard(joinAll(kj::mv(promises)));
+}
+
+kj::Promise<void> ControlCalls::declare(const ps::ModelDeclaration& declaration) {
+  return onEvery([&](PsControlLink& link) { return link.declare(declaration); });
+}
+
+kj::Promise<void> ControlCalls::waitInitialised() {
+  return onEvery([](PsControlLink& link) { return link.waitInitialised(); });
+}
+
+kj::Promise<void> ControlCalls::barrier(std::string_view name) {
+  const cluster::Timeouts& timeouts = options_.link.timeouts;
+  const Duration deadline =
+      secondsToDuration(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
+  return abort_.guard(links_[0]->barrier(name, deadline));
+}
+
+kj::Promise<void> ControlCalls::finish() {
+  for (auto& link : links_) link->expectClose();
+  return onEvery([](PsControlLink& link) { return link.finish(); });
+}
+
+// ---- data
+
+DataCalls::DataCalls(net::Loop& loop, const RpcClientOptions& options)
+    : loop_(loop),
+      options_(options),
+      parameters_(options.ps.size()),
+      gradients_(options.ps.size()),
+      states_(options.ps.size()),
+      asked_(options.ps.size()),
+      answered_(options.ps.size(), true) {}
+
+// Looks once a second at the exchange in flight: says who has not answered, and fails at the
+// deadline. One timer for all steps: a timer per step would cost more than the step's other
+// bookkeeping.
+kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported) {
+  return loop_.timer().afterDelay(1 * kj::SECONDS).then([this, deadline, reported]() mutable {
+    const Duration waited = unanswered_ > 0 ? loop_.clock().now() - since_ : Duration{0};
+    if (waited < std::chrono::seconds(3)) reported = Duration{0};
+    if (waited - reported >= std::chrono::seconds(3)) {
+      reported = waited;
+      std::string names;
+      for (size_t i = 0; i < answered_.size(); ++i)
+        if (!answered_[i])
+          names +=
+              (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, static_cast<uint32_t>(i)}.name();
+      log::info("event=waiting for=\"{} to answer the step\" waited_s={:.0f}", names,
+                toSeconds(waited));
+      if (waited >= deadline)
+        abort_.fail(Error(ErrorCode::kDeadline, fmt::format("{} did not answer a step for {:.0f} s",
+                                                            names, toSeconds(waited))));
+    }
+    return watchExchange(deadline, reported);
+  });
+}
+
+kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
+  mode_ = declaration.replication.mode;
+  kj::Vector<kj::Promise<void>> opened;
+  for (uint32_t i = 0; i < options_.ps.size(); ++i) {
+    links_.push_back(std::make_unique<PsDataLink>(loop_, options_.link, i, options_.ps[i],
+                                                  declaration.layout.shards[i].elements));
+    gradients_[i] = links_[i]->gradients();
+    opened.add(links_[i]->open());
+  }
+  const Duration deadline = secondsToDuration(options_.link.timeouts.step_seconds + 5);
+  watchdog_ = watchExchange(deadline, Duration{0}).eagerlyEvaluate(nullptr);
+  return abort_.guard(joinAll(kj::mv(opened)));
+}
+
+kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> shards) {
+  DTF_CHECK(shards.size() == links_.size());
+  kj::Vector<kj::Promise<void>> promises;
+  for (uint32_t i = 0; i < shards.size(); ++i) promises.add(links_[i]->initialise(shards[i]));
+  return abort_.guard(joinAll(kj::mv(promises)));
+}
+
+// Makes `calls` on the links they name, at once, and waits for all the answers.
+kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchange) {
+  kj::Vector<kj::Promise<void>> promises;
+  since_ = loop_.clock().now();
+  for (const Call& call : calls) {
+    const uint32_t ps = call.ps_task;
+    if (is_exchange) {
+      answered_[ps] = false;
+      ++unanswered_;
+    }
+    promises.add(call.start(*links_[ps]).then([this, ps](ps::StepState state) {
+      states_[ps] = state;
+      parameters_[ps] = links_[ps]->parameters();
+      if (answered_[ps]) return;
+      answered_[ps] = true;
+      --unanswered_;
+    }));
+  }
+  return abort_.guard(joinAll(kj::mv(promises)));
+}
+
+// The state that all ps agree on; asks again until there is one.
+kj::Promise<ps::StepState> DataCalls::settle(int round) {
+  const ps::Agreement agreement = ps::agree(mode_, states_, asked_);
+  if (agreement.again.empty()) return agreement.state;
+  if (round >= ps::kAgreementRoundsMax)
+    net::throwAsKj(Error(
+        ErrorCode::kUnavailable,
+        fmt::format("{} asked {} times and did not get parameters of the same step from every ps",
+                    options_.link.self.name(), ps::kAgreementRoundsMax)));
+  std::vector<Call> calls;
+  for (const ps::Agreement::Pull& pull : agreement.again) {
+    asked_[pull.ps_task] = pull.wanted_step;
+    calls.push_back(
+        {pull.ps_task, [step = pull.wanted_step](PsDataLink& link) { return link.pull(step); }});
+  }
+  return send(calls, false).then([this, round] { return settle(round + 1); });
+}
+
+// The same call to every ps.
+kj::Promise<ps::StepState> DataCalls::onEvery(
+    const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange) {
+  std::vector<Call> calls;
+  for (uint32_t i = 0; i < links_.size(); ++i) calls.push_back({i, call});
+  std::fill(asked_.begin(), asked_.end(), std::nullopt);
+  return send(calls, is_exchange).then([this] { return settle(0); });
+}
+
+kj::Promise<ps::StepState> DataCalls::pull() {
+  return onEvery([](PsDataLink& link) { return link.pull(std::nullopt); }, false);
+}
+
+kj::Promise<ps::StepState> DataCalls::exchange(uint64_t step, uint32_t batch, float loss) {
+  return onEvery([=](PsDataLink& link) { return link.exchange(step, batch, loss); }, true);
+}
+
+}  // namespace dtf::wire

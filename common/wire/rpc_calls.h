@@ -1,0 +1,139 @@
+#pragma once
+
+// The calls of a ParameterClient to all ps at once, as promises: what the blocking
+// RpcParameterClient posts to its two loops, and what a simulation runs on one.
+
+#include <kj/async.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/ps/parameter_client.h"
+#include "common/ps/step_agreement.h"
+#include "common/wire/ps_link.h"
+
+namespace dtf::wire {
+
+// A promise that stays unresolved until fail(): joined to every call, so that one lost peer ends
+// every wait at once. Loop-thread only.
+class Abort {
+ public:
+  Abort();
+  void fail(const Error& error);
+
+  // `promise`, or the error of fail(), whichever comes first.
+  template <class T>
+  kj::Promise<T> guard(kj::Promise<T> promise) {
+    return promise.exclusiveJoin(aborted_.addBranch().then([]() -> T { KJ_UNREACHABLE; }));
+  }
+
+ private:
+  kj::Own<kj::PromiseFulfiller<void>> fulfiller_;
+  kj::ForkedPromise<void> aborted_;
+};
+
+template <>
+inline kj::Promise<void> Abort::guard(kj::Promise<void> promise) {
+  return promise.exclusiveJoin(aborted_.addBranch());
+}
+
+struct RpcClientOptions {
+  LinkOptions link;
+  std::vector<cluster::Address> ps;  // one per ps task
+};
+
+// Everything but parameters and gradients.
+// Owns: the control links.  Borrows: `loop`, `options` (must outlive this).
+// Threads: loop-thread only.  Errors: as promises; see ps::ParameterClient.
+class ControlCalls {
+ public:
+  // Starts to connect. `on_lost` is called when a ps is gone, after every call here has failed.
+  ControlCalls(net::Loop& loop, const RpcClientOptions& options,
+               std::function<void(const Error&)> on_lost);
+
+  // When every link has said hello.
+  kj::Promise<void> opened() { return opened_.addBranch(); }
+
+  kj::Promise<void> declare(const ps::ModelDeclaration& declaration);
+  kj::Promise<void> waitInitialised();
+  kj::Promise<void> barrier(std::string_view name);
+  kj::Promise<void> finish();
+  // Asks ps/0 to end the job after the steps under way; after declare().
+  kj::Promise<void> requestStop();
+
+  // For checkpoint_calls.h, which speaks on the same connections.
+  net::Loop& loop() { return loop_; }
+  uint32_t psTasks() const { return static_cast<uint32_t>(links_.size()); }
+  PsControlLink& link(uint32_t ps_task) { return *links_[ps_task]; }
+  template <class T>
+  kj::Promise<T> guard(kj::Promise<T> promise) {  // fails when a ps is lost
+    return abort_.guard(kj::mv(promise));
+  }
+
+ private:
+  template <class Fn>
+  kj::Promise<void> onEvery(Fn call);
+  void stopWanted();
+
+  net::Loop& loop_;
+  const RpcClientOptions& options_;
+  std::vector<std::unique_ptr<PsControlLink>> links_;
+  Abort abort_;
+  kj::ForkedPromise<void> opened_ = nullptr;
+  kj::Promise<void> stopping_ = nullptr;
+};
+
+// Parameters and gradients.
+// Owns: the data links, with their arenas.  Borrows: `loop`, `options` (must outlive this).
+// Threads: loop-thread only; parameters(), gradients() and what they point to are the training
+// thread's between calls. Errors: as promises; see ps::ParameterClient.
+class DataCalls {
+ public:
+  DataCalls(net::Loop& loop, const RpcClientOptions& options);
+
+  // Connects; the ps know the model already.
+  kj::Promise<void> open(const ps::ModelDeclaration& declaration);
+  kj::Promise<void> initialise(std::span<const std::span<const float>> shards);
+
+  // Both ask again until all ps name the same step.
+  kj::Promise<ps::StepState> pull();
+  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
+
+  const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
+  float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
+
+  // A ps is gone: every call fails with `error`, now and later.
+  void fail(const Error& error) { abort_.fail(error); }
+
+ private:
+  struct Call {
+    uint32_t ps_task = 0;
+    std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
+  };
+  kj::Promise<void> watchExchange(Duration deadline, Duration reported);
+  kj::Promise<void> send(const std::vector<Call>& calls, bool is_exchange);
+  kj::Promise<ps::StepState> onEvery(
+      const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange);
+  kj::Promise<ps::StepState> settle(int round);
+
+  net::Loop& loop_;
+  const RpcClientOptions& options_;
+  std::vector<std::unique_ptr<PsDataLink>> links_;
+  Abort abort_;
+  cluster::ReplicationSpec::Mode mode_ = cluster::ReplicationSpec::Mode::kAsync;
+  // Pointers taken after each answer.
+  std::vector<const float*> parameters_;
+  std::vector<float*> gradients_;
+  // Of the newest answers, for ps::agree().
+  std::vector<ps::StepState> states_;
+  std::vector<std::optional<uint64_t>> asked_;
+  // The call in flight, for the watchdog.
+  TimePoint since_{};
+  std::vector<bool> answered_;
+  uint32_t unanswered_ = 0;
+  kj::Promise<void> watchdog_ = nullptr;
+};
+
+}  // namespace dtf::wire

@@ -1,0 +1,67 @@
+#include "daemons/psd/ps_process.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include "common/net/socket_options.h"
+#include "daemons/psd/compute_runner.h"
+
+namespace dtf::psd {
+
+PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
+    : disk_("psd-disk"),
+      data_("psd-data", net::kDataBusyPoll),
+      signals_(control_, [this](int number) { onSignal(number); }) {
+  server_ = std::make_unique<PsServer>(task, control_loop_, data_, disk_, realFileSystem());
+  data_.call([this] { server_->startData(std::make_unique<ComputeRunner>(data_)); });
+  data_.onStop([this] { server_->stopData(); });
+  listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index], std::move(listening),
+                              [this](Fd socket, net::ConnectionKind kind, std::string peer) {
+                                onSocket(std::move(socket), kind, std::move(peer));
+                              });
+}
+
+PsProcess::~PsProcess() noexcept(false) = default;
+
+int PsProcess::run() {
+  const ServiceOptions& options = server_->options();
+  log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(),
+            options.job, options.workers, options.ps_tasks, DTF_VERSION);
+  notify({{"event", "ready"}});
+  server_->start([this] { listener_->close(); }, [this] { control_.stop(); });
+  control_.run();
+  return server_->result();
+}
+
+void PsProcess::stop() {
+  control_loop_.post([this] {
+    net::AsioEventPort::Io io(control_.port);
+    server_->end(std::nullopt, 0);
+  });
+}
+
+void PsProcess::onSignal(int number) {
+  net::AsioEventPort::Io io(control_.port);
+  server_->onSignal(number);
+}
+
+void PsProcess::onSocket(Fd socket, net::ConnectionKind kind, std::string peer) {
+  if (kind == net::ConnectionKind::kBulk) {
+    auto fd = std::make_shared<Fd>(std::move(socket));
+    data_.post([this, fd, peer = std::move(peer)] {
+      server_->serveBulk(kj::heap<net::AsioMessageStream>(
+                             data_.port(), net::adoptSocket(data_.reactor().ioc, std::move(*fd)),
+                             net::kLimitsBeforeHello, server_->bulkPool()),
+                         peer);
+    });
+    return;
+  }
+  net::AsioEventPort::Io io(control_.port);
+  server_->serveControl(kj::heap<net::AsioMessageStream>(
+                            control_.port, net::adoptSocket(control_.ioc, std::move(socket)),
+                            net::kLimitsBeforeHello, nullptr),
+                        std::move(peer));
+}
+
+}  // namespace dtf::psd

@@ -1,0 +1,47 @@
+#pragma once
+
+// The process around a PsServer: its threads, the listening socket, signals.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemons/daemon.h"
+#include "daemons/psd/ps_server.h"
+
+namespace dtf::psd {
+
+// Owns: all of the ps.  Borrows: nothing.  Threads: the thread that calls run(), which is the
+// control loop. Blocks: run() until the job has ended.
+class PsProcess {
+ public:
+  // `listening`: a socket that listens already (the launcher's); else the task's address is bound
+  // here.
+  PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening);
+  ~PsProcess() noexcept(false);
+
+  // Returns 0 when every worker has finished, also when a signal asked for it; else 128 + n for
+  // signal n. Errors: kUnavailable for a
+  // worker that never came or was lost without a replacement, naming it; kUnavailable when the port
+  // is taken.
+  int run();
+
+  // Ends run() as if the job had finished. Any thread.
+  void stop();
+
+  std::string address() const { return listener_->address(); }
+
+ private:
+  void onSocket(Fd socket, net::ConnectionKind kind, std::string peer);
+  void onSignal(int number);
+
+  net::Reactor control_;
+  net::ReactorLoop control_loop_{control_};
+  std::unique_ptr<PsServer> server_;
+  net::IoThread disk_;
+  net::IoThread data_;  // both end before what they use
+  std::unique_ptr<net::Listener> listener_;
+  daemons::SignalExit signals_;
+};
+
+}  // namespace dtf::psd
