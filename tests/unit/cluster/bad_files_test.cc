@@ -102,7 +102,7 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:8: error: 'steps' must be from 1 to 1000000000000, got '99999999999999999999'"},
     {"steps:\n", "t.yaml:2:1: error: 'steps' needs a value: global steps to train; default 1000"},
     {"stpes: 5\n", "t.yaml:2:1: error: unknown key 'stpes' - did you mean 'steps'?"},
-    {"checkpoint: {keep: 5}\n", "t.yaml:2:1: error: 'checkpoint' is not available in this version"},
+    {"summaries: {every_steps: 5}\n", "t.yaml:2:1: error: 'summaries' is not available in this version"},
     {"summaries: {every_seconds: 5}\n",
      "t.yaml:2:1: error: 'summaries' is not available in this version"},
     {"learning_rate: 1\n",
@@ -174,7 +174,7 @@ constexpr BadFile kBadTrains[] = {
     {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
     {"<<: {steps: 3}\n",
      "t.yaml:2:1: error: unknown key '<<' (one of model, data, optimizer, replication, placement, "
-     "steps, eval, report)"},
+     "steps, eval, report, checkpoint)"},
 };
 
 // The model of a file that has nothing else; each row starts on line 2.
