@@ -109,15 +109,6 @@ UpdateConstants fixedConstants(const cluster::OptimizerSpec& spec) {
   return c;
 }
 
-KernelArrays kernelArrays(const UpdateArrays& arrays, const float* gradient, uint64_t begin,
-                          uint64_t n) {
-  KernelArrays x{arrays.old_parameters + begin, arrays.new_parameters + begin, {}, gradient, n};
-  for (size_t i = 0; i < x.slots.size(); ++i) {
-    if (arrays.slots[i] != nullptr) x.slots[i] = arrays.slots[i] + begin;
-  }
-  return x;
-}
-
 }  // namespace
 
 UpdateConstants OptimizerClock::next() {

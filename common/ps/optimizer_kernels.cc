@@ -232,6 +232,15 @@ void applyRmsProp(const UpdateConstants& c, const KernelArrays& x) {
 
 }  // namespace
 
+KernelArrays kernelArrays(const UpdateArrays& arrays, const float* gradient, uint64_t begin,
+                          uint64_t n) {
+  KernelArrays x{arrays.old_parameters + begin, arrays.new_parameters + begin, {}, gradient, n};
+  for (size_t i = 0; i < x.slots.size(); ++i) {
+    if (arrays.slots[i] != nullptr) x.slots[i] = arrays.slots[i] + begin;
+  }
+  return x;
+}
+
 void applyKernel(const UpdateConstants& c, const KernelArrays& x) {
   const float lr = c.learning_rate;
   switch (c.kind) {

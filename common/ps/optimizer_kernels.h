@@ -19,6 +19,10 @@ struct KernelArrays {
   uint64_t n = 0;
 };
 
+// Those of elements [begin, begin + n). `gradient` points to the value for element `begin`.
+KernelArrays kernelArrays(const UpdateArrays& arrays, const float* gradient, uint64_t begin,
+                          uint64_t n);
+
 // The formula of constants.kind, without what is common to all kinds: mean, clipping, L2, moving
 // average.
 void applyKernel(const UpdateConstants& constants, const KernelArrays& arrays);
