@@ -12,33 +12,6 @@ namespace {
 
 constexpr size_t kVariableNameBytesMax = 256;
 
-OptimizerSpec readOptimizer(const YamlNode& node, Report& report) {
-  using Kind = OptimizerSpec::Kind;
-  OptimizerSpec optimizer;
-  const std::optional<Alternative> chosen =
-      readAlternative(node, schema::kOptimizers, "optimizer", report);
-  if (!chosen) return optimizer;
-  const std::string_view name = chosen->key->name;
-  if (name == "adagrad") {
-    const MapReader reader(chosen->settings, schema::kAdagrad, name, report);
-    optimizer.kind = Kind::kAdagrad;
-    reader.number("learning_rate", optimizer.learning_rate);
-    reader.number("initial_accumulator_value", optimizer.initial_accumulator_value);
-  } else if (name == "adam") {
-    const MapReader reader(chosen->settings, schema::kAdam, name, report);
-    optimizer.kind = Kind::kAdam;
-    optimizer.learning_rate = 0.001;  // TensorFlow's default for Adam alone
-    reader.number("learning_rate", optimizer.learning_rate);
-    reader.number("beta1", optimizer.beta1);
-    reader.number("beta2", optimizer.beta2);
-    reader.number("epsilon", optimizer.epsilon);
-  } else {
-    const MapReader reader(chosen->settings, schema::kGradientDescent, name, report);
-    reader.number("learning_rate", optimizer.learning_rate);
-  }
-  return optimizer;
-}
-
 ReplicationSpec readReplication(const YamlNode& node, const std::optional<TaskCounts>& counts,
                                 Report& report) {
   const MapReader reader(node, schema::kReplication, node.key, report);

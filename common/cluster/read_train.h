@@ -24,5 +24,6 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
 // The parts, each in its own file or too long for one.
 ModelSpec readModel(const YamlNode& node, Report& report);
 DataSpec readData(const YamlNode* node, Report& report);  // null: the embedded digits
+OptimizerSpec readOptimizer(const YamlNode& node, Report& report);
 
 }  // namespace dtf::cluster

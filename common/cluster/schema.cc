@@ -16,7 +16,8 @@ bool Key::inRange(double value) const {
 }
 
 std::string Key::rangeText() const {
-  if (type != ValueType::kNumber) return fmt::format("from {} to {}", whole_min, whole_max);
+  if (type != ValueType::kNumber && type != ValueType::kNumberOrMap)
+    return fmt::format("from {} to {}", whole_min, whole_max);
   return fmt::format("{} {} and {} {}", number.min_open ? "more than" : "at least", number.min,
                      number.max_open ? "less than" : "at most", number.max);
 }
@@ -24,7 +25,8 @@ std::string Key::rangeText() const {
 const Key* Table::find(std::string_view name) const {
   const auto found =
       std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.name == name; });
-  return found == keys.end() ? nullptr : &*found;
+  if (found != keys.end()) return &*found;
+  return also == nullptr ? nullptr : also->find(name);
 }
 
 const Key& Table::at(std::string_view name) const {
@@ -37,6 +39,8 @@ std::vector<std::string_view> Table::names() const {
   std::vector<std::string_view> names;
   for (const Key& key : keys)
     if (key.available) names.push_back(key.name);
+  if (also != nullptr)
+    for (const std::string_view name : also->names()) names.push_back(name);
   return names;
 }
 
@@ -68,6 +72,8 @@ std::string typeText(const Key& key) {
       return "whole number " + key.rangeText();
     case ValueType::kNumber:
       return "number " + key.rangeText();
+    case ValueType::kNumberOrMap:
+      return "number " + key.rangeText() + ", or map";
     case ValueType::kBool:
       return "true or false";
     case ValueType::kChoice:
@@ -86,9 +92,10 @@ std::string keyReference() {
     for (const Key& key : table->keys) {
       if (!key.available) continue;
       out +=
-          fmt::format("  {:<26}{}{}\n", key.name, typeText(key), key.required ? ", required" : "");
+          fmt::format("  {:<25} {}{}\n", key.name, typeText(key), key.required ? ", required" : "");
       out += fmt::format("  {:<26}  {}\n", "", key.help);
     }
+    if (table->also != nullptr) out += fmt::format("  and those of {}\n", table->also->path);
   }
   return out;
 }

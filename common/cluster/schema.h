@@ -11,9 +11,21 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cluster/optimizer_spec.h"
+
 namespace dtf::cluster {
 
-enum class ValueType : uint8_t { kMap, kList, kText, kWhole, kNumber, kBool, kChoice, kTextOrMap };
+enum class ValueType : uint8_t {
+  kMap,
+  kList,
+  kText,
+  kWhole,
+  kNumber,
+  kBool,
+  kChoice,
+  kTextOrMap,
+  kNumberOrMap
+};
 
 // Bounds of a number; an open bound is not itself allowed.
 struct NumberRange {
@@ -31,7 +43,7 @@ struct Key {
   bool available = true;
   int64_t whole_min = 0;  // kWhole, and the elements of a kList of whole numbers
   int64_t whole_max = 0;
-  NumberRange number = {};        // kNumber
+  NumberRange number = {};        // kNumber, kNumberOrMap
   std::string_view choices = {};  // kChoice, and the elements of a kList of words: "async|sync"
   std::string_view later_choices = {};  // known, not available in this version
 
@@ -43,6 +55,7 @@ struct Key {
 struct Table {
   std::string_view path;  // "train.model.input", for the reference
   std::span<const Key> keys;
+  const Table* also = nullptr;  // whose keys the map may have too; none of them required
 
   const Key* find(std::string_view name) const;  // nullptr: no such key
   const Key& at(std::string_view name) const;    // DTF_CHECKs that there is one
@@ -50,29 +63,46 @@ struct Table {
 };
 
 namespace schema {
-extern const Table kJob;         // a whole CLUSTER.yaml
-extern const Table kCluster;     // cluster:
-extern const Table kTask;        // an element of ps: and worker:, written as a map
-extern const Table kLaunch;      // launch:
-extern const Table kTimeouts;    // timeouts:
-extern const Table kTrain;       // a whole TRAIN.yaml
-extern const Table kModel;       // model:
-extern const Table kInput;       // model.input:
-extern const Table kLayers;      // the types of layer
-extern const Table kDense;       // - dense:
-extern const Table kPlainLayer;  // - flatten:, - relu: and so on
-extern const Table kData;        // data:
-extern const Table kDataset;     // data.train:, data.eval:
-extern const Table kOptimizers;  // the optimizers
+extern const Table kJob;              // a whole CLUSTER.yaml
+extern const Table kCluster;          // cluster:
+extern const Table kTask;             // an element of ps: and worker:, written as a map
+extern const Table kLaunch;           // launch:
+extern const Table kTimeouts;         // timeouts:
+extern const Table kTrain;            // a whole TRAIN.yaml
+extern const Table kModel;            // model:
+extern const Table kInput;            // model.input:
+extern const Table kLayers;           // the types of layer
+extern const Table kDense;            // - dense:
+extern const Table kPlainLayer;       // - flatten:, - relu: and so on
+extern const Table kData;             // data:
+extern const Table kDataset;          // data.train:, data.eval:
+extern const Table kOptimizers;       // the optimizers
+extern const Table kOptimizerCommon;  // what every optimizer has
+extern const Table kMovingAverage;
 extern const Table kGradientDescent;
+extern const Table kMomentum;
 extern const Table kAdagrad;
+extern const Table kAdadelta;
 extern const Table kAdam;
+extern const Table kAdamW;
+extern const Table kRmsProp;
+extern const Table kFtrl;
+extern const Table kLars;
+extern const Table kLamb;
+extern const Table kLearningRate;  // the schedules
+extern const Table kConstantRate;
+extern const Table kExponentialRate;
+extern const Table kPolynomialRate;
+extern const Table kCosineRate;
 extern const Table kReplication;  // replication:
 extern const Table kPlacement;    // placement:
 extern const Table kPartition;    // placement.partition:
 extern const Table kEval;         // eval:
-extern const Table kCheckpoint;
-extern const Table kReport;  // report:
+extern const Table kCheckpoint;   // checkpoint:
+extern const Table kReport;       // report:
+
+const Table& optimizer(OptimizerSpec::Kind kind);
+const Table& learningRate(LearningRateSchedule::Kind kind);
 }  // namespace schema
 
 std::span<const Table* const> allTables();

@@ -1,54 +1,9 @@
 #include "common/cluster/schema.h"
+#include "common/cluster/schema_keys.h"
 
 namespace dtf::cluster {
 
 namespace {
-
-constexpr int64_t kCountMax =
-    1'000'000'000'000;  // steps; far beyond any run, well inside double precision
-constexpr int64_t kSeedMax = INT64_MAX;
-constexpr NumberRange kPositive{0, 1e6, true, false};
-constexpr NumberRange kSeconds{0, 86400, true, false};
-constexpr NumberRange kDecay{0, 1, false, true};
-
-constexpr Key map(std::string_view name, std::string_view help) {
-  return {.name = name, .type = ValueType::kMap, .help = help};
-}
-constexpr Key list(std::string_view name, std::string_view help) {
-  return {.name = name, .type = ValueType::kList, .help = help};
-}
-constexpr Key text(std::string_view name, std::string_view help) {
-  return {.name = name, .type = ValueType::kText, .help = help};
-}
-constexpr Key textOrMap(std::string_view name, std::string_view help) {
-  return {.name = name, .type = ValueType::kTextOrMap, .help = help};
-}
-constexpr Key boolean(std::string_view name, std::string_view help) {
-  return {.name = name, .type = ValueType::kBool, .help = help};
-}
-constexpr Key whole(std::string_view name, int64_t min, int64_t max, std::string_view help) {
-  return {
-      .name = name, .type = ValueType::kWhole, .help = help, .whole_min = min, .whole_max = max};
-}
-constexpr Key number(std::string_view name, NumberRange range, std::string_view help) {
-  return {.name = name, .type = ValueType::kNumber, .help = help, .number = range};
-}
-constexpr Key choice(std::string_view name, std::string_view choices, std::string_view later,
-                     std::string_view help) {
-  return {.name = name,
-          .type = ValueType::kChoice,
-          .help = help,
-          .choices = choices,
-          .later_choices = later};
-}
-constexpr Key required(Key key) {
-  key.required = true;
-  return key;
-}
-// Known from the design, not in this version.
-constexpr Key later(std::string_view name) {
-  return {.name = name, .available = false};
-}
 
 constexpr Key kJobKeys[] = {
     text("job", "name of the job, default 'job': letters, digits, '.', '_' and '-'"),
@@ -156,35 +111,6 @@ constexpr Key kDatasetKeys[] = {
     whole("count", 1, 1'000'000, "digits: how many; default 10000 (eval: 2000)"),
 };
 
-constexpr Key kOptimizersKeys[] = {
-    map("gradient_descent", "w -= learning_rate * g"),
-    map("adagrad", "learning rate per element, from the sum of squares"),
-    map("adam", "first and second moments, with bias correction"),
-    later("momentum"),
-    later("rmsprop"),
-    later("ftrl"),
-    later("adadelta"),
-    later("adagrad_da"),
-    later("proximal_adagrad"),
-    later("proximal_gradient_descent"),
-};
-
-constexpr Key kGradientDescentKeys[] = {
-    number("learning_rate", kPositive, "default 0.01"),
-};
-
-constexpr Key kAdagradKeys[] = {
-    number("learning_rate", kPositive, "default 0.01"),
-    number("initial_accumulator_value", kPositive, "default 0.1"),
-};
-
-constexpr Key kAdamKeys[] = {
-    number("learning_rate", kPositive, "default 0.001"),
-    number("beta1", kDecay, "default 0.9"),
-    number("beta2", kDecay, "default 0.999"),
-    number("epsilon", kPositive, "default 1e-8"),
-};
-
 constexpr Key kReplicationKeys[] = {
     choice("mode", "async|sync", "bounded|allreduce", "default async"),
     whole("replicas_to_aggregate", 1, 65536,
@@ -235,10 +161,6 @@ constinit const Table kPlainLayer{"train.model.layers.N.flatten, .relu, .sigmoid
                                   kPlainLayerKeys};
 constinit const Table kData{"train.data", kDataKeys};
 constinit const Table kDataset{"train.data.train, train.data.eval", kDatasetKeys};
-constinit const Table kOptimizers{"train.optimizer", kOptimizersKeys};
-constinit const Table kGradientDescent{"train.optimizer.gradient_descent", kGradientDescentKeys};
-constinit const Table kAdagrad{"train.optimizer.adagrad", kAdagradKeys};
-constinit const Table kAdam{"train.optimizer.adam", kAdamKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
 constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
@@ -249,12 +171,43 @@ constinit const Table kReport{"train.report", kReportKeys};
 
 std::span<const Table* const> allTables() {
   using namespace schema;
-  static constexpr const Table* kTables[] = {
-      &kJob,        &kCluster,    &kTask,        &kLaunch,     &kTimeouts,
-      &kTrain,      &kModel,      &kInput,       &kLayers,     &kDense,
-      &kPlainLayer, &kData,       &kDataset,     &kOptimizers, &kGradientDescent,
-      &kAdagrad,    &kAdam,       &kReplication, &kPlacement,  &kPartition,
-      &kEval,       &kCheckpoint, &kReport};
+  static constexpr const Table* kTables[] = {&kJob,
+                                             &kCluster,
+                                             &kTask,
+                                             &kLaunch,
+                                             &kTimeouts,
+                                             &kTrain,
+                                             &kModel,
+                                             &kInput,
+                                             &kLayers,
+                                             &kDense,
+                                             &kPlainLayer,
+                                             &kData,
+                                             &kDataset,
+                                             &kOptimizers,
+                                             &kOptimizerCommon,
+                                             &kGradientDescent,
+                                             &kMomentum,
+                                             &kAdagrad,
+                                             &kAdadelta,
+                                             &kAdam,
+                                             &kAdamW,
+                                             &kRmsProp,
+                                             &kFtrl,
+                                             &kLars,
+                                             &kLamb,
+                                             &kLearningRate,
+                                             &kConstantRate,
+                                             &kExponentialRate,
+                                             &kPolynomialRate,
+                                             &kCosineRate,
+                                             &kMovingAverage,
+                                             &kReplication,
+                                             &kPlacement,
+                                             &kPartition,
+                                             &kEval,
+                                             &kCheckpoint,
+                                             &kReport};
   return kTables;
 }
 

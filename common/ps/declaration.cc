@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <vector>
 
 #include "common/base/error.h"
+#include "common/ps/optimizer_check.h"
 
 namespace dtf::ps {
 
 namespace {
 
-using Kind = cluster::OptimizerSpec::Kind;
 using Mode = cluster::ReplicationSpec::Mode;
 
 [[noreturn]] void bad(const std::string& what) {
@@ -45,26 +45,6 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
   }
 }
 
-void validateOptimizer(const cluster::OptimizerSpec& spec) {
-  const bool known = spec.kind == Kind::kGradientDescent || spec.kind == Kind::kAdagrad ||
-                     spec.kind == Kind::kAdam;
-  if (!known) bad(fmt::format("optimizer kind {}", static_cast<int>(spec.kind)));
-  if (!std::isfinite(spec.learning_rate)) bad("learning_rate is not a finite number");
-  if (spec.kind == Kind::kAdagrad &&
-      !(std::isfinite(spec.initial_accumulator_value) && spec.initial_accumulator_value > 0)) {
-    bad(fmt::format("initial_accumulator_value is {}, but must be positive",
-                    spec.initial_accumulator_value));
-  }
-  const auto is_beta = [](double beta) { return beta >= 0 && beta < 1; };
-  if (spec.kind == Kind::kAdam && !(is_beta(spec.beta1) && is_beta(spec.beta2))) {
-    bad(fmt::format("beta1 is {} and beta2 {}, but both must be in [0, 1)", spec.beta1,
-                    spec.beta2));
-  }
-  if (spec.kind == Kind::kAdam && !(std::isfinite(spec.epsilon) && spec.epsilon > 0)) {
-    bad(fmt::format("epsilon is {}, but must be positive", spec.epsilon));
-  }
-}
-
 void validateReplication(const cluster::ReplicationSpec& spec, uint32_t workers) {
   if (spec.mode == Mode::kAsync) return;
   if (spec.mode != Mode::kSync)
@@ -77,6 +57,16 @@ void validateReplication(const cluster::ReplicationSpec& spec, uint32_t workers)
     bad(fmt::format("replicas_to_aggregate is {}, but must be from 1 to {}",
                     spec.replicas_to_aggregate, kReplicasToAggregateMax));
   }
+}
+
+void validateWhole(const ModelDeclaration& declaration) {
+  for (const ShardLayout& shard : declaration.layout.shards)
+    for (const Slice& slice : shard.slices) {
+      const VariableInfo& variable = declaration.layout.variables[slice.variable];
+      if (slice.count != static_cast<uint64_t>(variable.shape.elements()))
+        bad(fmt::format("'{}' is split over several ps, but {} needs the norms of whole variables",
+                        variable.name, cluster::optimizerName(declaration.optimizer.kind)));
+    }
 }
 
 // Collects "name: ours here, theirs there".
@@ -97,6 +87,21 @@ class Differences {
 
 std::string_view modeName(Mode mode) {
   return mode == Mode::kSync ? "sync" : "async";
+}
+
+void compareOptimizers(const cluster::OptimizerSpec& ours, const cluster::OptimizerSpec& theirs,
+                       Differences& out) {
+  out.compare("optimizer", cluster::optimizerName(ours.kind), cluster::optimizerName(theirs.kind));
+  out.compare("optimizer: learning_rate's schedule", cluster::scheduleName(ours.schedule.kind),
+              cluster::scheduleName(theirs.schedule.kind));
+  std::vector<std::string> values;  // of ours, in the order of the visit
+  cluster::visitSettings(ours, [&](std::string_view, const auto& value) {
+    values.push_back(fmt::format("{}", value));
+  });
+  size_t next = 0;
+  cluster::visitSettings(theirs, [&](std::string_view name, const auto& value) {
+    out.compare(fmt::format("optimizer: {}", name), values[next++], fmt::format("{}", value));
+  });
 }
 
 void compareLayouts(const ParameterLayout& ours, const ParameterLayout& theirs, Differences& out) {
@@ -126,6 +131,7 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
     validateShard(declaration.layout, shard);
   }
   validateOptimizer(declaration.optimizer);
+  if (cluster::needsWholeVariables(declaration.optimizer.kind)) validateWhole(declaration);
   validateReplication(declaration.replication, workers);
   if (declaration.steps == 0) bad("steps is 0, but must be at least 1");
 }
@@ -133,15 +139,7 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
 std::string declarationDifference(const ModelDeclaration& ours, const ModelDeclaration& theirs) {
   Differences out;
   compareLayouts(ours.layout, theirs.layout, out);
-  const cluster::OptimizerSpec& a = ours.optimizer;
-  const cluster::OptimizerSpec& b = theirs.optimizer;
-  out.compare("optimizer", cluster::optimizerName(a.kind), cluster::optimizerName(b.kind));
-  out.compare("optimizer: learning_rate", a.learning_rate, b.learning_rate);
-  out.compare("optimizer: initial_accumulator_value", a.initial_accumulator_value,
-              b.initial_accumulator_value);
-  out.compare("optimizer: beta1", a.beta1, b.beta1);
-  out.compare("optimizer: beta2", a.beta2, b.beta2);
-  out.compare("optimizer: epsilon", a.epsilon, b.epsilon);
+  compareOptimizers(ours.optimizer, theirs.optimizer, out);
   const cluster::ReplicationSpec& r = ours.replication;
   const cluster::ReplicationSpec& q = theirs.replication;
   out.compare("replication: mode", modeName(r.mode), modeName(q.mode));

@@ -1,105 +1,19 @@
 #include "common/ps/optimizer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "common/base/check.h"
-
-// Each kernel is compiled for AVX-512, AVX2 and the baseline, and the loader picks one. Not under
-// sanitizers, whose runtime isn't up yet when the picking is done, and not with clang 14, which has
-// no such `arch=` targets.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define DTF_VECTOR_KERNEL \
-  __attribute__((noinline, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define DTF_VECTOR_KERNEL __attribute__((noinline))
-#endif
-#define DTF_RESTRICT __restrict
+#include "common/ps/gradient_math.h"
+#include "common/ps/learning_rate.h"
+#include "common/ps/optimizer_kernels.h"
 
 namespace dtf::ps {
 
-namespace {
-
 using Kind = cluster::OptimizerSpec::Kind;
 
-// Elements that are summed before they are used: 8 KiB, a quarter of a small L1 cache, beside the
-// arrays read.
-constexpr uint64_t kChunkElements = 2048;
-
-DTF_VECTOR_KERNEL void gradientDescent(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
-                                       const float* DTF_RESTRICT g, uint64_t n, float lr) {
-  for (uint64_t i = 0; i < n; ++i) w_new[i] = w[i] - lr * g[i];
-}
-
-DTF_VECTOR_KERNEL void adagrad(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
-                               float* DTF_RESTRICT accumulator, const float* DTF_RESTRICT g,
-                               uint64_t n, float lr) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float a = accumulator[i] + g[i] * g[i];
-    accumulator[i] = a;
-    w_new[i] = w[i] - lr * g[i] / std::sqrt(a);
-  }
-}
-
-DTF_VECTOR_KERNEL void adam(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
-                            float* DTF_RESTRICT m, float* DTF_RESTRICT v,
-                            const float* DTF_RESTRICT g, uint64_t n, float lr_t,
-                            float one_minus_beta1, float one_minus_beta2, float epsilon) {
-  for (uint64_t i = 0; i < n; ++i) {
-    const float m_new = m[i] + (g[i] - m[i]) * one_minus_beta1;
-    const float v_new = v[i] + (g[i] * g[i] - v[i]) * one_minus_beta2;
-    m[i] = m_new;
-    v[i] = v_new;
-    w_new[i] = w[i] - lr_t * m_new / (std::sqrt(v_new) + epsilon);
-  }
-}
-
-DTF_VECTOR_KERNEL void addInto(float* DTF_RESTRICT sum, const float* DTF_RESTRICT g, uint64_t n) {
-  for (uint64_t i = 0; i < n; ++i) sum[i] += g[i];
-}
-
-DTF_VECTOR_KERNEL void addTwo(float* DTF_RESTRICT sum, const float* DTF_RESTRICT g0,
-                              const float* DTF_RESTRICT g1, uint64_t n) {
-  for (uint64_t i = 0; i < n; ++i) sum[i] = g0[i] + g1[i];
-}
-
-DTF_VECTOR_KERNEL void divide(float* DTF_RESTRICT values, uint64_t n, float by) {
-  for (uint64_t i = 0; i < n; ++i) values[i] /= by;
-}
-
-// All exponent bits set: an infinity or a NaN. On bits, because arithmetic on such values may be
-// assumed away.
-DTF_VECTOR_KERNEL bool anyNonFinite(const float* values, uint64_t n) {
-  uint32_t found = 0;
-  for (uint64_t i = 0; i < n; ++i) {
-    found |= (std::bit_cast<uint32_t>(values[i]) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
-  }
-  return found != 0;
-}
-
-void meanOf(std::span<const float* const> gradients, uint64_t begin, uint64_t n, float* mean) {
-  addTwo(mean, gradients[0] + begin, gradients[1] + begin, n);
-  for (size_t k = 2; k < gradients.size(); ++k) addInto(mean, gradients[k] + begin, n);
-  divide(mean, n, static_cast<float>(gradients.size()));
-}
-
-// `gradient` points to the value for element `begin`.
-void updateChunk(const UpdateConstants& c, const UpdateArrays& arrays, const float* gradient,
-                 uint64_t begin, uint64_t n) {
-  const float* w = arrays.old_parameters + begin;
-  float* w_new = arrays.new_parameters + begin;
-  switch (c.kind) {
-    case Kind::kGradientDescent:
-      return gradientDescent(w, w_new, gradient, n, c.learning_rate);
-    case Kind::kAdagrad:
-      return adagrad(w, w_new, arrays.slots[0] + begin, gradient, n, c.learning_rate);
-    default:  // kAdam
-      return adam(w, w_new, arrays.slots[0] + begin, arrays.slots[1] + begin, gradient, n,
-                  c.learning_rate, c.one_minus_beta1, c.one_minus_beta2, c.epsilon);
-  }
-}
+namespace {
 
 // What TensorFlow 1 calls the optimizer in the names of its slots, and how many it has.
 struct SlotFamily {
@@ -159,45 +73,84 @@ float initialSlotValue(const cluster::OptimizerSpec& spec, uint32_t slot) {
   return spec.kind == Kind::kRmsProp ? 1.0f : 0.0f;  // TensorFlow's ms starts at ones
 }
 
+namespace {
+
+// Kinds whose formula takes the weight decay itself; for the others it is L2, for ftrl nothing.
+bool decaysItself(Kind kind) {
+  return kind == Kind::kAdamW || kind == Kind::kLars || kind == Kind::kLamb;
+}
+
+// All that stays the same from apply to apply.
+UpdateConstants fixedConstants(const cluster::OptimizerSpec& spec) {
+  const auto f = [](double value) { return static_cast<float>(value); };
+  UpdateConstants c;
+  c.kind = spec.kind;
+  c.momentum = f(spec.momentum);
+  c.use_nesterov = spec.use_nesterov;
+  c.rho = f(spec.rho);
+  c.one_minus_rho = f(1 - (spec.kind == Kind::kRmsProp ? spec.decay : spec.rho));
+  c.one_minus_beta1 = f(1 - spec.beta1);
+  c.one_minus_beta2 = f(1 - spec.beta2);
+  c.epsilon = f(spec.epsilon);
+  c.centered = spec.centered;
+  c.learning_rate_power = f(spec.learning_rate_power);
+  c.l1 = f(spec.l1_regularization_strength);
+  c.l2_twice = f(2 * spec.l2_regularization_strength);
+  c.l2_shrinkage_twice = f(2 * spec.l2_shrinkage_regularization_strength);
+  c.eeta = f(spec.eeta);
+  if (decaysItself(spec.kind)) {
+    c.weight_decay = f(spec.weight_decay);
+  } else if (spec.kind != Kind::kFtrl) {
+    c.l2 = f(spec.weight_decay);
+  }
+  c.clip_by_value = f(spec.clip_by_value);
+  if (spec.moving_average_decay > 0) c.average_slot = slotCount(spec) - 1;
+  c.one_minus_average_decay = f(1 - spec.moving_average_decay);
+  return c;
+}
+
+}  // namespace
+
 UpdateConstants OptimizerClock::next() {
-  UpdateConstants constants;
-  constants.kind = spec_.kind;
-  double rate = spec_.learning_rate;
+  UpdateConstants c = fixedConstants(spec_);
+  double rate = learningRate(spec_, state_.applies);
   ++state_.applies;
   state_.beta1_power *= spec_.beta1;
   state_.beta2_power *= spec_.beta2;
-  if (spec_.kind == Kind::kAdam)
+  if (spec_.kind == Kind::kAdam || spec_.kind == Kind::kAdamW)
     rate *= std::sqrt(1 - state_.beta2_power) / (1 - state_.beta1_power);
-  constants.learning_rate = static_cast<float>(rate);
-  constants.one_minus_beta1 = static_cast<float>(1 - spec_.beta1);
-  constants.one_minus_beta2 = static_cast<float>(1 - spec_.beta2);
-  constants.epsilon = static_cast<float>(spec_.epsilon);
-  return constants;
+  c.learning_rate = static_cast<float>(rate);
+  c.correction1 = static_cast<float>(1 - state_.beta1_power);
+  c.correction2 = static_cast<float>(1 - state_.beta2_power);
+  return c;
 }
 
-void updateRange(const UpdateConstants& constants, const UpdateArrays& arrays, uint64_t begin,
-                 uint64_t end) {
-  DTF_CHECK(!arrays.gradients.empty());
-  if (arrays.gradients.size() == 1) {
-    return updateChunk(constants, arrays, arrays.gradients[0] + begin, begin, end - begin);
+const float* effectiveGradient(const UpdateConstants& c, const UpdateArrays& arrays, uint64_t begin,
+                               uint64_t n, float* buffer) {
+  DTF_CHECK(!arrays.gradients.empty() && n <= kChunkElements);
+  const bool as_it_is = c.clip_by_value == 0 && c.l2 == 0;
+  if (arrays.gradients.size() > 1) {
+    meanOf(arrays.gradients, begin, n, buffer);
+  } else if (as_it_is) {
+    return arrays.gradients[0] + begin;
+  } else if (n > 0) {
+    std::memcpy(buffer, arrays.gradients[0] + begin, n * sizeof(float));
   }
-  alignas(64) float mean[kChunkElements];
+  if (c.clip_by_value != 0) clipByValue(buffer, c.clip_by_value, n);
+  if (c.l2 != 0) addScaled(buffer, arrays.old_parameters + begin, c.l2, n);
+  return buffer;
+}
+
+void updateRange(const UpdateConstants& c, const UpdateArrays& arrays, uint64_t begin,
+                 uint64_t end) {
+  alignas(64) float buffer[kChunkElements];
   for (uint64_t at = begin; at < end; at += kChunkElements) {
     const uint64_t n = std::min(kChunkElements, end - at);
-    meanOf(arrays.gradients, at, n, mean);
-    updateChunk(constants, arrays, mean, at, n);
+    applyKernel(c, kernelArrays(arrays, effectiveGradient(c, arrays, at, n, buffer), at, n));
+    if (c.average_slot == kSlotsMax) continue;
+    moveAverage(arrays.slots[c.average_slot] + at, arrays.new_parameters + at,
+                c.one_minus_average_decay, n);
   }
-}
-
-std::optional<uint64_t> firstNonFinite(std::span<const float> values) {
-  for (uint64_t at = 0; at < values.size(); at += kChunkElements) {
-    const uint64_t n = std::min<uint64_t>(kChunkElements, values.size() - at);
-    if (!anyNonFinite(values.data() + at, n)) continue;
-    for (uint64_t i = at; i < at + n; ++i) {
-      if (!std::isfinite(values[i])) return i;
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace dtf::ps

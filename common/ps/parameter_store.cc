@@ -28,8 +28,7 @@ void requireSize(const std::string& what, uint64_t found, uint64_t wanted) {
 
 }  // namespace
 
-void UpdateJob::run(uint64_t begin, uint64_t end) {
-  DTF_CHECK(begin <= end && end <= elements());
+UpdateArrays UpdateJob::arrays() const {
   UpdateArrays arrays;
   arrays.old_parameters = source_->data();
   arrays.new_parameters = target_->mutableData();
@@ -37,19 +36,45 @@ void UpdateJob::run(uint64_t begin, uint64_t end) {
     arrays.slots[slot] = (*slots_)[slot].as<float>();
   }
   arrays.gradients = gradient_data_;
-  updateRange(constants_, arrays, begin, end);
+  return arrays;
+}
+
+void UpdateJob::measure(uint64_t begin, uint64_t end) {
+  DTF_CHECK(needsMeasuring() && begin <= end && end <= elements());
+  norms_->measure(constants_, arrays(), begin, end);
+  const uint64_t count = end - begin;
+  // The last part sees the sums of all.
+  if (elements_measured_.fetch_add(count, std::memory_order_acq_rel) + count == elements())
+    norms_->finish(constants_);
+}
+
+void UpdateJob::run(uint64_t begin, uint64_t end) {
+  DTF_CHECK(begin <= end && end <= elements());
+  if (needsMeasuring()) {
+    DTF_CHECK(elements_measured_.load(std::memory_order_acquire) == elements());
+    norms_->update(constants_, arrays(), begin, end);
+  } else {
+    updateRange(constants_, arrays(), begin, end);
+  }
   // Released to commit(), which must see every part's writes.
   elements_done_.fetch_add(end - begin, std::memory_order_release);
 }
 
+void UpdateJob::runAll() {
+  if (needsMeasuring()) measure(0, elements());
+  run(0, elements());
+}
+
 void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<void()> done) {
-  job->run(0, job->elements());
+  job->runAll();
   done();
 }
 
-ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements)
+ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
+                               std::vector<Slice> slices)
     : optimizer_(optimizer),
       elements_(elements),
+      slices_(std::move(slices)),
       pool_(elements, kUnusedArenasMax),
       optimizer_clock_(optimizer),
       slots_(std::make_shared<std::array<Buffer, kSlotsMax>>()) {
@@ -117,6 +142,9 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
   job->source_ = current_;
   job->target_ = pool_.acquire(current_->version() + 1);
   job->slots_ = slots_;
+  if (cluster::needsWholeVariables(optimizer_.kind)) {
+    job->norms_ = std::make_unique<SliceNorms>(slices_, elements_);
+  }
   running_ = job;
   return job;
 }
@@ -133,7 +161,7 @@ void ParameterStore::commit(const std::shared_ptr<UpdateJob>& job) {
 
 void ParameterStore::apply(std::vector<Gradient> gradients) {
   const std::shared_ptr<UpdateJob> job = prepareApply(std::move(gradients));
-  job->run(0, elements_);
+  job->runAll();
   commit(job);
 }
 

@@ -14,6 +14,7 @@
 
 #include "common/ps/optimizer.h"
 #include "common/ps/parameter_client.h"
+#include "common/ps/slice_norms.h"
 #include "common/ps/snapshot.h"
 
 namespace dtf::ps {
@@ -26,16 +27,23 @@ struct Gradient {
 
 // An update that has been decided on: its parts may run on any threads, then the loop commits it.
 // Owns (shares): everything it reads and writes, so it may outlive its store.
-// Threads: run() is thread-safe for disjoint ranges.  Blocks: computes.
+// Threads: measure() and run() are thread-safe for disjoint ranges.  Blocks: computes.
 class UpdateJob {
  public:
   uint64_t elements() const { return elements_; }
+  // lars and lamb: all of [0, elements()) must have been measured, once, before any of it is run.
+  bool needsMeasuring() const { return norms_ != nullptr; }
+  void measure(uint64_t begin, uint64_t end);
   // Elements [begin, end). All of [0, elements()) must have run, once, before commit. Split at
   // multiples of 16 (a cache line); the result doesn't depend on the split.
   void run(uint64_t begin, uint64_t end);
+  // Both passes, here.
+  void runAll();
 
  private:
   friend class ParameterStore;
+  UpdateArrays arrays() const;
+
   uint64_t elements_ = 0;
   UpdateConstants constants_;
   std::shared_ptr<const Snapshot> source_;
@@ -43,6 +51,8 @@ class UpdateJob {
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> gradient_data_;
+  std::unique_ptr<SliceNorms> norms_;  // where the optimizer needs them
+  std::atomic<uint64_t> elements_measured_{0};
   std::atomic<uint64_t> elements_done_{0};
 };
 
@@ -51,7 +61,8 @@ class UpdateJob {
 class UpdateRunner {
  public:
   virtual ~UpdateRunner() = default;
-  // Runs all parts of `job`, then calls `done` on the loop thread: from start() itself, or later.
+  // Measures all parts of `job` where it needs that, then runs them, then calls `done` on the loop
+  // thread: from start() itself, or later.
   virtual void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) = 0;
 };
 
@@ -70,7 +81,9 @@ inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 // Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones.
 class ParameterStore {
  public:
-  ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements);
+  // `slices`: the variables, each of them whole, for an optimizer that needs their norms.
+  ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
+                 std::vector<Slice> slices = {});
 
   uint64_t elements() const { return elements_; }
   bool initialised() const { return current_ != nullptr; }
@@ -111,6 +124,7 @@ class ParameterStore {
  private:
   const cluster::OptimizerSpec optimizer_;
   const uint64_t elements_;
+  const std::vector<Slice> slices_;
   SnapshotPool pool_;
   OptimizerClock optimizer_clock_;
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;

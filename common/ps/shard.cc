@@ -36,7 +36,8 @@ void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
       declaration.replication.replicas_to_aggregate < declaration.replication.total_num_replicas;
   DTF_CHECK(!with_backups || options_.ps_tasks == 1 || peers_ != nullptr);
   declaration_ = declaration;
-  store_ = std::make_unique<ParameterStore>(declaration.optimizer, elements());
+  store_ = std::make_unique<ParameterStore>(declaration.optimizer, elements(),
+                                            declaration.layout.shards[options_.ps_task].slices);
   coordinator_ = makeCoordinator({.ps_task = options_.ps_task,
                                   .ps_tasks = options_.ps_tasks,
                                   .workers = options_.workers,

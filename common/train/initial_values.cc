@@ -90,6 +90,12 @@ ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::Paramete
   return declaration;
 }
 
+cluster::PlacementSpec placementOf(const cluster::TrainSpec& train) {
+  cluster::PlacementSpec placement = train.placement;
+  if (cluster::needsWholeVariables(train.optimizer.kind)) placement.partition_min_bytes = 0;
+  return placement;
+}
+
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
                             uint32_t ps_tasks, uint32_t rank) {
   graph::PlacerOptions options;

@@ -37,7 +37,11 @@ std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLa
 ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
                                    uint32_t workers);
 
-// As the file says, for worker `rank` of a cluster with `ps_tasks` parameter servers.
+// Where the optimizer allows variables to be split: train.placement. lars and lamb need whole ones:
+// train.placement without its partition threshold.
+cluster::PlacementSpec placementOf(const cluster::TrainSpec& train);
+
+// As the placement says, for worker `rank` of a cluster with `ps_tasks` parameter servers.
 graph::Placement placeModel(const graph::Graph& graph, const cluster::PlacementSpec& placement,
                             uint32_t ps_tasks, uint32_t rank);
 

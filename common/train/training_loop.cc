@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
 
 namespace dtf::train {
@@ -49,7 +50,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       device_(device),
       clock_(clock),
       model_(buildTrainingGraph(train.model, train.data.batch_size)),
-      placement_(placeModel(model_.graph, train.placement, place.ps_tasks, place.rank)),
+      placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
       declaration_(declarationOf(train, layoutOf(placement_), place.workers)),
       slots_(slotsOf(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
@@ -61,7 +62,10 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
 TrainingLoop::~TrainingLoop() = default;
 
 std::string TrainingLoop::placementTable() const {
-  return graph::placementTable(placement_);
+  const std::string table = graph::placementTable(placement_);
+  if (!cluster::needsWholeVariables(train_.optimizer.kind)) return table;
+  return table + fmt::format("no variable is split: {} needs the norms of whole variables\n",
+                             cluster::optimizerName(train_.optimizer.kind));
 }
 
 void TrainingLoop::join(const std::function<bool()>& restore) {
@@ -128,8 +132,25 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
                             "{}, or look for values in the data that should not be there",
                             loss, TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
                             train_.optimizer.learning_rate));
+  clipGradients(due);
   binding_->scatterGradients();
   return loss;
+}
+
+void TrainingLoop::clipGradients(const ps::StepState& due) {
+  if (train_.optimizer.clip_by_global_norm == 0) return;
+  const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+  gradients_.clear();
+  for (uint32_t i = 0; i < binding_->variables(); ++i)
+    gradients_.emplace_back(binding_->gradient(i),
+                            static_cast<size_t>(variables[i].shape.elements()));
+  const double norm = clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm);
+  if (std::isfinite(norm)) return;
+  throw Error(ErrorCode::kTrainingFailed,
+              fmt::format("the norm of the gradient is {} on {} at step {}: training has diverged; "
+                          "try a learning_rate smaller than {}",
+                          norm, TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
+                          train_.optimizer.learning_rate));
 }
 
 void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback& report) {

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/cluster/spec.h"
@@ -90,6 +92,7 @@ class TrainingLoop {
 
  private:
   float computeBatch(const ps::StepState& due);
+  void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state, const ProgressCallback& report);
   std::optional<Evaluation> evaluateIfDue(const ps::StepState& state);
 
@@ -108,6 +111,7 @@ class TrainingLoop {
   std::unique_ptr<ParameterBinding>
       binding_;  // made in join(): a client has arenas once it has declared
   std::unique_ptr<Evaluator> evaluator_;
+  std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
   TrainingResult result_;
   ReportClock report_clock_;

@@ -1,8 +1,7 @@
 #include "common/wire/model_codec.h"
 
-#include <cmath>
-
 #include "common/base/error.h"
+#include "common/wire/optimizer_codec.h"
 
 namespace dtf::wire {
 
@@ -65,22 +64,6 @@ ps::ShardLayout decodeShard(schema::Shard::Reader reader,
   return shard;
 }
 
-cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader) {
-  cluster::OptimizerSpec optimizer;
-  if (reader.getKind() < 1 || reader.getKind() > 3)
-    refuse("optimizer kind " + std::to_string(reader.getKind()));
-  optimizer.kind = static_cast<cluster::OptimizerSpec::Kind>(reader.getKind());
-  optimizer.learning_rate = reader.getLearningRate();
-  optimizer.initial_accumulator_value = reader.getInitialAccumulatorValue();
-  optimizer.beta1 = reader.getBeta1();
-  optimizer.beta2 = reader.getBeta2();
-  optimizer.epsilon = reader.getEpsilon();
-  for (const double value : {optimizer.learning_rate, optimizer.initial_accumulator_value,
-                             optimizer.beta1, optimizer.beta2, optimizer.epsilon})
-    if (!std::isfinite(value)) refuse("an optimizer parameter that is not finite");
-  return optimizer;
-}
-
 cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   cluster::ReplicationSpec replication;
   if (reader.getMode() < 1 || reader.getMode() > 2)
@@ -117,13 +100,7 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
       slices[j].setOffset(slice.offset);
     }
   }
-  auto optimizer = builder.initOptimizer();
-  optimizer.setKind(static_cast<uint8_t>(model.optimizer.kind));
-  optimizer.setLearningRate(model.optimizer.learning_rate);
-  optimizer.setInitialAccumulatorValue(model.optimizer.initial_accumulator_value);
-  optimizer.setBeta1(model.optimizer.beta1);
-  optimizer.setBeta2(model.optimizer.beta2);
-  optimizer.setEpsilon(model.optimizer.epsilon);
+  encodeOptimizer(model.optimizer, builder.initOptimizer());
   auto replication = builder.initReplication();
   replication.setMode(static_cast<uint8_t>(model.replication.mode));
   replication.setReplicasToAggregate(model.replication.replicas_to_aggregate);

@@ -34,18 +34,35 @@ ComputeRunner::~ComputeRunner() {
 void ComputeRunner::start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) {
   while (threads_.size() < threadCount())
     threads_.emplace_back("psd-compute" + std::to_string(threads_.size()), [this] { work(); });
-  const uint64_t parts =
-      std::max<uint64_t>(1, (job->elements() + kPartElements - 1) / kPartElements);
-  auto finished =
-      std::make_shared<std::function<void()>>([this, done = std::move(done)] { loop_.post(done); });
-  auto left = std::make_shared<std::atomic<uint64_t>>(parts);
+  auto update = std::make_shared<Update>();
+  update->finished = [this, done = std::move(done)] { loop_.post(done); };
+  update->job = std::move(job);
+  enqueue(update, update->job->needsMeasuring());
+}
+
+void ComputeRunner::enqueue(const std::shared_ptr<Update>& update, bool measure) {
+  const uint64_t elements = update->job->elements();
+  const uint64_t parts = std::max<uint64_t>(1, (elements + kPartElements - 1) / kPartElements);
+  update->left = parts;
   {
     MutexLock lock(mu_);
     for (uint64_t i = 0; i < parts; ++i)
-      parts_.push_back({job, i * kPartElements, std::min(job->elements(), (i + 1) * kPartElements),
-                        finished, left});
+      parts_.push_back(
+          {update, measure, i * kPartElements, std::min(elements, (i + 1) * kPartElements)});
   }
   changed_.notifyAll();
+}
+
+void ComputeRunner::run(const Part& part) {
+  Update& update = *part.update;
+  if (part.measure) {
+    update.job->measure(part.begin, part.end);
+  } else {
+    update.job->run(part.begin, part.end);
+  }
+  if (update.left.fetch_sub(1) != 1) return;
+  if (part.measure) return enqueue(part.update, false);
+  update.finished();
 }
 
 void ComputeRunner::work() {
@@ -58,8 +75,7 @@ void ComputeRunner::work() {
       part = std::move(parts_.front());
       parts_.pop_front();
     }
-    part.job->run(part.begin, part.end);
-    if (part.left->fetch_sub(1) == 1) (*part.finished)();
+    run(part);
   }
 }
 

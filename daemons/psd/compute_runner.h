@@ -26,13 +26,20 @@ class ComputeRunner final : public ps::UpdateRunner {
   void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override;
 
  private:
-  struct Part {
+  // What the parts of one update share.
+  struct Update {
     std::shared_ptr<ps::UpdateJob> job;
-    uint64_t begin, end;
-    std::shared_ptr<std::function<void()>>
-        finished;  // called by the thread that runs the last part
-    std::shared_ptr<std::atomic<uint64_t>> left;
+    std::function<void()> finished;  // called by the thread that runs the last part
+    std::atomic<uint64_t> left{0};   // parts of the pass under way
   };
+  struct Part {
+    std::shared_ptr<Update> update;
+    bool measure = false;
+    uint64_t begin = 0, end = 0;
+  };
+  // Queues a whole pass: measuring comes first, where the job needs it, then running.
+  void enqueue(const std::shared_ptr<Update>& update, bool measure);
+  void run(const Part& part);
   void work();
 
   net::Loop& loop_;

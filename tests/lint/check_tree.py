@@ -38,7 +38,7 @@ IMPLIED = {"capnp-rpc": {"capnp", "kj"}, "capnp": {"kj", "capnp-rpc"}, "nlohmann
 # Units that are tested through another: where, and that file must exist. Patterns of re.fullmatch.
 TESTED_IN = [
     (r"common/cluster/(map_reader|read_\w+|yaml_syntax)\.cc", "tests/unit/cluster/bad_files_test.cc"),
-    (r"common/cluster/schema_tables\.cc", "tests/unit/cluster/schema_test.cc"),
+    (r"common/cluster/schema_(optimizers|tables)\.cc", "tests/unit/cluster/schema_test.cc"),
     (r"common/cluster/command_line\.cc", "tests/unit/cluster/options_test.cc"),
     (r"common/graph/(op_def|shape_functions|standard_\w+)\.cc", "tests/unit/graph/graph_test.cc"),
     (r"common/graph/gradients\.cc", "tests/unit/graph/autodiff_test.cc"),

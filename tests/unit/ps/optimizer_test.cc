@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/ps/gradient_math.h"
 
 namespace dtf::ps {
 namespace {

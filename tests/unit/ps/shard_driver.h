@@ -18,7 +18,7 @@ class HeldRunner final : public UpdateRunner {
  public:
   void start(std::shared_ptr<UpdateJob> job, std::function<void()> done) override {
     held_.push_back([job, done = std::move(done)] {
-      job->run(0, job->elements());
+      job->runAll();
       done();
     });
   }

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "common/cluster/map_reader.h"
+#include "common/cluster/read_train.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+using Kind = OptimizerSpec::Kind;
+
+constexpr std::string_view kRateText = "a number, or {schedule: {settings}}";
+
+// The index of an alternative's key among the keys of its table.
+template <class E, class NameOf>
+E kindOf(const Alternative& chosen, NameOf name_of) {
+  int kind = 1;
+  while (name_of(static_cast<E>(kind)) != chosen.key->name) ++kind;
+  return static_cast<E>(kind);
+}
+
+// Every setting that `table` has under the setting's own name.
+void readSettings(const MapReader& reader, const Table& table, OptimizerSpec& spec) {
+  visitSettings(spec, [&](std::string_view name, auto& value) {
+    using T = std::remove_reference_t<decltype(value)>;
+    const Key* key = table.find(name);
+    if (key == nullptr || key->type == ValueType::kNumberOrMap) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      reader.boolean(name, value);
+    } else if constexpr (std::is_same_v<T, double>) {
+      reader.number(name, value);
+    } else {
+      reader.whole(name, value);
+    }
+  });
+}
+
+void readSchedule(const YamlNode& node, OptimizerSpec& spec, Report& report) {
+  const std::optional<Alternative> chosen =
+      readAlternative(node, schema::kLearningRate, "learning-rate schedule", report);
+  if (!chosen) return;
+  spec.schedule.kind = kindOf<LearningRateSchedule::Kind>(*chosen, scheduleName);
+  const Table& table = schema::learningRate(spec.schedule.kind);
+  const MapReader reader(chosen->settings, table, chosen->key->name, report);
+  reader.number("initial", spec.learning_rate);
+  readSettings(reader, table, spec);
+}
+
+void readRate(const MapReader& reader, const Table& table, OptimizerSpec& spec, Report& report) {
+  const Key& key = table.at("learning_rate");
+  if (key.type != ValueType::kNumberOrMap) return;
+  const YamlNode* node = reader.find(key.name);
+  if (node == nullptr) return;
+  if (node->isMap()) return readSchedule(*node, spec, report);
+  if (!node->isScalar()) return reportType(kRateText, key.name, *node, report);
+  spec.learning_rate = readNumber(*node, key, report).value_or(spec.learning_rate);
+}
+
+}  // namespace
+
+OptimizerSpec readOptimizer(const YamlNode& node, Report& report) {
+  const std::optional<Alternative> chosen =
+      readAlternative(node, schema::kOptimizers, "optimizer", report);
+  if (!chosen) return {};
+  OptimizerSpec spec = defaultOptimizer(kindOf<Kind>(*chosen, optimizerName));
+  const Table& table = schema::optimizer(spec.kind);
+  const MapReader reader(chosen->settings, table, chosen->key->name, report);
+  readRate(reader, table, spec, report);
+  readSettings(reader, table, spec);
+  if (const YamlNode* average = reader.find("moving_average"))
+    MapReader(*average, schema::kMovingAverage, "moving_average", report)
+        .number("decay", spec.moving_average_decay);
+  return spec;
+}
+
+}  // namespace dtf::cluster

@@ -1,0 +1,132 @@
+#include "common/ps/gradient_math.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "common/base/check.h"
+#include "common/ps/vector_kernel.h"
+
+namespace dtf::ps {
+
+namespace {
+
+constexpr uint64_t kLanes = 16;
+
+DTF_VECTOR_KERNEL void addIntoKernel(float* DTF_RESTRICT sum, const float* DTF_RESTRICT values,
+                                     uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) sum[i] += values[i];
+}
+
+DTF_VECTOR_KERNEL void addTwo(float* DTF_RESTRICT sum, const float* DTF_RESTRICT a,
+                              const float* DTF_RESTRICT b, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
+}
+
+DTF_VECTOR_KERNEL void divide(float* DTF_RESTRICT values, uint64_t n, float by) {
+  for (uint64_t i = 0; i < n; ++i) values[i] /= by;
+}
+
+DTF_VECTOR_KERNEL void addScaledKernel(float* DTF_RESTRICT sum, const float* DTF_RESTRICT values,
+                                       float factor, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) sum[i] += factor * values[i];
+}
+
+DTF_VECTOR_KERNEL void scaleKernel(float* DTF_RESTRICT values, float factor, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) values[i] *= factor;
+}
+
+DTF_VECTOR_KERNEL void clipKernel(float* DTF_RESTRICT values, float bound, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) {
+    const float low = values[i] < -bound ? -bound : values[i];
+    values[i] = low > bound ? bound : low;
+  }
+}
+
+DTF_VECTOR_KERNEL void averageKernel(float* DTF_RESTRICT average, const float* DTF_RESTRICT values,
+                                     float one_minus_decay, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) average[i] -= (average[i] - values[i]) * one_minus_decay;
+}
+
+// Lane j sums the squares of elements j, j + 16, ...: n is a multiple of 16.
+DTF_VECTOR_KERNEL void laneSums(const float* DTF_RESTRICT values, uint64_t n,
+                                double* DTF_RESTRICT lanes) {
+  double sums[kLanes] = {};
+  for (uint64_t i = 0; i < n; i += kLanes) {
+    for (uint64_t j = 0; j < kLanes; ++j) {
+      const double value = values[i + j];
+      sums[j] += value * value;
+    }
+  }
+  for (uint64_t j = 0; j < kLanes; ++j) lanes[j] = sums[j];
+}
+
+// All exponent bits set: an infinity or a NaN. On bits, because arithmetic on such values may be
+// assumed away.
+DTF_VECTOR_KERNEL bool anyNonFinite(const float* values, uint64_t n) {
+  uint32_t found = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    found |= (std::bit_cast<uint32_t>(values[i]) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  }
+  return found != 0;
+}
+
+double chunkSum(const float* values, uint64_t n) {
+  double lanes[kLanes];
+  const uint64_t whole = n / kLanes * kLanes;
+  laneSums(values, whole, lanes);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  for (uint64_t i = whole; i < n; ++i) sum += double{values[i]} * double{values[i]};
+  return sum;
+}
+
+}  // namespace
+
+void meanOf(std::span<const float* const> gradients, uint64_t begin, uint64_t n, float* mean) {
+  DTF_CHECK(gradients.size() >= 2);
+  addTwo(mean, gradients[0] + begin, gradients[1] + begin, n);
+  for (size_t k = 2; k < gradients.size(); ++k) addInto(mean, gradients[k] + begin, n);
+  divide(mean, n, static_cast<float>(gradients.size()));
+}
+
+void addInto(float* sum, const float* values, uint64_t n) {
+  addIntoKernel(sum, values, n);
+}
+
+void addScaled(float* sum, const float* values, float factor, uint64_t n) {
+  addScaledKernel(sum, values, factor, n);
+}
+
+void scale(float* values, float factor, uint64_t n) {
+  scaleKernel(values, factor, n);
+}
+
+void clipByValue(float* values, float bound, uint64_t n) {
+  clipKernel(values, bound, n);
+}
+
+void moveAverage(float* average, const float* values, float one_minus_decay, uint64_t n) {
+  averageKernel(average, values, one_minus_decay, n);
+}
+
+double sumOfSquares(std::span<const float> values) {
+  double sum = 0;
+  for (uint64_t at = 0; at < values.size(); at += kChunkElements) {
+    sum += chunkSum(values.data() + at, std::min<uint64_t>(kChunkElements, values.size() - at));
+  }
+  return sum;
+}
+
+std::optional<uint64_t> firstNonFinite(std::span<const float> values) {
+  for (uint64_t at = 0; at < values.size(); at += kChunkElements) {
+    const uint64_t n = std::min<uint64_t>(kChunkElements, values.size() - at);
+    if (!anyNonFinite(values.data() + at, n)) continue;
+    for (uint64_t i = at; i < at + n; ++i) {
+      if (!std::isfinite(values[i])) return i;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,34 @@
+#pragma once
+
+// Loops over gradients that don't depend on the optimizer. All are IEEE exact and sum in a fixed
+// order, so that the result has the same bits with every instruction set.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace dtf::ps {
+
+// Elements that are worked on together: 8 KiB, a quarter of a small L1 cache, beside the arrays
+// read. Sums of squares have one partial sum for each.
+inline constexpr uint64_t kChunkElements = 2048;
+
+// mean[i] = (g0[begin + i] + g1[begin + i] + ...) / their number, summed left to right. Two at
+// least.
+void meanOf(std::span<const float* const> gradients, uint64_t begin, uint64_t n, float* mean);
+
+void addInto(float* sum, const float* values, uint64_t n);                  // sum += values
+void addScaled(float* sum, const float* values, float factor, uint64_t n);  // sum += factor*values
+void scale(float* values, float factor, uint64_t n);                        // values *= factor
+void clipByValue(float* values, float bound, uint64_t n);  // to [-bound, bound]; a NaN stays one
+// average -= (average - values) * one_minus_decay
+void moveAverage(float* average, const float* values, float one_minus_decay, uint64_t n);
+
+// In double precision: exact squares, summed in 16 lanes and then in chunks of kChunkElements,
+// always in the same order.
+double sumOfSquares(std::span<const float> values);
+
+// The index of the first infinity or NaN; nullopt when every value is finite. Runs at memory speed.
+std::optional<uint64_t> firstNonFinite(std::span<const float> values);
+
+}  // namespace dtf::ps

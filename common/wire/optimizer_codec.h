@@ -1,0 +1,16 @@
+#pragma once
+
+// The optimizer of a declared model between value types and Cap'n Proto. Whether its settings can
+// work is checked by ps::validateDeclaration(); here only whether they are settings at all.
+
+#include "common/cluster/optimizer_spec.h"
+#include "types.capnp.h"
+
+namespace dtf::wire {
+
+void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer::Builder builder);
+
+// Errors: kBadConfig for a kind that no version has, or a number that is not finite.
+cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader);
+
+}  // namespace dtf::wire
