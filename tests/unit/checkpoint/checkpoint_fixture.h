@@ -97,14 +97,15 @@ inline Manifest manifestFor(const std::vector<VariableInfo>& variables, uint64_t
 // One checkpoint through the whole protocol; on an Error the attempt is abandoned, as the chief
 // does it, and the error goes on.
 inline CommitOutcome save(FileSystem& disk, CheckpointFolder& folder, uint64_t step,
-                          uint32_t ps_tasks, Random& random) {
-  const auto values = cutModel(smallModel(), ps_tasks, step, random);
+                          uint32_t ps_tasks, Random& random,
+                          const std::vector<VariableInfo>& model = smallModel()) {
+  const auto values = cutModel(model, ps_tasks, step, random);
   try {
     const auto attempt = folder.path() / folder.beginAttempt(step);
     std::vector<ShardFile> shards;
     for (uint32_t ps = 0; ps < ps_tasks; ++ps)
       shards.push_back(writeShard(disk, attempt, ps, ps_tasks, values[ps].parts));
-    return folder.commit(manifestFor(smallModel(), step, std::move(shards)));
+    return folder.commit(manifestFor(model, step, std::move(shards)));
   } catch (const std::exception&) {
     folder.abandon();
     throw;
@@ -123,12 +124,13 @@ inline bool partIsRight(FileSystem& disk, const Latest::Found& found, const std:
   return true;
 }
 
-inline bool allIsRight(FileSystem& disk, const Latest::Found& found) {
+inline bool allIsRight(FileSystem& disk, const Latest::Found& found,
+                       const std::vector<VariableInfo>& model = smallModel()) {
   for (const VariableInfo& variable : found.manifest.variables)
     for (const std::string& name : tensorNames(variable))
       if (!partIsRight(disk, found, name, 0, static_cast<uint64_t>(variable.shape.elements())))
         return false;
-  return found.manifest.variables == smallModel();
+  return found.manifest.variables == model;
 }
 
 // A disk with the folder "/run/checkpoints" on it, all of it durable.
