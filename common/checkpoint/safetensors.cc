@@ -156,10 +156,10 @@ SafetensorsHeader parseSafetensorsHeader(std::string_view text, uint64_t data_by
   HeaderReader reader;
   try {
     // By reference: the parser copies its callback.
-    static_cast<void>(
-        json::parse(text, [&reader](int depth, json::parse_event_t event, json& value) {
-          return reader(depth, event, value);
-        }));
+    const auto read = [&reader](int depth, json::parse_event_t event, json& value) {
+      return reader(depth, event, value);
+    };
+    if (!json::parse(text, read).is_object()) fail("the header is no JSON object");
   } catch (const json::exception& error) {
     fail("the header is not JSON: " + jsonErrorText(error));
   }

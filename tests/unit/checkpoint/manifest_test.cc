@@ -1,0 +1,159 @@
+#include "common/checkpoint/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "common/base/error.h"
+#include "tests/unit/checkpoint/checkpoint_fixture.h"
+
+namespace dtf::checkpoint {
+namespace {
+
+// Two variables in two shards: "w" of 10 elements is cut at 6.
+Manifest goodManifest() {
+  const std::vector<VariableInfo> variables = {{"w", Shape{5, 2}, {"Adagrad"}},
+                                               {"b", Shape{2}, {}}};
+  ShardFile first{"", 0, 1, {{"w", 0, 6, 64, 2}, {"w/Adagrad", 0, 6, 88, 3}}};
+  ShardFile second{"", 0, 4, {{"w", 6, 4, 64, 5}, {"w/Adagrad", 6, 4, 80, 6}, {"b", 0, 2, 96, 7}}};
+  first.file = shardFileName(0, 2);
+  second.file = shardFileName(1, 2);
+  first.bytes = 112;
+  second.bytes = 104;
+  return manifestFor(variables, 12, {first, second});
+}
+
+std::string refusal(const std::function<void()>& action, ErrorCode code) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    return error.message();
+  }
+  return {};
+}
+
+TEST(Manifest, IsReadBackExactly) {
+  Manifest manifest = goodManifest();
+  manifest.seed = ~uint64_t{0};
+  manifest.run_seconds = 0.1 + 0.2;
+  manifest.job = "quotes \" and \\ and \u00fc";
+  manifest.clocks = {{~uint64_t{0}, 0.1, std::numeric_limits<double>::denorm_min()}, {0, 1, -0.0}};
+  const std::string bytes = encodeManifest(manifest);
+  EXPECT_EQ(decodeManifest(bytes, "m"), manifest);
+  EXPECT_EQ(encodeManifest(decodeManifest(bytes, "m")), bytes) << "one manifest, one text";
+}
+
+// What CHECKPOINT.md promises about the end of the file.
+TEST(Manifest, EndsWithTheChecksumOfAllBeforeIt) {
+  const std::string bytes = encodeManifest(goodManifest());
+  ASSERT_GT(bytes.size(), 19u);
+  const std::string before = bytes.substr(0, bytes.size() - 19);
+  EXPECT_TRUE(before.ends_with(",\n \"manifest_checksum\": \""));
+  EXPECT_EQ(bytes.substr(before.size()), hexOf(checksumOf(before)) + "\"}\n");
+}
+
+TEST(Manifest, TheErrorSaysWhereAndWhat) {
+  EXPECT_EQ(refusal([] { decodeManifest("", "/x/manifest.json"); }, ErrorCode::kBadData),
+            "/x/manifest.json: it does not end as a manifest does: it is damaged or was cut off");
+  std::string bytes = encodeManifest(goodManifest());
+  bytes[5] ^= 1;
+  EXPECT_EQ(refusal([&] { decodeManifest(bytes, "m"); }, ErrorCode::kBadData),
+            "m: its checksum is wrong: it is damaged");
+}
+
+// Forged with a right checksum: the form and the sense are checked all the same.
+TEST(Manifest, HostileTextsAreRefusedWithTheReason) {
+  const std::string good = encodeManifest(goodManifest());
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  struct Case {
+    std::string json;
+    std::string reason;
+  };
+  const std::vector<Case> cases = {
+      {"[]", "'schema' is missing"},
+      {"nonsense", "parse error"},
+      {std::string(100'000, '['), "nested deeper than 6"},
+      {replaced("\"schema\": 1", "\"schema\": 2"), "this dtf reads 1"},
+      {replaced("\"schema\": 1", "\"schema\": -1"), "'schema' must be a number"},
+      {replaced("\"seed\": 7", "\"seed\": 7.0"), "'seed' must be a number"},
+      {replaced("\"seed\": 7", "\"seed\": 7, \"seed\": 8"), "'seed' appears twice"},
+      {replaced("\"job\": \"test\"", "\"job\": \"\xff\""), "parse error"},
+      {replaced("\"job\": \"test\"", "\"job\": 5"), "'job' must be a text"},
+      {replaced("\"0x1.3333333333333p-2\"", "\"0.3\""), "hexadecimal floating point"},
+      {replaced("\"0x1.3333333333333p-2\"", "\"inf\""), "hexadecimal floating point"},
+      {replaced("shard-0-of-2.safetensors", "../../etc/passwd"), "is not called shard-0-of-2"},
+      {replaced("shard-0-of-2", "shard-1-of-2"), "is not called shard-0-of-2"},
+      {replaced("\"name\": \"b\"", "\"name\": \"a b\""), "no name of a variable"},
+      {replaced("\"name\": \"b\"", "\"name\": \"w\""), "w is there twice"},
+      {replaced("\"checksum\": \"0000000000000001\"", "\"checksum\": \"1\""), "16 hex digits"},
+  };
+  for (const Case& each : cases)
+    EXPECT_NE(
+        refusal([&] { decodeManifestJson(each.json, "m"); }, ErrorCode::kBadData).find(each.reason),
+        std::string::npos)
+        << each.reason
+        << "\nsaid: " << refusal([&] { decodeManifestJson(each.json, "m"); }, ErrorCode::kBadData);
+}
+
+TEST(Manifest, ThePartsMustTileEveryVariableAndFile) {
+  ASSERT_EQ(manifestProblem(goodManifest()), "");
+  struct Case {
+    std::function<void(Manifest&)> damage;
+    std::string reason;
+  };
+  const std::vector<Case> cases = {
+      {[](Manifest& m) { m.shards.clear(); }, "0 shards"},
+      {[](Manifest& m) { m.clocks.pop_back(); }, "1 optimizer clocks for 2 shards"},
+      {[](Manifest& m) { m.clocks[0].beta1_power = 1.0 / 0.0; }, "not finite"},
+      {[](Manifest& m) { m.run_seconds = -1; }, "run_seconds"},
+      {[](Manifest& m) { m.shards[1].parts[2].name = "c"; }, "'c', which is no variable"},
+      {[](Manifest& m) { m.shards[1].parts[0].begin = 7; }, "that it doesn't have"},
+      {[](Manifest& m) { m.shards[0].parts[0].begin = ~uint64_t{0}; }, "that it doesn't have"},
+      {[](Manifest& m) { m.shards[1].parts[0].begin = 5; }, "element 5 of w is stored twice"},
+      {[](Manifest& m) { m.shards[0].parts[0].begin = 1; }, "element 0 of w is stored nowhere"},
+      {[](Manifest& m) { m.variables[0].shape = Shape{11}; }, "element 10 of w is stored nowhere"},
+      {[](Manifest& m) { m.shards[0].parts[1].offset += 4; }, "impossible place"},
+      {[](Manifest& m) { m.shards[0].bytes -= 4; }, "impossible place"},
+      {[](Manifest& m) { m.shards[0].bytes += 4; }, "bytes after its last tensor"},
+      {[](Manifest& m) { m.shards[0].parts[0].offset = 0; }, "no room for a header"},
+      {[](Manifest& m) {
+         m.variables[0].slots = {"Adagrad", "Adagrad"};
+       },
+       "is there twice"},
+      {[](Manifest& m) {
+         m.variables.push_back({"w/Adagrad", Shape{}, {}});
+       },
+       "is there twice"},
+      {[](Manifest& m) {
+         m.variables.push_back({"x", Shape{1 << 30, 1 << 30, 2}, {}});
+       },
+       "too many elements"},
+  };
+  for (const Case& each : cases) {
+    Manifest manifest = goodManifest();
+    each.damage(manifest);
+    EXPECT_NE(manifestProblem(manifest).find(each.reason), std::string::npos)
+        << each.reason << "\nsaid: " << manifestProblem(manifest);
+    EXPECT_NE(refusal([&] { encodeManifest(manifest); }, ErrorCode::kBadConfig), "");
+  }
+  Manifest manifest = goodManifest();
+  manifest.data = "\xff";
+  EXPECT_NE(refusal([&] { encodeManifest(manifest); }, ErrorCode::kBadConfig).find("UTF-8"),
+            std::string::npos);
+}
+
+TEST(Manifest, AVariableWithoutElementsNeedsNoPart) {
+  Manifest manifest = goodManifest();
+  manifest.variables.push_back({"none", Shape{0, 4}, {}});
+  EXPECT_EQ(manifestProblem(manifest), "");
+}
+
+}  // namespace
+}  // namespace dtf::checkpoint
