@@ -111,6 +111,7 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
 }
 
 void Shard::letInitWaitersGo() {
+  if (stop_requested_) coordinator_->requestStop();
   for (InitWaiter& waiter : init_waiters_) {
     calls_.add([callback = std::move(waiter.callback)] { callback(Arrived{}); });
   }
@@ -274,6 +275,7 @@ void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(calls_);
   membership_.check(rank, incarnation);
   if (!store_) throw notDeclared("a request to stop");
+  stop_requested_ = true;
   if (store_->initialised()) coordinator_->requestStop();
 }
 

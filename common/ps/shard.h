@@ -150,6 +150,7 @@ class Shard {
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;
+  bool stop_requested_ = false;
 };
 
 }  // namespace dtf::ps

@@ -1,0 +1,266 @@
+// Stop, kill, corrupt, move: what a job has reached goes on from its checkpoints.
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+class ResumeTest : public ClusterTest {
+ protected:
+  static ClusterOptions options(const std::string& mode) {
+    ClusterOptions options;
+    options.mode = mode;
+    options.steps = 2500;
+    options.optimizer = "{adam: {learning_rate: 0.01}}";  // slots and a clock to restore
+    options.train_more = "  checkpoint: {every_steps: 100, keep: 3}\n";
+    return options;
+  }
+
+  fs::path checkpoints(const std::string& name = "job") const {
+    return fs::path(folder_.path()) / "runs" / name / "checkpoints";
+  }
+
+  std::string digestOf(const std::string& name = "job") const {
+    return summary(name)["parameters_digest"].get<std::string>();
+  }
+
+  // What an undisturbed run of the same job ends with.
+  std::string calmDigest(ClusterOptions options) {
+    EXPECT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
+    return digestOf("calm");
+  }
+
+  std::unique_ptr<Process> start(const std::string& file,
+                                 std::map<std::string, std::string> environment = {}) {
+    return std::make_unique<Process>(launchCommand(file), std::move(environment), folder_.path());
+  }
+
+  // The tasks' processes whose command line holds `text`.
+  std::vector<pid_t> tasks(const std::string& text) const {
+    std::vector<pid_t> pids;
+    for (const std::string& process : leftovers())
+      if (process.find(text) != std::string::npos) pids.push_back(std::stoi(process));
+    return pids;
+  }
+
+  std::vector<uint64_t> steps(const std::string& name = "job") const {
+    std::vector<uint64_t> found;
+    for (const auto& entry : fs::directory_iterator(checkpoints(name))) {
+      const std::string folder = entry.path().filename();
+      if (folder.find('.') == std::string::npos) found.push_back(std::stoull(folder.substr(5)));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+TEST_F(ResumeTest, CtrlCSavesAndTheSameCommandEndsWithTheBytesOfAnUndisturbedRun) {
+  const std::string calm = calmDigest(options("sync"));
+  const std::string file = writeCluster(options("sync"));
+  auto first = start(file);
+  ASSERT_TRUE(first->waitForOutput("event=checkpoint step=", seconds(30))) << first->err();
+  first->signal(SIGINT);
+  const ProcessResult stopped = first->wait(seconds(30));
+  EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
+  EXPECT_EQ(summary()["outcome"], "interrupted");
+  for (const auto& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
+  const uint64_t reached = summary()["global_step"].get<uint64_t>();
+  EXPECT_EQ(steps().back(), reached) << "the last checkpoint is of the very end";
+  ASSERT_LT(reached, 2500u);
+
+  const ProcessResult second = launch(file);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("going on from the checkpoint of step " + std::to_string(reached)),
+            std::string::npos)
+      << second.err;
+  EXPECT_EQ(summary()["global_step"], 2500);
+  EXPECT_EQ(digestOf(), calm);
+}
+
+TEST_F(ResumeTest, KillOfEverythingAgainAndAgainLosesNothingThatWasSaved) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::string calm = calmDigest(options("sync"));
+  const std::string file = writeCluster(options("sync"));
+  for (int round = 0; round < 5; ++round) {
+    auto launcher = start(file);
+    launcher->waitForOutput("event=checkpoint step=", seconds(30));
+    ::poll(nullptr, 0, static_cast<int>(random() % 40));  // somewhere between two of them
+    for (const pid_t pid : tasks("")) ::kill(pid, SIGKILL);
+    launcher->wait(seconds(20));
+    ASSERT_TRUE(everybodyGone());
+  }
+  const ProcessResult last = launch(file);
+  EXPECT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_EQ(digestOf(), calm);
+  EXPECT_LE(steps().size(), 3u) << "keep: 3";
+}
+
+TEST_F(ResumeTest, AnAsynchronousJobGoesOnToItsLastStep) {
+  const std::string file = writeCluster(options("async"));
+  auto first = start(file);
+  ASSERT_TRUE(first->waitForOutput("event=checkpoint step=", seconds(30))) << first->err();
+  for (const pid_t pid : tasks("")) ::kill(pid, SIGKILL);
+  first->wait(seconds(20));
+  const uint64_t saved = steps().back();
+  const ProcessResult second = launch(file);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("going on from the checkpoint of step " + std::to_string(saved)),
+            std::string::npos)
+      << second.err;
+  EXPECT_EQ(summary()["global_step"], 2500);
+}
+
+// Killed at every step of the saving itself, on a ps or on the chief.
+TEST_F(ResumeTest, KillInTheMiddleOfSavingNeverLosesTheLastGoodOne) {
+  const std::string calm = calmDigest(options("sync"));
+  const std::string file = writeCluster(options("sync"));
+  for (const char* point :
+       {"after_make_attempt", "after_shard_create", "in_shard_write", "after_shard_write",
+        "after_shard_sync", "after_shard_close", "after_check_shards", "after_manifest_create",
+        "after_manifest_write", "after_manifest_sync", "after_attempt_sync", "after_rename",
+        "after_parent_sync"}) {
+    SCOPED_TRACE(point);
+    auto launcher =
+        start(file, {{"DTF_FAILPOINTS", std::string("checkpoint.") + point + "=kill@2"}});
+    const ProcessResult killed = launcher->wait(seconds(30));
+    EXPECT_EQ(killed.exit_code, 128 + SIGKILL) << killed.err;
+    ASSERT_TRUE(everybodyGone());
+  }
+  const ProcessResult last = launch(file);
+  EXPECT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_NE(last.err.find("going on from the checkpoint"), std::string::npos);
+  EXPECT_EQ(digestOf(), calm);
+}
+
+TEST_F(ResumeTest, AnotherNumberOfPsAndAnotherPlacementGoOn) {
+  const std::string calm = calmDigest(options("sync"));
+  auto first = start(writeCluster(options("sync")));
+  ASSERT_TRUE(first->waitForOutput("event=checkpoint step=", seconds(30))) << first->err();
+  first->signal(SIGINT);
+  first->wait(seconds(30));
+  ClusterOptions moved = options("sync");
+  moved.ps = 3;
+  moved.train_more += "  placement: {strategy: greedy, partition: {min_bytes: 1000}}\n";
+  const ProcessResult second = launch(writeCluster(moved));
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("going on from the checkpoint"), std::string::npos) << second.err;
+  EXPECT_EQ(digestOf(), calm);
+}
+
+TEST_F(ResumeTest, WithoutACheckpointItSaysThatItStartsAnew) {
+  ClusterOptions fresh = options("sync");
+  fresh.steps = 20;
+  const ProcessResult result = launch(writeCluster(fresh));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("event=starting_anew"), std::string::npos) << result.err;
+  EXPECT_EQ(steps(), std::vector<uint64_t>{20}) << "the end is saved too";
+}
+
+TEST_F(ResumeTest, ACheckpointOfAnotherModelIsRefusedWithTheDifference) {
+  ClusterOptions fresh = options("sync");
+  fresh.steps = 20;
+  ASSERT_EQ(launch(writeCluster(fresh)).exit_code, 0);
+  fresh.layers = "[flatten: , dense: {units: 16, name: hidden}, dense: {units: 10, name: softmax}]";
+  const ProcessResult result = launch(writeCluster(fresh));
+  EXPECT_EQ(result.exit_code, 78) << result.err;
+  for (const char* text :
+       {"another model", "hidden/weights", "softmax/weights", "[784, 10]", "[16, 10]"})
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  EXPECT_EQ(steps(), std::vector<uint64_t>{20}) << "it is still there";
+}
+
+TEST_F(ResumeTest, ADamagedCheckpointIsNamedAndThePreviousOneUsed) {
+  const std::string calm = calmDigest(options("sync"));
+  const std::string file = writeCluster(options("sync"));
+  auto first = start(file);
+  ASSERT_TRUE(first->waitForOutput("event=checkpoint step=300", seconds(30))) << first->err();
+  first->signal(SIGINT);
+  first->wait(seconds(30));
+  const std::vector<uint64_t> before = steps();
+  ASSERT_GE(before.size(), 2u);
+  const fs::path shard =
+      checkpoints() / ("step-" + std::to_string(before.back())) / "shard-0-of-2.safetensors";
+  std::fstream bytes(shard, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekg(20'000);
+  const int byte = bytes.get();
+  bytes.seekp(20'000);
+  bytes.put(static_cast<char>(byte ^ 4));
+  bytes.close();
+  const ProcessResult second = launch(file);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("event=checkpoint_rejected step=" + std::to_string(before.back()) +
+                            " file=shard-0-of-2.safetensors tensor=softmax/weights"),
+            std::string::npos)
+      << second.err;
+  EXPECT_NE(second.err.find("going on from the checkpoint of step " +
+                            std::to_string(before[before.size() - 2])),
+            std::string::npos)
+      << second.err;
+  EXPECT_EQ(digestOf(), calm);
+}
+
+// The checkpoints' folder is moved away and a file stands in its place, then it comes back.
+TEST_F(ResumeTest, ADiskThatFailsDoesNotStopTraining) {
+  ClusterOptions longer = options("sync");
+  longer.steps = 6000;
+  const std::string file = writeCluster(longer);
+  auto launcher = start(file);
+  ASSERT_TRUE(launcher->waitForOutput("event=checkpoint step=100", seconds(30)));
+  const fs::path away = checkpoints().string() + ".away";
+  fs::rename(checkpoints(), away);
+  std::ofstream(checkpoints()) << "no folder";
+  ASSERT_TRUE(launcher->waitForOutput("degraded=checkpoint", seconds(30))) << launcher->err();
+  fs::remove(checkpoints());
+  fs::rename(away, checkpoints());
+  const ProcessResult result = launcher->wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["global_step"], 6000);
+  EXPECT_GE(summary()["checkpoint"]["failed"], 1);
+  EXPECT_EQ(summary()["checkpoint"]["last_step"], 6000) << "it recovered";
+}
+
+TEST_F(ResumeTest, WhenTheLastCheckpointCannotBeWrittenTheJobSaysSo) {
+  const std::string file = writeCluster(options("sync"));
+  auto launcher = start(file);
+  ASSERT_TRUE(launcher->waitForOutput("event=checkpoint step=100", seconds(30)));
+  fs::rename(checkpoints(), checkpoints().string() + ".away");
+  std::ofstream(checkpoints()) << "no folder";
+  const ProcessResult result = launcher->wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 73) << result.err;
+  EXPECT_NE(result.err.find("last checkpoint could not be written"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(summary()["global_step"], 2500) << "training itself went on to its end";
+}
+
+TEST_F(ResumeTest, ASignalToOnePsByHandSavesAndEndsTheWholeJob) {
+  ClusterOptions by_hand = options("sync");
+  by_hand.steps = 200'000;
+  by_hand.ports = freePorts(4);
+  const std::string file = writeCluster(by_hand);
+  std::vector<Process> all;
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+    all.push_back(startTask(file, job, index));
+  ASSERT_TRUE(all[2].waitForOutput("event=checkpoint step=", seconds(30))) << all[2].err();
+  all[1].signal(SIGTERM);
+  for (Process& task : all) {
+    const ProcessResult result = task.wait(seconds(20));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(summary()["outcome"], "stopped");
+  EXPECT_EQ(steps().back(), summary()["global_step"].get<uint64_t>());
+}
+
+}  // namespace dtf::testing

@@ -1,0 +1,215 @@
+#include "common/ps/cut.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/ps/shard_driver.h"
+
+namespace dtf::ps {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Incarnation kOne{1};
+
+// "captured", "too late", "waits", or the error.
+std::shared_ptr<std::string> cutAt(ShardDriver& driver, CutPosition position) {
+  auto what = std::make_shared<std::string>("waits");
+  driver.shard.cutAt(kOne, std::move(position), [what](const CutAnswer& answer) {
+    const Error* error = std::get_if<Error>(&answer);
+    *what = error != nullptr                                        ? error->message()
+            : std::get<CutOutcome>(answer) == CutOutcome::kCaptured ? "captured"
+                                                                    : "too late";
+  });
+  return what;
+}
+
+float capturedValue(const ShardDriver& driver) {
+  return driver.shard.captured().capture->parameters->data()[0];
+}
+
+// ---- sync
+
+TEST(SyncCut, CapturesTheStepItWasToldAndNoOther) {
+  ShardDriver driver(2, 2, 10);
+  const auto cut = cutAt(driver, {1});
+  EXPECT_EQ(*cut, "waits");
+  driver.push(0, 0, 2);
+  driver.push(1, 0, 4);
+  EXPECT_EQ(*cut, "captured");
+  driver.push(0, 1, 50);
+  driver.push(1, 1, 50);
+  EXPECT_EQ(driver.shard.captured().capture->version, 1u);
+  EXPECT_EQ(capturedValue(driver), 3) << "the capture stays as it was";
+}
+
+TEST(SyncCut, TheStepItIsAtIsCapturedAtOnceAndAPassedOneIsTooLate) {
+  ShardDriver driver(2, 2, 10);
+  driver.push(0, 0);
+  driver.push(1, 0);
+  EXPECT_EQ(*cutAt(driver, {0}), "too late");
+  EXPECT_EQ(*cutAt(driver, {1}), "captured");
+}
+
+TEST(SyncCut, AStepThatIsBeingAppliedIsPassed) {
+  ShardDriver driver(2, 2, 10, 0, 1, true);
+  driver.push(0, 0);
+  driver.push(1, 0);
+  EXPECT_EQ(driver.shard.position(kOne, false), CutPosition{1});
+  EXPECT_EQ(*cutAt(driver, {0}), "too late");
+  const auto cut = cutAt(driver, {1});
+  EXPECT_EQ(*cut, "waits");
+  driver.runner.finish();
+  EXPECT_EQ(*cut, "captured");
+}
+
+TEST(SyncCut, AStepBeyondTheJobIsRefusedAndALateOneTimesOutByName) {
+  ShardDriver driver(2, 2, 10);
+  EXPECT_NE(cutAt(driver, {11})->find("job of 10 steps"), std::string::npos);
+  const auto cut = cutAt(driver, {1});
+  driver.push(0, 0);
+  driver.clock.advance(seconds(61));
+  driver.shard.heartbeat(0, kOne);
+  driver.shard.tick();
+  EXPECT_NE(cut->find("waited 60 s for step 1"), std::string::npos) << *cut;
+  EXPECT_NE(cut->find("worker/1"), std::string::npos) << *cut;
+}
+
+TEST(SyncCut, OnlyTheLiveChiefMayAsk) {
+  ShardDriver driver(2, 2, 10);
+  driver.shard.join(0, Incarnation{2});
+  EXPECT_NE(cutAt(driver, {0})->find("fenced"), std::string::npos);
+}
+
+TEST(SyncCut, AStopEndsTheJobAfterTheStepUnderWay) {
+  ShardDriver driver(2, 2, 10);
+  const auto first = driver.push(0, 0);
+  driver.shard.requestStop(1, kOne);
+  const auto second = driver.push(1, 0);
+  EXPECT_TRUE(first->state().done);
+  EXPECT_TRUE(second->state().done);
+  EXPECT_EQ(first->state().global_step, 1u);
+  EXPECT_EQ(*cutAt(driver, {1}), "captured");
+}
+
+// ---- async
+
+TEST(AsyncCut, AHoldParksNewPushesUntilTheCutIsTaken) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.push(0, 0, 1);
+  EXPECT_EQ(driver.shard.position(kOne, true), (CutPosition{1, 0}));
+  const auto parked = driver.push(0, 1, 10);
+  EXPECT_TRUE(parked->waits());
+  // Another ps has worker 1's first push already, so it belongs before the cut.
+  const auto cut = cutAt(driver, {1, 1});
+  EXPECT_EQ(*cut, "waits");
+  const auto before = driver.push(1, 0, 2);
+  EXPECT_EQ(*cut, "captured");
+  EXPECT_EQ(capturedValue(driver), 3);
+  EXPECT_EQ(driver.shard.captured().capture->position, (CutPosition{1, 1}));
+  EXPECT_FALSE(before->waits());
+  EXPECT_EQ(parked->value(), 13) << "applied right after the cut";
+}
+
+TEST(AsyncCut, APushThatWasParkedButBelongsBeforeTheCutIsApplied) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.shard.position(kOne, true);
+  const auto parked = driver.push(1, 0, 2);
+  EXPECT_TRUE(parked->waits());
+  EXPECT_EQ(*cutAt(driver, {0, 1}), "captured");
+  EXPECT_EQ(capturedValue(driver), 2);
+  EXPECT_EQ(parked->value(), 2);
+}
+
+TEST(AsyncCut, ALostWorkersMissingPushIsNotWaitedFor) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.shard.position(kOne, true);
+  const auto cut = cutAt(driver, {0, 1});
+  EXPECT_EQ(*cut, "waits");
+  driver.shard.markLost(1);
+  EXPECT_EQ(*cut, "captured");
+}
+
+TEST(AsyncCut, AHoldThatNobodyEndsEndsByItself) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.shard.position(kOne, true);
+  const auto parked = driver.push(0, 0, 1);
+  EXPECT_TRUE(parked->waits());
+  driver.clock.advance(kHoldMax + seconds(1));
+  driver.shard.heartbeat(0, kOne);
+  driver.shard.tick();
+  EXPECT_EQ(parked->value(), 1);
+}
+
+TEST(AsyncCut, AParkedPushOfAReplacedProcessIsFenced) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(1);
+  driver.shard.position(kOne, true);
+  const auto parked = driver.push(1, 0, 1);
+  driver.shard.join(1, Incarnation{2});
+  EXPECT_NE(parked->error().find("fenced"), std::string::npos);
+  driver.shard.releaseHold(kOne);
+  EXPECT_EQ(driver.shard.status().coordinator.gradients_applied, 0u);
+}
+
+TEST(AsyncCut, AStopGrantsNothingMore) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.shard.requestStop(0, kOne);
+  const auto first = driver.push(0, 0);
+  EXPECT_TRUE(first->waits()) << "the last step is with worker 1";
+  const auto second = driver.push(1, 0);
+  EXPECT_TRUE(first->state().done);
+  EXPECT_TRUE(second->state().done);
+  EXPECT_EQ(second->state().global_step, 2u);
+}
+
+// ---- restore
+
+RestoredShard restoredOf(const Shard::Captured& captured) {
+  RestoredShard restored;
+  const Capture& capture = *captured.capture;
+  restored.position = capture.position;
+  restored.version = capture.version;
+  restored.clock = capture.clock;
+  restored.values = Buffer(capture.parameters->elements() * sizeof(float));
+  std::copy_n(capture.parameters->data(), capture.parameters->elements(),
+              restored.values.as<float>());
+  return restored;
+}
+
+TEST(Restore, TrainingGoesOnFromTheCut) {
+  ShardDriver before(2, 0, 100);
+  before.pull(0);
+  before.push(0, 0, 1);
+  before.push(0, 1, 2);
+  before.shard.position(kOne, true);
+  ASSERT_EQ(*cutAt(before, {2, 0}), "captured");
+
+  ManualClock clock;
+  InlineUpdateRunner runner;
+  Shard after(ShardOptions{.workers = 2}, clock, runner, nullptr);
+  after.declare(0, before.model);
+  after.join(0, kOne);
+  std::string waiting = "waits";
+  after.waitInitialised(0, kOne, seconds(60), [&](const WaitAnswer&) { waiting = "passed"; });
+  EXPECT_TRUE(after.restore(kOne, restoredOf(before.shard.captured())));
+  EXPECT_EQ(waiting, "passed");
+  EXPECT_FALSE(after.restore(kOne, restoredOf(before.shard.captured()))) << "it holds values";
+  after.pull(0, kOne, std::nullopt, [](const PushAnswer& answer) {
+    const PushReply& reply = std::get<PushReply>(answer);
+    EXPECT_EQ(reply.state.global_step, 2u);
+    EXPECT_EQ(reply.state.next_step, 2u) << "the batch after those that are in";
+    EXPECT_EQ(reply.parameters->data()[0], 3);
+  });
+}
+
+}  // namespace
+}  // namespace dtf::ps
