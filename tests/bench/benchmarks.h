@@ -16,5 +16,6 @@ struct BenchOptions {
 std::vector<Report> benchRpc(const BenchOptions& options);
 std::vector<Report> benchSoftmax(const BenchOptions& options);
 std::vector<Report> benchIdle(const BenchOptions& options);
+std::vector<Report> benchOptimizers(const BenchOptions& options);
 
 }  // namespace dtf::bench

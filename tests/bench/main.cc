@@ -28,6 +28,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"softmax", "MNIST softmax regression by dtf-launch, 2 ps + 2 workers, async and sync",
      benchSoftmax},
     {"idle", "CPU that psd and workerd use while they wait", benchIdle},
+    {"optimizers", "updates of 64 MiB of parameters beside memcpy", benchOptimizers},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {

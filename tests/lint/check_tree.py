@@ -48,6 +48,8 @@ TESTED_IN = [
     (r"common/net/acceptor\.cc", "tests/unit/net/listener_test.cc"),
     (r"common/net/(frame_\w+|wrapped_stream)\.cc", "tests/unit/net/message_stream_test.cc"),
     (r"common/ps/(coordinator|updater)\.cc", "tests/unit/ps/shard_test.cc"),
+    (r"common/ps/optimizer_check\.cc", "tests/unit/ps/declaration_test.cc"),
+    (r"common/ps/optimizer_kernels\.cc", "tests/unit/ps/optimizer_test.cc"),
     (r"common/runtime/(cpu_kernels_\w+|cpu_matmul)\.cc", "tests/conformance/device_suite.cc"),
     (r"common/runtime/fused_softmax_isa\.cc", "tests/unit/runtime/fused_softmax_test.cc"),
     (r"common/runtime/step_compiler\.cc", "tests/unit/runtime/compiled_step_test.cc"),

@@ -99,6 +99,10 @@ ExitStatus JobFixture::await(pid_t launcher) {
   return ExitStatus::fromWait(status);
 }
 
+void JobFixture::awaitError(const std::string& text) {
+  ASSERT_TRUE(within(20, [&] { return err().find(text) != std::string::npos; })) << err();
+}
+
 void JobFixture::awaitFile(const fs::path& file) {
   ASSERT_TRUE(within(20, [&] { return fs::exists(file); })) << file << "\nstderr:\n" << err();
 }

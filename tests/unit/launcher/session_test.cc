@@ -130,7 +130,7 @@ TEST_F(Launch, InterruptTwiceKillsNow) {
   awaitFile(folder_ / "a");
   awaitFile(folder_ / "b");
   ::kill(launcher, SIGINT);
-  while (err().find("stopping the tasks") == std::string::npos) ::usleep(1000);
+  awaitError("stopping the tasks");
   ::kill(launcher, SIGINT);
   EXPECT_EQ(await(launcher).code, 130) << err();
   EXPECT_THAT(err(), HasSubstr("SIGINT: killing the tasks"));

@@ -54,7 +54,7 @@ TEST(Declaration, RefusesLayoutsThatCannotBe) {
 }
 
 TEST(Declaration, RefusesOptimizersThatCannotWork) {
-  EXPECT_NE(refusal([](auto& m) { m.optimizer.kind = static_cast<Kind>(9); }), "");
+  EXPECT_NE(refusal([](auto& m) { m.optimizer.kind = static_cast<Kind>(11); }), "");
   EXPECT_NE(refusal([](auto& m) {
               m.optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN();
             }),
@@ -69,6 +69,43 @@ TEST(Declaration, RefusesOptimizersThatCannotWork) {
               m.optimizer.beta1 = 1;
             }),
             "");
+}
+
+TEST(Declaration, NamesTheSettingItsValueAndItsBounds) {
+  const auto text = [](auto change) {
+    return refusal([&](auto& m) {
+      m.optimizer = cluster::defaultOptimizer(Kind::kRmsProp);
+      change(m.optimizer);
+    });
+  };
+  EXPECT_EQ(text([](auto&) {}), "");
+  EXPECT_NE(text([](auto& o) { o.decay = 1; }).find("decay is 1, but must be at least 0 and less"),
+            std::string::npos);
+  EXPECT_NE(text([](auto& o) { o.clip_by_value = -1; }), "");
+  EXPECT_NE(text([](auto& o) { o.weight_decay = -1; }), "");
+  EXPECT_NE(text([](auto& o) { o.moving_average_decay = 1; }), "");
+  EXPECT_NE(text([](auto& o) { o.schedule.kind = cluster::LearningRateSchedule::Kind{9}; }), "");
+  EXPECT_NE(text([](auto& o) {
+              o.schedule.kind = cluster::LearningRateSchedule::Kind::kCosine;
+              o.schedule.decay_steps = 0;
+            }),
+            "");
+  EXPECT_NE(text([](auto& o) {
+              o = cluster::defaultOptimizer(Kind::kFtrl);
+              o.schedule.warmup_steps = 5;
+            }),
+            "");
+}
+
+TEST(Declaration, LarsAndLambRefuseSplitVariables) {
+  for (const Kind kind : {Kind::kLars, Kind::kLamb}) {
+    EXPECT_EQ(refusal([&](auto& m) { m.optimizer = cluster::defaultOptimizer(kind); }), "");
+    EXPECT_NE(refusal([&](auto& m) {
+                m.optimizer = cluster::defaultOptimizer(kind);
+                m.layout.shards[0].slices[0].count -= 1;
+              }).find("is split over several ps"),
+              std::string::npos);
+  }
 }
 
 TEST(Declaration, RefusesReplicationThatDoesNotFitTheCluster) {
@@ -87,6 +124,12 @@ TEST(Declaration, DifferencesNameTheFieldAndBothValues) {
   EXPECT_EQ(declarationDifference(goodModel(), other),
             "optimizer is gradient_descent for the job, but adam there; replication: "
             "replicas_to_aggregate is 2 for the job, but 3 there");
+  other = goodModel();
+  other.optimizer.schedule.warmup_steps = 7;
+  other.optimizer.use_nesterov = true;
+  EXPECT_EQ(declarationDifference(goodModel(), other),
+            "optimizer: warmup_steps is 0 for the job, but 7 there; optimizer: use_nesterov is "
+            "false for the job, but true there");
   other = goodModel();
   other.layout.variables[1].shape = Shape{4};
   EXPECT_EQ(declarationDifference(goodModel(), other),

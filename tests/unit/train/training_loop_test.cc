@@ -84,6 +84,43 @@ TEST(TrainingLoop, SplitVariablesTrainToTheSameBits) {
   EXPECT_EQ(std::memcmp(all.data() + half, halves.parameters[1].data(), half * sizeof(float)), 0);
 }
 
+// lars needs norms over whole variables: the partition threshold is not for it.
+TEST(TrainingLoop, LarsKeepsVariablesWholeAndLearns) {
+  cluster::TrainSpec train = softmaxJob(300);
+  train.placement.partition_min_bytes = 1024;
+  train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kLars);
+  train.optimizer.learning_rate = 0.5;
+  train.optimizer.eeta = 0.1;
+  train.optimizer.schedule = {
+      .kind = cluster::LearningRateSchedule::Kind::kCosine, .warmup_steps = 20, .decay_steps = 280};
+  const JobResult job = runJob(train, {2, 1}, trainDigits(), evalDigits());
+  EXPECT_EQ(job.parameters[0].size(), 7840u);
+  EXPECT_EQ(job.parameters[1].size(), 16u);
+  EXPECT_GT(*job.evaluation->accuracy, 0.75);
+}
+
+// With a learning rate of 1 one update moves the parameters by the gradient: at most by its norm.
+TEST(TrainingLoop, ClipsTheGlobalNormBeforeItPushes) {
+  cluster::TrainSpec train = softmaxJob(1);
+  train.optimizer.learning_rate = 1;
+  const auto moved = [&](double clip_norm) {
+    train.optimizer.clip_by_global_norm = clip_norm;
+    cluster::TrainSpec still = train;
+    still.optimizer.learning_rate = 1e-30;
+    const JobResult before = runJob(still, {2, 1}, trainDigits());
+    const JobResult after = runJob(train, {2, 1}, trainDigits());
+    double sum = 0;
+    for (size_t shard = 0; shard < after.parameters.size(); ++shard)
+      for (size_t i = 0; i < after.parameters[shard].size(); ++i)
+        sum += std::pow(double{after.parameters[shard][i]} - before.parameters[shard][i], 2);
+    return std::sqrt(sum);
+  };
+  const double whole = moved(0);
+  EXPECT_GT(whole, 0.1);
+  EXPECT_NEAR(moved(0.01), 0.01, 1e-4);
+  EXPECT_NEAR(moved(whole * 2), whole, 1e-6);
+}
+
 TEST(TrainingLoop, AsyncWorkersReachTheSameRegion) {
   const JobResult job = runJob(softmaxJob(500), {2, 3}, trainDigits(), evalDigits());
   EXPECT_GE(job.workers[0].global_step, 500u);

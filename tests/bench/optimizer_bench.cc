@@ -1,0 +1,114 @@
+// `dtf-bench optimizers`: updates of parameters that no cache holds, beside memcpy, on one thread.
+// Both are counted in bytes that the program reads and writes, per second; what the memory bus
+// moves besides (a cache line is read before it is overwritten) is in neither.
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/ps/parameter_store.h"
+#include "tests/bench/benchmarks.h"
+
+namespace dtf::bench {
+
+namespace {
+
+using Kind = cluster::OptimizerSpec::Kind;
+
+constexpr double kGoal = 0.7;
+
+struct Case {
+  std::string name;
+  cluster::OptimizerSpec spec;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (int kind = 1; cluster::isOptimizerKind(kind); ++kind) {
+    const cluster::OptimizerSpec spec = cluster::defaultOptimizer(static_cast<Kind>(kind));
+    const std::string name(cluster::optimizerName(spec.kind));
+    all.push_back({name, spec});
+    if (spec.kind == Kind::kMomentum) {
+      all.push_back({name + ", nesterov", spec});
+      all.back().spec.use_nesterov = true;
+      all.push_back({name + ", all common", spec});
+      all.back().spec.clip_by_value = 1;
+      all.back().spec.weight_decay = 1e-4;
+      all.back().spec.moving_average_decay = 0.999;
+    }
+    if (spec.kind == Kind::kRmsProp) {
+      all.push_back({name + ", centered", spec});
+      all.back().spec.centered = true;
+    }
+  }
+  return all;
+}
+
+// Arrays that one update reads and writes: parameters, gradient, new parameters; each slot twice;
+// what the measuring pass of lars (parameters, gradient) and lamb (slots too) reads.
+double arraysMoved(const cluster::OptimizerSpec& spec) {
+  const double arrays = 3 + 2 * ps::slotCount(spec);
+  return arrays + (spec.kind == Kind::kLars ? 2 : spec.kind == Kind::kLamb ? 4 : 0);
+}
+
+double secondsOf(const std::function<void()>& work) {
+  const SystemClock clock;
+  const TimePoint start = clock.now();
+  work();
+  return toSeconds(clock.now() - start);
+}
+
+class Bench {
+ public:
+  explicit Bench(uint64_t elements) : from_(elements, 1), to_(elements), values_(elements, 0.5f) {
+    // Not a constant: nothing may be had for free, and no value may underflow.
+    for (uint64_t i = 0; i < elements; ++i) values_[i] += static_cast<float>(i % 97) * 0.001f;
+    gradient_ = std::make_shared<const std::vector<float>>(values_);
+  }
+
+  // GB/s of memcpy and of the update, taking turns; the medians of both and of the ratios.
+  std::vector<double> measure(const cluster::OptimizerSpec& spec, int repetitions) {
+    ps::ParameterStore store(spec, values_.size(), {{0, 0, values_.size(), 0}});
+    store.initialise(values_);
+    const auto update = [&] {
+      store.apply({{*gradient_, gradient_}});
+      store.dropPrevious();
+    };
+    for (int i = 0; i < 3; ++i) update();  // all arenas and pages exist from here on
+    copy();
+    const double bytes = static_cast<double>(values_.size()) * sizeof(float);
+    std::vector<double> copies, updates, ratios;
+    for (int i = 0; i < repetitions; ++i) {
+      copies.push_back(2 * bytes / secondsOf([&] { copy(); }) / 1e9);
+      updates.push_back(arraysMoved(spec) * bytes / secondsOf(update) / 1e9);
+      ratios.push_back(updates.back() / copies.back());
+    }
+    return {arraysMoved(spec) * 4, median(copies), median(updates), median(ratios), kGoal};
+  }
+
+ private:
+  void copy() {
+    std::memcpy(to_.data(), from_.data(), from_.size() * sizeof(float));
+    from_[0] = to_[from_.size() / 2];  // the copy is used: it can't be left out
+  }
+
+  std::vector<float> from_, to_, values_;
+  std::shared_ptr<const std::vector<float>> gradient_;
+};
+
+}  // namespace
+
+std::vector<Report> benchOptimizers(const BenchOptions& options) {
+  const uint64_t mib = options.quick ? 1 : 64;
+  Bench bench((mib << 20) / sizeof(float));
+  Report report(fmt::format("optimizers, {} MiB", mib),
+                {"bytes/element", "memcpy GB/s", "update GB/s", "ratio", "goal"});
+  for (const Case& c : cases()) report.add(c.name, bench.measure(c.spec, options.repetitions));
+  return {report};
+}
+
+}  // namespace dtf::bench
