@@ -13,6 +13,7 @@
 #include "common/net/asio_promise.h"
 #include "common/net/socket_options.h"
 #include "common/net/timer.h"
+#include "common/net/message_stream.h"
 
 namespace dtf::net {
 
@@ -166,6 +167,16 @@ kj::Promise<Socket> connectToPeer(AsioEventPort& port, std::string host, uint16_
   auto connecting = kj::heap<Connecting>(port, std::move(host), tcp_port, std::move(options));
   auto promise = connecting->run();
   return promise.attach(kj::mv(connecting));
+}
+
+kj::Promise<kj::Own<MessageStream>> connectStream(AsioEventPort& port, std::string host,
+                                                  uint16_t tcp_port, ConnectOptions options,
+                                                  const Limits& limits,
+                                                  std::shared_ptr<BufferPool> pool) {
+  return connectToPeer(port, std::move(host), tcp_port, std::move(options))
+      .then([&port, limits, pool = std::move(pool)](Socket socket) -> kj::Own<MessageStream> {
+        return kj::heap<AsioMessageStream>(port, std::move(socket), limits, pool);
+      });
 }
 
 }  // namespace dtf::net

@@ -14,6 +14,10 @@
 
 namespace dtf::net {
 
+class BufferPool;
+class MessageStream;
+struct Limits;
+
 class AsioEventPort;
 
 struct ConnectOptions {
@@ -34,5 +38,11 @@ struct ConnectOptions {
 // names peer, address, last error and time.
 kj::Promise<Socket> connectToPeer(AsioEventPort& port, std::string host, uint16_t tcp_port,
                                   ConnectOptions options);
+
+// connectToPeer(), and a message stream on the socket. `port` must outlive the stream.
+kj::Promise<kj::Own<MessageStream>> connectStream(AsioEventPort& port, std::string host,
+                                                  uint16_t tcp_port, ConnectOptions options,
+                                                  const Limits& limits,
+                                                  std::shared_ptr<BufferPool> pool);
 
 }  // namespace dtf::net

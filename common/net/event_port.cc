@@ -1,5 +1,7 @@
 #include "common/net/event_port.h"
 
+#include <sched.h>
+
 #include "common/base/check.h"
 
 namespace dtf::net {
@@ -46,9 +48,21 @@ bool AsioEventPort::wait() {
   runHooks();
   if (loop_ == nullptr || !loop_->isRunnable()) {  // a hook may have queued events
     DTF_CHECK_MSG(!ioc_.stopped(), "a promise is awaited on a loop that was stopped");
-    ioc_.run_one();
+    runOneHandler();
   }
   return woken_.exchange(false, std::memory_order_acq_rel);
+}
+
+void AsioEventPort::runOneHandler() {
+  if (busy_poll_ > Duration{0}) {
+    const SystemClock clock;
+    const TimePoint until = clock.now() + busy_poll_;
+    do {
+      if (ioc_.poll_one() > 0) return;
+      ::sched_yield();  // whoever else wants this core has it
+    } while (clock.now() < until);
+  }
+  ioc_.run_one();
 }
 
 bool AsioEventPort::poll() {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/net/asio.h"
 
 namespace dtf::net {
@@ -56,6 +57,9 @@ class AsioEventPort final : public kj::EventPort {
   // flushed in one write.
   void whenDrained(std::function<void()> hook);
 
+  // How long wait() asks again and again before it goes to sleep. Default: not at all.
+  void setBusyPoll(Duration busy_poll) { busy_poll_ = busy_poll; }
+
   bool wait() override;
   bool poll() override;
   void setRunnable(bool runnable) override;
@@ -70,6 +74,7 @@ class AsioEventPort final : public kj::EventPort {
   void pumpNow();
   void postPump() const;
   void runHooks();
+  void runOneHandler();
 
   asio::io_context& ioc_;
   // Permanent: a guard that came and went would stop the io_context each time outstanding work
@@ -81,6 +86,7 @@ class AsioEventPort final : public kj::EventPort {
   kj::WaitScope* wait_scope_ = nullptr;
   std::vector<std::function<void()>> hooks_;
   mutable std::atomic<bool> woken_{false};
+  Duration busy_poll_{};
   int depth_ = 0;        // > 0 while kj or an Io scope is on the stack
   bool posted_ = false;  // a pump is in the io_context's queue
 };

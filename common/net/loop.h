@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 
@@ -20,6 +21,14 @@ class BufferPool;
 class MessageStream;
 struct ConnectOptions;
 struct Limits;
+
+template <class T>
+inline constexpr bool kIsPromise = false;
+template <class T>
+inline constexpr bool kIsPromise<kj::Promise<T>> = true;
+
+template <class P>
+using PromiseValue = decltype(std::declval<P>().wait(std::declval<kj::WaitScope&>()));
 
 // Threads: loop-thread only, except post() and clock().  Blocks: never.
 class Loop {

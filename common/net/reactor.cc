@@ -11,20 +11,6 @@
 
 namespace dtf::net {
 
-namespace {
-
-kj::Promise<kj::Own<MessageStream>> connectStream(AsioEventPort& port, std::string host,
-                                                  uint16_t tcp_port, ConnectOptions options,
-                                                  const Limits& limits,
-                                                  std::shared_ptr<BufferPool> pool) {
-  return connectToPeer(port, std::move(host), tcp_port, std::move(options))
-      .then([&port, limits, pool = std::move(pool)](Socket socket) -> kj::Own<MessageStream> {
-        return kj::heap<AsioMessageStream>(port, std::move(socket), limits, pool);
-      });
-}
-
-}  // namespace
-
 void Reactor::run(Duration busy_poll) {
   port.schedule();  // kj events may have been queued before
   const SystemClock clock;

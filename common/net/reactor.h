@@ -64,14 +64,6 @@ class ReactorLoop final : public Loop {
   const SystemClock clock_;
 };
 
-template <class T>
-inline constexpr bool kIsPromise = false;
-template <class T>
-inline constexpr bool kIsPromise<kj::Promise<T>> = true;
-
-template <class P>
-using PromiseValue = decltype(std::declval<P>().wait(std::declval<kj::WaitScope&>()));
-
 // How long the loops that carry parameters busy-poll. An idle daemon, with a heartbeat a second,
 // pays 0.01 % of a core.
 inline constexpr Duration kDataBusyPoll = std::chrono::microseconds(100);

@@ -5,9 +5,8 @@
 namespace dtf::wire {
 
 RpcParameterClient::RpcParameterClient(RpcClientOptions options)
-    : options_(std::move(options)), data_("dtf-data", net::kDataBusyPoll), control_("dtf-control") {
+    : options_(std::move(options)), control_("dtf-control") {
   data_.call([this] { data_calls_ = std::make_unique<DataCalls>(data_, options_); });
-  data_.onStop([this] { data_calls_ = nullptr; });
   control_.call([this] {
     control_calls_ = std::make_unique<ControlCalls>(control_, options_,
                                                     [this](const Error& error) { lost(error); });
@@ -15,7 +14,9 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
   control_.onStop([this] { control_calls_ = nullptr; });
 }
 
-RpcParameterClient::~RpcParameterClient() = default;
+RpcParameterClient::~RpcParameterClient() {
+  data_.call([this] { data_calls_ = nullptr; });
+}
 
 // On the control loop: a ps is gone, so nothing that waits will be answered as it should.
 void RpcParameterClient::lost(const Error& error) {

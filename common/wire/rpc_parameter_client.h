@@ -4,14 +4,16 @@
 
 #include <memory>
 
+#include "common/net/caller_loop.h"
 #include "common/net/reactor.h"
 #include "common/wire/rpc_calls.h"
 
 namespace dtf::wire {
 
 // See ps::ParameterClient for the calls.
-// Owns: two io threads (control and data), the calls (rpc_calls.h) on them.
-// Threads: the constructor's, then one training thread; the destructor joins the io threads.
+// Owns: an io thread for heartbeats and barriers, and the calls (rpc_calls.h). Parameters and
+// gradients are moved by the thread that calls, while it waits for them.
+// Threads: one training thread at a time; the destructor joins the io thread.
 // Blocks: each call until every ps has answered, one is lost, or the deadline named in the error.
 class RpcParameterClient final : public ps::ParameterClient {
  public:
@@ -44,9 +46,9 @@ class RpcParameterClient final : public ps::ParameterClient {
 
   const RpcClientOptions options_;
   std::unique_ptr<ControlCalls> control_calls_;  // lives on the control loop
-  std::unique_ptr<DataCalls> data_calls_;        // lives on the data loop
-  net::IoThread data_;
-  net::IoThread control_;  // last: its loop ends first, and posts to data_
+  net::CallerLoop data_{net::kDataBusyPoll};
+  std::unique_ptr<DataCalls> data_calls_;  // lives on the data loop
+  net::IoThread control_;                  // last: its loop ends first, and posts to data_
 };
 
 }  // namespace dtf::wire

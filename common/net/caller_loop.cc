@@ -1,0 +1,35 @@
+#include "common/net/caller_loop.h"
+
+#include "common/net/connector.h"
+
+namespace dtf::net {
+
+CallerLoop::CallerLoop(Duration busy_poll) : core_(std::make_unique<Core>()) {
+  core_->port.setBusyPoll(busy_poll);
+}
+
+// Handlers of sockets and timers that were closed still wait their turn; kj objects may die in
+// them.
+CallerLoop::~CallerLoop() {
+  constexpr int kRoundsMax = 1000;
+  kj::WaitScope scope(core_->loop);
+  core_->port.attach(core_->loop, scope);
+  for (int round = 0; round < kRoundsMax && core_->ioc.poll() > 0; ++round) {
+  }
+}
+
+void CallerLoop::post(std::function<void()> fn) {
+  asio::post(core_->ioc, [this, fn = std::move(fn)] {
+    AsioEventPort::Io io(core_->port);
+    fn();
+  });
+}
+
+kj::Promise<kj::Own<MessageStream>> CallerLoop::connect(std::string host, uint16_t port,
+                                                        ConnectOptions options,
+                                                        const Limits& limits,
+                                                        std::shared_ptr<BufferPool> pool) {
+  return connectStream(core_->port, std::move(host), port, std::move(options), limits, std::move(pool));
+}
+
+}  // namespace dtf::net

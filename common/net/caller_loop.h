@@ -1,0 +1,65 @@
+#pragma once
+
+// A loop without a thread: it runs on the thread that calls, while that thread waits for the
+// promise. For a thread that computes, asks, and has nothing to do until the answer is there, this
+// saves the two hand-overs between threads that an IoThread costs for each question.
+
+#include <type_traits>
+#include <utility>
+
+#include "common/net/error_bridge.h"
+#include "common/net/event_port.h"
+#include "common/net/loop.h"
+#include "common/net/timer.h"
+
+namespace dtf::net {
+
+// Owns: the io_context, the kj loop.  Everything that lives on the loop must die in a call().
+// Threads: one calls at a time, and need not always be the same; it may have no other kj loop.
+// post() from any. Nothing runs between calls: bytes wait in the sockets, timers fire late.
+// Blocks: call() until its promise is resolved.
+class CallerLoop final : public Loop {
+ public:
+  // While it waits it asks for more for that long before it sleeps; see Reactor::run().
+  explicit CallerLoop(Duration busy_poll);
+  ~CallerLoop() override;
+
+  // Runs `fn` on the loop and returns its result, or, when it is a kj::Promise, the promise's.
+  // Errors: what `fn` throws; a kj::Exception arrives as dtf::Error (error_bridge.h).
+  template <class Fn>
+  auto call(Fn fn);
+
+  const Clock& clock() const override { return clock_; }
+  AsioTimer& timer() override { return core_->timer; }
+  void post(std::function<void()> fn) override;
+  kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
+                                              ConnectOptions options, const Limits& limits,
+                                              std::shared_ptr<BufferPool> pool) override;
+
+ private:
+  struct Core {
+    asio::io_context ioc{1};
+    AsioEventPort port{ioc};
+    kj::EventLoop loop{port};
+    AsioTimer timer{port};
+  };
+  const SystemClock clock_;
+  const std::unique_ptr<Core> core_;
+};
+
+template <class Fn>
+auto CallerLoop::call(Fn fn) {
+  kj::WaitScope scope(core_->loop);
+  core_->port.attach(core_->loop, scope);
+  if constexpr (kIsPromise<std::invoke_result_t<Fn&>>) {
+    try {
+      return kj::evalNow([&fn] { return bridgeErrors(fn); }).wait(scope);
+    } catch (const kj::Exception& exception) {
+      throw toError(exception);
+    }
+  } else {
+    return fn();
+  }
+}
+
+}  // namespace dtf::net
