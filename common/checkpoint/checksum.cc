@@ -1,6 +1,10 @@
 #include "common/checkpoint/checksum.h"
 
 #include <xxhash.h>
+// The library's choice of AVX2 or AVX-512 at run time, where it has one: twice as fast.
+#ifdef DTF_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <new>
 

@@ -29,7 +29,7 @@ THIRD_PARTIES = [
     (r"nlohmann/", "nlohmann-json"),
     (r"(oneapi/dnnl/|dnnl)", "oneDNN"),
     (r"zlib", "zlib"),
-    (r"xxhash", "xxHash"),
+    (r"xxh", "xxHash"),
     (r"openssl/", "OpenSSL"),
 ]
 # A library that may use the first may use the second: one package.
