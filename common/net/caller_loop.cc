@@ -29,7 +29,8 @@ kj::Promise<kj::Own<MessageStream>> CallerLoop::connect(std::string host, uint16
                                                         ConnectOptions options,
                                                         const Limits& limits,
                                                         std::shared_ptr<BufferPool> pool) {
-  return connectStream(core_->port, std::move(host), port, std::move(options), limits, std::move(pool));
+  return connectStream(core_->port, std::move(host), port, std::move(options), limits,
+                       std::move(pool));
 }
 
 }  // namespace dtf::net

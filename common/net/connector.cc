@@ -11,9 +11,9 @@
 
 #include "common/base/random.h"
 #include "common/net/asio_promise.h"
+#include "common/net/message_stream.h"
 #include "common/net/socket_options.h"
 #include "common/net/timer.h"
-#include "common/net/message_stream.h"
 
 namespace dtf::net {
 

@@ -60,7 +60,9 @@ void Supervisor::onStep(const ps::StepState& state) {
   const bool due = isDue(next_step);
   MutexLock lock(mutex_);
   const bool retry = !status_.degraded.empty() && clock_.now() >= retry_at_;
-  if ((!due && !retry) || saving_) return;
+  overdue_ = overdue_ || due;
+  if ((!overdue_ && !retry) || saving_) return;
+  overdue_ = false;
   if (is_sync_) {
     try {
       checkpointer_.startCut(next_step);

@@ -61,6 +61,7 @@ class Supervisor {
 
   TimePoint next_time_;     // training thread
   uint64_t next_step_ = 0;  // ditto; 0: not known yet
+  bool overdue_ = false;    // ditto: it was due while the one before was being saved
 
   Mutex mutex_;
   CondVar changed_;

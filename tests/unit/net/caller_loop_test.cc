@@ -27,9 +27,7 @@ TEST(CallerLoop, RunsOnTheThreadThatCalls) {
 TEST(CallerLoop, MayBeCalledByOneThreadAfterAnother) {
   CallerLoop loop{milliseconds(1)};
   std::optional<kj::Promise<int>> kept;  // made here, awaited there
-  loop.call([&] {
-    kept = loop.timer().afterDelay(5 * kj::MILLISECONDS).then([] { return 7; });
-  });
+  loop.call([&] { kept = loop.timer().afterDelay(5 * kj::MILLISECONDS).then([] { return 7; }); });
   int result = 0;
   std::thread([&] { result = loop.call([&] { return kj::mv(*kept); }); }).join();
   EXPECT_EQ(result, 7);
