@@ -27,6 +27,10 @@ struct Report {
   double virtual_seconds = 0;
   uint32_t worker_processes = 0;
   uint32_t faults = 0;  // that met their target
+  // Pushes answered as applied and as stale, and pushes of fenced processes.
+  uint64_t applied = 0;
+  uint64_t stale = 0;
+  uint64_t fenced = 0;
 };
 
 // Owns: the world.  Call run() once.
@@ -47,7 +51,7 @@ class ClusterSim {
   void log(const std::string& line);
   void complain(const std::string& what);
   void startPs(uint32_t index);
-  void startWorker(uint32_t rank);
+  void startWorker(uint32_t rank, uint32_t number);
   void startWorkerLater(uint32_t rank);
   void onPsEnded(SimPs& ps);
   void onJoined(SimWorker& worker);

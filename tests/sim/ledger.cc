@@ -56,8 +56,8 @@ void Ledger::checkMonotone(uint32_t rank, uint32_t process, uint32_t ps, const f
   const size_t count = kFirstCell + identities_;
   for (size_t i = kFirstCell; i < count; ++i) {
     if (arena[i] == 0 || arena[i] == 1) continue;
-    return complain_(fmt::format("ps/{} holds a contribution {} times (element {})", ps, arena[i],
-                                 i));
+    return complain_(
+        fmt::format("ps/{} holds a contribution {} times (element {})", ps, arena[i], i));
   }
   for (size_t i = kFirstCell; i < seen.size(); ++i) {
     if (arena[i] >= seen[i]) continue;
@@ -75,8 +75,7 @@ std::vector<uint8_t> Ledger::contributions(const float* arena, std::string_view 
     for (uint32_t process = 0; process < kProcessesMax; ++process)
       for (uint64_t step = 0; step < plan_.steps; ++step)
         for (uint32_t batch = 0; batch < batches_; ++batch)
-          sums[(step * plan_.workers + rank) * batches_ + batch] +=
-              static_cast<uint8_t>(*at++);
+          sums[(step * plan_.workers + rank) * batches_ + batch] += static_cast<uint8_t>(*at++);
   for (const uint8_t sum : sums)
     if (sum > 1) {
       complain_(fmt::format("{} sees a contribution of one step from two processes", who));
@@ -90,7 +89,8 @@ void Ledger::checkSync(const ps::StepState& state, Arenas arenas, std::string_vi
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
     const std::vector<uint8_t> sums = contributions(arenas[ps], who);
     for (uint64_t step = 0; step < plan_.steps; ++step) {
-      const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(step * plan_.workers * batches_);
+      const auto begin =
+          sums.begin() + static_cast<std::ptrdiff_t>(step * plan_.workers * batches_);
       const int count = std::accumulate(begin, begin + plan_.workers * batches_, 0);
       const int due = step < at ? static_cast<int>(plan_.aggregate) : 0;
       if (count == due) continue;

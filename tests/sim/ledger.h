@@ -48,6 +48,9 @@ class Ledger {
   // The chief has the parameters that the job ends with.
   void onFinal(uint32_t process, const ps::StepState& state, Arenas arenas);
   uint64_t finals() const { return finals_; }
+  uint64_t applied() const { return applied_.size(); }
+  uint64_t stale() const { return stale_.size(); }
+  uint64_t forbidden() const { return forbidden_.size(); }
 
  private:
   size_t cell(const Push& push) const;
@@ -62,7 +65,7 @@ class Ledger {
   const uint32_t batches_;
   uint64_t identities_ = 0;
   uint64_t elements_ = 0;
-  std::map<uint32_t, float> marks_;  // per ps: who initialised it
+  std::map<uint32_t, float> marks_;                   // per ps: who initialised it
   std::map<uint64_t, std::vector<uint8_t>> by_step_;  // sync: what the parameters of a step hold
   // Per process and ps: the arena it saw last.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<float>> seen_;

@@ -55,7 +55,8 @@ int runSeeds(uint64_t from, uint64_t to) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf(
-      "%llu seeds, %llu broke a promise; %llu jobs finished, %llu faults, %llu events, %.0f virtual "
+      "%llu seeds, %llu broke a promise; %llu jobs finished, %llu faults, %llu events, %.0f "
+      "virtual "
       "seconds in %.1f s\n",
       static_cast<unsigned long long>(to - from), static_cast<unsigned long long>(broken),
       static_cast<unsigned long long>(finished), static_cast<unsigned long long>(faults),

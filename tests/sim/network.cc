@@ -195,15 +195,13 @@ TimePoint Network::arrivalOf(Pipe& pipe) {
 
 void Network::send(Pipe& pipe, std::vector<kj::byte> bytes) {
   if (bytes.empty() || hasEnd(pipe)) return;
-  const uint64_t event =
-      scheduler_.at(arrivalOf(pipe), pipe.to,
-                    [this, &pipe, alive = pipe.connection->shared_from_this()] {
-                      const Pipe::Flight flight = std::move(pipe.under_way.front());
-                      pipe.under_way.pop_front();
-                      pipe.unread.insert(pipe.unread.end(), flight.bytes.begin(),
-                                         flight.bytes.end());
-                      arrived(pipe);
-                    });
+  const uint64_t event = scheduler_.at(
+      arrivalOf(pipe), pipe.to, [this, &pipe, alive = pipe.connection->shared_from_this()] {
+        const Pipe::Flight flight = std::move(pipe.under_way.front());
+        pipe.under_way.pop_front();
+        pipe.unread.insert(pipe.unread.end(), flight.bytes.begin(), flight.bytes.end());
+        arrived(pipe);
+      });
   pipe.under_way.push_back({event, std::move(bytes), false, false});
 }
 

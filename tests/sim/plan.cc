@@ -43,7 +43,8 @@ cluster::Timeouts timeouts() {
 
 Fault drawFault(Random& random, const Plan& plan) {
   Fault fault;
-  fault.at = upTo(random, seconds(2));
+  // While the job lives: it starts in about half a second.
+  fault.at = upTo(random, milliseconds(600) + plan.compute_max * static_cast<int64_t>(plan.steps));
   const uint64_t kind = random.below(20);
   fault.kind = kind < 6    ? Fault::Kind::kKillWorker
                : kind < 7  ? Fault::Kind::kKillPs

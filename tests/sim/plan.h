@@ -35,8 +35,8 @@ struct Plan {
   uint32_t workers = 1;
   uint32_t aggregate = 0;  // sync: gradients a step; 0: async
   uint64_t steps = 10;
-  bool slow_updates = false;  // arenas too large to be updated in place, on a slow runner
-  double echo_share = 0;      // of the exchanges: said a second time, after the answer
+  bool slow_updates = false;    // arenas too large to be updated in place, on a slow runner
+  double echo_share = 0;        // of the exchanges: said a second time, after the answer
   double early_echo_share = 0;  // of the exchanges: said a second time beside the first
   Duration compute_max{};       // of one batch
   double straggler_share = 0;   // of the batches: these take 20 times as long

@@ -39,13 +39,11 @@ kj::Promise<kj::Own<net::MessageStream>> SimLoop::attempt(std::shared_ptr<Attemp
   return environment_.network.connect(process_, timer_, attempts->address, attempts->options.kind)
       .then([this, attempts](kj::Maybe<Network::Stream>&& connected)
                 -> kj::Promise<kj::Own<net::MessageStream>> {
-        KJ_IF_MAYBE (stream, connected)
-          return net::wrapStream(kj::mv(*stream));
+        KJ_IF_MAYBE (stream, connected) return net::wrapStream(kj::mv(*stream));
         if (clock().now() >= attempts->deadline)
-          net::throwAsKj(Error(
-              ErrorCode::kUnavailable,
-              fmt::format("cannot reach {} at {}: last error: connection refused",
-                          attempts->options.peer_name, attempts->address)));
+          net::throwAsKj(Error(ErrorCode::kUnavailable,
+                               fmt::format("cannot reach {} at {}: last error: connection refused",
+                                           attempts->options.peer_name, attempts->address)));
         const auto pause = static_cast<int64_t>(10 + environment_.random.below(490));
         return timer_.afterDelay(pause * kj::MILLISECONDS).then([this, attempts] {
           return attempt(attempts);

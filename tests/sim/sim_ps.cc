@@ -16,13 +16,12 @@ class SlowRunner final : public ps::UpdateRunner {
   }
   void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override {
     const Duration delay(static_cast<int64_t>(environment_.random.below(5'000'000)));
-    events_.push_back(
-        environment_.scheduler.after(delay, process_, [job, done = std::move(done)] {
-          const uint64_t middle = job->elements() / 32 * 16;
-          job->run(middle, job->elements());
-          job->run(0, middle);
-          done();
-        }));
+    events_.push_back(environment_.scheduler.after(delay, process_, [job, done = std::move(done)] {
+      const uint64_t middle = job->elements() / 32 * 16;
+      job->run(middle, job->elements());
+      job->run(0, middle);
+      done();
+    }));
   }
 
  private:
@@ -60,13 +59,14 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index,
                  [this, on_ended = std::move(on_ended)] {
                    if (ended_) return;
                    ended_ = true;
-                   environment_.scheduler.after({}, process_, [this, on_ended] { on_ended(*this); });
+                   environment_.scheduler.after({}, process_,
+                                                [this, on_ended] { on_ended(*this); });
                  });
-  environment.network.listen(address, process_,
-                             [this](Network::Stream stream, net::ConnectionKind kind,
-                                    const std::string& peer) {
-                               onConnection(kj::mv(stream), kind, peer);
-                             });
+  environment.network.listen(
+      address, process_,
+      [this](Network::Stream stream, net::ConnectionKind kind, const std::string& peer) {
+        onConnection(kj::mv(stream), kind, peer);
+      });
 }
 
 SimPs::~SimPs() noexcept(false) {

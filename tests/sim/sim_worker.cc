@@ -76,10 +76,9 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
       model_(plan.model(ledger.elements())),
       options_(clientOptions(plan, rank, number)),
       data_(std::make_unique<wire::DataCalls>(data_loop_, options_)) {
-  control_ =
-      std::make_unique<wire::ControlCalls>(control_loop_, options_, [this](const Error& error) {
-        data_loop_.post([this, error] { data_->fail(error); });
-      });
+  control_ = std::make_unique<wire::ControlCalls>(
+      control_loop_, options_,
+      [this](const Error& error) { data_loop_.post([this, error] { data_->fail(error); }); });
   training_ = fibers
                   .startFiber([this](kj::WaitScope& scope) {
                     try {
@@ -140,8 +139,7 @@ ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
   const double draw = environment_.random.uniform();
   const bool early = draw < plan_.early_echo_share;
   if (early) echo(push);
-  const ps::StepState state =
-      client.exchange(push.step, push.batch, static_cast<float>(rank_ + 1));
+  const ps::StepState state = client.exchange(push.step, push.batch, static_cast<float>(rank_ + 1));
   hooks_.log(fmt::format("{} {} {} -> step {} batch {}{}", process_->name,
                          state.outcome == ps::Outcome::kApplied  ? "applied"
                          : state.outcome == ps::Outcome::kQueued ? "queued"
@@ -163,8 +161,8 @@ void SimWorker::train(kj::WaitScope& scope) {
   hooks_.on_joined(*this);
   if (plan_.echo_share + plan_.early_echo_share > 0) {
     echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.ps_tasks));
-    echo_link_ = std::make_unique<wire::PsDataLink>(
-        data_loop_, options_.link, echo_ps_, options_.ps[echo_ps_], ledger_.elements());
+    echo_link_ = std::make_unique<wire::PsDataLink>(data_loop_, options_.link, echo_ps_,
+                                                    options_.ps[echo_ps_], ledger_.elements());
     client.await(echo_link_->open());
   }
   if (rank_ == kChief.index) {
