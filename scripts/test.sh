@@ -50,6 +50,7 @@ step "lint: floors, headers, tests beside units, file sizes" python3 tests/lint/
 step "lint: the lint finds planted mistakes" python3 tests/lint/check_tree_test.py
 step "build: g++, release" scripts/build.sh build -Dtests=true
 step "tests: unit and conformance" meson_tests build unit conformance
+step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 step "tests: real processes" meson_tests build e2e
 if [ "$quick" != --quick ]; then
   CC=clang-14 CXX=clang++-14 step "build: clang, ASan + UBSan, thread-safety analysis" \

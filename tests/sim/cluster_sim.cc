@@ -72,9 +72,11 @@ void ClusterSim::onPsEnded(SimPs& ps) {
       complain(fmt::format("ps/{} ends with {} gradients applied, {} are due", index,
                            status.coordinator.gradients_applied, due));
   }
-  network_.killed(ps.process());
+  // A process that ends by itself closes its connections behind what it has sent.
+  const ProcessRef process = ps.process();
   ps_[index] = nullptr;
-  ps.process()->dead = true;
+  network_.killed(process);
+  process->dead = true;
   endIfOver();
 }
 
@@ -82,7 +84,7 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
   const bool served =
       std::any_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
   if (!served) return endIfOver();
-  ++report_.worker_processes;
+  if (number > 0) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
   ranks_[rank].alive.push_back(std::make_unique<SimWorker>(
       environment_, plan_, ledger_, fibers_, rank, number,
@@ -142,11 +144,10 @@ void ClusterSim::destroy(SimWorker& worker) {
   auto& alive = ranks_[worker.rank()].alive;
   const auto at = std::find_if(alive.begin(), alive.end(),
                                [&](const auto& other) { return other.get() == &worker; });
-  const std::unique_ptr<SimWorker> dying = std::move(*at);
+  std::unique_ptr<SimWorker> dying = std::move(*at);
   alive.erase(at);
-  // What it says as it ends is sent by the kernel; the rest of it hears nothing any more.
   const ProcessRef process = dying->process();
-  const_cast<std::unique_ptr<SimWorker>&>(dying) = nullptr;
+  dying = nullptr;
   network_.killed(process);
   process->dead = true;
 }
