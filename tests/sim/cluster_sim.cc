@@ -191,6 +191,7 @@ void ClusterSim::killWorker(uint32_t rank) {
   network_.killed(worker.process());
   destroy(worker);
   startWorkerLater(rank);
+  endIfOver();
 }
 
 void ClusterSim::killPs(uint32_t index) {
@@ -216,7 +217,11 @@ void ClusterSim::freezeWorker(const Fault& fault) {
   ++report_.faults;
   process->frozen_until = std::max(process->frozen_until, scheduler_.now() + fault.length);
   const double lease = plan_.timeouts.lease_seconds;
-  if (worker.joined() && toSeconds(fault.length) > lease + 1) {
+  // Bytes that were under way for long may keep the lease a while.
+  const bool silent = std::any_of(plan_.faults.begin(), plan_.faults.end(), [](const Fault& other) {
+    return other.kind == Fault::Kind::kSilence;
+  });
+  if (worker.joined() && !silent && toSeconds(fault.length) > lease + 1) {
     scheduler_.at(process->frozen_until - Duration(1), nullptr, [this, process] {
       if (ps_was_frozen_ || process->dead) return;
       for (Rank& ranks : ranks_)

@@ -116,7 +116,9 @@ class SimStream final : public kj::AsyncIoStream {
    public:
     ReadOp(kj::PromiseFulfiller<size_t>& fulfiller, Network& network, Network::Pipe& pipe,
            kj::byte* buffer, size_t min, size_t max)
-        : pipe_(pipe), read_{buffer, min, max, 0, fulfiller} {
+        : connection_(pipe.connection->shared_from_this()),
+          pipe_(pipe),
+          read_{buffer, min, max, 0, fulfiller} {
       pipe_.reader = &read_;
       network.arrived(pipe_);
     }
@@ -127,6 +129,7 @@ class SimStream final : public kj::AsyncIoStream {
     ReadOp& operator=(const ReadOp&) = delete;
 
    private:
+    const std::shared_ptr<Network::Connection> connection_;  // the read may outlive the stream
     Network::Pipe& pipe_;
     Network::Pipe::Read read_;
   };
