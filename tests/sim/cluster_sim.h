@@ -26,7 +26,7 @@ struct Report {
   uint64_t events = 0;
   double virtual_seconds = 0;
   uint32_t restarts = 0;  // of workers
-  uint32_t faults = 0;  // that met their target
+  uint32_t faults = 0;    // that met their target
   // Pushes answered as applied and as stale, and pushes of fenced processes.
   uint64_t applied = 0;
   uint64_t stale = 0;

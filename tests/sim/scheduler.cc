@@ -54,7 +54,8 @@ bool Scheduler::wait() {
   Event& event = node.mapped();
   now_ = node.key().first;
   if (event.process && !event.process->dead && event.process->frozen_until > now_) {
-    node.key() = {event.process->frozen_until, order_++};
+    // Held events keep the order in which they were made, however often they are held.
+    node.key().first = event.process->frozen_until;
     keys_[event.id] = node.key();
     queue_.insert(std::move(node));
     return false;

@@ -88,8 +88,8 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
                     } catch (const kj::Exception& exception) {
                       error_ = net::toError(exception);
                     }
-                    environment_.scheduler.after(
-                        {}, process_, [this, ended = hooks_.on_ended] { ended(*this); });
+                    environment_.scheduler.after({}, process_,
+                                                 [this, ended = hooks_.on_ended] { ended(*this); });
                   })
                   .eagerlyEvaluate(nullptr);
 }
