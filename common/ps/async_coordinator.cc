@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/planted_bug.h"
 #include "common/ps/membership.h"
 
 namespace dtf::ps {
@@ -130,6 +131,10 @@ bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
 bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& callback) {
   Worker& worker = workers_[c.rank];
   const bool same_process = worker.last_push && worker.last_push->incarnation == c.incarnation;
+  if (plantedBug(Bug::kRepeatAppliedTwice) && same_process && worker.last_push->step == c.step) {
+    if (leads() && !worker.granted) ++granted_;
+    return false;
+  }
   if (same_process && worker.last_push->step == c.step) {
     ++counters_.gradients_repeated;
     if (worker.last_answer) {
@@ -199,7 +204,7 @@ void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
 
 void AsyncCoordinator::returnGrant(uint32_t rank) {
   if (!workers_[rank].granted) return;
-  workers_[rank].granted = false;
+  if (!plantedBug(Bug::kGrantGivenTwice)) workers_[rank].granted = false;
   --granted_;
   settleAll();
 }

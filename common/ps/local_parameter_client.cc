@@ -247,7 +247,11 @@ StepState LocalParameterClient::Impl::exchange(uint64_t step, uint32_t batch, fl
     await(*answers, fmt::format("step {} on every ps", step));
     for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
   }
-  return settle();
+  // What became of the push, ps/0 has said now: the answers to pulls don't tell.
+  const bool stale = states[0].outcome == Outcome::kStale;
+  StepState state = settle();
+  if (stale) state.outcome = Outcome::kStale;
+  return state;
 }
 
 void LocalParameterClient::Impl::barrier(std::string_view name) {

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/planted_bug.h"
 
 namespace dtf::ps {
 
@@ -86,7 +87,7 @@ ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t
 }
 
 void ParameterStore::initialise(std::span<const float> values) {
-  DTF_CHECK(!initialised());
+  DTF_CHECK(!initialised() || plantedBug(Bug::kInitialiseOverwrites));
   if (values.size() != elements_) {
     throw Error(ErrorCode::kBadConfig, "initial values of " + std::to_string(values.size()) +
                                            " elements were sent for a shard of " +

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/planted_bug.h"
 #include "common/ps/declaration.h"
 
 namespace dtf::ps {
@@ -104,7 +105,7 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
                             workerName(rank), options_.ps_task, kChief.name()));
   }
   if (!store_) throw notDeclared("initial values");
-  if (store_->initialised()) return false;
+  if (store_->initialised() && !plantedBug(Bug::kInitialiseOverwrites)) return false;
   store_->initialise(values);
   letInitWaitersGo();
   return true;

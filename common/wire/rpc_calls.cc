@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/planted_bug.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/named_wait.h"
 
@@ -190,7 +191,14 @@ kj::Promise<ps::StepState> DataCalls::onEvery(
   std::vector<Call> calls;
   for (uint32_t i = 0; i < links_.size(); ++i) calls.push_back({i, call});
   std::fill(asked_.begin(), asked_.end(), std::nullopt);
-  return send(calls, is_exchange).then([this] { return settle(0); });
+  return send(calls, is_exchange).then([this] {
+    // What became of the push, ps/0 said in this first round: the answers to pulls don't tell.
+    const bool stale = states_[0].outcome == ps::Outcome::kStale;
+    return settle(0).then([stale](ps::StepState state) {
+      if (stale && !plantedBug(Bug::kStaleToldAsApplied)) state.outcome = ps::Outcome::kStale;
+      return state;
+    });
+  });
 }
 
 kj::Promise<ps::StepState> DataCalls::pull() {

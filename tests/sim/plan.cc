@@ -1,0 +1,169 @@
+#include "tests/sim/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/random.h"
+
+namespace dtf::sim {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Duration upTo(Random& random, Duration most) {
+  return Duration(static_cast<int64_t>(random.below(static_cast<uint64_t>(most.count()) + 1)));
+}
+
+bool oneIn(Random& random, uint64_t n) {
+  return random.below(n) == 0;
+}
+
+NetworkOptions drawNetwork(Random& random) {
+  NetworkOptions network;
+  network.latency_max = microseconds(100 + random.below(5000));
+  if (oneIn(random, 3)) network.slow_share = 0.05;
+  if (oneIn(random, 3)) network.split_share = 0.2;
+  if (oneIn(random, 3)) network.tiny_read_share = 0.3;
+  return network;
+}
+
+cluster::Timeouts timeouts() {
+  cluster::Timeouts timeouts;
+  timeouts.start_seconds = 20;
+  timeouts.heartbeat_seconds = 0.5;
+  timeouts.lease_seconds = 2;
+  timeouts.step_seconds = 15;
+  timeouts.finish_seconds = 30;
+  return timeouts;
+}
+
+Fault drawFault(Random& random, const Plan& plan) {
+  Fault fault;
+  // While the job lives: it starts in about half a second.
+  fault.at = upTo(random, milliseconds(600) + plan.compute_max * static_cast<int64_t>(plan.steps));
+  const uint64_t kind = random.below(20);
+  fault.kind = kind < 6    ? Fault::Kind::kKillWorker
+               : kind < 7  ? Fault::Kind::kKillPs
+               : kind < 12 ? Fault::Kind::kFreezeWorker
+               : kind < 14 ? Fault::Kind::kFreezePs
+               : kind < 17 ? Fault::Kind::kCut
+                           : Fault::Kind::kSilence;
+  const bool is_ps = fault.kind == Fault::Kind::kKillPs || fault.kind == Fault::Kind::kFreezePs;
+  fault.target = static_cast<uint32_t>(random.below(is_ps ? plan.ps_tasks : plan.workers));
+  if (fault.kind == Fault::Kind::kCut || fault.kind == Fault::Kind::kSilence)
+    fault.target = static_cast<uint32_t>(random.below(1000));
+  // Around the lease: shorter, and long enough to lose it.
+  fault.length = milliseconds(50) + upTo(random, seconds(6));
+  fault.successor = oneIn(random, 2);
+  return fault;
+}
+
+void drawReplication(Random& random, Plan& plan) {
+  const uint64_t mode = random.below(10);
+  if (mode < 3) {
+    plan.aggregate = 0;
+  } else if (mode < 6) {
+    plan.aggregate = plan.workers;
+  } else if (mode < 9 && plan.workers > 1) {
+    plan.aggregate = 1 + static_cast<uint32_t>(random.below(plan.workers - 1));
+  } else {
+    plan.aggregate = plan.workers + 1 + static_cast<uint32_t>(random.below(plan.workers));
+  }
+}
+
+}  // namespace
+
+std::string Fault::text() const {
+  const double when = toSeconds(at);
+  switch (kind) {
+    case Kind::kKillWorker:
+      return fmt::format("{:.6f} s: kill worker/{}", when, target);
+    case Kind::kKillPs:
+      return fmt::format("{:.6f} s: kill ps/{}", when, target);
+    case Kind::kFreezeWorker:
+      return fmt::format("{:.6f} s: freeze worker/{} for {:.3f} s{}", when, target,
+                         toSeconds(length), successor ? ", start another meanwhile" : "");
+    case Kind::kFreezePs:
+      return fmt::format("{:.6f} s: freeze ps/{} for {:.3f} s", when, target, toSeconds(length));
+    case Kind::kCut:
+      return fmt::format("{:.6f} s: cut a connection ({})", when, target);
+    case Kind::kSilence:
+      return fmt::format("{:.6f} s: silence a connection ({}) for {:.3f} s", when, target,
+                         toSeconds(length));
+  }
+  return "?";
+}
+
+uint32_t Plan::batchesMax() const {
+  return aggregate <= workers ? 1 : (aggregate + workers - 1) / workers;
+}
+
+ps::ModelDeclaration Plan::model(uint64_t elements) const {
+  ps::ModelDeclaration model;
+  std::vector<ps::VariableParts> variables;
+  for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+    variables.push_back(
+        {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements)}, {{ps, 0, elements}}});
+  model.layout = ps::makeLayout(variables, ps_tasks);
+  model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
+  model.optimizer.learning_rate = 1;
+  if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
+  model.steps = steps;
+  return model;
+}
+
+bool Plan::undisturbed() const {
+  return faults.empty() && !early_timeouts && early_echo_share == 0;
+}
+
+bool Plan::mustFinish() const {
+  return !early_timeouts && std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
+    return fault.kind == Fault::Kind::kKillPs;
+  });
+}
+
+std::string Plan::text() const {
+  std::string text = fmt::format(
+      "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
+      sync() ? fmt::format("sync of {}", aggregate) : "async", steps,
+      slow_updates ? ", slow updates" : "", echo_share > 0 ? ", late repeats" : "",
+      early_echo_share > 0 ? ", early repeats" : "", early_timeouts ? ", early timeouts" : "",
+      network.slow_share > 0 ? ", slow chunks" : "", network.split_share > 0 ? ", cut writes" : "",
+      network.tiny_read_share > 0 ? ", tiny reads" : "");
+  for (const Fault& fault : faults) text += "  " + fault.text() + "\n";
+  return text;
+}
+
+Plan makePlan(uint64_t seed) {
+  Random random(seed, 1);
+  Plan plan;
+  plan.seed = seed;
+  plan.ps_tasks = 1 + static_cast<uint32_t>(random.below(3));
+  plan.workers = 1 + static_cast<uint32_t>(random.below(4));
+  drawReplication(random, plan);
+  plan.steps = 5 + random.below(12);
+  plan.slow_updates = oneIn(random, 12);
+  plan.network = drawNetwork(random);
+  plan.compute_max = milliseconds(1 + random.below(60));
+  if (oneIn(random, 3)) plan.straggler_share = 0.1;
+  if (oneIn(random, 2)) plan.echo_share = 0.2;
+  if (oneIn(random, 8)) plan.early_echo_share = 0.05;
+  plan.timeouts = timeouts();
+  if (oneIn(random, 12)) {
+    plan.early_timeouts = true;
+    plan.timeouts.step_seconds = 0.05 + random.uniform();
+  }
+  if (!oneIn(random, 4)) {
+    const uint64_t count = 1 + random.below(3);
+    for (uint64_t i = 0; i < count; ++i) plan.faults.push_back(drawFault(random, plan));
+    std::sort(plan.faults.begin(), plan.faults.end(),
+              [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  }
+  return plan;
+}
+
+}  // namespace dtf::sim

@@ -1,0 +1,94 @@
+#include "tests/sim/sim_ps.h"
+
+#include <fmt/format.h>
+
+namespace dtf::sim {
+
+namespace {
+
+// Runs an update a while later, in two parts.
+class SlowRunner final : public ps::UpdateRunner {
+ public:
+  SlowRunner(const Environment& environment, ProcessRef process)
+      : environment_(environment), process_(std::move(process)) {}
+  ~SlowRunner() override {
+    for (const uint64_t id : events_) environment_.scheduler.cancel(id);
+  }
+  void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override {
+    const Duration delay(static_cast<int64_t>(environment_.random.below(5'000'000)));
+    events_.push_back(environment_.scheduler.after(delay, process_, [job, done = std::move(done)] {
+      const uint64_t middle = job->elements() / 32 * 16;
+      job->run(middle, job->elements());
+      job->run(0, middle);
+      done();
+    }));
+  }
+
+ private:
+  const Environment environment_;
+  const ProcessRef process_;
+  std::vector<uint64_t> events_;
+};
+
+}  // namespace
+
+cluster::JobSpec jobOf(const Plan& plan) {
+  cluster::JobSpec job;
+  job.job = "sim";
+  job.timeouts = plan.timeouts;
+  for (uint32_t i = 0; i < plan.ps_tasks; ++i)
+    job.cluster.ps.emplace_back().address = {fmt::format("ps{}", i), 1};
+  job.cluster.worker.resize(plan.workers);
+  return job;
+}
+
+SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index,
+             std::function<void(SimPs&)> on_ended)
+    : environment_(environment),
+      index_(index),
+      process_(std::make_shared<Process>(fmt::format("ps/{}", index))),
+      control_(environment, process_),
+      data_(environment, process_) {
+  cluster::TaskOptions task;
+  task.task = {JobKind::kPs, index};
+  task.job = jobOf(plan);
+  const std::string address = task.job.cluster.ps[index].address.str();
+  server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, environment.disk);
+  server_->startData(std::make_unique<SlowRunner>(environment, process_));
+  server_->start([this, address] { environment_.network.close(address); },
+                 [this, on_ended = std::move(on_ended)] {
+                   if (ended_) return;
+                   ended_ = true;
+                   environment_.scheduler.after({}, process_,
+                                                [this, on_ended] { on_ended(*this); });
+                 });
+  environment.network.listen(
+      address, process_,
+      [this](Network::Stream stream, net::ConnectionKind kind, const std::string& peer) {
+        onConnection(kj::mv(stream), kind, peer);
+      });
+}
+
+SimPs::~SimPs() noexcept(false) {
+  server_->stopData();
+  server_ = nullptr;
+}
+
+std::optional<Error> SimPs::error() const {
+  try {
+    server_->result();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+void SimPs::onConnection(Network::Stream stream, net::ConnectionKind kind,
+                         const std::string& peer) {
+  if (kind == net::ConnectionKind::kControl)
+    return server_->serveControl(net::wrapStream(kj::mv(stream)), peer);
+  auto held = std::make_shared<Network::Stream>(kj::mv(stream));
+  data_.post([this, held, peer] { server_->serveBulk(net::wrapStream(kj::mv(*held)), peer); });
+}
+
+}  // namespace dtf::sim

@@ -1,0 +1,43 @@
+#pragma once
+
+// One ps process of the simulated cluster: the real PsServer on simulated loops.
+
+#include <memory>
+#include <optional>
+
+#include "daemons/psd/ps_server.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/sim_loop.h"
+
+namespace dtf::sim {
+
+// The job as the cluster file of this plan says it.
+cluster::JobSpec jobOf(const Plan& plan);
+
+// Owns: the server.  Borrows: `environment`, `plan`.  Made and destroyed from events of the world.
+class SimPs {
+ public:
+  // `on_ended` is called from an event of the world, once.
+  SimPs(const Environment& environment, const Plan& plan, uint32_t index,
+        std::function<void(SimPs&)> on_ended);
+  ~SimPs() noexcept(false);
+
+  uint32_t index() const { return index_; }
+  const ProcessRef& process() const { return process_; }
+  ps::ShardStatus status() { return server_->host().shard().status(); }
+  // After it has ended: why, unless all is well.
+  std::optional<Error> error() const;
+
+ private:
+  void onConnection(Network::Stream stream, net::ConnectionKind kind, const std::string& peer);
+
+  const Environment environment_;
+  const uint32_t index_;
+  const ProcessRef process_;
+  SimLoop control_;
+  SimLoop data_;
+  std::unique_ptr<psd::PsServer> server_;
+  bool ended_ = false;
+};
+
+}  // namespace dtf::sim

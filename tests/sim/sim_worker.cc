@@ -1,0 +1,192 @@
+#include "tests/sim/sim_worker.h"
+
+#include <fmt/format.h>
+
+#include "common/net/error_bridge.h"
+#include "common/net/timer.h"
+#include "tests/sim/sim_ps.h"
+
+namespace dtf::sim {
+
+// The blocking client, as RpcParameterClient is: here the fiber waits, there a thread.
+class SimClient final : public ps::ParameterClient {
+ public:
+  SimClient(wire::ControlCalls& control, wire::DataCalls& data, kj::WaitScope& scope)
+      : control_(control), data_(data), scope_(scope) {}
+
+  template <class T>
+  T await(kj::Promise<T> promise) {
+    try {
+      return promise.wait(scope_);
+    } catch (const kj::Exception& exception) {
+      throw net::toError(exception);
+    }
+  }
+
+  void declare(const ps::ModelDeclaration& declaration) override {
+    await(control_.opened());
+    await(control_.declare(declaration));
+    await(data_.open(declaration));
+  }
+  void initialise(std::span<const std::span<const float>> shards) override {
+    await(data_.initialise(shards));
+  }
+  void waitInitialised() override { await(control_.waitInitialised()); }
+  ps::StepState pull() override { return await(data_.pull()); }
+  const float* parameters(uint32_t ps_task) const override { return data_.parameters(ps_task); }
+  float* gradients(uint32_t ps_task) override { return data_.gradients(ps_task); }
+  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
+    return await(data_.exchange(step, batch, loss));
+  }
+  void barrier(std::string_view name) override { await(control_.barrier(name)); }
+  void finish() override { await(control_.finish()); }
+
+ private:
+  wire::ControlCalls& control_;
+  wire::DataCalls& data_;
+  kj::WaitScope& scope_;
+};
+
+namespace {
+
+wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t number) {
+  const cluster::JobSpec job = jobOf(plan);
+  wire::RpcClientOptions options;
+  options.link = {job.job,
+                  {JobKind::kWorker, rank},
+                  Incarnation{1 + plan.seed * 1000 + rank * kProcessesMax + number},
+                  job.timeouts};
+  for (const cluster::TaskSpec& ps : job.cluster.ps) options.ps.push_back(ps.address);
+  return options;
+}
+
+}  // namespace
+
+SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
+                     const kj::FiberPool& fibers, uint32_t rank, uint32_t number, Hooks hooks)
+    : environment_(environment),
+      plan_(plan),
+      ledger_(ledger),
+      rank_(rank),
+      number_(number),
+      hooks_(std::move(hooks)),
+      process_(std::make_shared<Process>(fmt::format("worker/{}.{}", rank, number))),
+      control_loop_(environment, process_),
+      data_loop_(environment, process_),
+      model_(plan.model(ledger.elements())),
+      options_(clientOptions(plan, rank, number)),
+      data_(std::make_unique<wire::DataCalls>(data_loop_, options_)) {
+  control_ = std::make_unique<wire::ControlCalls>(
+      control_loop_, options_,
+      [this](const Error& error) { data_loop_.post([this, error] { data_->fail(error); }); });
+  training_ = fibers
+                  .startFiber([this](kj::WaitScope& scope) {
+                    try {
+                      train(scope);
+                    } catch (const Error& error) {
+                      error_ = error;
+                    } catch (const kj::Exception& exception) {
+                      error_ = net::toError(exception);
+                    }
+                    environment_.scheduler.after({}, process_,
+                                                 [this, ended = hooks_.on_ended] { ended(*this); });
+                  })
+                  .eagerlyEvaluate(nullptr);
+}
+
+SimWorker::~SimWorker() noexcept(false) {
+  training_ = nullptr;
+  echo_ = nullptr;
+  control_ = nullptr;
+  echo_link_ = nullptr;
+  data_ = nullptr;
+}
+
+std::vector<const float*> SimWorker::arenas() const {
+  std::vector<const float*> arenas;
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) arenas.push_back(data_->parameters(ps));
+  return arenas;
+}
+
+void SimWorker::compute(SimClient& client) {
+  auto most = static_cast<uint64_t>(plan_.compute_max.count());
+  if (plan_.straggler_share > 0 && environment_.random.uniform() < plan_.straggler_share)
+    most *= 20;
+  const Duration time(static_cast<int64_t>(environment_.random.below(most)));
+  client.await(data_loop_.timer().afterDelay(net::toKj(time)));
+}
+
+void SimWorker::echo(const Push& push) {
+  if (echoing_) return;
+  echoing_ = true;
+  ledger_.writeGradient(push, echo_link_->gradients());
+  const Duration delay(static_cast<int64_t>(environment_.random.below(3'000'000)));
+  echo_ = data_loop_.timer()
+              .afterDelay(net::toKj(delay))
+              .then([this, push] { return echo_link_->exchange(push.step, push.batch, 0); })
+              .then([](ps::StepState) {}, [](kj::Exception&&) {})
+              .then([this, push] {
+                ledger_.eraseGradient(push, echo_link_->gradients());
+                echoing_ = false;
+              })
+              .eagerlyEvaluate(nullptr);
+}
+
+ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
+  const Push push{rank_, number_, due.next_step, due.next_batch};
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
+    ledger_.writeGradient(push, client.gradients(ps));
+  if (fenced_) ledger_.forbid(push);
+  const double draw = environment_.random.uniform();
+  const bool early = draw < plan_.early_echo_share;
+  if (early) echo(push);
+  const ps::StepState state = client.exchange(push.step, push.batch, static_cast<float>(rank_ + 1));
+  hooks_.log(fmt::format("{} {} {} -> step {} batch {}{}", process_->name,
+                         state.outcome == ps::Outcome::kApplied  ? "applied"
+                         : state.outcome == ps::Outcome::kQueued ? "queued"
+                                                                 : "stale",
+                         push.text(), state.next_step, state.next_batch,
+                         state.done ? ", done" : ""));
+  ledger_.onAnswer(push, state, arenas());
+  if (!early && draw < plan_.early_echo_share + plan_.echo_share) echo(push);
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
+    ledger_.eraseGradient(push, client.gradients(ps));
+  return state;
+}
+
+// As daemons/workerd/worker_job.cc and train/training_loop.cc do.
+void SimWorker::train(kj::WaitScope& scope) {
+  SimClient client(*control_, *data_, scope);
+  client.declare(model_);
+  joined_ = true;
+  hooks_.on_joined(*this);
+  if (plan_.echo_share + plan_.early_echo_share > 0) {
+    echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.ps_tasks));
+    echo_link_ = std::make_unique<wire::PsDataLink>(data_loop_, options_.link, echo_ps_,
+                                                    options_.ps[echo_ps_], ledger_.elements());
+    client.await(echo_link_->open());
+  }
+  if (rank_ == kChief.index) {
+    std::vector<float> values(ledger_.elements());
+    ledger_.writeInitial(number_, values.data());
+    const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
+    client.initialise(shards);
+  }
+  client.waitInitialised();
+  client.barrier("start");
+  hooks_.log(process_->name + " starts to train");
+  ps::StepState state = client.pull();
+  ledger_.onParameters(rank_, number_, state, arenas());
+  while (!state.done) {
+    compute(client);
+    state = exchange(client, state);
+  }
+  client.barrier("trained");
+  if (rank_ == kChief.index) {
+    state = client.pull();
+    ledger_.onFinal(number_, state, arenas());
+  }
+  client.finish();
+}
+
+}  // namespace dtf::sim

@@ -1,0 +1,72 @@
+#pragma once
+
+// One worker process of the simulated cluster: the real links and calls, driven by a training
+// thread that is a fiber, in the order of calls of workerd.
+
+#include <kj/async.h>
+
+#include <memory>
+#include <optional>
+
+#include "common/wire/rpc_calls.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/sim_loop.h"
+
+namespace dtf::sim {
+
+class SimClient;
+
+// Owns: the process's connections and its fiber.  Borrows: everything it is given.
+// Made and destroyed from events of the world.
+class SimWorker {
+ public:
+  struct Hooks {
+    std::function<void(SimWorker&)> on_joined;  // every ps has taken the hello
+    std::function<void(SimWorker&)> on_ended;   // called from an event of the world, once
+    std::function<void(const std::string&)> log;
+  };
+
+  SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
+            const kj::FiberPool& fibers, uint32_t rank, uint32_t number, Hooks hooks);
+  ~SimWorker() noexcept(false);
+
+  uint32_t rank() const { return rank_; }
+  uint32_t number() const { return number_; }
+  const ProcessRef& process() const { return process_; }
+  // From now on it is fenced on every ps: what it starts to push must have no effect.
+  void setFenced() { fenced_ = true; }
+  bool joined() const { return joined_; }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  void train(kj::WaitScope& scope);
+  ps::StepState exchange(SimClient& client, const ps::StepState& due);
+  void compute(SimClient& client);
+  void echo(const Push& push);
+  std::vector<const float*> arenas() const;
+
+  const Environment environment_;
+  const Plan& plan_;
+  Ledger& ledger_;
+  const uint32_t rank_;
+  const uint32_t number_;  // which process of the rank: 0, 1, ...
+  const Hooks hooks_;
+  const ProcessRef process_;
+  SimLoop control_loop_;
+  SimLoop data_loop_;
+  const ps::ModelDeclaration model_;
+  const wire::RpcClientOptions options_;
+  std::unique_ptr<wire::ControlCalls> control_;
+  std::unique_ptr<wire::DataCalls> data_;
+  // A second bulk connection to one ps, on which an exchange is said again.
+  std::unique_ptr<wire::PsDataLink> echo_link_;
+  uint32_t echo_ps_ = 0;
+  bool echoing_ = false;
+  kj::Promise<void> echo_ = nullptr;
+  bool fenced_ = false;
+  bool joined_ = false;
+  std::optional<Error> error_;
+  kj::Promise<void> training_ = nullptr;
+};
+
+}  // namespace dtf::sim
