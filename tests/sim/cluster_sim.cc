@@ -162,13 +162,16 @@ void ClusterSim::apply(const Fault& fault) {
       return killPs(fault.target);
     case Fault::Kind::kFreezeWorker:
       return freezeWorker(fault);
-    case Fault::Kind::kFreezePs:
+    case Fault::Kind::kFreezePs: {
       if (!ps_[fault.target]) return;
       log("FAULT " + fault.text());
       ++report_.faults;
       ps_was_frozen_ = true;
-      ps_[fault.target]->process()->frozen_until = scheduler_.now() + fault.length;
+      // Never sooner than another freeze ends: what is held already would be overtaken.
+      TimePoint& until = ps_[fault.target]->process()->frozen_until;
+      until = std::max(until, scheduler_.now() + fault.length);
       return;
+    }
     case Fault::Kind::kCut:
     case Fault::Kind::kSilence: {
       const size_t count = network_.connections();
