@@ -19,6 +19,8 @@ enum class Bug : uint8_t {
   kHeldGradientDropped,   // sync: what a lost worker had pushed is forgotten on that ps
   kGrantGivenTwice,       // async: a lost worker's grant is given back and kept
   kHalfPushApplied,       // of a gradient only the first half is taken
+  kCutNotHeld,            // async: pushes go on while a checkpoint's place is agreed upon
+  kCutAtAnyStep,  // sync: a shard captures the next step it gets to, whichever was asked for
   // Found by the simulator and mended since:
   kLastAnswersCutShort,  // a ps that ends does not wait for its last answers to leave
   kEndsWithoutChief,     // a job whose chief is lost at its end counts as finished

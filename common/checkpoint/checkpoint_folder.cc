@@ -50,8 +50,8 @@ std::string CheckpointFolder::suffix(const char* kind) {
 }
 
 void CheckpointFolder::prepare() {
-  if (file_system_.exists(folder_)) return;
-  file_system_.makeFolder(folder_);
+  // A folder that is there may have been made by a process that could not sync its name.
+  if (!file_system_.exists(folder_)) file_system_.makeFolder(folder_);
   const std::filesystem::path parent = folder_.parent_path();
   file_system_.syncFolder(parent.empty() ? "." : parent);
 }

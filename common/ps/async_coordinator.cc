@@ -255,7 +255,7 @@ CutPosition AsyncCoordinator::position(bool hold) {
 }
 
 bool AsyncCoordinator::isBeyondCut(const Contribution& c) const {
-  if (!holding_) return false;
+  if (!holding_ || plantedBug(Bug::kCutNotHeld)) return false;
   return c.step >= (cut_.armed() ? cut_.target()[c.rank] : workers_[c.rank].steps_pushed);
 }
 

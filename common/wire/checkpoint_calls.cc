@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/net/error_bridge.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/named_wait.h"
 
@@ -19,6 +20,17 @@ struct Nothing {};
 template <class Request>
 kj::Promise<Nothing> sent(Request&& request) {
   return request.send().then([](auto&&) { return Nothing{}; });
+}
+
+// A connection that breaks says so in the name of its ps.
+template <class T>
+kj::Promise<T> named(kj::Promise<T> promise, const std::string& ps, const std::string& doing) {
+  return promise.catch_([ps, doing](kj::Exception&& exception) -> kj::Promise<T> {
+    const Error error = net::toError(exception);
+    if (exception.getType() != kj::Exception::Type::DISCONNECTED) net::throwAsKj(error);
+    net::throwAsKj(Error(ErrorCode::kUnavailable,
+                         "lost " + ps + ", which was to " + doing + ": " + error.message()));
+  });
 }
 
 template <class T>
@@ -38,10 +50,12 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
   auto results = std::make_shared<std::vector<T>>(ps_.size());
   kj::Vector<kj::Promise<void>> promises;
   for (uint32_t i = 0; i < ps_.size(); ++i) {
-    promises.add(
-        awaitNamed(calls_.loop().timer(),
-                   {TaskId{JobKind::kPs, i}.name() + " to " + doing, secondsToDuration(seconds)},
-                   call(i).then([results, i](T result) { (*results)[i] = std::move(result); })));
+    promises.add(awaitNamed(
+        calls_.loop().timer(),
+        {TaskId{JobKind::kPs, i}.name() + " to " + doing, secondsToDuration(seconds)},
+        named(call(i), TaskId{JobKind::kPs, i}.name(), doing).then([results, i](T result) {
+          (*results)[i] = std::move(result);
+        })));
   }
   return calls_.guard(kj::joinPromises(promises.releaseAsArray())).then([results] {
     return std::move(*results);

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/checkpoint/restore.h"
+#include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
 
@@ -24,7 +29,16 @@ ClusterSim::ClusterSim(const Plan& plan, std::function<void(const std::string&)>
       ledger_(plan_, [this](const std::string& what) { complain(what); }),
       ps_(plan_.ps_tasks),
       ranks_(plan_.workers),
-      ps_errors_(plan_.ps_tasks) {}
+      ps_errors_(plan_.ps_tasks) {
+  disk_.makeFolder(kRunDir);
+  disk_.syncFolder("/");
+  // Which operations fail is drawn beforehand.
+  Random errors(plan_.seed, 5);
+  constexpr size_t kOperationsMax = 5000;
+  for (size_t i = 0; plan_.disk_error_share > 0 && i < kOperationsMax; ++i)
+    if (errors.uniform() < plan_.disk_error_share)
+      disk_.failAt(i, errors.below(2) == 0 ? ENOSPC : EIO);
+}
 
 ClusterSim::~ClusterSim() noexcept(false) {
   for (Rank& rank : ranks_)
@@ -90,7 +104,8 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
       environment_, plan_, ledger_, fibers_, rank, number,
       SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); },
                        [this](SimWorker& worker) { onWorkerEnded(worker); },
-                       [this](const std::string& line) { log(line); }}));
+                       [this](const std::string& line) { log(line); },
+                       [this](uint64_t step) { saved_.insert(step); }}));
 }
 
 // As dtf-launch does, unless the job is lost.
@@ -130,13 +145,15 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
   report_.errors.push_back(who + ": " + error.message());
   const bool names = error.message().find("ps/") != std::string::npos ||
                      error.message().find("worker/") != std::string::npos;
-  const bool expected = error.code() == ErrorCode::kUnavailable ||
+  // A run directory that can't be written ends the chief at its start.
+  const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
+  const bool expected = disk || error.code() == ErrorCode::kUnavailable ||
                         error.code() == ErrorCode::kDeadline ||
                         error.code() == ErrorCode::kPermission;
-  if (!expected || !names)
+  if (!expected || !(names || disk))
     complain(fmt::format("{} ends with an error that it should not: {}: {}", who,
                          errorCodeName(error.code()), error.message()));
-  if (plan_.undisturbed())
+  if (plan_.undisturbed() && plan_.disk_error_share == 0)
     complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
 }
 
@@ -259,6 +276,42 @@ void ClusterSim::judge() {
     complain("the job finishes without its chief");
 }
 
+// The power goes; then every checkpoint that is visible must be whole, and one place of training;
+// and the newest that was said to be saved must be there.
+void ClusterSim::judgeCheckpoints() {
+  disk_.heal();
+  disk_.powerCut(plan_.seed);
+  const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
+  if (!disk_.exists(root)) {
+    if (!saved_.empty()) complain("the folder of saved checkpoints is gone");
+    return;
+  }
+  checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
+  const std::vector<uint64_t> steps = folder.steps();
+  for (const uint64_t step : saved_)
+    if (std::find(steps.begin(), steps.end(), step) == steps.end())
+      complain(fmt::format("the checkpoint of step {} was committed, and is gone", step));
+  for (const uint64_t step : steps) {
+    const auto verified = checkpoint::verifyCheckpoint(disk_, folder.stepFolder(step),
+                                                       checkpoint::VerifyDepth::kFull);
+    if (!verified.whole()) {
+      complain(fmt::format("the checkpoint of step {} is visible and not whole: {}", step,
+                           verified.problems.at(0).reason));
+      continue;
+    }
+    std::vector<std::vector<float>> values(plan_.ps_tasks);
+    std::vector<const float*> arenas;
+    for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+      values[ps].resize(ledger_.elements());
+      checkpoint::readPart(disk_, folder.stepFolder(step), *verified.manifest,
+                           fmt::format("v{}", ps), 0, ledger_.elements(), values[ps].data());
+      arenas.push_back(values[ps].data());
+    }
+    ledger_.onCheckpoint(step, arenas);
+    ++report_.checkpoints;
+  }
+}
+
 Report ClusterSim::run() {
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
@@ -277,6 +330,7 @@ Report ClusterSim::run() {
   pair.promise.wait(wait_scope_);
   scheduler_.cancel(too_long);
   judge();
+  judgeCheckpoints();
   report_.hash = scheduler_.hash();
   report_.applied = ledger_.applied();
   report_.stale = ledger_.stale();

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Report {
   uint64_t applied = 0;
   uint64_t stale = 0;
   uint64_t fenced = 0;
+  uint64_t checkpoints = 0;  // that are on the disk after its power was cut
 };
 
 // Owns: the world.  Call run() once.
@@ -65,6 +67,7 @@ class ClusterSim {
   void freezeWorker(const Fault& fault);
   void endIfOver();
   void judge();
+  void judgeCheckpoints();
 
   const Plan plan_;
   const std::function<void(const std::string&)> print_;
@@ -77,6 +80,7 @@ class ClusterSim {
   testing::SimulatedDisk disk_;
   const Environment environment_{scheduler_, network_, random_, disk_};
   Ledger ledger_;
+  std::set<uint64_t> saved_;  // steps whose checkpoint was committed
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::vector<Rank> ranks_;
   std::vector<std::optional<Error>> ps_errors_;

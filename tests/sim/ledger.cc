@@ -136,6 +136,22 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
   plan_.sync() ? checkSync(state, arenas, who) : checkAsync(state, arenas, who);
 }
 
+// async: a push is in on every ps or on none. A worker that died in the middle of its push may
+// leave one that isn't; then only ps/0's count is looked at.
+void Ledger::onCheckpoint(uint64_t step, Arenas arenas) {
+  const std::string who = fmt::format("the checkpoint of step {}", step);
+  ps::StepState state;
+  state.global_step = step;
+  state.next_step = step;
+  if (plan_.sync()) return checkSync(state, arenas, who);
+  if (!plan_.faults.empty()) return;
+  checkAsync(state, arenas, who);
+  for (uint32_t ps = 1; ps < arenas.size(); ++ps)
+    if (!std::equal(arenas[0] + kFirstCell, arenas[0] + kFirstCell + identities_,
+                    arenas[ps] + kFirstCell))
+      complain_(fmt::format("{} holds other contributions on ps/{} than on ps/0", who, ps));
+}
+
 void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas) {
   if (forbidden_.contains(push))
     complain_(fmt::format("{} of a fenced process was answered", push.text()));

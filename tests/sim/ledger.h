@@ -47,6 +47,8 @@ class Ledger {
   void forbid(const Push& push) { forbidden_.insert(push); }
   // The chief has the parameters that the job ends with.
   void onFinal(uint32_t process, const ps::StepState& state, Arenas arenas);
+  // A checkpoint holds these arenas.
+  void onCheckpoint(uint64_t step, Arenas arenas);
   uint64_t finals() const { return finals_; }
   uint64_t applied() const { return applied_.size(); }
   uint64_t stale() const { return stale_.size(); }

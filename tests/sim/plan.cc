@@ -134,6 +134,9 @@ std::string Plan::text() const {
       early_echo_share > 0 ? ", early repeats" : "", early_timeouts ? ", early timeouts" : "",
       network.slow_share > 0 ? ", slow chunks" : "", network.split_share > 0 ? ", cut writes" : "",
       network.tiny_read_share > 0 ? ", tiny reads" : "");
+  if (checkpoint_pause.count() > 0)
+    text += fmt::format("  a checkpoint every {:.3f} s at most{}\n", toSeconds(checkpoint_pause),
+                        disk_error_share > 0 ? ", on a disk that fails now and then" : "");
   for (const Fault& fault : faults) text += "  " + fault.text() + "\n";
   return text;
 }
@@ -163,6 +166,10 @@ Plan makePlan(uint64_t seed) {
     std::sort(plan.faults.begin(), plan.faults.end(),
               [](const Fault& a, const Fault& b) { return a.at < b.at; });
   }
+  // A stream of its own: seeds keep their clusters and faults when this changes.
+  Random disk(seed, 4);
+  if (oneIn(disk, 2)) plan.checkpoint_pause = milliseconds(5 + disk.below(200));
+  if (oneIn(disk, 4)) plan.disk_error_share = 0.02;
   return plan;
 }
 

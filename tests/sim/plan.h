@@ -42,6 +42,8 @@ struct Plan {
   double straggler_share = 0;   // of the batches: these take 20 times as long
   cluster::Timeouts timeouts;
   bool early_timeouts = false;
+  Duration checkpoint_pause{};  // the longest between two checkpoints; 0: there are none
+  double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Fault> faults;
 

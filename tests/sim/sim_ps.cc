@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/sim/sim_supervisor.h"
+
 namespace dtf::sim {
 
 namespace {
@@ -35,6 +37,7 @@ class SlowRunner final : public ps::UpdateRunner {
 cluster::JobSpec jobOf(const Plan& plan) {
   cluster::JobSpec job;
   job.job = "sim";
+  job.run_dir = kRunDir;
   job.timeouts = plan.timeouts;
   for (uint32_t i = 0; i < plan.ps_tasks; ++i)
     job.cluster.ps.emplace_back().address = {fmt::format("ps{}", i), 1};

@@ -46,6 +46,7 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
       {"a ps ended before its last answers had left", {209, 221, 348}},
       {"a job whose chief was lost at its end counted as finished", {12, 24, 28, 142}},
       {"a push too late was reported as applied", {75, 92, 109, 1371}},
+      {"the folder of checkpoints was not durable after its first chief failed", {428}},
   };
   for (const auto& [what, list] : seeds)
     for (const uint64_t seed : list) EXPECT_EQ(firstProblem(seed), "") << what << ": seed " << seed;
@@ -63,6 +64,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     sum.stale += report.stale;
     sum.fenced += report.fenced;
     sum.faults += report.faults;
+    sum.checkpoints += report.checkpoints;
     restarts += report.restarts;
     ++(report.finished ? finished : failed);
   }
@@ -74,6 +76,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   EXPECT_GT(sum.stale, 100U);
   EXPECT_GT(sum.fenced, 10U);
   EXPECT_GT(sum.faults, 300U);
+  EXPECT_GT(sum.checkpoints, 300U);
   EXPECT_GT(restarts, 200U);
   EXPECT_GT(finished, 350U);
   EXPECT_GT(failed, 10U);
@@ -112,6 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{Bug::kHeldGradientDropped, "HeldGradientDropped"},
                       Planted{Bug::kGrantGivenTwice, "GrantGivenTwice"},
                       Planted{Bug::kHalfPushApplied, "HalfPushApplied"},
+                      Planted{Bug::kCutNotHeld, "CutNotHeld"},
+                      Planted{Bug::kCutAtAnyStep, "CutAtAnyStep"},
                       Planted{Bug::kLastAnswersCutShort, "LastAnswersCutShort"},
                       Planted{Bug::kEndsWithoutChief, "EndsWithoutChief"},
                       Planted{Bug::kStaleToldAsApplied, "StaleToldAsApplied"}),

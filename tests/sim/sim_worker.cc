@@ -5,6 +5,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "tests/sim/sim_ps.h"
+#include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
 
@@ -67,6 +68,7 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
     : environment_(environment),
       plan_(plan),
       ledger_(ledger),
+      fibers_(fibers),
       rank_(rank),
       number_(number),
       hooks_(std::move(hooks)),
@@ -97,6 +99,7 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
 SimWorker::~SimWorker() noexcept(false) {
   training_ = nullptr;
   echo_ = nullptr;
+  supervisor_ = nullptr;
   control_ = nullptr;
   echo_link_ = nullptr;
   data_ = nullptr;
@@ -166,7 +169,14 @@ void SimWorker::train(kj::WaitScope& scope) {
                                                     options_.ps[echo_ps_], ledger_.elements());
     client.await(echo_link_->open());
   }
-  if (rank_ == kChief.index) {
+  bool restored = false;
+  if (rank_ == kChief.index && plan_.checkpoint_pause.count() > 0) {
+    supervisor_ =
+        std::make_unique<SimSupervisor>(environment_, plan_, *control_, control_loop_,
+                                        SimSupervisor::Hooks{hooks_.log, hooks_.on_saved});
+    restored = supervisor_->restore(model_, options_.link.incarnation, scope);
+  }
+  if (rank_ == kChief.index && !restored) {
     std::vector<float> values(ledger_.elements());
     ledger_.writeInitial(number_, values.data());
     const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
@@ -177,11 +187,16 @@ void SimWorker::train(kj::WaitScope& scope) {
   hooks_.log(process_->name + " starts to train");
   ps::StepState state = client.pull();
   ledger_.onParameters(rank_, number_, state, arenas());
+  if (supervisor_) supervisor_->start(fibers_);
   while (!state.done) {
     compute(client);
     state = exchange(client, state);
   }
   client.barrier("trained");
+  if (supervisor_) {
+    supervisor_->stop(scope);
+    supervisor_->saveAtRest(scope);
+  }
   if (rank_ == kChief.index) {
     state = client.pull();
     ledger_.onFinal(number_, state, arenas());

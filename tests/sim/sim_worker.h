@@ -15,6 +15,7 @@
 namespace dtf::sim {
 
 class SimClient;
+class SimSupervisor;
 
 // Owns: the process's connections and its fiber.  Borrows: everything it is given.
 // Made and destroyed from events of the world.
@@ -24,6 +25,7 @@ class SimWorker {
     std::function<void(SimWorker&)> on_joined;  // every ps has taken the hello
     std::function<void(SimWorker&)> on_ended;   // called from an event of the world, once
     std::function<void(const std::string&)> log;
+    std::function<void(uint64_t step)> on_saved;  // a checkpoint is committed
   };
 
   SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
@@ -48,6 +50,7 @@ class SimWorker {
   const Environment environment_;
   const Plan& plan_;
   Ledger& ledger_;
+  const kj::FiberPool& fibers_;
   const uint32_t rank_;
   const uint32_t number_;  // which process of the rank: 0, 1, ...
   const Hooks hooks_;
@@ -58,6 +61,7 @@ class SimWorker {
   const wire::RpcClientOptions options_;
   std::unique_ptr<wire::ControlCalls> control_;
   std::unique_ptr<wire::DataCalls> data_;
+  std::unique_ptr<SimSupervisor> supervisor_;  // the chief's, with checkpoints
   // A second bulk connection to one ps, on which an exchange is said again.
   std::unique_ptr<wire::PsDataLink> echo_link_;
   uint32_t echo_ps_ = 0;
