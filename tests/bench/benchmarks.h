@@ -2,6 +2,7 @@
 
 // The benchmarks that main.cc offers; one function each, returning one or more tables.
 
+#include <string>
 #include <vector>
 
 #include "tests/bench/report.h"
@@ -11,11 +12,14 @@ namespace dtf::bench {
 struct BenchOptions {
   int repetitions = 7;  // per number; the median is reported
   bool quick = false;   // small sizes only: does it run at all?
+  bool full = false;    // null-step: every row that fits into memory
+  std::string only;     // null-step: the rows whose name has this in it
 };
 
 std::vector<Report> benchRpc(const BenchOptions& options);
 std::vector<Report> benchSoftmax(const BenchOptions& options);
 std::vector<Report> benchIdle(const BenchOptions& options);
+std::vector<Report> benchNullStep(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);
 
 }  // namespace dtf::bench

@@ -11,6 +11,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <iostream>
 
 #include "common/base/error.h"
 
@@ -56,15 +58,22 @@ ListeningSocket::ListeningSocket() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLO
   port = ntohs(address.sin_port);
 }
 
-Child::Child(const std::function<void()>& body) : pid_(::fork()) {
+Child::Child(const std::function<void()>& body, Cpu cpu) : pid_(::fork()) {
   if (pid_ < 0) throwErrno("fork");
   if (pid_ > 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const cpu_set_t cpus = allowedCpus();
-  int first = 0;
-  while (first + 1 < CPU_SETSIZE && !CPU_ISSET(first, &cpus)) ++first;
-  pinTo(first);
-  body();
+  if (cpu == Cpu::kFirst) {
+    const cpu_set_t cpus = allowedCpus();
+    int first = 0;
+    while (first + 1 < CPU_SETSIZE && !CPU_ISSET(first, &cpus)) ++first;
+    pinTo(first);
+  }
+  try {
+    body();
+  } catch (const std::exception& error) {
+    std::cerr << "dtf-bench, a child: " << error.what() << std::endl;
+    ::_exit(1);
+  }
   ::_exit(0);
 }
 
@@ -76,6 +85,13 @@ Child::~Child() {
 double Child::cpuSeconds() const {
   clockid_t clock;
   return ::clock_getcpuclockid(pid_, &clock) == 0 ? readSeconds(clock) : 0;
+}
+
+// Found from our own place: <build>/tests/bench/dtf-bench.
+std::string buildProgram(const std::string& path) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return std::filesystem::canonical(self.parent_path() / "../.." / path).string();
 }
 
 double ownCpuSeconds() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "common/base/file.h"
 
@@ -18,11 +19,13 @@ struct ListeningSocket {
   uint16_t port = 0;
 };
 
-// Owns: a forked process that runs `body` on the first CPU and is killed with this object, or with
-// its parent. Make it before any thread exists.
+// Owns: a forked process that runs `body`, on the first CPU only unless told otherwise, and is
+// killed with this object, or with its parent. What `body` throws goes to stderr and ends it
+// with 1. Make it before any thread exists.
 class Child {
  public:
-  explicit Child(const std::function<void()>& body);
+  enum class Cpu { kFirst, kAny };
+  explicit Child(const std::function<void()>& body, Cpu cpu = Cpu::kFirst);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -32,6 +35,9 @@ class Child {
  private:
   pid_t pid_;
 };
+
+// The path of a program of this build: "daemons/psd/psd".
+std::string buildProgram(const std::string& path);
 
 // As Child::cpuSeconds(), of this process.
 double ownCpuSeconds();

@@ -28,6 +28,9 @@ constexpr Benchmark kBenchmarks[] = {
     {"softmax", "MNIST softmax regression by dtf-launch, 2 ps + 2 workers, async and sync",
      benchSoftmax},
     {"idle", "CPU that psd and workerd use while they wait", benchIdle},
+    {"null-step",
+     "a step that computes nothing: scalar, 100 MB, 1 GB; beside a raw socket; 1 to 8 workers",
+     benchNullStep},
     {"optimizers", "updates of 64 MiB of parameters beside memcpy", benchOptimizers},
 };
 
@@ -45,7 +48,8 @@ void printHelp(const po::options_description& options) {
             << options << "\nexamples:\n"
             << "  dtf-bench rpc                      # a table on stdout\n"
             << "  dtf-bench --json rpc > rpc.json    # the same numbers for a script\n"
-            << "  dtf-bench --repetitions 15 rpc     # for a noisy machine\n";
+            << "  dtf-bench --repetitions 15 rpc     # for a noisy machine\n"
+            << "  dtf-bench --only 'scalar, 1 worker, 1 ps' null-step\n";
 }
 
 int run(int argc, char** argv) {
@@ -54,7 +58,9 @@ int run(int argc, char** argv) {
   visible.add_options()("help,h", "show this")("json", "print JSON instead of tables")(
       "repetitions", po::value(&bench.repetitions)->default_value(bench.repetitions),
       "measurements per number, of which the median counts")(
-      "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?");
+      "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?")(
+      "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
+      "only", po::value(&bench.only), "null-step: the rows whose name has this in it");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;

@@ -15,7 +15,7 @@ namespace dtf::bench {
 
 namespace {
 
-enum class Operation : uint64_t { kPing = 1, kPull = 2, kPush = 3 };
+enum class Operation : uint64_t { kPing = 1, kPull = 2, kPush = 3, kExchange = 4 };
 
 struct Request {
   Operation operation;
@@ -70,7 +70,8 @@ void serveRaw(const Fd& listening, size_t bytes_max) {
       continue;
     }
     if (!receiveAll(fd.get(), buffer.get(), request.bytes) ||
-        !sendAll(fd.get(), &done, sizeof(done)))
+        !(request.operation == Operation::kExchange ? sendAll(fd.get(), buffer.get(), request.bytes)
+                                                    : sendAll(fd.get(), &done, sizeof(done))))
       return;
   }
 }
@@ -103,6 +104,12 @@ void RawClient::push(size_t bytes) {
   uint64_t done;
   require(sendAll(fd_.get(), &request, sizeof(request)) &&
           sendAll(fd_.get(), buffer_.get(), bytes) && receiveAll(fd_.get(), &done, sizeof(done)));
+}
+
+void RawClient::exchange(size_t bytes) {
+  const Request request{Operation::kExchange, bytes};
+  require(sendAll(fd_.get(), &request, sizeof(request)) &&
+          sendAll(fd_.get(), buffer_.get(), bytes) && receiveAll(fd_.get(), buffer_.get(), bytes));
 }
 
 }  // namespace dtf::bench

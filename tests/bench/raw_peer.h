@@ -20,7 +20,8 @@ class RawClient {
   RawClient(uint16_t port, size_t bytes_max);
   void ping();
   void pull(size_t bytes);
-  void push(size_t bytes);  // returns when the server has all of it
+  void push(size_t bytes);      // returns when the server has all of it
+  void exchange(size_t bytes);  // sends so many, then receives so many
 
  private:
   Fd fd_;

@@ -14,6 +14,7 @@
 
 #include "common/base/error.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/bench/child.h"
 #include "tests/support/process.h"
 
 namespace dtf::bench {
@@ -21,13 +22,6 @@ namespace dtf::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The build's programs, found from our own place: <build>/tests/bench/dtf-bench.
-std::string program(const std::string& path) {
-  std::error_code error;
-  const fs::path root = fs::read_symlink("/proc/self/exe", error).parent_path() / "../..";
-  return fs::canonical(root / path).string();
-}
 
 std::string dataText() {
   const char* mnist = std::getenv("DTF_MNIST_DIR");
@@ -60,7 +54,7 @@ nlohmann::json runJob(const std::string& mode, uint64_t steps) {
   const testing::TemporaryFolder folder;
   const std::string file = folder.write("bench.yaml", clusterText(folder.path(), mode, steps));
   const testing::ProcessResult result =
-      testing::runProcess({program("launcher/dtf-launch"), file}, std::chrono::seconds(300));
+      testing::runProcess({buildProgram("launcher/dtf-launch"), file}, std::chrono::seconds(300));
   if (result.exit_code != 0)
     throw Error(ErrorCode::kInternal,
                 fmt::format("dtf-launch exited with {}:\n{}", result.exit_code, result.err));
@@ -116,8 +110,9 @@ std::vector<Report> benchIdle(const BenchOptions& options) {
                                             "   layers: [flatten: , dense: {{units: 10}}]\n"
                                             "    loss: softmax_cross_entropy\n  steps: 10\n",
                                             port, port + 1, port + 2));
-  testing::Process ps({program("daemons/psd/psd"), "--cluster", file, "--task", "0"});
-  testing::Process worker({program("daemons/workerd/workerd"), "--cluster", file, "--task", "0"});
+  testing::Process ps({buildProgram("daemons/psd/psd"), "--cluster", file, "--task", "0"});
+  testing::Process worker(
+      {buildProgram("daemons/workerd/workerd"), "--cluster", file, "--task", "0"});
   if (!ps.waitForOutput("event=joined", std::chrono::seconds(20)))
     throw Error(ErrorCode::kInternal, "the worker did not join:\n" + ps.err() + worker.err());
   const double seconds = options.quick ? 0.5 : 10;

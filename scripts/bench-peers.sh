@@ -1,0 +1,62 @@
+#!/bin/bash
+# The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five: one table, in about
+# fifteen minutes, with a line on stderr for each run.
+# Usage: scripts/bench-peers.sh [--repetitions N] [--without TensorFlow|PyTorch]
+#
+#   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global steps per second,
+#                          async: each gradient is a step, sync: one update from both workers is a step
+#   784-300-100-10, sync   two hidden layers of ReLU, otherwise the same
+#   null step              push a gradient of zeros, get the parameters back, 1 ps + 1 worker; median time of a step
+#
+# dtf reads real MNIST when scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random
+# data of the same shape, which cost a step the same. TensorFlow: compat.v1, between-graph, SyncReplicasOptimizer for
+# sync. PyTorch has no parameter servers: DistributedDataParallel over gloo on 2 ranks; its null step is an allreduce.
+# A ratio above 1 says that dtf is faster.
+#
+# The first time it installs tensorflow-cpu and torch into build/peers-env with pip: some 3.5 GB to download and 8 GB on
+# the disk, because torch comes with its CUDA libraries; a peer that is --without is not installed. A peer that cannot be
+# installed (no network) is left out of the table, loudly, and the exit code is 69. Quieter figures: nice -n -5 as root.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+folder=$PWD/build/peers-env
+peers=("TensorFlow tensorflow-cpu tensorflow" "PyTorch torch torch")  # name, package, module
+arguments=()
+without=" "
+while [ $# -gt 0 ]; do
+  case $1 in
+    --repetitions | --without)
+      [ $# -ge 2 ] || { echo "error: $1 needs a value; see scripts/bench-peers.sh --help" >&2; exit 2; }
+      arguments+=("$1" "$2")
+      [ "$1" = --repetitions ] || without+="$2 "
+      shift 2
+      ;;
+    *)
+      sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/bench-peers.sh
+      case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
+      ;;
+  esac
+done
+
+if [ -f build/build.ninja ]; then meson configure build -Dtests=true >/dev/null || exit; else scripts/build.sh build >&2 || exit; fi
+ninja -C build tests/bench/dtf-bench launcher/dtf-launch daemons/psd/psd daemons/workerd/workerd >&2 || exit
+
+# Makes sure that the package $1 with its module $2 is there, or says why it is not.
+install_peer() {
+  "$folder/bin/python" -c "import $2" >/dev/null 2>&1 && return
+  echo "== installing $1 into build/peers-env; this takes minutes and gigabytes" >&2
+  [ -x "$folder/bin/python" ] || python3 -m venv "$folder" || return
+  "$folder/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --quiet --timeout 60 --retries 1 "$1" >&2 &&
+    "$folder/bin/python" -c "import $2" >&2
+}
+
+status=0
+for peer in "${peers[@]}"; do
+  read -r name package module <<<"$peer"
+  case $without in *" $name "*) continue ;; esac
+  install_peer "$package" "$module" && continue
+  echo "ERROR: $package could not be installed (see above): THE TABLE HAS NO $name, there is nothing to compare dtf with" >&2
+  arguments+=(--without "$name")
+  status=69
+done
+python3 tests/bench/peers/compare.py --build build --python "$folder/bin/python" "${arguments[@]}" || exit
+exit $status

@@ -1,0 +1,228 @@
+"""The same work by dtf, TensorFlow and PyTorch on the same cores, in turns: medians and ratios, as one Markdown table.
+
+scripts/bench-peers.sh starts it, and says what is compared. It needs nothing but Python's own library; the peers run
+in the environment that --python names.
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+RUN_SECONDS_MAX = 300
+RATE, MICROSECONDS, MILLISECONDS = "steps/s", "us", "ms"
+# What is compared: its name, its unit, and where the result is in what a run returns.
+ROWS = [
+    ("softmax, async", RATE, ("softmax", "async", "steps_per_second")),
+    ("softmax, sync", RATE, ("softmax", "sync", "steps_per_second")),
+    ("784-300-100-10, sync", RATE, ("mlp", "sync", "steps_per_second")),
+    ("null step, scalar", MICROSECONDS, ("null", "sync", "scalar_us")),
+    ("null step, 100 MB", MILLISECONDS, ("null", "sync", "dense_ms")),
+]
+DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "sync"): 1500}
+PEER_STEPS = {("softmax", "async"): 1000, ("softmax", "sync"): 500, ("mlp", "sync"): 200, ("null", "sync"): 500}
+DTF_LAYERS = {"softmax": "[flatten: , dense: {units: 10}]",
+              "mlp": "[flatten: , dense: {units: 300, activation: relu}, dense: {units: 100, activation: relu}, "
+                     "dense: {units: 10}]"}
+
+
+class Failed(Exception):
+    pass
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def run_together(commands, folder):
+    """Starts all commands, waits for the last one, returns its last line as JSON, ends the others."""
+    processes, logs = [], []
+    try:
+        for i, command in enumerate(commands):
+            logs.append(folder / f"{i}.log")
+            with logs[-1].open("wb") as log:
+                last = i + 1 == len(commands)
+                processes.append(subprocess.Popen(command, stdout=subprocess.PIPE if last else log, stderr=log,
+                                                  stdin=subprocess.DEVNULL, start_new_session=True))
+        try:
+            out, _ = processes[-1].communicate(timeout=RUN_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"not ready after {RUN_SECONDS_MAX} s") from None
+        if processes[-1].returncode != 0 or not out.strip():
+            raise Failed(f"exit code {processes[-1].returncode}: {last_lines(logs[-1])}")
+        return json.loads(out.decode().strip().splitlines()[-1])
+    finally:
+        for process in processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def last_lines(path, count=5):
+    return " | ".join(path.read_text(errors="replace").strip().splitlines()[-count:])
+
+
+class Dtf:
+    name = "dtf"
+
+    def __init__(self, build):
+        self.build = build
+        self.version = ""
+
+    def run(self, work, mode, folder):
+        if work == "null":
+            return {"scalar_us": self.null_step("scalar, 1 worker, 1 ps", folder),
+                    "dense_ms": self.null_step("100 MB, 1 worker, 1 ps", folder)}
+        file = folder / "job.yaml"
+        file.write_text(f"""
+job: peers
+run_dir: {folder}/runs
+cluster: {{ps: ["localhost:auto", "localhost:auto"], worker: ["localhost:auto", "localhost:auto"]}}
+train:
+  model:
+    input: {{shape: [28, 28, 1]}}
+    layers: {DTF_LAYERS[work]}
+    loss: softmax_cross_entropy
+  data: {{train: {{{data_text()}}}, batch_size: 100}}
+  optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}
+  placement: {{strategy: greedy, partition: {{min_bytes: 262144}}}}
+  replication: {{mode: {mode}}}
+  steps: {DTF_STEPS[work, mode]}
+""")
+        self.call([self.build / "launcher/dtf-launch", file], folder)
+        return json.loads((folder / "runs/summary.json").read_text())
+
+    def null_step(self, row, folder):
+        out = self.call([self.build / "tests/bench/dtf-bench", "--json", "--repetitions", "1", "--only", row, "null-step"],
+                        folder)
+        return json.loads(out)["null-step"][0]["rows"][0]["p50"]
+
+    @staticmethod
+    def call(command, folder):
+        log = folder / "dtf.log"
+        with log.open("wb") as errors:
+            result = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=errors,
+                                    stdin=subprocess.DEVNULL, timeout=RUN_SECONDS_MAX, check=False)
+        if result.returncode != 0:
+            raise Failed(f"{command[0].name}: exit code {result.returncode}: {last_lines(log)}")
+        return result.stdout
+
+
+class TensorFlow:
+    name = "TensorFlow"
+
+    def __init__(self, python):
+        self.python = python
+        self.version = ""
+
+    def run(self, work, mode, folder):
+        tasks = 1 if work == "null" else 2
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(2 * tasks)]
+        common = ["--ps", ",".join(addresses[:tasks]), "--workers", ",".join(addresses[tasks:]), "--work", work,
+                  "--mode", mode, "--steps", str(PEER_STEPS[work, mode])]
+        program = [self.python, HERE / "tensorflow_task.py"]
+        tasks_of = [("ps", i) for i in range(tasks)] + [("worker", i) for i in reversed(range(tasks))]  # the chief last
+        return run_together([program + ["--job", job, "--task", str(i)] + common for job, i in tasks_of], folder)
+
+
+class PyTorch:
+    name = "PyTorch"
+
+    def __init__(self, python):
+        self.python = python
+        self.version = ""
+
+    def run(self, work, mode, folder):
+        if mode != "sync":
+            return None  # DistributedDataParallel has no other mode
+        port = free_ports(1)[0]
+        program = [self.python, HERE / "torch_rank.py", "--port", str(port), "--work", work,
+                   "--steps", str(PEER_STEPS[work, mode])]
+        return run_together([program + ["--rank", str(rank)] for rank in (1, 0)], folder)
+
+
+def data_text():
+    folder = ROOT / "data/mnist"
+    if (folder / "train-images-idx3-ubyte.gz").exists():
+        return (f"format: idx, images: {folder}/train-images-idx3-ubyte.gz, "
+                f"labels: {folder}/train-labels-idx1-ubyte.gz")
+    return "format: digits, count: 10000"
+
+
+def measure(systems, repetitions):
+    """{(system, work, mode): [results]} and {system: why it failed}; the systems take turns."""
+    found, failures = {}, {}
+    for repetition in range(repetitions):
+        for work, mode in dict.fromkeys(where[:2] for _, _, where in ROWS):
+            for system in systems:
+                if system.name in failures:
+                    continue
+                start = time.monotonic()
+                try:
+                    with tempfile.TemporaryDirectory(prefix="dtf-peers-") as folder:
+                        result = system.run(work, mode, pathlib.Path(folder))
+                except (Failed, subprocess.TimeoutExpired) as error:
+                    failures[system.name] = f"{work} {mode}: {error}"
+                    continue
+                if result is None:
+                    continue
+                system.version = result.get("version", system.version)
+                found.setdefault((system.name, work, mode), []).append(result)
+                print(f"  {repetition + 1}/{repetitions} {work} {mode}: {system.name} ({time.monotonic() - start:.0f} s)",
+                      file=sys.stderr, flush=True)
+    return found, failures
+
+
+def figure(value):
+    return "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def table(systems, found):
+    peers = systems[1:]
+    names = [f"{system.name} {system.version}".strip() for system in systems]
+    lines = ["| | unit | " + " | ".join(names + [f"dtf / {peer.name}" for peer in peers]) + " |",
+             "|---" * (2 + len(systems) + len(peers)) + "|"]
+    for row, unit, (work, mode, key) in ROWS:
+        values = [statistics.median(result[key] for result in found[system.name, work, mode])
+                  if (system.name, work, mode) in found else None for system in systems]
+        ratios = [None if None in (values[0], value) else values[0] / value if unit == RATE else value / values[0]
+                  for value in values[1:]]
+        cells = [figure(value) for value in values] + [f"{ratio:.2g} x" if ratio else "-" for ratio in ratios]
+        lines.append(f"| {row} | {unit} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--python", required=True, help="of the environment with the peers")
+    parser.add_argument("--without", action="append", default=[], help="a peer to leave out: TensorFlow or PyTorch")
+    parser.add_argument("--repetitions", type=int, default=5)
+    args = parser.parse_args()
+    systems = [Dtf(args.build.resolve())]
+    systems += [peer(args.python) for peer in (TensorFlow, PyTorch) if peer.name not in args.without]
+    print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before the start; dtf trains on "
+          f"{'MNIST' if 'idx' in data_text() else 'its embedded digits'}", file=sys.stderr)
+    found, failures = measure(systems, args.repetitions)
+    print(table(systems, found))
+    for name, why in failures.items():
+        print(f"error: {name} stopped at {why}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
