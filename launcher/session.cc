@@ -21,6 +21,7 @@
 #include "launcher/run_folder.h"
 #include "launcher/spawner.h"
 #include "launcher/summary.h"
+#include "launcher/timeline.h"
 
 namespace dtf::launcher {
 
@@ -71,6 +72,7 @@ class Session {
   void act();
   void say(const std::string& text) { console_.line("dtf-launch: " + text); }
   void recordLaunch();
+  void mergeTimeline();
   int end();
   nlohmann::ordered_json writeSummaryFile(int& exit_code);
   void reportFailure();
@@ -110,6 +112,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
 
 int Session::run() {
   watchSignals();
+  removeTimelines(folder_.path(), allTasks(job_.cluster));
   startTasks(prepare());
   act();
   tick();
@@ -259,11 +262,21 @@ int Session::end() {
   console_.finish();
   int exit_code = monitor_.jobExitCode();
   const nlohmann::ordered_json summary = writeSummaryFile(exit_code);
+  mergeTimeline();
   if (monitor_.rootCause()) reportFailure();
   events_.summary(summary);
   if (!options_.json) std::fputs(resultReport(summary, folder_.path()).c_str(), stdout);
   std::fflush(stdout);
   return exit_code;
+}
+
+// A job without one is still a job that is done.
+void Session::mergeTimeline() {
+  try {
+    mergeTimelines(folder_.path(), allTasks(job_.cluster));
+  } catch (const Error& error) {
+    say("warning: no timeline.json: " + error.message());
+  }
 }
 
 nlohmann::ordered_json Session::writeSummaryFile(int& exit_code) {

@@ -2,7 +2,8 @@
 # Every check that dtf has: installs what is missing, then format, floors, headers, g++ release build with all tests,
 # clang with AddressSanitizer + UBSan and thread-safety analysis, ThreadSanitizer. Ends with a line "N passed, N failed".
 # Run it again and only what changed is built. (scripts/tidy.sh runs clang-tidy; it is not part of this.)
-# Usage: scripts/test.sh [--quick]                       --quick: no sanitizer builds
+# Usage: scripts/test.sh [--quick]                       --quick: no sanitizer builds, no fuzzing
+#   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 60)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 quick=${1:-}
@@ -42,6 +43,9 @@ thread_tests() {
   return "${PIPESTATUS[0]}"
 }
 
+# fuzz_targets: each for DTF_FUZZ_SECONDS, two at once.
+fuzz_targets() { scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-60}"; }
+
 scripts/install-deps.sh --tests || exit $?
 
 step "format" scripts/format.sh --check
@@ -62,6 +66,7 @@ if [ "$quick" != --quick ]; then
   step "build: g++, ThreadSanitizer" scripts/build.sh build-tsan -Dunit_only=true -Db_sanitize=thread -Doptimization=1
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
     step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests build-tsan
+  step "fuzz: every reader of untrusted bytes, ${DTF_FUZZ_SECONDS:-60} s each" fuzz_targets
 fi
 echo "== $((SECONDS - started)) s in all"
 for name in "${failures[@]}"; do echo "failed: $name"; done

@@ -101,6 +101,18 @@ CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
   return checkpoint;
 }
 
+SummariesSpec readSummaries(const YamlNode& node, Report& report) {
+  const MapReader reader(node, schema::kSummaries, "summaries", report);
+  SummariesSpec summaries;
+  if (reader.find("every_steps") != nullptr) summaries.every_seconds = 0;
+  reader.number("every_seconds", summaries.every_seconds);
+  reader.whole("every_steps", summaries.every_steps);
+  reader.boolean("histograms", summaries.histograms);
+  reader.boolean("graph", summaries.graph);
+  reader.whole("timeline_step", summaries.timeline_step);
+  return summaries;
+}
+
 }  // namespace
 
 TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report) {
@@ -122,6 +134,8 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
   }
   if (const YamlNode* checkpoint = reader.find("checkpoint"))
     train.checkpoint = readCheckpoint(*checkpoint, report);
+  if (const YamlNode* summaries = reader.find("summaries"))
+    train.summaries = readSummaries(*summaries, report);
   if (const YamlNode* lines = reader.find("report"))
     MapReader(*lines, schema::kReport, "report", report)
         .whole("every_steps", train.report_every_steps);

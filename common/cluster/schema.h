@@ -100,6 +100,7 @@ extern const Table kPlacement;    // placement:
 extern const Table kPartition;    // placement.partition:
 extern const Table kEval;         // eval:
 extern const Table kCheckpoint;   // checkpoint:
+extern const Table kSummaries;    // summaries:
 extern const Table kReport;       // report:
 
 const Table& optimizer(OptimizerSpec::Kind kind);

@@ -54,7 +54,7 @@ constexpr Key kTrainKeys[] = {
     map("eval", "evaluation on data.eval"),
     map("report", "the lines that report progress"),
     map("checkpoint", "save and resume; default: neither"),
-    later("summaries"),
+    map("summaries", "for TensorBoard; default: none"),
 };
 
 constexpr Key kModelKeys[] = {
@@ -146,6 +146,15 @@ constexpr Key kCheckpointKeys[] = {
     number("keep_every_hours", kPositive, "and for good one for each so many hours; default 10000"),
 };
 
+constexpr Key kSummariesKeys[] = {
+    number("every_seconds", kSeconds, "default 120, or none when every_steps is given"),
+    whole("every_steps", 1, kCountMax, "global steps"),
+    boolean("histograms", "of the variables and the chief's gradients; default true"),
+    boolean("graph", "the model's graph and its placement; default true"),
+    whole("timeline_step", 1, kCountMax,
+          "record what every task does in this step (async: in its own batch of that number)"),
+};
+
 constexpr Key kReportKeys[] = {
     whole("every_steps", 1, kCountMax, "global steps; default: about twice a second"),
 };
@@ -173,6 +182,7 @@ constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
 constinit const Table kEval{"train.eval", kEvalKeys};
 constinit const Table kCheckpoint{"train.checkpoint", kCheckpointKeys};
+constinit const Table kSummaries{"train.summaries", kSummariesKeys};
 constinit const Table kReport{"train.report", kReportKeys};
 }  // namespace schema
 
@@ -215,6 +225,7 @@ std::span<const Table* const> allTables() {
                                              &kPartition,
                                              &kEval,
                                              &kCheckpoint,
+                                             &kSummaries,
                                              &kReport};
   return kTables;
 }

@@ -140,6 +140,15 @@ struct CheckpointSpec {
   double keep_every_hours = 10'000;  // and one for each so many hours of training
 };
 
+// TensorBoard's event files, in <run_dir>/events, and one step's timeline. TensorFlow's defaults.
+struct SummariesSpec {
+  double every_seconds = 120;  // 0: not by time
+  uint64_t every_steps = 0;    // 0: not by steps
+  bool histograms = true;      // of the variables and the chief's gradients
+  bool graph = true;
+  uint64_t timeline_step = 0;  // 0: no timeline
+};
+
 struct TrainSpec {
   ModelSpec model;
   DataSpec data;
@@ -147,6 +156,7 @@ struct TrainSpec {
   ReplicationSpec replication;
   PlacementSpec placement;
   std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
+  std::optional<SummariesSpec> summaries;    // none: nothing is written
   uint64_t steps = 1000;                     // global steps
   uint64_t eval_every_steps = 0;             // 0: only at the end
   uint64_t report_every_steps = 0;           // 0: about twice a second

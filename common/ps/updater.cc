@@ -1,6 +1,7 @@
 #include "common/ps/updater.h"
 
 #include "common/base/check.h"
+#include "common/base/trace.h"
 
 namespace dtf::ps {
 
@@ -11,19 +12,26 @@ void Updater::start(std::vector<Gradient> gradients, std::function<void()> commi
   DTF_CHECK(!busy_);
   const OutwardCalls::Scope scope(calls_);
   if (store_.elements() * sizeof(float) <= kInlineUpdateBytes) {
-    store_.apply(std::move(gradients));
+    applyInline(std::move(gradients));
     return committed();
   }
   busy_ = true;
   std::shared_ptr<UpdateJob> job = store_.prepareApply(std::move(gradients));
   runner_.start(job,
-                [this, job, committed = std::move(committed), alive = std::weak_ptr<char>(alive_)] {
+                [this, job, committed = std::move(committed), alive = std::weak_ptr<char>(alive_),
+                 begin = trace::recording() ? trace::now() : TimePoint{}] {
                   if (alive.expired()) return;
+                  if (begin != TimePoint{}) trace::add("apply", begin, trace::now());
                   const OutwardCalls::Scope done_scope(calls_);
                   store_.commit(job);
                   busy_ = false;
                   committed();
                 });
+}
+
+void Updater::applyInline(std::vector<Gradient> gradients) {
+  const trace::Span span("apply");
+  store_.apply(std::move(gradients));
 }
 
 }  // namespace dtf::ps

@@ -23,6 +23,8 @@ class Updater {
   void start(std::vector<Gradient> gradients, std::function<void()> committed);
 
  private:
+  void applyInline(std::vector<Gradient> gradients);
+
   ParameterStore& store_;
   UpdateRunner& runner_;
   OutwardCalls& calls_;

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/trace.h"
 #include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
 
@@ -25,8 +26,8 @@ uint32_t slotsOf(const cluster::ReplicationSpec& replication, uint32_t workers) 
   return std::max(replication.replicas_to_aggregate, replication.total_num_replicas);
 }
 
-double examplesPerStep(const cluster::TrainSpec& train,
-                       const cluster::ReplicationSpec& replication) {
+double examplesOfStep(const cluster::TrainSpec& train,
+                      const cluster::ReplicationSpec& replication) {
   const double batches = replication.mode == Mode::kAsync ? 1 : replication.replicas_to_aggregate;
   return batches * static_cast<double>(train.data.batch_size);
 }
@@ -55,11 +56,15 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       slots_(slotsOf(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       reader_(checked(train.model, std::move(dataset)), train.data.batch_size, train.data.seed),
-      report_clock_(train.report_every_steps, examplesPerStep(train, declaration_.replication)) {
+      report_clock_(train.report_every_steps, examplesOfStep(train, declaration_.replication)) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
 }
 
 TrainingLoop::~TrainingLoop() = default;
+
+double TrainingLoop::examplesPerStep() const {
+  return examplesOfStep(train_, declaration_.replication);
+}
 
 std::string TrainingLoop::placementTable() const {
   const std::string table = graph::placementTable(placement_);
@@ -94,12 +99,11 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   report_clock_.start(state.global_step, begin);
   evaluated_step_ = state.global_step;
   result_.first_step_number = state.global_step;
+  if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
   while (!state.done) {
+    trace::onStep(state.next_step);
     if (on_step) on_step(state);
-    const ps::StepState due = state;
-    const float loss = computeBatch(due);
-    state = client_.exchange(due.next_step, due.next_batch, loss);
-    if (state.outcome != ps::Outcome::kQueued) binding_->gatherValues();
+    state = trainBatch(state);
     ++result_.batches;
     if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
     if (result_.batches == 1) result_.first_step = clock_.now();
@@ -109,8 +113,25 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   result_.stopped = state.global_step < train_.steps;
   result_.seconds = toSeconds(clock_.now() - begin - evaluating_);
   result_.final_loss = state.loss;
-  result_.examples_per_step = examplesPerStep(train_, declaration_.replication);
+  result_.examples_per_step = examplesPerStep();
   return result_;
+}
+
+ps::StepState TrainingLoop::trainBatch(const ps::StepState& due) {
+  const trace::Span whole("batch");
+  const float loss = computeBatch(due);
+  if (observer_ != nullptr) observer_->onGradients(*binding_);
+  const ps::StepState state = exchange(due, loss);
+  if (state.outcome == ps::Outcome::kQueued) return state;
+  const trace::Span span("gather parameters");
+  binding_->gatherValues();
+  if (observer_ != nullptr) observer_->onParameters(state, *binding_, false);
+  return state;
+}
+
+ps::StepState TrainingLoop::exchange(const ps::StepState& due, float loss) {
+  const trace::Span span("push, wait, receive");
+  return client_.exchange(due.next_step, due.next_batch, loss);
 }
 
 // Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient
@@ -118,8 +139,12 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
 float TrainingLoop::computeBatch(const ps::StepState& due) {
   const uint64_t batch =
       data::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers, slots_);
-  reader_.read(batch, step_.features(), step_.labels());
+  {
+    const trace::Span span("read batch");
+    reader_.read(batch, step_.features(), step_.labels());
+  }
   step_.setRandomKey(train_.data.seed, batch);  // so masks, too, follow from the step
+  const trace::Span span("compute");
   for (uint32_t i = 0; i < binding_->variables(); ++i) {
     step_.bindValue(i, binding_->value(i));
     step_.bindGradient(i, binding_->gradient(i));
@@ -169,20 +194,24 @@ std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state
   const bool passed = every > 0 && state.global_step / every != evaluated_step_ / every;
   // At the end the caller evaluates, when all gradients are in.
   if (!passed || evaluator_ == nullptr || state.done) return std::nullopt;
+  const trace::Span span("evaluate");
   const TimePoint begin = clock_.now();
   evaluated_step_ = state.global_step;
   const Evaluation evaluation = evaluator_->run(binding_->values());
   const Duration spent = clock_.now() - begin;
   evaluating_ += spent;
   report_clock_.skip(spent);
+  if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
   return evaluation;
 }
 
 Evaluation TrainingLoop::evaluate() {
   DTF_CHECK(binding_ != nullptr && evaluator_ != nullptr);
-  client_.pull();
+  const ps::StepState state = client_.pull();
   binding_->gatherValues();
-  return evaluator_->run(binding_->values());
+  const Evaluation evaluation = evaluator_->run(binding_->values());
+  if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
+  return evaluation;
 }
 
 }  // namespace dtf::train

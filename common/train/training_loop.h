@@ -20,6 +20,7 @@
 #include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
 #include "common/train/report_clock.h"
+#include "common/train/step_observer.h"
 
 namespace dtf::train {
 
@@ -72,6 +73,10 @@ class TrainingLoop {
   // What all workers of the job declare.
   const ps::ModelDeclaration& declaration() const { return declaration_; }
 
+  const ModelGraph& model() const { return model_; }
+  const graph::Placement& placement() const { return placement_; }
+  double examplesPerStep() const;  // that one global step stands for
+
   // Which variable lies where, for people.
   std::string placementTable() const;
 
@@ -83,6 +88,9 @@ class TrainingLoop {
   // and in evaluate(). In sync mode the others wait for it, as they do for any slow worker.
   void evaluateOn(std::shared_ptr<const data::Dataset> dataset);
 
+  // Shows `observer`, which must outlive run() and evaluate(), what is measured. Null: nobody.
+  void observe(StepObserver* observer) { observer_ = observer; }
+
   // Trains until the job is done; call it once, after join(). No memory is allocated between two
   // reports. `on_step` hears every answer of the ps, before the next batch is computed.
   TrainingResult run(const ProgressCallback& report, const StepCallback& on_step = nullptr);
@@ -91,6 +99,8 @@ class TrainingLoop {
   Evaluation evaluate();
 
  private:
+  ps::StepState trainBatch(const ps::StepState& due);
+  ps::StepState exchange(const ps::StepState& due, float loss);
   float computeBatch(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state, const ProgressCallback& report);
@@ -111,6 +121,7 @@ class TrainingLoop {
   std::unique_ptr<ParameterBinding>
       binding_;  // made in join(): a client has arenas once it has declared
   std::unique_ptr<Evaluator> evaluator_;
+  StepObserver* observer_ = nullptr;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
   TrainingResult result_;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/base/planted_bug.h"
+#include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/model_codec.h"
@@ -44,8 +45,11 @@ class DataSession final : public schema::PsData::Server {
   }
 
   kj::Promise<void> exchange(ExchangeContext context) override {
-    ps::Contribution contribution =
-        net::bridgeErrors([&] { return readContribution(context.getParams()); });
+    trace::onStep(context.getParams().getStep());
+    ps::Contribution contribution = net::bridgeErrors([&] {
+      const trace::Span span("take gradient");
+      return readContribution(context.getParams());
+    });
     context.releaseParams();
     if (plantedBug(Bug::kHalfPushApplied) && contribution.sequence % 8 == 7) takeHalf(contribution);
     return answered(context, [this, &contribution](ps::PushCallback reply) {
@@ -111,7 +115,11 @@ class DataSession final : public schema::PsData::Server {
     // all of a shard is.
     auto fulfiller =
         std::make_shared<kj::Own<kj::PromiseFulfiller<ps::PushReply>>>(kj::mv(pair.fulfiller));
-    start([fulfiller](ps::PushAnswer answer) {
+    start([fulfiller, rank = rank_,
+           begin = trace::recording() ? trace::now() : TimePoint{}](ps::PushAnswer answer) {
+      if (begin != TimePoint{})
+        trace::add("wait for the answer", begin, trace::now(),
+                   TaskId{JobKind::kWorker, rank}.name());
       if (const Error* error = std::get_if<Error>(&answer))
         return (*fulfiller)->reject(net::toKj(*error));
       (*fulfiller)->fulfill(std::move(std::get<ps::PushReply>(answer)));
@@ -119,6 +127,7 @@ class DataSession final : public schema::PsData::Server {
     return pair.promise
         .then([this, context](ps::PushReply reply) mutable {
           if (connection_->connection == nullptr) return;
+          const trace::Span span("reply");
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results =
               context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});

@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/trace.h"
 #include "common/net/socket_options.h"
 #include "daemons/psd/compute_runner.h"
 
@@ -12,7 +13,11 @@ namespace dtf::psd {
 PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : disk_("psd-disk"),
       data_("psd-data", net::kDataBusyPoll),
-      signals_(control_, [this](int number) { onSignal(number); }) {
+      signals_(control_, [this](int number) { onSignal(number); }),
+      timelines_(task.job.run_dir / "timeline") {
+  // A ps that wasn't told what is trained has no timeline.
+  if (task.job.train && task.job.train->summaries && task.job.train->summaries->timeline_step > 0)
+    trace::start(task.task, task.job.train->summaries->timeline_step);
   server_ = std::make_unique<PsServer>(task, control_loop_, data_, disk_, realFileSystem());
   data_.call([this] { server_->startData(std::make_unique<ComputeRunner>(data_)); });
   data_.onStop([this] { server_->stopData(); });
@@ -31,6 +36,7 @@ int PsProcess::run() {
   notify({{"event", "ready"}});
   server_->start([this] { listener_->close(); }, [this] { control_.stop(); });
   control_.run();
+  trace::save(timelines_);
   return server_->result();
 }
 

@@ -42,6 +42,7 @@ class PsProcess {
   net::IoThread data_;  // both end before what they use
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;
+  const std::filesystem::path timelines_;
 };
 
 }  // namespace dtf::psd

@@ -28,6 +28,13 @@ nlohmann::json checkpointJson(const train::CheckpointStatus& status) {
   return json;
 }
 
+nlohmann::json summariesJson(const summary::EventWriterStatus& status) {
+  nlohmann::json json = {
+      {"events", status.written}, {"dropped", status.dropped}, {"failed", status.failed}};
+  if (!status.degraded.empty()) json["degraded"] = status.degraded;
+  return json;
+}
+
 }  // namespace
 
 void reportProgress(const train::Progress& progress, uint64_t steps) {
@@ -67,6 +74,7 @@ void reportResult(const cluster::TaskOptions& task, const JobResult& job) {
                          {"examples_per_second", steps_per_second * result.examples_per_step},
                          {"parameters_digest", fmt::format("{:016x}", job.parameters_digest)}};
   if (job.checkpoints) json["checkpoint"] = checkpointJson(*job.checkpoints);
+  if (job.summaries) json["summaries"] = summariesJson(*job.summaries);
   if (const std::optional<TimePoint> launched = launchedAt())
     json["first_step_seconds"] = toSeconds(result.first_step - *launched);
   if (evaluation) json["eval"] = evaluationJson(*evaluation);

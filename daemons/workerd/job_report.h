@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/cluster/options.h"
+#include "common/summary/event_writer.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
 
@@ -21,7 +22,8 @@ void reportCheckpoint(const train::SavedCheckpoint& saved);
 struct JobResult {
   train::TrainingResult training;
   std::optional<train::Evaluation> evaluation;
-  std::optional<train::CheckpointStatus> checkpoints;  // none: the job keeps none
+  std::optional<train::CheckpointStatus> checkpoints;   // none: the job keeps none
+  std::optional<summary::EventWriterStatus> summaries;  // none: the job writes none
   uint64_t parameters_digest = 0;
   double wall_seconds = 0;
 };

@@ -8,10 +8,12 @@
 #include "common/base/file_system.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/trace.h"
 #include "common/data/dataset.h"
 #include "common/ps/parameter_digest.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
+#include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
 #include "common/wire/rpc_checkpoint_client.h"
@@ -54,6 +56,8 @@ class WorkerJob {
 
   void run() {
     const TimePoint started = clock_.now();
+    if (train_.summaries && train_.summaries->timeline_step > 0)
+      trace::start(task_.task, train_.summaries->timeline_step);
     // While the connections are being made.
     const auto dataset = data::openDataset(train_.data.train, train_.data.seed, false);
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
@@ -69,6 +73,7 @@ class WorkerJob {
               loop.declaration().layout.variables.size());
     client_.barrier("start");
     const train::TrainingResult result = train(loop);
+    trace::save(task_.job.run_dir / "timeline");
     client_.barrier("trained");
     if (isChief()) finishAsChief(loop, result, toSeconds(clock_.now() - started));
     supervision_.reset();
@@ -93,10 +98,18 @@ class WorkerJob {
 
   train::TrainingResult train(train::TrainingLoop& loop) {
     train::StepCallback on_step;
+    if (isChief() && train_.summaries) {
+      summaries_.emplace(train_, loop, realFileSystem(), task_.job.run_dir / "events", clock_);
+      loop.observe(&*summaries_);
+    }
     if (supervision_) {
-      supervision_->supervisor.emplace(
-          supervision_->checkpointer, *train_.checkpoint, loop.declaration().replication.mode,
-          clock_, [](const train::SavedCheckpoint& saved) { reportCheckpoint(saved); });
+      supervision_->supervisor.emplace(supervision_->checkpointer, *train_.checkpoint,
+                                       loop.declaration().replication.mode, clock_,
+                                       [this](const train::SavedCheckpoint& saved) {
+                                         reportCheckpoint(saved);
+                                         if (summaries_)
+                                           summaries_->onCheckpoint(saved.global_step);
+                                       });
       on_step = [supervisor = &*supervision_->supervisor](const ps::StepState& state) {
         supervisor->onStep(state);
       };
@@ -149,12 +162,20 @@ class WorkerJob {
         loop.declaration().layout, [this](uint32_t ps) { return client_.parameters(ps); });
     const std::optional<train::CheckpointStatus> checkpoints =
         supervision_ ? std::optional(supervision_->supervisor->status()) : std::nullopt;
-    reportResult(task_, {result, evaluation, checkpoints, digest, wall_seconds});
+    reportResult(task_,
+                 {result, evaluation, checkpoints, finishSummaries(loop), digest, wall_seconds});
     if (!unsaved) return;
     client_.finish();  // the ps have nothing to wait for
     throw Error(
         ErrorCode::kCannotWrite,
         "training is done, but its last checkpoint could not be written: " + unsaved->message());
+  }
+
+  // Waits until they are written.
+  std::optional<summary::EventWriterStatus> finishSummaries(train::TrainingLoop& loop) {
+    if (!summaries_) return std::nullopt;
+    loop.observe(nullptr);
+    return summaries_->finish();
   }
 
   const cluster::TaskOptions& task_;
@@ -165,7 +186,8 @@ class WorkerJob {
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
   wire::RpcParameterClient client_;
-  std::optional<Supervision> supervision_;  // the chief's, with `checkpoint` in the file
+  std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
+  std::optional<Supervision> supervision_;     // the chief's, with `checkpoint` in the file
 };
 
 }  // namespace

@@ -56,6 +56,7 @@ TESTED_IN = [
     (r"common/runtime/vector_loops_isa\.cc", "tests/unit/runtime/vector_loops_test.cc"),
     (r"common/wire/(arena_codec|ps_link|rpc_calls|rpc_parameter_client)\.cc", "tests/conformance/rpc_parameter_client_test.cc"),
     (r"common/train/(checkpointer|supervisor)\.cc", "tests/e2e/resume_test.cc"),
+    (r"common/train/summaries\.cc", "tests/e2e/summaries_test.py"),
     (r"common/wire/(checkpoint_calls|checkpoint_codec|rpc_checkpoint_client)\.cc", "tests/e2e/resume_test.cc"),
     (r"daemons/psd/(checkpoint_service|shard_files)\.cc", "tests/e2e/resume_test.cc"),
     (r"common/wire/named_wait\.cc", "tests/e2e/by_hand_test.cc"),

@@ -102,10 +102,14 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:8: error: 'steps' must be from 1 to 1000000000000, got '99999999999999999999'"},
     {"steps:\n", "t.yaml:2:1: error: 'steps' needs a value: global steps to train; default 1000"},
     {"stpes: 5\n", "t.yaml:2:1: error: unknown key 'stpes' - did you mean 'steps'?"},
-    {"summaries: {every_steps: 5}\n",
-     "t.yaml:2:1: error: 'summaries' is not available in this version"},
-    {"summaries: {every_seconds: 5}\n",
-     "t.yaml:2:1: error: 'summaries' is not available in this version"},
+    {"replication: {staleness: 5}\n",
+     "t.yaml:2:15: error: 'staleness' is not available in this version"},
+    {"summaries: {every_steps: 0}\n",
+     "t.yaml:2:26: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
+    {"summaries: {timeline_step: 0}\n",
+     "t.yaml:2:28: error: 'timeline_step' must be from 1 to 1000000000000, got '0'"},
+    {"summaries: {histogram: true}\n",
+     "t.yaml:2:13: error: unknown key 'histogram' in 'summaries' - did you mean 'histograms'?"},
     {"learning_rate: 1\n",
      "t.yaml:2:1: error: unknown key 'learning_rate' - it belongs in "
      "train.optimizer.gradient_descent"},
@@ -208,7 +212,7 @@ constexpr BadFile kBadTrains[] = {
     {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
     {"<<: {steps: 3}\n",
      "t.yaml:2:1: error: unknown key '<<' (one of model, data, optimizer, replication, placement, "
-     "steps, eval, report, checkpoint)"},
+     "steps, eval, report, checkpoint, summaries)"},
 };
 
 // The model of a file that has nothing else; each row starts on line 2.

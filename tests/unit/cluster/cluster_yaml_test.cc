@@ -102,7 +102,7 @@ TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {
   const TemporaryFiles files;
   files.write("c.yaml",
               "jbo: x\ncluster:\n  ps: [localhost]\n  wrokers: [localhost:2223]\ntrain: t.yaml\n");
-  files.write("t.yaml", "model: 3\nsteps: ten\nsummaries: {every_steps: 5}\n");
+  files.write("t.yaml", "model: 3\nsteps: ten\nreplication: {staleness: 5}\n");
   const std::string overrides[] = {"train.stpes=5"};
   EXPECT_EQ(badConfigOf([&] { loadCluster("c.yaml", overrides); }),
             "c.yaml:1:1: error: unknown key 'jbo' - did you mean 'job'?\n"
@@ -125,9 +125,9 @@ TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {
             "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'\n"
             "  2 | steps: ten\n"
             "    |        ^~~\n"
-            "t.yaml:3:1: error: 'summaries' is not available in this version\n"
-            "  3 | summaries: {every_steps: 5}\n"
-            "    | ^~~~~~~~~");
+            "t.yaml:3:15: error: 'staleness' is not available in this version\n"
+            "  3 | replication: {staleness: 5}\n"
+            "    |               ^~~~~~~~~");
 }
 
 TEST(LoadCluster, PointsAtTheLineThatNamesAMissingTrainFile) {

@@ -1,0 +1,44 @@
+#pragma once
+
+// What an event file holds, record by record: TensorFlow's Event messages in its record framing.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/summary/histogram.h"
+
+namespace dtf::summary {
+
+// What a Supervisor says of the session. START lets TensorBoard drop what an earlier process wrote
+// beyond that step and training repeats.
+enum class SessionStatus : uint8_t { kStart = 1, kStop = 2, kCheckpoint = 3 };
+
+struct Scalar {
+  std::string tag;  // "eval/accuracy"
+  double value = 0;
+};
+
+// What is measured at one step, as the training thread leaves it: histograms are still their
+// values, so that putting them in buckets is another thread's work. Value type.
+struct StepSummary {
+  struct Values {
+    std::string tag;
+    std::vector<float> values;
+  };
+  std::vector<Scalar> scalars;
+  std::vector<Values> histograms;
+};
+
+// Each returns one encoded Event. `wall_time`: seconds since 1970.
+std::string fileVersionEvent(double wall_time);  // the first of every file
+std::string summaryEvent(double wall_time, uint64_t step, const StepSummary& summary);
+std::string graphEvent(double wall_time, std::string_view graph_def);
+std::string sessionEvent(double wall_time, uint64_t step, SessionStatus status,
+                         std::string_view checkpoint_path);
+
+// `data` as one record: its length, the length's masked checksum, `data`, its masked checksum.
+std::string encodeRecord(std::string_view data);
+
+}  // namespace dtf::summary

@@ -1,0 +1,44 @@
+#pragma once
+
+// TensorFlow's histograms: buckets that grow by a tenth each, from 1e-12 to 1e20, on both sides of
+// zero, so that every histogram of every step has the same limits.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/summary/proto_writer.h"
+
+namespace dtf::summary {
+
+// The upper limits of the buckets, ascending: value v is in the first bucket whose limit is greater
+// than v. The last is the largest double.
+const std::vector<double>& bucketLimits();
+
+// Value type.
+class Histogram {
+ public:
+  // Infinities and NaNs are counted apart: they are in no bucket and no sum.
+  void add(std::span<const float> values);
+
+  double min() const { return min_; }
+  double max() const { return max_; }
+  double sum() const { return sum_; }
+  double sumOfSquares() const { return sum_of_squares_; }
+  uint64_t count() const { return count_; }
+  uint64_t notFinite() const { return not_finite_; }
+
+  // A HistogramProto. A run of empty buckets is written as one; there is always a bucket.
+  ProtoWriter encode() const;
+
+ private:
+  double min_ = 0;
+  double max_ = 0;
+  double sum_ = 0;
+  double sum_of_squares_ = 0;
+  uint64_t count_ = 0;
+  uint64_t not_finite_ = 0;
+  std::vector<uint64_t> buckets_ = std::vector<uint64_t>(bucketLimits().size());
+};
+
+}  // namespace dtf::summary

@@ -1,0 +1,98 @@
+#include "common/train/summaries.h"
+
+#include "common/ps/learning_rate.h"
+#include "common/summary/graph_def.h"
+
+namespace dtf::train {
+
+Summaries::Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop,
+                     FileSystem& file_system, const std::filesystem::path& folder,
+                     const Clock& clock)
+    : spec_(*train.summaries),
+      declaration_(loop.declaration()),
+      examples_per_step_(loop.examplesPerStep()),
+      clock_(clock),
+      measured_at_(clock.now()),
+      writer_(file_system, folder) {
+  if (!spec_.graph) return;
+  writer_.addGraph(summary::encodeGraphDef(loop.model().graph, [&loop](graph::NodeId node) {
+    return loop.placement().device(node).str();
+  }));
+}
+
+summary::EventWriterStatus Summaries::finish() {
+  if (due_) submit();
+  writer_.addSession(step_, summary::SessionStatus::kStop);
+  return writer_.finish();
+}
+
+// By steps: at each multiple, or at the first answer beyond it, as a worker of an asynchronous job
+// doesn't see every step.
+bool Summaries::isDue(uint64_t global_step) {
+  const uint64_t every = spec_.every_steps;
+  if (every > 0 && global_step / every != measured_step_ / every) return true;
+  return spec_.every_seconds > 0 && toSeconds(clock_.now() - measured_at_) >= spec_.every_seconds;
+}
+
+void Summaries::addScalars(const ps::StepState& state) {
+  std::vector<summary::Scalar>& scalars = due_->scalars;
+  scalars.push_back({"loss", state.loss});
+  scalars.push_back({"learning_rate", ps::learningRate(declaration_.optimizer, state.global_step)});
+  const double seconds = toSeconds(clock_.now() - measured_at_);
+  if (seconds <= 0) return;
+  const double rate = static_cast<double>(state.global_step - measured_step_) / seconds;
+  scalars.push_back({"global_step/sec", rate});
+  scalars.push_back({"examples/sec", rate * examples_per_step_});
+}
+
+void Summaries::onParameters(const ps::StepState& state, ParameterBinding& binding, bool first) {
+  if (due_) submit();  // no gradient came for it
+  step_ = state.global_step;
+  if (first) writer_.addSession(step_, summary::SessionStatus::kStart);
+  const bool last = state.done && state.global_step != measured_step_;
+  if (!first && !last && !isDue(state.global_step)) return;
+  due_.emplace();
+  if (!first) addScalars(state);
+  if (spec_.histograms) {
+    const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+    for (uint32_t i = 0; i < binding.variables(); ++i) {
+      const auto elements = static_cast<size_t>(variables[i].shape.elements());
+      due_->histograms.push_back(
+          {variables[i].name, {binding.value(i), binding.value(i) + elements}});
+    }
+  }
+  measured_step_ = state.global_step;
+  measured_at_ = clock_.now();
+  if (state.done || !spec_.histograms) submit();
+}
+
+void Summaries::onGradients(ParameterBinding& binding) {
+  if (!due_) return;
+  const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+  for (uint32_t i = 0; i < binding.variables(); ++i) {
+    const auto elements = static_cast<size_t>(variables[i].shape.elements());
+    const float* gradient = binding.gradient(i);
+    due_->histograms.push_back({variables[i].name + "/gradient", {gradient, gradient + elements}});
+  }
+  submit();
+}
+
+void Summaries::onEvaluation(uint64_t global_step, const Evaluation& evaluation) {
+  summary::StepSummary summary;
+  summary.scalars.push_back({"eval/loss", evaluation.loss});
+  if (evaluation.accuracy) summary.scalars.push_back({"eval/accuracy", *evaluation.accuracy});
+  writer_.add(global_step, std::move(summary));
+}
+
+void Summaries::onCheckpoint(uint64_t global_step) {
+  writer_.addSession(global_step, summary::SessionStatus::kCheckpoint,
+                     "checkpoints/step-" + std::to_string(global_step));
+}
+
+void Summaries::submit() {
+  if (!due_->scalars.empty() || !due_->histograms.empty())
+    writer_.add(measured_step_, std::move(*due_));
+  due_.reset();
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,61 @@
+#pragma once
+
+// The chief's summaries, as TensorFlow's Supervisor writes them: scalars and histograms now and
+// then, the graph once, and when the session starts, saves and stops. Only the chief has them.
+//
+//   loss, learning_rate, global_step/sec, examples/sec     scalars
+//   eval/loss, eval/accuracy                               scalars, at each evaluation
+//   <variable>, <variable>/gradient                        histograms: the values of one global
+//   step,
+//                                                          and the gradient of the chief's next
+//                                                          batch at these values, as it is pushed
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/cluster/spec.h"
+#include "common/summary/event_writer.h"
+#include "common/train/step_observer.h"
+#include "common/train/training_loop.h"
+
+namespace dtf::train {
+
+// Owns: the event writer with its thread.  Borrows: `loop`'s declaration and model, `clock`,
+// `file_system`.
+// Threads: the training thread's, but onCheckpoint(): any.
+// Blocks: only finish() and the destructor, until what was measured is written. A summary that is
+// due costs the training thread a copy of the variables and one of the gradients. Errors: none;
+// finish() says what the disk refused.
+class Summaries final : public StepObserver {
+ public:
+  Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop, FileSystem& file_system,
+            const std::filesystem::path& folder, const Clock& clock);
+  void onParameters(const ps::StepState& state, ParameterBinding& binding, bool first) override;
+  void onGradients(ParameterBinding& binding) override;
+  void onEvaluation(uint64_t global_step, const Evaluation& evaluation) override;
+  void onCheckpoint(uint64_t global_step);
+
+  // The session stops; waits until all is written. The last call.
+  summary::EventWriterStatus finish();
+
+ private:
+  bool isDue(uint64_t global_step);
+  void addScalars(const ps::StepState& state);
+  void submit();
+
+  const cluster::SummariesSpec spec_;
+  const ps::ModelDeclaration& declaration_;
+  const double examples_per_step_;
+  const Clock& clock_;
+
+  uint64_t step_ = 0;           // the newest that was seen
+  uint64_t measured_step_ = 0;  // of the last summary
+  TimePoint measured_at_;
+  std::optional<summary::StepSummary> due_;  // of measured_step_: waits for its gradients
+  summary::EventWriter writer_;
+};
+
+}  // namespace dtf::train

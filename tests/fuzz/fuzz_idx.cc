@@ -1,0 +1,22 @@
+// IDX files, plain and packed. What is accepted has the bytes that its dimensions promise.
+
+#include "common/base/error.h"
+#include "common/data/idx_reader.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_path.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace dtf;
+  constexpr uint64_t kBytesMax = 1 << 20;
+  const fuzz::MemoryPath file(data, size);
+  try {
+    const data::IdxArray array = data::readIdx(file.path(), 1, 4, kBytesMax);
+    FUZZ_CHECK(!array.dims.empty() && array.dims.size() <= 4);
+    uint64_t elements = 1;
+    for (const uint32_t dim : array.dims) elements *= dim;
+    FUZZ_CHECK(elements == array.bytes.size() && elements <= kBytesMax);
+  } catch (const Error& error) {
+    FUZZ_CHECK(error.code() == ErrorCode::kBadData);
+  }
+  return 0;
+}

@@ -1,0 +1,42 @@
+// TRAIN.yaml and CLUSTER.yaml. What is wrong is said as kBadConfig in compiler form; what is
+// accepted keeps the promises of spec.h.
+
+#include "common/base/error.h"
+#include "common/cluster/cluster_yaml.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_path.h"
+
+namespace {
+
+using namespace dtf;
+
+template <class Load>
+void tryToLoad(const Load& load) {
+  try {
+    load();
+  } catch (const Error& error) {
+    FUZZ_CHECK(error.code() == ErrorCode::kBadConfig);
+    FUZZ_CHECK(error.message().find("error: ") != std::string::npos);
+  }
+}
+
+void checkTrain(const cluster::TrainSpec& train) {
+  FUZZ_CHECK(!train.model.layers.empty() && train.steps > 0 && train.data.batch_size > 0);
+  for (const int64_t size : train.model.input_shape) FUZZ_CHECK(size > 0);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // A file may name another, and descriptor 0 is one: it must not wait for a terminal.
+  static const bool no_terminal = std::freopen("/dev/null", "r", stdin) != nullptr;
+  FUZZ_CHECK(no_terminal);
+  const fuzz::MemoryPath file(data, size);
+  tryToLoad([&] { checkTrain(cluster::loadTrain(file.path(), {})); });
+  tryToLoad([&] {
+    const cluster::JobSpec job = cluster::loadCluster(file.path(), {});
+    FUZZ_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty() && !job.job.empty());
+    if (job.train) checkTrain(*job.train);
+  });
+  return 0;
+}

@@ -1,0 +1,56 @@
+#include "common/summary/event.h"
+
+#include <gtest/gtest.h>
+
+#include "common/summary/crc32c.h"
+#include "tests/unit/summary/proto_reader.h"
+
+namespace dtf::summary {
+
+using namespace std::string_literals;
+
+TEST(Event, TheFirstNamesTheFormat) {
+  const std::string event = fileVersionEvent(12.5);
+  EXPECT_EQ(fieldOf(event, 1).number64(), 12.5);
+  EXPECT_EQ(fieldOf(event, 3).bytes, "brain.Event:2");
+}
+
+TEST(Event, HoldsScalarsAndHistograms) {
+  StepSummary summary;
+  summary.scalars = {{"loss", 0.25}, {"eval/accuracy", 0.5}};
+  summary.histograms = {{"softmax/weights", {1, 2, 3}}};
+  const std::string event = summaryEvent(1, 300, summary);
+  EXPECT_EQ(fieldOf(event, 2).integer, 300u);
+  const std::vector<ProtoField> values = fieldsOf(fieldOf(event, 5).bytes, 1);
+  ASSERT_EQ(values.size(), 3u);
+  EXPECT_EQ(fieldOf(values[0].bytes, 1).bytes, "loss");
+  EXPECT_EQ(fieldOf(values[0].bytes, 2).number32(), 0.25f);
+  EXPECT_EQ(fieldOf(values[1].bytes, 1).bytes, "eval/accuracy");
+  EXPECT_EQ(fieldOf(values[2].bytes, 1).bytes, "softmax/weights");
+  const std::string histogram = fieldOf(values[2].bytes, 5).bytes;
+  EXPECT_EQ(fieldOf(histogram, 3).number64(), 3);
+  EXPECT_EQ(fieldOf(histogram, 4).number64(), 6);
+}
+
+TEST(Event, HoldsTheGraphAndTheSession) {
+  EXPECT_EQ(fieldOf(graphEvent(1, "graph bytes"), 4).bytes, "graph bytes");
+  const std::string event = sessionEvent(1, 7, SessionStatus::kCheckpoint, "checkpoints/step-7");
+  const std::string log = fieldOf(event, 7).bytes;
+  EXPECT_EQ(fieldOf(log, 1).integer, 3u);
+  EXPECT_EQ(fieldOf(log, 2).bytes, "checkpoints/step-7");
+}
+
+TEST(Event, ARecordIsFramedByItsLengthAndTwoChecksums) {
+  const std::string record = encodeRecord("abc");
+  ASSERT_EQ(record.size(), 8u + 4 + 3 + 4);
+  EXPECT_EQ(record.substr(0, 8), "\x03\0\0\0\0\0\0\0"s);
+  uint32_t of_length = 0;
+  std::memcpy(&of_length, record.data() + 8, sizeof of_length);
+  EXPECT_EQ(of_length, maskedCrc32c("\x03\0\0\0\0\0\0\0"s));
+  EXPECT_EQ(record.substr(12, 3), "abc");
+  uint32_t of_data = 0;
+  std::memcpy(&of_data, record.data() + 15, sizeof of_data);
+  EXPECT_EQ(of_data, maskedCrc32c("abc"));
+}
+
+}  // namespace dtf::summary
