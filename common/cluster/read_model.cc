@@ -58,15 +58,22 @@ DenseLayer readDense(const MapReader& reader) {
   return dense;
 }
 
+const Table& keysOf(std::string_view type) {
+  if (type == "dense") return schema::kDense;
+  return type == "dropout" ? schema::kDropout : schema::kPlainLayer;
+}
+
 // `type` is the layer's key in schema::kLayers.
 LayerSpec readLayerOf(std::string_view type, const YamlNode& settings, Report& report) {
-  const bool is_dense = type == "dense";
-  const MapReader reader(settings, is_dense ? schema::kDense : schema::kPlainLayer, type, report);
+  const MapReader reader(settings, keysOf(type), type, report);
   LayerSpec layer;
   layer.mark = report.markOf(settings.key_place);
-  if (is_dense) {
+  if (type == "dense") {
     layer.type = LayerSpec::Type::kDense;
     layer.dense = readDense(reader);
+  } else if (type == "dropout") {
+    layer.type = LayerSpec::Type::kDropout;
+    reader.number("rate", layer.dropout.rate);
   } else if (type != "flatten") {
     layer.type = LayerSpec::Type::kActivation;
     layer.activation.activation = type == "relu"      ? Activation::kRelu

@@ -73,6 +73,7 @@ extern const Table kModel;            // model:
 extern const Table kInput;            // model.input:
 extern const Table kLayers;           // the types of layer
 extern const Table kDense;            // - dense:
+extern const Table kDropout;          // - dropout:
 extern const Table kPlainLayer;       // - flatten:, - relu: and so on
 extern const Table kData;             // data:
 extern const Table kDataset;          // data.train:, data.eval:

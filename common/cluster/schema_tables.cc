@@ -81,6 +81,7 @@ constexpr Key kLayersKeys[] = {
     map("relu", "max(x, 0)"),
     map("sigmoid", "1 / (1 + exp(-x))"),
     map("tanh", "hyperbolic tangent"),
+    map("dropout", "while training: x / (1 - rate) or, at random, 0; evaluation leaves it out"),
 };
 
 constexpr Key kDenseKeys[] = {
@@ -92,6 +93,11 @@ constexpr Key kDenseKeys[] = {
     text("name", "unique in the model; default dense, dense_1, ..."),
 };
 
+constexpr Key kDropoutKeys[] = {
+    required(number("rate", kDecay, "the probability that an element becomes 0")),
+    text("name", "unique in the model; default dropout, dropout_1, ..."),
+};
+
 constexpr Key kPlainLayerKeys[] = {
     text("name", "unique in the model; default the type: relu, relu_1, ..."),
 };
@@ -100,7 +106,7 @@ constexpr Key kDataKeys[] = {
     map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
     map("eval", "default: none when data.train is given"),
     whole("batch_size", 1, 1'000'000, "examples per replica and step; default 100"),
-    whole("seed", 0, kSeedMax, "of the batch order, initial values and digits; default 1"),
+    whole("seed", 0, kSeedMax, "of the batch order, initial values, dropout and digits; default 1"),
 };
 
 constexpr Key kDatasetKeys[] = {
@@ -157,6 +163,7 @@ constinit const Table kModel{"train.model", kModelKeys};
 constinit const Table kInput{"train.model.input", kInputKeys};
 constinit const Table kLayers{"train.model.layers.N", kLayersKeys};
 constinit const Table kDense{"train.model.layers.N.dense", kDenseKeys};
+constinit const Table kDropout{"train.model.layers.N.dropout", kDropoutKeys};
 constinit const Table kPlainLayer{"train.model.layers.N.flatten, .relu, .sigmoid, .tanh",
                                   kPlainLayerKeys};
 constinit const Table kData{"train.data", kDataKeys};
@@ -181,6 +188,7 @@ std::span<const Table* const> allTables() {
                                              &kInput,
                                              &kLayers,
                                              &kDense,
+                                             &kDropout,
                                              &kPlainLayer,
                                              &kData,
                                              &kDataset,

@@ -71,11 +71,18 @@ struct ActivationLayer {
   Activation activation = Activation::kRelu;
 };
 
+// While training, sets elements to zero and scales the others by 1 / (1 - rate); evaluation leaves
+// it out.
+struct DropoutLayer {
+  double rate = 0;  // the probability of zero, in [0, 1)
+};
+
 struct LayerSpec {
-  enum class Type : uint8_t { kFlatten, kDense, kActivation } type = Type::kFlatten;
+  enum class Type : uint8_t { kFlatten, kDense, kActivation, kDropout } type = Type::kFlatten;
   std::string name;            // unique in the model; "dense_1" and so on where the file gives none
   DenseLayer dense;            // type kDense
   ActivationLayer activation;  // type kActivation
+  DropoutLayer dropout;        // type kDropout
   Mark mark;
 };
 
@@ -104,7 +111,8 @@ struct DataSpec {
   DatasetSpec train;
   std::optional<DatasetSpec> eval;
   int64_t batch_size = 100;  // per replica
-  uint64_t seed = 1;         // of the batch order, the initial values and the embedded digits
+  // of the batch order, the initial values, the dropout masks and the embedded digits
+  uint64_t seed = 1;
 };
 
 // ---- training

@@ -1,8 +1,8 @@
 #pragma once
 
 // Which Philox stream each user of a job's one seed draws from: the use in the top byte, the number
-// of the image or epoch below. Two uses never share numbers. (common/train uses the top bytes from
-// 0x10.)
+// of the image or epoch below. Two uses never share numbers. (Top bytes
+// from 0x10: initial values in common/train, 0x11: dropout masks in common/runtime.)
 
 #include <cstdint>
 

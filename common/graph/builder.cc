@@ -149,6 +149,10 @@ Output Builder::oneHot(Output labels, int64_t depth) {
   return op("OneHot", {labels}, {{"depth", depth}});
 }
 
+Output Builder::dropout(Output x, Output key, double rate, int64_t layer) {
+  return op("Dropout", {x, key}, {{"rate", rate}, {"layer", layer}});
+}
+
 NodeId Builder::applyGradient(Output variable, Output gradient) {
   return node("ApplyGradient", {variable, gradient});
 }

@@ -82,6 +82,7 @@ class Builder {
   Output sigmoidCrossEntropy(Output logits, Output targets);
   Output sigmoidCrossEntropyGrad(Output dy, Output logits, Output targets);
   Output oneHot(Output labels, int64_t depth);
+  Output dropout(Output x, Output key, double rate, int64_t layer);
   Output accuracy(Output logits, Output labels);
 
   // ---- effects

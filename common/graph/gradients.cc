@@ -98,6 +98,13 @@ Gradients softmaxGradient(Builder& b, const Request& r) {
   return {b.softmaxGrad(dyOf(r), yOf(r))};
 }
 
+// The same key draws the same mask: nothing of the forward pass is kept for it.
+Gradients dropoutGradient(Builder& b, const Request& r) {
+  return {b.dropout(dyOf(r), in(r, 1), r.node.attribute<double>("rate"),
+                    r.node.attribute<int64_t>("layer")),
+          std::nullopt};
+}
+
 Gradients sparseCrossEntropyGradient(Builder& b, const Request& r) {
   if (r.output_gradients[1]) {
     throw Error(ErrorCode::kBadConfig, "node '" + r.node.name + "' (" + r.node.op +
@@ -145,6 +152,7 @@ const GradientTable& standardGradients() {
     all.add("Sigmoid", sigmoidGradient);
     all.add("Tanh", tanhGradient);
     all.add("Softmax", softmaxGradient);
+    all.add("Dropout", dropoutGradient);
     all.add("SparseSoftmaxCrossEntropyWithLogits", sparseCrossEntropyGradient);
     all.add("SigmoidCrossEntropyWithLogits", sigmoidCrossEntropyGradient);
     return all;

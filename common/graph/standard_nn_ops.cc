@@ -21,8 +21,18 @@
 //                 dy, logits,        dy * (sigmoid(logits) - targets)
 //                 targets: same
 //   OneHot        labels [B]         [B,depth]: 1 at the label, else 0; attribute depth int >= 1
+//   Dropout       x, key int64 [2]   x / (1 - rate) where the element is kept, else 0; attributes
+//                                    rate double in [0, 1), layer int in [0, 2^24)
 //   Accuracy      logits [B,C],      scalar: the mean of (argmax of the row == label); of equal
 //                 labels [B]         logits the lowest index counts
+//
+// What Dropout keeps is a pure function of its key, [seed, batch], and its layer: the same on every
+// device, and its own gradient (dx = Dropout(dy, key)). Element i is kept when the 32-bit number
+// that it draws is at least floor(rate * 2^32). It draws number i % 64 / 16 of the Philox block
+// i / 64 * 16 + i % 16, so that devices may compute 16 blocks at once and store what comes. A block
+// is philox({block, batch low, batch high, 0x11000000 | layer}, {seed low, seed high}) of
+// base/random.h: 0x11 is the stream's use, as in data/streams.h. Blocks are counted in 32 bits, so
+// x has at most 2^34 elements.
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"
@@ -33,6 +43,9 @@ namespace {
 
 using Type = AttributeDef::Type;
 using Specs = std::vector<TensorSpec>;
+
+constexpr int64_t kDropoutLayersMax = int64_t{1} << 24;
+constexpr int64_t kDropoutElementsMax = int64_t{1} << 34;
 
 Specs inferSoftmax(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   wantRank(inputs[0], 2, "logits");
@@ -71,6 +84,29 @@ Specs inferOneHot(std::span<const TensorSpec> inputs, const Attributes& attribut
   return {floats({inputs[0].shape.dim(0), depth})};
 }
 
+Specs inferDropout(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  wantFloat(inputs[0], "x");
+  if (inputs[1] != TensorSpec{DType::kInt64, Shape{2}}) {
+    throw Error(ErrorCode::kBadConfig, "key " + specText(inputs[1]) + " must be int64[2]");
+  }
+  const double rate = get<double>(attributes, "rate");
+  const int64_t layer = get<int64_t>(attributes, "layer");
+  if (!(rate >= 0 && rate < 1)) {
+    throw Error(ErrorCode::kBadConfig, "rate must be in [0, 1), it is " + std::to_string(rate));
+  }
+  if (layer < 0 || layer >= kDropoutLayersMax) {
+    throw Error(ErrorCode::kBadConfig, "layer must be from 0 to " +
+                                           std::to_string(kDropoutLayersMax - 1) + ", it is " +
+                                           std::to_string(layer));
+  }
+  if (inputs[0].shape.elements() > kDropoutElementsMax) {
+    throw Error(ErrorCode::kBadConfig, "x " + specText(inputs[0]) + " has more than " +
+                                           std::to_string(kDropoutElementsMax) +
+                                           " elements: choose a smaller batch_size");
+  }
+  return {inputs[0]};
+}
+
 }  // namespace
 
 void addNnOps(OpCatalog& catalog) {
@@ -86,6 +122,7 @@ void addNnOps(OpCatalog& catalog) {
   catalog.add({"SigmoidCrossEntropyWithLogits", 2, {}, elementwise});
   catalog.add({"SigmoidCrossEntropyGrad", 3, {}, elementwise});
   catalog.add({"OneHot", 1, {{"depth", Type::kInt}}, inferOneHot});
+  catalog.add({"Dropout", 2, {{"rate", Type::kDouble}, {"layer", Type::kInt}}, inferDropout});
   catalog.add({"Accuracy", 2, {}, inferAccuracy});
 }
 

@@ -2,6 +2,7 @@
 // cpu_kernels_math.cc.
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/base/error.h"
 #include "common/runtime/cpu_kernels_internal.h"
@@ -40,6 +41,32 @@ KernelFactory sigmoidCrossEntropyGrad(const VectorLoops& loops) {
       loop(in(a, 0), in(a, 1), in(a, 2), out(a, 0), n);
     };
     return makeKernel(run, kOverwritesAny);
+  };
+}
+
+// The use, in the top byte of the Philox stream that masks are drawn from: as data/streams.h has
+// it.
+constexpr uint32_t kDropoutStream = 0x11000000;
+
+KernelFactory dropout(const VectorLoops& loops) {
+  return [loop = loops.dropout](const Operation& o) {
+    const double rate = o.attributeOr<double>("rate", 0);
+    DropoutMask mask;
+    mask.threshold = static_cast<uint32_t>(rate * 0x1p32);
+    mask.scale = static_cast<float>(1 / (1 - rate));
+    mask.counter[2] = kDropoutStream | static_cast<uint32_t>(o.attributeOr<int64_t>("layer", 0));
+    const auto run = [loop, mask,
+                      n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
+      uint64_t key[2];  // seed and batch; what is bound need not be aligned for it
+      std::memcpy(key, a.inputs[1], sizeof key);
+      DropoutMask drawn = mask;
+      drawn.key[0] = static_cast<uint32_t>(key[0]);
+      drawn.key[1] = static_cast<uint32_t>(key[0] >> 32);
+      drawn.counter[0] = static_cast<uint32_t>(key[1]);
+      drawn.counter[1] = static_cast<uint32_t>(key[1] >> 32);
+      loop(in(a, 0), drawn, out(a, 0), n);
+    };
+    return makeKernel(run, [](int, int input) { return input == 0; });
   };
 }
 
@@ -115,6 +142,7 @@ void addNnKernels(KernelTable& table, const VectorLoops& loops) {
   table.add("Softmax", DeviceType::kCpu, softmax(loops));
   table.add("SparseSoftmaxCrossEntropyWithLogits", DeviceType::kCpu, sparseCrossEntropy(loops));
   table.add("SigmoidCrossEntropyGrad", DeviceType::kCpu, sigmoidCrossEntropyGrad(loops));
+  table.add("Dropout", DeviceType::kCpu, dropout(loops));
   table.add("OneHot", DeviceType::kCpu, oneHotKernel);
   table.add("Accuracy", DeviceType::kCpu, accuracyKernel);
 }

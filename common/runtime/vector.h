@@ -17,6 +17,8 @@
 
 #if defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #if !defined(DTF_ISA)
@@ -42,6 +44,8 @@ template <int N>
 struct VectorOf {
   typedef float Float __attribute__((vector_size(N * 4)));
   typedef int32_t Int __attribute__((vector_size(N * 4)));
+  typedef uint32_t Unsigned __attribute__((vector_size(N * 4)));
+  typedef uint64_t Pair __attribute__((vector_size(N * 4)));  // half as many
 };
 using Floats = VectorOf<kLanes>::Float;
 using Wide = VectorOf<kReduceLanes>::Float;
@@ -109,6 +113,46 @@ DTF_INLINE Floats fma(Floats a, Floats b, Floats c) {
 #else
   return a * b + c;
 #endif
+}
+
+using Numbers = VectorOf<kLanes>::Unsigned;
+
+// The products of the even lanes with `factor`, whole. Compilers don't find the instruction for it.
+DTF_INLINE VectorOf<kLanes>::Pair multiplyEven(VectorOf<kLanes>::Pair v, uint32_t factor) {
+  using Pairs = VectorOf<kLanes>::Pair;
+  const Pairs factors = uint64_t{factor} - Pairs{};
+#if defined(__AVX512F__)
+  // All lanes: the intrinsic without a mask has GCC 12 warn of an uninitialised value.
+  return (Pairs)_mm512_maskz_mul_epu32(0xff, (__m512i)v, (__m512i)factors);
+#elif defined(__AVX2__)
+  return (Pairs)_mm256_mul_epu32((__m256i)v, (__m256i)factors);
+#elif defined(__SSE2__)
+  return (Pairs)_mm_mul_epu32((__m128i)v, (__m128i)factors);
+#else
+  return (v & 0xffffffff) * factors;
+#endif
+}
+
+// Philox4x32-10 as base/random.h has it, a block in each lane.
+DTF_INLINE void philox(Numbers (&c)[4], uint32_t key0, uint32_t key1) {
+  using Pairs = VectorOf<kLanes>::Pair;
+  const auto multiply = [](Numbers a, uint32_t factor, Numbers& high) {
+    const Pairs even = multiplyEven((Pairs)a, factor);
+    const Pairs odd = multiplyEven((Pairs)a >> 32, factor);
+    high = (Numbers)((even >> 32) | (odd & 0xffffffff00000000));
+    return (Numbers)((even & 0xffffffff) | (odd << 32));
+  };
+  for (int round = 0; round < 10; ++round) {
+    Numbers high0, high1;
+    const Numbers low0 = multiply(c[0], 0xD2511F53, high0);
+    const Numbers low1 = multiply(c[2], 0xCD9E8D57, high1);
+    c[0] = high1 ^ c[1] ^ key0;
+    c[1] = low1;
+    c[2] = high0 ^ c[3] ^ key1;
+    c[3] = low0;
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
 }
 
 // Horizontal reductions of 16 floats in memory: lane l with lane l+8, then l+4, l+2, l+1, on every

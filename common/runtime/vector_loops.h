@@ -10,6 +10,14 @@
 
 namespace dtf::runtime {
 
+// How Dropout draws; see graph/standard_nn_ops.cc.
+struct DropoutMask {
+  uint32_t key[2] = {};      // Philox's
+  uint32_t counter[3] = {};  // its words 1 to 3; word 0 is the block
+  uint32_t threshold = 0;    // a number below it drops its element
+  float scale = 1;           // of those that are kept
+};
+
 // All arrays are dense and row-major; `n` counts elements. An output of an elementwise loop may be
 // one of its inputs. The mathematics of each is in graph/standard_ops.cc, at the op of the same
 // name.
@@ -25,6 +33,8 @@ struct VectorLoops {
   Binary sigmoidCrossEntropy;              // (logits, targets)
   void (*sigmoidCrossEntropyGrad)(const float* dy, const float* logits, const float* targets,
                                   float* dx, int64_t n);
+
+  void (*dropout)(const float* x, const DropoutMask& mask, float* y, int64_t n);
 
   double (*sum)(const float* x, int64_t n);  // accumulated in double
 

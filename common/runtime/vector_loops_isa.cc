@@ -80,6 +80,31 @@ void sigmoidCrossEntropyGrad(const float* dy, const float* logits, const float* 
   forEach(dx, n, gradient, dy, logits, targets);
 }
 
+// Up to one register of elements from `i` on, each with the number that it draws.
+DTF_INLINE void dropSome(const float* x, const DropoutMask& mask, float* y, int64_t i, int64_t n,
+                         Numbers drawn) {
+  const auto drop = [&](Floats v) { return drawn < mask.threshold ? Floats{} : v * mask.scale; };
+  if (i + kLanes <= n) {
+    store(y + i, drop(load(x + i)));
+  } else if (i < n) {
+    storePartial(y + i, drop(loadPartial(x + i, n - i)), n - i);
+  }
+}
+
+void dropout(const float* x, const DropoutMask& mask, float* y, int64_t n) {
+  constexpr int kBlocks = 16;  // that belong to 64 elements, on every instruction set
+  Numbers lane;
+  for (int l = 0; l < kLanes; ++l) lane[l] = static_cast<uint32_t>(l);
+  for (int64_t group = 0; group < n; group += 4 * kBlocks) {
+    for (int first = 0; first < kBlocks; first += kLanes) {
+      Numbers c[4] = {lane + static_cast<uint32_t>(group / 4 + first), mask.counter[0] - Numbers{},
+                      mask.counter[1] - Numbers{}, mask.counter[2] - Numbers{}};
+      philox(c, mask.key[0], mask.key[1]);
+      for (int j = 0; j < 4; ++j) dropSome(x, mask, y, group + j * kBlocks + first, n, c[j]);
+    }
+  }
+}
+
 double sumLoop(const float* x, int64_t n) {
   double lanes[8] = {};
   int64_t i = 0;
@@ -192,6 +217,7 @@ const VectorLoops kVectorLoops = {
     .tanhGrad = tanhGrad,
     .sigmoidCrossEntropy = sigmoidCrossEntropy,
     .sigmoidCrossEntropyGrad = sigmoidCrossEntropyGrad,
+    .dropout = dropout,
     .sum = sumLoop,
     .biasAdd = biasAdd,
     .biasAddGrad = biasAddGrad,

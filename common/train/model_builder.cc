@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,14 +47,20 @@ Shape withBatch(const std::vector<int64_t>& example, int64_t batch_size) {
 // Borrows: the model and the result, for one call of build.
 class ModelBuilder {
  public:
-  ModelBuilder(const ModelSpec& model, int64_t batch_size, ModelGraph& result)
-      : model_(model), batch_size_(batch_size), result_(result), builder_(result.graph) {}
+  ModelBuilder(const ModelSpec& model, int64_t batch_size, bool training, ModelGraph& result)
+      : model_(model),
+        batch_size_(batch_size),
+        training_(training),
+        result_(result),
+        builder_(result.graph) {}
 
   void build() {
     checkSizes();
     result_.features =
         builder_.placeholder("features", DType::kUInt8, withBatch(model_.input_shape, batch_size_));
     result_.labels = builder_.placeholder("labels", DType::kUInt8, Shape{batch_size_});
+    if (std::ranges::any_of(model_.layers, [this](const LayerSpec& l) { return drops(l); }))
+      result_.random_key = builder_.placeholder("random_key", DType::kInt64, Shape{2});
     x_ = builder_.normalise(result_.features, kPixelScale);
     for (const LayerSpec& layer : model_.layers) addLayer(layer);
     checkOutput();
@@ -91,7 +98,16 @@ class ModelBuilder {
       case LayerSpec::Type::kActivation:
         activate(layer.activation.activation);
         return;
+      case LayerSpec::Type::kDropout:
+        if (drops(layer))
+          x_ = builder_.dropout(x_, *result_.random_key, layer.dropout.rate, dropout_layers_);
+        ++dropout_layers_;
+        return;
     }
+  }
+
+  bool drops(const LayerSpec& layer) const {
+    return training_ && layer.type == LayerSpec::Type::kDropout && layer.dropout.rate > 0;
   }
 
   void addDense(const LayerSpec& layer) {
@@ -156,9 +172,11 @@ class ModelBuilder {
 
   const ModelSpec& model_;
   const int64_t batch_size_;
+  const bool training_;
   ModelGraph& result_;
   Builder builder_;
-  Output x_;  // of the last layer so far
+  Output x_;                    // of the last layer so far
+  int64_t dropout_layers_ = 0;  // so far: each draws its own numbers
 };
 
 void addTraining(ModelGraph& model) {
@@ -173,16 +191,20 @@ void addTraining(ModelGraph& model) {
   }
 }
 
-}  // namespace
-
-ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
-  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}};
-  ModelBuilder(model, batch_size, result).build();
+ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training) {
+  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}};
+  ModelBuilder(model, batch_size, training, result).build();
   return result;
 }
 
+}  // namespace
+
+ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
+  return buildGraph(model, batch_size, false);
+}
+
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
-  ModelGraph result = buildEvaluationGraph(model, batch_size);
+  ModelGraph result = buildGraph(model, batch_size, true);
   addTraining(result);
   return result;
 }

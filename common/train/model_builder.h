@@ -23,8 +23,11 @@ struct ModelVariable {
 // A graph with the names of what goes in and comes out. Value type.
 struct ModelGraph {
   graph::Graph graph;
-  graph::Output features;                 // fed: uint8 [batch, input shape...], pixels 0 to 255
-  graph::Output labels;                   // fed: uint8 [batch]
+  graph::Output features;  // fed: uint8 [batch, input shape...], pixels 0 to 255
+  graph::Output labels;    // fed: uint8 [batch]
+  // Fed where there is dropout, int64 [2]: the job's seed and the number of the batch, from which
+  // each Dropout draws its mask. Training graphs only.
+  std::optional<graph::Output> random_key;
   graph::Output logits;                   // the last layer's output, float32 [batch, units]
   graph::Output loss;                     // scalar: the mean over the batch
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
@@ -42,7 +45,7 @@ struct ModelGraph {
 // isn't [batch, units].
 ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
-// The same layers and variables without gradients and updates.
+// The same variables, and the same layers but dropout, without gradients and updates.
 ModelGraph buildEvaluationGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
 // Whether the examples of `dataset` are what the model reads, and its labels classes that the model

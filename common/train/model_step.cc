@@ -47,11 +47,21 @@ ModelStep::ModelStep(const ModelGraph& model, const graph::Graph& part,
   step_ = runtime::compile(part, fetches, device, kernels);
   step_->bindInput(step_->input(nameOf(model, model.features)), features_.data());
   step_->bindInput(step_->input(nameOf(model, model.labels)), labels_.data());
+  if (model.random_key) {
+    random_key_ = tensorFor(model, *model.random_key);
+    step_->bindInput(step_->input(nameOf(model, *model.random_key)), random_key_.data());
+  }
   for (const ModelVariable& variable : model.variables) {
     value_handles_.push_back(step_->parameter(nameOf(model, variable.value)));
     if (variable.gradient)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
   }
+}
+
+void ModelStep::setRandomKey(uint64_t seed, uint64_t batch) {
+  if (random_key_.bytes() == 0) return;
+  random_key_.as<int64_t>()[0] = static_cast<int64_t>(seed);
+  random_key_.as<int64_t>()[1] = static_cast<int64_t>(batch);
 }
 
 void ModelStep::bindValue(uint32_t variable, const float* value) {

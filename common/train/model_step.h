@@ -35,6 +35,9 @@ class ModelStep {
   std::span<uint8_t> features() { return features_.as<uint8_t>(); }
   std::span<uint8_t> labels() { return labels_.as<uint8_t>(); }
 
+  // What the dropout masks of the next runs are drawn from; nothing where there is no dropout.
+  void setRandomKey(uint64_t seed, uint64_t batch);
+
   // Variables by their place in ModelGraph::variables. A value or gradient is bound until it is
   // bound anew.
   void bindValue(uint32_t variable, const float* value);
@@ -49,6 +52,7 @@ class ModelStep {
  private:
   Tensor features_;
   Tensor labels_;
+  Tensor random_key_;  // empty where nothing is drawn
   bool has_accuracy_ = false;
   std::unique_ptr<runtime::CompiledStep> step_;
   std::vector<int> value_handles_;

@@ -119,6 +119,7 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   const uint64_t batch =
       data::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers, slots_);
   reader_.read(batch, step_.features(), step_.labels());
+  step_.setRandomKey(train_.data.seed, batch);  // so masks, too, follow from the step
   for (uint32_t i = 0; i < binding_->variables(); ++i) {
     step_.bindValue(i, binding_->value(i));
     step_.bindGradient(i, binding_->gradient(i));

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "common/base/error.h"
+#include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
 #include "tests/unit/graph/random_graph.h"
@@ -134,6 +135,64 @@ TEST_P(DeviceSuite, TakesLabelsOfEveryType) {
                  kSums);
       }
     }
+  }
+}
+
+Output dropoutKey(Case& c, double seed, double batch) {
+  const Output key = c.b.placeholder(c.graph.uniqueName("key"), DType::kInt64, {2});
+  c.feeds[key] = {seed, batch};
+  return key;
+}
+
+TEST_P(DeviceSuite, DropsOutWhatTheKeySays) {
+  constexpr double kSeed = 0x1p45 + 3, kBatch = 0x1p33 + 5;  // more than 32 bits of each count
+  for (const int64_t rows : kSizes) {
+    for (const int64_t columns : kSizes) {
+      Case c;
+      const Output x = c.floats({rows, columns}), key = dropoutKey(c, kSeed, kBatch);
+      c.expect(device_,
+               {c.b.dropout(x, key, 0, 0), c.b.dropout(x, key, 0.1, 0), c.b.dropout(x, key, 0.5, 1),
+                c.b.dropout(c.b.relu(x), key, 0.5, 999), c.b.dropout(x, key, 0.99, 0)},
+               kElementwise);
+    }
+  }
+}
+
+TEST_P(DeviceSuite, DropoutAndItsGradientHaveOneMaskForEachKey) {
+  constexpr int64_t kElements = 100'000;
+  constexpr float kRate = 0.3f;
+  Case c;
+  const Output x = c.floats({kElements}, 1, 2);
+  const Output key = dropoutKey(c, 1, 2);
+  const Output y = c.b.dropout(x, key, kRate, 0);
+  const Output dx = graph::addGradients(c.graph, c.b.mean(y), std::array{x})[0];
+  const std::vector<Output> fetches = {y,
+                                       dx,
+                                       c.b.dropout(x, dropoutKey(c, 1, 2), kRate, 0),
+                                       c.b.dropout(x, dropoutKey(c, 1, 3), kRate, 0),
+                                       c.b.dropout(x, dropoutKey(c, 2, 2), kRate, 0),
+                                       c.b.dropout(x, key, kRate, 1)};
+  StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches);
+  runner.run();
+  const Values forward = runner.fetch(0), backward = runner.fetch(1);
+  int64_t kept = 0;
+  for (size_t i = 0; i < kElements; ++i) {
+    ASSERT_EQ(forward[i] != 0, backward[i] != 0) << i;
+    if (forward[i] == 0) continue;
+    ++kept;
+    ASSERT_NEAR(forward[i], c.feeds[x][i] / (1 - kRate), 1e-6) << i;
+    ASSERT_NEAR(backward[i] * kElements, 1 / (1 - kRate), 1e-6) << i;
+  }
+  // Five standard deviations of a fair draw.
+  EXPECT_NEAR(kept, kElements * (1 - kRate), 5 * std::sqrt(kElements * kRate * (1 - kRate)));
+  EXPECT_EQ(runner.fetch(2), forward);
+  for (const int other : {3, 4, 5}) {
+    const Values values = runner.fetch(other);
+    int64_t both = 0;
+    for (size_t i = 0; i < kElements; ++i) both += forward[i] != 0 && values[i] != 0 ? 1 : 0;
+    const double expected = (1 - kRate) * (1 - kRate);  // of masks that know nothing of each other
+    EXPECT_NEAR(both, kElements * expected, 5 * std::sqrt(kElements * expected * (1 - expected)))
+        << other;
   }
 }
 

@@ -62,29 +62,43 @@ class ResumeTest : public ClusterTest {
     std::sort(found.begin(), found.end());
     return found;
   }
+
+  // Stops the job somewhere in the middle and says the same command again.
+  void expectTheBytesOfAnUndisturbedRun(const ClusterOptions& options) {
+    const std::string calm = calmDigest(options);
+    const std::string file = writeCluster(options);
+    auto first = start(file);
+    ASSERT_TRUE(first->waitForOutput("event=checkpoint step=", seconds(30))) << first->err();
+    first->signal(SIGINT);
+    const ProcessResult stopped = first->wait(seconds(30));
+    EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
+    EXPECT_EQ(summary()["outcome"], "interrupted");
+    for (const auto& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
+    const uint64_t reached = summary()["global_step"].get<uint64_t>();
+    EXPECT_EQ(steps().back(), reached) << "the last checkpoint is of the very end";
+    ASSERT_LT(reached, 2500u);
+
+    const ProcessResult second = launch(file);
+    EXPECT_EQ(second.exit_code, 0) << second.err;
+    EXPECT_NE(second.err.find("going on from the checkpoint of step " + std::to_string(reached)),
+              std::string::npos)
+        << second.err;
+    EXPECT_EQ(summary()["global_step"], 2500);
+    EXPECT_EQ(digestOf(), calm);
+  }
 };
 
 TEST_F(ResumeTest, CtrlCSavesAndTheSameCommandEndsWithTheBytesOfAnUndisturbedRun) {
-  const std::string calm = calmDigest(options("sync"));
-  const std::string file = writeCluster(options("sync"));
-  auto first = start(file);
-  ASSERT_TRUE(first->waitForOutput("event=checkpoint step=", seconds(30))) << first->err();
-  first->signal(SIGINT);
-  const ProcessResult stopped = first->wait(seconds(30));
-  EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
-  EXPECT_EQ(summary()["outcome"], "interrupted");
-  for (const auto& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
-  const uint64_t reached = summary()["global_step"].get<uint64_t>();
-  EXPECT_EQ(steps().back(), reached) << "the last checkpoint is of the very end";
-  ASSERT_LT(reached, 2500u);
+  expectTheBytesOfAnUndisturbedRun(options("sync"));
+}
 
-  const ProcessResult second = launch(file);
-  EXPECT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_NE(second.err.find("going on from the checkpoint of step " + std::to_string(reached)),
-            std::string::npos)
-      << second.err;
-  EXPECT_EQ(summary()["global_step"], 2500);
-  EXPECT_EQ(digestOf(), calm);
+// The masks are drawn from the seed and the batch's number: the step is all there is to restore.
+TEST_F(ResumeTest, DropoutGoesOnWithTheMasksOfAnUndisturbedRun) {
+  ClusterOptions dropping = options("sync");
+  dropping.layers =
+      "[flatten: , dense: {units: 16, activation: relu, name: hidden}, dropout: {rate: 0.4},"
+      " dense: {units: 10, name: softmax}]";
+  expectTheBytesOfAnUndisturbedRun(dropping);
 }
 
 TEST_F(ResumeTest, KillOfEverythingAgainAndAgainLosesNothingThatWasSaved) {

@@ -232,7 +232,20 @@ constexpr BadFile kBadModels[] = {
     {"  input: {shape: [4]}\n  layers: [dens: {units: 3}]\n  loss: mse\n",
      "t.yaml:3:12: error: unknown layer 'dens' - did you mean 'dense'?"},
     {"  input: {shape: [4]}\n  layers: [conv2d]\n  loss: mse\n",
-     "t.yaml:3:12: error: unknown layer 'conv2d' (one of flatten, dense, relu, sigmoid, tanh)"},
+     "t.yaml:3:12: error: unknown layer 'conv2d' (one of flatten, dense, relu, sigmoid, tanh, "
+     "dropout)"},
+    {"  input: {shape: [4]}\n  layers: [dropout]\n  loss: mse\n",
+     "t.yaml:3:12: error: missing key 'rate' in 'dropout': the probability that an element becomes "
+     "0"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: 1}]\n  loss: mse\n",
+     "t.yaml:3:28: error: 'rate' must be at least 0 and below 1, got '1'"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: -0.5}]\n  loss: mse\n",
+     "t.yaml:3:28: error: 'rate' must be at least 0 and below 1, got '-0.5'"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: half}]\n  loss: mse\n",
+     "t.yaml:3:28: error: expected a number for 'rate', got 'half'"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: 0.5, units: 3}]\n  loss: mse\n",
+     "t.yaml:3:33: error: unknown key 'units' in 'dropout' - it belongs in "
+     "train.model.layers.N.dense"},
     {"  input: {shape: [4]}\n  layers: [dense]\n  loss: mse\n",
      "t.yaml:3:12: error: missing key 'units' in 'dense': outputs of the layer"},
     {"  input: {shape: [4]}\n  layers: [dense: {units: 0}]\n  loss: mse\n",

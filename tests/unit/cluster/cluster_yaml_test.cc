@@ -159,17 +159,19 @@ TEST(LoadTrain, NamesLayersInOrderPastTheGivenNames) {
       "model:\n"
       "  input: {shape: [4]}\n"
       "  layers: [dense: {units: 1}, dense: {units: 2, name: dense_1}, relu, dense: {units: 3},\n"
-      "           tanh: {name: t}, sigmoid: , flatten]\n"
+      "           tanh: {name: t}, sigmoid: , flatten, dropout: {rate: 0.25}]\n"
       "  loss: mse\n");
   const std::vector<LayerSpec> layers = loadTrain("t.yaml", {}).model.layers;
   std::vector<std::string> names;
   for (const LayerSpec& layer : layers) names.push_back(layer.name);
   EXPECT_EQ(names, (std::vector<std::string>{"dense", "dense_1", "relu", "dense_2", "t", "sigmoid",
-                                             "flatten"}));
+                                             "flatten", "dropout"}));
   EXPECT_EQ(layers[2].type, LayerSpec::Type::kActivation);
   EXPECT_EQ(layers[4].activation.activation, Activation::kTanh);
   EXPECT_EQ(layers[5].activation.activation, Activation::kSigmoid);
   EXPECT_EQ(layers[6].type, LayerSpec::Type::kFlatten);
+  EXPECT_EQ(layers[7].type, LayerSpec::Type::kDropout);
+  EXPECT_EQ(layers[7].dropout.rate, 0.25);
 }
 
 TEST(LoadTrain, ReadsTheModel) {

@@ -127,6 +127,13 @@ TEST_F(AutodiffTest, SigmoidCrossEntropy) {
   check(b_.sigmoidCrossEntropy(randomInput("x", {2, 3}), randomInput("z", {2, 3})));
 }
 
+// With the key held fast the mask is a constant, in the differences as in the gradient.
+TEST_F(AutodiffTest, Dropout) {
+  const Output key = b_.placeholder("key", DType::kInt64, {2});
+  feeds_[key] = {3, 77};
+  check(b_.dropout(randomInput("x", {5, 17}), key, 0.4, 2));
+}
+
 TEST_F(AutodiffTest, SparseSoftmaxCrossEntropy) {
   for (const DType dtype : {DType::kUInt8, DType::kInt32, DType::kInt64}) {
     const std::string name(dtypeName(dtype));

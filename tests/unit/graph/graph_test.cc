@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "common/base/error.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
@@ -77,6 +79,18 @@ TEST_F(GraphTest, EachOpRefusesWhatItCannotTake) {
   EXPECT_THROW(b_.sigmoidCrossEntropy(x, v), Error);
   EXPECT_THROW(b_.oneHot(u8, 0), Error);
   EXPECT_THROW(b_.accuracy(v, u8), Error);
+  const Output key = b_.placeholder("key", DType::kInt64, {2});
+  EXPECT_EQ(graph_.spec(b_.dropout(x, key, 0, 0)), graph_.spec(x));
+  EXPECT_THROW(b_.dropout(u8, key, 0.5, 0), Error);
+  EXPECT_THROW(b_.dropout(x, v, 0.5, 0), Error);
+  EXPECT_THROW(b_.dropout(x, b_.placeholder("key3", DType::kInt64, {3}), 0.5, 0), Error);
+  EXPECT_THROW(b_.dropout(x, key, 1, 0), Error);
+  EXPECT_THROW(b_.dropout(x, key, -0.1, 0), Error);
+  EXPECT_THROW(b_.dropout(x, key, std::nan(""), 0), Error);
+  EXPECT_THROW(b_.dropout(x, key, 0.5, -1), Error);
+  EXPECT_THROW(b_.dropout(x, key, 0.5, int64_t{1} << 24), Error);
+  EXPECT_THROW(b_.dropout(b_.placeholder("vast", DType::kFloat32, {int64_t{1} << 35}), key, 0.5, 0),
+               Error);
   EXPECT_THROW(b_.applyGradient(b_.variable("w", {4}), x), Error);
   EXPECT_THROW(
       b_.node("_Send", {x}, {{"key", "k"}, {"dtype", DType::kFloat32}, {"shape", Shape()}}), Error);

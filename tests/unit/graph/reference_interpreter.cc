@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/base/random.h"
+
 namespace dtf::graph::testing {
 namespace {
 
@@ -174,6 +176,24 @@ Results sigmoidCrossEntropyGrad(const Call& call) {
   return {y};
 }
 
+// As standard_nn_ops.cc says it, one element after the other.
+Results dropout(const Call& call) {
+  const auto rate = call.node.attribute<double>("rate");
+  const auto layer = static_cast<uint32_t>(call.node.attribute<int64_t>("layer"));
+  const auto seed = static_cast<uint64_t>(call.in(1)[0]);
+  const auto batch = static_cast<uint64_t>(call.in(1)[1]);
+  Values y = call.in(0);
+  for (size_t i = 0; i < y.size(); ++i) {
+    const auto numbers =
+        philox({static_cast<uint32_t>(i / 64 * 16 + i % 16), static_cast<uint32_t>(batch),
+                static_cast<uint32_t>(batch >> 32), 0x11000000 | layer},
+               {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+    const bool kept = numbers[i % 64 / 16] >= std::floor(rate * 4294967296.0);
+    y[i] = kept ? y[i] / (1 - rate) : 0;
+  }
+  return {y};
+}
+
 Results oneHot(const Call& call) {
   const auto depth = static_cast<size_t>(call.node.attribute<int64_t>("depth"));
   Values y(call.outElements(), 0);
@@ -235,6 +255,7 @@ std::map<std::string, Kernel, std::less<>> allKernels() {
   all["SigmoidCrossEntropyWithLogits"] = sigmoidCrossEntropy;
   all["SigmoidCrossEntropyGrad"] = sigmoidCrossEntropyGrad;
   all["OneHot"] = oneHot;
+  all["Dropout"] = dropout;
   all["Accuracy"] = accuracy;
   return all;
 }

@@ -96,6 +96,17 @@ TEST_F(ReferenceInterpreter, LossesAndMetrics) {
   EXPECT_THAT(value(b_.oneHot(labels, 3)), ElementsAre(0, 1, 0, 1, 0, 0));
 }
 
+TEST_F(ReferenceInterpreter, DropoutKeepsTheKeysShareAndScalesIt) {
+  const Output key = fed({2}, {5, 6}, DType::kInt64);
+  const Output x = fed({4096}, Values(4096, 3));
+  const Values y = value(b_.dropout(x, key, 0.25, 1));
+  const auto kept = std::count(y.begin(), y.end(), 4.0);
+  EXPECT_EQ(kept + std::count(y.begin(), y.end(), 0.0), 4096);
+  EXPECT_NEAR(static_cast<double>(kept), 3072, 5 * std::sqrt(4096 * 0.25 * 0.75));
+  EXPECT_EQ(value(b_.dropout(x, key, 0, 1)), value(x));
+  EXPECT_NE(value(b_.dropout(x, key, 0.25, 2)), y) << "each layer has a mask of its own";
+}
+
 TEST_F(ReferenceInterpreter, RefusesWhatItCannotKnow) {
   const Output open = b_.placeholder("open", DType::kFloat32, {2});
   EXPECT_THROW(value(b_.relu(open)), std::invalid_argument);

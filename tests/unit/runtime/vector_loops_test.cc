@@ -52,6 +52,7 @@ Floats results(const VectorLoops& loops, int64_t rows, int64_t columns) {
   run(n, [&](float* y) { loops.sigmoidCrossEntropyGrad(b.data(), a.data(), t.data(), y, n); });
   run(n, [&](float* y) { loops.normalise(bytes.data(), 1.0f / 255, y, n); });
   run(n, [&](float* y) { loops.scale(a.data(), 0.3f, y, n); });
+  run(n, [&](float* y) { loops.dropout(a.data(), {{7, 8}, {9, 10, 11}, 0x60000000, 1.6f}, y, n); });
   run(n, [&](float* y) { loops.biasAdd(a.data(), b.data(), y, rows, columns); });
   run(columns, [&](float* y) { loops.biasAddGrad(a.data(), y, rows, columns); });
   run(n, [&](float* y) { loops.mulRows(b.data(), a.data(), y, rows, columns); });
@@ -91,6 +92,8 @@ TEST(VectorLoops, TouchNothingPastTheirArrays) {
       loops.add(a.data(), b.data(), y.data(), n);
       loops.normalise(bytes.data(), 1, y.data(), n);
       loops.biasAddGrad(a.data(), y.data(), 1, n);
+      loops.dropout(a.data(), {}, y.data(), n);
+      EXPECT_EQ(y.data()[n - 1], 1) << "a threshold of 0 keeps all";
       loops.softmax(a.data(), y.data(), 1, n);
       EXPECT_NEAR(y.data()[n - 1], 1.0 / static_cast<double>(n), 1e-6);
       EXPECT_EQ(loops.sum(a.data(), n), static_cast<double>(n));

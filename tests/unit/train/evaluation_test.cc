@@ -52,6 +52,26 @@ TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
   }
 }
 
+TEST(Evaluator, LeavesDropoutOut) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const std::vector<float> biases(10);
+  const std::vector<const float*> values = {weights.as<float>().data(), biases.data()};
+  const auto dataset = digits(data::DigitStream::kEval, 300);
+  const Evaluation without = Evaluator(softmaxModel(), dataset, kernels, device).run(values);
+  for (const double rate : {0.0, 0.3, 0.9}) {
+    cluster::ModelSpec model = softmaxModel();
+    model.layers.insert(model.layers.begin() + 1, dropout("dropout", rate));
+    Evaluator evaluator(model, dataset, kernels, device);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const Evaluation evaluation = evaluator.run(values);
+      EXPECT_EQ(evaluation.loss, without.loss) << rate;
+      EXPECT_EQ(evaluation.accuracy, without.accuracy) << rate;
+    }
+  }
+}
+
 TEST(Evaluator, HasNoAccuracyUnlessTheModelAsksForIt) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;

@@ -97,6 +97,25 @@ TEST(ModelBuilder, BuildsEveryLossAndActivation) {
   }
 }
 
+TEST(ModelBuilder, OnlyTrainingDropsOut) {
+  ModelSpec spec = softmaxModel();
+  const std::string evaluation = text(buildEvaluationGraph(spec, 4).graph);
+  spec.layers = {dropout("input", 0.2), flatten(), dropout("none", 0), dropout("last", 0.5),
+                 dense("softmax", 10)};
+  EXPECT_EQ(text(buildEvaluationGraph(spec, 4).graph), evaluation);
+  const ModelGraph model = buildTrainingGraph(spec, 4);
+  EXPECT_EQ(model.graph.spec(*model.random_key), (graph::TensorSpec{DType::kInt64, {2}}));
+  EXPECT_EQ(model.graph.find("none/Dropout"), nullptr) << "nothing to drop";
+  const graph::Node* first = model.graph.find("input/Dropout");
+  const graph::Node* second = model.graph.find("last/Dropout");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->attribute<double>("rate"), 0.2);
+  EXPECT_EQ(second->attribute<double>("rate"), 0.5);
+  EXPECT_NE(first->attribute<int64_t>("layer"), second->attribute<int64_t>("layer"));
+  EXPECT_EQ(first->inputs[1], *model.random_key);
+  EXPECT_FALSE(buildTrainingGraph(softmaxModel(), 4).random_key);
+}
+
 TEST(ModelBuilder, NamesTheLayerThatNeedsAFlatInput) {
   ModelSpec spec = softmaxModel();
   spec.layers = {dense("softmax", 10, Activation::kNone, 9)};

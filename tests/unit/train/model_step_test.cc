@@ -60,5 +60,38 @@ TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   }
 }
 
+// The loss of one batch with the masks of one key.
+float lossWithKey(ModelStep& step, uint64_t seed, uint64_t batch) {
+  step.setRandomKey(seed, batch);
+  step.run();
+  return step.loss();
+}
+
+TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  cluster::ModelSpec spec = softmaxModel();
+  spec.layers = {flatten(), dropout("dropout", 0.5), dense("softmax", 10)};
+  const ModelGraph model = buildTrainingGraph(spec, 20);
+  ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
+  data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
+  reader.read(0, step.features(), step.labels());
+  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
+  const Tensor biases(DType::kFloat32, Shape{10});
+  Tensor weights_gradient(DType::kFloat32, Shape{784, 10});
+  Tensor biases_gradient(DType::kFloat32, Shape{10});
+  step.bindValue(0, weights.as<float>().data());
+  step.bindValue(1, biases.as<float>().data());
+  step.bindGradient(0, weights_gradient.as<float>().data());
+  step.bindGradient(1, biases_gradient.as<float>().data());
+  const float loss = lossWithKey(step, 1, 2);
+  // The batches of two workers in one step differ, so their masks do.
+  const uint64_t first = data::globalBatch(7, 0, 0, 2, 2),
+                 second = data::globalBatch(7, 0, 1, 2, 2);
+  EXPECT_NE(lossWithKey(step, 1, first), lossWithKey(step, 1, second));
+  EXPECT_NE(lossWithKey(step, 2, 2), loss);
+  EXPECT_EQ(lossWithKey(step, 1, 2), loss);
+}
+
 }  // namespace
 }  // namespace dtf::train

@@ -37,6 +37,14 @@ inline cluster::LayerSpec activation(std::string name, cluster::Activation kind)
   return layer;
 }
 
+inline cluster::LayerSpec dropout(std::string name, double rate) {
+  cluster::LayerSpec layer;
+  layer.type = cluster::LayerSpec::Type::kDropout;
+  layer.name = std::move(name);
+  layer.dropout.rate = rate;
+  return layer;
+}
+
 // The model of a first job: softmax regression on digits.
 inline cluster::ModelSpec softmaxModel() {
   cluster::ModelSpec model;

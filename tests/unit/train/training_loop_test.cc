@@ -54,6 +54,33 @@ TEST(TrainingLoop, LearnsWithAHiddenLayerAndEveryLoss) {
   }
 }
 
+cluster::TrainSpec dropoutJob(uint64_t steps, uint32_t replicas_to_aggregate = 0) {
+  cluster::TrainSpec train = syncJob(steps, replicas_to_aggregate);
+  train.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
+  train.optimizer.learning_rate = 0.003;
+  train.model.layers = {flatten(), dropout("dropout", 0.2),
+                        dense("hidden", 100, cluster::Activation::kRelu), dropout("dropout_1", 0.5),
+                        dense("output", 10)};
+  return train;
+}
+
+TEST(TrainingLoop, LearnsWithDropout) {
+  const JobResult job = runJob(dropoutJob(300), {2, 1}, trainDigits(), evalDigits());
+  EXPECT_GT(*job.evaluation->accuracy, 0.85);
+  EXPECT_LT(job.evaluation->loss, job.workers[0].final_loss) << "evaluation leaves it out";
+}
+
+// The masks belong to the batches, not to the workers: so here, too, two are one that takes both.
+TEST(TrainingLoop, DropoutRepeatsToTheBitHoweverManyWorkers) {
+  const JobResult first = runJob(dropoutJob(30), {2, 2}, trainDigits());
+  const JobResult second = runJob(dropoutJob(30), {2, 2}, trainDigits());
+  EXPECT_EQ(first.parameters, second.parameters);
+  EXPECT_EQ(first.parameters, runJob(dropoutJob(30, 2), {2, 1}, trainDigits()).parameters);
+  cluster::TrainSpec without = dropoutJob(30);
+  for (cluster::LayerSpec& layer : without.model.layers) layer.dropout.rate = 0;
+  EXPECT_NE(first.parameters, runJob(without, {2, 2}, trainDigits()).parameters);
+}
+
 // What sync mode promises: two replicas are one process that takes both batches, to the bit.
 TEST(TrainingLoop, TwoSyncWorkersEqualOneThatTakesBothBatches) {
   const JobResult two = runJob(syncJob(60), {2, 2}, trainDigits());
