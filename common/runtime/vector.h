@@ -122,7 +122,8 @@ DTF_INLINE VectorOf<kLanes>::Pair multiplyEven(VectorOf<kLanes>::Pair v, uint32_
   using Pairs = VectorOf<kLanes>::Pair;
   const Pairs factors = uint64_t{factor} - Pairs{};
 #if defined(__AVX512F__)
-  return (Pairs)_mm512_mul_epu32((__m512i)v, (__m512i)factors);
+  // All lanes: the intrinsic without a mask has GCC 12 warn of an uninitialised value.
+  return (Pairs)_mm512_maskz_mul_epu32(0xff, (__m512i)v, (__m512i)factors);
 #elif defined(__AVX2__)
   return (Pairs)_mm256_mul_epu32((__m256i)v, (__m256i)factors);
 #elif defined(__SSE2__)
