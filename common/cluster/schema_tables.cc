@@ -81,7 +81,7 @@ constexpr Key kLayersKeys[] = {
     map("relu", "max(x, 0)"),
     map("sigmoid", "1 / (1 + exp(-x))"),
     map("tanh", "hyperbolic tangent"),
-    map("dropout", "while training: x / (1 - rate) or, at random, 0; evaluation leaves it out"),
+    map("dropout", "training: x / (1 - rate) or, at random, 0; evaluation: nothing"),
 };
 
 constexpr Key kDenseKeys[] = {
@@ -152,7 +152,7 @@ constexpr Key kSummariesKeys[] = {
     boolean("histograms", "of the variables and the chief's gradients; default true"),
     boolean("graph", "the model's graph and its placement; default true"),
     whole("timeline_step", 1, kCountMax,
-          "record what every task does in this step (async: in its own batch of that number)"),
+          "what every task does in this step (async: its own batch)"),
 };
 
 constexpr Key kReportKeys[] = {

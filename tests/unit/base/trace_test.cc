@@ -20,7 +20,8 @@ class TraceTest : public ::testing::Test {
 
   static nlohmann::json spans() {
     nlohmann::json found = nlohmann::json::array();
-    for (const auto& event : nlohmann::json::parse(json())["traceEvents"])
+    const nlohmann::json trace = nlohmann::json::parse(json());
+    for (const auto& event : trace["traceEvents"])
       if (event["ph"] == "X") found.push_back(event);
     return found;
   }

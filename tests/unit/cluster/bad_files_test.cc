@@ -242,9 +242,9 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:3:12: error: missing key 'rate' in 'dropout': the probability that an element becomes "
      "0"},
     {"  input: {shape: [4]}\n  layers: [dropout: {rate: 1}]\n  loss: mse\n",
-     "t.yaml:3:28: error: 'rate' must be at least 0 and below 1, got '1'"},
+     "t.yaml:3:28: error: 'rate' must be at least 0 and less than 1, got '1'"},
     {"  input: {shape: [4]}\n  layers: [dropout: {rate: -0.5}]\n  loss: mse\n",
-     "t.yaml:3:28: error: 'rate' must be at least 0 and below 1, got '-0.5'"},
+     "t.yaml:3:28: error: 'rate' must be at least 0 and less than 1, got '-0.5'"},
     {"  input: {shape: [4]}\n  layers: [dropout: {rate: half}]\n  loss: mse\n",
      "t.yaml:3:28: error: expected a number for 'rate', got 'half'"},
     {"  input: {shape: [4]}\n  layers: [dropout: {rate: 0.5, units: 3}]\n  loss: mse\n",

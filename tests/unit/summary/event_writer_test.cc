@@ -14,8 +14,11 @@ using testing::SimulatedDisk;
 
 namespace {
 
-// The records of a file, checksums checked.
-std::vector<std::string> records(std::string_view file) {
+enum class Tail { kWhole, kTorn };
+
+// The records of a file, checksums checked. A write that failed may leave a torn record behind
+// them, which readers take for the end.
+std::vector<std::string> records(std::string_view file, Tail tail = Tail::kWhole) {
   std::vector<std::string> found;
   while (file.size() >= 16) {
     uint64_t length = 0;
@@ -25,7 +28,7 @@ std::vector<std::string> records(std::string_view file) {
     EXPECT_EQ(file.substr(0, 16 + length), encodeRecord(found.back()));
     file.remove_prefix(16 + length);
   }
-  EXPECT_EQ(file.size(), 0u) << "half a record";
+  EXPECT_EQ(!file.empty(), tail == Tail::kTorn);
   return found;
 }
 
@@ -89,7 +92,7 @@ TEST(EventWriter, GoesOnInANewFileWhenAWriteHasFailed) {
   EXPECT_EQ(status.failed, 1u);
   EXPECT_EQ(status.degraded, "");
   ASSERT_EQ(disk.files().size(), 2u);
-  EXPECT_EQ(records(disk.contents(disk.files()[0])).size(), 2u);
+  EXPECT_EQ(records(disk.contents(disk.files()[0]), Tail::kTorn).size(), 2u);
   EXPECT_EQ(records(disk.contents(disk.files()[1])).size(), 2u);
 }
 
