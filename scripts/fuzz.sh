@@ -13,8 +13,8 @@ compiler=(clang-14)
 cxx=(clang++-14)
 command -v ccache >/dev/null && { compiler=(ccache clang-14); cxx=(ccache clang++-14); }
 if [ ! -f "$folder/build.ninja" ]; then
-  CC="${compiler[*]}" CXX="${cxx[*]}" meson setup "$folder" -Dfuzz=true -Dunit_only=true -Db_sanitize=address,undefined \
-    -Doptimization=1 -Ddebug=true >"/tmp/dtf-meson-$$.log" 2>&1 ||
+  CC="${compiler[*]}" CXX="${cxx[*]}" meson setup "$folder" -Dfuzz=true -Dunit_only=true -Dtsa=true \
+    -Db_sanitize=address,undefined -Doptimization=1 >"/tmp/dtf-meson-$$.log" 2>&1 ||
     { tail -20 "/tmp/dtf-meson-$$.log" >&2; rm -f "/tmp/dtf-meson-$$.log"; exit 1; }
   rm -f "/tmp/dtf-meson-$$.log"
 fi

@@ -43,8 +43,9 @@ thread_tests() {
   return "${PIPESTATUS[0]}"
 }
 
-# fuzz_targets: each for DTF_FUZZ_SECONDS, two at once.
-fuzz_targets() { scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-60}"; }
+# fuzz_targets: each for DTF_FUZZ_SECONDS, two at once. Those that have had their first long run; the others (frames, idx,
+# yaml, rpc) have not, and run with DTF_FUZZ_TARGETS or scripts/fuzz.sh.
+fuzz_targets() { scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-60}" ${DTF_FUZZ_TARGETS:-safetensors manifest}; }
 
 scripts/install-deps.sh --tests || exit $?
 
