@@ -72,9 +72,10 @@ class ResumeTest : public ClusterTest {
     first->signal(SIGINT);
     const ProcessResult stopped = first->wait(seconds(30));
     EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
-    EXPECT_EQ(summary()["outcome"], "interrupted");
-    for (const auto& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
-    const uint64_t reached = summary()["global_step"].get<uint64_t>();
+    const nlohmann::json said = summary();
+    EXPECT_EQ(said["outcome"], "interrupted");
+    for (const auto& task : said["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
+    const uint64_t reached = said["global_step"].get<uint64_t>();
     EXPECT_EQ(steps().back(), reached) << "the last checkpoint is of the very end";
     ASSERT_LT(reached, 2500u);
 
