@@ -60,7 +60,7 @@ int run(int argc, char** argv) {
       "measurements per number, of which the median counts")(
       "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?")(
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
-      "only", po::value(&bench.only), "null-step: the rows whose name has this in it");
+      "only", po::value(&bench.only), "null-step: rows, rpc: tables whose name has this in it");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/net/connector.h"
 #include "common/net/reactor.h"
 #include "tests/bench/benchmarks.h"
@@ -216,10 +218,16 @@ std::vector<Report> benchRpc(const BenchOptions& options) {
   RpcClient rpc(rpc_port, bytes_max);
   rpc.ping();
   Stacks stacks{rpc_server, raw_server, rpc, raw};
+  const auto wanted = [&](std::string_view table) {
+    return table.find(options.only) != std::string_view::npos;
+  };
   std::vector<Report> reports;
-  reports.push_back(reportPings(stacks, options));
-  reports.push_back(reportPipelined(stacks, options));
-  reports.push_back(reportTransfers(stacks, bytes_max, options.repetitions));
+  if (wanted("ping")) reports.push_back(reportPings(stacks, options));
+  if (wanted("pipelined")) reports.push_back(reportPipelined(stacks, options));
+  if (wanted("bulk")) reports.push_back(reportTransfers(stacks, bytes_max, options.repetitions));
+  if (reports.empty())
+    throw Error(ErrorCode::kUsage,
+                "rpc has the tables ping, pipelined, bulk; none is '" + options.only + "'");
   return reports;
 }
 
