@@ -12,9 +12,11 @@ namespace {
 // read and write.
 constexpr uint64_t kPartElements = 64 << 10;
 
-// Half of the cores: io threads and, on one host, workers want theirs.
+// Half of the cores: io threads and, on one host, workers want theirs. But two where there are two:
+// who waits for an update uses none.
 size_t threadCount() {
-  return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
+  const size_t cores = std::thread::hardware_concurrency();
+  return std::clamp<size_t>(cores / 2, std::clamp<size_t>(cores, 1, 2), 8);
 }
 
 }  // namespace
