@@ -75,7 +75,8 @@ class ParameterClient {
 
   // The parameters of the last pull() or exchange() that brought some: per ps task the arena's
   // first element, in place in the receive buffer, aligned to 8 bytes (to 64 when large). Valid
-  // until the next pull() or exchange().
+  // until the next pull(), or the next exchange() of a step's last batch: an answer kQueued leaves
+  // them as they are.
   virtual const float* parameters(uint32_t ps_task) const = 0;
 
   // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's

@@ -196,13 +196,14 @@ kj::Promise<void> PsControlLink::finish() {
 // ---- data
 
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
-                       cluster::Address address, uint64_t elements)
+                       cluster::Address address, uint64_t elements, uint32_t batches_per_step)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
       address_(std::move(address)),
       peer_(peerText(ps_, address_)),
       elements_(elements),
+      batches_per_step_(batches_per_step),
       gradient_(std::make_shared<Buffer>(elements * sizeof(float))),
       pool_(net::BufferPool::create()) {}
 
@@ -269,9 +270,9 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step)
 }
 
 kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
-  // The parameters before are no longer needed: said now, it travels in one packet with the
-  // request.
-  held_ = nullptr;
+  // After a step's last batch the parameters before are no longer needed: said now, it travels in
+  // one packet with the request.
+  if (batch + 1 >= batches_per_step_) held_ = nullptr;
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
   request.setStep(step);

@@ -84,8 +84,10 @@ class PsControlLink {
 // thread's between calls.
 class PsDataLink {
  public:
+  // `batches_per_step`: of this worker, in sync training; the parameters stay while it computes
+  // them.
   PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
-             uint64_t elements);
+             uint64_t elements, uint32_t batches_per_step = 1);
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values);
@@ -105,6 +107,7 @@ class PsDataLink {
   const cluster::Address address_;
   const std::string peer_;
   const uint64_t elements_;
+  const uint32_t batches_per_step_;
   const std::shared_ptr<Buffer> gradient_;  // shared with messages being sent
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::PsData::Client> data_;

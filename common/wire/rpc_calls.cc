@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/planted_bug.h"
 #include "common/net/error_bridge.h"
+#include "common/ps/sync_coordinator.h"
 #include "common/wire/named_wait.h"
 
 namespace dtf::wire {
@@ -127,10 +128,14 @@ kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported)
 
 kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
   mode_ = declaration.replication.mode;
+  const uint32_t batches =
+      mode_ == cluster::ReplicationSpec::Mode::kSync
+          ? ps::batchesPerStep(declaration.replication, options_.link.self.index)
+          : 1;
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options_.ps.size(); ++i) {
     links_.push_back(std::make_unique<PsDataLink>(loop_, options_.link, i, options_.ps[i],
-                                                  declaration.layout.shards[i].elements));
+                                                  declaration.layout.shards[i].elements, batches));
     gradients_[i] = links_[i]->gradients();
     opened.add(links_[i]->open());
   }

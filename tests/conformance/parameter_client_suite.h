@@ -240,6 +240,10 @@ TEST_P(ParameterClientSuite, MoreReplicasThanWorkersMeansSeveralBatchesEach) {
         client.gradients(1)[0] = 2 * gradient;
         state = client.exchange(step, batch, 0);
         EXPECT_EQ(state.outcome, batch + 1 < batches ? Outcome::kQueued : Outcome::kApplied);
+        if (state.outcome != Outcome::kQueued) continue;
+        // The step's other batches are computed from the same parameters.
+        EXPECT_FLOAT_EQ(client.parameters(0)[0], 5.8f * static_cast<float>(step));
+        EXPECT_FLOAT_EQ(client.parameters(1)[0], 11.6f * static_cast<float>(step));
       }
       // (1 + 2 + 3 + 11 + 12) / 5
       EXPECT_FLOAT_EQ(client.parameters(0)[0], 5.8f * static_cast<float>(step + 1));

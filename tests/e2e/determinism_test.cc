@@ -55,4 +55,17 @@ TEST_F(DeterminismTest, TheNumberOfPsDoesNotChangeASyncRun) {
   EXPECT_EQ(digestOf("one"), digestOf("three"));
 }
 
+// The C library overwrites memory that is freed: parameters that were let go too early would show.
+TEST_F(DeterminismTest, AllBatchesOfAStepAreComputedFromTheSameParameters) {
+  const ClusterOptions options{
+      .mode = "sync", .steps = 100, .replication_more = ", replicas_to_aggregate: 6"};
+  for (const char* value : {"0", "85", "215"}) {
+    Process launcher(launchCommand(writeCluster(options, "overwritten" + std::string(value))),
+                     {{"MALLOC_PERTURB_", value}}, folder_.path());
+    const ProcessResult result = launcher.wait(seconds(60));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(digestOf("overwritten" + std::string(value)), digestOf("overwritten0"));
+  }
+}
+
 }  // namespace dtf::testing
