@@ -29,7 +29,10 @@ ConnectionSet::~ConnectionSet() {
 void ConnectionSet::close(Position position) {
   if ((*position)->closing) return;
   (*position)->closing = true;
-  on_closed_((*position)->connection.get());
+  net::RpcConnection& connection = *(*position)->connection;
+  if (const std::string reason = connection.stream().violation(); !reason.empty())
+    log::warning("event=connection_refused peer=\"{}\" reason=\"{}\"", connection.peer(), reason);
+  on_closed_(&connection);
   loop_.post([self = self_, position] {
     if (*self != nullptr) (*self)->connections_.erase(position);
   });
@@ -56,8 +59,9 @@ void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
           .afterDelay(net::toKj(kHelloDeadline))
           .then([this, position, peer = std::move(peer)] {
             if ((*position)->ref->greeted) return;
-            log::warning("event=connection_refused peer={} reason=\"no hello within {:.0f} s\"",
-                         peer, toSeconds(kHelloDeadline));
+            if (!(*position)->ref->visitor)
+              log::warning("event=connection_refused peer={} reason=\"no hello within {:.0f} s\"",
+                           peer, toSeconds(kHelloDeadline));
             close(position);
           })
           .eagerlyEvaluate(nullptr);

@@ -19,6 +19,7 @@ namespace dtf::daemons {
 struct ConnectionHandle {
   net::RpcConnection* connection = nullptr;  // nullptr once it is gone
   bool greeted = false;                      // a hello was accepted: the connection may stay
+  bool visitor = false;  // asked for the status: it may not stay, but is no stranger either
 };
 using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 

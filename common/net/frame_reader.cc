@@ -177,6 +177,11 @@ FrameReader::Next FrameReader::fail(kj::Exception::Type type, std::string reason
   return Next::kFailed;
 }
 
+std::string FrameReader::violation() const {
+  if (!failure_ || failure_->getType() != kj::Exception::Type::FAILED) return {};
+  return failure_->getDescription().cStr();
+}
+
 void FrameReader::consume(size_t bytes) {
   DTF_CHECK(!reading_ || bytes == 0);  // Asio holds a place in input_: it may not move
   begin_ += bytes;

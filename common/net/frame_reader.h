@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/net/frame_link.h"
@@ -34,6 +35,8 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   // failure().
   Next take(const capnp::ReaderOptions& options, kj::Own<capnp::MessageReader>& message);
   const kj::Exception& failure() const { return *failure_; }
+  // The failure's reason when it is the peer's fault; empty otherwise.
+  std::string violation() const;
 
   // Resolves when take() is worth another try. One at a time.
   kj::Promise<void> whenMore();

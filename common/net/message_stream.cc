@@ -69,6 +69,10 @@ uint64_t AsioMessageStream::queuedBytes() const {
   return writer_->queuedBytes();
 }
 
+std::string AsioMessageStream::violation() const {
+  return reader_->violation();
+}
+
 size_t AsioMessageStream::keptCount() const {
   return writer_->keptCount();
 }

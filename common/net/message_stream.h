@@ -49,6 +49,10 @@ class MessageStream : public capnp::MessageStream {
 
   // Bytes taken from the RPC layer and not yet with the kernel.
   virtual uint64_t queuedBytes() const = 0;
+
+  // What the peer sent that no dtf program sends: why the connection has ended. Empty when there
+  // was nothing of the kind.
+  virtual std::string violation() const = 0;
 };
 
 // Reads many small messages with one recv, and a large one straight into a pooled buffer, its first
@@ -82,6 +86,7 @@ class AsioMessageStream final : public MessageStream {
   std::shared_ptr<const void> pin(const void* data) override;
   void setLimits(const Limits& limits) override;
   uint64_t queuedBytes() const override;
+  std::string violation() const override;
 
   // Owners given to keepUntilWritten() and still held.
   size_t keptCount() const;

@@ -81,6 +81,7 @@ class WrappedStream final : public MessageStream {
 
   void setLimits(const Limits&) override {}  // the peer is in this process
   uint64_t queuedBytes() const override { return queued_bytes_; }
+  std::string violation() const override { return {}; }
 
  private:
   struct LiveSegment {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -124,6 +125,9 @@ class Coordinator {
 
   // On ps/0: no step beyond those under way. Workers are told that they are done.
   virtual void requestStop() = 0;
+
+  // Calls `then` between two updates: at once when none is running.
+  virtual void whenIdle(std::function<void()> then) = 0;
 
   virtual CoordinatorStatus status() const = 0;
 };

@@ -91,6 +91,7 @@ struct LocalParameterClient::Impl {
   void waitInitialised();
   StepState pull();
   const float* parameterData(uint32_t ps_task) const;
+  void pullAverages();
   float* gradientData(uint32_t ps_task);
   StepState exchange(uint64_t step, uint32_t batch, float loss);
   void barrier(std::string_view name);
@@ -103,6 +104,7 @@ struct LocalParameterClient::Impl {
   uint64_t sequence = 0;
   std::vector<std::shared_ptr<Buffer>> gradients;  // shared with pushes
   std::vector<std::shared_ptr<const Snapshot>> parameters;
+  std::vector<std::shared_ptr<const Snapshot>> averages;
   std::vector<StepState> states;
   std::vector<std::optional<uint64_t>> asked;
 
@@ -172,6 +174,7 @@ void LocalParameterClient::Impl::declare(const ModelDeclaration& model) {
     gradients.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
   }
   parameters.resize(ps_tasks);
+  averages.resize(ps_tasks);
   states.resize(ps_tasks);
   asked.resize(ps_tasks);
 }
@@ -208,6 +211,16 @@ StepState LocalParameterClient::Impl::pull() {
     for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
   }
   return settle();
+}
+
+void LocalParameterClient::Impl::pullAverages() {
+  const MutexLock lock(cluster.mutex_);
+  auto answers = std::make_shared<Round<PushAnswer>>(averages.size());
+  for (size_t ps = 0; ps < averages.size(); ++ps)
+    cluster.shards_[ps]->pullAverages(rank, incarnation, recorder(answers, ps));
+  await(*answers, "moving averages from every ps");
+  for (size_t ps = 0; ps < averages.size(); ++ps)
+    averages[ps] = std::get<PushReply>(*answers->answers[ps]).parameters;
 }
 
 const float* LocalParameterClient::Impl::parameterData(uint32_t ps_task) const {
@@ -287,6 +300,12 @@ StepState LocalParameterClient::pull() {
 }
 const float* LocalParameterClient::parameters(uint32_t ps_task) const {
   return impl_->parameterData(ps_task);
+}
+void LocalParameterClient::pullAverages() {
+  impl_->pullAverages();
+}
+const float* LocalParameterClient::averages(uint32_t ps_task) const {
+  return impl_->averages.at(ps_task)->data();
 }
 float* LocalParameterClient::gradients(uint32_t ps_task) {
   return impl_->gradientData(ps_task);

@@ -55,6 +55,8 @@ class LocalParameterClient final : public ParameterClient {
   void waitInitialised() override;
   StepState pull() override;
   const float* parameters(uint32_t ps_task) const override;
+  void pullAverages() override;
+  const float* averages(uint32_t ps_task) const override;
   float* gradients(uint32_t ps_task) override;
   StepState exchange(uint64_t step, uint32_t batch, float loss) override;
   void barrier(std::string_view name) override;

@@ -79,6 +79,13 @@ class ParameterClient {
   // them as they are.
   virtual const float* parameters(uint32_t ps_task) const = 0;
 
+  // Fetches the moving averages that the optimizer keeps of the parameters, as they are now; each
+  // ps answers with those after its own newest update. parameters() stay. Error kBadConfig when
+  // none are kept.
+  virtual void pullAverages() = 0;
+  // Laid out as parameters() are. Valid until the next pullAverages().
+  virtual const float* averages(uint32_t ps_task) const = 0;
+
   // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's
   // layout, aligned to 64 bytes, padding zero. Owned by the client; may be written again once
   // exchange() has returned.

@@ -107,6 +107,14 @@ std::span<const float> ParameterStore::slot(uint32_t slot) const {
   return {(*slots_)[slot].as<float>(), elements_};
 }
 
+std::shared_ptr<const Snapshot> ParameterStore::copyAverages() {
+  const uint32_t last = slotCount() - 1;
+  if (slotCount() == 0 || !isMovingAverage(optimizer_, last)) return nullptr;
+  const std::shared_ptr<Snapshot> copy = pool_.acquire(version());
+  copyInto(slot(last), copy->mutableData());
+  return copy;
+}
+
 void ParameterStore::restore(std::span<const float> values,
                              std::span<const std::span<const float>> slots,
                              const OptimizerClock::State& clock, uint64_t version) {

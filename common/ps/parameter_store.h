@@ -96,6 +96,8 @@ class ParameterStore {
   uint32_t slotCount() const { return ps::slotCount(optimizer_); }
   std::string slotName(uint32_t slot) const { return ps::slotName(optimizer_, slot); }
   std::span<const float> slot(uint32_t slot) const;
+  // A copy of the moving averages; null where the optimizer keeps none. Not while updating().
+  std::shared_ptr<const Snapshot> copyAverages();
   const OptimizerClock::State& clockState() const { return optimizer_clock_.state(); }
 
   // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -36,19 +37,35 @@ void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
       declaration.replication.mode == cluster::ReplicationSpec::Mode::kSync &&
       declaration.replication.replicas_to_aggregate < declaration.replication.total_num_replicas;
   DTF_CHECK(!with_backups || options_.ps_tasks == 1 || peers_ != nullptr);
-  declaration_ = declaration;
-  store_ = std::make_unique<ParameterStore>(declaration.optimizer, elements(),
-                                            declaration.layout.shards[options_.ps_task].slices);
+  // All or nothing: a shard that could not be made is not declared.
+  std::unique_ptr<ParameterStore> store = makeStore(declaration);
   coordinator_ = makeCoordinator({.ps_task = options_.ps_task,
                                   .ps_tasks = options_.ps_tasks,
                                   .workers = options_.workers,
                                   .step_timeout = options_.step_timeout,
                                   .declaration = declaration,
-                                  .store = *store_,
+                                  .store = *store,
                                   .runner = runner_,
                                   .calls = calls_,
                                   .clock = clock_,
                                   .peers = peers_});
+  store_ = std::move(store);
+  declaration_ = declaration;
+}
+
+std::unique_ptr<ParameterStore> Shard::makeStore(const ModelDeclaration& declaration) const {
+  const ShardLayout& layout = declaration.layout.shards[options_.ps_task];
+  try {
+    return std::make_unique<ParameterStore>(declaration.optimizer, layout.elements, layout.slices);
+  } catch (const std::bad_alloc&) {
+    const double arenas = 1 + slotCount(declaration.optimizer);
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("ps/{} has no memory for its part of the model: {:.1f} GB with the "
+                            "optimizer's slots; use more ps tasks, or split large variables with "
+                            "placement.partition",
+                            options_.ps_task,
+                            arenas * static_cast<double>(layout.elements * sizeof(float)) * 1e-9));
+  }
 }
 
 uint64_t Shard::elements() const {
@@ -195,6 +212,24 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
   const std::optional<Error> error = stepError(rank, incarnation, "a pull");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   coordinator_->pull(rank, wanted_step, std::move(callback));
+}
+
+void Shard::pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  const std::optional<Error> error = stepError(rank, incarnation, "a pull of moving averages");
+  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  coordinator_->whenIdle([this, callback = std::move(callback)] {
+    PushAnswer answer =
+        Error(ErrorCode::kBadConfig, fmt::format("ps/{} keeps no moving averages; declare an "
+                                                 "optimizer with moving_average",
+                                                 options_.ps_task));
+    if (std::shared_ptr<const Snapshot> averages = store_->copyAverages()) {
+      StepState state;
+      state.global_step = averages->version();
+      answer = PushReply{state, std::move(averages)};
+    }
+    calls_.add([callback, answer = std::move(answer)] { callback(answer); });
+  });
 }
 
 void Shard::push(Contribution contribution, PushCallback callback) {

@@ -85,6 +85,9 @@ class Shard {
 
   void pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
             PushCallback callback);
+  // The moving averages, once no update is running; the answer's state says only how many updates
+  // are in them. Answers kBadConfig when none are kept.
+  void pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback);
   void push(Contribution contribution, PushCallback callback);
   void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
                WaitCallback callback);
@@ -120,6 +123,7 @@ class Shard {
   void tick();
 
   ShardStatus status() const;
+  bool declared() const { return declaration_.has_value(); }
   // Elements of this shard's arena; 0 before declare().
   uint64_t elements() const;
 
@@ -135,6 +139,7 @@ class Shard {
   void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
   void expireInitWaiters();
+  std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;
   std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);
   std::optional<Error> stepError(uint32_t rank, Incarnation incarnation, std::string_view what);

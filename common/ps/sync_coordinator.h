@@ -60,6 +60,7 @@ class SyncCoordinator final : public Coordinator {
   CutTaker& cuts() override { return cut_; }
   void restore(const CutPosition& position) override;
   void requestStop() override;
+  void whenIdle(std::function<void()> then) override { updater_.whenIdle(std::move(then)); }
   CoordinatorStatus status() const override;
 
  private:

@@ -1,5 +1,7 @@
 #include "common/ps/updater.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 #include "common/base/trace.h"
 
@@ -25,8 +27,14 @@ void Updater::start(std::vector<Gradient> gradients, std::function<void()> commi
                   const OutwardCalls::Scope done_scope(calls_);
                   store_.commit(job);
                   busy_ = false;
+                  for (const auto& waiter : std::exchange(idle_waiters_, {})) waiter();
                   committed();
                 });
+}
+
+void Updater::whenIdle(std::function<void()> then) {
+  if (!busy_) return then();
+  idle_waiters_.push_back(std::move(then));
 }
 
 void Updater::applyInline(std::vector<Gradient> gradients) {

@@ -18,6 +18,8 @@ class Updater {
   Updater(ParameterStore& store, UpdateRunner& runner, OutwardCalls& calls);
 
   bool busy() const { return busy_; }
+  // Calls `then` between two updates: at once when none is running.
+  void whenIdle(std::function<void()> then);
   // Applies the mean of `gradients`, commits, then calls `committed`: perhaps before start()
   // returns, so let it be the caller's last statement. Not while busy().
   void start(std::vector<Gradient> gradients, std::function<void()> committed);
@@ -29,6 +31,7 @@ class Updater {
   UpdateRunner& runner_;
   OutwardCalls& calls_;
   bool busy_ = false;
+  std::vector<std::function<void()>> idle_waiters_;  // at most two per worker, as its calls are
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // watched by the runner's callbacks
 };
 

@@ -21,15 +21,23 @@ ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::Parame
 }
 
 void ParameterBinding::gatherValues() {
+  gather(&ps::ParameterClient::parameters);
+}
+
+void ParameterBinding::gatherAverages() {
+  gather(&ps::ParameterClient::averages);
+}
+
+void ParameterBinding::gather(Arena arena) {
   for (size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     if (!isSplit(place)) {
-      values_[i] = client_.parameters(place.parts[0].ps_task) + place.parts[0].slice.offset;
+      values_[i] = (client_.*arena)(place.parts[0].ps_task) + place.parts[0].slice.offset;
       continue;
     }
     for (const Part& part : place.parts)
       std::memcpy(place.value.as<float>() + part.slice.begin,
-                  client_.parameters(part.ps_task) + part.slice.offset,
+                  (client_.*arena)(part.ps_task) + part.slice.offset,
                   part.slice.count * sizeof(float));
     values_[i] = place.value.as<float>();
   }

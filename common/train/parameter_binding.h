@@ -25,6 +25,8 @@ class ParameterBinding {
 
   // After every pull() or exchange() that brought parameters: value() is of them from now on.
   void gatherValues();
+  // After a pullAverages(): value() is of the moving averages, until the next gatherValues().
+  void gatherAverages();
   std::span<const float* const> values() const { return values_; }
   const float* value(uint32_t variable) const {
     return values_[variable];
@@ -45,6 +47,8 @@ class ParameterBinding {
     Buffer value;             // of a split variable
     Buffer gradient;
   };
+  using Arena = const float* (ps::ParameterClient::*)(uint32_t ps_task) const;
+  void gather(Arena arena);
   static bool isSplit(const Place& place) { return place.parts.size() != 1; }
 
   ps::ParameterClient& client_;

@@ -197,7 +197,7 @@ std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state
   const trace::Span span("evaluate");
   const TimePoint begin = clock_.now();
   evaluated_step_ = state.global_step;
-  const Evaluation evaluation = evaluator_->run(binding_->values());
+  const Evaluation evaluation = evaluateValues();
   const Duration spent = clock_.now() - begin;
   evaluating_ += spent;
   report_clock_.skip(spent);
@@ -205,11 +205,21 @@ std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state
   return evaluation;
 }
 
+// Of the moving averages where the optimizer keeps them: that is what they are for.
+Evaluation TrainingLoop::evaluateValues() {
+  if (train_.optimizer.moving_average_decay == 0) return evaluator_->run(binding_->values());
+  client_.pullAverages();
+  binding_->gatherAverages();
+  const Evaluation evaluation = evaluator_->run(binding_->values());
+  binding_->gatherValues();
+  return evaluation;
+}
+
 Evaluation TrainingLoop::evaluate() {
   DTF_CHECK(binding_ != nullptr && evaluator_ != nullptr);
   const ps::StepState state = client_.pull();
   binding_->gatherValues();
-  const Evaluation evaluation = evaluator_->run(binding_->values());
+  const Evaluation evaluation = evaluateValues();
   if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
   return evaluation;
 }

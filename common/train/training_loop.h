@@ -95,7 +95,8 @@ class TrainingLoop {
   // reports. `on_step` hears every answer of the ps, before the next batch is computed.
   TrainingResult run(const ProgressCallback& report, const StepCallback& on_step = nullptr);
 
-  // Fetches the parameters as they are and evaluates them. evaluateOn() must have been called.
+  // Fetches the parameters as they are and evaluates them (their moving averages where the
+  // optimizer keeps them). evaluateOn() must have been called.
   Evaluation evaluate();
 
  private:
@@ -104,6 +105,7 @@ class TrainingLoop {
   float computeBatch(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state, const ProgressCallback& report);
+  Evaluation evaluateValues();
   std::optional<Evaluation> evaluateIfDue(const ps::StepState& state);
 
   const cluster::TrainSpec train_;

@@ -1,6 +1,7 @@
 #include "common/wire/model_codec.h"
 
 #include "common/base/error.h"
+#include "common/ps/declaration.h"
 #include "common/wire/optimizer_codec.h"
 
 namespace dtf::wire {
@@ -46,7 +47,7 @@ ps::ShardLayout decodeShard(schema::Shard::Reader reader,
                             const std::vector<ps::VariableInfo>& variables) {
   ps::ShardLayout shard;
   shard.elements = reader.getElements();
-  if (shard.elements > kShardElementsMax || shard.elements % ps::kSliceAlignment != 0)
+  if (shard.elements > ps::kShardElementsMax || shard.elements % ps::kSliceAlignment != 0)
     refuse("a shard of " + std::to_string(shard.elements) + " elements");
   uint64_t end = 0;
   for (const auto item : reader.getSlices()) {

@@ -11,7 +11,6 @@ namespace dtf::wire {
 // Bounds of what a ps accepts. Beyond them: Error kBadConfig that names the bound.
 inline constexpr uint32_t kVariablesMax = 100'000;
 inline constexpr uint32_t kPsTasksMax = 4'096;
-inline constexpr uint64_t kShardElementsMax = uint64_t{1} << 40;
 
 void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder);
 

@@ -133,6 +133,10 @@ interface PsData {
       -> (state :Types.StepState, parameters :List(Data));
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
   # without parameters). async: applied on arrival.
+
+  averages @3 () -> (state :Types.StepState, parameters :List(Data));
+  # The moving averages of the parameters, where the optimizer keeps them; of `state` only globalStep counts: the
+  # updates that are in them. Refused (bad_config) where none are kept.
 }
 
 interface SyncLeader {

@@ -15,7 +15,6 @@ namespace dtf::wire {
 
 namespace {
 
-constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
 
 net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& name,
@@ -242,20 +241,20 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
 }
 
 template <class Results>
-ps::StepState PsDataLink::take(capnp::Response<Results>&& response) {
+ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received) {
   return net::bridgeErrors([&] {
     const ps::StepState state = decodeStepState(response.getState());
     if (state.outcome != ps::Outcome::kQueued) {
       auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
-      parameters_ = readArena(held->getParameters(), elements_, assembled_);
-      held_ = kj::mv(held);  // the response before goes back to the pool only now
+      received.values = readArena(held->getParameters(), elements_, received.assembled);
+      received.held = kj::mv(held);  // the response before goes back to the pool only now
     }
     return state;
   });
 }
 
 kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step) {
-  held_ = nullptr;
+  parameters_.held = nullptr;
   auto request = data_->pullRequest(capnp::MessageSize{8, 0});
   request.setWantsStep(wanted_step.has_value());
   request.setWantedStep(wanted_step.value_or(0));
@@ -264,15 +263,28 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step)
              {peer_ + " to send its parameters",
               secondsToDuration(options_.timeouts.step_seconds + 5)},
              request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-               return take(kj::mv(response));
+               return take(kj::mv(response), parameters_);
              }))
       .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "pulling"); });
+}
+
+kj::Promise<void> PsDataLink::pullAverages() {
+  averages_.held = nullptr;
+  return awaitNamed(io_.timer(),
+                    {peer_ + " to send the moving averages",
+                     secondsToDuration(options_.timeouts.step_seconds + 5)},
+                    data_->averagesRequest(capnp::MessageSize{8, 0})
+                        .send()
+                        .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
+                          take(kj::mv(response), averages_);
+                        }))
+      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "pulling the moving averages"); });
 }
 
 kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
-  if (batch + 1 >= batches_per_step_) held_ = nullptr;
+  if (batch + 1 >= batches_per_step_) parameters_.held = nullptr;
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
   request.setStep(step);
@@ -282,7 +294,7 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
                  request.initGradient(arenaChunks(elements_)), connection_->stream());
   return request.send()
       .then([this](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-        return take(kj::mv(response));
+        return take(kj::mv(response), parameters_);
       })
       .catch_([this](kj::Exception&& e) -> ps::StepState {
         rethrowNamed(e, peer_, "exchanging a step");

@@ -20,6 +20,9 @@
 
 namespace dtf::wire {
 
+// What either end of a control connection takes, once the hello is said.
+inline constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
+
 // Who we are and how long we wait: the same for every link of a worker.
 struct LinkOptions {
   std::string job;
@@ -94,12 +97,22 @@ class PsDataLink {
   kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step);
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
 
-  const float* parameters() const { return parameters_.data(); }
+  // Kept beside the parameters, until the next call.
+  kj::Promise<void> pullAverages();
+
+  const float* parameters() const { return parameters_.values.data(); }
+  const float* averages() const { return averages_.values.data(); }
   float* gradients() { return gradient_->as<float>(); }
 
  private:
+  // An arena that was received, in its response or, of several chunks, put together.
+  struct Received {
+    std::span<const float> values;
+    kj::Own<void> held;  // the response that `values` points into
+    Buffer assembled;
+  };
   template <class Response>
-  ps::StepState take(capnp::Response<Response>&& response);
+  ps::StepState take(capnp::Response<Response>&& response, Received& received);
 
   net::Loop& io_;
   const LinkOptions options_;
@@ -111,9 +124,8 @@ class PsDataLink {
   const std::shared_ptr<Buffer> gradient_;  // shared with messages being sent
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::PsData::Client> data_;
-  std::span<const float> parameters_;
-  kj::Own<void> held_;  // the response that parameters_ points into
-  Buffer assembled_;
+  Received parameters_;
+  Received averages_;
   std::shared_ptr<net::BufferPool> pool_;
 };
 

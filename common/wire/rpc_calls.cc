@@ -210,6 +210,12 @@ kj::Promise<ps::StepState> DataCalls::pull() {
   return onEvery([](PsDataLink& link) { return link.pull(std::nullopt); }, false);
 }
 
+kj::Promise<void> DataCalls::pullAverages() {
+  kj::Vector<kj::Promise<void>> promises;
+  for (auto& link : links_) promises.add(link->pullAverages());
+  return abort_.guard(joinAll(kj::mv(promises)));
+}
+
 kj::Promise<ps::StepState> DataCalls::exchange(uint64_t step, uint32_t batch, float loss) {
   return onEvery([=](PsDataLink& link) { return link.exchange(step, batch, loss); }, true);
 }

@@ -101,7 +101,10 @@ class DataCalls {
   kj::Promise<ps::StepState> pull();
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
 
+  kj::Promise<void> pullAverages();
+
   const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
+  const float* averages(uint32_t ps_task) const { return links_[ps_task]->averages(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
 
   // A ps is gone: every call fails with `error`, now and later.

@@ -48,6 +48,14 @@ const float* RpcParameterClient::parameters(uint32_t ps_task) const {
   return data_calls_->parameters(ps_task);
 }
 
+void RpcParameterClient::pullAverages() {
+  data_.call([this] { return data_calls_->pullAverages(); });
+}
+
+const float* RpcParameterClient::averages(uint32_t ps_task) const {
+  return data_calls_->averages(ps_task);
+}
+
 float* RpcParameterClient::gradients(uint32_t ps_task) {
   return data_calls_->gradients(ps_task);
 }

@@ -26,6 +26,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   void waitInitialised() override;
   ps::StepState pull() override;
   const float* parameters(uint32_t ps_task) const override;
+  void pullAverages() override;
+  const float* averages(uint32_t ps_task) const override;
   float* gradients(uint32_t ps_task) override;
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override;
   void barrier(std::string_view name) override;

@@ -44,6 +44,12 @@ class DataSession final : public schema::PsData::Server {
     });
   }
 
+  kj::Promise<void> averages(AveragesContext context) override {
+    return answered(context, [this](ps::PushCallback reply) {
+      shard_.pullAverages(rank_, incarnation_, std::move(reply));
+    });
+  }
+
   kj::Promise<void> exchange(ExchangeContext context) override {
     trace::onStep(context.getParams().getStep());
     ps::Contribution contribution = net::bridgeErrors([&] {
@@ -108,6 +114,10 @@ class DataSession final : public schema::PsData::Server {
   kj::Promise<void> answered(Context context, Start start) {
     if (in_flight_ >= kCallsInFlightMax)
       net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
+    // An answer that is not read keeps a snapshot: two may wait, as two calls may.
+    if (connection_->connection->queuedBytes() >
+        kCallsInFlightMax * (shard_.elements() * sizeof(float) + wire::kMessageOverheadBytes))
+      net::throwAsKj(Error(ErrorCode::kBadData, "too many answers that are not read"));
     ++in_flight_;
     context.allowCancellation();
     auto pair = kj::newPromiseAndFulfiller<ps::PushReply>();
@@ -163,6 +173,9 @@ class DataGate final : public schema::PsDataGate::Server {
       if (worker.job != JobKind::kWorker)
         throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
       host_.shard().heartbeat(worker.index, incarnation);  // refuses who holds no control session
+      if (!host_.shard().declared())
+        throw Error(ErrorCode::kUnavailable,
+                    worker.name() + " opened its bulk connection before it declared the model");
       const uint64_t elements = host_.shard().elements();
       connection_->greeted = true;
       connection_->connection->setPeer(worker.name() + " bulk");

@@ -16,8 +16,6 @@ std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
-constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
-
 // ps:: answers as what ShardHost::ask wants.
 ps::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
   return [reply = std::move(reply)](const ps::WaitAnswer& answer) {
@@ -143,7 +141,7 @@ class Gate final : public schema::PsGate::Server {
           if (connection_->connection == nullptr) return;
           connection_->greeted = true;
           connection_->connection->setPeer(worker.name());
-          connection_->connection->stream().setLimits(kControlLimits);
+          connection_->connection->stream().setLimits(wire::kControlLimits);
           sessions_.opened(connection_->connection, worker, incarnation);
           context.getResults().setControl(
               kj::heap<ControlSession>(host_, options_, worker.index, incarnation));
@@ -156,7 +154,7 @@ class Gate final : public schema::PsGate::Server {
       if (options_.self.index != 0) throw Error(ErrorCode::kBadConfig, "only ps/0 decides steps");
     });
     connection_->greeted = true;
-    connection_->connection->stream().setLimits(kControlLimits);
+    connection_->connection->stream().setLimits(wire::kControlLimits);
     auto request = leader_.followRequest();
     request.setTask(context.getParams().getHello().getCaller());
     request.setFollower(context.getParams().getFollower());
@@ -165,6 +163,7 @@ class Gate final : public schema::PsGate::Server {
   }
 
   kj::Promise<void> status(StatusContext context) override {
+    connection_->visitor = true;
     return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); })
         .then([this, context](ps::ShardStatus status) mutable {
           context.getResults().setJson(statusJson(options_, status));

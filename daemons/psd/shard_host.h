@@ -114,8 +114,8 @@ kj::Promise<T> ShardHost::ask(std::function<void(ps::Shard&, Reply<T>)> request)
   data_.post([this, request = std::move(request), reply = replyTo<T>(id)] {
     try {
       request(*shard_, reply);
-    } catch (const Error& error) {
-      reply(error);
+    } catch (...) {
+      reply(net::currentError());
     }
   });
   return kj::mv(pair.promise);
@@ -128,10 +128,8 @@ kj::Promise<T> ShardHost::onDisk(std::function<T()> work) {
   disk_.post([work = std::move(work), reply = replyTo<T>(id)] {
     try {
       reply(work());
-    } catch (const Error& error) {
-      reply(error);
-    } catch (const std::exception& error) {
-      reply(Error(ErrorCode::kInternal, error.what()));
+    } catch (...) {
+      reply(net::currentError());
     }
   });
   return kj::mv(pair.promise);

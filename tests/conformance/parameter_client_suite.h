@@ -254,6 +254,37 @@ TEST_P(ParameterClientSuite, MoreReplicasThanWorkersMeansSeveralBatchesEach) {
   });
 }
 
+TEST_P(ParameterClientSuite, MovingAveragesComeBesideTheParameters) {
+  ModelDeclaration model = vectorModel(2, 3, 1.0);
+  model.optimizer.moving_average_decay = 0.5;
+  model.steps = 10;
+  Clients clients = start(2, 1, model, zeros(model));
+  ParameterClient& client = *clients[0];
+  StepState state = client.pull();
+  for (const float average : {0.5f, 1.25f, 2.125f}) {  // of 1, 2, 3
+    for (uint32_t ps = 0; ps < 2; ++ps) client.gradients(ps)[2] = -1;
+    state = client.exchange(state.next_step, state.next_batch, 0);
+    client.pullAverages();
+    for (uint32_t ps = 0; ps < 2; ++ps) {
+      EXPECT_EQ(client.averages(ps)[2], average);
+      EXPECT_EQ(client.parameters(ps)[2], static_cast<float>(state.global_step));
+    }
+  }
+}
+
+TEST_P(ParameterClientSuite, AveragesThatNobodyKeepsAreRefused) {
+  ModelDeclaration model = vectorModel(1, 3, 1.0);
+  model.steps = 1;
+  Clients clients = start(1, 1, model, zeros(model));
+  try {
+    clients[0]->pullAverages();
+    FAIL() << "there are none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("moving_average"), std::string::npos) << error.message();
+  }
+}
+
 TEST_P(ParameterClientSuite, AsyncHammerLosesNoUpdate) {
   constexpr uint32_t kWorkers = 8;
   ModelDeclaration model;

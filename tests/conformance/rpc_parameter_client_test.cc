@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/net/connector.h"
 #include "common/net/rpc_connection.h"
+#include "common/ps/local_parameter_client.h"
 #include "common/wire/ps.capnp.h"
 #include "common/wire/rpc_parameter_client.h"
 #include "daemons/psd/ps_process.h"
@@ -125,6 +126,46 @@ class RpcHarness final : public ClusterHarness {
 
 std::unique_ptr<ClusterHarness> makeRpcHarness(uint32_t ps_tasks, uint32_t workers) {
   return std::make_unique<RpcHarness>(ps_tasks, workers);
+}
+
+// Large enough for the paths that small shards don't take: pooled receive buffers, updates on
+// compute threads, and before them the measuring of norms.
+TEST_P(ParameterClientSuite, LargeShardsTrainToTheBitsOfOneProcess) {
+  for (const auto kind :
+       {cluster::OptimizerSpec::Kind::kAdam, cluster::OptimizerSpec::Kind::kLamb}) {
+    constexpr uint32_t kPs = 2, kWorkers = 2, kElements = 200'000;
+    ModelDeclaration model = vectorModel(kPs, kElements, 0.01);
+    model.optimizer = cluster::defaultOptimizer(kind);
+    model.replication = {cluster::ReplicationSpec::Mode::kSync, kWorkers, kWorkers};
+    model.steps = 4;
+    const auto train = [](ParameterClient& client, uint32_t rank) {
+      StepState state = client.pull();
+      while (!state.done) {
+        for (uint32_t ps = 0; ps < kPs; ++ps)
+          for (uint32_t i = 0; i < kElements; ++i)
+            client.gradients(ps)[i] =
+                std::sin(static_cast<float>(i * (rank + 1) + ps + state.next_step));
+        state = client.exchange(state.next_step, state.next_batch, 0);
+      }
+    };
+    Clients clients = start(kPs, kWorkers, model, zeros(model));
+    inThreads(clients, train);
+    const SystemClock clock;
+    LocalCluster local(kPs, kWorkers, clock);
+    Clients locals;
+    for (uint32_t rank = 0; rank < kWorkers; ++rank) {
+      locals.push_back(std::make_unique<LocalParameterClient>(local, rank));
+      locals.back()->declare(model);
+    }
+    const auto values = zeros(model);
+    locals[0]->initialise(std::vector<std::span<const float>>(values.begin(), values.end()));
+    inThreads(locals, train);
+    for (uint32_t ps = 0; ps < kPs; ++ps)
+      EXPECT_EQ(std::memcmp(clients[0]->parameters(ps), locals[0]->parameters(ps),
+                            kElements * sizeof(float)),
+                0)
+          << "ps/" << ps << ", optimizer " << cluster::optimizerName(kind);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));

@@ -35,6 +35,8 @@ class SimClient final : public ps::ParameterClient {
   void waitInitialised() override { await(control_.waitInitialised()); }
   ps::StepState pull() override { return await(data_.pull()); }
   const float* parameters(uint32_t ps_task) const override { return data_.parameters(ps_task); }
+  void pullAverages() override { await(data_.pullAverages()); }
+  const float* averages(uint32_t ps_task) const override { return data_.averages(ps_task); }
   float* gradients(uint32_t ps_task) override { return data_.gradients(ps_task); }
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
     return await(data_.exchange(step, batch, loss));

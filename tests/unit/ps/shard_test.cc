@@ -139,6 +139,55 @@ TEST_F(ShardTest, CountsThoseWhoWait) {
   EXPECT_EQ(driver.shard.status().callers_waiting, 2u);
 }
 
+TEST_F(ShardTest, MovingAveragesWaitForTheUpdateThatRuns) {
+  HeldRunner runner;
+  Shard shard(ShardOptions{}, clock_, runner, nullptr);
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{32'768}, {{0, 0, 32'768}}}}, 1);
+  model.optimizer.learning_rate = 1;
+  model.optimizer.moving_average_decay = 0.5;
+  model.steps = 10;
+  shard.declare(0, model);
+  shard.join(0, kOne);
+  shard.initialise(0, kOne, std::vector<float>(32'768));
+  const auto values = std::make_shared<std::vector<float>>(32'768, -1.0f);
+  shard.pull(0, kOne, std::nullopt, [](const PushAnswer&) {});
+  shard.push({.rank = 0,
+              .incarnation = kOne,
+              .step = 0,
+              .batch = 0,
+              .sequence = 1,
+              .gradient = *values,
+              .owner = values},
+             [](const PushAnswer&) {});
+  std::optional<PushReply> averages;
+  shard.pullAverages(0, kOne, [&](const PushAnswer& a) { averages = std::get<PushReply>(a); });
+  EXPECT_FALSE(averages) << "the update is changing them";
+  EXPECT_TRUE(runner.finish());
+  ASSERT_TRUE(averages);
+  EXPECT_EQ(averages->state.global_step, 1u);
+  EXPECT_EQ(averages->parameters->data()[7], 0.5f);
+}
+
+TEST_F(ShardTest, AModelThatNoMemoryHoldsIsRefusedAndLeavesNothing) {
+  Shard shard(ShardOptions{}, clock_, runner_, nullptr);
+  ModelDeclaration model;
+  const auto elements = int64_t{1} << 36;  // 275 GB, and as much for the slot
+  model.layout = makeLayout({{"v", Shape{elements}, {{0, 0, static_cast<uint64_t>(elements)}}}}, 1);
+  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kMomentum);
+  model.steps = 10;
+  for (int time = 0; time < 2; ++time) {  // the second finds nothing of the first
+    try {
+      shard.declare(0, model);
+      FAIL() << "this machine has more memory than any";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+      EXPECT_NE(error.message().find("has no memory"), std::string::npos) << error.message();
+    }
+    EXPECT_FALSE(shard.declared());
+  }
+}
+
 TEST_F(ShardTest, AnUpdateMayEndAfterItsShard) {
   HeldRunner runner;
   {

@@ -54,6 +54,19 @@ TEST(TrainingLoop, LearnsWithAHiddenLayerAndEveryLoss) {
   }
 }
 
+TEST(TrainingLoop, EvaluatesTheMovingAverages) {
+  cluster::TrainSpec train = softmaxJob(100);
+  train.eval_every_steps = 40;
+  train.placement.partition_min_bytes = 1024;
+  const JobResult plain = runJob(train, {2, 1}, trainDigits(), evalDigits());
+  train.optimizer.moving_average_decay = 1 - 1e-7;  // they hardly leave the initial values
+  const JobResult averaged = runJob(train, {2, 1}, trainDigits(), evalDigits());
+  EXPECT_GT(averaged.evaluation->loss, 2.0) << "guessing is ln 10 = 2.3";
+  EXPECT_LT(plain.evaluation->loss, 1.5);
+  EXPECT_EQ(averaged.parameters, plain.parameters) << "training doesn't see them";
+  EXPECT_EQ(averaged.workers[0].final_loss, plain.workers[0].final_loss);
+}
+
 cluster::TrainSpec dropoutJob(uint64_t steps, uint32_t replicas_to_aggregate = 0) {
   cluster::TrainSpec train = syncJob(steps, replicas_to_aggregate);
   train.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
