@@ -6,8 +6,11 @@
 #   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global steps per second,
 #                          async: each gradient is a step, sync: one update from both workers is a step
 #   784-300-100-10, sync   two hidden layers of ReLU, otherwise the same
-#   null step              push a gradient of zeros, get the parameters back, 1 ps + 1 worker; median time of a step
+#   null step              push a gradient, get the parameters back, 1 ps + 1 worker; median time of a step
 #
+# dtf and TensorFlow place variables alike, round robin. All run with the threads that they take by themselves, but for
+# PyTorch, which gets half of the cores for each rank. In the null step TensorFlow's worker halves what it fetched, or it
+# would not fetch it: one pass over the memory that the others don't make.
 # dtf reads real MNIST when scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random
 # data of the same shape, which cost a step the same. TensorFlow: compat.v1, between-graph, SyncReplicasOptimizer for
 # sync. PyTorch has no parameter servers: DistributedDataParallel over gloo on 2 ranks; its null step is an allreduce.

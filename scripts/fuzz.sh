@@ -13,7 +13,7 @@ compiler=(clang-14)
 cxx=(clang++-14)
 command -v ccache >/dev/null && { compiler=(ccache clang-14); cxx=(ccache clang++-14); }
 if [ ! -f "$folder/build.ninja" ]; then
-  CC="${compiler[*]}" CXX="${cxx[*]}" meson setup "$folder" -Dfuzz=true -Dunit_only=true -Dtsa=true \
+  CC="${compiler[*]}" CXX="${cxx[*]}" meson setup "$folder" -Dfuzz=true -Dunit_only=true -Dtsa=true -Dunity=on -Dunity_size=8 \
     -Db_sanitize=address,undefined -Doptimization=1 >"/tmp/dtf-meson-$$.log" 2>&1 ||
     { tail -20 "/tmp/dtf-meson-$$.log" >&2; rm -f "/tmp/dtf-meson-$$.log"; exit 1; }
   rm -f "/tmp/dtf-meson-$$.log"

@@ -14,7 +14,7 @@ using capnp::word;
 
 namespace {
 
-constexpr size_t kPageBytes = 4096;
+constexpr size_t kMemoryPageBytes = 4096;
 
 // Owns its bytes alone (small) or together with pin()s (pooled).
 class ReceivedMessage final : public capnp::MessageReader {
@@ -55,7 +55,8 @@ class ReceivedMessage final : public capnp::MessageReader {
 size_t alignmentShift(std::span<const uint32_t> segment_words) {
   size_t before = 0;
   for (const uint32_t words : segment_words) {
-    if (words * sizeof(word) >= kPageBytes) return (kPageBytes - before % kPageBytes) % kPageBytes;
+    if (words * sizeof(word) >= kMemoryPageBytes)
+      return (kMemoryPageBytes - before % kMemoryPageBytes) % kMemoryPageBytes;
     before += words * sizeof(word);
   }
   return 0;

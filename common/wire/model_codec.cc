@@ -25,13 +25,13 @@ schema::StepState::Outcome encodeOutcome(ps::Outcome outcome) {
   return schema::StepState::Outcome::NONE;
 }
 
-std::string text(capnp::Text::Reader reader) {
+std::string textOf(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
 ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   ps::VariableInfo variable;
-  variable.name = text(reader.getName());
+  variable.name = textOf(reader.getName());
   if (variable.name.empty() || variable.name.size() > 1024)
     refuse("a variable's name has " + std::to_string(variable.name.size()) + " characters");
   const auto dims = reader.getShape();

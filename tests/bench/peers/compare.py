@@ -99,7 +99,6 @@ train:
     loss: softmax_cross_entropy
   data: {{train: {{{data_text()}}}, batch_size: 100}}
   optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}
-  placement: {{strategy: greedy, partition: {{min_bytes: 262144}}}}
   replication: {{mode: {mode}}}
   steps: {DTF_STEPS[work, mode]}
 """)

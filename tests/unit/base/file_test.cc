@@ -12,7 +12,7 @@ namespace dtf {
 
 namespace fs = std::filesystem;
 
-class FileTest : public testing::Test {
+class FileTest : public ::testing::Test {
  protected:
   FileTest() {
     std::string pattern = (fs::temp_directory_path() / "dtf-file-XXXXXX").string();

@@ -5,12 +5,12 @@
 namespace dtf::log {
 
 TEST(Log, LineCarriesTaskLevelAndText) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   init("worker/1", Level::kInfo);
   info("event=ready port={}", 2223);
   debug("event=hidden");
   warning("event=slow");
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(text.find("info task=worker/1 event=ready port=2223\n"), std::string::npos) << text;
   EXPECT_NE(text.find("warning task=worker/1 event=slow\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("hidden"), std::string::npos) << text;

@@ -88,9 +88,9 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1]\n", "c.yaml:1:10: error: this '{' is never closed"},
 };
 
-constexpr std::string_view kModel = "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n";
+constexpr std::string_view kModelText = "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n";
 
-// Each follows kModel: its first line is line 2.
+// Each follows kModelText: its first line is line 2.
 constexpr BadFile kBadTrains[] = {
     {"steps: ten\n", "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'"},
     {"steps: \"10\"\n",
@@ -290,7 +290,7 @@ TEST(BadFiles, ClusterFiles) {
 TEST(BadFiles, TrainFiles) {
   const TemporaryFiles files;
   for (const BadFile& bad : kBadTrains) {
-    files.write("t.yaml", std::string(kModel) + std::string(bad.text));
+    files.write("t.yaml", std::string(kModelText) + std::string(bad.text));
     EXPECT_EQ(firstLine(badConfigOf([] { loadTrain("t.yaml", {}); })), bad.first_line) << bad.text;
   }
 }

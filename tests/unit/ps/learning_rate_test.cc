@@ -11,9 +11,9 @@
 namespace dtf::ps {
 namespace {
 
-using Kind = cluster::LearningRateSchedule::Kind;
+using ScheduleKind = cluster::LearningRateSchedule::Kind;
 
-cluster::OptimizerSpec scheduled(Kind kind, uint64_t decay_steps) {
+cluster::OptimizerSpec scheduled(ScheduleKind kind, uint64_t decay_steps) {
   cluster::OptimizerSpec spec;
   spec.learning_rate = 0.8;
   spec.schedule.kind = kind;
@@ -34,7 +34,7 @@ TEST(LearningRate, ConstantStaysAndWarmsUpInEvenSteps) {
 }
 
 TEST(LearningRate, ExponentialFallsSmoothlyOrInStairs) {
-  cluster::OptimizerSpec spec = scheduled(Kind::kExponential, 10);
+  cluster::OptimizerSpec spec = scheduled(ScheduleKind::kExponential, 10);
   spec.schedule.decay_rate = 0.25;
   EXPECT_EQ(learningRate(spec, 0), 0.8);
   EXPECT_DOUBLE_EQ(learningRate(spec, 5), 0.4);
@@ -46,7 +46,7 @@ TEST(LearningRate, ExponentialFallsSmoothlyOrInStairs) {
 }
 
 TEST(LearningRate, PolynomialEndsOrStartsAgain) {
-  cluster::OptimizerSpec spec = scheduled(Kind::kPolynomial, 10);
+  cluster::OptimizerSpec spec = scheduled(ScheduleKind::kPolynomial, 10);
   spec.schedule.end_learning_rate = 0.2;
   spec.schedule.power = 2;
   EXPECT_DOUBLE_EQ(learningRate(spec, 0), 0.8);
@@ -61,7 +61,7 @@ TEST(LearningRate, PolynomialEndsOrStartsAgain) {
 }
 
 TEST(LearningRate, CosineIsHalfAWave) {
-  cluster::OptimizerSpec spec = scheduled(Kind::kCosine, 100);
+  cluster::OptimizerSpec spec = scheduled(ScheduleKind::kCosine, 100);
   spec.schedule.alpha = 0.5;
   EXPECT_DOUBLE_EQ(learningRate(spec, 0), 0.8);
   EXPECT_NEAR(learningRate(spec, 50), 0.6, 1e-15);
@@ -75,7 +75,7 @@ TEST(LearningRate, CosineIsHalfAWave) {
 }
 
 TEST(LearningRate, TheClockGoesThroughTheScheduleAndOnFromARestoredState) {
-  cluster::OptimizerSpec spec = scheduled(Kind::kExponential, 1);
+  cluster::OptimizerSpec spec = scheduled(ScheduleKind::kExponential, 1);
   spec.schedule.decay_rate = 0.5;
   OptimizerClock clock(spec);
   EXPECT_EQ(clock.next().learning_rate, 0.8f);
