@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/e2e/cluster_fixture.h"
+#include "tests/support/test_seed.h"
 
 namespace dtf::testing {
 
@@ -103,17 +104,20 @@ TEST_F(ResumeTest, DropoutGoesOnWithTheMasksOfAnUndisturbedRun) {
 }
 
 TEST_F(ResumeTest, KillOfEverythingAgainAndAgainLosesNothingThatWasSaved) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const std::string calm = calmDigest(options("sync"));
-  const std::string file = writeCluster(options("sync"));
+  SCOPED_TRACE("seed " + std::to_string(testSeed()) + " (DTF_TEST_SEED)");
+  std::mt19937_64 random(testSeed());
+  ClusterOptions longer = options("sync");
+  longer.steps = 5000;  // so that five rounds don't get to its end
+  const std::string calm = calmDigest(longer);
+  const std::string file = writeCluster(longer);
   for (int round = 0; round < 5; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
     auto launcher = start(file);
-    launcher->waitForOutput("event=checkpoint step=", seconds(30));
+    ASSERT_TRUE(launcher->waitForOutput("event=checkpoint step=", seconds(30))) << launcher->err();
     ::poll(nullptr, 0, static_cast<int>(random() % 40));  // somewhere between two of them
+    ASSERT_FALSE(tasks("workerd").empty()) << "it ended before it was killed: " << launcher->err();
     for (const pid_t pid : tasks("")) ::kill(pid, SIGKILL);
-    launcher->wait(seconds(20));
+    EXPECT_NE(launcher->wait(seconds(20)).exit_code, 0);
     ASSERT_TRUE(everybodyGone());
   }
   const ProcessResult last = launch(file);
