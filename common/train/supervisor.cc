@@ -38,10 +38,10 @@ Supervisor::~Supervisor() {
   thread_.join();
 }
 
-// `next_step`: the first one that a checkpoint can still be of.
+// `next_step`: sync: the first one that a checkpoint can still be of; async: that the job is at.
 bool Supervisor::isDue(uint64_t next_step) {
   if (const uint64_t every = spec_.every_steps; every > 0) {
-    if (next_step_ == 0) next_step_ = (next_step + every - 1) / every * every;
+    if (next_step_ == 0) next_step_ = (next_step + every - (is_sync_ ? 1 : 0)) / every * every;
     if (next_step >= next_step_) {
       next_step_ = (next_step / every + 1) * every;
       return true;

@@ -231,6 +231,56 @@ TEST_F(ResumeTest, ADamagedCheckpointIsNamedAndThePreviousOneUsed) {
   EXPECT_EQ(digestOf(), calm);
 }
 
+TEST_F(ResumeTest, WhenNoCheckpointCanBeUsedTheJobSaysWhyAndDoesNotStartAnew) {
+  ClusterOptions fresh = options("sync");
+  fresh.steps = 20;
+  const std::string file = writeCluster(fresh);
+  ASSERT_EQ(launch(file).exit_code, 0);
+  std::ofstream(checkpoints() / "step-20" / "manifest.json") << "damaged";
+  const ProcessResult result = launch(file);
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  for (const char* text : {"none of the checkpoints", "step 20: ", "manifest.json", "run_dir"})
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  EXPECT_EQ(steps(), std::vector<uint64_t>{20}) << "it is still there";
+}
+
+TEST_F(ResumeTest, AJobOfFewerStepsThanItsCheckpointEndsAtOnce) {
+  for (const char* mode : {"sync", "async"}) {
+    SCOPED_TRACE(mode);
+    ClusterOptions job = options(mode);
+    job.steps = 40;
+    ASSERT_EQ(launch(writeCluster(job, mode)).exit_code, 0);
+    job.steps = 20;
+    const ProcessResult result = launch(writeCluster(job, mode));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(summary(mode)["global_step"], 40);
+    EXPECT_EQ(steps(mode), std::vector<uint64_t>{40});
+  }
+}
+
+// What the checkpoint calls its step is what the job goes on from: none is left out.
+TEST_F(ResumeTest, BetweenModesAndNumbersOfWorkersNoStepIsLost) {
+  ClusterOptions job = options("sync");
+  job.steps = 21;
+  ASSERT_EQ(launch(writeCluster(job)).exit_code, 0);
+  uint64_t saved = 21;
+  for (const auto& [mode, workers] :
+       std::vector<std::pair<std::string, int>>{{"async", 2}, {"async", 3}, {"sync", 2}}) {
+    SCOPED_TRACE(mode + " with " + std::to_string(workers));
+    job.mode = mode;
+    job.workers = workers;
+    job.steps += 10;
+    const ProcessResult result = launch(writeCluster(job));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("going on from the checkpoint of step " + std::to_string(saved)),
+              std::string::npos)
+        << result.err;
+    saved = summary()["global_step"].get<uint64_t>();
+    EXPECT_EQ(saved, static_cast<uint64_t>(job.steps));
+    EXPECT_EQ(steps().back(), saved);
+  }
+}
+
 // The checkpoints' folder is moved away and a file stands in its place, then it comes back.
 TEST_F(ResumeTest, ADiskThatFailsDoesNotStopTraining) {
   ClusterOptions longer = options("sync");

@@ -131,6 +131,17 @@ TEST_F(SupervisorTest, AsynchronousTrainingIsSavedWhereItIs) {
   EXPECT_EQ(end(), (Steps{12, 20}));
 }
 
+TEST_F(SupervisorTest, AsynchronousTrainingIsNotSavedWhereItWasRestored) {
+  for (const uint64_t restored : {0, 20}) {
+    SCOPED_TRACE(restored);
+    start(kAsync, 0, 10);
+    answer(restored);  // the first pull
+    answer(restored + 1);
+    EXPECT_EQ(end(), Steps{});
+    EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  }
+}
+
 TEST_F(SupervisorTest, EverySecondsCountsFromTheOneBefore) {
   start(kSync, 60, 0);
   answer(1, 5);
