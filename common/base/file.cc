@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <vector>
 
 #include "common/base/error.h"
 
@@ -47,6 +48,25 @@ void writeAll(int fd, std::string_view bytes, const fs::path& path) {
   }
 }
 
+// Makes the names in it durable.
+void syncFolder(const fs::path& folder) {
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) failWrite(folder, errno);
+}
+
+// The folders above `folder`, and itself, that are not there: deepest first.
+std::vector<fs::path> missingFolders(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> missing;
+  fs::path at = fs::absolute(folder, error).lexically_normal();
+  // Where a part can't be looked up, create_directories() will say why.
+  while (!error && at.has_relative_path() && !fs::exists(at, error)) {
+    missing.push_back(at);
+    at = at.parent_path();
+  }
+  return missing;
+}
+
 }  // namespace
 
 std::string readFile(const fs::path& path, uint64_t bytes_max) {
@@ -83,15 +103,18 @@ void atomicReplace(const fs::path& path, std::string_view bytes) {
     ::unlink(temporary.c_str());
     throw;
   }
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  Fd folder_fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder_fd.valid() || ::fsync(folder_fd.get()) != 0) failWrite(folder, errno);
+  syncFolder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 void makeWritableFolder(const fs::path& folder) {
+  const std::vector<fs::path> missing = missingFolders(folder);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) failWrite(folder, error.value());
+  // Each new name is durable once its parent is synced; the topmost first, so that no name is
+  // without those above it.
+  for (auto made = missing.rbegin(); made != missing.rend(); ++made)
+    syncFolder(made->parent_path());
   const fs::path probe = folder / (".probe." + std::to_string(::getpid()));
   Fd fd(::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd.valid()) failWrite(folder, errno);

@@ -36,8 +36,8 @@ std::string readFile(const std::filesystem::path& path, uint64_t bytes_max);
 // kCannotWrite.
 void atomicReplace(const std::filesystem::path& path, std::string_view bytes);
 
-// mkdir -p, then a probe that a file can be made there. Errors: kCannotWrite naming the folder and
-// the reason.
+// mkdir -p, durably (the names of the new folders survive a power cut), then a probe that a file
+// can be made there. Errors: kCannotWrite naming the folder and the reason.
 void makeWritableFolder(const std::filesystem::path& folder);
 
 }  // namespace dtf

@@ -5,6 +5,7 @@
 // them. Over the network it is wire/rpc_checkpoint_client.h.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,18 @@ class CheckpointClient {
 
   // Per ps, how far it is. With `hold`, pushes beyond the answer wait until the cut (async).
   virtual std::vector<Position> positions(bool hold) = 0;
+  // Ends a hold, and calls off the cuts that are waited for behind it.
   virtual void releaseHold() = 0;
 
   // Tells every ps to capture its shard at `position`. On return every ps knows.
   virtual void startCut(const Position& position) = 0;
-  // Waits for the captures. False: a ps had passed the place already; nothing is captured, try a
-  // later one.
-  virtual bool awaitCut() = 0;
+  // Waits for the captures. Returns the global step that they are of: how many updates ps/0 had
+  // applied. Nullopt: a ps had passed the place already; try a later one.
+  virtual std::optional<uint64_t> awaitCut() = 0;
 
-  // Every ps writes what it captured into `folder`, the name of an attempt (checkpoint_folder.h).
-  virtual std::vector<SavedShard> save(const std::string& folder) = 0;
+  // Every ps writes what it captured at `position` into `folder`, the name of an attempt
+  // (checkpoint_folder.h). Errors: kUnavailable when a ps holds the capture of another place.
+  virtual std::vector<SavedShard> save(const std::string& folder, const Position& position) = 0;
 
   // Every ps reads its part of the checkpoint in `folder`; when all have, it becomes their state.
   virtual void restore(const std::string& folder) = 0;

@@ -106,7 +106,7 @@ CommitOutcome CheckpointFolder::commit(const Manifest& manifest) {
     moveToTrash(step);
   }
   publish(manifest);
-  known_whole_.insert(step);
+  whole_[step] = true;
   attempt_.reset();
   return CommitOutcome::kCommitted;
 }
@@ -178,28 +178,27 @@ Latest CheckpointFolder::latestValid(VerifyDepth depth) {
                                      ": it is the manifest of step " +
                                      std::to_string(result.manifest->global_step)});
     if (result.whole()) {
-      if (depth == VerifyDepth::kFull) known_whole_.insert(*step);
+      if (depth == VerifyDepth::kFull) whole_[*step] = true;
       latest.found = Latest::Found{stepFolder(*step), std::move(*result.manifest)};
       return latest;
     }
-    known_whole_.erase(*step);
+    whole_[*step] = false;
     latest.rejected.push_back({*step, std::move(result.problems)});
   }
   return latest;
 }
 
+// Reads every byte, once.
 bool CheckpointFolder::isWhole(uint64_t step) {
-  if (known_whole_.contains(step)) return true;
+  if (const auto known = whole_.find(step); known != whole_.end()) return known->second;
   const Verification result = verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kFull);
-  const bool whole = result.whole() && result.manifest->global_step == step;
-  if (whole) known_whole_.insert(step);
-  return whole;
+  return whole_[step] = result.whole() && result.manifest->global_step == step;
 }
 
 void CheckpointFolder::moveToTrash(uint64_t step) {
   std::filesystem::path trash = stepFolder(step);
   trash += suffix(".trash-");
-  known_whole_.erase(step);
+  whole_.erase(step);
   file_system_.rename(stepFolder(step), trash);
   // Before its files go: a power cut must not bring back the name without them.
   file_system_.syncFolder(folder_);
@@ -208,16 +207,30 @@ void CheckpointFolder::moveToTrash(uint64_t step) {
   DTF_FAILPOINT("checkpoint.after_trash_removal");
 }
 
+std::vector<CheckpointFolder::Kept> CheckpointFolder::judgeBySizes() {
+  std::vector<Kept> all;
+  for (const uint64_t step : steps()) {
+    const Verification found =
+        verifyCheckpoint(file_system_, stepFolder(step), VerifyDepth::kSizes);
+    const auto known = whole_.find(step);
+    const bool whole = found.whole() && (known == whole_.end() || known->second);
+    all.push_back({step, whole, found.manifest ? found.manifest->run_seconds : 0});
+  }
+  return all;
+}
+
 std::vector<uint64_t> CheckpointFolder::prune(const KeepRule& rule) {
-  const std::vector<uint64_t> all = steps();
+  if (rule.keep == 0 || steps().size() <= rule.keep) return {};
+  const std::vector<Kept> all = judgeBySizes();
   std::vector<uint64_t> going = beyond(rule, all);
   if (going.empty()) return going;
   const auto stays = [&going](uint64_t step) {
     return std::find(going.begin(), going.end(), step) == going.end();
   };
   const auto whole = [this](uint64_t step) { return isWhole(step); };
-  const bool safe = std::any_of(all.rbegin(), all.rend(),
-                                [&](uint64_t step) { return stays(step) && isWhole(step); });
+  const bool safe = std::any_of(all.rbegin(), all.rend(), [&](const Kept& kept) {
+    return stays(kept.step) && isWhole(kept.step);
+  });
   if (!safe) {
     const auto last_whole = std::find_if(going.rbegin(), going.rend(), whole);
     if (last_whole != going.rend()) going.erase(std::next(last_whole).base());
@@ -226,21 +239,21 @@ std::vector<uint64_t> CheckpointFolder::prune(const KeepRule& rule) {
   return going;
 }
 
-std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule,
-                                               const std::vector<uint64_t>& all) {
-  if (rule.keep == 0 || all.size() <= rule.keep) return {};
+// Those older than the newest `keep` whole ones. A damaged one takes nobody's place, and goes once
+// enough whole ones are newer.
+std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule, const std::vector<Kept>& all) {
+  size_t end = all.size();
+  for (uint32_t kept = 0; end > 0 && kept < rule.keep; --end) kept += all[end - 1].whole;
   std::vector<uint64_t> going;
   double last_slot = 0;
-  for (size_t i = 0; i + rule.keep < all.size(); ++i) {
-    const Verification found =
-        verifyCheckpoint(file_system_, stepFolder(all[i]), VerifyDepth::kSizes);
-    const double slot = rule.keep_every_hours > 0 && found.whole()
-                            ? std::floor(found.manifest->run_seconds / 3600 / rule.keep_every_hours)
+  for (size_t i = 0; i < end; ++i) {
+    const double slot = rule.keep_every_hours > 0 && all[i].whole
+                            ? std::floor(all[i].run_seconds / 3600 / rule.keep_every_hours)
                             : 0;
     if (slot > last_slot)
       last_slot = slot;  // the first one of its slot stays for good
     else
-      going.push_back(all[i]);
+      going.push_back(all[i].step);
   }
   return going;
 }

@@ -11,8 +11,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +38,7 @@ struct Latest {
 };
 
 struct KeepRule {
-  uint32_t keep = 5;  // TensorFlow's max_to_keep; 0: all
+  uint32_t keep = 5;  // whole ones: TensorFlow's max_to_keep; 0: all
   // TensorFlow's keep_checkpoint_every_n_hours, by Manifest::run_seconds: the first checkpoint in
   // every such stretch after the first stays for good. 0: none does.
   double keep_every_hours = 10'000;
@@ -83,8 +83,9 @@ class CheckpointFolder {
   // Errors: kBadData when the folder itself can't be listed; one that doesn't exist is empty.
   Latest latestValid(VerifyDepth depth = VerifyDepth::kFull);
 
-  // Removes the oldest checkpoints beyond the rule, never the last whole one. Each is renamed
-  // before its files go. Returns the steps removed.
+  // Removes the oldest checkpoints beyond the rule, never the last whole one. Damaged ones, as far
+  // as is known without reading them again, take no place. Each is renamed before its files go.
+  // Returns the steps removed.
   std::vector<uint64_t> prune(const KeepRule& rule);
 
   std::vector<uint64_t> steps();  // what is visible, whole or not, ascending
@@ -93,7 +94,13 @@ class CheckpointFolder {
   void checkShards(const Manifest& manifest) const;
   void publish(const Manifest& manifest);
   void moveToTrash(uint64_t step);
-  std::vector<uint64_t> beyond(const KeepRule& rule, const std::vector<uint64_t>& all);
+  struct Kept {
+    uint64_t step = 0;
+    bool whole = false;
+    double run_seconds = 0;
+  };
+  std::vector<Kept> judgeBySizes();  // and by what is known of them already
+  static std::vector<uint64_t> beyond(const KeepRule& rule, const std::vector<Kept>& all);
   bool isWhole(uint64_t step);
   std::string suffix(const char* kind);
 
@@ -107,7 +114,8 @@ class CheckpointFolder {
   };
   std::optional<Attempt> attempt_;
   uint64_t names_used_ = 0;
-  std::set<uint64_t> known_whole_;  // committed or verified in full by this object
+  // Committed, or verified in full, by this object; damage that a manifest or a size shows, too.
+  std::map<uint64_t, bool> whole_;
 };
 
 }  // namespace dtf::checkpoint

@@ -35,7 +35,7 @@ struct ClockState {
 
 struct Manifest {
   std::string job;
-  uint64_t global_step = 0;
+  uint64_t global_step = 0;  // how many updates the values have had (async: those on ps/0)
   uint64_t seed = 0;
   std::vector<uint64_t> worker_batches;  // per worker: the count of the batch that it takes next
   std::string optimizer;                 // as text, compared as text: "adam beta1=0.9 ..."
@@ -53,10 +53,10 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// The file's bytes. Errors: kBadConfig as validateManifest().
+// The file's bytes. Errors: kBadConfig with manifestProblem().
 std::string encodeManifest(const Manifest& manifest);
 
-// Checks the checksum, the form and validateManifest(). Errors: kBadData beginning with `where`.
+// Checks the checksum, the form and manifestProblem(). Errors: kBadData beginning with `where`.
 Manifest decodeManifest(std::string_view bytes, std::string_view where);
 
 // What the decoder does once the checksum is right; for fuzzing, which can't guess one.

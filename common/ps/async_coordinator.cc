@@ -276,6 +276,11 @@ void AsyncCoordinator::unpark(uint32_t rank, const Error& error) {
 
 void AsyncCoordinator::releaseHold() {
   const OutwardCalls::Scope scope(context_.calls);
+  // What is not held back may pass the place of a cut that still waits: that would be captured
+  // beyond it, much later.
+  cut_.answer(
+      Error(ErrorCode::kUnavailable,
+            fmt::format("the checkpoint that ps/{} waited for was called off", context_.ps_task)));
   holding_ = false;
   for (Parked& parked : std::exchange(parked_, {}))
     push(std::move(parked.contribution), std::move(parked.callback));
@@ -294,7 +299,7 @@ void AsyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
               fmt::format("ps/{} was asked for a checkpoint of {} workers, but there are {}",
                           context_.ps_task, cut_.target().size(), workers_.size())));
   } else if (too_late) {
-    cut_.answer(CutOutcome::kTooLate);
+    cut_.answer(CutResult{});
   }
   if (!cut_.armed()) return releaseHold();
   holding_ = true;

@@ -114,7 +114,8 @@ class Coordinator {
   virtual CutPosition position(bool hold) = 0;
   // Captures the shard when it gets to `target`, neither before nor after; ends a hold.
   virtual void cutAt(CutPosition target, CutCallback callback) = 0;
-  // Ends a hold without a cut. No effect when there is none.
+  // Ends a hold without a cut; a cut that waits for it is answered with an error. No effect when
+  // there is none.
   virtual void releaseHold() = 0;
   // The last cut that was captured; null when there is none.
   virtual const CutTaker& cuts() const = 0;

@@ -42,7 +42,7 @@ void CutTaker::take() {
   }
   capture->stall = clock_.now() - begin;
   latest_ = std::move(capture);
-  answer(CutOutcome::kCaptured);
+  answer(CutResult{CutOutcome::kCaptured, latest_->version});
 }
 
 void CutTaker::answer(CutAnswer what) {

@@ -40,7 +40,12 @@ struct Capture {
   Duration stall{};  // how long the copy held up the shard
 };
 
-using CutAnswer = std::variant<CutOutcome, Error>;
+struct CutResult {
+  CutOutcome outcome = CutOutcome::kTooLate;
+  uint64_t version = 0;  // captured: of the parameters
+};
+
+using CutAnswer = std::variant<CutResult, Error>;
 using CutCallback = std::function<void(CutAnswer)>;  // called exactly once; must not throw
 
 // The one cut that a shard waits for, and the last one taken.

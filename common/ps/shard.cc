@@ -284,9 +284,17 @@ void Shard::releaseHold(Incarnation chief) {
   coordinator_->releaseHold();
 }
 
-Shard::Captured Shard::captured() const {
-  if (!coordinator_) return {};
-  return {coordinator_->cuts().latest(), *declaration_};
+Shard::Captured Shard::captured(Incarnation chief, const CutPosition& position) {
+  checkChief(chief, "a request to save");
+  const std::shared_ptr<const Capture>& latest = coordinator_->cuts().latest();
+  if (latest == nullptr || latest->position != position) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("ps/{} was asked to save {}, but {}; a later checkpoint is tried",
+                            options_.ps_task, cutText(position),
+                            latest == nullptr ? "nothing is captured"
+                                              : "it has captured " + cutText(latest->position)));
+  }
+  return {latest, *declaration_};
 }
 
 void Shard::releaseCapture() {

@@ -103,13 +103,13 @@ class Shard {
   CutPosition position(Incarnation chief, bool hold);
   void cutAt(Incarnation chief, CutPosition target, CutCallback callback);
   void releaseHold(Incarnation chief);
-  // What cutAt() captured, with the declared model; null when there is nothing. Its memory goes
-  // with the last user after releaseCapture().
+  // What cutAt() captured at `position`, with the declared model. Its memory goes with the last
+  // user after releaseCapture(). Errors: kUnavailable when another place was captured, or none.
   struct Captured {
-    std::shared_ptr<const Capture> capture;
+    std::shared_ptr<const Capture> capture;  // never null
     ModelDeclaration declaration;
   };
-  Captured captured() const;
+  Captured captured(Incarnation chief, const CutPosition& position);
   void releaseCapture();
   // Instead of initialise(): takes the shard's state from a checkpoint, and lets the waiting
   // workers go on. False: it held values already, and keeps them.

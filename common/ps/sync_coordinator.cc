@@ -373,7 +373,9 @@ CutPosition SyncCoordinator::position(bool) {
 
 void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
-  const bool sane = target.size() == 1 && target[0] <= context_.declaration.steps;
+  // A job may have been restored beyond the steps that it is now to do.
+  const uint64_t furthest = std::max(context_.declaration.steps, position(false)[0]);
+  const bool sane = target.size() == 1 && target[0] <= furthest;
   cut_.arm(std::move(target), context_.step_timeout, std::move(callback));
   if (!sane) {
     return cut_.answer(Error(ErrorCode::kBadData,
@@ -381,7 +383,7 @@ void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
                                          "of {} steps doesn't have",
                                          context_.ps_task, context_.declaration.steps)));
   }
-  if (cut_.target() < position(false)) return cut_.answer(CutOutcome::kTooLate);
+  if (cut_.target() < position(false)) return cut_.answer(CutResult{});
   if (cut_.target()[0] == step()) cut_.take();
 }
 

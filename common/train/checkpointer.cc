@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <numeric>
 #include <utility>
 
 #include "common/base/error.h"
@@ -18,6 +17,9 @@ namespace {
 
 // Each try asks for a place further on; the last is far beyond what workers do in a round trip.
 constexpr uint64_t kMarginMax = 1 << 16;
+
+// So many unusable checkpoints are named in an error; the log has all.
+constexpr size_t kNamedMax = 10;
 
 std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
   std::string text(cluster::optimizerName(optimizer.kind));
@@ -45,6 +47,21 @@ void warnAbout(const std::vector<checkpoint::Rejected>& rejected) {
                    problem.reason);
 }
 
+// Training anew beside checkpoints that may only be out of reach would lose what they hold.
+Error noneUsable(const std::vector<checkpoint::Rejected>& rejected,
+                 const std::filesystem::path& folder) {
+  std::string text = fmt::format("none of the checkpoints in {} can be used:", folder.string());
+  for (size_t i = 0; i < std::min(rejected.size(), kNamedMax); ++i) {
+    const std::vector<checkpoint::Problem>& problems = rejected[i].problems;
+    text += fmt::format("\n  step {}: {}", rejected[i].step, problems.at(0).reason);
+    if (problems.size() > 1) text += fmt::format(" (and {} more)", problems.size() - 1);
+  }
+  if (rejected.size() > kNamedMax)
+    text += fmt::format("\n  and {} more", rejected.size() - kNamedMax);
+  text += "\nMake one of them readable; or start anew with another run_dir, or without that folder";
+  return {ErrorCode::kBadData, text};
+}
+
 }  // namespace
 
 Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
@@ -63,10 +80,6 @@ bool Checkpointer::isSync() const {
   return declaration_.replication.mode == cluster::ReplicationSpec::Mode::kSync;
 }
 
-uint64_t Checkpointer::stepOf(const checkpoint::Position& position) const {
-  return std::accumulate(position.begin(), position.end(), uint64_t{0});
-}
-
 // ---- restore
 
 bool Checkpointer::restore() {
@@ -81,13 +94,13 @@ bool Checkpointer::restore() {
   const checkpoint::Latest latest = folder_.latestValid();
   warnAbout(latest.rejected);
   if (!latest.found) {
-    log::info("event=starting_anew reason=\"no {}checkpoint in {}\"",
-              latest.rejected.empty() ? "" : "whole ", folder_.path().string());
+    if (!latest.rejected.empty()) throw noneUsable(latest.rejected, folder_.path());
+    log::info("event=starting_anew reason=\"no checkpoint in {}\"", folder_.path().string());
     return false;
   }
   const checkpoint::Manifest& saved = latest.found->manifest;
   const std::string difference =
-      checkpoint::manifestDifference(saved, manifestAt(checkpoint::Position{}));
+      checkpoint::manifestDifference(saved, manifestAt(checkpoint::Position{}, 0));
   if (!difference.empty())
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
@@ -109,32 +122,81 @@ bool Checkpointer::restore() {
 // ---- cut
 
 void Checkpointer::startCut(uint64_t step) {
-  cut_ = checkpoint::Position{std::min(step, declaration_.steps)};
-  client_.startCut(*cut_);
+  cut_.reset();
+  const TimePoint begin = clock_.now();
+  Cut cut;
+  cut.global_step = std::min(step, declaration_.steps);
+  cut.position = {cut.global_step};
+  client_.startCut(cut.position);
+  cut.held_up = clock_.now() - begin;
+  cut_ = std::move(cut);
 }
 
-// Tells the ps the furthest place that any of them is at, and `margin` steps on.
-checkpoint::Position Checkpointer::startFurthestCut(Motion motion, uint64_t margin) {
-  const std::vector<checkpoint::Position> positions =
-      client_.positions(!isSync() && motion == Motion::kTraining);
+// What startCut() began. Nullopt: nothing, or it was missed, for whatever reason: another place may
+// be had.
+std::optional<Checkpointer::Cut> Checkpointer::takeStartedCut() {
+  std::optional<Cut> cut = std::exchange(cut_, std::nullopt);
+  if (!cut) return std::nullopt;
+  try {
+    const std::optional<uint64_t> global_step = client_.awaitCut();
+    if (!global_step) return std::nullopt;
+    cut->global_step = *global_step;
+    return cut;
+  } catch (const Error& error) {
+    log::warning("event=checkpoint_missed step={} reason=\"{}\"", cut->global_step,
+                 error.message());
+    return std::nullopt;
+  }
+}
+
+checkpoint::Position Checkpointer::furthestPosition(bool hold) {
+  const std::vector<checkpoint::Position> positions = client_.positions(hold);
   checkpoint::Position furthest = positions.at(0);
   for (const checkpoint::Position& position : positions)
     for (size_t i = 0; i < furthest.size(); ++i)
       furthest[i] = std::max(furthest[i], position.at(i));
-  if (isSync()) furthest[0] = std::min(furthest[0] + margin, declaration_.steps);
-  client_.startCut(furthest);
   return furthest;
 }
 
-checkpoint::Position Checkpointer::takeCut(Motion motion) {
-  if (cut_) {
-    const checkpoint::Position cut = *std::exchange(cut_, std::nullopt);
-    if (client_.awaitCut()) return cut;
+// Has the ps captured at the furthest place that any of them is at, and `margin` steps on, where
+// the job has so many; it may have been restored beyond them. Nullopt: it was too late.
+std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uint64_t margin) {
+  const bool hold = !isSync() && motion == Motion::kTraining;
+  const TimePoint begin = clock_.now();
+  try {
+    Cut cut;
+    cut.position = furthestPosition(hold);
+    uint64_t& step = cut.position.at(0);
+    if (isSync()) step = std::max(step, std::min(step + margin, declaration_.steps));
+    client_.startCut(cut.position);
+    const std::optional<uint64_t> global_step = client_.awaitCut();
+    if (!global_step) return std::nullopt;
+    cut.global_step = *global_step;
+    if (hold) cut.held_up = clock_.now() - begin;
+    return cut;
+  } catch (const Error&) {
+    if (!isSync()) releaseHold();
+    throw;
   }
-  for (uint64_t margin = motion == Motion::kAtRest ? 0 : 1; margin <= kMarginMax;
+}
+
+// The ps would go on by themselves, but only after kHoldMax.
+void Checkpointer::releaseHold() {
+  try {
+    client_.releaseHold();
+  } catch (const Error& error) {
+    log::info("event=hold_not_released reason=\"{}\"", error.message());
+  }
+}
+
+// Nullopt: every ps is still where the last checkpoint was taken.
+std::optional<Checkpointer::Cut> Checkpointer::takeCut(Motion motion) {
+  if (std::optional<Cut> cut = takeStartedCut()) return cut;
+  const bool at_rest = motion == Motion::kAtRest;
+  if (at_rest && isSync() && last_step_ == furthestPosition(false).at(0)) return std::nullopt;
+  for (uint64_t margin = at_rest ? 0 : 1; margin <= kMarginMax;
        margin = std::max<uint64_t>(1, 2 * margin)) {
-    const checkpoint::Position cut = startFurthestCut(motion, margin);
-    if (client_.awaitCut()) return cut;
+    if (std::optional<Cut> cut = tryFurthestCut(motion, margin)) return cut;
   }
   throw Error(ErrorCode::kUnavailable,
               "the ps went on faster than a checkpoint could be agreed on");
@@ -142,14 +204,15 @@ checkpoint::Position Checkpointer::takeCut(Motion motion) {
 
 // ---- save
 
-checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& position) const {
+checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& position,
+                                              uint64_t global_step) const {
   checkpoint::Manifest manifest;
   manifest.job = options_.job;
-  manifest.global_step = stepOf(position);
+  manifest.global_step = global_step;
   manifest.seed = options_.data.seed;
   manifest.data = dataText(options_.data);
   manifest.worker_batches = position;
-  if (isSync()) manifest.worker_batches.assign(options_.workers, manifest.global_step);
+  if (isSync()) manifest.worker_batches.assign(options_.workers, global_step);
   manifest.optimizer = optimizerText(declaration_.optimizer);
   manifest.model_fingerprint = fmt::format("{:016x}", declaration_.layout.fingerprint());
   for (const ps::VariableInfo& variable : declaration_.layout.variables) {
@@ -164,15 +227,16 @@ checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& positi
   return manifest;
 }
 
-SavedCheckpoint Checkpointer::write(const checkpoint::Position& position, TimePoint begin) {
-  checkpoint::Manifest manifest = manifestAt(position);
+SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
+  checkpoint::Manifest manifest = manifestAt(cut.position, cut.global_step);
   SavedCheckpoint result;
-  result.global_step = manifest.global_step;
-  const std::string attempt = folder_.beginAttempt(manifest.global_step);
+  result.global_step = cut.global_step;
+  double longest_capture = 0;
+  const std::string attempt = folder_.beginAttempt(cut.global_step);
   try {
-    for (checkpoint::SavedShard& shard : client_.save(attempt)) {
+    for (checkpoint::SavedShard& shard : client_.save(attempt, cut.position)) {
       result.bytes += shard.file.bytes;
-      result.stall_seconds = std::max(result.stall_seconds, shard.stall_seconds);
+      longest_capture = std::max(longest_capture, shard.stall_seconds);
       manifest.clocks.push_back(shard.clock);
       manifest.shards.push_back(std::move(shard.file));
     }
@@ -181,17 +245,30 @@ SavedCheckpoint Checkpointer::write(const checkpoint::Position& position, TimePo
     folder_.abandon();
     throw;
   }
-  last_step_ = manifest.global_step;
+  last_step_ = cut.global_step;
+  const double held_up = toSeconds(cut.held_up);
+  // A hold lasts until the captures are taken.
+  result.stall_seconds = isSync() ? held_up + longest_capture : std::max(held_up, longest_capture);
   result.seconds = toSeconds(clock_.now() - begin);
   return result;
 }
 
+// The new checkpoint is safe whatever becomes of the old ones.
+void Checkpointer::prune() {
+  try {
+    folder_.prune({options_.spec.keep, options_.spec.keep_every_hours});
+  } catch (const Error& error) {
+    log::warning("event=prune_failed reason=\"old checkpoints stay until the next one: {}\"",
+                 error.message());
+  }
+}
+
 std::optional<SavedCheckpoint> Checkpointer::save(Motion motion) {
   const TimePoint begin = clock_.now();
-  const checkpoint::Position position = takeCut(motion);
-  if (last_step_ == stepOf(position)) return std::nullopt;
-  const SavedCheckpoint saved = write(position, begin);
-  folder_.prune({options_.spec.keep, options_.spec.keep_every_hours});
+  const std::optional<Cut> cut = takeCut(motion);
+  if (!cut || last_step_ == cut->global_step) return std::nullopt;
+  const SavedCheckpoint saved = write(*cut, begin);
+  prune();
   return saved;
 }
 

@@ -36,8 +36,10 @@ struct CheckpointerOptions {
 struct SavedCheckpoint {
   uint64_t global_step = 0;
   uint64_t bytes = 0;
-  double seconds = 0;        // from the request to the last fsync
-  double stall_seconds = 0;  // the longest that a shard was held up by its capture
+  double seconds = 0;  // from the request to the last fsync
+  // How long training was held up: by the longest capture; sync: and by the chief's wait until
+  // every ps knew the place; async: by the hold, from the question where each ps is.
+  double stall_seconds = 0;
 };
 
 // What the training threads are doing meanwhile.
@@ -53,12 +55,13 @@ class Checkpointer {
                const ps::ModelDeclaration& declaration, CheckpointerOptions options);
 
   // At the chief's start, in place of initial values. True: the ps hold values now, from the newest
-  // whole checkpoint, or from an earlier process of the chief. False: start anew.
-  // Errors: kBadConfig with the difference when the checkpoint is of another model.
+  // whole checkpoint, or from an earlier process of the chief. False: there is no checkpoint, start
+  // anew. Errors: kBadConfig with the difference when the checkpoint is of another model; kBadData
+  // with the reasons when there are checkpoints and none can be used.
   bool restore();
 
   // sync: tells the ps to capture themselves at `step`; the next save() saves that. On return every
-  // ps knows.
+  // ps knows. Blocks: whoever calls it, and the time counts as a stall.
   void startCut(uint64_t step);
 
   // Nullopt: the last checkpoint is of this very place already.
@@ -67,12 +70,21 @@ class Checkpointer {
   std::optional<uint64_t> lastStep() const { return last_step_; }  // saved or restored
 
  private:
+  // One place that every ps has captured.
+  struct Cut {
+    checkpoint::Position position;
+    uint64_t global_step = 0;
+    Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
+  };
   bool isSync() const;
-  uint64_t stepOf(const checkpoint::Position& position) const;
-  checkpoint::Position takeCut(Motion motion);
-  checkpoint::Position startFurthestCut(Motion motion, uint64_t margin);
-  checkpoint::Manifest manifestAt(const checkpoint::Position& position) const;
-  SavedCheckpoint write(const checkpoint::Position& position, TimePoint begin);
+  std::optional<Cut> takeCut(Motion motion);
+  std::optional<Cut> takeStartedCut();
+  std::optional<Cut> tryFurthestCut(Motion motion, uint64_t margin);
+  checkpoint::Position furthestPosition(bool hold);
+  void releaseHold();
+  void prune();
+  checkpoint::Manifest manifestAt(const checkpoint::Position& position, uint64_t global_step) const;
+  SavedCheckpoint write(const Cut& cut, TimePoint begin);
 
   const Clock& clock_;
   checkpoint::CheckpointClient& client_;
@@ -80,8 +92,8 @@ class Checkpointer {
   const CheckpointerOptions options_;
   checkpoint::CheckpointFolder folder_;
   const TimePoint started_;
-  double run_seconds_before_ = 0;            // of the processes before this one
-  std::optional<checkpoint::Position> cut_;  // told to the ps by startCut()
+  double run_seconds_before_ = 0;  // of the processes before this one
+  std::optional<Cut> cut_;         // told to every ps by startCut(); its step is what is hoped for
   std::optional<uint64_t> last_step_;
 };
 

@@ -38,12 +38,12 @@ Supervisor::~Supervisor() {
   thread_.join();
 }
 
-// `next_step`: the step after the one that was just answered.
+// `next_step`: sync: the first one that a checkpoint can still be of; async: that the job is at.
 bool Supervisor::isDue(uint64_t next_step) {
-  if (spec_.every_steps > 0) {
-    if (next_step_ == 0) next_step_ = (next_step / spec_.every_steps + 1) * spec_.every_steps;
+  if (const uint64_t every = spec_.every_steps; every > 0) {
+    if (next_step_ == 0) next_step_ = (next_step + every - (is_sync_ ? 1 : 0)) / every * every;
     if (next_step >= next_step_) {
-      next_step_ = (next_step / spec_.every_steps + 1) * spec_.every_steps;
+      next_step_ = (next_step / every + 1) * every;
       return true;
     }
   }
@@ -82,43 +82,59 @@ void Supervisor::run() {
       if (!saving_) return;
     }
     saveOnce();
-    MutexLock lock(mutex_);
-    saving_ = false;
-    changed_.notifyAll();
   }
 }
 
 void Supervisor::saveOnce() {
+  std::optional<SavedCheckpoint> saved;
+  std::optional<Error> error;
   try {
-    const std::optional<SavedCheckpoint> saved = checkpointer_.save(Motion::kTraining);
+    saved = checkpointer_.save(Motion::kTraining);
     if (saved && report_) report_(*saved);
-    MutexLock lock(mutex_);
-    status_.saved += saved.has_value();
-    status_.last_step = checkpointer_.lastStep();
-    status_.degraded.clear();
-    retry_pause_ = Duration{0};
-  } catch (const Error& error) {
-    MutexLock lock(mutex_);
-    failed(error);
+  } catch (const Error& what) {
+    error = what;
   }
+  MutexLock lock(mutex_);
+  if (error) {
+    failed(*error);
+  } else {
+    succeeded(saved.has_value());
+    retry_pause_ = Duration{0};
+  }
+  saving_ = false;
+  changed_.notifyAll();
+}
+
+void Supervisor::succeeded(bool saved) {
+  status_.saved += saved;
+  status_.last_step = checkpointer_.lastStep();
+  status_.degraded.clear();
 }
 
 void Supervisor::failed(const Error& error) {
-  ++status_.failed;
-  status_.degraded = error.message();
+  count(error);
   retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
   retry_at_ = clock_.now() + retry_pause_;
   log::warning("event=checkpoint_failed degraded=checkpoint retry_s={:.0f} reason=\"{}\"",
                toSeconds(retry_pause_), error.message());
 }
 
+void Supervisor::count(const Error& error) {
+  ++status_.failed;
+  status_.degraded = error.message();
+}
+
 void Supervisor::saveAtRest() {
   MutexLock lock(mutex_);
   while (saving_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
-  const std::optional<SavedCheckpoint> saved = checkpointer_.save(Motion::kAtRest);
-  status_.saved += saved.has_value();
-  status_.last_step = checkpointer_.lastStep();
-  status_.degraded.clear();
+  std::optional<SavedCheckpoint> saved;
+  try {
+    saved = checkpointer_.save(Motion::kAtRest);
+  } catch (const Error& error) {
+    count(error);
+    throw;
+  }
+  succeeded(saved.has_value());
   if (saved && report_) report_(*saved);
 }
 

@@ -42,7 +42,8 @@ class Supervisor {
   void onStep(const ps::StepState& state);
 
   // When all workers are at rest: at the end, or because the job was asked to stop.
-  // Errors: kCannotWrite, when the last checkpoint can't be written: the caller would lose work.
+  // Errors: those of Checkpointer::save, when the last checkpoint can't be written: the caller
+  // would lose work. status() says so too.
   void saveAtRest();
 
   CheckpointStatus status();
@@ -52,6 +53,8 @@ class Supervisor {
   void saveOnce();
   bool isDue(uint64_t next_step);
   void failed(const Error& error) DTF_REQUIRES(mutex_);
+  void count(const Error& error) DTF_REQUIRES(mutex_);
+  void succeeded(bool saved) DTF_REQUIRES(mutex_);
 
   Checkpointer& checkpointer_;
   const cluster::CheckpointSpec spec_;

@@ -98,28 +98,32 @@ kj::Promise<void> CheckpointCalls::startCut(const checkpoint::Position& position
   for (auto& ps : ps_) {
     auto request = ps->cutRequest();
     encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
-    cuts_.push_back(request.send().then([](auto&& response) { return response.getCaptured(); }));
+    cuts_.push_back(request.send().then([](auto&& response) {
+      return response.getCaptured() ? std::optional<uint64_t>(response.getVersion()) : std::nullopt;
+    }));
   }
   return whenDone(positions(false));
 }
 
-kj::Promise<bool> CheckpointCalls::awaitCut() {
+kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
+  using Version = std::optional<uint64_t>;
   // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
-  return fromEvery<char>(
-             "reach the place of the checkpoint", disk_seconds_ + kQuestionSeconds,
-             [&](uint32_t i) {
-               return kj::mv(cuts_[i]).then([](bool captured) -> char { return captured; });
-             })
-      .then([](const std::vector<char>& captured) {
-        return std::all_of(captured.begin(), captured.end(), [](char c) { return c != 0; });
+  return fromEvery<Version>("reach the place of the checkpoint", disk_seconds_ + kQuestionSeconds,
+                            [&](uint32_t i) { return kj::mv(cuts_[i]); })
+      .then([](const std::vector<Version>& versions) {
+        const bool all = std::all_of(versions.begin(), versions.end(),
+                                     [](const Version& version) { return version.has_value(); });
+        return all ? versions.at(0) : std::nullopt;
       });
 }
 
-kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(const std::string& folder) {
+kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
+    const std::string& folder, const checkpoint::Position& position) {
   return fromEvery<checkpoint::SavedShard>(
       "write its shard of the checkpoint", disk_seconds_, [&](uint32_t i) {
         auto request = ps_[i]->saveRequest();
         request.setFolder(folder);
+        encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
         return request.send().then(
             [](auto&& response) { return decodeSaved(response.getSaved()); });
       });

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,9 @@ class CheckpointCalls {
   kj::Promise<std::vector<checkpoint::Position>> positions(bool hold);
   kj::Promise<void> releaseHold();
   kj::Promise<void> startCut(const checkpoint::Position& position);
-  kj::Promise<bool> awaitCut();
-  kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder);
+  kj::Promise<std::optional<uint64_t>> awaitCut();
+  kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder,
+                                                        const checkpoint::Position& position);
   kj::Promise<void> restore(const std::string& folder);
 
  private:
@@ -40,7 +42,8 @@ class CheckpointCalls {
   ControlCalls& calls_;
   const double disk_seconds_;
   std::vector<std::unique_ptr<schema::PsCheckpoint::Client>> ps_;
-  std::vector<kj::Promise<bool>> cuts_;  // under way
+  // Under way: per ps the version it captured; nullopt: it was too late.
+  std::vector<kj::Promise<std::optional<uint64_t>>> cuts_;
 };
 
 }  // namespace dtf::wire

@@ -24,7 +24,7 @@
 #
 # Ordering: calls of one connection arrive in order; nothing is assumed between connections. Retries: an exchange is
 # identified by (worker, incarnation, step, batch); said twice, it is applied once and answered alike.
-# Limits: 64 KiB a message before the hello; afterwards 1 MiB on control connections and, on bulk, what the declared
+# Limits: 64 KiB a message before the hello; afterwards 16 MiB on control connections and, on bulk, what the declared
 # model needs. A chunk is at most 256 MiB (Cap'n Proto's own bound for a blob is 512 MiB - 1).
 
 using Cxx = import "/capnp/c++.capnp";
@@ -72,20 +72,23 @@ interface PsCheckpoint {
   #
   #   every ps: position()            -> the place that all can reach is the maximum
   #   every ps: cut(place)            -> captured in memory, on every ps the same place
-  #   every ps: save(folder)          -> its shard file is written and durable
+  #   every ps: save(folder, place)   -> its shard file is written and durable
   #   the chief writes the manifest, and renames the folder
 
   position @0 (hold :Bool) -> (position :List(UInt64));
   # `hold` (async): pushes beyond the answer wait, for 5 s at most, until cut() or releaseHold().
 
-  cut @1 (position :List(UInt64)) -> (captured :Bool);
+  cut @1 (position :List(UInt64)) -> (captured :Bool, version :UInt64);
   # Answered when the place is reached and the shard is captured; `captured` is false when it had passed it already.
+  # `version`: of the parameters captured. That of ps/0 is the checkpoint's global step.
 
   releaseHold @2 () -> ();
+  # Ends a hold. A cut() that still waits for it is answered with an error (unavailable).
 
-  save @3 (folder :Text) -> (saved :Saved);
-  # Writes what cut() captured into that folder of the run directory's checkpoints, and lets the capture go. A name,
-  # never a path. Errors: cannot_write, bad_config (nothing was captured).
+  save @3 (folder :Text, position :List(UInt64)) -> (saved :Saved);
+  # Writes what cut() captured at that place into that folder of the run directory's checkpoints, and lets the capture
+  # go. A name, never a path. Errors: cannot_write; unavailable (another place was captured, or none); permission, to a
+  # chief that was replaced; training_failed naming the variable that holds a NaN or an infinity.
 
   restore @4 (folder :Text) -> ();
   # Reads this ps's part of a checkpoint, whoever wrote it, and keeps it aside. Errors: bad_data naming file and tensor.

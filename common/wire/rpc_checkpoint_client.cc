@@ -25,12 +25,13 @@ void RpcCheckpointClient::startCut(const checkpoint::Position& position) {
   control_.call([&] { return calls_->startCut(position); });
 }
 
-bool RpcCheckpointClient::awaitCut() {
+std::optional<uint64_t> RpcCheckpointClient::awaitCut() {
   return control_.call([this] { return calls_->awaitCut(); });
 }
 
-std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(const std::string& folder) {
-  return control_.call([&] { return calls_->save(folder); });
+std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(
+    const std::string& folder, const checkpoint::Position& position) {
+  return control_.call([&] { return calls_->save(folder, position); });
 }
 
 void RpcCheckpointClient::restore(const std::string& folder) {

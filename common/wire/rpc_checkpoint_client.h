@@ -22,8 +22,9 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   std::vector<checkpoint::Position> positions(bool hold) override;
   void releaseHold() override;
   void startCut(const checkpoint::Position& position) override;
-  bool awaitCut() override;
-  std::vector<checkpoint::SavedShard> save(const std::string& folder) override;
+  std::optional<uint64_t> awaitCut() override;
+  std::vector<checkpoint::SavedShard> save(const std::string& folder,
+                                           const checkpoint::Position& position) override;
   void restore(const std::string& folder) override;
 
  private:

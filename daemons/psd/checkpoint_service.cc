@@ -43,13 +43,17 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> cut(CutContext context) override {
     ps::CutPosition position = wire::decodePosition(context.getParams().getPosition());
     return host_
-        .ask<bool>([chief = chief_, position](ps::Shard& shard, ShardHost::Reply<bool> reply) {
-          shard.cutAt(chief, position, [reply = std::move(reply)](const ps::CutAnswer& answer) {
-            if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
-            reply(std::get<ps::CutOutcome>(answer) == ps::CutOutcome::kCaptured);
-          });
-        })
-        .then([context](bool captured) mutable { context.getResults().setCaptured(captured); });
+        .ask<ps::CutResult>(
+            [chief = chief_, position](ps::Shard& shard, ShardHost::Reply<ps::CutResult> reply) {
+              shard.cutAt(chief, position, [reply = std::move(reply)](const ps::CutAnswer& answer) {
+                if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
+                reply(std::get<ps::CutResult>(answer));
+              });
+            })
+        .then([context](const ps::CutResult& result) mutable {
+          context.getResults().setCaptured(result.outcome == ps::CutOutcome::kCaptured);
+          context.getResults().setVersion(result.version);
+        });
   }
 
   kj::Promise<void> releaseHold(ReleaseHoldContext) override {
@@ -65,14 +69,14 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     const std::filesystem::path folder =
         options_.folder / folderName(context.getParams().getFolder());
     return host_
-        .askNow<ps::Shard::Captured>([](ps::Shard& shard) {
-          ps::Shard::Captured captured = shard.captured();
-          shard.releaseCapture();
-          return captured;
-        })
+        .askNow<ps::Shard::Captured>(
+            [chief = chief_,
+             position = wire::decodePosition(context.getParams().getPosition())](ps::Shard& shard) {
+              ps::Shard::Captured captured = shard.captured(chief, position);
+              shard.releaseCapture();
+              return captured;
+            })
         .then([this, folder](ps::Shard::Captured captured) {
-          if (captured.capture == nullptr)
-            net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was captured to be saved"));
           return host_.onDisk<checkpoint::SavedShard>([this, folder, captured] {
             return saveShard(*options_.file_system, folder, options_.ps_task, captured);
           });

@@ -1,9 +1,11 @@
 #include "daemons/psd/shard_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <numeric>
 
 #include "common/checkpoint/restore.h"
+#include "common/ps/gradient_math.h"
 #include "common/ps/optimizer.h"
 
 namespace dtf::psd {
@@ -31,6 +33,19 @@ ps::OptimizerClock::State restoredClock(const checkpoint::Manifest& manifest, ui
   return {clock.applies, clock.beta1_power, clock.beta2_power};
 }
 
+// Nothing good can be trained from such a checkpoint, and it would push out those that are.
+void refuseNonFinite(const std::vector<checkpoint::TensorPart>& parts, uint32_t ps_task) {
+  for (const checkpoint::TensorPart& part : parts) {
+    const std::optional<uint64_t> at = ps::firstNonFinite({part.data, part.count});
+    if (!at) continue;
+    throw Error(ErrorCode::kTrainingFailed,
+                fmt::format("'{}' on ps/{} has {} at element {}: this checkpoint is not written, "
+                            "the last one stays; a smaller learning_rate or gradient clipping may "
+                            "help",
+                            part.name, ps_task, part.data[*at], part.begin + *at));
+  }
+}
+
 }  // namespace
 
 checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
@@ -46,6 +61,7 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
                        variable.shape, slice.begin, slice.count,
                        captured.capture->slots[i].as<float>() + slice.offset});
   }
+  refuseNonFinite(parts, ps_task);
   checkpoint::SavedShard saved;
   saved.file = checkpoint::writeShard(file_system, folder, ps_task,
                                       static_cast<uint32_t>(layout.shards.size()), parts);

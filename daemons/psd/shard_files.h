@@ -11,7 +11,8 @@
 namespace dtf::psd {
 
 // Writes what ps `ps_task` captured as its file in `folder`, durably. Blocks: on the disk.
-// Errors: those of checkpoint::writeShard.
+// Errors: those of checkpoint::writeShard; kTrainingFailed naming the variable or slot that holds a
+// NaN or an infinity, and then nothing is written.
 checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
                                  uint32_t ps_task, const ps::Shard::Captured& captured);
 

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/e2e/cluster_fixture.h"
+#include "tests/support/test_seed.h"
 
 namespace dtf::testing {
 
@@ -103,17 +104,20 @@ TEST_F(ResumeTest, DropoutGoesOnWithTheMasksOfAnUndisturbedRun) {
 }
 
 TEST_F(ResumeTest, KillOfEverythingAgainAndAgainLosesNothingThatWasSaved) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const std::string calm = calmDigest(options("sync"));
-  const std::string file = writeCluster(options("sync"));
+  SCOPED_TRACE("seed " + std::to_string(testSeed()) + " (DTF_TEST_SEED)");
+  std::mt19937_64 random(testSeed());
+  ClusterOptions longer = options("sync");
+  longer.steps = 5000;  // so that five rounds don't get to its end
+  const std::string calm = calmDigest(longer);
+  const std::string file = writeCluster(longer);
   for (int round = 0; round < 5; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
     auto launcher = start(file);
-    launcher->waitForOutput("event=checkpoint step=", seconds(30));
+    ASSERT_TRUE(launcher->waitForOutput("event=checkpoint step=", seconds(30))) << launcher->err();
     ::poll(nullptr, 0, static_cast<int>(random() % 40));  // somewhere between two of them
+    ASSERT_FALSE(tasks("workerd").empty()) << "it ended before it was killed: " << launcher->err();
     for (const pid_t pid : tasks("")) ::kill(pid, SIGKILL);
-    launcher->wait(seconds(20));
+    EXPECT_NE(launcher->wait(seconds(20)).exit_code, 0);
     ASSERT_TRUE(everybodyGone());
   }
   const ProcessResult last = launch(file);
@@ -225,6 +229,56 @@ TEST_F(ResumeTest, ADamagedCheckpointIsNamedAndThePreviousOneUsed) {
             std::string::npos)
       << second.err;
   EXPECT_EQ(digestOf(), calm);
+}
+
+TEST_F(ResumeTest, WhenNoCheckpointCanBeUsedTheJobSaysWhyAndDoesNotStartAnew) {
+  ClusterOptions fresh = options("sync");
+  fresh.steps = 20;
+  const std::string file = writeCluster(fresh);
+  ASSERT_EQ(launch(file).exit_code, 0);
+  std::ofstream(checkpoints() / "step-20" / "manifest.json") << "damaged";
+  const ProcessResult result = launch(file);
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  for (const char* text : {"none of the checkpoints", "step 20: ", "manifest.json", "run_dir"})
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  EXPECT_EQ(steps(), std::vector<uint64_t>{20}) << "it is still there";
+}
+
+TEST_F(ResumeTest, AJobOfFewerStepsThanItsCheckpointEndsAtOnce) {
+  for (const char* mode : {"sync", "async"}) {
+    SCOPED_TRACE(mode);
+    ClusterOptions job = options(mode);
+    job.steps = 40;
+    ASSERT_EQ(launch(writeCluster(job, mode)).exit_code, 0);
+    job.steps = 20;
+    const ProcessResult result = launch(writeCluster(job, mode));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(summary(mode)["global_step"], 40);
+    EXPECT_EQ(steps(mode), std::vector<uint64_t>{40});
+  }
+}
+
+// What the checkpoint calls its step is what the job goes on from: none is left out.
+TEST_F(ResumeTest, BetweenModesAndNumbersOfWorkersNoStepIsLost) {
+  ClusterOptions job = options("sync");
+  job.steps = 21;
+  ASSERT_EQ(launch(writeCluster(job)).exit_code, 0);
+  uint64_t saved = 21;
+  for (const auto& [mode, workers] :
+       std::vector<std::pair<std::string, int>>{{"async", 2}, {"async", 3}, {"sync", 2}}) {
+    SCOPED_TRACE(mode + " with " + std::to_string(workers));
+    job.mode = mode;
+    job.workers = workers;
+    job.steps += 10;
+    const ProcessResult result = launch(writeCluster(job));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("going on from the checkpoint of step " + std::to_string(saved)),
+              std::string::npos)
+        << result.err;
+    saved = summary()["global_step"].get<uint64_t>();
+    EXPECT_EQ(saved, static_cast<uint64_t>(job.steps));
+    EXPECT_EQ(steps().back(), saved);
+  }
 }
 
 // The checkpoints' folder is moved away and a file stands in its place, then it comes back.

@@ -19,9 +19,10 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   }
   void releaseHold() override { await(calls_.releaseHold()); }
   void startCut(const checkpoint::Position& position) override { await(calls_.startCut(position)); }
-  bool awaitCut() override { return await(calls_.awaitCut()); }
-  std::vector<checkpoint::SavedShard> save(const std::string& folder) override {
-    return await(calls_.save(folder));
+  std::optional<uint64_t> awaitCut() override { return await(calls_.awaitCut()); }
+  std::vector<checkpoint::SavedShard> save(const std::string& folder,
+                                           const checkpoint::Position& position) override {
+    return await(calls_.save(folder, position));
   }
   void restore(const std::string& folder) override { await(calls_.restore(folder)); }
 

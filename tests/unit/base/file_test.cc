@@ -1,12 +1,27 @@
 #include "common/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <vector>
 
 #include "common/base/error.h"
+
+namespace {
+
+std::vector<std::filesystem::path> synced;  // in order, by this process
+
+}  // namespace
+
+// In place of the C library's: what is durable can't be seen without a power cut, but this can.
+extern "C" int fsync(int fd) {
+  std::error_code error;
+  synced.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error));
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace dtf {
 
@@ -52,6 +67,19 @@ TEST_F(FileTest, WritableFolderIsMadeWithItsParents) {
   EXPECT_TRUE(fs::is_directory(folder_ / "x" / "y"));
   std::ofstream(folder_ / "file") << "";
   EXPECT_THROW(makeWritableFolder(folder_ / "file" / "z"), Error);
+}
+
+TEST_F(FileTest, TheNamesOfNewFoldersAreDurable) {
+  const fs::path here = fs::current_path();
+  fs::current_path(folder_);
+  synced.clear();
+  makeWritableFolder(fs::path("runs") / "job");
+  fs::current_path(here);
+  const fs::path root = fs::canonical(folder_);
+  EXPECT_EQ(synced, (std::vector<fs::path>{root, root / "runs"}));
+  synced.clear();
+  makeWritableFolder(root / "runs" / "job");
+  EXPECT_TRUE(synced.empty()) << "they were there";
 }
 
 TEST_F(FileTest, FdClosesOnceAndMoves) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +17,11 @@
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/shard_file.h"
 #include "tests/support/simulated_disk.h"
+#include "tests/support/test_seed.h"
 
 namespace dtf::checkpoint {
+
+using testing::testSeed;
 
 inline const std::filesystem::path kFolder = "/run/checkpoints";
 
@@ -140,13 +142,6 @@ inline std::unique_ptr<testing::SimulatedDisk> newDisk() {
   disk->syncFolder("/");
   CheckpointFolder(*disk, kFolder, Incarnation{1}).prepare();
   return disk;
-}
-
-// The seed of a test that makes random choices: DTF_TEST_SEED, or a fixed one. Printed by
-// SCOPED_TRACE.
-inline uint64_t testSeed() {
-  const char* text = std::getenv("DTF_TEST_SEED");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
 }  // namespace dtf::checkpoint

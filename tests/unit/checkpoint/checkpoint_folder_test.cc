@@ -18,6 +18,12 @@ class CheckpointFolderTest : public ::testing::Test {
   void breakManifest(uint64_t step) {
     disk_->setContents(folder_.stepFolder(step) / kManifestFile, "damaged");
   }
+  void flipLastByte(uint64_t step) {
+    const auto file = folder_.stepFolder(step) / shardFileName(0, 2);
+    std::string bytes = disk_->contents(file);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    disk_->setContents(file, bytes);
+  }
   using Steps = std::vector<uint64_t>;
 
   Random random_{3};
@@ -153,9 +159,38 @@ TEST_F(CheckpointFolderTest, PruneNeverRemovesTheLastWholeOne) {
   for (const uint64_t step : {3, 4, 5}) breakManifest(step);
   // By a process that has not seen them written.
   CheckpointFolder later(*disk_, kFolder, Incarnation{2});
-  EXPECT_EQ(later.prune({.keep = 2, .keep_every_hours = 0}), (Steps{1, 3}));
-  EXPECT_EQ(later.steps(), (Steps{2, 4, 5}));
+  EXPECT_EQ(later.prune({.keep = 1, .keep_every_hours = 0}), Steps{1});
+  EXPECT_EQ(later.steps(), (Steps{2, 3, 4, 5}));
   EXPECT_EQ(later.latestValid().found->manifest.global_step, 2u);
+}
+
+TEST_F(CheckpointFolderTest, PruneNeverRemovesTheLastWholeOneThoughOnlyItsBytesTell) {
+  saveAll({1, 2, 3});
+  for (const uint64_t step : {2, 3}) flipLastByte(step);
+  CheckpointFolder later(*disk_, kFolder, Incarnation{2});
+  EXPECT_EQ(later.prune({.keep = 2, .keep_every_hours = 0}), Steps{}) << "by its size 3 is whole";
+  EXPECT_EQ(later.steps(), (Steps{1, 2, 3}));
+}
+
+// Those that were passed over at the restore lie before the new ones for a while.
+TEST_F(CheckpointFolderTest, ADamagedOneTakesNoPlaceAndIsNotReadAgain) {
+  saveAll({10, 20, 30});
+  for (const uint64_t step : {20, 30}) flipLastByte(step);
+  CheckpointFolder later(*disk_, kFolder, Incarnation{2});
+  ASSERT_EQ(later.latestValid().found->manifest.global_step, 10u);
+  const KeepRule rule{.keep = 2, .keep_every_hours = 0};
+  save(*disk_, later, 11, 2, random_);
+  EXPECT_EQ(later.prune(rule), Steps{});
+  EXPECT_EQ(later.steps(), (Steps{10, 11, 20, 30}));
+  // Restored bytes would be found whole if anybody read them.
+  for (const uint64_t step : {20, 30}) flipLastByte(step);
+  save(*disk_, later, 12, 2, random_);
+  EXPECT_EQ(later.prune(rule), Steps{10});
+  EXPECT_EQ(later.steps(), (Steps{11, 12, 20, 30}));
+  save(*disk_, later, 31, 2, random_);
+  save(*disk_, later, 32, 2, random_);
+  EXPECT_EQ(later.prune(rule), (Steps{11, 12, 20, 30})) << "gone once they are old";
+  EXPECT_EQ(later.steps(), (Steps{31, 32}));
 }
 
 // On a real disk, once, with the sizes that verification sees there.

@@ -16,15 +16,33 @@ std::shared_ptr<std::string> cutAt(ShardDriver& driver, CutPosition position) {
   auto what = std::make_shared<std::string>("waits");
   driver.shard.cutAt(kOne, std::move(position), [what](const CutAnswer& answer) {
     const Error* error = std::get_if<Error>(&answer);
-    *what = error != nullptr                                        ? error->message()
-            : std::get<CutOutcome>(answer) == CutOutcome::kCaptured ? "captured"
-                                                                    : "too late";
+    if (error != nullptr) {
+      *what = error->message();
+      return;
+    }
+    const CutResult& result = std::get<CutResult>(answer);
+    *what = result.outcome == CutOutcome::kTooLate
+                ? "too late"
+                : "captured version " + std::to_string(result.version);
   });
   return what;
 }
 
-float capturedValue(const ShardDriver& driver) {
-  return driver.shard.captured().capture->parameters->data()[0];
+const Capture& captured(ShardDriver& driver, const CutPosition& position) {
+  return *driver.shard.captured(kOne, position).capture;
+}
+
+float capturedValue(ShardDriver& driver, const CutPosition& position) {
+  return captured(driver, position).parameters->data()[0];
+}
+
+std::string savingError(ShardDriver& driver, Incarnation chief, const CutPosition& position) {
+  try {
+    driver.shard.captured(chief, position);
+    return "";
+  } catch (const Error& error) {
+    return error.message();
+  }
 }
 
 // ---- sync
@@ -35,11 +53,11 @@ TEST(SyncCut, CapturesTheStepItWasToldAndNoOther) {
   EXPECT_EQ(*cut, "waits");
   driver.push(0, 0, 2);
   driver.push(1, 0, 4);
-  EXPECT_EQ(*cut, "captured");
+  EXPECT_EQ(*cut, "captured version 1");
   driver.push(0, 1, 50);
   driver.push(1, 1, 50);
-  EXPECT_EQ(driver.shard.captured().capture->version, 1u);
-  EXPECT_EQ(capturedValue(driver), 3) << "the capture stays as it was";
+  EXPECT_EQ(captured(driver, {1}).version, 1u);
+  EXPECT_EQ(capturedValue(driver, {1}), 3) << "the capture stays as it was";
 }
 
 TEST(SyncCut, TheStepItIsAtIsCapturedAtOnceAndAPassedOneIsTooLate) {
@@ -47,7 +65,7 @@ TEST(SyncCut, TheStepItIsAtIsCapturedAtOnceAndAPassedOneIsTooLate) {
   driver.push(0, 0);
   driver.push(1, 0);
   EXPECT_EQ(*cutAt(driver, {0}), "too late");
-  EXPECT_EQ(*cutAt(driver, {1}), "captured");
+  EXPECT_EQ(*cutAt(driver, {1}), "captured version 1");
 }
 
 TEST(SyncCut, AStepThatIsBeingAppliedIsPassed) {
@@ -59,7 +77,7 @@ TEST(SyncCut, AStepThatIsBeingAppliedIsPassed) {
   const auto cut = cutAt(driver, {1});
   EXPECT_EQ(*cut, "waits");
   driver.runner.finish();
-  EXPECT_EQ(*cut, "captured");
+  EXPECT_EQ(*cut, "captured version 1");
 }
 
 TEST(SyncCut, AStepBeyondTheJobIsRefusedAndALateOneTimesOutByName) {
@@ -88,7 +106,26 @@ TEST(SyncCut, AStopEndsTheJobAfterTheStepUnderWay) {
   EXPECT_TRUE(first->state().done);
   EXPECT_TRUE(second->state().done);
   EXPECT_EQ(first->state().global_step, 1u);
-  EXPECT_EQ(*cutAt(driver, {1}), "captured");
+  EXPECT_EQ(*cutAt(driver, {1}), "captured version 1");
+}
+
+// ---- what may be saved
+
+TEST(Captured, OnlyTheLiveChiefGetsItAndOnlyOfThePlaceThatItNames) {
+  ShardDriver driver(2, 2, 10);
+  EXPECT_NE(savingError(driver, kOne, {0}).find("nothing is captured"), std::string::npos);
+  EXPECT_EQ(*cutAt(driver, {0}), "captured version 0");
+  // A chief that slept since then wakes up beside its successor, which has cut elsewhere.
+  driver.shard.join(0, Incarnation{2});
+  EXPECT_NE(savingError(driver, kOne, {0}).find("fenced"), std::string::npos);
+  EXPECT_NE(savingError(driver, Incarnation{2}, {1})
+                .find("asked to save step 1, but it has "
+                      "captured step 0"),
+            std::string::npos);
+  EXPECT_EQ(driver.shard.captured(Incarnation{2}, {0}).capture->position, CutPosition{0})
+      << "a refusal leaves it where it is";
+  driver.shard.releaseCapture();
+  EXPECT_NE(savingError(driver, Incarnation{2}, {0}).find("nothing"), std::string::npos);
 }
 
 // ---- async
@@ -105,9 +142,9 @@ TEST(AsyncCut, AHoldParksNewPushesUntilTheCutIsTaken) {
   const auto cut = cutAt(driver, {1, 1});
   EXPECT_EQ(*cut, "waits");
   const auto before = driver.push(1, 0, 2);
-  EXPECT_EQ(*cut, "captured");
-  EXPECT_EQ(capturedValue(driver), 3);
-  EXPECT_EQ(driver.shard.captured().capture->position, (CutPosition{1, 1}));
+  EXPECT_EQ(*cut, "captured version 2");
+  EXPECT_EQ(capturedValue(driver, {1, 1}), 3);
+  EXPECT_EQ(captured(driver, {1, 1}).position, (CutPosition{1, 1}));
   EXPECT_FALSE(before->waits());
   EXPECT_EQ(parked->value(), 13) << "applied right after the cut";
 }
@@ -119,8 +156,8 @@ TEST(AsyncCut, APushThatWasParkedButBelongsBeforeTheCutIsApplied) {
   driver.shard.position(kOne, true);
   const auto parked = driver.push(1, 0, 2);
   EXPECT_TRUE(parked->waits());
-  EXPECT_EQ(*cutAt(driver, {0, 1}), "captured");
-  EXPECT_EQ(capturedValue(driver), 2);
+  EXPECT_EQ(*cutAt(driver, {0, 1}), "captured version 1");
+  EXPECT_EQ(capturedValue(driver, {0, 1}), 2);
   EXPECT_EQ(parked->value(), 2);
 }
 
@@ -132,7 +169,7 @@ TEST(AsyncCut, ALostWorkersMissingPushIsNotWaitedFor) {
   const auto cut = cutAt(driver, {0, 1});
   EXPECT_EQ(*cut, "waits");
   driver.shard.markLost(1);
-  EXPECT_EQ(*cut, "captured");
+  EXPECT_EQ(*cut, "captured version 0") << "this ps never had it";
 }
 
 TEST(AsyncCut, AHoldThatNobodyEndsEndsByItself) {
@@ -145,6 +182,23 @@ TEST(AsyncCut, AHoldThatNobodyEndsEndsByItself) {
   driver.shard.heartbeat(0, kOne);
   driver.shard.tick();
   EXPECT_EQ(parked->value(), 1);
+}
+
+// Otherwise nothing would ever expire it, and a push beyond its place would be captured for it.
+TEST(AsyncCut, TheEndOfAHoldCallsOffTheCutThatWaits) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  driver.pull(1);
+  driver.shard.position(kOne, true);
+  const auto cut = cutAt(driver, {0, 1});
+  EXPECT_EQ(*cut, "waits");
+  const auto parked = driver.push(0, 0, 1);
+  EXPECT_TRUE(parked->waits());
+  driver.shard.releaseHold(kOne);
+  EXPECT_NE(cut->find("called off"), std::string::npos) << *cut;
+  EXPECT_EQ(parked->value(), 1);
+  driver.push(1, 0, 2);
+  EXPECT_NE(savingError(driver, kOne, {0, 1}).find("nothing is captured"), std::string::npos);
 }
 
 TEST(AsyncCut, AParkedPushOfAReplacedProcessIsFenced) {
@@ -191,7 +245,7 @@ TEST(Restore, TrainingGoesOnFromTheCut) {
   before.push(0, 0, 1);
   before.push(0, 1, 2);
   before.shard.position(kOne, true);
-  ASSERT_EQ(*cutAt(before, {2, 0}), "captured");
+  ASSERT_EQ(*cutAt(before, {2, 0}), "captured version 2");
 
   ManualClock clock;
   InlineUpdateRunner runner;
@@ -200,15 +254,29 @@ TEST(Restore, TrainingGoesOnFromTheCut) {
   after.join(0, kOne);
   std::string waiting = "waits";
   after.waitInitialised(0, kOne, seconds(60), [&](const WaitAnswer&) { waiting = "passed"; });
-  EXPECT_TRUE(after.restore(kOne, restoredOf(before.shard.captured())));
+  EXPECT_TRUE(after.restore(kOne, restoredOf(before.shard.captured(kOne, {2, 0}))));
   EXPECT_EQ(waiting, "passed");
-  EXPECT_FALSE(after.restore(kOne, restoredOf(before.shard.captured()))) << "it holds values";
+  EXPECT_FALSE(after.restore(kOne, restoredOf(before.shard.captured(kOne, {2, 0}))))
+      << "it holds values";
   after.pull(0, kOne, std::nullopt, [](const PushAnswer& answer) {
     const PushReply& reply = std::get<PushReply>(answer);
     EXPECT_EQ(reply.state.global_step, 2u);
     EXPECT_EQ(reply.state.next_step, 2u) << "the batch after those that are in";
     EXPECT_EQ(reply.parameters->data()[0], 3);
   });
+}
+
+// A job of fewer steps than its checkpoint has: it is done at once, and can be saved as it is.
+TEST(Restore, BeyondTheStepsOfTheJobIsAPlaceToo) {
+  ShardDriver long_job(1, 1, 10);
+  for (uint64_t step = 0; step < 3; ++step) long_job.push(0, step);
+  ASSERT_EQ(*cutAt(long_job, {3}), "captured version 3");
+  ShardDriver job(1, 1, 2, 0, 1, false, false);
+  ASSERT_TRUE(job.shard.restore(kOne, restoredOf(long_job.shard.captured(kOne, {3}))));
+  EXPECT_TRUE(job.pull(0)->state().done);
+  EXPECT_EQ(*cutAt(job, {2}), "too late");
+  EXPECT_EQ(*cutAt(job, {3}), "captured version 3");
+  EXPECT_NE(cutAt(job, {4})->find("job of 2 steps"), std::string::npos);
 }
 
 }  // namespace

@@ -60,9 +60,10 @@ struct Recorded {
 
 class ShardDriver {
  public:
-  // `aggregate` 0: async. Large: arenas too large to be updated in place.
+  // `aggregate` 0: async. Large: arenas too large to be updated in place. Not `initialised`: to be
+  // restored.
   ShardDriver(uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
-              uint32_t ps_tasks = 1, bool large = false)
+              uint32_t ps_tasks = 1, bool large = false, bool initialised = true)
       : elements(large ? 32'768 : 16),
         shard(ShardOptions{.ps_task = ps_task, .ps_tasks = ps_tasks, .workers = workers}, clock,
               runner, &peers) {
@@ -79,7 +80,7 @@ class ShardDriver {
     }
     shard.declare(0, model);
     for (uint32_t rank = 0; rank < workers; ++rank) shard.join(rank, Incarnation{1});
-    shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
+    if (initialised) shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
   }
 
   std::shared_ptr<Recorded> pull(uint32_t rank, uint64_t incarnation = 1,

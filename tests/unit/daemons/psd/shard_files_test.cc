@@ -1,0 +1,276 @@
+// Shards to files and back, by a chief's checkpointer, as a job does it that stops and goes on.
+
+#include "daemons/psd/shard_files.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/train/checkpointer.h"
+#include "tests/support/simulated_disk.h"
+
+namespace dtf::psd {
+namespace {
+
+using Mode = cluster::ReplicationSpec::Mode;
+using Position = checkpoint::Position;
+
+constexpr Incarnation kOne{1};
+constexpr uint64_t kElements = 16;  // on each ps
+const std::filesystem::path kRunDir = "/run";
+const std::filesystem::path kCheckpoints = kRunDir / "checkpoints";
+
+ps::ModelDeclaration modelOf(Mode mode, uint32_t ps_tasks, uint32_t workers, uint64_t steps) {
+  ps::ModelDeclaration model;
+  ps::VariableParts variable{"v", Shape{static_cast<int64_t>(ps_tasks * kElements)}, {}};
+  for (uint32_t i = 0; i < ps_tasks; ++i) variable.parts.push_back({i, i * kElements, kElements});
+  model.layout = ps::makeLayout({variable}, ps_tasks);
+  model.optimizer.kind = cluster::OptimizerSpec::Kind::kMomentum;
+  model.optimizer.learning_rate = 1;
+  model.steps = steps;
+  model.replication = {mode, mode == Mode::kSync ? workers : 0, mode == Mode::kSync ? workers : 0};
+  return model;
+}
+
+// All ps and workers of a job in this thread, and its chief's view of them.
+class Job final : public checkpoint::CheckpointClient {
+ public:
+  Job(FileSystem& disk, Mode mode, uint32_t workers, uint64_t steps = 1000, uint32_t ps_tasks = 2)
+      : disk_(disk), workers_(workers), model_(modelOf(mode, ps_tasks, workers, steps)) {
+    for (uint32_t i = 0; i < ps_tasks; ++i) {
+      shards_.push_back(std::make_unique<ps::Shard>(
+          ps::ShardOptions{.ps_task = i, .ps_tasks = ps_tasks, .workers = workers}, clock_, runner_,
+          nullptr));
+      shards_[i]->declare(0, model_);
+      for (uint32_t rank = 0; rank < workers; ++rank) shards_[i]->join(rank, kOne);
+    }
+    train::CheckpointerOptions options;
+    options.job = "test";
+    options.run_dir = kRunDir;
+    options.incarnation = kOne;
+    options.workers = workers;
+    checkpointer_ =
+        std::make_unique<train::Checkpointer>(disk, clock_, *this, model_, std::move(options));
+    if (checkpointer_->restore()) return;
+    for (const auto& shard : shards_) shard->initialise(0, kOne, std::vector<float>(kElements));
+  }
+
+  // One push to one ps.
+  void push(uint32_t ps_task, uint32_t rank, uint64_t step, float gradient = -1) {
+    auto values = std::make_shared<std::vector<float>>(kElements, gradient);
+    shards_[ps_task]->push({.rank = rank,
+                            .incarnation = kOne,
+                            .step = step,
+                            .batch = 0,
+                            .sequence = 0,
+                            .gradient = *values,
+                            .owner = values},
+                           [](const ps::PushAnswer& answer) {
+                             if (const Error* error = std::get_if<Error>(&answer)) throw *error;
+                           });
+  }
+  // The worker's next step: granted, computed, pushed to every ps.
+  void step(uint32_t rank) {
+    const uint64_t next = pull(rank).next_step;
+    for (uint32_t i = 0; i < shards_.size(); ++i) push(i, rank, next);
+  }
+  // What ps/0 tells this worker.
+  ps::StepState pull(uint32_t rank) {
+    ps::StepState state;
+    shards_[0]->pull(rank, kOne, std::nullopt, [&](const ps::PushAnswer& answer) {
+      if (const auto* reply = std::get_if<ps::PushReply>(&answer)) state = reply->state;
+    });
+    return state;
+  }
+
+  ps::Shard& shard(uint32_t i) { return *shards_[i]; }
+  train::Checkpointer& checkpointer() { return *checkpointer_; }
+
+  bool initialised() override { return false; }
+  std::vector<Position> positions(bool hold) override {
+    std::vector<Position> all;
+    for (const auto& shard : shards_) all.push_back(shard->position(kOne, hold));
+    return all;
+  }
+  void releaseHold() override {
+    for (const auto& shard : shards_) shard->releaseHold(kOne);
+  }
+  void startCut(const Position& position) override {
+    cuts_.assign(shards_.size(), std::nullopt);
+    for (uint32_t i = 0; i < shards_.size(); ++i)
+      shards_[i]->cutAt(kOne, position,
+                        [this, i](const ps::CutAnswer& answer) { cuts_[i] = answer; });
+  }
+  std::optional<uint64_t> awaitCut() override {
+    for (const std::optional<ps::CutAnswer>& cut : cuts_) {
+      if (!cut) throw Error(ErrorCode::kDeadline, "a ps has not reached the cut");
+      if (const Error* error = std::get_if<Error>(&*cut)) throw *error;
+      if (std::get<ps::CutResult>(*cut).outcome == ps::CutOutcome::kTooLate) return std::nullopt;
+    }
+    return std::get<ps::CutResult>(*cuts_[0]).version;
+  }
+  std::vector<checkpoint::SavedShard> save(const std::string& folder,
+                                           const Position& position) override {
+    std::vector<checkpoint::SavedShard> saved;
+    for (uint32_t i = 0; i < shards_.size(); ++i)
+      saved.push_back(
+          saveShard(disk_, kCheckpoints / folder, i, shards_[i]->captured(kOne, position)));
+    return saved;
+  }
+  void restore(const std::string& folder) override {
+    for (uint32_t i = 0; i < shards_.size(); ++i)
+      shards_[i]->restore(kOne, restoreShard(disk_, kCheckpoints / folder, i, model_, workers_));
+  }
+
+ private:
+  FileSystem& disk_;
+  const uint32_t workers_;
+  const ps::ModelDeclaration model_;
+  ManualClock clock_;
+  ps::InlineUpdateRunner runner_;
+  std::vector<std::unique_ptr<ps::Shard>> shards_;
+  std::vector<std::optional<ps::CutAnswer>> cuts_;
+  std::unique_ptr<train::Checkpointer> checkpointer_;
+};
+
+class ShardFiles : public ::testing::Test {
+ protected:
+  ShardFiles() {
+    disk_.makeFolder(kRunDir);
+    disk_.syncFolder("/");
+  }
+
+  // Saves at rest; the step that the checkpoint says it is of.
+  uint64_t save(Job& job) {
+    const auto saved = job.checkpointer().save(train::Motion::kAtRest);
+    EXPECT_TRUE(saved);
+    return saved ? saved->global_step : 0;
+  }
+  checkpoint::Manifest newest() {
+    return checkpoint::CheckpointFolder(disk_, kCheckpoints, Incarnation{9})
+        .latestValid()
+        .found->manifest;
+  }
+
+  testing::SimulatedDisk disk_;
+};
+
+// ---- the step of a checkpoint is that of its parameters
+
+TEST_F(ShardFiles, FromSyncToAsyncTheStepGoesOnWhereItWas) {
+  Job before(disk_, Mode::kSync, 2);
+  for (uint64_t step = 0; step < 10; ++step)
+    for (uint32_t rank = 0; rank < 2; ++rank) before.step(rank);
+  ASSERT_EQ(save(before), 10u);
+
+  Job job(disk_, Mode::kAsync, 2);
+  EXPECT_EQ(job.pull(0).global_step, 10u);
+  EXPECT_EQ(job.pull(0).next_step, 10u) << "each has taken a batch in every step";
+  for (int i = 0; i < 3; ++i) job.step(0);
+  EXPECT_EQ(save(job), 13u);
+  EXPECT_EQ(newest().worker_batches, (std::vector<uint64_t>{13, 10}));
+
+  Job after(disk_, Mode::kAsync, 2);
+  EXPECT_EQ(after.pull(0).global_step, 13u);
+  EXPECT_EQ(after.pull(0).next_step, 13u);
+  EXPECT_EQ(after.pull(1).next_step, 10u);
+}
+
+TEST_F(ShardFiles, WithAnotherNumberOfWorkersNoStepIsSkipped) {
+  Job before(disk_, Mode::kAsync, 2);
+  for (int i = 0; i < 10; ++i) before.step(0);
+  ASSERT_EQ(save(before), 10u);
+  uint64_t step = 10;
+  for (const uint32_t workers : {3, 4, 3}) {
+    SCOPED_TRACE(std::to_string(workers) + " workers");
+    Job job(disk_, Mode::kAsync, workers);
+    EXPECT_EQ(job.pull(0).global_step, step);
+    job.step(0);
+    EXPECT_EQ(save(job), ++step);
+  }
+}
+
+TEST_F(ShardFiles, APushThatOnlyOnePsHasIsNotCounted) {
+  Job job(disk_, Mode::kAsync, 2, 6);
+  for (int i = 0; i < 3; ++i) job.step(0);
+  job.pull(1);
+  job.push(1, 1, 0);  // to ps/1, and then it dies
+  for (uint32_t i = 0; i < 2; ++i) job.shard(i).markLost(1);
+  EXPECT_EQ(save(job), 3u) << "what ps/0 has";
+  EXPECT_EQ(newest().worker_batches, (std::vector<uint64_t>{3, 1}));
+
+  Job after(disk_, Mode::kAsync, 2, 6);
+  for (int i = 0; i < 3; ++i) after.step(0);
+  EXPECT_EQ(after.pull(0).global_step, 6u) << "the job has had all its steps";
+  EXPECT_TRUE(after.pull(0).done);
+}
+
+TEST_F(ShardFiles, AJobOfFewerStepsThanItsCheckpointIsDoneAndHasNothingToSave) {
+  Job before(disk_, Mode::kSync, 1);
+  for (int i = 0; i < 5; ++i) before.step(0);
+  ASSERT_EQ(save(before), 5u);
+  Job shorter(disk_, Mode::kSync, 1, 3);
+  EXPECT_TRUE(shorter.pull(0).done);
+  EXPECT_FALSE(shorter.checkpointer().save(train::Motion::kAtRest));
+  EXPECT_EQ(newest().global_step, 5u);
+}
+
+// ---- what is not written
+
+TEST_F(ShardFiles, WhatIsNotFiniteIsNotWrittenAndTheLastOneStays) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+    SCOPED_TRACE(bad);
+    testing::SimulatedDisk disk;
+    disk.makeFolder(kRunDir);
+    Job job(disk, Mode::kAsync, 1);
+    job.step(0);
+    ASSERT_EQ(save(job), 1u);
+    job.pull(0);
+    job.push(0, 0, 1);
+    job.push(1, 0, 1, bad);
+    try {
+      job.checkpointer().save(train::Motion::kAtRest);
+      FAIL() << "it was saved";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+      EXPECT_NE(error.message().find("'v' on ps/1 has "), std::string::npos) << error.message();
+      EXPECT_NE(error.message().find("at element 16"), std::string::npos) << error.message();
+    }
+    checkpoint::CheckpointFolder folder(disk, kCheckpoints, Incarnation{9});
+    EXPECT_EQ(folder.steps(), std::vector<uint64_t>{1});
+    EXPECT_EQ(disk.list(kCheckpoints).size(), 1u) << "the attempt is gone";
+  }
+}
+
+TEST_F(ShardFiles, ASlotIsLookedAtToo) {
+  Job job(disk_, Mode::kAsync, 1);
+  job.step(0);
+  ASSERT_TRUE(job.shard(0).initialised());
+  job.startCut({1});
+  ASSERT_EQ(job.awaitCut(), 1u);
+  const ps::Shard::Captured captured = job.shard(0).captured(kOne, {1});
+  ASSERT_EQ(captured.capture->slots.size(), 1u);
+  auto spoiled = std::make_shared<ps::Capture>();
+  spoiled->position = captured.capture->position;
+  spoiled->parameters = captured.capture->parameters;
+  spoiled->clock = captured.capture->clock;
+  spoiled->slots.emplace_back(kElements * sizeof(float));
+  std::fill_n(spoiled->slots[0].as<float>(), kElements, 0.5f);
+  spoiled->slots[0].as<float>()[3] = std::numeric_limits<float>::infinity();
+  try {
+    saveShard(disk_, kRunDir, 0, {spoiled, captured.declaration});
+    FAIL() << "it was saved";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("'v/Momentum' on ps/0 has inf at element 3"), std::string::npos)
+        << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace dtf::psd

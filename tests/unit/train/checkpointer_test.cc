@@ -1,0 +1,211 @@
+#include "common/train/checkpointer.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/support/simulated_disk.h"
+#include "tests/unit/train/fake_ps.h"
+
+namespace dtf::train {
+namespace {
+
+using cluster::ReplicationSpec;
+using std::chrono::milliseconds;
+using Calls = std::vector<std::string>;
+
+constexpr auto kSync = ReplicationSpec::Mode::kSync;
+constexpr auto kAsync = ReplicationSpec::Mode::kAsync;
+
+class CheckpointerTest : public ::testing::Test {
+ protected:
+  CheckpointerTest() {
+    disk_.makeFolder(kRunDir);
+    disk_.syncFolder("/");
+  }
+
+  // A process of the chief.
+  std::unique_ptr<Checkpointer> chief(ReplicationSpec::Mode mode, uint64_t steps = 1000,
+                                      uint32_t keep = 5) {
+    CheckpointerOptions options;
+    options.job = "test";
+    options.run_dir = kRunDir;
+    options.incarnation = Incarnation{++chiefs_};
+    options.workers = 2;
+    options.spec.keep = keep;
+    return std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, steps), options);
+  }
+
+  checkpoint::CheckpointFolder folder() {
+    return {disk_, kRunDir / "checkpoints", Incarnation{1000}};
+  }
+  std::vector<uint64_t> steps() { return folder().steps(); }
+
+  void damage(uint64_t step, const std::string& file) {
+    disk_.setContents(folder().stepFolder(step) / file, "damaged");
+  }
+
+  // Saves these, by a chief of its own.
+  void saveAll(std::initializer_list<uint64_t> steps) {
+    const auto saving = chief(kSync);
+    for (const uint64_t step : steps) {
+      ps_.setPosition({step});
+      ASSERT_TRUE(saving->save(Motion::kAtRest));
+    }
+    ps_.calls();
+  }
+
+  uint64_t chiefs_ = 0;
+  ManualClock clock_;
+  testing::SimulatedDisk disk_;
+  FakePs ps_{disk_, clock_};
+};
+
+// ---- restore
+
+TEST_F(CheckpointerTest, AnEmptyFolderStartsAnew) {
+  EXPECT_FALSE(chief(kSync)->restore());
+}
+
+TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
+  saveAll({10, 20});
+  damage(20, checkpoint::kManifestFile);
+  const auto next = chief(kSync);
+  EXPECT_TRUE(next->restore());
+  EXPECT_EQ(next->lastStep(), 10u);
+  EXPECT_EQ(ps_.calls(), Calls{"restore step-10"});
+}
+
+TEST_F(CheckpointerTest, WhenNoneCanBeUsedEachIsNamedAndNothingStartsAnew) {
+  saveAll({10, 20});
+  damage(20, checkpoint::kManifestFile);
+  damage(10, "shard-0-of-1.safetensors");
+  const auto next = chief(kSync);
+  try {
+    next->restore();
+    FAIL() << "it started anew";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    for (const char* text : {"step 20: ", "manifest.json", "step 10: ", "shard-0-of-1.safetensors",
+                             "another run_dir", "/run/checkpoints"})
+      EXPECT_NE(error.message().find(text), std::string::npos) << text << "\n" << error.message();
+  }
+  EXPECT_EQ(steps(), (std::vector<uint64_t>{10, 20})) << "they are still there";
+}
+
+// ---- which step it is
+
+TEST_F(CheckpointerTest, TheGlobalStepIsThatOfTheParametersNotTheSumOfThePositions) {
+  const auto saving = chief(kAsync);
+  ps_.setPosition({5, 5});
+  ps_.setGlobalStep(7);
+  EXPECT_EQ(saving->save(Motion::kTraining)->global_step, 7u);
+  EXPECT_EQ(saving->lastStep(), 7u);
+  const checkpoint::Manifest manifest = folder().latestValid().found->manifest;
+  EXPECT_EQ(manifest.global_step, 7u);
+  EXPECT_EQ(manifest.worker_batches, (std::vector<uint64_t>{5, 5}));
+  ps_.setPosition({5, 6});
+  EXPECT_FALSE(saving->save(Motion::kAtRest)) << "ps/0 has no more updates than before";
+}
+
+// ---- cuts
+
+TEST_F(CheckpointerTest, ALaterPlaceIsTriedWhenOneWasPassed) {
+  const auto saving = chief(kSync);
+  ps_.setPosition({8});
+  saving->startCut(3);
+  EXPECT_EQ(saving->save(Motion::kTraining)->global_step, 9u);
+}
+
+TEST_F(CheckpointerTest, ACutThatThePsWereNotToldIsNotAwaited) {
+  const auto saving = chief(kSync);
+  ps_.fail("startCut", Error(ErrorCode::kUnavailable, "lost ps/0"));
+  EXPECT_THROW(saving->startCut(5), Error);
+  ps_.calls();
+  ps_.setPosition({6});
+  EXPECT_EQ(saving->save(Motion::kTraining)->global_step, 7u);
+  EXPECT_EQ(ps_.calls(), (Calls{"positions", "startCut 7", "awaitCut", "save step-7.tmp-1.1"}));
+}
+
+TEST_F(CheckpointerTest, ACutThatFailedIsAsOneThatCameTooLate) {
+  const auto saving = chief(kSync);
+  saving->startCut(5);
+  ps_.setPosition({6});
+  ps_.fail("awaitCut", Error(ErrorCode::kDeadline, "ps/0 has waited"));
+  EXPECT_EQ(saving->save(Motion::kTraining)->global_step, 7u);
+}
+
+TEST_F(CheckpointerTest, AHoldIsReleasedWhenItComesToNoCut) {
+  for (const char* call : {"positions", "startCut", "awaitCut"}) {
+    SCOPED_TRACE(call);
+    const auto saving = chief(kAsync);
+    ps_.fail(call, Error(ErrorCode::kUnavailable, "lost ps/0"));
+    ps_.fail("releaseHold", Error(ErrorCode::kUnavailable, "lost ps/0, too"));
+    try {
+      saving->save(Motion::kTraining);
+      FAIL() << "it was saved";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "lost ps/0") << "the first error is the one to be told";
+    }
+    EXPECT_EQ(ps_.calls().back(), "releaseHold");
+  }
+  ps_.fail("awaitCut", Error(ErrorCode::kUnavailable, "lost ps/0"));
+  EXPECT_THROW(chief(kSync)->save(Motion::kTraining), Error);
+  EXPECT_EQ(ps_.calls().back(), "awaitCut") << "sync training holds nothing";
+}
+
+// ---- a job of fewer steps than its checkpoint
+
+TEST_F(CheckpointerTest, AJobOfFewerStepsThanItsCheckpointHasNothingToSave) {
+  saveAll({100});
+  const auto shorter = chief(kSync, 50);
+  ASSERT_TRUE(shorter->restore());
+  EXPECT_FALSE(shorter->save(Motion::kAtRest));
+  EXPECT_EQ(steps(), std::vector<uint64_t>{100});
+}
+
+TEST_F(CheckpointerTest, APlaceBeyondTheStepsOfTheJobIsNotPulledBack) {
+  ps_.setHoldsValues();
+  ps_.setPosition({100});
+  const auto shorter = chief(kSync, 50);
+  ASSERT_TRUE(shorter->restore()) << "the ps hold the values of an earlier process";
+  EXPECT_EQ(shorter->save(Motion::kAtRest)->global_step, 100u);
+}
+
+// ---- trouble with old ones
+
+TEST_F(CheckpointerTest, OldOnesThatCannotBeRemovedDoNotUndoTheNewOne) {
+  saveAll({10});
+  const auto saving = chief(kSync, 1000, 1);
+  disk_.failAll(testing::SimulatedDisk::Op::kRemove, EIO);
+  ps_.setPosition({20});
+  const std::optional<SavedCheckpoint> saved = saving->save(Motion::kAtRest);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->global_step, 20u);
+  EXPECT_EQ(steps(), std::vector<uint64_t>{20});
+}
+
+// ---- what it cost
+
+TEST_F(CheckpointerTest, TheChiefsWaitForTheCutCountsAsAStall) {
+  const auto saving = chief(kSync);
+  ps_.slowDown("startCut", milliseconds(30));
+  ps_.slowDown("awaitCut", milliseconds(500));
+  saving->startCut(5);
+  const std::optional<SavedCheckpoint> saved = saving->save(Motion::kTraining);
+  EXPECT_NEAR(saved->stall_seconds, 0.035, 1e-9) << "the capture's 5 ms, too";
+  EXPECT_NEAR(saved->seconds, 0.5, 1e-9);
+}
+
+TEST_F(CheckpointerTest, AHoldCountsAsAStall) {
+  const auto saving = chief(kAsync);
+  ps_.setPosition({3, 4});
+  for (const char* call : {"positions", "startCut", "awaitCut"})
+    ps_.slowDown(call, milliseconds(10));
+  EXPECT_NEAR(saving->save(Motion::kTraining)->stall_seconds, 0.030, 1e-9);
+  ps_.setPosition({9, 9});
+  EXPECT_NEAR(saving->save(Motion::kAtRest)->stall_seconds, 0.005, 1e-9) << "nobody trains";
+}
+
+}  // namespace
+}  // namespace dtf::train

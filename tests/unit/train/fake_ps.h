@@ -1,0 +1,142 @@
+#pragma once
+
+// The ps of a job as a checkpointer meets them: they are where a test puts them, and fail when it
+// says so. Their shard, one, is written for real.
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/file_system.h"
+#include "common/base/mutex.h"
+#include "common/checkpoint/checkpoint_client.h"
+#include "common/ps/parameter_client.h"
+
+namespace dtf::train {
+
+inline const std::filesystem::path kRunDir = "/run";
+
+// A model of one variable on one ps.
+inline ps::ModelDeclaration oneVariable(cluster::ReplicationSpec::Mode mode, uint64_t steps) {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
+  model.replication.mode = mode;
+  model.steps = steps;
+  return model;
+}
+
+// Thread-safe.
+class FakePs final : public checkpoint::CheckpointClient {
+ public:
+  FakePs(FileSystem& disk, ManualClock& clock) : disk_(disk), clock_(clock) {}
+
+  // Where the ps are. A place that they were told before they got there is captured.
+  void setPosition(checkpoint::Position position) {
+    MutexLock lock(mutex_);
+    position_ = std::move(position);
+  }
+  // How many updates ps/0 has applied, where that is not the (first) position.
+  void setGlobalStep(uint64_t step) {
+    MutexLock lock(mutex_);
+    global_step_ = step;
+  }
+  void setHoldsValues() { holds_values_ = true; }
+  // Each call of that name takes so long, or fails the next `times` times.
+  void slowDown(const std::string& call, Duration by) {
+    MutexLock lock(mutex_);
+    slow_[call] = by;
+  }
+  void fail(const std::string& call, const Error& error, int times = 1) {
+    MutexLock lock(mutex_);
+    for (int i = 0; i < times; ++i) failing_.emplace(call, error);
+  }
+  // save() waits until `gate` is set.
+  void closeGate(std::shared_future<void> gate) {
+    MutexLock lock(mutex_);
+    gate_ = std::move(gate);
+  }
+  // "startCut 5", "save step-5.tmp-1.1" and so on, since the last question.
+  std::vector<std::string> calls() {
+    MutexLock lock(mutex_);
+    return std::exchange(calls_, {});
+  }
+
+  bool initialised() override { return holds_values_; }
+
+  std::vector<checkpoint::Position> positions(bool hold) override {
+    MutexLock lock(mutex_);
+    begin("positions", hold ? " hold" : "");
+    return {position_};
+  }
+  void releaseHold() override {
+    MutexLock lock(mutex_);
+    begin("releaseHold", "");
+  }
+  void startCut(const checkpoint::Position& position) override {
+    MutexLock lock(mutex_);
+    begin("startCut", " " + std::to_string(position.at(0)));
+    target_ = position;
+    too_late_ = target_ < position_;
+  }
+  std::optional<uint64_t> awaitCut() override {
+    MutexLock lock(mutex_);
+    begin("awaitCut", "");
+    if (too_late_) return std::nullopt;
+    position_ = std::max(position_, target_);
+    return global_step_.value_or(target_.at(0));
+  }
+  std::vector<checkpoint::SavedShard> save(const std::string& folder,
+                                           const checkpoint::Position&) override {
+    std::shared_future<void> gate;
+    {
+      MutexLock lock(mutex_);
+      begin("save", " " + folder);
+      gate = gate_;
+    }
+    if (gate.valid()) gate.wait();
+    const std::vector<float> values(16, 1.0f);
+    const checkpoint::TensorPart part{"v", Shape{16}, 0, 16, values.data()};
+    checkpoint::SavedShard saved;
+    saved.file = checkpoint::writeShard(disk_, kRunDir / "checkpoints" / folder, 0, 1, {&part, 1});
+    saved.stall_seconds = 0.005;
+    return {saved};
+  }
+  void restore(const std::string& folder) override {
+    MutexLock lock(mutex_);
+    begin("restore", " " + folder);
+  }
+
+ private:
+  void begin(const std::string& call, const std::string& more) DTF_REQUIRES(mutex_) {
+    calls_.push_back(call + more);
+    if (const auto slow = slow_.find(call); slow != slow_.end()) clock_.advance(slow->second);
+    const auto failing = failing_.find(call);
+    if (failing == failing_.end()) return;
+    const Error error = failing->second;
+    failing_.erase(failing);
+    throw error;
+  }
+
+  FileSystem& disk_;
+  ManualClock& clock_;
+  std::atomic<bool> holds_values_ = false;
+  Mutex mutex_;
+  checkpoint::Position position_ DTF_GUARDED_BY(mutex_) = {0};
+  checkpoint::Position target_ DTF_GUARDED_BY(mutex_) = {0};
+  bool too_late_ DTF_GUARDED_BY(mutex_) = false;
+  std::optional<uint64_t> global_step_ DTF_GUARDED_BY(mutex_);
+  std::map<std::string, Duration> slow_ DTF_GUARDED_BY(mutex_);
+  std::multimap<std::string, Error> failing_ DTF_GUARDED_BY(mutex_);
+  std::shared_future<void> gate_ DTF_GUARDED_BY(mutex_);
+  std::vector<std::string> calls_ DTF_GUARDED_BY(mutex_);
+};
+
+}  // namespace dtf::train

@@ -1,0 +1,296 @@
+#include "common/train/supervisor.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <future>
+#include <thread>
+
+#include "common/base/log.h"
+#include "tests/support/simulated_disk.h"
+#include "tests/unit/train/fake_ps.h"
+
+namespace dtf::train {
+namespace {
+
+using cluster::ReplicationSpec;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Steps = std::vector<uint64_t>;
+
+const Error kLostPs(ErrorCode::kUnavailable, "lost ps/0");
+
+class SupervisorTest : public ::testing::Test {
+ protected:
+  SupervisorTest() {
+    disk_.makeFolder(kRunDir);
+    disk_.syncFolder("/");
+  }
+
+  void start(ReplicationSpec::Mode mode, double every_seconds, uint64_t every_steps) {
+    CheckpointerOptions options;
+    options.job = "test";
+    options.run_dir = kRunDir;
+    options.incarnation = Incarnation{1};
+    options.spec.every_seconds = every_seconds;
+    options.spec.every_steps = every_steps;
+    options.spec.keep = 0;
+    checkpointer_ =
+        std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, 1000), options);
+    is_sync_ = mode == ReplicationSpec::Mode::kSync;
+    supervisor_.emplace(*checkpointer_, options.spec, mode, clock_,
+                        [this](const SavedCheckpoint& saved) {
+                          MutexLock lock(mutex_);
+                          saved_.push_back(saved.global_step);
+                        });
+  }
+
+  // The ps have answered a push; the job is at `step` now.
+  void answer(uint64_t step) {
+    ps_.setPosition({step});
+    ps::StepState state;
+    state.global_step = step;
+    state.next_step = step;
+    supervisor_->onStep(state);
+  }
+  void answer(uint64_t first, uint64_t last) {
+    for (uint64_t step = first; step <= last; ++step) answer(step);
+  }
+
+  // Waits until so many have been saved, and so many have failed.
+  void expectTried(uint64_t saved, uint64_t failed = 0) {
+    const SystemClock real;
+    const TimePoint deadline = real.now() + seconds(20);
+    CheckpointStatus status = supervisor_->status();
+    while (status.saved + status.failed < saved + failed && real.now() < deadline) {
+      std::this_thread::yield();
+      status = supervisor_->status();
+    }
+    EXPECT_EQ(status.saved, saved);
+    EXPECT_EQ(status.failed, failed);
+  }
+
+  // Once it has ended: nothing is under way any more.
+  Steps end() {
+    supervisor_.reset();
+    MutexLock lock(mutex_);
+    return saved_;
+  }
+
+  ManualClock clock_;
+  testing::SimulatedDisk disk_;
+  FakePs ps_{disk_, clock_};
+  bool is_sync_ = true;
+  Mutex mutex_;
+  Steps saved_ DTF_GUARDED_BY(mutex_);
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::optional<Supervisor> supervisor_;
+};
+
+constexpr auto kSync = ReplicationSpec::Mode::kSync;
+constexpr auto kAsync = ReplicationSpec::Mode::kAsync;
+
+// ---- when
+
+TEST_F(SupervisorTest, EveryStepsIsEachMultipleOfThem) {
+  start(kSync, 0, 10);
+  answer(1, 9);
+  expectTried(1);
+  answer(10, 19);
+  expectTried(2);
+  answer(20, 28);
+  EXPECT_EQ(end(), (Steps{10, 20}));
+}
+
+// A job that goes on at step 8: the first answer is 9, and 10 can still be had.
+TEST_F(SupervisorTest, TheFirstMultipleThatCanBeHadIsNotPassedOver) {
+  start(kSync, 0, 10);
+  answer(9);
+  expectTried(1);
+  EXPECT_EQ(end(), Steps{10});
+}
+
+TEST_F(SupervisorTest, AMultipleThatIsPassedAlreadyIsNotTried) {
+  start(kSync, 0, 10);
+  answer(10, 18);
+  EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  answer(19);
+  expectTried(1);
+  EXPECT_EQ(end(), Steps{20});
+}
+
+TEST_F(SupervisorTest, AsynchronousTrainingIsSavedWhereItIs) {
+  start(kAsync, 0, 10);
+  answer(1, 9);
+  EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  answer(12);  // others push, too
+  expectTried(1);
+  answer(13, 19);
+  answer(20);
+  expectTried(2);
+  EXPECT_EQ(end(), (Steps{12, 20}));
+}
+
+TEST_F(SupervisorTest, AsynchronousTrainingIsNotSavedWhereItWasRestored) {
+  for (const uint64_t restored : {0, 20}) {
+    SCOPED_TRACE(restored);
+    start(kAsync, 0, 10);
+    answer(restored);  // the first pull
+    answer(restored + 1);
+    EXPECT_EQ(end(), Steps{});
+    EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  }
+}
+
+TEST_F(SupervisorTest, EverySecondsCountsFromTheOneBefore) {
+  start(kSync, 60, 0);
+  answer(1, 5);
+  clock_.advance(milliseconds(59'999));
+  answer(6);
+  EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+  clock_.advance(milliseconds(1));
+  answer(7);
+  expectTried(1);
+  answer(8);
+  clock_.advance(seconds(59));
+  answer(9);
+  clock_.advance(seconds(1));
+  answer(10);
+  expectTried(2);
+  EXPECT_EQ(end(), (Steps{8, 11}));
+}
+
+TEST_F(SupervisorTest, StepsAndSecondsBothCount) {
+  start(kSync, 60, 10);
+  answer(1, 9);
+  expectTried(1);
+  clock_.advance(seconds(60));
+  answer(12);
+  expectTried(2);
+  answer(13, 19);
+  expectTried(3);
+  EXPECT_EQ(end(), (Steps{10, 13, 20}));
+}
+
+TEST_F(SupervisorTest, OneThatIsDueDuringAnotherIsMadeUpFor) {
+  start(kSync, 0, 10);
+  std::promise<void> gate;
+  ps_.closeGate(gate.get_future().share());
+  answer(9);
+  answer(10, 24);  // 20 falls due, but the disk is slow
+  gate.set_value();
+  expectTried(1);
+  answer(25);
+  expectTried(2);
+  answer(26, 28);
+  EXPECT_EQ(end(), (Steps{10, 26}));
+}
+
+TEST_F(SupervisorTest, AnAnswerThatIsNoneStartsNothing) {
+  start(kSync, 0, 1);
+  ps::StepState state;
+  state.global_step = 5;
+  state.done = true;
+  supervisor_->onStep(state);
+  state.done = false;
+  state.outcome = ps::Outcome::kQueued;
+  supervisor_->onStep(state);
+  EXPECT_EQ(end(), Steps{});
+  EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
+}
+
+// ---- trouble
+
+TEST_F(SupervisorTest, AFailureIsSaidAndRetriedAfterLongerAndLongerPauses) {
+  start(kSync, 0, 100);
+  ps_.fail("save", Error(ErrorCode::kCannotWrite, "the disk is full"), 3);
+  answer(99);
+  expectTried(0, 1);
+  EXPECT_EQ(supervisor_->status().degraded, "the disk is full");
+  uint64_t step = 101;
+  uint64_t failed = 1;
+  for (const int pause : {1000, 2000}) {
+    clock_.advance(milliseconds(pause - 1));
+    answer(step++);
+    expectTried(0, failed);
+    clock_.advance(milliseconds(1));
+    answer(step++);
+    expectTried(0, ++failed);
+  }
+  clock_.advance(seconds(4));
+  answer(step++);
+  expectTried(1, 3);
+  EXPECT_EQ(supervisor_->status().degraded, "");
+  EXPECT_EQ(supervisor_->status().last_step, 106u);
+  ps_.fail("save", kLostPs);
+  answer(199);
+  expectTried(1, 4);
+  clock_.advance(seconds(1));
+  answer(201);
+  expectTried(2, 4);
+  EXPECT_EQ(end(), (Steps{106, 202})) << "and the pauses begin at a second again";
+}
+
+TEST_F(SupervisorTest, ACutThatCouldNotBeStartedIsRetriedElsewhere) {
+  start(kSync, 0, 10);
+  ps_.fail("startCut", kLostPs);
+  answer(9);
+  expectTried(0, 1);
+  clock_.advance(seconds(1));
+  answer(12);
+  expectTried(1, 1);
+  EXPECT_EQ(end(), Steps{13});
+}
+
+// ---- the end
+
+TEST_F(SupervisorTest, AtRestTheVeryPlaceIsSavedOnce) {
+  start(kSync, 0, 100);
+  answer(42);
+  supervisor_->saveAtRest();
+  supervisor_->saveAtRest();
+  EXPECT_EQ(supervisor_->status().saved, 1u);
+  EXPECT_EQ(supervisor_->status().last_step, 42u);
+  EXPECT_EQ(end(), Steps{42});
+}
+
+TEST_F(SupervisorTest, AFailureAtRestIsCountedAndGoesOnAsItIs) {
+  start(kSync, 0, 100);
+  answer(42);
+  ps_.fail("save", Error(ErrorCode::kTrainingFailed, "'v' has nan"));
+  try {
+    supervisor_->saveAtRest();
+    FAIL() << "it was saved";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+    EXPECT_EQ(error.message(), "'v' has nan");
+  }
+  EXPECT_EQ(supervisor_->status().failed, 1u);
+  EXPECT_EQ(supervisor_->status().degraded, "'v' has nan");
+  EXPECT_EQ(supervisor_->status().last_step, std::nullopt);
+  supervisor_->saveAtRest();
+  EXPECT_EQ(supervisor_->status().degraded, "");
+}
+
+TEST_F(SupervisorTest, OldOnesThatCannotBeRemovedAreNoFailure) {
+  start(kSync, 0, 10);
+  answer(9);
+  expectTried(1);
+  disk_.failAll(testing::SimulatedDisk::Op::kRemove, EIO);
+  answer(19);
+  expectTried(2, 0);
+  EXPECT_EQ(supervisor_->status().degraded, "");
+}
+
+TEST_F(SupervisorTest, TheEndWaitsForTheSaveUnderWay) {
+  start(kSync, 0, 10);
+  std::promise<void> gate;
+  ps_.closeGate(gate.get_future().share());
+  answer(9);
+  std::thread opener([&gate] { gate.set_value(); });
+  EXPECT_EQ(end(), Steps{10});
+  opener.join();
+}
+
+}  // namespace
+}  // namespace dtf::train
