@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every check that dtf has: installs what is missing, then format, floors, headers, g++ release build with all tests,
-# clang with AddressSanitizer + UBSan and thread-safety analysis, ThreadSanitizer. Ends with a line "N passed, N failed".
-# Run it again and only what changed is built. (scripts/tidy.sh runs clang-tidy; it is not part of this.)
+# clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
+# only what changed is built. Ends with a line "N passed, N failed".
 # Usage: scripts/test.sh [--quick]                       --quick: no sanitizer builds, no fuzzing
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 60)
 set -uo pipefail
@@ -62,6 +62,7 @@ if [ "$quick" != --quick ]; then
   # allocator_may_return_null: a test asks for more memory than there is, to see the error.
   ASAN_OPTIONS=allocator_may_return_null=1 \
     step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
+  step "lint: clang-tidy" scripts/tidy.sh build-asan
   step "build: g++, ThreadSanitizer" scripts/build.sh build-tsan "${together[@]}" -Db_sanitize=thread
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
     step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests build-tsan

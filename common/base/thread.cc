@@ -10,7 +10,7 @@ Thread::Thread(std::string name, std::function<void()> body)
         body();
       }) {}
 
-Thread& Thread::operator=(Thread&& other) {
+Thread& Thread::operator=(Thread&& other) noexcept {
   join();
   thread_ = std::move(other.thread_);
   return *this;

@@ -16,7 +16,7 @@ class Thread {
   Thread() = default;
   Thread(std::string name, std::function<void()> body);
   Thread(Thread&&) = default;
-  Thread& operator=(Thread&& other);
+  Thread& operator=(Thread&& other) noexcept;
   ~Thread() { join(); }
   void join();
   bool joinable() const { return thread_.joinable(); }

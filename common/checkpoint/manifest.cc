@@ -14,7 +14,6 @@ namespace dtf::checkpoint {
 namespace {
 
 constexpr int kDepthMax = 6;
-constexpr uint64_t kElementsMax = uint64_t{1} << 60;
 constexpr size_t kShardsMax = 4096;
 constexpr char kSealBegin[] = ",\n \"manifest_checksum\": \"";
 constexpr size_t kHexDigits = 16;

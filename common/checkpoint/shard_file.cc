@@ -12,7 +12,6 @@ namespace dtf::checkpoint {
 
 namespace {
 
-constexpr uint64_t kElementsMax = uint64_t{1} << 60;
 // Hashed twice and written while it is in the cache.
 constexpr uint64_t kChunkBytes = 1 << 20;
 

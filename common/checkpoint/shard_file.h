@@ -15,6 +15,9 @@
 
 namespace dtf::checkpoint {
 
+// Of a variable: its bytes can be counted in 64 bits.
+inline constexpr uint64_t kElementsMax = uint64_t{1} << 60;
+
 // Elements [begin, begin + count) of a variable ("softmax/weights") or of one of its slots
 // ("softmax/weights/Adagrad"; a slot has its variable's shape). Borrows: `data`.
 struct TensorPart {

@@ -38,7 +38,7 @@ void DigitCanvas::line(Point from, Point to, float radius, float softness, float
       const float ex = px - along * dx;
       const float ey = py - along * dy;
       const float value = std::min(slope * (reach - std::sqrt(ex * ex + ey * ey)), level);
-      float& ink = ink_[static_cast<size_t>(row * kSide + column)];
+      float& ink = ink_[static_cast<size_t>(row) * kSide + static_cast<size_t>(column)];
       ink = std::max(ink, value);
     }
   }
@@ -48,7 +48,8 @@ void DigitCanvas::finish(std::span<const uint8_t, kSide * kSide> noise, int ampl
                          std::span<uint8_t, kSide * kSide> pixels) const {
   for (size_t i = 0; i < pixels.size(); ++i) {
     const int added = noise[i] * amplitude / 256;
-    pixels[i] = static_cast<uint8_t>(std::min(static_cast<int>(ink_[i] + 0.5F) + added, 255));
+    const int ink = static_cast<int>(ink_[i] + 0.5F);  // NOLINT: the digits' bytes are defined so
+    pixels[i] = static_cast<uint8_t>(std::min(ink + added, 255));
   }
 }
 

@@ -68,7 +68,7 @@ class AsioMessageStream final : public MessageStream {
   AsioMessageStream(AsioEventPort& port, Socket socket, const Limits& limits,
                     std::shared_ptr<BufferPool> pool);
   // Hands what is queued to the kernel as far as it takes it without blocking, then closes.
-  ~AsioMessageStream() noexcept(false);
+  ~AsioMessageStream() noexcept(false) override;
 
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
       kj::ArrayPtr<kj::AutoCloseFd> fd_space, capnp::ReaderOptions options,

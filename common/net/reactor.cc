@@ -16,13 +16,14 @@ void Reactor::run(Duration busy_poll) {
   const SystemClock clock;
   TimePoint idle_since = clock.now();
   while (!ioc.stopped()) {
-    if (ioc.poll() > 0) {
-      idle_since = clock.now();
-    } else if (clock.now() - idle_since < busy_poll) {
-      ::sched_yield();  // whoever else wants this core has it
-    } else if (ioc.run_one() > 0) {
-      idle_since = clock.now();
+    if (ioc.poll() == 0) {
+      if (clock.now() - idle_since < busy_poll) {
+        ::sched_yield();  // whoever else wants this core has it
+        continue;
+      }
+      if (ioc.run_one() == 0) continue;
     }
+    idle_since = clock.now();
   }
   ioc.restart();
 }

@@ -241,7 +241,7 @@ DTF_INLINE V log(V x) {
   p = p * m + 3.3333331174e-1f;
   V y = p * m * z + e * -2.12194440e-4f - 0.5f * z;
   y = m + y + e * 0.693359375f;
-  return x == x ? y : x;
+  return x == x ? y : x;  // NOLINT(misc-redundant-expression): a NaN is not
 }
 
 // log(1 + x) for x in [0, 1], exact also where 1 + x rounds to 1: x corrects the rounding of the
