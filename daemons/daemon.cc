@@ -14,6 +14,11 @@
 
 namespace dtf::daemons {
 
+namespace {
+constexpr size_t kNoticeMessageMax =
+    16384;  // the launcher drops lines above 64 KiB; the log has all
+}
+
 int reportFailure(const Error& error) {
   // Several lines (a report in compiler form) go out as they are; one line becomes a log event.
   if (error.message().find('\n') != std::string::npos)
@@ -22,7 +27,7 @@ int reportFailure(const Error& error) {
     log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
   notify({{"event", "failed"},
           {"code", std::string(errorCodeName(error.code()))},
-          {"message", error.message()}});
+          {"message", error.message().substr(0, kNoticeMessageMax)}});
   return exitCode(error.code());
 }
 

@@ -1,5 +1,6 @@
 #include "launcher/commands.h"
 
+#include <fmt/core.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,11 +12,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "launcher/binaries.h"
 #include "launcher/launch_plan.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/log_fanin.h"
+#include "launcher/monitor_limits.h"
 #include "launcher/run_folder.h"
 #include "launcher/session.h"
 
@@ -27,7 +30,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kStopDeadline = std::chrono::seconds(30);
+constexpr int kNotRunning = 3;  // as `systemctl status` answers
 
 bool isAlive(pid_t pid) {
   return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM);
@@ -118,7 +121,7 @@ int status(const cluster::JobSpec& job, const Options& options) {
                        {"tasks", tasks}});
   else
     print(text);
-  return record ? 0 : 1;
+  return record ? 0 : kNotRunning;
 }
 
 int logs(const cluster::JobSpec& job, const Options& options) {
@@ -140,7 +143,8 @@ int logs(const cluster::JobSpec& job, const Options& options) {
 }
 
 int stop(const cluster::JobSpec& job) {
-  const auto deadline = std::chrono::steady_clock::now() + kStopDeadline;
+  const Duration limit = stopLimit(job);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   std::optional<LaunchRecord> record = runningLaunch(job.run_dir);
   if (!record) {
     print(job.job + ": not running in " + job.run_dir.string() + "\n");
@@ -153,9 +157,11 @@ int stop(const cluster::JobSpec& job) {
                     std::to_string(launcher) + ": " + errnoText(errno));
   while (record && record->launcher == launcher) {
     if (std::chrono::steady_clock::now() > deadline)
-      throw Error(ErrorCode::kDeadline, "pid " + std::to_string(launcher) +
-                                            " has not ended within 30 s\n  kill -KILL " +
-                                            std::to_string(launcher));
+      throw Error(
+          ErrorCode::kDeadline,
+          fmt::format("dtf-launch, pid {}, has not ended within {:.0f} s, longer than it may "
+                      "take\n  unsaved, and at once: kill -KILL {}",
+                      launcher, toSeconds(limit), launcher));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     record = runningLaunch(job.run_dir);
   }

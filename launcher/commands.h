@@ -17,7 +17,7 @@ int up(const cluster::JobSpec& job, const Options& options,
 // The file was read without a mistake: says so, and lists the tasks.
 int check(const cluster::JobSpec& job, const Options& options);
 
-// 0: runs; 1: nothing runs in the run directory.
+// 0: runs; 3: nothing runs in the run directory.
 int status(const cluster::JobSpec& job, const Options& options);
 
 // Copies the newest log of each task, or of those named, to stdout. Errors: kUsage for a name that
@@ -25,7 +25,8 @@ int status(const cluster::JobSpec& job, const Options& options);
 int logs(const cluster::JobSpec& job, const Options& options);
 
 // Asks the launcher to stop its job and waits until it has. 0 also when nothing runs.
-// Blocks: 30 s at most. Errors: kDeadline; kPermission for a launcher of another user.
+// Blocks: stopLimit() at most (monitor_limits.h). Errors: kDeadline; kPermission for a launcher of
+// another user.
 int stop(const cluster::JobSpec& job);
 
 }  // namespace dtf::launcher

@@ -52,7 +52,7 @@ Examples:
 Results go to stdout, logs and progress to stderr. Ctrl-C stops the job; twice, at once.
 Exit codes: 0 done; 1 training failed; 2 usage; 65 bad data; 69 host, port or peer unavailable;
 70 internal error; 73 cannot write; 77 permission; 78 bad configuration; 124 deadline; 128+n
-ended by signal n.
+ended by signal n. status: 0 running, 3 not.
 )";
 }
 

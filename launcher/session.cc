@@ -16,6 +16,7 @@
 #include "launcher/group_guard.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/log_fanin.h"
+#include "launcher/monitor_limits.h"
 #include "launcher/progress_display.h"
 #include "launcher/report.h"
 #include "launcher/run_folder.h"
@@ -33,17 +34,6 @@ constexpr int kFirstAttempt = 1;
 
 Duration seconds(double value) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
-}
-
-MonitorLimits limitsOf(const cluster::JobSpec& job) {
-  const cluster::Timeouts& timeouts = job.timeouts;
-  MonitorLimits limits;
-  // Longer than the chief's own patience: it says more about it.
-  if (job.train && job.train->checkpoint) limits.save = seconds(timeouts.stop_seconds + 1);
-  limits.start = seconds(timeouts.start_seconds);
-  // The tasks wait finish_seconds themselves and can say more about it, so they speak first.
-  limits.finish = seconds(timeouts.finish_seconds + timeouts.lease_seconds);
-  return limits;
 }
 
 // The launcher's side of one process.
@@ -245,7 +235,10 @@ void Session::onExited(size_t task) {
   running.notices->drain();  // its last words come before its end
   logs_.finish(task);
   events_.ended(monitor_.id(task), status);
+  const bool was_saving = monitor_.saving();
   monitor_.onExit(task, status);
+  if (was_saving && monitor_.id(task) == kChief && monitor_.state(task) == TaskState::kStopped)
+    say("worker/0 has ended at once: saved is only what is said above");
   act();
 }
 

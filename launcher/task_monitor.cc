@@ -98,6 +98,12 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
     if (ended.id.job == JobKind::kWorker) noteWorkerDone();
   } else if (stopping() && !is_root) {
     ended.state = TaskState::kStopped;
+  } else if (obeyed(task, status)) {
+    ended.state = TaskState::kStopped;
+    if (firstFailed(false))
+      judge();
+    else
+      stop(std::nullopt);
   } else {
     ended.state = TaskState::kFailed;
   }
@@ -136,6 +142,12 @@ bool TaskMonitor::askChiefToSave() {
     return true;
   }
   return false;
+}
+
+// The chief was asked to save and has ended as the signal asks, unsaved: it had nothing to save
+// yet, or its patience with the disk is over. The others may only have seen it go.
+bool TaskMonitor::obeyed(size_t task, ExitStatus status) const {
+  return saving() && tasks_[task].id == kChief && status.shellCode() == 128 + SIGTERM;
 }
 
 void TaskMonitor::onTime() {
@@ -223,21 +235,26 @@ void TaskMonitor::judgeBy(TimePoint time) {
   judge_time_ = judge_time_ ? std::min(*judge_time_, time) : time;
 }
 
-// The root cause: of those that can't be derived, else of all, the one whose failure showed first.
-void TaskMonitor::judge() {
+// The task whose failure showed first: of those that can't be derived, else, if asked for, of all.
+std::optional<size_t> TaskMonitor::firstFailed(bool even_derived) const {
   std::optional<size_t> best;
   const auto derived = [this](size_t task) {
     const Task& of = tasks_[task];
     return of.notice ? mayBeDerived(of.notice->code) : mayBeDerived(*of.exit);
   };
   for (size_t task = 0; task < tasks_.size(); ++task) {
-    if (!tasks_[task].first_sign) continue;
+    if (!tasks_[task].first_sign || (derived(task) && !even_derived)) continue;
     const auto rank = [&](size_t of) { return std::pair(derived(of), *tasks_[of].first_sign); };
     if (!best || rank(task) < rank(*best)) best = task;
   }
-  DTF_CHECK(best.has_value());
-  root_by_notice_ = !tasks_[*best].exit.has_value();
-  stop(causeOf(*best));
+  return best;
+}
+
+void TaskMonitor::judge() {
+  const std::optional<size_t> root = firstFailed(true);
+  DTF_CHECK(root.has_value());
+  root_by_notice_ = !tasks_[*root].exit.has_value();
+  stop(causeOf(*root));
 }
 
 void TaskMonitor::checkDeadlines() {

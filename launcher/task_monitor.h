@@ -26,8 +26,9 @@ namespace dtf::launcher {
 //   starting  it says that it is ready              ready
 //   starting, ready   exit code 0                   done      (early or not: finished, not failed)
 //   starting, ready   any other end                 failed    (before the launcher asked anyone to
-//   stop) starting, ready   any other end                 stopped   (after: derived from the root
-//   cause)
+//                                                             stop)
+//   starting, ready   any other end                 stopped   (after: derived from the root cause;
+//                                                             the chief, asked to save, by SIGTERM)
 enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kDone, kFailed, kStopped };
 std::string_view taskStateName(TaskState state);
 
@@ -114,8 +115,10 @@ class TaskMonitor {
 
   void judgeBy(TimePoint time);
   void judge();
+  std::optional<size_t> firstFailed(bool even_derived) const;
   void checkDeadlines();
   bool askChiefToSave();
+  bool obeyed(size_t task, ExitStatus status) const;
   void stop(std::optional<RootCause> root);
   void killAll();
   void order(int signal);

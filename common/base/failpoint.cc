@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 15> kNames = {
     "checkpoint.after_trash_removal",
 };
 
-enum class Action { kKill, kStop, kSleep, kError };
+enum class Action { kKill, kTerm, kStop, kSleep, kError };
 
 struct Point {
   Action action = Action::kKill;
@@ -71,6 +71,8 @@ void parsePoint(const std::string& item, Plan& plan) {
   }
   if (action == "kill")
     point.action = Action::kKill;
+  else if (action == "term")
+    point.action = Action::kTerm;
   else if (action == "stop")
     point.action = Action::kStop;
   else if (action == "error")
@@ -79,7 +81,7 @@ void parsePoint(const std::string& item, Plan& plan) {
     point.action = Action::kSleep;
     point.sleep_ms = number(item, action.substr(6));
   } else
-    failUsage(item, "the action is kill, stop, sleep:MS or error");
+    failUsage(item, "the action is kill, term, stop, sleep:MS or error");
 }
 
 Plan planFromEnvironment() {
@@ -117,6 +119,9 @@ void failpoint(std::string_view name) {
     case Action::kKill:
       ::kill(::getpid(), SIGKILL);
       ::pause();
+      return;
+    case Action::kTerm:
+      ::kill(::getpid(), SIGTERM);
       return;
     case Action::kStop:
       ::kill(::getpid(), SIGSTOP);

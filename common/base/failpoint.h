@@ -5,7 +5,8 @@
 // a build for production has none, and pays nothing.
 //
 //   DTF_FAILPOINTS = NAME=ACTION[@HIT][;NAME=ACTION[@HIT]]...
-//   ACTION: kill (SIGKILL to itself) | stop (SIGSTOP) | sleep:MS | error (dtf::Error kCannotWrite)
+//   ACTION: kill (SIGKILL to itself) | term (SIGTERM) | stop (SIGSTOP) | sleep:MS
+//           | error (dtf::Error kCannotWrite)
 //   HIT: only at that passage of the point, from 1; without it at every one
 
 #include <span>

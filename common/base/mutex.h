@@ -19,6 +19,7 @@
 #define DTF_REQUIRES(...) DTF_TSA(requires_capability(__VA_ARGS__))
 #define DTF_EXCLUDES(...) DTF_TSA(locks_excluded(__VA_ARGS__))
 #define DTF_ACQUIRE(...) DTF_TSA(acquire_capability(__VA_ARGS__))
+#define DTF_TRY_ACQUIRE(...) DTF_TSA(try_acquire_capability(__VA_ARGS__))
 #define DTF_RELEASE(...) DTF_TSA(release_capability(__VA_ARGS__))
 
 namespace dtf {
@@ -27,6 +28,7 @@ namespace dtf {
 class DTF_CAPABILITY("mutex") Mutex {
  public:
   void lock() DTF_ACQUIRE() { mutex_.lock(); }
+  bool tryLock() DTF_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() DTF_RELEASE() { mutex_.unlock(); }
 
  private:

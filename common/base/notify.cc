@@ -1,34 +1,39 @@
 #include "common/base/notify.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "common/base/log.h"
+#include "common/base/notify_pipe.h"
 
 namespace dtf {
 
 namespace {
 
-int notifyFd() {
-  static const int fd = [] {
+// Null: started by hand.
+NotifyPipe* notifyPipe() {
+  static const std::unique_ptr<NotifyPipe> pipe = []() -> std::unique_ptr<NotifyPipe> {
     const char* text = std::getenv("DTF_NOTIFY_FD");
-    if (text == nullptr) return -1;
-    const int value = std::atoi(text);
-    const int flags = value > 2 ? ::fcntl(value, F_GETFL) : -1;
-    if (flags < 0) return -1;
-    ::fcntl(value, F_SETFL, flags | O_NONBLOCK);
-    ::fcntl(value, F_SETFD, FD_CLOEXEC);
-    return value;
+    const int fd = text == nullptr ? -1 : std::atoi(text);
+    if (fd <= 2 || ::fcntl(fd, F_GETFL) < 0) return nullptr;
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return std::make_unique<NotifyPipe>(fd);
   }();
-  return fd;
+  return pipe.get();
+}
+
+std::string textOf(const nlohmann::json& line) {
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
 
 bool notifyEnabled() {
-  return notifyFd() >= 0;
+  return notifyPipe() != nullptr;
 }
 
 void markLaunch() {
@@ -43,10 +48,13 @@ std::optional<TimePoint> launchedAt() {
 }
 
 void notify(const nlohmann::json& line) {
-  if (!notifyEnabled()) return;
-  const std::string text =
-      line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  [[maybe_unused]] const ssize_t written = ::write(notifyFd(), text.data(), text.size());
+  if (!notifyEnabled() || notifyPipe()->write(textOf(line))) return;
+  log::warning("event=notice_lost notice={} reason=\"dtf-launch is gone, or did not read in time\"",
+               line.value("event", ""));
+}
+
+void notifyIfRoom(const nlohmann::json& line) {
+  if (notifyEnabled()) notifyPipe()->writeIfRoom(textOf(line));
 }
 
 }  // namespace dtf

@@ -3,12 +3,12 @@
 // What a task tells its launcher: one JSON object a line on the file descriptor named by
 // DTF_NOTIFY_FD. Without that variable (a task started by hand) every call does nothing. Lines:
 //   {"event":"ready"}                                              the task serves, or is connected
-//   to every ps
+//                                                                  to every ps
 //   {"event":"progress","step":120,"steps":1000,"loss":0.31,"examples_per_second":81000,"eval_accuracy":0.9}
 //   {"event":"result","outcome":"done","global_step":1000,...}     the chief's part of summary.json
 //   {"event":"failed","code":"bad_data","message":"..."}           why this task is about to exit
-// Threads: thread-safe. Blocks: never for long; a line goes out in one write, and is dropped when
-// the pipe is full.
+// Threads: thread-safe. Blocks: notify() for kNotifyPatience (notify_pipe.h) while the launcher
+// does not read, notifyIfRoom() never. Lines arrive whole or not at all.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -17,8 +17,12 @@
 
 namespace dtf {
 
-// Writes one line. No error: a launcher that is gone is noticed elsewhere.
+// Writes one line that the launcher must get. No error: a launcher that is gone is noticed
+// elsewhere; one that does not read in time costs the line, and a warning in the log.
 void notify(const nlohmann::json& line);
+
+// For lines that are soon replaced by newer ones ("progress"): dropped when the launcher is slow.
+void notifyIfRoom(const nlohmann::json& line);
 
 // True when a launcher listens.
 bool notifyEnabled();

@@ -11,6 +11,7 @@
 
 #include "common/base/random.h"
 #include "common/net/asio_promise.h"
+#include "common/net/error_bridge.h"
 #include "common/net/message_stream.h"
 #include "common/net/socket_options.h"
 #include "common/net/timer.h"
@@ -120,10 +121,15 @@ class Connecting {
     return socket;
   }
 
+  // In words for people: those of Asio as they are, our own without their encoding for RPC, which
+  // toError() takes off. (What is not ours it introduces, so the shorter text is the plain one.)
   void noteFailure(const kj::Exception& exception) {
-    last_error_ = exception.getType() == kj::Exception::Type::OVERLOADED
-                      ? "no answer"
-                      : std::string(exception.getDescription().cStr());
+    const std::string description = exception.getDescription().cStr();
+    const std::string message = toError(exception).message();
+    if (exception.getType() == kj::Exception::Type::OVERLOADED)
+      last_error_ = "no answer";
+    else
+      last_error_ = message.size() < description.size() ? message : description;
   }
 
   // Doubles, with jitter so that a cluster's workers don't knock in step.

@@ -112,7 +112,7 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   result_.global_step = state.global_step;
   result_.stopped = state.global_step < train_.steps;
   result_.seconds = toSeconds(clock_.now() - begin - evaluating_);
-  result_.final_loss = state.loss;
+  if (result_.batches > 0) result_.final_loss = state.loss;
   result_.examples_per_step = examplesPerStep();
   return result_;
 }

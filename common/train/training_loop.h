@@ -50,11 +50,11 @@ struct TrainingResult {
   uint64_t batches = 0;        // that this worker computed
   uint64_t batches_stale = 0;  // of them, those that came too late
   double seconds = 0;  // from the first batch to the last answer: without start-up and evaluations
-  TimePoint first_step{};        // when the first exchange was answered
-  double examples_per_step = 0;  // that one global step stands for
+  std::optional<TimePoint> first_step;  // when the first exchange was answered; none: no batches
+  double examples_per_step = 0;         // that one global step stands for
   // Of the last global step: in sync mode the mean over its contributions, in async mode this
-  // worker's own last.
-  double final_loss = 0;
+  // worker's own last. None: no batches, the job was done already.
+  std::optional<double> final_loss;
 };
 
 // Owns: the compiled step, the batch buffers, the placement.

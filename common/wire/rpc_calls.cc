@@ -51,16 +51,21 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
   opened_ = joinAll(kj::mv(opened)).fork();
 }
 
+kj::Promise<void> ControlCalls::askToStop() {
+  return abort_.guard(awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
+                                 links_[0]->control().requestStopRequest().send().ignoreResult()));
+}
+
 // A ps was told to end, and asks for the job to be stopped first.
 void ControlCalls::stopWanted() {
-  stopping_ = requestStop().eagerlyEvaluate([](kj::Exception&& e) {
+  stopping_ = askToStop().eagerlyEvaluate([](kj::Exception&& e) {
     log::warning("event=stop_refused reason=\"{}\"", net::toError(e).message());
   });
 }
 
-kj::Promise<void> ControlCalls::requestStop() {
-  return abort_.guard(awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
-                                 links_[0]->control().requestStopRequest().send().ignoreResult()));
+void ControlCalls::requestStop(std::function<void(const Error&)> refused) {
+  asked_to_stop_ = askToStop().eagerlyEvaluate(
+      [refused = std::move(refused)](kj::Exception&& e) { refused(net::toError(e)); });
 }
 
 // Calls `call(link)` for every ps at once and waits for all, or for the first error.

@@ -60,8 +60,9 @@ class ControlCalls {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name);
   kj::Promise<void> finish();
-  // Asks ps/0 to end the job after the steps under way; after declare().
-  kj::Promise<void> requestStop();
+  // Asks ps/0 to end the job after the steps under way; after declare(). `refused` gets the reason
+  // when it is no.
+  void requestStop(std::function<void(const Error&)> refused);
 
   // For checkpoint_calls.h, which speaks on the same connections.
   net::Loop& loop() { return loop_; }
@@ -75,6 +76,7 @@ class ControlCalls {
  private:
   template <class Fn>
   kj::Promise<void> onEvery(Fn call);
+  kj::Promise<void> askToStop();
   void stopWanted();
 
   net::Loop& loop_;
@@ -82,7 +84,8 @@ class ControlCalls {
   std::vector<std::unique_ptr<PsControlLink>> links_;
   Abort abort_;
   kj::ForkedPromise<void> opened_ = nullptr;
-  kj::Promise<void> stopping_ = nullptr;
+  kj::Promise<void> stopping_ = nullptr;       // because a ps wants it
+  kj::Promise<void> asked_to_stop_ = nullptr;  // because this worker does
 };
 
 // Parameters and gradients.

@@ -68,8 +68,10 @@ void RpcParameterClient::barrier(std::string_view name) {
   control_.call([&] { return control_calls_->barrier(name); });
 }
 
-void RpcParameterClient::requestStop() {
-  control_.call([this] { return control_calls_->requestStop(); });
+void RpcParameterClient::requestStop(std::function<void(const Error&)> refused) {
+  control_.post([this, refused = std::move(refused)] {
+    if (control_calls_) control_calls_->requestStop(refused);
+  });
 }
 
 void RpcParameterClient::finish() {

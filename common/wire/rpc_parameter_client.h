@@ -2,6 +2,7 @@
 
 // ParameterClient over RPC: one control and one bulk connection to each ps, all ps at once.
 
+#include <functional>
 #include <memory>
 
 #include "common/net/caller_loop.h"
@@ -33,8 +34,9 @@ class RpcParameterClient final : public ps::ParameterClient {
   void barrier(std::string_view name) override;
   void finish() override;
 
-  // Asks ps/0 to end the job after the steps under way. Any thread, once declare() has returned.
-  void requestStop();
+  // Asks ps/0 to end the job after the steps under way, and does not wait for the answer: `refused`
+  // gets the reason when it is no, on the io thread. Any thread, once declare() has returned.
+  void requestStop(std::function<void(const Error&)> refused);
 
   // For rpc_checkpoint_client.h, which speaks on the same connections.
   net::IoThread& controlThread() { return control_; }

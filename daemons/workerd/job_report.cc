@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -35,20 +38,75 @@ nlohmann::json summariesJson(const summary::EventWriterStatus& status) {
   return json;
 }
 
-}  // namespace
-
-void reportProgress(const train::Progress& progress, uint64_t steps) {
-  if (!notifyEnabled()) return;
-  nlohmann::json line = {{"event", "progress"},
-                         {"step", progress.global_step},
-                         {"steps", steps},
-                         {"loss", progress.loss},
-                         {"examples_per_second", progress.examples_per_second},
-                         {"steps_per_second", progress.steps_per_second}};
-  if (progress.evaluation && progress.evaluation->accuracy)
-    line["eval_accuracy"] = *progress.evaluation->accuracy;
-  notify(line);
+template <class T>
+nlohmann::json orNull(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
+
+// Global steps a second; none where there were no steps to measure.
+std::optional<double> stepsPerSecond(const train::TrainingResult& result) {
+  if (result.batches == 0 || result.seconds <= 0) return std::nullopt;
+  return static_cast<double>(result.global_step - result.first_step_number) / result.seconds;
+}
+
+nlohmann::json resultJson(const JobResult& job) {
+  const train::TrainingResult& result = job.training;
+  const std::optional<double> rate = stepsPerSecond(result);
+  nlohmann::json json = {{"outcome", result.stopped ? "stopped" : "done"},
+                         {"global_step", result.global_step},
+                         {"final_loss", orNull(result.final_loss)},
+                         {"steps_per_second", orNull(rate)},
+                         {"examples_per_second", nullptr}};
+  if (rate) json["examples_per_second"] = *rate * result.examples_per_step;
+  if (job.parameters_digest)
+    json["parameters_digest"] = fmt::format("{:016x}", *job.parameters_digest);
+  if (job.checkpoints) json["checkpoint"] = checkpointJson(*job.checkpoints);
+  if (job.summaries) json["summaries"] = summariesJson(*job.summaries);
+  if (const std::optional<TimePoint> launched = launchedAt()) {
+    json["first_step_seconds"] = nullptr;
+    if (result.first_step) json["first_step_seconds"] = toSeconds(*result.first_step - *launched);
+  }
+  if (job.evaluation) json["eval"] = evaluationJson(*job.evaluation);
+  return json;
+}
+
+// What is known of a job without a result.
+nlohmann::json progressJson(const std::optional<train::Progress>& progress) {
+  nlohmann::json json = {{"global_step", nullptr},
+                         {"final_loss", nullptr},
+                         {"eval", nlohmann::json::object()},
+                         {"steps_per_second", nullptr},
+                         {"examples_per_second", nullptr}};
+  if (!progress) return json;
+  json["global_step"] = progress->global_step;
+  json["final_loss"] = progress->loss;
+  json["steps_per_second"] = progress->steps_per_second;
+  json["examples_per_second"] = progress->examples_per_second;
+  if (progress->evaluation) json["eval"] = evaluationJson(*progress->evaluation);
+  return json;
+}
+
+std::filesystem::path summaryFile(const cluster::TaskOptions& task) {
+  return task.job.run_dir / "summary.json";
+}
+
+// "done: 40 global steps, loss 0.4321, 812 steps/s" and what was evaluated, as far as it is known.
+void print(const nlohmann::json& summary, const std::optional<JobResult>& result) {
+  const auto number = [&summary](const char* key) {
+    return summary[key].is_number() ? std::optional(summary[key].get<double>()) : std::nullopt;
+  };
+  std::string line = summary["outcome"].get<std::string>();
+  if (const auto steps = number("global_step"))
+    line += fmt::format(": {:.0f} global steps", *steps);
+  if (const auto loss = number("final_loss")) line += fmt::format(", loss {:.4f}", *loss);
+  if (const auto rate = number("steps_per_second")) line += fmt::format(", {:.0f} steps/s", *rate);
+  fmt::print("{}\n", line);
+  if (result && result->evaluation && result->evaluation->accuracy)
+    fmt::print("accuracy {:.4f} on {} examples\n", *result->evaluation->accuracy,
+               result->evaluation->examples);
+}
+
+}  // namespace
 
 void reportCheckpoint(const train::SavedCheckpoint& saved) {
   log::info("event=checkpoint step={} bytes={} seconds={:.3f} stall_ms={:.3f}", saved.global_step,
@@ -60,42 +118,94 @@ void reportCheckpoint(const train::SavedCheckpoint& saved) {
           {"stall_seconds", saved.stall_seconds}});
 }
 
-void reportResult(const cluster::TaskOptions& task, const JobResult& job) {
-  const train::TrainingResult& result = job.training;
-  const std::optional<train::Evaluation>& evaluation = job.evaluation;
-  const double steps_per_second =
-      result.seconds > 0
-          ? static_cast<double>(result.global_step - result.first_step_number) / result.seconds
-          : 0;
-  nlohmann::json json = {{"outcome", result.stopped ? "stopped" : "done"},
-                         {"global_step", result.global_step},
-                         {"final_loss", result.final_loss},
-                         {"steps_per_second", steps_per_second},
-                         {"examples_per_second", steps_per_second * result.examples_per_step},
-                         {"parameters_digest", fmt::format("{:016x}", job.parameters_digest)}};
-  if (job.checkpoints) json["checkpoint"] = checkpointJson(*job.checkpoints);
-  if (job.summaries) json["summaries"] = summariesJson(*job.summaries);
-  if (const std::optional<TimePoint> launched = launchedAt())
-    json["first_step_seconds"] = toSeconds(result.first_step - *launched);
-  if (evaluation) json["eval"] = evaluationJson(*evaluation);
-  if (notifyEnabled()) {
-    json["event"] = "result";
-    return notify(json);
+JobReport::JobReport(const cluster::TaskOptions& task)
+    : task_(task), writes_(task.task == kChief && !notifyEnabled()) {
+  if (!writes_) return;
+  makeWritableFolder(task_.job.run_dir);
+  std::error_code error;
+  std::filesystem::remove(summaryFile(task_), error);
+  if (error)
+    throw Error(ErrorCode::kCannotWrite, "cannot remove the summary of an earlier run, " +
+                                             summaryFile(task_).string() + ": " + error.message());
+}
+
+void JobReport::progress(const train::Progress& progress) {
+  if (task_.task != kChief) return;
+  {
+    MutexLock lock(mutex_);
+    progress_ = progress;
   }
+  if (!notifyEnabled()) return;
+  nlohmann::json line = {{"event", "progress"},
+                         {"step", progress.global_step},
+                         {"steps", task_.job.train->steps},
+                         {"loss", progress.loss},
+                         {"examples_per_second", progress.examples_per_second},
+                         {"steps_per_second", progress.steps_per_second}};
+  if (progress.evaluation && progress.evaluation->accuracy)
+    line["eval_accuracy"] = *progress.evaluation->accuracy;
+  notifyIfRoom(line);
+}
+
+void JobReport::result(const JobResult& result) {
+  if (task_.task != kChief) return;
+  {
+    MutexLock lock(mutex_);
+    result_ = result;
+  }
+  if (!notifyEnabled()) return;
+  nlohmann::json line = resultJson(result);
+  line["event"] = "result";
+  notify(line);
+}
+
+void JobReport::write(const End& end) {
+  MutexLock lock(mutex_);
+  nlohmann::json json = progressJson(progress_);
+  if (result_) json.update(resultJson(*result_));
   json["schema"] = 1;
-  json["job"] = task.job.job;
-  json["wall_seconds"] = job.wall_seconds;
-  json["tasks"] = {
-      {{"name", task.task.name()}, {"exit_code", 0}, {"restarts", 0}, {"cause", nullptr}}};
-  makeWritableFolder(task.job.run_dir);
-  atomicReplace(task.job.run_dir / "summary.json", json.dump(2) + "\n");
-  fmt::print("{}: {} global steps, loss {:.4f}, {:.0f} steps/s\n",
-             result.stopped ? "stopped" : "done", result.global_step, result.final_loss,
-             steps_per_second);
-  if (evaluation && evaluation->accuracy)
-    fmt::print("accuracy {:.4f} on {} examples\n", *evaluation->accuracy, evaluation->examples);
-  fmt::print("summary: {}\n", (task.job.run_dir / "summary.json").string());
+  json["job"] = task_.job.job;
+  if (!end.outcome.empty()) json["outcome"] = end.outcome;
+  json["wall_seconds"] = toSeconds(clock_.now() - started_);
+  nlohmann::json task = {
+      {"name", task_.task.name()}, {"exit_code", end.exit_code}, {"restarts", 0}};
+  task["cause"] = nullptr;
+  if (!end.cause.empty()) task["cause"] = end.cause;
+  json["tasks"] = nlohmann::json::array({task});
+  atomicReplace(summaryFile(task_),
+                json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print(json, result_);
+  fmt::print("summary: {}\n", summaryFile(task_).string());
   std::fflush(stdout);
+}
+
+void JobReport::done() {
+  if (writes_) write({});
+}
+
+void JobReport::failed(const Error& error) {
+  if (!writes_) return;
+  try {
+    write({"failed", exitCode(error.code()), error.message()});
+  } catch (const Error& unwritten) {
+    log::warning("event=no_summary reason=\"{}\"", unwritten.message());
+  }
+}
+
+void JobReport::interrupted(int signal) {
+  if (!writes_) return;
+  auto written = std::make_shared<std::promise<void>>();
+  std::future<void> end = written->get_future();
+  // Not joined: the process ends, whether the disk answers or not.
+  std::thread([this, signal, written] {
+    try {
+      write({"interrupted", 128 + signal, fmt::format("ended by signal {}", signal)});
+    } catch (const Error& unwritten) {
+      log::warning("event=no_summary reason=\"{}\"", unwritten.message());
+    }
+    written->set_value();
+  }).detach();
+  end.wait_for(kLastWordsMax);
 }
 
 }  // namespace dtf::workerd

@@ -1,11 +1,15 @@
 #pragma once
 
 // What the chief says about the job: to its launcher, or, started by hand, on stdout and in
-// summary.json.
+// <run_dir>/summary.json (README.md, "What a run leaves").
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "common/cluster/options.h"
 #include "common/summary/event_writer.h"
 #include "common/train/supervisor.h"
@@ -13,10 +17,7 @@
 
 namespace dtf::workerd {
 
-// The notify line "progress". Nothing without a launcher.
-void reportProgress(const train::Progress& progress, uint64_t steps);
-
-// The notify lines "checkpoint" and, for the log, event=checkpoint.
+// The notify line "checkpoint" and, for the log, event=checkpoint.
 void reportCheckpoint(const train::SavedCheckpoint& saved);
 
 struct JobResult {
@@ -24,12 +25,45 @@ struct JobResult {
   std::optional<train::Evaluation> evaluation;
   std::optional<train::CheckpointStatus> checkpoints;   // none: the job keeps none
   std::optional<summary::EventWriterStatus> summaries;  // none: the job writes none
-  uint64_t parameters_digest = 0;
-  double wall_seconds = 0;
+  std::optional<uint64_t> parameters_digest;            // none: a ps was lost before the end
 };
 
-// The notify line "result"; without a launcher results on stdout and <run_dir>/summary.json
-// (README.md, "What a run leaves"). Errors: kCannotWrite.
-void reportResult(const cluster::TaskOptions& task, const JobResult& result);
+// The report of one process. That of a worker that is not the chief says nothing.
+// A launcher gets each line at once, and writes the summary itself. By hand the summary is written
+// once, by done(), failed() or interrupted(), so that it can't say other than the exit code.
+// Owns: what was said so far.  Borrows: `task`.  Threads: thread-safe.  Blocks: on the disk.
+class JobReport {
+ public:
+  // How long interrupted() waits for the disk, which may be what the job hangs at.
+  static constexpr auto kLastWordsMax = std::chrono::seconds(1);
+
+  // By hand: removes the summary of an earlier run. Errors: kCannotWrite.
+  explicit JobReport(const cluster::TaskOptions& task);
+
+  void progress(const train::Progress& progress);
+  void result(const JobResult& result);
+
+  void done();                             // Errors: kCannotWrite
+  void failed(const Error& error);         // no errors: `error` is the one that counts
+  void interrupted(int signal);            // ditto
+  bool writes() const { return writes_; }  // by hand, the chief
+
+ private:
+  struct End {
+    std::string outcome;
+    int exit_code = 0;
+    std::string cause;  // empty: all is well
+  };
+  void write(const End& end) DTF_EXCLUDES(mutex_);
+
+  const cluster::TaskOptions& task_;
+  const SystemClock clock_;
+  const TimePoint started_ = clock_.now();
+  const bool writes_;
+
+  Mutex mutex_;
+  std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
+  std::optional<JobResult> result_ DTF_GUARDED_BY(mutex_);
+};
 
 }  // namespace dtf::workerd

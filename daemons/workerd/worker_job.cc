@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "common/base/file.h"
 #include "common/base/file_system.h"
@@ -18,7 +19,6 @@
 #include "common/train/training_loop.h"
 #include "common/wire/rpc_checkpoint_client.h"
 #include "common/wire/rpc_parameter_client.h"
-#include "daemons/workerd/job_report.h"
 
 namespace dtf::workerd {
 
@@ -49,13 +49,16 @@ struct Supervision {
 // One worker's job with everything that it works with.
 class WorkerJob {
  public:
-  WorkerJob(const cluster::TaskOptions& task, WorkerStatus& status)
-      : task_(task), train_(*task.job.train), status_(status), client_(clientOptions(task)) {
+  WorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report)
+      : task_(task),
+        train_(*task.job.train),
+        status_(status),
+        report_(report),
+        client_(clientOptions(task)) {
     runtime::registerCpuKernels(kernels_);
   }
 
   void run() {
-    const TimePoint started = clock_.now();
     if (train_.summaries && train_.summaries->timeline_step > 0)
       trace::start(task_.task, train_.summaries->timeline_step);
     // While the connections are being made.
@@ -75,7 +78,7 @@ class WorkerJob {
     const train::TrainingResult result = train(loop);
     trace::save(task_.job.run_dir / "timeline");
     client_.barrier("trained");
-    if (isChief()) finishAsChief(loop, result, toSeconds(clock_.now() - started));
+    if (isChief()) finishAsChief(loop, result);
     supervision_.reset();
     client_.finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
@@ -114,13 +117,11 @@ class WorkerJob {
         supervisor->onStep(state);
       };
     }
-    if (train_.checkpoint) status_.setStopper([this] { client_.requestStop(); });
-    status_.training = true;
-    train::TrainingResult result =
-        loop.run([this](const train::Progress& progress) { report(progress); }, on_step);
-    status_.training = false;
-    status_.setStopper(nullptr);
-    return result;
+    WorkerStatus::Stopper stopper;
+    if (train_.checkpoint)
+      stopper = [this](WorkerStatus::Refused refused) { client_.requestStop(std::move(refused)); };
+    const WorkerStatus::Training training(status_, std::move(stopper));
+    return loop.run([this](const train::Progress& progress) { report(progress); }, on_step);
   }
 
   void printPlacement(const train::TrainingLoop& loop) {
@@ -131,7 +132,7 @@ class WorkerJob {
     status_.global_step = progress.global_step;
     status_.loss = static_cast<float>(progress.loss);
     if (!isChief()) return;
-    reportProgress(progress, train_.steps);
+    report_.progress(progress);
     // A launcher shows the progress itself; its log files get a line now and then.
     const Duration pause = std::chrono::seconds(notifyEnabled() ? 10 : 0);
     if (clock_.now() - logged_ < pause) return;
@@ -143,32 +144,45 @@ class WorkerJob {
                   : "");
   }
 
-  void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result,
-                     double wall_seconds) {
-    std::optional<Error> unsaved;
-    if (supervision_) {
-      try {
-        supervision_->supervisor->saveAtRest();
-      } catch (const Error& error) {
-        unsaved = error;
-      }
+  void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
+    const std::optional<Error> unsaved = saveLast(result);
+    JobResult job{result, {}, {}, {}, {}};
+    try {
+      evaluateLast(loop, job);
+      if (unsaved) client_.finish();  // the ps have nothing to wait for
+    } catch (const Error& error) {
+      if (!unsaved) throw;
+      log::warning("event=not_evaluated reason=\"{}\"", error.message());
     }
-    std::optional<train::Evaluation> evaluation;
-    if (train_.data.eval && !result.stopped)
-      evaluation = loop.evaluate();
+    if (supervision_) job.checkpoints = supervision_->supervisor->status();
+    job.summaries = finishSummaries(loop);
+    report_.result(job);
+    if (unsaved) throw Error(*unsaved);
+  }
+
+  // Why the last checkpoint could not be written.
+  std::optional<Error> saveLast(const train::TrainingResult& result) {
+    if (!supervision_) return std::nullopt;
+    try {
+      supervision_->supervisor->saveAtRest();
+    } catch (const Error& error) {
+      return Error(error.code(),
+                   fmt::format("{}, but its last checkpoint could not be written: {}",
+                               result.stopped ? fmt::format("the job was stopped at step {}",
+                                                            result.global_step)
+                                              : "training is done",
+                               error.message()));
+    }
+    return std::nullopt;
+  }
+
+  void evaluateLast(train::TrainingLoop& loop, JobResult& job) {
+    if (train_.data.eval && !job.training.stopped)
+      job.evaluation = loop.evaluate();
     else
       client_.pull();
-    const uint64_t digest = ps::parameterDigest(
+    job.parameters_digest = ps::parameterDigest(
         loop.declaration().layout, [this](uint32_t ps) { return client_.parameters(ps); });
-    const std::optional<train::CheckpointStatus> checkpoints =
-        supervision_ ? std::optional(supervision_->supervisor->status()) : std::nullopt;
-    reportResult(task_,
-                 {result, evaluation, checkpoints, finishSummaries(loop), digest, wall_seconds});
-    if (!unsaved) return;
-    client_.finish();  // the ps have nothing to wait for
-    throw Error(
-        ErrorCode::kCannotWrite,
-        "training is done, but its last checkpoint could not be written: " + unsaved->message());
   }
 
   // Waits until they are written.
@@ -181,6 +195,7 @@ class WorkerJob {
   const cluster::TaskOptions& task_;
   const cluster::TrainSpec& train_;
   WorkerStatus& status_;
+  JobReport& report_;
   SystemClock clock_;
   TimePoint logged_{};
   runtime::KernelTable kernels_;
@@ -192,25 +207,8 @@ class WorkerJob {
 
 }  // namespace
 
-bool WorkerStatus::requestStop() {
-  MutexLock lock(mutex_);
-  if (!stopper_) return false;
-  try {
-    stopper_();
-  } catch (const Error& error) {
-    log::warning("event=stop_refused reason=\"{}\"", error.message());
-    return false;
-  }
-  return true;
-}
-
-void WorkerStatus::setStopper(std::function<void()> stopper) {
-  MutexLock lock(mutex_);
-  stopper_ = std::move(stopper);
-}
-
-void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status) {
-  WorkerJob(task, status).run();
+void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report) {
+  WorkerJob(task, status, report).run();
 }
 
 }  // namespace dtf::workerd

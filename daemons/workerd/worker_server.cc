@@ -8,6 +8,7 @@
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
 #include "common/wire/worker.capnp.h"
+#include "daemons/workerd/worker_job.h"
 
 namespace dtf::workerd {
 
@@ -18,13 +19,14 @@ class Gate final : public schema::WorkerGate::Server {
   Gate(const cluster::TaskOptions& task, const WorkerStatus& status)
       : task_(task), status_(status) {}
   kj::Promise<void> status(StatusContext context) override {
-    context.getResults().setJson(nlohmann::json({{"schema", 1},
-                                                 {"job", task_.job.job},
-                                                 {"task", task_.task.name()},
-                                                 {"training", status_.training.load()},
-                                                 {"global_step", status_.global_step.load()},
-                                                 {"loss", status_.loss.load()}})
-                                     .dump());
+    context.getResults().setJson(
+        nlohmann::json({{"schema", 1},
+                        {"job", task_.job.job},
+                        {"task", task_.task.name()},
+                        {"training", status_.phase() == WorkerPhase::kTraining},
+                        {"global_step", status_.global_step.load()},
+                        {"loss", status_.loss.load()}})
+            .dump());
     return kj::READY_NOW;
   }
 
@@ -32,11 +34,6 @@ class Gate final : public schema::WorkerGate::Server {
   const cluster::TaskOptions& task_;
   const WorkerStatus& status_;
 };
-
-[[noreturn]] void leave(int number) {
-  log::info("event=stopping signal={}", number);
-  ::_exit(128 + number);
-}
 
 }  // namespace
 
@@ -58,17 +55,34 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
                              return schema::WorkerGate::Client(kj::heap<Gate>(task_, status_));
                            });
       });
+  report_.emplace(task_);
+}
+
+void WorkerServer::leave(int number) {
+  log::info("event=ended signal={}", number);
+  report_->interrupted(number);
+  ::_exit(128 + number);
 }
 
 void WorkerServer::onSignal(int number) {
-  if (stopping_ || !status_.requestStop()) leave(number);
+  const net::AsioEventPort::Io io(reactor_.port);
+  const bool ends_by_itself = !stopping_ && status_.askToEnd([this, number](const Error& reason) {
+    net::asio::post(reactor_.ioc, [this, number, reason] { onRefused(number, reason); });
+  });
+  if (!ends_by_itself) leave(number);
   stopping_ = true;
   const double patience = task_.job.timeouts.stop_seconds;
   log::info("event=stopping signal={} for=\"the last checkpoint, {:.0f} s at most\"", number,
             patience);
   patience_ = reactor_.timer.afterDelay(net::toKj(wire::secondsToDuration(patience)))
-                  .then([number] { leave(number); })
+                  .then([this, number] { leave(number); })
                   .eagerlyEvaluate(nullptr);
+}
+
+// ps/0 does not end the job, so nobody saves. Unless the job has come to its end meanwhile.
+void WorkerServer::onRefused(int number, const Error& reason) {
+  log::warning("event=stop_refused reason=\"{}\"", reason.message());
+  if (status_.phase() == WorkerPhase::kTraining) leave(number);
 }
 
 int WorkerServer::run() {
@@ -76,7 +90,7 @@ int WorkerServer::run() {
             DTF_VERSION);
   Thread training("dtf-train", [this] {
     try {
-      runWorkerJob(task_, status_);
+      runWorkerJob(task_, status_, *report_);
     } catch (const Error& error) {
       error_ = error;
     } catch (const std::exception& error) {
@@ -86,8 +100,12 @@ int WorkerServer::run() {
   });
   reactor_.run();
   training.join();
-  if (error_) throw Error(*error_);
-  return 0;
+  if (!error_) {
+    report_->done();
+    return 0;
+  }
+  report_->failed(*error_);
+  throw Error(*error_);
 }
 
 }  // namespace dtf::workerd

@@ -9,7 +9,8 @@
 #include "common/cluster/options.h"
 #include "daemons/connection_set.h"
 #include "daemons/daemon.h"
-#include "daemons/workerd/worker_job.h"
+#include "daemons/workerd/job_report.h"
+#include "daemons/workerd/worker_status.h"
 
 namespace dtf::workerd {
 
@@ -22,13 +23,15 @@ class WorkerServer {
   WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
 
   // Returns 0 when the job is done, also when a signal asked for its end and the last checkpoint
-  // was written. The process ends at once with 128 + n at a second signal, after
-  // timeouts.stop_seconds, or when there is nothing to save: what a worker holds, the ps hold too.
+  // was written. The process ends at once with 128 + n at a second signal, timeouts.stop_seconds
+  // after the first, or when there is nothing to save: what a worker holds, the ps hold too.
   // Errors: those of runWorkerJob().
   int run();
 
  private:
   void onSignal(int number);
+  void onRefused(int number, const Error& reason);
+  [[noreturn]] void leave(int number);
 
   const cluster::TaskOptions task_;
   WorkerStatus status_;
@@ -36,6 +39,7 @@ class WorkerServer {
   net::ReactorLoop loop_{reactor_};
   daemons::ConnectionSet connections_;
   std::unique_ptr<net::Listener> listener_;
+  std::optional<JobReport> report_;  // once the address is ours: before, the job may be another's
   daemons::SignalExit signals_;
   std::optional<Error> error_;
   bool stopping_ = false;

@@ -1,16 +1,12 @@
 #include "tests/e2e/cluster_fixture.h"
 
-#include <arpa/inet.h>
 #include <fmt/core.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <random>
-#include <set>
 #include <sstream>
 
 namespace dtf::testing {
@@ -19,43 +15,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
-
-bool canBind(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port);
-  const bool bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(fd);
-  return bound;
+// Of common/base/file.cc, and of checkpoints that are not whole: common/checkpoint/CHECKPOINT.md.
+bool isTemporary(const std::string& name) {
+  for (const char* mark : {".tmp.", ".probe.", ".tmp-", ".trash-"})
+    if (name.find(mark) != std::string::npos) return true;
+  return false;
 }
 
 }  // namespace
-
-bool somebodyListens(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port);
-  const bool connected =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(fd);
-  return connected;
-}
-
-std::vector<int> freePorts(int count) {
-  static std::mt19937 random(std::random_device{}());
-  static std::set<int> given;  // to clusters of this process that may not have started yet
-  std::vector<int> ports;
-  while (static_cast<int>(ports.size()) < count) {
-    const int port = std::uniform_int_distribution<int>(20000, 32000)(random);
-    if (canBind(port) && given.insert(port).second) ports.push_back(port);
-  }
-  return ports;
-}
 
 std::string binary(const std::string& name) {
   const char* folder = std::getenv("DTF_BUILD_ROOT");
@@ -82,6 +49,7 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
           o.ports.empty() ? "auto" : std::to_string(o.ports[static_cast<size_t>(first + i)]));
     return list;
   };
+  ports_given_.insert(ports_given_.end(), o.ports.begin(), o.ports.end());
   return folder_.write(
       name + ".yaml",
       fmt::format("job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
@@ -109,11 +77,12 @@ ProcessResult ClusterTest::launch(const std::string& file, std::vector<std::stri
 }
 
 Process ClusterTest::startTask(const std::string& file, const std::string& job, int index,
-                               std::vector<std::string> more) {
+                               std::vector<std::string> more,
+                               std::map<std::string, std::string> environment) {
   std::vector<std::string> argv = {binary(job == "ps" ? "psd" : "workerd"), "--cluster", file,
                                    "--task", std::to_string(index)};
   argv.insert(argv.end(), more.begin(), more.end());
-  return Process(std::move(argv), {}, folder_.path());
+  return Process(std::move(argv), std::move(environment), folder_.path());
 }
 
 nlohmann::json ClusterTest::summary(const std::string& name) const {
@@ -144,6 +113,18 @@ bool ClusterTest::everybodyGone() const {
     ::poll(nullptr, 0, 20);
   }
   return leftovers().empty();
+}
+
+void ClusterTest::expectNobodyLeft() const {
+  EXPECT_TRUE(everybodyGone()) << ::testing::PrintToString(leftovers());
+  for (const int port : ports_given_)
+    EXPECT_FALSE(isGiven(port) && somebodyListens(port)) << "on port " << port;
+}
+
+void ClusterTest::expectNothingLeft() const {
+  expectNobodyLeft();
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+    EXPECT_FALSE(isTemporary(entry.path().filename())) << entry.path();
 }
 
 }  // namespace dtf::testing

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/e2e/port_blocks.h"
 #include "tests/support/process.h"
 
 namespace dtf::testing {
@@ -29,13 +31,6 @@ struct ClusterOptions {
   std::vector<int> ports;        // ps first, then workers; empty: auto
 };
 
-// Whether localhost's `port` has a listener.
-bool somebodyListens(int port);
-
-// `count` ports of localhost that were free a moment ago, below the range that the kernel gives to
-// clients.
-std::vector<int> freePorts(int count);
-
 class ClusterTest : public ::testing::Test {
  protected:
   ClusterTest();
@@ -49,15 +44,23 @@ class ClusterTest : public ::testing::Test {
                        std::chrono::seconds deadline = std::chrono::seconds(60));
   // psd or workerd of the cluster file, started as by hand.
   Process startTask(const std::string& file, const std::string& job, int index,
-                    std::vector<std::string> more = {});
+                    std::vector<std::string> more = {},
+                    std::map<std::string, std::string> environment = {});
 
   nlohmann::json summary(const std::string& name = "job") const;
   // Processes whose command line mentions this test's folder: what a finished job must not leave.
   std::vector<std::string> leftovers() const;
   // Polls until leftovers() is empty, for at most five seconds.
   bool everybodyGone() const;
+  // Whatever became of the jobs: no process, no listener on the ports that were given to them.
+  void expectNobodyLeft() const;
+  // After jobs whose processes ended by themselves: no temporary file either.
+  void expectNothingLeft() const;
 
   TemporaryFolder folder_;
+
+ private:
+  std::vector<int> ports_given_;  // in cluster files
 };
 
 std::string binary(const std::string& name);  // path of psd, workerd, dtf-launch

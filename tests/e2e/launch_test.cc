@@ -13,7 +13,7 @@ using std::chrono::seconds;
 class LaunchTest : public ClusterTest {};
 
 TEST_F(LaunchTest, AsyncJobEndsWithExactlyItsStepsAndASummary) {
-  const ProcessResult result = launch(writeCluster({.steps = 60}));
+  const ProcessResult result = launch(writeCluster({.steps = 60, .ports = freePorts(4)}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json s = summary();
   EXPECT_EQ(s["schema"], 1);
@@ -31,7 +31,7 @@ TEST_F(LaunchTest, AsyncJobEndsWithExactlyItsStepsAndASummary) {
     EXPECT_EQ(task["restarts"], 0) << task;
   }
   EXPECT_NE(result.out.find("accuracy"), std::string::npos) << result.out;
-  EXPECT_TRUE(everybodyGone());
+  expectNothingLeft();
   for (const char* log : {"ps-0.1.log", "ps-1.1.log", "worker-0.1.log", "worker-1.1.log"})
     EXPECT_FALSE(folder_.read(std::string("runs/job/logs/") + log).empty()) << log;
 }
@@ -65,8 +65,9 @@ TEST_F(LaunchTest, LogLinesCarryTheirTask) {
 }
 
 TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
-  Process launcher(launchCommand(writeCluster({.mode = "sync", .steps = 100000000})), {},
-                   folder_.path());
+  Process launcher(
+      launchCommand(writeCluster({.mode = "sync", .steps = 100000000, .ports = freePorts(4)})), {},
+      folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
   std::string victim;
   for (const std::string& process : leftovers())
@@ -77,37 +78,40 @@ TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_NE(result.err.find("SIGKILL"), std::string::npos) << result.err;
   EXPECT_EQ(summary()["outcome"], "failed");
-  EXPECT_TRUE(everybodyGone());
+  expectNobodyLeft();
 }
 
 TEST_F(LaunchTest, CtrlCStopsEverybodyAndSaysInterrupted) {
-  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster({.steps = 100000000, .ports = freePorts(4)})), {},
+                   folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
   launcher.signal(SIGINT);
   const ProcessResult result = launcher.wait(seconds(5));
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_EQ(summary()["outcome"], "interrupted");
-  EXPECT_TRUE(everybodyGone());
+  expectNothingLeft();
 }
 
 TEST_F(LaunchTest, CtrlCTwiceEndsAtOnceEvenWithAFrozenTask) {
-  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster({.steps = 100000000, .ports = freePorts(4)})), {},
+                   folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
   for (const std::string& process : leftovers())
     if (process.find("psd") != std::string::npos) ::kill(std::stoi(process), SIGSTOP);
   launcher.signal(SIGINT);
   launcher.signal(SIGINT);
   EXPECT_EQ(launcher.wait(seconds(5)).exit_code, 130);
-  EXPECT_TRUE(everybodyGone());
+  expectNobodyLeft();
 }
 
 TEST_F(LaunchTest, AKilledLauncherLeavesNobody) {
-  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  Process launcher(launchCommand(writeCluster({.steps = 100000000, .ports = freePorts(4)})), {},
+                   folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
   EXPECT_GE(leftovers().size(), 5u);
   launcher.signal(SIGKILL);
   launcher.wait(seconds(5));
-  EXPECT_TRUE(everybodyGone());
+  expectNobodyLeft();
 }
 
 TEST_F(LaunchTest, TwentyLaunchesSideBySideWithAutomaticPortsDoNotClash) {
@@ -119,7 +123,7 @@ TEST_F(LaunchTest, TwentyLaunchesSideBySideWithAutomaticPortsDoNotClash) {
     const ProcessResult result = launchers[i].wait(seconds(120));
     EXPECT_EQ(result.exit_code, 0) << "launch " << i << "\n" << result.err;
   }
-  EXPECT_TRUE(everybodyGone());
+  expectNothingLeft();
 }
 
 TEST_F(LaunchTest, TwoHundredLaunchesInARowAllSucceed) {
@@ -129,7 +133,7 @@ TEST_F(LaunchTest, TwoHundredLaunchesInARowAllSucceed) {
     ASSERT_EQ(result.exit_code, 0) << "launch " << i << "\n" << result.err;
     ASSERT_EQ(summary()["global_step"], 5);
   }
-  EXPECT_TRUE(everybodyGone());
+  expectNothingLeft();
 }
 
 TEST_F(LaunchTest, DryRunPrintsTheCommandsAndStartsNothing) {

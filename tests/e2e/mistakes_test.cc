@@ -39,7 +39,7 @@ class MistakesTest : public ClusterTest {
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
     for (const std::string& text : texts)
       EXPECT_NE(result.err.find(text), std::string::npos) << text << "\nin\n" << result.err;
-    EXPECT_TRUE(everybodyGone());
+    expectNothingLeft();
   }
   std::string idxTrain() const {
     return "data: {train: {format: idx, images: " + folder_.path() +

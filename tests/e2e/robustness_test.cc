@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <random>
 
 #include "tests/e2e/cluster_fixture.h"
+#include "tests/e2e/cutting_proxy.h"
 
 namespace dtf::testing {
 
@@ -73,6 +75,12 @@ size_t count(const std::string& text, const std::string& what) {
   size_t n = 0;
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
   return n;
+}
+
+// The number behind `key=` in a log; -1: there is none.
+long numberOf(const std::string& log, const std::string& key) {
+  const size_t at = log.find(" " + key + "=");
+  return at == std::string::npos ? -1 : std::stol(log.substr(at + key.size() + 2));
 }
 
 }  // namespace
@@ -138,7 +146,7 @@ TEST_F(RobustnessTest, AConnectionThatSaysNothingIsClosed) {
   EXPECT_TRUE(no_hello.closedWithin(seconds(10))) << "a preamble alone does not hold a connection";
 }
 
-TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilledInTheMiddle) {
+TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilled) {
   start({.steps = 20000});
   workers_[1].signal(SIGKILL);
   const ProcessResult chief = workers_[0].wait(seconds(60));
@@ -147,6 +155,40 @@ TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilledInTheMiddle) {
   const ProcessResult ps = ps_->wait(seconds(10));
   EXPECT_EQ(ps.exit_code, 0) << ps.err;
   EXPECT_NE(ps.err.find("event=worker_lost worker=worker/1"), std::string::npos) << ps.err;
+}
+
+// The ps gets the whole head of a push and half of its gradient, and nothing more, ever.
+TEST_F(RobustnessTest, HalfAPushOfAKilledWorkerIsNotAppliedAndTheOthersGoOn) {
+  constexpr size_t kWhole = 5;
+  ClusterOptions options{.ps = 1, .steps = 20000};
+  options.ports = freePorts(3);
+  const std::string file = writeCluster(options);
+  Process ps = startTask(file, "ps", 0);
+  ASSERT_TRUE(ps.waitForOutput("event=listening", seconds(20))) << ps.err();
+  std::atomic<pid_t> victim{0};
+  CuttingProxy proxy(options.ports[0], kWhole, 16384, [&] { ::kill(victim, SIGKILL); });
+  Process cut = startTask(file, "worker", 1,
+                          {"--set", "cluster.ps=[localhost:" + std::to_string(proxy.port()) + "]"});
+  victim = cut.pid();
+  ASSERT_TRUE(ps.waitForOutput("event=joined worker=worker/1", seconds(20))) << cut.err();
+  const long before = residentKb(ps.pid());
+  Process chief = startTask(file, "worker", 0);  // nobody trains before both are there
+  EXPECT_EQ(cut.wait(seconds(30)).exit_code, 128 + SIGKILL) << cut.err();
+  EXPECT_TRUE(proxy.cut());
+  ASSERT_TRUE(ps.waitForOutput("event=worker_lost worker=worker/1", seconds(10))) << ps.err();
+  EXPECT_LT(residentKb(ps.pid()) - before, 20000) << "memory stays bounded";
+
+  const ProcessResult result = chief.wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProcessResult ended = ps.wait(seconds(10));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(count(ended.err, "event=worker_lost"), 1u) << ended.err;
+  EXPECT_EQ(numberOf(ended.err, "workers_lost"), 1) << ended.err;
+  EXPECT_EQ(numberOf(ended.err, "gradients_applied"), 20000) << ended.err;
+  EXPECT_EQ(numberOf(result.err, "batches"), 20000 - static_cast<long>(kWhole))
+      << "only the whole ones count; the chief made all the others\n"
+      << result.err;
+  EXPECT_EQ(summary()["global_step"], 20000);
 }
 
 TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerFreezesAndTheFrozenOneIsFenced) {

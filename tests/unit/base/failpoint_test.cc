@@ -42,6 +42,7 @@ TEST(FailpointDeathTest, DoesWhatTheEnvironmentAsks) {
   using ::testing::KilledBySignal;
   EXPECT_EXIT(pass(""), ExitedWithCode(0), "");
   EXPECT_EXIT(pass("checkpoint.after_rename=kill"), KilledBySignal(SIGKILL), "");
+  EXPECT_EXIT(pass("checkpoint.after_rename=term"), KilledBySignal(SIGTERM), "");
   EXPECT_EXIT(pass("checkpoint.after_shard_close=kill"), ExitedWithCode(0), "");
   EXPECT_EXIT(pass("checkpoint.after_rename=error"), ExitedWithCode(3), "after_rename");
   EXPECT_EXIT(pass("checkpoint.after_shard_close=kill;checkpoint.after_rename=error"),
@@ -59,7 +60,8 @@ TEST(FailpointDeathTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EXIT(pass("checkpoint.after_renam=kill"), refused,
               "no such point; did you mean checkpoint.after_rename");
   EXPECT_EXIT(pass("checkpoint.after_rename"), refused, "NAME=ACTION");
-  EXPECT_EXIT(pass("checkpoint.after_rename=explode"), refused, "kill, stop, sleep:MS or error");
+  EXPECT_EXIT(pass("checkpoint.after_rename=explode"), refused,
+              "kill, term, stop, sleep:MS or error");
   EXPECT_EXIT(pass("checkpoint.after_rename=sleep:x"), refused, "'x' is not a number");
   EXPECT_EXIT(pass("checkpoint.after_rename=kill@-1"), refused, "'-1' is not a number");
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 // The decisions, on a manual clock and without processes. Tasks: 0 = ps/0, 1 = worker/0, 2 =
@@ -23,11 +24,48 @@ class TaskMonitorTest : public testing::Test {
   }
   std::vector<SignalOrder> orders() { return monitor_.takeOrders(); }
 
+  static MonitorLimits limits() {
+    return {.start = seconds(60),
+            .finish = seconds(100),
+            .last = seconds(30),
+            .grace = seconds(2),
+            .settle = milliseconds(300)};
+  }
+
   ManualClock clock_;
   TaskMonitor monitor_{
-      {{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
-      clock_,
-      MonitorLimits{seconds(60), seconds(100), seconds(30), seconds(2), milliseconds(300)}};
+      {{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}}, clock_, limits()};
+};
+
+// The same tasks, all ready, of a job with checkpoints.
+class SavingMonitorTest : public testing::Test {
+ protected:
+  SavingMonitorTest() {
+    for (size_t task = 0; task < 3; ++task) {
+      monitor_.onSpawned(task);
+      monitor_.onReady(task);
+    }
+  }
+  void advance(Duration by) {
+    clock_.advance(by);
+    monitor_.onTime();
+  }
+  std::vector<SignalOrder> orders() { return monitor_.takeOrders(); }
+  void interrupt() {
+    monitor_.onStopRequest(SIGINT);
+    EXPECT_TRUE(monitor_.saving());
+    EXPECT_EQ(orders(), (std::vector<SignalOrder>{{1, SIGTERM}})) << "the chief, nobody else";
+  }
+  void expectInterrupted() {
+    EXPECT_TRUE(monitor_.finished());
+    EXPECT_EQ(monitor_.outcome(), Outcome::kInterrupted);
+    EXPECT_EQ(monitor_.jobExitCode(), 130);
+  }
+
+  ManualClock clock_;
+  TaskMonitor monitor_{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+                       clock_,
+                       {.grace = seconds(2), .save = seconds(31), .settle = milliseconds(300)}};
 };
 
 TEST_F(TaskMonitorTest, JobIsDoneWhenEveryTaskHasExitedWithZero) {
@@ -169,6 +207,106 @@ TEST_F(TaskMonitorTest, ErrorOfTheLauncherStopsTheJob) {
   EXPECT_EQ(orders().size(), 3u);
   EXPECT_EQ(monitor_.jobExitCode(), 73);
   EXPECT_EQ(monitor_.cause(0), "outlived SIGKILL; stopped because dtf-launch failed");
+}
+
+TEST_F(SavingMonitorTest, InterruptAsksTheChiefAndTheJobEndsByItself) {
+  interrupt();
+  advance(seconds(30));
+  EXPECT_FALSE(monitor_.stopping());
+  for (const size_t task : {1, 2, 0}) monitor_.onExit(task, {0, 0});
+  EXPECT_TRUE(orders().empty());
+  expectInterrupted();
+  EXPECT_EQ(monitor_.state(1), TaskState::kDone);
+}
+
+TEST_F(SavingMonitorTest, ChiefThatObeysTheSignalWithoutSavingIsNoFailure) {
+  interrupt();
+  monitor_.onExit(1, {128 + SIGTERM, 0});
+  EXPECT_EQ(monitor_.state(1), TaskState::kStopped);
+  EXPECT_EQ(monitor_.cause(1), "stopped by SIGINT");
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{0, SIGTERM}, {2, SIGTERM}}))
+      << "the others have nobody to end the job for them";
+  monitor_.onExit(0, {0, SIGTERM});
+  monitor_.onExit(2, {69, 0});
+  expectInterrupted();
+}
+
+TEST_F(SavingMonitorTest, ChiefThatTheSignalItselfEndsIsNoFailureEither) {
+  interrupt();
+  monitor_.onExit(1, {0, SIGTERM});
+  monitor_.onExit(0, {0, 0});
+  monitor_.onExit(2, {0, 0});
+  expectInterrupted();
+}
+
+TEST_F(SavingMonitorTest, PeersThatSeeTheChiefGoFirstAreNotTheCause) {
+  interrupt();
+  monitor_.onFailedNotice(2, {"unavailable", "worker/0 was lost"});
+  monitor_.onExit(2, {69, 0});
+  monitor_.onExit(1, {128 + SIGTERM, 0});
+  monitor_.onExit(0, {0, 0});
+  expectInterrupted();
+}
+
+TEST_F(SavingMonitorTest, FailureOfAnotherTaskIsNotHiddenByTheChiefsEnd) {
+  interrupt();
+  monitor_.onFailedNotice(2, {"bad_data", "images are truncated"});
+  monitor_.onExit(1, {128 + SIGTERM, 0});
+  EXPECT_EQ(monitor_.rootCause()->task, 2u);
+  EXPECT_EQ(monitor_.jobExitCode(), 65);
+}
+
+TEST_F(SavingMonitorTest, ChiefThatCannotSaveIsAFailure) {
+  interrupt();
+  monitor_.onFailedNotice(1, {"cannot_write", "its last checkpoint could not be written"});
+  monitor_.onExit(1, {73, 0});
+  EXPECT_EQ(monitor_.outcome(), Outcome::kFailed);
+  EXPECT_EQ(monitor_.jobExitCode(), 73);
+}
+
+TEST_F(SavingMonitorTest, SignalThatNobodySentIsAFailure) {
+  monitor_.onExit(1, {128 + SIGTERM, 0});
+  EXPECT_EQ(monitor_.outcome(), Outcome::kFailed) << "the launcher was not asked to stop";
+  EXPECT_EQ(monitor_.jobExitCode(), 143);
+}
+
+TEST_F(SavingMonitorTest, AtTheDeadlineOfSavingAllAreStopped) {
+  interrupt();
+  advance(seconds(30));
+  EXPECT_TRUE(orders().empty());
+  advance(seconds(1));
+  EXPECT_FALSE(monitor_.saving());
+  EXPECT_EQ(orders().size(), 3u);
+  EXPECT_EQ(monitor_.outcome(), Outcome::kInterrupted);
+  advance(seconds(2));
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{0, SIGKILL}, {1, SIGKILL}, {2, SIGKILL}}));
+}
+
+TEST_F(SavingMonitorTest, SecondInterruptKillsButOneThatArrivesTwiceIsOne) {
+  interrupt();
+  clock_.advance(milliseconds(249));
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_TRUE(orders().empty());
+  clock_.advance(milliseconds(1));
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_FALSE(monitor_.saving());
+  const std::vector<SignalOrder> all = orders();
+  EXPECT_EQ(std::count(all.begin(), all.end(), SignalOrder{1, SIGKILL}), 1);
+}
+
+TEST_F(SavingMonitorTest, BeforeAllAreReadyNothingIsToBeSaved) {
+  TaskMonitor monitor({{JobKind::kPs, 0}, {JobKind::kWorker, 0}}, clock_, {.save = seconds(31)});
+  for (const size_t task : {0, 1}) monitor.onSpawned(task);
+  monitor.onReady(1);
+  monitor.onStopRequest(SIGINT);
+  EXPECT_TRUE(monitor.stopping());
+}
+
+TEST_F(TaskMonitorTest, InterruptOfAJobWithoutCheckpointsStopsEverybody) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_TRUE(monitor_.stopping());
+  EXPECT_EQ(orders().size(), 3u);
 }
 
 TEST(TaskMonitor, ManyNamesAreCounted) {

@@ -1,6 +1,16 @@
 #include "common/net/connector.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "tests/unit/net/net_fixture.h"
 
@@ -23,6 +33,46 @@ struct ReservedPort {
   Fd fd;
   uint16_t port = 0;
 };
+
+bool writeFile(const char* path, const char* text) {
+  const Fd fd(::open(path, O_WRONLY | O_CLOEXEC));
+  return ::write(fd.get(), text, std::strlen(text)) == static_cast<ssize_t>(std::strlen(text));
+}
+
+constexpr uint16_t kOnlyPort = 40000;
+
+// Moves this process into a network of its own with one port for clients. False: not allowed here.
+bool enterNetworkOfOnePort() {
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  const Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP | IFF_LOOPBACK;
+  return ::ioctl(fd.get(), SIOCSIFFLAGS, &loopback) == 0 &&
+         writeFile("/proc/sys/net/ipv4/ip_local_port_range", "40000 40000");
+}
+
+bool networksAllowed() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(enterNetworkOfOnePort() ? 0 : 1);
+  int status = 1;
+  return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+// There a connect to that port can only meet itself. Prints the error and exits with 0.
+[[noreturn]] void connectToItself() {
+  if (!enterNetworkOfOnePort()) std::_Exit(1);
+  Reactor reactor;
+  const Error error = toError(
+      failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", kOnlyPort, {.deadline = 50ms})));
+  std::fprintf(stderr, "%s\n", error.message().c_str());
+  std::_Exit(0);
+}
+
+TEST(ConnectorDeathTest, AConnectThatMeetsItselfIsToldInWordsForPeople) {
+  if (!networksAllowed()) GTEST_SKIP() << "no network namespaces for this user";
+  EXPECT_EXIT(connectToItself(), ::testing::ExitedWithCode(0), "last error: nobody listens there;");
+}
 
 TEST(Connector, ConnectsAndSendsThePreamble) {
   Reactor reactor;

@@ -34,7 +34,7 @@ TEST(TrainingLoop, LearnsTheDigits) {
   const JobResult job = runJob(softmaxJob(400), {2, 1}, trainDigits(), evalDigits());
   EXPECT_EQ(job.workers[0].global_step, 400u);
   EXPECT_EQ(job.workers[0].batches, 400u);
-  EXPECT_LT(job.workers[0].final_loss, 1.0);  // ln 10 = 2.3 at the start
+  EXPECT_LT(job.workers[0].final_loss.value(), 1.0);  // ln 10 = 2.3 at the start
   EXPECT_GT(*job.evaluation->accuracy, 0.80);
   EXPECT_LT(job.evaluation->loss, 0.75);
   EXPECT_EQ(job.evaluation->examples, 1003);
@@ -80,7 +80,7 @@ cluster::TrainSpec dropoutJob(uint64_t steps, uint32_t replicas_to_aggregate = 0
 TEST(TrainingLoop, LearnsWithDropout) {
   const JobResult job = runJob(dropoutJob(300), {2, 1}, trainDigits(), evalDigits());
   EXPECT_GT(*job.evaluation->accuracy, 0.85);
-  EXPECT_LT(job.evaluation->loss, job.workers[0].final_loss) << "evaluation leaves it out";
+  EXPECT_LT(job.evaluation->loss, job.workers[0].final_loss.value()) << "evaluation leaves it out";
 }
 
 // The masks belong to the batches, not to the workers: so here, too, two are one that takes both.
@@ -188,6 +188,16 @@ TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
     EXPECT_NE(error.message().find("try a learning_rate smaller than 1e+38"), std::string::npos)
         << error.message();
   }
+}
+
+// A finished job that is run again finds the ps at their last step.
+TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
+  const JobResult job = runJob(softmaxJob(0), {2, 1}, trainDigits());
+  EXPECT_EQ(job.workers[0].batches, 0u);
+  EXPECT_EQ(job.workers[0].final_loss, std::nullopt);
+  EXPECT_EQ(job.workers[0].first_step, std::nullopt);
+  const JobResult one = runJob(softmaxJob(1), {2, 1}, trainDigits());
+  EXPECT_TRUE(one.workers[0].final_loss && one.workers[0].first_step);
 }
 
 TEST(TrainingLoop, ReportsAndEvaluatesWhenDue) {

@@ -1,0 +1,63 @@
+#include "common/base/notify_pipe.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+
+namespace dtf {
+
+NotifyPipe::NotifyPipe(int fd, Duration patience) : fd_(fd), patience_(patience) {
+  ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
+}
+
+bool NotifyPipe::write(const std::string& line) {
+  const TimePoint deadline = clock_.now() + patience_;
+  MutexLock lock(mutex_);
+  return writeBy(line, deadline);
+}
+
+// A line of PIPE_BUF bytes is the longest that the kernel takes whole or not at all.
+bool NotifyPipe::writeIfRoom(const std::string& line) {
+  if (line.size() > PIPE_BUF || !mutex_.tryLock()) return false;  // held: a line waits for room
+  const bool written = !cut_ && halfIsFree(line.size()) &&
+                       ::write(fd_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  mutex_.unlock();
+  return written;
+}
+
+// What was cut by a deadline gets its end first, so that it is one bad line, and this one whole.
+bool NotifyPipe::writeBy(const std::string& line, TimePoint deadline) {
+  const std::string text = cut_ ? "\n" + line : line;
+  size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t n = ::write(fd_, text.data() + at, text.size() - at);
+    if (n > 0) at += static_cast<size_t>(n);
+    const bool full = n < 0 && errno == EAGAIN;
+    if ((n < 0 && !full && errno != EINTR) || (full && !awaitRoom(deadline))) break;
+  }
+  if (at > 0) cut_ = text[at - 1] != '\n';
+  return at == text.size();
+}
+
+bool NotifyPipe::awaitRoom(TimePoint deadline) const {
+  const Duration left = deadline - clock_.now();
+  if (left <= Duration{0}) return false;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  pollfd waiting{fd_, POLLOUT, 0};
+  const int ready = ::poll(&waiting, 1, static_cast<int>(ms));
+  return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
+bool NotifyPipe::halfIsFree(size_t bytes) const {
+  int held = 0;
+  const int capacity = ::fcntl(fd_, F_GETPIPE_SZ);
+  if (capacity <= 0 || ::ioctl(fd_, FIONREAD, &held) != 0) return true;  // a file, in a test
+  return static_cast<size_t>(held) + bytes <= static_cast<size_t>(capacity) / 2;
+}
+
+}  // namespace dtf

@@ -1,0 +1,58 @@
+#pragma once
+
+// What a worker's two threads know of each other: the main thread, which answers signals and status
+// questions, and the training thread.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+
+namespace dtf::workerd {
+
+//   phase      from                                  what a first signal means
+//   starting   the start of the process              it ends at once: nothing is lost
+//   training   all workers have met                  the job is asked to end, with a checkpoint
+//   finishing  the last step, or the job's failure   the job goes on to its end: it is saving
+// Without checkpoints nothing can be saved, and it ends at once in every phase.
+enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
+
+// Thread-safe.  Blocks: never.
+class WorkerStatus {
+ public:
+  using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never
+  // Asks for the end of the job. Does not wait for the answer.
+  using Stopper = std::function<void(Refused refused)>;
+
+  // The phase of training, for as long as this lives; then the worker is finishing. Once ended,
+  // `stopper` is not called any more, nor being called. Null: the job keeps no checkpoints.
+  class Training {
+   public:
+    Training(WorkerStatus& status, Stopper stopper);
+    ~Training();
+    Training(const Training&) = delete;
+    Training& operator=(const Training&) = delete;
+
+   private:
+    WorkerStatus& status_;
+  };
+
+  // The first signal. True: the job saves what it has and ends by itself, unless `refused` is
+  // called. False: nothing is lost by ending at once.
+  bool askToEnd(Refused refused);
+
+  WorkerPhase phase() const;
+
+  std::atomic<uint64_t> global_step{0};
+  std::atomic<float> loss{0};
+
+ private:
+  mutable Mutex mutex_;
+  WorkerPhase phase_ DTF_GUARDED_BY(mutex_) = WorkerPhase::kStarting;
+  bool saves_ DTF_GUARDED_BY(mutex_) = false;
+  Stopper stopper_ DTF_GUARDED_BY(mutex_);
+};
+
+}  // namespace dtf::workerd

@@ -1,0 +1,223 @@
+// How a job ends: a signal at the wrong moment, a disk that fails, a ps that freezes; and what
+// summary.json says about it.
+
+#include <poll.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using Environment = std::map<std::string, std::string>;
+
+namespace {
+
+Environment failpoints(const std::string& plan) {
+  return {{"DTF_FAILPOINTS", plan}};
+}
+
+// The chief alone passes these: between them the manifest of a checkpoint is written.
+constexpr char kTermWhileSaving[] =
+    "checkpoint.after_check_shards=term;checkpoint.after_manifest_create=sleep:500";
+constexpr char kTermAndAVerySlowDisk[] =
+    "checkpoint.after_check_shards=term;checkpoint.after_manifest_create=sleep:60000";
+constexpr char kFreezeWhileSaving[] =
+    "checkpoint.after_check_shards=stop;checkpoint.after_manifest_create=sleep:500";
+
+// Whether the process is stopped (SIGSTOP).
+bool isFrozen(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t end = stat.rfind(") ");
+  return end != std::string::npos && stat[end + 2] == 'T';
+}
+
+}  // namespace
+
+// By hand, so that each process has its own failpoints and exit code.
+class EndingTest : public ClusterTest {
+ protected:
+  // The last checkpoint is the only one.
+  static ClusterOptions options(int steps = 200) {
+    ClusterOptions options;
+    options.mode = "sync";
+    options.steps = steps;
+    options.train_more = "  checkpoint: {every_seconds: 600}\n";
+    return options;
+  }
+
+  std::string byHand(ClusterOptions options) {
+    options.ports = freePorts(4);
+    return writeCluster(options);
+  }
+
+  // ps/0, ps/1, worker/0, worker/1.
+  std::vector<Process> startAll(const std::string& file, const Environment& of_chief = {},
+                                const Environment& of_ps1 = {}) {
+    std::vector<Process> all;
+    all.push_back(startTask(file, "ps", 0));
+    all.push_back(startTask(file, "ps", 1, {}, of_ps1));
+    all.push_back(startTask(file, "worker", 0, {}, of_chief));
+    all.push_back(startTask(file, "worker", 1));
+    return all;
+  }
+  static Process& chief(std::vector<Process>& all) { return all[2]; }
+
+  // The pid of the launched chief, once it has frozen itself; 0: it has not within 30 s.
+  pid_t frozenChief() const {
+    const std::string task = std::string("--task\0", 7) + '0';
+    const auto end = std::chrono::steady_clock::now() + seconds(30);
+    while (std::chrono::steady_clock::now() < end) {
+      for (const std::string& process : leftovers())
+        if (process.find("workerd") != std::string::npos &&
+            process.find(task) != std::string::npos && isFrozen(std::stoi(process)))
+          return std::stoi(process);
+      ::poll(nullptr, 0, 5);
+    }
+    return 0;
+  }
+};
+
+TEST_F(EndingTest, ASignalDuringTheLastSaveLetsItFinish) {
+  std::vector<Process> all = startAll(byHand(options()), failpoints(kTermWhileSaving));
+  const ProcessResult result = chief(all).wait(seconds(30));
+  EXPECT_NE(result.err.find("event=stopping signal=15"), std::string::npos) << result.err;
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (Process& task : all) EXPECT_EQ(task.wait(seconds(10)).exit_code, 0) << task.err();
+  EXPECT_EQ(summary()["outcome"], "done");
+  EXPECT_EQ(summary()["checkpoint"]["last_step"], 200);
+  expectNothingLeft();
+}
+
+TEST_F(EndingTest, ASecondSignalDuringTheLastSaveEndsAtOnceAndTheSummarySaysSo) {
+  std::vector<Process> all = startAll(byHand(options()), failpoints(kTermAndAVerySlowDisk));
+  ASSERT_TRUE(chief(all).waitForOutput("event=stopping signal=15", seconds(30)));
+  chief(all).signal(SIGTERM);
+  const ProcessResult result = chief(all).wait(seconds(10));
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_EQ(summary()["outcome"], "interrupted");
+  EXPECT_EQ(summary()["global_step"], 200) << "as far as it is known";
+  EXPECT_EQ(summary()["tasks"][0]["exit_code"], 128 + SIGTERM);
+}
+
+TEST_F(EndingTest, CtrlCDuringTheLastSaveSavesAndIsNoFailure) {
+  Process launcher(launchCommand(writeCluster(options())), failpoints(kFreezeWhileSaving),
+                   folder_.path());
+  const pid_t chief = frozenChief();
+  ASSERT_GT(chief, 0) << launcher.err();
+  launcher.signal(SIGINT);
+  EXPECT_TRUE(launcher.waitForOutput("saving a checkpoint", seconds(10))) << launcher.err();
+  ::kill(chief, SIGCONT);
+  const ProcessResult result = launcher.wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+  EXPECT_EQ(summary()["outcome"], "interrupted");
+  EXPECT_EQ(summary()["checkpoint"]["last_step"], 200);
+  for (const auto& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
+  expectNothingLeft();
+}
+
+// The main loop must not wait for the answer that the first signal asks for.
+TEST_F(EndingTest, ASecondSignalEndsAtOnceWhilePs0IsFrozen) {
+  ClusterOptions endless = options(100'000'000);
+  endless.top_more = "timeouts: {lease_seconds: 60}\n";
+  std::vector<Process> all = startAll(byHand(endless));
+  ASSERT_TRUE(chief(all).waitForOutput("event=progress", seconds(30))) << chief(all).err();
+  all[0].signal(SIGSTOP);
+  chief(all).signal(SIGINT);
+  ASSERT_TRUE(chief(all).waitForOutput("event=stopping signal=2", seconds(5))) << chief(all).err();
+  chief(all).signal(SIGINT);
+  const ProcessResult result = chief(all).wait(seconds(5));
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+}
+
+TEST_F(EndingTest, WhenPs0NeverAnswersTheRequestTheWorkerSaysSoAndEnds) {
+  ClusterOptions endless = options(100'000'000);
+  endless.top_more = "timeouts: {lease_seconds: 60}\n";
+  std::vector<Process> all = startAll(byHand(endless));
+  ASSERT_TRUE(chief(all).waitForOutput("event=progress", seconds(30))) << chief(all).err();
+  all[0].signal(SIGSTOP);
+  chief(all).signal(SIGINT);
+  const ProcessResult result = chief(all).wait(seconds(25));
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+  EXPECT_NE(result.err.find("event=stop_refused"), std::string::npos) << result.err;
+}
+
+TEST_F(EndingTest, ALastCheckpointThatCannotBeWrittenIsInTheExitCodeAndInTheSummary) {
+  std::vector<Process> all =
+      startAll(byHand(options()), failpoints("checkpoint.after_check_shards=error"));
+  const ProcessResult result = chief(all).wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 73) << result.err;
+  EXPECT_NE(result.err.find("training is done, but its last checkpoint could not be written"),
+            std::string::npos)
+      << result.err;
+  const nlohmann::json said = summary();
+  EXPECT_EQ(said["outcome"], "failed");
+  EXPECT_EQ(said["global_step"], 200);
+  EXPECT_EQ(said["tasks"][0]["exit_code"], 73);
+  EXPECT_NE(said["tasks"][0]["cause"].dump().find("last checkpoint"), std::string::npos) << said;
+  EXPECT_TRUE(said["eval"].contains("accuracy")) << "training itself is done";
+}
+
+TEST_F(EndingTest, AJobThatWasStoppedAndCouldNotBeSavedDoesNotSayThatTrainingIsDone) {
+  std::vector<Process> all =
+      startAll(byHand(options(100'000'000)), failpoints("checkpoint.after_check_shards=error"));
+  ASSERT_TRUE(chief(all).waitForOutput("event=progress", seconds(30))) << chief(all).err();
+  chief(all).signal(SIGTERM);
+  const ProcessResult result = chief(all).wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 73) << result.err;
+  EXPECT_NE(result.err.find("the job was stopped at step"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("training is done"), std::string::npos) << result.err;
+}
+
+TEST_F(EndingTest, APsLostDuringTheLastSaveIsNamedWithItsOwnExitCode) {
+  std::vector<Process> all =
+      startAll(byHand(options()), {}, failpoints("checkpoint.after_shard_create=kill"));
+  const ProcessResult result = chief(all).wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 69) << result.err;
+  EXPECT_NE(result.err.find("last checkpoint could not be written"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("ps/1"), std::string::npos) << result.err;
+  EXPECT_EQ(summary()["outcome"], "failed");
+  EXPECT_EQ(summary()["tasks"][0]["exit_code"], 69);
+}
+
+TEST_F(EndingTest, AJobThatFailsByHandReplacesTheSummaryOfTheRunBefore) {
+  ClusterOptions first;
+  const std::string file = byHand(first);
+  for (Process& task : startAll(file)) EXPECT_EQ(task.wait(seconds(30)).exit_code, 0) << task.err();
+  ASSERT_EQ(summary()["outcome"], "done");
+  first.top_more = "timeouts: {start_seconds: 1}\n";
+  const ProcessResult alone = startTask(byHand(first), "worker", 0).wait(seconds(30));
+  EXPECT_EQ(alone.exit_code, 69) << alone.err;
+  EXPECT_EQ(summary()["outcome"], "failed");
+  EXPECT_EQ(summary()["global_step"], nullptr);
+  EXPECT_EQ(summary()["tasks"][0]["exit_code"], 69);
+}
+
+// A job that is done already has no first step and no loss to tell of.
+TEST_F(EndingTest, AFinishedJobThatIsRunAgainReportsNoNumbersThatItDidNotMeasure) {
+  const std::string file = writeCluster(options());
+  ASSERT_EQ(launch(file).exit_code, 0);
+  EXPECT_GT(summary()["first_step_seconds"], 0.0);
+  const ProcessResult again = launch(file);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(summary()["global_step"], 200);
+  for (const char* key :
+       {"first_step_seconds", "final_loss", "steps_per_second", "examples_per_second"})
+    EXPECT_EQ(summary()[key], nullptr) << key;
+  EXPECT_EQ(again.out.find("steps/s"), std::string::npos) << again.out;
+
+  std::vector<Process> all = startAll(byHand(options()));
+  const ProcessResult by_hand = chief(all).wait(seconds(30));
+  EXPECT_EQ(by_hand.exit_code, 0) << by_hand.err;
+  EXPECT_EQ(by_hand.out.find("loss"), std::string::npos) << by_hand.out;
+  EXPECT_EQ(summary()["final_loss"], nullptr);
+}
+
+}  // namespace dtf::testing

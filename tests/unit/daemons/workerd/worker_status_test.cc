@@ -1,0 +1,68 @@
+#include "daemons/workerd/worker_status.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace dtf::workerd {
+
+class WorkerStatusTest : public testing::Test {
+ protected:
+  WorkerStatus::Stopper stopper() {
+    return [this](WorkerStatus::Refused refused) {
+      ++asked_;
+      refused_ = std::move(refused);
+    };
+  }
+  bool askToEnd() {
+    return status_.askToEnd([this](const Error& reason) { reason_ = reason.message(); });
+  }
+
+  WorkerStatus status_;
+  int asked_ = 0;
+  WorkerStatus::Refused refused_;
+  std::string reason_;
+};
+
+TEST_F(WorkerStatusTest, BeforeTrainingNothingIsLostByEndingAtOnce) {
+  EXPECT_EQ(status_.phase(), WorkerPhase::kStarting);
+  EXPECT_FALSE(askToEnd());
+}
+
+TEST_F(WorkerStatusTest, WhileTrainingTheJobIsAskedAndMayRefuse) {
+  const WorkerStatus::Training training(status_, stopper());
+  EXPECT_EQ(status_.phase(), WorkerPhase::kTraining);
+  EXPECT_TRUE(askToEnd());
+  EXPECT_EQ(asked_, 1);
+  refused_(Error(ErrorCode::kDeadline, "ps/0 does not answer"));
+  EXPECT_EQ(reason_, "ps/0 does not answer");
+}
+
+TEST_F(WorkerStatusTest, WhileItSavesAtTheEndTheSignalWaitsForIt) {
+  std::optional<WorkerStatus::Training> training;
+  training.emplace(status_, stopper());
+  training.reset();
+  EXPECT_EQ(status_.phase(), WorkerPhase::kFinishing);
+  EXPECT_TRUE(askToEnd()) << "the last checkpoint would be lost";
+  EXPECT_EQ(asked_, 0) << "what the stopper refers to is gone";
+}
+
+TEST_F(WorkerStatusTest, WhenTrainingThrowsItsStopperIsNotCalledAnyMore) {
+  try {
+    const WorkerStatus::Training training(status_, stopper());
+    throw Error(ErrorCode::kTrainingFailed, "no number");
+  } catch (const Error&) {
+  }
+  EXPECT_TRUE(askToEnd()) << "the job ends by itself, with its own error";
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(WorkerStatusTest, WithoutCheckpointsItEndsAtOnceInEveryPhase) {
+  std::optional<WorkerStatus::Training> training;
+  training.emplace(status_, nullptr);
+  EXPECT_FALSE(askToEnd());
+  training.reset();
+  EXPECT_FALSE(askToEnd());
+}
+
+}  // namespace dtf::workerd
