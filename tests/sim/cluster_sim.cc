@@ -7,6 +7,7 @@
 
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/restore.h"
+#include "common/ps/optimizer.h"
 #include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
@@ -16,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// Of one life.
 constexpr Duration kVirtualMax = seconds(400);
 constexpr size_t kProblemsMax = 5;
 
@@ -61,6 +63,12 @@ void ClusterSim::complain(const std::string& what) {
   if (report_.problems.size() < kProblemsMax) report_.problems.push_back(what);
 }
 
+void ClusterSim::afterInThisLife(Duration delay, std::function<void()> event) {
+  scheduler_.after(delay, nullptr, [this, begun = life_, event = std::move(event)] {
+    if (life_ == begun && !all_killed_) event();
+  });
+}
+
 // ---- processes
 
 void ClusterSim::startPs(uint32_t index) {
@@ -80,8 +88,10 @@ void ClusterSim::onPsEnded(SimPs& ps) {
     const ps::ShardStatus status = ps.status();
     if (status.callers_waiting > 0)
       complain(fmt::format("ps/{} ends with {} callers waiting", index, status.callers_waiting));
-    const uint64_t due = plan_.steps * (plan_.sync() ? plan_.aggregate : 1);
-    const bool counts = plan_.sync() || index == 0;
+    const uint64_t end = ledger_.finals() > 0 ? ledger_.finalStep() : plan_.steps;
+    const uint64_t due = (end - newest_.value_or(0)) * (plan_.sync() ? plan_.aggregate : 1);
+    const bool known = ledger_.finals() > 0 || !stopped_;
+    const bool counts = known && (plan_.sync() || index == 0);
     if (counts && status.coordinator.gradients_applied != due)
       complain(fmt::format("ps/{} ends with {} gradients applied, {} are due", index,
                            status.coordinator.gradients_applied, due));
@@ -98,26 +108,50 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
   const bool served =
       std::any_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
   if (!served) return endIfOver();
-  if (number > 0) ++report_.restarts;
+  if (number > ranks_[rank].first) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
   ranks_[rank].alive.push_back(std::make_unique<SimWorker>(
       environment_, plan_, ledger_, fibers_, rank, number,
       SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); },
                        [this](SimWorker& worker) { onWorkerEnded(worker); },
                        [this](const std::string& line) { log(line); },
-                       [this](uint64_t step) { saved_.insert(step); }}));
+                       [this](uint64_t step) { saved_.insert(step); },
+                       [this](bool held, std::optional<uint64_t> step) { onRestored(held, step); },
+                       [this] { return stopped_; }, [this](uint64_t step) { onRest(step); }}));
+}
+
+// The next life goes on from the newest checkpoint there is, and begins anew only without one.
+void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
+  if (step) {
+    log(fmt::format("restored step {}", *step));
+    if (step != newest_)
+      complain(fmt::format("the checkpoint of step {} is restored, the newest is of step {}", *step,
+                           newest_ ? std::to_string(*newest_) : "none"));
+  } else if (!held && newest_) {
+    complain(
+        fmt::format("training starts anew, though there is a checkpoint of step {}", *newest_));
+  }
+}
+
+void ClusterSim::onRest(uint64_t step) {
+  const bool there = saved_.contains(step) || newest_ == step;
+  if (!there)
+    complain(
+        fmt::format("the job came to rest at step {} and said so, without a checkpoint", step));
+}
+
+bool ClusterSim::mayStartWorker(uint32_t rank) {
+  if (ranks_[rank].started < plan_.processesMax(life_)) return true;
+  out_of_processes_ = true;
+  return false;
 }
 
 // As dtf-launch does, unless the job is lost.
 void ClusterSim::startWorkerLater(uint32_t rank) {
-  if (ps_killed_) return;
-  if (ranks_[rank].started >= kProcessesMax) {
-    out_of_processes_ = true;
-    return;
-  }
+  if (ps_killed_ || !mayStartWorker(rank)) return;
   const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(700)));
-  scheduler_.after(delay, nullptr,
-                   [this, rank, number = ranks_[rank].started++] { startWorker(rank, number); });
+  afterInThisLife(delay,
+                  [this, rank, number = ranks_[rank].started++] { startWorker(rank, number); });
 }
 
 // Every ps has a new process of this rank: the older ones are fenced.
@@ -153,7 +187,7 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
   if (!expected || !(names || disk))
     complain(fmt::format("{} ends with an error that it should not: {}: {}", who,
                          errorCodeName(error.code()), error.message()));
-  if (plan_.undisturbed() && plan_.disk_error_share == 0)
+  if (plan_.undisturbed(life()) && plan_.disk_error_share == 0)
     complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
 }
 
@@ -199,6 +233,12 @@ void ClusterSim::apply(const Fault& fault) {
       if (fault.kind == Fault::Kind::kCut) return network_.cut(index);
       return network_.silence(index, fault.length);
     }
+    case Fault::Kind::kStop:
+      return stop(fault);
+    case Fault::Kind::kKillAll:
+      log("FAULT " + fault.text());
+      ++report_.faults;
+      return killAll();
   }
 }
 
@@ -226,6 +266,39 @@ void ClusterSim::killPs(uint32_t index) {
   endIfOver();
 }
 
+void ClusterSim::killAll() {
+  all_killed_ = true;
+  for (Rank& rank : ranks_)
+    while (!rank.alive.empty()) {
+      rank.alive.back()->process()->dead = true;
+      destroy(*rank.alive.back());
+    }
+  for (uint32_t i = 0; i < ps_.size(); ++i) {
+    if (!ps_[i]) continue;
+    ps_errors_[i] = Error(ErrorCode::kUnavailable, "killed");
+    ps_[i]->process()->dead = true;
+    network_.killed(ps_[i]->process());
+    ps_[i] = nullptr;
+  }
+  endIfOver();
+}
+
+// Ctrl-C or SIGTERM. Whoever does not train yet, or any more, has nothing to save: when nobody
+// does, all end at once.
+void ClusterSim::stop(const Fault& fault) {
+  log("FAULT " + fault.text());
+  ++report_.faults;
+  std::vector<SimWorker*> training;
+  for (Rank& rank : ranks_)
+    if (!rank.alive.empty() && rank.alive.back()->training())
+      training.push_back(rank.alive.back().get());
+  if (training.empty()) return killAll();
+  stopped_ = true;
+  if (!fault.successor) return training[fault.target % training.size()]->requestStop();
+  for (auto& ps : ps_)
+    if (ps) ps->signal();
+}
+
 // A worker that is frozen for much longer than its lease is fenced when it goes on.
 void ClusterSim::freezeWorker(const Fault& fault) {
   Rank& rank = ranks_[fault.target];
@@ -238,9 +311,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
   process->frozen_until = std::max(process->frozen_until, scheduler_.now() + fault.length);
   const double lease = plan_.timeouts.lease_seconds;
   // Bytes that were under way for long may keep the lease a while.
-  const bool silent = std::any_of(plan_.faults.begin(), plan_.faults.end(), [](const Fault& other) {
-    return other.kind == Fault::Kind::kSilence;
-  });
+  const bool silent = life().has(Fault::Kind::kSilence);
   if (worker.joined() && !silent && toSeconds(fault.length) > lease + 1) {
     scheduler_.at(process->frozen_until - Duration(1), nullptr, [this, process] {
       if (ps_was_frozen_ || process->dead) return;
@@ -249,10 +320,10 @@ void ClusterSim::freezeWorker(const Fault& fault) {
           if (other->process() == process) other->setFenced();
     });
   }
-  if (fault.successor && rank.started < kProcessesMax) {
-    scheduler_.after(
-        fault.length / 2, nullptr,
-        [this, target = fault.target, number = rank.started++] { startWorker(target, number); });
+  if (fault.successor && mayStartWorker(fault.target)) {
+    afterInThisLife(fault.length / 2, [this, target = fault.target, number = rank.started++] {
+      startWorker(target, number);
+    });
   }
 }
 
@@ -269,18 +340,23 @@ void ClusterSim::endIfOver() {
 void ClusterSim::judge() {
   report_.finished = std::all_of(ps_errors_.begin(), ps_errors_.end(),
                                  [](const auto& error) { return !error.has_value(); });
+  if (all_killed_) return;
+  if (stopped_ && report_.finished) ++report_.stopped;
   // Once the chief has its result, a ps may end before it has told the others so: they miss it.
-  if (!report_.finished && plan_.mustFinish() && !out_of_processes_ && ledger_.finals() == 0)
+  if (!report_.finished && plan_.mustFinish(life()) && !out_of_processes_ && ledger_.finals() == 0)
     complain("the job fails, though every loss could be mended");
   if (report_.finished && !ps_killed_ && ledger_.finals() == 0)
     complain("the job finishes without its chief");
 }
 
-// The power goes; then every checkpoint that is visible must be whole, and one place of training;
-// and the newest that was said to be saved must be there.
-void ClusterSim::judgeCheckpoints() {
-  disk_.heal();
-  disk_.powerCut(plan_.seed);
+// What is visible must be whole, and one place of training; and the newest that was said to be
+// saved must be there, also when the power was cut.
+void ClusterSim::judgeDisk() {
+  if (plan_.isLast(life_) || life().power_cut) disk_.powerCut(plan_.seed + life_);
+  // A job that is to come to its end, whatever was before, gets a disk that works.
+  if (life_ + 2 >= plan_.lives.size()) disk_.heal();
+  newest_.reset();
+  newest_arenas_.clear();
   const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
   if (!disk_.exists(root)) {
     if (!saved_.empty()) complain("the folder of saved checkpoints is gone");
@@ -288,51 +364,81 @@ void ClusterSim::judgeCheckpoints() {
   }
   checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
   const std::vector<uint64_t> steps = folder.steps();
-  for (const uint64_t step : saved_)
-    if (std::find(steps.begin(), steps.end(), step) == steps.end())
-      complain(fmt::format("the checkpoint of step {} was committed, and is gone", step));
-  for (const uint64_t step : steps) {
-    const auto verified = checkpoint::verifyCheckpoint(disk_, folder.stepFolder(step),
-                                                       checkpoint::VerifyDepth::kFull);
-    if (!verified.whole()) {
-      complain(fmt::format("the checkpoint of step {} is visible and not whole: {}", step,
-                           verified.problems.at(0).reason));
-      continue;
-    }
-    std::vector<std::vector<float>> values(plan_.ps_tasks);
-    std::vector<const float*> arenas;
-    for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
-      values[ps].resize(ledger_.elements());
-      checkpoint::readPart(disk_, folder.stepFolder(step), *verified.manifest,
-                           fmt::format("v{}", ps), 0, ledger_.elements(), values[ps].data());
-      arenas.push_back(values[ps].data());
-    }
-    ledger_.onCheckpoint(step, arenas);
-    ++report_.checkpoints;
-  }
+  size_t kept = plan_.checkpoint.keep == 0 ? saved_.size() : 1;
+  for (auto step = saved_.rbegin(); step != saved_.rend() && kept > 0; ++step, --kept)
+    if (std::find(steps.begin(), steps.end(), *step) == steps.end())
+      complain(fmt::format("the checkpoint of step {} was committed, and is gone", *step));
+  for (const uint64_t step : steps) judgeCheckpoint(step);
 }
 
-Report ClusterSim::run() {
+void ClusterSim::judgeCheckpoint(uint64_t step) {
+  const std::filesystem::path folder =
+      std::filesystem::path(kRunDir) / "checkpoints" / fmt::format("step-{}", step);
+  const auto verified = checkpoint::verifyCheckpoint(disk_, folder, checkpoint::VerifyDepth::kFull);
+  if (!verified.whole())
+    return complain(fmt::format("the checkpoint of step {} is visible and not whole: {}", step,
+                                verified.problems.at(0).reason));
+  newest_ = step;
+  newest_arenas_.assign(plan_.ps_tasks, {});
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+    SavedArena& arena = newest_arenas_[ps];
+    const std::string name = fmt::format("v{}", ps);
+    const auto read = [&](const std::string& tensor, std::vector<float>& values) {
+      values.resize(ledger_.elements());
+      checkpoint::readPart(disk_, folder, *verified.manifest, tensor, 0, ledger_.elements(),
+                           values.data());
+    };
+    read(name, arena.values);
+    arena.slots.resize(ledger_.slots());
+    for (uint32_t i = 0; i < ledger_.slots(); ++i)
+      read(name + "/" + ps::slotName(plan_.optimizer, i), arena.slots[i]);
+  }
+  if (!judged_.insert(step).second) return;
+  ledger_.onCheckpoint(step, newest_arenas_, !life().faults.empty() || life_ > 0);
+  ++report_.checkpoints;
+}
+
+void ClusterSim::beginLife() {
+  ps_killed_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
+  ps_errors_.assign(plan_.ps_tasks, std::nullopt);
+  std::vector<uint32_t> first;
+  for (Rank& rank : ranks_) {
+    rank.first = rank.started;
+    first.push_back(rank.first);
+  }
+  ledger_.beginLife(std::move(first), newest_.value_or(0), newest_arenas_);
+  ++report_.lives;
+  report_.restored += newest_ ? 1 : 0;
+  if (life_ > 0) log(fmt::format("LIFE {}", life_ + 1));
+}
+
+void ClusterSim::runLife() {
+  beginLife();
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
   for (uint32_t i = 0; i < plan_.ps_tasks; ++i)
-    scheduler_.after(milliseconds(static_cast<int64_t>(random_.below(300))), nullptr,
-                     [this, i] { startPs(i); });
+    afterInThisLife(milliseconds(static_cast<int64_t>(random_.below(300))),
+                    [this, i] { startPs(i); });
   for (uint32_t i = 0; i < plan_.workers; ++i)
-    scheduler_.after(milliseconds(300 + static_cast<int64_t>(random_.below(300))), nullptr,
-                     [this, i, number = ranks_[i].started++] { startWorker(i, number); });
-  for (const Fault& fault : plan_.faults)
-    scheduler_.after(milliseconds(301) + fault.at, nullptr, [this, fault] { apply(fault); });
+    afterInThisLife(milliseconds(300 + static_cast<int64_t>(random_.below(300))),
+                    [this, i, number = ranks_[i].started++] { startWorker(i, number); });
+  for (const Fault& fault : life().faults)
+    afterInThisLife(milliseconds(301) + fault.at, [this, fault] { apply(fault); });
   const uint64_t too_long = scheduler_.after(kVirtualMax, nullptr, [this] {
     complain(fmt::format("the job has not ended after {:.0f} s", toSeconds(kVirtualMax)));
-    over_->fulfill();
+    killAll();
   });
   pair.promise.wait(wait_scope_);
   scheduler_.cancel(too_long);
+  report_.applied += ledger_.applied();
   judge();
-  judgeCheckpoints();
+  judgeDisk();
+}
+
+Report ClusterSim::run() {
+  for (life_ = 0; life_ < plan_.lives.size() && report_.problems.empty(); ++life_) runLife();
+  life_ = plan_.lives.size() - 1;
   report_.hash = scheduler_.hash();
-  report_.applied = ledger_.applied();
   report_.stale = ledger_.stale();
   report_.fenced = ledger_.forbidden();
   report_.events = scheduler_.eventsDone();
