@@ -77,7 +77,7 @@ void Supervisor::onStep(const ps::StepState& state) {
     }
   }
   saving_ = true;
-  if (runner_ != nullptr) return runner_->start([this] { saveDue(); });
+  if (runner_ != nullptr) return runner_->start([this] { saveOnce(); });
   changed_.notifyAll();
 }
 
@@ -88,15 +88,8 @@ void Supervisor::run() {
       while (!saving_ && !ending_) changed_.wait(mutex_);
       if (!saving_) return;
     }
-    saveDue();
+    saveOnce();
   }
-}
-
-void Supervisor::saveDue() {
-  saveOnce();
-  MutexLock lock(mutex_);
-  saving_ = false;
-  changed_.notifyAll();
 }
 
 void Supervisor::saveOnce() {
@@ -112,6 +105,9 @@ void Supervisor::saveOnce() {
     MutexLock lock(mutex_);
     failed(error);
   }
+  MutexLock lock(mutex_);
+  saving_ = false;
+  changed_.notifyAll();
 }
 
 void Supervisor::failed(const Error& error) {

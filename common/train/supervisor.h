@@ -61,7 +61,6 @@ class Supervisor {
 
  private:
   void run();
-  void saveDue();
   void saveOnce();
   bool isDue(uint64_t next_step);
   void failed(const Error& error) DTF_REQUIRES(mutex_);
