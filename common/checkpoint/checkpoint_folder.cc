@@ -73,6 +73,8 @@ uint32_t CheckpointFolder::sweepStale() {
     if (!entry.is_folder || !isStale(entry.name)) continue;
     if (attempt_ && attempt_->folder == folder_ / entry.name) continue;
     try {
+      // What its process renamed and could not sync: as in abandon().
+      if (swept == 0) file_system_.syncFolder(folder_);
       removeTree(file_system_, folder_ / entry.name);
       ++swept;
     } catch (const Error& error) {
@@ -149,6 +151,7 @@ void CheckpointFolder::publish(const Manifest& manifest) {
     file_system_.syncFolder(folder_);
   } catch (const Error&) {
     // It may be gone after a power cut, so nobody shall count on it.
+    attempt_->was_visible = true;
     file_system_.rename(stepFolder(attempt_->step), attempt_->folder);
     throw;
   }
@@ -157,10 +160,12 @@ void CheckpointFolder::publish(const Manifest& manifest) {
 
 void CheckpointFolder::abandon() {
   if (!attempt_) return;
-  const std::filesystem::path folder = attempt_->folder;
+  const Attempt attempt = *attempt_;
   attempt_.reset();
   try {
-    removeTree(file_system_, folder);
+    // Before its files go: a power cut must not bring back the name without them.
+    if (attempt.was_visible) file_system_.syncFolder(folder_);
+    removeTree(file_system_, attempt.folder);
   } catch (const Error&) {
     // sweepStale() tries again.
   }

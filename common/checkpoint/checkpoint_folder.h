@@ -111,6 +111,7 @@ class CheckpointFolder {
     uint64_t step = 0;
     std::filesystem::path folder;
     bool poisoned = false;
+    bool was_visible = false;  // as a checkpoint, and perhaps will be after a power cut
   };
   std::optional<Attempt> attempt_;
   uint64_t names_used_ = 0;

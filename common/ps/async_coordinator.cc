@@ -322,14 +322,15 @@ void AsyncCoordinator::takeCutIfReached() {
 
 void AsyncCoordinator::restore(const CutPosition& position) {
   DTF_CHECK(position.size() == workers_.size());
-  for (size_t rank = 0; rank < workers_.size(); ++rank)
+  for (size_t rank = 0; rank < workers_.size() && !plantedBug(Bug::kPositionNotRestored); ++rank)
     workers_[rank].steps_pushed = position[rank];
   accepted_ = context_.store.version();
 }
 
 void AsyncCoordinator::requestStop() {
   const OutwardCalls::Scope scope(context_.calls);
-  last_step_ = std::min(last_step_, accepted_ + granted_);
+  const uint64_t granted = plantedBug(Bug::kStopForgetsGrants) ? 0 : granted_;
+  last_step_ = std::min(last_step_, accepted_ + granted);
   settleAll();
 }
 

@@ -132,8 +132,9 @@ void ParameterStore::restore(std::span<const float> values,
   }
   const std::shared_ptr<Snapshot> restored = pool_.acquire(version);
   copyInto(values, restored->mutableData());
-  for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
-  optimizer_clock_.restore(clock);
+  for (uint32_t i = 0; i < slots.size() && !plantedBug(Bug::kSlotsNotRestored); ++i)
+    copyInto(slots[i], (*slots_)[i].as<float>());
+  if (!plantedBug(Bug::kClockNotRestored)) optimizer_clock_.restore(clock);
   previous_ = nullptr;
   current_ = restored;
 }

@@ -18,18 +18,24 @@ Duration toDuration(double seconds) {
 }  // namespace
 
 Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
-                       cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report)
+                       cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report,
+                       SaveRunner* runner)
     : checkpointer_(checkpointer),
       spec_(spec),
       is_sync_(mode == cluster::ReplicationSpec::Mode::kSync),
       clock_(clock),
       report_(std::move(report)),
+      runner_(runner),
       next_time_(clock.now() + toDuration(spec.every_seconds)) {
   status_.last_step = checkpointer.lastStep();
-  thread_ = Thread("dtf-checkpoint", [this] { run(); });
+  if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
 
 Supervisor::~Supervisor() {
+  if (runner_ != nullptr) {
+    runner_->wait();
+    return;
+  }
   {
     MutexLock lock(mutex_);
     ending_ = true;
@@ -71,6 +77,7 @@ void Supervisor::onStep(const ps::StepState& state) {
     }
   }
   saving_ = true;
+  if (runner_ != nullptr) return runner_->start([this] { saveOnce(); });
   changed_.notifyAll();
 }
 
@@ -125,6 +132,7 @@ void Supervisor::count(const Error& error) {
 }
 
 void Supervisor::saveAtRest() {
+  if (runner_ != nullptr) runner_->wait();
   MutexLock lock(mutex_);
   while (saving_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
   std::optional<SavedCheckpoint> saved;

@@ -26,7 +26,18 @@ struct CheckpointStatus {
   std::string degraded;               // why the last attempt failed; empty: it didn't
 };
 
-// Owns: a thread that saves.  Borrows: `checkpointer`, `clock`.
+// Where saves run beside the training, for those who have no threads to spare: a simulation.
+class SaveRunner {
+ public:
+  virtual ~SaveRunner() = default;
+  // Runs `save` soon, not from within start(); the one before has ended.
+  virtual void start(std::function<void()> save) = 0;
+  // Returns when no save runs.
+  virtual void wait() = 0;
+};
+
+// Owns: a thread that saves, unless it is given a runner.  Borrows: `checkpointer`, `clock`,
+// `runner`.
 // Threads: onStep() and the rest from the training thread, status() from any.
 // Blocks: onStep() a round trip to the ps when a checkpoint by steps is due (sync), else never;
 // saveAtRest() and the destructor until a save under way is done.
@@ -35,7 +46,8 @@ class Supervisor {
   using Report = std::function<void(const SavedCheckpoint&)>;  // on the supervisor's thread
 
   Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
-             cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report);
+             cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report,
+             SaveRunner* runner = nullptr);
   ~Supervisor();
 
   // After each answer of the ps. Starts a checkpoint when one is due.
@@ -61,6 +73,7 @@ class Supervisor {
   const bool is_sync_;
   const Clock& clock_;
   const Report report_;
+  SaveRunner* const runner_;  // null: thread_ saves
 
   TimePoint next_time_;     // training thread
   uint64_t next_step_ = 0;  // ditto; 0: not known yet

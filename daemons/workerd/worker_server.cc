@@ -2,40 +2,13 @@
 
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/log.h"
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
-#include "common/wire/worker.capnp.h"
+#include "daemons/workerd/worker_gate.h"
 #include "daemons/workerd/worker_job.h"
 
 namespace dtf::workerd {
-
-namespace {
-
-class Gate final : public schema::WorkerGate::Server {
- public:
-  Gate(const cluster::TaskOptions& task, const WorkerStatus& status)
-      : task_(task), status_(status) {}
-  kj::Promise<void> status(StatusContext context) override {
-    context.getResults().setJson(
-        nlohmann::json({{"schema", 1},
-                        {"job", task_.job.job},
-                        {"task", task_.task.name()},
-                        {"training", status_.phase() == WorkerPhase::kTraining},
-                        {"global_step", status_.global_step.load()},
-                        {"loss", status_.loss.load()}})
-            .dump());
-    return kj::READY_NOW;
-  }
-
- private:
-  const cluster::TaskOptions& task_;
-  const WorkerStatus& status_;
-};
-
-}  // namespace
 
 WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
@@ -51,8 +24,9 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
                                reactor_.port, net::adoptSocket(reactor_.ioc, std::move(socket)),
                                net::kLimitsBeforeHello, nullptr),
                            peer,
-                           [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
-                             return schema::WorkerGate::Client(kj::heap<Gate>(task_, status_));
+                           [this](const daemons::ConnectionRef& ref) -> capnp::Capability::Client {
+                             ref->visitor = true;  // there is nothing to stay for
+                             return makeWorkerGate(task_, status_);
                            });
       });
   report_.emplace(task_);

@@ -1,6 +1,7 @@
-// Every RPC method of a psd, in any order with any arguments, from up to four connections: real
-// services over streams in memory. The bytes are a program: each operation takes its arguments from
-// what follows, 0 when there is no more.
+// Every RPC method of a psd, ps/0 or ps/1 as the first byte says, and of a workerd, in any order
+// with any arguments, from up to five connections: real services over streams in memory, files on a
+// disk in memory. The bytes are a program: each operation takes its arguments from what follows, 0
+// when there is no more.
 
 #include <kj/async-io.h>
 
@@ -12,61 +13,36 @@
 
 #include "common/base/error.h"
 #include "common/base/log.h"
-#include "common/net/reactor.h"
-#include "common/wire/ps.capnp.h"
 #include "daemons/psd/ps_server.h"
+#include "daemons/workerd/worker_gate.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/reached.h"
+#include "tests/fuzz/rpc_bytes.h"
+#include "tests/fuzz/rpc_world.h"
 #include "tests/support/simulated_disk.h"
 
 namespace {
 
 using namespace dtf;
 
+using fuzz::kElements;
+using fuzz::kWorkers;
+
+const fuzz::MustReach kMustReach = {"save", "restore", "commitRestore", "decided", "worker status"};
+
 constexpr const char* kJob = "fuzz";
-constexpr uint32_t kWorkers = 2;
-constexpr uint64_t kElements = 32;  // of this ps's shard in the model that fits
 constexpr size_t kOperationsMax = 200;
 constexpr size_t kCallsMax = 64;
 constexpr size_t kListMax = 64;
 
-class Bytes {
- public:
-  Bytes(const uint8_t* data, size_t size) : left_(fuzz::textOf(data, size)) {}
-  bool empty() const { return left_.empty(); }
-  std::string_view take(size_t count) {
-    const std::string_view part = left_.substr(0, count);
-    left_.remove_prefix(part.size());
-    return part;
-  }
-  template <class T>
-  T number() {
-    T value{};
-    const std::string_view part = take(sizeof value);
-    std::memcpy(&value, part.data(), part.size());
-    return value;
-  }
-  uint8_t byte() { return number<uint8_t>(); }
-  // Mostly small, as steps and ranks are; any number now and then.
-  uint64_t count() {
-    const uint8_t small = byte();
-    return small < 250 ? small : number<uint64_t>();
-  }
-  kj::StringPtr text() {
-    text_ = std::string(take(byte() % 40));
-    return text_.c_str();
-  }
+using fuzz::Bytes;
 
- private:
-  std::string_view left_;
-  std::string text_;
-};
-
-cluster::TaskOptions taskOptions() {
+cluster::TaskOptions taskOptions(uint32_t ps_task) {
   cluster::TaskOptions options;
-  options.task = {JobKind::kPs, 0};
+  options.task = {JobKind::kPs, ps_task};
   options.job.job = kJob;
-  options.job.run_dir = "/run";
-  options.job.cluster.ps.resize(2);  // the other one is never met: a closed port
+  options.job.run_dir = fuzz::kRunDir;
+  options.job.cluster.ps.resize(2);
   for (cluster::TaskSpec& task : options.job.cluster.ps) task.address = {"127.0.0.1", 1};
   options.job.cluster.worker.resize(kWorkers);
   return options;
@@ -88,9 +64,10 @@ struct Client {
 
 class Session {
  public:
-  explicit Session(Bytes bytes) : bytes_(bytes) {
-    disk_.makeFolder("/run");
-    server_ = std::make_unique<psd::PsServer>(taskOptions(), loop_, loop_, loop_, disk_);
+  explicit Session(Bytes bytes)
+      : bytes_(bytes), self_(bytes_.byte() % 2), task_(taskOptions(self_)) {
+    fuzz::prepareDisk(disk_);
+    server_ = std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, disk_);
     server_->startData(std::make_unique<ps::InlineUpdateRunner>());
   }
 
@@ -103,6 +80,9 @@ class Session {
     }
     calls_.clear();
     for (Client& client : clients_) client = {};
+    worker_connection_ = nullptr;
+    poll();
+    loop_.close();
     poll();
     server_->stopData();
     poll();
@@ -118,10 +98,17 @@ class Session {
     }
   }
 
-  template <class Request>
-  void send(Request&& request) {
+  void keep(kj::Promise<void> call) {
     if (calls_.size() >= kCallsMax) calls_.erase(calls_.begin());
-    calls_.push_back(request.send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {}));
+    calls_.push_back(call.eagerlyEvaluate([](kj::Exception&&) {}));
+  }
+
+  // `reaches`: what an answer without an error counts as, if anything.
+  template <class Request>
+  void send(Request&& request, const char* reaches = nullptr) {
+    keep(request.send().ignoreResult().then([reaches] {
+      if (reaches != nullptr) ++fuzz::reached()[reaches];
+    }));
   }
 
   std::unique_ptr<net::RpcConnection> connect(bool bulk) {
@@ -153,6 +140,7 @@ class Session {
     hello.setIncarnation(flaw == 3 ? bytes_.number<uint64_t>() : 1 + flaw % 2);
     if (flaw == 4) return fillTask(hello.initCallee());
     hello.initCallee().setJob(schema::JobKind::PS);
+    hello.getCallee().setIndex(self_);
   }
 
   // A model of one variable, whole on this ps, that bytes may spoil; or any message at all.
@@ -165,9 +153,9 @@ class Session {
     auto shape = variable.initShape(1);
     shape.set(0, static_cast<int64_t>(kind == 2 ? bytes_.number<uint64_t>() : kElements));
     auto shards = model.initShards(kind == 3 ? bytes_.byte() % 4 : 2);
-    if (shards.size() > 0) {
-      shards[0].setElements(kind == 4 ? bytes_.number<uint64_t>() : kElements);
-      auto slice = shards[0].initSlices(1)[0];
+    if (shards.size() > self_) {
+      shards[self_].setElements(kind == 4 ? bytes_.number<uint64_t>() : kElements);
+      auto slice = shards[self_].initSlices(1)[0];
       slice.setVariable(kind == 5 ? bytes_.number<uint32_t>() : 0);
       slice.setBegin(kind == 6 ? bytes_.number<uint64_t>() : 0);
       slice.setCount(kind == 7 ? bytes_.number<uint64_t>() : kElements);
@@ -216,11 +204,18 @@ class Session {
   void checkpointCall(uint8_t method);
   void dataCall(uint8_t method);
   void leaderCall(uint8_t method);
+  void followerCall();
+  void workerCall();
 
   Bytes bytes_;
+  const uint32_t self_;  // the ps that is fuzzed
+  const cluster::TaskOptions task_;
+  const workerd::WorkerStatus worker_status_;
   net::Reactor reactor_;
-  net::ReactorLoop loop_{reactor_};
+  fuzz::PeerLoop loop_{reactor_};
   testing::SimulatedDisk disk_;
+  daemons::ConnectionSet worker_{loop_, [](const void*) {}};
+  std::unique_ptr<net::RpcConnection> worker_connection_;
   std::unique_ptr<psd::PsServer> server_;
   std::array<Client, 2> clients_;
   std::vector<kj::Promise<void>> calls_;
@@ -239,40 +234,41 @@ void Session::operation() {
     case 4:
       return dataCall(code / 6);
     default:
-      return leaderCall(code / 6);
+      return self_ == 0 || code / 6 % 4 == 3 ? leaderCall(code / 6) : followerCall();
   }
 }
 
 void Session::gateCall(uint8_t method) {
+  if (method % 6 == 5) return workerCall();
   Client& one = client();
-  if (method % 5 == 4) {  // gone, with what it still waits for
+  if (method % 6 == 4) {  // gone, with what it still waits for
     one = {};
     return;
   }
-  if (method % 5 == 3) {
+  if (method % 6 == 3) {
     if (one.data_connection == nullptr) one.data_connection = connect(true);
     auto request = one.data_connection->bootstrap().castAs<schema::PsDataGate>().helloRequest();
     fillHello(request.initHello(), false);
     auto sent = request.send();
     one.data = sent.getData();
-    calls_.push_back(sent.ignoreResult().eagerlyEvaluate([](kj::Exception&&) {}));
+    keep(sent.ignoreResult());
     return;
   }
   if (one.control_connection == nullptr) one.control_connection = connect(false);
   auto gate = one.control_connection->bootstrap().castAs<schema::PsGate>();
-  if (method % 5 == 0) {
+  if (method % 6 == 0) {
     auto request = gate.helloRequest();
     fillHello(request.initHello(), false);
     auto sent = request.send();
     one.control = sent.getControl();
-    calls_.push_back(sent.ignoreResult().eagerlyEvaluate([](kj::Exception&&) {}));
-  } else if (method % 5 == 1) {
+    keep(sent.ignoreResult());
+  } else if (method % 6 == 1) {
     auto request = gate.peerRequest();
     fillHello(request.initHello(), true);
     request.setFollower(kj::heap<Follower>());
     auto sent = request.send();
     one.leader = sent.getLeader();
-    calls_.push_back(sent.ignoreResult().eagerlyEvaluate([](kj::Exception&&) {}));
+    keep(sent.ignoreResult());
   } else {
     send(gate.statusRequest());
   }
@@ -301,7 +297,7 @@ void Session::controlCall(uint8_t method) {
       case 5: {
         auto sent = control->superviseRequest().send();
         one.checkpoint = sent.getCheckpoint();
-        calls_.push_back(sent.ignoreResult().eagerlyEvaluate([](kj::Exception&&) {}));
+        keep(sent.ignoreResult());
         return;
       }
       default:
@@ -328,16 +324,16 @@ void Session::checkpointCall(uint8_t method) {
         return send(checkpoint->releaseHoldRequest());
       case 3: {
         auto request = checkpoint->saveRequest();
-        request.setFolder(bytes_.text());
-        return send(request);
+        request.setFolder(bytes_.folder());
+        return send(request, "save");
       }
       case 4: {
         auto request = checkpoint->restoreRequest();
-        request.setFolder(bytes_.text());
-        return send(request);
+        request.setFolder(bytes_.folder());
+        return send(request, "restore");
       }
       default:
-        return send(checkpoint->commitRestoreRequest());
+        return send(checkpoint->commitRestoreRequest(), "commitRestore");
     }
   }
 }
@@ -381,6 +377,36 @@ void Session::leaderCall(uint8_t method) {
     request.setRank(static_cast<uint32_t>(bytes_.count()));
     return send(request);
   }
+}
+
+// What ps/0 has decided, as ps/1 hears it.
+void Session::followerCall() {
+  KJ_IF_MAYBE (follower, loop_.follower()) {
+    auto request = follower->decidedRequest();
+    request.setStep(bytes_.count());
+    auto ranks = request.initRanks(bytes_.byte() % 4);
+    for (uint32_t i = 0; i < ranks.size(); ++i) ranks.set(i, static_cast<uint32_t>(bytes_.count()));
+    return send(request, "decided");
+  }
+}
+
+void Session::workerCall() {
+  if (bytes_.byte() % 4 == 3) {
+    worker_connection_ = nullptr;
+    return;
+  }
+  if (worker_connection_ == nullptr) {
+    kj::TwoWayPipe pipe = kj::newTwoWayPipe();
+    net::AsioEventPort::Io io(reactor_.port);
+    worker_.serve(net::wrapStream(kj::mv(pipe.ends[0])), "fuzz",
+                  [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
+                    return workerd::makeWorkerGate(task_, worker_status_);
+                  });
+    worker_connection_ = std::make_unique<net::RpcConnection>(net::wrapStream(kj::mv(pipe.ends[1])),
+                                                              net::RpcOptions{"workerd"});
+  }
+  auto gate = worker_connection_->bootstrap().castAs<schema::WorkerGate>();
+  send(gate.statusRequest(), "worker status");
 }
 
 }  // namespace

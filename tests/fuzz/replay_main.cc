@@ -1,4 +1,5 @@
 // Runs a fuzz target over the files of a folder: its corpus as an ordinary test, with any compiler.
+// A whole folder must reach what the target names (reached.h).
 // Usage: replay_<name> FOLDER_OR_FILE...
 
 #include <algorithm>
@@ -9,15 +10,18 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/reached.h"
 
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
+  bool whole = false;
   for (int i = 1; i < argc; ++i) {
     if (!fs::is_directory(argv[i])) {
       files.emplace_back(argv[i]);
       continue;
     }
+    whole = true;
     for (const auto& entry : fs::directory_iterator(argv[i])) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -29,5 +33,11 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   }
   std::printf("%zu inputs\n", files.size());
-  return files.empty() ? 1 : 0;
+  bool missed = false;
+  for (const auto& [name, times] : dtf::fuzz::reached()) {
+    std::printf("reached: %s, %lu times\n", name.c_str(), static_cast<unsigned long>(times));
+    missed |= times == 0;
+  }
+  if (whole && missed) std::printf("the corpus no longer reaches all that it must\n");
+  return files.empty() || (whole && missed) ? 1 : 0;
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "common/checkpoint/checkpoint_folder.h"
-#include "common/checkpoint/restore.h"
 #include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
@@ -16,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// Of one life.
 constexpr Duration kVirtualMax = seconds(400);
 constexpr size_t kProblemsMax = 5;
 
@@ -61,6 +60,12 @@ void ClusterSim::complain(const std::string& what) {
   if (report_.problems.size() < kProblemsMax) report_.problems.push_back(what);
 }
 
+void ClusterSim::afterInThisLife(Duration delay, std::function<void()> event) {
+  scheduler_.after(delay, nullptr, [this, begun = life_, event = std::move(event)] {
+    if (life_ == begun && !all_killed_) event();
+  });
+}
+
 // ---- processes
 
 void ClusterSim::startPs(uint32_t index) {
@@ -80,8 +85,10 @@ void ClusterSim::onPsEnded(SimPs& ps) {
     const ps::ShardStatus status = ps.status();
     if (status.callers_waiting > 0)
       complain(fmt::format("ps/{} ends with {} callers waiting", index, status.callers_waiting));
-    const uint64_t due = plan_.steps * (plan_.sync() ? plan_.aggregate : 1);
-    const bool counts = plan_.sync() || index == 0;
+    const uint64_t end = ledger_.finals() > 0 ? ledger_.finalStep() : plan_.steps;
+    const uint64_t due = (end - newest_.value_or(0)) * (plan_.sync() ? plan_.aggregate : 1);
+    const bool known = ledger_.finals() > 0 || !stopped_;
+    const bool counts = known && (plan_.sync() || index == 0);
     if (counts && status.coordinator.gradients_applied != due)
       complain(fmt::format("ps/{} ends with {} gradients applied, {} are due", index,
                            status.coordinator.gradients_applied, due));
@@ -98,26 +105,30 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
   const bool served =
       std::any_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
   if (!served) return endIfOver();
-  if (number > 0) ++report_.restarts;
+  if (number > ranks_[rank].first) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
   ranks_[rank].alive.push_back(std::make_unique<SimWorker>(
       environment_, plan_, ledger_, fibers_, rank, number,
       SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); },
                        [this](SimWorker& worker) { onWorkerEnded(worker); },
                        [this](const std::string& line) { log(line); },
-                       [this](uint64_t step) { saved_.insert(step); }}));
+                       [this](uint64_t step) { saved_.insert(step); },
+                       [this](bool held, std::optional<uint64_t> step) { onRestored(held, step); },
+                       [this] { return stopped_; }, [this](uint64_t step) { onRest(step); }}));
+}
+
+bool ClusterSim::mayStartWorker(uint32_t rank) {
+  if (ranks_[rank].started < plan_.processesMax(life_)) return true;
+  out_of_processes_ = true;
+  return false;
 }
 
 // As dtf-launch does, unless the job is lost.
 void ClusterSim::startWorkerLater(uint32_t rank) {
-  if (ps_killed_) return;
-  if (ranks_[rank].started >= kProcessesMax) {
-    out_of_processes_ = true;
-    return;
-  }
+  if (ps_killed_ || !mayStartWorker(rank)) return;
   const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(700)));
-  scheduler_.after(delay, nullptr,
-                   [this, rank, number = ranks_[rank].started++] { startWorker(rank, number); });
+  afterInThisLife(delay,
+                  [this, rank, number = ranks_[rank].started++] { startWorker(rank, number); });
 }
 
 // Every ps has a new process of this rank: the older ones are fenced.
@@ -138,23 +149,6 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
   destroy(worker);
   if (error && newest) startWorkerLater(rank);
   endIfOver();
-}
-
-// A process may fail because another is gone or slow, and says which.
-void ClusterSim::checkError(const std::string& who, const Error& error) {
-  report_.errors.push_back(who + ": " + error.message());
-  const bool names = error.message().find("ps/") != std::string::npos ||
-                     error.message().find("worker/") != std::string::npos;
-  // A run directory that can't be written ends the chief at its start.
-  const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
-  const bool expected = disk || error.code() == ErrorCode::kUnavailable ||
-                        error.code() == ErrorCode::kDeadline ||
-                        error.code() == ErrorCode::kPermission;
-  if (!expected || !(names || disk))
-    complain(fmt::format("{} ends with an error that it should not: {}: {}", who,
-                         errorCodeName(error.code()), error.message()));
-  if (plan_.undisturbed() && plan_.disk_error_share == 0)
-    complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
 }
 
 void ClusterSim::destroy(SimWorker& worker) {
@@ -199,6 +193,12 @@ void ClusterSim::apply(const Fault& fault) {
       if (fault.kind == Fault::Kind::kCut) return network_.cut(index);
       return network_.silence(index, fault.length);
     }
+    case Fault::Kind::kStop:
+      return stop(fault);
+    case Fault::Kind::kKillAll:
+      log("FAULT " + fault.text());
+      ++report_.faults;
+      return killAll();
   }
 }
 
@@ -226,6 +226,39 @@ void ClusterSim::killPs(uint32_t index) {
   endIfOver();
 }
 
+void ClusterSim::killAll() {
+  all_killed_ = true;
+  for (Rank& rank : ranks_)
+    while (!rank.alive.empty()) {
+      rank.alive.back()->process()->dead = true;
+      destroy(*rank.alive.back());
+    }
+  for (uint32_t i = 0; i < ps_.size(); ++i) {
+    if (!ps_[i]) continue;
+    ps_errors_[i] = Error(ErrorCode::kUnavailable, "killed");
+    ps_[i]->process()->dead = true;
+    network_.killed(ps_[i]->process());
+    ps_[i] = nullptr;
+  }
+  endIfOver();
+}
+
+// Ctrl-C or SIGTERM. Whoever does not train yet, or any more, has nothing to save: when nobody
+// does, all end at once.
+void ClusterSim::stop(const Fault& fault) {
+  log("FAULT " + fault.text());
+  ++report_.faults;
+  std::vector<SimWorker*> training;
+  for (Rank& rank : ranks_)
+    if (!rank.alive.empty() && rank.alive.back()->training())
+      training.push_back(rank.alive.back().get());
+  if (training.empty()) return killAll();
+  stopped_ = true;
+  if (!fault.successor) return training[fault.target % training.size()]->requestStop();
+  for (auto& ps : ps_)
+    if (ps) ps->signal();
+}
+
 // A worker that is frozen for much longer than its lease is fenced when it goes on.
 void ClusterSim::freezeWorker(const Fault& fault) {
   Rank& rank = ranks_[fault.target];
@@ -238,9 +271,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
   process->frozen_until = std::max(process->frozen_until, scheduler_.now() + fault.length);
   const double lease = plan_.timeouts.lease_seconds;
   // Bytes that were under way for long may keep the lease a while.
-  const bool silent = std::any_of(plan_.faults.begin(), plan_.faults.end(), [](const Fault& other) {
-    return other.kind == Fault::Kind::kSilence;
-  });
+  const bool silent = life().has(Fault::Kind::kSilence);
   if (worker.joined() && !silent && toSeconds(fault.length) > lease + 1) {
     scheduler_.at(process->frozen_until - Duration(1), nullptr, [this, process] {
       if (ps_was_frozen_ || process->dead) return;
@@ -249,10 +280,10 @@ void ClusterSim::freezeWorker(const Fault& fault) {
           if (other->process() == process) other->setFenced();
     });
   }
-  if (fault.successor && rank.started < kProcessesMax) {
-    scheduler_.after(
-        fault.length / 2, nullptr,
-        [this, target = fault.target, number = rank.started++] { startWorker(target, number); });
+  if (fault.successor && mayStartWorker(fault.target)) {
+    afterInThisLife(fault.length / 2, [this, target = fault.target, number = rank.started++] {
+      startWorker(target, number);
+    });
   }
 }
 
@@ -266,73 +297,47 @@ void ClusterSim::endIfOver() {
   if (over_->isWaiting()) over_->fulfill();
 }
 
-void ClusterSim::judge() {
-  report_.finished = std::all_of(ps_errors_.begin(), ps_errors_.end(),
-                                 [](const auto& error) { return !error.has_value(); });
-  // Once the chief has its result, a ps may end before it has told the others so: they miss it.
-  if (!report_.finished && plan_.mustFinish() && !out_of_processes_ && ledger_.finals() == 0)
-    complain("the job fails, though every loss could be mended");
-  if (report_.finished && !ps_killed_ && ledger_.finals() == 0)
-    complain("the job finishes without its chief");
+void ClusterSim::beginLife() {
+  ps_killed_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
+  ps_errors_.assign(plan_.ps_tasks, std::nullopt);
+  std::vector<uint32_t> first;
+  for (Rank& rank : ranks_) {
+    rank.first = rank.started;
+    first.push_back(rank.first);
+  }
+  ledger_.beginLife(std::move(first), newest_.value_or(0), newest_arenas_);
+  ++report_.lives;
+  report_.restored += newest_ ? 1 : 0;
+  if (life_ > 0) log(fmt::format("LIFE {}", life_ + 1));
 }
 
-// The power goes; then every checkpoint that is visible must be whole, and one place of training;
-// and the newest that was said to be saved must be there.
-void ClusterSim::judgeCheckpoints() {
-  disk_.heal();
-  disk_.powerCut(plan_.seed);
-  const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
-  if (!disk_.exists(root)) {
-    if (!saved_.empty()) complain("the folder of saved checkpoints is gone");
-    return;
-  }
-  checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
-  const std::vector<uint64_t> steps = folder.steps();
-  for (const uint64_t step : saved_)
-    if (std::find(steps.begin(), steps.end(), step) == steps.end())
-      complain(fmt::format("the checkpoint of step {} was committed, and is gone", step));
-  for (const uint64_t step : steps) {
-    const auto verified = checkpoint::verifyCheckpoint(disk_, folder.stepFolder(step),
-                                                       checkpoint::VerifyDepth::kFull);
-    if (!verified.whole()) {
-      complain(fmt::format("the checkpoint of step {} is visible and not whole: {}", step,
-                           verified.problems.at(0).reason));
-      continue;
-    }
-    std::vector<std::vector<float>> values(plan_.ps_tasks);
-    std::vector<const float*> arenas;
-    for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
-      values[ps].resize(ledger_.elements());
-      checkpoint::readPart(disk_, folder.stepFolder(step), *verified.manifest,
-                           fmt::format("v{}", ps), 0, ledger_.elements(), values[ps].data());
-      arenas.push_back(values[ps].data());
-    }
-    ledger_.onCheckpoint(step, arenas);
-    ++report_.checkpoints;
-  }
-}
-
-Report ClusterSim::run() {
+void ClusterSim::runLife() {
+  beginLife();
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
   for (uint32_t i = 0; i < plan_.ps_tasks; ++i)
-    scheduler_.after(milliseconds(static_cast<int64_t>(random_.below(300))), nullptr,
-                     [this, i] { startPs(i); });
+    afterInThisLife(milliseconds(static_cast<int64_t>(random_.below(300))),
+                    [this, i] { startPs(i); });
   for (uint32_t i = 0; i < plan_.workers; ++i)
-    scheduler_.after(milliseconds(300 + static_cast<int64_t>(random_.below(300))), nullptr,
-                     [this, i, number = ranks_[i].started++] { startWorker(i, number); });
-  for (const Fault& fault : plan_.faults)
-    scheduler_.after(milliseconds(301) + fault.at, nullptr, [this, fault] { apply(fault); });
+    afterInThisLife(milliseconds(300 + static_cast<int64_t>(random_.below(300))),
+                    [this, i, number = ranks_[i].started++] { startWorker(i, number); });
+  for (const Fault& fault : life().faults)
+    afterInThisLife(milliseconds(301) + fault.at, [this, fault] { apply(fault); });
   const uint64_t too_long = scheduler_.after(kVirtualMax, nullptr, [this] {
     complain(fmt::format("the job has not ended after {:.0f} s", toSeconds(kVirtualMax)));
-    over_->fulfill();
+    killAll();
   });
   pair.promise.wait(wait_scope_);
   scheduler_.cancel(too_long);
+  report_.applied += ledger_.applied();
   judge();
-  judgeCheckpoints();
+  judgeDisk();
+}
+
+Report ClusterSim::run() {
+  for (life_ = 0; life_ < plan_.lives.size() && report_.problems.empty(); ++life_) runLife();
+  life_ = plan_.lives.size() - 1;
   report_.hash = scheduler_.hash();
-  report_.applied = ledger_.applied();
   report_.stale = ledger_.stale();
   report_.fenced = ledger_.forbidden();
   report_.events = scheduler_.eventsDone();

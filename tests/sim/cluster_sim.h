@@ -1,7 +1,8 @@
 #pragma once
 
 // A whole job in one thread: ps and worker processes, their network, a launcher that starts workers
-// again, and the faults of a plan. What happens is a pure function of the plan.
+// again, and the faults of a plan; then the same again on the disk that is left, for each further
+// life. What happens is a pure function of the plan.
 
 #include <kj/async.h>
 
@@ -22,7 +23,7 @@ namespace dtf::sim {
 
 struct Report {
   std::vector<std::string> problems;  // broken promises, each with its time; empty: all kept
-  bool finished = false;              // every ps ended without an error
+  bool finished = false;              // every ps ended without an error, in the last life
   std::vector<std::string> errors;    // why processes ended
   uint64_t hash = 0;                  // over all events and their times
   uint64_t events = 0;
@@ -33,7 +34,10 @@ struct Report {
   uint64_t applied = 0;
   uint64_t stale = 0;
   uint64_t fenced = 0;
-  uint64_t checkpoints = 0;  // that are on the disk after its power was cut
+  uint64_t checkpoints = 0;  // that were on the disk at the end of a life
+  uint64_t lives = 0;
+  uint64_t restored = 0;  // lives that went on from a checkpoint
+  uint64_t stopped = 0;   // lives that were asked to end, and did
 };
 
 // Owns: the world.  Call run() once.
@@ -48,26 +52,38 @@ class ClusterSim {
  private:
   struct Rank {
     uint32_t started = 0;  // processes so far
+    uint32_t first = 0;    // of this life
     std::list<std::unique_ptr<SimWorker>> alive;
   };
 
   void log(const std::string& line);
   void complain(const std::string& what);
+  // An event of this life; nothing once it is over.
+  void afterInThisLife(Duration delay, std::function<void()> event);
+  const Life& life() const { return plan_.lives[life_]; }
+  void beginLife();
   void startPs(uint32_t index);
   void startWorker(uint32_t rank, uint32_t number);
   void startWorkerLater(uint32_t rank);
+  bool mayStartWorker(uint32_t rank);
   void onPsEnded(SimPs& ps);
   void onJoined(SimWorker& worker);
   void onWorkerEnded(SimWorker& worker);
+  void onRestored(bool held, std::optional<uint64_t> step);
+  void onRest(uint64_t step);
   void checkError(const std::string& who, const Error& error);
   void destroy(SimWorker& worker);
   void apply(const Fault& fault);
   void killWorker(uint32_t rank);
   void killPs(uint32_t index);
+  void killAll();
+  void stop(const Fault& fault);
   void freezeWorker(const Fault& fault);
   void endIfOver();
+  void runLife();
   void judge();
-  void judgeCheckpoints();
+  void judgeDisk();
+  void judgeCheckpoint(uint64_t step);
 
   const Plan plan_;
   const std::function<void(const std::string&)> print_;
@@ -80,11 +96,20 @@ class ClusterSim {
   testing::SimulatedDisk disk_;
   const Environment environment_{scheduler_, network_, random_, disk_};
   Ledger ledger_;
+  // Of all lives. A step that is judged was whole at the end of a life, with what it must hold.
   std::set<uint64_t> saved_;  // steps whose checkpoint was committed
+  std::set<uint64_t> judged_;
+  // The newest checkpoint, which the next life must go on from.
+  std::optional<uint64_t> newest_;
+  std::vector<SavedArena> newest_arenas_;
+  // Of this life.
+  size_t life_ = 0;
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::vector<Rank> ranks_;
   std::vector<std::optional<Error>> ps_errors_;
   bool ps_killed_ = false;
+  bool all_killed_ = false;
+  bool stopped_ = false;
   bool ps_was_frozen_ = false;
   bool out_of_processes_ = false;
   Report report_;

@@ -20,17 +20,143 @@ std::string Push::text() const {
 }
 
 Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
-    : plan_(plan), complain_(std::move(complain)), batches_(plan.batchesMax()) {
-  identities_ = uint64_t{plan.workers} * kProcessesMax * plan.steps * batches_;
+    : plan_(plan),
+      complain_(std::move(complain)),
+      batches_(plan.batchesMax()),
+      processes_(Plan::processesMax(plan.lives.size() - 1)),
+      first_process_(plan.workers) {
+  identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
   elements_ = (kFirstCell + identities_ + 15) / 16 * 16;
   if (plan.slow_updates)
     elements_ = std::max(elements_, ps::kInlineUpdateBytes / sizeof(float) + 16);
+  computeExpected();
+}
+
+// Update u brings a gradient to element u alone.
+void Ledger::computeExpected() {
+  // Beside ps/0, halves of pushes whose worker died count as well.
+  const uint64_t updates = plan_.steps + (plan_.sync() ? 0 : plan_.workers * processes_);
+  const uint64_t elements = (updates + 15) / 16 * 16;
+  const uint32_t gradients = plan_.sync() ? plan_.aggregate : 1;
+  ps::ParameterStore store(plan_.optimizer, elements);
+  store.initialise(std::vector<float>(elements));
+  expected_.resize(updates + 1);
+  expected_slots_.resize(store.slotCount(), Table(updates + 1));
+  const std::vector<float> none(elements);
+  for (uint64_t n = 1; n <= updates; ++n) {
+    std::vector<float> one(elements);
+    one[n - 1] = -static_cast<float>(gradients);
+    std::vector<ps::Gradient> update(gradients, ps::Gradient{none, nullptr});
+    update[0] = {one, nullptr};
+    store.apply(std::move(update));
+    expected_[n].assign(store.current()->data(), store.current()->data() + n);
+    for (uint32_t i = 0; i < slots(); ++i)
+      expected_slots_[i][n].assign(store.slot(i).begin(), store.slot(i).begin() + n);
+  }
 }
 
 size_t Ledger::cell(const Push& push) const {
   return kFirstCell +
-         ((push.rank * kProcessesMax + push.process) * plan_.steps + push.step) * batches_ +
+         ((uint64_t{push.rank} * processes_ + push.process) * plan_.steps + push.step) * batches_ +
          push.batch;
+}
+
+uint64_t Ledger::stepOfCell(size_t cell) const {
+  return (cell - kFirstCell) / batches_ % plan_.steps;
+}
+
+uint64_t Ledger::countOf(const float* arena) const {
+  return static_cast<uint64_t>(identities_) -
+         static_cast<uint64_t>(
+             std::count(arena + kFirstCell, arena + kFirstCell + identities_, 0.0F));
+}
+
+// Every contribution is in once, in an update of its own (async) or of its step (sync), and what
+// came after has had its effect.
+void Ledger::checkExact(uint32_t ps, const float* arena, uint64_t step,
+                        std::string_view who) const {
+  const uint64_t updates = plan_.sync() ? step : countOf(arena);
+  if (updates >= expected_.size())
+    return complain_(fmt::format("{}: ps/{} holds {} updates of a job of {} steps", who, ps,
+                                 updates, plan_.steps));
+  std::vector<float> found;
+  for (size_t i = kFirstCell; i < kFirstCell + identities_; ++i) {
+    if (arena[i] == 0) continue;
+    if (!plan_.sync()) {
+      found.push_back(arena[i]);
+      continue;
+    }
+    const uint64_t of_step = stepOfCell(i);
+    if (of_step < step && arena[i] == expected_[step][of_step]) continue;
+    return complain_(fmt::format(
+        "{}: at step {} ps/{} holds {} for a contribution to step {} (element {}), {} is due", who,
+        step, ps, arena[i], of_step, i, of_step < step ? expected_[step][of_step] : 0));
+  }
+  if (plan_.sync()) return;
+  std::vector<float> due = expected_[updates];
+  std::sort(found.begin(), found.end());
+  std::sort(due.begin(), due.end());
+  const auto [at, other] = std::mismatch(found.begin(), found.end(), due.begin());
+  if (at != found.end())
+    complain_(fmt::format("{}: after {} updates ps/{} holds a contribution as {}, {} is due", who,
+                          updates, ps, *at, *other));
+}
+
+void Ledger::checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
+                        std::string_view who) const {
+  const uint64_t updates = plan_.sync() ? step : countOf(saved.values.data());
+  if (updates >= expected_.size()) return;  // said by checkExact()
+  const std::vector<float>& due = expected_[updates];
+  for (size_t i = kFirstCell; i < kFirstCell + identities_; ++i) {
+    bool right = false;
+    const auto equals = [&](uint64_t update) {
+      for (uint32_t slot = 0; slot < slots(); ++slot)
+        if (saved.slots[slot][i] != expected_slots_[slot][updates][update]) return false;
+      return true;
+    };
+    if (saved.values[i] == 0)
+      right = std::all_of(saved.slots.begin(), saved.slots.end(),
+                          [i](const auto& slot) { return slot[i] == 0; });
+    for (uint64_t u = 0; u < updates && !right; ++u) right = saved.values[i] == due[u] && equals(u);
+    if (!right)
+      return complain_(fmt::format(
+          "{}: the slots of element {} on ps/{} are not those of its value", who, i, ps));
+  }
+}
+
+// What earlier lives brought is in as the checkpoint had it, and nothing else of theirs.
+void Ledger::checkEarlierLives(uint32_t ps, const float* arena, std::string_view who) const {
+  for (uint32_t rank = 0; rank < plan_.workers; ++rank) {
+    const size_t begin = cell({rank, 0, 0, 0});
+    const size_t end = cell({rank, first_process_[rank], 0, 0});
+    for (size_t i = begin; i < end; ++i) {
+      const bool due = !restored_.empty() && restored_[ps][i] != 0;
+      if ((arena[i] != 0) == due) continue;
+      return complain_(
+          fmt::format("{}: ps/{} {} a contribution of an earlier life of worker/{} "
+                      "(element {}) which the checkpoint {}",
+                      who, ps, due ? "lacks" : "holds", rank, i, due ? "has" : "does not have"));
+    }
+  }
+}
+
+void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t step,
+                       std::span<const SavedArena> restored) {
+  finals_ = 0;
+  seen_.clear();
+  first_process_ = std::move(first_process);
+  restored_.clear();
+  marks_.clear();
+  for (uint32_t ps = 0; ps < restored.size(); ++ps) {
+    restored_.push_back(restored[ps].values);
+    marks_[ps] = restored[ps].values[0];
+  }
+  by_step_.erase(by_step_.upper_bound(restored.empty() ? 0 : step), by_step_.end());
+  std::erase_if(applied_, [&](const Push& push) {
+    return restored_.empty() ||
+           std::any_of(restored_.begin(), restored_.end(),
+                       [&](const auto& arena) { return arena[cell(push)] == 0; });
+  });
 }
 
 void Ledger::writeInitial(uint32_t process, float* arena) const {
@@ -54,11 +180,6 @@ void Ledger::checkInitial(uint32_t ps, float mark) {
 void Ledger::checkMonotone(uint32_t rank, uint32_t process, uint32_t ps, const float* arena) {
   std::vector<float>& seen = seen_[{rank, process, ps}];
   const size_t count = kFirstCell + identities_;
-  for (size_t i = kFirstCell; i < count; ++i) {
-    if (arena[i] == 0 || arena[i] == 1) continue;
-    return complain_(
-        fmt::format("ps/{} holds a contribution {} times (element {})", ps, arena[i], i));
-  }
   for (size_t i = kFirstCell; i < seen.size(); ++i) {
     if (arena[i] >= seen[i]) continue;
     return complain_(fmt::format("ps/{} took back what worker/{}.{} had seen (element {})", ps,
@@ -72,10 +193,11 @@ std::vector<uint8_t> Ledger::contributions(const float* arena, std::string_view 
   std::vector<uint8_t> sums(plan_.steps * plan_.workers * batches_);
   const float* at = arena + kFirstCell;
   for (uint32_t rank = 0; rank < plan_.workers; ++rank)
-    for (uint32_t process = 0; process < kProcessesMax; ++process)
+    for (uint32_t process = 0; process < processes_; ++process)
       for (uint64_t step = 0; step < plan_.steps; ++step)
         for (uint32_t batch = 0; batch < batches_; ++batch)
-          sums[(step * plan_.workers + rank) * batches_ + batch] += static_cast<uint8_t>(*at++);
+          sums[(step * plan_.workers + rank) * batches_ + batch] +=
+              static_cast<uint8_t>(*at++ != 0);
   for (const uint8_t sum : sums)
     if (sum > 1) {
       complain_(fmt::format("{} sees a contribution of one step from two processes", who));
@@ -106,8 +228,8 @@ void Ledger::checkSync(const ps::StepState& state, Arenas arenas, std::string_vi
 }
 
 void Ledger::checkAsync(const ps::StepState& state, Arenas arenas, std::string_view who) {
-  const float* first = arenas[0] + kFirstCell;
-  const auto held = static_cast<uint64_t>(std::accumulate(first, first + identities_, 0.0));
+  const uint64_t held = countOf(arenas[0]);
+  contributions(arenas[0], who);  // complains of one that is in from two processes
   if (held != state.global_step)
     complain_(fmt::format("{}: ps/0 says global step {} and holds {} contributions", who,
                           state.global_step, held));
@@ -119,9 +241,12 @@ void Ledger::checkAsync(const ps::StepState& state, Arenas arenas, std::string_v
 void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& state,
                           Arenas arenas) {
   const std::string who = fmt::format("worker/{}.{}", rank, process);
+  const uint64_t at = state.done ? state.global_step : state.next_step;
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
     checkInitial(ps, arenas[ps][0]);
     checkMonotone(rank, process, ps, arenas[ps]);
+    checkExact(ps, arenas[ps], at, who);
+    checkEarlierLives(ps, arenas[ps], who);
     for (const Push& push : forbidden_)
       if (arenas[ps][cell(push)] != 0)
         complain_(fmt::format("ps/{} took {} of a fenced process", ps, push.text()));
@@ -130,29 +255,53 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
         complain_(fmt::format("ps/{} holds {}, which was answered as stale", ps, push.text()));
     for (const Push& push : applied_)
       if (push.rank == rank && push.process == process && !plan_.sync() &&
-          arenas[ps][cell(push)] != 1)
+          arenas[ps][cell(push)] == 0)
         complain_(fmt::format("ps/{} lacks {}, which was answered as applied", ps, push.text()));
   }
   plan_.sync() ? checkSync(state, arenas, who) : checkAsync(state, arenas, who);
 }
 
-// async: a push is in on every ps or on none. A worker that died in the middle of its push may
-// leave one that isn't; then only ps/0's count is looked at.
-void Ledger::onCheckpoint(uint64_t step, Arenas arenas) {
+// async: a batch that was answered as applied is in on every ps or on none. A worker that died in
+// the middle of its push may leave one that isn't; the step of a checkpoint counts the pushes that
+// are in on ps/0, whatever became of those.
+void Ledger::onCheckpoint(uint64_t step, std::span<const SavedArena> saved, bool torn) {
   const std::string who = fmt::format("the checkpoint of step {}", step);
+  std::vector<const float*> arenas;
+  for (uint32_t ps = 0; ps < saved.size(); ++ps) {
+    arenas.push_back(saved[ps].values.data());
+    checkExact(ps, arenas[ps], step, who);
+    checkSlots(ps, saved[ps], step, who);
+    checkEarlierLives(ps, arenas[ps], who);
+  }
   ps::StepState state;
   state.global_step = step;
   state.next_step = step;
   if (plan_.sync()) return checkSync(state, arenas, who);
-  if (!plan_.faults.empty()) return;
   checkAsync(state, arenas, who);
-  for (uint32_t ps = 1; ps < arenas.size(); ++ps)
-    if (!std::equal(arenas[0] + kFirstCell, arenas[0] + kFirstCell + identities_,
-                    arenas[ps] + kFirstCell))
-      complain_(fmt::format("{} holds other contributions on ps/{} than on ps/0", who, ps));
+  for (uint32_t ps = 1; ps < arenas.size(); ++ps) {
+    for (const Push& push : applied_)
+      if (holdsBatch(push, arenas[ps]) != holdsBatch(push, arenas[0]))
+        complain_(
+            fmt::format("{} holds {}, which was answered as applied, either on ps/0 or on "
+                        "ps/{}",
+                        who, push.text(), ps));
+    for (size_t i = kFirstCell; !torn && i < kFirstCell + identities_; ++i)
+      if ((arenas[ps][i] != 0) != (arenas[0][i] != 0))
+        return complain_(
+            fmt::format("{} holds other contributions on ps/{} than on ps/0", who, ps));
+  }
 }
 
-void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas) {
+// From whichever process of its rank: one that died may have been heard by some ps, and the next
+// one, which computed the same again, by the others.
+bool Ledger::holdsBatch(Push push, const float* arena) const {
+  for (push.process = 0; push.process < processes_; ++push.process)
+    if (arena[cell(push)] != 0) return true;
+  return false;
+}
+
+void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas,
+                      bool said_twice) {
   if (forbidden_.contains(push))
     complain_(fmt::format("{} of a fenced process was answered", push.text()));
   if (state.outcome == ps::Outcome::kQueued) return;
@@ -163,21 +312,23 @@ void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arena
       if (sums[(push.step * plan_.workers + push.rank) * batches_ + push.batch] != 1)
         complain_(fmt::format("{} was answered as applied and is not in", push.text()));
     }
-  } else {
+  } else if (!said_twice) {
     stale_.insert(push);
   }
   onParameters(push.rank, push.process, state, arenas);
 }
 
-void Ledger::onFinal(uint32_t process, const ps::StepState& state, Arenas arenas) {
+void Ledger::onFinal(uint32_t process, const ps::StepState& state, Arenas arenas, bool stopped) {
   ++finals_;
-  if (state.global_step != plan_.steps || !state.done)
+  final_step_ = state.global_step;
+  const bool right = stopped ? state.global_step <= plan_.steps : state.global_step == plan_.steps;
+  if (!right || !state.done)
     complain_(fmt::format("the job ends at step {} of {}", state.global_step, plan_.steps));
   onParameters(kChief.index, process, state, arenas);
   if (plan_.sync()) return;
   for (uint32_t ps = 0; ps < arenas.size(); ++ps)
     for (const Push& push : applied_)
-      if (arenas[ps][cell(push)] != 1)
+      if (arenas[ps][cell(push)] == 0)
         complain_(fmt::format("at the end ps/{} lacks {}, which was answered as applied", ps,
                               push.text()));
 }

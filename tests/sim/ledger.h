@@ -1,8 +1,10 @@
 #pragma once
 
 // What the parameters prove. Every contribution (rank, process, step, batch) has an element of its
-// own in every arena, and its gradient adds exactly 1 there: so an arena says which contributions
-// are in it, and how often.
+// own in every arena, where its gradient is -1 and every other's 0: so an arena says which
+// contributions are in it. What such an element and its slots must be, to the bit, says a reference
+// store that is given the same updates: so it also says in which update, and that all that came
+// after were applied once.
 
 #include <cstdint>
 #include <functional>
@@ -28,12 +30,19 @@ struct Push {
   std::string text() const;
 };
 
+// One ps's part of a checkpoint.
+struct SavedArena {
+  std::vector<float> values;
+  std::vector<std::vector<float>> slots;
+};
+
 // Borrows: `plan`. `complain` is told each broken promise.
 class Ledger {
  public:
   Ledger(const Plan& plan, std::function<void(std::string)> complain);
 
   uint64_t elements() const { return elements_; }
+  uint32_t slots() const { return static_cast<uint32_t>(expected_slots_.size()); }
   void writeInitial(uint32_t process, float* arena) const;
   void writeGradient(const Push& push, float* arena) const;
   void eraseGradient(const Push& push, float* arena) const { arena[cell(push)] = 0; }
@@ -41,15 +50,21 @@ class Ledger {
   using Arenas = std::span<const float* const>;  // one per ps
   // A process was given parameters and told `state`.
   void onParameters(uint32_t rank, uint32_t process, const ps::StepState& state, Arenas arenas);
-  // Its push was answered; `parameters` came unless it was queued.
-  void onAnswer(const Push& push, const ps::StepState& state, Arenas arenas);
+  // Its push was answered; `parameters` came unless it was queued. `said_twice`: at once, and a ps
+  // that hears the second only steps later takes it for a push too late, though the first was in.
+  void onAnswer(const Push& push, const ps::StepState& state, Arenas arenas, bool said_twice);
   // A process that was replaced or lost before it pushed: the push may not be answered, nor show.
   void forbid(const Push& push) { forbidden_.insert(push); }
-  // The chief has the parameters that the job ends with.
-  void onFinal(uint32_t process, const ps::StepState& state, Arenas arenas);
-  // A checkpoint holds these arenas.
-  void onCheckpoint(uint64_t step, Arenas arenas);
-  uint64_t finals() const { return finals_; }
+  // The chief has the parameters that the job ends with; `stopped`: it was asked to end early.
+  void onFinal(uint32_t process, const ps::StepState& state, Arenas arenas, bool stopped);
+  // A checkpoint holds this; `torn`: a worker may have died between the two halves of a push.
+  void onCheckpoint(uint64_t step, std::span<const SavedArena> arenas, bool torn);
+  // Everything starts again from a checkpoint (`restored` is empty: from nothing). Process numbers
+  // of each rank go on from `first_process`.
+  void beginLife(std::vector<uint32_t> first_process, uint64_t step,
+                 std::span<const SavedArena> restored);
+  uint64_t finals() const { return finals_; }         // in this life
+  uint64_t finalStep() const { return final_step_; }  // of the last of them
   uint64_t applied() const { return applied_.size(); }
   uint64_t stale() const { return stale_.size(); }
   uint64_t forbidden() const { return forbidden_.size(); }
@@ -57,6 +72,13 @@ class Ledger {
  private:
   size_t cell(const Push& push) const;
   std::vector<uint8_t> contributions(const float* arena, std::string_view who) const;
+  void computeExpected();
+  uint64_t countOf(const float* arena) const;
+  void checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who) const;
+  void checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step, std::string_view who) const;
+  uint64_t stepOfCell(size_t cell) const;
+  bool holdsBatch(Push push, const float* arena) const;
+  void checkEarlierLives(uint32_t ps, const float* arena, std::string_view who) const;
   void checkInitial(uint32_t ps, float mark);
   void checkMonotone(uint32_t rank, uint32_t process, uint32_t ps, const float* arena);
   void checkSync(const ps::StepState& state, Arenas arenas, std::string_view who);
@@ -65,8 +87,16 @@ class Ledger {
   const Plan& plan_;
   const std::function<void(std::string)> complain_;
   const uint32_t batches_;
+  const uint32_t processes_;  // of a rank, over all lives
   uint64_t identities_ = 0;
   uint64_t elements_ = 0;
+  // [n][u]: after n updates, what the element is whose contribution came with update u < n.
+  using Table = std::vector<std::vector<float>>;
+  Table expected_;
+  std::vector<Table> expected_slots_;
+  // What this life was restored from.
+  std::vector<uint32_t> first_process_;
+  std::vector<std::vector<float>> restored_;          // per ps; empty: it began anew
   std::map<uint32_t, float> marks_;                   // per ps: who initialised it
   std::map<uint64_t, std::vector<uint8_t>> by_step_;  // sync: what the parameters of a step hold
   // Per process and ps: the arena it saw last.
@@ -75,6 +105,7 @@ class Ledger {
   std::set<Push> stale_;    // told so
   std::set<Push> forbidden_;
   uint64_t finals_ = 0;
+  uint64_t final_step_ = 0;
 };
 
 }  // namespace dtf::sim

@@ -62,6 +62,59 @@ Fault drawFault(Random& random, const Plan& plan) {
   return fault;
 }
 
+// What ends a life before its job is done.
+Fault drawEnding(Random& random, const Plan& plan) {
+  Fault fault;
+  fault.at = upTo(random, milliseconds(500) + plan.compute_max * static_cast<int64_t>(plan.steps));
+  const uint64_t kind = random.below(8);
+  fault.kind = kind < 4   ? Fault::Kind::kStop
+               : kind < 7 ? Fault::Kind::kKillAll
+                          : Fault::Kind::kKillPs;
+  const bool is_ps = fault.kind == Fault::Kind::kKillPs;
+  fault.target = static_cast<uint32_t>(random.below(is_ps ? plan.ps_tasks : plan.workers));
+  fault.successor = oneIn(random, 3);
+  return fault;
+}
+
+void sortFaults(std::vector<Fault>& faults) {
+  std::stable_sort(faults.begin(), faults.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+}
+
+// The first life has its faults already; the others go on where it ended.
+void drawLives(Random& random, Plan& plan) {
+  const uint64_t count = plan.checkpoints ? 1 + random.below(kLivesMax) : oneIn(random, 8) ? 2 : 1;
+  for (uint64_t i = 1; i < count; ++i) {
+    if (!oneIn(random, 5)) plan.lives.back().faults.push_back(drawEnding(random, plan));
+    sortFaults(plan.lives.back().faults);
+    plan.lives.back().power_cut = oneIn(random, 2);
+    plan.lives.emplace_back();
+    if (oneIn(random, 2)) continue;
+    Fault fault = drawFault(random, plan);
+    if (fault.kind != Fault::Kind::kKillPs) plan.lives.back().faults.push_back(fault);
+  }
+}
+
+void drawCheckpoints(Random& random, Plan& plan) {
+  plan.checkpoint = {.every_seconds = 0, .every_steps = 0, .keep = 0, .keep_every_hours = 0};
+  if (oneIn(random, 2)) {
+    plan.checkpoint.every_steps = 1 + random.below(4);
+  } else {
+    plan.checkpoint.every_seconds = 0.005 + 0.2 * random.uniform();
+  }
+  if (oneIn(random, 4)) plan.checkpoint.keep = 2;
+}
+
+void drawOptimizer(Random& random, Plan& plan) {
+  using Kind = cluster::OptimizerSpec::Kind;
+  const uint64_t kind = random.below(5);
+  plan.optimizer.kind = kind < 2   ? Kind::kGradientDescent
+                        : kind < 4 ? Kind::kAdam
+                                   : Kind::kMomentum;
+  plan.optimizer.learning_rate = plan.optimizer.kind == Kind::kAdam ? 0.5 : 1;
+  plan.optimizer.momentum = 0.5;
+}
+
 void drawReplication(Random& random, Plan& plan) {
   const uint64_t mode = random.below(10);
   if (mode < 3) {
@@ -94,6 +147,11 @@ std::string Fault::text() const {
     case Kind::kSilence:
       return fmt::format("{:.6f} s: silence a connection ({}) for {:.3f} s", when, target,
                          toSeconds(length));
+    case Kind::kStop:
+      return successor ? fmt::format("{:.6f} s: every ps is told to stop", when)
+                       : fmt::format("{:.6f} s: worker/{} is told to stop the job", when, target);
+    case Kind::kKillAll:
+      return fmt::format("{:.6f} s: kill everything", when);
   }
   return "?";
 }
@@ -109,21 +167,25 @@ ps::ModelDeclaration Plan::model(uint64_t elements) const {
     variables.push_back(
         {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements)}, {{ps, 0, elements}}});
   model.layout = ps::makeLayout(variables, ps_tasks);
-  model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
-  model.optimizer.learning_rate = 1;
+  model.optimizer = optimizer;
   if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
   model.steps = steps;
   return model;
 }
 
-bool Plan::undisturbed() const {
-  return faults.empty() && !early_timeouts && early_echo_share == 0;
+bool Life::has(Fault::Kind kind) const {
+  return std::any_of(faults.begin(), faults.end(),
+                     [kind](const Fault& fault) { return fault.kind == kind; });
 }
 
-bool Plan::mustFinish() const {
-  return !early_timeouts && std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
-    return fault.kind == Fault::Kind::kKillPs;
-  });
+bool Plan::undisturbed(const Life& life) const {
+  return life.faults.empty() && !early_timeouts && early_echo_share == 0;
+}
+
+bool Plan::mustFinish(const Life& life) const {
+  const bool only_stopped = life.faults.size() == 1;
+  return !early_timeouts && !life.has(Fault::Kind::kKillPs) && !life.has(Fault::Kind::kKillAll) &&
+         (only_stopped || !life.has(Fault::Kind::kStop));
 }
 
 std::string Plan::text() const {
@@ -134,10 +196,18 @@ std::string Plan::text() const {
       early_echo_share > 0 ? ", early repeats" : "", early_timeouts ? ", early timeouts" : "",
       network.slow_share > 0 ? ", slow chunks" : "", network.split_share > 0 ? ", cut writes" : "",
       network.tiny_read_share > 0 ? ", tiny reads" : "");
-  if (checkpoint_pause.count() > 0)
-    text += fmt::format("  a checkpoint every {:.3f} s at most{}\n", toSeconds(checkpoint_pause),
+  text += fmt::format("  {}", cluster::optimizerName(optimizer.kind));
+  if (checkpoints)
+    text += fmt::format(", a checkpoint every {:.3f} s or {} steps, the newest {} kept{}",
+                        checkpoint.every_seconds, checkpoint.every_steps, checkpoint.keep,
                         disk_error_share > 0 ? ", on a disk that fails now and then" : "");
-  for (const Fault& fault : faults) text += "  " + fault.text() + "\n";
+  text += "\n";
+  for (const Life& life : lives) {
+    for (const Fault& fault : life.faults) text += "  " + fault.text() + "\n";
+    if (&life != &lives.back())
+      text += fmt::format("  then everything is started again{}\n",
+                          life.power_cut ? ", after a power cut" : "");
+  }
   return text;
 }
 
@@ -156,20 +226,24 @@ Plan makePlan(uint64_t seed) {
   if (oneIn(random, 2)) plan.echo_share = 0.2;
   if (oneIn(random, 8)) plan.early_echo_share = 0.05;
   plan.timeouts = timeouts();
+  plan.lives.emplace_back();
   if (oneIn(random, 12)) {
     plan.early_timeouts = true;
     plan.timeouts.step_seconds = 0.05 + random.uniform();
   }
   if (!oneIn(random, 4)) {
     const uint64_t count = 1 + random.below(3);
-    for (uint64_t i = 0; i < count; ++i) plan.faults.push_back(drawFault(random, plan));
-    std::sort(plan.faults.begin(), plan.faults.end(),
-              [](const Fault& a, const Fault& b) { return a.at < b.at; });
+    for (uint64_t i = 0; i < count; ++i) plan.lives[0].faults.push_back(drawFault(random, plan));
+    sortFaults(plan.lives[0].faults);
   }
-  // A stream of its own: seeds keep their clusters and faults when this changes.
+  // Streams of their own: seeds keep their clusters and faults when these change.
   Random disk(seed, 4);
-  if (oneIn(disk, 2)) plan.checkpoint_pause = milliseconds(5 + disk.below(200));
+  plan.checkpoints = oneIn(disk, 2);
   if (oneIn(disk, 4)) plan.disk_error_share = 0.02;
+  drawCheckpoints(disk, plan);
+  Random lives(seed, 6);
+  drawOptimizer(lives, plan);
+  drawLives(lives, plan);
   return plan;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
-// Everything that one seed decides beforehand: the cluster, its network, the faults and when.
+// Everything that one seed decides beforehand: the cluster, its network, the lives of the job, the
+// faults in each and when.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/cluster/spec.h"
 #include "common/ps/parameter_client.h"
 #include "tests/sim/network.h"
 
@@ -20,6 +22,8 @@ struct Fault {
     kFreezePs,
     kCut,      // a connection is reset
     kSilence,  // nothing passes on a connection for `length`
+    kStop,     // the job is asked to end: by a worker, or with `successor` by every ps
+    kKillAll,
   };
   Kind kind = Kind::kCut;
   Duration at{};  // since the start
@@ -27,6 +31,13 @@ struct Fault {
   Duration length{};
   bool successor = false;
   std::string text() const;
+};
+
+// From the start of all processes to the end of the last. The next life has the same disk.
+struct Life {
+  std::vector<Fault> faults;
+  bool power_cut = false;  // at its end
+  bool has(Fault::Kind kind) const;
 };
 
 struct Plan {
@@ -42,25 +53,29 @@ struct Plan {
   double straggler_share = 0;   // of the batches: these take 20 times as long
   cluster::Timeouts timeouts;
   bool early_timeouts = false;
-  Duration checkpoint_pause{};  // the longest between two checkpoints; 0: there are none
-  double disk_error_share = 0;  // of the operations on the disk that change something
+  cluster::OptimizerSpec optimizer;
+  bool checkpoints = false;
+  cluster::CheckpointSpec checkpoint;  // when
+  double disk_error_share = 0;         // of the operations on the disk that change something
   NetworkOptions network;
-  std::vector<Fault> faults;
+  std::vector<Life> lives;  // at least one
 
   bool sync() const { return aggregate > 0; }
   bool hasBackups() const { return sync() && aggregate < workers; }
+  // A rank has at most so many processes up to the end of life `life`, counted from 0.
+  static uint32_t processesMax(size_t life) { return 8 + 4 * static_cast<uint32_t>(life); }
   uint32_t batchesMax() const;
   ps::ModelDeclaration model(uint64_t elements) const;
 
-  // Nothing at all goes wrong: no process may fail.
-  bool undisturbed() const;
-  // What goes wrong can be mended by starting workers again: the job must finish.
-  bool mustFinish() const;
+  // Nothing at all goes wrong in that life: no process may fail.
+  bool undisturbed(const Life& life) const;
+  // What goes wrong can be mended by starting workers again: the job must get to its end.
+  bool mustFinish(const Life& life) const;
+  bool isLast(size_t life) const { return life + 1 == lives.size(); }
   std::string text() const;
 };
 
-// A worker is started at most this often.
-inline constexpr uint32_t kProcessesMax = 8;
+inline constexpr size_t kLivesMax = 3;
 
 Plan makePlan(uint64_t seed);
 

@@ -79,7 +79,8 @@ SimPs::~SimPs() noexcept(false) {
 
 std::optional<Error> SimPs::error() const {
   try {
-    server_->result();
+    if (server_->result() != 0)
+      return Error(ErrorCode::kUnavailable, process_->name + " was ended by a signal");
   } catch (const Error& error) {
     return error;
   }

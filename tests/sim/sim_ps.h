@@ -25,6 +25,8 @@ class SimPs {
   uint32_t index() const { return index_; }
   const ProcessRef& process() const { return process_; }
   ps::ShardStatus status() { return server_->host().shard().status(); }
+  // SIGTERM.
+  void signal() { server_->onSignal(15); }
   // After it has ended: why, unless all is well.
   std::optional<Error> error() const;
 

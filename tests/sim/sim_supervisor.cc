@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "common/net/error_bridge.h"
-#include "common/net/timer.h"
 
 namespace dtf::sim {
 
@@ -39,6 +38,43 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   kj::WaitScope* scope_ = nullptr;
 };
 
+// Saves in a fiber, while the training fiber waits for answers of the ps.
+class SimSupervisor::Runner final : public train::SaveRunner {
+ public:
+  Runner(const kj::FiberPool& fibers, Client& client, kj::WaitScope& training)
+      : fibers_(fibers), client_(client), training_(training) {}
+  ~Runner() noexcept override {}
+
+  void start(std::function<void()> save) override {
+    running_ = true;
+    saving_ = fibers_
+                  .startFiber([this, save = std::move(save)](kj::WaitScope& scope) {
+                    client_.useScope(scope);
+                    save();
+                    client_.useScope(training_);
+                    running_ = false;
+                  })
+                  .eagerlyEvaluate(nullptr);
+  }
+  // On the training fiber.
+  void wait() override {
+    if (!running_) return;
+    saving_.wait(training_);
+    saving_ = nullptr;
+  }
+  void cancel() {
+    saving_ = nullptr;
+    running_ = false;
+  }
+
+ private:
+  const kj::FiberPool& fibers_;
+  Client& client_;
+  kj::WaitScope& training_;
+  bool running_ = false;
+  kj::Promise<void> saving_ = nullptr;
+};
+
 SimSupervisor::SimSupervisor(const Environment& environment, const Plan& plan,
                              wire::ControlCalls& calls, net::Loop& loop, Hooks hooks)
     : environment_(environment),
@@ -48,55 +84,50 @@ SimSupervisor::SimSupervisor(const Environment& environment, const Plan& plan,
       calls_(std::make_unique<wire::CheckpointCalls>(calls, 20)),
       client_(std::make_unique<Client>(*calls_)) {}
 
+// A save under way ends here and now: its fiber is unwound.
 SimSupervisor::~SimSupervisor() noexcept(false) {
-  saving_ = nullptr;
+  if (runner_) runner_->cancel();
 }
 
 bool SimSupervisor::restore(const ps::ModelDeclaration& model, Incarnation incarnation,
                             kj::WaitScope& scope) {
   client_->useScope(scope);
   train::CheckpointerOptions options{"sim", kRunDir, incarnation, plan_.workers, {}, {}};
-  options.spec.keep = 0;  // all of them: each is looked at in the end
+  options.spec = plan_.checkpoint;
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
   return checkpointer_->restore();
 }
 
-void SimSupervisor::save(train::Motion motion) {
-  try {
-    const std::optional<train::SavedCheckpoint> saved = checkpointer_->save(motion);
-    if (!saved) return;
-    hooks_.log(fmt::format("saved step {}", saved->global_step));
-    hooks_.on_saved(saved->global_step);
-  } catch (const Error& error) {  // training goes on
-    hooks_.log("not saved: " + error.message());
-  }
-}
-
-void SimSupervisor::start(const kj::FiberPool& fibers) {
-  saving_ = fibers
-                .startFiber([this](kj::WaitScope& scope) {
-                  while (!stopping_) {
-                    const auto most = static_cast<uint64_t>(plan_.checkpoint_pause.count());
-                    const Duration pause(static_cast<int64_t>(environment_.random.below(most)));
-                    loop_.timer().afterDelay(net::toKj(pause)).wait(scope);
-                    if (stopping_) return;
-                    client_->useScope(scope);
-                    save(train::Motion::kTraining);
-                  }
-                })
-                .eagerlyEvaluate(nullptr);
-}
-
-void SimSupervisor::stop(kj::WaitScope& scope) {
-  stopping_ = true;
-  saving_.wait(scope);
-  saving_ = kj::READY_NOW;
-}
-
-void SimSupervisor::saveAtRest(kj::WaitScope& scope) {
+void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   client_->useScope(scope);
-  save(train::Motion::kAtRest);
+  runner_ = std::make_unique<Runner>(fibers, *client_, scope);
+  const auto mode =
+      plan_.sync() ? cluster::ReplicationSpec::Mode::kSync : cluster::ReplicationSpec::Mode::kAsync;
+  supervisor_ = std::make_unique<train::Supervisor>(
+      *checkpointer_, plan_.checkpoint, mode, loop_.clock(),
+      [this](const train::SavedCheckpoint& saved) {
+        hooks_.log(fmt::format("saved step {}", saved.global_step));
+        hooks_.on_saved(saved.global_step);
+      },
+      runner_.get());
+}
+
+void SimSupervisor::onStep(const ps::StepState& state) {
+  const uint64_t failed = supervisor_->status().failed;
+  supervisor_->onStep(state);
+  if (supervisor_->status().failed > failed)
+    hooks_.log("not saved: " + supervisor_->status().degraded);
+}
+
+bool SimSupervisor::saveAtRest() {
+  try {
+    supervisor_->saveAtRest();
+    return true;
+  } catch (const Error& error) {  // the job has its result all the same
+    hooks_.log("not saved at the end: " + error.message());
+    return false;
+  }
 }
 
 }  // namespace dtf::sim

@@ -1,7 +1,7 @@
 #pragma once
 
-// The chief's supervisor in the simulated cluster: the real Checkpointer, CheckpointCalls and
-// files, on the simulated network and disk, in a fiber of its own.
+// The chief's supervisor in the simulated cluster: the real Supervisor, Checkpointer,
+// CheckpointCalls and files, on the simulated network and disk, saving in a fiber of its own.
 
 #include <kj/async.h>
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "common/train/checkpointer.h"
+#include "common/train/supervisor.h"
 #include "common/wire/checkpoint_calls.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/sim_loop.h"
@@ -30,17 +30,20 @@ class SimSupervisor {
                 net::Loop& loop, Hooks hooks);
   ~SimSupervisor() noexcept(false);
 
-  // True when the ps hold values, from a checkpoint or from an earlier chief.
+  // True when the ps hold values: from the checkpoint of step restoredStep(), or without one from
+  // an earlier chief.
   bool restore(const ps::ModelDeclaration& model, Incarnation incarnation, kj::WaitScope& scope);
+  std::optional<uint64_t> restoredStep() const { return checkpointer_->lastStep(); }
 
-  // Saves now and then until stop().
-  void start(const kj::FiberPool& fibers);
-  void stop(kj::WaitScope& scope);
-  void saveAtRest(kj::WaitScope& scope);
+  // From now on checkpoints are saved when they are due. `scope` is the training fiber's.
+  void start(const kj::FiberPool& fibers, kj::WaitScope& scope);
+  void onStep(const ps::StepState& state);
+  // When all workers are at rest. False: it could not be written.
+  bool saveAtRest();
 
  private:
   class Client;
-  void save(train::Motion motion);
+  class Runner;
 
   const Environment environment_;
   const Plan& plan_;
@@ -49,8 +52,8 @@ class SimSupervisor {
   std::unique_ptr<wire::CheckpointCalls> calls_;
   std::unique_ptr<Client> client_;
   std::unique_ptr<train::Checkpointer> checkpointer_;
-  bool stopping_ = false;
-  kj::Promise<void> saving_ = nullptr;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<train::Supervisor> supervisor_;
 };
 
 }  // namespace dtf::sim

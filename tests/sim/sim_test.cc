@@ -47,6 +47,9 @@ TEST_F(Simulation, SeedsThatFoundSomethingStayMended) {
       {"a job whose chief was lost at its end counted as finished", {12, 24, 28, 142}},
       {"a push too late was reported as applied", {75, 92, 109, 1371}},
       {"the folder of checkpoints was not durable after its first chief failed", {428}},
+      {"a checkpoint taken back came back without its files after a power cut", {539}},
+      {"a batch counted as lost that another process of its worker had brought", {1635}},
+      {"a push said twice at once was told as too late two steps on", {977}},
   };
   for (const auto& [what, list] : seeds)
     for (const uint64_t seed : list) EXPECT_EQ(firstProblem(seed), "") << what << ": seed " << seed;
@@ -65,18 +68,25 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     sum.fenced += report.fenced;
     sum.faults += report.faults;
     sum.checkpoints += report.checkpoints;
+    sum.lives += report.lives;
+    sum.restored += report.restored;
+    sum.stopped += report.stopped;
     restarts += report.restarts;
     ++(report.finished ? finished : failed);
   }
   std::printf(
       "500 seeds: %lu applied, %lu stale, %lu fenced, %u faults, %lu restarts, %lu finished, "
-      "%lu failed\n",
-      sum.applied, sum.stale, sum.fenced, sum.faults, restarts, finished, failed);
+      "%lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints\n",
+      sum.applied, sum.stale, sum.fenced, sum.faults, restarts, finished, failed, sum.lives,
+      sum.restored, sum.stopped, sum.checkpoints);
   EXPECT_GT(sum.applied, 5'000U);
   EXPECT_GT(sum.stale, 100U);
   EXPECT_GT(sum.fenced, 10U);
   EXPECT_GT(sum.faults, 300U);
   EXPECT_GT(sum.checkpoints, 300U);
+  EXPECT_GT(sum.lives, 700U);
+  EXPECT_GT(sum.restored, 100U);
+  EXPECT_GT(sum.stopped, 30U);
   EXPECT_GT(restarts, 200U);
   EXPECT_GT(finished, 350U);
   EXPECT_GT(failed, 10U);
@@ -90,7 +100,7 @@ struct Planted {
 class PlantedBugs : public Simulation, public ::testing::WithParamInterface<Planted> {};
 
 TEST_P(PlantedBugs, IsFound) {
-  constexpr uint64_t kSeedsMax = 1000;
+  constexpr uint64_t kSeedsMax = 2000;  // as the test run has
   for (uint64_t seed = 0; seed < kSeedsMax; ++seed) {
     planted_bug = GetParam().bug;
     const std::string problem = firstProblem(seed);
@@ -117,6 +127,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{Bug::kHalfPushApplied, "HalfPushApplied"},
                       Planted{Bug::kCutNotHeld, "CutNotHeld"},
                       Planted{Bug::kCutAtAnyStep, "CutAtAnyStep"},
+                      Planted{Bug::kSlotsNotRestored, "SlotsNotRestored"},
+                      Planted{Bug::kClockNotRestored, "ClockNotRestored"},
+                      Planted{Bug::kPositionNotRestored, "PositionNotRestored"},
+                      Planted{Bug::kRestoreOverwrites, "RestoreOverwrites"},
+                      Planted{Bug::kStopForgetsGrants, "StopForgetsGrants"},
                       Planted{Bug::kLastAnswersCutShort, "LastAnswersCutShort"},
                       Planted{Bug::kEndsWithoutChief, "EndsWithoutChief"},
                       Planted{Bug::kStaleToldAsApplied, "StaleToldAsApplied"}),

@@ -57,7 +57,7 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t n
   wire::RpcClientOptions options;
   options.link = {job.job,
                   {JobKind::kWorker, rank},
-                  Incarnation{1 + plan.seed * 1000 + rank * kProcessesMax + number},
+                  Incarnation{1 + plan.seed * 1000 + rank * 100 + number},
                   job.timeouts};
   for (const cluster::TaskSpec& ps : job.cluster.ps) options.ps.push_back(ps.address);
   return options;
@@ -101,6 +101,7 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
 SimWorker::~SimWorker() noexcept(false) {
   training_ = nullptr;
   echo_ = nullptr;
+  stopping_ = nullptr;
   supervisor_ = nullptr;
   control_ = nullptr;
   echo_link_ = nullptr;
@@ -152,16 +153,20 @@ ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
                                                                  : "stale",
                          push.text(), state.next_step, state.next_batch,
                          state.done ? ", done" : ""));
-  ledger_.onAnswer(push, state, arenas());
+  ledger_.onAnswer(push, state, arenas(), early);
   if (!early && draw < plan_.early_echo_share + plan_.echo_share) echo(push);
   for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
     ledger_.eraseGradient(push, client.gradients(ps));
   return state;
 }
 
-// As daemons/workerd/worker_job.cc and train/training_loop.cc do.
-void SimWorker::train(kj::WaitScope& scope) {
-  SimClient client(*control_, *data_, scope);
+void SimWorker::requestStop() {
+  stopping_ = control_->requestStop().eagerlyEvaluate(
+      [this](kj::Exception&& e) { hooks_.log("not stopped: " + net::toError(e).message()); });
+}
+
+// The chief restores or initialises, the others wait for it.
+void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   client.declare(model_);
   joined_ = true;
   hooks_.on_joined(*this);
@@ -172,11 +177,12 @@ void SimWorker::train(kj::WaitScope& scope) {
     client.await(echo_link_->open());
   }
   bool restored = false;
-  if (rank_ == kChief.index && plan_.checkpoint_pause.count() > 0) {
+  if (rank_ == kChief.index && plan_.checkpoints) {
     supervisor_ =
         std::make_unique<SimSupervisor>(environment_, plan_, *control_, control_loop_,
                                         SimSupervisor::Hooks{hooks_.log, hooks_.on_saved});
     restored = supervisor_->restore(model_, options_.link.incarnation, scope);
+    hooks_.on_restored(restored, supervisor_->restoredStep());
   }
   if (rank_ == kChief.index && !restored) {
     std::vector<float> values(ledger_.elements());
@@ -185,23 +191,30 @@ void SimWorker::train(kj::WaitScope& scope) {
     client.initialise(shards);
   }
   client.waitInitialised();
+}
+
+// As daemons/workerd/worker_job.cc and train/training_loop.cc do.
+void SimWorker::train(kj::WaitScope& scope) {
+  SimClient client(*control_, *data_, scope);
+  join(client, scope);
   client.barrier("start");
   hooks_.log(process_->name + " starts to train");
+  if (supervisor_) supervisor_->start(fibers_, scope);
+  training_now_ = true;
   ps::StepState state = client.pull();
   ledger_.onParameters(rank_, number_, state, arenas());
-  if (supervisor_) supervisor_->start(fibers_);
   while (!state.done) {
+    if (supervisor_) supervisor_->onStep(state);
     compute(client);
     state = exchange(client, state);
   }
+  training_now_ = false;
   client.barrier("trained");
-  if (supervisor_) {
-    supervisor_->stop(scope);
-    supervisor_->saveAtRest(scope);
-  }
+  const bool saved = supervisor_ && supervisor_->saveAtRest();
   if (rank_ == kChief.index) {
     state = client.pull();
-    ledger_.onFinal(number_, state, arenas());
+    ledger_.onFinal(number_, state, arenas(), hooks_.stopped());
+    if (saved) hooks_.on_rest(state.global_step);
   }
   client.finish();
 }

@@ -26,6 +26,12 @@ class SimWorker {
     std::function<void(SimWorker&)> on_ended;   // called from an event of the world, once
     std::function<void(const std::string&)> log;
     std::function<void(uint64_t step)> on_saved;  // a checkpoint is committed
+    // The chief of a job with checkpoints has looked for one: `held` when the ps hold values now,
+    // of the checkpoint of `step` if there is one.
+    std::function<void(bool held, std::optional<uint64_t> step)> on_restored;
+    std::function<bool()> stopped;  // the job was asked to end
+    // All are at rest at that step, and it is saved.
+    std::function<void(uint64_t step)> on_rest;
   };
 
   SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
@@ -38,10 +44,14 @@ class SimWorker {
   // From now on it is fenced on every ps: what it starts to push must have no effect.
   void setFenced() { fenced_ = true; }
   bool joined() const { return joined_; }
+  bool training() const { return training_now_; }
+  // As at a SIGTERM, while it trains.
+  void requestStop();
   const std::optional<Error>& error() const { return error_; }
 
  private:
   void train(kj::WaitScope& scope);
+  void join(SimClient& client, kj::WaitScope& scope);
   ps::StepState exchange(SimClient& client, const ps::StepState& due);
   void compute(SimClient& client);
   void echo(const Push& push);
@@ -69,6 +79,8 @@ class SimWorker {
   kj::Promise<void> echo_ = nullptr;
   bool fenced_ = false;
   bool joined_ = false;
+  bool training_now_ = false;
+  kj::Promise<void> stopping_ = nullptr;
   std::optional<Error> error_;
   kj::Promise<void> training_ = nullptr;
 };

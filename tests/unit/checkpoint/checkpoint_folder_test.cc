@@ -117,6 +117,29 @@ TEST_F(CheckpointFolderTest, AStepThatIsThereDamagedIsReplaced) {
   EXPECT_EQ(disk_->list(kFolder).size(), 2u);
 }
 
+// The fsync after the rename fails, the attempt is taken back and removed: its name may have
+// reached the disk all the same.
+TEST_F(CheckpointFolderTest, APowerCutAfterAFailedAttemptShowsNothingHalfRemoved) {
+  saveAll({5});
+  const size_t operations = disk_->operations().size();
+  for (size_t failing = 0; failing < operations; ++failing) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const auto disk = newDisk();
+      CheckpointFolder folder(*disk, kFolder, Incarnation{1});
+      save(*disk, folder, 5, 2, random_);
+      disk->failAt(disk->operations().size() + failing, EIO);
+      try {
+        save(*disk, folder, 6, 2, random_);
+      } catch (const Error&) {
+      }
+      disk->powerCut(seed);
+      CheckpointFolder later(*disk, kFolder, Incarnation{2});
+      EXPECT_TRUE(later.latestValid().rejected.empty())
+          << "operation " << failing << " fails, power cut " << seed;
+    }
+  }
+}
+
 TEST_F(CheckpointFolderTest, SweepingRemovesWhatTheDeadLeftAndNothingElse) {
   saveAll({5});
   for (const char* name : {"step-6.tmp-aa.1", "step-7.trash-bb.2", "step-8.keep", "notes"}) {

@@ -1,0 +1,23 @@
+#pragma once
+
+// What a target's corpus must reach: the replay of a whole corpus fails when one of these was not.
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace dtf::fuzz {
+
+// By what is to be reached: how often it was. Targets name theirs with 0 before anything runs.
+inline std::map<std::string, uint64_t>& reached() {
+  static std::map<std::string, uint64_t> counts;
+  return counts;
+}
+
+struct MustReach {
+  MustReach(std::initializer_list<const char*> names) {
+    for (const char* name : names) reached()[name] = 0;
+  }
+};
+
+}  // namespace dtf::fuzz

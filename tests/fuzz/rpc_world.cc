@@ -1,0 +1,92 @@
+#include "tests/fuzz/rpc_world.h"
+
+#include <vector>
+
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/net/connector.h"
+#include "common/ps/optimizer.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace dtf::fuzz {
+
+namespace {
+
+using Kind = cluster::OptimizerSpec::Kind;
+
+class Leader final : public schema::SyncLeader::Server {
+  kj::Promise<void> follow(FollowContext) override { return kj::READY_NOW; }
+  kj::Promise<void> received(ReceivedContext) override { return kj::READY_NOW; }
+};
+
+class LeaderGate final : public schema::PsGate::Server {
+ public:
+  explicit LeaderGate(kj::Maybe<schema::SyncFollower::Client>& follower) : follower_(follower) {}
+
+ private:
+  kj::Promise<void> peer(PeerContext context) override {
+    follower_ = context.getParams().getFollower();
+    context.getResults().setLeader(kj::heap<Leader>());
+    return kj::READY_NOW;
+  }
+
+  kj::Maybe<schema::SyncFollower::Client>& follower_;
+};
+
+// Of the optimizers that the fuzzed models name.
+std::vector<std::string> slotNames() {
+  std::vector<std::string> names;
+  for (const Kind kind : {Kind::kGradientDescent, Kind::kAdagrad, Kind::kAdam}) {
+    cluster::OptimizerSpec optimizer;
+    optimizer.kind = kind;
+    for (uint32_t i = 0; i < ps::slotCount(optimizer); ++i)
+      names.push_back(ps::slotName(optimizer, i));
+  }
+  return names;
+}
+
+}  // namespace
+
+void prepareDisk(FileSystem& disk) {
+  const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
+  disk.makeFolder(kRunDir);
+  checkpoint::CheckpointFolder folder(disk, root, Incarnation{1});
+  folder.prepare();
+  const Shape shape{static_cast<int64_t>(kElements)};
+  const std::vector<float> values(kElements, 0.5F);
+  checkpoint::Manifest manifest;
+  manifest.job = "fuzz";
+  manifest.global_step = 5;
+  manifest.worker_batches.assign(kWorkers, 3);
+  manifest.clocks.push_back({5, 0.5, 0.5});
+  manifest.variables.push_back({"v", shape, slotNames()});
+  std::vector<checkpoint::TensorPart> parts = {{"v", shape, 0, kElements, values.data()}};
+  for (const std::string& slot : manifest.variables[0].slots)
+    parts.push_back({"v/" + slot, shape, 0, kElements, values.data()});
+  const std::string attempt = folder.beginAttempt(manifest.global_step);
+  manifest.shards.push_back(checkpoint::writeShard(disk, root / attempt, 0, 1, parts));
+  FUZZ_CHECK(folder.commit(manifest) == checkpoint::CommitOutcome::kCommitted);
+  FUZZ_CHECK(disk.exists(root / kSaved));
+  disk.makeFolder(root / kAttempt);
+}
+
+PeerLoop::~PeerLoop() noexcept = default;
+
+kj::Promise<kj::Own<net::MessageStream>> PeerLoop::connect(std::string, uint16_t,
+                                                           net::ConnectOptions, const net::Limits&,
+                                                           std::shared_ptr<net::BufferPool>) {
+  if (served_ == nullptr)
+    served_ = std::make_unique<daemons::ConnectionSet>(inner_, [](const void*) {});
+  kj::TwoWayPipe pipe = kj::newTwoWayPipe();
+  served_->serve(net::wrapStream(kj::mv(pipe.ends[0])), "psd",
+                 [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
+                   return schema::PsGate::Client(kj::heap<LeaderGate>(follower_));
+                 });
+  return net::wrapStream(kj::mv(pipe.ends[1]));
+}
+
+void PeerLoop::close() {
+  follower_ = nullptr;
+  served_ = nullptr;
+}
+
+}  // namespace dtf::fuzz

@@ -1,0 +1,52 @@
+#pragma once
+
+// What surrounds the psd of fuzz_rpc.cc: a disk with one valid checkpoint and the folder of an
+// attempt, and, for ps/1, a ps/0 that takes part.
+
+#include <kj/async-io.h>
+
+#include <memory>
+
+#include "common/base/file_system.h"
+#include "common/net/reactor.h"
+#include "common/wire/ps.capnp.h"
+#include "daemons/connection_set.h"
+
+namespace dtf::fuzz {
+
+inline constexpr uint32_t kWorkers = 2;
+inline constexpr uint64_t kElements = 32;  // of variable "v", which lies whole on the fuzzed ps
+inline constexpr char kRunDir[] = "/run";
+inline constexpr char kSaved[] = "step-5";            // a checkpoint of "v", for every optimizer
+inline constexpr char kAttempt[] = "step-7.tmp-1.1";  // an empty folder, where a ps may write
+
+// Errors: none; a disk that does not fail is expected.
+void prepareDisk(FileSystem& disk);
+
+// The loop of a psd whose connections to others end here: each is served by a ps/0.
+// Borrows: `reactor` (must outlive this).  Threads: one.
+class PeerLoop final : public net::Loop {
+ public:
+  explicit PeerLoop(net::Reactor& reactor) : inner_(reactor) {}
+  ~PeerLoop() noexcept override;
+
+  const Clock& clock() const override { return inner_.clock(); }
+  kj::Timer& timer() override { return inner_.timer(); }
+  void post(std::function<void()> fn) override { inner_.post(std::move(fn)); }
+  kj::Promise<kj::Own<net::MessageStream>> connect(std::string host, uint16_t port,
+                                                   net::ConnectOptions options,
+                                                   const net::Limits& limits,
+                                                   std::shared_ptr<net::BufferPool> pool) override;
+
+  // What the psd gave ps/0 to announce decisions to.
+  kj::Maybe<schema::SyncFollower::Client>& follower() { return follower_; }
+  // Ends its connections; to be called before the reactor goes.
+  void close();
+
+ private:
+  net::ReactorLoop inner_;
+  std::unique_ptr<daemons::ConnectionSet> served_;
+  kj::Maybe<schema::SyncFollower::Client> follower_;
+};
+
+}  // namespace dtf::fuzz

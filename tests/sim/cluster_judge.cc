@@ -1,0 +1,115 @@
+#include "tests/sim/cluster_sim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/checkpoint/restore.h"
+#include "common/ps/optimizer.h"
+#include "tests/sim/sim_supervisor.h"
+
+// What a cluster has promised: how its processes end, what a life comes back with, what its disk
+// holds.
+
+namespace dtf::sim {
+
+// A process may fail because another is gone or slow, and says which.
+void ClusterSim::checkError(const std::string& who, const Error& error) {
+  report_.errors.push_back(who + ": " + error.message());
+  const bool names = error.message().find("ps/") != std::string::npos ||
+                     error.message().find("worker/") != std::string::npos;
+  // A run directory that can't be written ends the chief at its start.
+  const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
+  const bool expected = disk || error.code() == ErrorCode::kUnavailable ||
+                        error.code() == ErrorCode::kDeadline ||
+                        error.code() == ErrorCode::kPermission;
+  if (!expected || !(names || disk))
+    complain(fmt::format("{} ends with an error that it should not: {}: {}", who,
+                         errorCodeName(error.code()), error.message()));
+  if (plan_.undisturbed(life()) && plan_.disk_error_share == 0)
+    complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
+}
+
+// The next life goes on from the newest checkpoint there is, and begins anew only without one.
+void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
+  if (step) {
+    log(fmt::format("restored step {}", *step));
+    if (step != newest_)
+      complain(fmt::format("the checkpoint of step {} is restored, the newest is of step {}", *step,
+                           newest_ ? std::to_string(*newest_) : "none"));
+  } else if (!held && newest_) {
+    complain(
+        fmt::format("training starts anew, though there is a checkpoint of step {}", *newest_));
+  }
+}
+
+void ClusterSim::onRest(uint64_t step) {
+  const bool there = saved_.contains(step) || newest_ == step;
+  if (!there)
+    complain(
+        fmt::format("the job came to rest at step {} and said so, without a checkpoint", step));
+}
+
+void ClusterSim::judge() {
+  report_.finished = std::all_of(ps_errors_.begin(), ps_errors_.end(),
+                                 [](const auto& error) { return !error.has_value(); });
+  if (all_killed_) return;
+  if (stopped_ && report_.finished) ++report_.stopped;
+  // Once the chief has its result, a ps may end before it has told the others so: they miss it.
+  if (!report_.finished && plan_.mustFinish(life()) && !out_of_processes_ && ledger_.finals() == 0)
+    complain("the job fails, though every loss could be mended");
+  if (report_.finished && !ps_killed_ && ledger_.finals() == 0)
+    complain("the job finishes without its chief");
+}
+
+// What is visible must be whole, and one place of training; and the newest that was said to be
+// saved must be there, also when the power was cut.
+void ClusterSim::judgeDisk() {
+  if (plan_.isLast(life_) || life().power_cut) disk_.powerCut(plan_.seed + life_);
+  // A job that is to come to its end, whatever was before, gets a disk that works.
+  if (life_ + 2 >= plan_.lives.size()) disk_.heal();
+  newest_.reset();
+  newest_arenas_.clear();
+  const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
+  if (!disk_.exists(root)) {
+    if (!saved_.empty()) complain("the folder of saved checkpoints is gone");
+    return;
+  }
+  checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
+  const std::vector<uint64_t> steps = folder.steps();
+  size_t kept = plan_.checkpoint.keep == 0 ? saved_.size() : 1;
+  for (auto step = saved_.rbegin(); step != saved_.rend() && kept > 0; ++step, --kept)
+    if (std::find(steps.begin(), steps.end(), *step) == steps.end())
+      complain(fmt::format("the checkpoint of step {} was committed, and is gone", *step));
+  for (const uint64_t step : steps) judgeCheckpoint(step);
+}
+
+void ClusterSim::judgeCheckpoint(uint64_t step) {
+  const std::filesystem::path folder =
+      std::filesystem::path(kRunDir) / "checkpoints" / fmt::format("step-{}", step);
+  const auto verified = checkpoint::verifyCheckpoint(disk_, folder, checkpoint::VerifyDepth::kFull);
+  if (!verified.whole())
+    return complain(fmt::format("the checkpoint of step {} is visible and not whole: {}", step,
+                                verified.problems.at(0).reason));
+  newest_ = step;
+  newest_arenas_.assign(plan_.ps_tasks, {});
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+    SavedArena& arena = newest_arenas_[ps];
+    const std::string name = fmt::format("v{}", ps);
+    const auto read = [&](const std::string& tensor, std::vector<float>& values) {
+      values.resize(ledger_.elements());
+      checkpoint::readPart(disk_, folder, *verified.manifest, tensor, 0, ledger_.elements(),
+                           values.data());
+    };
+    read(name, arena.values);
+    arena.slots.resize(ledger_.slots());
+    for (uint32_t i = 0; i < ledger_.slots(); ++i)
+      read(name + "/" + ps::slotName(plan_.optimizer, i), arena.slots[i]);
+  }
+  if (!judged_.insert(step).second) return;
+  ledger_.onCheckpoint(step, newest_arenas_, !life().faults.empty() || life_ > 0);
+  ++report_.checkpoints;
+}
+
+}  // namespace dtf::sim
