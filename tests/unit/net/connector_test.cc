@@ -59,12 +59,14 @@ bool networksAllowed() {
   return child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
 }
 
-// There a connect to that port can only meet itself. Prints the error and exits with 0.
+// There a connect to that port can only meet itself, once: then the port lingers. Prints the error
+// and exits with 0.
 [[noreturn]] void connectToItself() {
   if (!enterNetworkOfOnePort()) std::_Exit(1);
   Reactor reactor;
   const Error error = toError(
-      failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", kOnlyPort, {.deadline = 50ms})));
+      failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", kOnlyPort,
+                                       {.deadline = 5s, .backoff_min = 20s, .backoff_max = 20s})));
   std::fprintf(stderr, "%s\n", error.message().c_str());
   std::_Exit(0);
 }

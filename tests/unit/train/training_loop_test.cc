@@ -190,12 +190,44 @@ TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
   }
 }
 
-// A finished job that is run again finds the ps at their last step.
+// The ps of a job that was restored at its last step.
+class DoneClient final : public ps::ParameterClient {
+ public:
+  explicit DoneClient(ps::LocalCluster& cluster) : client_(cluster, 0) {}
+  void declare(const ps::ModelDeclaration& model) override { client_.declare(model); }
+  void initialise(std::span<const std::span<const float>> shards) override {
+    client_.initialise(shards);
+  }
+  void waitInitialised() override { client_.waitInitialised(); }
+  ps::StepState pull() override {
+    ps::StepState state = client_.pull();
+    state.done = true;
+    return state;
+  }
+  const float* parameters(uint32_t ps_task) const override { return client_.parameters(ps_task); }
+  float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
+  ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
+    return client_.exchange(step, batch, loss);
+  }
+  void barrier(std::string_view name) override { client_.barrier(name); }
+  void finish() override { client_.finish(); }
+
+ private:
+  ps::LocalParameterClient client_;
+};
+
 TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
-  const JobResult job = runJob(softmaxJob(0), {2, 1}, trainDigits());
-  EXPECT_EQ(job.workers[0].batches, 0u);
-  EXPECT_EQ(job.workers[0].final_loss, std::nullopt);
-  EXPECT_EQ(job.workers[0].first_step, std::nullopt);
+  const runtime::KernelTable kernels = cpuKernels();
+  const SystemClock clock;
+  runtime::CpuDevice device;
+  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  DoneClient client(cluster);
+  TrainingLoop loop(softmaxJob(5), {0, 1, 1}, trainDigits(), client, kernels, device, clock);
+  loop.join();
+  const TrainingResult result = loop.run(nullptr);
+  EXPECT_EQ(result.batches, 0u);
+  EXPECT_EQ(result.final_loss, std::nullopt);
+  EXPECT_EQ(result.first_step, std::nullopt);
   const JobResult one = runJob(softmaxJob(1), {2, 1}, trainDigits());
   EXPECT_TRUE(one.workers[0].final_loss && one.workers[0].first_step);
 }
