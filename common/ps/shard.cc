@@ -268,7 +268,8 @@ void Shard::checkChief(Incarnation chief, std::string_view what) {
 }
 
 CutPosition Shard::position(Incarnation chief, bool hold) {
-  checkChief(chief, "a question for a checkpoint");
+  const std::optional<Error> error = stepError(kChief.index, chief, "a question for a checkpoint");
+  if (error) throw Error(*error);
   return coordinator_->position(hold);
 }
 

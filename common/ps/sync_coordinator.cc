@@ -286,7 +286,8 @@ void SyncCoordinator::joined(uint32_t rank) {
 }
 
 void SyncCoordinator::finished(uint32_t rank) {
-  if (!isDone()) gone(rank, workerName(rank) + " finished");
+  const bool done = context_.store.initialised() && isDone();
+  if (!done) gone(rank, workerName(rank) + " finished");
 }
 
 void SyncCoordinator::lost(uint32_t rank, const std::string& why) {
