@@ -20,7 +20,7 @@ enum class Bug : uint8_t {
   kGrantGivenTwice,       // async: a lost worker's grant is given back and kept
   kHalfPushApplied,       // of a gradient only the first half is taken
   kCutNotHeld,            // async: pushes go on while a checkpoint's place is agreed upon
-  kCutAtAnyStep,  // sync: a shard captures the next step it gets to, whichever was asked for
+  kCutAtAnyStep,         // sync: a shard captures the next step it gets to, whichever was asked for
   kSlotsNotRestored,     // a checkpoint's slots stay in its files
   kClockNotRestored,     // the optimizer counts its updates anew after a restore
   kPositionNotRestored,  // async: workers begin again with their first batch
