@@ -26,8 +26,10 @@ using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 // A connection that was not greeted within this time is closed, with a log line.
 inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
 
-// Owns: the connections.  Borrows: `loop` (must outlive this).
-// Threads: loop-thread only, made and destroyed there.  Blocks: never.
+// Owns: the connections.
+// Borrows: `loop` (must outlive this).
+// Threads: loop-thread only, made and destroyed there.
+// Blocks: never.
 class ConnectionSet {
  public:
   using MakeBootstrap = std::function<capnp::Capability::Client(const ConnectionRef&)>;

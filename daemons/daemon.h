@@ -22,14 +22,15 @@ int runDaemon(int argc, char** argv, JobKind binary,
 // The listening socket that the launcher made for this task (DTF_LISTEN_FD), if it made one.
 std::optional<Fd> inheritedListener();
 
-// Adopts `inherited`, or listens on the task's address. Errors: kUnavailable naming who holds the
-// port.
+// Adopts `inherited`, or listens on the task's address.
+// Errors: kUnavailable naming who holds the port.
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection);
 
-// Calls `on_signal` for SIGTERM and SIGINT, on the reactor. Owns: the signal set. Borrows:
-// `reactor`.
+// Calls `on_signal` for SIGTERM and SIGINT, on the reactor.
+// Owns: the signal set.
+// Borrows: `reactor`.
 class SignalExit {
  public:
   SignalExit(net::Reactor& reactor, std::function<void(int number)> on_signal);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The verbs of dtf-launch. Each returns the exit code of the process. Errors: dtf::Error, for
-// main() to print.
+// The verbs of dtf-launch. Each returns the exit code of the process.
+// Errors: dtf::Error, for main() to print.
 
 #include <filesystem>
 
@@ -20,13 +20,13 @@ int check(const cluster::JobSpec& job, const Options& options);
 // 0: runs; 3: nothing runs in the run directory.
 int status(const cluster::JobSpec& job, const Options& options);
 
-// Copies the newest log of each task, or of those named, to stdout. Errors: kUsage for a name that
-// is no task; kBadData when there is no log.
+// Copies the newest log of each task, or of those named, to stdout.
+// Errors: kUsage for a name that is no task; kBadData when there is no log.
 int logs(const cluster::JobSpec& job, const Options& options);
 
 // Asks the launcher to stop its job and waits until it has. 0 also when nothing runs.
-// Blocks: stopLimit() at most (monitor_limits.h). Errors: kDeadline; kPermission for a launcher of
-// another user.
+// Blocks: stopLimit() at most (monitor_limits.h).
+// Errors: kDeadline; kPermission for a launcher of another user.
 int stop(const cluster::JobSpec& job);
 
 }  // namespace dtf::launcher

@@ -25,9 +25,12 @@ bool useColor(ColorMode mode, int fd);
 // become '?'.
 std::string printable(std::string_view line);
 
-// Borrows: the descriptor.  Owns: what its reader has not taken yet, within the bound of
-// OutputQueue; a line that finds no room is dropped and counted. Threads: loop-thread only. Blocks:
-// only finish().  Errors: none; a reader that is gone ends the output.
+// Borrows: the descriptor.
+// Owns: what its reader has not taken yet, within the bound of OutputQueue; a line that finds no
+// room is dropped and counted.
+// Threads: loop-thread only.
+// Blocks: only finish().
+// Errors: none; a reader that is gone ends the output.
 class Console {
  public:
   // `is_terminal`: a status line may be redrawn.

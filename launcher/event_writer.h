@@ -13,9 +13,11 @@
 namespace dtf::launcher {
 
 // Events: started {task, pid}, ready {task}, progress {...}, checkpoint {step, ...}, ended {task,
-// exit_code}, and at the very end summary {...}, the content of summary.json. Owns: a console for
-// the descriptor, with its bound.  Borrows: the descriptor. Threads: loop-thread only.  Blocks:
-// only summary().
+// exit_code}, and at the very end summary {...}, the content of summary.json.
+// Owns: a console for the descriptor, with its bound.
+// Borrows: the descriptor.
+// Threads: loop-thread only.
+// Blocks: only summary().
 class EventWriter {
  public:
   // `enabled` false: every call does nothing.

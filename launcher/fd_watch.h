@@ -14,8 +14,10 @@ class io_context;
 
 namespace dtf::launcher {
 
-// Owns: the descriptor, which becomes non-blocking.  Borrows: `io` (must outlive this).
-// Threads: loop-thread only.  Blocks: never.
+// Owns: the descriptor, which becomes non-blocking.
+// Borrows: `io` (must outlive this).
+// Threads: loop-thread only.
+// Blocks: never.
 // Errors: kInternal when the reactor refuses the descriptor (a regular file, for one).
 class FdWatch {
  public:

@@ -11,8 +11,10 @@
 namespace dtf::launcher {
 
 // Owns: the guard process and the pipe to it; the end of that pipe is how it learns of the
-// launcher's death. Threads: thread-compatible.  Blocks: the destructor, until the guard has gone
-// (at once). Errors: kUnavailable when the host can't start a process.
+// launcher's death.
+// Threads: thread-compatible.
+// Blocks: the destructor, until the guard has gone (at once).
+// Errors: kUnavailable when the host can't start a process.
 class GroupGuard {
  public:
   // Before any descriptor is opened that must not live on: the guard closes what it inherits, but a

@@ -38,7 +38,8 @@ struct PlanInput {
 using ChosenAddresses = std::map<TaskId, std::string>;
 
 // Every task, ps first. Each learns the address of every `auto` port through --set, after the
-// user's own. Errors: kInternal when `chosen` lacks an `auto` task.
+// user's own.
+// Errors: kInternal when `chosen` lacks an `auto` task.
 std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& input,
                                   const ChosenAddresses& chosen);
 

@@ -10,7 +10,8 @@
 namespace dtf::launcher {
 
 // Owns: the beginning of a line whose end has not come yet, at most `bytes_max` bytes of it.
-// Threads: thread-compatible.  Blocks: never.
+// Threads: thread-compatible.
+// Blocks: never.
 class LineSplitter {
  public:
   // Called once a line, without its "\n" (and without the "\r" before it). `cut`: the line was

@@ -14,14 +14,16 @@
 
 namespace dtf::launcher {
 
-// Owns: the sockets, until take().  Threads: thread-compatible.
+// Owns: the sockets, until take().
+// Threads: thread-compatible.
 class ListenSockets {
  public:
   // Sockets for all tasks of `cluster`, or, with `auto_only`, for those whose port is `auto`: that
-  // is how --dry-run finds ports without disturbing a job that holds the fixed ones. Blocks: on
-  // name resolution. Errors: kUnavailable for a port in use, naming who holds it; kBadConfig for a
-  // host that isn't this one, or one that the network can reach: this version has no TLS, so it
-  // listens on loopback only.
+  // is how --dry-run finds ports without disturbing a job that holds the fixed ones.
+  // Blocks: on name resolution.
+  // Errors: kUnavailable for a port in use, naming who holds it; kBadConfig for a host that isn't
+  // this one, or one that the network can reach: this version has no TLS, so it listens on loopback
+  // only.
   static ListenSockets open(const cluster::ClusterSpec& cluster, bool auto_only = false);
 
   // What the tasks with an `auto` port were given.

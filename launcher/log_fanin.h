@@ -25,7 +25,8 @@ std::string logFileName(TaskId id, int attempt);
 
 // Owns: the read ends of the tasks' pipes, the log files, the last kTailLines lines of each task.
 // Borrows: `io` (must outlive this).
-// Threads: loop-thread only.  Blocks: on the disk of the log files.
+// Threads: loop-thread only.
+// Blocks: on the disk of the log files.
 // Errors: add() kCannotWrite. A disk that fills up later costs the rest of that file, said once on
 // the console.
 class LogFanin {

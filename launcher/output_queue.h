@@ -11,9 +11,11 @@
 
 namespace dtf::launcher {
 
-// Borrows: the descriptor.  Owns: at most kBytesMax of text that the reader has not taken yet.
-// Threads: loop-thread only.  Blocks: only finish().  Errors: none; a reader that is gone ends the
-// output.
+// Borrows: the descriptor.
+// Owns: at most kBytesMax of text that the reader has not taken yet.
+// Threads: loop-thread only.
+// Blocks: only finish().
+// Errors: none; a reader that is gone ends the output.
 class OutputQueue {
  public:
   static constexpr size_t kBytesMax = size_t{1} << 20;

@@ -10,8 +10,11 @@
 
 namespace dtf::launcher {
 
-// Owns: the read end.  Borrows: `io` (must outlive this).
-// Threads: loop-thread only.  Blocks: never.  Errors: none; a broken pipe is its end.
+// Owns: the read end.
+// Borrows: `io` (must outlive this).
+// Threads: loop-thread only.
+// Blocks: never.
+// Errors: none; a broken pipe is its end.
 class PipeReader {
  public:
   using OnBytes = std::function<void(std::string_view bytes)>;

@@ -13,7 +13,9 @@
 
 namespace dtf::launcher {
 
-// Borrows: console, monitor, clock (must outlive this).  Threads: loop-thread only.  Blocks: never.
+// Borrows: console, monitor, clock (must outlive this).
+// Threads: loop-thread only.
+// Blocks: never.
 class ProgressDisplay {
  public:
   // `start_limit`: how long the tasks may take to become ready.

@@ -23,12 +23,13 @@ struct LaunchRecord {
 };
 
 // Owns: the lock on launch.json, which the kernel gives back however this process ends.
-// Threads: thread-compatible.  Blocks: on the disk.
+// Threads: thread-compatible.
+// Blocks: on the disk.
 class RunFolder {
  public:
   // Makes the folder and its logs/, takes the lock, and removes the summary of an earlier run, so
-  // that a summary.json is always of the last launch. Errors: kCannotWrite; kUnavailable naming the
-  // launcher that holds the folder.
+  // that a summary.json is always of the last launch.
+  // Errors: kCannotWrite; kUnavailable naming the launcher that holds the folder.
   explicit RunFolder(std::filesystem::path folder);
 
   const std::filesystem::path& path() const { return folder_; }

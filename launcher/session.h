@@ -23,9 +23,10 @@ struct LaunchOptions {
 // should this process be killed, the kernel sees to that. Results go to stdout, all else to stderr.
 // Blocks: until the job has ended. To be called from the thread that lives as long as the process
 // (the tasks die with the thread that started them). Takes over SIGINT, SIGTERM and SIGHUP, and
-// ignores SIGPIPE. Errors: before any task runs: kCannotWrite for the run directory, kUnavailable
-// when another launcher holds it or a port is in use, kBadConfig for an address that is not this
-// host's. What fails later is in the report.
+// ignores SIGPIPE.
+// Errors: before any task runs: kCannotWrite for the run directory, kUnavailable when another
+// launcher holds it or a port is in use, kBadConfig for an address that is not this host's. What
+// fails later is in the report.
 int launch(const cluster::JobSpec& job, const LaunchOptions& options);
 
 }  // namespace dtf::launcher

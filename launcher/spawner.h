@@ -25,8 +25,9 @@ class Spawner {
   virtual ~Spawner() = default;
 
   // `listen_socket`: the task's own listening socket, which it finds in DTF_LISTEN_FD; the caller's
-  // copy is closed. Errors: kBadConfig or kPermission naming the path when the program can't be
-  // run; kUnavailable when the host can't start another process.
+  // copy is closed.
+  // Errors: kBadConfig or kPermission naming the path when the program can't be run; kUnavailable
+  // when the host can't start another process.
   virtual SpawnedTask spawn(const TaskCommand& command, Fd listen_socket) = 0;
 
   // Sends `signal` to the process and to all it started. None of them left is not an error.

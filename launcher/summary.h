@@ -36,7 +36,8 @@ JobSummary summarize(const std::string& job, const TaskMonitor& monitor, double 
 // wall_seconds, whatever else the chief's result says, tasks. What is not known is null.
 nlohmann::ordered_json summaryJson(const JobSummary& summary);
 
-// Replaces the file at once or not at all. Errors: kCannotWrite.
+// Replaces the file at once or not at all.
+// Errors: kCannotWrite.
 void writeSummary(const std::filesystem::path& file, const nlohmann::ordered_json& summary);
 
 }  // namespace dtf::launcher

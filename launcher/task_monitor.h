@@ -21,14 +21,12 @@
 
 namespace dtf::launcher {
 
-//   state     when                                  to
-//   planned   its process is made                   starting
-//   starting  it says that it is ready              ready
-//   starting, ready   exit code 0                   done      (early or not: finished, not failed)
-//   starting, ready   any other end                 failed    (before the launcher asked anyone to
-//                                                             stop)
-//   starting, ready   any other end                 stopped   (after: derived from the root cause;
-//                                                             the chief, asked to save, by SIGTERM)
+//   state              when                          to
+//   planned            its process is made           starting
+//   starting           it says that it is ready      ready
+//   starting, ready    exit code 0                   done     (early or not: finished, not failed)
+//   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
+//   starting, ready    any other end                 stopped  (after: derived from the root cause)
 enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kDone, kFailed, kStopped };
 std::string_view taskStateName(TaskState state);
 
@@ -62,9 +60,11 @@ struct RootCause {
   int exit_code = 1;           // of the job
 };
 
-// Owns: the states.  Borrows: `clock` (must outlive this).
-// Threads: thread-compatible.  Blocks: never.
-// Tasks are counted as in the list given. Every call may give orders: takeOrders() after each.
+// Owns: the states.
+// Borrows: `clock` (must outlive this).
+// Threads: thread-compatible.
+// Blocks: never. Tasks are counted as in the list given. Every call may give orders: takeOrders()
+// after each.
 class TaskMonitor {
  public:
   TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorLimits limits);

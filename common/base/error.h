@@ -11,23 +11,17 @@
 
 namespace dtf {
 
-// What a caller is expected to do with each is in the comment; exitCode() gives the process's
-// answer.
+// What a caller is expected to do with each, and the exit code of a process that ends with it.
 enum class ErrorCode {
-  kTrainingFailed,  // the training itself went wrong (NaN loss): look at the model or the data exit
-                    // 1
-  kUsage,    // the command line is wrong: read --help                                        exit 2
-  kBadData,  // an input file is missing, truncated or lies about itself: replace it          exit
-             // 65
-  kUnavailable,  // a host or peer can't be reached, or was lost: look at that task exit 69
-  kInternal,  // a bug of ours: report it                                                      exit
-              // 70
-  kCannotWrite,  // a file or folder can't be written: make room or choose another place exit 73
-  kPermission,   // not allowed exit 77
-  kBadConfig,  // the YAML, or what it describes, is wrong: edit the file                       exit
-               // 78
-  kDeadline,   // something awaited did not happen in time; the message names it                exit
-               // 124
+  kTrainingFailed,  //   1  the training itself went wrong (NaN loss): look at the model or the data
+  kUsage,           //   2  the command line is wrong: read --help
+  kBadData,         //  65  an input file is missing, truncated or lies about itself: replace it
+  kUnavailable,     //  69  a host or peer can't be reached, or was lost: look at that task
+  kInternal,        //  70  a bug of ours: report it
+  kCannotWrite,     //  73  a file or folder can't be written: make room or choose another place
+  kPermission,      //  77  not allowed
+  kBadConfig,       //  78  the YAML, or what it describes, is wrong: edit the file
+  kDeadline,        // 124  something awaited did not happen in time; the message names it
 };
 
 // The process exit code of an error, as README.md documents them.

@@ -13,8 +13,10 @@
 
 namespace dtf {
 
-// A new file being written, front to back. Owns: the open file; the destructor closes it and
-// forgives. Threads: one at a time. Blocks: on the disk.
+// A new file being written, front to back.
+// Owns: the open file; the destructor closes it and forgives.
+// Threads: one at a time.
+// Blocks: on the disk.
 // Errors: kCannotWrite naming the path. After an error of sync() or close() the bytes must be taken
 // for lost: the kernel has dropped them, and a second sync() that succeeds means nothing.
 class WritableFile {
@@ -25,7 +27,9 @@ class WritableFile {
   virtual void close() = 0;  // once; reports what a network file system reports only now
 };
 
-// An open file for reading. Owns: the open file. Thread-compatible. Blocks: on the disk.
+// An open file for reading.
+// Owns: the open file. Thread-compatible.
+// Blocks: on the disk.
 // Errors: kBadData naming the path.
 class ReadableFile {
  public:
@@ -41,7 +45,8 @@ struct FolderEntry {
 };
 
 // Errors: kCannotWrite (kBadData of the three that only read) with the path and the system's
-// reason. Thread-safe. Blocks: on the disk.
+// reason. Thread-safe.
+// Blocks: on the disk.
 class FileSystem {
  public:
   using Path = std::filesystem::path;
@@ -65,7 +70,8 @@ class FileSystem {
 // The kernel's. Has no state.
 FileSystem& realFileSystem();
 
-// The file's bytes. Errors: kBadData, also when it is larger than `bytes_max`.
+// The file's bytes.
+// Errors: kBadData, also when it is larger than `bytes_max`.
 std::string readWhole(FileSystem& file_system, const FileSystem::Path& file, uint64_t bytes_max);
 
 // Removes the folder with the files and the empty folders in it. Stops at the first error.

@@ -3,7 +3,8 @@
 // One line per event on stderr, key=value, ids first: `event=gradient_stale task=worker/3
 // step=118`. error = a person must act; warning = degraded, heals by itself; info = once per state
 // change, never per step; debug = off unless asked for. Rates and sizes are metrics, not log lines.
-// Threads: thread-safe. Lines never interleave. Blocks: on stderr only.
+// Threads: thread-safe. Lines never interleave.
+// Blocks: on stderr only.
 
 #include <fmt/core.h>
 

@@ -14,8 +14,10 @@ namespace dtf {
 // How long a line waits for a launcher that doesn't read (it is suspended, or the host is busy).
 inline constexpr Duration kNotifyPatience = std::chrono::seconds(10);
 
-// Borrows: `fd`, which becomes non-blocking.  Threads: thread-safe.
-// Blocks: write() for `patience` at most, writeIfRoom() never.  Errors: none; false: not written.
+// Borrows: `fd`, which becomes non-blocking.
+// Threads: thread-safe.
+// Blocks: write() for `patience` at most, writeIfRoom() never.
+// Errors: none; false: not written.
 class NotifyPipe {
  public:
   explicit NotifyPipe(int fd, Duration patience = kNotifyPatience);

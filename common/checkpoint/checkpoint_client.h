@@ -46,7 +46,8 @@ class CheckpointClient {
   virtual std::optional<uint64_t> awaitCut() = 0;
 
   // Every ps writes what it captured at `position` into `folder`, the name of an attempt
-  // (checkpoint_folder.h). Errors: kUnavailable when a ps holds the capture of another place.
+  // (checkpoint_folder.h).
+  // Errors: kUnavailable when a ps holds the capture of another place.
   virtual std::vector<SavedShard> save(const std::string& folder, const Position& position) = 0;
 
   // Every ps reads its part of the checkpoint in `folder`; when all have, it becomes their state.

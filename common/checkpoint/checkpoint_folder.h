@@ -49,8 +49,10 @@ enum class CommitOutcome {
   kKeptExisting,  // the same step was there, whole: it stays, the attempt is removed
 };
 
-// Owns: the attempt under way. Borrows: `file_system`.
-// Threads: one at a time. Blocks: on the disk.
+// Owns: the attempt under way.
+// Borrows: `file_system`.
+// Threads: one at a time.
+// Blocks: on the disk.
 // Errors: kCannotWrite. Nothing that was visible before is harmed by one.
 class CheckpointFolder {
  public:

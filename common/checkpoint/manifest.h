@@ -53,10 +53,12 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// The file's bytes. Errors: kBadConfig with manifestProblem().
+// The file's bytes.
+// Errors: kBadConfig with manifestProblem().
 std::string encodeManifest(const Manifest& manifest);
 
-// Checks the checksum, the form and manifestProblem(). Errors: kBadData beginning with `where`.
+// Checks the checksum, the form and manifestProblem().
+// Errors: kBadData beginning with `where`.
 Manifest decodeManifest(std::string_view bytes, std::string_view where);
 
 // What the decoder does once the checksum is right; for fuzzing, which can't guess one.

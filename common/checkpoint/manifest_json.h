@@ -11,7 +11,8 @@ namespace dtf::checkpoint {
 
 nlohmann::ordered_json manifestToJson(const Manifest& manifest);
 
-// Checks the form only. Errors: kBadData naming the key.
+// Checks the form only.
+// Errors: kBadData naming the key.
 Manifest manifestFromJson(const nlohmann::json& json);
 
 }  // namespace dtf::checkpoint

@@ -14,7 +14,8 @@
 
 namespace dtf::checkpoint {
 
-// Elements [begin, begin + count) of a variable or slot. Borrows: `out`, room for `count` floats.
+// Elements [begin, begin + count) of a variable or slot.
+// Borrows: `out`, room for `count` floats.
 struct WantedPart {
   std::string name;
   uint64_t begin = 0;
@@ -22,10 +23,12 @@ struct WantedPart {
   float* out = nullptr;
 };
 
-// folder/manifest.json. Errors: kBadData.
+// folder/manifest.json.
+// Errors: kBadData.
 Manifest readManifest(FileSystem& file_system, const std::filesystem::path& folder);
 
-// Fills every `out`. Blocks: on the disk.
+// Fills every `out`.
+// Blocks: on the disk.
 // Errors: kBadData naming the file and the tensor when a checksum or a size is wrong (what was
 // filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range.
 void readParts(FileSystem& file_system, const std::filesystem::path& folder,

@@ -19,7 +19,8 @@ namespace dtf::checkpoint {
 inline constexpr uint64_t kElementsMax = uint64_t{1} << 60;
 
 // Elements [begin, begin + count) of a variable ("softmax/weights") or of one of its slots
-// ("softmax/weights/Adagrad"; a slot has its variable's shape). Borrows: `data`.
+// ("softmax/weights/Adagrad"; a slot has its variable's shape).
+// Borrows: `data`.
 struct TensorPart {
   std::string name;
   Shape shape;  // of the whole variable

@@ -31,8 +31,9 @@ std::string optionHelp(std::span<const OptionDef> options);
 // Immutable after construction.
 class CommandLine {
  public:
-  // `program` is the name in messages ("psd"). Errors: kUsage for an unknown option, a missing
-  // value, an option given twice, or more than `positionals_max` words that are no options.
+  // `program` is the name in messages ("psd").
+  // Errors: kUsage for an unknown option, a missing value, an option given twice, or more than
+  // `positionals_max` words that are no options.
   CommandLine(std::string_view program, std::span<const OptionDef> options, size_t positionals_max,
               int argc, const char* const* argv);
 
@@ -41,9 +42,11 @@ class CommandLine {
   std::vector<std::string> values(std::string_view name) const;  // of a repeatable option, in order
   const std::vector<std::string>& positionals() const { return positionals_; }
 
-  // Of a number from 0 to 2^32 - 1. Errors: kUsage.
+  // Of a number from 0 to 2^32 - 1.
+  // Errors: kUsage.
   std::optional<uint32_t> index(std::string_view name) const;
-  // --log-level, default info. Errors: kUsage.
+  // --log-level, default info.
+  // Errors: kUsage.
   log::Level logLevel() const;
   // The answer to --help (`help`), --help-config or --version: to be written to stdout, exit code
   // 0. nullopt: none of them was given.

@@ -33,7 +33,8 @@ void reportType(std::string_view expected, std::string_view name, const YamlNode
 
 void reportUnavailable(std::string_view word, const Place& place, Report& report);
 
-// Borrows: the node, the table and the report.  Threads: thread-compatible.
+// Borrows: the node, the table and the report.
+// Threads: thread-compatible.
 // Errors: none are thrown; mistakes go into the report.
 class MapReader {
  public:

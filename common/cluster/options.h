@@ -22,10 +22,9 @@ struct TaskOptions {
 };
 
 // `binary` is the job that the program runs. The job comes from --cluster with --task, or from
-// --ps-hosts and
-// --worker-hosts with --task-index, as TensorFlow's flags. Every address has a port: `auto` is
-// dtf-launch's to resolve. Errors: kUsage, in one line, for the command line; kBadConfig for the
-// files and for --set.
+// --ps-hosts and --worker-hosts with --task-index, as TensorFlow's flags. Every address has a port:
+// `auto` is dtf-launch's to resolve.
+// Errors: kUsage, in one line, for the command line; kBadConfig for the files and for --set.
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary);
 
 }  // namespace dtf::cluster

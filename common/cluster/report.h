@@ -23,7 +23,8 @@ struct Place {
   int column = 0;  // from 1, in bytes
 };
 
-// Owns: the text of the sources, for the quoted lines.  Threads: thread-compatible.  Never blocks.
+// Owns: the text of the sources, for the quoted lines.
+// Threads: thread-compatible.  Never blocks.
 class Report {
  public:
   static constexpr size_t kShownMax = 20;  // mistakes in one message; the rest is counted

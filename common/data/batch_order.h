@@ -48,12 +48,13 @@ class EpochShuffle {
 
 // Copies batches out of a data set.
 // Owns: the permutation of the epoch it is in, and the next one, which it makes bit by bit as
-// batches are read, so that no step waits for a shuffle.  Shares: the data set. Threads:
-// thread-compatible; each worker has its own.  Blocks: never.
+// batches are read, so that no step waits for a shuffle.  Shares: the data set.
+// Threads: thread-compatible; each worker has its own.
+// Blocks: never.
 class BatchReader {
  public:
-  // Errors: kBadConfig when the data set has fewer than `batch_size` examples, or more than 2^32
-  // - 1.
+  // Errors: kBadConfig when the data set has fewer than `batch_size` examples, or more than 2^32 -
+  // 1.
   BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed);
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;

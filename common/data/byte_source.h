@@ -9,7 +9,9 @@
 
 namespace dtf::data {
 
-// Owns: the file and the state of the unpacking.  Threads: thread-compatible.  Blocks: on the disk.
+// Owns: the file and the state of the unpacking.
+// Threads: thread-compatible.
+// Blocks: on the disk.
 // Errors: kBadData naming the file, from every call: it can't be opened or read, or its gzip data
 // is damaged.
 class ByteSource {

@@ -31,7 +31,8 @@ class ByteBlock {
 };
 
 // Owns: all images, one after another, and their labels.
-// Threads: immutable after construction, hence thread-safe.  Blocks: never.
+// Threads: immutable after construction, hence thread-safe.
+// Blocks: never.
 class Dataset {
  public:
   // `name` is what messages call the labels: a path, or "the embedded digits". `images` holds
@@ -63,9 +64,9 @@ class Dataset {
 };
 
 // Reads or draws what `spec` asks for. `seed` and `eval` choose which digits are drawn; files don't
-// depend on them. Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4
-// threads. Errors: kBadData as readIdxDataset(); kBadConfig for a count of digits outside [1,
-// kDigitsMax].
+// depend on them.
+// Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4 threads.
+// Errors: kBadData as readIdxDataset(); kBadConfig for a count of digits outside [1, kDigitsMax].
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
 

@@ -31,8 +31,8 @@ struct IdxArray {
 IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
                  uint64_t bytes_max = kIdxBytesMax);
 
-// Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1. Errors: as
-// readIdx(), and kBadData when the counts differ or are 0.
+// Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1.
+// Errors: as readIdx(), and kBadData when the counts differ or are 0.
 Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels);
 
 }  // namespace dtf::data

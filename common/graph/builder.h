@@ -13,8 +13,10 @@
 
 namespace dtf::graph {
 
-// Owns: the current name scope and device scope.  Borrows: `graph`, which must outlive it.
-// Threads: thread-compatible.  Blocks: never.
+// Owns: the current name scope and device scope.
+// Borrows: `graph`, which must outlive it.
+// Threads: thread-compatible.
+// Blocks: never.
 // Errors: those of Graph::addNode. Placeholders and variables get exactly the name that is given,
 // under the scope (an error when it is taken); other nodes are named after their op, with a number
 // when needed.

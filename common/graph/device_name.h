@@ -22,7 +22,8 @@ struct DeviceName {
 
   // Fields in any order, each at most once. Short forms "/cpu:0" and "/gpu:0" stand for
   // "/device:CPU:0" and "/device:GPU:0"; "*" and an empty string are no constraint; "/device:GPU"
-  // has no index. Errors: kBadConfig with the text and what is wrong in it.
+  // has no index.
+  // Errors: kBadConfig with the text and what is wrong in it.
   static DeviceName parse(std::string_view text);
 
   // The fields that have a value, in TensorFlow's order; empty when none has.

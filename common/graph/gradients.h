@@ -26,8 +26,8 @@ struct GradientRequest {
 };
 
 // Adds to the builder's graph the nodes that compute d(loss) / d(input) and returns them, one per
-// input of the node; nullopt for an input that is not wanted or has no influence. Errors:
-// kBadConfig when this use of the op has no gradient.
+// input of the node; nullopt for an input that is not wanted or has no influence.
+// Errors: kBadConfig when this use of the op has no gradient.
 using GradientFunction =
     std::function<std::vector<std::optional<Output>>(Builder&, const GradientRequest&)>;
 

@@ -72,7 +72,8 @@ struct NodeDef {
 
 // Owns its nodes; a node is never removed (prune() makes a new graph).
 // Borrows: `catalog`, which must outlive it.
-// Threads: thread-compatible.  Blocks: never.
+// Threads: thread-compatible.
+// Blocks: never.
 // Errors: addNode throws kBadConfig, naming the node, for an unknown op, wrong inputs, missing or
 // unknown attributes, shapes that don't fit, or a name that is taken. Inputs must exist already, so
 // a graph has no cycles. References to nodes are good until the next addNode.

@@ -20,8 +20,8 @@ struct AttributeDef {
   bool required = true;  // optional ones left out become their type's zero in the node
 };
 
-// Output specs from input specs and attributes. Errors: throws kBadConfig with what doesn't fit
-// (the graph adds the node's name).
+// Output specs from input specs and attributes.
+// Errors: throws kBadConfig with what doesn't fit (the graph adds the node's name).
 using ShapeFunction = std::function<std::vector<TensorSpec>(std::span<const TensorSpec> inputs,
                                                             const Attributes& attributes)>;
 

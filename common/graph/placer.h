@@ -73,9 +73,9 @@ struct Placement {
 // even runs of whole 16-element blocks, in ps order. ApplyGradient goes where its variable is,
 // whatever it asks for. Any other node's constraint is merged over the worker's device; one that
 // names another task and no device there gets the first CPU, one that names another job and no task
-// gets task 0. Errors: kBadConfig for a pin of an unknown variable, a device that is not
-// understood, a ps task that doesn't exist, or an ApplyGradient whose first input is not a
-// Variable.
+// gets task 0.
+// Errors: kBadConfig for a pin of an unknown variable, a device that is not understood, a ps task
+// that doesn't exist, or an ApplyGradient whose first input is not a Variable.
 Placement place(const Graph& graph, const PlacerOptions& options);
 
 // The table printed to users: each variable's shape, bytes and device(s), each ps task's share, and

@@ -16,8 +16,8 @@
 namespace dtf::net {
 
 // Accepts, reads preambles, refuses or hands over.
-// Owns: the listening socket, pending connections.  Threads: loop-thread only.
-// Kept alive by its own handlers; after close() they find nothing to do.
+// Owns: the listening socket, pending connections.
+// Threads: loop-thread only. Kept alive by its own handlers; after close() they find nothing to do.
 class Listener::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(AsioEventPort& port, asio::ip::tcp::acceptor acceptor, OnConnection on_connection,

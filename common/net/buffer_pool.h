@@ -15,9 +15,11 @@ namespace dtf::net {
 
 // Owns: buffers that nobody uses at the moment, up to `retained_bytes_max`; one beyond that is
 // unmapped when given back. Buffers in use are not counted: their number is bounded by the message
-// limits of the connections. Threads: thread-safe. A buffer may be released on any thread, also
-// after the last other owner of the pool is gone. Blocks: on the kernel's mmap only.  Errors:
-// std::bad_alloc.
+// limits of the connections.
+// Threads: thread-safe. A buffer may be released on any thread, also after the last other owner of
+// the pool is gone.
+// Blocks: on the kernel's mmap only.
+// Errors: std::bad_alloc.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kRetainedBytesMax = size_t{1} << 30;

@@ -18,8 +18,10 @@
 
 namespace dtf::net {
 
-// Owns: a work guard, so that run() returns only when stopped.  Borrows: `ioc` (must outlive this).
-// Threads: loop-thread only, except wake().  Blocks: wait() until a handler ran.
+// Owns: a work guard, so that run() returns only when stopped.
+// Borrows: `ioc` (must outlive this).
+// Threads: loop-thread only, except wake().
+// Blocks: wait() until a handler ran.
 // Errors: wait() throws kj::Exception when the io_context is stopped, because nothing would ever
 // arrive.
 class AsioEventPort final : public kj::EventPort {

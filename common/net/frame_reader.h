@@ -20,8 +20,11 @@ namespace dtf::net {
 
 // Cuts the byte stream into messages. Asio only ever holds memory that this object or a pooled
 // buffer owns, never memory of a kj promise, so a promise may vanish at any moment and the next one
-// goes on where it was. Owns: input buffer, the message being filled.  Threads: loop-thread only.
-// Blocks: never. Errors: sticky, see take().
+// goes on where it was.
+// Owns: input buffer, the message being filled.
+// Threads: loop-thread only.
+// Blocks: never.
+// Errors: sticky, see take().
 class FrameReader : public std::enable_shared_from_this<FrameReader> {
  public:
   enum class Next { kMessage, kNeedMore, kEnd, kFailed };

@@ -18,10 +18,12 @@
 namespace dtf::net {
 
 // Small messages are copied into one buffer, which goes out when the kj queue is drained; a large
-// one goes out from where it lies, behind them, in one gathering call. Owns: buffers; owners of
-// external segments until these are written.  Threads: loop-thread only.  Blocks: never. Errors:
-// after the first one every write fails, and the socket is shut down so that the reading side fails
-// too.
+// one goes out from where it lies, behind them, in one gathering call.
+// Owns: buffers; owners of external segments until these are written.
+// Threads: loop-thread only.
+// Blocks: never.
+// Errors: after the first one every write fails, and the socket is shut down so that the reading
+// side fails too.
 class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
  public:
   using Segments = kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>;

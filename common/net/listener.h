@@ -25,10 +25,12 @@ struct ListenerOptions {
 
 // A refused connection is one log line, at most a few of a kind each second:
 // event=connection_refused peer= reason= Owns: the listening socket, connections without a
-// preamble.  Borrows: `port` (must outlive this). Threads: loop-thread only.  Blocks: constructor,
-// on the name resolution of `host` when it is not numeric or localhost. Errors: constructor:
-// kUnavailable when the address can't be bound (names who holds the port), kBadConfig when `host`
-// is no address of this machine.
+// preamble.
+// Borrows: `port` (must outlive this).
+// Threads: loop-thread only.
+// Blocks: constructor, on the name resolution of `host` when it is not numeric or localhost.
+// Errors: constructor: kUnavailable when the address can't be bound (names who holds the port),
+// kBadConfig when `host` is no address of this machine.
 class Listener {
  public:
   // `socket` belongs to no loop yet: adoptSocket() (socket_options.h) it on the IoThread that is to

@@ -30,7 +30,8 @@ inline constexpr bool kIsPromise<kj::Promise<T>> = true;
 template <class P>
 using PromiseValue = decltype(std::declval<P>().wait(std::declval<kj::WaitScope&>()));
 
-// Threads: loop-thread only, except post() and clock().  Blocks: never.
+// Threads: loop-thread only, except post() and clock().
+// Blocks: never.
 class Loop {
  public:
   virtual ~Loop() = default;

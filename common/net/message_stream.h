@@ -27,9 +27,10 @@ struct Limits {
 // What a peer may send before it has said who it is.
 inline constexpr Limits kLimitsBeforeHello{.bytes_max = 64 << 10, .segments_max = 16};
 
-// Threads: loop-thread only (owners given and got here may be released on any thread).  Blocks:
-// never. Errors: promises reject with kj::Exception: DISCONNECTED when the connection is gone,
-// FAILED when the peer sent what no dtf program sends.
+// Threads: loop-thread only (owners given and got here may be released on any thread).
+// Blocks: never.
+// Errors: promises reject with kj::Exception: DISCONNECTED when the connection is gone, FAILED when
+// the peer sent what no dtf program sends.
 class MessageStream : public capnp::MessageStream {
  public:
   virtual ~MessageStream() noexcept(false) {}
@@ -58,8 +59,9 @@ class MessageStream : public capnp::MessageStream {
 // Reads many small messages with one recv, and a large one straight into a pooled buffer, its first
 // large segment page-aligned. Gathers small writes until the kj queue is drained, sends large ones
 // with one gathering sendmsg. A promise may be dropped at any moment: a dropped read loses nothing;
-// a dropped write of a large message closes the socket, because the frame is cut. Owns: the socket,
-// buffers.  Borrows: `port` (must outlive this).
+// a dropped write of a large message closes the socket, because the frame is cut.
+// Owns: the socket, buffers.
+// Borrows: `port` (must outlive this).
 class AsioMessageStream final : public MessageStream {
  public:
   // capnp's window for `-> stream` calls.

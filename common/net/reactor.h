@@ -28,8 +28,8 @@ namespace dtf::net {
 // io_context, event port, kj loop and wait scope of one thread. The members' order is the order of
 // construction; the reverse is the order in which they may die. Everything kj must be destroyed
 // before the Reactor, on its thread. Use it in a tool or a test as
-// `promise.wait(reactor.wait_scope)`, in a daemon as run(). Threads: made, run and destroyed on one
-// thread; stop() and asio::post(ioc, ...) from any.
+// `promise.wait(reactor.wait_scope)`, in a daemon as run().
+// Threads: made, run and destroyed on one thread; stop() and asio::post(ioc, ...) from any.
 struct Reactor {
   Reactor() { port.attach(loop, wait_scope); }
 
@@ -72,8 +72,9 @@ inline constexpr Duration kDataBusyPoll = std::chrono::microseconds(100);
 // Owns: the thread, its Reactor, functions posted and cleanups registered.
 // Threads: thread-safe, but destroy it only after every other user has stopped.
 // Blocks: call() until its result; the destructor until the loop has run the cleanups and what was
-// posted before. Errors: a posted function or a cleanup that throws ends the process (nobody could
-// receive its exception).
+// posted before.
+// Errors: a posted function or a cleanup that throws ends the process (nobody could receive its
+// exception).
 class IoThread final : public Loop {
  public:
   explicit IoThread(std::string name, Duration busy_poll = {});

@@ -23,7 +23,8 @@ struct RpcOptions {
 };
 
 // Owns: the stream, the RPC system, the bootstrap capability.
-// Threads: loop-thread only: made, used and destroyed there, before the Reactor.  Blocks: never.
+// Threads: loop-thread only: made, used and destroyed there, before the Reactor.
+// Blocks: never.
 // Errors: as promises of calls; when the peer is gone, DISCONNECTED, also for calls made later.
 class RpcConnection {
  public:

@@ -18,7 +18,8 @@ inline Duration fromKj(kj::Duration d) {
 }
 
 // Borrows: `port` (must outlive this and every promise made here).
-// Threads: loop-thread only.  Blocks: never.
+// Threads: loop-thread only.
+// Blocks: never.
 // Errors: kj::Timer::timeoutAfter() rejects with OVERLOADED, which error_bridge.h turns into
 // kDeadline.
 class AsioTimer final : public kj::Timer {

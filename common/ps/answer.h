@@ -35,7 +35,8 @@ inline TimePoint deadlineAfter(TimePoint now, Duration timeout) {
   return timeout > TimePoint::max() - now ? TimePoint::max() : now + timeout;
 }
 
-// Owns: calls not yet made.  Threads: loop-thread only.
+// Owns: calls not yet made.
+// Threads: loop-thread only.
 class OutwardCalls {
  public:
   void add(std::function<void()> call) { calls_.push_back(std::move(call)); }

@@ -18,9 +18,10 @@ inline constexpr size_t kBarriersMax = 4096;  // names per job
 inline constexpr size_t kBarrierNameBytesMax = 256;
 
 // A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once.
-// Owns: callbacks that wait.  Threads: loop-thread only.  Blocks: never.
-// Errors, through the callback: kUnavailable naming who is missing; kBadConfig for a bad name or
-// too many names; kUnavailable for a caller that a newer process of its rank replaced.
+// Owns: callbacks that wait.
+// Threads: loop-thread only.
+// Blocks: never. Errors, through the callback: kUnavailable naming who is missing; kBadConfig for a
+// bad name or too many names; kUnavailable for a caller that a newer process of its rank replaced.
 class Barriers {
  public:
   Barriers(uint32_t workers, OutwardCalls& calls, const Clock& clock);

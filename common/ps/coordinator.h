@@ -79,9 +79,12 @@ struct CoordinatorContext {
 };
 
 // Calls come only after the store is initialised and the caller's membership has been checked
-// (Shard does both). Owns: gradients and callbacks that wait.  Threads: loop-thread only.  Blocks:
-// never. Errors: a refused push answers with an Error through its callback; nothing is thrown but
-// by onDecision/onReceived, for a peer that breaks the protocol.
+// (Shard does both).
+// Owns: gradients and callbacks that wait.
+// Threads: loop-thread only.
+// Blocks: never.
+// Errors: a refused push answers with an Error through its callback; nothing is thrown but by
+// onDecision/onReceived, for a peer that breaks the protocol.
 class Coordinator {
  public:
   virtual ~Coordinator() = default;

@@ -49,7 +49,8 @@ using CutAnswer = std::variant<CutResult, Error>;
 using CutCallback = std::function<void(CutAnswer)>;  // called exactly once; must not throw
 
 // The one cut that a shard waits for, and the last one taken.
-// Borrows: everything given to the constructor.  Threads: loop-thread only.
+// Borrows: everything given to the constructor.
+// Threads: loop-thread only.
 // Blocks: take(), for the copy of the slots.
 class CutTaker {
  public:

@@ -18,8 +18,9 @@
 namespace dtf::ps {
 
 // Owns: the shards of `ps_tasks` parameter servers, and the lock that makes each call to them one
-// turn of a loop. Borrows: `clock` (must outlive this). Threads: thread-safe.  Must outlive its
-// clients.
+// turn of a loop.
+// Borrows: `clock` (must outlive this).
+// Threads: thread-safe.  Must outlive its clients.
 class LocalCluster {
  public:
   // Workers never lose their lease by time: threads of one process don't get lost one by one.
@@ -44,7 +45,8 @@ class LocalCluster {
   std::vector<std::unique_ptr<Shard>> shards_ DTF_GUARDED_BY(mutex_);
 };
 
-// See ParameterClient. Borrows: `cluster` (must outlive this).
+// See ParameterClient.
+// Borrows: `cluster` (must outlive this).
 class LocalParameterClient final : public ParameterClient {
  public:
   LocalParameterClient(LocalCluster& cluster, uint32_t rank);

@@ -13,13 +13,13 @@
 
 namespace dtf::ps {
 
-//   from       when                          to         why in this order
-//   awaited    join                          joined     first process of the rank
-//   joined     join by another incarnation   joined     a restart may be faster than the lease: the
-//   newest wins joined     finish                        finished   its work is done; its lease no
-//   longer matters joined     no heartbeat for the lease    lost       fenced for ever; only a new
-//   incarnation may join lost       join by a new incarnation     joined finished   join by a new
-//   incarnation     joined     a restart of a job's task; it finds the job done
+//   from      when                           to        why in this order
+//   awaited   join                           joined    first process of the rank
+//   joined    join by another incarnation    joined    a restart may be faster than the lease: the newest wins
+//   joined    finish                         finished  its work is done; its lease no longer matters
+//   joined    no heartbeat for the lease     lost      fenced for ever; only a new incarnation may join
+//   lost      join by a new incarnation      joined
+//   finished  join by a new incarnation      joined    a restart of a job's task; it finds the job done
 enum class MemberState : uint8_t { kAwaited, kJoined, kFinished, kLost };
 std::string_view memberStateName(MemberState state);  // "awaited"
 
@@ -30,7 +30,9 @@ struct Member {
   TimePoint heard;          // last heartbeat
 };
 
-// Owns: the table.  Threads: loop-thread only.  Blocks: never.
+// Owns: the table.
+// Threads: loop-thread only.
+// Blocks: never.
 // Errors: kPermission "fenced: ..." for a process that was replaced or lost, kBadConfig for an
 // unknown rank.
 class Membership {

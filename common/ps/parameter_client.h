@@ -52,7 +52,8 @@ struct StepState {
   bool operator==(const StepState&) const = default;
 };
 
-// Owns: connections and buffers.  Threads: one training thread uses it.
+// Owns: connections and buffers.
+// Threads: one training thread uses it.
 // Blocks: each call until its answer or its deadline.
 // Errors: kUnavailable when a ps is lost, kDeadline when one does not answer in time (the message
 // names it), kBadConfig when the ps refuses the declaration. After an error the client is of no

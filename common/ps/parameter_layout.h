@@ -60,8 +60,8 @@ struct VariableParts {
   std::vector<Part> parts;
 };
 
-// Slices lie in each arena in the order of `variables`. Errors: DTF_CHECK when parts don't cover a
-// variable exactly.
+// Slices lie in each arena in the order of `variables`.
+// Errors: DTF_CHECK when parts don't cover a variable exactly.
 ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t ps_tasks);
 
 }  // namespace dtf::ps

@@ -27,7 +27,8 @@ struct Gradient {
 
 // An update that has been decided on: its parts may run on any threads, then the loop commits it.
 // Owns (shares): everything it reads and writes, so it may outlive its store.
-// Threads: measure() and run() are thread-safe for disjoint ranges.  Blocks: computes.
+// Threads: measure() and run() are thread-safe for disjoint ranges.
+// Blocks: computes.
 class UpdateJob {
  public:
   uint64_t elements() const { return elements_; }
@@ -77,7 +78,8 @@ class InlineUpdateRunner final : public UpdateRunner {
 inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 
 // Owns: snapshots and slots of one shard.
-// Threads: loop-thread only (jobs and snapshots travel).  Blocks: never.
+// Threads: loop-thread only (jobs and snapshots travel).
+// Blocks: never.
 // Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones.
 class ParameterStore {
  public:

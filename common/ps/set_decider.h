@@ -12,7 +12,8 @@ namespace dtf::ps {
 // Collects which ps hold whose gradient of the current step. A step is made of the first
 // `ranks_needed` ranks whose gradients have arrived on ALL ps: so a decision never names a gradient
 // that some ps lacks, and every ps applies the same set, whole, even if a worker dies while it
-// pushes. Threads: thread-compatible.
+// pushes.
+// Threads: thread-compatible.
 class SetDecider {
  public:
   SetDecider(uint32_t ps_tasks, uint32_t workers, uint32_t ranks_needed);

@@ -55,11 +55,13 @@ struct ShardStatus {
   CoordinatorStatus coordinator;
 };
 
-// Owns: all state of one ps task.  Borrows: `clock`, `runner`, `peers` (must outlive this; `peers`
-// may be null with one ps). Threads: loop-thread only.  Blocks: never, but for updates that
-// InlineUpdateRunner or a small arena run in place. Errors: kBadConfig a declaration, rank or size
-// that doesn't fit; kPermission "fenced: ..."; kUnavailable a lost worker, or a call too early;
-// kDeadline a wait that ran out, naming what was awaited.
+// Owns: all state of one ps task.
+// Borrows: `clock`, `runner`, `peers` (must outlive this; `peers` may be null with one ps).
+// Threads: loop-thread only.
+// Blocks: never, but for updates that InlineUpdateRunner or a small arena run in place.
+// Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission "fenced: ...";
+// kUnavailable a lost worker, or a call too early; kDeadline a wait that ran out, naming what was
+// awaited.
 class Shard {
  public:
   Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers);
@@ -93,7 +95,8 @@ class Shard {
   void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
                WaitCallback callback);
 
-  // From another ps of the job (see SyncPeers). Errors: kBadData when it breaks the protocol.
+  // From another ps of the job (see SyncPeers).
+  // Errors: kBadData when it breaks the protocol.
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank);
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks);
 
@@ -107,7 +110,8 @@ class Shard {
   void cutAt(Incarnation chief, CutPosition target, CutCallback callback);
   void releaseHold(Incarnation chief);
   // What cutAt() captured at `position`, with the declared model. Its memory goes with the last
-  // user after releaseCapture(). Errors: kUnavailable when another place was captured, or none.
+  // user after releaseCapture().
+  // Errors: kUnavailable when another place was captured, or none.
   struct Captured {
     std::shared_ptr<const Capture> capture;  // never null
     ModelDeclaration declaration;

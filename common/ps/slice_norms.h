@@ -14,8 +14,9 @@
 
 namespace dtf::ps {
 
-// Owns: its sums.  Threads: measure() is thread-safe for disjoint ranges; update() once finish()
-// has been called.  Blocks: computes.
+// Owns: its sums.
+// Threads: measure() is thread-safe for disjoint ranges; update() once finish() has been called.
+// Blocks: computes.
 class SliceNorms {
  public:
   // `slices` of an arena of `elements`, each a whole variable.

@@ -12,7 +12,8 @@
 namespace dtf::ps {
 
 // Owns: an arena of `elements()` float32, aligned to 64 bytes, followed by at least 8 readable zero
-// bytes. Threads: immutable after publication (as shared_ptr<const Snapshot>); before that,
+// bytes.
+// Threads: immutable after publication (as shared_ptr<const Snapshot>); before that,
 // thread-compatible.
 class Snapshot {
  public:
@@ -36,8 +37,10 @@ class Snapshot {
 
 // Where arenas come from and return to when the last reader of a snapshot lets go, on whichever
 // thread. At most `free_max` unused arenas are kept; those in use are bounded by their readers (one
-// reply per worker). Owns: the unused arenas; arenas still being read outlive the pool. Threads:
-// thread-safe.  Blocks: never for long.
+// reply per worker).
+// Owns: the unused arenas; arenas still being read outlive the pool.
+// Threads: thread-safe.
+// Blocks: never for long.
 class SnapshotPool {
  public:
   SnapshotPool(uint64_t elements, uint32_t free_max);

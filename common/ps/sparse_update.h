@@ -12,7 +12,8 @@
 
 namespace dtf::ps {
 
-// A variable of `rows` x `row_elements` and its slots, updated in place. Borrows: the arrays.
+// A variable of `rows` x `row_elements` and its slots, updated in place.
+// Borrows: the arrays.
 struct SparseTable {
   float* parameters = nullptr;
   std::array<float*, kSlotsMax> slots{};  // nullptr where the kind has none

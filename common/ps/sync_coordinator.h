@@ -3,15 +3,11 @@
 // Synchronous training: each step applies the mean of N = replicas_to_aggregate gradients, computed
 // from the same parameters. A step counter, no token queue. T = total_num_replicas workers.
 //
-//   N >= T  Each rank owes a fixed quota of batches: N/T, and one more for the first N%T ranks. The
-//   set of a step is
-//           known beforehand, so each ps goes on by itself when all is there, and all have the same
-//           set. A batch that isn't the rank's last of the step is answered kQueued at once, the
-//           last one when the step is applied.
-//   N < T   Backup workers. ps/0 decides (set_decider.h): the others report each gradient they
-//   hold, and apply what
-//           ps/0 announces. Gradients outside the set, and later ones, are answered kStale with
-//           fresh parameters.
+//   N >= T  Each rank owes a fixed quota of batches: N/T, and one more for the first N%T ranks. The set of a step is
+//           known beforehand, so each ps goes on by itself when all is there, and all have the same set. A batch that
+//           isn't the rank's last of the step is answered kQueued at once, the last one when the step is applied.
+//   N < T   Backup workers. ps/0 decides (set_decider.h): the others report each gradient they hold, and apply what
+//           ps/0 announces. Gradients outside the set, and later ones, are answered kStale with fresh parameters.
 //
 // Gradients are summed in rank order, then batch order, never in order of arrival, so for N >= T a
 // run is a pure function of the file and the seed, to the bit. A gradient that has been taken is

@@ -12,7 +12,9 @@
 namespace dtf::ps {
 
 // Borrows: everything given to the constructor. A job that still runs on destruction is dropped
-// when it ends. Threads: loop-thread only.  Blocks: while a small shard is updated.
+// when it ends.
+// Threads: loop-thread only.
+// Blocks: while a small shard is updated.
 class Updater {
  public:
   Updater(ParameterStore& store, UpdateRunner& runner, OutwardCalls& calls);

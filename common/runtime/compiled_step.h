@@ -26,11 +26,12 @@ struct CompileOptions {
   bool fuse = true;
 };
 
-// Owns: kernels, planned memory, constants.  Borrows: the device (must outlive it), and until they
-// are bound anew all bound tensors. Threads: thread-compatible; one thread at a time runs steps on
-// one device.  Blocks: run(), until the device is done. Errors: kBadConfig for unknown names and
-// for a run with something unbound; those of kernels and the device. A loss that is NaN is not an
-// error here.
+// Owns: kernels, planned memory, constants.
+// Borrows: the device (must outlive it), and until they are bound anew all bound tensors.
+// Threads: thread-compatible; one thread at a time runs steps on one device.
+// Blocks: run(), until the device is done.
+// Errors: kBadConfig for unknown names and for a run with something unbound; those of kernels and
+// the device. A loss that is NaN is not an error here.
 class CompiledStep {
  public:
   ~CompiledStep();
@@ -75,9 +76,9 @@ class CompiledStep {
 };
 
 // Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient) need. `part` may contain
-// Placeholder, _Pull and Variable, whose values are bound. Nothing of `part` is kept. Errors:
-// kBadConfig for ops that a step can't hold (_Send, _Recv) or the device has no kernel for; those
-// of the device.
+// Placeholder, _Pull and Variable, whose values are bound. Nothing of `part` is kept.
+// Errors: kBadConfig for ops that a step can't hold (_Send, _Recv) or the device has no kernel for;
+// those of the device.
 std::unique_ptr<CompiledStep> compile(const graph::Graph& part,
                                       std::span<const graph::Output> fetches, Device& device,
                                       const KernelTable& kernels, CompileOptions options = {});

@@ -15,8 +15,9 @@ struct CpuDeviceOptions {
   int threads = 1;
 };
 
-// Threads: thread-compatible.  Blocks: run() until all launches are done.  Errors: kUnavailable
-// without memory; otherwise those of the kernels.
+// Threads: thread-compatible.
+// Blocks: run() until all launches are done.
+// Errors: kUnavailable without memory; otherwise those of the kernels.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(CpuDeviceOptions options = {});

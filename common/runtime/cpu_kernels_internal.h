@@ -58,8 +58,8 @@ class LabelReader {
   LabelReader(const Operation& operation, size_t input, int64_t classes);
 
   size_t workspaceBytes() const { return static_cast<size_t>(count_) * sizeof(int32_t); }
-  // The labels, in place or in `workspace`. Errors: kBadData naming the node, the row and the
-  // label.
+  // The labels, in place or in `workspace`.
+  // Errors: kBadData naming the node, the row and the label.
   const int32_t* read(const std::byte* labels, std::byte* workspace) const;
 
  private:

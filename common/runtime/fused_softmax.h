@@ -43,7 +43,8 @@ size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes
 
 // Thread-safe for distinct results and workspaces. The same inputs give the same bits, on x86-64-v3
 // as on -v4 (the baseline has no fused multiply-add and differs by rounding); a row's logits don't
-// depend on the other rows. Errors: none; NaN and infinities run through.
+// depend on the other rows.
+// Errors: none; NaN and infinities run through.
 void fusedSoftmax(Isa isa, const FusedSoftmaxStep& step);
 
 }  // namespace dtf::runtime

@@ -49,7 +49,8 @@ struct KernelArguments {
   std::byte* workspace = nullptr;            // workspaceBytes(), aligned to 64; contents undefined
 };
 
-// Owns: prepared state (library primitives).  Threads: thread-compatible.
+// Owns: prepared state (library primitives).
+// Threads: thread-compatible.
 // Blocks: a CPU kernel until done; others may return when the work is queued.
 // Errors: kBadData for values that the data must not contain (a label without class); kInternal
 // when a library refuses a call. Never allocates memory in run().
@@ -66,11 +67,12 @@ class Kernel {
   }
 };
 
-// Prepares a kernel for exactly this operation. Errors: kBadConfig when it can't compute these
-// types or shapes.
+// Prepares a kernel for exactly this operation.
+// Errors: kBadConfig when it can't compute these types or shapes.
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const Operation& operation)>;
 
-// Owns: the factories.  Threads: immutable once filled; then thread-safe.
+// Owns: the factories.
+// Threads: immutable once filled; then thread-safe.
 class KernelTable {
  public:
   void add(std::string op, DeviceType device, KernelFactory factory);  // DTF_CHECKs that it is new

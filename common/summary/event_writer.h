@@ -28,7 +28,9 @@ struct EventWriterStatus {
 };
 
 // Owns: the file events.out.tfevents.<seconds>.<host>[.<n>] in `folder`, made with the first event;
-// a thread. Borrows: `file_system`.  Threads: any.
+// a thread.
+// Borrows: `file_system`.
+// Threads: any.
 // Blocks: only finish() and the destructor, until everything queued is written.
 // Errors: none are thrown. After one the next event starts a new file: the old one may end in half
 // a record, behind which no reader looks.

@@ -45,8 +45,10 @@ struct SavedCheckpoint {
 // What the training threads are doing meanwhile.
 enum class Motion { kTraining, kAtRest };
 
-// Owns: the view of the checkpoint folder.  Borrows: all references given to the constructor.
-// Threads: one at a time.  Blocks: until every ps has written or read; their deadlines.
+// Owns: the view of the checkpoint folder.
+// Borrows: all references given to the constructor.
+// Threads: one at a time.
+// Blocks: until every ps has written or read; their deadlines.
 // Errors: kCannotWrite and kBadData of the files; those of the CheckpointClient. After an error
 // another save may be tried.
 class Checkpointer {
@@ -56,12 +58,14 @@ class Checkpointer {
 
   // At the chief's start, in place of initial values. True: the ps hold values now, from the newest
   // whole checkpoint, or from an earlier process of the chief. False: there is no checkpoint, start
-  // anew. Errors: kBadConfig with the difference when the checkpoint is of another model; kBadData
-  // with the reasons when there are checkpoints and none can be used.
+  // anew.
+  // Errors: kBadConfig with the difference when the checkpoint is of another model; kBadData with
+  // the reasons when there are checkpoints and none can be used.
   bool restore();
 
   // sync: tells the ps to capture themselves at `step`; the next save() saves that. On return every
-  // ps knows. Blocks: whoever calls it, and the time counts as a stall.
+  // ps knows.
+  // Blocks: whoever calls it, and the time counts as a stall.
   void startCut(uint64_t step);
 
   // Nullopt: the last checkpoint is of this very place already.

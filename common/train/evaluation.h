@@ -23,7 +23,8 @@ struct Evaluation {
 
 // Owns: a compiled step, and one for the examples that don't fill a last batch.
 // Borrows: `device`; shares the data set.
-// Threads: thread-compatible.  Blocks: computes.
+// Threads: thread-compatible.
+// Blocks: computes.
 // Errors: the constructor throws kBadConfig when the data doesn't fit the model, kBadData for a
 // label without a unit.
 class Evaluator {

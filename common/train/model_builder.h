@@ -49,8 +49,9 @@ ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_siz
 ModelGraph buildEvaluationGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
 // Whether the examples of `dataset` are what the model reads, and its labels classes that the model
-// has. Errors: kBadConfig at the model's mark for images of another shape; kBadData for a label
-// without a unit, as data::checkLabels().
+// has.
+// Errors: kBadConfig at the model's mark for images of another shape; kBadData for a label without
+// a unit, as data::checkLabels().
 void checkDataset(const cluster::ModelSpec& model, const data::Dataset& dataset);
 
 }  // namespace dtf::train

@@ -19,9 +19,11 @@ namespace dtf::train {
 // Errors: kBadConfig when the placement gives something to a third task: nobody would run it.
 graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placement, uint32_t rank);
 
-// Owns: the compiled step and the batch's memory.  Borrows: the device; the bound values and
-// gradients until they are bound anew.  Movable. Threads: thread-compatible.  Blocks: run()
-// computes. Errors: those of runtime::compile and of the kernels.
+// Owns: the compiled step and the batch's memory.
+// Borrows: the device; the bound values and gradients until they are bound anew.  Movable.
+// Threads: thread-compatible.
+// Blocks: run() computes.
+// Errors: those of runtime::compile and of the kernels.
 class ModelStep {
  public:
   // For evaluation: the whole graph, with loss and accuracy as results.

@@ -15,8 +15,10 @@
 
 namespace dtf::train {
 
-// Owns: buffers for the split variables.  Borrows: `client`, which must outlive this.
-// Threads: that of the client.  Blocks: never.
+// Owns: buffers for the split variables.
+// Borrows: `client`, which must outlive this.
+// Threads: that of the client.
+// Blocks: never.
 class ParameterBinding {
  public:
   ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client);

@@ -23,12 +23,12 @@
 
 namespace dtf::train {
 
-// Owns: the event writer with its thread.  Borrows: `loop`'s declaration and model, `clock`,
-// `file_system`.
+// Owns: the event writer with its thread.
+// Borrows: `loop`'s declaration and model, `clock`, `file_system`.
 // Threads: the training thread's, but onCheckpoint(): any.
 // Blocks: only finish() and the destructor, until what was measured is written. A summary that is
-// due costs the training thread a copy of the variables and one of the gradients. Errors: none;
-// finish() says what the disk refused.
+// due costs the training thread a copy of the variables and one of the gradients.
+// Errors: none; finish() says what the disk refused.
 class Summaries final : public StepObserver {
  public:
   Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop, FileSystem& file_system,

@@ -36,8 +36,8 @@ class SaveRunner {
   virtual void wait() = 0;
 };
 
-// Owns: a thread that saves, unless it is given a runner.  Borrows: `checkpointer`, `clock`,
-// `runner`.
+// Owns: a thread that saves, unless it is given a runner.
+// Borrows: `checkpointer`, `clock`, `runner`.
 // Threads: onStep() and the rest from the training thread, status() from any.
 // Blocks: onStep() a round trip to the ps when a checkpoint by steps is due (sync), else never;
 // saveAtRest() and the destructor until a save under way is done.

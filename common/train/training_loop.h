@@ -59,10 +59,12 @@ struct TrainingResult {
 
 // Owns: the compiled step, the batch buffers, the placement.
 // Borrows: `client`, `kernels`, `device`, `clock`; shares the data sets.  All that is borrowed must
-// outlive this. Threads: one training thread.  Blocks: in the calls of the client; their deadlines
-// are the client's. Errors: the client's; kTrainingFailed naming worker and step when the loss is
-// no longer a number; the constructor throws kBadConfig when model, data and cluster don't fit,
-// kBadData for a label without a unit.
+// outlive this.
+// Threads: one training thread.
+// Blocks: in the calls of the client; their deadlines are the client's.
+// Errors: the client's; kTrainingFailed naming worker and step when the loss is no longer a number;
+// the constructor throws kBadConfig when model, data and cluster don't fit, kBadData for a label
+// without a unit.
 class TrainingLoop {
  public:
   TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,

@@ -30,8 +30,8 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream);
 
 // The arena in `list`, in place when its chunks lie one after the other (they do when our own
-// sender made them), else copied into `assembled`. Errors: kBadData unless there are exactly
-// `elements` elements.
+// sender made them), else copied into `assembled`.
+// Errors: kBadData unless there are exactly `elements` elements.
 std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
                                  Buffer& assembled);
 

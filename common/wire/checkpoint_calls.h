@@ -16,8 +16,10 @@
 
 namespace dtf::wire {
 
-// Owns: the ps's PsCheckpoint capabilities.  Borrows: `calls`, which must outlive this.
-// Threads: loop-thread only.  Errors: as promises; see checkpoint::CheckpointClient.
+// Owns: the ps's PsCheckpoint capabilities.
+// Borrows: `calls`, which must outlive this.
+// Threads: loop-thread only.
+// Errors: as promises; see checkpoint::CheckpointClient.
 class CheckpointCalls {
  public:
   // `disk_seconds`: the longest that a ps may take to write or read its shard.

@@ -38,7 +38,9 @@ std::string peerText(TaskId task, const cluster::Address& address);
 
 Duration secondsToDuration(double seconds);
 
-// Owns: the control connection.  Borrows: `io`.  Threads: loop-thread only (io's loop).
+// Owns: the control connection.
+// Borrows: `io`.
+// Threads: loop-thread only (io's loop).
 // Errors: as promises, with the ps named.
 class PsControlLink {
  public:
@@ -82,8 +84,9 @@ class PsControlLink {
   kj::Promise<void> watched_ = nullptr;
 };
 
-// Owns: the bulk connection, the gradient arena, the last response with its parameters.  Borrows:
-// `io`. Threads: loop-thread only; the memory behind parameters() and gradients() is the training
+// Owns: the bulk connection, the gradient arena, the last response with its parameters.
+// Borrows: `io`.
+// Threads: loop-thread only; the memory behind parameters() and gradients() is the training
 // thread's between calls.
 class PsDataLink {
  public:

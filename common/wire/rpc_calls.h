@@ -45,8 +45,10 @@ struct RpcClientOptions {
 };
 
 // Everything but parameters and gradients.
-// Owns: the control links.  Borrows: `loop`, `options` (must outlive this).
-// Threads: loop-thread only.  Errors: as promises; see ps::ParameterClient.
+// Owns: the control links.
+// Borrows: `loop`, `options` (must outlive this).
+// Threads: loop-thread only.
+// Errors: as promises; see ps::ParameterClient.
 class ControlCalls {
  public:
   // Starts to connect. `on_lost` is called when a ps is gone, after every call here has failed.
@@ -89,9 +91,11 @@ class ControlCalls {
 };
 
 // Parameters and gradients.
-// Owns: the data links, with their arenas.  Borrows: `loop`, `options` (must outlive this).
+// Owns: the data links, with their arenas.
+// Borrows: `loop`, `options` (must outlive this).
 // Threads: loop-thread only; parameters(), gradients() and what they point to are the training
-// thread's between calls. Errors: as promises; see ps::ParameterClient.
+// thread's between calls.
+// Errors: as promises; see ps::ParameterClient.
 class DataCalls {
  public:
   DataCalls(net::Loop& loop, const RpcClientOptions& options);

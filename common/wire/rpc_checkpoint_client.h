@@ -11,7 +11,8 @@
 namespace dtf::wire {
 
 // See checkpoint::CheckpointClient. To be made once the model has been declared.
-// Borrows: `client`, which must outlive this.  Owns: the calls (checkpoint_calls.h).
+// Borrows: `client`, which must outlive this.
+// Owns: the calls (checkpoint_calls.h).
 class RpcCheckpointClient final : public checkpoint::CheckpointClient {
  public:
   // `disk_seconds`: the longest that a ps may take to write or read its shard.

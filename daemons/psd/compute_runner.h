@@ -16,9 +16,10 @@
 
 namespace dtf::psd {
 
-// Owns: the threads, made at the first update that needs them.  Borrows: `loop` (must outlive
-// this). Threads: loop-thread only. The queue holds the parts of one update: a shard runs one at a
-// time. Blocks: the destructor, until the running parts have ended.
+// Owns: the threads, made at the first update that needs them.
+// Borrows: `loop` (must outlive this).
+// Threads: loop-thread only. The queue holds the parts of one update: a shard runs one at a time.
+// Blocks: the destructor, until the running parts have ended.
 class ComputeRunner final : public ps::UpdateRunner {
  public:
   explicit ComputeRunner(net::Loop& loop);

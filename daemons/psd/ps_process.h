@@ -11,8 +11,10 @@
 
 namespace dtf::psd {
 
-// Owns: all of the ps.  Borrows: nothing.  Threads: the thread that calls run(), which is the
-// control loop. Blocks: run() until the job has ended.
+// Owns: all of the ps.
+// Borrows: nothing.
+// Threads: the thread that calls run(), which is the control loop.
+// Blocks: run() until the job has ended.
 class PsProcess {
  public:
   // `listening`: a socket that listens already (the launcher's); else the task's address is bound
@@ -21,9 +23,9 @@ class PsProcess {
   ~PsProcess() noexcept(false);
 
   // Returns 0 when every worker has finished, also when a signal asked for it; else 128 + n for
-  // signal n. Errors: kUnavailable for a
-  // worker that never came or was lost without a replacement, naming it; kUnavailable when the port
-  // is taken.
+  // signal n.
+  // Errors: kUnavailable for a worker that never came or was lost without a replacement, naming it;
+  // kUnavailable when the port is taken.
   int run();
 
   // Ends run() as if the job had finished. Any thread.

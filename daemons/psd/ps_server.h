@@ -17,9 +17,11 @@
 
 namespace dtf::psd {
 
-// Owns: all of the ps but its loops.  Borrows: the loops (must outlive this).
+// Owns: all of the ps but its loops.
+// Borrows: the loops (must outlive this).
 // Threads: made, used and destroyed on the control loop, except startData(), stopData() and
-// serveBulk(): data loop. Blocks: stopData(), until the updates that run have ended.
+// serveBulk(): data loop.
+// Blocks: stopData(), until the updates that run have ended.
 class PsServer final : WorkerSessions {
  public:
   // `disk` is where files are read and written: blocking there holds up nobody.

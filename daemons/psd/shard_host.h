@@ -17,9 +17,11 @@
 
 namespace dtf::psd {
 
-// Owns: the shard and what runs its updates.  Borrows: the loops (must outlive this).
+// Owns: the shard and what runs its updates.
+// Borrows: the loops (must outlive this).
 // Threads: made, used and destroyed on the control loop's thread, except start(), stop() and
-// shard(): data loop only. Blocks: stop(), until the updates that run have ended.
+// shard(): data loop only.
+// Blocks: stop(), until the updates that run have ended.
 class ShardHost {
  public:
   template <class T>

@@ -19,8 +19,9 @@
 namespace dtf::psd {
 
 // The control loop's end of both roles. The shard (data loop) speaks through ShardPeers below.
-// Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.  Borrows:
-// `control`. Threads: control loop only.
+// Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.
+// Borrows: `control`.
+// Threads: control loop only.
 class PeerNetwork {
  public:
   PeerNetwork(net::Loop& control, wire::LinkOptions self, std::vector<cluster::Address> ps);

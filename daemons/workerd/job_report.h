@@ -28,16 +28,20 @@ struct JobResult {
   std::optional<uint64_t> parameters_digest;            // none: a ps was lost before the end
 };
 
-// The report of one process. That of a worker that is not the chief says nothing.
-// A launcher gets each line at once, and writes the summary itself. By hand the summary is written
-// once, by done(), failed() or interrupted(), so that it can't say other than the exit code.
-// Owns: what was said so far.  Borrows: `task`.  Threads: thread-safe.  Blocks: on the disk.
+// The report of one process. That of a worker that is not the chief says nothing. A launcher gets
+// each line at once, and writes the summary itself. By hand the summary is written once, by done(),
+// failed() or interrupted(), so that it can't say other than the exit code.
+// Owns: what was said so far.
+// Borrows: `task`.
+// Threads: thread-safe.
+// Blocks: on the disk.
 class JobReport {
  public:
   // How long interrupted() waits for the disk, which may be what the job hangs at.
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
-  // By hand: removes the summary of an earlier run. Errors: kCannotWrite.
+  // By hand: removes the summary of an earlier run.
+  // Errors: kCannotWrite.
   explicit JobReport(const cluster::TaskOptions& task);
 
   void progress(const train::Progress& progress);

@@ -8,7 +8,9 @@
 
 namespace dtf::workerd {
 
-// The bootstrap of one connection. Borrows: `task`, `status`.  Threads: loop-thread only.
+// The bootstrap of one connection.
+// Borrows: `task`, `status`.
+// Threads: loop-thread only.
 schema::WorkerGate::Client makeWorkerGate(const cluster::TaskOptions& task,
                                           const WorkerStatus& status);
 

@@ -10,8 +10,9 @@ namespace dtf::workerd {
 
 // Trains until the job is done: connects to every ps, declares the model, meets the other workers,
 // steps, meets them again; the chief then saves, evaluates and gives `report` the result. Blocks
-// all the while. `status` is kept up to date. Errors: those of the data, the model, the parameter
-// client (a lost or missing task, named), of the training and of the last checkpoint.
+// all the while. `status` is kept up to date.
+// Errors: those of the data, the model, the parameter client (a lost or missing task, named), of
+// the training and of the last checkpoint.
 void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report);
 
 }  // namespace dtf::workerd

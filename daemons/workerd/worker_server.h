@@ -14,8 +14,9 @@
 
 namespace dtf::workerd {
 
-// Owns: both threads' objects.  Threads: the thread that calls run().  Blocks: run() until the job
-// has ended.
+// Owns: both threads' objects.
+// Threads: the thread that calls run().
+// Blocks: run() until the job has ended.
 class WorkerServer {
  public:
   // `listening`: a socket that listens already (the launcher's); else the task's address is bound

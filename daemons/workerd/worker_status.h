@@ -19,7 +19,8 @@ namespace dtf::workerd {
 // Without checkpoints nothing can be saved, and it ends at once in every phase.
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
 
-// Thread-safe.  Blocks: never.
+// Thread-safe.
+// Blocks: never.
 class WorkerStatus {
  public:
   using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never

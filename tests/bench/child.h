@@ -20,8 +20,8 @@ struct ListeningSocket {
 };
 
 // Owns: a forked process that runs `body`, on the first CPU only unless told otherwise, and is
-// killed with this object, or with its parent. What `body` throws goes to stderr and ends it
-// with 1. Make it before any thread exists.
+// killed with this object, or with its parent. What `body` throws goes to stderr and ends it with
+// 1. Make it before any thread exists.
 class Child {
  public:
   enum class Cpu { kFirst, kAny };

@@ -31,7 +31,8 @@ struct NullStepTimes {
 // Errors: as ps::ParameterClient; kUnavailable when the raw server or the reader of `out` is gone.
 void runNullStepWorker(const NullStepWorker& worker, const Fd& out);
 
-// The other end: what that worker wrote. Blocks: until it has all, `deadline` at most.
+// The other end: what that worker wrote.
+// Blocks: until it has all, `deadline` at most.
 // Errors: kDeadline; kInternal when the worker ended before.
 std::vector<NullStepTimes> readNullStepTimes(const NullStepWorker& worker, const Fd& in,
                                              std::chrono::seconds deadline);

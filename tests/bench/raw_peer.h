@@ -14,7 +14,8 @@ namespace dtf::bench {
 // Serves RawClient's requests on one connection until it ends; `bytes_max` bounds a transfer.
 void serveRaw(const Fd& listening, size_t bytes_max);
 
-// Blocks in each call.  Errors: kUnavailable when the server is gone.
+// Blocks in each call.
+// Errors: kUnavailable when the server is gone.
 class RawClient {
  public:
   RawClient(uint16_t port, size_t bytes_max);

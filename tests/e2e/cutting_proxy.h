@@ -13,9 +13,10 @@
 namespace dtf::testing {
 
 // Passes everything on, both ways, until the worker has pushed `whole` times; of the next push the
-// header and half of the body reach the ps. Then `on_cut` is called and every connection closed.
-// A push is a message of `push_bytes_min` bytes or more on a bulk connection.
-// Owns: a thread, sockets.  Threads: one; `on_cut` is called on the proxy's.
+// header and half of the body reach the ps. Then `on_cut` is called and every connection closed. A
+// push is a message of `push_bytes_min` bytes or more on a bulk connection.
+// Owns: a thread, sockets.
+// Threads: one; `on_cut` is called on the proxy's.
 class CuttingProxy {
  public:
   CuttingProxy(int ps_port, size_t whole, size_t push_bytes_min, std::function<void()> on_cut);

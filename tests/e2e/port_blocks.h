@@ -9,7 +9,8 @@
 namespace dtf::testing {
 
 // `count` ports of localhost that are free, and that no other test process and no earlier call
-// gets. Thread-compatible. Errors: std::runtime_error when every block is locked.
+// gets. Thread-compatible.
+// Errors: std::runtime_error when every block is locked.
 std::vector<int> freePorts(int count);
 
 // Whether `port` came from freePorts() in this process: then whoever listens there is ours.

@@ -24,7 +24,8 @@ inline constexpr char kAttempt[] = "step-7.tmp-1.1";  // an empty folder, where 
 void prepareDisk(FileSystem& disk);
 
 // The loop of a psd whose connections to others end here: each is served by a ps/0.
-// Borrows: `reactor` (must outlive this).  Threads: one.
+// Borrows: `reactor` (must outlive this).
+// Threads: one.
 class PeerLoop final : public net::Loop {
  public:
   explicit PeerLoop(net::Reactor& reactor) : inner_(reactor) {}

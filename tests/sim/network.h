@@ -29,7 +29,8 @@ struct NetworkOptions {
 };
 
 // Owns: nothing of the streams it makes; knows the connections that live.
-// Borrows: `scheduler`, `random` (must outlive this and the streams).  Threads: one.
+// Borrows: `scheduler`, `random` (must outlive this and the streams).
+// Threads: one.
 class Network {
  public:
   using Stream = kj::Own<kj::AsyncIoStream>;

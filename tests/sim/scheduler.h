@@ -28,7 +28,8 @@ struct Process {
 };
 using ProcessRef = std::shared_ptr<Process>;
 
-// Owns: the events.  Threads: one, with the kj::EventLoop whose port this is.
+// Owns: the events.
+// Threads: one, with the kj::EventLoop whose port this is.
 // Blocks: never; wait() makes the next event happen.
 class Scheduler final : public kj::EventPort, public Clock {
  public:

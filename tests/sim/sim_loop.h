@@ -17,7 +17,8 @@ struct Environment {
   FileSystem& disk;  // the one that all tasks share
 };
 
-// One loop of one process. Borrows: what `environment` names.
+// One loop of one process.
+// Borrows: what `environment` names.
 class SimLoop final : public net::Loop {
  public:
   SimLoop(const Environment& environment, ProcessRef process)

@@ -14,7 +14,8 @@ namespace dtf::sim {
 // The job as the cluster file of this plan says it.
 cluster::JobSpec jobOf(const Plan& plan);
 
-// Owns: the server.  Borrows: `environment`, `plan`.  Made and destroyed from events of the world.
+// Owns: the server.
+// Borrows: `environment`, `plan`.  Made and destroyed from events of the world.
 class SimPs {
  public:
   // `on_ended` is called from an event of the world, once.

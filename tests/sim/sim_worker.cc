@@ -101,7 +101,6 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
 SimWorker::~SimWorker() noexcept(false) {
   training_ = nullptr;
   echo_ = nullptr;
-  stopping_ = nullptr;
   supervisor_ = nullptr;
   control_ = nullptr;
   echo_link_ = nullptr;
@@ -161,8 +160,8 @@ ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
 }
 
 void SimWorker::requestStop() {
-  stopping_ = control_->requestStop().eagerlyEvaluate(
-      [this](kj::Exception&& e) { hooks_.log("not stopped: " + net::toError(e).message()); });
+  control_->requestStop(
+      [this](const Error& error) { hooks_.log("not stopped: " + error.message()); });
 }
 
 // The chief restores or initialises, the others wait for it.

@@ -17,8 +17,8 @@ namespace dtf::sim {
 class SimClient;
 class SimSupervisor;
 
-// Owns: the process's connections and its fiber.  Borrows: everything it is given.
-// Made and destroyed from events of the world.
+// Owns: the process's connections and its fiber.
+// Borrows: everything it is given. Made and destroyed from events of the world.
 class SimWorker {
  public:
   struct Hooks {
@@ -80,7 +80,6 @@ class SimWorker {
   bool fenced_ = false;
   bool joined_ = false;
   bool training_now_ = false;
-  kj::Promise<void> stopping_ = nullptr;
   std::optional<Error> error_;
   kj::Promise<void> training_ = nullptr;
 };

@@ -19,7 +19,9 @@ struct ProcessResult {
 };
 
 // Owns: the process (and its process group) and two temporary files for its output.  The destructor
-// kills the group. Threads: one.  Blocks: wait() until the exit or the deadline.
+// kills the group.
+// Threads: one.
+// Blocks: wait() until the exit or the deadline.
 class Process {
  public:
   Process(std::vector<std::string> argv, std::map<std::string, std::string> environment = {},

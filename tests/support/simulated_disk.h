@@ -18,7 +18,8 @@ namespace dtf::testing {
 // Thrown where the process would have died. Not an Error, so that no handler can mistake it.
 struct SimulatedCrash {};
 
-// Threads: one. Errors: as FileSystem; SimulatedCrash from every operation once it has crashed.
+// Threads: one.
+// Errors: as FileSystem; SimulatedCrash from every operation once it has crashed.
 class SimulatedDisk final : public FileSystem {
  public:
   enum class Op { kCreate, kWrite, kSync, kClose, kMakeFolder, kRename, kRemove, kSyncFolder };

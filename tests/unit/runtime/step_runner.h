@@ -21,7 +21,8 @@ using graph::testing::Values;
 Tensor toTensor(const graph::TensorSpec& spec, const Values& values);
 
 // A compiled step with its own memory for everything that is bound.
-// Owns: the step and the bound tensors.  Borrows: device and graph.
+// Owns: the step and the bound tensors.
+// Borrows: device and graph.
 class StepRunner {
  public:
   // Binds what `feeds` has for placeholders, pulls and variables, and a buffer of NaNs for each

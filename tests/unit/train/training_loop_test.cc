@@ -205,6 +205,8 @@ class DoneClient final : public ps::ParameterClient {
     return state;
   }
   const float* parameters(uint32_t ps_task) const override { return client_.parameters(ps_task); }
+  void pullAverages() override { client_.pullAverages(); }
+  const float* averages(uint32_t ps_task) const override { return client_.averages(ps_task); }
   float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
     return client_.exchange(step, batch, loss);
