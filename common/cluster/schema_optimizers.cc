@@ -27,8 +27,7 @@ constexpr Key kOptimizerCommonKeys[] = {
     number("clip_by_value", kPositive, "the mean gradient, to [-X, X], on the ps; default: not"),
     number("clip_by_global_norm", kPositive,
            "each worker's whole gradient, before it is pushed; default: not"),
-    map("moving_average",
-        "keep an average of the parameters, which evaluations use; default: none"),
+    map("moving_average", "keep an average of the parameters; evaluations use it; default: none"),
 };
 
 constexpr Key kMovingAverageKeys[] = {

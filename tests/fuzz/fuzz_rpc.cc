@@ -28,7 +28,8 @@ using namespace dtf;
 using fuzz::kElements;
 using fuzz::kWorkers;
 
-const fuzz::MustReach kMustReach = {"save", "restore", "commitRestore", "decided", "worker status"};
+const fuzz::MustReach kMustReach = {"save",    "restore",       "commitRestore",
+                                    "decided", "worker status", "averages"};
 
 constexpr const char* kJob = "fuzz";
 constexpr size_t kOperationsMax = 200;
@@ -168,6 +169,7 @@ class Session {
     optimizer.setBeta1(kind == 11 ? bytes_.number<double>() : 0.9);
     optimizer.setBeta2(0.999);
     optimizer.setEpsilon(1e-8);
+    optimizer.setMovingAverageDecay(kind == 16 ? 0.5 : 0);
     optimizer.initSchedule().setKind(kind == 12 ? bytes_.byte() : 1);
     auto replication = model.initReplication();
     replication.setMode(kind == 13 ? bytes_.byte() : 1 + kind / 100);
@@ -219,6 +221,7 @@ class Session {
   std::unique_ptr<psd::PsServer> server_;
   std::array<Client, 2> clients_;
   std::vector<kj::Promise<void>> calls_;
+  std::vector<uint64_t> last_cut_;  // the place that was asked for last; `save` names it again
 };
 
 void Session::operation() {
@@ -317,7 +320,11 @@ void Session::checkpointCall(uint8_t method) {
       case 1: {
         auto request = checkpoint->cutRequest();
         auto position = request.initPosition(static_cast<uint32_t>(bytes_.byte() % kListMax));
-        for (uint32_t i = 0; i < position.size(); ++i) position.set(i, bytes_.count());
+        last_cut_.clear();
+        for (uint32_t i = 0; i < position.size(); ++i) {
+          last_cut_.push_back(bytes_.count());
+          position.set(i, last_cut_.back());
+        }
         return send(request);
       }
       case 2:
@@ -325,6 +332,9 @@ void Session::checkpointCall(uint8_t method) {
       case 3: {
         auto request = checkpoint->saveRequest();
         request.setFolder(bytes_.folder());
+        if (bytes_.byte() == 1) last_cut_.push_back(bytes_.count());
+        auto position = request.initPosition(static_cast<uint32_t>(last_cut_.size()));
+        for (uint32_t i = 0; i < position.size(); ++i) position.set(i, last_cut_[i]);
         return send(request, "save");
       }
       case 4: {
@@ -352,6 +362,7 @@ void Session::dataCall(uint8_t method) {
       if (wants % 2 == 1) request.setWantedStep(bytes_.count());
       return send(request);
     }
+    if (method % 8 == 7) return send(data->averagesRequest(), "averages");
     auto request = data->exchangeRequest();
     request.setStep(bytes_.count());
     request.setBatch(static_cast<uint32_t>(bytes_.count()));
