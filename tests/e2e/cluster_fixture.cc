@@ -4,9 +4,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 namespace dtf::testing {
@@ -85,10 +87,9 @@ Process ClusterTest::startTask(const std::string& file, const std::string& job, 
   return Process(std::move(argv), std::move(environment), folder_.path());
 }
 
-nlohmann::json ClusterTest::summary(const std::string& name) const {
+nlohmann::json& ClusterTest::summary(const std::string& name) const {
   const std::string text = folder_.read("runs/" + name + "/summary.json");
-  if (text.empty()) return nullptr;
-  return nlohmann::json::parse(text);
+  return summaries_[name] = text.empty() ? nlohmann::json() : nlohmann::json::parse(text);
 }
 
 std::vector<std::string> ClusterTest::leftovers() const {
@@ -106,17 +107,32 @@ std::vector<std::string> ClusterTest::leftovers() const {
   return found;
 }
 
-bool ClusterTest::everybodyGone() const {
+namespace {
+
+bool withinFiveSeconds(const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (std::chrono::steady_clock::now() < end) {
-    if (leftovers().empty()) return true;
+    if (holds()) return true;
     ::poll(nullptr, 0, 20);
   }
-  return leftovers().empty();
+  return holds();
+}
+
+}  // namespace
+
+bool ClusterTest::everybodyGone() const {
+  return withinFiveSeconds([this] { return leftovers().empty(); });
+}
+
+bool ClusterTest::anyPortInUse() const {
+  return std::any_of(ports_given_.begin(), ports_given_.end(),
+                     [](int port) { return isGiven(port) && somebodyListens(port); });
 }
 
 void ClusterTest::expectNobodyLeft() const {
   EXPECT_TRUE(everybodyGone()) << ::testing::PrintToString(leftovers());
+  // A process that is ending has no command line any more when its sockets are still to be closed.
+  withinFiveSeconds([this] { return !anyPortInUse(); });
   for (const int port : ports_given_)
     EXPECT_FALSE(isGiven(port) && somebodyListens(port)) << "on port " << port;
 }

@@ -47,7 +47,8 @@ class ClusterTest : public ::testing::Test {
                     std::vector<std::string> more = {},
                     std::map<std::string, std::string> environment = {});
 
-  nlohmann::json summary(const std::string& name = "job") const;
+  // Null when there is none. Stays, with the test, until the next call for the same job.
+  nlohmann::json& summary(const std::string& name = "job") const;
   // Processes whose command line mentions this test's folder: what a finished job must not leave.
   std::vector<std::string> leftovers() const;
   // Polls until leftovers() is empty, for at most five seconds.
@@ -60,7 +61,10 @@ class ClusterTest : public ::testing::Test {
   TemporaryFolder folder_;
 
  private:
+  bool anyPortInUse() const;
+
   std::vector<int> ports_given_;  // in cluster files
+  mutable std::map<std::string, nlohmann::json> summaries_;
 };
 
 std::string binary(const std::string& name);  // path of psd, workerd, dtf-launch
