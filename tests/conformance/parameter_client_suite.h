@@ -4,7 +4,7 @@
 // tests/unit/ps, and over RPC where that is tested. An implementation brings a factory of clusters
 // and instantiates the suite:
 //
-//   INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, testing::Values(&makeLocalHarness));
+//   INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, ::testing::Values(&makeLocalHarness));
 //
 // Tests whose workers wait for each other run one thread per worker.
 
@@ -38,7 +38,7 @@ class ClusterHarness {
 
 using HarnessFactory = std::unique_ptr<ClusterHarness> (*)(uint32_t ps_tasks, uint32_t workers);
 
-class ParameterClientSuite : public testing::TestWithParam<HarnessFactory> {
+class ParameterClientSuite : public ::testing::TestWithParam<HarnessFactory> {
  protected:
   using Clients = std::vector<std::unique_ptr<ParameterClient>>;
 

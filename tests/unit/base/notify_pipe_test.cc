@@ -17,7 +17,7 @@ namespace dtf {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class NotifyPipeTest : public testing::Test {
+class NotifyPipeTest : public ::testing::Test {
  protected:
   NotifyPipeTest() {
     int ends[2] = {-1, -1};

@@ -10,7 +10,7 @@ namespace dtf::cluster {
 
 namespace {
 
-class OptionsTest : public testing::Test {
+class OptionsTest : public ::testing::Test {
  protected:
   OptionsTest() {
     files_.write("t.yaml", "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n");

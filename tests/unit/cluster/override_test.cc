@@ -9,7 +9,7 @@ namespace dtf::cluster {
 
 namespace {
 
-class OverrideTest : public testing::Test {
+class OverrideTest : public ::testing::Test {
  protected:
   OverrideTest() {
     files_.write("sub/c.yaml", "cluster:\n  ps: [a:1]\n  worker: [a:2, a:3]\ntrain: t.yaml\n");

@@ -10,7 +10,7 @@
 
 namespace dtf::launcher {
 
-class ConsoleTest : public testing::Test {
+class ConsoleTest : public ::testing::Test {
  protected:
   ConsoleTest() {
     int ends[2];

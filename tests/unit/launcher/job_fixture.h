@@ -16,7 +16,7 @@
 
 namespace dtf::launcher {
 
-class JobFixture : public testing::Test {
+class JobFixture : public ::testing::Test {
  protected:
   JobFixture();
   ~JobFixture() override;

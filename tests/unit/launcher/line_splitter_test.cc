@@ -6,7 +6,7 @@
 
 namespace dtf::launcher {
 
-class LineSplitterTest : public testing::Test {
+class LineSplitterTest : public ::testing::Test {
  protected:
   std::vector<std::string> lines_;
   LineSplitter splitter_{8, [this](std::string_view line, bool cut) {

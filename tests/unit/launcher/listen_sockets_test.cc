@@ -44,7 +44,7 @@ TEST(ListenSockets, AutomaticPortsDiffer) {
   for (const ListenSockets* sockets : {&first, &second})
     for (const auto& [id, address] : sockets->chosen()) addresses.insert(address);
   EXPECT_EQ(addresses.size(), 100u);
-  EXPECT_THAT(*addresses.begin(), testing::StartsWith("127.0.0.1:"));
+  EXPECT_THAT(*addresses.begin(), ::testing::StartsWith("127.0.0.1:"));
 }
 
 TEST(ListenSockets, SocketIsTakenOnceAndCloseOnExec) {
@@ -64,8 +64,8 @@ TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
         static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
     EXPECT_THAT(
         messageOf(fixed, ErrorCode::kUnavailable),
-        testing::StartsWith("c.yaml:3:7: error: port " + std::to_string(fixed.ps[0].address.port) +
-                            " of ps/0 is in use"));
+        ::testing::StartsWith("c.yaml:3:7: error: port " +
+                              std::to_string(fixed.ps[0].address.port) + " of ps/0 is in use"));
     EXPECT_TRUE(ListenSockets::open(fixed, true).chosen().empty())
         << "a dry run leaves fixed ports alone";
   }
@@ -74,14 +74,14 @@ TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
 
 TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
   EXPECT_THAT(messageOf(autoPs(1, "0.0.0.0"), ErrorCode::kBadConfig),
-              testing::HasSubstr("loopback"));
+              ::testing::HasSubstr("loopback"));
   EXPECT_THAT(messageOf(autoPs(1, "192.0.2.1"), ErrorCode::kBadConfig),
-              testing::HasSubstr("'192.0.2.1' of ps/0"));
+              ::testing::HasSubstr("'192.0.2.1' of ps/0"));
 }
 
 TEST(ListenSockets, HostThatCantBeResolvedIsNamed) {
   EXPECT_THAT(messageOf(autoPs(1, "no-such-host.invalid"), ErrorCode::kBadConfig),
-              testing::StartsWith(
+              ::testing::StartsWith(
                   "c.yaml:3:7: error: cannot resolve the host 'no-such-host.invalid' of ps/0"));
 }
 

@@ -47,19 +47,19 @@ TEST(Options, VerbsAndTheirWords) {
 }
 
 TEST(Options, MistakesSayWhatToDo) {
-  EXPECT_THAT(mistake({}), testing::HasSubstr("CLUSTER.yaml is missing"));
-  EXPECT_THAT(mistake({"stauts", "a.yaml"}), testing::HasSubstr("the verb 'status'?"));
-  EXPECT_THAT(mistake({"a.yaml", "--dryrun"}), testing::HasSubstr("did you mean '--dry-run'?"));
+  EXPECT_THAT(mistake({}), ::testing::HasSubstr("CLUSTER.yaml is missing"));
+  EXPECT_THAT(mistake({"stauts", "a.yaml"}), ::testing::HasSubstr("the verb 'status'?"));
+  EXPECT_THAT(mistake({"a.yaml", "--dryrun"}), ::testing::HasSubstr("did you mean '--dry-run'?"));
   EXPECT_THAT(mistake({"a.yaml", "--color", "red"}),
-              testing::HasSubstr("auto, always or never, got 'red'"));
-  EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}), testing::HasSubstr("for the verb 'up'"));
+              ::testing::HasSubstr("auto, always or never, got 'red'"));
+  EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}), ::testing::HasSubstr("for the verb 'up'"));
   EXPECT_THAT(mistake({"a.yaml", "--bin-dir", ""}),
-              testing::HasSubstr("--bin-dir expects a folder"));
+              ::testing::HasSubstr("--bin-dir expects a folder"));
 }
 
 TEST(Options, HelpHasExamplesAndNeedsNoFile) {
-  EXPECT_THAT(*parse({"--help"}).answer, testing::HasSubstr("Examples:"));
-  EXPECT_THAT(*parse({"--version"}).answer, testing::StartsWith("dtf-launch "));
+  EXPECT_THAT(*parse({"--help"}).answer, ::testing::HasSubstr("Examples:"));
+  EXPECT_THAT(*parse({"--version"}).answer, ::testing::StartsWith("dtf-launch "));
 }
 
 }  // namespace dtf::launcher

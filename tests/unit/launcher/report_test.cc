@@ -50,8 +50,8 @@ TEST(Report, FailureNamesTaskCauseLastLinesAndWhatToRunNext) {
 TEST(Report, SigkillSaysWhetherTheKernelKilledForMemory) {
   const RootCause root{0, "ps/0 was killed by SIGKILL (signal 9)", "", 137};
   EXPECT_THAT(failureReport("j", root, {{}, "", true}),
-              testing::HasSubstr("out-of-memory killer acted"));
-  EXPECT_THAT(failureReport("j", root, {{}, "", false}), testing::HasSubstr("did not act"));
+              ::testing::HasSubstr("out-of-memory killer acted"));
+  EXPECT_THAT(failureReport("j", root, {{}, "", false}), ::testing::HasSubstr("did not act"));
 }
 
 }  // namespace dtf::launcher

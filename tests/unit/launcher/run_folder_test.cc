@@ -12,7 +12,7 @@ namespace dtf::launcher {
 
 namespace fs = std::filesystem;
 
-class RunFolderTest : public testing::Test {
+class RunFolderTest : public ::testing::Test {
  protected:
   RunFolderTest() {
     std::string pattern = (fs::temp_directory_path() / "dtf-run-XXXXXX").string();
@@ -31,7 +31,7 @@ TEST_F(RunFolderTest, OneLauncherAtATimeAndTheOtherIsNamed) {
       FAIL() << "must throw";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-      EXPECT_THAT(error.message(), testing::HasSubstr("dtf-launch, pid 4242"));
+      EXPECT_THAT(error.message(), ::testing::HasSubstr("dtf-launch, pid 4242"));
     }
   }
   RunFolder third(folder_ / "run");

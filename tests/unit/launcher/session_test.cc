@@ -16,8 +16,8 @@
 
 namespace dtf::launcher {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Launch : public JobFixture {};
 
@@ -161,8 +161,8 @@ TEST_F(Launch, StartDeadlineNamesTheTasksThatAreNotReady) {
 TEST_F(Launch, LogFilesAreWhole) {
   EXPECT_EQ(run(job({}, {"flood 20000;err to stderr;part no newline"})), ExitStatus{});
   const std::string text = log("worker-0.1.log");
-  EXPECT_THAT(text, testing::StartsWith("line 0 of a flood\n"));
-  EXPECT_THAT(text, testing::EndsWith("line 19999 of a flood\nto stderr\nno newline"));
+  EXPECT_THAT(text, ::testing::StartsWith("line 0 of a flood\n"));
+  EXPECT_THAT(text, ::testing::EndsWith("line 19999 of a flood\nto stderr\nno newline"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20001);
   EXPECT_THAT(err(), HasSubstr("worker/0 | no newline\n"))
       << "a last line without its end is shown";
@@ -176,8 +176,8 @@ TEST_F(Launch, PortInUseIsReportedAtItsPlaceInTheFile) {
   spec.cluster.worker[0].address.port = static_cast<uint16_t>(std::stoi(port));
   spec.cluster.worker[0].mark = {"local.yaml", 9, 14};
   EXPECT_EQ(run(spec).code, 69);
-  EXPECT_THAT(err(), testing::StartsWith("local.yaml:9:14: error: port " + port +
-                                         " of worker/0 is in use by pid "));
+  EXPECT_THAT(err(), ::testing::StartsWith("local.yaml:9:14: error: port " + port +
+                                           " of worker/0 is in use by pid "));
   EXPECT_EQ(summary()["outcome"], "failed");
 }
 
@@ -209,8 +209,8 @@ TEST_F(Launch, JsonGivesEventsAndTheSummaryLast) {
     EXPECT_EQ(last["schema"], 1);
     events += last["event"].get<std::string>() + " ";
   }
-  EXPECT_THAT(events, testing::StartsWith("started started "));
-  EXPECT_THAT(events, testing::EndsWith(" summary "));
+  EXPECT_THAT(events, ::testing::StartsWith("started started "));
+  EXPECT_THAT(events, ::testing::EndsWith(" summary "));
   EXPECT_EQ(last["outcome"], "done");
 }
 

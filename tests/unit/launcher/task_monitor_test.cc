@@ -13,7 +13,7 @@ namespace dtf::launcher {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class TaskMonitorTest : public testing::Test {
+class TaskMonitorTest : public ::testing::Test {
  protected:
   TaskMonitorTest() {
     for (size_t task = 0; task < 3; ++task) monitor_.onSpawned(task);
@@ -38,7 +38,7 @@ class TaskMonitorTest : public testing::Test {
 };
 
 // The same tasks, all ready, of a job with checkpoints.
-class SavingMonitorTest : public testing::Test {
+class SavingMonitorTest : public ::testing::Test {
  protected:
   SavingMonitorTest() {
     for (size_t task = 0; task < 3; ++task) {

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class BarriersTest : public testing::Test {
+class BarriersTest : public ::testing::Test {
  protected:
   void arrive(const std::string& name, uint32_t rank, std::string& what) {
     what = "waits";

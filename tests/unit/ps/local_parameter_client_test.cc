@@ -23,7 +23,7 @@ std::unique_ptr<ClusterHarness> makeLocalHarness(uint32_t ps_tasks, uint32_t wor
   return std::make_unique<LocalHarness>(ps_tasks, workers);
 }
 
-INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, testing::Values(&makeLocalHarness));
+INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, ::testing::Values(&makeLocalHarness));
 
 TEST(LocalCluster, GivesUpOnAWorkerThatNeverComes) {
   SystemClock clock;

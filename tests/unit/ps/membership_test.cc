@@ -21,7 +21,7 @@ std::string errorOf(const std::function<void()>& call) {
   return "";
 }
 
-class MembershipTest : public testing::Test {
+class MembershipTest : public ::testing::Test {
  protected:
   ManualClock clock_;
   Membership membership_{3, seconds(10), clock_};

@@ -53,7 +53,7 @@ WorldOptions drawOptions(uint64_t seed) {
 }
 
 TEST(Schedules, SyncIsAPureFunctionOfTheSeed) {
-  for (uint64_t seed = 0; seed < 2000 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
     WorldOptions options = drawOptions(seed);
     options.aggregate = options.workers + static_cast<uint32_t>(Random(seed, 8).below(5));
     options.crashes_max = seed % 3 == 0 ? 0 : 3;
@@ -71,7 +71,7 @@ TEST(Schedules, SyncIsAPureFunctionOfTheSeed) {
 
 TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
   uint64_t stale = 0;
-  for (uint64_t seed = 0; seed < 3000 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
     WorldOptions options = drawOptions(seed);
     options.workers = 2 + static_cast<uint32_t>(seed % 4);
     options.aggregate = 1 + static_cast<uint32_t>(Random(seed, 8).below(options.workers - 1));
@@ -90,7 +90,7 @@ TEST(Schedules, BackupWorkersGiveEveryPsTheSameSets) {
 }
 
 TEST(Schedules, AsyncAppliesExactlyTheStepsOfTheJob) {
-  for (uint64_t seed = 0; seed < 2000 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
     WorldOptions options = drawOptions(seed);
     options.steps = 1 + seed % 12;
     options.crashes_max = seed % 2 == 0 ? 0 : 3;

@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 constexpr Incarnation kOne{1};
 
-class ShardTest : public testing::Test {
+class ShardTest : public ::testing::Test {
  protected:
   ShardTest() {
     model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);

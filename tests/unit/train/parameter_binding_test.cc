@@ -11,7 +11,7 @@ namespace dtf::train {
 namespace {
 
 // Against real shards: gradient descent with rate 1 subtracts exactly what was pushed.
-class ParameterBindingTest : public testing::Test {
+class ParameterBindingTest : public ::testing::Test {
  protected:
   void start(uint64_t partition_min_bytes) {
     const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);

@@ -6,7 +6,7 @@
 
 namespace dtf::workerd {
 
-class WorkerStatusTest : public testing::Test {
+class WorkerStatusTest : public ::testing::Test {
  protected:
   WorkerStatus::Stopper stopper() {
     return [this](WorkerStatus::Refused refused) {
