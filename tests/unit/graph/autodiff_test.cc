@@ -22,7 +22,7 @@ using testing::errorText;
 using testing::evaluate;
 using testing::Feeds;
 using ::testing::HasSubstr;
-using ::testing::Values;
+using testing::Values;
 
 class AutodiffTest : public ::testing::Test {
  protected:

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using testing::errorText;
 using testing::Feeds;
 using ::testing::HasSubstr;
-using ::testing::Values;
+using testing::Values;
 
 constexpr TaskId kPs0{JobKind::kPs, 0};
 constexpr TaskId kPs1{JobKind::kPs, 1};

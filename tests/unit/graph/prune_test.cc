@@ -109,7 +109,7 @@ TEST(Prune, RandomGraphsComputeTheSameAfterwards) {
       fed.push_back(whole.tensors[random.below(whole.tensors.size())]);
       fetches.push_back(whole.tensors[random.below(whole.tensors.size())]);
       feeds[fed.back()] =
-          ::testing::Values(testing::kSide * testing::kSide, random.uniform(-1.0f, 1.0f));
+          testing::Values(testing::kSide * testing::kSide, random.uniform(-1.0f, 1.0f));
     }
     const Pruned pruned = prune(whole.graph, fed, fetches);
     EXPECT_LE(pruned.graph.nodes().size(), whole.graph.nodes().size() + 3);

@@ -20,7 +20,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using testing::evaluate;
 using testing::Feeds;
-using ::testing::Values;
+using testing::Values;
 
 class ReferenceInterpreter : public ::testing::Test {
  protected:

@@ -25,7 +25,7 @@ using testing::Feeds;
 using ::testing::HasSubstr;
 using testing::makeClassifier;
 using testing::StepRunner;
-using ::testing::Values;
+using testing::Values;
 
 // A device without access to the host's memory, as far as a compiled step can tell.
 class StagedDevice final : public Device {

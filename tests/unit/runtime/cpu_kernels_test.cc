@@ -31,7 +31,7 @@ TEST_F(CpuKernels, RunInAnotherThreadThanTheirMaker) {
   const std::vector<graph::Output> fetches = {model.loss};
   StepRunner runner(device_, kernels_, model.graph, model.feeds, fetches);
   runner.run();
-  const ::testing::Values here = runner.gradient("w0");
+  const testing::Values here = runner.gradient("w0");
   std::thread([&] { runner.run(); }).join();
   EXPECT_EQ(runner.gradient("w0"), here);
 }
