@@ -7,6 +7,8 @@ folder=$1
 shift
 # Debian's ccache in front of the compiler: a second build, or one in another folder, takes seconds.
 if command -v ccache >/dev/null; then
+  # clang's precompiled headers remember where their headers were: another checkout must not be given them.
+  case ${CXX:-} in *clang*) export CCACHE_NAMESPACE=$PWD ;; esac
   export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
 if [ -f "$folder/build.ninja" ]; then

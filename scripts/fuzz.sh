@@ -11,7 +11,11 @@ targets=("$@")
 folder=build-fuzz
 compiler=(clang-14)
 cxx=(clang++-14)
-command -v ccache >/dev/null && { compiler=(ccache clang-14); cxx=(ccache clang++-14); }
+# As in build.sh, so that what the sanitizer build has compiled is found.
+if command -v ccache >/dev/null; then
+  compiler=(ccache clang-14) cxx=(ccache clang++-14)
+  export CCACHE_NAMESPACE=$PWD CCACHE_SLOPPINESS=pch_defines,time_macros
+fi
 if [ ! -f "$folder/build.ninja" ]; then
   CC="${compiler[*]}" CXX="${cxx[*]}" meson setup "$folder" -Dfuzz=true -Dunit_only=true -Dtsa=true -Dunity=on -Dunity_size=8 \
     -Db_sanitize=address,undefined -Doptimization=1 >"/tmp/dtf-meson-$$.log" 2>&1 ||

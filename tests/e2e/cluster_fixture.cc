@@ -89,7 +89,10 @@ Process ClusterTest::startTask(const std::string& file, const std::string& job, 
 
 nlohmann::json& ClusterTest::summary(const std::string& name) const {
   const std::string text = folder_.read("runs/" + name + "/summary.json");
-  return summaries_[name] = text.empty() ? nlohmann::json() : nlohmann::json::parse(text);
+  Summary& known = summaries_[name];
+  if (known.text != text)
+    known = {text, text.empty() ? nlohmann::json() : nlohmann::json::parse(text)};
+  return known.json;
 }
 
 std::vector<std::string> ClusterTest::leftovers() const {

@@ -47,7 +47,7 @@ class ClusterTest : public ::testing::Test {
                     std::vector<std::string> more = {},
                     std::map<std::string, std::string> environment = {});
 
-  // Null when there is none. Stays, with the test, until the next call for the same job.
+  // Null when there is none. Stays where it is until the file has changed.
   nlohmann::json& summary(const std::string& name = "job") const;
   // Processes whose command line mentions this test's folder: what a finished job must not leave.
   std::vector<std::string> leftovers() const;
@@ -61,10 +61,14 @@ class ClusterTest : public ::testing::Test {
   TemporaryFolder folder_;
 
  private:
+  struct Summary {
+    std::string text;
+    nlohmann::json json;
+  };
   bool anyPortInUse() const;
 
   std::vector<int> ports_given_;  // in cluster files
-  mutable std::map<std::string, nlohmann::json> summaries_;
+  mutable std::map<std::string, Summary> summaries_;
 };
 
 std::string binary(const std::string& name);  // path of psd, workerd, dtf-launch
