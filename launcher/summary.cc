@@ -1,5 +1,6 @@
 #include "launcher/summary.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
@@ -17,7 +18,7 @@ ordered_json orNull(const std::optional<T>& value) {
 
 // Rounded to a millisecond: the digits beyond are noise.
 double rounded(double seconds) {
-  return static_cast<double>(static_cast<int64_t>(seconds * 1e3 + 0.5)) / 1e3;
+  return std::round(seconds * 1e3) / 1e3;
 }
 
 ordered_json resultOf(const JobSummary& summary) {

@@ -27,7 +27,7 @@ class PsServer final : WorkerSessions {
   // `disk` is where files are read and written: blocking there holds up nobody.
   PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data, net::Loop& disk,
            FileSystem& file_system);
-  ~PsServer() noexcept(false);
+  ~PsServer() noexcept(false) override;
 
   // First and last on the data loop.
   void startData(std::unique_ptr<ps::UpdateRunner> runner);
