@@ -42,7 +42,10 @@ void addMetrics(std::string& text, const ordered_json& summary) {
   const auto eval = summary.find("eval");
   if (eval == summary.end() || !eval->is_object()) return;
   for (const auto& [metric, value] : eval->items())
-    if (value.is_number()) addRow(text, metric, fmt::format("{:.4f}", value.get<double>()));
+    // The training has a loss of its own, a row before.
+    if (value.is_number())
+      addRow(text, metric == "loss" ? "eval loss" : metric,
+             fmt::format("{:.4f}", value.get<double>()));
 }
 
 void addCheckpoint(std::string& text, const ordered_json& summary) {

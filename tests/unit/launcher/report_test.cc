@@ -10,12 +10,13 @@ namespace dtf::launcher {
 TEST(Report, SaysWhatTheJobReached) {
   const auto summary = nlohmann::ordered_json::parse(
       R"({"job":"mnist","outcome":"done","global_step":10000,"final_loss":0.21349,)"
-      R"("eval":{"accuracy":0.92131},)"
+      R"("eval":{"loss":0.29417,"accuracy":0.92131},)"
       R"("examples_per_second":421000.4,"steps_per_second":4210.3,"wall_seconds":3.412})");
   EXPECT_EQ(resultReport(summary, "runs/mnist"),
             "mnist: done\n"
             "  steps      10000, 4210 steps/s, 421000 examples/s\n"
             "  loss       0.213\n"
+            "  eval loss  0.2942\n"
             "  accuracy   0.9213\n"
             "  wall time  3.4 s\n"
             "  logs       runs/mnist/logs\n"
