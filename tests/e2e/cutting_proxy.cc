@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/loopback.h"
+
 namespace dtf::testing {
 
 namespace {
@@ -20,14 +22,6 @@ namespace {
 constexpr size_t kPreambleBytes = 16;  // common/net/preamble.h
 constexpr size_t kKindAt = 8;
 constexpr char kBulk = 2;
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
 
 bool sendAll(int fd, const char* bytes, size_t size) {
   while (size > 0) {

@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/loopback.h"
+
 namespace dtf::testing {
 
 namespace {
@@ -20,14 +22,6 @@ namespace {
 constexpr int kFirstPort = 20000;
 constexpr int kBlockPorts = 100;
 constexpr int kBlocks = 120;  // up to 31999: the kernel's own begin at 32768
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
 
 bool canBind(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

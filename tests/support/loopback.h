@@ -1,8 +1,9 @@
 #pragma once
 
-// Listening sockets on loopback, at a port that the kernel chooses.
+// Addresses on loopback, and listening sockets there at a port that the kernel chooses.
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -12,11 +13,17 @@
 
 namespace dtf::testing {
 
-inline Fd listenOnLoopback() {
-  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+inline sockaddr_in loopback(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+inline Fd listenOnLoopback() {
+  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = loopback(0);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(fd.get(), 64) != 0)
     throw std::runtime_error("cannot listen on loopback");
