@@ -1,10 +1,13 @@
 #!/bin/bash
 # Configures and builds dtf into a folder of its own; run again it rebuilds what changed.
-# Usage: scripts/build.sh FOLDER [meson option...]        (CC, CXX and CXXFLAGS are honoured)
+# Usage: scripts/build.sh FOLDER [meson option...] [-- NINJA TARGET...]        (CC, CXX and CXXFLAGS are honoured)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$1
 shift
+options=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+[ $# -eq 0 ] || shift
 # Debian's ccache in front of the compiler: a second build, or one in another folder, takes seconds.
 if command -v ccache >/dev/null; then
   # clang's precompiled headers remember where their headers were: another checkout must not be given them.
@@ -12,9 +15,9 @@ if command -v ccache >/dev/null; then
   export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
 if [ -f "$folder/build.ninja" ]; then
-  meson configure "$folder" "$@" >/dev/null
+  meson configure "$folder" "${options[@]}" >/dev/null
 else
-  meson setup "$folder" "$@" >"/tmp/dtf-meson-$$.log" 2>&1 || { tail -20 "/tmp/dtf-meson-$$.log" >&2; rm -f "/tmp/dtf-meson-$$.log"; exit 1; }
+  meson setup "$folder" "${options[@]}" >"/tmp/dtf-meson-$$.log" 2>&1 || { tail -20 "/tmp/dtf-meson-$$.log" >&2; rm -f "/tmp/dtf-meson-$$.log"; exit 1; }
   rm -f "/tmp/dtf-meson-$$.log"
 fi
-ninja -C "$folder"
+ninja -C "$folder" "$@"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Fuzzes the readers of untrusted bytes with libFuzzer, AddressSanitizer and UBSan (clang 14), each for a time.
-# DTF_FUZZ_JOBS of them run at once (default 2). What it finds new goes to build-fuzz/found/<target>/; a crashing input is printed and stays in the same place.
+# Fuzzes the readers of untrusted bytes with libFuzzer, AddressSanitizer and UBSan (scripts/build-asan.sh), each for a time.
+# DTF_FUZZ_JOBS of them run at once (default 2). What it finds new goes to build-asan/found/<target>/; a crashing input is printed and stays in the same place.
 # Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 60 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -8,21 +8,8 @@ seconds=${1:-60}
 [ $# -gt 0 ] && shift
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n "s/^  '\(.*\)': .*/\1/p" tests/fuzz/meson.build)
-folder=build-fuzz
-compiler=(clang-14)
-cxx=(clang++-14)
-# As in build.sh, so that what the sanitizer build has compiled is found.
-if command -v ccache >/dev/null; then
-  compiler=(ccache clang-14) cxx=(ccache clang++-14)
-  export CCACHE_NAMESPACE=$PWD CCACHE_SLOPPINESS=pch_defines,time_macros
-fi
-if [ ! -f "$folder/build.ninja" ]; then
-  CC="${compiler[*]}" CXX="${cxx[*]}" meson setup "$folder" -Dfuzz=true -Dunit_only=true -Dtsa=true -Dunity=on -Dunity_size=8 \
-    -Db_sanitize=address,undefined -Doptimization=1 >"/tmp/dtf-meson-$$.log" 2>&1 ||
-    { tail -20 "/tmp/dtf-meson-$$.log" >&2; rm -f "/tmp/dtf-meson-$$.log"; exit 1; }
-  rm -f "/tmp/dtf-meson-$$.log"
-fi
-ninja -C "$folder" "${targets[@]/#/tests/fuzz/fuzz_}" || exit 1
+folder=build-asan
+scripts/build-asan.sh "${targets[@]/#/tests/fuzz/fuzz_}" || exit 1
 
 # fuzz_one TARGET: runs it and prints what it reached, all at once.
 fuzz_one() {

@@ -55,15 +55,13 @@ step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 scripts/python-env.sh build/python-env >/dev/null
 step "tests: real processes" meson_tests build e2e
 if [ "$quick" != --quick ]; then
-  # Several files at a time go through the compiler: a third of the time, for builds that nobody edits in.
-  together=(-Dunit_only=true -Doptimization=1 -Dunity=on -Dunity_size=8)
-  CC=clang-14 CXX=clang++-14 step "build: clang, ASan + UBSan, thread-safety analysis" \
-    scripts/build.sh build-asan "${together[@]}" -Dtsa=true -Db_sanitize=address,undefined
+  step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
   # allocator_may_return_null: a test asks for more memory than there is, to see the error.
   ASAN_OPTIONS=allocator_may_return_null=1 \
     step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
   step "lint: clang-tidy" scripts/tidy.sh build-asan
-  step "build: g++, ThreadSanitizer" scripts/build.sh build-tsan "${together[@]}" -Db_sanitize=thread
+  step "build: g++, ThreadSanitizer" scripts/build.sh build-tsan -Dunit_only=true -Doptimization=1 \
+    -Dunity=on -Dunity_size=8 -Db_sanitize=thread
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
     step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests build-tsan
   step "fuzz: every reader of untrusted bytes, ${DTF_FUZZ_SECONDS:-60} s each" \
