@@ -147,9 +147,11 @@ bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& c
   }
   const bool past = c.step < worker.steps_pushed && (leads() || same_process);
   if (!past && !isDone()) return false;
-  ++counters_.gradients_stale;
-  answer(std::move(callback),
-         PushReply{stateOf(worker, Outcome::kStale, 0), context_.store.current()});
+  // A process pushes a step when the one before it is in: a second word of an earlier one.
+  const bool repeated = past && same_process;
+  ++(repeated ? counters_.gradients_repeated : counters_.gradients_stale);
+  const Outcome outcome = repeated ? Outcome::kApplied : Outcome::kStale;
+  answer(std::move(callback), PushReply{stateOf(worker, outcome, 0), context_.store.current()});
   return true;
 }
 

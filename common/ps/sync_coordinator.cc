@@ -131,15 +131,14 @@ bool SyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
 bool SyncCoordinator::answeredAsPast(const Contribution& c, PushCallback& callback) {
   if (plantedBug(Bug::kStalePushApplied) && !isDone()) return false;
   if (c.step == step() && !isDone()) return false;
-  const bool in_last_set =
-      c.step + 1 == step() && std::binary_search(last_set_.begin(), last_set_.end(), c.rank);
-  if (in_last_set && c.batch + 1 < workers_[c.rank].batches.size()) {
+  const bool in_set = c.step < step() && workers_[c.rank].wasInSet(step() - c.step);
+  if (in_set && c.batch + 1 < workers_[c.rank].batches.size()) {
     ++counters_.gradients_repeated;
     answer(std::move(callback), PushReply{queuedState(c.step, c.batch), nullptr});
     return true;
   }
-  ++(in_last_set ? counters_.gradients_repeated : counters_.gradients_stale);
-  const Outcome outcome = in_last_set ? Outcome::kApplied : Outcome::kStale;
+  ++(in_set ? counters_.gradients_repeated : counters_.gradients_stale);
+  const Outcome outcome = in_set ? Outcome::kApplied : Outcome::kStale;
   answer(std::move(callback), PushReply{stateNow(c.rank, outcome), context_.store.current()});
   return true;
 }
@@ -255,12 +254,14 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
   counters_.gradients_applied += needed_;
   if (cut_.armed() && (cut_.target()[0] == step() || plantedBug(Bug::kCutAtAnyStep))) cut_.take();
-  last_set_ = ranks;
   last_loss_ = set_loss_;
   decider_.nextStep();
   held_ = 0;
-  for (Worker& worker : workers_)
+  for (Worker& worker : workers_) {
+    worker.sets <<= 1;
     std::fill(worker.batches.begin(), worker.batches.end(), std::nullopt);
+  }
+  for (const uint32_t rank : ranks) workers_[rank].sets |= 1;
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting) continue;
     const bool applied = std::binary_search(ranks.begin(), ranks.end(), rank);

@@ -65,11 +65,17 @@ class SyncCoordinator final : public Coordinator {
     std::vector<float> losses;                     // of the same batches
     PushCallback waiting;                          // the push of the last batch
     TimePoint deadline;
+    uint64_t sets = 0;       // bit k: it was in the set of step() - 1 - k
     uint64_t joined_at = 0;  // on the event counter
     uint64_t gone_at = 0;    // when it was lost, or finished early; 0: it was not
     std::string gone_why;
     bool complete() const;
     uint32_t firstMissing() const;
+    // A push that was said twice can come long after its step. Of those 64 steps ago and more
+    // nothing is known.
+    bool wasInSet(uint64_t steps_ago) const {
+      return steps_ago <= 64 && sets >> (steps_ago - 1) & 1;
+    }
   };
 
   uint64_t step() const { return context_.store.version(); }
@@ -101,12 +107,11 @@ class SyncCoordinator final : public Coordinator {
   Updater updater_;
   CutTaker cut_;
   std::vector<Worker> workers_;
-  SetDecider decider_;              // ps/0, with backup workers
-  std::vector<uint32_t> last_set_;  // ranks of the step before the current
-  float set_loss_ = 0;              // mean over the contributions of the set being applied
-  float last_loss_ = 0;             // the same of the step before the current
-  uint32_t held_ = 0;               // gradients of the current step
-  uint64_t events_ = 0;             // joins and losses, to order them
+  SetDecider decider_;   // ps/0, with backup workers
+  float set_loss_ = 0;   // mean over the contributions of the set being applied
+  float last_loss_ = 0;  // the same of the step before the current
+  uint32_t held_ = 0;    // gradients of the current step
+  uint64_t events_ = 0;  // joins and losses, to order them
   CoordinatorStatus counters_;
 };
 

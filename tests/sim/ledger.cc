@@ -300,8 +300,7 @@ bool Ledger::holdsBatch(Push push, const float* arena) const {
   return false;
 }
 
-void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas,
-                      bool said_twice) {
+void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arenas) {
   if (forbidden_.contains(push))
     complain_(fmt::format("{} of a fenced process was answered", push.text()));
   if (state.outcome == ps::Outcome::kQueued) return;
@@ -312,7 +311,7 @@ void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arena
       if (sums[(push.step * plan_.workers + push.rank) * batches_ + push.batch] != 1)
         complain_(fmt::format("{} was answered as applied and is not in", push.text()));
     }
-  } else if (!said_twice) {
+  } else {
     stale_.insert(push);
   }
   onParameters(push.rank, push.process, state, arenas);

@@ -50,9 +50,8 @@ class Ledger {
   using Arenas = std::span<const float* const>;  // one per ps
   // A process was given parameters and told `state`.
   void onParameters(uint32_t rank, uint32_t process, const ps::StepState& state, Arenas arenas);
-  // Its push was answered; `parameters` came unless it was queued. `said_twice`: at once, and a ps
-  // that hears the second only steps later takes it for a push too late, though the first was in.
-  void onAnswer(const Push& push, const ps::StepState& state, Arenas arenas, bool said_twice);
+  // Its push was answered; `parameters` came unless it was queued.
+  void onAnswer(const Push& push, const ps::StepState& state, Arenas arenas);
   // A process that was replaced or lost before it pushed: the push may not be answered, nor show.
   void forbid(const Push& push) { forbidden_.insert(push); }
   // The chief has the parameters that the job ends with; `stopped`: it was asked to end early.

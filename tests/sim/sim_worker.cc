@@ -152,7 +152,7 @@ ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
                                                                  : "stale",
                          push.text(), state.next_step, state.next_batch,
                          state.done ? ", done" : ""));
-  ledger_.onAnswer(push, state, arenas(), early);
+  ledger_.onAnswer(push, state, arenas());
   if (!early && draw < plan_.early_echo_share + plan_.echo_share) echo(push);
   for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
     ledger_.eraseGradient(push, client.gradients(ps));

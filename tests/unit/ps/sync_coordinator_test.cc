@@ -79,6 +79,21 @@ TEST(SyncCoordinator, ARepeatedPushIsAnsweredAlikeAndAppliedOnce) {
   EXPECT_EQ(driver.shard.status().coordinator.gradients_repeated, 4u);
 }
 
+TEST(SyncCoordinator, APushSaidAgainStepsLaterIsToldWhatBecameOfIt) {
+  ShardDriver driver(2, 1, 100);
+  driver.push(0, 0);  // step 0 is made of worker/0's
+  driver.push(1, 1);  // step 1 of worker/1's
+  EXPECT_EQ(driver.push(0, 0)->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(driver.push(1, 0)->state().outcome, Outcome::kStale);
+  EXPECT_EQ(driver.push(0, 1)->state().outcome, Outcome::kStale);
+  for (uint64_t step = 2; step < 64; ++step) driver.push(1, step);
+  EXPECT_EQ(driver.push(0, 0)->state().outcome, Outcome::kApplied);
+  driver.push(1, 64);
+  EXPECT_EQ(driver.push(0, 0)->state().outcome, Outcome::kStale);  // longer ago than it remembers
+  EXPECT_EQ(driver.push(1, 64)->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(driver.shard.status().coordinator.gradients_applied, 65u);
+}
+
 TEST(SyncCoordinator, RefusesWhatBreaksTheRules) {
   ShardDriver driver(2, 3, 5);
   EXPECT_EQ(driver.push(0, 1)->error(),
