@@ -180,28 +180,34 @@ void TrainingLoop::clipGradients(const ps::StepState& due) {
 }
 
 void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback& report) {
-  const std::optional<ReportClock::Rates> rates =
-      report_clock_.due(state.global_step, state.done, clock_.now());
-  const std::optional<Evaluation> evaluation = evaluateIfDue(state);
-  if ((!rates && !evaluation) || !report) return;
-  if (rates) rates_ = *rates;
-  report({state.global_step, state.loss, rates_.examples_per_second, rates_.steps_per_second,
+  const bool evaluates = evaluationDue(state);
+  // An evaluation that comes before the first rates asks for them.
+  const bool now = state.done || (evaluates && !rates_);
+  const auto rates = report_clock_.due(state.global_step, now, clock_.now());
+  if (rates) rates_ = rates;
+  std::optional<Evaluation> evaluation;
+  if (evaluates) evaluation = evaluateNow(state.global_step);
+  if ((!rates && !evaluates) || !report) return;
+  report({state.global_step, state.loss, rates_->examples_per_second, rates_->steps_per_second,
           evaluation});
 }
 
-std::optional<Evaluation> TrainingLoop::evaluateIfDue(const ps::StepState& state) {
+// At the end the caller evaluates, when all gradients are in.
+bool TrainingLoop::evaluationDue(const ps::StepState& state) const {
   const uint64_t every = train_.eval_every_steps;
   const bool passed = every > 0 && state.global_step / every != evaluated_step_ / every;
-  // At the end the caller evaluates, when all gradients are in.
-  if (!passed || evaluator_ == nullptr || state.done) return std::nullopt;
+  return passed && evaluator_ != nullptr && !state.done;
+}
+
+Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const trace::Span span("evaluate");
   const TimePoint begin = clock_.now();
-  evaluated_step_ = state.global_step;
+  evaluated_step_ = global_step;
   const Evaluation evaluation = evaluateValues();
   const Duration spent = clock_.now() - begin;
   evaluating_ += spent;
   report_clock_.skip(spent);
-  if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
+  if (observer_ != nullptr) observer_->onEvaluation(global_step, evaluation);
   return evaluation;
 }
 

@@ -108,7 +108,8 @@ class TrainingLoop {
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state, const ProgressCallback& report);
   Evaluation evaluateValues();
-  std::optional<Evaluation> evaluateIfDue(const ps::StepState& state);
+  bool evaluationDue(const ps::StepState& state) const;
+  Evaluation evaluateNow(uint64_t global_step);
 
   const cluster::TrainSpec train_;
   const WorkerPlace place_;
@@ -130,7 +131,7 @@ class TrainingLoop {
 
   TrainingResult result_;
   ReportClock report_clock_;
-  ReportClock::Rates rates_;
+  std::optional<ReportClock::Rates> rates_;  // of the last report
   uint64_t evaluated_step_ = 0;
   Duration evaluating_{0};
 };

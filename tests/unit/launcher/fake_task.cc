@@ -1,13 +1,19 @@
 // Stands in for psd and workerd in the launcher's tests: does what the script in DTF_FAKE says,
 // command by command, separated by ';'. After the last one it exits with 0.
-//   out TEXT | err TEXT        a line on stdout, stderr          part TEXT     the same on stdout,
-//   without "\n" flood N                    N numbered lines on stdout        touch FILE    makes
-//   an empty file ready                      tells the launcher                await FILE    waits
-//   until it exists (30 s at most) notify JSON                tells the launcher that line pause
-//   waits for a signal, for ever ignore-term                from now on                       fork
-//   a child in the same group that pauses on-term N                  exits with N on SIGTERM argv |
-//   fds | env NAME      shows what it was born with       listening     shows whether DTF_LISTEN_FD
-//   listens exit N | kill SIGNAL
+//   out TEXT, err TEXT     a line on stdout, on stderr
+//   part TEXT              on stdout, without "\n"
+//   flood N                N numbered lines on stdout
+//   touch FILE             makes an empty file
+//   await FILE             waits until it exists, 30 s at most
+//   ready                  tells the launcher
+//   notify JSON            tells the launcher that line
+//   pause                  waits for a signal, for ever
+//   ignore-term            from now on
+//   on-term N              exits with N on SIGTERM
+//   fork                   a child in the same group that pauses
+//   argv, fds, env NAME    show what it was born with
+//   listening              shows whether DTF_LISTEN_FD listens
+//   exit N, kill SIGNAL    ends so
 
 #include <dirent.h>
 #include <fcntl.h>
