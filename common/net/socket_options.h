@@ -20,7 +20,7 @@ struct SocketOptions {
   Duration unacknowledged_max = std::chrono::seconds(20);
 };
 
-// TCP_NODELAY and the above. No effect on a Unix socket. Throws dtf::Error kUnavailable when `fd`
+// TCP_NODELAY and the above, and no pacing between two ends on one machine. No effect on a Unix socket. Throws dtf::Error kUnavailable when `fd`
 // is no socket.
 void setSocketOptions(int fd, const SocketOptions& options = {});
 

@@ -23,6 +23,26 @@ TEST(SocketOptions, SetsNoDelayAndTheSilenceLimits) {
   EXPECT_EQ(option(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT), 1500);
 }
 
+TEST(SocketOptions, NothingIsPacedInsideOneMachine) {
+  const auto algorithm = [](int fd) {
+    char name[32] = {};
+    socklen_t bytes = sizeof(name);
+    ::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes);
+    return std::string(name);
+  };
+  Reactor reactor;
+  Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
+  const Fd fd = connectRaw(listener.port());
+  const char other[] = "cubic";  // where the kernel lets us
+  (void)::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, other, sizeof(other) - 1);
+  setSocketOptions(fd.get());
+  EXPECT_EQ(algorithm(fd.get()), "reno");
+  const Fd unconnected(::socket(AF_INET, SOCK_STREAM, 0));
+  const std::string before = algorithm(unconnected.get());
+  setSocketOptions(unconnected.get());
+  EXPECT_EQ(algorithm(unconnected.get()), before);
+}
+
 TEST(SocketOptions, NamesBothEndsOfAConnection) {
   Reactor reactor;
   Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
