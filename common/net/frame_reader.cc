@@ -50,6 +50,24 @@ class ReceivedMessage final : public capnp::MessageReader {
   std::vector<kj::ArrayPtr<const word>> others_;
 };
 
+// A call or an answer without tensors: one segment, one allocation.
+class SmallMessage final : public capnp::MessageReader {
+ public:
+  static constexpr size_t kWordsMax = 64;
+  SmallMessage(const capnp::ReaderOptions& options, const std::byte* from, size_t words)
+      : MessageReader(options), words_(words) {
+    std::memcpy(segment_, from, words * sizeof(word));
+  }
+  kj::ArrayPtr<const word> getSegment(kj::uint id) override {
+    if (id > 0) return nullptr;
+    return kj::arrayPtr(segment_, words_);
+  }
+
+ private:
+  const size_t words_;
+  word segment_[kWordsMax];
+};
+
 // Bytes to skip at the start of a page-aligned buffer so that the first large segment, the tensors
 // by reference, begins on a page.
 size_t alignmentShift(std::span<const uint32_t> segment_words) {
@@ -87,13 +105,12 @@ FrameReader::Next FrameReader::take(const capnp::ReaderOptions& options,
   if (failure_) return Next::kFailed;
   if (body_)
     return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
-  Header header;
-  if (!readHeader(header)) return failure_ ? Next::kFailed : endOfInput();
+  if (!readHeader(header_)) return failure_ ? Next::kFailed : endOfInput();
   first_frame_ = false;
-  if (header.body_bytes < limits_.pooled_from_bytes &&
-      header.table_bytes + header.body_bytes <= available())
-    return takeSmall(header, options, message);
-  startBody(std::move(header));
+  if (header_.body_bytes < limits_.pooled_from_bytes &&
+      header_.table_bytes + header_.body_bytes <= available())
+    return takeSmall(header_, options, message);
+  startBody(std::move(header_));
   return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
 }
 
@@ -127,8 +144,15 @@ bool FrameReader::readHeader(Header& header) {
 
 FrameReader::Next FrameReader::takeSmall(const Header& header, const capnp::ReaderOptions& options,
                                          kj::Own<capnp::MessageReader>& message) {
-  auto words = kj::heapArray<word>(header.body_bytes / sizeof(word));
-  std::memcpy(words.begin(), input_.get() + begin_ + header.table_bytes, header.body_bytes);
+  const std::byte* body = input_.get() + begin_ + header.table_bytes;
+  const size_t size = header.body_bytes / sizeof(word);
+  if (header.segment_words.size() == 1 && size <= SmallMessage::kWordsMax) {
+    message = kj::heap<SmallMessage>(options, body, size);
+    consume(header.table_bytes + header.body_bytes);
+    return Next::kMessage;
+  }
+  auto words = kj::heapArray<word>(size);
+  std::memcpy(words.begin(), body, header.body_bytes);
   consume(header.table_bytes + header.body_bytes);
   message = kj::heap<ReceivedMessage>(options, kj::mv(words), header.segment_words);
   return Next::kMessage;

@@ -92,6 +92,7 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   size_t begin_ = 0;
   size_t end_ = 0;
   bool first_frame_ = true;
+  Header header_;  // of the message being cut; keeps its memory
   std::optional<Body> body_;
   std::map<const std::byte*, Live> live_;  // pooled messages that may still be in use, for pin()
   bool reading_ = false;                   // Asio holds input_ or body_'s memory

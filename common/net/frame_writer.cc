@@ -56,6 +56,16 @@ class FrameWriter::DrainWaiter {
 
 namespace {
 
+size_t tableWords(FrameWriter::Segments segments) {
+  return segments.size() / 2 + 1;
+}
+
+size_t frameBytes(FrameWriter::Segments segments) {
+  size_t words = tableWords(segments);
+  for (const auto& segment : segments) words += segment.size();
+  return words * sizeof(word);
+}
+
 // The frame's header: number of segments - 1, the sizes in words, padding to a whole word.
 void fillTable(uint32_t* table, FrameWriter::Segments segments) {
   table[0] = static_cast<uint32_t>(segments.size() - 1);
@@ -66,23 +76,31 @@ void fillTable(uint32_t* table, FrameWriter::Segments segments) {
 
 }  // namespace
 
+bool FrameWriter::writeNow(Segments segments) {
+  if (error_ || large_ || pending_.size() > kPendingBytesMax) return false;
+  const size_t bytes = frameBytes(segments);
+  if (bytes > kCopiedBytesMax) return false;
+  copy(segments, bytes);
+  return true;
+}
+
 kj::Promise<void> FrameWriter::write(Segments segments) {
   if (error_) return toKj(error_, "write");
   KJ_REQUIRE(segments.size() > 0, "a message without segments");
   KJ_REQUIRE(large_ == nullptr, "two writes to one stream at a time");
-  const size_t table_words = segments.size() / 2 + 1;
-  size_t bytes = table_words * sizeof(word);
-  for (const auto& segment : segments) bytes += segment.size() * sizeof(word);
-  return bytes <= kCopiedBytesMax ? writeSmall(segments, table_words, bytes)
-                                  : writeLarge(segments, table_words);
+  const size_t bytes = frameBytes(segments);
+  if (bytes > kCopiedBytesMax) return writeLarge(segments);
+  copy(segments, bytes);
+  if (pending_.size() > kPendingBytesMax) return whenDrained();
+  return kj::READY_NOW;
 }
 
-kj::Promise<void> FrameWriter::writeSmall(Segments segments, size_t table_words, size_t bytes) {
+void FrameWriter::copy(Segments segments, size_t bytes) {
   const size_t start = pending_.size();
   pending_.resize(start + bytes);
   std::byte* at = pending_.data() + start;
   fillTable(reinterpret_cast<uint32_t*>(at), segments);
-  at += table_words * sizeof(word);
+  at += tableWords(segments) * sizeof(word);
   std::vector<std::shared_ptr<const void>> copied;
   for (const auto& segment : segments) {
     if (segment.size() > 0) std::memcpy(at, segment.begin(), segment.size() * sizeof(word));
@@ -90,11 +108,10 @@ kj::Promise<void> FrameWriter::writeSmall(Segments segments, size_t table_words,
     releaseOwner(segment.begin(), copied);
   }
   flushSoon();
-  if (pending_.size() > kPendingBytesMax) return whenDrained();
-  return kj::READY_NOW;
 }
 
-kj::Promise<void> FrameWriter::writeLarge(Segments segments, size_t table_words) {
+kj::Promise<void> FrameWriter::writeLarge(Segments segments) {
+  const size_t table_words = tableWords(segments);
   auto large = std::make_shared<Large>();
   large->table.resize(table_words * 2);
   fillTable(large->table.data(), segments);

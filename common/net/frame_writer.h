@@ -30,6 +30,9 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
 
   explicit FrameWriter(std::shared_ptr<FrameLink> link) : link_(std::move(link)) {}
 
+  // Copies a small message when no large one is on its way and not too much is queued; false:
+  // nothing has been taken.
+  bool writeNow(Segments segments);
   // Resolves when `segments` may be changed and more may be written. One at a time.
   kj::Promise<void> write(Segments segments);
   // Everything written, then no more.
@@ -60,8 +63,8 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   };
   enum class Sent { kProgress, kWouldBlock, kFailed };
 
-  kj::Promise<void> writeSmall(Segments segments, size_t table_words, size_t bytes);
-  kj::Promise<void> writeLarge(Segments segments, size_t table_words);
+  void copy(Segments segments, size_t bytes);
+  kj::Promise<void> writeLarge(Segments segments);
   kj::Promise<void> whenDrained();
   bool idle() const { return !armed_ && !flush_due_ && pending_.empty() && !large_; }
   void releaseOwner(const void* data, std::vector<std::shared_ptr<const void>>& owners);

@@ -18,6 +18,17 @@ AsioMessageStream::~AsioMessageStream() noexcept(false) {
   writer_->close();
 }
 
+bool AsioMessageStream::writeNow(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
+  return writer_->writeNow(segments);
+}
+
+kj::Maybe<kj::Own<capnp::MessageReader>> AsioMessageStream::takeReady(
+    capnp::ReaderOptions options) {
+  kj::Own<capnp::MessageReader> message;
+  if (reader_->take(options, message) != FrameReader::Next::kMessage) return nullptr;
+  return kj::mv(message);
+}
+
 kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> AsioMessageStream::tryReadMessage(
     kj::ArrayPtr<kj::AutoCloseFd>, capnp::ReaderOptions options, kj::ArrayPtr<capnp::word>) {
   using Result = kj::Maybe<capnp::MessageReaderAndFds>;

@@ -35,6 +35,12 @@ class MessageStream : public capnp::MessageStream {
  public:
   virtual ~MessageStream() noexcept(false) {}
 
+  // writeMessage() and tryReadMessage() for what needs no waiting, without a promise.
+  // False: nothing has been taken; use writeMessage() when the writes before it are done.
+  virtual bool writeNow(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) = 0;
+  // Null: no whole message has arrived, or none will; tryReadMessage() says which.
+  virtual kj::Maybe<kj::Own<capnp::MessageReader>> takeReady(capnp::ReaderOptions options) = 0;
+
   // `data` is the first byte of an external segment (Orphanage::referenceExternalData) of a message
   // that is going to be written here. `owner` is released when the last byte of that message is
   // with the kernel, or when the connection dies. Call it once per message; kj attachments on the
@@ -72,6 +78,8 @@ class AsioMessageStream final : public MessageStream {
   // Hands what is queued to the kernel as far as it takes it without blocking, then closes.
   ~AsioMessageStream() noexcept(false) override;
 
+  bool writeNow(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) override;
+  kj::Maybe<kj::Own<capnp::MessageReader>> takeReady(capnp::ReaderOptions options) override;
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
       kj::ArrayPtr<kj::AutoCloseFd> fd_space, capnp::ReaderOptions options,
       kj::ArrayPtr<capnp::word> scratch_space) override;

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "common/net/two_party_network.h"
+
 namespace dtf::net {
 
 namespace {
@@ -32,7 +34,7 @@ struct RpcConnection::Rpc {
       : network(stream, Side::SERVER, readerOptions()),
         system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
 
-  capnp::TwoPartyVatNetwork network;
+  TwoPartyNetwork network;
   capnp::RpcSystem<VatId> system;
 };
 
@@ -52,7 +54,7 @@ RpcConnection::RpcConnection(kj::Own<MessageStream> stream, RpcOptions options)
 RpcConnection::~RpcConnection() noexcept(false) {}
 
 capnp::Capability::Client RpcConnection::bootstrap() {
-  KJ_REQUIRE(rpc_->network.getSide() == Side::CLIENT, "only a client has a peer's bootstrap");
+  KJ_REQUIRE(rpc_->network.side() == Side::CLIENT, "only a client has a peer's bootstrap");
   capnp::MallocMessageBuilder message(8);
   auto vat = message.initRoot<VatId>();
   vat.setSide(Side::SERVER);
@@ -64,7 +66,7 @@ kj::Promise<void> RpcConnection::onDisconnect() {
 }
 
 uint64_t RpcConnection::queuedBytes() {
-  return rpc_->network.getCurrentQueueSize() + stream_->queuedBytes();
+  return rpc_->network.queuedBytes() + stream_->queuedBytes();
 }
 
 }  // namespace dtf::net

@@ -31,6 +31,12 @@ class WrappedStream final : public MessageStream {
  public:
   WrappedStream(kj::Own<capnp::MessageStream> inner) : inner_(kj::mv(inner)) {}
 
+  // The stream inside knows only promises.
+  bool writeNow(Segments) override { return false; }
+  kj::Maybe<kj::Own<capnp::MessageReader>> takeReady(capnp::ReaderOptions) override {
+    return nullptr;
+  }
+
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
       kj::ArrayPtr<kj::AutoCloseFd> fd_space, capnp::ReaderOptions options,
       kj::ArrayPtr<word>) override {

@@ -1,0 +1,137 @@
+#include "common/net/two_party_network.h"
+
+#include <capnp/message.h>
+#include <kj/debug.h>
+
+#include <utility>
+
+namespace dtf::net {
+
+using capnp::word;
+
+namespace {
+
+// Calls and answers without tensors fit: such a message is one allocation.
+constexpr kj::uint kInlineWords = 64;
+
+}  // namespace
+
+class TwoPartyNetwork::Outgoing final : public capnp::OutgoingRpcMessage, public kj::Refcounted {
+ public:
+  Outgoing(TwoPartyNetwork& network, kj::uint words)
+      : network_(network),
+        message_(words <= kInlineWords
+                     ? capnp::MallocMessageBuilder(kj::arrayPtr(first_, kInlineWords))
+                     : capnp::MallocMessageBuilder(words)) {}
+
+  capnp::AnyPointer::Builder getBody() override { return message_.getRoot<capnp::AnyPointer>(); }
+  void send() override { network_.send(*this); }
+  size_t sizeInWords() override {
+    size_t words = 0;
+    for (const auto& segment : segments()) words += segment.size();
+    return words;
+  }
+  kj::ArrayPtr<const kj::ArrayPtr<const word>> segments() {
+    return message_.getSegmentsForOutput();
+  }
+
+ private:
+  TwoPartyNetwork& network_;
+  word first_[kInlineWords] = {};  // of message_, which wants zeros
+  capnp::MallocMessageBuilder message_;
+};
+
+class TwoPartyNetwork::Incoming final : public capnp::IncomingRpcMessage {
+ public:
+  explicit Incoming(kj::Own<capnp::MessageReader> message) : message_(kj::mv(message)) {}
+
+  capnp::AnyPointer::Reader getBody() override { return message_->getRoot<capnp::AnyPointer>(); }
+  size_t sizeInWords() override { return message_->sizeInWords(); }
+
+ private:
+  kj::Own<capnp::MessageReader> message_;
+};
+
+TwoPartyNetwork::TwoPartyNetwork(MessageStream& stream, Side side,
+                                 const capnp::ReaderOptions& options)
+    : stream_(stream), side_(side), options_(options) {
+  peer_id_.initRoot<VatId>().setSide(side == Side::CLIENT ? Side::SERVER : Side::CLIENT);
+  auto released = kj::newPromiseAndFulfiller<void>();
+  disconnected_ = released.promise.fork();
+  release_.released = kj::mv(released.fulfiller);
+}
+
+TwoPartyNetwork::~TwoPartyNetwork() noexcept(false) {}
+
+void TwoPartyNetwork::Release::disposeImpl(void*) const {
+  if (--pointers == 0) released->fulfill();
+}
+
+kj::Own<TwoPartyNetwork::Link> TwoPartyNetwork::pointerToThis() {
+  ++release_.pointers;
+  return kj::Own<Link>(this, release_);
+}
+
+kj::Maybe<kj::Own<TwoPartyNetwork::Link>> TwoPartyNetwork::connect(VatId::Reader peer) {
+  if (peer.getSide() == side_) return nullptr;
+  return pointerToThis();
+}
+
+// A client waits for nobody, a server for one.
+kj::Promise<kj::Own<TwoPartyNetwork::Link>> TwoPartyNetwork::accept() {
+  if (side_ == Side::CLIENT || std::exchange(accepted_, true)) return kj::NEVER_DONE;
+  return pointerToThis();
+}
+
+kj::Own<capnp::OutgoingRpcMessage> TwoPartyNetwork::newOutgoingMessage(
+    kj::uint first_segment_words) {
+  return kj::refcounted<Outgoing>(
+      *this, first_segment_words == 0 ? capnp::SUGGESTED_FIRST_SEGMENT_WORDS : first_segment_words);
+}
+
+void TwoPartyNetwork::send(Outgoing& message) {
+  KJ_REQUIRE(!shut_down_, "a message after the connection was shut down");
+  if (queue_.empty() && stream_.writeNow(message.segments())) return;
+  queued_bytes_ += message.sizeInWords() * sizeof(word);
+  queue_.push_back(kj::addRef(message));
+  if (queue_.size() > 1) return;
+  writing_ = writeQueue().eagerlyEvaluate([this](kj::Exception&& error) { fail(error); });
+}
+
+kj::Promise<void> TwoPartyNetwork::writeQueue() {
+  return stream_.writeMessage(nullptr, queue_.front()->segments())
+      .then([this]() -> kj::Promise<void> {
+        queued_bytes_ -= queue_.front()->sizeInWords() * sizeof(word);
+        queue_.pop_front();
+        if (queue_.empty()) return kj::READY_NOW;
+        return writeQueue();
+      });
+}
+
+void TwoPartyNetwork::fail(const kj::Exception& error) {
+  queue_.clear();
+  queued_bytes_ = 0;
+  failure_ = kj::cp(error);
+  reading_.cancel(error);
+}
+
+kj::Promise<kj::Maybe<kj::Own<capnp::IncomingRpcMessage>>>
+TwoPartyNetwork::receiveIncomingMessage() {
+  using Received = kj::Maybe<kj::Own<capnp::IncomingRpcMessage>>;
+  KJ_IF_MAYBE (error, failure_) return kj::cp(*error);
+  KJ_IF_MAYBE (message, stream_.takeReady(options_))
+    return Received(kj::heap<Incoming>(kj::mv(*message)));
+  return reading_.wrap(stream_.tryReadMessage(nullptr, options_, nullptr))
+      .then([](kj::Maybe<capnp::MessageReaderAndFds>&& read) -> Received {
+        KJ_IF_MAYBE (message, read) return Received(kj::heap<Incoming>(kj::mv(message->reader)));
+        return nullptr;
+      });
+}
+
+kj::Promise<void> TwoPartyNetwork::shutdown() {
+  KJ_REQUIRE(!std::exchange(shut_down_, true), "shut down twice");
+  kj::Promise<void> written = queue_.empty() ? kj::Promise<void>(kj::READY_NOW) : kj::mv(writing_);
+  return written.then([this] { return stream_.end(); });
+}
+
+}  // namespace dtf::net

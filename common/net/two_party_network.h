@@ -1,0 +1,80 @@
+#pragma once
+
+// Inside common/net: what capnp's RPC layer needs to know of a connection. It does what
+// capnp::TwoPartyVatNetwork does with less work per message: a small message that can leave at once
+// and one that is there already pass without a promise between.
+
+#include <capnp/rpc-twoparty.h>
+#include <kj/async.h>
+
+#include <cstdint>
+#include <deque>
+
+#include "common/net/message_stream.h"
+
+namespace dtf::net {
+
+// Owns: messages until they are written.
+// Borrows: `stream` (must outlive this).
+// Threads: loop-thread only. Destroyed after the RPC system that uses it.
+// Blocks: never.
+// Errors: one of writing fails the reading side as well, since the RPC layer does not look at the
+// first.
+class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
+                              private capnp::TwoPartyVatNetworkBase::Connection {
+ public:
+  using Side = capnp::rpc::twoparty::Side;
+  using VatId = capnp::rpc::twoparty::VatId;
+  using Link = capnp::TwoPartyVatNetworkBase::Connection;
+
+  TwoPartyNetwork(MessageStream& stream, Side side, const capnp::ReaderOptions& options);
+  ~TwoPartyNetwork() noexcept(false);
+  TwoPartyNetwork(const TwoPartyNetwork&) = delete;
+  TwoPartyNetwork& operator=(const TwoPartyNetwork&) = delete;
+
+  Side side() const { return side_; }
+  // Resolves when the RPC layer has let go of the connection.
+  kj::Promise<void> onDisconnect() { return disconnected_.addBranch(); }
+  // Messages that wait for the stream.
+  uint64_t queuedBytes() const { return queued_bytes_; }
+
+  kj::Maybe<kj::Own<Link>> connect(VatId::Reader peer) override;
+  kj::Promise<kj::Own<Link>> accept() override;
+
+ private:
+  class Outgoing;
+  class Incoming;
+  // The RPC layer lets go of the connection by disposing of every pointer to it.
+  class Release final : public kj::Disposer {
+   public:
+    void disposeImpl(void* pointer) const override;
+    mutable kj::Own<kj::PromiseFulfiller<void>> released;
+    mutable uint32_t pointers = 0;
+  };
+
+  kj::Own<capnp::OutgoingRpcMessage> newOutgoingMessage(kj::uint first_segment_words) override;
+  kj::Promise<kj::Maybe<kj::Own<capnp::IncomingRpcMessage>>> receiveIncomingMessage() override;
+  kj::Promise<void> shutdown() override;
+  VatId::Reader getPeerVatId() override { return peer_id_.getRoot<VatId>().asReader(); }
+
+  kj::Own<Link> pointerToThis();
+  void send(Outgoing& message);
+  kj::Promise<void> writeQueue();
+  void fail(const kj::Exception& error);
+
+  MessageStream& stream_;
+  const Side side_;
+  const capnp::ReaderOptions options_;
+  capnp::MallocMessageBuilder peer_id_{8};
+  bool accepted_ = false;
+  bool shut_down_ = false;
+  Release release_;
+  kj::ForkedPromise<void> disconnected_ = nullptr;
+  std::deque<kj::Own<Outgoing>> queue_;  // in their order; the first is being written
+  uint64_t queued_bytes_ = 0;
+  kj::Maybe<kj::Exception> failure_;
+  kj::Canceler reading_;
+  kj::Promise<void> writing_ = nullptr;  // done when queue_ is empty; dies first
+};
+
+}  // namespace dtf::net
