@@ -5,7 +5,7 @@
 2. Headers: each compiles alone. A .cc includes its own header first, so its compilation proves it; headers without a
    .cc are compiled here by themselves.
 3. Every unit (a .cc in a library) has its test in tests/unit.
-4. No file is longer than 450 lines.
+4. No file is longer than 450 lines, no function than 70.
 """
 import concurrent.futures
 import pathlib
@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 LINES_MAX = 450
+FUNCTION_LINES_MAX = 70
 
 # Which third party an include belongs to. Checked in order; first match wins.
 THIRD_PARTIES = [
@@ -174,6 +175,24 @@ def check_lengths(root, files):
             yield f"{path}:{lines}: error: {lines} lines; a file fits a reader in {LINES_MAX}"
 
 
+def check_function_lengths(root, files):
+    """Functions outside of classes, as clang-format lays them out: from a line that starts in the first column to a "}"
+    that stands there alone."""
+    for path in files:
+        start, has_body = 0, False
+        for number, line in enumerate((root / path).read_text(errors="replace").splitlines(), 1):
+            if line == "}" and start and has_body:
+                if number - start + 1 > FUNCTION_LINES_MAX:
+                    yield (f"{path}:{start}: error: a function of {number - start + 1} lines; "
+                           f"one fits a screen in {FUNCTION_LINES_MAX}")
+                start = 0
+            if not start and re.match(r"(?!(namespace|class|struct|enum|union|using|extern)\b)[A-Za-z\[:]", line):
+                start, has_body = number, False
+            has_body = has_body or line.endswith("{")
+            if start and not has_body and line.endswith((";", "}")) or line.startswith("}"):
+                start = 0  # a declaration, or the end of something else
+
+
 def check_tree(root):
     root = pathlib.Path(root)
     table = floors(root / "common/README.md")
@@ -184,7 +203,7 @@ def check_tree(root):
     problems = []
     for check in (lambda: check_floors(root, files, table), lambda: check_own_header_first(root, files),
                   lambda: check_headers_alone(root, files), lambda: check_tests_exist(root, files, table),
-                  lambda: check_lengths(root, files)):
+                  lambda: check_lengths(root, files), lambda: check_function_lengths(root, files)):
         problems += list(check())
     return problems
 

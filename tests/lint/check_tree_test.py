@@ -60,6 +60,13 @@ class CheckTreeTest(unittest.TestCase):
         found = self.problems({"common/base/a.h": "\n" * 451})
         self.assertTrue(any("451 lines" in p for p in found), found)
 
+    def test_a_long_function_is_found(self):
+        table = "const char* kTable =\n" + '    "row"\n' * 80 + '    "end";\n'
+        found = self.problems({"common/base/a.h": table + "void f(\n    int a) {\n" + "  a;\n" * 68 + "}\n"})
+        self.assertTrue(any("a.h:83: error: a function of 71 lines" in p for p in found), found)
+        found = self.problems({"common/base/a.h": table + "void f(\n    int a) {\n" + "  a;\n" * 67 + "}\n"})
+        self.assertFalse(any("a function of" in p for p in found), found)
+
 
 if __name__ == "__main__":
     unittest.main()
