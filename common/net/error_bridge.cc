@@ -87,6 +87,9 @@ Error toError(const kj::Exception& exception) {
   if (auto error = decode(text)) return *std::move(error);
   switch (exception.getType()) {
     case kj::Exception::Type::DISCONNECTED:
+      // What capnp says when a peer has closed it, in order or not, names capnp's own parts.
+      if (text.find("RpcSystem was destroyed") != text.npos || text == "Peer disconnected.")
+        return Error(ErrorCode::kUnavailable, "the connection was lost: the peer closed it");
       return Error(ErrorCode::kUnavailable, "the connection was lost: " + std::string(text));
     case kj::Exception::Type::OVERLOADED:
       return Error(ErrorCode::kDeadline, std::string(text));

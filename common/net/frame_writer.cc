@@ -61,6 +61,7 @@ size_t tableWords(FrameWriter::Segments segments) {
 }
 
 size_t frameBytes(FrameWriter::Segments segments) {
+  KJ_REQUIRE(segments.size() > 0, "a message without segments");
   size_t words = tableWords(segments);
   for (const auto& segment : segments) words += segment.size();
   return words * sizeof(word);
@@ -86,7 +87,6 @@ bool FrameWriter::writeNow(Segments segments) {
 
 kj::Promise<void> FrameWriter::write(Segments segments) {
   if (error_) return toKj(error_, "write");
-  KJ_REQUIRE(segments.size() > 0, "a message without segments");
   KJ_REQUIRE(large_ == nullptr, "two writes to one stream at a time");
   const size_t bytes = frameBytes(segments);
   if (bytes > kCopiedBytesMax) return writeLarge(segments);

@@ -44,14 +44,16 @@ class MessageStream : public capnp::MessageStream {
   // `data` is the first byte of an external segment (Orphanage::referenceExternalData) of a message
   // that is going to be written here. `owner` is released when the last byte of that message is
   // with the kernel, or when the connection dies. Call it once per message; kj attachments on the
-  // method's promise are released too early.
+  // method's promise are released too early. Before the message is sent, for a small one is written
+  // at once.
   virtual void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) = 0;
 
   // Shares ownership of the received message that holds `data`, so that its bytes outlive the call
   // or response. Null when the message was too small for the pool (copy it) or is gone.
   virtual std::shared_ptr<const void> pin(const void* data) = 0;
 
-  // For messages whose header has not been read yet.
+  // For messages whose header has not been read yet. One that is here already may be read before
+  // the call before it is served: a peer sends more than kLimitsBeforeHello when it has its answer.
   virtual void setLimits(const Limits& limits) = 0;
 
   // Bytes taken from the RPC layer and not yet with the kernel.
@@ -70,9 +72,6 @@ class MessageStream : public capnp::MessageStream {
 // Borrows: `port` (must outlive this).
 class AsioMessageStream final : public MessageStream {
  public:
-  // capnp's window for `-> stream` calls.
-  static constexpr int kStreamWindowBytes = 8 << 20;
-
   AsioMessageStream(AsioEventPort& port, Socket socket, const Limits& limits,
                     std::shared_ptr<BufferPool> pool);
   // Hands what is queued to the kernel as far as it takes it without blocking, then closes.
@@ -89,7 +88,7 @@ class AsioMessageStream final : public MessageStream {
       kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) override;
   kj::Promise<void> writeMessages(
       kj::ArrayPtr<kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>> messages) override;
-  kj::Maybe<int> getSendBufferSize() override { return kStreamWindowBytes; }
+  kj::Maybe<int> getSendBufferSize() override { return nullptr; }
   kj::Promise<void> end() override;
 
   void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) override;

@@ -54,7 +54,7 @@ std::string nameOf(const sockaddr_storage& address) {
 }
 
 // Inside one machine nothing is congested, and an algorithm that paces (BBR, the default of many
-// cloud images) halves the rate there. Every kernel has Reno, and lets anyone choose it.
+// cloud images) halves the rate there. Every kernel has Reno; where its owner forbids it, so be it.
 void dontPaceInsideOneMachine(int fd, const sockaddr_storage& local) {
   const sockaddr_storage peer = addressOf(fd, ::getpeername);
   if (!isInternet(peer) || endpointOf(local).address() != endpointOf(peer).address()) return;

@@ -20,8 +20,8 @@ struct SocketOptions {
   Duration unacknowledged_max = std::chrono::seconds(20);
 };
 
-// TCP_NODELAY and the above, and no pacing between two ends on one machine. No effect on a Unix socket. Throws dtf::Error kUnavailable when `fd`
-// is no socket.
+// TCP_NODELAY and the above, and no pacing between two ends on one machine. No effect on a Unix
+// socket. Throws dtf::Error kUnavailable when `fd` is no socket.
 void setSocketOptions(int fd, const SocketOptions& options = {});
 
 // Takes a connected stream socket (TCP or Unix) into `ioc`; its loop's thread must be the caller.

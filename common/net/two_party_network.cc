@@ -11,7 +11,7 @@ using capnp::word;
 
 namespace {
 
-// Calls and answers without tensors fit: such a message is one allocation.
+// Calls and answers whose tensors lie elsewhere fit: such a message is one allocation.
 constexpr kj::uint kInlineWords = 64;
 
 }  // namespace
@@ -85,25 +85,29 @@ kj::Promise<kj::Own<TwoPartyNetwork::Link>> TwoPartyNetwork::accept() {
 
 kj::Own<capnp::OutgoingRpcMessage> TwoPartyNetwork::newOutgoingMessage(
     kj::uint first_segment_words) {
-  return kj::refcounted<Outgoing>(
-      *this, first_segment_words == 0 ? capnp::SUGGESTED_FIRST_SEGMENT_WORDS : first_segment_words);
+  return kj::refcounted<Outgoing>(*this, first_segment_words);  // 0: nobody knows
 }
 
 void TwoPartyNetwork::send(Outgoing& message) {
   KJ_REQUIRE(!shut_down_, "a message after the connection was shut down");
   if (queue_.empty() && stream_.writeNow(message.segments())) return;
-  queued_bytes_ += message.sizeInWords() * sizeof(word);
   queue_.push_back(kj::addRef(message));
-  if (queue_.size() > 1) return;
-  writing_ = writeQueue().eagerlyEvaluate([this](kj::Exception&& error) { fail(error); });
+  if (queue_.size() > 1) {
+    queued_bytes_ += message.sizeInWords() * sizeof(word);
+    return;
+  }
+  // evalNow: the stream may throw, too.
+  writing_ = kj::evalNow([this] { return writeQueue(); }).eagerlyEvaluate([this](auto&& error) {
+    fail(error);
+  });
 }
 
 kj::Promise<void> TwoPartyNetwork::writeQueue() {
   return stream_.writeMessage(nullptr, queue_.front()->segments())
       .then([this]() -> kj::Promise<void> {
-        queued_bytes_ -= queue_.front()->sizeInWords() * sizeof(word);
         queue_.pop_front();
         if (queue_.empty()) return kj::READY_NOW;
+        queued_bytes_ -= queue_.front()->sizeInWords() * sizeof(word);
         return writeQueue();
       });
 }
@@ -111,7 +115,7 @@ kj::Promise<void> TwoPartyNetwork::writeQueue() {
 void TwoPartyNetwork::fail(const kj::Exception& error) {
   queue_.clear();
   queued_bytes_ = 0;
-  failure_ = kj::cp(error);
+  if (failure_ == nullptr) failure_ = kj::cp(error);  // what follows is because of it
   reading_.cancel(error);
 }
 

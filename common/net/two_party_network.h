@@ -35,7 +35,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   Side side() const { return side_; }
   // Resolves when the RPC layer has let go of the connection.
   kj::Promise<void> onDisconnect() { return disconnected_.addBranch(); }
-  // Messages that wait for the stream.
+  // Messages that wait behind the one that the stream is writing.
   uint64_t queuedBytes() const { return queued_bytes_; }
 
   kj::Maybe<kj::Own<Link>> connect(VatId::Reader peer) override;
@@ -71,7 +71,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   Release release_;
   kj::ForkedPromise<void> disconnected_ = nullptr;
   std::deque<kj::Own<Outgoing>> queue_;  // in their order; the first is being written
-  uint64_t queued_bytes_ = 0;
+  uint64_t queued_bytes_ = 0;            // of the others
   kj::Maybe<kj::Exception> failure_;
   kj::Canceler reading_;
   kj::Promise<void> writing_ = nullptr;  // done when queue_ is empty; dies first

@@ -11,7 +11,7 @@ namespace dtf::ps {
 namespace {
 
 using cluster::LearningRateSchedule;
-using Kind = LearningRateSchedule::Kind;
+using ScheduleKind = LearningRateSchedule::Kind;
 
 double polynomial(const LearningRateSchedule& s, double rate, double t) {
   double n = static_cast<double>(s.decay_steps);
@@ -40,13 +40,13 @@ double learningRate(const cluster::OptimizerSpec& spec, uint64_t update) {
   const auto t = static_cast<double>(update - s.warmup_steps);
   const auto n = static_cast<double>(s.decay_steps);
   switch (s.kind) {
-    case Kind::kConstant:
+    case ScheduleKind::kConstant:
       return rate;
-    case Kind::kExponential:
+    case ScheduleKind::kExponential:
       return rate * std::pow(s.decay_rate, s.staircase ? std::floor(t / n) : t / n);
-    case Kind::kPolynomial:
+    case ScheduleKind::kPolynomial:
       return polynomial(s, rate, t);
-    case Kind::kCosine:
+    case ScheduleKind::kCosine:
       return cosine(s, rate, t);
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(s.kind)));

@@ -71,7 +71,7 @@ class SyncCoordinator final : public Coordinator {
     std::string gone_why;
     bool complete() const;
     uint32_t firstMissing() const;
-    // A push that was said twice can come long after its step. Of those 64 steps ago and more
+    // A push that was said twice can come long after its step. Of what was more than 64 steps ago
     // nothing is known.
     bool wasInSet(uint64_t steps_ago) const {
       return steps_ago <= 64 && sets >> (steps_ago - 1) & 1;

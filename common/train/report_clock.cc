@@ -9,11 +9,12 @@ void ReportClock::start(uint64_t global_step, TimePoint now) {
   since_ = now;
 }
 
-std::optional<ReportClock::Rates> ReportClock::due(uint64_t global_step, bool done, TimePoint now) {
+std::optional<ReportClock::Rates> ReportClock::due(uint64_t global_step, bool wanted,
+                                                   TimePoint now) {
   constexpr Duration kEvery = std::chrono::milliseconds(500);
   const bool passed = every_steps_ > 0 ? global_step / every_steps_ != step_ / every_steps_
                                        : now - since_ >= kEvery;
-  if (!passed && !done) return std::nullopt;
+  if (!passed && !wanted) return std::nullopt;
   const double seconds = toSeconds(now - since_);
   const auto steps = static_cast<double>(global_step - step_);
   start(global_step, now);

@@ -182,8 +182,8 @@ void TrainingLoop::clipGradients(const ps::StepState& due) {
 void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback& report) {
   const bool evaluates = evaluationDue(state);
   // An evaluation that comes before the first rates asks for them.
-  const bool now = state.done || (evaluates && !rates_);
-  const auto rates = report_clock_.due(state.global_step, now, clock_.now());
+  const bool wanted = state.done || (evaluates && !rates_);
+  const auto rates = report_clock_.due(state.global_step, wanted, clock_.now());
   if (rates) rates_ = rates;
   std::optional<Evaluation> evaluation;
   if (evaluates) evaluation = evaluateNow(state.global_step);

@@ -140,7 +140,7 @@ class DataSession final : public schema::PsData::Server {
           const trace::Span span("reply");
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results =
-              context.getResults(capnp::MessageSize{64 + 2 * wire::arenaChunks(elements), 0});
+              context.getResults(capnp::MessageSize{16 + 2 * wire::arenaChunks(elements), 0});
           wire::encodeStepState(reply.state, results.initState());
           auto chunks = results.initParameters(wire::arenaChunks(elements));
           if (elements > 0)

@@ -1,6 +1,6 @@
 // Every RPC method of a psd, ps/0 or ps/1 as the first byte says, and of a workerd, in any order
-// with any arguments, from up to five connections: real services over streams in memory, files on a
-// disk in memory. The bytes are a program: each operation takes its arguments from what follows, 0
+// with any arguments, from up to five connections: real services over sockets or streams in memory,
+// as the first byte says too, files on a disk in memory. The bytes are a program: each operation takes its arguments from what follows, 0
 // when there is no more.
 
 #include <kj/async-io.h>
@@ -65,8 +65,8 @@ struct Client {
 
 class Session {
  public:
-  explicit Session(Bytes bytes)
-      : bytes_(bytes), self_(bytes_.byte() % 2), task_(taskOptions(self_)) {
+  Session(Bytes bytes, uint8_t kind)
+      : bytes_(bytes), self_(kind % 2), over_sockets_(kind % 4 >= 2), task_(taskOptions(self_)) {
     fuzz::prepareDisk(disk_);
     server_ = std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, disk_);
     server_->startData(std::make_unique<ps::InlineUpdateRunner>());
@@ -113,13 +113,10 @@ class Session {
   }
 
   std::unique_ptr<net::RpcConnection> connect(bool bulk) {
-    kj::TwoWayPipe pipe = kj::newTwoWayPipe();
     net::AsioEventPort::Io io(reactor_.port);
-    auto stream = net::wrapStream(kj::mv(pipe.ends[0]));
-    bulk ? server_->serveBulk(kj::mv(stream), "fuzz")
-         : server_->serveControl(kj::mv(stream), "fuzz");
-    return std::make_unique<net::RpcConnection>(net::wrapStream(kj::mv(pipe.ends[1])),
-                                                net::RpcOptions{"psd"});
+    auto [near, far] = over_sockets_ ? fuzz::socketStreams(reactor_) : fuzz::pipeStreams();
+    bulk ? server_->serveBulk(kj::mv(far), "fuzz") : server_->serveControl(kj::mv(far), "fuzz");
+    return std::make_unique<net::RpcConnection>(kj::mv(near), net::RpcOptions{"psd"});
   }
 
   Client& client() { return clients_[bytes_.byte() % clients_.size()]; }
@@ -211,6 +208,7 @@ class Session {
 
   Bytes bytes_;
   const uint32_t self_;  // the ps that is fuzzed
+  const bool over_sockets_;
   const cluster::TaskOptions task_;
   const workerd::WorkerStatus worker_status_;
   net::Reactor reactor_;
@@ -407,14 +405,14 @@ void Session::workerCall() {
     return;
   }
   if (worker_connection_ == nullptr) {
-    kj::TwoWayPipe pipe = kj::newTwoWayPipe();
     net::AsioEventPort::Io io(reactor_.port);
-    worker_.serve(net::wrapStream(kj::mv(pipe.ends[0])), "fuzz",
+    auto [near, far] = fuzz::pipeStreams();
+    worker_.serve(kj::mv(far), "fuzz",
                   [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
                     return workerd::makeWorkerGate(task_, worker_status_);
                   });
-    worker_connection_ = std::make_unique<net::RpcConnection>(net::wrapStream(kj::mv(pipe.ends[1])),
-                                                              net::RpcOptions{"workerd"});
+    worker_connection_ =
+        std::make_unique<net::RpcConnection>(kj::mv(near), net::RpcOptions{"workerd"});
   }
   auto gate = worker_connection_->bootstrap().castAs<schema::WorkerGate>();
   send(gate.statusRequest(), "worker status");
@@ -425,6 +423,8 @@ void Session::workerCall() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool quiet = (dtf::log::init("fuzz", dtf::log::Level::kError), true);
   (void)quiet;
-  Session(Bytes(data, size)).run();
+  dtf::fuzz::Bytes bytes(data, size);
+  const uint8_t kind = bytes.byte();
+  Session(bytes, kind).run();
   return 0;
 }

@@ -69,6 +69,22 @@ void prepareDisk(FileSystem& disk) {
   disk.makeFolder(root / kAttempt);
 }
 
+StreamPair pipeStreams() {
+  kj::TwoWayPipe pipe = kj::newTwoWayPipe();
+  return {net::wrapStream(kj::mv(pipe.ends[1])), net::wrapStream(kj::mv(pipe.ends[0]))};
+}
+
+StreamPair socketStreams(net::Reactor& reactor) {
+  static const std::shared_ptr<net::BufferPool> pool = net::BufferPool::create();
+  net::asio::local::stream_protocol::socket near(reactor.ioc);
+  net::asio::local::stream_protocol::socket far(reactor.ioc);
+  net::asio::local::connect_pair(near, far);
+  return {kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(near)),
+                                           net::Limits{}, pool),
+          kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(far)),
+                                           net::kLimitsBeforeHello, pool)};
+}
+
 PeerLoop::~PeerLoop() noexcept = default;
 
 kj::Promise<kj::Own<net::MessageStream>> PeerLoop::connect(std::string, uint16_t,
@@ -76,12 +92,12 @@ kj::Promise<kj::Own<net::MessageStream>> PeerLoop::connect(std::string, uint16_t
                                                            std::shared_ptr<net::BufferPool>) {
   if (served_ == nullptr)
     served_ = std::make_unique<daemons::ConnectionSet>(inner_, [](const void*) {});
-  kj::TwoWayPipe pipe = kj::newTwoWayPipe();
-  served_->serve(net::wrapStream(kj::mv(pipe.ends[0])), "psd",
+  StreamPair streams = pipeStreams();
+  served_->serve(kj::mv(streams.far), "psd",
                  [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
                    return schema::PsGate::Client(kj::heap<LeaderGate>(follower_));
                  });
-  return net::wrapStream(kj::mv(pipe.ends[1]));
+  return kj::mv(streams.near);
 }
 
 void PeerLoop::close() {

@@ -23,6 +23,15 @@ inline constexpr char kAttempt[] = "step-7.tmp-1.1";  // an empty folder, where 
 // Errors: none; a disk that does not fail is expected.
 void prepareDisk(FileSystem& disk);
 
+// Both ends of a connection.
+struct StreamPair {
+  kj::Own<net::MessageStream> near;
+  kj::Own<net::MessageStream> far;  // the server's
+};
+StreamPair pipeStreams();
+// Borrows: `reactor` (must outlive the streams).
+StreamPair socketStreams(net::Reactor& reactor);
+
 // The loop of a psd whose connections to others end here: each is served by a ps/0.
 // Borrows: `reactor` (must outlive this).
 // Threads: one.

@@ -5,7 +5,7 @@
 2. Headers: each compiles alone. A .cc includes its own header first, so its compilation proves it; headers without a
    .cc are compiled here by themselves.
 3. Every unit (a .cc in a library) has its test in tests/unit.
-4. No file is longer than 450 lines, no function than 70.
+4. No file is longer than 450 lines, no function outside of a class than 70.
 """
 import concurrent.futures
 import pathlib

@@ -110,6 +110,22 @@ TEST_F(RpcTest, DisconnectEndsCallsAndSessions) {
   EXPECT_EQ(host_.store().cancelled_calls, 1);
 }
 
+TEST_F(RpcTest, AServerThatClosesIsSaidToHaveClosed) {
+  auto sockets = connectedPair(reactor_.ioc);
+  EchoStore store;
+  auto server = std::make_unique<RpcConnection>(
+      kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.second), Limits{},
+                                  BufferPool::create()),
+      makeEcho(store), RpcOptions{.peer = "worker/1"});
+  EchoConnection client(reactor_.port, std::move(sockets.first));
+  auto call = client.echo.neverRequest().send().ignoreResult();
+  waitFor(reactor_, client.echo.pingRequest().send().ignoreResult());
+  server = nullptr;
+  const Error error = toError(failureOf(reactor_, kj::mv(call)));
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(error.message(), "the connection was lost: the peer closed it");
+}
+
 TEST_F(RpcTest, QueuedBytesShowWhatThePeerHasNotTaken) {
   RpcConnection* session = nullptr;
   EchoStore store{makePattern(host_.pool(), 16 * kMiB), 16 * kMiB};
