@@ -36,10 +36,19 @@ meson_tests() {
   return "${PIPESTATUS[0]}"
 }
 
-# thread_tests FOLDER: what has threads. Not checkpoint, which has none and crashes its simulated disk thousands of times.
+# What has threads. Not checkpoint, which has none and crashes its simulated disk thousands of times.
+threaded_units=(base net cluster graph ps data runtime train wire daemons launcher)
+
+thread_build() {
+  local unit targets=()
+  for unit in "${threaded_units[@]}"; do targets+=("tests/unit/$unit/unit_$unit"); done
+  scripts/build.sh build-tsan -Dunit_only=true -Doptimization=1 -Dunity=on -Dunity_size=8 -Db_sanitize=thread -- \
+    "${targets[@]}" tests/unit/launcher/fake_task tests/conformance/conformance_parameter_client_rpc
+}
+
 thread_tests() {
-  meson test -C "$1" --no-rebuild --timeout-multiplier 6 --print-errorlogs base net cluster graph ps data runtime train wire \
-    launcher parameter_client_rpc 2>&1 | grep -v '^ninja:'
+  meson test -C build-tsan --no-rebuild --timeout-multiplier 6 --print-errorlogs "${threaded_units[@]}" \
+    parameter_client_rpc 2>&1 | grep -v '^ninja:'
   return "${PIPESTATUS[0]}"
 }
 
@@ -60,10 +69,9 @@ if [ "$quick" != --quick ]; then
   ASAN_OPTIONS=allocator_may_return_null=1 \
     step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
   step "lint: clang-tidy" scripts/tidy.sh build-asan
-  step "build: g++, ThreadSanitizer" scripts/build.sh build-tsan -Dunit_only=true -Doptimization=1 \
-    -Dunity=on -Dunity_size=8 -Db_sanitize=thread
+  step "build: g++, ThreadSanitizer" thread_build
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
-    step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests build-tsan
+    step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests
   step "fuzz: every reader of untrusted bytes, ${DTF_FUZZ_SECONDS:-60} s each" \
     scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-60}"
 fi
