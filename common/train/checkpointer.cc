@@ -10,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/ps/optimizer.h"
+#include "common/train/model_text.h"
 
 namespace dtf::train {
 
@@ -20,6 +21,9 @@ constexpr uint64_t kMarginMax = 1 << 16;
 
 // So many unusable checkpoints are named in an error; the log has all.
 constexpr size_t kNamedMax = 10;
+
+// In the manifest's `extra`.
+constexpr char kModelKey[] = "model";
 
 std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
   std::string text(cluster::optimizerName(optimizer.kind));
@@ -99,9 +103,7 @@ bool Checkpointer::restore() {
     return false;
   }
   const checkpoint::Manifest& saved = latest.found->manifest;
-  const std::string difference =
-      checkpoint::manifestDifference(saved, manifestAt(checkpoint::Position{}, 0));
-  if (!difference.empty())
+  if (const std::string difference = differenceTo(saved); !difference.empty())
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
                             "run_dir, or remove {} to start anew",
@@ -117,6 +119,16 @@ bool Checkpointer::restore() {
         "is {} with seed {}\"",
         saved.data, saved.seed, dataText(options_.data), options_.data.seed);
   return true;
+}
+
+std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const {
+  const checkpoint::Manifest wanted = manifestAt(checkpoint::Position{}, 0);
+  std::string difference = checkpoint::manifestDifference(saved, wanted);
+  if (!difference.empty()) return difference;
+  // A checkpoint of an older version has no text.
+  const auto model = saved.extra.find(kModelKey);
+  if (model == saved.extra.end()) return {};
+  return modelTextDifference(model->second, wanted.extra.at(kModelKey));
 }
 
 // ---- cut
@@ -224,6 +236,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& positi
   manifest.run_seconds = run_seconds_before_ + toSeconds(clock_.now() - started_);
   manifest.created = nowText();
   manifest.dtf_version = DTF_VERSION;
+  manifest.extra[kModelKey] = modelText(options_.model);
   return manifest;
 }
 

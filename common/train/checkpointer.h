@@ -30,6 +30,7 @@ struct CheckpointerOptions {
   uint32_t workers = 1;
   cluster::CheckpointSpec spec;
   cluster::DataSpec data;
+  cluster::ModelSpec model;
 };
 
 // One checkpoint that was saved.
@@ -87,6 +88,7 @@ class Checkpointer {
   checkpoint::Position furthestPosition(bool hold);
   void releaseHold();
   void prune();
+  std::string differenceTo(const checkpoint::Manifest& saved) const;
   checkpoint::Manifest manifestAt(const checkpoint::Position& position, uint64_t global_step) const;
   SavedCheckpoint write(const Cut& cut, TimePoint begin);
 

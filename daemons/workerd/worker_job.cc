@@ -39,7 +39,7 @@ struct Supervision {
         checkpointer(realFileSystem(), clock, client, declaration,
                      {task.job.job, task.job.run_dir, Incarnation::random(),
                       static_cast<uint32_t>(task.job.cluster.worker.size()),
-                      *task.job.train->checkpoint, task.job.train->data}) {}
+                      *task.job.train->checkpoint, task.job.train->data, task.job.train->model}) {}
 
   wire::RpcCheckpointClient client;
   train::Checkpointer checkpointer;

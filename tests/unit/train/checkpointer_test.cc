@@ -33,6 +33,7 @@ class CheckpointerTest : public ::testing::Test {
     options.incarnation = Incarnation{++chiefs_};
     options.workers = 2;
     options.spec.keep = keep;
+    options.model = model_;
     return std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, steps), options);
   }
 
@@ -55,6 +56,7 @@ class CheckpointerTest : public ::testing::Test {
     ps_.calls();
   }
 
+  cluster::ModelSpec model_;
   uint64_t chiefs_ = 0;
   ManualClock clock_;
   testing::SimulatedDisk disk_;
@@ -74,6 +76,19 @@ TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   EXPECT_TRUE(next->restore());
   EXPECT_EQ(next->lastStep(), 10u);
   EXPECT_EQ(ps_.calls(), Calls{"restore step-10"});
+}
+
+TEST_F(CheckpointerTest, OneOfAModelThatComputesSomethingElseIsRefused) {
+  saveAll({10});
+  model_.loss = cluster::Loss::kMse;
+  try {
+    chief(kSync)->restore();
+    FAIL() << "restored";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("this job has 'loss mse'"), std::string::npos)
+        << error.message();
+  }
 }
 
 TEST_F(CheckpointerTest, WhenNoneCanBeUsedEachIsNamedAndNothingStartsAnew) {

@@ -1,0 +1,86 @@
+#include "common/train/model_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "common/base/text.h"
+
+namespace dtf::train {
+
+namespace {
+
+std::string_view nameOf(cluster::Activation activation) {
+  switch (activation) {
+    case cluster::Activation::kNone:
+      return "none";
+    case cluster::Activation::kRelu:
+      return "relu";
+    case cluster::Activation::kSigmoid:
+      return "sigmoid";
+    case cluster::Activation::kTanh:
+      return "tanh";
+  }
+  return "unknown";
+}
+
+std::string_view nameOf(cluster::Loss loss) {
+  switch (loss) {
+    case cluster::Loss::kSoftmaxCrossEntropy:
+      return "softmax_cross_entropy";
+    case cluster::Loss::kMse:
+      return "mse";
+    case cluster::Loss::kSigmoidCrossEntropy:
+      return "sigmoid_cross_entropy";
+  }
+  return "unknown";
+}
+
+std::string textOf(const cluster::LayerSpec& layer) {
+  using Type = cluster::LayerSpec::Type;
+  switch (layer.type) {
+    case Type::kFlatten:
+      return "flatten";
+    case Type::kDense:
+      return fmt::format("dense {}: units={} activation={} use_bias={}", layer.name,
+                         layer.dense.units, nameOf(layer.dense.activation), layer.dense.use_bias);
+    case Type::kActivation:
+      return std::string(nameOf(layer.activation.activation));
+    case Type::kDropout:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string modelText(const cluster::ModelSpec& model) {
+  std::string text = fmt::format("input [{}]\n", fmt::join(model.input_shape, ", "));
+  for (const cluster::LayerSpec& layer : model.layers)
+    if (const std::string line = textOf(layer); !line.empty()) text += line + "\n";
+  return text + fmt::format("loss {}", nameOf(model.loss));
+}
+
+// The longest common part would be nicer for long models; lines that are there as often need none.
+std::string modelTextDifference(const std::string& saved, const std::string& wanted) {
+  if (saved == wanted) return {};
+  std::vector<std::string> theirs = split(saved, '\n');
+  std::string ours;
+  for (const std::string& line : split(wanted, '\n')) {
+    const auto same = std::find(theirs.begin(), theirs.end(), line);
+    if (same != theirs.end()) {
+      theirs.erase(same);
+    } else {
+      ours += fmt::format("\n  this job has '{}'", line);
+    }
+  }
+  std::string text;
+  for (const std::string& line : theirs) text += fmt::format("\n  the checkpoint has '{}'", line);
+  text += ours;
+  return text.empty() ? "  the layers are in another order" : text.substr(1);
+}
+
+}  // namespace dtf::train
