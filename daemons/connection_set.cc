@@ -57,6 +57,9 @@ void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
   served.hello_deadline =
       loop_.timer()
           .afterDelay(net::toKj(kHelloDeadline))
+          // A hello may lie unread when this loop itself was late, as when it takes in a model of
+          // gigabytes: timers come before sockets.
+          .then([this] { return loop_.timer().afterDelay(net::toKj(kHelloGrace)); })
           .then([this, position, peer = std::move(peer)] {
             if ((*position)->ref->greeted) return;
             if (!(*position)->ref->visitor)

@@ -25,6 +25,7 @@ using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 
 // A connection that was not greeted within this time is closed, with a log line.
 inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
+inline constexpr Duration kHelloGrace = std::chrono::milliseconds(500);  // after it, once more
 
 // Owns: the connections.
 // Borrows: `loop` (must outlive this).

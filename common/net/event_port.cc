@@ -1,7 +1,5 @@
 #include "common/net/event_port.h"
 
-#include <sched.h>
-
 #include "common/base/check.h"
 
 namespace dtf::net {
@@ -54,13 +52,11 @@ bool AsioEventPort::wait() {
 }
 
 void AsioEventPort::runOneHandler() {
-  if (busy_poll_ > Duration{0}) {
-    const SystemClock clock;
-    const TimePoint until = clock.now() + busy_poll_;
+  if (busy_poll_) {
+    busy_poll_->worked();
     do {
       if (ioc_.poll_one() > 0) return;
-      ::sched_yield();  // whoever else wants this core has it
-    } while (clock.now() < until);
+    } while (busy_poll_->again());
   }
   ioc_.run_one();
 }

@@ -11,10 +11,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "common/net/asio.h"
+#include "common/net/busy_poll.h"
 
 namespace dtf::net {
 
@@ -60,7 +62,7 @@ class AsioEventPort final : public kj::EventPort {
   void whenDrained(std::function<void()> hook);
 
   // How long wait() asks again and again before it goes to sleep. Default: not at all.
-  void setBusyPoll(Duration busy_poll) { busy_poll_ = busy_poll; }
+  void setBusyPoll(Duration window) { busy_poll_.emplace(window, clock_); }
 
   bool wait() override;
   bool poll() override;
@@ -88,7 +90,8 @@ class AsioEventPort final : public kj::EventPort {
   kj::WaitScope* wait_scope_ = nullptr;
   std::vector<std::function<void()>> hooks_;
   mutable std::atomic<bool> woken_{false};
-  Duration busy_poll_{};
+  const SystemClock clock_;
+  std::optional<BusyPoll> busy_poll_;
   int depth_ = 0;        // > 0 while kj or an Io scope is on the stack
   bool posted_ = false;  // a pump is in the io_context's queue
 };

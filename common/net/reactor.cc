@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/net/busy_poll.h"
 #include "common/net/connector.h"
 #include "common/net/message_stream.h"
 
@@ -14,16 +15,10 @@ namespace dtf::net {
 void Reactor::run(Duration busy_poll) {
   port.schedule();  // kj events may have been queued before
   const SystemClock clock;
-  TimePoint idle_since = clock.now();
+  BusyPoll idle(busy_poll, clock);
   while (!ioc.stopped()) {
-    if (ioc.poll() == 0) {
-      if (clock.now() - idle_since < busy_poll) {
-        ::sched_yield();  // whoever else wants this core has it
-        continue;
-      }
-      if (ioc.run_one() == 0) continue;
-    }
-    idle_since = clock.now();
+    if (ioc.poll() == 0 && (idle.again() || ioc.run_one() == 0)) continue;
+    idle.worked();
   }
   ioc.restart();
 }

@@ -34,9 +34,8 @@ struct Reactor {
   Reactor() { port.attach(loop, wait_scope); }
 
   // Runs handlers and kj events until stop(). A stop() before run() makes it return at once.
-  // For `busy_poll` after its last work the loop asks for more instead of going to sleep, giving
-  // way to whoever else wants the core: waking a sleeping core costs more than a small message (on
-  // a virtual machine 30-60 us).
+  // For `busy_poll` after its last work the loop asks for more instead of going to sleep: see
+  // BusyPoll.
   void run(Duration busy_poll = {});
   void stop() { ioc.stop(); }
 
