@@ -84,6 +84,7 @@ class Session {
   TaskMonitor monitor_;
   ProgressDisplay display_;
   LogFanin logs_;
+  std::optional<uint64_t> checkpoint_;  // the newest that the chief has told of
   std::optional<ResultNotice> result_;
   std::vector<RunningTask> running_;  // one a task
 };
@@ -129,7 +130,7 @@ void Session::watchSignals() {
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   boost::system::error_code ignored;
-  for (const int signal : {SIGINT, SIGTERM}) signals_.add(signal, ignored);
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT}) signals_.add(signal, ignored);
   // nohup has asked for the job to outlive the terminal.
   if (hangup.sa_handler != SIG_IGN) signals_.add(SIGHUP, ignored);
   awaitSignal();
@@ -189,7 +190,11 @@ void Session::recordLaunch() {
 }
 
 void Session::tick() {
+  const bool was_saving = monitor_.saving();
   monitor_.onTime();
+  if (was_saving && monitor_.stopping())
+    say(fmt::format("nothing was saved within timeouts.stop_seconds, {:g} s: stopping the tasks",
+                    job_.timeouts.stop_seconds));
   act();
   if (monitor_.finished()) return;
   display_.refresh();
@@ -215,8 +220,10 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
   } else if (id != kChief) {
     return;  // progress and results are the chief's to tell
   } else if (const auto* restored = std::get_if<RestoredNotice>(&*notice)) {
+    checkpoint_ = restored->step;
     say(fmt::format("going on from the checkpoint of step {}", restored->step));
   } else if (const auto* saved = std::get_if<CheckpointNotice>(&*notice)) {
+    checkpoint_ = saved->step;
     events_.checkpoint(*saved);
     if (monitor_.saving()) say(fmt::format("saved the checkpoint of step {}", saved->step));
   } else if (const auto* progress = std::get_if<ProgressNotice>(&*notice)) {
@@ -276,6 +283,7 @@ nlohmann::ordered_json Session::writeSummaryFile(int& exit_code) {
   JobSummary summary = summarize(job_.job, monitor_, toSeconds(clock_.now() - start_time_));
   summary.progress = display_.meter();
   summary.result = result_;
+  summary.checkpoint = checkpoint_;
   nlohmann::ordered_json json = summaryJson(summary);
   try {
     writeSummary(folder_.summary(), json);

@@ -64,6 +64,9 @@ ordered_json summaryJson(const JobSummary& summary) {
   for (const auto& [key, value] : result.items())
     if (key != "schema" && key != "job" && key != "outcome" && key != "tasks") json[key] = value;
 
+  if (summary.checkpoint && !json.contains("checkpoint"))
+    json["checkpoint"] = {{"last_step", *summary.checkpoint}};
+
   ordered_json tasks = ordered_json::array();
   for (const TaskSummary& task : summary.tasks) {
     tasks.push_back(ordered_json{

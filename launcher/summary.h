@@ -26,6 +26,7 @@ struct JobSummary {
   double wall_seconds = 0;
   ProgressMeter progress;              // the chief's progress: counts where there is no result
   std::optional<ResultNotice> result;  // the chief's own words, which win
+  std::optional<uint64_t> checkpoint;  // the step of the newest that the chief has told of
   std::vector<TaskSummary> tasks;
 };
 

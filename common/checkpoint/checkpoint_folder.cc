@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/checkpoint/restore.h"
 
 namespace dtf::checkpoint {
@@ -50,9 +51,9 @@ std::string CheckpointFolder::suffix(const char* kind) {
 }
 
 void CheckpointFolder::prepare() {
+  const std::filesystem::path parent = folder_.parent_path();
   // A folder that is there may have been made by a process that could not sync its name.
   if (!file_system_.exists(folder_)) file_system_.makeFolder(folder_);
-  const std::filesystem::path parent = folder_.parent_path();
   file_system_.syncFolder(parent.empty() ? "." : parent);
 }
 
@@ -88,6 +89,12 @@ uint32_t CheckpointFolder::sweepStale() {
 std::string CheckpointFolder::beginAttempt(uint64_t step) {
   DTF_CHECK(!attempt_);
   const std::string name = stepFolder(step).filename().string() + suffix(".tmp-");
+  if (!file_system_.exists(folder_)) {
+    log::warning("event=checkpoints_gone folder={} reason=\"somebody removed it; made anew\"",
+                 folder_.string());
+    whole_.clear();
+    prepare();
+  }
   file_system_.makeFolder(folder_ / name);
   attempt_ = Attempt{step, folder_ / name, false};
   DTF_FAILPOINT("checkpoint.after_make_attempt");

@@ -84,7 +84,8 @@ void Listener::Impl::readPreamble(const PendingPtr& pending) {
 
 void Listener::Impl::onPreambleBytes(const PendingPtr& pending, const error_code& ec) {
   const auto came = std::span(pending->bytes).first(pending->received);
-  if (ec == asio::error::eof) return refuse(pending, kJunk, describeBytes(came));
+  if (ec == asio::error::eof)
+    return refuse(pending, kJunk, "sent " + describeBytes(came) + " and closed the connection");
   if (ec) return refuse(pending, kJunk, ec.message());
   if (pending->received < kPreambleBytes) return readPreamble(pending);
   if (const auto kind = parsePreamble(came)) return handOver(pending, *kind);

@@ -56,6 +56,19 @@ TEST_F(CheckpointFolderTest, AnAttemptIsInvisibleUntilItIsCommitted) {
   EXPECT_EQ(latest.found->folder, kFolder / "step-6");
 }
 
+TEST_F(CheckpointFolderTest, AFolderThatSomebodyRemovedIsMadeAnew) {
+  saveAll({5, 6});
+  for (const uint64_t step : {5, 6}) {
+    for (const FolderEntry& file : disk_->list(folder_.stepFolder(step)))
+      disk_->removeFile(folder_.stepFolder(step) / file.name);
+    disk_->removeFolder(folder_.stepFolder(step));
+  }
+  disk_->removeFolder(kFolder);
+  saveAll({6});
+  EXPECT_EQ(folder_.latestValid().found->manifest.global_step, 6u);
+  EXPECT_EQ(folder_.steps(), Steps{6});
+}
+
 TEST_F(CheckpointFolderTest, NumbersOrderStepsNotTheirText) {
   saveAll({9, 10, 100});
   disk_->makeFolder(kFolder / "step-0100");

@@ -62,6 +62,15 @@ TEST(Summary, ResultWinsButForWhatTheLauncherKnowsBetter) {
   EXPECT_EQ(json["tasks"].size(), 3u);
 }
 
+TEST(Summary, NamesTheNewestCheckpointAlsoWithoutAResult) {
+  JobSummary summary = failed();
+  EXPECT_FALSE(summaryJson(summary).contains("checkpoint"));
+  summary.checkpoint = 40;
+  EXPECT_EQ(summaryJson(summary)["checkpoint"].dump(), R"({"last_step":40})");
+  summary.result = ResultNotice{R"({"checkpoint":{"last_step":50,"saved":2,"failed":0}})"};
+  EXPECT_EQ(summaryJson(summary)["checkpoint"]["last_step"], 50);
+}
+
 TEST(Summary, SignalsAreExitCodesAsInAShell) {
   ManualClock clock;
   TaskMonitor monitor({{JobKind::kPs, 0}}, clock, {});
