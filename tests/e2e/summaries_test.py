@@ -70,8 +70,8 @@ def check_scalars(events, result, exact):
         assert not exact or steps == list(range(EVERY, STEPS + 1, EVERY)), (tag, steps)
     assert events.Scalars("learning_rate")[0].value == 0.5
     losses = events.Scalars("loss")
-    assert losses[-1].value < losses[0].value, "it learns"
-    if exact:
+    if exact:  # the loss of one batch: async may write any, and in any order
+        assert losses[-1].value < losses[0].value, "it learns"
         assert abs(losses[-1].value - result["final_loss"]) < 1e-6, (losses, result)
     assert abs(events.Scalars("eval/accuracy")[-1].value - result["eval"]["accuracy"]) < 1e-6, result
 
