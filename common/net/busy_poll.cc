@@ -16,9 +16,17 @@ bool BusyPoll::again() {
   const TimePoint before = clock_.now();
   if (before < paused_until_ || before - idle_since_ >= window_) return false;
   yield_ ? yield_() : static_cast<void>(::sched_yield());
-  const TimePoint after = clock_.now();
-  if (after - before >= kTakenForLong) paused_until_ = after + kPause;
+  judge(before, clock_.now());
   return true;
+}
+
+void BusyPoll::judge(TimePoint before, TimePoint after) {
+  if (after - before >= kTakenForLong) taken_ += after - before;
+  const Duration judged = after - judged_since_;
+  if (judged < kJudged) return;
+  if (taken_ * 2 > judged) paused_until_ = after + kPause;
+  judged_since_ = after;
+  taken_ = {};
 }
 
 }  // namespace dtf::net
