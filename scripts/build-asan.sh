@@ -4,6 +4,5 @@
 # Usage: scripts/build-asan.sh [NINJA TARGET...]         default: everything
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Unity: several files at a time go through the compiler, a third of the time, for builds that nobody edits in.
-CC=clang-14 CXX=clang++-14 exec scripts/build.sh build-asan -Dunit_only=true -Doptimization=1 -Dunity=on -Dunity_size=8 \
-  -Dtsa=true -Db_sanitize=address,undefined -Dfuzz=true -- "$@"
+CC=clang-14 CXX=clang++-14 exec scripts/build.sh --unity build-asan -Dunit_only=true -Doptimization=1 -Dtsa=true \
+  -Db_sanitize=address,undefined -Dfuzz=true -- "$@"

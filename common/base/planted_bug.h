@@ -1,7 +1,8 @@
 #pragma once
 
-// Mistakes that the simulator (tests/sim) must find. Only its build has them
-// (-DDTF_PLANTED_BUGS); everywhere else plantedBug() is false at compile time and leaves no trace.
+// Mistakes that the simulator (tests/sim) must find. Builds with the tests have them, as they have
+// failpoints, and only the simulator turns one on; a plain build has none: there plantedBug() is
+// false at compile time and leaves no trace.
 
 #include <cstdint>
 
@@ -33,7 +34,7 @@ enum class Bug : uint8_t {
   kLast = kStaleToldAsApplied,
 };
 
-#ifdef DTF_PLANTED_BUGS
+#ifdef DTF_FAILPOINTS_COMPILED_IN
 inline Bug planted_bug = Bug::kNone;  // set by one thread, before anything runs
 inline bool plantedBug(Bug bug) {
   return planted_bug == bug;

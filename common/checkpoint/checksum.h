@@ -32,6 +32,9 @@ class Checksum {
 
 uint64_t checksumOf(std::string_view bytes);
 
+// What is hashed at a time by those who write or read meanwhile: it is still in the cache.
+inline constexpr uint64_t kChecksumChunkBytes = 1 << 20;
+
 // 16 hexadecimal digits in lower case, as xxhsum prints them.
 std::string hexOf(uint64_t value);
 // Errors: kBadData when the text is anything else.

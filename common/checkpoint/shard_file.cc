@@ -12,9 +12,6 @@ namespace dtf::checkpoint {
 
 namespace {
 
-// Hashed twice and written while it is in the cache.
-constexpr uint64_t kChunkBytes = 1 << 20;
-
 void checkPart(const TensorPart& part) {
   const auto elements = static_cast<uint64_t>(part.shape.elements());
   if (!isVariableName(part.name))
@@ -97,7 +94,7 @@ ShardFile writeShard(FileSystem& file_system, const std::filesystem::path& folde
     const auto* at = reinterpret_cast<const char*>(part->data);
     const uint64_t offset = shard.bytes;
     for (uint64_t left = part->count * sizeof(float); left > 0;) {
-      const uint64_t bytes = std::min(left, kChunkBytes);
+      const uint64_t bytes = std::min(left, kChecksumChunkBytes);
       of_part.update(at, bytes);
       of_file.update(at, bytes);
       file->write(at, bytes);

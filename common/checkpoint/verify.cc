@@ -12,8 +12,6 @@ namespace dtf::checkpoint {
 
 namespace {
 
-constexpr uint64_t kChunkBytes = 1 << 20;
-
 using Elements = std::map<std::string, uint64_t, std::less<>>;
 
 // Elements of each variable and slot: a stored tensor's name depends on them.
@@ -89,7 +87,7 @@ class ShardVerifier {
   uint64_t hash(const ReadableFile& file, uint64_t offset, uint64_t bytes) {
     Checksum section;
     for (const uint64_t end = offset + bytes; offset < end;) {
-      const uint64_t n = std::min(end - offset, kChunkBytes);
+      const uint64_t n = std::min(end - offset, kChecksumChunkBytes);
       buffer_.resize(std::max<size_t>(buffer_.size(), n));
       file.read(offset, buffer_.data(), n);
       section.update(buffer_.data(), n);

@@ -17,7 +17,7 @@ using cluster::OptimizerSpec;
 using cluster::Table;
 using cluster::ValueType;
 
-[[noreturn]] void bad(const std::string& what) {
+[[noreturn]] void refuseSpec(const std::string& what) {
   throw Error(ErrorCode::kBadConfig, "the declared model is refused: " + what);
 }
 
@@ -42,7 +42,7 @@ void checkSettings(const OptimizerSpec& spec, const Table& table) {
     } else if constexpr (std::is_same_v<T, uint64_t>) {
       good = value <= INT64_MAX && key->inRange(static_cast<int64_t>(value));
     }
-    if (!good) bad(fmt::format("{} is {}, but must be {}", name, value, key->rangeText()));
+    if (!good) refuseSpec(fmt::format("{} is {}, but must be {}", name, value, key->rangeText()));
   });
 }
 
@@ -50,19 +50,19 @@ void checkSettings(const OptimizerSpec& spec, const Table& table) {
 
 void validateOptimizer(const OptimizerSpec& spec) {
   if (!cluster::isOptimizerKind(static_cast<int>(spec.kind)))
-    bad(fmt::format("optimizer kind {}", static_cast<int>(spec.kind)));
+    refuseSpec(fmt::format("optimizer kind {}", static_cast<int>(spec.kind)));
   const auto schedule = static_cast<int>(spec.schedule.kind);
   if (schedule < 1 || schedule > static_cast<int>(cluster::LearningRateSchedule::Kind::kCosine))
-    bad(fmt::format("learning-rate schedule kind {}", schedule));
+    refuseSpec(fmt::format("learning-rate schedule kind {}", schedule));
   checkSettings(spec, cluster::schema::optimizer(spec.kind));
   checkSettings(spec, cluster::schema::learningRate(spec.schedule.kind));
   const bool scheduled = spec.schedule.kind != cluster::LearningRateSchedule::Kind::kConstant ||
                          spec.schedule.warmup_steps > 0;
   if (spec.kind == OptimizerSpec::Kind::kFtrl && scheduled)
-    bad("ftrl with a learning-rate schedule: its formula needs one rate throughout");
+    refuseSpec("ftrl with a learning-rate schedule: its formula needs one rate throughout");
   if (!(spec.moving_average_decay >= 0 && spec.moving_average_decay < 1))
-    bad(fmt::format("moving_average's decay is {}, but must be at least 0 and less than 1",
-                    spec.moving_average_decay));
+    refuseSpec(fmt::format("moving_average's decay is {}, but must be at least 0 and less than 1",
+                           spec.moving_average_decay));
 }
 
 }  // namespace dtf::ps

@@ -12,12 +12,6 @@ namespace {
 // Large enough that the weights are read rarely, small enough that a batch stays in the cache.
 constexpr int64_t kEvaluationBatch = 250;
 
-std::shared_ptr<const data::Dataset> checked(const cluster::ModelSpec& model,
-                                             std::shared_ptr<const data::Dataset> dataset) {
-  checkDataset(model, *dataset);
-  return dataset;
-}
-
 ModelStep evaluationStep(const cluster::ModelSpec& model, int64_t batch_size,
                          const runtime::KernelTable& kernels, runtime::Device& device) {
   return ModelStep(buildEvaluationGraph(model, batch_size), kernels, device);
@@ -27,7 +21,7 @@ ModelStep evaluationStep(const cluster::ModelSpec& model, int64_t batch_size,
 
 Evaluator::Evaluator(const cluster::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
                      const runtime::KernelTable& kernels, runtime::Device& device)
-    : dataset_(checked(model, std::move(dataset))),
+    : dataset_(checkedDataset(model, std::move(dataset))),
       batch_(evaluationStep(model, std::min(dataset_->size(), kEvaluationBatch), kernels, device)) {
   const int64_t rest = dataset_->size() % batch_.batchSize();
   if (rest > 0) tail_.emplace(evaluationStep(model, rest, kernels, device));

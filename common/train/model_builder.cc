@@ -209,17 +209,19 @@ ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
   return result;
 }
 
-void checkDataset(const ModelSpec& model, const data::Dataset& dataset) {
+std::shared_ptr<const data::Dataset> checkedDataset(const ModelSpec& model,
+                                                    std::shared_ptr<const data::Dataset> dataset) {
   const Shape wanted(model.input_shape);
-  if (wanted != dataset.exampleShape())
+  if (wanted != dataset->exampleShape())
     failAt(model.mark, fmt::format("the model reads examples of shape {}, those of {} have {}: set "
                                    "model.input.shape to it",
-                                   wanted.str(), dataset.name(), dataset.exampleShape().str()));
+                                   wanted.str(), dataset->name(), dataset->exampleShape().str()));
   const LayerSpec* output = nullptr;
   for (const LayerSpec& layer : model.layers)
     if (layer.type == LayerSpec::Type::kDense) output = &layer;
   if (output == nullptr) failAt(model.mark, kNothingToTrain);
-  data::checkLabels(dataset, output->dense.units, output->name);
+  data::checkLabels(*dataset, output->dense.units, output->name);
+  return dataset;
 }
 
 }  // namespace dtf::train

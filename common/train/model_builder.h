@@ -4,6 +4,7 @@
 // builds the same graph from the same file, so their variables, and with them the placement, agree.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -48,10 +49,11 @@ ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_siz
 // The same variables, and the same layers but dropout, without gradients and updates.
 ModelGraph buildEvaluationGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
-// Whether the examples of `dataset` are what the model reads, and its labels classes that the model
-// has.
+// Returns `dataset` when its examples are what the model reads, and its labels classes that the
+// model has.
 // Errors: kBadConfig at the model's mark for images of another shape; kBadData for a label without
 // a unit, as data::checkLabels().
-void checkDataset(const cluster::ModelSpec& model, const data::Dataset& dataset);
+std::shared_ptr<const data::Dataset> checkedDataset(const cluster::ModelSpec& model,
+                                                    std::shared_ptr<const data::Dataset> dataset);
 
 }  // namespace dtf::train

@@ -32,12 +32,6 @@ double examplesOfStep(const cluster::TrainSpec& train,
   return batches * static_cast<double>(train.data.batch_size);
 }
 
-std::shared_ptr<const data::Dataset> checked(const cluster::ModelSpec& model,
-                                             std::shared_ptr<const data::Dataset> dataset) {
-  checkDataset(model, *dataset);
-  return dataset;
-}
-
 }  // namespace
 
 TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
@@ -55,7 +49,8 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       declaration_(declarationOf(train, layoutOf(placement_), place.workers)),
       slots_(slotsOf(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
-      reader_(checked(train.model, std::move(dataset)), train.data.batch_size, train.data.seed),
+      reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
+              train.data.seed),
       report_clock_(train.report_every_steps, examplesOfStep(train, declaration_.replication)) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
 }

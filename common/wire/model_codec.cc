@@ -8,10 +8,6 @@ namespace dtf::wire {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::kBadConfig, "the declared model is not valid: " + what);
-}
-
 // The schema's enum, whose zero means "never set".
 schema::StepState::Outcome encodeOutcome(ps::Outcome outcome) {
   switch (outcome) {
@@ -33,9 +29,9 @@ ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   ps::VariableInfo variable;
   variable.name = textOf(reader.getName());
   if (variable.name.empty() || variable.name.size() > 1024)
-    refuse("a variable's name has " + std::to_string(variable.name.size()) + " characters");
+    refuseModel("a variable's name has " + std::to_string(variable.name.size()) + " characters");
   const auto dims = reader.getShape();
-  if (dims.size() > 16) refuse(variable.name + " has rank " + std::to_string(dims.size()));
+  if (dims.size() > 16) refuseModel(variable.name + " has rank " + std::to_string(dims.size()));
   std::vector<int64_t> shape;
   for (const int64_t dim : dims) shape.push_back(dim);
   variable.shape = Shape(std::move(shape));
@@ -48,17 +44,17 @@ ps::ShardLayout decodeShard(schema::Shard::Reader reader,
   ps::ShardLayout shard;
   shard.elements = reader.getElements();
   if (shard.elements > ps::kShardElementsMax || shard.elements % ps::kSliceAlignment != 0)
-    refuse("a shard of " + std::to_string(shard.elements) + " elements");
+    refuseModel("a shard of " + std::to_string(shard.elements) + " elements");
   uint64_t end = 0;
   for (const auto item : reader.getSlices()) {
     const ps::Slice slice{item.getVariable(), item.getBegin(), item.getCount(), item.getOffset()};
-    if (slice.variable >= variables.size()) refuse("a slice of an unknown variable");
+    if (slice.variable >= variables.size()) refuseModel("a slice of an unknown variable");
     const uint64_t elements = static_cast<uint64_t>(variables[slice.variable].shape.elements());
     if (slice.count > elements || slice.begin > elements - slice.count)
-      refuse("a slice beyond the end of " + variables[slice.variable].name);
+      refuseModel("a slice beyond the end of " + variables[slice.variable].name);
     if (slice.offset < end || slice.offset % ps::kSliceAlignment != 0 ||
         slice.count > shard.elements || slice.offset > shard.elements - slice.count)
-      refuse("a slice of " + variables[slice.variable].name + " out of place in its arena");
+      refuseModel("a slice of " + variables[slice.variable].name + " out of place in its arena");
     end = slice.offset + slice.count;
     shard.slices.push_back(slice);
   }
@@ -68,13 +64,13 @@ ps::ShardLayout decodeShard(schema::Shard::Reader reader,
 cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   cluster::ReplicationSpec replication;
   if (reader.getMode() < 1 || reader.getMode() > 2)
-    refuse("replication mode " + std::to_string(reader.getMode()));
+    refuseModel("replication mode " + std::to_string(reader.getMode()));
   replication.mode = static_cast<cluster::ReplicationSpec::Mode>(reader.getMode());
   replication.replicas_to_aggregate = reader.getReplicasToAggregate();
   replication.total_num_replicas = reader.getTotalNumReplicas();
   if (replication.mode == cluster::ReplicationSpec::Mode::kSync &&
       (replication.replicas_to_aggregate == 0 || replication.total_num_replicas == 0))
-    refuse("sync replication of no replicas");
+    refuseModel("sync replication of no replicas");
   return replication;
 }
 
@@ -112,11 +108,11 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
 ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
   ps::ModelDeclaration model;
   if (reader.getVariables().size() > kVariablesMax)
-    refuse(std::to_string(reader.getVariables().size()) + " variables; the bound is " +
-           std::to_string(kVariablesMax));
+    refuseModel(std::to_string(reader.getVariables().size()) + " variables; the bound is " +
+                std::to_string(kVariablesMax));
   if (reader.getShards().size() > kPsTasksMax)
-    refuse(std::to_string(reader.getShards().size()) + " ps tasks; the bound is " +
-           std::to_string(kPsTasksMax));
+    refuseModel(std::to_string(reader.getShards().size()) + " ps tasks; the bound is " +
+                std::to_string(kPsTasksMax));
   for (const auto variable : reader.getVariables())
     model.layout.variables.push_back(decodeVariable(variable));
   for (const auto shard : reader.getShards())

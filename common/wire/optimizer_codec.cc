@@ -11,10 +11,6 @@ namespace {
 
 using ScheduleKind = cluster::LearningRateSchedule::Kind;
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::kBadConfig, "the declared model is not valid: " + what);
-}
-
 void encodeSchedule(const cluster::LearningRateSchedule& schedule,
                     schema::LearningRateSchedule::Builder builder) {
   builder.setKind(static_cast<uint8_t>(schedule.kind));
@@ -32,7 +28,7 @@ cluster::LearningRateSchedule decodeSchedule(schema::LearningRateSchedule::Reade
   cluster::LearningRateSchedule schedule;
   if (reader.getKind() < static_cast<uint8_t>(ScheduleKind::kConstant) ||
       reader.getKind() > static_cast<uint8_t>(ScheduleKind::kCosine))
-    refuse("learning-rate schedule kind " + std::to_string(reader.getKind()));
+    refuseModel("learning-rate schedule kind " + std::to_string(reader.getKind()));
   schedule.kind = static_cast<ScheduleKind>(reader.getKind());
   schedule.warmup_steps = reader.getWarmupSteps();
   schedule.decay_steps = reader.getDecaySteps();
@@ -46,6 +42,10 @@ cluster::LearningRateSchedule decodeSchedule(schema::LearningRateSchedule::Reade
 }
 
 }  // namespace
+
+void refuseModel(const std::string& what) {
+  throw Error(ErrorCode::kBadConfig, "the declared model is not valid: " + what);
+}
 
 void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer::Builder builder) {
   builder.setKind(static_cast<uint8_t>(optimizer.kind));
@@ -74,7 +74,7 @@ void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer:
 cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader) {
   cluster::OptimizerSpec optimizer;
   if (!cluster::isOptimizerKind(reader.getKind()))
-    refuse("optimizer kind " + std::to_string(reader.getKind()));
+    refuseModel("optimizer kind " + std::to_string(reader.getKind()));
   optimizer.kind = static_cast<cluster::OptimizerSpec::Kind>(reader.getKind());
   optimizer.learning_rate = reader.getLearningRate();
   optimizer.initial_accumulator_value = reader.getInitialAccumulatorValue();
@@ -98,7 +98,7 @@ cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader) {
   optimizer.schedule = decodeSchedule(reader.getSchedule());
   visitSettings(optimizer, [](std::string_view name, const auto& value) {
     if (!std::isfinite(static_cast<double>(value)))
-      refuse("the optimizer's " + std::string(name) + " is not finite");
+      refuseModel("the optimizer's " + std::string(name) + " is not finite");
   });
   return optimizer;
 }

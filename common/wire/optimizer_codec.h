@@ -3,10 +3,15 @@
 // The optimizer of a declared model between value types and Cap'n Proto. Whether its settings can
 // work is checked by ps::validateDeclaration(); here only whether they are settings at all.
 
+#include <string>
+
 #include "common/cluster/optimizer_spec.h"
 #include "types.capnp.h"
 
 namespace dtf::wire {
+
+// Throws kBadConfig: "the declared model is not valid: " and what.
+[[noreturn]] void refuseModel(const std::string& what);
 
 void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer::Builder builder);
 

@@ -14,9 +14,6 @@ using cluster::ReplicationSpec;
 using std::chrono::milliseconds;
 using Calls = std::vector<std::string>;
 
-constexpr auto kSync = ReplicationSpec::Mode::kSync;
-constexpr auto kAsync = ReplicationSpec::Mode::kAsync;
-
 class CheckpointerTest : public ::testing::Test {
  protected:
   CheckpointerTest() {

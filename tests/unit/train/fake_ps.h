@@ -23,6 +23,8 @@
 namespace dtf::train {
 
 inline const std::filesystem::path kRunDir = "/run";
+inline constexpr auto kSync = cluster::ReplicationSpec::Mode::kSync;
+inline constexpr auto kAsync = cluster::ReplicationSpec::Mode::kAsync;
 
 // A model of one variable on one ps.
 inline ps::ModelDeclaration oneVariable(cluster::ReplicationSpec::Mode mode, uint64_t steps) {

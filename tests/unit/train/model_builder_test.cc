@@ -150,9 +150,9 @@ data::Dataset dataset(Shape shape, uint8_t label) {
   return {"labels.gz", std::move(shape), std::move(images), std::move(labels)};
 }
 
-std::string mismatch(const data::Dataset& dataset) {
+std::string mismatch(data::Dataset dataset) {
   try {
-    checkDataset(softmaxModel(), dataset);
+    checkedDataset(softmaxModel(), std::make_shared<data::Dataset>(std::move(dataset)));
   } catch (const Error& error) {
     return error.message();
   }

@@ -87,9 +87,6 @@ class SupervisorTest : public ::testing::Test {
   std::optional<Supervisor> supervisor_;
 };
 
-constexpr auto kSync = ReplicationSpec::Mode::kSync;
-constexpr auto kAsync = ReplicationSpec::Mode::kAsync;
-
 // ---- when
 
 TEST_F(SupervisorTest, EveryStepsIsEachMultipleOfThem) {
