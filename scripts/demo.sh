@@ -7,6 +7,6 @@ cd "$(dirname "$0")/.."
 echo "== 1/3 packages"
 scripts/install-deps.sh
 echo "== 2/3 build (into build/; some minutes the first time)"
-scripts/build.sh build -Dtests=false
+scripts/build.sh --unity build -Dtests=false
 echo "== 3/3 dtf-launch configs/clusters/local.yaml"
 exec build/launcher/dtf-launch configs/clusters/local.yaml "$@"
