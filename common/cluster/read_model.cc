@@ -74,11 +74,9 @@ LayerSpec readLayerOf(std::string_view type, const YamlNode& settings, Report& r
   } else if (type == "dropout") {
     layer.type = LayerSpec::Type::kDropout;
     reader.number("rate", layer.dropout.rate);
-  } else if (type != "flatten") {
+  } else if (const std::optional<Activation> activation = activationOf(type)) {
     layer.type = LayerSpec::Type::kActivation;
-    layer.activation.activation = type == "relu"      ? Activation::kRelu
-                                  : type == "sigmoid" ? Activation::kSigmoid
-                                                      : Activation::kTanh;
+    layer.activation.activation = *activation;
   }
   if (reader.text("name", layer.name) && !isLayerName(layer.name)) {
     report.error(

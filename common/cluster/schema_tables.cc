@@ -1,5 +1,6 @@
 #include "common/cluster/schema.h"
 #include "common/cluster/schema_keys.h"
+#include "common/cluster/spec.h"
 
 namespace dtf::cluster {
 
@@ -60,8 +61,7 @@ constexpr Key kTrainKeys[] = {
 constexpr Key kModelKeys[] = {
     required(map("input", "one example")),
     required(list("layers", "from the input to the last")),
-    required(choice("loss", "softmax_cross_entropy|mse|sigmoid_cross_entropy", "",
-                    "what training makes small")),
+    required(choice("loss", kLossNames, "", "what training makes small")),
     {.name = "metrics", .type = ValueType::kList, .help = "to evaluate", .choices = "accuracy"},
     later("graph"),
 };
@@ -86,7 +86,7 @@ constexpr Key kLayersKeys[] = {
 
 constexpr Key kDenseKeys[] = {
     required(whole("units", 1, 1'000'000, "outputs of the layer")),
-    choice("activation", "none|relu|sigmoid|tanh", "", "default none"),
+    choice("activation", kActivationNames, "", "default none"),
     boolean("use_bias", "default true"),
     choice("kernel_initializer", "glorot_uniform|zeros|truncated_normal", "",
            "default glorot_uniform"),

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -58,6 +59,11 @@ struct Timeouts {
 // ---- model
 
 enum class Activation : uint8_t { kNone, kRelu, kSigmoid, kTanh };
+// The words of the file, in the order of the enum: the schema's choices.
+inline constexpr std::string_view kActivationNames = "none|relu|sigmoid|tanh";
+std::string nameOf(Activation activation);
+// nullopt for a word that is none of them.
+std::optional<Activation> activationOf(std::string_view name);
 
 struct FlattenLayer {};
 struct DenseLayer {
@@ -87,6 +93,8 @@ struct LayerSpec {
 };
 
 enum class Loss : uint8_t { kSoftmaxCrossEntropy, kMse, kSigmoidCrossEntropy };
+inline constexpr std::string_view kLossNames = "softmax_cross_entropy|mse|sigmoid_cross_entropy";
+std::string nameOf(Loss loss);
 
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]

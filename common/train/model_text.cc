@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "common/base/text.h"
@@ -12,32 +11,6 @@
 namespace dtf::train {
 
 namespace {
-
-std::string_view nameOf(cluster::Activation activation) {
-  switch (activation) {
-    case cluster::Activation::kNone:
-      return "none";
-    case cluster::Activation::kRelu:
-      return "relu";
-    case cluster::Activation::kSigmoid:
-      return "sigmoid";
-    case cluster::Activation::kTanh:
-      return "tanh";
-  }
-  return "unknown";
-}
-
-std::string_view nameOf(cluster::Loss loss) {
-  switch (loss) {
-    case cluster::Loss::kSoftmaxCrossEntropy:
-      return "softmax_cross_entropy";
-    case cluster::Loss::kMse:
-      return "mse";
-    case cluster::Loss::kSigmoidCrossEntropy:
-      return "sigmoid_cross_entropy";
-  }
-  return "unknown";
-}
 
 std::string textOf(const cluster::LayerSpec& layer) {
   using Type = cluster::LayerSpec::Type;
@@ -48,7 +21,7 @@ std::string textOf(const cluster::LayerSpec& layer) {
       return fmt::format("dense {}: units={} activation={} use_bias={}", layer.name,
                          layer.dense.units, nameOf(layer.dense.activation), layer.dense.use_bias);
     case Type::kActivation:
-      return std::string(nameOf(layer.activation.activation));
+      return nameOf(layer.activation.activation);
     case Type::kDropout:
       break;
   }

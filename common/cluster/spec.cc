@@ -1,0 +1,32 @@
+#include "common/cluster/spec.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+
+namespace dtf::cluster {
+
+namespace {
+
+std::string nameAt(std::string_view names, size_t index) {
+  return split(names, '|').at(index);
+}
+
+}  // namespace
+
+std::string nameOf(Activation activation) {
+  return nameAt(kActivationNames, static_cast<size_t>(activation));
+}
+
+std::optional<Activation> activationOf(std::string_view name) {
+  const std::vector<std::string> names = split(kActivationNames, '|');
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Activation>(found - names.begin());
+}
+
+std::string nameOf(Loss loss) {
+  return nameAt(kLossNames, static_cast<size_t>(loss));
+}
+
+}  // namespace dtf::cluster
