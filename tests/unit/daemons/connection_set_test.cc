@@ -25,7 +25,7 @@ class StillLoop final : public net::Loop {
   kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t, net::ConnectOptions,
                                                    const net::Limits&,
                                                    std::shared_ptr<net::BufferPool>) override {
-    KJ_UNIMPLEMENTED("nobody connects here");
+    KJ_FAIL_REQUIRE("nobody connects here");
   }
 
   // Timers come before what lies in the streams, as in a loop that was late.
