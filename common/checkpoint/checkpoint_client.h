@@ -44,6 +44,9 @@ class CheckpointClient {
   // Waits for the captures. Returns the global step that they are of: how many updates ps/0 had
   // applied. Nullopt: a ps had passed the place already; try a later one.
   virtual std::optional<uint64_t> awaitCut() = 0;
+  // From any thread, without waiting: the job ends, so no cut will be reached any more. startCut()
+  // and awaitCut(), under way or later, throw kUnavailable; save() of a capture goes on.
+  virtual void callOffCuts() = 0;
 
   // Every ps writes what it captured at `position` into `folder`, the name of an attempt
   // (checkpoint_folder.h).

@@ -273,6 +273,7 @@ void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
                      old ? context_.store.previous() : context_.store.current()});
     workers_[rank].waiting = nullptr;
   }
+  failHopelessCut();
 }
 
 // ---- membership
@@ -335,6 +336,17 @@ void SyncCoordinator::failHopeless() {
     const std::optional<std::string> why = hopelessFor(rank);
     if (why) cancelWaiting(rank, Error(ErrorCode::kUnavailable, *why));
   }
+  failHopelessCut();
+}
+
+// The place of a checkpoint is a step beyond the current one: what keeps the chief from its step
+// keeps its checkpoint from its place.
+void SyncCoordinator::failHopelessCut() {
+  if (!cut_.armed()) return;
+  const std::optional<std::string> why = hopelessFor(kChief.index);
+  if (!why) return;
+  cut_.answer(Error(ErrorCode::kUnavailable,
+                    fmt::format("no checkpoint at {}: {}", cutText(cut_.target()), *why)));
 }
 
 std::string SyncCoordinator::waitingForText() const {
@@ -386,7 +398,8 @@ void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
                                          context_.ps_task, context_.declaration.steps)));
   }
   if (cut_.target() < position(false)) return cut_.answer(CutResult{});
-  if (cut_.target()[0] == step()) cut_.take();
+  if (cut_.target()[0] == step()) return cut_.take();
+  failHopelessCut();
 }
 
 void SyncCoordinator::restore(const CutPosition& position) {

@@ -94,6 +94,7 @@ class SyncCoordinator final : public Coordinator {
   void gone(uint32_t rank, const std::string& why);
   std::optional<std::string> hopelessFor(uint32_t rank) const;
   void failHopeless();
+  void failHopelessCut();
   std::string waitingForText() const;
 
   StepState stateNow(uint32_t rank, Outcome outcome) const;

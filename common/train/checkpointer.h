@@ -48,7 +48,7 @@ enum class Motion { kTraining, kAtRest };
 
 // Owns: the view of the checkpoint folder.
 // Borrows: all references given to the constructor.
-// Threads: one at a time.
+// Threads: one at a time, but callOffCuts().
 // Blocks: until every ps has written or read; their deadlines.
 // Errors: kCannotWrite and kBadData of the files; those of the CheckpointClient. After an error
 // another save may be tried.
@@ -71,6 +71,10 @@ class Checkpointer {
 
   // Nullopt: the last checkpoint is of this very place already.
   std::optional<SavedCheckpoint> save(Motion motion);
+
+  // From any thread: a save() that waits for its place in training fails soon, as later ones do; one
+  // that has captured it is written.
+  void callOffCuts() { client_.callOffCuts(); }
 
   std::optional<uint64_t> lastStep() const { return last_step_; }  // saved or restored
 

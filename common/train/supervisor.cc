@@ -31,7 +31,10 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
 
+// A job that succeeds has saved at rest before. So whatever waits here for its place in training
+// waits for steps that a failed job won't do.
 Supervisor::~Supervisor() {
+  checkpointer_.callOffCuts();
   if (runner_ != nullptr) {
     runner_->wait();
     return;

@@ -40,7 +40,8 @@ class SaveRunner {
 // Borrows: `checkpointer`, `clock`, `runner`.
 // Threads: onStep() and the rest from the training thread, status() from any.
 // Blocks: onStep() a round trip to the ps when a checkpoint by steps is due (sync), else never;
-// saveAtRest() and the destructor until a save under way is done.
+// saveAtRest() until a save under way is done; the destructor until one that is being written is,
+// while one that still waits for its place in training is called off.
 class Supervisor {
  public:
   using Report = std::function<void(const SavedCheckpoint&)>;  // on the supervisor's thread

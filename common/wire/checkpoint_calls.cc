@@ -102,19 +102,26 @@ kj::Promise<void> CheckpointCalls::startCut(const checkpoint::Position& position
       return response.getCaptured() ? std::optional<uint64_t>(response.getVersion()) : std::nullopt;
     }));
   }
-  return whenDone(positions(false));
+  return cuts_called_off_.guard(whenDone(positions(false)));
 }
 
 kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
   using Version = std::optional<uint64_t>;
   // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
-  return fromEvery<Version>("reach the place of the checkpoint", disk_seconds_ + kQuestionSeconds,
-                            [&](uint32_t i) { return kj::mv(cuts_[i]); })
+  return cuts_called_off_
+      .guard(fromEvery<Version>("reach the place of the checkpoint",
+                                disk_seconds_ + kQuestionSeconds,
+                                [&](uint32_t i) { return kj::mv(cuts_[i]); }))
       .then([](const std::vector<Version>& versions) {
         const bool all = std::all_of(versions.begin(), versions.end(),
                                      [](const Version& version) { return version.has_value(); });
         return all ? versions.at(0) : std::nullopt;
       });
+}
+
+void CheckpointCalls::callOffCuts() {
+  cuts_called_off_.fail(
+      Error(ErrorCode::kUnavailable, "the checkpoint was called off: the job ends"));
 }
 
 kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(

@@ -32,6 +32,7 @@ class CheckpointCalls {
   kj::Promise<void> releaseHold();
   kj::Promise<void> startCut(const checkpoint::Position& position);
   kj::Promise<std::optional<uint64_t>> awaitCut();
+  void callOffCuts();
   kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder,
                                                         const checkpoint::Position& position);
   kj::Promise<void> restore(const std::string& folder);
@@ -46,6 +47,7 @@ class CheckpointCalls {
   std::vector<std::unique_ptr<schema::PsCheckpoint::Client>> ps_;
   // Under way: per ps the version it captured; nullopt: it was too late.
   std::vector<kj::Promise<std::optional<uint64_t>>> cuts_;
+  Abort cuts_called_off_;
 };
 
 }  // namespace dtf::wire

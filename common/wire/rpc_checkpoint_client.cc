@@ -29,6 +29,10 @@ std::optional<uint64_t> RpcCheckpointClient::awaitCut() {
   return control_.call([this] { return calls_->awaitCut(); });
 }
 
+void RpcCheckpointClient::callOffCuts() {
+  control_.post([this] { calls_->callOffCuts(); });
+}
+
 std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(
     const std::string& folder, const checkpoint::Position& position) {
   return control_.call([&] { return calls_->save(folder, position); });

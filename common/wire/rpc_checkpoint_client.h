@@ -24,6 +24,7 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   void releaseHold() override;
   void startCut(const checkpoint::Position& position) override;
   std::optional<uint64_t> awaitCut() override;
+  void callOffCuts() override;
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const checkpoint::Position& position) override;
   void restore(const std::string& folder) override;

@@ -38,6 +38,26 @@ bool isFrozen(pid_t pid) {
   return end != std::string::npos && stat[end + 2] == 'T';
 }
 
+// A job that never ends by itself, with a checkpoint under way at any time.
+ClusterOptions savingAlways() {
+  ClusterOptions options;
+  options.mode = "sync";
+  options.steps = 100'000'000;
+  options.train_more = "  checkpoint: {every_steps: 1}\n";
+  return options;
+}
+
+// The loss is no number after a few steps.
+ClusterOptions diverging(ClusterOptions options) {
+  options.optimizer = "{gradient_descent: {learning_rate: 1.0e+6}}";
+  options.layers =
+      "[flatten: , dense: {units: 30, activation: relu}, dense: {units: 30, activation: relu}, "
+      "dense: {units: 10}]";
+  return options;
+}
+
+constexpr auto kSoon = seconds(10);  // far below timeouts.step_seconds, 60
+
 }  // namespace
 
 // By hand, so that each process has its own failpoints and exit code.
@@ -83,6 +103,30 @@ class EndingTest : public ClusterTest {
     return 0;
   }
 };
+
+// A checkpoint that waits for a step which nobody will do any more holds up no failure.
+TEST_F(EndingTest, ADivergingLossEndsTheJobAtOnceThoughACheckpointIsUnderWay) {
+  std::vector<Process> all = startAll(byHand(diverging(savingAlways())));
+  const ProcessResult result = chief(all).wait(kSoon);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find("training has diverged"), std::string::npos) << result.err;
+}
+
+TEST_F(EndingTest, ADivergingLossEndsALaunchedJobAtOnceThoughACheckpointIsUnderWay) {
+  const std::string file = writeCluster(diverging(savingAlways()));
+  const ProcessResult result = launch(file, {}, kSoon);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  expectNobodyLeft();
+}
+
+TEST_F(EndingTest, AKilledWorkerEndsTheChiefAtOnceThoughACheckpointIsUnderWay) {
+  std::vector<Process> all = startAll(byHand(savingAlways()));
+  ASSERT_TRUE(chief(all).waitForOutput("event=checkpoint ", seconds(30))) << chief(all).err();
+  all[3].signal(SIGKILL);
+  const ProcessResult result = chief(all).wait(kSoon);
+  EXPECT_EQ(result.exit_code, 69) << result.err;
+  EXPECT_NE(result.err.find("worker/1"), std::string::npos) << result.err;
+}
 
 TEST_F(EndingTest, ASignalDuringTheLastSaveLetsItFinish) {
   std::vector<Process> all = startAll(byHand(options()), failpoints(kTermWhileSaving));

@@ -19,6 +19,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   void releaseHold() override { await(calls_.releaseHold()); }
   void startCut(const checkpoint::Position& position) override { await(calls_.startCut(position)); }
   std::optional<uint64_t> awaitCut() override { return await(calls_.awaitCut()); }
+  void callOffCuts() override { calls_.callOffCuts(); }
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const checkpoint::Position& position) override {
     return await(calls_.save(folder, position));

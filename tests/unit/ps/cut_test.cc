@@ -92,6 +92,29 @@ TEST(SyncCut, AStepBeyondTheJobIsRefusedAndALateOneTimesOutByName) {
   EXPECT_NE(cut->find("worker/1"), std::string::npos) << *cut;
 }
 
+// The job can't get there any more, so nobody is to wait for it until the deadline.
+TEST(SyncCut, AStepThatALostWorkerKeepsFromCompletingIsGivenUp) {
+  ShardDriver driver(2, 2, 10);
+  const auto armed = cutAt(driver, {1});
+  EXPECT_EQ(*armed, "waits");
+  driver.shard.markLost(1);
+  EXPECT_NE(armed->find("no checkpoint at step 1: worker/1 was lost"), std::string::npos) << *armed;
+  const auto second = cutAt(driver, {1});
+  EXPECT_NE(second->find("worker/1 was lost"), std::string::npos) << "not armed again: " << *second;
+  EXPECT_EQ(*cutAt(driver, {0}), "captured version 0") << "where it is, it can be saved";
+}
+
+TEST(SyncCut, ALossDuringTheUpdateCallsOffTheCutBeyondIt) {
+  ShardDriver driver(2, 2, 10, 0, 1, true);
+  driver.push(0, 0);
+  driver.push(1, 0);
+  const auto cut = cutAt(driver, {2});
+  driver.shard.markLost(1);
+  EXPECT_EQ(*cut, "waits");
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_NE(cut->find("no checkpoint at step 2: worker/1 was lost"), std::string::npos) << *cut;
+}
+
 TEST(SyncCut, OnlyTheLiveChiefMayAsk) {
   ShardDriver driver(2, 2, 10);
   driver.shard.join(0, Incarnation{2});

@@ -60,6 +60,11 @@ class FakePs final : public checkpoint::CheckpointClient {
     MutexLock lock(mutex_);
     for (int i = 0; i < times; ++i) failing_.emplace(call, error);
   }
+  // From now on awaitCut() waits for a place that training never gets to.
+  void stopTraining() {
+    MutexLock lock(mutex_);
+    never_reached_ = true;
+  }
   // save() waits until `gate` is set.
   void closeGate(std::shared_future<void> gate) {
     MutexLock lock(mutex_);
@@ -69,6 +74,14 @@ class FakePs final : public checkpoint::CheckpointClient {
   std::vector<std::string> calls() {
     MutexLock lock(mutex_);
     return std::exchange(calls_, {});
+  }
+
+  // Returns once a call that begins with `call` has been made.
+  void waitForCall(const std::string& call) {
+    MutexLock lock(mutex_);
+    while (std::none_of(calls_.begin(), calls_.end(),
+                        [&](const std::string& made) { return made.starts_with(call); }))
+      changed_.wait(mutex_);
   }
 
   bool initialised() override { return holds_values_; }
@@ -85,15 +98,23 @@ class FakePs final : public checkpoint::CheckpointClient {
   void startCut(const checkpoint::Position& position) override {
     MutexLock lock(mutex_);
     begin("startCut", " " + std::to_string(position.at(0)));
+    if (called_off_) throw Error(ErrorCode::kUnavailable, "called off");
     target_ = position;
     too_late_ = target_ < position_;
   }
   std::optional<uint64_t> awaitCut() override {
     MutexLock lock(mutex_);
     begin("awaitCut", "");
+    while (never_reached_ && !called_off_) changed_.wait(mutex_);
+    if (called_off_) throw Error(ErrorCode::kUnavailable, "called off");
     if (too_late_) return std::nullopt;
     position_ = std::max(position_, target_);
     return global_step_.value_or(target_.at(0));
+  }
+  void callOffCuts() override {
+    MutexLock lock(mutex_);
+    called_off_ = true;
+    changed_.notifyAll();
   }
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const checkpoint::Position&) override {
@@ -119,6 +140,7 @@ class FakePs final : public checkpoint::CheckpointClient {
  private:
   void begin(const std::string& call, const std::string& more) DTF_REQUIRES(mutex_) {
     calls_.push_back(call + more);
+    changed_.notifyAll();
     if (const auto slow = slow_.find(call); slow != slow_.end()) clock_.advance(slow->second);
     const auto failing = failing_.find(call);
     if (failing == failing_.end()) return;
@@ -131,6 +153,9 @@ class FakePs final : public checkpoint::CheckpointClient {
   ManualClock& clock_;
   std::atomic<bool> holds_values_ = false;
   Mutex mutex_;
+  CondVar changed_;
+  bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
+  bool called_off_ DTF_GUARDED_BY(mutex_) = false;
   checkpoint::Position position_ DTF_GUARDED_BY(mutex_) = {0};
   checkpoint::Position target_ DTF_GUARDED_BY(mutex_) = {0};
   bool too_late_ DTF_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <future>
 #include <thread>
@@ -279,11 +280,23 @@ TEST_F(SupervisorTest, OldOnesThatCannotBeRemovedAreNoFailure) {
   EXPECT_EQ(supervisor_->status().degraded, "");
 }
 
+// A chief that has failed won't get there itself.
+TEST_F(SupervisorTest, TheEndCallsOffACheckpointWhosePlaceIsNotReached) {
+  start(kSync, 0, 10);
+  ps_.stopTraining();
+  answer(9);
+  ps_.waitForCall("awaitCut");
+  EXPECT_EQ(end(), Steps{});
+  const std::vector<std::string> calls = ps_.calls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "save"), 0);
+}
+
 TEST_F(SupervisorTest, TheEndWaitsForTheSaveUnderWay) {
   start(kSync, 0, 10);
   std::promise<void> gate;
   ps_.closeGate(gate.get_future().share());
   answer(9);
+  ps_.waitForCall("save step-10");
   std::thread opener([&gate] { gate.set_value(); });
   EXPECT_EQ(end(), Steps{10});
   opener.join();
