@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/ps/async_coordinator.h"
+#include "common/ps/replication_rules.h"
 #include "common/ps/sync_coordinator.h"
 
 namespace dtf::ps {
@@ -14,9 +15,8 @@ void StalenessHistogram::add(uint64_t staleness) {
 }
 
 std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context) {
-  if (context.declaration.replication.mode == cluster::ReplicationSpec::Mode::kSync) {
+  if (sharesSteps(context.declaration.replication))
     return std::make_unique<SyncCoordinator>(context);
-  }
   return std::make_unique<AsyncCoordinator>(context);
 }
 

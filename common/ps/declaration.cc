@@ -6,12 +6,11 @@
 
 #include "common/base/error.h"
 #include "common/ps/optimizer_check.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
 
 namespace {
-
-using Mode = cluster::ReplicationSpec::Mode;
 
 [[noreturn]] void bad(const std::string& what) {
   throw Error(ErrorCode::kBadConfig, "the declared model is refused: " + what);
@@ -45,20 +44,6 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
   }
 }
 
-void validateReplication(const cluster::ReplicationSpec& spec, uint32_t workers) {
-  if (spec.mode == Mode::kAsync) return;
-  if (spec.mode != Mode::kSync)
-    bad(fmt::format("replication mode {}", static_cast<int>(spec.mode)));
-  if (spec.total_num_replicas != workers) {
-    bad(fmt::format("total_num_replicas is {}, but the cluster has {} workers",
-                    spec.total_num_replicas, workers));
-  }
-  if (spec.replicas_to_aggregate == 0 || spec.replicas_to_aggregate > kReplicasToAggregateMax) {
-    bad(fmt::format("replicas_to_aggregate is {}, but must be from 1 to {}",
-                    spec.replicas_to_aggregate, kReplicasToAggregateMax));
-  }
-}
-
 void validateWhole(const ModelDeclaration& declaration) {
   for (const ShardLayout& shard : declaration.layout.shards)
     for (const Slice& slice : shard.slices) {
@@ -84,10 +69,6 @@ class Differences {
  private:
   std::string text_;
 };
-
-std::string_view modeName(Mode mode) {
-  return mode == Mode::kSync ? "sync" : "async";
-}
 
 void compareOptimizers(const cluster::OptimizerSpec& ours, const cluster::OptimizerSpec& theirs,
                        Differences& out) {
@@ -132,7 +113,7 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
   }
   validateOptimizer(declaration.optimizer);
   if (cluster::needsWholeVariables(declaration.optimizer.kind)) validateWhole(declaration);
-  validateReplication(declaration.replication, workers);
+  if (const auto fault = replicationFault(declaration.replication, workers)) bad(*fault);
   if (declaration.steps == 0) bad("steps is 0, but must be at least 1");
 }
 
@@ -142,7 +123,7 @@ std::string declarationDifference(const ModelDeclaration& ours, const ModelDecla
   compareOptimizers(ours.optimizer, theirs.optimizer, out);
   const cluster::ReplicationSpec& r = ours.replication;
   const cluster::ReplicationSpec& q = theirs.replication;
-  out.compare("replication: mode", modeName(r.mode), modeName(q.mode));
+  out.compare("replication: mode", replicationName(r), replicationName(q));
   out.compare("replication: replicas_to_aggregate", r.replicas_to_aggregate,
               q.replicas_to_aggregate);
   out.compare("replication: total_num_replicas", r.total_num_replicas, q.total_num_replicas);

@@ -10,7 +10,6 @@ namespace dtf::ps {
 
 // A shard of more elements (256 GiB) is a mistake, or an attack.
 inline constexpr uint64_t kShardElementsMax = uint64_t{1} << 36;
-inline constexpr uint32_t kReplicasToAggregateMax = 1 << 16;
 
 // Errors: kBadConfig saying what is wrong. Everything that passes is safe to allocate and to index
 // by.

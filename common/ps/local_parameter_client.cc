@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/ps/replication_rules.h"
 #include "common/ps/step_agreement.h"
 
 namespace dtf::ps {
@@ -141,7 +142,7 @@ struct LocalParameterClient::Impl {
 // Asks again until all ps name the same step.
 StepState LocalParameterClient::Impl::settle() {
   for (int round = 0; round < kAgreementRoundsMax; ++round) {
-    const Agreement agreement = agree(declaration.replication.mode, states, asked);
+    const Agreement agreement = agree(declaration.replication, states, asked);
     if (agreement.again.empty()) return agreement.state;
     const MutexLock lock(cluster.mutex_);
     auto answers = std::make_shared<Round<PushAnswer>>(agreement.again.size());
@@ -240,9 +241,7 @@ StepState LocalParameterClient::Impl::exchange(uint64_t step, uint32_t batch, fl
     auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
     ++sequence;
     // A queued batch is kept by the ps beyond this call: it gets its own copy.
-    const cluster::ReplicationSpec& replication = declaration.replication;
-    const bool kept = replication.mode == cluster::ReplicationSpec::Mode::kSync &&
-                      replication.replicas_to_aggregate > replication.total_num_replicas;
+    const bool kept = queuesBatches(declaration.replication);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
       const std::shared_ptr<Buffer> buffer = kept ? copyOf(*gradients[ps]) : gradients[ps];
       const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/planted_bug.h"
 #include "common/ps/declaration.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
 
@@ -33,10 +34,8 @@ void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
                             workerName(rank), options_.ps_task, difference));
   }
   validateDeclaration(declaration, options_.ps_tasks, options_.workers);
-  const bool with_backups =
-      declaration.replication.mode == cluster::ReplicationSpec::Mode::kSync &&
-      declaration.replication.replicas_to_aggregate < declaration.replication.total_num_replicas;
-  DTF_CHECK(!with_backups || options_.ps_tasks == 1 || peers_ != nullptr);
+  DTF_CHECK(!hasBackupWorkers(declaration.replication) || options_.ps_tasks == 1 ||
+            peers_ != nullptr);
   // All or nothing: a shard that could not be made is not declared.
   std::unique_ptr<ParameterStore> store = makeStore(declaration);
   coordinator_ = makeCoordinator({.ps_task = options_.ps_task,

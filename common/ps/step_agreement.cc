@@ -3,15 +3,16 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
 
-Agreement agree(cluster::ReplicationSpec::Mode mode, std::span<const StepState> states,
+Agreement agree(const cluster::ReplicationSpec& replication, std::span<const StepState> states,
                 std::span<const std::optional<uint64_t>> asked) {
   DTF_CHECK(!states.empty() && states.size() == asked.size());
   Agreement agreement;
   agreement.state = states[0];
-  if (mode == cluster::ReplicationSpec::Mode::kAsync) return agreement;
+  if (!sharesSteps(replication)) return agreement;
 
   uint64_t lowest = states[0].next_step;
   uint64_t highest = states[0].next_step;

@@ -33,7 +33,7 @@ inline constexpr int kAgreementRoundsMax = 1000;
 
 // `states`: per ps the newest answer. `asked` (per ps): wanted_step of the pull that brought it,
 // nullopt for a plain pull or a push. Pure function.
-Agreement agree(cluster::ReplicationSpec::Mode mode, std::span<const StepState> states,
+Agreement agree(const cluster::ReplicationSpec& replication, std::span<const StepState> states,
                 std::span<const std::optional<uint64_t>> asked);
 
 }  // namespace dtf::ps

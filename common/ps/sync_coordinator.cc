@@ -8,15 +8,9 @@
 #include "common/base/error.h"
 #include "common/base/planted_bug.h"
 #include "common/ps/membership.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
-
-uint32_t batchesPerStep(const cluster::ReplicationSpec& replication, uint32_t rank) {
-  const uint32_t needed = replication.replicas_to_aggregate;
-  const uint32_t workers = replication.total_num_replicas;
-  if (needed < workers) return 1;
-  return needed / workers + (rank < needed % workers ? 1 : 0);
-}
 
 bool SyncCoordinator::Worker::complete() const {
   return std::all_of(batches.begin(), batches.end(), [](const auto& b) { return b.has_value(); });

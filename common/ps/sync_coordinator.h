@@ -32,10 +32,6 @@
 
 namespace dtf::ps {
 
-// How many batches `rank` contributes to each step when N >= T; with backup workers everyone may
-// contribute one.
-uint32_t batchesPerStep(const cluster::ReplicationSpec& replication, uint32_t rank);
-
 // See Coordinator. Gradients held: at most max(N, T) arenas.
 class SyncCoordinator final : public Coordinator {
  public:

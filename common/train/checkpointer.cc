@@ -10,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/ps/optimizer.h"
+#include "common/ps/replication_rules.h"
 #include "common/train/model_text.h"
 
 namespace dtf::train {
@@ -80,8 +81,8 @@ Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
   folder_.prepare();
 }
 
-bool Checkpointer::isSync() const {
-  return declaration_.replication.mode == cluster::ReplicationSpec::Mode::kSync;
+bool Checkpointer::cutsAtStep() const {
+  return ps::cutKind(declaration_.replication) == ps::CutKind::kAtStep;
 }
 
 // ---- restore
@@ -173,13 +174,13 @@ checkpoint::Position Checkpointer::furthestPosition(bool hold) {
 // Has the ps captured at the furthest place that any of them is at, and `margin` steps on, where
 // the job has so many; it may have been restored beyond them. Nullopt: it was too late.
 std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uint64_t margin) {
-  const bool hold = !isSync() && motion == Motion::kTraining;
+  const bool hold = !cutsAtStep() && motion == Motion::kTraining;
   const TimePoint begin = clock_.now();
   try {
     Cut cut;
     cut.position = furthestPosition(hold);
     uint64_t& step = cut.position.at(0);
-    if (isSync()) step = std::max(step, std::min(step + margin, declaration_.steps));
+    if (cutsAtStep()) step = std::max(step, std::min(step + margin, declaration_.steps));
     client_.startCut(cut.position);
     const std::optional<uint64_t> global_step = client_.awaitCut();
     if (!global_step) return std::nullopt;
@@ -187,7 +188,7 @@ std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uin
     if (hold) cut.held_up = clock_.now() - begin;
     return cut;
   } catch (const Error&) {
-    if (!isSync()) releaseHold();
+    if (!cutsAtStep()) releaseHold();
     throw;
   }
 }
@@ -205,7 +206,7 @@ void Checkpointer::releaseHold() {
 std::optional<Checkpointer::Cut> Checkpointer::takeCut(Motion motion) {
   if (std::optional<Cut> cut = takeStartedCut()) return cut;
   const bool at_rest = motion == Motion::kAtRest;
-  if (at_rest && isSync() && last_step_ == furthestPosition(false).at(0)) return std::nullopt;
+  if (at_rest && cutsAtStep() && last_step_ == furthestPosition(false).at(0)) return std::nullopt;
   for (uint64_t margin = at_rest ? 0 : 1; margin <= kMarginMax;
        margin = std::max<uint64_t>(1, 2 * margin)) {
     if (std::optional<Cut> cut = tryFurthestCut(motion, margin)) return cut;
@@ -223,8 +224,8 @@ checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& positi
   manifest.global_step = global_step;
   manifest.seed = options_.data.seed;
   manifest.data = dataText(options_.data);
-  manifest.worker_batches = position;
-  if (isSync()) manifest.worker_batches.assign(options_.workers, global_step);
+  manifest.worker_batches =
+      ps::batchesDone(declaration_.replication, options_.workers, position, global_step);
   manifest.optimizer = optimizerText(declaration_.optimizer);
   manifest.model_fingerprint = fmt::format("{:016x}", declaration_.layout.fingerprint());
   for (const ps::VariableInfo& variable : declaration_.layout.variables) {
@@ -261,7 +262,8 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
   last_step_ = cut.global_step;
   const double held_up = toSeconds(cut.held_up);
   // A hold lasts until the captures are taken.
-  result.stall_seconds = isSync() ? held_up + longest_capture : std::max(held_up, longest_capture);
+  result.stall_seconds =
+      cutsAtStep() ? held_up + longest_capture : std::max(held_up, longest_capture);
   result.seconds = toSeconds(clock_.now() - begin);
   return result;
 }

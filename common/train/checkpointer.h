@@ -85,7 +85,7 @@ class Checkpointer {
     uint64_t global_step = 0;
     Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
   };
-  bool isSync() const;
+  bool cutsAtStep() const;
   std::optional<Cut> takeCut(Motion motion);
   std::optional<Cut> takeStartedCut();
   std::optional<Cut> tryFurthestCut(Motion motion, uint64_t margin);

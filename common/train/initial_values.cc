@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::train {
 
@@ -81,12 +82,9 @@ std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLa
 
 ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
                                    uint32_t workers) {
-  ps::ModelDeclaration declaration{std::move(layout), train.optimizer, train.replication,
+  ps::ModelDeclaration declaration{std::move(layout), train.optimizer,
+                                   ps::completeReplication(train.replication, workers),
                                    train.steps};
-  cluster::ReplicationSpec& replication = declaration.replication;
-  if (replication.total_num_replicas == 0) replication.total_num_replicas = workers;
-  if (replication.replicas_to_aggregate == 0)
-    replication.replicas_to_aggregate = replication.total_num_replicas;
   return declaration;
 }
 

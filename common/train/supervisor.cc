@@ -18,11 +18,10 @@ Duration toDuration(double seconds) {
 }  // namespace
 
 Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
-                       cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report,
-                       SaveRunner* runner)
+                       ps::CutKind cut_kind, const Clock& clock, Report report, SaveRunner* runner)
     : checkpointer_(checkpointer),
       spec_(spec),
-      is_sync_(mode == cluster::ReplicationSpec::Mode::kSync),
+      cut_kind_(cut_kind),
       clock_(clock),
       report_(std::move(report)),
       runner_(runner),
@@ -47,10 +46,16 @@ Supervisor::~Supervisor() {
   thread_.join();
 }
 
-// `next_step`: sync: the first one that a checkpoint can still be of; async: that the job is at.
+// A cut at a step is announced before any worker can push the gradients of that step; a cut that
+// is held takes what is there.
+uint64_t Supervisor::announcedAhead() const {
+  return cut_kind_ == ps::CutKind::kAtStep ? 1 : 0;
+}
+
+// `next_step`: the first one that a checkpoint can still be of.
 bool Supervisor::isDue(uint64_t next_step) {
   if (const uint64_t every = spec_.every_steps; every > 0) {
-    if (next_step_ == 0) next_step_ = (next_step + every - (is_sync_ ? 1 : 0)) / every * every;
+    if (next_step_ == 0) next_step_ = (next_step + every - announcedAhead()) / every * every;
     if (next_step >= next_step_) {
       next_step_ = (next_step / every + 1) * every;
       return true;
@@ -65,14 +70,14 @@ bool Supervisor::isDue(uint64_t next_step) {
 // N: this worker has not pushed those of N - 1 yet.
 void Supervisor::onStep(const ps::StepState& state) {
   if (state.done || state.outcome == ps::Outcome::kQueued) return;
-  const uint64_t next_step = state.global_step + (is_sync_ ? 1 : 0);
+  const uint64_t next_step = state.global_step + announcedAhead();
   const bool due = isDue(next_step);
   MutexLock lock(mutex_);
   const bool retry = !status_.degraded.empty() && clock_.now() >= retry_at_;
   overdue_ = overdue_ || due;
   if ((!overdue_ && !retry) || saving_) return;
   overdue_ = false;
-  if (is_sync_) {
+  if (cut_kind_ == ps::CutKind::kAtStep) {
     try {
       checkpointer_.startCut(next_step);
     } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "common/base/mutex.h"
 #include "common/base/thread.h"
 #include "common/ps/parameter_client.h"
+#include "common/ps/replication_rules.h"
 #include "common/train/checkpointer.h"
 
 namespace dtf::train {
@@ -39,16 +40,15 @@ class SaveRunner {
 // Owns: a thread that saves, unless it is given a runner.
 // Borrows: `checkpointer`, `clock`, `runner`.
 // Threads: onStep() and the rest from the training thread, status() from any.
-// Blocks: onStep() a round trip to the ps when a checkpoint by steps is due (sync), else never;
+// Blocks: onStep() a round trip to the ps when a checkpoint at a step is due, else never;
 // saveAtRest() until a save under way is done; the destructor until one that is being written is,
 // while one that still waits for its place in training is called off.
 class Supervisor {
  public:
   using Report = std::function<void(const SavedCheckpoint&)>;  // on the supervisor's thread
 
-  Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
-             cluster::ReplicationSpec::Mode mode, const Clock& clock, Report report,
-             SaveRunner* runner = nullptr);
+  Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec, ps::CutKind cut_kind,
+             const Clock& clock, Report report, SaveRunner* runner = nullptr);
   ~Supervisor();
 
   // After each answer of the ps. Starts a checkpoint when one is due.
@@ -64,6 +64,7 @@ class Supervisor {
  private:
   void run();
   void saveOnce();
+  uint64_t announcedAhead() const;  // steps
   bool isDue(uint64_t next_step);
   void failed(const Error& error) DTF_REQUIRES(mutex_);
   void count(const Error& error) DTF_REQUIRES(mutex_);
@@ -71,7 +72,7 @@ class Supervisor {
 
   Checkpointer& checkpointer_;
   const cluster::CheckpointSpec spec_;
-  const bool is_sync_;
+  const ps::CutKind cut_kind_;
   const Clock& clock_;
   const Report report_;
   SaveRunner* const runner_;  // null: thread_ saves

@@ -10,29 +10,11 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/trace.h"
+#include "common/ps/replication_rules.h"
 #include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
 
 namespace dtf::train {
-
-namespace {
-
-using Mode = cluster::ReplicationSpec::Mode;
-
-// Batches that make up one step of the batch order, and examples that one global step stands for:
-// in async mode a step of the order is one batch of each worker, and every batch is a global step.
-uint32_t slotsOf(const cluster::ReplicationSpec& replication, uint32_t workers) {
-  if (replication.mode == Mode::kAsync) return workers;
-  return std::max(replication.replicas_to_aggregate, replication.total_num_replicas);
-}
-
-double examplesOfStep(const cluster::TrainSpec& train,
-                      const cluster::ReplicationSpec& replication) {
-  const double batches = replication.mode == Mode::kAsync ? 1 : replication.replicas_to_aggregate;
-  return batches * static_cast<double>(train.data.batch_size);
-}
-
-}  // namespace
 
 TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                            std::shared_ptr<const data::Dataset> dataset,
@@ -47,18 +29,19 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       model_(buildTrainingGraph(train.model, train.data.batch_size)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
       declaration_(declarationOf(train, layoutOf(placement_), place.workers)),
-      slots_(slotsOf(declaration_.replication, place.workers)),
+      batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
               train.data.seed),
-      report_clock_(train.report_every_steps, examplesOfStep(train, declaration_.replication)) {
+      report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
 }
 
 TrainingLoop::~TrainingLoop() = default;
 
 double TrainingLoop::examplesPerStep() const {
-  return examplesOfStep(train_, declaration_.replication);
+  return static_cast<double>(ps::gradientsPerStep(declaration_.replication)) *
+         static_cast<double>(train_.data.batch_size);
 }
 
 std::string TrainingLoop::placementTable() const {
@@ -132,8 +115,8 @@ ps::StepState TrainingLoop::exchange(const ps::StepState& due, float loss) {
 // Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient
 // of a loss that is no number stays here: it would spoil the parameters of all.
 float TrainingLoop::computeBatch(const ps::StepState& due) {
-  const uint64_t batch =
-      data::globalBatch(due.next_step, due.next_batch, place_.rank, place_.workers, slots_);
+  const uint64_t batch = data::globalBatch(due.next_step, due.next_batch, place_.rank,
+                                           place_.workers, batches_of_step_);
   {
     const trace::Span span("read batch");
     reader_.read(batch, step_.features(), step_.labels());

@@ -120,7 +120,7 @@ class TrainingLoop {
   const ModelGraph model_;
   const graph::Placement placement_;
   const ps::ModelDeclaration declaration_;
-  const uint32_t slots_;  // batches of one step in the batch order
+  const uint32_t batches_of_step_;  // in the batch order
   ModelStep step_;
   data::BatchReader reader_;
   std::unique_ptr<ParameterBinding>

@@ -68,9 +68,6 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   replication.mode = static_cast<cluster::ReplicationSpec::Mode>(reader.getMode());
   replication.replicas_to_aggregate = reader.getReplicasToAggregate();
   replication.total_num_replicas = reader.getTotalNumReplicas();
-  if (replication.mode == cluster::ReplicationSpec::Mode::kSync &&
-      (replication.replicas_to_aggregate == 0 || replication.total_num_replicas == 0))
-    refuseModel("sync replication of no replicas");
   return replication;
 }
 

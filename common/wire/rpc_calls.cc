@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/planted_bug.h"
 #include "common/net/error_bridge.h"
-#include "common/ps/sync_coordinator.h"
+#include "common/ps/replication_rules.h"
 #include "common/wire/named_wait.h"
 
 namespace dtf::wire {
@@ -132,11 +132,8 @@ kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported)
 }
 
 kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
-  mode_ = declaration.replication.mode;
-  const uint32_t batches =
-      mode_ == cluster::ReplicationSpec::Mode::kSync
-          ? ps::batchesPerStep(declaration.replication, options_.link.self.index)
-          : 1;
+  replication_ = declaration.replication;
+  const uint32_t batches = ps::batchesPerStep(replication_, options_.link.self.index);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options_.ps.size(); ++i) {
     links_.push_back(std::make_unique<PsDataLink>(loop_, options_.link, i, options_.ps[i],
@@ -179,7 +176,7 @@ kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchan
 
 // The state that all ps agree on; asks again until there is one.
 kj::Promise<ps::StepState> DataCalls::settle(int round) {
-  const ps::Agreement agreement = ps::agree(mode_, states_, asked_);
+  const ps::Agreement agreement = ps::agree(replication_, states_, asked_);
   if (agreement.again.empty()) return agreement.state;
   if (round >= ps::kAgreementRoundsMax)
     net::throwAsKj(Error(

@@ -132,7 +132,7 @@ class DataCalls {
   const RpcClientOptions& options_;
   std::vector<std::unique_ptr<PsDataLink>> links_;
   Abort abort_;
-  cluster::ReplicationSpec::Mode mode_ = cluster::ReplicationSpec::Mode::kAsync;
+  cluster::ReplicationSpec replication_;
   // Pointers taken after each answer.
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;

@@ -7,21 +7,11 @@
 #include "common/checkpoint/restore.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/optimizer.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::psd {
 
 namespace {
-
-using Mode = cluster::ReplicationSpec::Mode;
-
-// The job goes on where its pushes were. With another number of workers than then, each of them
-// takes an even part of what was done, so that the batch order goes on about there.
-ps::CutPosition restoredPosition(const checkpoint::Manifest& manifest, Mode mode,
-                                 uint32_t workers) {
-  if (mode == Mode::kSync) return {manifest.global_step};
-  if (manifest.worker_batches.size() == workers) return manifest.worker_batches;
-  return ps::CutPosition(workers, (manifest.global_step + workers - 1) / workers);
-}
 
 // Every ps has applied the same updates, so with another number of ps any clock will do; a
 // checkpoint of dtf has one for each ps.
@@ -77,7 +67,8 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
   const checkpoint::Manifest manifest = checkpoint::readManifest(file_system, folder);
   const ps::ShardLayout& shard = declaration.layout.shards[ps_task];
   ps::RestoredShard restored;
-  restored.position = restoredPosition(manifest, declaration.replication.mode, workers);
+  restored.position = ps::restoredPosition(declaration.replication, workers,
+                                           manifest.worker_batches, manifest.global_step);
   restored.version = manifest.global_step;
   restored.clock = restoredClock(manifest, ps_task);
   restored.values = Buffer(shard.elements * sizeof(float));

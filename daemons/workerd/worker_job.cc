@@ -12,6 +12,7 @@
 #include "common/base/trace.h"
 #include "common/data/dataset.h"
 #include "common/ps/parameter_digest.h"
+#include "common/ps/replication_rules.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/summaries.h"
@@ -107,7 +108,7 @@ class WorkerJob {
     }
     if (supervision_) {
       supervision_->supervisor.emplace(supervision_->checkpointer, *train_.checkpoint,
-                                       loop.declaration().replication.mode, clock_,
+                                       ps::cutKind(loop.declaration().replication), clock_,
                                        [this](const train::SavedCheckpoint& saved) {
                                          reportCheckpoint(saved);
                                          if (summaries_)

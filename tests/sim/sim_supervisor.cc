@@ -103,10 +103,9 @@ bool SimSupervisor::restore(const ps::ModelDeclaration& model, Incarnation incar
 void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   client_->useScope(scope);
   runner_ = std::make_unique<Runner>(fibers, *client_, scope);
-  const auto mode =
-      plan_.sync() ? cluster::ReplicationSpec::Mode::kSync : cluster::ReplicationSpec::Mode::kAsync;
   supervisor_ = std::make_unique<train::Supervisor>(
-      *checkpointer_, plan_.checkpoint, mode, loop_.clock(),
+      *checkpointer_, plan_.checkpoint, plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
+      loop_.clock(),
       [this](const train::SavedCheckpoint& saved) {
         hooks_.log(fmt::format("saved step {}", saved.global_step));
         hooks_.on_saved(saved.global_step);

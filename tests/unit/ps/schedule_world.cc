@@ -203,7 +203,7 @@ void World::onAnswer(uint32_t rank, uint32_t ps, const PushAnswer& answer) {
 
 void World::onRoundComplete(uint32_t rank) {
   Worker& worker = workers_[rank];
-  const Agreement agreement = agree(model_.replication.mode, worker.states, worker.asked);
+  const Agreement agreement = agree(model_.replication, worker.states, worker.asked);
   if (!agreement.again.empty()) {
     ++worker.round;
     worker.missing = static_cast<uint32_t>(agreement.again.size());

@@ -5,8 +5,8 @@
 namespace dtf::ps {
 namespace {
 
-constexpr auto kSync = cluster::ReplicationSpec::Mode::kSync;
-constexpr auto kAsync = cluster::ReplicationSpec::Mode::kAsync;
+constexpr cluster::ReplicationSpec kSync{cluster::ReplicationSpec::Mode::kSync, 3, 3};
+constexpr cluster::ReplicationSpec kAsync{};
 using Asked = std::vector<std::optional<uint64_t>>;
 
 StepState at(uint64_t step, uint32_t batch = 0) {

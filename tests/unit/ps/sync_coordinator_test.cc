@@ -12,21 +12,6 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(SyncCoordinator, QuotasShareTheBatchesOfAStep) {
-  const auto quotas = [](uint32_t aggregate, uint32_t workers) {
-    std::vector<uint32_t> result;
-    for (uint32_t rank = 0; rank < workers; ++rank) {
-      result.push_back(
-          batchesPerStep({cluster::ReplicationSpec::Mode::kSync, aggregate, workers}, rank));
-    }
-    return result;
-  };
-  EXPECT_EQ(quotas(2, 2), (std::vector<uint32_t>{1, 1}));
-  EXPECT_EQ(quotas(4, 2), (std::vector<uint32_t>{2, 2}));
-  EXPECT_EQ(quotas(8, 3), (std::vector<uint32_t>{3, 3, 2}));
-  EXPECT_EQ(quotas(2, 3), (std::vector<uint32_t>{1, 1, 1})) << "backups: everyone may";
-}
-
 TEST(SyncCoordinator, AnswersNobodyBeforeAllContributed) {
   ShardDriver driver(2, 2, 5);
   const auto a = driver.push(0, 0, 1);

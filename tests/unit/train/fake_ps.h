@@ -30,7 +30,7 @@ inline constexpr auto kAsync = cluster::ReplicationSpec::Mode::kAsync;
 inline ps::ModelDeclaration oneVariable(cluster::ReplicationSpec::Mode mode, uint64_t steps) {
   ps::ModelDeclaration model;
   model.layout = ps::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
-  model.replication.mode = mode;
+  model.replication = {mode, 1, 1};
   model.steps = steps;
   return model;
 }

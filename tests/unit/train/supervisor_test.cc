@@ -39,7 +39,8 @@ class SupervisorTest : public ::testing::Test {
     checkpointer_ =
         std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, 1000), options);
     is_sync_ = mode == ReplicationSpec::Mode::kSync;
-    supervisor_.emplace(*checkpointer_, options.spec, mode, clock_,
+    supervisor_.emplace(*checkpointer_, options.spec,
+                        is_sync_ ? ps::CutKind::kAtStep : ps::CutKind::kHeld, clock_,
                         [this](const SavedCheckpoint& saved) {
                           MutexLock lock(mutex_);
                           saved_.push_back(saved.global_step);

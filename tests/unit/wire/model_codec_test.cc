@@ -58,7 +58,6 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
                }),
                Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(3); }), Error);
-  EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setReplicasToAggregate(0); }), Error);
 }
 
 TEST(StepStateCodec, RoundTripKeepsEverything) {
