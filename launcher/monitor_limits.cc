@@ -9,20 +9,16 @@ namespace {
 // To end the processes, read their last words, write the summary and merge a timeline.
 constexpr Duration kReport = std::chrono::seconds(10);
 
-Duration seconds(double value) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
-}
-
 }  // namespace
 
 MonitorLimits limitsOf(const cluster::JobSpec& job) {
   const cluster::Timeouts& timeouts = job.timeouts;
   MonitorLimits limits;
   // Longer than the chief's own patience: it says more about it.
-  if (job.train && job.train->checkpoint) limits.save = seconds(timeouts.stop_seconds + 1);
-  limits.start = seconds(timeouts.start_seconds);
+  if (job.train && job.train->checkpoint) limits.save = fromSeconds(timeouts.stop_seconds + 1);
+  limits.start = fromSeconds(timeouts.start_seconds);
   // The tasks wait finish_seconds themselves and can say more about it, so they speak first.
-  limits.finish = seconds(timeouts.finish_seconds + timeouts.lease_seconds);
+  limits.finish = fromSeconds(timeouts.finish_seconds + timeouts.lease_seconds);
   return limits;
 }
 

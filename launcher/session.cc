@@ -32,10 +32,6 @@ constexpr auto kTick =
     std::chrono::milliseconds(50);  // deadlines, the status line, a slow terminal
 constexpr int kFirstAttempt = 1;
 
-Duration seconds(double value) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
-}
-
 // The launcher's side of one process.
 struct RunningTask {
   SpawnedTask process;
@@ -96,7 +92,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
       console_(STDERR_FILENO, ::isatty(STDERR_FILENO) == 1),
       events_(STDOUT_FILENO, options.json),
       monitor_(allTasks(job.cluster), clock_, limitsOf(job)),
-      display_(console_, monitor_, clock_, seconds(job.timeouts.start_seconds)),
+      display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds)),
       logs_(io_, folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
             [this](const std::string& line) { console_.line(line); }),
       running_(monitor_.size()) {}

@@ -38,4 +38,9 @@ class ManualClock final : public Clock {
 // For messages and rates.
 double toSeconds(Duration d);
 
+// Of a number of seconds in a file. A number beyond kDurationMax becomes kDurationMax, so that
+// adding it to a time can't overflow; one below 0, or no number at all, becomes 0.
+inline constexpr Duration kDurationMax = std::chrono::hours(24 * 365 * 100);
+Duration fromSeconds(double seconds);
+
 }  // namespace dtf

@@ -11,10 +11,6 @@ namespace {
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
 constexpr Duration kRetryLongest = std::chrono::minutes(5);
 
-Duration toDuration(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 }  // namespace
 
 Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
@@ -25,7 +21,7 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec
       clock_(clock),
       report_(std::move(report)),
       runner_(runner),
-      next_time_(clock.now() + toDuration(spec.every_seconds)) {
+      next_time_(clock.now() + fromSeconds(spec.every_seconds)) {
   status_.last_step = checkpointer.lastStep();
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
@@ -62,7 +58,7 @@ bool Supervisor::isDue(uint64_t next_step) {
     }
   }
   if (spec_.every_seconds <= 0 || clock_.now() < next_time_) return false;
-  next_time_ = clock_.now() + toDuration(spec_.every_seconds);
+  next_time_ = clock_.now() + fromSeconds(spec_.every_seconds);
   return true;
 }
 

@@ -52,7 +52,7 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
   for (uint32_t i = 0; i < ps_.size(); ++i) {
     promises.add(awaitNamed(
         calls_.loop().timer(),
-        {TaskId{JobKind::kPs, i}.name() + " to " + doing, secondsToDuration(seconds)},
+        {TaskId{JobKind::kPs, i}.name() + " to " + doing, fromSeconds(seconds)},
         named(call(i), TaskId{JobKind::kPs, i}.name(), doing).then([results, i](T result) {
           (*results)[i] = std::move(result);
         })));

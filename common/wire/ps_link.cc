@@ -61,10 +61,6 @@ std::string peerText(TaskId task, const cluster::Address& address) {
   return task.name() + " (" + address.str() + ")";
 }
 
-Duration secondsToDuration(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
 // ---- control
 
 PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
@@ -77,7 +73,7 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
       events_(std::move(events)) {}
 
 kj::Promise<void> PsControlLink::open() {
-  const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
+  const Duration patience = fromSeconds(options_.timeouts.start_seconds);
   return awaitNamed(io_.timer(),
                     {peer_ + " to answer", patience + kRetryPause, ErrorCode::kUnavailable},
                     attempt(io_.clock().now() + patience))
@@ -115,7 +111,7 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
 }
 
 kj::Promise<void> PsControlLink::beat() {
-  const Duration lease = secondsToDuration(options_.timeouts.lease_seconds);
+  const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
   return io_.timer()
       .timeoutAfter(net::toKj(lease),
                     control_->heartbeatRequest().send().then([this](auto&& answer) {
@@ -133,8 +129,7 @@ kj::Promise<void> PsControlLink::beat() {
         rethrowNamed(exception, peer_, "sending a heartbeat");
       })
       .then([this] {
-        return io_.timer().afterDelay(
-            net::toKj(secondsToDuration(options_.timeouts.heartbeat_seconds)));
+        return io_.timer().afterDelay(net::toKj(fromSeconds(options_.timeouts.heartbeat_seconds)));
       })
       .then([this] { return beat(); });
 }
@@ -158,19 +153,18 @@ kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
   auto request = control_->declareRequest();
   encodeModel(model, request.initModel());
   return awaitNamed(io_.timer(),
-                    {peer_ + " to take the model",
-                     secondsToDuration(options_.timeouts.start_seconds), ErrorCode::kUnavailable},
+                    {peer_ + " to take the model", fromSeconds(options_.timeouts.start_seconds),
+                     ErrorCode::kUnavailable},
                     request.send().ignoreResult())
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "declaring the model"); });
 }
 
 kj::Promise<void> PsControlLink::waitInitialised() {
   // A little longer than the ps waits: its own answer says who is missing.
-  return awaitNamed(
-             io_.timer(),
-             {kChief.name() + " to initialise " + peer_,
-              secondsToDuration(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
-             control_->waitInitialisedRequest().send().ignoreResult())
+  return awaitNamed(io_.timer(),
+                    {kChief.name() + " to initialise " + peer_,
+                     fromSeconds(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
+                    control_->waitInitialisedRequest().send().ignoreResult())
       .catch_(
           [this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting for the initial values"); });
 }
@@ -207,7 +201,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
       pool_(net::BufferPool::create()) {}
 
 kj::Promise<void> PsDataLink::open() {
-  const Duration patience = secondsToDuration(options_.timeouts.start_seconds);
+  const Duration patience = fromSeconds(options_.timeouts.start_seconds);
   const net::Limits limits{.bytes_max = elements_ * sizeof(float) + kMessageOverheadBytes};
   return io_
       .connect(address_.host, address_.port,
@@ -233,10 +227,10 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
   if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
   referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
                  connection_->stream());
-  return awaitNamed(io_.timer(),
-                    {peer_ + " to take the initial values",
-                     secondsToDuration(options_.timeouts.step_seconds)},
-                    request.send().ignoreResult())
+  return awaitNamed(
+             io_.timer(),
+             {peer_ + " to take the initial values", fromSeconds(options_.timeouts.step_seconds)},
+             request.send().ignoreResult())
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "sending the initial values"); });
 }
 
@@ -260,8 +254,7 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step)
   request.setWantedStep(wanted_step.value_or(0));
   return awaitNamed(
              io_.timer(),
-             {peer_ + " to send its parameters",
-              secondsToDuration(options_.timeouts.step_seconds + 5)},
+             {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},
              request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
                return take(kj::mv(response), parameters_);
              }))
@@ -272,7 +265,7 @@ kj::Promise<void> PsDataLink::pullAverages() {
   averages_.held = nullptr;
   return awaitNamed(io_.timer(),
                     {peer_ + " to send the moving averages",
-                     secondsToDuration(options_.timeouts.step_seconds + 5)},
+                     fromSeconds(options_.timeouts.step_seconds + 5)},
                     data_->averagesRequest(capnp::MessageSize{8, 0})
                         .send()
                         .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {

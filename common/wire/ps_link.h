@@ -36,8 +36,6 @@ void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Build
 // "ps/1 (localhost:2222)"
 std::string peerText(TaskId task, const cluster::Address& address);
 
-Duration secondsToDuration(double seconds);
-
 // Owns: the control connection.
 // Borrows: `io`.
 // Threads: loop-thread only (io's loop).

@@ -87,7 +87,7 @@ kj::Promise<void> ControlCalls::waitInitialised() {
 kj::Promise<void> ControlCalls::barrier(std::string_view name) {
   const cluster::Timeouts& timeouts = options_.link.timeouts;
   const Duration deadline =
-      secondsToDuration(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
+      fromSeconds(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
   return abort_.guard(links_[0]->barrier(name, deadline));
 }
 
@@ -141,7 +141,7 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
     gradients_[i] = links_[i]->gradients();
     opened.add(links_[i]->open());
   }
-  const Duration deadline = secondsToDuration(options_.link.timeouts.step_seconds + 5);
+  const Duration deadline = fromSeconds(options_.link.timeouts.step_seconds + 5);
   watchdog_ = watchExchange(deadline, Duration{0}).eagerlyEvaluate(nullptr);
   return abort_.guard(joinAll(kj::mv(opened)));
 }

@@ -33,8 +33,8 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
   shard.ps_task = options.self.index;
   shard.ps_tasks = options.ps_tasks;
   shard.workers = options.workers;
-  shard.lease = wire::secondsToDuration(options.timeouts.lease_seconds);
-  shard.step_timeout = wire::secondsToDuration(options.timeouts.step_seconds);
+  shard.lease = fromSeconds(options.timeouts.lease_seconds);
+  shard.step_timeout = fromSeconds(options.timeouts.step_seconds);
   return shard;
 }
 
@@ -126,7 +126,7 @@ void PsServer::onSignal(int number) {
   if (options_.stop_wanted || sessions_.empty()) return end(std::nullopt, 128 + number);
   options_.stop_wanted = true;
   stop_signal_ = number;
-  stop_deadline_ = clock_.now() + wire::secondsToDuration(options_.timeouts.stop_seconds);
+  stop_deadline_ = clock_.now() + fromSeconds(options_.timeouts.stop_seconds);
   log::info("event=stopping signal={} for=\"the workers to save and finish, {:.0f} s at most\"",
             number, options_.timeouts.stop_seconds);
 }
@@ -195,7 +195,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
   }
   // A second longer than the workers wait for each other: their own message comes first.
   if (now - complete_since_ >=
-      wire::secondsToDuration(options_.timeouts.start_seconds) + std::chrono::seconds(1))
+      fromSeconds(options_.timeouts.start_seconds) + std::chrono::seconds(1))
     end(Error(ErrorCode::kUnavailable,
               fmt::format("a worker is missing: {}. Look at its log, or raise "
                           "timeouts.start_seconds ({:.0f})",

@@ -46,7 +46,7 @@ class ControlSession final : public schema::PsControl::Server {
 
   kj::Promise<void> waitInitialised(WaitInitialisedContext) override {
     return host_
-        .ask<bool>([this, timeout = wire::secondsToDuration(options_.timeouts.start_seconds)](
+        .ask<bool>([this, timeout = fromSeconds(options_.timeouts.start_seconds)](
                        ps::Shard& shard, ShardHost::Reply<bool> reply) {
           shard.waitInitialised(rank_, incarnation_, timeout, waitReply(std::move(reply)));
         })
@@ -70,8 +70,8 @@ class ControlSession final : public schema::PsControl::Server {
     const double seconds =
         name == "start" ? options_.timeouts.start_seconds : options_.timeouts.finish_seconds;
     return host_
-        .ask<bool>([this, name, timeout = wire::secondsToDuration(seconds)](
-                       ps::Shard& shard, ShardHost::Reply<bool> reply) {
+        .ask<bool>([this, name, timeout = fromSeconds(seconds)](ps::Shard& shard,
+                                                                ShardHost::Reply<bool> reply) {
           shard.barrier(rank_, incarnation_, name, timeout, waitReply(std::move(reply)));
         })
         .ignoreResult();

@@ -97,7 +97,7 @@ kj::Promise<schema::SyncLeader::Client> PeerNetwork::connect() {
   const std::string peer = wire::peerText({JobKind::kPs, 0}, ps_[0]);
   net::ConnectOptions options;
   options.peer_name = peer;
-  options.deadline = wire::secondsToDuration(self_.timeouts.start_seconds);
+  options.deadline = fromSeconds(self_.timeouts.start_seconds);
   return control_
       .connect(ps_[0].host, ps_[0].port, std::move(options), net::Limits{.bytes_max = 1 << 20},
                net::BufferPool::create(0))

@@ -48,7 +48,7 @@ void WorkerServer::onSignal(int number) {
   const double patience = task_.job.timeouts.stop_seconds;
   log::info("event=stopping signal={} for=\"the last checkpoint, {:.0f} s at most\"", number,
             patience);
-  patience_ = reactor_.timer.afterDelay(net::toKj(wire::secondsToDuration(patience)))
+  patience_ = reactor_.timer.afterDelay(net::toKj(fromSeconds(patience)))
                   .then([this, number] { leave(number); })
                   .eagerlyEvaluate(nullptr);
 }

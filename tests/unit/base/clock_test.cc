@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace dtf {
 
 TEST(ManualClock, MovesOnlyWhenTold) {
@@ -24,6 +26,16 @@ TEST(SystemClock, NeverGoesBack) {
 
 TEST(Clock, SecondsOfADuration) {
   EXPECT_DOUBLE_EQ(toSeconds(std::chrono::milliseconds(1500)), 1.5);
+}
+
+TEST(Clock, DurationOfSecondsIsBounded) {
+  EXPECT_EQ(fromSeconds(1.5), std::chrono::milliseconds(1500));
+  EXPECT_EQ(fromSeconds(0), Duration{0});
+  EXPECT_EQ(fromSeconds(-3), Duration{0});
+  EXPECT_EQ(fromSeconds(std::numeric_limits<double>::quiet_NaN()), Duration{0});
+  EXPECT_EQ(fromSeconds(1e300), kDurationMax);
+  const TimePoint now = SystemClock().now();
+  EXPECT_GT(now + fromSeconds(1e18), now) << "a deadline this far away must not lie in the past";
 }
 
 }  // namespace dtf
