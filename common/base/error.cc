@@ -1,17 +1,18 @@
 #include "common/base/error.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <system_error>
 
 #include "common/base/check.h"
+#include "common/base/stderr_sink.h"
 
 namespace dtf {
 
 void checkFailed(const char* condition, const char* file, int line, const std::string& values) {
-  std::fprintf(stderr, "%s:%d: internal error: check failed: %s %s\n", file, line, condition,
-               values.c_str());
-  std::fflush(stderr);
+  // Not by stdio: where nobody reads stderr, the process must still end.
+  StderrSink::awaitRoom(std::chrono::seconds(1));
+  StderrSink().write(std::string(file) + ":" + std::to_string(line) +
+                     ": internal error: check failed: " + condition + " " + values + "\n");
   std::abort();
 }
 

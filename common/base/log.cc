@@ -1,24 +1,51 @@
 #include "common/base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <string>
+
+#include "common/base/stderr_sink.h"
 
 namespace dtf::log {
 
 namespace {
 
+// ISO 8601 with the offset from UTC, so that logs of hosts in two zones, or of two days, sort.
+constexpr char kTimeAndLevel[] = "%Y-%m-%dT%H:%M:%S.%e%z %l ";
+
 std::atomic<Level> current_level{Level::kInfo};
+
+// spdlog's door to StderrSink, called with its mutex held.
+class Sink final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (sink_.dropped() > 0) {
+      const std::string note = "event=log_dropped lines=" + std::to_string(sink_.dropped()) +
+                               " reason=\"nobody read this log\"";
+      if (send({message.logger_name, spdlog::level::warn, note})) sink_.forgetDropped();
+    }
+    send(message);
+  }
+  void flush_() override {}
+
+  bool send(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    return sink_.write({line.data(), line.size()});
+  }
+
+  StderrSink sink_;
+};
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made =
-        std::make_shared<spdlog::logger>("dtf", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%H:%M:%S.%e %^%l%$ %v");
+    auto made = std::make_shared<spdlog::logger>("dtf", std::make_shared<Sink>());
+    made->set_pattern(std::string(kTimeAndLevel) + "%v");
     made->set_level(spdlog::level::debug);
-    made->flush_on(spdlog::level::debug);
     return made;
   }();
   return *instance;
@@ -28,8 +55,8 @@ spdlog::logger& logger() {
 
 void init(std::string_view task, Level level) {
   current_level = level;
-  logger().set_pattern(task.empty() ? "%H:%M:%S.%e %l %v"
-                                    : fmt::format("%H:%M:%S.%e %l task={} %v", task));
+  logger().set_pattern(kTimeAndLevel +
+                       (task.empty() ? std::string("%v") : fmt::format("task={} %v", task)));
 }
 
 bool parseLevel(std::string_view text, Level& level) {
@@ -63,6 +90,7 @@ void write(Level level, std::string_view line) {
       logger().warn("{}", line);
       return;
     case Level::kError:
+      StderrSink::awaitRoom(kErrorPatience);
       logger().error("{}", line);
       return;
   }

@@ -1,19 +1,27 @@
 #pragma once
 
-// One line per event on stderr, key=value, ids first: `event=gradient_stale task=worker/3
-// step=118`. error = a person must act; warning = degraded, heals by itself; info = once per state
-// change, never per step; debug = off unless asked for. Rates and sizes are metrics, not log lines.
+// One line per event on stderr, time and level first, then key=value with the ids first:
+// `2026-03-01T10:11:12.345+01:00 info task=worker/3 event=joined ps=2`. error = a person must act;
+// warning = degraded, heals by itself; info = once per state change, never per step; debug = off
+// unless asked for. How fast a job is goes to the launcher (notify.h), not into the log.
+// Further lines of one event are indented by two spaces.
 // Threads: thread-safe. Lines never interleave.
-// Blocks: on stderr only.
+// Blocks: never on who reads stderr, but error(), for kErrorPatience: its lines are the last words
+// of a process. What finds no room is dropped, and counted in `event=log_dropped lines=N` as soon as
+// there is room again.
 
 #include <fmt/core.h>
 
 #include <string>
 #include <string_view>
 
+#include "common/base/clock.h"
+
 namespace dtf::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
+
+inline constexpr Duration kErrorPatience = std::chrono::seconds(1);
 
 // Call once at the start of main. `task` ("worker/1") goes into each line; empty for tools.
 void init(std::string_view task, Level level);

@@ -5,6 +5,7 @@
 //   {"event":"ready"}                                              the task serves, or is connected
 //                                                                  to every ps
 //   {"event":"progress","step":120,"steps":1000,"loss":0.31,"examples_per_second":81000,"eval_accuracy":0.9}
+//   {"event":"model","variables":2,"parameters":7850,"ps_bytes":[31360,40]}
 //   {"event":"result","outcome":"done","global_step":1000,...}     the chief's part of summary.json
 //   {"event":"failed","code":"bad_data","message":"..."}           why this task is about to exit
 // Threads: thread-safe. Blocks: notify() for kNotifyPatience (notify_pipe.h) while the launcher
@@ -21,7 +22,8 @@ namespace dtf {
 // elsewhere; one that does not read in time costs the line, and a warning in the log.
 void notify(const nlohmann::json& line);
 
-// For lines that are soon replaced by newer ones ("progress"): dropped when the launcher is slow.
+// For lines that are soon replaced by newer ones ("progress", "checkpoint"): dropped when the
+// launcher is slow.
 void notifyIfRoom(const nlohmann::json& line);
 
 // True when a launcher listens.

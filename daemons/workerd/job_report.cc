@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/text.h"
 
 namespace dtf::workerd {
 
@@ -108,14 +109,33 @@ void print(const nlohmann::json& summary, const std::optional<JobResult>& result
 
 }  // namespace
 
+void reportModel(const graph::Placement& placement, const std::string& table) {
+  std::string rows;
+  for (const std::string& row : split(table, '\n'))
+    if (!row.empty()) rows += "\n  " + row;
+  log::info("event=placement variables={}{}", placement.variables.size(), rows);
+  uint64_t parameters = 0;
+  std::vector<uint64_t> ps_bytes(placement.ps_tasks);
+  for (const graph::PlacedVariable& variable : placement.variables) {
+    parameters += static_cast<uint64_t>(variable.shape.elements());
+    for (const graph::VariablePart& part : variable.parts)
+      ps_bytes.at(part.ps_task) += part.count * sizeof(float);
+  }
+  notify({{"event", "model"},
+          {"variables", placement.variables.size()},
+          {"parameters", parameters},
+          {"ps_bytes", ps_bytes}});
+}
+
 void reportCheckpoint(const train::SavedCheckpoint& saved) {
   log::info("event=checkpoint step={} bytes={} seconds={:.3f} stall_ms={:.3f}", saved.global_step,
             saved.bytes, saved.seconds, saved.stall_seconds * 1e3);
-  notify({{"event", "checkpoint"},
-          {"step", saved.global_step},
-          {"bytes", saved.bytes},
-          {"seconds", saved.seconds},
-          {"stall_seconds", saved.stall_seconds}});
+  // The next one replaces it, so a launcher that doesn't read (Ctrl-Z) must not hold up the saving.
+  notifyIfRoom({{"event", "checkpoint"},
+                {"step", saved.global_step},
+                {"bytes", saved.bytes},
+                {"seconds", saved.seconds},
+                {"stall_seconds", saved.stall_seconds}});
 }
 
 JobReport::JobReport(const cluster::TaskOptions& task)

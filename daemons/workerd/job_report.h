@@ -11,11 +11,16 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/cluster/options.h"
+#include "common/graph/placer.h"
 #include "common/summary/event_writer.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
 
 namespace dtf::workerd {
+
+// Which ps holds how much: for the launcher the notify line "model", for the log event=placement with
+// `table` below it.
+void reportModel(const graph::Placement& placement, const std::string& table);
 
 // The notify line "checkpoint" and, for the log, event=checkpoint.
 void reportCheckpoint(const train::SavedCheckpoint& saved);

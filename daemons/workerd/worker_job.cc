@@ -1,6 +1,5 @@
 #include "daemons/workerd/worker_job.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -70,7 +69,7 @@ class WorkerJob {
                              kernels_, device_, clock_);
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
-    if (isChief()) printPlacement(loop);
+    if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); });
     notify({{"event", "ready"}});
     log::info("event=joined ps={} variables={}", ps_tasks,
@@ -123,10 +122,6 @@ class WorkerJob {
       stopper = [this](WorkerStatus::Refused refused) { client_.requestStop(std::move(refused)); };
     const WorkerStatus::Training training(status_, std::move(stopper));
     return loop.run([this](const train::Progress& progress) { report(progress); }, on_step);
-  }
-
-  void printPlacement(const train::TrainingLoop& loop) {
-    std::fprintf(stderr, "%s", loop.placementTable().c_str());
   }
 
   void report(const train::Progress& progress) {

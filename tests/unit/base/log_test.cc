@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 namespace dtf::log {
 
 TEST(Log, LineCarriesTaskLevelAndText) {
@@ -14,6 +16,8 @@ TEST(Log, LineCarriesTaskLevelAndText) {
   EXPECT_NE(text.find("info task=worker/1 event=ready port=2223\n"), std::string::npos) << text;
   EXPECT_NE(text.find("warning task=worker/1 event=slow\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("hidden"), std::string::npos) << text;
+  const std::regex time(R"(^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info )");
+  EXPECT_TRUE(std::regex_search(text, time)) << "date and zone: " << text;
 }
 
 TEST(Log, ParsesLevels) {

@@ -1,0 +1,84 @@
+// What a person sees of a job, or doesn't: a log that nobody reads, a launcher that is suspended.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+class TerminalTest : public ClusterTest {
+ protected:
+  // The step of the newest checkpoint; 0: there is none.
+  uint64_t savedStep() const {
+    uint64_t newest = 0;
+    std::error_code ignored;
+    for (const auto& entry :
+         fs::directory_iterator(folder_.path() + "/runs/job/checkpoints", ignored)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("step-"))
+        newest = std::max<uint64_t>(newest, std::stoull(name.substr(5)));
+    }
+    return newest;
+  }
+  bool savedBeyond(uint64_t step, seconds limit) const {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (std::chrono::steady_clock::now() < end) {
+      if (savedStep() > step) return true;
+      ::poll(nullptr, 0, 20);
+    }
+    return false;
+  }
+};
+
+// A FIFO in the place of stderr, full from the start.
+TEST_F(TerminalTest, TasksWhoseLogNobodyReadsTrainToTheEnd) {
+  const std::string fifo = folder_.path() + "/full";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int end = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  const std::string block(4096, '.');
+  while (::write(end, block.data(), block.size()) > 0) {
+  }
+  const std::string file = writeCluster({.steps = 200, .ports = freePorts(4)});
+  std::vector<Process> tasks;
+  for (const char* task : {"psd 0", "psd 1", "workerd 0", "workerd 1"}) {
+    const std::string name = std::string(task).substr(0, std::string(task).size() - 2);
+    tasks.emplace_back(std::vector<std::string>{
+        "/bin/sh", "-c", "exec \"$0\" --cluster \"$1\" --task \"$2\" 2> \"$3\"", binary(name), file,
+        std::string(1, task[name.size() + 1]), fifo});
+  }
+  for (Process& task : tasks) EXPECT_EQ(task.wait(seconds(30)).exit_code, 0);
+  ::close(end);
+  EXPECT_EQ(summary()["global_step"], 200);
+}
+
+// Ctrl-Z on dtf-launch: nobody reads the pipes of the tasks, whose log and notices go on.
+TEST_F(TerminalTest, ASuspendedLauncherHoldsUpNoTask) {
+  ClusterOptions options;
+  options.steps = 100'000'000;
+  options.top_more = "timeouts: {finish_seconds: 5}\n";
+  options.train_more = "  checkpoint: {every_steps: 1}\n";
+  Process launcher(launchCommand(writeCluster(options), {"--log-level", "debug"}), {},
+                   folder_.path());
+  ASSERT_TRUE(savedBeyond(0, seconds(30))) << launcher.err();
+  launcher.signal(SIGSTOP);
+  // More checkpoints than either pipe holds lines of: 64 KiB of about 120 bytes.
+  int saved = 0;
+  for (uint64_t at = savedStep(); saved < 650 && savedBeyond(at, seconds(8)); ++saved)
+    at = savedStep();
+  EXPECT_EQ(saved, 650) << "no checkpoint for 8 s while the launcher was suspended";
+  launcher.signal(SIGCONT);
+  launcher.signal(SIGTERM);
+  EXPECT_TRUE(launcher.wait(seconds(30)).exit_code != -1) << launcher.err();
+  expectNothingLeft();
+}
+
+}  // namespace dtf::testing
