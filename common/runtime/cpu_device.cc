@@ -1,38 +1,15 @@
 #include "common/runtime/cpu_device.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <cstring>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::runtime {
-namespace {
-
-// oneDNN takes as many threads as OpenMP offers the calling thread. Looked up at run time, because
-// only oneDNN links an OpenMP runtime, and not every build of it does: without one there is nothing
-// to limit.
-void limitLibraryThreads(int threads) {
-  thread_local int limit = 0;
-  if (limit == threads) return;
-  using SetThreads = void (*)(int);
-  static const auto set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set != nullptr) set(threads);
-  limit = threads;
-}
-
-}  // namespace
-
-CpuDevice::CpuDevice(CpuDeviceOptions options)
-    : name_("cpu:" + std::to_string(options.index)), threads_(options.threads) {
-  if (threads_ < 1) {
-    throw Error(ErrorCode::kBadConfig, "The CPU device needs at least 1 thread, it was given " +
-                                           std::to_string(threads_) + ".");
-  }
-  // Kernels are prepared in the constructing thread, for as many threads as will run them.
-  limitLibraryThreads(threads_);
+CpuDevice::CpuDevice(int index) : name_("cpu:" + std::to_string(index)) {
+  DTF_CHECK_MSG(index >= 0, name_);
 }
 
 std::byte* CpuDevice::allocateBytes(size_t bytes) {
@@ -60,7 +37,6 @@ void CpuDevice::copyToHost(std::byte* target, const std::byte* device_source, si
 }
 
 void CpuDevice::run(std::span<const Launch> launches) {
-  limitLibraryThreads(threads_);
   for (const Launch& launch : launches) launch.kernel->run(launch.arguments);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// The host's CPU as a device: kernels run in the calling thread, one after the other.
+// The host's CPU as a device: kernels run in the calling thread, one after the other. That keeps
+// every sum in one order whatever the machine, and leaves the other cores to the job's other tasks.
 
 #include <string>
 
@@ -8,19 +9,12 @@
 
 namespace dtf::runtime {
 
-struct CpuDeviceOptions {
-  int index = 0;  // "cpu:<index>"
-  // Threads inside a library call. 1 keeps every sum in one order whatever the machine, and leaves
-  // the other cores to the other tasks of the job.
-  int threads = 1;
-};
-
 // Threads: thread-compatible.
 // Blocks: run() until all launches are done.
 // Errors: kUnavailable without memory; otherwise those of the kernels.
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(CpuDeviceOptions options = {});
+  explicit CpuDevice(int index = 0);  // "cpu:<index>"
 
   DeviceType type() const override { return DeviceType::kCpu; }
   std::string_view name() const override { return name_; }
@@ -35,7 +29,6 @@ class CpuDevice final : public Device {
   void freeBytes(std::byte* memory) noexcept override;
 
   std::string name_;
-  int threads_;
 };
 
 }  // namespace dtf::runtime

@@ -1,6 +1,7 @@
 #pragma once
 
-// The kernels of the CPU: own vector loops (vector_loops.h), oneDNN for general matrix products.
+// The kernels of the CPU: vector loops (vector_loops.h), products of matrices (matrix_product.h), and
+// the fused softmax (fused_softmax.h).
 
 #include "common/runtime/isa.h"
 #include "common/runtime/kernel.h"
@@ -8,7 +9,7 @@
 namespace dtf::runtime {
 
 // Adds a CPU kernel for every op of graph::standardOps() that computes something, and for the fused
-// ones of fusion.h. The loops use `isa`, one of supportedIsas().
+// ones of fusion.h. All use `isa`, one of supportedIsas().
 void registerCpuKernels(KernelTable& table, Isa isa = bestIsa());
 
 }  // namespace dtf::runtime

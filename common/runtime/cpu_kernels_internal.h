@@ -14,7 +14,7 @@ namespace dtf::runtime {
 
 void addMathKernels(KernelTable& table, const VectorLoops& loops);
 void addNnKernels(KernelTable& table, const VectorLoops& loops);
-void addMatMulKernel(KernelTable& table);
+void addMatMulKernel(KernelTable& table, Isa isa);
 void addFusedKernels(KernelTable& table, Isa isa);
 
 template <class T = float>

@@ -144,7 +144,7 @@ void registerCpuKernels(KernelTable& table, Isa isa) {
   const VectorLoops& loops = vectorLoops(isa);
   addMathKernels(table, loops);
   addNnKernels(table, loops);
-  addMatMulKernel(table);
+  addMatMulKernel(table, isa);
   addFusedKernels(table, isa);
 }
 

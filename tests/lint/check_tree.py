@@ -53,6 +53,7 @@ TESTED_IN = [
     (r"common/ps/optimizer_kernels\.cc", "tests/unit/ps/optimizer_test.cc"),
     (r"common/runtime/(cpu_kernels_\w+|cpu_matmul)\.cc", "tests/conformance/device_suite.cc"),
     (r"common/runtime/fused_softmax_isa\.cc", "tests/unit/runtime/fused_softmax_test.cc"),
+    (r"common/runtime/matrix_product_isa\.cc", "tests/unit/runtime/matrix_product_test.cc"),
     (r"common/runtime/step_compiler\.cc", "tests/unit/runtime/compiled_step_test.cc"),
     (r"common/runtime/vector_loops_isa\.cc", "tests/unit/runtime/vector_loops_test.cc"),
     (r"common/wire/(arena_codec|ps_link|rpc_calls|rpc_parameter_client)\.cc", "tests/conformance/rpc_parameter_client_test.cc"),

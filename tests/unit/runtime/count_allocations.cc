@@ -1,46 +1,64 @@
 #include "tests/unit/runtime/count_allocations.h"
 
 #include <cerrno>
+#include <cstddef>
 
 namespace {
 
 thread_local bool counting = false;
 thread_local int allocations = 0;
-thread_local size_t largest = 0;
 
-[[maybe_unused]] void note(size_t bytes) {
-  if (!counting) return;
-  ++allocations;
-  largest = bytes > largest ? bytes : largest;
+void note() {
+  if (counting) ++allocations;
 }
 
 }  // namespace
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DTF_OWN_MALLOC 0
+#define DTF_SANITIZER_MALLOC 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
     __has_feature(memory_sanitizer)
-#define DTF_OWN_MALLOC 0
+#define DTF_SANITIZER_MALLOC 1
 #endif
-#endif
-#if !defined(DTF_OWN_MALLOC) && defined(__GLIBC__)
-#define DTF_OWN_MALLOC 1
 #endif
 
-#if DTF_OWN_MALLOC
+#if defined(DTF_SANITIZER_MALLOC)
+// Of <sanitizer/allocator_interface.h>, which g++ 12 lacks.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
+                                                                             size_t),
+                                                         void (*free_hook)(const volatile void*));
+
+namespace {
+
+// A sanitizer's malloc can't be replaced, but it tells.
+[[maybe_unused]] const int hooked = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, size_t) { note(); }, [](const volatile void*) {});
+
+}  // namespace
+#else
 // Definitions in the executable take precedence over glibc's, for shared libraries too; free()
 // stays glibc's.
 extern "C" {
 void* __libc_malloc(size_t bytes);
+void* __libc_calloc(size_t count, size_t bytes);
+void* __libc_realloc(void* memory, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 
 void* malloc(size_t bytes) {
-  note(bytes);
+  note();
   return __libc_malloc(bytes);
 }
+void* calloc(size_t count, size_t bytes) {
+  note();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, size_t bytes) {
+  note();
+  return __libc_realloc(memory, bytes);
+}
 void* aligned_alloc(size_t alignment, size_t bytes) {
-  note(bytes);
+  note();
   return __libc_memalign(alignment, bytes);
 }
 int posix_memalign(void** memory, size_t alignment, size_t bytes) {
@@ -54,17 +72,26 @@ namespace dtf::runtime::testing {
 
 CountAllocations::CountAllocations() {
   allocations = 0;
-  largest = 0;
   counting = true;
 }
 CountAllocations::~CountAllocations() {
   counting = false;
 }
+bool CountAllocations::countsAlignedAlloc() {
+#if defined(__SANITIZE_THREAD__)
+  return false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  return false;
+#else
+  return true;
+#endif
+#else
+  return true;
+#endif
+}
 int CountAllocations::count() const {
   return allocations;
-}
-size_t CountAllocations::largestBytes() const {
-  return largest;
 }
 
 }  // namespace dtf::runtime::testing

@@ -1,9 +1,7 @@
 #pragma once
 
 // Counts calls of malloc and its kin in this thread, whoever makes them: our code, the C++ library
-// or oneDNN.
-
-#include <cstddef>
+// or another. Under a sanitizer too, through the hooks of its allocator.
 
 namespace dtf::runtime::testing {
 
@@ -14,9 +12,8 @@ class CountAllocations {
   ~CountAllocations();
   CountAllocations(const CountAllocations&) = delete;
   CountAllocations& operator=(const CountAllocations&) = delete;
-  // Both are always 0 under a sanitizer, which has its own malloc.
   int count() const;
-  size_t largestBytes() const;
+  static bool countsAlignedAlloc();  // not under ThreadSanitizer, which doesn't tell
 };
 
 }  // namespace dtf::runtime::testing

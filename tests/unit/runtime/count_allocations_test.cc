@@ -1,0 +1,60 @@
+// A counter that counts nothing would let every test that uses it pass.
+
+#include "tests/unit/runtime/count_allocations.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+namespace dtf::runtime::testing {
+namespace {
+
+// By a volatile address, so that no compiler leaves the pair out.
+void (*volatile freeAll)(void*) = std::free;
+
+TEST(CountAllocations, CountsMallocAndNew) {
+  const CountAllocations allocations;
+  freeAll(std::malloc(1));
+  freeAll(std::calloc(1, 1));
+  freeAll(std::realloc(nullptr, 1));
+  ::operator delete(::operator new(1));
+  ::operator delete(::operator new(64, std::align_val_t(64)), std::align_val_t(64));
+  EXPECT_EQ(allocations.count(), 5);
+}
+
+TEST(CountAllocations, CountsAlignedAlloc) {
+  const CountAllocations allocations;
+  freeAll(std::aligned_alloc(64, 64));
+  if (allocations.count() == 0 && !CountAllocations::countsAlignedAlloc()) {
+    GTEST_SKIP() << "ThreadSanitizer doesn't tell of aligned_alloc()";
+  }
+  EXPECT_EQ(allocations.count(), 1);
+}
+
+TEST(CountAllocations, CountsOnlyItsThreadAndItsTime) {
+  void* const before = std::malloc(1);
+  std::atomic<bool> counting = false, allocated = false;
+  std::thread other([&] {
+    counting.wait(false);
+    freeAll(std::malloc(1));
+    allocated = true;
+    allocated.notify_one();
+  });
+  int count = -1;
+  {
+    const CountAllocations allocations;
+    counting = true;
+    counting.notify_one();
+    allocated.wait(false);
+    freeAll(before);
+    count = allocations.count();
+  }
+  other.join();
+  EXPECT_EQ(count, 0);
+}
+
+}  // namespace
+}  // namespace dtf::runtime::testing

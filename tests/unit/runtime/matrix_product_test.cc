@@ -1,0 +1,94 @@
+#include "common/runtime/matrix_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/tensor/buffer.h"
+#include "tests/unit/runtime/guarded_memory.h"
+
+namespace dtf::runtime {
+namespace {
+
+struct Sizes {
+  int64_t m, k, n;
+};
+
+// Around the edges of tiles, panels and blocks of every instruction set.
+constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 40, 33},   {7, 5, 45},    {12, 16, 32},
+                            {13, 17, 129}, {25, 257, 31}, {100, 30, 10}, {205, 3, 70},
+                            {9, 600, 5},   {5, 2, 2100},  {400, 2, 65},  {3, 513, 16}};
+
+// Every matrix ends where inaccessible memory begins.
+class Product {
+ public:
+  Product(Isa isa, const Sizes& sizes, bool transpose_a, bool transpose_b)
+      : a_(static_cast<size_t>(sizes.m * sizes.k)),
+        b_(static_cast<size_t>(sizes.k * sizes.n)),
+        c_(static_cast<size_t>(sizes.m * sizes.n)),
+        isa_(isa) {
+    product_.m = sizes.m, product_.k = sizes.k, product_.n = sizes.n;
+    product_.transpose_a = transpose_a, product_.transpose_b = transpose_b;
+    Random random(7);
+    for (int64_t i = 0; i < sizes.m * sizes.k; ++i) a_.data()[i] = random.uniform(-1, 1);
+    for (int64_t i = 0; i < sizes.k * sizes.n; ++i) b_.data()[i] = random.uniform(-1, 1);
+    for (int64_t i = 0; i < sizes.m * sizes.n; ++i) c_.data()[i] = NAN;
+    product_.a = a_.data(), product_.b = b_.data(), product_.c = c_.data();
+    Buffer workspace(matrixProductWorkspaceBytes(isa, product_));
+    product_.workspace = workspace.as<float>();
+    matrixProduct(isa, product_);
+  }
+
+  const float* result() { return c_.data(); }
+
+  // One chain over k, as matrix_product.h promises.
+  float expected(int64_t row, int64_t column) {
+    const MatrixProduct& p = product_;
+    float sum = 0;
+    for (int64_t k = 0; k < p.k; ++k) {
+      const float a = p.a[p.transpose_a ? k * p.m + row : row * p.k + k];
+      const float b = p.b[p.transpose_b ? column * p.k + k : k * p.n + column];
+      sum = isa_ == Isa::kBaseline ? a * b + sum : std::fma(a, b, sum);
+    }
+    return sum;
+  }
+
+ private:
+  testing::Guarded<float> a_, b_, c_;
+  Isa isa_;
+  MatrixProduct product_;
+};
+
+TEST(MatrixProduct, AddsUpEveryElementInTheOrderOfK) {
+  for (const Isa isa : supportedIsas()) {
+    for (const Sizes& s : kSizes) {
+      for (const bool ta : {false, true}) {
+        for (const bool tb : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << isaName(isa) << " " << s.m << " x " << s.k << " x "
+                                            << s.n << (ta ? " A^T" : "") << (tb ? " B^T" : ""));
+          Product product(isa, s, ta, tb);
+          for (int64_t i = 0; i < s.m * s.n; ++i) {
+            ASSERT_EQ(product.result()[i], product.expected(i / s.n, i % s.n)) << "element " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(MatrixProduct, NeedsAWorkspaceThatDoesNotGrowWithTheMatrices) {
+  for (const Isa isa : supportedIsas()) {
+    MatrixProduct huge;
+    huge.m = huge.k = huge.n = 1'000'000;
+    EXPECT_LT(matrixProductWorkspaceBytes(isa, huge), 2'500'000u) << isaName(isa);
+  }
+}
+
+TEST(MatrixProductDeathTest, RefusesAnEmptyProduct) {
+  EXPECT_DEATH(matrixProduct(Isa::kBaseline, {}), "an empty product");
+}
+
+}  // namespace
+}  // namespace dtf::runtime
