@@ -20,10 +20,6 @@ constexpr int kParts = kBlock / kLanes;  // registers of a block
 constexpr int kClassBlockMax = 10;  // classes that share a load of the inputs; bounded by registers
 static_assert(kBlock == kReduceLanes);
 
-DTF_INLINE int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 DTF_INLINE Floats loadInputs(const float* x) {
   return load(x);
 }

@@ -34,9 +34,6 @@ constexpr int64_t kUnpackedColumnPanels = 2;  // up to here A is read in place
 constexpr int64_t kUnpackedRowPanels = 17;    // and up to here B, unless it is turned
 constexpr int kPackedTogether = 4;            // panels of B: whole cache lines of a long row
 
-DTF_INLINE int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 DTF_INLINE int64_t parts(int64_t total, int64_t part_max) {
   return (total + part_max - 1) / part_max;
 }

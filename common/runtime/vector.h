@@ -55,6 +55,10 @@ inline constexpr int kLanesOf = static_cast<int>(sizeof(V) / sizeof(float));
 template <class V>
 using IntsOf = typename VectorOf<kLanesOf<V>>::Int;
 
+DTF_INLINE int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 template <class V = Floats>
 DTF_INLINE V load(const float* p) {
   V v;
