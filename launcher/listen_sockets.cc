@@ -11,19 +11,12 @@
 #include <memory>
 
 #include "common/base/error.h"
+#include "common/cluster/error_at.h"
 #include "common/net/port_holder.h"
 
 namespace dtf::launcher {
 
 namespace {
-
-// "local.yaml:9:14: error: ..." as for every other mistake that has a place in a file.
-[[noreturn]] void failAt(const cluster::Mark& mark, ErrorCode code, const std::string& message) {
-  const std::string place = mark.file.empty() ? std::string("--set")
-                                              : mark.file + ":" + std::to_string(mark.line) + ":" +
-                                                    std::to_string(mark.column);
-  throw Error(code, place + ": error: " + message);
-}
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -55,9 +48,9 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
   addrinfo* found = nullptr;
   const int result = ::getaddrinfo(task.address.host.c_str(), nullptr, &hints, &found);
   if (result != 0)
-    failAt(task.mark, ErrorCode::kBadConfig,
-           "cannot resolve the host '" + task.address.host + "' of " + id.name() + ": " +
-               ::gai_strerror(result));
+    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                           "cannot resolve the host '" + task.address.host + "' of " + id.name() +
+                               ": " + ::gai_strerror(result));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   const addrinfo* chosen = found;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
@@ -69,26 +62,27 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
   std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
   address.size = chosen->ai_addrlen;
   if (!isLoopback(address))
-    failAt(task.mark, ErrorCode::kBadConfig,
-           "the host '" + task.address.host + "' of " + id.name() +
-               " is not this host's loopback address; with launch: {via: local} write localhost "
-               "(this version starts tasks on this host only, and has no TLS to listen elsewhere)");
+    throw cluster::ErrorAt(
+        ErrorCode::kBadConfig, task.mark,
+        "the host '" + task.address.host + "' of " + id.name() +
+            " is not this host's loopback address; with launch: {via: local} write localhost "
+            "(this version starts tasks on this host only, and has no TLS to listen elsewhere)");
   return address;
 }
 
 [[noreturn]] void failBind(TaskId id, const cluster::TaskSpec& task, int error) {
   const std::string port = "port " + std::to_string(task.address.port) + " of " + id.name();
   if (error == EACCES)
-    failAt(task.mark, ErrorCode::kPermission,
-           port + " is not for ordinary users: " + errnoText(error));
+    throw cluster::ErrorAt(ErrorCode::kPermission, task.mark,
+                           port + " is not for ordinary users: " + errnoText(error));
   if (error != EADDRINUSE)
-    failAt(
-        task.mark, ErrorCode::kUnavailable,
+    throw cluster::ErrorAt(
+        ErrorCode::kUnavailable, task.mark,
         "cannot listen on " + task.address.str() + " for " + id.name() + ": " + errnoText(error));
   const std::string holder = net::portHolder(task.address.port);
-  failAt(task.mark, ErrorCode::kUnavailable,
-         port + " is in use" + (holder.empty() ? "" : " by " + holder) +
-             "; stop it, or write `auto` for the port");
+  throw cluster::ErrorAt(ErrorCode::kUnavailable, task.mark,
+                         port + " is in use" + (holder.empty() ? "" : " by " + holder) +
+                             "; stop it, or write `auto` for the port");
 }
 
 Fd listenOn(TaskId id, const cluster::TaskSpec& task) {

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/cluster/override.h"
 #include "common/cluster/read_cluster.h"
@@ -80,6 +81,12 @@ YamlNode makeHosts(JobKind job, const std::string& hosts, Report& report) {
 
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides) {
   Report report;
+  return loadCluster(file, overrides, report);
+}
+
+JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
+                    Report& report) {
+  DTF_CHECK(report.empty());
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
   if (!root) report.throwIfAny();
   return readJobWith(std::move(*root), overrides, report);

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "common/cluster/report.h"
 #include "common/cluster/spec.h"
 
 namespace dtf::cluster {
@@ -27,6 +28,10 @@ namespace dtf::cluster {
 
 // A whole job, with the train file that it names.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides);
+// The same with the files kept in `report`, which is empty before: for what is found out about the
+// job later, and for warnings.
+JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
+                    Report& report);
 
 // One TRAIN.yaml alone; the paths of the overrides start at its top ("steps=50"). Pins and replica
 // counts can't be checked against a cluster.

@@ -149,6 +149,7 @@ Timeouts readTimeouts(const YamlNode& node, Report& report) {
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   const MapReader reader(root, schema::kJob, "", report);
   JobSpec job;
+  job.mark = report.markOf(root.key_place);
   if (reader.text("job", job.job) && !isJobName(job.job))
     report.error(root.find("job")->where(),
                  "a job's name has letters, digits, '.', '_' and '-', starts with none of '.' and "

@@ -14,9 +14,12 @@ std::filesystem::path resolve(const YamlNode& node, const std::string& path, con
 }
 
 void readPath(const MapReader& reader, const YamlNode& dataset, std::string_view key,
-              std::filesystem::path& path, Report& report) {
+              std::filesystem::path& path, Mark& mark, Report& report) {
   std::string text;
-  if (reader.text(key, text)) path = resolve(*dataset.find(key), text, report);
+  if (!reader.text(key, text)) return;
+  const YamlNode& node = *dataset.find(key);
+  path = resolve(node, text, report);
+  mark = report.markOf(node.place);
 }
 
 // Every key belongs to one format; one of another format would be ignored, so it is a mistake.
@@ -40,8 +43,8 @@ DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& rep
   dataset.mark = report.markOf(node.key_place);
   dataset.count = default_count;
   const bool known = reader.choice("format", dataset.format);
-  readPath(reader, node, "images", dataset.images, report);
-  readPath(reader, node, "labels", dataset.labels, report);
+  readPath(reader, node, "images", dataset.images, dataset.images_mark, report);
+  readPath(reader, node, "labels", dataset.labels, dataset.labels_mark, report);
   reader.whole("count", dataset.count);
   if (known) checkFormatKeys(node, dataset.format, report);
   return dataset;
@@ -64,7 +67,8 @@ DataSpec readData(const YamlNode* node, Report& report) {
   if (train != nullptr) data.train = readDataset(*train, kDigitsToTrain, report);
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;
-  reader.whole("batch_size", data.batch_size);
+  if (reader.whole("batch_size", data.batch_size))
+    data.batch_size_mark = report.markOf(node->find("batch_size")->place);
   reader.whole("seed", data.seed);
   return data;
 }

@@ -129,8 +129,11 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
   const MapReader reader(node, schema::kModel, node.key, report);
   ModelSpec model;
   model.mark = report.markOf(node.key_place);
-  if (const YamlNode* input = reader.find("input"))
+  if (const YamlNode* input = reader.find("input")) {
     model.input_shape = readInputShape(*input, report);
+    const YamlNode* shape = input->find("shape");
+    model.shape_mark = report.markOf(shape != nullptr ? shape->key_place : input->key_place);
+  }
   model.layers = readLayers(node, reader, report);
   reader.choice("loss", model.loss);
   for (const YamlNode& metric : reader.list("metrics"))

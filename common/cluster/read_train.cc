@@ -43,10 +43,8 @@ std::optional<size_t> psTaskOf(std::string_view device) {
   return task;
 }
 
-std::map<std::string, std::string> readPins(const YamlNode& node,
-                                            const std::optional<TaskCounts>& counts,
-                                            Report& report) {
-  std::map<std::string, std::string> pins;
+void readPins(const YamlNode& node, const std::optional<TaskCounts>& counts,
+              PlacementSpec& placement, Report& report) {
   if (!node.isMap()) reportType("a map", node.key, node, report);
   for (const YamlNode& pin : node.children) {
     if (!node.isMap()) break;
@@ -64,10 +62,10 @@ std::map<std::string, std::string> readPins(const YamlNode& node,
       report.error(pin.where(), fmt::format("there is no {}: the cluster has {} ps",
                                             inQuotes(*device), counts->ps));
     } else {
-      pins[pin.key] = TaskId{JobKind::kPs, static_cast<uint32_t>(*task)}.device();
+      placement.pins[pin.key] = TaskId{JobKind::kPs, static_cast<uint32_t>(*task)}.device();
+      placement.pin_marks[pin.key] = report.markOf(pin.key_place);
     }
   }
-  return pins;
 }
 
 PlacementSpec readPlacement(const YamlNode& node, const std::optional<TaskCounts>& counts,
@@ -75,7 +73,7 @@ PlacementSpec readPlacement(const YamlNode& node, const std::optional<TaskCounts
   const MapReader reader(node, schema::kPlacement, node.key, report);
   PlacementSpec placement;
   reader.choice("strategy", placement.strategy);
-  if (const YamlNode* pins = reader.find("pins")) placement.pins = readPins(*pins, counts, report);
+  if (const YamlNode* pins = reader.find("pins")) readPins(*pins, counts, placement, report);
   const YamlNode* partition = reader.find("partition");
   if (partition == nullptr) return placement;
   if (partition->isScalar() && partition->text == "none") {

@@ -1,10 +1,11 @@
 #include "common/cluster/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
 #include "common/base/check.h"
-#include "common/base/error.h"
 
 namespace dtf::cluster {
 
@@ -121,52 +122,83 @@ int Report::addFlag(std::string_view words) {
   return addSource({escape(words, kFlagBytesMax), false, ""});
 }
 
-void Report::error(const Place& place, std::string message) {
+const Report::Source& Report::sourceOf(const Place& place) const {
   DTF_CHECK(place.source >= 0 && place.source < static_cast<int>(sources_.size()));
-  mistakes_.push_back({place, std::move(message)});
+  return sources_[place.source];
 }
 
-std::string Report::show(const Mistake& mistake) const {
-  const Source& source = sources_[mistake.place.source];
-  if (!source.is_file || mistake.place.line == 0)
-    return source.name + ": error: " + mistake.message;
-  const auto& [index, line, column] = mistake.place;
-  return source.name + ":" + std::to_string(line) + ":" + std::to_string(column) +
-         ": error: " + mistake.message + "\n" + showLine(source.text, line, column);
+void Report::error(const Place& place, std::string message, ErrorCode code) {
+  DTF_CHECK(!sourceOf(place).name.empty() && !message.empty());
+  mistakes_.push_back({place, std::move(message), code});
 }
 
-void Report::throwIfAny() const {
-  if (mistakes_.empty()) return;
-  std::vector<Mistake> sorted = mistakes_;
+void Report::warning(const Place& place, std::string message) {
+  DTF_CHECK(!sourceOf(place).name.empty() && !message.empty());
+  warnings_.push_back({place, std::move(message)});
+}
+
+std::string Report::show(const Mistake& mistake, std::string_view severity) const {
+  const Source& source = sourceOf(mistake.place);
+  const Mark mark = markOf(mistake.place);
+  std::string text = fmt::format("{}: {}: {}", mark.str(), severity, mistake.message);
+  if (mark.line > 0) text += "\n" + showLine(source.text, mark.line, mark.column);
+  return text;
+}
+
+void Report::sortByPlace(std::vector<Mistake>& mistakes) {
   const auto key = [](const Mistake& m) {
     return std::tie(m.place.source, m.place.line, m.place.column);
   };
-  std::stable_sort(sorted.begin(), sorted.end(),
+  std::stable_sort(mistakes.begin(), mistakes.end(),
                    [&](const Mistake& a, const Mistake& b) { return key(a) < key(b); });
   // An alias repeats what it stands for, mistakes included: one report of each is enough.
   const auto same = [&](const Mistake& a, const Mistake& b) {
     return key(a) == key(b) && a.message == b.message;
   };
-  sorted.erase(std::unique(sorted.begin(), sorted.end(), same), sorted.end());
+  mistakes.erase(std::unique(mistakes.begin(), mistakes.end(), same), mistakes.end());
+}
+
+void Report::throwIfAny() const {
+  if (mistakes_.empty()) return;
+  std::vector<Mistake> sorted = mistakes_;
+  sortByPlace(sorted);
   std::string message;
   for (size_t i = 0; i < std::min(sorted.size(), kShownMax); ++i) {
     if (i > 0) message += "\n";
-    message += show(sorted[i]);
+    message += show(sorted[i], "error");
   }
   if (sorted.size() > kShownMax)
     message += "\nand " + std::to_string(sorted.size() - kShownMax) + " more";
-  throw Error(ErrorCode::kBadConfig, message);
+  const bool config = std::any_of(sorted.begin(), sorted.end(), [](const Mistake& mistake) {
+    return mistake.code == ErrorCode::kBadConfig;
+  });
+  throw Error(config ? ErrorCode::kBadConfig : sorted.front().code, message);
+}
+
+std::string Report::warnings() const {
+  std::vector<Mistake> sorted = warnings_;
+  sortByPlace(sorted);
+  std::string text;
+  for (const Mistake& warning : sorted) text += show(warning, "warning") + "\n";
+  return text;
 }
 
 std::filesystem::path Report::folderOf(const Place& place) const {
-  const Source& source = sources_[place.source];
+  const Source& source = sourceOf(place);
   return source.is_file ? std::filesystem::path(source.name).parent_path()
                         : std::filesystem::path();
 }
 
 Mark Report::markOf(const Place& place) const {
-  const Source& source = sources_[place.source];
-  return source.is_file ? Mark{source.name, place.line, place.column} : Mark{};
+  const Source& source = sourceOf(place);
+  return source.is_file ? Mark{source.name, place.line, place.column} : Mark{source.name};
+}
+
+Place Report::placeOf(const Mark& mark) const {
+  const auto source = std::find_if(sources_.begin(), sources_.end(),
+                                   [&mark](const Source& each) { return each.name == mark.file; });
+  DTF_CHECK_MSG(source != sources_.end(), mark.str());
+  return {static_cast<int>(source - sources_.begin()), mark.line, mark.column};
 }
 
 }  // namespace dtf::cluster

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/cluster/spec.h"
 
 namespace dtf::cluster {
@@ -36,16 +37,25 @@ class Report {
   // directory.
   int addFlag(std::string_view words);
 
-  void error(const Place& place, std::string message);
+  void error(const Place& place, std::string message, ErrorCode code = ErrorCode::kBadConfig);
+  // Something that is allowed, and probably not meant. Never thrown.
+  void warning(const Place& place, std::string message);
   bool empty() const { return mistakes_.empty(); }
 
-  // Throws one dtf::Error(kBadConfig) with all mistakes, by source and line, when there are any.
+  // Throws one dtf::Error with all mistakes, by source and line, when there are any. Its code is
+  // kBadConfig when one of them has it: the file is to be edited before anything else is looked at.
+  // Otherwise the code of the first.
   void throwIfAny() const;
+  // All warnings in the same form, each with its newline; empty: none.
+  std::string warnings() const;
 
   // The folder that relative paths written at `place` are relative to; empty: the working
   // directory.
   std::filesystem::path folderOf(const Place& place) const;
   Mark markOf(const Place& place) const;
+  // The way back, for mistakes that are found once the file is read. DTF_CHECKs that markOf() of
+  // this report made it.
+  Place placeOf(const Mark& mark) const;
 
  private:
   struct Source {
@@ -56,13 +66,17 @@ class Report {
   struct Mistake {
     Place place;
     std::string message;
+    ErrorCode code = ErrorCode::kBadConfig;  // of a mistake, not of a warning
   };
 
   int addSource(Source source);
-  std::string show(const Mistake& mistake) const;
+  const Source& sourceOf(const Place& place) const;
+  std::string show(const Mistake& mistake, std::string_view severity) const;
+  static void sortByPlace(std::vector<Mistake>& mistakes);
 
   std::vector<Source> sources_;
   std::vector<Mistake> mistakes_;
+  std::vector<Mistake> warnings_;
 };
 
 // `text` between single quotes for a message: control characters escaped, long text cut.

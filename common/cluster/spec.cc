@@ -14,6 +14,11 @@ std::string nameAt(std::string_view names, size_t index) {
 
 }  // namespace
 
+std::string Mark::str() const {
+  if (line == 0) return file;
+  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
 std::string nameOf(Activation activation) {
   return nameAt(kActivationNames, static_cast<size_t>(activation));
 }

@@ -17,12 +17,14 @@
 
 namespace dtf::cluster {
 
-// Where in which file a value came from, for messages made later (a port found in use, a shape that
-// doesn't fit).
+// Where a value came from, for messages made later (a port found in use, a shape that doesn't fit).
 struct Mark {
-  std::string file;  // empty: from the command line
-  int line = 0;      // from 1
+  std::string file;  // or words of the command line: "--set train.steps=5"; empty: a default
+  int line = 0;      // from 1; 0: the command line
   int column = 0;    // from 1
+  // "local.yaml:9:14", "--set train.steps=5"; empty for a default.
+  std::string str() const;
+  bool operator==(const Mark&) const = default;
 };
 
 struct Address {
@@ -102,6 +104,7 @@ struct ModelSpec {
   Loss loss = Loss::kSoftmaxCrossEntropy;
   bool accuracy = false;  // metrics: [accuracy]
   Mark mark;
+  Mark shape_mark;  // of input.shape
 };
 
 // ---- data
@@ -113,12 +116,15 @@ struct DatasetSpec {
   std::filesystem::path labels;
   int64_t count = 10000;  // kDigits: how many to draw
   Mark mark;
+  Mark images_mark;
+  Mark labels_mark;
 };
 
 struct DataSpec {
   DatasetSpec train;
   std::optional<DatasetSpec> eval;
   int64_t batch_size = 100;  // per replica
+  Mark batch_size_mark;      // empty: the default
   // of the batch order, the initial values, the dropout masks and the embedded digits
   uint64_t seed = 1;
 };
@@ -136,6 +142,7 @@ struct PlacementSpec {
   enum class Strategy : uint8_t { kRoundRobin, kGreedy } strategy = Strategy::kRoundRobin;
   std::map<std::string, std::string>
       pins;  // variable -> device: {"softmax/weights": "/job:ps/task:1"}
+  std::map<std::string, Mark> pin_marks;  // of each pin's variable
   // A variable of at least this many bytes is split over all ps; 0: none is. Default 4 MiB.
   uint64_t partition_min_bytes = uint64_t{4} << 20;
 };
@@ -182,6 +189,7 @@ struct JobSpec {
   LaunchSpec launch;
   Timeouts timeouts;
   std::optional<TrainSpec> train;  // psd needs none
+  Mark mark;                       // of the file
 };
 
 }  // namespace dtf::cluster

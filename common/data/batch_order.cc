@@ -28,15 +28,7 @@ uint32_t below(Random& random, uint32_t bound) {
 }
 
 const Dataset& checkSize(const Dataset& dataset, int64_t batch_size) {
-  if (batch_size < 1 || dataset.size() < batch_size)
-    throw Error(
-        ErrorCode::kBadConfig,
-        fmt::format("batch_size is {}, but {} has {} examples: choose a batch_size from 1 to {}",
-                    batch_size, dataset.name(), dataset.size(), dataset.size()));
-  if (dataset.size() > std::numeric_limits<uint32_t>::max())
-    throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} has {} examples, more than the {} that dtf can shuffle",
-                            dataset.name(), dataset.size(), std::numeric_limits<uint32_t>::max()));
+  checkBatchSize(batch_size, dataset.size(), dataset.names().images);
   return dataset;
 }
 

@@ -32,6 +32,7 @@ struct ByteSource::Impl {
   [[noreturn]] void fail(const std::string& why) const {
     throw Error(ErrorCode::kBadData, path.string() + ": " + why);
   }
+  [[noreturn]] void failToOpen(int error) const;
   size_t readFile(uint8_t* to, size_t bytes);
   size_t readPlain(uint8_t* to, size_t bytes);
   size_t readPacked(uint8_t* to, size_t bytes);
@@ -50,7 +51,7 @@ struct ByteSource::Impl {
 
 ByteSource::Impl::Impl(const std::filesystem::path& p)
     : path(p), fd(::open(p.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (!fd.valid()) fail("cannot open it: " + errnoText(errno));
+  if (!fd.valid()) failToOpen(errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail("cannot read it: " + errnoText(errno));
   if (!S_ISREG(info.st_mode)) fail("not a regular file");
@@ -62,6 +63,15 @@ ByteSource::Impl::Impl(const std::filesystem::path& p)
       15 + 16;  // the largest window, and a gzip header (zlib.h, inflateInit2)
   if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw std::bad_alloc();
   packed = true;
+}
+
+void ByteSource::Impl::failToOpen(int error) const {
+  // MNIST's own names: most people meet this message before they have fetched it.
+  const std::string name = path.filename().string();
+  const bool mnist = name.ends_with("-ubyte.gz") || name.ends_with("-ubyte");
+  throw Error(error == EACCES ? ErrorCode::kPermission : ErrorCode::kBadData,
+              path.string() + ": cannot open it: " + errnoText(error) +
+                  (error == ENOENT && mnist ? "; scripts/fetch-mnist.sh fetches MNIST" : ""));
 }
 
 size_t ByteSource::Impl::readFile(uint8_t* to, size_t bytes) {

@@ -13,7 +13,7 @@ namespace dtf::data {
 // Threads: thread-compatible.
 // Blocks: on the disk.
 // Errors: kBadData naming the file, from every call: it can't be opened or read, or its gzip data
-// is damaged.
+// is damaged; kPermission from the constructor.
 class ByteSource {
  public:
   // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one.

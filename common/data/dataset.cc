@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "common/base/check.h"
@@ -12,8 +13,8 @@
 
 namespace dtf::data {
 
-Dataset::Dataset(std::string name, Shape example_shape, ByteBlock images, ByteBlock labels)
-    : name_(std::move(name)),
+Dataset::Dataset(Names names, Shape example_shape, ByteBlock images, ByteBlock labels)
+    : names_(std::move(names)),
       example_shape_(std::move(example_shape)),
       example_bytes_(static_cast<size_t>(example_shape_.elements())),
       images_(std::move(images)),
@@ -36,17 +37,33 @@ std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uin
   return std::make_shared<const Dataset>(drawDigits(seed, stream, spec.count, threads));
 }
 
-void checkLabels(const Dataset& dataset, int64_t units, std::string_view layer) {
-  if (dataset.classes() <= units) return;
-  const std::span<const uint8_t> labels = dataset.labels();
+void checkLabels(std::span<const uint8_t> labels, const std::string& name, int64_t units,
+                 std::string_view layer) {
+  DTF_CHECK(units > 0 && !layer.empty());
   const auto bad =
       std::find_if(labels.begin(), labels.end(), [units](uint8_t l) { return l >= units; });
+  if (bad == labels.end()) return;
+  const int classes = 1 + *std::max_element(labels.begin(), labels.end());
   throw Error(
       ErrorCode::kBadData,
       fmt::format(
           "{}: example {} has label {}, but layer '{}' has {} units (labels 0 to {}): give it at "
           "least {} units, or use other labels",
-          dataset.name(), bad - labels.begin(), *bad, layer, units, units - 1, dataset.classes()));
+          name, bad - labels.begin(), *bad, layer, units, units - 1, classes));
+}
+
+void checkBatchSize(int64_t batch_size, int64_t examples, const std::string& name) {
+  constexpr int64_t kExamplesMax = std::numeric_limits<uint32_t>::max();
+  if (batch_size < 1 || examples < batch_size)
+    throw Error(
+        ErrorCode::kBadConfig,
+        fmt::format(
+            "batch_size is {}, but there are {} examples in {}: choose a batch_size from 1 to {}",
+            batch_size, examples, name, examples));
+  if (examples > kExamplesMax)
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("there are {} examples in {}, more than the {} that dtf can shuffle",
+                            examples, name, kExamplesMax));
 }
 
 }  // namespace dtf::data

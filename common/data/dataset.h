@@ -35,15 +35,20 @@ class ByteBlock {
 // Blocks: never.
 class Dataset {
  public:
-  // `name` is what messages call the labels: a path, or "the embedded digits". `images` holds
-  // labels.size() times example_shape.elements() bytes (DTF_CHECK).
-  Dataset(std::string name, Shape example_shape, ByteBlock images, ByteBlock labels);
+  // What messages call its parts: paths, or "the embedded digits" twice.
+  struct Names {
+    std::string images;
+    std::string labels;
+  };
+
+  // `images` holds labels.size() times example_shape.elements() bytes (DTF_CHECK).
+  Dataset(Names names, Shape example_shape, ByteBlock images, ByteBlock labels);
 
   int64_t size() const { return static_cast<int64_t>(labels_.size()); }
   const Shape& exampleShape() const { return example_shape_; }  // [height, width, channels]
   size_t exampleBytes() const { return example_bytes_; }
   int classes() const { return classes_; }  // 1 + the largest label
-  const std::string& name() const { return name_; }
+  const Names& names() const { return names_; }
 
   // Both for `index` in [0, size()); unchecked, they are called per example and step.
   std::span<const uint8_t> image(int64_t index) const {
@@ -55,7 +60,7 @@ class Dataset {
   std::span<const uint8_t> labels() const { return {labels_.data(), labels_.size()}; }
 
  private:
-  std::string name_;
+  Names names_;
   Shape example_shape_;
   size_t example_bytes_;
   ByteBlock images_;
@@ -70,8 +75,14 @@ class Dataset {
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
 
-// Errors: kBadData naming the file, the first example whose label is not below `units`, and the
-// layer.
-void checkLabels(const Dataset& dataset, int64_t units, std::string_view layer);
+// `name` is what messages call the labels.
+// Errors: kBadData naming them, the first example whose label is not below `units`, and the layer.
+void checkLabels(std::span<const uint8_t> labels, const std::string& name, int64_t units,
+                 std::string_view layer);
+
+// `name` is what messages call the images.
+// Errors: kBadConfig when a batch needs more examples than there are, or there are more than can be
+// shuffled.
+void checkBatchSize(int64_t batch_size, int64_t examples, const std::string& name);
 
 }  // namespace dtf::data

@@ -264,7 +264,7 @@ Dataset drawDigits(uint64_t seed, DigitStream stream, int64_t count, int threads
                            [=] { draw(count * part / parts, count * (part + 1) / parts); });
     draw(0, count / parts);
   }
-  return Dataset("the embedded digits", Shape{kDigitSide, kDigitSide, 1}, std::move(images),
+  return Dataset({kDigitsName, kDigitsName}, Shape{kDigitSide, kDigitSide, 1}, std::move(images),
                  std::move(labels));
 }
 

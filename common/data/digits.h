@@ -19,7 +19,9 @@ namespace dtf::data {
 
 inline constexpr int kDigitSide = 28;  // pixels
 inline constexpr int kDigitPixels = kDigitSide * kDigitSide;
-inline constexpr int64_t kDigitsMax = int64_t{1} << 22;  // 3.3 GB
+inline constexpr int kDigitClasses = 10;
+inline constexpr const char* kDigitsName = "the embedded digits";  // in messages
+inline constexpr int64_t kDigitsMax = int64_t{1} << 22;            // 3.3 GB
 
 // Training and evaluation never see the same image, whatever the seed.
 enum class DigitStream : uint8_t { kTrain = 1, kEval = 2 };

@@ -4,19 +4,35 @@
 
 #include <array>
 #include <limits>
+#include <span>
 #include <string>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/data/byte_source.h"
+#include "common/data/file_kind.h"
 
 namespace dtf::data {
 
 namespace {
 
 constexpr uint8_t kUnsignedByte = 0x08;
+constexpr int kImagesRankMin = 3;
+constexpr int kImagesRankMax = 4;
 
 [[noreturn]] void failIn(const std::filesystem::path& path, const std::string& why) {
   throw Error(ErrorCode::kBadData, path.string() + ": " + why);
+}
+
+[[noreturn]] void failTrailing(const std::filesystem::path& path, const std::string& promised) {
+  failIn(path, fmt::format("trailing bytes: the header promises {} bytes, the file holds more",
+                           promised));
+}
+
+// Of one image: height, width, channels.
+Shape exampleShape(const std::vector<uint32_t>& dims) {
+  DTF_CHECK(dims.size() == kImagesRankMin || dims.size() == kImagesRankMax);
+  return Shape{dims[1], dims[2], dims.size() == kImagesRankMax ? dims[3] : 1};
 }
 
 // "60000 x 28 x 28 = 47040000"; the product saturates. `bytes` receives it.
@@ -31,26 +47,28 @@ std::string product(const std::vector<uint32_t>& dims, uint64_t& bytes) {
   return dims.size() > 1 ? fmt::format("{} = {}", text, bytes) : text;
 }
 
+// "images: unsigned bytes in 3 or 4 dimensions (magic number 00000803 or 00000804)"
+std::string wantedText(int rank_min, int rank_max) {
+  if (rank_max == 1) return "labels: unsigned bytes in 1 dimension (magic number 00000801)";
+  const std::string ranks = rank_min == rank_max ? fmt::format("{}", rank_min)
+                                                 : fmt::format("{} or {}", rank_min, rank_max);
+  return fmt::format("images: unsigned bytes in {} dimensions (magic number 000008{:02x}{})", ranks,
+                     rank_min,
+                     rank_min == rank_max ? "" : fmt::format(" or 000008{:02x}", rank_max));
+}
+
 std::vector<uint32_t> readHeader(const std::filesystem::path& path, ByteSource& source,
                                  int rank_min, int rank_max) {
-  std::array<uint8_t, 4> magic{};
-  const size_t got = source.read(magic.data(), magic.size());
-  if (got < magic.size())
-    failIn(path,
-           fmt::format(
-               "truncated: an IDX file begins with a magic number of 4 bytes, the file holds {}",
-               got));
-  const int rank = magic[3];
-  if (magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte || rank < rank_min ||
+  std::array<uint8_t, kKindBytes> first{};
+  const size_t got = source.read(first.data(), 4);
+  if (got == 0) failIn(path, "the file is empty");
+  const int rank = first[3];
+  if (got < 4 || first[0] != 0 || first[1] != 0 || first[2] != kUnsignedByte || rank < rank_min ||
       rank > rank_max) {
-    const std::string allowed = rank_min == rank_max
-                                    ? fmt::format("0000080{:x}", rank_min)
-                                    : fmt::format("0000080{:x} to 0000080{:x}", rank_min, rank_max);
-    failIn(path, fmt::format(
-                     "wrong magic number: expected {} (IDX, unsigned bytes, {} dimension{}), found "
-                     "{:02x}{:02x}{:02x}{:02x}",
-                     allowed, rank_min, rank_min == 1 ? "" : "s or more", magic[0], magic[1],
-                     magic[2], magic[3]));
+    const size_t held = got < 4 ? got : 4 + source.read(first.data() + 4, first.size() - 4);
+    failIn(path,
+           fmt::format("this looks like {}; expected an IDX file of {}",
+                       fileKind(std::span(first).first(held)), wantedText(rank_min, rank_max)));
   }
   std::vector<uint32_t> dims;
   for (int i = 0; i < rank; ++i) {
@@ -74,44 +92,73 @@ void checkPromise(const std::filesystem::path& path, const ByteSource& source,
   if (bytes > held)
     failIn(path, fmt::format("truncated: the header promises {} bytes, the file {} {}", promised,
                              source.packed() ? "can unpack to at most" : "holds", held));
+  if (bytes < held && !source.packed()) failTrailing(path, promised);
+}
+
+// Opens the file's elements: what is left of `source` afterwards.
+std::vector<uint32_t> openIdx(const std::filesystem::path& path, ByteSource& source, int rank_min,
+                              int rank_max, uint64_t bytes_max) {
+  DTF_CHECK(1 <= rank_min && rank_min <= rank_max && rank_max <= 4);
+  std::vector<uint32_t> dims = readHeader(path, source, rank_min, rank_max);
+  uint64_t bytes = 0;
+  const std::string promised = product(dims, bytes);
+  checkPromise(path, source, promised, bytes, 4 + 4 * dims.size(), bytes_max);
+  return dims;
+}
+
+void checkImages(const std::filesystem::path& images, const std::vector<uint32_t>& dims) {
+  uint64_t bytes = 0;
+  const std::string promised = product(dims, bytes);
+  if (bytes == 0) failIn(images, fmt::format("empty: the header promises {} bytes", promised));
 }
 
 }  // namespace
+
+IdxImages readIdxImagesHeader(const std::filesystem::path& path) {
+  ByteSource source(path);
+  const std::vector<uint32_t> dims =
+      openIdx(path, source, kImagesRankMin, kImagesRankMax, kIdxBytesMax);
+  checkImages(path, dims);
+  return {dims[0], exampleShape(dims)};
+}
+
+ByteBlock readIdxLabels(const std::filesystem::path& path) {
+  return std::move(readIdx(path, 1, 1).bytes);
+}
 
 IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
                  uint64_t bytes_max) {
   ByteSource source(path);
   IdxArray array;
-  array.dims = readHeader(path, source, rank_min, rank_max);
+  array.dims = openIdx(path, source, rank_min, rank_max, bytes_max);
   uint64_t bytes = 0;
   const std::string promised = product(array.dims, bytes);
-  checkPromise(path, source, promised, bytes, 4 + 4 * array.dims.size(), bytes_max);
   array.bytes = ByteBlock(static_cast<size_t>(bytes));
   const size_t got = source.read(array.bytes.data(), array.bytes.size());
   if (got < bytes)
     failIn(path, fmt::format("truncated: the header promises {} bytes, the file holds {}", promised,
                              got));
   uint8_t extra = 0;
-  if (source.read(&extra, 1) != 0)
-    failIn(path, fmt::format("trailing bytes: the header promises {} bytes, the file holds more",
-                             promised));
+  if (source.read(&extra, 1) != 0) failTrailing(path, promised);
   return array;
 }
 
+std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
+                          const std::filesystem::path& labels, int64_t label_count) {
+  if (image_count == label_count) return {};
+  return fmt::format("{}: {} labels, but {} holds {} images: the two files don't belong together",
+                     labels.string(), label_count, images.string(), image_count);
+}
+
 Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels) {
-  IdxArray label_array = readIdx(labels, 1, 1);
-  IdxArray image_array = readIdx(images, 3, 4);
-  const std::vector<uint32_t>& dims = image_array.dims;
-  if (dims[0] != label_array.dims[0])
-    failIn(labels,
-           fmt::format("{} labels, but {} holds {} images: the two files don't belong together",
-                       label_array.dims[0], images.string(), dims[0]));
-  uint64_t bytes = 0;
-  const std::string promised = product(dims, bytes);
-  if (bytes == 0) failIn(images, fmt::format("empty: the header promises {} bytes", promised));
-  const int64_t channels = dims.size() == 4 ? dims[3] : 1;
-  return Dataset(labels.string(), Shape{dims[1], dims[2], channels}, std::move(image_array.bytes),
-                 std::move(label_array.bytes));
+  ByteBlock label_bytes = readIdxLabels(labels);
+  IdxArray image_array = readIdx(images, kImagesRankMin, kImagesRankMax);
+  const std::string mismatch =
+      countMismatch(images, image_array.dims[0], labels, static_cast<int64_t>(label_bytes.size()));
+  if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
+  checkImages(images, image_array.dims);
+  return Dataset({images.string(), labels.string()}, exampleShape(image_array.dims),
+                 std::move(image_array.bytes), std::move(label_bytes));
 }
 
 }  // namespace dtf::data

@@ -25,11 +25,29 @@ struct IdxArray {
 };
 
 // Blocks: on the disk; about 0.2 s for MNIST's packed training images.
-// Errors: kBadData naming the file, what was expected and what was found: missing, wrong magic, too
-// few or too many dimensions, more than `bytes_max` bytes, truncated, trailing bytes, damaged gzip
-// data.
+// Errors: kBadData naming the file, what was expected and what was found: missing, no IDX file (and
+// what it looks like), too few or too many dimensions, more than `bytes_max` bytes, truncated,
+// trailing bytes, damaged gzip data. kPermission when it may not be read.
 IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
                  uint64_t bytes_max = kIdxBytesMax);
+
+// What a file of images promises, without reading them: what can be checked of it before a job
+// starts.
+struct IdxImages {
+  int64_t count = 0;
+  Shape example_shape;  // [height, width, channels]
+};
+// Blocks: on the disk, shortly.
+// Errors: as readIdx() as far as the header and the file's size tell, and kBadData when it is empty.
+IdxImages readIdxImagesHeader(const std::filesystem::path& path);
+
+// One label a byte.
+// Errors: as readIdx().
+ByteBlock readIdxLabels(const std::filesystem::path& path);
+
+// What is wrong when the two files of a data set hold different numbers of examples; empty: nothing.
+std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
+                          const std::filesystem::path& labels, int64_t label_count);
 
 // Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1.
 // Errors: as readIdx(), and kBadData when the counts differ or are 0.

@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/cluster/error_at.h"
 #include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
@@ -26,15 +28,18 @@ constexpr double kPixelScale = 1.0 / 255.0;
 constexpr const char* kNothingToTrain = "the model has nothing to train: add a 'dense' layer";
 
 [[noreturn]] void failAt(const cluster::Mark& mark, const std::string& what) {
-  const std::string place = mark.file.empty()
-                                ? std::string()
-                                : fmt::format("{}:{}:{}: ", mark.file, mark.line, mark.column);
-  throw Error(ErrorCode::kBadConfig, fmt::format("{}error: {}", place, what));
+  throw cluster::ErrorAt(ErrorCode::kBadConfig, mark, what);
 }
 
 // The shape of one example: without the batch.
 Shape withoutBatch(const Shape& shape) {
   return Shape(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()));
+}
+
+// [28, 28] for [28, 28, 1]: the same bytes.
+Shape withoutSingleChannel(const Shape& shape) {
+  if (shape.rank() != 3 || shape.dim(2) != 1) return shape;
+  return Shape{shape.dim(0), shape.dim(1)};
 }
 
 Shape withBatch(const std::vector<int64_t>& example, int64_t batch_size) {
@@ -209,18 +214,30 @@ ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
   return result;
 }
 
+const LayerSpec* findOutputLayer(const ModelSpec& model) {
+  const auto output =
+      std::find_if(model.layers.rbegin(), model.layers.rend(),
+                   [](const LayerSpec& layer) { return layer.type == LayerSpec::Type::kDense; });
+  return output == model.layers.rend() ? nullptr : &*output;
+}
+
+void checkExampleShape(const ModelSpec& model, const Shape& example_shape,
+                       const std::string& name) {
+  const Shape wanted(model.input_shape);
+  if (withoutSingleChannel(wanted) == withoutSingleChannel(example_shape)) return;
+  failAt(model.shape_mark,
+         fmt::format("the model reads examples of shape {}, those of {} have {}: set "
+                     "model.input.shape to it, or use other images",
+                     wanted.str(), name, example_shape.str()));
+}
+
 std::shared_ptr<const data::Dataset> checkedDataset(const ModelSpec& model,
                                                     std::shared_ptr<const data::Dataset> dataset) {
-  const Shape wanted(model.input_shape);
-  if (wanted != dataset->exampleShape())
-    failAt(model.mark, fmt::format("the model reads examples of shape {}, those of {} have {}: set "
-                                   "model.input.shape to it",
-                                   wanted.str(), dataset->name(), dataset->exampleShape().str()));
-  const LayerSpec* output = nullptr;
-  for (const LayerSpec& layer : model.layers)
-    if (layer.type == LayerSpec::Type::kDense) output = &layer;
+  DTF_CHECK(dataset != nullptr);
+  checkExampleShape(model, dataset->exampleShape(), dataset->names().images);
+  const LayerSpec* output = findOutputLayer(model);
   if (output == nullptr) failAt(model.mark, kNothingToTrain);
-  data::checkLabels(*dataset, output->dense.units, output->name);
+  data::checkLabels(dataset->labels(), dataset->names().labels, output->dense.units, output->name);
   return dataset;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/cluster/spec.h"
@@ -41,7 +42,7 @@ struct ModelGraph {
 //   softmax_cross_entropy  the mean of SparseSoftmaxCrossEntropyWithLogits
 //   mse                    the mean of (output - one hot)^2 over the batch and the units
 //   sigmoid_cross_entropy  the mean of SigmoidCrossEntropyWithLogits against one hot, likewise
-// Errors: kBadConfig in compiler form, "job.yaml:9:7: error: ...", naming the layer whose input
+// Errors: cluster::ErrorAt of kBadConfig, "job.yaml:9:7: error: ...", naming the layer whose input
 // doesn't fit it, a variable too large to count, or a model that has no variable or whose output
 // isn't [batch, units].
 ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_size);
@@ -49,10 +50,18 @@ ModelGraph buildTrainingGraph(const cluster::ModelSpec& model, int64_t batch_siz
 // The same variables, and the same layers but dropout, without gradients and updates.
 ModelGraph buildEvaluationGraph(const cluster::ModelSpec& model, int64_t batch_size);
 
+// The last dense layer, whose units are the classes; nullptr: there is none, hence nothing to train.
+const cluster::LayerSpec* findOutputLayer(const cluster::ModelSpec& model);
+
+// `name` is what messages call the images. [28, 28] and [28, 28, 1] are one shape.
+// Errors: kBadConfig at model.input.shape for examples of another shape.
+void checkExampleShape(const cluster::ModelSpec& model, const Shape& example_shape,
+                       const std::string& name);
+
 // Returns `dataset` when its examples are what the model reads, and its labels classes that the
 // model has.
-// Errors: kBadConfig at the model's mark for images of another shape; kBadData for a label without
-// a unit, as data::checkLabels().
+// Errors: as checkExampleShape(); kBadConfig for a model without a dense layer; kBadData for a label without a unit, as
+// data::checkLabels().
 std::shared_ptr<const data::Dataset> checkedDataset(const cluster::ModelSpec& model,
                                                     std::shared_ptr<const data::Dataset> dataset);
 

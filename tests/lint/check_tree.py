@@ -43,6 +43,7 @@ TESTED_IN = [
     (r"common/cluster/(map_reader|read_\w+|yaml_syntax)\.cc", "tests/unit/cluster/bad_files_test.cc"),
     (r"common/cluster/schema_(optimizers|tables)\.cc", "tests/unit/cluster/schema_test.cc"),
     (r"common/cluster/command_line\.cc", "tests/unit/cluster/options_test.cc"),
+    (r"common/data/file_kind\.cc", "tests/unit/data/idx_reader_test.cc"),
     (r"common/graph/(op_def|shape_functions|standard_\w+)\.cc", "tests/unit/graph/graph_test.cc"),
     (r"common/graph/gradients\.cc", "tests/unit/graph/autodiff_test.cc"),
     (r"common/graph/placement_table\.cc", "tests/unit/graph/placer_test.cc"),

@@ -64,7 +64,8 @@ TEST_F(OverrideTest, PathsOfTheCommandLineStartAtTheWorkingDirectory) {
   EXPECT_EQ(load({"train=other.yaml"}).train->model.input_shape.at(0), 9);
   const JobSpec job = load({"train.data.train={format: idx, images: i, labels: l}"});
   EXPECT_EQ(job.train->data.train.images, "i");
-  EXPECT_EQ(job.train->data.train.mark.file, "");
+  EXPECT_EQ(job.train->data.train.mark.str(),
+            "--set train.data.train={format: idx, images: i, labels: l}");
 }
 
 TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {

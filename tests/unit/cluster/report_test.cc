@@ -71,6 +71,52 @@ TEST(Report, SortsByPlaceDropsRepeatsAndShowsTwenty) {
   EXPECT_TRUE(message.ends_with("\nand 10 more")) << message;
 }
 
+TEST(Report, AMistakeFoundLaterIsShownWhereItsMarkSays) {
+  Report report;
+  const int flag = report.addFlag("--set a=1");
+  const int file = report.addFile("f.yaml", "a: 1\nb: 2\n");
+  for (const Place& place : {Place{flag}, Place{file}, Place{file, 2, 4}}) {
+    const Place back = report.placeOf(report.markOf(place));
+    EXPECT_EQ(std::tie(back.source, back.line, back.column),
+              std::tie(place.source, place.line, place.column));
+  }
+  EXPECT_EQ(report.markOf({flag}).str(), "--set a=1");
+  report.error(report.placeOf({"f.yaml", 2, 4}), "two is too much");
+  EXPECT_EQ(badConfigOf([&] { report.throwIfAny(); }),
+            "f.yaml:2:4: error: two is too much\n  2 | b: 2\n    |    ^");
+  EXPECT_DEATH(report.placeOf({"g.yaml", 1, 1}), "g.yaml:1:1");
+}
+
+TEST(Report, WarnsWithoutThrowing) {
+  Report report;
+  const int file = report.addFile("f.yaml", "a: 1\nb: 2\n");
+  EXPECT_EQ(report.warnings(), "");
+  report.warning({file, 2, 1}, "hardly meant");
+  report.warning({file, 1, 1}, "nor this");
+  report.throwIfAny();
+  EXPECT_EQ(report.warnings(),
+            "f.yaml:1:1: warning: nor this\n  1 | a: 1\n    | ^\n"
+            "f.yaml:2:1: warning: hardly meant\n  2 | b: 2\n    | ^\n");
+}
+
+TEST(Report, TheFileIsToBeEditedBeforeItsDataAreLookedAt) {
+  Report report;
+  const int file = report.addFile("f.yaml", "a: 1\nb: 2\n");
+  const auto code = [&report] {
+    try {
+      report.throwIfAny();
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::kInternal;
+  };
+  report.error({file, 2, 1}, "no such file", ErrorCode::kBadData);
+  report.error({file, 1, 1}, "not yours", ErrorCode::kPermission);
+  EXPECT_EQ(code(), ErrorCode::kPermission) << "the first in the file";
+  report.error({file, 2, 1}, "no such key");
+  EXPECT_EQ(code(), ErrorCode::kBadConfig);
+}
+
 TEST(Report, QuotesWithoutControlCharacters) {
   EXPECT_EQ(inQuotes("a\x1b[31m\n"), "'a\\x1b[31m\\n'");
   EXPECT_EQ(inQuotes(std::string(100, 'a')), "'" + std::string(80, 'a') + "...'");

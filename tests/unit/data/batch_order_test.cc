@@ -114,9 +114,10 @@ TEST(BatchReader, RefusesABatchLargerThanTheDataSet) {
     FAIL() << "a batch of 6 out of 5 was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-    EXPECT_EQ(
-        error.message(),
-        "batch_size is 6, but the embedded digits has 5 examples: choose a batch_size from 1 to 5");
+    EXPECT_EQ(error.message(),
+              "batch_size is 6, but there are 5 examples in the embedded digits: choose a "
+              "batch_size from "
+              "1 to 5");
   }
 }
 

@@ -46,9 +46,9 @@ TEST(CheckLabels, NamesTheFileTheExampleAndTheLayer) {
   spec.images = folder.write("images", idxHeader(kImagesMagic, {2, 1, 2}) + "abcd");
   spec.labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + std::string("\x00\x0c", 2));
   const auto dataset = openDataset(spec, 1, false);
-  checkLabels(*dataset, 13, "softmax");
+  checkLabels(dataset->labels(), dataset->names().labels, 13, "softmax");
   try {
-    checkLabels(*dataset, 10, "softmax");
+    checkLabels(dataset->labels(), dataset->names().labels, 10, "softmax");
     FAIL() << "label 12 passed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);

@@ -28,7 +28,7 @@ Result fetch(const TemporaryFolder& scratch, const std::string& arguments) {
 }
 
 TEST(FetchMnist, CopiesVerifiesAndDoesNothingTheSecondTime) {
-  const auto mnist = findMnist();
+  const auto mnist = findMnist(DTF_SOURCE_ROOT);
   if (!mnist) GTEST_SKIP() << "no MNIST: set DTF_MNIST_DIR, or run scripts/fetch-mnist.sh";
   const TemporaryFolder scratch;
   const fs::path target = scratch.path() / "a folder" / "mnist";

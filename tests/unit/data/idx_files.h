@@ -71,9 +71,9 @@ inline std::string gzipped(std::string_view bytes) {
   return packed;
 }
 
-// The folder of the real MNIST files: DTF_MNIST_DIR, data/mnist or shared/data/mnist in the source
-// folder or one above it. nullopt: there is none.
-inline std::optional<std::filesystem::path> findMnist() {
+// The folder of the real MNIST files: DTF_MNIST_DIR, data/mnist or shared/data/mnist in
+// `source_root` or a folder above it. nullopt: there is none.
+inline std::optional<std::filesystem::path> findMnist(const std::filesystem::path& source_root) {
   namespace fs = std::filesystem;
   const auto holds = [](const fs::path& folder) {
     std::error_code ignored;
@@ -81,7 +81,7 @@ inline std::optional<std::filesystem::path> findMnist() {
   };
   if (const char* given = std::getenv("DTF_MNIST_DIR"); given != nullptr && holds(given))
     return given;
-  for (fs::path at = DTF_SOURCE_ROOT;; at = at.parent_path()) {
+  for (fs::path at = source_root;; at = at.parent_path()) {
     for (const char* below : {"data/mnist", "shared/data/mnist"})
       if (holds(at / below)) return at / below;
     if (at == at.parent_path()) return std::nullopt;

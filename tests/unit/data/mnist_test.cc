@@ -14,7 +14,7 @@ namespace dtf::data {
 namespace {
 
 TEST(Mnist, HasTheKnownSizesAndCounts) {
-  const auto folder = findMnist();
+  const auto folder = findMnist(DTF_SOURCE_ROOT);
   if (!folder) GTEST_SKIP() << "no MNIST: set DTF_MNIST_DIR, or run scripts/fetch-mnist.sh";
   const Dataset train = readIdxDataset(*folder / "train-images-idx3-ubyte.gz",
                                        *folder / "train-labels-idx1-ubyte.gz");

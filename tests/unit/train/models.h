@@ -52,6 +52,7 @@ inline cluster::ModelSpec softmaxModel() {
   model.layers = {flatten(), dense("softmax", 10)};
   model.accuracy = true;
   model.mark = {"job.yaml", 3, 1};
+  model.shape_mark = {"job.yaml", 4, 10};
   return model;
 }
 
