@@ -86,16 +86,23 @@ int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_
   return 0;
 }
 
-int check(const cluster::JobSpec& job, const Options& options) {
+int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options) {
   ordered_json tasks = ordered_json::array();
-  std::string text = options.cluster_file.string() + ": OK: job " + job.job + "\n";
+  std::string text = options.cluster_file.string() + ": OK: job " + job.job +
+                     "\n  model: " + train::sizeText(size) + "\n";
   for (const TaskId id : allTasks(job.cluster)) {
     const std::string address = job.cluster.tasks(id.job)[id.index].address.str();
     tasks.push_back(ordered_json{{"name", id.name()}, {"address", address}});
     text += "  " + id.name() + "  " + address + "\n";
   }
   if (options.json)
-    print(ordered_json{{"schema", 1}, {"event", "check"}, {"job", job.job}, {"tasks", tasks}});
+    print(ordered_json{{"schema", 1},
+                       {"event", "check"},
+                       {"job", job.job},
+                       {"parameters", size.parameters},
+                       {"ps_bytes", size.ps_bytes},
+                       {"memory_bytes", size.memory_bytes},
+                       {"tasks", tasks}});
   else
     print(text);
   return 0;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "common/cluster/spec.h"
+#include "common/train/job_check.h"
 #include "launcher/options.h"
 
 namespace dtf::launcher {
@@ -14,8 +15,8 @@ namespace dtf::launcher {
 int up(const cluster::JobSpec& job, const Options& options,
        const std::filesystem::path& own_folder);
 
-// The file was read without a mistake: says so, and lists the tasks.
-int check(const cluster::JobSpec& job, const Options& options);
+// The job was checked without a mistake: says so, how large it is, and lists the tasks.
+int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
 
 // 0: runs; 3: nothing runs in the run directory.
 int status(const cluster::JobSpec& job, const Options& options);

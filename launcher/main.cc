@@ -6,11 +6,16 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/notify.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/cluster/report.h"
+#include "common/train/host_memory.h"
+#include "common/train/job_check.h"
 #include "launcher/commands.h"
 #include "launcher/options.h"
 
@@ -30,15 +35,26 @@ std::filesystem::path ownFolder() {
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
+// What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
+train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& report) {
+  const std::optional<train::JobSize> size = train::checkJob(job, train::hostMemory(), report);
+  std::fputs(report.warnings().c_str(), stderr);
+  report.throwIfAny();
+  DTF_CHECK(size.has_value());
+  return *size;
+}
+
 int run(const Options& options) {
   if (options.answer) return std::fputs(options.answer->c_str(), stdout) < 0 ? 1 : 0;
-  cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides);
+  cluster::Report report;
+  cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides, report);
   if (options.run_dir) job.run_dir = *options.run_dir;
   switch (options.verb) {
     case Verb::kUp:
+      checkBeforeStart(job, report);
       return up(job, options, ownFolder());
     case Verb::kCheck:
-      return check(job, options);
+      return check(job, checkBeforeStart(job, report), options);
     case Verb::kStatus:
       return status(job, options);
     case Verb::kLogs:

@@ -2,6 +2,7 @@
 
 // Small text helpers shared by messages.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,5 +16,8 @@ std::string nearestWord(std::string_view word, std::span<const std::string_view>
 
 std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts
 std::string join(std::span<const std::string> parts, std::string_view separator);
+
+// "40 B", "30.7 KiB": what a person reads sizes in.
+std::string bytesText(uint64_t bytes);
 
 }  // namespace dtf

@@ -3,23 +3,11 @@
 #include <array>
 #include <cstdio>
 
+#include "common/base/text.h"
 #include "common/graph/placer.h"
 
 namespace dtf::graph {
 namespace {
-
-std::string bytesText(uint64_t bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text.data();
-}
 
 std::string percentText(uint64_t part, uint64_t whole) {
   std::array<char, 32> text{};

@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <filesystem>
+
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -40,6 +42,13 @@ class MistakesTest : public ClusterTest {
     for (const std::string& text : texts)
       EXPECT_NE(result.err.find(text), std::string::npos) << text << "\nin\n" << result.err;
     expectNothingLeft();
+  }
+  // Before anything is started: no log, no run folder, the cause once.
+  void expectNothingStarted(const std::string& err, const std::string& cause) const {
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/runs"));
+    const size_t first = err.find(cause);
+    ASSERT_NE(first, std::string::npos) << err;
+    EXPECT_EQ(err.find(cause, first + 1), std::string::npos) << "said twice\n" << err;
   }
   std::string idxTrain() const {
     return "data: {train: {format: idx, images: " + folder_.path() +
@@ -104,6 +113,34 @@ TEST_F(MistakesTest, APortInUseAndWhoHoldsIt) {
 
 TEST_F(MistakesTest, AMissingDataFile) {
   expectMistake(writeIdxCluster(), 65, {folder_.path() + "/", "No such file"});
+}
+
+TEST_F(MistakesTest, NothingStartsForAJobThatCannotTrain) {
+  folder_.write("images", "label,pixel0,pixel1\n5,0,0\n");
+  const std::string file = writeIdxCluster();
+  for (const std::string verb : {"up", "check"}) {
+    const ProcessResult result = runProcess({binary("dtf-launch"), verb, file}, seconds(30));
+    EXPECT_EQ(result.exit_code, 65) << result.err;
+    expectNothingStarted(result.err, "idx.yaml:6:39: error: " + folder_.path() +
+                                         "/images: this looks like text such as CSV");
+    expectNothingStarted(result.err, folder_.path() + "/labels: cannot open it: No such file");
+  }
+  const std::string no_train =
+      folder_.write("no_train.yaml", "run_dir: " + folder_.path() +
+                                         "/runs\ncluster: {ps: [localhost:auto], worker: "
+                                         "[localhost:auto]}\n");
+  const ProcessResult result = runProcess({binary("dtf-launch"), no_train}, seconds(30));
+  EXPECT_EQ(result.exit_code, 78) << result.err;
+  expectNothingStarted(result.err, "no_train.yaml:1:1: error: missing key 'train'");
+}
+
+TEST_F(MistakesTest, CheckSaysHowLargeTheModelIs) {
+  const ProcessResult result =
+      runProcess({binary("dtf-launch"), "check", writeCluster({})}, seconds(30));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("7 850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"),
+            std::string::npos)
+      << result.out;
 }
 
 TEST_F(MistakesTest, ATruncatedDataFile) {

@@ -11,6 +11,13 @@ TEST(NearestWord, FindsMisspellingsOnly) {
   EXPECT_EQ(nearestWord("banana", keys), "");
 }
 
+TEST(Text, BytesAreReadInUnitsOf1024) {
+  EXPECT_EQ(bytesText(0), "0 B");
+  EXPECT_EQ(bytesText(1023), "1023 B");
+  EXPECT_EQ(bytesText(31400), "30.7 KiB");
+  EXPECT_EQ(bytesText(uint64_t{1} << 50), "1024.0 TiB");
+}
+
 TEST(Text, SplitAndJoinAreInverse) {
   const std::vector<std::string> parts = split("a:1,,b:2", ',');
   EXPECT_EQ(parts, (std::vector<std::string>{"a:1", "", "b:2"}));

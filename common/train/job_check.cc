@@ -1,0 +1,253 @@
+#include "common/train/job_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/cluster/error_at.h"
+#include "common/cluster/schema.h"
+#include "common/data/dataset.h"
+#include "common/data/digits.h"
+#include "common/data/idx_reader.h"
+#include "common/ps/declaration.h"
+#include "common/ps/optimizer.h"
+#include "common/train/initial_values.h"
+#include "common/train/model_builder.h"
+
+namespace dtf::train {
+
+namespace {
+
+using cluster::DatasetSpec;
+using cluster::LayerSpec;
+using cluster::Mark;
+using graph::PlacedVariable;
+
+// Copies of the parameters that nothing can do without. On a ps: the snapshot that is read, the one
+// that is written, and the optimizer's slots. On a worker: parameters and gradients.
+constexpr uint64_t kPsCopies = 2;
+constexpr uint64_t kWorkerCopies = 2;
+
+// "1 000 000"
+std::string grouped(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3;) {
+    at -= 3;
+    text.insert(at, " ");
+  }
+  return text;
+}
+
+uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+uint64_t saturatingAdd(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+// Checks one job.
+// Borrows: all three, for one call of run.
+class JobChecker {
+ public:
+  JobChecker(const cluster::JobSpec& job, const HostMemory& memory, cluster::Report& report)
+      : job_(job), train_(*job.train), memory_(memory), report_(report) {}
+
+  std::optional<JobSize> run() {
+    checkData(train_.data.train, true);
+    if (train_.data.eval) checkData(*train_.data.eval, false);
+    noting(train_.model.mark, [this] { checkModel(); });
+    return size_;
+  }
+
+ private:
+  // What `check` throws becomes a mistake of the report: at its own place where it has one, else at
+  // `mark`.
+  template <class Check>
+  bool noting(const Mark& mark, const Check& check) {
+    try {
+      check();
+      return true;
+    } catch (const cluster::ErrorAt& error) {
+      report_.error(placeOf(error.mark().file.empty() ? mark : error.mark()), error.reason(),
+                    error.code());
+    } catch (const Error& error) {
+      report_.error(placeOf(mark), error.message(), error.code());
+    }
+    return false;
+  }
+
+  // What is left at its default has no place of its own: then the model's, which is always written.
+  cluster::Place placeOf(const Mark& mark) const {
+    return report_.placeOf(mark.file.empty() ? train_.model.mark : mark);
+  }
+
+  void checkData(const DatasetSpec& dataset, bool to_train) {
+    const bool is_idx = dataset.format == DatasetSpec::Format::kIdx;
+    std::optional<data::IdxImages> images;
+    if (is_idx) {
+      noting(dataset.images_mark, [&] { images = data::readIdxImagesHeader(dataset.images); });
+      noting(dataset.labels_mark, [&] { checkLabels(dataset, images); });
+    } else {
+      images = {dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1}};
+      noting(dataset.mark, [this] { checkDigitClasses(); });
+    }
+    if (!images) return;
+    const std::string name = is_idx ? dataset.images.string() : data::kDigitsName;
+    noting(dataset.images_mark,
+           [&] { checkExampleShape(train_.model, images->example_shape, name); });
+    const auto bytes =
+        static_cast<uint64_t>(images->count * (images->example_shape.elements() + 1));
+    const uint64_t readers = to_train ? job_.cluster.worker.size() : 1;
+    data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
+    if (!to_train) return;
+    const Mark& batch_mark = train_.data.batch_size_mark;
+    noting(batch_mark.file.empty() ? dataset.mark : batch_mark,
+           [&] { data::checkBatchSize(train_.data.batch_size, images->count, name); });
+  }
+
+  void checkLabels(const DatasetSpec& dataset, const std::optional<data::IdxImages>& images) {
+    const data::ByteBlock labels = data::readIdxLabels(dataset.labels);
+    const auto count = static_cast<int64_t>(labels.size());
+    if (images) {
+      const std::string mismatch =
+          data::countMismatch(dataset.images, images->count, dataset.labels, count);
+      if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
+    }
+    if (const LayerSpec* output = findOutputLayer(train_.model))
+      data::checkLabels({labels.data(), labels.size()}, dataset.labels.string(),
+                        output->dense.units, output->name);
+  }
+
+  void checkDigitClasses() const {
+    const LayerSpec* output = findOutputLayer(train_.model);
+    if (output == nullptr || output->dense.units >= data::kDigitClasses) return;
+    throw cluster::ErrorAt(
+        ErrorCode::kBadConfig, output->mark,
+        fmt::format("{} have {} classes, but layer '{}' has {} units: give it at least {}",
+                    data::kDigitsName, data::kDigitClasses, output->name, output->dense.units,
+                    data::kDigitClasses));
+  }
+
+  // Builds, places and declares it as a worker does, and lets the ps' own check judge it.
+  void checkModel() {
+    const ModelGraph model = buildTrainingGraph(train_.model, train_.data.batch_size);
+    cluster::PlacementSpec placement = placementOf(train_);
+    removeUnknownPins(model, placement.pins);
+    const auto ps_tasks = static_cast<uint32_t>(job_.cluster.ps.size());
+    const graph::Placement placed = placeModel(model.graph, placement, ps_tasks, kChief.index);
+    countModel(placed);
+    if (!fitsMemory()) return;
+    const auto workers = static_cast<uint32_t>(job_.cluster.worker.size());
+    ps::validateDeclaration(declarationOf(train_, layoutOf(placed), workers), ps_tasks, workers);
+  }
+
+  void removeUnknownPins(const ModelGraph& model, std::map<std::string, std::string>& pins) {
+    std::vector<std::string_view> names;
+    for (const ModelVariable& variable : model.variables)
+      names.push_back(model.graph.node(variable.value.node).name);
+    std::erase_if(pins, [&](const auto& pin) {
+      if (std::find(names.begin(), names.end(), pin.first) != names.end()) return false;
+      report_.error(placeOf(train_.placement.pin_marks.at(pin.first)),
+                    fmt::format("the model has no variable {}{}", cluster::inQuotes(pin.first),
+                                cluster::suggestion(pin.first, names)));
+      return true;
+    });
+  }
+
+  void countModel(const graph::Placement& placed) {
+    JobSize size;
+    size.ps_bytes.resize(job_.cluster.ps.size());
+    for (const PlacedVariable& variable : placed.variables) {
+      size.parameters += static_cast<uint64_t>(variable.shape.elements());
+      if (variable.bytes() > largest_bytes_) {
+        largest_bytes_ = variable.bytes();
+        largest_layer_ = variable.name.substr(0, variable.name.find('/'));
+      }
+      for (const graph::VariablePart& part : variable.parts)
+        size.ps_bytes.at(part.ps_task) += part.count * sizeof(float);
+    }
+    DTF_CHECK(size.parameters > 0);  // the builder refuses a model without variables
+    const uint64_t copies =
+        kPsCopies + ps::slotCount(train_.optimizer) + kWorkerCopies * job_.cluster.worker.size();
+    model_bytes_ = saturatingMultiply(size.parameters * sizeof(float), copies);
+    size.memory_bytes = saturatingAdd(model_bytes_, data_bytes_);
+    size_ = std::move(size);
+  }
+
+  // False: reported.
+  bool fitsMemory() {
+    const uint64_t needed = size_->memory_bytes;
+    const bool too_much = memory_.total > 0 && needed > memory_.total;
+    if (!too_much && (memory_.available == 0 || needed <= memory_.available)) return true;
+    const bool model_is_larger = model_bytes_ >= data_bytes_;
+    const std::string what =
+        model_is_larger
+            ? fmt::format("layer '{}' has {} of parameters, and ", largest_layer_,
+                          bytesText(largest_bytes_))
+            : fmt::format("the examples take {} of memory, and ", bytesText(data_bytes_));
+    const std::string text = fmt::format(
+        "{}the {} ps and {} workers need at least {} together; this host has {}{}", what,
+        job_.cluster.ps.size(), job_.cluster.worker.size(), bytesText(needed),
+        bytesText(too_much ? memory_.total : memory_.available), too_much ? "" : " available");
+    const cluster::Place place =
+        placeOf(model_is_larger ? layerMark(largest_layer_) : train_.data.train.mark);
+    if (too_much)
+      report_.error(place, text);
+    else
+      report_.warning(place, text);
+    return !too_much;
+  }
+
+  const Mark& layerMark(const std::string& name) const {
+    const auto layer = std::find_if(train_.model.layers.begin(), train_.model.layers.end(),
+                                    [&name](const LayerSpec& each) { return each.name == name; });
+    DTF_CHECK(layer != train_.model.layers.end());
+    return layer->mark;
+  }
+
+  const cluster::JobSpec& job_;
+  const cluster::TrainSpec& train_;
+  const HostMemory memory_;
+  cluster::Report& report_;
+  std::optional<JobSize> size_;
+  std::string largest_layer_;
+  uint64_t largest_bytes_ = 0;  // of one variable
+  uint64_t model_bytes_ = 0;    // with all copies, on all tasks
+  uint64_t data_bytes_ = 0;     // on all workers
+};
+
+}  // namespace
+
+std::string sizeText(const JobSize& size) {
+  constexpr size_t kListedMax = 4;
+  DTF_CHECK(!size.ps_bytes.empty());
+  std::string text = fmt::format("{} parameters, {}: ", grouped(size.parameters),
+                                 bytesText(size.parameters * sizeof(float)));
+  if (size.ps_bytes.size() > kListedMax) {
+    const auto [least, most] = std::minmax_element(size.ps_bytes.begin(), size.ps_bytes.end());
+    return text + fmt::format("from {} to {} on each of {} ps", bytesText(*least), bytesText(*most),
+                              size.ps_bytes.size());
+  }
+  for (uint32_t ps = 0; ps < size.ps_bytes.size(); ++ps)
+    text += fmt::format("{}{} on {}", ps == 0 ? "" : ", ", bytesText(size.ps_bytes[ps]),
+                        TaskId{JobKind::kPs, ps}.name());
+  return text;
+}
+
+std::optional<JobSize> checkJob(const cluster::JobSpec& job, const HostMemory& memory,
+                                cluster::Report& report) {
+  DTF_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty());
+  if (job.train) return JobChecker(job, memory, report).run();
+  report.error(report.placeOf(job.mark),
+               "missing key 'train': a TRAIN.yaml, relative to this file, or its keys in place");
+  return std::nullopt;
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,36 @@
+#pragma once
+
+// Everything that can be known to be wrong with a job before one of its processes starts: a train
+// section that is missing, layers that don't fit each other, pins of variables that don't exist,
+// data files that are missing, damaged or of another shape, more parameters than the host can hold.
+// dtf-launch asks it; the tasks go on checking what they are given.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/cluster/report.h"
+#include "common/cluster/spec.h"
+#include "common/train/host_memory.h"
+
+namespace dtf::train {
+
+// What the job will hold. Value type.
+struct JobSize {
+  uint64_t parameters = 0;
+  std::vector<uint64_t> ps_bytes;  // of the parameters alone, by ps task
+  uint64_t memory_bytes = 0;       // the least that all tasks together take
+};
+
+// "7 850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"
+std::string sizeText(const JobSize& size);
+
+// Puts all mistakes of `job` into `report`, which loaded it, each at the line that is to be changed,
+// and warnings for what is allowed and hardly meant. nullopt: there is no model to count.
+// `memory` is that of the host on which all tasks will run.
+// Blocks: on the headers of the data files and the labels: about a millisecond for MNIST.
+std::optional<JobSize> checkJob(const cluster::JobSpec& job, const HostMemory& memory,
+                                cluster::Report& report);
+
+}  // namespace dtf::train

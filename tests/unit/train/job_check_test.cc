@@ -1,0 +1,205 @@
+// Jobs as files in a folder of their own, checked as dtf-launch does before it starts anything.
+
+#include "common/train/job_check.h"
+
+#include <gtest/gtest.h>
+
+#include "common/cluster/cluster_yaml.h"
+#include "tests/unit/cluster/temporary_files.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::train {
+
+namespace {
+
+using data::idxHeader;
+using data::kImagesMagic;
+using data::kLabelsMagic;
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr HostMemory kHost{16 * kGiB, 8 * kGiB};
+constexpr ErrorCode kBadConfig = ErrorCode::kBadConfig;
+constexpr ErrorCode kBadData = ErrorCode::kBadData;
+
+class JobCheckTest : public ::testing::Test {
+ protected:
+  // The message of the mistakes in c.yaml with this train section; empty: none.
+  std::string mistakesOf(const std::string& train, ErrorCode code = kBadConfig,
+                         const HostMemory& memory = kHost) {
+    return mistakesIn("cluster: {ps: [a:1, a:2], worker: [b:1, b:2]}\ntrain:\n" + train, code,
+                      memory);
+  }
+
+  std::string mistakesIn(const std::string& file, ErrorCode code, const HostMemory& memory = kHost,
+                         const std::vector<std::string>& overrides = {}) {
+    files_.write("c.yaml", file);
+    cluster::Report report;
+    try {
+      const cluster::JobSpec job = cluster::loadCluster("c.yaml", overrides, report);
+      size_ = checkJob(job, memory, report);
+      warnings_ = report.warnings();
+      report.throwIfAny();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.message();
+      return error.message();
+    }
+    return {};
+  }
+
+  void writeImages(const std::string& name, uint32_t count, uint32_t side) {
+    files_.write(name, idxHeader(kImagesMagic, {count, side, side}) +
+                           std::string(size_t{count} * side * side, 'x'));
+  }
+  void writeLabels(const std::string& name, uint32_t count, char label) {
+    files_.write(name, idxHeader(kLabelsMagic, {count}) + std::string(count, label));
+  }
+
+  cluster::TemporaryFiles files_;
+  std::optional<JobSize> size_;
+  std::string warnings_;
+};
+
+std::string firstLine(const std::string& report) {
+  return report.substr(0, report.find('\n'));
+}
+
+constexpr const char* kSoftmax =
+    "  model: {input: {shape: [28, 28, 1]}, layers: [flatten, dense: {units: 10}], loss: mse}\n";
+constexpr const char* kEightByEight =
+    "  model: {input: {shape: [8, 8]}, layers: [flatten, dense: {units: 10}], loss: mse}\n"
+    "  data:\n"
+    "    batch_size: 10\n"
+    "    train: {format: idx, images: i, labels: l}\n";
+
+}  // namespace
+
+TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
+  EXPECT_EQ(mistakesOf(kSoftmax), "");
+  ASSERT_TRUE(size_);
+  EXPECT_EQ(size_->parameters, 7850u);
+  EXPECT_EQ(size_->ps_bytes, (std::vector<uint64_t>{31360, 40}));
+  // Two copies on the ps, two on each of two workers; 10 000 digits on each, 2000 on the chief.
+  EXPECT_EQ(size_->memory_bytes, 6u * 31400 + 785 * (2 * 10'000 + 2000));
+  EXPECT_EQ(sizeText(*size_), "7 850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1");
+  size_->ps_bytes = {1024, 2048, 1024, 1024, 3072};
+  EXPECT_EQ(sizeText(*size_),
+            "7 850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
+}
+
+TEST_F(JobCheckTest, AJobWithoutATrainSectionHasALine) {
+  EXPECT_EQ(mistakesIn("job: x\ncluster: {ps: [a:1], worker: [b:1]}\n", kBadConfig),
+            "c.yaml:1:1: error: missing key 'train': a TRAIN.yaml, relative to this file, or its "
+            "keys in place\n  1 | job: x\n    | ^~~");
+}
+
+TEST_F(JobCheckTest, LayersThatDoNotFitAreShownWhereTheyAre) {
+  EXPECT_EQ(mistakesOf("  model:\n    input: {shape: [28, 28, 1]}\n    layers:\n"
+                       "      - dense: {units: 10, name: softmax}\n    loss: mse\n"),
+            "c.yaml:6:9: error: layer 'softmax' needs a flat input, got [28, 28, 1]: add 'flatten' "
+            "before it\n"
+            "  6 |       - dense: {units: 10, name: softmax}\n"
+            "    |         ^~~~~");
+}
+
+TEST_F(JobCheckTest, APinOfAnUnknownVariableIsShownWithTheNearest) {
+  EXPECT_EQ(
+      mistakesOf(std::string(kSoftmax) + "  placement: {pins: {dense/wieghts: /job:ps/task:1}}\n"),
+      "c.yaml:4:22: error: the model has no variable 'dense/wieghts' - did you mean "
+      "'dense/weights'?\n"
+      "  4 |   placement: {pins: {dense/wieghts: /job:ps/task:1}}\n"
+      "    |                      ^~~~~~~~~~~~~");
+  EXPECT_EQ(
+      mistakesOf(std::string(kSoftmax) + "  placement: {pins: {dense/weights: /job:ps/task:1}}\n"),
+      "");
+  EXPECT_EQ(size_->ps_bytes, (std::vector<uint64_t>{40, 31360}));
+}
+
+TEST_F(JobCheckTest, MissingDataFilesAreShownAtTheKeysThatNameThem) {
+  EXPECT_EQ(mistakesOf(kEightByEight, kBadData),
+            "c.yaml:6:34: error: i: cannot open it: No such file or directory (2)\n"
+            "  6 |     train: {format: idx, images: i, labels: l}\n"
+            "    |                                  ^\n"
+            "c.yaml:6:45: error: l: cannot open it: No such file or directory (2)\n"
+            "  6 |     train: {format: idx, images: i, labels: l}\n"
+            "    |                                             ^");
+}
+
+TEST_F(JobCheckTest, ImagesAreComparedWithTheModelsInput) {
+  writeLabels("l", 20, 9);
+  writeImages("i", 20, 8);
+  EXPECT_EQ(mistakesOf(kEightByEight), "") << "[8, 8] is [8, 8, 1]";
+  writeImages("i", 20, 9);
+  EXPECT_EQ(firstLine(mistakesOf(kEightByEight)),
+            "c.yaml:3:19: error: the model reads examples of shape [8, 8], those of i have [9, 9, "
+            "1]: set model.input.shape to it, or use other images");
+}
+
+TEST_F(JobCheckTest, LabelsAreComparedWithTheUnitsAndTheImages) {
+  writeImages("i", 20, 8);
+  writeLabels("l", 20, 10);
+  EXPECT_NE(mistakesOf(kEightByEight, kBadData)
+                .find("c.yaml:6:45: error: l: example 0 has label 10, but layer 'dense' has 10"),
+            std::string::npos);
+  writeLabels("l", 19, 9);
+  EXPECT_NE(
+      mistakesOf(kEightByEight, kBadData).find("c.yaml:6:45: error: l: 19 labels, but i holds 20"),
+      std::string::npos);
+  EXPECT_NE(mistakesOf("  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: 9}], "
+                       "loss: mse}\n")
+                .find("c.yaml:3:55: error: the embedded digits have 10 classes, but layer 'dense' "
+                      "has 9 units"),
+            std::string::npos);
+}
+
+TEST_F(JobCheckTest, ABatchIsNoLargerThanItsData) {
+  const std::string expected =
+      "batch_size is 51, but there are 50 examples in the embedded digits: choose a batch_size "
+      "from "
+      "1 to 50";
+  EXPECT_EQ(
+      mistakesOf(std::string(kSoftmax) +
+                 "  data:\n    train: {format: digits, count: 50}\n    batch_size: 51\n"),
+      "c.yaml:6:17: error: " + expected + "\n  6 |     batch_size: 51\n    |                 ^~");
+  // By default 100, which stands nowhere: then at the data.
+  EXPECT_NE(mistakesOf(std::string(kSoftmax) + "  data:\n    train: {format: digits, count: 50}\n")
+                .find("c.yaml:5:5: error: batch_size is 100"),
+            std::string::npos);
+}
+
+TEST_F(JobCheckTest, AllAtOnceInTheOrderOfTheFile) {
+  files_.write("i", "label,pixel0\n");
+  const std::string report = mistakesOf(
+      "  model: {input: {shape: [8, 8]}, layers: [dense: {units: 10}], loss: mse}\n"
+      "  data:\n"
+      "    train: {format: idx, images: i, labels: l}\n");
+  const size_t layer = report.find("c.yaml:3:44: error: layer 'dense' needs a flat input");
+  const size_t images = report.find("c.yaml:5:34: error: i: this looks like text such as CSV");
+  const size_t labels = report.find("c.yaml:5:45: error: l: cannot open it");
+  EXPECT_TRUE(layer < images && images < labels && labels != std::string::npos) << report;
+}
+
+TEST_F(JobCheckTest, AMistakeOfTheCommandLineIsShownAsSuch) {
+  EXPECT_EQ(mistakesIn("cluster: {ps: [a:1], worker: [b:1]}\ntrain:\n" + std::string(kSoftmax),
+                       kBadConfig, kHost, {"train.data.batch_size=20000"}),
+            "--set train.data.batch_size=20000: error: batch_size is 20000, but there are 10000 "
+            "examples in the embedded digits: choose a batch_size from 1 to 10000");
+}
+
+TEST_F(JobCheckTest, MoreParametersThanTheHostCanHoldAreRefusedInWords) {
+  const std::string wide =
+      "  model:\n    input: {shape: [28, 28]}\n    layers: [flatten, dense: {units: 1000000, name: "
+      "a}, dense: {units: 1000000, name: b}]\n    loss: mse\n";
+  EXPECT_EQ(firstLine(mistakesOf(wide)),
+            "c.yaml:5:57: error: layer 'b' has 3.6 TiB of parameters, and the 2 ps and 2 workers "
+            "need at least 21.8 TiB together; this host has 16.0 GiB");
+  const std::string large =
+      "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: 500000}], loss: mse}\n";
+  EXPECT_EQ(mistakesOf(large), "");
+  EXPECT_EQ(firstLine(warnings_),
+            "c.yaml:3:55: warning: layer 'dense' has 1.5 GiB of parameters, and the 2 ps and 2 "
+            "workers need at least 8.8 GiB together; this host has 8.0 GiB available");
+  EXPECT_EQ(mistakesOf(large, kBadConfig, {}), "");
+  EXPECT_EQ(warnings_, "") << "what is not known refuses nothing";
+}
+
+}  // namespace dtf::train
