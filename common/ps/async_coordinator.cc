@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/planted_bug.h"
 #include "common/ps/membership.h"
 
 namespace dtf::ps {
@@ -131,10 +130,6 @@ bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
 bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& callback) {
   Worker& worker = workers_[c.rank];
   const bool same_process = worker.last_push && worker.last_push->incarnation == c.incarnation;
-  if (plantedBug(Bug::kRepeatAppliedTwice) && same_process && worker.last_push->step == c.step) {
-    if (leads() && !worker.granted) ++granted_;
-    return false;
-  }
   if (same_process && worker.last_push->step == c.step) {
     ++counters_.gradients_repeated;
     if (worker.last_answer) {
@@ -206,7 +201,7 @@ void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
 
 void AsyncCoordinator::returnGrant(uint32_t rank) {
   if (!workers_[rank].granted) return;
-  if (!plantedBug(Bug::kGrantGivenTwice)) workers_[rank].granted = false;
+  workers_[rank].granted = false;
   --granted_;
   settleAll();
 }
@@ -257,7 +252,7 @@ CutPosition AsyncCoordinator::position(bool hold) {
 }
 
 bool AsyncCoordinator::isBeyondCut(const Contribution& c) const {
-  if (!holding_ || plantedBug(Bug::kCutNotHeld)) return false;
+  if (!holding_) return false;
   return c.step >= (cut_.armed() ? cut_.target()[c.rank] : workers_[c.rank].steps_pushed);
 }
 
@@ -324,15 +319,14 @@ void AsyncCoordinator::takeCutIfReached() {
 
 void AsyncCoordinator::restore(const CutPosition& position) {
   DTF_CHECK(position.size() == workers_.size());
-  for (size_t rank = 0; rank < workers_.size() && !plantedBug(Bug::kPositionNotRestored); ++rank)
+  for (size_t rank = 0; rank < workers_.size(); ++rank)
     workers_[rank].steps_pushed = position[rank];
   accepted_ = context_.store.version();
 }
 
 void AsyncCoordinator::requestStop() {
   const OutwardCalls::Scope scope(context_.calls);
-  const uint64_t granted = plantedBug(Bug::kStopForgetsGrants) ? 0 : granted_;
-  last_step_ = std::min(last_step_, accepted_ + granted);
+  last_step_ = std::min(last_step_, accepted_ + granted_);
   settleAll();
 }
 

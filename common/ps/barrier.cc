@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/base/planted_bug.h"
 #include "common/ps/membership.h"
 
 namespace dtf::ps {
@@ -57,8 +56,6 @@ void Barriers::openIfComplete(Barrier& barrier) {
     if (!barrier.arrived.contains(rank) && !absent_.contains(rank)) return;
   }
   barrier.open = true;
-  if (plantedBug(Bug::kBarrierForgetsToWake) && barrier.waiters.size() > 1)
-    barrier.waiters.erase(std::next(barrier.waiters.begin()));
   for (auto& [rank, waiter] : barrier.waiters) answer(waiter, Arrived{});
   barrier.waiters.clear();
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/base/error.h"
-#include "common/base/planted_bug.h"
 
 namespace dtf::ps {
 
@@ -102,7 +101,6 @@ void Membership::check(uint32_t rank, Incarnation incarnation) {
     member.heard = clock_.now();
     return;
   }
-  if (plantedBug(Bug::kFenceOpen) && isFenced(rank, incarnation)) return;
   if (!isFenced(rank, incarnation)) {
     throw Error(ErrorCode::kPermission,
                 fmt::format("{} has not joined the job on this parameter server; a process joins "

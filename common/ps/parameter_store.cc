@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/planted_bug.h"
 
 namespace dtf::ps {
 
@@ -87,7 +86,7 @@ ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t
 }
 
 void ParameterStore::initialise(std::span<const float> values) {
-  DTF_CHECK(!initialised() || plantedBug(Bug::kInitialiseOverwrites));
+  DTF_CHECK(!initialised());
   if (values.size() != elements_) {
     throw Error(ErrorCode::kBadConfig, "initial values of " + std::to_string(values.size()) +
                                            " elements were sent for a shard of " +
@@ -132,9 +131,8 @@ void ParameterStore::restore(std::span<const float> values,
   }
   const std::shared_ptr<Snapshot> restored = pool_.acquire(version);
   copyInto(values, restored->mutableData());
-  for (uint32_t i = 0; i < slots.size() && !plantedBug(Bug::kSlotsNotRestored); ++i)
-    copyInto(slots[i], (*slots_)[i].as<float>());
-  if (!plantedBug(Bug::kClockNotRestored)) optimizer_clock_.restore(clock);
+  for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
+  optimizer_clock_.restore(clock);
   previous_ = nullptr;
   current_ = restored;
 }

@@ -7,7 +7,6 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/planted_bug.h"
 #include "common/ps/declaration.h"
 #include "common/ps/replication_rules.h"
 
@@ -121,7 +120,7 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
                             workerName(rank), options_.ps_task, kChief.name()));
   }
   if (!store_) throw notDeclared("initial values");
-  if (store_->initialised() && !plantedBug(Bug::kInitialiseOverwrites)) return false;
+  if (store_->initialised()) return false;
   store_->initialise(values);
   letInitWaitersGo();
   return true;
@@ -304,8 +303,7 @@ void Shard::releaseCapture() {
 bool Shard::restore(Incarnation chief, const RestoredShard& state) {
   const OutwardCalls::Scope scope(calls_);
   checkChief(chief, "a checkpoint to restore");
-  const bool overwrites = plantedBug(Bug::kRestoreOverwrites) && !store_->updating();
-  if (store_->initialised() && !overwrites) return false;
+  if (store_->initialised()) return false;
   std::vector<std::span<const float>> slots;
   for (const Buffer& slot : state.slots)
     slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));

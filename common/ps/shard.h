@@ -21,7 +21,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/base/planted_bug.h"
 #include "common/ps/barrier.h"
 #include "common/ps/coordinator.h"
 #include "common/ps/membership.h"
@@ -103,9 +102,7 @@ class Shard {
   // ---- checkpoints: for the chief, whose incarnation is checked
 
   // True once the shard holds values: a restarted chief neither initialises nor restores.
-  bool initialised() const {
-    return store_ && store_->initialised() && !plantedBug(Bug::kRestoreOverwrites);
-  }
+  bool initialised() const { return store_ && store_->initialised(); }
   CutPosition position(Incarnation chief, bool hold);
   void cutAt(Incarnation chief, CutPosition target, CutCallback callback);
   void releaseHold(Incarnation chief);

@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/planted_bug.h"
 #include "common/ps/membership.h"
 #include "common/ps/replication_rules.h"
 
@@ -123,7 +122,6 @@ bool SyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
 
 // True for a push of a step that is over: it has no effect.
 bool SyncCoordinator::answeredAsPast(const Contribution& c, PushCallback& callback) {
-  if (plantedBug(Bug::kStalePushApplied) && !isDone()) return false;
   if (c.step == step() && !isDone()) return false;
   const bool in_set = c.step < step() && workers_[c.rank].wasInSet(step() - c.step);
   if (in_set && c.batch + 1 < workers_[c.rank].batches.size()) {
@@ -223,12 +221,6 @@ void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& 
                             "{}: it doesn't hold these gradients",
                             context_.ps_task, step(), of_step, workerNames(ranks)));
   }
-  if (plantedBug(Bug::kSetsDiffer)) {
-    std::vector<uint32_t> own;
-    for (uint32_t rank = 0; rank < workers_.size() && own.size() < needed_; ++rank)
-      if (workers_[rank].complete()) own.push_back(rank);
-    return startUpdate(std::move(own));
-  }
   startUpdate(ranks);
 }
 
@@ -247,7 +239,7 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
 
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
   counters_.gradients_applied += needed_;
-  if (cut_.armed() && (cut_.target()[0] == step() || plantedBug(Bug::kCutAtAnyStep))) cut_.take();
+  if (cut_.armed() && cut_.target()[0] == step()) cut_.take();
   last_loss_ = set_loss_;
   decider_.nextStep();
   held_ = 0;
@@ -261,10 +253,8 @@ void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
     const bool applied = std::binary_search(ranks.begin(), ranks.end(), rank);
     if (!applied) ++counters_.gradients_stale;
     const Outcome outcome = applied ? Outcome::kApplied : Outcome::kStale;
-    const bool old = plantedBug(Bug::kOldVersionAnswered) && context_.store.previous();
     answer(std::move(workers_[rank].waiting),
-           PushReply{stateNow(rank, outcome),
-                     old ? context_.store.previous() : context_.store.current()});
+           PushReply{stateNow(rank, outcome), context_.store.current()});
     workers_[rank].waiting = nullptr;
   }
   failHopelessCut();
@@ -295,9 +285,6 @@ void SyncCoordinator::gone(uint32_t rank, const std::string& why) {
   cancelWaiting(rank, Error(ErrorCode::kPermission, "fenced: " + why));
   workers_[rank].gone_at = ++events_;
   workers_[rank].gone_why = why;
-  if (plantedBug(Bug::kHeldGradientDropped) && !updater_.busy()) {
-    for (auto& batch : workers_[rank].batches) batch = std::nullopt;
-  }
   failHopeless();
 }
 

@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
-#include "common/base/planted_bug.h"
 #include "common/net/error_bridge.h"
 #include "common/ps/replication_rules.h"
 #include "common/wire/named_wait.h"
@@ -202,7 +201,7 @@ kj::Promise<ps::StepState> DataCalls::onEvery(
     // What became of the push, ps/0 said in this first round: the answers to pulls don't tell.
     const bool stale = states_[0].outcome == ps::Outcome::kStale;
     return settle(0).then([stale](ps::StepState state) {
-      if (stale && !plantedBug(Bug::kStaleToldAsApplied)) state.outcome = ps::Outcome::kStale;
+      if (stale) state.outcome = ps::Outcome::kStale;
       return state;
     });
   });

@@ -1,11 +1,9 @@
 // The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
 // loop.
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "common/base/planted_bug.h"
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
@@ -57,22 +55,12 @@ class DataSession final : public schema::PsData::Server {
       return readContribution(context.getParams());
     });
     context.releaseParams();
-    if (plantedBug(Bug::kHalfPushApplied) && contribution.sequence % 8 == 7) takeHalf(contribution);
     return answered(context, [this, &contribution](ps::PushCallback reply) {
       shard_.push(std::move(contribution), std::move(reply));
     });
   }
 
  private:
-  static void takeHalf(ps::Contribution& contribution) {
-    const size_t half = contribution.gradient.size() / 2;
-    auto copy = std::make_shared<Buffer>(contribution.gradient.size_bytes());
-    std::fill_n(std::copy_n(contribution.gradient.begin(), half, copy->as<float>()),
-                contribution.gradient.size() - half, 0.0F);
-    contribution.gradient = {copy->as<float>(), contribution.gradient.size()};
-    contribution.owner = copy;
-  }
-
   ps::Contribution readContribution(schema::PsData::ExchangeParams::Reader params) {
     ps::Contribution contribution;
     contribution.rank = rank_;

@@ -78,7 +78,7 @@ void ClusterSim::judgeDisk() {
   }
   checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
   const std::vector<uint64_t> steps = folder.steps();
-  size_t kept = plan_.checkpoint.keep == 0 ? saved_.size() : 1;
+  size_t kept = plan_.checkpoint.keep == 0 ? saved_.size() : plan_.checkpoint.keep;
   for (auto step = saved_.rbegin(); step != saved_.rend() && kept > 0; ++step, --kept)
     if (std::find(steps.begin(), steps.end(), *step) == steps.end())
       complain(fmt::format("the checkpoint of step {} was committed, and is gone", *step));
