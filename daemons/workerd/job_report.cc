@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <future>
@@ -141,7 +143,9 @@ void reportCheckpoint(const train::SavedCheckpoint& saved) {
 JobReport::JobReport(const cluster::TaskOptions& task)
     : task_(task), writes_(task.task == kChief && !notifyEnabled()) {
   if (!writes_) return;
-  makeWritableFolder(task_.job.run_dir);
+  lock_.emplace(
+      task_.job.run_dir,
+      LaunchRecord{task_.job.job, ::getpid(), {{task_.task.name(), ::getpid()}}, "workerd"});
   std::error_code error;
   std::filesystem::remove(summaryFile(task_), error);
   if (error)

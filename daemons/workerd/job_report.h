@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/run_lock.h"
 #include "common/cluster/options.h"
 #include "common/graph/placer.h"
 #include "common/summary/event_writer.h"
@@ -45,8 +46,9 @@ class JobReport {
   // How long interrupted() waits for the disk, which may be what the job hangs at.
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
-  // By hand: removes the summary of an earlier run.
-  // Errors: kCannotWrite.
+  // By hand: takes the run directory's lock, as dtf-launch does otherwise, and removes the summary
+  // of an earlier run.
+  // Errors: kCannotWrite; kUnavailable when another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 
   void progress(const train::Progress& progress);
@@ -71,6 +73,7 @@ class JobReport {
   const bool writes_;
 
   Mutex mutex_;
+  std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
   std::optional<JobResult> result_ DTF_GUARDED_BY(mutex_);
 };

@@ -37,23 +37,6 @@ TEST_F(RunFolderTest, OneLauncherAtATimeAndTheOtherIsNamed) {
   RunFolder third(folder_ / "run");
 }
 
-TEST_F(RunFolderTest, RecordIsThereForAsLongAsTheLauncher) {
-  EXPECT_FALSE(runningLaunch(folder_));
-  {
-    RunFolder run(folder_);
-    run.record(
-        {"a long name, so that the next record is shorter", 1, {{"ps/0", 2}, {"worker/0", 3}}});
-    run.record({"job", 7, {{"ps/0", 8}}});
-    const auto record = runningLaunch(folder_);
-    ASSERT_TRUE(record);
-    EXPECT_EQ(record->job, "job");
-    EXPECT_EQ(record->launcher, 7);
-    EXPECT_EQ(record->tasks, (std::vector<std::pair<std::string, pid_t>>{{"ps/0", 8}}));
-    EXPECT_THROW(RunFolder{folder_}, Error) << "asking did not take the lock away";
-  }
-  EXPECT_FALSE(runningLaunch(folder_));
-}
-
 TEST_F(RunFolderTest, SummaryOfAnEarlierRunGoes) {
   std::ofstream(folder_ / "summary.json") << "old";
   const RunFolder run(folder_);

@@ -1,0 +1,110 @@
+#include "common/base/run_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kRecordBytesMax = uint64_t{4} << 20;
+
+fs::path recordFile(const fs::path& folder) {
+  return folder / "launch.json";
+}
+
+// The record is rewritten in place (a new file would lose the lock), so a reader may see half of
+// one: then what can be read counts.
+LaunchRecord parseRecord(const std::string& text) {
+  LaunchRecord record;
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  if (!parsed.is_object()) return record;
+  record.job = parsed.value("job", "");
+  record.launcher = parsed.value("launcher_pid", 0);
+  record.program = parsed.value("program", record.program);
+  const auto tasks = parsed.find("tasks");
+  if (tasks == parsed.end() || !tasks->is_array()) return record;
+  for (const auto& task : *tasks)
+    if (task.is_object()) record.tasks.emplace_back(task.value("name", ""), task.value("pid", 0));
+  return record;
+}
+
+LaunchRecord readRecord(const fs::path& folder) {
+  try {
+    return parseRecord(readFile(recordFile(folder), kRecordBytesMax));
+  } catch (const Error&) {
+    return {};
+  } catch (const nlohmann::json::exception&) {  // a field of another type
+    return {};
+  }
+}
+
+// An open-file-description lock on the whole file: it ends with the descriptor, works over NFS,
+// and, unlike flock(), can be asked about without being taken, so `status` never gets in the way of
+// a launch.
+struct flock wholeFile(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+[[noreturn]] void failHeld(const fs::path& folder) {
+  const LaunchRecord holder = readRecord(folder);
+  std::string who = "another job";
+  if (holder.launcher > 0) who = holder.program + ", pid " + std::to_string(holder.launcher);
+  if (!holder.job.empty()) who += ", job '" + holder.job + "'";
+  throw Error(ErrorCode::kUnavailable,
+              "the run directory " + folder.string() + " is in use by " + who +
+                  "\n  wait for it, stop it, or name another directory with --run-dir DIR");
+}
+
+}  // namespace
+
+RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::move(folder)) {
+  makeWritableFolder(folder_);
+  const fs::path file = recordFile(folder_);
+  lock_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock_.valid())
+    throw Error(ErrorCode::kCannotWrite, "cannot write " + file.string() + ": " + errnoText(errno));
+  struct flock lock = wholeFile(F_WRLCK);
+  if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
+  record(holder);  // whoever is refused from now on can say by whom
+}
+
+void RunLock::record(const LaunchRecord& record) {
+  DTF_CHECK(lock_.valid() && record.launcher > 0);
+  using nlohmann::ordered_json;
+  ordered_json tasks = ordered_json::array();
+  for (const auto& [name, pid] : record.tasks)
+    tasks.push_back(ordered_json{{"name", name}, {"pid", pid}});
+  const std::string text = ordered_json{{"schema", 1},
+                                        {"job", record.job},
+                                        {"program", record.program},
+                                        {"launcher_pid", record.launcher},
+                                        {"tasks", tasks}}
+                               .dump(2) +
+                           "\n";
+  if (::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ::ftruncate(lock_.get(), static_cast<off_t>(text.size())) != 0)
+    throw Error(ErrorCode::kCannotWrite,
+                "cannot write " + recordFile(folder_).string() + ": " + errnoText(errno));
+}
+
+std::optional<LaunchRecord> runningLaunch(const fs::path& folder) {
+  const Fd file(::open(recordFile(folder).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  struct flock lock = wholeFile(F_RDLCK);
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return readRecord(folder);
+}
+
+}  // namespace dtf

@@ -1,0 +1,46 @@
+#pragma once
+
+// A run directory belongs to one job at a time: to the dtf-launch that runs it, or, started by hand,
+// to its chief. Its file launch.json is what they lock, and says who runs there.
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/file.h"
+
+namespace dtf {
+
+// What launch.json says. Value type.
+struct LaunchRecord {
+  std::string job;
+  pid_t launcher = 0;  // the process that holds the lock: a SIGTERM to it ends the job
+  std::vector<std::pair<std::string, pid_t>> tasks;  // "worker/1" and its process
+  std::string program = "dtf-launch";                // of `launcher`
+};
+
+// Owns: the lock on launch.json, which the kernel gives back however this process ends.
+// Threads: thread-compatible.
+// Blocks: on the disk.
+class RunLock {
+ public:
+  // Makes the folder, takes the lock, and records `holder`.
+  // Errors: kCannotWrite; kUnavailable naming the process that holds the folder.
+  RunLock(std::filesystem::path folder, const LaunchRecord& holder);
+
+  // Errors: kCannotWrite.
+  void record(const LaunchRecord& record);
+
+ private:
+  std::filesystem::path folder_;
+  Fd lock_;
+};
+
+// The record in `folder`, if somebody holds it at this moment; nullopt: nothing runs there.
+std::optional<LaunchRecord> runningLaunch(const std::filesystem::path& folder);
+
+}  // namespace dtf

@@ -1,0 +1,57 @@
+#include "common/base/run_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "common/base/error.h"
+
+namespace dtf {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunLockTest : public ::testing::Test {
+ protected:
+  RunLockTest() {
+    folder_ = fs::temp_directory_path() / ("dtf-run-lock-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  ~RunLockTest() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(RunLockTest, TheRecordIsThereForAsLongAsTheHolder) {
+  EXPECT_FALSE(runningLaunch(folder_));
+  {
+    RunLock run(folder_, {"job", 7, {}});
+    run.record(
+        {"a long name, so that the next record is shorter", 1, {{"ps/0", 2}, {"worker/0", 3}}});
+    run.record({"job", 7, {{"ps/0", 8}}});
+    const auto record = runningLaunch(folder_);
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->job, "job");
+    EXPECT_EQ(record->launcher, 7);
+    EXPECT_EQ(record->tasks, (std::vector<std::pair<std::string, pid_t>>{{"ps/0", 8}}));
+    EXPECT_THROW(RunLock(folder_, {"job", 9, {}}), Error) << "asking did not take the lock away";
+  }
+  EXPECT_FALSE(runningLaunch(folder_));
+}
+
+// A job by hand has no launcher: its chief holds the folder.
+TEST_F(RunLockTest, WhoeverComesSecondIsToldWhichProgramRunsWhichJob) {
+  const RunLock held(folder_, {"digits", 4242, {{"worker/0", 4242}}, "workerd"});
+  try {
+    const RunLock second(folder_, {"other", 7, {}});
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("workerd, pid 4242, job 'digits'"));
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("--run-dir"));
+  }
+}
+
+}  // namespace
+}  // namespace dtf
