@@ -74,18 +74,19 @@ nlohmann::json resultJson(const JobResult& job) {
 }
 
 // What is known of a job without a result.
-nlohmann::json progressJson(const std::optional<train::Progress>& progress) {
+nlohmann::json progressJson(const std::optional<train::Progress>& progress,
+                            const std::optional<train::Evaluation>& evaluation) {
   nlohmann::json json = {{"global_step", nullptr},
                          {"final_loss", nullptr},
                          {"eval", nlohmann::json::object()},
                          {"steps_per_second", nullptr},
                          {"examples_per_second", nullptr}};
+  if (evaluation) json["eval"] = evaluationJson(*evaluation);
   if (!progress) return json;
   json["global_step"] = progress->global_step;
   json["final_loss"] = progress->loss;
   json["steps_per_second"] = progress->steps_per_second;
   json["examples_per_second"] = progress->examples_per_second;
-  if (progress->evaluation) json["eval"] = evaluationJson(*progress->evaluation);
   return json;
 }
 
@@ -153,11 +154,31 @@ JobReport::JobReport(const cluster::TaskOptions& task)
                                              summaryFile(task_).string() + ": " + error.message());
 }
 
+// One line that stays, in the log and for the launcher: the progress is soon replaced.
+void JobReport::evaluated(uint64_t step, const train::Evaluation& evaluation) {
+  {
+    MutexLock lock(mutex_);
+    evaluation_ = evaluation;
+  }
+  std::string accuracy;
+  if (evaluation.accuracy) accuracy = fmt::format(" accuracy={:.4f}", *evaluation.accuracy);
+  log::info("event=evaluated step={} loss={:.4f}{} examples={}", step, evaluation.loss, accuracy,
+            evaluation.examples);
+  nlohmann::json line = evaluationJson(evaluation);
+  line["event"] = "evaluation";
+  line["step"] = step;
+  line["examples"] = evaluation.examples;
+  notify(line);
+}
+
 void JobReport::progress(const train::Progress& progress) {
   if (task_.task != kChief) return;
+  if (progress.evaluation) evaluated(progress.global_step, *progress.evaluation);
+  std::optional<train::Evaluation> evaluation;
   {
     MutexLock lock(mutex_);
     progress_ = progress;
+    evaluation = evaluation_;
   }
   if (!notifyEnabled()) return;
   nlohmann::json line = {{"event", "progress"},
@@ -166,13 +187,13 @@ void JobReport::progress(const train::Progress& progress) {
                          {"loss", progress.loss},
                          {"examples_per_second", progress.examples_per_second},
                          {"steps_per_second", progress.steps_per_second}};
-  if (progress.evaluation && progress.evaluation->accuracy)
-    line["eval_accuracy"] = *progress.evaluation->accuracy;
+  if (evaluation && evaluation->accuracy) line["eval_accuracy"] = *evaluation->accuracy;
   notifyIfRoom(line);
 }
 
 void JobReport::result(const JobResult& result) {
   if (task_.task != kChief) return;
+  if (result.evaluation) evaluated(result.training.global_step, *result.evaluation);
   {
     MutexLock lock(mutex_);
     result_ = result;
@@ -185,7 +206,7 @@ void JobReport::result(const JobResult& result) {
 
 void JobReport::write(const End& end) {
   MutexLock lock(mutex_);
-  nlohmann::json json = progressJson(progress_);
+  nlohmann::json json = progressJson(progress_, evaluation_);
   if (result_) json.update(resultJson(*result_));
   json["schema"] = 1;
   json["job"] = task_.job.job;

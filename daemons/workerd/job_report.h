@@ -51,6 +51,7 @@ class JobReport {
   // Errors: kCannotWrite; kUnavailable when another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 
+  // An evaluation that comes with it is told as evaluated() does.
   void progress(const train::Progress& progress);
   void result(const JobResult& result);
 
@@ -65,16 +66,18 @@ class JobReport {
     int exit_code = 0;
     std::string cause;  // empty: all is well
   };
+  void evaluated(uint64_t step, const train::Evaluation& evaluation) DTF_EXCLUDES(mutex_);
   void write(const End& end) DTF_EXCLUDES(mutex_);
 
   const cluster::TaskOptions& task_;
   const SystemClock clock_;
   const TimePoint started_ = clock_.now();
   const bool writes_;
+  std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
 
   Mutex mutex_;
-  std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
+  std::optional<train::Evaluation> evaluation_ DTF_GUARDED_BY(mutex_);  // the last one
   std::optional<JobResult> result_ DTF_GUARDED_BY(mutex_);
 };
 

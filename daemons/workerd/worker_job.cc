@@ -129,15 +129,15 @@ class WorkerJob {
     status_.loss = static_cast<float>(progress.loss);
     if (!isChief()) return;
     report_.progress(progress);
+    if (progress.evaluation && progress.evaluation->accuracy)
+      accuracy_ = fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy);
     // A launcher shows the progress itself; its log files get a line now and then.
     const Duration pause = std::chrono::seconds(notifyEnabled() ? 10 : 0);
     if (clock_.now() - logged_ < pause) return;
     logged_ = clock_.now();
     log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}",
               progress.global_step, train_.steps, progress.loss, progress.examples_per_second,
-              progress.evaluation && progress.evaluation->accuracy
-                  ? fmt::format(" eval_accuracy={:.4f}", *progress.evaluation->accuracy)
-                  : "");
+              accuracy_);
   }
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
@@ -194,6 +194,7 @@ class WorkerJob {
   JobReport& report_;
   SystemClock clock_;
   TimePoint logged_{};
+  std::string accuracy_;  // of the last evaluation, for the progress lines
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
   wire::RpcParameterClient client_;

@@ -61,6 +61,44 @@ TEST_F(ByHandTest, FourTerminalsWithTensorFlowsFlags) {
   }
 }
 
+TEST_F(ByHandTest, EachEvaluationIsALineInTheTerminal) {
+  const std::string file = writeCluster(
+      {.mode = "sync", .train_more = "  eval: {every_steps: 10}\n", .ports = freePorts(4)});
+  std::vector<Process> tasks;
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 1}, {"worker", 0}})
+    tasks.push_back(startTask(file, job, index));
+  for (Process& task : tasks) ASSERT_EQ(task.wait(seconds(30)).exit_code, 0) << task.err();
+  const std::string log = tasks.back().err();
+  for (const char* step : {"10", "20", "30", "40"})
+    EXPECT_NE(log.find(std::string("event=evaluated step=") + step + " loss="), std::string::npos)
+        << step << "\n"
+        << log;
+  EXPECT_NE(log.find(" accuracy=0."), std::string::npos) << log;
+}
+
+// Neither a launcher nor another chief by hand.
+TEST_F(ByHandTest, TheChiefHoldsTheRunDirectory) {
+  ClusterOptions endless{.steps = 100'000'000, .ports = freePorts(4)};
+  const std::string file = writeCluster(endless);
+  std::vector<Process> tasks;
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 1}, {"worker", 0}})
+    tasks.push_back(startTask(file, job, index));
+  ASSERT_TRUE(tasks.back().waitForOutput("event=progress", seconds(30))) << tasks.back().err();
+  const std::string other = writeCluster({.ports = freePorts(4)}, "other");
+  const std::string run_dir = folder_.path() + "/runs/job";
+  const ProcessResult chief =
+      startTask(other, "worker", 0, {"--run-dir", run_dir}).wait(seconds(20));
+  EXPECT_EQ(chief.exit_code, 69) << chief.err;
+  const ProcessResult launcher = launch(other, {"--run-dir", run_dir});
+  EXPECT_EQ(launcher.exit_code, 69) << launcher.err;
+  for (const std::string& refusal : {chief.err, launcher.err})
+    EXPECT_NE(refusal.find("is in use by workerd, pid " + std::to_string(tasks.back().pid())),
+              std::string::npos)
+        << refusal;
+}
+
 TEST_F(ByHandTest, JobNameOfTheOtherBinaryIsAUsageError) {
   const ProcessResult result =
       runProcess({binary("psd"), "--ps-hosts", "localhost:1", "--worker-hosts", "localhost:2",
