@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 
 namespace dtf::train {
@@ -9,7 +10,7 @@ namespace dtf::train {
 namespace {
 
 constexpr Duration kRetryFirst = std::chrono::seconds(1);
-constexpr Duration kRetryLongest = std::chrono::minutes(5);
+constexpr Duration kRetryLongest = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -22,6 +23,7 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec
       report_(std::move(report)),
       runner_(runner),
       next_time_(clock.now() + fromSeconds(spec.every_seconds)) {
+  DTF_CHECK(spec.every_seconds >= 0);
   status_.last_step = checkpointer.lastStep();
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
@@ -62,17 +64,24 @@ bool Supervisor::isDue(uint64_t next_step) {
   return true;
 }
 
+// True when a save is to start, which is then this thread's to start. A failed one is tried again
+// when it was said that it would be, not before: what is due meanwhile waits for that.
+bool Supervisor::claimSave(bool due) {
+  MutexLock lock(mutex_);
+  overdue_ = overdue_ || due;
+  const bool failed = !status_.degraded.empty();
+  const bool wanted = failed ? clock_.now() >= retry_at_ : overdue_;
+  if (!wanted || saving_) return false;
+  overdue_ = false;
+  return saving_ = true;
+}
+
 // A synchronous job that is due at step N is told so before anyone can push the gradients of step
 // N: this worker has not pushed those of N - 1 yet.
 void Supervisor::onStep(const ps::StepState& state) {
   if (state.done || state.outcome == ps::Outcome::kQueued) return;
   const uint64_t next_step = state.global_step + announcedAhead();
-  const bool due = isDue(next_step);
-  MutexLock lock(mutex_);
-  const bool retry = !status_.degraded.empty() && clock_.now() >= retry_at_;
-  overdue_ = overdue_ || due;
-  if ((!overdue_ && !retry) || saving_) return;
-  overdue_ = false;
+  if (!claimSave(isDue(next_step))) return;
   if (cut_kind_ == ps::CutKind::kAtStep) {
     try {
       checkpointer_.startCut(next_step);
@@ -80,8 +89,9 @@ void Supervisor::onStep(const ps::StepState& state) {
       return failed(error);
     }
   }
-  saving_ = true;
   if (runner_ != nullptr) return runner_->start([this] { saveOnce(); });
+  MutexLock lock(mutex_);
+  started_ = true;
   changed_.notifyAll();
 }
 
@@ -89,68 +99,79 @@ void Supervisor::run() {
   for (;;) {
     {
       MutexLock lock(mutex_);
-      while (!saving_ && !ending_) changed_.wait(mutex_);
-      if (!saving_) return;
+      while (!started_ && !ending_) changed_.wait(mutex_);
+      if (!started_) return;
+      started_ = false;
     }
     saveOnce();
   }
 }
 
 void Supervisor::saveOnce() {
-  std::optional<SavedCheckpoint> saved;
-  std::optional<Error> error;
   try {
-    saved = checkpointer_.save(Motion::kTraining);
+    const std::optional<SavedCheckpoint> saved = checkpointer_.save(Motion::kTraining);
     if (saved && report_) report_(*saved);
-  } catch (const Error& what) {
-    error = what;
-  }
-  MutexLock lock(mutex_);
-  if (error) {
-    failed(*error);
-  } else {
     succeeded(saved.has_value());
-    retry_pause_ = Duration{0};
+  } catch (const Error& error) {
+    failed(error);
   }
+}
+
+// Ends the save that is under way.
+void Supervisor::succeeded(bool saved) {
+  MutexLock lock(mutex_);
+  DTF_CHECK(saving_);
+  status_.saved += saved;
+  status_.last_step = checkpointer_.lastStep();
+  status_.degraded.clear();
+  retry_pause_ = Duration{0};
   saving_ = false;
   changed_.notifyAll();
 }
 
-void Supervisor::succeeded(bool saved) {
-  status_.saved += saved;
-  status_.last_step = checkpointer_.lastStep();
-  status_.degraded.clear();
-}
-
+// Likewise.
 void Supervisor::failed(const Error& error) {
-  count(error);
-  retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
-  retry_at_ = clock_.now() + retry_pause_;
+  Duration pause{};
+  {
+    MutexLock lock(mutex_);
+    DTF_CHECK(saving_);
+    ++status_.failed;
+    status_.degraded = error.message();
+    pause = retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
+    retry_at_ = clock_.now() + pause;
+    saving_ = false;
+    changed_.notifyAll();
+  }
   log::warning("event=checkpoint_failed degraded=checkpoint retry_s={:.0f} reason=\"{}\"",
-               toSeconds(retry_pause_), error.message());
+               toSeconds(pause), error.message());
 }
 
-void Supervisor::count(const Error& error) {
+void Supervisor::countFailureAtRest(const Error& error) {
+  MutexLock lock(mutex_);
   ++status_.failed;
   status_.degraded = error.message();
+  saving_ = false;
 }
 
 void Supervisor::saveAtRest() {
   if (runner_ != nullptr) runner_->wait();
-  MutexLock lock(mutex_);
-  while (saving_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
+  {
+    MutexLock lock(mutex_);
+    while (saving_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
+    saving_ = true;
+  }
   std::optional<SavedCheckpoint> saved;
   try {
     saved = checkpointer_.save(Motion::kAtRest);
   } catch (const Error& error) {
-    count(error);
+    countFailureAtRest(error);
     throw;
   }
   succeeded(saved.has_value());
   if (saved && report_) report_(*saved);
 }
 
-CheckpointStatus Supervisor::status() {
+CheckpointStatus Supervisor::status() const {
   MutexLock lock(mutex_);
   return status_;
 }

@@ -59,16 +59,18 @@ class Supervisor {
   // would lose work. status() says so too.
   void saveAtRest();
 
-  CheckpointStatus status();
+  // Never waits for a save.
+  CheckpointStatus status() const;
 
  private:
   void run();
   void saveOnce();
   uint64_t announcedAhead() const;  // steps
   bool isDue(uint64_t next_step);
-  void failed(const Error& error) DTF_REQUIRES(mutex_);
-  void count(const Error& error) DTF_REQUIRES(mutex_);
-  void succeeded(bool saved) DTF_REQUIRES(mutex_);
+  bool claimSave(bool due) DTF_EXCLUDES(mutex_);
+  void succeeded(bool saved) DTF_EXCLUDES(mutex_);
+  void failed(const Error& error) DTF_EXCLUDES(mutex_);
+  void countFailureAtRest(const Error& error) DTF_EXCLUDES(mutex_);
 
   Checkpointer& checkpointer_;
   const cluster::CheckpointSpec spec_;
@@ -81,9 +83,11 @@ class Supervisor {
   uint64_t next_step_ = 0;  // ditto; 0: not known yet
   bool overdue_ = false;    // ditto: it was due while the one before was being saved
 
-  Mutex mutex_;
+  // Held for a look or a note: never over a call of the checkpointer, the report or the log.
+  mutable Mutex mutex_;
   CondVar changed_;
-  bool saving_ DTF_GUARDED_BY(mutex_) = false;  // a save is due or under way
+  bool saving_ DTF_GUARDED_BY(mutex_) = false;   // claimed: one save at a time, of either thread
+  bool started_ DTF_GUARDED_BY(mutex_) = false;  // it is thread_'s to do
   bool ending_ DTF_GUARDED_BY(mutex_) = false;
   TimePoint retry_at_ DTF_GUARDED_BY(mutex_);  // not before, after a failure
   Duration retry_pause_ DTF_GUARDED_BY(mutex_){};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -42,6 +43,7 @@ class SupervisorTest : public ::testing::Test {
     supervisor_.emplace(*checkpointer_, options.spec,
                         is_sync_ ? ps::CutKind::kAtStep : ps::CutKind::kHeld, clock_,
                         [this](const SavedCheckpoint& saved) {
+                          if (on_saved_) on_saved_();
                           MutexLock lock(mutex_);
                           saved_.push_back(saved.global_step);
                         });
@@ -79,6 +81,7 @@ class SupervisorTest : public ::testing::Test {
     return saved_;
   }
 
+  std::function<void()> on_saved_;
   ManualClock clock_;
   testing::SimulatedDisk disk_;
   FakePs ps_{disk_, clock_};
@@ -169,6 +172,42 @@ TEST_F(SupervisorTest, StepsAndSecondsBothCount) {
   answer(13, 19);
   expectTried(3);
   EXPECT_EQ(end(), (Steps{10, 13, 20}));
+}
+
+// A status page must not wait for the disk.
+TEST_F(SupervisorTest, StatusAnswersWhileASaveIsUnderWay) {
+  start(kSync, 0, 10);
+  std::promise<void> gate;
+  ps_.closeGate(gate.get_future().share());
+  std::thread last([this] { supervisor_->saveAtRest(); });
+  ps_.waitForCall("save step-");
+  EXPECT_EQ(supervisor_->status().saved, 0u);
+  gate.set_value();
+  last.join();
+  EXPECT_EQ(supervisor_->status().saved, 1u);
+}
+
+// The report may ask how things stand.
+TEST_F(SupervisorTest, NoLockIsHeldOverTheReport) {
+  start(kSync, 0, 10);
+  on_saved_ = [this] { EXPECT_EQ(supervisor_->status().failed, 0u); };
+  supervisor_->saveAtRest();
+  EXPECT_EQ(supervisor_->status().saved, 1u);
+}
+
+TEST_F(SupervisorTest, WhatIsDueAfterAFailureWaitsForTheAnnouncedRetry) {
+  start(kSync, 0, 1);
+  ps_.fail("save", Error(ErrorCode::kCannotWrite, "the disk is full"));
+  answer(1);
+  expectTried(0, 1);
+  ps_.calls();
+  answer(2, 5);
+  clock_.advance(milliseconds(999));
+  answer(6);
+  EXPECT_TRUE(ps_.calls().empty()) << "announced was one second";
+  clock_.advance(milliseconds(1));
+  answer(7);
+  expectTried(1, 1);
 }
 
 TEST_F(SupervisorTest, OneThatIsDueDuringAnotherIsMadeUpFor) {
