@@ -70,7 +70,8 @@ void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
 }
 
 TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallback& on_step) {
-  DTF_CHECK(binding_ != nullptr);
+  DTF_CHECK(binding_ != nullptr && result_.batches == 0);
+  report_ = report;
   ps::StepState state = client_.pull();
   binding_->gatherValues();
   const TimePoint begin = clock_.now();
@@ -85,7 +86,7 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
     ++result_.batches;
     if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
     if (result_.batches == 1) result_.first_step = clock_.now();
-    afterStep(state, report);
+    afterStep(state);
   }
   result_.global_step = state.global_step;
   result_.stopped = state.global_step < train_.steps;
@@ -129,13 +130,7 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   }
   step_.run();
   const float loss = step_.loss();
-  if (!std::isfinite(loss))
-    throw Error(ErrorCode::kTrainingFailed,
-                fmt::format("the loss is {} on {} at step {}: training has diverged; try a "
-                            "learning_rate smaller than "
-                            "{}, or look for values in the data that should not be there",
-                            loss, TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
-                            train_.optimizer.learning_rate));
+  if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
   clipGradients(due);
   binding_->scatterGradients();
   return loss;
@@ -150,14 +145,30 @@ void TrainingLoop::clipGradients(const ps::StepState& due) {
                             static_cast<size_t>(variables[i].shape.elements()));
   const double norm = clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm);
   if (std::isfinite(norm)) return;
-  throw Error(ErrorCode::kTrainingFailed,
-              fmt::format("the norm of the gradient is {} on {} at step {}: training has diverged; "
-                          "try a learning_rate smaller than {}",
-                          norm, TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
-                          train_.optimizer.learning_rate));
+  throw trainingFailed(fmt::format("the norm of the gradient is {} on {} at step {}", norm,
+                                   TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step));
 }
 
-void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback& report) {
+Error TrainingLoop::trainingFailed(const std::string& what) const {
+  return {ErrorCode::kTrainingFailed,
+          fmt::format("{}: training has diverged; try a learning_rate smaller than {}, or look for "
+                      "values in the data that should not be there",
+                      what, train_.optimizer.learning_rate)};
+}
+
+// Reports the step and the loss first, so that whoever tells of the job's end knows them.
+Error TrainingLoop::diverged(uint64_t global_step, double loss, uint64_t step) {
+  const ReportClock::Rates rates = rates_.value_or(ReportClock::Rates{});
+  if (report_)
+    report_({global_step, loss, rates.examples_per_second, rates.steps_per_second, std::nullopt});
+  const std::string name = TaskId{JobKind::kWorker, place_.rank}.name();
+  if (!std::isfinite(loss))
+    return trainingFailed(fmt::format("the loss is {} on {} at step {}", loss, name, step));
+  return trainingFailed(fmt::format("the loss is {:.4g} on {} at step {}, it began with {:.4g}",
+                                    loss, name, step, divergence_.start().value()));
+}
+
+void TrainingLoop::afterStep(const ps::StepState& state) {
   const bool evaluates = evaluationDue(state);
   // An evaluation that comes before the first rates asks for them.
   const bool wanted = state.done || (evaluates && !rates_);
@@ -165,9 +176,9 @@ void TrainingLoop::afterStep(const ps::StepState& state, const ProgressCallback&
   if (rates) rates_ = rates;
   std::optional<Evaluation> evaluation;
   if (evaluates) evaluation = evaluateNow(state.global_step);
-  if ((!rates && !evaluates) || !report) return;
-  report({state.global_step, state.loss, rates_->examples_per_second, rates_->steps_per_second,
-          evaluation});
+  if ((!rates && !evaluates) || !report_) return;
+  report_({state.global_step, state.loss, rates_->examples_per_second, rates_->steps_per_second,
+           evaluation});
 }
 
 // At the end the caller evaluates, when all gradients are in.
@@ -205,6 +216,10 @@ Evaluation TrainingLoop::evaluate() {
   binding_->gatherValues();
   const Evaluation evaluation = evaluateValues();
   if (observer_ != nullptr) observer_->onEvaluation(state.global_step, evaluation);
+  // The last update may be what spoilt the parameters: no batch has seen them.
+  if (divergence_.diverged(evaluation.loss))
+    throw trainingFailed(fmt::format("the evaluation after step {} has loss {:.4g}",
+                                     state.global_step, evaluation.loss));
   return evaluation;
 }
 

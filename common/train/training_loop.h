@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/cluster/spec.h"
 #include "common/data/batch_order.h"
 #include "common/ps/parameter_client.h"
 #include "common/runtime/device.h"
+#include "common/train/divergence.h"
 #include "common/train/evaluation.h"
 #include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
@@ -62,7 +64,8 @@ struct TrainingResult {
 // outlive this.
 // Threads: one training thread.
 // Blocks: in the calls of the client; their deadlines are the client's.
-// Errors: the client's; kTrainingFailed naming worker and step when the loss is no longer a number;
+// Errors: the client's; kTrainingFailed naming worker, step and loss when training has diverged
+// (divergence.h);
 // the constructor throws kBadConfig when model, data and cluster don't fit, kBadData for a label
 // without a unit.
 class TrainingLoop {
@@ -99,6 +102,7 @@ class TrainingLoop {
 
   // Fetches the parameters as they are and evaluates them (their moving averages where the
   // optimizer keeps them). evaluateOn() must have been called.
+  // Errors: kTrainingFailed when the last update has spoilt them.
   Evaluation evaluate();
 
  private:
@@ -106,7 +110,9 @@ class TrainingLoop {
   ps::StepState exchange(const ps::StepState& due, float loss);
   float computeBatch(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
-  void afterStep(const ps::StepState& state, const ProgressCallback& report);
+  void afterStep(const ps::StepState& state);
+  Error trainingFailed(const std::string& what) const;
+  Error diverged(uint64_t global_step, double loss, uint64_t step);
   Evaluation evaluateValues();
   bool evaluationDue(const ps::StepState& state) const;
   Evaluation evaluateNow(uint64_t global_step);
@@ -129,6 +135,8 @@ class TrainingLoop {
   StepObserver* observer_ = nullptr;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
+  ProgressCallback report_;  // of run()
+  DivergenceWatch divergence_;
   TrainingResult result_;
   ReportClock report_clock_;
   std::optional<ReportClock::Rates> rates_;  // of the last report

@@ -191,6 +191,22 @@ TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
   }
 }
 
+// The loss stays a number for some steps; a job that ended there would be called done.
+TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
+  cluster::TrainSpec train = softmaxJob(4);
+  train.model.loss = cluster::Loss::kMse;
+  train.optimizer.learning_rate = 20;
+  try {
+    runJob(train, {1, 1}, trainDigits());
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+    EXPECT_NE(error.message().find("it began with 0."), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("try a learning_rate smaller than 20"), std::string::npos)
+        << error.message();
+  }
+}
+
 // The ps of a job that was restored at its last step.
 class DoneClient final : public ps::ParameterClient {
  public:
