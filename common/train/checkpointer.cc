@@ -88,14 +88,15 @@ bool Checkpointer::cutsAtStep() const {
 // ---- restore
 
 bool Checkpointer::restore() {
+  // The ps may hold values of a chief that died while it was saving: what it left goes, too.
+  if (const uint32_t swept = folder_.sweepStale(); swept > 0)
+    log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
+              swept);
   if (client_.initialised()) {
     log::info(
         "event=continued reason=\"the ps hold the values of an earlier process of the chief\"");
     return true;
   }
-  if (const uint32_t swept = folder_.sweepStale(); swept > 0)
-    log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
-              swept);
   const checkpoint::Latest latest = folder_.latestValid();
   warnAbout(latest.rejected);
   if (!latest.found) {
@@ -104,6 +105,12 @@ bool Checkpointer::restore() {
     return false;
   }
   const checkpoint::Manifest& saved = latest.found->manifest;
+  if (saved.job != options_.job)
+    throw Error(
+        ErrorCode::kBadConfig,
+        fmt::format("{} is a checkpoint of the job '{}', but this job is '{}'\nGive each job "
+                    "a run_dir of its own; or call this one '{}' to go on with that one",
+                    latest.found->folder.string(), saved.job, options_.job, saved.job));
   if (const std::string difference = differenceTo(saved); !difference.empty())
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "

@@ -60,7 +60,7 @@ class Checkpointer {
   // At the chief's start, in place of initial values. True: the ps hold values now, from the newest
   // whole checkpoint, or from an earlier process of the chief. False: there is no checkpoint, start
   // anew.
-  // Errors: kBadConfig with the difference when the checkpoint is of another model; kBadData with
+  // Errors: kBadConfig with the difference when the checkpoint is of another job or model; kBadData with
   // the reasons when there are checkpoints and none can be used.
   bool restore();
 

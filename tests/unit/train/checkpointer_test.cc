@@ -25,7 +25,7 @@ class CheckpointerTest : public ::testing::Test {
   std::unique_ptr<Checkpointer> chief(ReplicationSpec::Mode mode, uint64_t steps = 1000,
                                       uint32_t keep = 5) {
     CheckpointerOptions options;
-    options.job = "test";
+    options.job = job_;
     options.run_dir = kRunDir;
     options.incarnation = Incarnation{++chiefs_};
     options.workers = 2;
@@ -53,6 +53,7 @@ class CheckpointerTest : public ::testing::Test {
     ps_.calls();
   }
 
+  std::string job_ = "test";
   cluster::ModelSpec model_;
   uint64_t chiefs_ = 0;
   ManualClock clock_;
@@ -73,6 +74,33 @@ TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   EXPECT_TRUE(next->restore());
   EXPECT_EQ(next->lastStep(), 10u);
   EXPECT_EQ(ps_.calls(), Calls{"restore step-10"});
+}
+
+TEST_F(CheckpointerTest, OneOfAnotherJobIsRefusedByName) {
+  saveAll({10});
+  job_ = "other";
+  try {
+    chief(kSync)->restore();
+    FAIL() << "restored";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("step-10 is a checkpoint of the job 'test', but this job is "
+                                   "'other'"),
+              std::string::npos)
+        << error.message();
+  }
+  EXPECT_EQ(ps_.calls(), Calls{}) << "nothing was restored";
+}
+
+// A chief that is restarted while its ps live.
+TEST_F(CheckpointerTest, WhatADeadChiefLeftHalfWrittenIsSweptThoughThePsHoldValues) {
+  saveAll({10});
+  folder().beginAttempt(20);
+  ps_.setHoldsValues();
+  EXPECT_TRUE(chief(kSync)->restore());
+  std::vector<std::string> names;
+  for (const FolderEntry& entry : disk_.list(kRunDir / "checkpoints")) names.push_back(entry.name);
+  EXPECT_EQ(names, std::vector<std::string>{"step-10"});
 }
 
 TEST_F(CheckpointerTest, OneOfAModelThatComputesSomethingElseIsRefused) {
