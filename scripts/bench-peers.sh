@@ -40,7 +40,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-if [ -f build/build.ninja ]; then meson configure build -Dtests=true >/dev/null || exit; else scripts/build.sh build >&2 || exit; fi
+if [ -f build/build.ninja ]; then meson configure build -Dtests=true >/dev/null || exit; else scripts/build.sh build -Dtests=true >&2 || exit; fi
 ninja -C build tests/bench/dtf-bench launcher/dtf-launch daemons/psd/psd daemons/workerd/workerd >&2 || exit
 
 # Makes sure that the package $1 with its module $2 is there, or says why it is not.

@@ -4,5 +4,5 @@
 # Usage: scripts/build-asan.sh [NINJA TARGET...]         default: everything
 set -euo pipefail
 cd "$(dirname "$0")/.."
-CC=clang-14 CXX=clang++-14 exec scripts/build.sh --unity build-asan -Dunit_only=true -Doptimization=1 -Dtsa=true \
+CC=clang-14 CXX=clang++-14 exec scripts/build.sh --unity build-asan -Dtests=true -Dunit_only=true -Doptimization=1 -Dtsa=true \
   -Db_sanitize=address,undefined -Dfuzz=true -- "$@"

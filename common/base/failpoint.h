@@ -1,8 +1,8 @@
 #pragma once
 
 // Named places where a test can hurt a real process: DTF_FAILPOINTS="checkpoint.before_rename=kill"
-// in its environment. Compiled in only with the meson option `failpoints` (which follows `tests`):
-// a build for production has none, and pays nothing.
+// in its environment. Compiled in only with the meson option `tests`: a build for
+// production has none, and pays nothing.
 //
 //   DTF_FAILPOINTS = NAME=ACTION[@HIT][;NAME=ACTION[@HIT]]...
 //   ACTION: kill (SIGKILL to itself) | term (SIGTERM) | stop (SIGSTOP) | sleep:MS
