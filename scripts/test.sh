@@ -1,39 +1,74 @@
 #!/bin/bash
 # Every check that dtf has: installs what is missing, then format, floors, headers, g++ release build with all tests,
 # clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
-# only what changed is built. Ends with a line "N passed, N failed".
-# Usage: scripts/test.sh [--quick]                       --quick: no sanitizer builds, no fuzzing
+# only what changed is built. Ends with the line "N passed, N failed, N skipped": test cases and the other steps, with the
+# reasons of those that were skipped above it.
+# Usage: scripts/test.sh [--quick | --all]
+#   --quick: no sanitizer builds, no fuzzing
+#   --all:   longer proofs too, for some hours: 10 000 simulated clusters, 1 000 launches, fuzzing for 10 minutes each,
+#            200 power cuts, the tests that kill 5 times
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 60)
 set -uo pipefail
 cd "$(dirname "$0")/.."
-quick=${1:-}
+mode=${1:-}
+case $mode in
+  '' | --quick | --all) ;;
+  *) echo "usage: scripts/test.sh [--quick | --all]" >&2; exit 2 ;;
+esac
+repeat=1
+whole_install=
+if [ "$mode" = --all ]; then
+  repeat=5
+  whole_install=yes
+  export DTF_FUZZ_SECONDS=${DTF_FUZZ_SECONDS:-600} DTF_LAUNCHES=1000 DTF_POWER_CUTS=200
+fi
 passed=0
 failed=0
+skipped=0
 failures=()
+skips=()
 started=$SECONDS
 
-# step NAME COMMAND...: runs it, says how long it took, counts it.
+# step NAME COMMAND...: runs it, says how long it took, counts it: as one, unless it counts its test cases itself.
 step() {
-  local name=$1 begin=$SECONDS
+  local name=$1 begin=$SECONDS ok=1 failed_before=$failed
   shift
+  counted=0
   echo "== $name"
-  if "$@"; then
-    passed=$((passed + 1))
+  "$@" || ok=0
+  if [ $ok -eq 1 ]; then
+    passed=$((passed + 1 - counted))
     echo "== $name: ok ($((SECONDS - begin)) s)"
   else
-    failed=$((failed + 1))
+    [ "$failed" -gt "$failed_before" ] || failed=$((failed + 1))
     failures+=("$name")
     echo "== $name: FAILED ($((SECONDS - begin)) s)"
   fi
 }
 
-# meson_tests FOLDER SUITE...: runs the suites and prints each test's result.
+# meson_test FOLDER ARGUMENT...: runs tests, prints each one's result and counts their cases.
+meson_test() {
+  local folder=$1 status counts
+  shift
+  rm -f "$folder/meson-logs/testlog.json"
+  meson test -C "$folder" --no-rebuild --timeout-multiplier 6 --print-errorlogs "$@" 2>&1 | grep -v '^ninja:'
+  status=${PIPESTATUS[0]}
+  mapfile -t counts < <(scripts/count_tests.py "$folder")
+  read -r more_passed more_failed more_skipped <<<"${counts[0]:-0 1 0}"
+  passed=$((passed + more_passed))
+  failed=$((failed + more_failed))
+  skipped=$((skipped + more_skipped))
+  skips+=("${counts[@]:1:more_skipped}")
+  counted=1
+  [ "$status" -eq 0 ] && [ "$more_failed" -eq 0 ]
+}
+
+# meson_tests FOLDER SUITE...
 meson_tests() {
   local folder=$1 suites=()
   shift
   for suite in "$@"; do suites+=(--suite "$suite"); done
-  meson test -C "$folder" --no-rebuild --timeout-multiplier 6 --print-errorlogs "${suites[@]}" 2>&1 | grep -v '^ninja:'
-  return "${PIPESTATUS[0]}"
+  meson_test "$folder" "${suites[@]}"
 }
 
 # What has threads; wire's are in the conformance test.
@@ -42,15 +77,13 @@ threaded_units=(base net ps data runtime train daemons)
 thread_build() {
   local unit targets=()
   for unit in "${threaded_units[@]}"; do targets+=("tests/unit/$unit/unit_$unit"); done
-  scripts/build.sh --unity build-tsan -Dunit_only=true -Doptimization=1 -Db_sanitize=thread -- \
+  scripts/build.sh --unity build-tsan -Dtests=true -Dunit_only=true -Doptimization=1 -Db_sanitize=thread -- \
     "${targets[@]}" tests/conformance/conformance_parameter_client_rpc
 }
 
 thread_tests() {
   # Thousands of worlds in one thread each: nothing to find for a minute's work.
-  GTEST_FILTER='-Schedules.*' meson test -C build-tsan --no-rebuild --timeout-multiplier 6 --print-errorlogs "${threaded_units[@]}" \
-    parameter_client_rpc 2>&1 | grep -v '^ninja:'
-  return "${PIPESTATUS[0]}"
+  GTEST_FILTER='-Schedules.*' meson_test build-tsan "${threaded_units[@]}" parameter_client_rpc
 }
 
 scripts/install-deps.sh --tests || exit $?
@@ -58,13 +91,21 @@ scripts/install-deps.sh --tests || exit $?
 step "format" scripts/format.sh --check
 step "lint: floors, headers, tests beside units, file sizes" python3 tests/lint/check_tree.py
 step "lint: the lint finds planted mistakes" python3 tests/lint/check_tree_test.py
+step "lint: skipped tests are counted" python3 tests/lint/count_tests_test.py
+step "lint: the mistakes that the simulator must find fit the code" python3 tests/sim/mutate_test.py
 step "build: g++, release" scripts/build.sh --unity build -Dtests=true
 step "tests: unit and conformance" meson_tests build unit conformance
 step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 # Without it the tests that need Python's packages skip themselves; the line above them says why.
 scripts/python-env.sh build/python-env >/dev/null
 step "tests: real processes" meson_tests build e2e
-if [ "$quick" != --quick ]; then
+step "install: no failpoints in it" scripts/check-install.sh build ${whole_install:+--whole}
+if [ "$mode" = --all ]; then
+  step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000
+  step "tests: real processes that are killed, $repeat times" \
+    meson_test build --repeat "$repeat" checkpoint_kill resume ending robustness
+fi
+if [ "$mode" != --quick ]; then
   step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
   # allocator_may_return_null: a test asks for more memory than there is, to see the error.
   ASAN_OPTIONS=allocator_may_return_null=1 \
@@ -77,6 +118,7 @@ if [ "$quick" != --quick ]; then
     scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-60}"
 fi
 echo "== $((SECONDS - started)) s in all"
+printf '%s\n' "${skips[@]}" | sed '/^$/d' | sort | uniq -c | sed -E 's/^ *([0-9]+) /skipped (\1 x) /'
 for name in "${failures[@]}"; do echo "failed: $name"; done
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

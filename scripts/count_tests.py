@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Counts what `meson test` has just run, case by case: gtest exits with 0 when all its cases were skipped.
+
+Usage: count_tests.py BUILD_FOLDER      prints "PASSED FAILED SKIPPED", then a line for each skipped case with its reason
+"""
+import json
+import pathlib
+import re
+import sys
+
+RAN = re.compile(r"^\[       OK \] (\S+)", re.M)
+FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).* \(\d+ ms\)$", re.M)
+SKIPPED = re.compile(r"^\[  SKIPPED \] (\S+) \(\d+ ms\)$", re.M)
+
+
+def reason_of(output, case):
+    """What GTEST_SKIP() << said: between the case's start and its end, below the line that names the source."""
+    begin = output.index(f"[ RUN      ] {case}\n")
+    lines = output[begin:output.index(f"[  SKIPPED ] {case} ", begin)].splitlines()[1:]
+    said = [line for line in lines if line.strip() and not line.endswith(": Skipped")]
+    return " ".join(said) or "no reason given"
+
+
+def count_one(test):
+    """(passed, failed, [reason of each skipped]) of one line of testlog.json."""
+    name = test["name"].split(" / ")[-1]
+    output = test.get("stdout", "") + test.get("stderr", "")
+    if test["result"] == "SKIP":
+        reasons = [line.split("SKIPPED: ", 1)[1] for line in output.splitlines() if "SKIPPED: " in line]
+        return 0, 0, [f"{name}: {reasons[-1] if reasons else 'no reason given'}"]
+    passed, failed = len(RAN.findall(output)), len(set(FAILED.findall(output)))
+    skipped = [f"{name}: {case}: {reason_of(output, case)}" for case in SKIPPED.findall(output)]
+    if test["result"] not in ("OK", "EXPECTEDFAIL"):
+        return passed, max(1, failed), skipped
+    return passed if passed + len(skipped) else 1, failed, skipped
+
+
+def count(log):
+    counts = [count_one(json.loads(line)) for line in log.splitlines() if line.strip()]
+    return (sum(c[0] for c in counts), sum(c[1] for c in counts), [reason for c in counts for reason in c[2]])
+
+
+if __name__ == "__main__":
+    passed, failed, skipped = count((pathlib.Path(sys.argv[1]) / "meson-logs/testlog.json").read_text())
+    print(passed, failed, len(skipped))
+    print("\n".join(skipped))
