@@ -74,7 +74,7 @@ DTF_VECTOR_KERNEL bool anyNonFinite(const float* values, uint64_t n) {
 double chunkSum(const float* values, uint64_t n) {
   double lanes[kLanes];
   const uint64_t whole = n / kLanes * kLanes;
-  laneSums(values, whole, lanes);
+  vectorised<laneSums>(values, whole, lanes);
   double sum = 0;
   for (const double lane : lanes) sum += lane;
   for (uint64_t i = whole; i < n; ++i) sum += double{values[i]} * double{values[i]};
@@ -85,29 +85,29 @@ double chunkSum(const float* values, uint64_t n) {
 
 void meanOf(std::span<const float* const> gradients, uint64_t begin, uint64_t n, float* mean) {
   DTF_CHECK(gradients.size() >= 2);
-  addTwo(mean, gradients[0] + begin, gradients[1] + begin, n);
+  vectorised<addTwo>(mean, gradients[0] + begin, gradients[1] + begin, n);
   for (size_t k = 2; k < gradients.size(); ++k) addInto(mean, gradients[k] + begin, n);
-  divide(mean, n, static_cast<float>(gradients.size()));
+  vectorised<divide>(mean, n, static_cast<float>(gradients.size()));
 }
 
 void addInto(float* sum, const float* values, uint64_t n) {
-  addIntoKernel(sum, values, n);
+  vectorised<addIntoKernel>(sum, values, n);
 }
 
 void addScaled(float* sum, const float* values, float factor, uint64_t n) {
-  addScaledKernel(sum, values, factor, n);
+  vectorised<addScaledKernel>(sum, values, factor, n);
 }
 
 void scale(float* values, float factor, uint64_t n) {
-  scaleKernel(values, factor, n);
+  vectorised<scaleKernel>(values, factor, n);
 }
 
 void clipByValue(float* values, float bound, uint64_t n) {
-  clipKernel(values, bound, n);
+  vectorised<clipKernel>(values, bound, n);
 }
 
 void moveAverage(float* average, const float* values, float one_minus_decay, uint64_t n) {
-  averageKernel(average, values, one_minus_decay, n);
+  vectorised<averageKernel>(average, values, one_minus_decay, n);
 }
 
 double sumOfSquares(std::span<const float> values) {
@@ -121,7 +121,7 @@ double sumOfSquares(std::span<const float> values) {
 std::optional<uint64_t> firstNonFinite(std::span<const float> values) {
   for (uint64_t at = 0; at < values.size(); at += kChunkElements) {
     const uint64_t n = std::min<uint64_t>(kChunkElements, values.size() - at);
-    if (!anyNonFinite(values.data() + at, n)) continue;
+    if (!vectorised<anyNonFinite>(values.data() + at, n)) continue;
     for (uint64_t i = at; i < at + n; ++i) {
       if (!std::isfinite(values[i])) return i;
     }

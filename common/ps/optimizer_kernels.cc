@@ -128,15 +128,17 @@ struct FtrlConstants {
   float lr, l1, l2_twice, l2_shrinkage_twice;
 };
 
-// The new parameter, from sqrt(n) or n^-power before and after. `linear` is updated.
+// The new parameter, from sqrt(n) or n^-power before and after. `linear` is updated. Without a
+// branch: the vectoriser must manage with SSE2, which can't leave single lanes out.
 inline float ftrlElement(float w, float& linear, float g, float root, float root_new,
                          const FtrlConstants& c) {
   const float with_shrinkage = g + c.l2_shrinkage_twice * w;
   const float z = linear + (with_shrinkage - (root_new - root) / c.lr * w);
-  const float toward_zero = (z < 0 ? -c.l1 : c.l1) - z;
-  const float quotient = toward_zero / (root_new / c.lr + c.l2_twice);
+  const float beyond = std::fabs(z) - c.l1;
+  const float shrunk = 0.0f > beyond ? 0.0f : beyond;  // a NaN stays one
   linear = z;
-  return std::fabs(z) > c.l1 ? quotient : 0.0f;
+  // Adding 0 turns -0 into 0.
+  return std::copysign(shrunk, -z) / (root_new / c.lr + c.l2_twice) + 0.0f;
 }
 
 DTF_VECTOR_KERNEL void ftrl(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
@@ -162,14 +164,22 @@ void ftrlAnyPower(const KernelArrays& x, const FtrlConstants& c, float power) {
 
 DTF_VECTOR_KERNEL void lars(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
                             float* DTF_RESTRICT accumulator, const float* DTF_RESTRICT g,
-                            uint64_t n, float rate, float m, float weight_decay,
-                            float gradient_share) {
+                            uint64_t n, float rate, float m, float weight_decay) {
+  for (uint64_t i = 0; i < n; ++i) {
+    const float a = accumulator[i] * m + rate * (g[i] + weight_decay * w[i]);
+    accumulator[i] = a;
+    w_new[i] = w[i] - a;
+  }
+}
+
+DTF_VECTOR_KERNEL void larsNesterov(const float* DTF_RESTRICT w, float* DTF_RESTRICT w_new,
+                                    float* DTF_RESTRICT accumulator, const float* DTF_RESTRICT g,
+                                    uint64_t n, float rate, float m, float weight_decay) {
   for (uint64_t i = 0; i < n; ++i) {
     const float step = rate * (g[i] + weight_decay * w[i]);
     const float a = accumulator[i] * m + step;
     accumulator[i] = a;
-    // gradient_share is 1 with Nesterov's rule: step + a*m; otherwise 0: a.
-    w_new[i] = w[i] - (gradient_share != 0 ? step + a * m : a);
+    w_new[i] = w[i] - (step + a * m);
   }
 }
 
@@ -217,17 +227,26 @@ LambConstants lambConstants(const UpdateConstants& c) {
 void applyFtrl(const UpdateConstants& c, const KernelArrays& x) {
   const FtrlConstants constants{c.learning_rate, c.l1, c.l2_twice, c.l2_shrinkage_twice};
   if (c.learning_rate_power != -0.5f) return ftrlAnyPower(x, constants, c.learning_rate_power);
-  ftrl(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, constants);
+  vectorised<ftrl>(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, constants);
+}
+
+void applyLars(const UpdateConstants& c, const KernelArrays& x) {
+  const float rate = c.learning_rate * c.trust_ratio;
+  if (c.use_nesterov) {
+    return vectorised<larsNesterov>(x.w, x.w_new, x.slots[0], x.g, x.n, rate, c.momentum,
+                                    c.weight_decay);
+  }
+  vectorised<lars>(x.w, x.w_new, x.slots[0], x.g, x.n, rate, c.momentum, c.weight_decay);
 }
 
 void applyRmsProp(const UpdateConstants& c, const KernelArrays& x) {
   const float one_minus_decay = c.one_minus_rho;
   if (c.centered) {
-    return centeredRmsProp(x.w, x.w_new, x.slots[0], x.slots[1], x.slots[2], x.g, x.n,
-                           c.learning_rate, one_minus_decay, c.momentum, c.epsilon);
+    return vectorised<centeredRmsProp>(x.w, x.w_new, x.slots[0], x.slots[1], x.slots[2], x.g, x.n,
+                                       c.learning_rate, one_minus_decay, c.momentum, c.epsilon);
   }
-  rmsProp(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, c.learning_rate, one_minus_decay,
-          c.momentum, c.epsilon);
+  vectorised<rmsProp>(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, c.learning_rate,
+                      one_minus_decay, c.momentum, c.epsilon);
 }
 
 }  // namespace
@@ -245,36 +264,37 @@ void applyKernel(const UpdateConstants& c, const KernelArrays& x) {
   const float lr = c.learning_rate;
   switch (c.kind) {
     case Kind::kGradientDescent:
-      return gradientDescent(x.w, x.w_new, x.g, x.n, lr);
+      return vectorised<gradientDescent>(x.w, x.w_new, x.g, x.n, lr);
     case Kind::kMomentum:
-      return (c.use_nesterov ? nesterov : momentum)(x.w, x.w_new, x.slots[0], x.g, x.n, lr,
-                                                    c.momentum);
+      if (c.use_nesterov) {
+        return vectorised<nesterov>(x.w, x.w_new, x.slots[0], x.g, x.n, lr, c.momentum);
+      }
+      return vectorised<momentum>(x.w, x.w_new, x.slots[0], x.g, x.n, lr, c.momentum);
     case Kind::kAdagrad:
-      return adagrad(x.w, x.w_new, x.slots[0], x.g, x.n, lr);
+      return vectorised<adagrad>(x.w, x.w_new, x.slots[0], x.g, x.n, lr);
     case Kind::kAdadelta:
-      return adadelta(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr, c.rho, c.one_minus_rho,
-                      c.epsilon);
+      return vectorised<adadelta>(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr, c.rho,
+                                  c.one_minus_rho, c.epsilon);
     case Kind::kAdam:
-      return adam(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr, momentsOf(c));
+      return vectorised<adam>(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr, momentsOf(c));
     case Kind::kAdamW:
-      return adamW(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr, momentsOf(c),
-                   c.weight_decay);
+      return vectorised<adamW>(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr, momentsOf(c),
+                               c.weight_decay);
     case Kind::kRmsProp:
       return applyRmsProp(c, x);
     case Kind::kFtrl:
       return applyFtrl(c, x);
     case Kind::kLars:
-      return lars(x.w, x.w_new, x.slots[0], x.g, x.n, lr * c.trust_ratio, c.momentum,
-                  c.weight_decay, c.use_nesterov ? 1.0f : 0.0f);
+      return applyLars(c, x);
     case Kind::kLamb:
-      return lamb(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr * c.trust_ratio,
-                  lambConstants(c));
+      return vectorised<lamb>(x.w, x.w_new, x.slots[0], x.slots[1], x.g, x.n, lr * c.trust_ratio,
+                              lambConstants(c));
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(c.kind)));
 }
 
 void lambDirection(const UpdateConstants& c, const KernelArrays& x, float* direction) {
-  lambOnly(x.w, x.slots[0], x.slots[1], x.g, direction, x.n, lambConstants(c));
+  vectorised<lambOnly>(x.w, x.slots[0], x.slots[1], x.g, direction, x.n, lambConstants(c));
 }
 
 }  // namespace dtf::ps

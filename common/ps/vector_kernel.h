@@ -1,16 +1,44 @@
 #pragma once
 
-// How a loop over floats is compiled for several instruction sets.
+// A loop over floats compiled for every instruction set of base/isa.h, and called for the best that
+// the process may use.
 
-// The function is compiled for AVX-512, AVX2 and the baseline, and the loader picks one. Not under
-// sanitizers, whose runtime isn't up yet when the picking is done, and not with clang 14, which has
-// no such `arch=` targets. With -ffp-contract=off and IEEE-exact operations only, all have the same
-// results.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define DTF_VECTOR_KERNEL \
-  __attribute__((noinline, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define DTF_VECTOR_KERNEL __attribute__((noinline))
-#endif
+#include "common/base/isa.h"
+
+// Before a loop for vectorised(). Only IEEE-exact operations in a fixed order: with
+// -ffp-contract=off all instruction sets then have the same results.
+#define DTF_VECTOR_KERNEL inline __attribute__((always_inline))
 #define DTF_RESTRICT __restrict
+
+namespace dtf::ps {
+
+namespace compiled_for {
+
+template <auto Kernel, class... Args>
+__attribute__((noinline)) auto baseline(Args... args) {
+  return Kernel(args...);
+}
+#if defined(__x86_64__)
+template <auto Kernel, class... Args>
+__attribute__((noinline, target("arch=x86-64-v3"))) auto v3(Args... args) {
+  return Kernel(args...);
+}
+template <auto Kernel, class... Args>
+__attribute__((noinline, target("arch=x86-64-v4"))) auto v4(Args... args) {
+  return Kernel(args...);
+}
+#endif
+
+}  // namespace compiled_for
+
+// Kernel(args...). Thread-safe as far as the kernel is.
+template <auto Kernel, class... Args>
+auto vectorised(Args... args) {
+#if defined(__x86_64__)
+  if (bestIsa() == Isa::kV4) return compiled_for::v4<Kernel>(args...);
+  if (bestIsa() == Isa::kV3) return compiled_for::v3<Kernel>(args...);
+#endif
+  return compiled_for::baseline<Kernel>(args...);
+}
+
+}  // namespace dtf::ps

@@ -3,7 +3,7 @@
 // The kernels of the CPU: vector loops (vector_loops.h), products of matrices (matrix_product.h), and
 // the fused softmax (fused_softmax.h).
 
-#include "common/runtime/isa.h"
+#include "common/base/isa.h"
 #include "common/runtime/kernel.h"
 
 namespace dtf::runtime {

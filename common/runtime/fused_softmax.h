@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/runtime/isa.h"
+#include "common/base/isa.h"
 
 namespace dtf::runtime {
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "common/runtime/isa.h"
+#include "common/base/isa.h"
 
 namespace dtf::runtime {
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/trace.h"
@@ -31,8 +32,9 @@ PsProcess::~PsProcess() noexcept(false) = default;
 
 int PsProcess::run() {
   const ServiceOptions& options = server_->options();
-  log::info("event=listening address={} job={} workers={} ps={} version={}", listener_->address(),
-            options.job, options.workers, options.ps_tasks, DTF_VERSION);
+  log::info("event=listening address={} job={} workers={} ps={} isa={} version={}",
+            listener_->address(), options.job, options.workers, options.ps_tasks,
+            isaName(bestIsa()), DTF_VERSION);
   notify({{"event", "ready"}});
   server_->start([this] { listener_->close(); }, [this] { control_.stop(); });
   control_.run();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
@@ -60,8 +61,8 @@ void WorkerServer::onRefused(int number, const Error& reason) {
 }
 
 int WorkerServer::run() {
-  log::info("event=listening address={} job={} version={}", listener_->address(), task_.job.job,
-            DTF_VERSION);
+  log::info("event=listening address={} job={} isa={} version={}", listener_->address(),
+            task_.job.job, isaName(bestIsa()), DTF_VERSION);
   Thread training("dtf-train", [this] {
     try {
       runWorkerJob(task_, status_, *report_);

@@ -36,7 +36,7 @@ struct Data {
     for (int64_t i = 0; i < kInputs * kClasses; ++i) weights.as<float>()[i] = random.normal() / 28;
   }
 
-  void step(runtime::Isa isa, int64_t batch) {
+  void step(Isa isa, int64_t batch) {
     runtime::FusedSoftmaxStep s;
     s.bytes = images.as<uint8_t>() + batch * kBatch * kInputs;
     s.scale = 1.0f / 255;
@@ -66,7 +66,7 @@ double cpuMicroseconds() {
 }
 
 // Median over repetitions of the mean step time, in microseconds of CPU time.
-double measure(Data& data, runtime::Isa isa) {
+double measure(Data& data, Isa isa) {
   constexpr int kRepetitions = 9, kSteps = 600;
   std::vector<double> times;
   for (int r = 0; r < kRepetitions; ++r) {
@@ -82,9 +82,9 @@ double measure(Data& data, runtime::Isa isa) {
 
 int benchSoftmaxStep(bool json) {
   Data hot(1), epoch(600);
-  for (const runtime::Isa isa : runtime::supportedIsas()) {
+  for (const Isa isa : supportedIsas()) {
     const double hot_us = measure(hot, isa), epoch_us = measure(epoch, isa);
-    const std::string name(runtime::isaName(isa));
+    const std::string name(isaName(isa));
     if (json) {
       std::printf("{\"table\":\"softmax-step\",\"isa\":\"%s\",\"hot_us\":%.2f,\"epoch_us\":%.2f}\n",
                   name.c_str(), hot_us, epoch_us);

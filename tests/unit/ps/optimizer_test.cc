@@ -120,6 +120,18 @@ TEST(Optimizer, ReachesTheValuesThatTensorFlowsTestsExpect) {
   }
 }
 
+TEST(Optimizer, FtrlShrinksToAPositiveZeroAndKeepsNan) {
+  cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kFtrl);
+  spec.l1_regularization_strength = 1000;
+  Trainer trainer(spec, {1, 1, 1});
+  trainer.step({{0.5f, -0.5f, NAN}});
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(trainer.w()[i], 0);
+    EXPECT_FALSE(std::signbit(trainer.w()[i])) << "element " << i;
+  }
+  EXPECT_TRUE(std::isnan(trainer.w()[2])) << "a broken training must show";
+}
+
 TEST(Optimizer, FtrlOfAnotherPowerFollowsItsFormula) {
   cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kFtrl);
   spec.learning_rate = 0.1;
