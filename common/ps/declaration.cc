@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -54,51 +56,61 @@ void validateWhole(const ModelDeclaration& declaration) {
     }
 }
 
-// Collects "name: ours here, theirs there".
+// Collects "name is X, the job's is Y".
 class Differences {
  public:
+  explicit Differences(std::string_view whose) : whose_(whose) {}
   template <class T>
-  void compare(std::string_view name, const T& ours, const T& theirs) {
-    if (ours == theirs) return;
-    text_ += fmt::format("{}{} is {} for the job, but {} there", text_.empty() ? "" : "; ", name,
-                         ours, theirs);
+  void compare(std::string_view name, const T& job, const T& other) {
+    if (job == other) return;
+    text_ +=
+        fmt::format("{}{} is {}, {} is {}", text_.empty() ? "" : "; ", name, other, whose_, job);
   }
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
 
  private:
+  const std::string_view whose_;
   std::string text_;
 };
 
-void compareOptimizers(const cluster::OptimizerSpec& ours, const cluster::OptimizerSpec& theirs,
-                       Differences& out) {
-  out.compare("optimizer", cluster::optimizerName(ours.kind), cluster::optimizerName(theirs.kind));
-  out.compare("optimizer: learning_rate's schedule", cluster::scheduleName(ours.schedule.kind),
-              cluster::scheduleName(theirs.schedule.kind));
-  std::vector<std::string> values;  // of ours, in the order of the visit
-  cluster::visitSettings(ours, [&](std::string_view, const auto& value) {
-    values.push_back(fmt::format("{}", value));
-  });
-  size_t next = 0;
-  cluster::visitSettings(theirs, [&](std::string_view name, const auto& value) {
-    out.compare(fmt::format("optimizer: {}", name), values[next++], fmt::format("{}", value));
-  });
+// visitSettings() says "moving_average: decay" where the file has a map in the optimizer's.
+std::string optimizerKey(std::string_view name) {
+  std::string key = "optimizer.";
+  for (const char c : name) {
+    if (c == ' ') continue;
+    key += c == ':' ? '.' : c;
+  }
+  return key;
 }
 
-void compareLayouts(const ParameterLayout& ours, const ParameterLayout& theirs, Differences& out) {
-  if (ours == theirs) return;
-  out.compare("layout: the number of variables", ours.variables.size(), theirs.variables.size());
-  out.compare("layout: the number of ps", ours.shards.size(), theirs.shards.size());
+void compareLayouts(const ParameterLayout& job, const ParameterLayout& other, Differences& out) {
+  if (job == other) return;
+  out.compare("the number of variables", job.variables.size(), other.variables.size());
+  out.compare("the number of ps", job.shards.size(), other.shards.size());
   if (!out.empty()) return;
-  for (size_t i = 0; i < ours.variables.size() && out.empty(); ++i) {
-    out.compare(fmt::format("layout: variable {}", i),
-                ours.variables[i].name + " " + ours.variables[i].shape.str(),
-                theirs.variables[i].name + " " + theirs.variables[i].shape.str());
+  for (size_t i = 0; i < job.variables.size() && out.empty(); ++i) {
+    out.compare(fmt::format("variable {}", i),
+                job.variables[i].name + " " + job.variables[i].shape.str(),
+                other.variables[i].name + " " + other.variables[i].shape.str());
   }
   if (!out.empty()) return;
-  out.compare("layout: the placement of the same variables (fingerprint)",
-              fmt::format("{:016x}", ours.fingerprint()),
-              fmt::format("{:016x}", theirs.fingerprint()));
+  out.compare("the placement of the same variables (fingerprint)",
+              fmt::format("{:016x}", job.fingerprint()),
+              fmt::format("{:016x}", other.fingerprint()));
+}
+
+void compareSettings(const std::vector<Setting>& job, const std::vector<Setting>& other,
+                     Differences& out) {
+  std::map<std::string_view, std::string_view> rest;
+  for (const Setting& setting : other) rest.emplace(setting.name, setting.value);
+  for (const Setting& setting : job) {
+    const auto found = rest.find(setting.name);
+    out.compare(setting.name, std::string_view(setting.value),
+                found == rest.end() ? "not set" : found->second);
+    if (found != rest.end()) rest.erase(found);
+  }
+  for (const auto& [name, value] : rest) out.compare(name, std::string_view("not set"), value);
 }
 
 }  // namespace
@@ -117,17 +129,28 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
   if (declaration.steps == 0) bad("steps is 0, but must be at least 1");
 }
 
-std::string declarationDifference(const ModelDeclaration& ours, const ModelDeclaration& theirs) {
-  Differences out;
-  compareLayouts(ours.layout, theirs.layout, out);
-  compareOptimizers(ours.optimizer, theirs.optimizer, out);
-  const cluster::ReplicationSpec& r = ours.replication;
-  const cluster::ReplicationSpec& q = theirs.replication;
-  out.compare("replication: mode", replicationName(r), replicationName(q));
-  out.compare("replication: replicas_to_aggregate", r.replicas_to_aggregate,
-              q.replicas_to_aggregate);
-  out.compare("replication: total_num_replicas", r.total_num_replicas, q.total_num_replicas);
-  out.compare("steps", ours.steps, theirs.steps);
+std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
+  const cluster::ReplicationSpec& replication = declaration.replication;
+  std::vector<Setting> all = {
+      {"steps", fmt::format("{}", declaration.steps)},
+      {"replication.mode", std::string(replicationName(replication))},
+      {"replication.replicas_to_aggregate", fmt::format("{}", replication.replicas_to_aggregate)},
+      {"replication.total_num_replicas", fmt::format("{}", replication.total_num_replicas)},
+      {"optimizer", std::string(cluster::optimizerName(declaration.optimizer.kind))},
+      {"optimizer.schedule",
+       std::string(cluster::scheduleName(declaration.optimizer.schedule.kind))}};
+  cluster::visitSettings(declaration.optimizer, [&](std::string_view name, const auto& value) {
+    all.push_back({optimizerKey(name), fmt::format("{}", value)});
+  });
+  all.insert(all.end(), declaration.settings.begin(), declaration.settings.end());
+  return all;
+}
+
+std::string declarationDifference(const ModelDeclaration& job, const ModelDeclaration& other,
+                                  std::string_view whose) {
+  Differences out(whose);
+  compareSettings(settingsOf(job), settingsOf(other), out);
+  compareLayouts(job.layout, other.layout, out);
   return out.text();
 }
 

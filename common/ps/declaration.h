@@ -3,6 +3,8 @@
 // Checks of what a worker declares: is it sane, and is it what the others declared?
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/ps/parameter_client.h"
 
@@ -15,7 +17,13 @@ inline constexpr uint64_t kShardElementsMax = uint64_t{1} << 36;
 // by.
 void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks, uint32_t workers);
 
-// Why two declarations differ, in words, with both values; empty when they are equal.
-std::string declarationDifference(const ModelDeclaration& ours, const ModelDeclaration& theirs);
+// Everything that was declared but the layout: optimizer, replication, steps and settings, in a
+// fixed order.
+std::vector<Setting> settingsOf(const ModelDeclaration& declaration);
+
+// How `other` differs from `job`, with both values: "data.seed is 2, the job's is 1; ..."; empty
+// when they are equal. `whose` says whose the values of `job` are.
+std::string declarationDifference(const ModelDeclaration& job, const ModelDeclaration& other,
+                                  std::string_view whose = "the job's");
 
 }  // namespace dtf::ps

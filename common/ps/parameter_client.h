@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,12 +18,21 @@
 
 namespace dtf::ps {
 
+// Something that a job was told, by the name that it has in TRAIN.yaml ("data.seed"), as text.
+struct Setting {
+  std::string name;
+  std::string value;
+  bool operator==(const Setting&) const = default;
+};
+
 // What all workers of a job must agree on; the ps compares them and refuses a worker that differs.
 struct ModelDeclaration {
   ParameterLayout layout;
   cluster::OptimizerSpec optimizer;
   cluster::ReplicationSpec replication;  // replicas filled in: no zeros
   uint64_t steps = 0;                    // global steps until the job is done
+  // What a ps has no other use for: what the model computes, the data, the seed, the batch size.
+  std::vector<Setting> settings;
   bool operator==(const ModelDeclaration&) const = default;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -24,14 +25,48 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runn
 Shard::~Shard() = default;
 
 void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
-  if (declaration_) {
-    const std::string difference = declarationDifference(*declaration_, declaration);
-    if (difference.empty()) return;
-    throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} declared to ps/{} another job than the first worker did: {}; "
-                            "start all tasks with the same files",
-                            workerName(rank), options_.ps_task, difference));
+  const OutwardCalls::Scope scope(calls_);
+  if (declaration_ && *declaration_ != declaration) {
+    const bool running = store_->initialised();
+    if (rank != kChief.index || declarer_ == kChief.index || running)
+      throw refusal(rank, declaration, *declaration_);
+    takeChiefsWord(declaration);
+  } else if (!declaration_) {
+    adopt(declaration);
+    declarer_ = rank;
   }
+  if (rank == kChief.index) declarer_ = rank;
+  declared_alike_.insert(rank);
+}
+
+// Whoever declared before the chief, and not as the chief does, has the wrong file.
+void Shard::takeChiefsWord(const ModelDeclaration& declaration) {
+  const ModelDeclaration before = *declaration_;
+  adopt(declaration);
+  declarer_ = kChief.index;
+  for (const uint32_t rank : std::exchange(declared_alike_, {})) {
+    const Error error = refusal(rank, before, declaration);
+    refused_.emplace(rank, error);
+    dropInitWaiter(rank, error);
+  }
+}
+
+Error Shard::refusal(uint32_t rank, const ModelDeclaration& theirs,
+                     const ModelDeclaration& job) const {
+  const bool chiefs_word = declarer_ == kChief.index;
+  const std::string whose = chiefs_word ? "the job's" : workerName(declarer_) + "'s";
+  return {ErrorCode::kBadConfig,
+          fmt::format("{}'s TRAIN.yaml differs from {}: {}; start all tasks with the same files",
+                      workerName(rank),
+                      chiefs_word && rank != kChief.index
+                          ? "the job's, which is " + kChief.name() + "'s"
+                      : chiefs_word ? "the job's, which runs already"
+                                    : "that of " + workerName(declarer_) + ", which came first",
+                      declarationDifference(job, theirs, whose))};
+}
+
+void Shard::adopt(const ModelDeclaration& declaration) {
+  DTF_CHECK(!store_ || !store_->initialised());
   validateDeclaration(declaration, options_.ps_tasks, options_.workers);
   DTF_CHECK(!hasBackupWorkers(declaration.replication) || options_.ps_tasks == 1 ||
             peers_ != nullptr);
@@ -75,6 +110,8 @@ uint64_t Shard::elements() const {
 bool Shard::join(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(calls_);
   if (!membership_.join(rank, incarnation)) return false;
+  declared_alike_.erase(rank);
+  refused_.erase(rank);
   barriers_.returned(rank);
   if (coordinator_) coordinator_->joined(rank);
   dropInitWaiter(rank, Error(ErrorCode::kPermission,
@@ -188,6 +225,8 @@ std::optional<Error> Shard::membershipError(uint32_t rank, Incarnation incarnati
   } catch (const Error& error) {
     return error;
   }
+  const auto refused = refused_.find(rank);
+  if (refused != refused_.end()) return refused->second;
   return std::nullopt;
 }
 

@@ -12,14 +12,17 @@
 // are dropped.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/ps/barrier.h"
 #include "common/ps/coordinator.h"
@@ -66,8 +69,10 @@ class Shard {
   Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers);
   ~Shard();
 
-  // The first declaration of a sane model is the job's; later ones must equal it. `who` names the
-  // caller in messages.
+  // The first declaration of a sane model is the job's until the chief has declared: then the
+  // chief's is. The others must equal it; who has declared otherwise before the chief is refused by
+  // its next call that waits.
+  // Errors: kBadConfig naming the worker whose declaration differs, what differs, and both values.
   void declare(uint32_t rank, const ModelDeclaration& declaration);
 
   // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
@@ -143,6 +148,9 @@ class Shard {
   void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
   void expireInitWaiters();
+  void takeChiefsWord(const ModelDeclaration& declaration);
+  Error refusal(uint32_t rank, const ModelDeclaration& theirs, const ModelDeclaration& job) const;
+  void adopt(const ModelDeclaration& declaration);
   std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;
   std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);
@@ -156,6 +164,9 @@ class Shard {
   Membership membership_;
   Barriers barriers_;
   std::optional<ModelDeclaration> declaration_;
+  uint32_t declarer_ = 0;              // whose declaration_ is
+  std::set<uint32_t> declared_alike_;  // ranks
+  std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;

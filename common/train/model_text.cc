@@ -30,6 +30,15 @@ std::string textOf(const cluster::LayerSpec& layer) {
 
 }  // namespace
 
+std::string layerText(const cluster::LayerSpec& layer) {
+  if (layer.type == cluster::LayerSpec::Type::kDropout)
+    return fmt::format("dropout rate={}", layer.dropout.rate);
+  std::string text = textOf(layer);
+  if (layer.type == cluster::LayerSpec::Type::kDense)
+    text += " kernel_initializer=" + layer.dense.kernel_initializer;
+  return text;
+}
+
 std::string modelText(const cluster::ModelSpec& model) {
   std::string text = fmt::format("input [{}]\n", fmt::join(model.input_shape, ", "));
   for (const cluster::LayerSpec& layer : model.layers)

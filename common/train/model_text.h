@@ -13,6 +13,9 @@ namespace dtf::train {
 // stopped and leaves the meaning of the weights: dropout, initialisers, metrics.
 std::string modelText(const cluster::ModelSpec& model);
 
+// One layer with all its settings.
+std::string layerText(const cluster::LayerSpec& layer);
+
 // The lines that only one of them has, for a person: "  the checkpoint has 'X'", "  this job has
 // 'Y'". Empty when there are none.
 std::string modelTextDifference(const std::string& saved, const std::string& wanted);

@@ -13,8 +13,20 @@
 #include "common/ps/replication_rules.h"
 #include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
+#include "common/train/job_settings.h"
 
 namespace dtf::train {
+
+namespace {
+
+ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayout layout,
+                             uint32_t workers, const data::Dataset& dataset) {
+  ps::ModelDeclaration declaration = declarationOf(train, std::move(layout), workers);
+  declaration.settings = jobSettings(train, dataset);
+  return declaration;
+}
+
+}  // namespace
 
 TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                            std::shared_ptr<const data::Dataset> dataset,
@@ -28,7 +40,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       clock_(clock),
       model_(buildTrainingGraph(train.model, train.data.batch_size)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
-      declaration_(declarationOf(train, layoutOf(placement_), place.workers)),
+      declaration_(declare(train, layoutOf(placement_), place.workers, *dataset)),
       batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,

@@ -71,6 +71,19 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   return replication;
 }
 
+std::vector<ps::Setting> decodeSettings(capnp::List<schema::Setting>::Reader reader) {
+  if (reader.size() > kSettingsMax)
+    refuseModel(std::to_string(reader.size()) + " settings; the bound is " +
+                std::to_string(kSettingsMax));
+  std::vector<ps::Setting> settings;
+  for (const auto setting : reader) {
+    if (setting.getName().size() > kSettingBytesMax || setting.getValue().size() > kSettingBytesMax)
+      refuseModel("a setting of more than " + std::to_string(kSettingBytesMax) + " characters");
+    settings.push_back({textOf(setting.getName()), textOf(setting.getValue())});
+  }
+  return settings;
+}
+
 }  // namespace
 
 void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder) {
@@ -100,6 +113,11 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
   replication.setReplicasToAggregate(model.replication.replicas_to_aggregate);
   replication.setTotalNumReplicas(model.replication.total_num_replicas);
   builder.setSteps(model.steps);
+  auto settings = builder.initSettings(static_cast<uint32_t>(model.settings.size()));
+  for (uint32_t i = 0; i < settings.size(); ++i) {
+    settings[i].setName(model.settings[i].name);
+    settings[i].setValue(model.settings[i].value);
+  }
 }
 
 ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
@@ -117,6 +135,7 @@ ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
   model.optimizer = decodeOptimizer(reader.getOptimizer());
   model.replication = decodeReplication(reader.getReplication());
   model.steps = reader.getSteps();
+  model.settings = decodeSettings(reader.getSettings());
   return model;
 }
 

@@ -11,6 +11,8 @@ namespace dtf::wire {
 // Bounds of what a ps accepts. Beyond them: Error kBadConfig that names the bound.
 inline constexpr uint32_t kVariablesMax = 100'000;
 inline constexpr uint32_t kPsTasksMax = 4'096;
+inline constexpr uint32_t kSettingsMax = 4'096;
+inline constexpr uint32_t kSettingBytesMax = 4'096;  // of a name, and of a value
 
 void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder);
 

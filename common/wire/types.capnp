@@ -97,6 +97,11 @@ struct Replication {
 
 struct Model {
   # What every worker of a job must declare alike. A ps knows nothing of the model before.
+struct Setting {
+  name @0 :Text;         # as in TRAIN.yaml: "data.seed"
+  value @1 :Text;
+}
+
   variables @0 :List(Variable);
   shards @1 :List(Shard);  # one per ps task
   optimizer @2 :Optimizer;
@@ -104,6 +109,7 @@ struct Model {
   steps @4 :UInt64;      # global steps until the job is done
 }
 
+  settings @5 :List(Setting);  # what all workers must have been told alike: data, seed, batch size, what the model computes
 struct StepState {
   # The answer to a pull or an exchange. See ps::StepState.
   outcome @0 :Outcome;

@@ -375,8 +375,8 @@ TEST_P(ParameterClientSuite, ADifferentModelIsRefusedWithTheDifference) {
   other.steps = 11;
   const std::unique_ptr<ParameterClient> client = harness_->connect(1);
   const std::string message = errorOf([&] { client->declare(other); }, ErrorCode::kBadConfig);
-  EXPECT_NE(message.find("learning_rate is 2 for the job, but 0.5"), std::string::npos) << message;
-  EXPECT_NE(message.find("steps is 10 for the job, but 11"), std::string::npos) << message;
+  EXPECT_NE(message.find("learning_rate is 0.5, the job's is 2"), std::string::npos) << message;
+  EXPECT_NE(message.find("steps is 11, the job's is 10"), std::string::npos) << message;
 }
 
 TEST_P(ParameterClientSuite, SyncRunsGiveTheSameBitsInEveryOrderOfArrival) {

@@ -122,21 +122,31 @@ TEST(Declaration, DifferencesNameTheFieldAndBothValues) {
   other.optimizer.kind = Kind::kAdam;
   other.replication.replicas_to_aggregate = 3;
   EXPECT_EQ(declarationDifference(goodModel(), other),
-            "optimizer is gradient_descent for the job, but adam there; replication: "
-            "replicas_to_aggregate is 2 for the job, but 3 there");
+            "replication.replicas_to_aggregate is 3, the job's is 2; optimizer is adam, the job's "
+            "is gradient_descent");
   other = goodModel();
   other.optimizer.schedule.warmup_steps = 7;
   other.optimizer.use_nesterov = true;
-  EXPECT_EQ(declarationDifference(goodModel(), other),
-            "optimizer: warmup_steps is 0 for the job, but 7 there; optimizer: use_nesterov is "
-            "false for the job, but true there");
+  EXPECT_EQ(
+      declarationDifference(goodModel(), other),
+      "optimizer.warmup_steps is 7, the job's is 0; optimizer.use_nesterov is true, the job's "
+      "is false");
   other = goodModel();
   other.layout.variables[1].shape = Shape{4};
-  EXPECT_EQ(declarationDifference(goodModel(), other),
-            "layout: variable 1 is b [3] for the job, but b [4] there");
+  EXPECT_EQ(declarationDifference(goodModel(), other), "variable 1 is b [4], the job's is b [3]");
   other = goodModel();
   other.layout.shards[0].slices[0].offset = 16;
   EXPECT_NE(declarationDifference(goodModel(), other).find("placement"), std::string::npos);
+}
+
+TEST(Declaration, SettingsThatOnlyOneHasAreADifference) {
+  ModelDeclaration job = goodModel();
+  job.settings = {{"data.seed", "1"}, {"model.loss", "mse"}};
+  ModelDeclaration other = goodModel();
+  other.settings = {{"data.seed", "2"}, {"model.layers[0]", "flatten"}};
+  EXPECT_EQ(declarationDifference(job, other, "worker/1's"),
+            "data.seed is 2, worker/1's is 1; model.loss is not set, worker/1's is mse; "
+            "model.layers[0] is flatten, worker/1's is not set");
 }
 
 }  // namespace

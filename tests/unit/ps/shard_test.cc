@@ -96,8 +96,74 @@ TEST_F(ShardTest, RefusesADifferentDeclaration) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
     EXPECT_EQ(error.message(),
-              "worker/1 declared to ps/0 another job than the first worker did: steps is 10 for "
-              "the job, but 11 there; start all tasks with the same files");
+              "worker/1's TRAIN.yaml differs from the job's, which is worker/0's: steps is 11, the "
+              "job's is 10; start all tasks with the same files");
+  }
+}
+
+// Whoever came first isn't right for that: the chief is.
+TEST_F(ShardTest, TheChiefsDeclarationIsTheJobsThoughItComesLater) {
+  ModelDeclaration other = model_;
+  other.settings = {{"data.seed", "2"}};
+  model_.settings = {{"data.seed", "1"}};
+  shard_.join(0, kOne);
+  shard_.join(1, kOne);
+  shard_.declare(1, other);
+  std::string refused;
+  shard_.waitInitialised(1, kOne, seconds(5), [&refused](const WaitAnswer& answer) {
+    refused = std::get<Error>(answer).message();
+  });
+  EXPECT_EQ(refused, "");
+  shard_.declare(0, model_);
+  const std::string why =
+      "worker/1's TRAIN.yaml differs from the job's, which is worker/0's: data.seed is 2, the "
+      "job's "
+      "is 1; start all tasks with the same files";
+  EXPECT_EQ(refused, why);
+  EXPECT_TRUE(shard_.initialise(0, kOne, std::vector<float>(shard_.elements())));
+  // Its next process has the right file.
+  shard_.waitInitialised(1, kOne, seconds(5), [&refused](const WaitAnswer& answer) {
+    refused = "again: " + std::get<Error>(answer).message();
+  });
+  EXPECT_EQ(refused, "again: " + why);
+  shard_.join(1, Incarnation{2});
+  shard_.declare(1, model_);
+  bool goes_on = false;
+  shard_.waitInitialised(1, Incarnation{2}, seconds(5), [&goes_on](const WaitAnswer& answer) {
+    goes_on = std::holds_alternative<Arrived>(answer);
+  });
+  EXPECT_TRUE(goes_on);
+}
+
+// Without the chief nobody knows who is right.
+TEST_F(ShardTest, TwoWorkersThatDifferBeforeTheChiefHasDeclaredAreNamedBoth) {
+  shard_.declare(1, model_);
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  try {
+    shard_.declare(2, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "worker/2's TRAIN.yaml differs from that of worker/1, which came first: steps is 11, "
+              "worker/1's is 10; start all tasks with the same files");
+  }
+}
+
+TEST_F(ShardTest, ARestartedChiefWithAnotherFileIsRefusedOnceTheJobRuns) {
+  shard_.declare(1, model_);
+  shard_.join(0, kOne);
+  shard_.declare(0, model_);
+  ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(shard_.elements())));
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  try {
+    shard_.declare(0, other);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "worker/0's TRAIN.yaml differs from the job's, which runs already: steps is 11, the "
+              "job's is 10; start all tasks with the same files");
   }
 }
 

@@ -20,6 +20,7 @@ ps::ModelDeclaration softmaxModel() {
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
   model.steps = 1000;
+  model.settings = {{"data.seed", "7"}, {"model.loss", "mse"}};
   return model;
 }
 
@@ -53,6 +54,11 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].getShape().set(0, -4); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setName(""); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getOptimizer().setKind(0); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.initSettings(kSettingsMax + 1); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) {
+                 m.getSettings()[0].setValue(std::string(kSettingBytesMax + 1, 'x'));
+               }),
+               Error);
   EXPECT_THROW(roundTrip([](auto& m) {
                  m.getOptimizer().setLearningRate(std::numeric_limits<double>::quiet_NaN());
                }),

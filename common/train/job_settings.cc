@@ -1,0 +1,37 @@
+#include "common/train/job_settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/checkpoint/checksum.h"
+#include "common/train/model_text.h"
+
+namespace dtf::train {
+
+namespace {
+
+std::string contentText(const data::Dataset& dataset) {
+  checkpoint::Checksum checksum;
+  checksum.update(dataset.images().data(), dataset.images().size());
+  checksum.update(dataset.labels().data(), dataset.labels().size());
+  return checkpoint::hexOf(checksum.value());
+}
+
+}  // namespace
+
+std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
+                                     const data::Dataset& dataset) {
+  std::vector<ps::Setting> settings = {
+      {"data.train",
+       fmt::format("{} examples of {}", dataset.size(), dataset.exampleShape().str())},
+      {"data.train: content", contentText(dataset)},
+      {"data.seed", fmt::format("{}", train.data.seed)},
+      {"data.batch_size", fmt::format("{}", train.data.batch_size)},
+      {"model.input.shape", fmt::format("[{}]", fmt::join(train.model.input_shape, ", "))},
+      {"model.loss", nameOf(train.model.loss)}};
+  for (size_t i = 0; i < train.model.layers.size(); ++i)
+    settings.push_back({fmt::format("model.layers[{}]", i), layerText(train.model.layers[i])});
+  return settings;
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,20 @@
+#pragma once
+
+// What makes two workers' work the same, beside what a declaration has fields for: as names and
+// values, which a ps compares when workers declare, and a checkpoint keeps.
+
+#include <vector>
+
+#include "common/cluster/spec.h"
+#include "common/data/dataset.h"
+#include "common/ps/parameter_client.h"
+
+namespace dtf::train {
+
+// The input, the layers with all their settings, the loss, the data, their seed and the batch size.
+// "data.train" says how many examples of which shape there are; "data.train: content" is XXH3-64 of
+// every image and label in memory, wherever they came from: nothing is read again, and a gigabyte
+// takes a tenth of a second.
+std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset);
+
+}  // namespace dtf::train

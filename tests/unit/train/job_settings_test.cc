@@ -1,0 +1,66 @@
+#include "common/train/job_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "common/data/digits.h"
+#include "tests/unit/train/models.h"
+
+namespace dtf::train {
+namespace {
+
+constexpr int64_t kCount = 50;
+
+cluster::TrainSpec smallJob() {
+  cluster::TrainSpec train;
+  train.model = softmaxModel();
+  train.data.batch_size = 5;
+  return train;
+}
+
+// Which settings differ after `change`, with the digits of `seed`.
+std::string changed(const std::function<void(cluster::TrainSpec&)>& change, int64_t count = kCount,
+                    uint64_t seed = 1) {
+  const auto digits = [](uint64_t of_seed, int64_t so_many) {
+    return data::drawDigits(of_seed, data::DigitStream::kTrain, so_many, 1);
+  };
+  cluster::TrainSpec other = smallJob();
+  change(other);
+  std::map<std::string, std::string> before;
+  for (const ps::Setting& setting : jobSettings(smallJob(), digits(1, kCount)))
+    before[setting.name] = setting.value;
+  std::string names;
+  for (const ps::Setting& setting : jobSettings(other, digits(seed, count)))
+    if (before[setting.name] != setting.value) names += setting.name + " ";
+  return names;
+}
+
+TEST(JobSettings, AreTheSameForTheSameJob) {
+  EXPECT_EQ(changed([](auto&) {}), "");
+}
+
+TEST(JobSettings, TellWhateverChangesTheWork) {
+  EXPECT_EQ(changed([](auto& t) { t.data.seed = 2; }), "data.seed ");
+  EXPECT_EQ(changed([](auto& t) { t.data.batch_size = 6; }), "data.batch_size ");
+  EXPECT_EQ(changed([](auto& t) { t.model.loss = cluster::Loss::kMse; }), "model.loss ");
+  EXPECT_EQ(
+      changed([](auto& t) { t.model.layers.back().dense.activation = cluster::Activation::kTanh; }),
+      "model.layers[1] ");
+  EXPECT_EQ(changed([](auto& t) { t.model.layers.back().dense.kernel_initializer = "zeros"; }),
+            "model.layers[1] ");
+}
+
+TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
+  EXPECT_EQ(changed([](auto&) {}, kCount + 1), "data.train data.train: content ");
+  EXPECT_EQ(changed([](auto&) {}, kCount, 2), "data.train: content ");
+}
+
+// Where the files lie may differ from host to host.
+TEST(JobSettings, DoNotTellPaths) {
+  EXPECT_EQ(changed([](auto& t) { t.data.train.images = "/elsewhere/images"; }), "");
+}
+
+}  // namespace
+}  // namespace dtf::train
