@@ -55,6 +55,29 @@ void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Build
   hello.setIncarnation(options.incarnation.value);
   encodeTask(callee, hello.initCallee());
   hello.setSoftware(DTF_VERSION);
+  if (options.self.job == JobKind::kWorker && options.self.index < options.workers.size())
+    hello.setAddress(options.workers[options.self.index].str());
+  hello.setWorkers(fingerprintOf(options.workers));
+}
+
+LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation) {
+  DTF_CHECK(self.index < job.cluster.tasks(self.job).size());
+  return {job.job, self, incarnation, job.timeouts, addressesOf(job.cluster.worker)};
+}
+
+std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks) {
+  std::vector<cluster::Address> addresses;
+  for (const cluster::TaskSpec& task : tasks) addresses.push_back(task.address);
+  return addresses;
+}
+
+// FNV-1a, 64 bits: against mistakes, not malice.
+uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const cluster::Address& address : addresses)
+    for (const char c : address.str() + "\n")
+      hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return hash;
 }
 
 std::string peerText(TaskId task, const cluster::Address& address) {

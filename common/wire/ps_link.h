@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
@@ -29,7 +30,16 @@ struct LinkOptions {
   TaskId self;
   Incarnation incarnation;
   cluster::Timeouts timeouts;
+  std::vector<cluster::Address> workers;  // of the cluster, as this task's file has them
 };
+
+// What `self`, started with `job`, says.
+LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation);
+
+std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks);
+
+// Equal for equal lists.
+uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses);
 
 void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello);
 

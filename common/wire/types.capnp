@@ -22,13 +22,15 @@ struct Task {
 }
 
 struct Hello {
-  # Who calls, and whom he believes to have reached. First call on every connection; the connection's limits stay at
+  # Who calls, and the task it meant to reach. First call on every connection; the connection's limits stay at
   # 64 KiB a message until it was answered, and it is closed when it does not come within 5 seconds.
   job @0 :Text;          # the job's name: both sides must run the same job
   caller @1 :Task;
   incarnation @2 :UInt64;  # random per process start; never 0. A lower one that was replaced is fenced
   callee @3 :Task;       # a host list in the wrong order is noticed here, by name
   software @4 :Text;     # version text, for logs
+  address @5 :Text;      # of a worker in its own cluster file: it must be that in the callee's
+  workers @6 :UInt64;    # with `address`: a fingerprint of all workers' addresses there, likewise
 }
 
 struct Slice {
@@ -95,21 +97,21 @@ struct Replication {
   totalNumReplicas @2 :UInt32;
 }
 
-struct Model {
-  # What every worker of a job must declare alike. A ps knows nothing of the model before.
 struct Setting {
   name @0 :Text;         # as in TRAIN.yaml: "data.seed"
   value @1 :Text;
 }
 
+struct Model {
+  # What every worker of a job must declare alike. A ps knows nothing of the model before.
   variables @0 :List(Variable);
   shards @1 :List(Shard);  # one per ps task
   optimizer @2 :Optimizer;
   replication @3 :Replication;
   steps @4 :UInt64;      # global steps until the job is done
+  settings @5 :List(Setting);  # what all workers must have been told alike: data, seed, batch size, what the model computes
 }
 
-  settings @5 :List(Setting);  # what all workers must have been told alike: data, seed, batch size, what the model computes
 struct StepState {
   # The answer to a pull or an exchange. See ps::StepState.
   outcome @0 :Outcome;

@@ -22,6 +22,7 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file
   return {task.job.job,
           task.task,
           workers,
+          wire::addressesOf(cluster.worker),
           static_cast<uint32_t>(cluster.ps.size()),
           task.job.timeouts,
           {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system}};
@@ -37,12 +38,6 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
   return shard;
 }
 
-std::vector<cluster::Address> psAddresses(const cluster::ClusterSpec& cluster) {
-  std::vector<cluster::Address> addresses;
-  for (const cluster::TaskSpec& ps : cluster.ps) addresses.push_back(ps.address);
-  return addresses;
-}
-
 }  // namespace
 
 PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data,
@@ -52,8 +47,8 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
       control_(control),
       clock_(control.clock()),
       started_(clock_.now()),
-      peers_(control_, {task.job.job, task.task, Incarnation::random(), task.job.timeouts},
-             psAddresses(task.job.cluster)),
+      peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::random()),
+             wire::addressesOf(task.job.cluster.ps)),
       bulk_pool_(net::BufferPool::create()),
       host_(control_, data, disk),
       connections_(control_, [this](const void* key) { onClosed(key); }),

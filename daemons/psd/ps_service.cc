@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps_link.h"
@@ -178,6 +180,34 @@ class Gate final : public schema::PsGate::Server {
   const daemons::ConnectionRef connection_;
 };
 
+std::string workersText(const ServiceOptions& options) {
+  constexpr size_t kNamedMax = 8;
+  std::string list;
+  for (size_t i = 0; i < std::min(options.worker_addresses.size(), kNamedMax); ++i)
+    list += (i == 0 ? "" : ", ") + options.worker_addresses[i].str();
+  return options.worker_addresses.size() > kNamedMax ? list + ", ..." : list;
+}
+
+// A caller that doesn't say where it is: a ps, or a program of an older version.
+void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
+  const TaskId caller = wire::decodeTask(hello.getCaller());
+  if (caller.job != JobKind::kWorker || !hello.hasAddress()) return;
+  DTF_CHECK(caller.index < options.worker_addresses.size());
+  const std::string ours = options.self.name();
+  const std::string there = text(hello.getAddress());
+  const std::string here = options.worker_addresses[caller.index].str();
+  if (there != here)
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{}'s cluster file has {} at {}, but {}'s has it at {}: two clusters "
+                            "share a ps, or the files differ",
+                            caller.name(), caller.name(), there, ours, here));
+  if (hello.getWorkers() != wire::fingerprintOf(options.worker_addresses))
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{}'s cluster file has other workers than {}'s: {} here; start all "
+                            "tasks with the same cluster file",
+                            caller.name(), ours, workersText(options)));
+}
+
 }  // namespace
 
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
@@ -201,6 +231,7 @@ void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
                             options.self.name(), tasks, jobName(caller.job)));
   if (hello.getIncarnation() == 0)
     throw Error(ErrorCode::kBadConfig, caller.name() + " sent no incarnation");
+  checkWorkers(options, hello);
 }
 
 std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& status) {

@@ -4,6 +4,7 @@
 // nothing of RPC.
 
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/wire/ps.capnp.h"
@@ -18,6 +19,7 @@ struct ServiceOptions {
   std::string job;
   TaskId self;
   uint32_t workers = 0;
+  std::vector<cluster::Address> worker_addresses;
   uint32_t ps_tasks = 0;
   cluster::Timeouts timeouts;
   CheckpointOptions checkpoint;
@@ -43,7 +45,8 @@ schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& o
                                         daemons::ConnectionRef connection);
 
 // Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant,
-// a rank too high.
+// a rank too high, other addresses of workers. Those of the ps are not compared: reaching this ps
+// proves its own, and from elsewhere it may have another (a forwarded port).
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);
 
 // What `status` answers.

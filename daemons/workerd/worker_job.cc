@@ -26,8 +26,8 @@ namespace {
 
 wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   wire::RpcClientOptions options;
-  options.link = {task.job.job, task.task, Incarnation::random(), task.job.timeouts};
-  for (const cluster::TaskSpec& ps : task.job.cluster.ps) options.ps.push_back(ps.address);
+  options.link = wire::linkOptions(task.job, task.task, Incarnation::random());
+  options.ps = wire::addressesOf(task.job.cluster.ps);
   return options;
 }
 

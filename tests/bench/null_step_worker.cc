@@ -61,11 +61,9 @@ class Stepper {
  private:
   static wire::RpcClientOptions optionsOf(const NullStepWorker& worker) {
     wire::RpcClientOptions options;
-    options.link = {worker.job.job,
-                    {JobKind::kWorker, worker.rank},
-                    Incarnation::random(),
-                    worker.job.timeouts};
-    for (const cluster::TaskSpec& ps : worker.job.cluster.ps) options.ps.push_back(ps.address);
+    options.link =
+        wire::linkOptions(worker.job, {JobKind::kWorker, worker.rank}, Incarnation::random());
+    options.ps = wire::addressesOf(worker.job.cluster.ps);
     return options;
   }
 

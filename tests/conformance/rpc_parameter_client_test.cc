@@ -51,8 +51,8 @@ class RpcHarness final : public ClusterHarness {
 
   std::unique_ptr<ParameterClient> connect(uint32_t rank) override {
     wire::RpcClientOptions options;
-    options.link = {job_.job, {JobKind::kWorker, rank}, Incarnation::random(), job_.timeouts};
-    for (const cluster::TaskSpec& ps : job_.cluster.ps) options.ps.push_back(ps.address);
+    options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::random());
+    options.ps = wire::addressesOf(job_.cluster.ps);
     auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
     MutexLock lock(mu_);
     clients_[rank] = client.get();

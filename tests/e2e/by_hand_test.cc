@@ -205,6 +205,49 @@ TEST_F(ByHandTest, HostListsInAnotherOrderAreNoticed) {
   EXPECT_NE(result.err.find("order"), std::string::npos) << result.err;
 }
 
+// One worker was started with another file; the refusal says what differs, and in whose.
+TEST_F(ByHandTest, AWorkerThatWouldDoOtherWorkIsRefused) {
+  const std::vector<std::pair<std::string, std::string>> changes = {
+      {"train.data.seed=8", "data.seed is 8, the job's is 7"},
+      {"train.data.batch_size=10", "data.batch_size is 10, the job's is 20"},
+      {"train.model.loss=mse", "model.loss is mse, the job's is softmax_cross_entropy"},
+      {"train.model.layers=[flatten: , dense: {units: 10, name: softmax, activation: tanh}]",
+       "activation=tanh"},
+      {"train.data.train.count=601", "data.train is 601 examples of [28, 28, 1], the job's is 600"},
+      {"train.steps=41", "steps is 41, the job's is 40"}};
+  for (const auto& [change, difference] : changes) {
+    SCOPED_TRACE(change);
+    const std::string file = writeCluster({.ps = 1, .ports = freePorts(3)});
+    Process ps = startTask(file, "ps", 0);
+    Process chief = startTask(file, "worker", 0);
+    const ProcessResult result = startTask(file, "worker", 1, {"--set", change}).wait(seconds(20));
+    EXPECT_EQ(result.exit_code, 78) << result.err;
+    EXPECT_NE(result.err.find("worker/1's TRAIN.yaml differs from the job's, which is worker/0's"),
+              std::string::npos)
+        << result.err;
+    EXPECT_NE(result.err.find(difference), std::string::npos) << result.err;
+  }
+}
+
+// A second cluster with the same job's name that reaches the first one's ps.
+TEST_F(ByHandTest, AWorkerOfAnotherClusterTakesOverNoRank) {
+  const std::vector<int> ports = freePorts(3);
+  std::vector<int> others = ports;
+  others[2] = freePorts(1)[0];
+  const std::string file = writeCluster({.ps = 1, .ports = ports});
+  const std::string other = writeCluster({.ps = 1, .ports = others}, "other");
+  Process ps = startTask(file, "ps", 0);
+  const ProcessResult result =
+      startTask(other, "worker", 1, {"--set", "job=job"}).wait(seconds(20));
+  EXPECT_EQ(result.exit_code, 78) << result.err;
+  EXPECT_NE(result.err.find(
+                "worker/1's cluster file has worker/1 at localhost:" + std::to_string(others[2]) +
+                ", but ps/0's has it at localhost:" + std::to_string(ports[2])),
+            std::string::npos)
+      << result.err;
+  EXPECT_EQ(ps.err().find("event=joined"), std::string::npos) << ps.err();
+}
+
 TEST_F(ByHandTest, WorkersWithDifferentModelsAreToldTheDifference) {
   const std::string file = writeCluster({.ports = freePorts(4)});
   std::vector<Process> tasks;

@@ -55,11 +55,9 @@ namespace {
 wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t number) {
   const cluster::JobSpec job = jobOf(plan);
   wire::RpcClientOptions options;
-  options.link = {job.job,
-                  {JobKind::kWorker, rank},
-                  Incarnation{1 + plan.seed * 1000 + rank * 100 + number},
-                  job.timeouts};
-  for (const cluster::TaskSpec& ps : job.cluster.ps) options.ps.push_back(ps.address);
+  options.link = wire::linkOptions(job, {JobKind::kWorker, rank},
+                                   Incarnation{1 + plan.seed * 1000 + rank * 100 + number});
+  options.ps = wire::addressesOf(job.cluster.ps);
   return options;
 }
 
