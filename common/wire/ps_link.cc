@@ -16,6 +16,8 @@ namespace dtf::wire {
 namespace {
 
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+constexpr size_t kReasonBytesMax = 16384;
+constexpr std::string_view kJobFailed = "the job was ended by ";
 
 net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& name,
                                    Duration deadline) {
@@ -78,6 +80,14 @@ uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses) {
     for (const char c : address.str() + "\n")
       hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   return hash;
+}
+
+std::string jobFailedText(uint32_t rank, const std::string& reason) {
+  return fmt::format("{}{}: {}", kJobFailed, TaskId{JobKind::kWorker, rank}.name(), reason);
+}
+
+bool isJobFailed(const Error& error) {
+  return error.message().starts_with(kJobFailed);
 }
 
 std::string peerText(TaskId task, const cluster::Address& address) {
@@ -207,6 +217,15 @@ kj::Promise<void> PsControlLink::finish() {
   return awaitNamed(io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
                     control_->finishRequest().send().ignoreResult())
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "finishing"); });
+}
+
+kj::Promise<void> PsControlLink::fail(const Error& error) {
+  if (!control_) return kj::READY_NOW;
+  expectClose();
+  auto request = control_->failRequest();
+  request.setBadConfig(error.code() == ErrorCode::kBadConfig);
+  request.setReason(error.message().substr(0, kReasonBytesMax));
+  return request.send().ignoreResult();
 }
 
 // ---- data

@@ -41,6 +41,11 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
 // Equal for equal lists.
 uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses);
 
+// What the others read when a worker has ended the job.
+std::string jobFailedText(uint32_t rank, const std::string& reason);
+// Whether `error` is that: told by another, it need not be told again.
+bool isJobFailed(const Error& error);
+
 void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello);
 
 // "ps/1 (localhost:2222)"
@@ -66,6 +71,8 @@ class PsControlLink {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
   kj::Promise<void> finish();
+  // Tells the ps why this worker ends its job. At once when the link is not open.
+  kj::Promise<void> fail(const Error& error);
 
   // After open(): for calls that have no method here.
   schema::PsControl::Client& control() { return *control_; }

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
+#include "common/net/timer.h"
 #include "common/ps/replication_rules.h"
 #include "common/wire/named_wait.h"
 
@@ -93,6 +94,23 @@ kj::Promise<void> ControlCalls::barrier(std::string_view name) {
 kj::Promise<void> ControlCalls::finish() {
   for (auto& link : links_) link->expectClose();
   return onEvery([](PsControlLink& link) { return link.finish(); });
+}
+
+// Each ps for itself: that one is gone must not keep the others from being told. A worker that fails
+// at once may not have said hello yet.
+kj::Promise<void> ControlCalls::fail(const Error& error, Duration patience) {
+  return opened_.addBranch()
+      .catch_([](kj::Exception&&) {})
+      .exclusiveJoin(loop_.timer().afterDelay(net::toKj(patience)))
+      .then([this, error] {
+        kj::Vector<kj::Promise<void>> told;
+        for (auto& link : links_)
+          told.add(link->fail(error).catch_([](kj::Exception&& e) {
+            log::info("event=failure_not_told reason=\"{}\"", net::toError(e).message());
+          }));
+        return joinAll(kj::mv(told));
+      })
+      .exclusiveJoin(loop_.timer().afterDelay(net::toKj(2 * patience)));
 }
 
 // ---- data

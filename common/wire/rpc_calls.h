@@ -62,6 +62,9 @@ class ControlCalls {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name);
   kj::Promise<void> finish();
+  // Tells every ps why this worker ends its job. Waits for hellos for `patience` at most, and as long
+  // for the answers.
+  kj::Promise<void> fail(const Error& error, Duration patience);
   // Asks ps/0 to end the job after the steps under way; after declare(). `refused` gets the reason
   // when it is no.
   void requestStop(std::function<void(const Error&)> refused);

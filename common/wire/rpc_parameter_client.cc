@@ -74,6 +74,10 @@ void RpcParameterClient::requestStop(std::function<void(const Error&)> refused) 
   });
 }
 
+void RpcParameterClient::fail(const Error& error, Duration patience) {
+  control_.call([&] { return control_calls_->fail(error, patience); });
+}
+
 void RpcParameterClient::finish() {
   control_.call([this] { return control_calls_->finish(); });
 }

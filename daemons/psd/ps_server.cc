@@ -73,7 +73,10 @@ void PsServer::stopData() {
 void PsServer::start(std::function<void()> ending, std::function<void()> ended) {
   on_ending_ = std::move(ending);
   on_ended_ = std::move(ended);
-  watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) { end(net::toError(e), 0); });
+  watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) {
+    // At the end failAll() answers its question, too: that is no second end, which would be at once.
+    if (!ending_) end(net::toError(e), 0);
+  });
 }
 
 int PsServer::result() const {
@@ -97,6 +100,10 @@ void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {
 void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
   sessions_[key] = {worker, incarnation};
   log::info("event=joined worker={} workers_connected={}", worker.name(), sessions_.size());
+}
+
+void PsServer::jobFailed(const Error& error) {
+  if (!ending_) end(error, 0);
 }
 
 // A closed control connection is a worker that has finished, or one that is gone: then its lease

@@ -58,6 +58,7 @@ class PsServer final : WorkerSessions {
 
  private:
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
+  void jobFailed(const Error& error) override;
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);

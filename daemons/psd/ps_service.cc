@@ -29,9 +29,13 @@ ps::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
 // One worker's control session. Control loop only.
 class ControlSession final : public schema::PsControl::Server {
  public:
-  ControlSession(ShardHost& host, const ServiceOptions& options, uint32_t rank,
-                 Incarnation incarnation)
-      : host_(host), options_(options), rank_(rank), incarnation_(incarnation) {}
+  ControlSession(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
+                 uint32_t rank, Incarnation incarnation)
+      : host_(host),
+        sessions_(sessions),
+        options_(options),
+        rank_(rank),
+        incarnation_(incarnation) {}
 
   kj::Promise<void> declare(DeclareContext context) override {
     auto model = net::bridgeErrors([&] {
@@ -111,8 +115,22 @@ class ControlSession final : public schema::PsControl::Server {
         .ignoreResult();
   }
 
+  // Not from a process that was replaced: its failure is not the job's.
+  kj::Promise<void> fail(FailContext context) override {
+    const auto params = context.getParams();
+    const Error error(params.getBadConfig() ? ErrorCode::kBadConfig : ErrorCode::kUnavailable,
+                      wire::jobFailedText(rank_, text(params.getReason())));
+    return host_
+        .askNow<bool>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
+          shard.heartbeat(rank, incarnation);
+          return true;
+        })
+        .then([&sessions = sessions_, error](bool) { sessions.jobFailed(error); });
+  }
+
  private:
   ShardHost& host_;
+  WorkerSessions& sessions_;
   const ServiceOptions& options_;
   const uint32_t rank_;
   const Incarnation incarnation_;
@@ -146,7 +164,7 @@ class Gate final : public schema::PsGate::Server {
           connection_->connection->stream().setLimits(wire::kControlLimits);
           sessions_.opened(connection_->connection, worker, incarnation);
           context.getResults().setControl(
-              kj::heap<ControlSession>(host_, options_, worker.index, incarnation));
+              kj::heap<ControlSession>(host_, sessions_, options_, worker.index, incarnation));
         });
   }
 

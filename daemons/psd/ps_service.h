@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/wire/ps.capnp.h"
 #include "daemons/connection_set.h"
@@ -32,6 +33,8 @@ class WorkerSessions {
   virtual ~WorkerSessions() noexcept(false) = default;
   // `key` is the connection's address; a session ends when its connection does.
   virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
+  // A live process of the job says that the job has failed.
+  virtual void jobFailed(const Error& error) = 0;
 };
 
 // Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection.

@@ -47,6 +47,7 @@ void ShardHost::resolve(uint64_t id, const std::function<void(Pending&)>& how) {
 }
 
 void ShardHost::failAll(const Error& error) {
+  failed_ = error;
   for (auto& [id, pending] : std::exchange(pending_, {})) pending->fail(error);
 }
 

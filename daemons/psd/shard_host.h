@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -56,7 +57,8 @@ class ShardHost {
   template <class T>
   kj::Promise<T> onDisk(std::function<T()> work);
 
-  // Answers everything that still waits with `error`: this ps is about to end.
+  // Answers everything that still waits with `error`, and whatever is asked from now on: this ps is
+  // about to end, and who asks shall know why.
   void failAll(const Error& error);
 
   net::Loop& data() { return data_; }
@@ -81,6 +83,7 @@ class ShardHost {
   net::Loop& disk_;
   std::map<uint64_t, std::unique_ptr<Pending>> pending_;  // control loop
   uint64_t next_id_ = 0;
+  std::optional<Error> failed_;  // by failAll()
   // Data loop:
   std::unique_ptr<ps::UpdateRunner> runner_;
   std::unique_ptr<ps::SyncPeers> peers_;
@@ -111,6 +114,7 @@ ShardHost::Reply<T> ShardHost::replyTo(uint64_t id) {
 
 template <class T>
 kj::Promise<T> ShardHost::ask(std::function<void(ps::Shard&, Reply<T>)> request) {
+  if (failed_) return net::toKj(*failed_);
   auto pair = kj::newPromiseAndFulfiller<T>();
   const uint64_t id = add(std::make_unique<PendingOf<T>>(kj::mv(pair.fulfiller)));
   data_.post([this, request = std::move(request), reply = replyTo<T>(id)] {

@@ -24,6 +24,9 @@ namespace dtf::workerd {
 
 namespace {
 
+// How long the end of this worker may be held up by telling the ps of it.
+constexpr Duration kTellingMax = std::chrono::milliseconds(500);
+
 wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(task.job, task.task, Incarnation::random());
@@ -59,6 +62,17 @@ class WorkerJob {
   }
 
   void run() {
+    const WorkerStatus::Telling telling(status_, [this](const Error& reason) { tell(reason); });
+    try {
+      runJob();
+    } catch (const Error& error) {
+      if (isTheJobs(error)) tell(error);
+      throw;
+    }
+  }
+
+ private:
+  void runJob() {
     if (train_.summaries && train_.summaries->timeline_step > 0)
       trace::start(task_.task, train_.summaries->timeline_step);
     // While the connections are being made.
@@ -85,8 +99,20 @@ class WorkerJob {
               result.batches, result.batches_stale);
   }
 
- private:
   bool isChief() const { return task_.task == kChief; }
+
+  // Whether the job can't go on for `error`, not even when this worker is started again. Lost peers
+  // and deadlines the others meet themselves.
+  static bool isTheJobs(const Error& error) {
+    const ErrorCode code = error.code();
+    return code != ErrorCode::kUnavailable && code != ErrorCode::kDeadline &&
+           code != ErrorCode::kPermission && !wire::isJobFailed(error);
+  }
+
+  // By hand: a launcher tells the others itself.
+  void tell(const Error& reason) {
+    if (!notifyEnabled()) client_.fail(reason, kTellingMax);
+  }
 
   // True when the ps hold values and need no initial ones.
   bool restore(const train::TrainingLoop& loop) {

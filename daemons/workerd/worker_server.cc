@@ -35,6 +35,10 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
 
 void WorkerServer::leave(int number) {
   log::info("event=ended signal={}", number);
+  // Without the chief nobody watches the job, nor tells its result.
+  if (task_.task == kChief && status_.phase() != WorkerPhase::kStarting)
+    status_.tellOthers(
+        Error(ErrorCode::kUnavailable, fmt::format("it was ended by signal {}", number)));
   report_->interrupted(number);
   ::_exit(128 + number);
 }

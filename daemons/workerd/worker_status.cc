@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace dtf::workerd {
 
 WorkerStatus::Training::Training(WorkerStatus& status, Stopper stopper) : status_(status) {
   MutexLock lock(status_.mutex_);
+  DTF_CHECK(status_.phase_ == WorkerPhase::kStarting);
   status_.phase_ = WorkerPhase::kTraining;
   status_.saves_ = stopper != nullptr;
   status_.stopper_ = std::move(stopper);
@@ -22,6 +25,23 @@ bool WorkerStatus::askToEnd(Refused refused) {
   MutexLock lock(mutex_);
   if (stopper_) stopper_(std::move(refused));
   return saves_;
+}
+
+WorkerStatus::Telling::Telling(WorkerStatus& status, Teller teller) : status_(status) {
+  MutexLock lock(status_.telling_mutex_);
+  DTF_CHECK(teller != nullptr && status_.teller_ == nullptr);
+  status_.teller_ = std::move(teller);
+}
+
+WorkerStatus::Telling::~Telling() {
+  MutexLock lock(status_.telling_mutex_);
+  status_.teller_ = nullptr;
+}
+
+// The lock is held while the teller is called: so what it refers to lives until it has returned.
+void WorkerStatus::tellOthers(const Error& reason) {
+  MutexLock lock(telling_mutex_);
+  if (teller_) teller_(reason);
 }
 
 WorkerPhase WorkerStatus::phase() const {

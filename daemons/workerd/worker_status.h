@@ -20,7 +20,8 @@ namespace dtf::workerd {
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
 
 // Thread-safe.
-// Blocks: never.
+// Blocks: tellOthers() for as long as the teller does, a Telling's destructor until it has; the
+// rest never.
 class WorkerStatus {
  public:
   using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never
@@ -40,6 +41,20 @@ class WorkerStatus {
     WorkerStatus& status_;
   };
 
+  // Who to tell that a person has ended this worker, for as long as a Telling lives.
+  using Teller = std::function<void(const Error& reason)>;
+  class Telling {
+   public:
+    Telling(WorkerStatus& status, Teller teller);
+    ~Telling();
+    Telling(const Telling&) = delete;
+    Telling& operator=(const Telling&) = delete;
+
+   private:
+    WorkerStatus& status_;
+  };
+  void tellOthers(const Error& reason);
+
   // The first signal. True: the job saves what it has and ends by itself, unless `refused` is
   // called. False: nothing is lost by ending at once.
   bool askToEnd(Refused refused);
@@ -54,6 +69,8 @@ class WorkerStatus {
   WorkerPhase phase_ DTF_GUARDED_BY(mutex_) = WorkerPhase::kStarting;
   bool saves_ DTF_GUARDED_BY(mutex_) = false;
   Stopper stopper_ DTF_GUARDED_BY(mutex_);
+  Mutex telling_mutex_;  // its own: telling takes a moment
+  Teller teller_ DTF_GUARDED_BY(telling_mutex_);
 };
 
 }  // namespace dtf::workerd

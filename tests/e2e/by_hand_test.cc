@@ -14,6 +14,8 @@ namespace dtf::testing {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr auto kSoon = seconds(10);  // timeouts.start_seconds and step_seconds are 60
+
 class ByHandTest : public ClusterTest {
  protected:
   static void pause(milliseconds time) { ::poll(nullptr, 0, static_cast<int>(time.count())); }
@@ -226,6 +228,60 @@ TEST_F(ByHandTest, AWorkerThatWouldDoOtherWorkIsRefused) {
               std::string::npos)
         << result.err;
     EXPECT_NE(result.err.find(difference), std::string::npos) << result.err;
+  }
+}
+
+// Nobody waits for a job that can't be: all end with the reason, the ps too.
+TEST_F(ByHandTest, AWorkerWithAnotherFileEndsTheJobForAllWithTheReason) {
+  const std::string file = writeCluster({.ports = freePorts(4)});
+  std::vector<Process> tasks;
+  tasks.push_back(startTask(file, "ps", 0));
+  tasks.push_back(startTask(file, "ps", 1));
+  tasks.push_back(startTask(file, "worker", 0));
+  tasks.push_back(startTask(file, "worker", 1, {"--set", "train.steps=300"}));
+  for (Process& task : tasks) {
+    const ProcessResult result = task.wait(kSoon);
+    EXPECT_EQ(result.exit_code, 78) << result.err;
+    EXPECT_NE(result.err.find("worker/1's TRAIN.yaml differs"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("steps is 300, the job's is 40"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(ByHandTest, AChiefThatFailsEndsTheJobForAllWithTheReason) {
+  const std::string file = writeCluster(
+      {.steps = 100'000'000,
+       .optimizer = "{gradient_descent: {learning_rate: 1.0e+6}}",
+       .layers = "[flatten: , dense: {units: 30, activation: relu}, dense: {units: 30, activation: "
+                 "relu}, dense: {units: 10}]",
+       .ports = freePorts(4)});
+  std::vector<Process> tasks;
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+    tasks.push_back(startTask(file, job, index));
+  // Whichever of the two diverges first.
+  for (Process& task : tasks) {
+    const ProcessResult result = task.wait(kSoon);
+    EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 69) << result.exit_code << result.err;
+    EXPECT_NE(result.err.find("training has diverged"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(ByHandTest, WithoutTheChiefThatAPersonEndedNobodyTrainsOn) {
+  const std::string file = writeCluster({.steps = 100'000'000, .ports = freePorts(4)});
+  std::vector<Process> tasks;
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 1}, {"worker", 0}})
+    tasks.push_back(startTask(file, job, index));
+  ASSERT_TRUE(tasks[3].waitForOutput("event=progress", seconds(30))) << tasks[3].err();
+  tasks[3].signal(SIGINT);
+  EXPECT_EQ(tasks[3].wait(kSoon).exit_code, 128 + SIGINT) << tasks[3].err();
+  tasks.pop_back();
+  for (Process& task : tasks) {
+    const ProcessResult result = task.wait(kSoon);
+    EXPECT_EQ(result.exit_code, 69) << result.err;
+    EXPECT_NE(result.err.find("the job was ended by worker/0: it was ended by signal 2"),
+              std::string::npos)
+        << result.err;
   }
 }
 

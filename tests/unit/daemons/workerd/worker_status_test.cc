@@ -65,4 +65,16 @@ TEST_F(WorkerStatusTest, WithoutCheckpointsItEndsAtOnceInEveryPhase) {
   EXPECT_FALSE(askToEnd());
 }
 
+TEST_F(WorkerStatusTest, TheOthersAreToldForAsLongAsSomebodyCanTellThem) {
+  std::string told;
+  status_.tellOthers(Error(ErrorCode::kUnavailable, "before"));
+  {
+    const WorkerStatus::Telling telling(status_,
+                                        [&told](const Error& reason) { told += reason.message(); });
+    status_.tellOthers(Error(ErrorCode::kUnavailable, "it was ended by signal 2"));
+  }
+  status_.tellOthers(Error(ErrorCode::kUnavailable, "afterwards"));
+  EXPECT_EQ(told, "it was ended by signal 2");
+}
+
 }  // namespace dtf::workerd
