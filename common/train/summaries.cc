@@ -1,5 +1,6 @@
 #include "common/train/summaries.h"
 
+#include "common/base/check.h"
 #include "common/ps/learning_rate.h"
 #include "common/summary/graph_def.h"
 
@@ -14,6 +15,7 @@ Summaries::Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop,
       clock_(clock),
       measured_at_(clock.now()),
       writer_(file_system, folder) {
+  DTF_CHECK(examples_per_step_ > 0);
   if (!spec_.graph) return;
   writer_.addGraph(summary::encodeGraphDef(loop.model().graph, [&loop](graph::NodeId node) {
     return loop.placement().device(node).str();
@@ -45,12 +47,20 @@ void Summaries::addScalars(const ps::StepState& state) {
   scalars.push_back({"examples/sec", rate * examples_per_step_});
 }
 
+// TensorBoard drops what it has read of steps from the session's on: they were trained again. A job
+// that goes on from step N trains N + 1 next, so what was measured at N stays.
+void Summaries::startSession() {
+  writer_.addSession(step_ > 0 ? step_ + 1 : 0, summary::SessionStatus::kStart);
+}
+
 void Summaries::onParameters(const ps::StepState& state, ParameterBinding& binding, bool first) {
   if (due_) submit();  // no gradient came for it
   step_ = state.global_step;
-  if (first) writer_.addSession(step_, summary::SessionStatus::kStart);
-  const bool last = state.done && state.global_step != measured_step_;
-  if (!first && !last && !isDue(state.global_step)) return;
+  if (first) startSession();
+  const bool resumed = first && step_ > 0;  // its last process measured this step
+  const bool last = !first && state.done && state.global_step != measured_step_;
+  if (resumed) measured_step_ = step_;
+  if (resumed || (!first && !last && !isDue(state.global_step))) return;
   due_.emplace();
   if (!first) addScalars(state);
   if (spec_.histograms) {
@@ -90,6 +100,7 @@ void Summaries::onCheckpoint(uint64_t global_step) {
 }
 
 void Summaries::submit() {
+  DTF_CHECK(due_);
   if (!due_->scalars.empty() || !due_->histograms.empty())
     writer_.add(measured_step_, std::move(*due_));
   due_.reset();

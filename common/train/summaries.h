@@ -42,6 +42,7 @@ class Summaries final : public StepObserver {
   summary::EventWriterStatus finish();
 
  private:
+  void startSession();
   bool isDue(uint64_t global_step);
   void addScalars(const ps::StepState& state);
   void submit();

@@ -45,10 +45,10 @@ train:
 TASKS = ["ps/0", "ps/1", "worker/0", "worker/1"]
 
 
-def run(launch, folder, mode, more):
+def run(launch, folder, mode, more, steps=STEPS):
     folder.mkdir(exist_ok=True)
     file = folder / "job.yaml"
-    file.write_text(JOB.format(folder=folder, mode=mode, steps=STEPS, every=EVERY, more=more))
+    file.write_text(JOB.format(folder=folder, mode=mode, steps=steps, every=EVERY, more=more))
     done = subprocess.run([launch, file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
     return folder / "run", json.loads((folder / "run/summary.json").read_text())
@@ -151,6 +151,15 @@ def main(launch):
         events.Reload()
         check_scalars(events, result, exact=False)
         assert not events.Tags()["graph"], "graph: false"
+
+        # A job that goes on from step 40 loses no point that was measured up to there.
+        more = "checkpoint: {every_steps: 40}\n  summaries: {every_steps: %d, graph: false}" % EVERY
+        run(launch, root / "resumed", "sync", more, steps=40)
+        run_dir, result = run(launch, root / "resumed", "sync", more)
+        events = EventAccumulator(str(run_dir / "events"), size_guidance={"histograms": 0, "scalars": 0})
+        events.Reload()
+        assert [point.step for point in events.Scalars("loss")] == [20, 40, 60], events.Scalars("loss")
+        assert [point.step for point in events.Scalars("eval/accuracy")] == [20, 40, 60]
 
         run_dir, result = run(launch, root / "none", "sync", "")
         assert not (run_dir / "events").exists() and "summaries" not in result
