@@ -76,7 +76,8 @@ int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_
                                   options.run_dir,
                                   options.log_level,
                                   findBinaries(options.bin_dir, own_folder, path ? path : ""),
-                                  fs::current_path()};
+                                  fs::current_path(),
+                                  options.fresh};
   launch_options.json = options.json;
   launch_options.color = options.color;
   if (!options.dry_run) return launch(job, launch_options);

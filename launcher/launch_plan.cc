@@ -45,6 +45,7 @@ std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
     argv.push_back("--run-dir");
     argv.push_back(input.run_dir->string());
   }
+  if (input.fresh && id == kChief) argv.push_back("--fresh");
   if (input.log_level) {
     argv.push_back("--log-level");
     argv.push_back(*input.log_level);

@@ -32,6 +32,7 @@ struct PlanInput {
   std::optional<std::string> log_level;          // the user\'s --log-level
   Binaries binaries;
   std::filesystem::path folder;
+  bool fresh = false;  // for the chief
 };
 
 // The address, "127.0.0.1:40123", that each task with an `auto` port was given.

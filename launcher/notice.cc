@@ -26,6 +26,15 @@ std::optional<double> numberOf(const json& line, const char* key) {
   return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
 }
 
+std::vector<std::string> textsOf(const json& line, const char* key) {
+  std::vector<std::string> texts;
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_array()) return texts;
+  for (const json& item : *found)
+    if (item.is_string()) texts.push_back(item.get<std::string>());
+  return texts;
+}
+
 }  // namespace
 
 std::optional<Notice> parseNotice(std::string_view line) {
@@ -34,7 +43,9 @@ std::optional<Notice> parseNotice(std::string_view line) {
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
-  if (event == "restored") return RestoredNotice{countOf(parsed, "step")};
+  if (event == "restored")
+    return RestoredNotice{countOf(parsed, "step"), countOf(parsed, "steps"),
+                          textOf(parsed, "saved"), textsOf(parsed, "changes")};
   if (event == "checkpoint")
     return CheckpointNotice{countOf(parsed, "step"), numberOf(parsed, "seconds"),
                             numberOf(parsed, "stall_seconds")};

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace dtf::launcher {
 
@@ -26,6 +27,9 @@ struct ProgressNotice {
 
 struct RestoredNotice {
   uint64_t step = 0;  // that training goes on from
+  uint64_t steps = 0;
+  std::string saved;                 // when, as the checkpoint says
+  std::vector<std::string> changes;  // settings since then: "name before -> now"
 };
 
 struct CheckpointNotice {

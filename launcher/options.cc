@@ -18,6 +18,7 @@ using cluster::OptionDef;
 constexpr size_t kWordsMax = 2050;  // a verb, a file, every task of the largest cluster
 
 constexpr OptionDef kLaunchOptions[] = {
+    {"fresh", "", "up: start anew; old checkpoints become checkpoints.old-N in the run directory"},
     {"dry-run", "", "print the command of each task, and start none"},
     {"json", "", "JSON lines on stdout, the summary as the last one"},
     {"color", "WHEN", "auto (default; heeds NO_COLOR), always or never"},
@@ -99,11 +100,13 @@ Options parseOptions(int argc, const char* const* argv) {
   options.overrides = line.values("set");
   options.run_dir = folderOf(line, "run-dir");
   options.bin_dir = folderOf(line, "bin-dir");
+  options.fresh = line.has("fresh");
   options.dry_run = line.has("dry-run");
   options.json = line.has("json");
   const std::string color = line.value("color").value_or("auto");
   if (!parseColorMode(color, options.color))
     line.fail("--color expects auto, always or never, got '" + color + "'");
+  if (options.fresh && options.verb != Verb::kUp) line.fail("--fresh is for the verb 'up'");
   if (options.dry_run && options.verb != Verb::kUp) line.fail("--dry-run is for the verb 'up'");
   return options;
 }

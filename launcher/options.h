@@ -26,6 +26,7 @@ struct Options {
   std::optional<std::filesystem::path> bin_dir;  // where psd and workerd are
   std::optional<std::string> log_level;          // of the tasks
   ColorMode color = ColorMode::kAuto;
+  bool fresh = false;
   bool dry_run = false;
   bool json = false;
 };

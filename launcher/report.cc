@@ -113,4 +113,15 @@ uint64_t oomKills() {
   return 0;
 }
 
+std::string resumeText(const RestoredNotice& restored) {
+  if (restored.steps > 0 && restored.step >= restored.steps)
+    return fmt::format("already at step {} of {}: nothing to train; --fresh starts anew",
+                       restored.step, restored.steps);
+  std::string text = fmt::format("going on from the checkpoint of step {}", restored.step);
+  if (restored.steps > 0) text += fmt::format(" of {}", restored.steps);
+  if (!restored.saved.empty()) text += ", saved " + restored.saved;
+  for (const std::string& change : restored.changes) text += "\n  changed since then: " + change;
+  return text;
+}
+
 }  // namespace dtf::launcher

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/notice.h"
 #include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
@@ -30,5 +31,8 @@ std::string failureReport(const std::string& job, const RootCause& root,
 // How often the kernel has killed for want of memory (/proc/vmstat, since boot, the whole host); 0
 // when it doesn't say.
 uint64_t oomKills();
+
+// What a job goes on from, in a line; one more for each setting that changed since.
+std::string resumeText(const RestoredNotice& restored);
 
 }  // namespace dtf::launcher

@@ -217,7 +217,7 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     return;  // progress and results are the chief's to tell
   } else if (const auto* restored = std::get_if<RestoredNotice>(&*notice)) {
     checkpoint_ = restored->step;
-    say(fmt::format("going on from the checkpoint of step {}", restored->step));
+    say(resumeText(*restored));
   } else if (const auto* saved = std::get_if<CheckpointNotice>(&*notice)) {
     checkpoint_ = saved->step;
     events_.checkpoint(*saved);

@@ -57,6 +57,18 @@ void CheckpointFolder::prepare() {
   file_system_.syncFolder(parent.empty() ? "." : parent);
 }
 
+std::optional<std::filesystem::path> CheckpointFolder::setAside() {
+  DTF_CHECK(!attempt_);
+  if (steps().empty()) return std::nullopt;
+  std::filesystem::path aside;
+  for (int n = 1; aside.empty() || file_system_.exists(aside); ++n)
+    aside = folder_.string() + ".old-" + std::to_string(n);
+  file_system_.rename(folder_, aside);
+  whole_.clear();
+  prepare();  // makes the new name durable, and the rename with it
+  return aside;
+}
+
 std::vector<uint64_t> CheckpointFolder::steps() {
   std::vector<uint64_t> found;
   if (!file_system_.exists(folder_)) return found;

@@ -69,6 +69,11 @@ class CheckpointFolder {
   // may, and only while no attempt of another live process can be under way. Returns how many.
   uint32_t sweepStale();
 
+  // Starts anew without losing anything: when there are checkpoints, the folder becomes its own
+  // sibling "<name>.old-N", N the first that is free, and an empty one takes its place. Returns
+  // where they are now. No attempt may be under way.
+  std::optional<std::filesystem::path> setAside();
+
   // Makes the folder of a new attempt and returns its name (not its path), for the ps tasks. No
   // attempt may be under way.
   std::string beginAttempt(uint64_t step);

@@ -23,6 +23,7 @@ constexpr OptionDef kFlagOptions[] = {
     {"worker-hosts", "HOSTS", "the workers: host:port,host:port"},
     {"task-index", "N", "which task this process is, from 0"},
     {"train", "FILE", "what to train: TRAIN.yaml (a ps needs none)"},
+    {"fresh", "", "worker 0: start anew; old checkpoints become checkpoints.old-N"},
     {"job-name", "NAME", "accepted as TensorFlow's flag: ps for psd, worker for workerd"},
 };
 
@@ -140,6 +141,9 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   const bool from_file = usesFile(line);
   result.log_level = line.logLevel();
   result.task = readTaskId(line, binary, from_file);
+  result.fresh = line.has("fresh");
+  if (result.fresh && result.task != kChief)
+    line.fail("--fresh is for worker 0, which restores the job");
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
   return result;

@@ -17,7 +17,8 @@ struct TaskOptions {
   std::optional<std::string> answer;
 
   TaskId task;
-  JobSpec job;  // run_dir is --run-dir when that is given; a worker's always has `train`
+  JobSpec job;         // run_dir is --run-dir when that is given; a worker's always has `train`
+  bool fresh = false;  // a chief's: start anew, with what checkpoints there are set aside
   log::Level log_level = log::Level::kInfo;
 };
 

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/model_text.h"
@@ -25,6 +29,7 @@ constexpr size_t kNamedMax = 10;
 
 // In the manifest's `extra`.
 constexpr char kModelKey[] = "model";
+constexpr char kSettingsKey[] = "settings";
 
 std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
   std::string text(cluster::optimizerName(optimizer.kind));
@@ -38,6 +43,35 @@ std::string dataText(const cluster::DataSpec& data) {
   return fmt::format("{} batch_size={}",
                      idx ? data.train.images.string() : fmt::format("{} digits", data.train.count),
                      data.batch_size);
+}
+
+// "name=value", a line each.
+std::string settingsText(const std::vector<ps::Setting>& settings) {
+  std::string text;
+  for (const ps::Setting& setting : settings) text += setting.name + "=" + setting.value + "\n";
+  return text;
+}
+
+// A digest tells nothing but that it changed.
+std::string changeText(const std::string& name, const std::string& before, const std::string& now) {
+  if (name.ends_with(": content")) return name + " is another";
+  return fmt::format("{} {} -> {}", name, before, now);
+}
+
+// In the order of `now`; what only one of them has is another version's business.
+std::vector<std::string> changesOf(const std::string& before, const std::vector<ps::Setting>& now) {
+  std::map<std::string, std::string> saved;
+  for (const std::string& line : split(before, '\n')) {
+    const size_t mark = line.find('=');
+    if (mark != std::string::npos) saved[line.substr(0, mark)] = line.substr(mark + 1);
+  }
+  std::vector<std::string> changes;
+  for (const ps::Setting& setting : now) {
+    const auto found = saved.find(setting.name);
+    if (found != saved.end() && found->second != setting.value)
+      changes.push_back(changeText(setting.name, found->second, setting.value));
+  }
+  return changes;
 }
 
 std::string nowText() {
@@ -78,6 +112,8 @@ Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
       options_(std::move(options)),
       folder_(file_system, options_.run_dir / "checkpoints", options_.incarnation),
       started_(clock.now()) {
+  DTF_CHECK(!options_.job.empty() && options_.workers > 0);
+  DTF_CHECK(declaration_.steps > 0 && !declaration_.layout.shards.empty());
   folder_.prepare();
 }
 
@@ -88,10 +124,12 @@ bool Checkpointer::cutsAtStep() const {
 // ---- restore
 
 bool Checkpointer::restore() {
+  DTF_CHECK(!last_step_ && !resumed_ && !cut_);  // once, before anything is saved
   // The ps may hold values of a chief that died while it was saving: what it left goes, too.
   if (const uint32_t swept = folder_.sweepStale(); swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
+  if (options_.fresh) startFresh();
   if (client_.initialised()) {
     log::info(
         "event=continued reason=\"the ps hold the values of an earlier process of the chief\"");
@@ -119,14 +157,33 @@ bool Checkpointer::restore() {
   client_.restore(latest.found->folder.filename().string());
   run_seconds_before_ = saved.run_seconds;
   last_step_ = saved.global_step;
-  log::info("event=restored checkpoint={} global_step={}", latest.found->folder.string(),
-            saved.global_step);
-  if (saved.seed != options_.data.seed || saved.data != dataText(options_.data))
-    log::warning(
-        "event=data_changed reason=\"the checkpoint was trained on {} with seed {}, now it "
-        "is {} with seed {}\"",
-        saved.data, saved.seed, dataText(options_.data), options_.data.seed);
+  noteResumed(*latest.found);
   return true;
+}
+
+void Checkpointer::startFresh() {
+  if (client_.initialised())
+    throw Error(ErrorCode::kBadConfig,
+                "the ps hold the values of an earlier process of the chief, so the job can't start "
+                "anew (--fresh): end them, too");
+  if (const auto aside = folder_.setAside())
+    log::info("event=checkpoints_set_aside folder={}", aside->string());
+}
+
+// For the log, and for whoever tells of the job.
+void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
+  const checkpoint::Manifest& saved = found.manifest;
+  resumed_ = Resumed{saved.global_step, found.folder, saved.created, {}};
+  if (const auto settings = saved.extra.find(kSettingsKey); settings != saved.extra.end())
+    resumed_->changes = changesOf(settings->second, ps::settingsOf(declaration_));
+  log::info("event=restored checkpoint={} global_step={} saved={}", found.folder.string(),
+            saved.global_step, saved.created);
+  if (!resumed_->changes.empty())
+    log::warning("event=settings_changed since_step={} changes=\"{}\"", saved.global_step,
+                 join(resumed_->changes, "; "));
+  if (saved.global_step >= declaration_.steps)
+    log::info("event=nothing_to_train global_step={} steps={} advice=\"--fresh starts anew\"",
+              saved.global_step, declaration_.steps);
 }
 
 std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const {
@@ -142,6 +199,7 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
 // ---- cut
 
 void Checkpointer::startCut(uint64_t step) {
+  DTF_CHECK(cutsAtStep());
   cut_.reset();
   const TimePoint begin = clock_.now();
   Cut cut;
@@ -171,6 +229,7 @@ std::optional<Checkpointer::Cut> Checkpointer::takeStartedCut() {
 
 checkpoint::Position Checkpointer::furthestPosition(bool hold) {
   const std::vector<checkpoint::Position> positions = client_.positions(hold);
+  DTF_CHECK(!positions.empty());
   checkpoint::Position furthest = positions.at(0);
   for (const checkpoint::Position& position : positions)
     for (size_t i = 0; i < furthest.size(); ++i)
@@ -245,6 +304,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& positi
   manifest.created = nowText();
   manifest.dtf_version = DTF_VERSION;
   manifest.extra[kModelKey] = modelText(options_.model);
+  manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
   return manifest;
 }
 
@@ -261,6 +321,7 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
       manifest.clocks.push_back(shard.clock);
       manifest.shards.push_back(std::move(shard.file));
     }
+    DTF_CHECK(manifest.shards.size() == declaration_.layout.shards.size());
     folder_.commit(manifest);
   } catch (const Error&) {
     folder_.abandon();

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
@@ -31,6 +32,15 @@ struct CheckpointerOptions {
   cluster::CheckpointSpec spec;
   cluster::DataSpec data;
   cluster::ModelSpec model;
+  bool fresh = false;  // start anew; what checkpoints there are is set aside
+};
+
+// What a job goes on from.
+struct Resumed {
+  uint64_t step = 0;
+  std::filesystem::path checkpoint;
+  std::string saved;                 // wall clock, a label
+  std::vector<std::string> changes;  // settings since then: "optimizer.learning_rate 0.01 -> 0.02"
 };
 
 // One checkpoint that was saved.
@@ -60,9 +70,13 @@ class Checkpointer {
   // At the chief's start, in place of initial values. True: the ps hold values now, from the newest
   // whole checkpoint, or from an earlier process of the chief. False: there is no checkpoint, start
   // anew.
-  // Errors: kBadConfig with the difference when the checkpoint is of another job or model; kBadData with
+  // Errors: kBadConfig with the difference when the checkpoint is of another job or model, or when
+  // the job is to start anew on ps that hold values; kBadData with
   // the reasons when there are checkpoints and none can be used.
   bool restore();
+
+  // Nullopt: restore() has not restored a checkpoint.
+  const std::optional<Resumed>& resumed() const { return resumed_; }
 
   // sync: tells the ps to capture themselves at `step`; the next save() saves that. On return every
   // ps knows.
@@ -92,6 +106,8 @@ class Checkpointer {
   checkpoint::Position furthestPosition(bool hold);
   void releaseHold();
   void prune();
+  void startFresh();
+  void noteResumed(const checkpoint::Latest::Found& found);
   std::string differenceTo(const checkpoint::Manifest& saved) const;
   checkpoint::Manifest manifestAt(const checkpoint::Position& position, uint64_t global_step) const;
   SavedCheckpoint write(const Cut& cut, TimePoint begin);
@@ -105,6 +121,7 @@ class Checkpointer {
   double run_seconds_before_ = 0;  // of the processes before this one
   std::optional<Cut> cut_;         // told to every ps by startCut(); its step is what is hoped for
   std::optional<uint64_t> last_step_;
+  std::optional<Resumed> resumed_;
 };
 
 }  // namespace dtf::train

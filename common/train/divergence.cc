@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/base/check.h"
+
 namespace dtf::train {
 
 bool DivergenceWatch::diverged(double loss) {
@@ -14,6 +16,7 @@ bool DivergenceWatch::diverged(double loss) {
 
 double DivergenceWatch::limit() const {
   if (!start_) return std::numeric_limits<double>::infinity();
+  DTF_CHECK(std::isfinite(*start_));
   return kFactorMax * std::max(std::abs(*start_), kStartMin);
 }
 

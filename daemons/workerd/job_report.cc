@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
@@ -141,6 +142,15 @@ void reportCheckpoint(const train::SavedCheckpoint& saved) {
                 {"stall_seconds", saved.stall_seconds}});
 }
 
+void reportResumed(const train::Resumed& resumed, uint64_t steps) {
+  notify({{"event", "restored"},
+          {"step", resumed.step},
+          {"steps", steps},
+          {"checkpoint", resumed.checkpoint.string()},
+          {"saved", resumed.saved},
+          {"changes", resumed.changes}});
+}
+
 JobReport::JobReport(const cluster::TaskOptions& task)
     : task_(task), writes_(task.task == kChief && !notifyEnabled()) {
   if (!writes_) return;
@@ -156,6 +166,7 @@ JobReport::JobReport(const cluster::TaskOptions& task)
 
 // One line that stays, in the log and for the launcher: the progress is soon replaced.
 void JobReport::evaluated(uint64_t step, const train::Evaluation& evaluation) {
+  DTF_CHECK(task_.task == kChief && evaluation.examples > 0);
   {
     MutexLock lock(mutex_);
     evaluation_ = evaluation;
@@ -196,6 +207,7 @@ void JobReport::result(const JobResult& result) {
   if (result.evaluation) evaluated(result.training.global_step, *result.evaluation);
   {
     MutexLock lock(mutex_);
+    DTF_CHECK(!result_);
     result_ = result;
   }
   if (!notifyEnabled()) return;

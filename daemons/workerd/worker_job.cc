@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "common/base/file_system.h"
 #include "common/base/log.h"
@@ -39,10 +40,11 @@ struct Supervision {
   Supervision(const cluster::TaskOptions& task, const Clock& clock,
               wire::RpcParameterClient& parameter_client, const ps::ModelDeclaration& declaration)
       : client(parameter_client, task.job.timeouts.finish_seconds),
-        checkpointer(realFileSystem(), clock, client, declaration,
-                     {task.job.job, task.job.run_dir, Incarnation::random(),
-                      static_cast<uint32_t>(task.job.cluster.worker.size()),
-                      *task.job.train->checkpoint, task.job.train->data, task.job.train->model}) {}
+        checkpointer(
+            realFileSystem(), clock, client, declaration,
+            {task.job.job, task.job.run_dir, Incarnation::random(),
+             static_cast<uint32_t>(task.job.cluster.worker.size()), *task.job.train->checkpoint,
+             task.job.train->data, task.job.train->model, task.fresh}) {}
 
   wire::RpcCheckpointClient client;
   train::Checkpointer checkpointer;
@@ -116,12 +118,13 @@ class WorkerJob {
 
   // True when the ps hold values and need no initial ones.
   bool restore(const train::TrainingLoop& loop) {
+    DTF_CHECK(isChief() && !supervision_);
     if (!train_.checkpoint) return false;
     makeWritableFolder(task_.job.run_dir);
     supervision_.emplace(task_, clock_, client_, loop.declaration());
     const bool restored = supervision_->checkpointer.restore();
-    if (const std::optional<uint64_t> step = supervision_->checkpointer.lastStep())
-      notify({{"event", "restored"}, {"step", *step}});
+    if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
+      reportResumed(*resumed, train_.steps);
     return restored;
   }
 

@@ -258,6 +258,39 @@ TEST_F(ResumeTest, AJobOfFewerStepsThanItsCheckpointEndsAtOnce) {
   }
 }
 
+TEST_F(ResumeTest, AFinishedJobSaysThatThereIsNothingToTrainAndAFreshOneStartsAnew) {
+  ClusterOptions job = options("sync");
+  job.steps = 40;
+  const std::string file = writeCluster(job);
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const std::string digest = digestOf();
+  const ProcessResult again = launch(file);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_NE(again.err.find("already at step 40 of 40: nothing to train; --fresh starts anew"),
+            std::string::npos)
+      << again.err;
+  const ProcessResult fresh = launch(file, {"--fresh"});
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.err;
+  EXPECT_EQ(fresh.err.find("already at step"), std::string::npos) << fresh.err;
+  EXPECT_EQ(digestOf(), digest) << "the same job from its initial values";
+  EXPECT_TRUE(fs::exists(folder_.path() + "/runs/job/checkpoints.old-1/step-40/manifest.json"));
+}
+
+TEST_F(ResumeTest, ItSaysWhichSettingsChangedSinceTheCheckpoint) {
+  ClusterOptions job = options("sync");
+  job.steps = 40;
+  job.optimizer = "{gradient_descent: {learning_rate: 0.01}}";
+  ASSERT_EQ(launch(writeCluster(job)).exit_code, 0);
+  job.steps = 60;
+  job.optimizer = "{gradient_descent: {learning_rate: 0.02}}";
+  const ProcessResult result = launch(writeCluster(job));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* text : {"going on from the checkpoint of step 40 of 60, saved 20",
+                           "changed since then: optimizer.learning_rate 0.01 -> 0.02",
+                           "changed since then: steps 40 -> 60"})
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+}
+
 // What the checkpoint calls its step is what the job goes on from: none is left out.
 TEST_F(ResumeTest, BetweenModesAndNumbersOfWorkersNoStepIsLost) {
   ClusterOptions job = options("sync");

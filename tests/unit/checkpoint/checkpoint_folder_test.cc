@@ -69,6 +69,21 @@ TEST_F(CheckpointFolderTest, AFolderThatSomebodyRemovedIsMadeAnew) {
   EXPECT_EQ(folder_.steps(), Steps{6});
 }
 
+TEST_F(CheckpointFolderTest, SetAsideKeepsAllUnderAnotherNameAndIsDurable) {
+  EXPECT_FALSE(folder_.setAside()) << "nothing to keep";
+  saveAll({5, 6});
+  EXPECT_EQ(folder_.setAside(), kFolder.string() + ".old-1");
+  EXPECT_EQ(folder_.steps(), Steps{});
+  saveAll({7});
+  EXPECT_EQ(folder_.setAside(), kFolder.string() + ".old-2");
+  disk_->powerCut(1);
+  CheckpointFolder first(*disk_, kFolder.string() + ".old-1", Incarnation{1});
+  EXPECT_EQ(first.latestValid().found->manifest.global_step, 6u);
+  CheckpointFolder second(*disk_, kFolder.string() + ".old-2", Incarnation{1});
+  EXPECT_EQ(second.latestValid().found->manifest.global_step, 7u);
+  EXPECT_FALSE(folder_.latestValid().found);
+}
+
 TEST_F(CheckpointFolderTest, NumbersOrderStepsNotTheirText) {
   saveAll({9, 10, 100});
   disk_->makeFolder(kFolder / "step-0100");

@@ -31,7 +31,10 @@ class CheckpointerTest : public ::testing::Test {
     options.workers = 2;
     options.spec.keep = keep;
     options.model = model_;
-    return std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, steps), options);
+    options.fresh = fresh_;
+    ps::ModelDeclaration model = oneVariable(mode, steps);
+    model.settings = settings_;
+    return std::make_unique<Checkpointer>(disk_, clock_, ps_, model, options);
   }
 
   checkpoint::CheckpointFolder folder() {
@@ -54,6 +57,8 @@ class CheckpointerTest : public ::testing::Test {
   }
 
   std::string job_ = "test";
+  bool fresh_ = false;
+  std::vector<ps::Setting> settings_;
   cluster::ModelSpec model_;
   uint64_t chiefs_ = 0;
   ManualClock clock_;
@@ -74,6 +79,45 @@ TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   EXPECT_TRUE(next->restore());
   EXPECT_EQ(next->lastStep(), 10u);
   EXPECT_EQ(ps_.calls(), Calls{"restore step-10"});
+}
+
+TEST_F(CheckpointerTest, ItSaysWhatChangedSinceTheCheckpoint) {
+  settings_ = {{"data.seed", "1"}, {"data.train: content", "00ff"}, {"model.loss", "mse"}};
+  saveAll({10});
+  settings_[0].value = "2";
+  settings_[1].value = "ff00";
+  const auto next = chief(kSync, 50);
+  ASSERT_TRUE(next->restore());
+  EXPECT_EQ(next->resumed()->step, 10u);
+  EXPECT_EQ(next->resumed()->checkpoint, kRunDir / "checkpoints" / "step-10");
+  EXPECT_NE(next->resumed()->saved, "");
+  EXPECT_EQ(next->resumed()->changes,
+            (std::vector<std::string>{"steps 1000 -> 50", "data.seed 1 -> 2",
+                                      "data.train: content is another"}));
+}
+
+TEST_F(CheckpointerTest, AFreshJobSetsTheOldCheckpointsAside) {
+  saveAll({10});
+  fresh_ = true;
+  const auto next = chief(kSync);
+  EXPECT_FALSE(next->restore());
+  EXPECT_FALSE(next->resumed());
+  EXPECT_EQ(steps(), std::vector<uint64_t>{});
+  EXPECT_TRUE(disk_.exists(kRunDir / "checkpoints.old-1" / "step-10" / checkpoint::kManifestFile));
+}
+
+TEST_F(CheckpointerTest, AFreshJobNeedsPsThatHoldNothing) {
+  saveAll({10});
+  fresh_ = true;
+  ps_.setHoldsValues();
+  try {
+    chief(kSync)->restore();
+    FAIL() << "restored";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("--fresh"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(steps(), std::vector<uint64_t>{10});
 }
 
 TEST_F(CheckpointerTest, OneOfAnotherJobIsRefusedByName) {
