@@ -87,6 +87,7 @@ TEST(SyncCut, AStepBeyondTheJobIsRefusedAndALateOneTimesOutByName) {
   driver.push(0, 0);
   driver.clock.advance(seconds(61));
   driver.shard.heartbeat(0, kOne);
+  driver.shard.heartbeat(1, kOne);
   driver.shard.tick();
   EXPECT_NE(cut->find("waited 60 s for step 1"), std::string::npos) << *cut;
   EXPECT_NE(cut->find("worker/1"), std::string::npos) << *cut;
