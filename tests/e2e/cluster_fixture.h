@@ -55,7 +55,7 @@ class ClusterTest : public ::testing::Test {
   bool everybodyGone() const;
   // Whatever became of the jobs: no process, no listener on the ports that were given to them.
   void expectNobodyLeft() const;
-  // After jobs whose processes ended by themselves: no temporary file either.
+  // And no temporary file, however the processes ended: the next job sweeps what a killed one left.
   void expectNothingLeft() const;
 
   TemporaryFolder folder_;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -58,6 +59,21 @@ TEST_F(LaunchTest, PrintsThePlacementTable) {
   EXPECT_NE(result.err.find("/job:ps/task:1"), std::string::npos) << result.err;
 }
 
+// Both variables, which would be dealt to both ps.
+TEST_F(LaunchTest, PinnedVariablesLieOnThePsTheyArePinnedTo) {
+  const ProcessResult result =
+      launch(writeCluster({.train_more = "  checkpoint: {every_steps: 40}\n  placement: {pins: "
+                                         "{softmax/weights: /job:ps/task:1, softmax/biases: "
+                                         "/job:ps/task:1}}\n"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto manifest =
+      nlohmann::json::parse(folder_.read("runs/job/checkpoints/step-40/manifest.json"));
+  for (const auto& shard : manifest["shards"]) {
+    const bool is_pinned_to = shard["file"] == "shard-1-of-2.safetensors";
+    EXPECT_EQ(shard["tensors"].size(), is_pinned_to ? 2u : 0u) << shard;
+  }
+}
+
 TEST_F(LaunchTest, LogLinesCarryTheirTask) {
   const ProcessResult result = launch(writeCluster({}));
   EXPECT_NE(result.err.find("worker/1 |"), std::string::npos) << result.err;
@@ -78,7 +94,7 @@ TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_NE(result.err.find("SIGKILL"), std::string::npos) << result.err;
   EXPECT_EQ(summary()["outcome"], "failed");
-  expectNobodyLeft();
+  expectNothingLeft();
 }
 
 TEST_F(LaunchTest, CtrlCStopsEverybodyAndSaysInterrupted) {
@@ -111,7 +127,7 @@ TEST_F(LaunchTest, AKilledLauncherLeavesNobody) {
   EXPECT_GE(leftovers().size(), 5u);
   launcher.signal(SIGKILL);
   launcher.wait(seconds(5));
-  expectNobodyLeft();
+  expectNothingLeft();
 }
 
 TEST_F(LaunchTest, TwentyLaunchesSideBySideWithAutomaticPortsDoNotClash) {
@@ -126,9 +142,12 @@ TEST_F(LaunchTest, TwentyLaunchesSideBySideWithAutomaticPortsDoNotClash) {
   expectNothingLeft();
 }
 
-TEST_F(LaunchTest, TwoHundredLaunchesInARowAllSucceed) {
+// 200, or as many as DTF_LAUNCHES says.
+TEST_F(LaunchTest, HundredsOfLaunchesInARowAllSucceed) {
+  const char* wanted = std::getenv("DTF_LAUNCHES");
+  const int count = wanted == nullptr ? 200 : std::stoi(wanted);
   const std::string file = writeCluster({.steps = 5, .examples = 100, .eval_examples = 50});
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < count; ++i) {
     const ProcessResult result = launch(file);
     ASSERT_EQ(result.exit_code, 0) << "launch " << i << "\n" << result.err;
     ASSERT_EQ(summary()["global_step"], 5);

@@ -1,6 +1,7 @@
-// What training is for: accuracy on the real MNIST. Skipped with a reason where the files are not
-// there.
+// What training is for: accuracy, on the real MNIST where its files are, else on the digits that dtf
+// draws.
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -29,39 +30,47 @@ class LearnsTest : public ClusterTest {
     return "";
   }
 
-  // Trains a job file of configs/jobs on 2 ps + 2 workers and returns the test accuracy.
-  double accuracyOf(const std::string& job, std::vector<std::string> more) {
+  // Settings that put the data of the files' jobs in their place.
+  static std::vector<std::string> dataSettings() {
     const std::string folder = mnistFolder();
+    if (folder.empty())
+      return {"train.data.train={format: digits, count: 10000}",
+              "train.data.eval={format: digits, count: 2000}"};
+    const std::string end = "-ubyte.gz";
+    return {"train.data.train.images=" + folder + "/train-images-idx3" + end,
+            "train.data.train.labels=" + folder + "/train-labels-idx1" + end,
+            "train.data.eval.images=" + folder + "/t10k-images-idx3" + end,
+            "train.data.eval.labels=" + folder + "/t10k-labels-idx1" + end};
+  }
+
+  // Trains a job file of configs/jobs on 2 ps + 2 workers and returns the test accuracy.
+  double accuracyOf(const std::string& job, const std::vector<std::string>& more) {
     const std::string root = std::getenv("DTF_SOURCE_ROOT");
     std::vector<std::string> arguments = {"--run-dir", folder_.path() + "/runs/job", "--set",
                                           "train=" + root + "/configs/jobs/" + job};
-    for (const std::string key :
-         {"train.images=train-images-idx3", "train.labels=train-labels-idx1",
-          "eval.images=t10k-images-idx3", "eval.labels=t10k-labels-idx1"}) {
-      const size_t equals = key.find('=');
-      arguments.insert(arguments.end(),
-                       {"--set", "train.data." + key.substr(0, equals) + "=" + folder + "/" +
-                                     key.substr(equals + 1) + "-ubyte.gz"});
-    }
-    for (const std::string& text : more) arguments.insert(arguments.end(), {"--set", text});
+    for (const std::vector<std::string>& settings : {dataSettings(), more})
+      for (const std::string& setting : settings)
+        arguments.insert(arguments.end(), {"--set", setting});
     const ProcessResult result =
         launch(root + "/configs/clusters/local-sync.yaml", arguments, seconds(400));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     if (result.exit_code != 0) return 0;
-    return summary()["eval"]["accuracy"].get<double>();
+    const double accuracy = summary()["eval"]["accuracy"].get<double>();
+    std::printf("%s on %s: accuracy %.4f\n", job.c_str(),
+                mnistFolder().empty() ? "digits" : "MNIST", accuracy);
+    return accuracy;
   }
 };
 
 TEST_F(LearnsTest, SoftmaxRegressionReaches92PercentAsyncAndSync) {
-  if (mnistFolder().empty()) GTEST_SKIP() << "no MNIST: run scripts/fetch-mnist.sh";
-  EXPECT_GE(accuracyOf("mnist_softmax.yaml", {"train.replication={mode: async}"}), 0.92);
+  const double least = mnistFolder().empty() ? 0.90 : 0.92;
+  EXPECT_GE(accuracyOf("mnist_softmax.yaml", {"train.replication={mode: async}"}), least);
   EXPECT_GE(
       accuracyOf("mnist_softmax.yaml", {"train.replication={mode: sync}", "train.steps=6000"}),
-      0.92);
+      least);
 }
 
 TEST_F(LearnsTest, APerceptronWithTwoHiddenLayersReaches98Percent) {
-  if (mnistFolder().empty()) GTEST_SKIP() << "no MNIST: run scripts/fetch-mnist.sh";
   EXPECT_GE(accuracyOf("mnist_mlp.yaml", {}), 0.98);
 }
 

@@ -124,6 +124,7 @@ TEST_F(ResumeTest, KillOfEverythingAgainAndAgainLosesNothingThatWasSaved) {
   EXPECT_EQ(last.exit_code, 0) << last.err;
   EXPECT_EQ(digestOf(), calm);
   EXPECT_LE(steps().size(), 3u) << "keep: 3";
+  expectNothingLeft();
 }
 
 TEST_F(ResumeTest, AnAsynchronousJobGoesOnToItsLastStep) {
@@ -161,6 +162,7 @@ TEST_F(ResumeTest, KillInTheMiddleOfSavingNeverLosesTheLastGoodOne) {
   EXPECT_EQ(last.exit_code, 0) << last.err;
   EXPECT_NE(last.err.find("going on from the checkpoint"), std::string::npos);
   EXPECT_EQ(digestOf(), calm);
+  expectNothingLeft();
 }
 
 TEST_F(ResumeTest, AnotherNumberOfPsAndAnotherPlacementGoOn) {
