@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/cluster/optimizer_spec.h"
-#include "types.capnp.h"
+#include "common/wire/types.capnp.h"
 
 namespace dtf::wire {
 

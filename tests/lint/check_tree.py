@@ -2,12 +2,18 @@
 
 1. Floors: includes point down only, siblings never include each other, third parties only where the table in
    common/README.md allows them. The table there is the rule; this script parses it.
-2. Headers: each compiles alone. A .cc includes its own header first, so its compilation proves it; headers without a
-   .cc are compiled here by themselves.
+2. Headers: each compiles alone, and is compiled here by itself: most builds are unity builds, where a .cc that includes
+   its own header first proves nothing. What compiled once is remembered in .cache/headers by its content and that of all
+   it includes.
 3. Every unit (a .cc in a library) has its test in tests/unit.
 4. No file is longer than 450 lines, no function outside of a class than 70.
+
+Printed, not enforced: asserts per 1000 lines of each library, and functions that no program calls.
 """
+import collections
 import concurrent.futures
+import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -134,28 +140,52 @@ def check_own_header_first(root, files):
                 yield f"{path}:1: error: includes {first} before its own header {own}"
 
 
+def closure_of(root, path, known):
+    """The dtf files that a file includes, itself among them, as far as they are in the tree."""
+    if path not in known:
+        known[path] = {path}  # also ends a circle
+        for _, name in includes(root / path):
+            if (root / name).exists() and name.endswith((".h", ".capnp")):
+                known[path] = known[path] | closure_of(root, pathlib.Path(name), known)
+    return known[path]
+
+
 def check_headers_alone(root, files):
-    lone = [p for p in files if p.suffix == ".h" and not (root / p.with_suffix(".cc")).exists()
-            and str(p) not in NOT_ALONE]
+    headers = [p for p in files if p.suffix == ".h" and str(p) not in NOT_ALONE]
     with tempfile.TemporaryDirectory() as schemas:  # of its own: a fresh clone has no build folder yet
+        texts = b""
         for schema in sorted(p for top in ("common", "tests") for p in (root / top).rglob("*.capnp")):
             subprocess.run(["capnp", "compile", f"-oc++:{schemas}", f"--src-prefix={root}", str(schema)], check=True)
-        yield from check_lone_headers(root, lone, schemas)
+            texts += schema.read_bytes()
+        yield from check_each_alone(root, headers, schemas, texts)
 
 
-def check_lone_headers(root, lone, schemas):
+def check_each_alone(root, headers, schemas, schema_texts):
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-DBOOST_ERROR_CODE_HEADER_ONLY", '-DDTF_SOURCE_ROOT="."']
+    version = subprocess.run(["g++", "--version"], capture_output=True, check=True).stdout
+    proven = root / ".cache/headers"
+    proven.mkdir(parents=True, exist_ok=True)
+    known = {}
+
     def compiles(path):
+        digest = hashlib.sha256(" ".join(command).encode() + version + schema_texts)
+        for file in sorted(closure_of(root, path, known)):
+            digest.update(str(file).encode() + b"\0" + (root / file).read_bytes())
+        stamp = proven / digest.hexdigest()
+        if stamp.exists():
+            return None
         with tempfile.NamedTemporaryFile("w", suffix=".cc") as source:
             source.write(f'#include "{path}"\n')
             source.flush()
-            command = ["g++", "-std=c++20", "-fsyntax-only", "-DBOOST_ERROR_CODE_HEADER_ONLY",
-                       '-DDTF_SOURCE_ROOT="."', f"-I{root}", f"-I{schemas}", source.name]
-            result = subprocess.run(command, capture_output=True, text=True)
+            result = subprocess.run([*command, f"-I{root}", f"-I{schemas}", source.name], capture_output=True, text=True)
+        if result.returncode == 0:
+            stamp.touch()
+            return None
         first = result.stderr.splitlines()[:3]
-        return None if result.returncode == 0 else f"{path}:1: error: does not compile alone: {' '.join(first)}"
+        return f"{path}:1: error: does not compile alone: {' '.join(first)}"
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        yield from (problem for problem in pool.map(compiles, lone) if problem)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from (problem for problem in pool.map(compiles, headers) if problem)
 
 
 def check_tests_exist(root, files, table):
@@ -195,13 +225,55 @@ def check_function_lengths(root, files):
                 start = 0  # a declaration, or the end of something else
 
 
+def assert_density(root, files, table):
+    """A line: asserts (DTF_CHECK, loops' assertInLoop) per 1000 lines of each library."""
+    counts = {}
+    for path in files:
+        library = library_of(path, table)
+        if library is None:
+            continue
+        text = (root / path).read_text(errors="replace")
+        lines, asserts = counts.get(library, (0, 0))
+        counts[library] = (lines + text.count("\n"), asserts + len(re.findall(r"\bDTF_CHECK|\bassertInLoop\(", text)))
+    parts = [f"{library} {1000 * asserts / lines:.1f}" for library, (lines, asserts) in sorted(counts.items()) if lines]
+    return "asserts per 1000 lines: " + ", ".join(parts)
+
+
+# A declaration at the beginning of a line; overrides are called through the base.
+DECLARED = re.compile(r"^[ \t]*(?:static |virtual |inline |constexpr |explicit )*[\w:<>,&*\s]+?[ &*>]([a-z]\w*)\(([^;{]*)([;{])", re.M)
+
+
+def uncalled(root, files, table):
+    """Functions of headers whose names stand in no other file of a program, and in their own .cc only as a definition."""
+    words = {}
+    for path in files:
+        if library_of(path, table) is not None:
+            text = re.sub(r'//[^\n]*|"(?:\\.|[^"\\])*"', "", (root / path).read_text(errors="replace"))
+            words[path] = (text, collections.Counter(re.findall(r"\b[A-Za-z_]\w*\b", text)))
+    total = collections.Counter()
+    for _, counts in words.values():
+        total.update(counts)
+    for path, (text, counts) in words.items():
+        if path.suffix != ".h":
+            continue
+        _, own = words.get(path.with_suffix(".cc"), ("", collections.Counter()))
+        for name, tail, end in DECLARED.findall(text):
+            inside = counts[name] + own[name]
+            if total[name] == inside <= (2 if own[name] and end == ";" else 1) and not tail.rstrip().endswith("override"):
+                yield f"{path}: {name}()"
+
+
+def sources_of(root):
+    return sorted(p.relative_to(root) for top in ("common", "daemons", "launcher", "gpu", "tests")
+                  for p in (root / top).rglob("*") if p.suffix in (".h", ".cc", ".cu"))
+
+
 def check_tree(root):
     root = pathlib.Path(root)
     table = floors(root / "common/README.md")
     if not table:
         return ["common/README.md:1: error: no table of floors found"]
-    files = sorted(p.relative_to(root) for top in ("common", "daemons", "launcher", "gpu", "tests")
-                   for p in (root / top).rglob("*") if p.suffix in (".h", ".cc", ".cu"))
+    files = sources_of(root)
     problems = []
     for check in (lambda: check_floors(root, files, table), lambda: check_own_header_first(root, files),
                   lambda: check_headers_alone(root, files), lambda: check_tests_exist(root, files, table),
@@ -210,7 +282,17 @@ def check_tree(root):
     return problems
 
 
+def report(root):
+    root = pathlib.Path(root)
+    table, files = floors(root / "common/README.md"), sources_of(root)
+    print(assert_density(root, files, table))
+    nobody_calls = sorted(set(uncalled(root, files, table)))
+    print(f"{len(nobody_calls)} functions that no program calls: " + ", ".join(nobody_calls))
+
+
 if __name__ == "__main__":
-    found = check_tree(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+    tree = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]
+    found = check_tree(tree)
+    report(tree)
     print("\n".join(found) if found else "the tree keeps its rules")
     sys.exit(1 if found else 0)

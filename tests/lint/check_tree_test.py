@@ -47,6 +47,35 @@ class CheckTreeTest(unittest.TestCase):
         found = self.problems({"common/base/a.h": "#pragma once\nstd::string f();\n"})
         self.assertTrue(any("does not compile alone" in p for p in found), found)
 
+    def test_a_header_of_a_source_is_compiled_alone_too(self):
+        found = self.problems({"common/base/a.h": "#pragma once\nstd::string f();\n",
+                               "common/base/a.cc": '#include "common/base/a.h"\n', "tests/unit/base/a_test.cc": ""})
+        self.assertTrue(any("a.h:1: error: does not compile alone" in p for p in found), found)
+
+    def test_a_header_that_compiled_is_compiled_again_when_what_it_includes_has_changed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "common/base").mkdir(parents=True)
+            files = [pathlib.Path("common/base/a.h"), pathlib.Path("common/base/b.h")]
+            (root / files[0]).write_text('#include "common/base/b.h"\nA f();\n')
+            for text, problems in (("struct A {};\n", 0), ("struct A {};\n", 0), ("struct B {};\n", 1)):
+                (root / files[1]).write_text(text)
+                self.assertEqual(len(list(check_tree.check_headers_alone(root, files))), problems, text)
+
+    def test_asserts_are_counted_and_functions_that_no_program_calls_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            files = {"common/README.md": TABLE, "common/base/a.h": "int used();\nint dead();\nint here();\n",
+                     "common/base/a.cc": "int used() {\n  DTF_CHECK(1);\n  return here();\n}\n"
+                                         "int dead() { return 1; }\nint here() { return 2; }\n",
+                     "common/net/b.cc": "int b = used();\n", "tests/unit/base/a_test.cc": "dead();\n"}
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            table, sources = check_tree.floors(root / "common/README.md"), check_tree.sources_of(root)
+            self.assertEqual(list(check_tree.uncalled(root, sources, table)), ["common/base/a.h: dead()"])
+            self.assertIn("common/base 111.1, common/net 0.0", check_tree.assert_density(root, sources, table))
+
     def test_a_unit_without_a_test_is_found(self):
         found = self.problems({"common/base/a.cc": "int a;\n"})
         self.assertTrue(any("has no test" in p for p in found), found)
