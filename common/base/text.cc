@@ -32,7 +32,9 @@ std::string nearestWord(std::string_view word, std::span<const std::string_view>
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (const std::string_view candidate : candidates) {
     const size_t distance = editDistance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
+    // Half of a short word is another word: 'foo' is no misspelling of 'job'.
+    const bool is_near = 2 * distance <= std::max(word.size(), candidate.size());
+    if (distance < best_distance && is_near) {
       best_distance = distance;
       best = candidate;
     }

@@ -47,6 +47,8 @@ std::string Address::str() const {
 }
 
 std::string parseAddress(std::string_view text, Address& address) {
+  if (const size_t scheme = text.find("://"); scheme != std::string_view::npos)
+    return "an address is host:port, without '" + std::string(text.substr(0, scheme)) + "://'";
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return "an address is host:port";
   std::string_view host = text.substr(0, colon);
@@ -73,6 +75,19 @@ std::string bindKey(const Address& address) {
   for (char& c : host) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (host == "127.0.0.1" || host == "::1") host = "localhost";
   return host + ":" + std::to_string(address.port);
+}
+
+bool isLoopback(std::string_view host) {
+  constexpr std::string_view kMappedIpv4 = "::ffff:";
+  if (host.starts_with(kMappedIpv4)) host.remove_prefix(kMappedIpv4.size());
+  return host == "::1" || host.starts_with("127.");
+}
+
+std::string refusalToListen(std::string_view address) {
+  return "listening at " + std::string(address) +
+         " would let everyone who can connect read and change the model: connections are neither "
+         "encrypted nor authenticated. Use localhost, or allow it: --insecure, or 'insecure: true' "
+         "in the cluster file";
 }
 
 }  // namespace dtf::cluster

@@ -17,4 +17,10 @@ std::string parseAddress(std::string_view text, Address& address);
 // loopback are folded. Empty when the port is `auto`, which never collides.
 std::string bindKey(const Address& address);
 
+// Of a numeric address without its port: "127.0.0.1", "::1".
+bool isLoopback(std::string_view host);
+
+// Why a task doesn't listen at `address`, in words.
+std::string refusalToListen(std::string_view address);
+
 }  // namespace dtf::cluster

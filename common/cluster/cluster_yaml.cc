@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "common/cluster/home_path.h"
 #include "common/cluster/override.h"
 #include "common/cluster/read_cluster.h"
 #include "common/cluster/read_train.h"
@@ -27,14 +28,31 @@ bool isBelowTrain(const Override& change) {
   return change.path.size() > 1 && change.path[0] == "train";
 }
 
+bool looksLikeTrainFile(const YamlNode& root) {
+  return root.find("model") != nullptr && root.find("cluster") == nullptr;
+}
+
+bool looksLikeClusterFile(const YamlNode& root) {
+  return root.find("cluster") != nullptr && root.find("model") == nullptr;
+}
+
 // Replaces `train: FILE` by the content of the file. False: it can't be read, which is reported.
 bool includeTrain(YamlNode& root, Report& report) {
   YamlNode* train = root.find("train");
   if (train == nullptr || !train->isScalar() || train->text.empty()) return true;
+  const std::string wrong = expandHome(train->text);
+  if (!wrong.empty()) report.error(train->place, wrong);
+  if (!wrong.empty()) return false;
   const std::filesystem::path path =
       (report.folderOf(train->place) / train->text).lexically_normal();
   std::optional<YamlNode> content = parseYamlFile(path, &train->place, report);
   if (!content) return false;
+  if (looksLikeClusterFile(*content)) {
+    report.error(train->place, inQuotes(path.string()) +
+                                   " is a CLUSTER.yaml (it has 'cluster' and no 'model'): 'train' "
+                                   "names a TRAIN.yaml");
+    return false;
+  }
   content->key = train->key;
   *train = std::move(*content);
   return true;
@@ -88,7 +106,12 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
                     Report& report) {
   DTF_CHECK(report.empty());
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
-  if (!root) report.throwIfAny();
+  if (root && looksLikeTrainFile(*root))
+    report.error(root->find("model")->key_place,
+                 "this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a CLUSTER.yaml, and "
+                 "--set train=" +
+                     file.string());
+  if (!root || !report.empty()) report.throwIfAny();
   return readJobWith(std::move(*root), overrides, report);
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/cluster/home_path.h"
 #include "common/cluster/report.h"
 #include "common/cluster/schema.h"
 
@@ -21,6 +22,7 @@ constexpr OptionDef kCommon[] = {
     {"set", "KEY=VALUE", "change one key of the file: train.steps=50, cluster.ps.0=host:2222",
      true},
     {"run-dir", "DIR", "where the job writes, instead of the file's run_dir"},
+    {"insecure", "", "listen beyond loopback, unencrypted: --set insecure=true"},
     {"log-level", "LEVEL", "debug, info (default), warning or error"},
     {"help", "", "this text"},
     {"help-config", "", "all keys of CLUSTER.yaml and TRAIN.yaml"},
@@ -43,6 +45,14 @@ std::vector<std::string> normalise(int argc, const char* const* argv) {
 
 std::string withoutDashes(std::string_view option) {
   return std::string(option.substr(std::min(option.find_first_not_of('-'), option.size())));
+}
+
+// "--steps 500" is what other trainers have.
+std::string settingHint(std::string option) {
+  std::replace(option.begin(), option.end(), '-', '_');
+  const Table* table = tableWith(option);
+  if (table == nullptr) return "";
+  return fmt::format(": a key of the file is changed by --set {}=VALUE", keyPath(*table, option));
 }
 
 }  // namespace
@@ -96,10 +106,11 @@ CommandLine::CommandLine(std::string_view program, std::span<const OptionDef> op
       values.insert(values.end(), option.value.begin(), option.value.end());
     }
   } catch (const po::unknown_option& e) {
-    const std::string word = withoutDashes(e.get_option_name());
+    const std::string option = e.get_option_name().substr(0, e.get_option_name().find('='));
+    const std::string word = withoutDashes(option);
     const std::string near = nearestWord(word, names);
-    fail("unknown option " + inQuotes(e.get_option_name()) +
-         (near.empty() ? "" : " - did you mean '--" + near + "'?"));
+    fail("unknown option " + inQuotes(option) +
+         (near.empty() ? settingHint(word) : " - did you mean '--" + near + "'?"));
   } catch (const po::error& e) {
     fail(e.what());
   }
@@ -127,6 +138,19 @@ std::optional<uint32_t> CommandLine::index(std::string_view name) const {
   if (error != std::errc() || stop != end)
     fail(fmt::format("--{} expects a whole number from 0 on, got {}", name, inQuotes(*text)));
   return number;
+}
+
+std::vector<std::string> CommandLine::overrides() const {
+  std::vector<std::string> result = values("set");
+  if (has("insecure")) result.emplace_back("insecure=true");
+  return result;
+}
+
+std::string CommandLine::folder(std::string_view name, std::string path) const {
+  if (path.empty()) fail(fmt::format("--{} expects a folder", name));
+  const std::string wrong = expandHome(path);
+  if (!wrong.empty()) fail(fmt::format("--{}: {}", name, wrong));
+  return path;
 }
 
 log::Level CommandLine::logLevel() const {

@@ -22,7 +22,7 @@ struct OptionDef {
   bool repeatable = false;
 };
 
-// What all three programs have: --set, --run-dir, --log-level, --help, --help-config, --version.
+// What all three programs have: --set, --run-dir, --insecure, --log-level, --help, --help-config, --version.
 std::span<const OptionDef> commonOptions();
 
 // The lines of `--help` for one group.
@@ -42,9 +42,14 @@ class CommandLine {
   std::vector<std::string> values(std::string_view name) const;  // of a repeatable option, in order
   const std::vector<std::string>& positionals() const { return positionals_; }
 
+  // --set, in order, and --insecure, which is short for one.
+  std::vector<std::string> overrides() const;
   // Of a number from 0 to 2^32 - 1.
   // Errors: kUsage.
   std::optional<uint32_t> index(std::string_view name) const;
+  // `path`, given to the option `name`, with `~/` expanded.
+  // Errors: kUsage when it is empty.
+  std::string folder(std::string_view name, std::string path) const;
   // --log-level, default info.
   // Errors: kUsage.
   log::Level logLevel() const;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/cluster/home_path.h"
+
 namespace dtf::cluster {
 
 namespace {
@@ -28,6 +30,13 @@ std::string found(const YamlNode& node) {
   return (node.quoted ? "the text " : "") + inQuotes(node.text);
 }
 
+// ": a space is missing after 'batch_size:'" when a plain text was meant as a key with its value.
+std::string missingSpace(const YamlNode& node) {
+  if (!node.isScalar() || node.quoted) return "";
+  const std::string_view key = keyWithoutSpace(node.text);
+  return key.empty() ? "" : fmt::format(": a space is missing after '{}:'", key);
+}
+
 // Parses all of a plain scalar; nullopt when it is no such number. An overflow gives the largest
 // value.
 template <class T>
@@ -46,14 +55,13 @@ std::optional<T> parseNumber(const YamlNode& node) {
   return value;
 }
 
-// The table that does have `word`, when the file only put it in the wrong map.
-const Table* ownerOf(std::string_view word, const Table& not_this) {
-  if (word == "name" || word == "address") return nullptr;
-  for (const Table* table : allTables()) {
-    const Key* key = table->find(word);
-    if (key != nullptr && key->available && table != &not_this) return table;
-  }
-  return nullptr;
+// Where an unknown key belongs, when it is in the wrong map only.
+std::string ownerHint(std::string_view word, const Table& not_this, bool is_flag) {
+  const Table* owner = tableWith(word, &not_this);
+  if (owner == nullptr) return "";
+  if (owner->path.empty()) return " - it belongs in the cluster file";
+  if (is_flag) return fmt::format(" - write --set {}=VALUE", keyPath(*owner, word));
+  return fmt::format(" - it belongs in {}", owner->path);
 }
 
 std::vector<std::string_view> words(std::string_view choices) {
@@ -72,8 +80,8 @@ void reportType(std::string_view expected, std::string_view name, const YamlNode
                 Report& report) {
   if (node.isNull())
     return report.error(node.where(), inQuotes(name) + " needs a value: " + std::string(expected));
-  report.error(node.where(),
-               fmt::format("expected {} for {}, got {}", expected, inQuotes(name), found(node)));
+  report.error(node.where(), fmt::format("expected {} for {}, got {}{}", expected, inQuotes(name),
+                                         found(node), missingSpace(node)));
 }
 
 void reportUnavailable(std::string_view word, const Place& place, Report& report) {
@@ -84,11 +92,16 @@ void reportUnknown(std::string_view kind, std::string_view word, std::string_vie
                    const Place& place, const Table& table, Report& report) {
   const std::vector<std::string_view> names = table.names();
   const std::string in = label.empty() ? "" : " in " + inQuotes(label);
-  const Table* owner = nearestKey(word, names).empty() ? ownerOf(word, table) : nullptr;
-  const std::string hint = owner != nullptr
-                               ? fmt::format(" - it belongs in {}",
-                                             owner->path.empty() ? "the cluster file" : owner->path)
-                               : suggestion(word, names);
+  const bool is_flag = report.isFlag(place);
+  std::string hint;
+  if (const std::string_view key = keyWithoutSpace(word); !key.empty())
+    hint = fmt::format(" - a space is missing after '{}:'", key);
+  if (hint.empty() && nearestKey(word, names).empty()) hint = ownerHint(word, table, is_flag);
+  if (hint.empty()) {
+    hint = suggestion(word, names);
+    if (is_flag && label.empty() && nearestKey(word, names).empty())
+      hint += "; a key below them has dots, as in train.steps=50";
+  }
   report.error(place, fmt::format("unknown {} {}{}{}", kind, inQuotes(word), in, hint));
 }
 
@@ -96,6 +109,14 @@ std::optional<int64_t> readWhole(const YamlNode& node, const Key& key, Report& r
   const std::optional<int64_t> value = parseNumber<int64_t>(node);
   if (!value) {
     reportType("a whole number", key.name, node, report);
+    return std::nullopt;
+  }
+  const std::string_view digits =
+      std::string_view(node.text).substr(node.text.find_first_not_of("+-"));
+  if (digits.size() > 1 && digits.starts_with('0')) {
+    report.error(node.where(),
+                 fmt::format("{} begins with 0, which YAML may read as octal: write {}",
+                             found(node), *value));
     return std::nullopt;
   }
   if (!key.inRange(*value)) {
@@ -125,8 +146,12 @@ std::optional<double> readNumber(const YamlNode& node, const Key& key, Report& r
 }
 
 std::optional<std::string> readText(const YamlNode& node, std::string_view name, Report& report) {
-  if (!node.isScalar() || node.text.empty()) {
+  if (!node.isScalar()) {
     reportType("a text", name, node, report);
+    return std::nullopt;
+  }
+  if (node.text.empty()) {
+    report.error(node.where(), inQuotes(name) + " is empty: write a text, or leave it out");
     return std::nullopt;
   }
   const bool control = std::any_of(node.text.begin(), node.text.end(),
@@ -207,6 +232,13 @@ bool MapReader::text(std::string_view key, std::string& value) const {
   return read.has_value();
 }
 
+bool MapReader::path(std::string_view key, std::string& value) const {
+  if (!text(key, value)) return false;
+  const std::string wrong = expandHome(value);
+  if (!wrong.empty()) report_.error(find(key)->where(), wrong);
+  return wrong.empty();
+}
+
 bool MapReader::boolean(std::string_view key, bool& value) const {
   const YamlNode* node = find(key);
   if (node == nullptr) return false;
@@ -231,18 +263,40 @@ const std::vector<YamlNode>& MapReader::list(std::string_view key) const {
   return node->children;
 }
 
+namespace {
+
+// Two names where one is to be chosen. When the second came from the command line, that is what is
+// to be changed, not the file.
+void reportTwoAlternatives(const YamlNode& node, const Table& table, std::string_view kind,
+                           Report& report) {
+  const YamlNode& first = node.children[0];
+  const YamlNode& second = node.children[1];
+  if (report.isFlag(second.key_place) && !report.isFlag(first.key_place)) {
+    const bool is_alternative = table.find(second.key) != nullptr;
+    return report.error(
+        second.key_place,
+        is_alternative
+            ? fmt::format("the file chooses the {} {}: to use {}, choose it first, --set {}={}",
+                          kind, inQuotes(first.key), inQuotes(second.key), table.path, second.key)
+            : fmt::format("{} is no {}: its settings are below its name, --set {}.{}.{}=VALUE",
+                          inQuotes(second.key), kind, table.path, first.key, second.key));
+  }
+  std::string hint = fmt::format(", {} and {}", inQuotes(first.key), inQuotes(second.key));
+  if (first.isNull() && table.find(second.key) == nullptr)
+    hint += fmt::format(": indent the settings of {} further", inQuotes(first.key));
+  report.error(node.where(), fmt::format("expected one {}, got a map{}", kind, hint));
+}
+
+}  // namespace
+
 std::optional<Alternative> readAlternative(const YamlNode& node, const Table& table,
                                            std::string_view kind, Report& report) {
-  const bool one = node.isScalar() || (node.isMap() && node.children.size() == 1);
-  if (!one) {
-    std::string hint;
-    if (node.isMap() && node.children.size() > 1) {
-      const YamlNode& first = node.children[0];
-      hint = fmt::format(", {} and {}", inQuotes(first.key), inQuotes(node.children[1].key));
-      if (first.isNull() && table.find(node.children[1].key) == nullptr)
-        hint += fmt::format(": indent the settings of {} further", inQuotes(first.key));
-    }
-    report.error(node.where(), fmt::format("expected one {}, got {}{}", kind, found(node), hint));
+  if (node.isMap() && node.children.size() > 1) {
+    reportTwoAlternatives(node, table, kind, report);
+    return std::nullopt;
+  }
+  if (!node.isScalar() && !(node.isMap() && node.children.size() == 1)) {
+    report.error(node.where(), fmt::format("expected one {}, got {}", kind, found(node)));
     return std::nullopt;
   }
   Alternative result;

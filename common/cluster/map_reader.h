@@ -57,6 +57,7 @@ class MapReader {
   }
   bool number(std::string_view key, double& value) const;
   bool text(std::string_view key, std::string& value) const;
+  bool path(std::string_view key, std::string& value) const;  // a text, `~/` expanded
   bool boolean(std::string_view key, bool& value) const;
   // For an enum whose values are numbered from `first` in the order of the table's choices.
   template <class E>

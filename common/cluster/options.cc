@@ -46,7 +46,7 @@ std::string helpText(JobKind binary) {
       "Examples:\n"
       "  {0} --cluster configs/clusters/local.yaml --task 0\n"
       "  {0} --cluster configs/clusters/local.yaml --task 1 --set train.steps=50\n"
-      "  {0} --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --task-index 0{5}\n\n"
+      "  {0} --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --task-index 0{5} --insecure\n\n"
       "dtf-launch FILE starts all tasks of a file at once.\n",
       program, what, optionHelp(kFileOptions), optionHelp(kFlagOptions),
       optionHelp(commonOptions()), train);
@@ -85,13 +85,12 @@ bool usesFile(const CommandLine& line) {
 }
 
 JobSpec loadJob(const CommandLine& line, bool from_file) {
-  const std::vector<std::string> overrides = line.values("set");
+  const std::vector<std::string> overrides = line.overrides();
   JobSpec job = from_file ? loadCluster(*line.value("cluster"), overrides)
                           : jobFromHosts(*line.value("ps-hosts"), *line.value("worker-hosts"),
                                          line.value("train"), overrides);
   if (const std::optional<std::string> run_dir = line.value("run-dir")) {
-    if (run_dir->empty()) line.fail("--run-dir expects a folder");
-    job.run_dir = *run_dir;
+    job.run_dir = line.folder("run-dir", *run_dir);
   }
   return job;
 }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "common/base/text.h"
+#include "common/cluster/schema.h"
 
 namespace dtf::cluster {
 
@@ -60,6 +61,13 @@ YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& rep
     node.kind = YamlNode::Kind::kMap;
     node.text.clear();
     node.children.push_back(std::move(child));
+  }
+  if (node.isScalar() && schema::kOptimizers.find(node.text) && schema::kOptimizers.find(key)) {
+    report.error(change.place,
+                 fmt::format("the file chooses the optimizer {}: to use {}, choose it first, --set "
+                             "{}={}",
+                             inQuotes(node.text), inQuotes(key), schema::kOptimizers.path, key));
+    return nullptr;
   }
   if (node.isScalar()) {
     report.error(change.place,

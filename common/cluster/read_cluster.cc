@@ -157,10 +157,11 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
                  "most 128 long, got " +
                      inQuotes(job.job));
   std::string run_dir;
-  job.run_dir = reader.text("run_dir", run_dir) ? std::filesystem::path(run_dir)
+  job.run_dir = reader.path("run_dir", run_dir) ? std::filesystem::path(run_dir)
                                                 : std::filesystem::path("runs") / job.job;
   if (const YamlNode* cluster = reader.find("cluster"))
     job.cluster = readClusterTasks(*cluster, report);
+  reader.boolean("insecure", job.cluster.insecure);
   if (const YamlNode* launch = reader.find("launch"))
     MapReader(*launch, schema::kLaunch, "launch", report).choice("via", job.launch.via);
   if (const YamlNode* timeouts = reader.find("timeouts"))

@@ -16,7 +16,7 @@ std::filesystem::path resolve(const YamlNode& node, const std::string& path, con
 void readPath(const MapReader& reader, const YamlNode& dataset, std::string_view key,
               std::filesystem::path& path, Mark& mark, Report& report) {
   std::string text;
-  if (!reader.text(key, text)) return;
+  if (!reader.path(key, text)) return;
   const YamlNode& node = *dataset.find(key);
   path = resolve(node, text, report);
   mark = report.markOf(node.place);

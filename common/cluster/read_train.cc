@@ -130,6 +130,10 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
     if (!train.data.eval)
       report.error(eval->key_place, "'eval' needs a dataset: add 'eval' to 'data'");
   }
+  if (train.model.accuracy && !train.data.eval)
+    report.warning(node.find("model")->find("metrics")->key_place,
+                   "'metrics' are of evaluations, and there is nothing to evaluate: add 'eval' to "
+                   "'data'");
   if (const YamlNode* checkpoint = reader.find("checkpoint"))
     train.checkpoint = readCheckpoint(*checkpoint, report);
   if (const YamlNode* summaries = reader.find("summaries"))

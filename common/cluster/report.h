@@ -49,6 +49,7 @@ class Report {
   // All warnings in the same form, each with its newline; empty: none.
   std::string warnings() const;
 
+  bool isFlag(const Place& place) const { return !sourceOf(place).is_file; }
   // The folder that relative paths written at `place` are relative to; empty: the working
   // directory.
   std::filesystem::path folderOf(const Place& place) const;

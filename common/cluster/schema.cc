@@ -44,6 +44,31 @@ std::vector<std::string_view> Table::names() const {
   return names;
 }
 
+const Table* tableWith(std::string_view word, const Table* except) {
+  if (word == "name" || word == "address") return nullptr;
+  for (const Table* table : allTables()) {
+    const Key* key = table->find(word);
+    if (key != nullptr && key->available && table != except) return table;
+  }
+  return nullptr;
+}
+
+std::string keyPath(const Table& table, std::string_view word) {
+  DTF_CHECK(table.find(word) != nullptr);
+  // A table for several maps lists their paths.
+  const std::string_view path = table.path.substr(0, table.path.find(','));
+  return path.empty() ? std::string(word) : fmt::format("{}.{}", path, word);
+}
+
+std::string_view keyWithoutSpace(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon + 1 == text.size() || text[colon + 1] == ' ')
+    return {};
+  const std::string_view key = text.substr(0, colon);
+  const auto has = [key](const Table* table) { return table->find(key) != nullptr; };
+  return std::any_of(allTables().begin(), allTables().end(), has) ? key : std::string_view();
+}
+
 std::string nearestKey(std::string_view word, std::span<const std::string_view> words) {
   constexpr size_t kWordBytesMax = 64;
   return word.size() > kWordBytesMax ? "" : nearestWord(word, words);

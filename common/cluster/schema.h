@@ -109,6 +109,16 @@ const Table& learningRate(LearningRateSchedule::Kind kind);
 
 std::span<const Table* const> allTables();
 
+// The first table that has the available key `word`, `except` left out; nullptr: none. `name` and
+// `address` say nothing about where they belong.
+const Table* tableWith(std::string_view word, const Table* except = nullptr);
+
+// "train.steps": the key `word` of `table` as --set has it.
+std::string keyPath(const Table& table, std::string_view word);
+
+// The key in "batch_size:50", which YAML takes for one word; empty: `text` isn't that.
+std::string_view keyWithoutSpace(std::string_view text);
+
 // The reference of all keys as text for a terminal, at most 100 columns.
 std::string keyReference();
 

@@ -10,6 +10,7 @@ constexpr Key kJobKeys[] = {
     text("job", "name of the job, default 'job': letters, digits, '.', '_' and '-'"),
     text("run_dir", "where the job writes, from the working directory; default runs/<job>"),
     required(map("cluster", "the tasks")),
+    boolean("insecure", "listen beyond loopback, open to all who can connect; default false"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
@@ -112,8 +113,8 @@ constexpr Key kDataKeys[] = {
 constexpr Key kDatasetKeys[] = {
     required(choice("format", "digits|idx", "cifar10|csv|npy",
                     "digits: drawn, no files needed; idx: MNIST's files, .gz too")),
-    text("images", "idx: a file, relative to the file that names it"),
-    text("labels", "idx: a file, relative to the file that names it"),
+    text("images", "idx: a file, relative to this one; bytes are divided by 255"),
+    text("labels", "idx: a file, relative to this one"),
     whole("count", 1, 1'000'000, "digits: how many; default 10000 (eval: 2000)"),
 };
 

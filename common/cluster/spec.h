@@ -43,6 +43,7 @@ struct TaskSpec {
 struct ClusterSpec {
   std::vector<TaskSpec> ps;
   std::vector<TaskSpec> worker;
+  bool insecure = false;  // tasks may listen where other hosts can connect
   const std::vector<TaskSpec>& tasks(JobKind job) const {
     return job == JobKind::kPs ? ps : worker;
   }

@@ -1,8 +1,11 @@
 #include "common/cluster/yaml_syntax.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "common/cluster/schema.h"
 
 namespace dtf::cluster {
 
@@ -48,6 +51,28 @@ std::optional<Bracket> unclosedBracket(std::string_view text, int source) {
     before = c;
   }
   return open.empty() ? std::nullopt : std::optional(open.back());
+}
+
+struct MissingSpace {
+  std::string_view key;
+  Place place;
+};
+
+// yaml-cpp takes "batch_size:50" for the first line of a text that goes on, and complains about the
+// next one.
+std::optional<MissingSpace> missingSpaceBefore(std::string_view text, const Place& place) {
+  std::optional<MissingSpace> nearest;
+  for (int line = 1; line <= place.line && !text.empty(); ++line) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view source_line = text.substr(0, end);
+    const size_t begin = source_line.find_first_not_of(" -");
+    if (begin != std::string_view::npos && line + 1 >= place.line) {
+      const std::string_view key = keyWithoutSpace(source_line.substr(begin));
+      if (!key.empty()) nearest = {key, {place.source, line, static_cast<int>(begin) + 1}};
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return nearest;
 }
 
 }  // namespace
@@ -100,6 +125,9 @@ std::string explainSyntax(const std::string& library_message) {
 
 void reportSyntax(std::string_view text, const Place& place, const std::string& message,
                   Report& report) {
+  if (const std::optional<MissingSpace> missing = missingSpaceBefore(text, place))
+    return report.error(missing->place,
+                        "a space is missing after '" + std::string(missing->key) + ":'");
   // yaml-cpp complains about whatever comes after an open bracket; the bracket is what to look at.
   const bool maybe_bracket = message == kKeyIsNoWord || message == kMapOpen ||
                              message == kListOpen || message == kStrayColon;

@@ -9,6 +9,7 @@ TEST(NearestWord, FindsMisspellingsOnly) {
   EXPECT_EQ(nearestWord("wrokers", keys), "worker");
   EXPECT_EQ(nearestWord("learning_rat", keys), "learning_rate");
   EXPECT_EQ(nearestWord("banana", keys), "");
+  EXPECT_EQ(nearestWord("foo", std::vector<std::string_view>{"job", "ps"}), "");
 }
 
 TEST(Text, BytesAreReadInUnitsOf1024) {

@@ -32,4 +32,13 @@ TEST(Address, BindKeyFoldsLoopbackAndCase) {
   EXPECT_EQ(bindKey({"a", 0}), "");
 }
 
+TEST(Address, LoopbackIsWhatOnlyThisHostReaches) {
+  for (const char* host : {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(isLoopback(host)) << host;
+  for (const char* host :
+       {"0.0.0.0", "::", "10.0.0.1", "192.0.2.127", "::ffff:10.0.0.1", "fe80::1"})
+    EXPECT_FALSE(isLoopback(host)) << host;
+  EXPECT_NE(refusalToListen("0.0.0.0:1").find("0.0.0.0:1"), std::string::npos);
+}
+
 }  // namespace dtf::cluster

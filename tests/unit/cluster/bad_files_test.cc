@@ -18,7 +18,8 @@ constexpr BadFile kBadClusters[] = {
     {"cluster:\n  ps: [a:1]\n  wrokers: [b:1]\n  worker: [b:2]\n",
      "c.yaml:3:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbanana: 1\n",
-     "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, launch, timeouts, "
+     "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, insecure, launch, "
+     "timeouts, "
      "train)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbatch_size: 1\n",
      "c.yaml:2:1: error: unknown key 'batch_size' - it belongs in train.data"},
@@ -81,6 +82,22 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:2:8: error: cannot read none.yaml: No such file or directory (2)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: [1]\n",
      "c.yaml:2:1: error: expected a map for 'train', got a list"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nrun_dir: \"\"\n",
+     "c.yaml:2:10: error: 'run_dir' is empty: write a text, or leave it out"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nrun_dir: ~somebody/x\n",
+     "c.yaml:2:10: error: '~somebody' is not expanded: write the whole path"},
+    {"cluster: {ps: [\"http://a:1\"], worker: [b:1]}\n",
+     "c.yaml:1:16: error: bad address 'http://a:1': an address is host:port, without 'http://'"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ninsecure: yes\n",
+     "c.yaml:2:11: error: expected true or false for 'insecure', got 'yes'"},
+    {"job:x\ncluster: {ps: [a:1], worker: [b:1]}\n",
+     "c.yaml:1:1: error: a space is missing after 'job:'"},
+    {"model: {input: {shape: [4]}, layers: [relu], loss: mse}\nsteps: 5\n",
+     "c.yaml:1:1: error: this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a "
+     "CLUSTER.yaml, and --set train=c.yaml"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: c.yaml\n",
+     "c.yaml:2:8: error: 'c.yaml' is a CLUSTER.yaml (it has 'cluster' and no 'model'): 'train' "
+     "names a TRAIN.yaml"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ncluster: {}\n",
      "c.yaml:2:1: error: duplicate key 'cluster', first on line 1"},
     {"cluster:\n\tps: [a:1]\n",
@@ -117,6 +134,16 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '0'"},
     {"data: {batch_size: 1000001}\n",
      "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '1000001'"},
+    {"data:\n  batch_size:50\n  seed: 3\n",
+     "t.yaml:3:3: error: a space is missing after 'batch_size:'"},
+    {"data:\n  batch_size:50\n",
+     "t.yaml:3:3: error: expected a map for 'data', got 'batch_size:50': a space is missing after "
+     "'batch_size:'"},
+    {"data: {batch_size:50}\n",
+     "t.yaml:2:8: error: unknown key 'batch_size:50' in 'data' - a space is missing after "
+     "'batch_size:'"},
+    {"data: {batch_size: 050}\n",
+     "t.yaml:2:20: error: '050' begins with 0, which YAML may read as octal: write 50"},
     {"data: {seed: -1}\n",
      "t.yaml:2:14: error: 'seed' must be from 0 to 9223372036854775807, got '-1'"},
     {"data: {train: {images: i}}\n",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/unit/cluster/temporary_files.h"
 
 namespace dtf::cluster {
@@ -329,11 +331,47 @@ TEST(JobFromHosts, IsTheSameJobAsAFile) {
 
 TEST(JobFromHosts, NamesTheFlagThatIsWrong) {
   EXPECT_EQ(badConfigOf([] { jobFromHosts("a:1,,b", "a:1", std::nullopt, {}); }),
-            "--ps-hosts a:1,,b: error: expected a text for 'ps/1', got the text ''\n"
+            "--ps-hosts a:1,,b: error: 'ps/1' is empty: write a text, or leave it out\n"
             "--ps-hosts a:1,,b: error: bad address 'b': an address is host:port\n"
             "--worker-hosts a:1: error: ps/0 and worker/0 are both at a:1");
   EXPECT_EQ(badConfigOf([] { jobFromHosts("a:1", "b:1", "none.yaml", {}); }),
             "--train none.yaml: error: cannot read none.yaml: No such file or directory (2)");
+}
+
+TEST(ClusterYaml, ATildeIsTheHomeFolder) {
+  const TemporaryFiles files;
+  const std::string home = std::getenv("HOME") != nullptr ? std::getenv("HOME") : "";
+  ::setenv("HOME", "/home/somebody", 1);
+  files.write("c.yaml",
+              "run_dir: ~/runs\ncluster: {ps: [a:1], worker: [b:1]}\ntrain:\n"
+              "  model: {input: {shape: [4]}, layers: [relu], loss: mse}\n"
+              "  data: {train: {format: idx, images: ~/i, labels: ./~}}\n");
+  const JobSpec job = loadCluster("c.yaml", {});
+  EXPECT_EQ(job.run_dir, "/home/somebody/runs");
+  EXPECT_EQ(job.train->data.train.images, "/home/somebody/i");
+  EXPECT_EQ(job.train->data.train.labels, "~");
+  ::unsetenv("HOME");
+  EXPECT_EQ(
+      badConfigOf([] { loadCluster("c.yaml", {}); }).substr(0, 85),
+      "c.yaml:1:10: error: '~' stands for HOME, which is not set: write the whole path\n  1 |");
+  ::setenv("HOME", home.c_str(), 1);
+}
+
+TEST(ClusterYaml, MetricsWithoutDataToEvaluateAreAWarning) {
+  const TemporaryFiles files;
+  files.write("c.yaml",
+              "cluster: {ps: [a:1], worker: [b:1]}\ntrain:\n"
+              "  model: {input: {shape: [4]}, layers: [relu], loss: mse, metrics: [accuracy]}\n"
+              "  data: {train: {format: digits}}\n");
+  Report report;
+  loadCluster("c.yaml", {}, report);
+  EXPECT_TRUE(report.warnings().starts_with(
+      "c.yaml:3:59: warning: 'metrics' are of evaluations, and there is nothing to evaluate: add "
+      "'eval' to 'data'\n"))
+      << report.warnings();
+  Report silent;
+  loadCluster("c.yaml", std::vector<std::string>{"train.data.eval={format: digits}"}, silent);
+  EXPECT_EQ(silent.warnings(), "");
 }
 
 }  // namespace dtf::cluster

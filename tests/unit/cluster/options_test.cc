@@ -145,4 +145,31 @@ TEST(CommandLine, TakesTheWordsOfAVerb) {
   EXPECT_THROW(CommandLine("dtf-launch", commonOptions(), 1, 4, words), Error);
 }
 
+TEST_F(OptionsTest, InsecureIsAKeyOfTheFileAndAFlag) {
+  const std::vector<const char*> words = {"--cluster", "c.yaml", "--task", "0"};
+  EXPECT_FALSE(parse(JobKind::kPs, words).job.cluster.insecure);
+  std::vector<const char*> with_flag = words;
+  with_flag.push_back("--insecure");
+  EXPECT_TRUE(parse(JobKind::kPs, with_flag).job.cluster.insecure);
+  files_.write("c.yaml", "cluster: {ps: [a:1, a:2], worker: [b:1]}\ninsecure: true\n");
+  EXPECT_TRUE(parse(JobKind::kPs, words).job.cluster.insecure);
+  EXPECT_TRUE(
+      parse(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0", "--insecure"})
+          .job.cluster.insecure);
+}
+
+TEST_F(OptionsTest, AKeyOfTheFileGivenAsAnOptionIsShownAsSet) {
+  EXPECT_EQ(usageError(JobKind::kWorker, {"--cluster", "c.yaml", "--steps", "500"}),
+            "unknown option '--steps': a key of the file is changed by --set train.steps=VALUE; "
+            "try 'workerd --help'");
+  EXPECT_EQ(usageError(JobKind::kWorker, {"--batch-size=5"}),
+            "unknown option '--batch-size': a key of the file is changed by --set "
+            "train.data.batch_size=VALUE; try 'workerd --help'");
+}
+
+TEST_F(OptionsTest, ARunDirThatNoShellExpanded) {
+  EXPECT_EQ(usageError(JobKind::kPs, {"--cluster", "c.yaml", "--task", "0", "--run-dir=~b/x"}),
+            "--run-dir: '~b' is not expanded: write the whole path; try 'psd --help'");
+}
+
 }  // namespace dtf::cluster

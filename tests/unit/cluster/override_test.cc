@@ -81,12 +81,35 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
       {"cluster.ps.x=a:7", "'cluster.ps' is a list of 1: expected an index from 0 to 1, got 'x'"},
       {"cluster.ps.0.address=a:7", "'cluster.ps.0' is 'a:1', not a map"},
       {"job=[a", "this '[' is never closed"},
-      {"train.optimizer.adam.beta1=0.5", "'train.optimizer' is 'adagrad', not a map"},
+      {"train.optimizer.adam.beta1=0.5",
+       "the file chooses the optimizer 'adagrad': to use 'adam', choose it first, --set "
+       "train.optimizer=adam"},
+      {"foo=5",
+       "unknown key 'foo' (one of job, run_dir, cluster, insecure, launch, timeouts, train); a key "
+       "below them has dots, as in train.steps=50"},
+      {"steps=5", "unknown key 'steps' - write --set train.steps=VALUE"},
+      {"run_dir=~nobody/x", "'~nobody' is not expanded: write the whole path"},
       {"cluster.worker.0=a:1", "ps/0 and worker/0 are both at a:1"},
       {"train=none.yaml", "cannot read none.yaml: No such file or directory (2)"},
   };
   for (const auto& [text, message] : cases)
     EXPECT_EQ(mistakes({text}), "--set " + std::string(text) + ": error: " + message);
+}
+
+TEST_F(OverrideTest, AnotherOptimizersKeyIsTheMistakeOfTheOverride) {
+  files_.write("map.yaml",
+               "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n"
+               "optimizer: {gradient_descent: {learning_rate: 0.1}}\n");
+  EXPECT_EQ(mistakes({"train=map.yaml", "train.optimizer.adam.beta1=0.5"}),
+            "--set train.optimizer.adam.beta1=0.5: error: the file chooses the optimizer "
+            "'gradient_descent': to use 'adam', choose it first, --set train.optimizer=adam");
+  EXPECT_EQ(mistakes({"train=map.yaml", "train.optimizer.learning_rate=0.5"}),
+            "--set train.optimizer.learning_rate=0.5: error: 'learning_rate' is no optimizer: its "
+            "settings are below its name, --set train.optimizer.gradient_descent.learning_rate="
+            "VALUE");
+  EXPECT_EQ(load({"train=map.yaml", "train.optimizer=adam", "train.optimizer.adam.beta1=0.5"})
+                .train->optimizer.beta1,
+            0.5);
 }
 
 TEST_F(OverrideTest, ALongOneIsCutInMessages) {
