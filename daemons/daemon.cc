@@ -3,14 +3,18 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/cluster/address.h"
+#include "common/cluster/error_at.h"
 
 namespace dtf::daemons {
 
@@ -20,9 +24,12 @@ constexpr size_t kNoticeMessageMax =
 }
 
 int reportFailure(const Error& error) {
-  // Several lines (a report in compiler form) go out as they are; one line becomes a log event.
-  if (error.message().find('\n') != std::string::npos)
-    std::fprintf(stderr, "%s\n", error.message().c_str());
+  // What a person is to change goes out as compilers write it: the command line, a place in a file.
+  const bool in_a_file = error.message().find(": error: ") != std::string::npos;
+  if (error.code() == ErrorCode::kUsage)
+    std::fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error.what());
+  else if (in_a_file || error.message().find('\n') != std::string::npos)
+    std::fprintf(stderr, "%s\n", error.what());
   else
     log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
   notify({{"event", "failed"},
@@ -64,18 +71,28 @@ std::optional<Fd> inheritedListener() {
   return Fd(fd);
 }
 
-std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
+std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection) {
   if (inherited)
     return std::make_unique<net::Listener>(reactor.port, std::move(*inherited),
                                            std::move(on_connection));
+  const cluster::ClusterSpec& cluster = options.job.cluster;
+  const cluster::TaskSpec& task = cluster.tasks(options.task.job).at(options.task.index);
   if (task.address.port == 0)
     throw Error(ErrorCode::kBadConfig,
                 "the address " + task.address.str() +
                     " has an automatic port, which only dtf-launch can choose: give a number");
-  return std::make_unique<net::Listener>(reactor.port, task.address.host, task.address.port,
-                                         std::move(on_connection));
+  auto listener = std::make_unique<net::Listener>(reactor.port, task.address.host,
+                                                  task.address.port, std::move(on_connection));
+  // A name tells nothing until it is resolved. Nobody is let in before this: that takes the loop.
+  cluster::Address bound;
+  const std::string wrong = cluster::parseAddress(listener->address(), bound);
+  DTF_CHECK_MSG(wrong.empty(), listener->address());
+  if (!cluster.insecure && !cluster::isLoopback(bound.host))
+    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                           cluster::refusalToListen(listener->address()));
+  return listener;
 }
 
 SignalExit::SignalExit(net::Reactor& reactor, std::function<void(int)> on_signal)

@@ -23,8 +23,9 @@ int runDaemon(int argc, char** argv, JobKind binary,
 std::optional<Fd> inheritedListener();
 
 // Adopts `inherited`, or listens on the task's address.
-// Errors: kUnavailable naming who holds the port.
-std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskSpec& task,
+// Errors: kUnavailable naming who holds the port; kBadConfig for an address that other hosts can
+// reach, unless the cluster is `insecure`.
+std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection);
 

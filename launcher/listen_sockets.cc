@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "common/base/error.h"
+#include "common/cluster/address.h"
 #include "common/cluster/error_at.h"
 #include "common/net/port_holder.h"
 
@@ -25,13 +26,12 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-bool isLoopback(const SocketAddress& address) {
-  if (address.storage.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
-    return (ntohl(v4.sin_addr.s_addr) >> 24) == 127;
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
-  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+std::string numericHost(const SocketAddress& address) {
+  char host[INET6_ADDRSTRLEN];
+  if (::getnameinfo(address.get(), address.size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) !=
+      0)
+    throw Error(ErrorCode::kInternal, "a resolved host has no numeric address");
+  return host;
 }
 
 void setPort(SocketAddress& address, uint16_t port) {
@@ -42,7 +42,7 @@ void setPort(SocketAddress& address, uint16_t port) {
 }
 
 // The first IPv4 address of the host, else the first of all: what the tasks try first, too.
-SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
+SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -61,12 +61,11 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
   SocketAddress address;
   std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
   address.size = chosen->ai_addrlen;
-  if (!isLoopback(address))
+  if (!insecure && !cluster::isLoopback(numericHost(address)))
     throw cluster::ErrorAt(
         ErrorCode::kBadConfig, task.mark,
         "the host '" + task.address.host + "' of " + id.name() +
-            " is not this host's loopback address; with launch: {via: local} write localhost "
-            "(this version starts tasks on this host only, and has no TLS to listen elsewhere)");
+            " is not a loopback address: " + cluster::refusalToListen(task.address.str()));
   return address;
 }
 
@@ -75,6 +74,11 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
   if (error == EACCES)
     throw cluster::ErrorAt(ErrorCode::kPermission, task.mark,
                            port + " is not for ordinary users: " + errnoText(error));
+  if (error == EADDRNOTAVAIL)
+    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                           "the host '" + task.address.host + "' of " + id.name() +
+                               " is another one: dtf-launch starts tasks on this host only; start "
+                               "those of other hosts by hand");
   if (error != EADDRINUSE)
     throw cluster::ErrorAt(
         ErrorCode::kUnavailable, task.mark,
@@ -85,8 +89,8 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task) {
                              "; stop it, or write `auto` for the port");
 }
 
-Fd listenOn(TaskId id, const cluster::TaskSpec& task) {
-  SocketAddress address = resolve(id, task);
+Fd listenOn(TaskId id, const cluster::TaskSpec& task, bool insecure) {
+  SocketAddress address = resolve(id, task, insecure);
   setPort(address, task.address.port);
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) failBind(id, task, errno);
@@ -124,7 +128,7 @@ ListenSockets ListenSockets::open(const cluster::ClusterSpec& cluster, bool auto
     for (const TaskId id : allTasks(cluster)) {
       const cluster::TaskSpec& task = cluster.tasks(id.job)[id.index];
       if ((task.address.port == 0) != is_auto) continue;
-      Fd socket = listenOn(id, task);
+      Fd socket = listenOn(id, task, cluster.insecure);
       if (is_auto) sockets.chosen_[id] = numericAddress(socket);
       sockets.sockets_[id] = std::move(socket);
     }

@@ -81,8 +81,7 @@ void readWords(const CommandLine& line, Options& options) {
 std::optional<std::filesystem::path> folderOf(const CommandLine& line, std::string_view name) {
   const std::optional<std::string> text = line.value(name);
   if (!text) return std::nullopt;
-  if (text->empty()) line.fail("--" + std::string(name) + " expects a folder");
-  return *text;
+  return line.folder(name, *text);
 }
 
 }  // namespace
@@ -97,7 +96,7 @@ Options parseOptions(int argc, const char* const* argv) {
   readWords(line, options);
   line.logLevel();  // a bad one is refused here, not by every task
   options.log_level = line.value("log-level");
-  options.overrides = line.values("set");
+  options.overrides = line.overrides();
   options.run_dir = folderOf(line, "run-dir");
   options.bin_dir = folderOf(line, "bin-dir");
   options.fresh = line.has("fresh");

@@ -22,7 +22,7 @@ PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listeni
   server_ = std::make_unique<PsServer>(task, control_loop_, data_, disk_, realFileSystem());
   data_.call([this] { server_->startData(std::make_unique<ComputeRunner>(data_)); });
   data_.onStop([this] { server_->stopData(); });
-  listener_ = daemons::listen(control_, task.job.cluster.ps[task.task.index], std::move(listening),
+  listener_ = daemons::listen(control_, task, std::move(listening),
                               [this](Fd socket, net::ConnectionKind kind, std::string peer) {
                                 onSocket(std::move(socket), kind, std::move(peer));
                               });

@@ -16,7 +16,7 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
       connections_(loop_, [](const void*) {}),
       signals_(reactor_, [this](int number) { onSignal(number); }) {
   listener_ = daemons::listen(
-      reactor_, task_.job.cluster.worker[task_.task.index], std::move(listening),
+      reactor_, task_, std::move(listening),
       [this](Fd socket, net::ConnectionKind kind, const std::string& peer) {
         if (kind != net::ConnectionKind::kControl)
           return;  // nothing is fetched from a worker yet: closed

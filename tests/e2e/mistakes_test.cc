@@ -187,6 +187,35 @@ TEST_F(MistakesTest, AMissingClusterFile) {
   expectMistake(folder_.path() + "/none.yaml", 78, {"none.yaml"});
 }
 
+TEST_F(MistakesTest, ATaskListensBeyondLoopbackOnlyWhenAskedTo) {
+  const std::string port = std::to_string(freePorts(1).front());
+  std::vector<std::string> argv = {
+      binary("psd"),    "--ps-hosts=0.0.0.0:" + port,  "--worker-hosts=localhost:1",
+      "--task-index=0", "--run-dir=" + folder_.path(), "--set=timeouts.start_seconds=0.2"};
+  const ProcessResult refused = runProcess(argv, seconds(30));
+  EXPECT_EQ(refused.exit_code, 78) << refused.err;
+  EXPECT_NE(refused.err.find("--ps-hosts 0.0.0.0:" + port +
+                             ": error: listening at 0.0.0.0:" + port + " would let everyone"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("--insecure"), std::string::npos) << refused.err;
+  argv.push_back("--insecure");
+  const ProcessResult allowed = runProcess(argv, seconds(30));
+  EXPECT_EQ(allowed.err.find("error: listening"), std::string::npos) << allowed.err;
+  EXPECT_NE(allowed.exit_code, 78) << allowed.err;
+}
+
+TEST_F(MistakesTest, ADaemonsCommandLineIsAnsweredPlainly) {
+  for (const std::string program : {"psd", "workerd"}) {
+    const ProcessResult result = runProcess({binary(program), "--steps", "5"}, seconds(30));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, program +
+                              ": error: unknown option '--steps': a key of the file is changed by "
+                              "--set train.steps=VALUE; try '" +
+                              program + " --help'\n");
+  }
+}
+
 TEST_F(MistakesTest, AnUnknownOption) {
   const ProcessResult result = runProcess({binary("dtf-launch"), "--colour-me"});
   EXPECT_EQ(result.exit_code, 2);

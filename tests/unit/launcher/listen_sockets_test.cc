@@ -79,6 +79,16 @@ TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
               ::testing::HasSubstr("'192.0.2.1' of ps/0"));
 }
 
+TEST(ListenSockets, InsecureAllowsEveryAddressOfThisHost) {
+  cluster::ClusterSpec cluster = autoPs(1, "0.0.0.0");
+  cluster.insecure = true;
+  EXPECT_TRUE(ListenSockets::open(cluster).take(kPs0).valid());
+  cluster = autoPs(1, "192.0.2.1");
+  cluster.insecure = true;
+  EXPECT_THAT(messageOf(cluster, ErrorCode::kBadConfig),
+              ::testing::HasSubstr("'192.0.2.1' of ps/0 is another one"));
+}
+
 TEST(ListenSockets, HostThatCantBeResolvedIsNamed) {
   EXPECT_THAT(messageOf(autoPs(1, "no-such-host.invalid"), ErrorCode::kBadConfig),
               ::testing::StartsWith(
