@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "common/base/check.h"
+
 namespace dtf::cluster {
 
 namespace {
@@ -70,6 +72,7 @@ std::string parseAddress(std::string_view text, Address& address) {
 }
 
 std::string bindKey(const Address& address) {
+  DTF_CHECK(!address.host.empty());
   if (address.port == 0) return "";
   std::string host = address.host;
   for (char& c : host) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -78,6 +81,7 @@ std::string bindKey(const Address& address) {
 }
 
 bool isLoopback(std::string_view host) {
+  DTF_CHECK(!host.empty());
   constexpr std::string_view kMappedIpv4 = "::ffff:";
   if (host.starts_with(kMappedIpv4)) host.remove_prefix(kMappedIpv4.size());
   return host == "::1" || host.starts_with("127.");

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/base/check.h"
 #include "common/cluster/home_path.h"
 
 namespace dtf::cluster {
@@ -106,6 +107,7 @@ void reportUnknown(std::string_view kind, std::string_view word, std::string_vie
 }
 
 std::optional<int64_t> readWhole(const YamlNode& node, const Key& key, Report& report) {
+  DTF_CHECK_MSG(key.whole_min < key.whole_max, std::string(key.name));
   const std::optional<int64_t> value = parseNumber<int64_t>(node);
   if (!value) {
     reportType("a whole number", key.name, node, report);
@@ -128,6 +130,7 @@ std::optional<int64_t> readWhole(const YamlNode& node, const Key& key, Report& r
 }
 
 std::optional<double> readNumber(const YamlNode& node, const Key& key, Report& report) {
+  DTF_CHECK_MSG(key.number.min < key.number.max, std::string(key.name));
   std::optional<double> value = parseNumber<double>(node);
   // YAML's own words for what is not finite are numbers too, and out of every range.
   if (!value && node.isScalar() && !node.quoted &&
@@ -166,6 +169,7 @@ std::optional<std::string> readText(const YamlNode& node, std::string_view name,
 
 std::optional<size_t> readChoice(const YamlNode& node, const Key& key, Report& report) {
   const std::vector<std::string_view> choices = words(key.choices);
+  DTF_CHECK_MSG(!choices.empty(), std::string(key.name));
   if (!node.isScalar()) {
     reportType(fmt::format("{}", fmt::join(choices, ", ")), key.name, node, report);
     return std::nullopt;
@@ -269,6 +273,7 @@ namespace {
 // to be changed, not the file.
 void reportTwoAlternatives(const YamlNode& node, const Table& table, std::string_view kind,
                            Report& report) {
+  DTF_CHECK(node.isMap() && node.children.size() > 1);
   const YamlNode& first = node.children[0];
   const YamlNode& second = node.children[1];
   if (report.isFlag(second.key_place) && !report.isFlag(first.key_place)) {

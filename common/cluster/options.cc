@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/command_line.h"
 #include "common/cluster/report.h"
@@ -145,6 +146,8 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
     line.fail("--fresh is for worker 0, which restores the job");
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
+  DTF_CHECK(result.task.job == binary);
+  DTF_CHECK(result.task.index < result.job.cluster.tasks(binary).size());
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 
+#include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/cluster/schema.h"
 
@@ -106,6 +107,7 @@ std::optional<Override> parseOverride(const std::string& text, Report& report) {
 }
 
 void applyOverride(YamlNode& root, const Override& change, Report& report) {
+  DTF_CHECK(!change.path.empty() && report.isFlag(change.place));
   YamlNode* node = &root;
   for (size_t depth = 0; depth < change.path.size(); ++depth) {
     node = step(*node, change, depth, report);

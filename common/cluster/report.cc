@@ -115,10 +115,12 @@ int Report::addSource(Source source) {
 }
 
 int Report::addFile(const std::filesystem::path& path, std::string text) {
+  DTF_CHECK(!path.empty());
   return addSource({path.string(), true, std::move(text)});
 }
 
 int Report::addFlag(std::string_view words) {
+  DTF_CHECK(words.starts_with("--"));
   return addSource({escape(words, kFlagBytesMax), false, ""});
 }
 

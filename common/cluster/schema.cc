@@ -16,6 +16,7 @@ bool Key::inRange(double value) const {
 }
 
 std::string Key::rangeText() const {
+  DTF_CHECK(whole_min < whole_max || number.min < number.max);
   if (type != ValueType::kNumber && type != ValueType::kNumberOrMap)
     return fmt::format("from {} to {}", whole_min, whole_max);
   return fmt::format("{} {} and {} {}", number.min_open ? "more than" : "at least", number.min,

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/cluster/yaml_syntax.h"
@@ -40,7 +41,10 @@ size_t countNodes(const YamlNode& node) {
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(int source, Report& report) : source_(source), report_(report) {}
-  YamlNode takeRoot() { return std::move(root_); }
+  YamlNode takeRoot() {
+    DTF_CHECK(stack_.empty());
+    return std::move(root_);
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ > 0) throw Stop{placeOf(mark), "a second document: a file holds one"};
@@ -126,6 +130,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void close() {
+    DTF_CHECK(!stack_.empty() && !stack_.back().has_key);
     Frame frame = std::move(stack_.back());
     stack_.pop_back();
     add(std::move(frame.node), frame.anchor);
@@ -136,6 +141,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void takeKey(YamlNode node) {
+    DTF_CHECK(expectsKey());
     Frame& frame = stack_.back();
     if (!node.isScalar()) throw Stop{node.place, "a key is missing here"};
     const auto [first, is_new] = frame.key_lines.emplace(node.text, node.place.line);

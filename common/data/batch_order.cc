@@ -67,6 +67,7 @@ BatchReader::BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_s
 }
 
 void BatchReader::enterEpoch(uint64_t epoch) {
+  DTF_CHECK(epoch != current_->epoch());
   if (next_->epoch() == epoch) {
     std::swap(current_, next_);
   } else {
@@ -80,6 +81,7 @@ std::span<const uint32_t> BatchReader::examples(uint64_t global_batch) {
   const uint64_t epoch = global_batch / static_cast<uint64_t>(batches_per_epoch_);
   const uint64_t index = global_batch % static_cast<uint64_t>(batches_per_epoch_);
   if (epoch != current_->epoch()) enterEpoch(epoch);
+  DTF_CHECK(current_->epoch() == epoch);
   return current_->order().subspan(index * static_cast<uint64_t>(batch_size_),
                                    static_cast<size_t>(batch_size_));
 }

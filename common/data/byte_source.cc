@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 
@@ -110,6 +111,7 @@ bool ByteSource::Impl::nextMember() {
 }
 
 size_t ByteSource::Impl::readPacked(uint8_t* to, size_t bytes) {
+  DTF_CHECK(packed);
   bytes = std::min(bytes, kZlibBytesMax);
   stream.next_out = to;
   stream.avail_out = static_cast<uInt>(bytes);
@@ -131,6 +133,7 @@ ByteSource::ByteSource(const std::filesystem::path& path) : impl_(std::make_uniq
 ByteSource::~ByteSource() = default;
 
 size_t ByteSource::read(uint8_t* to, size_t bytes) {
+  DTF_CHECK(to != nullptr || bytes == 0);
   if (!impl_->packed) return impl_->readPlain(to, bytes);
   size_t done = 0;
   while (done < bytes) {

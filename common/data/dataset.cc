@@ -19,6 +19,8 @@ Dataset::Dataset(Names names, Shape example_shape, ByteBlock images, ByteBlock l
       example_bytes_(static_cast<size_t>(example_shape_.elements())),
       images_(std::move(images)),
       labels_(std::move(labels)) {
+  DTF_CHECK(!names_.images.empty() && !names_.labels.empty());
+  DTF_CHECK(example_bytes_ > 0);
   DTF_CHECK(images_.size() == labels_.size() * example_bytes_);
   const std::span<const uint8_t> all = this->labels();
   if (!all.empty()) classes_ = 1 + *std::max_element(all.begin(), all.end());

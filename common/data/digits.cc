@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/base/thread.h"
@@ -18,7 +19,6 @@ namespace dtf::data {
 
 namespace {
 
-constexpr int kClasses = 10;
 constexpr int kCurveSteps = 5;  // straight pieces between two pen positions: about 1.5 pixels each
 constexpr float kDigitHeight = 20;      // pixels, before scaling
 constexpr float kPointSlip = 3.2F;      // of a pen position, in hundredths of the height
@@ -158,6 +158,7 @@ void drawGlyph(Random& random, Glyph glyph, DigitCanvas& canvas) {
   const BendField bend(random, kBend);
   const PenStyle pen = choosePen(random);
   std::array<Point, kPointsMax> points;
+  DTF_CHECK(glyph.size() > 1 && glyph.size() <= kPointsMax);
   for (size_t i = 0; i < glyph.size(); ++i) {
     const Point slip = within(random, kPointSlip, kPointSlip);
     const Point slipped = {static_cast<float>(glyph[i].x) + slip.x,
@@ -229,7 +230,7 @@ uint8_t drawDigit(uint64_t seed, DigitStream stream, uint64_t index,
   const uint64_t number =
       streamOf(stream == DigitStream::kTrain ? Stream::kTrainImages : Stream::kEvalImages, index);
   Random random(seed, number);
-  const auto label = static_cast<uint8_t>(random.below(kClasses));
+  const auto label = static_cast<uint8_t>(random.below(kDigitClasses));
   const std::span<const Glyph> variants = glyphsOf(label);
   DigitCanvas canvas;
   drawGlyph(random, variants[random.below(variants.size())], canvas);

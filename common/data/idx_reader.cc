@@ -145,6 +145,7 @@ IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
 
 std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
                           const std::filesystem::path& labels, int64_t label_count) {
+  DTF_CHECK(image_count >= 0 && label_count >= 0);
   if (image_count == label_count) return {};
   return fmt::format("{}: {} labels, but {} holds {} images: the two files don't belong together",
                      labels.string(), label_count, images.string(), image_count);
