@@ -143,16 +143,6 @@ NodeId Graph::addNode(NodeDef def) {
   return id;
 }
 
-void Graph::addControlInput(NodeId id, NodeId before) {
-  DTF_CHECK(before.value >= 0 && before < id && std::cmp_less(id.value, nodes_.size()));
-  nodes_[static_cast<size_t>(id.value)].control_inputs.push_back(before);
-}
-
-void Graph::setDevice(NodeId id, std::string device) {
-  DTF_CHECK(id.value >= 0 && std::cmp_less(id.value, nodes_.size()));
-  nodes_[static_cast<size_t>(id.value)].device = std::move(device);
-}
-
 const Node& Graph::node(NodeId id) const {
   DTF_CHECK(id.value >= 0 && std::cmp_less(id.value, nodes_.size()));
   return nodes_[static_cast<size_t>(id.value)];

@@ -82,8 +82,6 @@ class Graph {
   explicit Graph(const OpCatalog& catalog) : catalog_(&catalog) {}
 
   NodeId addNode(NodeDef def);
-  void addControlInput(NodeId node, NodeId before);  // `before` < `node` in creation order
-  void setDevice(NodeId node, std::string device);
 
   const Node& node(NodeId id) const;
   // In creation order, which is topological.

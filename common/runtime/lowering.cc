@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/graph/prune.h"
 
 namespace dtf::runtime {
 namespace {
@@ -17,31 +18,36 @@ bool isPush(const Node& node) {
   return node.op == "_Push" || node.op == "ApplyGradient";
 }
 
+std::vector<NodeId> pushesOf(const Graph& graph) {
+  std::vector<NodeId> pushes;
+  for (const Node& node : graph.nodes()) {
+    if (isPush(node)) pushes.push_back(node.id);
+  }
+  return pushes;
+}
+
 // Borrows: the graph, for one call of lower().
 class Lowering {
  public:
+  // `graph` holds nothing that the step doesn't need.
   Lowering(const Graph& graph, std::span<const Output> fetches) : graph_(graph) {
-    needed_.assign(graph.nodes().size(), false);
-    for (const Output& fetch : fetches) need(fetch.node);
-    for (const Node& node : graph.nodes()) {
-      if (isPush(node)) need(node.id);
-    }
-    // Inputs precede their readers, so one pass down reaches all that is needed.
-    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
-      if (!needed(node->id)) continue;
-      for (const Output& input : node->inputs) need(input.node);
-      for (const NodeId before : node->control_inputs) need(before);
-    }
     for (const Node& node : graph.nodes()) add(node);
     for (const Output& fetch : fetches) addFetch(fetch);
+  }
+
+  // Callers bind a placeholder without asking whether this step reads it.
+  void addUnread(const Graph& whole) {
+    for (const Node& node : whole.nodes()) {
+      if (node.op != "Placeholder" || graph_.find(node.name) != nullptr) continue;
+      // No node of the graph has such a number.
+      const NodeId unread{-1 - static_cast<int32_t>(step_.inputs.size())};
+      step_.inputs.push_back({node.name, {unread, 0}, node.outputs[0]});
+    }
   }
 
   LoweredStep take() { return std::move(step_); }
 
  private:
-  void need(NodeId id) { needed_[static_cast<size_t>(id.value)] = true; }
-  bool needed(NodeId id) const { return needed_[static_cast<size_t>(id.value)]; }
-
   Output root(Output output) const {
     const auto at = roots_.find(output);
     return at == roots_.end() ? output : at->second;
@@ -52,7 +58,7 @@ class Lowering {
       step_.inputs.push_back({node.name, {node.id, 0}, node.outputs[0]});
       return;
     }
-    if (!needed(node.id) || node.op == "NoOp") return;
+    if (node.op == "NoOp") return;
     if (node.op == "_Pull" || node.op == "Variable") {
       const std::string& name =
           node.op == "Variable" ? node.name : node.attribute<std::string>("variable");
@@ -123,7 +129,6 @@ class Lowering {
   }
 
   const Graph& graph_;
-  std::vector<bool> needed_;        // by node
   std::map<Output, Output> roots_;  // of what Reshape and Identity make
   LoweredStep step_;
 };
@@ -131,7 +136,10 @@ class Lowering {
 }  // namespace
 
 LoweredStep lower(const Graph& graph, std::span<const Output> fetches) {
-  return Lowering(graph, fetches).take();
+  const graph::Pruned pruned = graph::prune(graph, {}, fetches, pushesOf(graph));
+  Lowering lowering(pruned.graph, pruned.fetches);
+  lowering.addUnread(graph);
+  return lowering.take();
 }
 
 void sortTopologically(std::vector<Operation>& operations) {

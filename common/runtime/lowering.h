@@ -37,7 +37,8 @@ struct LoweredStep {
   std::vector<BoundTensor> fetches;  // in the order asked for; float32
 };
 
-// Lowers what `fetches` and the graph's pushes need.
+// Prunes the graph to what `fetches` and its pushes need (graph/prune.h), and lowers that. The
+// outputs in the step are those of the pruned graph: names alone lead back to `graph`.
 // Errors: kBadConfig, naming the node, for ops that a compiled step can't hold (_Send, _Recv), a
 // fetch that is not float32, and a variable that is pushed twice.
 LoweredStep lower(const graph::Graph& graph, std::span<const graph::Output> fetches);

@@ -208,8 +208,8 @@ TEST_F(PartitionerTest, WaitingForAPulledVariableSaysNothing) {
 
 TEST_F(PartitionerTest, AVariableOnPsWaitsForNothing) {
   const NodeId before = b_.noOp("before", {});
-  const Output w = b_.variable("w", {2});
-  graph_.addControlInput(w.node, before);
+  b_.node("Variable", {}, {{"shape", Shape{2}}, {"initializer", std::string("zeros")}}, "w",
+          {before});
   EXPECT_THAT(errorText([this] { split(); }), HasSubstr("'w'"));
 }
 

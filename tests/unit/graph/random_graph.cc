@@ -43,13 +43,10 @@ RandomGraph makeRandomGraph(Random& random, int nodes, const std::vector<std::st
   for (int i = 0; i < nodes; ++i) {
     const auto device = b.deviceScope(devices[random.below(devices.size())]);
     const bool source = i == 0 || random.below(5) == 0;
-    const Output made =
-        source ? addSource(b, random, result.feeds, i) : addOp(b, random, result.tensors);
-    const bool waits =
-        i > 0 && random.below(6) == 0 && result.graph.node(made.node).op != "Variable";
-    if (waits) {
-      result.graph.addControlInput(made.node,
-                                   result.tensors[random.below(result.tensors.size())].node);
+    Output made = source ? addSource(b, random, result.feeds, i) : addOp(b, random, result.tensors);
+    if (i > 0 && random.below(6) == 0) {
+      const NodeId before = result.tensors[random.below(result.tensors.size())].node;
+      made = {b.node("Identity", {made}, {}, {}, {before})};
     }
     result.tensors.push_back(made);
   }

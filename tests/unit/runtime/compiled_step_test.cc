@@ -212,6 +212,14 @@ TEST_F(CompiledStepTest, FetchesConstants) {
   EXPECT_THAT(step->fetch(0), ::testing::ElementsAre(1.5f, 1.5f, 1.5f));
 }
 
+TEST_F(CompiledStepTest, RunsNothingThatNobodyFetches) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  b_.tanh(b_.sigmoid(x));
+  const auto step = compile(graph_, std::vector{b_.relu(x)}, device_, kernels_);
+  EXPECT_THAT(step->describe(),
+              AllOf(HasSubstr("Relu"), Not(HasSubstr("Sigmoid")), Not(HasSubstr("Tanh"))));
+}
+
 TEST_F(CompiledStepTest, NeedsOnlyThePlaceholdersThatAreRead) {
   const Output x = b_.placeholder("x", DType::kFloat32, {1});
   b_.placeholder("unused", DType::kFloat32, {1});

@@ -22,8 +22,7 @@ TEST(GraphDef, HasEveryNodeWithInputsDeviceAttributesAndShapes) {
   graph::Graph graph(graph::standardOps());
   const graph::NodeId x =
       graph.addNode({"x", "Placeholder", {}, {{"dtype", DType::kFloat32}, {"shape", Shape{2, 3}}}});
-  const graph::NodeId y = graph.addNode({"y", "Relu", {{x, 0}}, {}});
-  graph.addControlInput(y, x);
+  graph.addNode({"y", "Relu", {{x, 0}}, {}, {x}});
   const std::string encoded = encodeGraphDef(
       graph, [](graph::NodeId node) { return "/job:worker/task:" + std::to_string(node.value); });
   const std::vector<ProtoField> nodes = fieldsOf(encoded, 1);
