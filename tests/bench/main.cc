@@ -11,6 +11,7 @@
 
 #include "common/base/error.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/bench/machine.h"
 
 namespace dtf::bench {
 namespace {
@@ -80,9 +81,11 @@ int run(int argc, char** argv) {
   for (const auto& name : given["table"].as<std::vector<std::string>>()) {
     for (const Report& report : findBenchmark(name).run(bench)) {
       if (as_json) {
-        results[name].push_back(report.json());
+        nlohmann::json table = report.json();
+        table["machine"] = machine();
+        results[name].push_back(std::move(table));
       } else {
-        std::cout << report.table() << std::endl;
+        std::cout << machine() << '\n' << report.table() << std::endl;
       }
     }
   }
