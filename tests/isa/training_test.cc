@@ -1,0 +1,66 @@
+// A perceptron trained by real processes, on every instruction set that this CPU has: they learn,
+// and those with a fused multiply-add end with the same bytes.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "common/base/isa.h"
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class IsaTrainingTest : public ClusterTest {
+ protected:
+  ProcessResult train(const std::string& name, const std::string& isa) {
+    const ClusterOptions options{
+        .mode = "sync",
+        .steps = 300,
+        .examples = 2000,
+        .eval_examples = 500,
+        .batch_size = 50,
+        .optimizer = "{momentum: {learning_rate: 0.1, momentum: 0.9}}",
+        .layers = "[flatten: , dense: {units: 33, activation: relu}, dense: {units: 10}]"};
+    Process launcher(launchCommand(writeCluster(options, name)), {{"DTF_MAX_CPU_ISA", isa}},
+                     folder_.path());
+    return launcher.wait(seconds(60));
+  }
+};
+
+TEST_F(IsaTrainingTest, LearnsAlikeOnEverySet) {
+  std::string fused_digest;
+  double first_loss = NAN;
+  for (const Isa isa : supportedIsas()) {
+    const std::string name(isaName(isa));
+    SCOPED_TRACE(name);
+    const ProcessResult result = train(name, name);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const nlohmann::json found = summary(name);
+    EXPECT_GT(found["eval"]["accuracy"], 0.8);  // of ten classes
+    const double loss = found["final_loss"];
+    EXPECT_LT(loss, 0.7);  // from about ln(10)
+    for (const char* task : {"ps-0", "worker-0"}) {
+      const std::string log = folder_.read("runs/" + name + "/logs/" + task + ".1.log");
+      EXPECT_THAT(log, HasSubstr("isa=" + name)) << task;
+    }
+    if (std::isnan(first_loss)) first_loss = loss;
+    EXPECT_NEAR(loss, first_loss, 0.05) << "rounding differs, the formulae don't";
+    if (isa == Isa::kBaseline) continue;
+    const std::string digest = found["parameters_digest"];
+    if (fused_digest.empty()) fused_digest = digest;
+    EXPECT_EQ(digest, fused_digest);
+  }
+}
+
+TEST_F(IsaTrainingTest, AnUnknownSetEndsTheJobWithItsNameAndTheKnownOnes) {
+  const ProcessResult result = train("unknown", "sse9");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("DTF_MAX_CPU_ISA is 'sse9'"));
+}
+
+}  // namespace
+}  // namespace dtf::testing

@@ -1,0 +1,36 @@
+// with_isa SET PROGRAM [ARGUMENT...]: runs the program with DTF_MAX_CPU_ISA=SET. On a CPU that
+// lacks the set it says so and exits with 77, which Meson counts as skipped: running the program
+// with less would prove nothing about the set.
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "common/base/isa.h"
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::cerr << "usage: with_isa baseline|avx2|avx512 PROGRAM [ARGUMENT...]\n";
+    return dtf::exitCode(dtf::ErrorCode::kUsage);
+  }
+  const std::string_view wanted = argv[1];
+  // What the caller's own limit leaves out is not this CPU's lack.
+  ::unsetenv("DTF_MAX_CPU_ISA");
+  try {
+    if (dtf::isaName(dtf::isasUpTo(dtf::supportedIsas(), wanted).back()) == wanted) {
+      ::setenv("DTF_MAX_CPU_ISA", argv[1], 1);
+      ::execv(argv[2], argv + 2);
+      std::cerr << "with_isa: can't run " << argv[2] << '\n';
+      return 1;
+    }
+    std::cout << "skipped: this CPU has no " << wanted << ", only up to "
+              << dtf::isaName(dtf::bestIsa()) << '\n';
+    return 77;
+  } catch (const dtf::Error& error) {
+    std::cerr << "with_isa: " << error.message() << '\n';
+    return dtf::exitCode(error.code());
+  }
+}
