@@ -195,16 +195,30 @@ void Shard::dropInitWaiter(uint32_t rank, const Error& error) {
   });
 }
 
+// Which variables have no values here, for a message.
+std::string Shard::uninitialisedText() const {
+  if (!declaration_) return "; no model is declared";
+  constexpr size_t kNamedMax = 5;
+  const std::vector<Slice>& slices = declaration_->layout.shards[options_.ps_task].slices;
+  if (slices.empty()) return "";
+  std::string text;
+  for (size_t i = 0; i < std::min(slices.size(), kNamedMax); ++i)
+    text += (i == 0 ? "; without values: " : ", ") +
+            declaration_->layout.variables[slices[i].variable].name;
+  if (slices.size() > kNamedMax) text += fmt::format(" and {} more", slices.size() - kNamedMax);
+  return text;
+}
+
 void Shard::expireInitWaiters() {
   const TimePoint now = clock_.now();
   std::erase_if(init_waiters_, [&](InitWaiter& waiter) {
     if (now < waiter.deadline) return false;
     const std::string missing = membership_.missingText();
-    const Error error(
-        ErrorCode::kDeadline,
-        fmt::format("{} has waited {} for the chief, {}, to initialise ps/{}{}",
-                    workerName(waiter.rank), secondsText(waiter.timeout), kChief.name(),
-                    options_.ps_task, missing.empty() ? "" : "; not there: " + missing));
+    const Error error(ErrorCode::kDeadline,
+                      fmt::format("{} has waited {} for the chief, {}, to initialise ps/{}{}{}",
+                                  workerName(waiter.rank), secondsText(waiter.timeout),
+                                  kChief.name(), options_.ps_task, uninitialisedText(),
+                                  missing.empty() ? "" : "; not there: " + missing));
     calls_.add([callback = std::move(waiter.callback), error] { callback(error); });
     return true;
   });

@@ -151,6 +151,7 @@ class Shard {
   void takeChiefsWord(const ModelDeclaration& declaration);
   Error refusal(uint32_t rank, const ModelDeclaration& theirs, const ModelDeclaration& job) const;
   void adopt(const ModelDeclaration& declaration);
+  std::string uninitialisedText() const;
   std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;
   std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);

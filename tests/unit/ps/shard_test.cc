@@ -52,7 +52,8 @@ TEST_F(ShardTest, OthersWaitUntilTheChiefHasInitialised) {
   });
 }
 
-TEST_F(ShardTest, NamesTheChiefWhenItNeverComes) {
+TEST_F(ShardTest, NamesTheChiefAndWhatIsUninitialisedWhenItNeverComes) {
+  model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, 16}}}, {"w", Shape{2}, {{0, 0, 2}}}}, 1);
   shard_.declare(1, model_);
   shard_.join(1, kOne);
   std::string what;
@@ -60,8 +61,8 @@ TEST_F(ShardTest, NamesTheChiefWhenItNeverComes) {
   clock_.advance(seconds(6));
   shard_.tick();
   EXPECT_EQ(what,
-            "worker/1 has waited 5 s for the chief, worker/0, to initialise ps/0; not there: "
-            "worker/0 (awaited for 6.0 s)");
+            "worker/1 has waited 5 s for the chief, worker/0, to initialise ps/0; "
+            "without values: v, w; not there: worker/0 (awaited for 6.0 s)");
 }
 
 TEST_F(ShardTest, OnlyTheChiefInitialises) {
