@@ -20,7 +20,7 @@ whole_install=
 if [ "$mode" = --all ]; then
   repeat=5
   whole_install=yes
-  export DTF_FUZZ_SECONDS=${DTF_FUZZ_SECONDS:-600} DTF_LAUNCHES=1000 DTF_POWER_CUTS=200
+  export DTF_FUZZ_SECONDS=${DTF_FUZZ_SECONDS:-600} DTF_LAUNCHES=1000 DTF_POWER_CUTS=200 DTF_HAMMER_PUSHES=1000
 fi
 passed=0
 failed=0

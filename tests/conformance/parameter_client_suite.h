@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -123,6 +124,45 @@ class ParameterClientSuite : public ::testing::TestWithParam<HarnessFactory> {
       threads.emplace_back([&, rank] { body(*clients[rank], rank); });
     }
     for (std::thread& thread : threads) thread.join();
+  }
+
+  // 8 workers push +1 to a scalar and to a vector, asynchronously, as fast as they can.
+  void hammer(uint64_t elements, uint64_t pushes_each) {
+    constexpr uint32_t kWorkers = 8;
+    const uint64_t steps = kWorkers * pushes_each;
+    ModelDeclaration model;
+    model.layout =
+        makeLayout({{"scalar", Shape{}, {{0, 0, 1}}},
+                    {"vector", Shape{static_cast<int64_t>(elements)}, {{1, 0, elements}}}},
+                   2);
+    model.optimizer.learning_rate = 1.0;
+    model.steps = steps;
+    Clients clients = start(2, kWorkers, model, zeros(model));
+    std::atomic<uint64_t> pushes{0};
+    std::atomic<uint64_t> first_staleness{0};
+    inThreads(clients, [&](ParameterClient& client, uint32_t) {
+      client.gradients(0)[0] = -1;
+      std::fill_n(client.gradients(1), elements, -1.0f);
+      StepState state = client.pull();
+      client.barrier("all have seen version 0");
+      for (bool first = true; !state.done; first = false) {
+        const uint64_t seen = state.global_step;
+        state = client.exchange(state.next_step, state.next_batch, 0);
+        ++pushes;
+        if (first) first_staleness += state.staleness;
+        EXPECT_LT(seen + state.staleness, state.global_step)
+            << "as many updates came between as the staleness says";
+      }
+      client.barrier("pushed");
+      client.pull();
+      EXPECT_EQ(client.parameters(0)[0], static_cast<float>(steps));
+      EXPECT_EQ(client.parameters(1)[0], static_cast<float>(steps));
+      EXPECT_EQ(client.parameters(1)[elements - 1], static_cast<float>(steps));
+      client.finish();
+    });
+    EXPECT_EQ(pushes, steps) << "exactly as many as the job has steps";
+    // Of gradients that were all computed from version 0, the k-th to be applied is k stale at least.
+    EXPECT_GE(first_staleness, 28u);
   }
 
   static std::string errorOf(const std::function<void()>& call, ErrorCode code) {
@@ -286,32 +326,13 @@ TEST_P(ParameterClientSuite, AveragesThatNobodyKeepsAreRefused) {
 }
 
 TEST_P(ParameterClientSuite, AsyncHammerLosesNoUpdate) {
-  constexpr uint32_t kWorkers = 8;
-  ModelDeclaration model;
-  model.layout =
-      makeLayout({{"scalar", Shape{}, {{0, 0, 1}}}, {"vector", Shape{1000}, {{1, 0, 1000}}}}, 2);
-  model.optimizer.learning_rate = 1.0;
-  model.steps = 8000;
-  Clients clients = start(2, kWorkers, model, zeros(model));
-  std::atomic<uint64_t> pushes{0};
-  std::atomic<uint64_t> staleness{0};
-  inThreads(clients, [&](ParameterClient& client, uint32_t) {
-    client.gradients(0)[0] = -1;
-    std::fill_n(client.gradients(1), 1000, -1.0f);
-    StepState state = client.pull();
-    while (!state.done) {
-      state = client.exchange(state.next_step, state.next_batch, 0);
-      ++pushes;
-      staleness += state.staleness;
-    }
-    client.barrier("pushed");
-    client.pull();
-    EXPECT_EQ(client.parameters(0)[0], 8000);
-    EXPECT_EQ(client.parameters(1)[0], 8000);
-    EXPECT_EQ(client.parameters(1)[999], 8000);
-    client.finish();
-  });
-  EXPECT_EQ(pushes, 8000u) << "exactly as many as the job has steps";
+  hammer(1000, 1000);
+}
+
+// 20 pushes of each worker, or as many as DTF_HAMMER_PUSHES says.
+TEST_P(ParameterClientSuite, AsyncHammerOfAMillionElementsLosesNoUpdate) {
+  const char* wanted = std::getenv("DTF_HAMMER_PUSHES");
+  hammer(1 << 20, wanted == nullptr ? 20 : std::stoull(wanted));
 }
 
 TEST_P(ParameterClientSuite, AsyncLostWorkersStepIsDoneByAnother) {

@@ -44,7 +44,7 @@ IMPLIED = {"capnp-rpc": {"capnp", "kj"}, "capnp": {"kj", "capnp-rpc"}, "nlohmann
 
 # Units that are tested through another: where, and that file must exist. Patterns of re.fullmatch.
 TESTED_IN = [
-    (r"common/checkpoint/(manifest_json|strict_json)\.cc", "tests/unit/checkpoint/manifest_test.cc"),
+    (r"common/checkpoint/manifest_json\.cc", "tests/unit/checkpoint/manifest_test.cc"),
     (r"common/checkpoint/verify\.cc", "tests/unit/checkpoint/damage_test.cc"),
     (r"common/cluster/home_path\.cc", "tests/unit/cluster/cluster_yaml_test.cc"),
     (r"common/cluster/(map_reader|read_\w+|yaml_syntax)\.cc", "tests/unit/cluster/bad_files_test.cc"),
@@ -56,7 +56,7 @@ TESTED_IN = [
     (r"common/graph/placement_table\.cc", "tests/unit/graph/placer_test.cc"),
     (r"common/net/acceptor\.cc", "tests/unit/net/listener_test.cc"),
     (r"common/net/(frame_\w+|wrapped_stream)\.cc", "tests/unit/net/message_stream_test.cc"),
-    (r"common/ps/(coordinator|updater)\.cc", "tests/unit/ps/shard_test.cc"),
+    (r"common/ps/coordinator\.cc", "tests/unit/ps/shard_test.cc"),
     (r"common/ps/optimizer_check\.cc", "tests/unit/ps/declaration_test.cc"),
     (r"common/ps/optimizer_kernels\.cc", "tests/unit/ps/optimizer_test.cc"),
     (r"common/runtime/(cpu_kernels_\w+|cpu_matmul)\.cc", "tests/conformance/device_suite.cc"),

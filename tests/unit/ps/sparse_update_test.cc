@@ -115,6 +115,27 @@ TEST(SparseUpdate, ARowNamedTwiceIsSummedBeforeItIsSquared) {
   EXPECT_FLOAT_EQ(variable.w[3], -3 / std::sqrt(9.1f));
 }
 
+// v_sparse of TensorFlow's sync_replicas_optimizer_test: two workers bring row 1 alone, and the mean
+// of a step is that of its workers.
+TEST(SparseUpdate, GivesTensorFlowsValuesOfTwoWorkersThatBringOneRow) {
+  cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kGradientDescent);
+  spec.learning_rate = 2;
+  Variable variable(spec, {3, 4});
+  const SparseTable table{variable.w.data(), {}, 2, 1};
+  const auto apply = [&](const std::vector<float>& of_workers) {
+    const std::vector<int64_t> rows(of_workers.size(), 1);
+    std::vector<float> values = of_workers;
+    for (float& value : values) value /= static_cast<float>(of_workers.size());
+    updateRows(variable.clock.next(), table, rows, values);
+  };
+  apply({0.1f, 0.3f});
+  EXPECT_EQ(variable.w[0], 3) << "row 0 has no gradient and must stay";
+  EXPECT_FLOAT_EQ(variable.w[1], 3.6f);
+  apply({0.1f, 0.3f});
+  EXPECT_EQ(variable.w[0], 3);
+  EXPECT_FLOAT_EQ(variable.w[1], 3.2f);
+}
+
 TEST(SparseUpdate, AdamWDecaysTheRowsNamedAlone) {
   cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kAdamW);
   spec.weight_decay = 0.25;
