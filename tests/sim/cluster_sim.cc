@@ -123,7 +123,8 @@ bool ClusterSim::mayStartWorker(uint32_t rank) {
   return false;
 }
 
-// As dtf-launch does, unless the job is lost.
+// As a service manager does for tasks started by hand, unless the job is lost; dtf-launch would end
+// the job.
 void ClusterSim::startWorkerLater(uint32_t rank) {
   if (ps_killed_ || !mayStartWorker(rank)) return;
   const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(700)));
