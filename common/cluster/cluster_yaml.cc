@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/cluster/home_path.h"
 #include "common/cluster/override.h"
@@ -107,6 +108,7 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
                     Report& report) {
   DTF_CHECK(report.empty());
+  if (file.empty()) throw Error(ErrorCode::kUsage, "the name of the cluster file is empty");
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
   if (root && looksLikeTrainFile(*root))
     report.error(root->find("model")->key_place,

@@ -26,7 +26,7 @@ namespace dtf::cluster {
 // Errors (all functions): one dtf::Error(kBadConfig) whose message is the whole report, at most 20
 // mistakes of it.
 
-// A whole job, with the train file that it names.
+// A whole job, with the train file that it names. kUsage for an empty `file`.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides);
 // The same with the files kept in `report`, which is empty before: for what is found out about the
 // job later, and for warnings.

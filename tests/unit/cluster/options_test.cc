@@ -167,6 +167,18 @@ TEST_F(OptionsTest, AKeyOfTheFileGivenAsAnOptionIsShownAsSet) {
             "train.data.batch_size=VALUE; try 'workerd --help'");
 }
 
+TEST_F(OptionsTest, EmptyNamesAreAnswered) {
+  EXPECT_EQ(usageError(JobKind::kPs, {"--cluster", "", "--task=0"}),
+            "the name of the cluster file is empty");
+  EXPECT_EQ(badConfigOf([] {
+              parse(JobKind::kWorker,
+                    {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0", "--train", ""});
+            }),
+            "--train : error: expected a map for 'train', got the text ''");
+  EXPECT_EQ(usageError(JobKind::kPs, {"--cluster", "c.yaml", "--task", "0", "--run-dir", ""}),
+            "--run-dir expects a folder; try 'psd --help'");
+}
+
 TEST_F(OptionsTest, ARunDirThatNoShellExpanded) {
   EXPECT_EQ(usageError(JobKind::kPs, {"--cluster", "c.yaml", "--task", "0", "--run-dir=~b/x"}),
             "--run-dir: '~b' is not expanded: write the whole path; try 'psd --help'");
