@@ -35,7 +35,7 @@ std::string helpText(const std::vector<OptionDef>& options) {
   return R"(dtf-launch: runs all tasks of a job on this host, until it ends.
 
   dtf-launch [up] CLUSTER.yaml [OPTION...]  run the job
-  dtf-launch check CLUSTER.yaml             validate the file and list its tasks
+  dtf-launch check CLUSTER.yaml             check model, data and memory; list the tasks
   dtf-launch status CLUSTER.yaml            is the job running, and which of its tasks
   dtf-launch logs CLUSTER.yaml [TASK...]    print the logs of the last run
   dtf-launch stop CLUSTER.yaml              end a running job

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/cluster/error_at.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
 
@@ -26,10 +27,31 @@ Dataset::Dataset(Names names, Shape example_shape, ByteBlock images, ByteBlock l
   if (!all.empty()) classes_ = 1 + *std::max_element(all.begin(), all.end());
 }
 
+namespace {
+
+// What is wrong with a file is said at the key that names it.
+template <class Read>
+auto at(const cluster::Mark& mark, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw cluster::ErrorAt(error.code(), mark, error.message());
+  }
+}
+
+std::shared_ptr<const Dataset> openIdx(const cluster::DatasetSpec& spec) {
+  ByteBlock labels = at(spec.labels_mark, [&] { return readIdxLabels(spec.labels); });
+  return at(spec.images_mark, [&] {
+    return std::make_shared<const Dataset>(
+        readIdxDataset(spec.images, spec.labels, std::move(labels)));
+  });
+}
+
+}  // namespace
+
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval) {
-  if (spec.format == cluster::DatasetSpec::Format::kIdx)
-    return std::make_shared<const Dataset>(readIdxDataset(spec.images, spec.labels));
+  if (spec.format == cluster::DatasetSpec::Format::kIdx) return openIdx(spec);
   // More threads than this would not be felt, and the other tasks of a local job draw at the same
   // time.
   constexpr unsigned kThreadsMax = 4;

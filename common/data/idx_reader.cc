@@ -152,7 +152,11 @@ std::string countMismatch(const std::filesystem::path& images, int64_t image_cou
 }
 
 Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels) {
-  ByteBlock label_bytes = readIdxLabels(labels);
+  return readIdxDataset(images, labels, readIdxLabels(labels));
+}
+
+Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+                       ByteBlock label_bytes) {
   IdxArray image_array = readIdx(images, kImagesRankMin, kImagesRankMax);
   const std::string mismatch =
       countMismatch(images, image_array.dims[0], labels, static_cast<int64_t>(label_bytes.size()));

@@ -52,5 +52,8 @@ std::string countMismatch(const std::filesystem::path& images, int64_t image_cou
 // Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1.
 // Errors: as readIdx(), and kBadData when the counts differ or are 0.
 Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels);
+// The same with the labels read already, from the file `labels`.
+Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+                       ByteBlock label_bytes);
 
 }  // namespace dtf::data

@@ -39,6 +39,29 @@ TEST(Dataset, OpensIdxFiles) {
   EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
 }
 
+TEST(Dataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kIdx;
+  spec.images = folder.path() / "images";
+  spec.labels = folder.path() / "labels";
+  spec.images_mark = {"t.yaml", 3, 13};
+  spec.labels_mark = {"t.yaml", 4, 13};
+  const auto failure = [&spec] {
+    try {
+      openDataset(spec, 1, false);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  const std::string missing = ": cannot open it: No such file or directory (2)";
+  EXPECT_EQ(failure(), "t.yaml:4:13: error: " + spec.labels.string() + missing);
+  folder.write("labels", idxHeader(kLabelsMagic, {1}) + "a");
+  EXPECT_EQ(failure(), "t.yaml:3:13: error: " + spec.images.string() + missing);
+}
+
 TEST(CheckLabels, NamesTheFileTheExampleAndTheLayer) {
   const TemporaryFolder folder;
   cluster::DatasetSpec spec;
