@@ -5,10 +5,9 @@
 //
 //   loss, learning_rate, global_step/sec, examples/sec     scalars
 //   eval/loss, eval/accuracy                               scalars, at each evaluation
-//   <variable>, <variable>/gradient                        histograms: the values of one global
-//   step,
-//                                                          and the gradient of the chief's next
-//                                                          batch at these values, as it is pushed
+//   <variable>, <variable>/gradient                        histograms: the values at one global
+//                                                          step; the gradient of the chief's next
+//                                                          batch there, as it is pushed
 
 #include <cstdint>
 #include <optional>

@@ -83,6 +83,10 @@ class WorkerJob {
     const auto ps_tasks = static_cast<uint32_t>(task_.job.cluster.ps.size());
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_,
                              kernels_, device_, clock_);
+    if (isChief() && train_.model.accuracy && !train_.data.eval)
+      log::warning(
+          "event=nothing_to_evaluate reason=\"model.metrics asks for the accuracy, but "
+          "data.eval names no data to evaluate: add it, or leave out the metrics\"");
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     if (isChief()) reportModel(loop.placement(), loop.placementTable());

@@ -79,6 +79,26 @@ TEST_F(ByHandTest, EachEvaluationIsALineInTheTerminal) {
   EXPECT_NE(log.find(" accuracy=0."), std::string::npos) << log;
 }
 
+TEST_F(ByHandTest, MetricsWithoutDataToEvaluateAreAWarning) {
+  const std::vector<int> p = freePorts(2);
+  const std::string ps = "localhost:" + std::to_string(p[0]);
+  const std::string worker = "localhost:" + std::to_string(p[1]);
+  const std::string train = folder_.write(
+      "train.yaml",
+      "model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], loss: "
+      "softmax_cross_entropy, metrics: [accuracy]}\ndata: {train: {format: digits, count: 300}, "
+      "batch_size: 10}\nsteps: 5\n");
+  Process server({binary("psd"), "--ps-hosts", ps, "--worker-hosts", worker, "--task-index", "0"});
+  Process chief({binary("workerd"), "--ps-hosts", ps, "--worker-hosts", worker, "--task-index", "0",
+                 "--train", train},
+                std::map<std::string, std::string>{}, folder_.path());
+  const ProcessResult result = chief.wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("event=nothing_to_evaluate"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("data.eval"), std::string::npos) << result.err;
+  EXPECT_EQ(server.wait(seconds(10)).exit_code, 0) << server.err();
+}
+
 // Neither a launcher nor another chief by hand.
 TEST_F(ByHandTest, TheChiefHoldsTheRunDirectory) {
   ClusterOptions endless{.steps = 100'000'000, .ports = freePorts(4)};
