@@ -1,32 +1,65 @@
 #!/bin/bash
-# Fuzzes the readers of untrusted bytes with libFuzzer, AddressSanitizer and UBSan (scripts/build-asan.sh), each for a time.
-# DTF_FUZZ_JOBS of them run at once (default 2). What it finds new goes to build-asan/found/<target>/; a crashing input is printed and stays in the same place.
-# Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 60 seconds for each target of tests/fuzz/meson.build
+# Fuzzes the readers of untrusted bytes with libFuzzer, AddressSanitizer and UBSan (scripts/build-asan.sh): each for a
+# time, and on until it has tried 10 000 inputs. Prints of each how many it tried, how many a second, the coverage of the
+# corpus alone and at the end, and how many inputs with new coverage it kept in build-asan/found/<target>/, where a
+# failing input lies too. Fails when a target found something or tried fewer. DTF_FUZZ_JOBS run at once (default 2).
+# Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 25 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-60}
+seconds=${1:-25}
 [ $# -gt 0 ] && shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n "s/^  '\(.*\)': .*/\1/p" tests/fuzz/meson.build)
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n "s/^  '\(.*\)': \[.*_dep\],$/\1/p" tests/fuzz/meson.build)
+[ ${#targets[@]} -gt 0 ] || { echo "no targets found in tests/fuzz/meson.build"; exit 1; }
 folder=build-asan
+inputs_min=10000
+seconds_max=$((seconds + 600))  # a target that needs longer for so few has become slow
 scripts/build-asan.sh "${targets[@]/#/tests/fuzz/fuzz_}" || exit 1
+
+# libFuzzer TARGET LOG ARGUMENT...: one run.
+libfuzzer() {
+  local target=$1 log=$2 max_len=65536  # a file that reaches every limit
+  shift 2
+  case $target in rpc | worker) max_len=2048 ;; esac  # some 200 calls
+  # UBSan prints and goes on unless told otherwise. Leaks are looked for once, at the end. Of an allocation the caller
+  # is kept: replay_<target> shows the whole stack. -entropic=0: its bookkeeping for inputs with thousands of features
+  # took most of the time.
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=16 \
+    "$folder/tests/fuzz/fuzz_$target" -entropic=0 -detect_leaks=0 -len_control=20 -max_len=$max_len -timeout=20 \
+    -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 -artifact_prefix="$folder/found/$target/" "$@" >>"$log" 2>&1
+}
+
+# last PATTERN LOG: the number behind the last match.
+last() { grep -oE "$1[0-9]+" "$2" | tail -1 | grep -oE '[0-9]+$' || echo 0; }
 
 # fuzz_one TARGET: runs it and prints what it reached, all at once.
 fuzz_one() {
-  local target=$1 found=$folder/found/$1 log=$folder/found/$1.log
+  local target=$1 found=$folder/found/$1 log=$folder/found/$1.log begin tried=0 kept=0 run_seconds=$seconds runs=-1
   mkdir -p "$found"
-  # UBSan prints and goes on unless told otherwise. -max_len: a message or a file that reaches every limit.
-  if UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$folder/tests/fuzz/fuzz_$target" -max_total_time="$seconds" \
-      -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 -artifact_prefix="$found/" \
-      "$found" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
-    echo "== $target: $seconds s, $(grep -oE 'cov: [0-9]+' "$log" | tail -1), $(grep -oE 'number_of_executed_units: [0-9]+' "$log")"
-  else
-    echo "== $target: FAILED"$'\n'"$(tail -40 "$log")"
-    return 1
-  fi
+  : >"$log"
+  libfuzzer "$target" "$log" -runs=0 "tests/fuzz/corpus/$target" || { echo "== $target: FAILED on its corpus"; tail -40 "$log"; return 1; }
+  local seeds=$(last '(INITED|DONE) +cov: ' "$log")
+  begin=$(date +%s%N)
+  while [ $tried -lt $inputs_min ] && [ "$run_seconds" -gt 0 ]; do
+    if ! libfuzzer "$target" "$log" -runs=$runs -max_total_time="$run_seconds" "$found" "tests/fuzz/corpus/$target"; then
+      echo "== $target: FAILED"
+      tail -60 "$log"
+      return 1
+    fi
+    # What was read before the first mutation is not counted.
+    tried=$((tried + $(last 'stat::number_of_executed_units: ' "$log") - $(grep -E 'INITED' "$log" | tail -1 | grep -oE '^#[0-9]+' | tr -d '#')))
+    kept=$((kept + $(last 'stat::new_units_added: +' "$log")))
+    runs=$((inputs_min - tried))  # those that are missing, beside the files that are read again
+    runs=$((runs + $(find "$found" "tests/fuzz/corpus/$target" -type f | wc -l)))
+    run_seconds=$((begin / 1000000000 + seconds_max - $(date +%s)))
+  done
+  local milliseconds=$((($(date +%s%N) - begin) / 1000000))
+  echo "== $target: $tried inputs in $((milliseconds / 1000)) s, $((tried * 1000 / milliseconds)) a second;" \
+    "coverage $seeds of the corpus, $(last 'DONE +cov: ' "$log") at the end; $kept new inputs kept"
+  [ $tried -ge $inputs_min ] || { echo "== $target: FAILED: fewer than $inputs_min inputs: has it become slow?"; return 1; }
 }
 
-# Two at once: each is one thread.
-export -f fuzz_one
-export seconds folder
+# Several at once: each is one thread.
+export -f fuzz_one libfuzzer last
+export seconds folder inputs_min seconds_max
 printf '%s\n' "${targets[@]}" | xargs -P "${DTF_FUZZ_JOBS:-2}" -I{} bash -c 'fuzz_one {}'

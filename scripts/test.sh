@@ -7,7 +7,7 @@
 #   --quick: no sanitizer builds, no fuzzing
 #   --all:   longer proofs too, for some hours: 10 000 simulated clusters, 1 000 launches, fuzzing for 10 minutes each,
 #            200 power cuts, the tests that kill 5 times
-#   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 60)
+#   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 25)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-}
@@ -114,8 +114,8 @@ if [ "$mode" != --quick ]; then
   step "build: g++, ThreadSanitizer" thread_build
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
     step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests
-  step "fuzz: every reader of untrusted bytes, ${DTF_FUZZ_SECONDS:-60} s each" \
-    scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-60}"
+  step "fuzz: every reader of untrusted bytes, ${DTF_FUZZ_SECONDS:-25} s each" \
+    scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-25}"
 fi
 echo "== $((SECONDS - started)) s in all"
 printf '%s\n' "${skips[@]}" | sed '/^$/d' | sort | uniq -c | sed -E 's/^ *([0-9]+) /skipped (\1 x) /'

@@ -21,6 +21,14 @@ inline std::string_view textOf(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
+// Keeps what was read to compute `value` from being optimised away.
+template <class T>
+void use(T value) {
+  static volatile T sink{};
+  sink = value;
+  static_cast<void>(sink);
+}
+
 }  // namespace dtf::fuzz
 
 // A property that must hold for whatever was accepted.

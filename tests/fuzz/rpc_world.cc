@@ -69,20 +69,29 @@ void prepareDisk(FileSystem& disk) {
   disk.makeFolder(root / kAttempt);
 }
 
+testing::SimulatedDisk& PreparedDisk::fresh() {
+  if (disk_ == nullptr || disk_->operations().size() != operations_) {
+    disk_ = std::make_unique<testing::SimulatedDisk>();
+    prepareDisk(*disk_);
+    operations_ = disk_->operations().size();
+  }
+  return *disk_;
+}
+
 StreamPair pipeStreams() {
   kj::TwoWayPipe pipe = kj::newTwoWayPipe();
   return {net::wrapStream(kj::mv(pipe.ends[1])), net::wrapStream(kj::mv(pipe.ends[0]))};
 }
 
-StreamPair socketStreams(net::Reactor& reactor) {
+StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits) {
   static const std::shared_ptr<net::BufferPool> pool = net::BufferPool::create();
   net::asio::local::stream_protocol::socket near(reactor.ioc);
   net::asio::local::stream_protocol::socket far(reactor.ioc);
   net::asio::local::connect_pair(near, far);
-  return {kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(near)),
-                                           net::Limits{}, pool),
-          kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(far)),
-                                           net::kLimitsBeforeHello, pool)};
+  return {
+      kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(near)), limits, pool),
+      kj::heap<net::AsioMessageStream>(reactor.port, net::Socket(std::move(far)),
+                                       net::kLimitsBeforeHello, pool)};
 }
 
 PeerLoop::~PeerLoop() noexcept = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bytes of fuzz_rpc.cc as a program's operations and arguments.
+// The bytes of one call of a program (program.h) as its arguments.
 
 #include <kj/string.h>
 
@@ -9,16 +9,17 @@
 #include <string>
 #include <string_view>
 
-#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/rpc_world.h"
 
 namespace dtf::fuzz {
 
+// What is asked for beyond the end is 0 or empty.
 // Borrows: the bytes.
-class Bytes {
+class Arguments {
  public:
-  Bytes(const uint8_t* data, size_t size) : left_(textOf(data, size)) {}
+  explicit Arguments(std::string_view bytes) : left_(bytes) {}
   bool empty() const { return left_.empty(); }
+  std::string_view rest() { return take(left_.size()); }
   std::string_view take(size_t count) {
     const std::string_view part = left_.substr(0, count);
     left_.remove_prefix(part.size());
@@ -28,7 +29,7 @@ class Bytes {
   T number() {
     T value{};
     const std::string_view part = take(sizeof value);
-    std::memcpy(&value, part.data(), part.size());
+    if (!part.empty()) std::memcpy(&value, part.data(), part.size());
     return value;
   }
   uint8_t byte() { return number<uint8_t>(); }

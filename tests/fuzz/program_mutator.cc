@@ -1,0 +1,40 @@
+// libFuzzer's hooks for the targets whose inputs are programs (program.h).
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/fuzz/program.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t size_max);
+
+namespace {
+
+using namespace dtf::fuzz;
+
+size_t store(const Program& program, uint8_t* to, size_t size_max) {
+  const std::string bytes = programBytes(program, size_max);
+  std::memcpy(to, bytes.data(), bytes.size());
+  return bytes.size();
+}
+
+}  // namespace
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t size_max,
+                                          unsigned seed) {
+  dtf::Random random(seed);
+  // Bytes of no structure too: what the lengths are is for the mutator to find out.
+  if (random.below(10) == 0) return LLVMFuzzerMutate(data, size, size_max);
+  Program program = parseProgram(data, size);
+  // Several changes at once are needed to get past a state in which one alone changes nothing.
+  for (uint64_t changes = 1 + random.below(3); changes > 0; --changes)
+    mutateProgram(program, random, LLVMFuzzerMutate);
+  return store(program, data, size_max);
+}
+
+extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* one, size_t one_size,
+                                            const uint8_t* other, size_t other_size, uint8_t* to,
+                                            size_t size_max, unsigned seed) {
+  dtf::Random random(seed);
+  return store(crossPrograms(parseProgram(one, one_size), parseProgram(other, other_size), random),
+               to, size_max);
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+// A peer that speaks Cap'n Proto's RPC protocol without its library: messages of any kind in any
+// order, with ids, targets and capabilities that no real peer would send.
+
+#include <kj/async.h>
+
+#include "common/net/message_stream.h"
+#include "tests/fuzz/arguments.h"
+
+namespace dtf::fuzz {
+
+// Owns: its end of the connection.
+// Threads: one. Blocks: never.
+// Errors: none; when the other side has closed, what is sent is lost.
+class RawPeer {
+ public:
+  // `ps_task`: that of the conversation.
+  RawPeer(kj::Own<net::MessageStream> stream, uint32_t ps_task);
+
+  void send(Arguments& arguments);
+
+ private:
+  kj::Promise<void> readAll();
+
+  kj::Own<net::MessageStream> stream_;
+  const uint32_t ps_task_;
+  kj::Promise<void> reading_;
+  kj::Promise<void> writing_;
+};
+
+}  // namespace dtf::fuzz

@@ -1,0 +1,85 @@
+#include "tests/fuzz/rpc_messages.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+
+namespace dtf::fuzz {
+
+AnyMessage::AnyMessage(std::string_view bytes)
+    : words_(kj::heapArray<capnp::word>((bytes.size() + 7) / 8 + 1)), segment_{words_} {
+  std::memset(words_.begin(), 0, words_.size() * sizeof(capnp::word));
+  if (!bytes.empty()) std::memcpy(words_.begin(), bytes.data(), bytes.size());
+  reader_ = kj::heap<capnp::SegmentArrayMessageReader>(kj::arrayPtr(segment_, 1));
+}
+
+void fillTask(Arguments& arguments, schema::Task::Builder task) {
+  const uint8_t kind = arguments.byte();
+  task.setJob(kind < 200 ? schema::JobKind::WORKER : static_cast<schema::JobKind>(kind % 4));
+  task.setIndex(kind < 200 ? kind % (kWorkers + 1) : static_cast<uint32_t>(arguments.count()));
+}
+
+void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, schema::Hello::Builder hello) {
+  const uint8_t flaw = arguments.byte();
+  hello.setJob(flaw == 1 ? arguments.text() : kj::StringPtr(kJob));
+  fillTask(arguments, hello.initCaller());
+  if (from_ps) {
+    hello.getCaller().setJob(schema::JobKind::PS);
+    hello.getCaller().setIndex(flaw == 2 ? 0 : 1);
+  }
+  hello.setIncarnation(flaw == 3 ? arguments.number<uint64_t>() : 1 + flaw % 2);
+  if (flaw == 4) return fillTask(arguments, hello.initCallee());
+  hello.initCallee().setJob(schema::JobKind::PS);
+  hello.getCallee().setIndex(callee);
+}
+
+void fillModel(Arguments& arguments, uint32_t holder,
+               schema::PsControl::DeclareParams::Builder params) {
+  const uint8_t kind = arguments.byte();
+  if (kind >= 200) {
+    AnyMessage any(arguments.take(8 * size_t{arguments.byte()}));
+    return params.setModel(any.root<schema::Model>());
+  }
+  auto model = params.initModel();
+  auto variable = model.initVariables(1)[0];
+  variable.setName(kind == 1 ? arguments.text() : kj::StringPtr("v"));
+  auto shape = variable.initShape(1);
+  shape.set(0, static_cast<int64_t>(kind == 2 ? arguments.number<uint64_t>() : kElements));
+  auto shards = model.initShards(kind == 3 ? arguments.byte() % 4 : 2);
+  if (shards.size() > holder) {
+    shards[holder].setElements(kind == 4 ? arguments.number<uint64_t>() : kElements);
+    auto slice = shards[holder].initSlices(1)[0];
+    slice.setVariable(kind == 5 ? arguments.number<uint32_t>() : 0);
+    slice.setBegin(kind == 6 ? arguments.number<uint64_t>() : 0);
+    slice.setCount(kind == 7 ? arguments.number<uint64_t>() : kElements);
+    slice.setOffset(kind == 8 ? arguments.number<uint64_t>() : 0);
+  }
+  auto optimizer = model.initOptimizer();
+  optimizer.setKind(kind == 9 ? arguments.byte() : 1 + kind % 3);
+  optimizer.setLearningRate(kind == 10 ? arguments.number<double>() : 0.1);
+  optimizer.setInitialAccumulatorValue(0.1);
+  optimizer.setBeta1(kind == 11 ? arguments.number<double>() : 0.9);
+  optimizer.setBeta2(0.999);
+  optimizer.setEpsilon(1e-8);
+  optimizer.setMovingAverageDecay(kind == 16 ? 0.5 : 0);
+  optimizer.initSchedule().setKind(kind == 12 ? arguments.byte() : 1);
+  auto replication = model.initReplication();
+  replication.setMode(kind == 13 ? arguments.byte() : 1 + kind / 100);
+  const uint32_t replicas = kind < 100 ? 0 : kind == 14 ? arguments.number<uint32_t>() : kWorkers;
+  replication.setReplicasToAggregate(kind >= 150 ? 1 : replicas);
+  replication.setTotalNumReplicas(replicas);
+  model.setSteps(kind == 15 ? arguments.number<uint64_t>() : 20);
+}
+
+void fillState(Arguments& arguments, schema::StepState::Builder state) {
+  const uint8_t kind = arguments.byte();
+  state.setOutcome(kind < 240 ? static_cast<schema::StepState::Outcome>(1 + kind % 3)
+                              : static_cast<schema::StepState::Outcome>(arguments.byte()));
+  state.setGlobalStep(arguments.count());
+  state.setNextStep(arguments.count());
+  state.setNextBatch(static_cast<uint32_t>(arguments.count()));
+  state.setDone(arguments.byte() % 8 == 7);
+  state.setStaleness(arguments.count());
+  state.setLoss(arguments.number<float>());
+}
+
+}  // namespace dtf::fuzz

@@ -1,0 +1,61 @@
+#pragma once
+
+// Parameters of calls to a psd, made of a call's arguments: mostly what a worker would send, with
+// one thing wrong where the bytes say so, or anything at all.
+
+#include "common/wire/ps.capnp.h"
+#include "tests/fuzz/arguments.h"
+
+namespace dtf::fuzz {
+
+inline constexpr char kJob[] = "fuzz";
+
+void fillTask(Arguments& arguments, schema::Task::Builder task);
+
+// To ps/`callee`, of a worker or of ps/1.
+void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, schema::Hello::Builder hello);
+
+// A model of one variable, whole on ps/`holder`.
+void fillModel(Arguments& arguments, uint32_t holder,
+               schema::PsControl::DeclareParams::Builder params);
+
+// `init(n)` makes a list of n chunks.
+template <class Init>
+void fillArena(Arguments& arguments, const Init& init) {
+  const uint8_t kind = arguments.byte();
+  capnp::List<capnp::Data>::Builder chunks = init(kind < 200 ? 1u : kind % 5u);
+  for (uint32_t i = 0; i < chunks.size(); ++i) {
+    const size_t size = kind < 200 ? kElements * sizeof(float) : arguments.byte();
+    auto chunk = chunks.init(i, static_cast<uint32_t>(size));
+    const std::string_view values = arguments.take(std::min<size_t>(size, kind % 16));
+    if (!values.empty()) std::memcpy(chunk.begin(), values.data(), values.size());
+  }
+}
+
+// The state of a step: with no arguments what a ps says that has applied the gradient of step 0.
+void fillState(Arguments& arguments, schema::StepState::Builder state);
+
+// The answer to a pull or an exchange.
+template <class Results>
+void fillParameters(Arguments& arguments, Results results) {
+  fillState(arguments, results.initState());
+  fillArena(arguments, [&](uint32_t chunks) { return results.initParameters(chunks); });
+}
+
+// Bytes as a message of one segment.
+class AnyMessage {
+ public:
+  explicit AnyMessage(std::string_view bytes);
+  template <class T>
+  typename T::Reader root() {
+    return reader_->getRoot<T>();
+  }
+  kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments() const { return segment_; }
+
+ private:
+  kj::Array<capnp::word> words_;
+  kj::ArrayPtr<const capnp::word> segment_[1];
+  kj::Own<capnp::MessageReader> reader_;
+};
+
+}  // namespace dtf::fuzz
