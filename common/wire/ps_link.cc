@@ -276,15 +276,22 @@ kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "sending the initial values"); });
 }
 
+// An answer comes with parameters, unless `more_batches` are due for the step: then those from before
+// are still here.
 template <class Results>
-ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received) {
+ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
+                               bool more_batches) {
   return net::bridgeErrors([&] {
     const ps::StepState state = decodeStepState(response.getState());
-    if (state.outcome != ps::Outcome::kQueued) {
-      auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
-      received.values = readArena(held->getParameters(), elements_, received.assembled);
-      received.held = kj::mv(held);  // the response before goes back to the pool only now
+    if (state.outcome == ps::Outcome::kQueued) {
+      if (!more_batches)
+        throw Error(ErrorCode::kInternal,
+                    peer_ + " kept a gradient for later where its parameters were due");
+      return state;
     }
+    auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
+    received.values = readArena(held->getParameters(), elements_, received.assembled);
+    received.held = kj::mv(held);  // the response before goes back to the pool only now
     return state;
   });
 }
@@ -298,7 +305,7 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step)
              io_.timer(),
              {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},
              request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-               return take(kj::mv(response), parameters_);
+               return take(kj::mv(response), parameters_, false);
              }))
       .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "pulling"); });
 }
@@ -311,7 +318,7 @@ kj::Promise<void> PsDataLink::pullAverages() {
                     data_->averagesRequest(capnp::MessageSize{8, 0})
                         .send()
                         .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
-                          take(kj::mv(response), averages_);
+                          take(kj::mv(response), averages_, false);
                         }))
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "pulling the moving averages"); });
 }
@@ -319,7 +326,8 @@ kj::Promise<void> PsDataLink::pullAverages() {
 kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
-  if (batch + 1 >= batches_per_step_) parameters_.held = nullptr;
+  const bool more_batches = batch + 1 < batches_per_step_;
+  if (!more_batches) parameters_.held = nullptr;
   // The size spares capnp a first segment of 8 KiB, zeroed, per message.
   auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
   request.setStep(step);
@@ -328,8 +336,8 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
   referenceArena({gradient_->as<float>(), elements_}, gradient_,
                  request.initGradient(arenaChunks(elements_)), connection_->stream());
   return request.send()
-      .then([this](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-        return take(kj::mv(response), parameters_);
+      .then([this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
+        return take(kj::mv(response), parameters_, more_batches);
       })
       .catch_([this](kj::Exception&& e) -> ps::StepState {
         rethrowNamed(e, peer_, "exchanging a step");

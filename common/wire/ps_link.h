@@ -130,7 +130,7 @@ class PsDataLink {
     Buffer assembled;
   };
   template <class Response>
-  ps::StepState take(capnp::Response<Response>&& response, Received& received);
+  ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches);
 
   net::Loop& io_;
   const LinkOptions options_;

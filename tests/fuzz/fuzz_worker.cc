@@ -1,0 +1,340 @@
+// A worker whose ps are hostile: the calls of a parameter client and a checkpoint client, in the
+// order in which a worker may make them, against two ps that answer as the program says, or speak
+// the bare RPC protocol (hostile_ps.h, raw_peer.h). Whatever they do, a call ends: with an answer or an
+// error, within the deadlines that its client names.
+
+#include <array>
+
+#include "common/base/log.h"
+#include "common/net/connector.h"
+#include "common/wire/checkpoint_calls.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/hostile_ps.h"
+#include "tests/fuzz/program.h"
+#include "tests/fuzz/raw_peer.h"
+#include "tests/fuzz/reached.h"
+#include "tests/fuzz/rpc_messages.h"
+
+namespace {
+
+using namespace dtf;
+
+using fuzz::Arguments;
+using fuzz::Asked;
+using fuzz::kElements;
+
+const fuzz::MustReach kMustReach = {"declared", "pulled",   "exchanged", "averages", "saved",
+                                    "restored", "finished", "failed",    "late"};
+
+constexpr uint32_t kPsTasks = 2;
+constexpr size_t kCallsMax = 200;
+constexpr double kDiskSeconds = 4;
+// Longer than any call may take, when every round of it is answered at the last moment.
+constexpr Duration kDeadlinesOver = std::chrono::seconds(60);
+constexpr int kDeadlineRounds = 4;
+constexpr Duration kSteps[] = {std::chrono::milliseconds(1), std::chrono::milliseconds(300),
+                               std::chrono::milliseconds(1100), std::chrono::seconds(4),
+                               std::chrono::seconds(13)};
+
+wire::RpcClientOptions clientOptions() {
+  wire::RpcClientOptions options;
+  options.link.job = fuzz::kJob;
+  options.link.self = {JobKind::kWorker, 0};
+  options.link.incarnation = Incarnation{1};
+  options.link.timeouts.heartbeat_seconds = 0.5;
+  options.link.timeouts.lease_seconds = 2;
+  options.link.timeouts.start_seconds = 5;
+  options.link.timeouts.step_seconds = 3;
+  options.link.timeouts.finish_seconds = 5;
+  for (uint16_t i = 0; i < kPsTasks; ++i) options.ps.push_back({"ps", i});
+  return options;
+}
+
+ps::ModelDeclaration declaration(bool sync) {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout(
+      {{"v", Shape{2 * kElements}, {{0, 0, kElements}, {1, kElements, kElements}}}}, kPsTasks);
+  model.optimizer.learning_rate = 0.1;
+  using Mode = cluster::ReplicationSpec::Mode;
+  model.replication = {sync ? Mode::kSync : Mode::kAsync, 2, 2};
+  model.steps = 20;
+  return model;
+}
+
+// The worker's loop: its connections end at the ps here.
+// Borrows: `reactor`.
+class WorkerLoop final : public net::Loop {
+ public:
+  // `world` says which connections are raw, and whether those are sockets.
+  WorkerLoop(net::Reactor& reactor, uint8_t world)
+      : reactor_(reactor), inner_(reactor), world_(world), answers_(time_) {}
+  ~WorkerLoop() noexcept override = default;
+
+  const Clock& clock() const override { return time_.clock(); }
+  kj::Timer& timer() override { return time_.timer(); }
+  void post(std::function<void()> fn) override { inner_.post(std::move(fn)); }
+  kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t port,
+                                                   net::ConnectOptions options,
+                                                   const net::Limits& limits,
+                                                   std::shared_ptr<net::BufferPool>) override {
+    const bool bulk = options.kind == net::ConnectionKind::kBulk;
+    const uint32_t which = 2 * port + (bulk ? 1 : 0);
+    if ((world_ >> which & 1) == 0) {
+      fuzz::StreamPair streams = fuzz::pipeStreams();
+      served_->serve(kj::mv(streams.far), "worker", [&](const daemons::ConnectionRef& connection) {
+        return bulk ? fuzz::hostileDataGate(answers_, connection)
+                    : fuzz::hostileGate(answers_, connection);
+      });
+      return kj::mv(streams.near);
+    }
+    fuzz::StreamPair streams =
+        world_ >> 4 & 1 ? fuzz::socketStreams(reactor_, limits) : fuzz::pipeStreams();
+    raw_[which] = std::make_unique<fuzz::RawPeer>(kj::mv(streams.far), port);
+    return kj::mv(streams.near);
+  }
+
+  fuzz::ManualTime& time() { return time_; }
+  fuzz::Answers& answers() { return answers_; }
+  std::unique_ptr<fuzz::RawPeer>& raw(size_t which) { return raw_[which]; }
+  // Ends the connections; to be called before the reactor goes.
+  void close() {
+    raw_ = {};
+    served_ = nullptr;
+  }
+
+ private:
+  net::Reactor& reactor_;
+  net::ReactorLoop inner_;
+  const uint8_t world_;
+  fuzz::ManualTime time_;
+  fuzz::Answers answers_;
+  std::unique_ptr<daemons::ConnectionSet> served_ =
+      std::make_unique<daemons::ConnectionSet>(inner_, [](const void*) {});
+  std::array<std::unique_ptr<fuzz::RawPeer>, 2 * kPsTasks> raw_;
+};
+
+// One thread of the worker: makes one call at a time, and none after an error.
+class Caller {
+ public:
+  bool free() const { return !busy_ && !failed_; }
+  bool busy() const { return busy_; }
+  bool failed() const { return failed_; }
+
+  template <class T>
+  void start(const char* what, kj::Promise<T> call) {
+    busy_ = true;
+    under_way_ = call.then([this, what](auto&&...) {
+                       busy_ = false;
+                       ++fuzz::reached()[what];
+                     })
+                     .eagerlyEvaluate([this](kj::Exception&&) {
+                       busy_ = false;
+                       failed_ = true;
+                       ++fuzz::reached()["failed"];
+                     });
+  }
+  void drop() { under_way_ = nullptr; }
+
+ private:
+  bool busy_ = false;
+  bool failed_ = false;
+  kj::Promise<void> under_way_ = nullptr;
+};
+
+class Session {
+ public:
+  Session(net::Reactor& reactor, uint8_t world)
+      : reactor_(reactor), loop_(reactor, world), model_(declaration(world >> 5 & 1)) {
+    net::AsioEventPort::Io io(reactor_.port);
+    data_ = std::make_unique<wire::DataCalls>(loop_, options_);
+    control_ = std::make_unique<wire::ControlCalls>(
+        loop_, options_, [this](const Error& error) { data_->fail(error); });
+  }
+
+  void run(const fuzz::Program& program) {
+    for (size_t i = 0; i < std::min(kCallsMax, program.calls.size()); ++i) {
+      arguments_ = Arguments(program.calls[i]);
+      operation(program.calls[i]);
+      settle();
+      if (training_.failed() || checkpoint_thread_.failed()) break;
+    }
+    // No call outlasts its deadlines, whatever the ps do; a ps that is gone ends all of them.
+    loop_.answers().clear();
+    for (int i = 0; i < kDeadlineRounds && busy(); ++i)
+      loop_.time().advance(kDeadlinesOver, [this] { settle(); });
+    FUZZ_CHECK(!busy());
+    close();
+  }
+
+ private:
+  bool busy() const { return training_.busy() || checkpoint_thread_.busy(); }
+
+  void settle() {
+    constexpr int kPollsMax = 16;
+    for (int i = 0; i < kPollsMax; ++i) {
+      reactor_.wait_scope.poll();
+      if (reactor_.ioc.poll() == 0) return;
+    }
+  }
+
+  // The reactor is left as it was found.
+  void close() {
+    training_.drop();
+    checkpoint_thread_.drop();
+    checkpoint_ = nullptr;
+    control_ = nullptr;
+    data_ = nullptr;
+    settle();
+    loop_.close();
+    settle();
+    FUZZ_CHECK(loop_.time().idle());
+  }
+
+  void operation(const std::string& call);
+  void trainingCall(uint8_t method);
+  void checkpointCall(uint8_t method);
+  void readParameters();
+
+  net::Reactor& reactor_;
+  WorkerLoop loop_;
+  const ps::ModelDeclaration model_;
+  const wire::RpcClientOptions options_ = clientOptions();
+  std::unique_ptr<wire::DataCalls> data_;
+  std::unique_ptr<wire::ControlCalls> control_;
+  std::unique_ptr<wire::CheckpointCalls> checkpoint_;
+  Arguments arguments_{{}};
+  Caller training_;
+  Caller checkpoint_thread_;
+  bool declared_ = false;
+  bool pulled_ = false;  // parameters are there
+  bool supervising_ = false;
+  bool cutting_ = false;
+  const std::vector<float> zeros_ = std::vector<float>(kElements);
+};
+
+void Session::operation(const std::string& call) {
+  const uint8_t kind = arguments_.byte();
+  const uint8_t what = arguments_.byte();
+  switch (kind % 5) {
+    case 0:
+      if (training_.free()) trainingCall(what);
+      return;
+    case 1:
+      if (checkpoint_thread_.free()) checkpointCall(what);
+      return;
+    case 2:
+      return loop_.answers().add(static_cast<Asked>(what % fuzz::kAskedKinds),
+                                 call.substr(std::min<size_t>(2, call.size())));
+    case 3: {
+      const bool waited = busy();
+      loop_.time().advance(kSteps[what % std::size(kSteps)], [this] { settle(); });
+      if (waited && !busy()) ++fuzz::reached()["late"];
+      return;
+    }
+    default: {
+      std::unique_ptr<fuzz::RawPeer>& raw = loop_.raw(what % (2 * kPsTasks));
+      if (raw == nullptr) return;
+      if (what >= 240) {
+        raw = nullptr;
+      } else {
+        raw->send(arguments_);
+      }
+      return;
+    }
+  }
+}
+
+// In the order that ps::ParameterClient asks for.
+void Session::trainingCall(uint8_t method) {
+  net::AsioEventPort::Io io(reactor_.port);
+  if (!declared_) {
+    return training_.start("declared", control_->opened()
+                                           .then([this] { return control_->declare(model_); })
+                                           .then([this] { return data_->open(model_); })
+                                           .then([this] { declared_ = true; }));
+  }
+  readParameters();
+  switch (method % 7) {
+    case 0: {
+      const std::span<const float> values[] = {zeros_, zeros_};
+      return training_.start("initialised", data_->initialise(values));
+    }
+    case 1:
+      return training_.start("waited", control_->waitInitialised());
+    case 2:
+      pulled_ = false;
+      return training_.start("pulled", data_->pull().then([this](auto&&) { pulled_ = true; }));
+    case 3:
+      pulled_ = false;
+      return training_.start(
+          "exchanged",
+          data_->exchange(arguments_.count(), static_cast<uint32_t>(arguments_.count()), 0.5F)
+              .then([this](auto&& state) { pulled_ = state.outcome != ps::Outcome::kQueued; }));
+    case 4:
+      return training_.start("averages", data_->pullAverages().then([this] {
+        float sum = 0;
+        for (uint32_t ps = 0; ps < kPsTasks; ++ps)
+          for (uint64_t i = 0; i < kElements; ++i) sum += data_->averages(ps)[i];
+        fuzz::use(sum);
+      }));
+    case 5:
+      return training_.start("barrier",
+                             control_->barrier(arguments_.byte() % 2 == 0 ? "start" : "trained"));
+    default:
+      return training_.start("finished", control_->finish());
+  }
+}
+
+// They are the training thread's until its next call, wherever they lie.
+void Session::readParameters() {
+  if (!pulled_) return;
+  float sum = 0;
+  for (uint32_t ps = 0; ps < kPsTasks; ++ps) {
+    for (uint64_t i = 0; i < kElements; ++i) {
+      sum += data_->parameters(ps)[i];
+      data_->gradients(ps)[i] = 1;
+    }
+  }
+  fuzz::use(sum);
+}
+
+// In the order that checkpoint::CheckpointClient asks for.
+void Session::checkpointCall(uint8_t method) {
+  if (!declared_) return;
+  net::AsioEventPort::Io io(reactor_.port);
+  if (!supervising_) {
+    checkpoint_ = std::make_unique<wire::CheckpointCalls>(*control_, kDiskSeconds);
+    return checkpoint_thread_.start(
+        "supervised", checkpoint_->open().then([this](bool) { supervising_ = true; }));
+  }
+  const checkpoint::Position position(arguments_.byte() % 4, arguments_.count());
+  switch (method % 6) {
+    case 0:
+      return checkpoint_thread_.start("positions",
+                                      checkpoint_->positions(arguments_.byte() % 2 == 1));
+    case 1:
+      return checkpoint_thread_.start("released", checkpoint_->releaseHold());
+    case 2:
+      cutting_ = true;
+      return checkpoint_thread_.start("cut started", checkpoint_->startCut(position));
+    case 3:
+      if (!std::exchange(cutting_, false)) return;
+      return checkpoint_thread_.start("cut", checkpoint_->awaitCut());
+    case 4:
+      return checkpoint_thread_.start("saved", checkpoint_->save("step-7.tmp-1.1", position));
+    default:
+      return checkpoint_thread_.start("restored", checkpoint_->restore("step-5"));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static dtf::net::Reactor& reactor = *[] {
+    dtf::log::init("fuzz", dtf::log::Level::kError);
+    return new dtf::net::Reactor;  // never destroyed: kj's loop must end on the thread that made it
+  }();
+  const dtf::fuzz::Program program = dtf::fuzz::parseProgram(data, size);
+  Session(reactor, program.world).run(program);
+  return 0;
+}

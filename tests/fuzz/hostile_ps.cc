@@ -1,0 +1,231 @@
+#include "tests/fuzz/hostile_ps.h"
+
+#include "common/net/error_bridge.h"
+#include "common/net/timer.h"
+#include "tests/fuzz/rpc_messages.h"
+
+namespace dtf::fuzz {
+
+namespace {
+
+constexpr ErrorCode kCodes[] = {
+    ErrorCode::kTrainingFailed, ErrorCode::kUsage,     ErrorCode::kBadData,
+    ErrorCode::kUnavailable,    ErrorCode::kInternal,  ErrorCode::kCannotWrite,
+    ErrorCode::kPermission,     ErrorCode::kBadConfig, ErrorCode::kDeadline};
+
+// What a worker may be told instead of an answer.
+kj::Exception failure(Arguments& arguments) {
+  const uint8_t kind = arguments.byte();
+  const kj::StringPtr text = arguments.text();
+  if (kind % 16 < std::size(kCodes)) return net::toKj(Error(kCodes[kind % 16], text.cStr()));
+  return kj::Exception(static_cast<kj::Exception::Type>(kind % 4), __FILE__, __LINE__,
+                       kj::heapString(text));
+}
+
+void fillPosition(Arguments& arguments, capnp::List<uint64_t>::Builder position) {
+  for (uint32_t i = 0; i < position.size(); ++i) position.set(i, arguments.count());
+}
+
+// What every hostile capability has.
+struct Told {
+  Answers& answers;
+  const daemons::ConnectionRef connection;
+
+  template <class Context, class Fill>
+  kj::Promise<void> answer(Asked asked, Context context, Fill fill) const {
+    return answers.next(
+        asked, [context, fill](Arguments& arguments) mutable { fill(arguments, context); },
+        connection);
+  }
+  template <class Context>
+  kj::Promise<void> answer(Asked asked, Context) const {
+    return answers.next(
+        asked, [](Arguments&) {}, connection);
+  }
+};
+
+class HostileCheckpoint final : public schema::PsCheckpoint::Server {
+ public:
+  explicit HostileCheckpoint(Told told) : told_(std::move(told)) {}
+
+ private:
+  kj::Promise<void> position(PositionContext context) override {
+    return told_.answer(Asked::kCheckpoint, context, [](Arguments& arguments, auto& to) {
+      fillPosition(arguments, to.getResults().initPosition(arguments.byte()));
+    });
+  }
+  kj::Promise<void> cut(CutContext context) override {
+    return told_.answer(Asked::kCheckpoint, context, [](Arguments& arguments, auto& to) {
+      to.getResults().setCaptured(arguments.byte() % 2 == 0);
+      to.getResults().setVersion(arguments.count());
+    });
+  }
+  kj::Promise<void> releaseHold(ReleaseHoldContext context) override {
+    return told_.answer(Asked::kCheckpoint, context);
+  }
+  kj::Promise<void> save(SaveContext context) override {
+    return told_.answer(Asked::kCheckpoint, context, [](Arguments& arguments, auto& to) {
+      auto saved = to.getResults().initSaved();
+      saved.setFile(arguments.text());
+      saved.setBytes(arguments.count());
+      for (auto part : saved.initParts(arguments.byte())) {
+        part.setName(arguments.text());
+        part.setBegin(arguments.count());
+        part.setCount(arguments.count());
+        part.setOffset(arguments.count());
+      }
+      saved.setApplies(arguments.count());
+      saved.setBeta1Power(arguments.number<double>());
+    });
+  }
+  kj::Promise<void> restore(RestoreContext context) override {
+    return told_.answer(Asked::kCheckpoint, context);
+  }
+  kj::Promise<void> commitRestore(CommitRestoreContext context) override {
+    return told_.answer(Asked::kCheckpoint, context);
+  }
+
+  const Told told_;
+};
+
+class HostileControl final : public schema::PsControl::Server {
+ public:
+  explicit HostileControl(Told told) : told_(std::move(told)) {}
+
+ private:
+  kj::Promise<void> declare(DeclareContext context) override {
+    return told_.answer(Asked::kControl, context);
+  }
+  kj::Promise<void> waitInitialised(WaitInitialisedContext context) override {
+    return told_.answer(Asked::kControl, context);
+  }
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    return told_.answer(Asked::kHeartbeat, context, [](Arguments& arguments, auto& to) {
+      to.getResults().setStopWanted(arguments.byte() % 2 == 1);
+    });
+  }
+  kj::Promise<void> barrier(BarrierContext context) override {
+    return told_.answer(Asked::kControl, context);
+  }
+  kj::Promise<void> finish(FinishContext context) override {
+    return told_.answer(Asked::kControl, context);
+  }
+  kj::Promise<void> supervise(SuperviseContext context) override {
+    return told_.answer(Asked::kCheckpoint, context,
+                        [told = told_](Arguments& arguments, auto& to) {
+                          const uint8_t kind = arguments.byte();
+                          to.getResults().setInitialised(kind % 2 == 1);
+                          if (kind < 240)
+                            to.getResults().setCheckpoint(kj::heap<HostileCheckpoint>(told));
+                        });
+  }
+  kj::Promise<void> requestStop(RequestStopContext context) override {
+    return told_.answer(Asked::kControl, context);
+  }
+
+  const Told told_;
+};
+
+class HostileData final : public schema::PsData::Server {
+ public:
+  explicit HostileData(Told told) : told_(std::move(told)) {}
+
+ private:
+  kj::Promise<void> initialise(InitialiseContext context) override {
+    return told_.answer(Asked::kData, context);
+  }
+  kj::Promise<void> pull(PullContext context) override {
+    return told_.answer(Asked::kData, context, [](Arguments& arguments, auto& to) {
+      fillParameters(arguments, to.getResults());
+    });
+  }
+  kj::Promise<void> exchange(ExchangeContext context) override {
+    return told_.answer(Asked::kData, context, [](Arguments& arguments, auto& to) {
+      fillParameters(arguments, to.getResults());
+    });
+  }
+  kj::Promise<void> averages(AveragesContext context) override {
+    return told_.answer(Asked::kData, context, [](Arguments& arguments, auto& to) {
+      fillParameters(arguments, to.getResults());
+    });
+  }
+
+  const Told told_;
+};
+
+class HostileGate final : public schema::PsGate::Server {
+ public:
+  explicit HostileGate(Told told) : told_(std::move(told)) {}
+
+ private:
+  kj::Promise<void> hello(HelloContext context) override {
+    told_.connection->greeted = true;
+    return told_.answer(Asked::kControl, context, [told = told_](Arguments& arguments, auto& to) {
+      if (arguments.byte() < 240) to.getResults().setControl(kj::heap<HostileControl>(told));
+    });
+  }
+
+  const Told told_;
+};
+
+class HostileDataGate final : public schema::PsDataGate::Server {
+ public:
+  explicit HostileDataGate(Told told) : told_(std::move(told)) {}
+
+ private:
+  kj::Promise<void> hello(HelloContext context) override {
+    told_.connection->greeted = true;
+    return told_.answer(Asked::kData, context, [told = told_](Arguments& arguments, auto& to) {
+      if (arguments.byte() < 240) to.getResults().setData(kj::heap<HostileData>(told));
+    });
+  }
+
+  const Told told_;
+};
+
+}  // namespace
+
+kj::Promise<void> Answers::next(Asked asked, std::function<void(Arguments&)> answer,
+                                const daemons::ConnectionRef& connection) {
+  auto& queue = queues_[index(asked)];
+  if (queue.empty()) {
+    Arguments none{{}};
+    answer(none);
+    return kj::READY_NOW;
+  }
+  const auto bytes = std::make_shared<std::string>(std::move(queue.front()));
+  queue.pop_front();
+  Arguments arguments(*bytes);
+  const uint8_t how = arguments.byte();
+  switch (how % 8) {
+    case 4:
+      return failure(arguments);
+    case 5:
+      return kj::NEVER_DONE;
+    case 6: {  // late
+      const Duration delay = std::chrono::milliseconds(50) * arguments.byte();
+      return time_.timer().afterDelay(net::toKj(delay)).then([answer, arguments, bytes]() mutable {
+        answer(arguments);
+      });
+    }
+    case 7:  // the peer goes away in the middle of the call
+      if (connection->connection != nullptr)
+        return connection->connection->stream().end().then(
+            []() -> kj::Promise<void> { return kj::NEVER_DONE; });
+      return kj::NEVER_DONE;
+    default:
+      answer(arguments);
+      return kj::READY_NOW;
+  }
+}
+
+capnp::Capability::Client hostileGate(Answers& answers, daemons::ConnectionRef connection) {
+  return schema::PsGate::Client(kj::heap<HostileGate>(Told{answers, std::move(connection)}));
+}
+
+capnp::Capability::Client hostileDataGate(Answers& answers, daemons::ConnectionRef connection) {
+  return schema::PsDataGate::Client(
+      kj::heap<HostileDataGate>(Told{answers, std::move(connection)}));
+}
+
+}  // namespace dtf::fuzz

@@ -1,0 +1,50 @@
+#pragma once
+
+// A ps that answers a worker with whatever the program says: any error, any values, late, never, or
+// with the end of the connection. What the program says nothing about is answered as a ps would.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/wire/ps.capnp.h"
+#include "daemons/connection_set.h"
+#include "tests/fuzz/arguments.h"
+#include "tests/fuzz/manual_time.h"
+
+namespace dtf::fuzz {
+
+// Answers to come, by what is asked: so that heartbeats don't take those of a step.
+enum class Asked { kControl, kData, kHeartbeat, kCheckpoint };
+inline constexpr size_t kAskedKinds = 4;
+
+// Borrows: `time` (must outlive every promise made here).
+// Threads: one.
+class Answers {
+ public:
+  explicit Answers(ManualTime& time) : time_(time) {}
+
+  void add(Asked asked, std::string answer) { queues_[index(asked)].push_back(std::move(answer)); }
+  void clear() {
+    for (auto& queue : queues_) queue.clear();
+  }
+
+  // Calls `answer` with what the next answer has for it, now or later; or fails, or never does.
+  // Of nothing more to come: at once with empty arguments.
+  kj::Promise<void> next(Asked asked, std::function<void(Arguments&)> answer,
+                         const daemons::ConnectionRef& connection);
+
+ private:
+  static size_t index(Asked asked) { return static_cast<size_t>(asked); }
+
+  ManualTime& time_;
+  std::deque<std::string> queues_[kAskedKinds];
+};
+
+// Bootstraps of the two kinds of connection.
+// Borrows: `answers` (must outlive the connection).
+capnp::Capability::Client hostileGate(Answers& answers, daemons::ConnectionRef connection);
+capnp::Capability::Client hostileDataGate(Answers& answers, daemons::ConnectionRef connection);
+
+}  // namespace dtf::fuzz
