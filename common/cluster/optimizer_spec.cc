@@ -3,6 +3,7 @@
 #include <array>
 
 #include "common/base/check.h"
+#include "common/cluster/optimizer_settings.h"
 
 namespace dtf::cluster {
 
@@ -19,33 +20,11 @@ constexpr std::array<std::string_view, 4> kScheduleNames = {"constant", "exponen
 }  // namespace
 
 OptimizerSpec defaultOptimizer(Kind kind) {
+  DTF_CHECK(isOptimizerKind(static_cast<int>(kind)));
   OptimizerSpec spec;
   spec.kind = kind;
-  switch (kind) {
-    case Kind::kGradientDescent:
-    case Kind::kAdagrad:
-    case Kind::kMomentum:
-      break;
-    case Kind::kAdam:
-    case Kind::kAdamW:
-    case Kind::kAdadelta:
-    case Kind::kFtrl:
-      spec.learning_rate = 0.001;
-      break;
-    case Kind::kRmsProp:
-      spec.learning_rate = 0.001;
-      spec.momentum = 0;
-      spec.epsilon = 1e-10;
-      break;
-    case Kind::kLars:
-      spec.weight_decay = 0.0001;
-      spec.epsilon = 0;
-      break;
-    case Kind::kLamb:
-      spec.learning_rate = 0.001;
-      spec.epsilon = 1e-6;
-      break;
-  }
+  for (const Key& key : schema::optimizer(kind).keys)
+    if (key.default_value) setSetting(spec, key, *key.default_value);
   return spec;
 }
 

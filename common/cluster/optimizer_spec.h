@@ -1,7 +1,9 @@
 #pragma once
 
 // The optimizer of a job as value types: TensorFlow 1's optimizers, hyper-parameters and defaults.
-// What each does with them is in common/ps/optimizer.h.
+// What each does with them is in common/ps/optimizer.h. A new setting is a field here, a line in
+// the tables of schema_optimizers.cc and its place in the formula: the YAML, --help-config, the
+// checks, the wire and the text of differences follow from the table (optimizer_settings.h).
 
 #include <cstdint>
 #include <string_view>
@@ -77,38 +79,5 @@ bool isOptimizerKind(int kind);
 bool needsWholeVariables(OptimizerSpec::Kind kind);
 
 std::string_view scheduleName(LearningRateSchedule::Kind kind);
-
-// Calls visit(name, value) for each field but the kinds, in a fixed order: name as the YAML has it,
-// value a double, a bool or a uint64_t.
-template <class Spec, class Visitor>
-void visitSettings(Spec& spec, const Visitor& visit) {
-  visit("learning_rate", spec.learning_rate);
-  visit("warmup_steps", spec.schedule.warmup_steps);
-  visit("decay_steps", spec.schedule.decay_steps);
-  visit("decay_rate", spec.schedule.decay_rate);
-  visit("staircase", spec.schedule.staircase);
-  visit("end", spec.schedule.end_learning_rate);
-  visit("power", spec.schedule.power);
-  visit("cycle", spec.schedule.cycle);
-  visit("alpha", spec.schedule.alpha);
-  visit("momentum", spec.momentum);
-  visit("use_nesterov", spec.use_nesterov);
-  visit("initial_accumulator_value", spec.initial_accumulator_value);
-  visit("rho", spec.rho);
-  visit("beta1", spec.beta1);
-  visit("beta2", spec.beta2);
-  visit("epsilon", spec.epsilon);
-  visit("decay", spec.decay);
-  visit("centered", spec.centered);
-  visit("learning_rate_power", spec.learning_rate_power);
-  visit("l1_regularization_strength", spec.l1_regularization_strength);
-  visit("l2_regularization_strength", spec.l2_regularization_strength);
-  visit("l2_shrinkage_regularization_strength", spec.l2_shrinkage_regularization_strength);
-  visit("eeta", spec.eeta);
-  visit("weight_decay", spec.weight_decay);
-  visit("clip_by_value", spec.clip_by_value);
-  visit("clip_by_global_norm", spec.clip_by_global_norm);
-  visit("moving_average: decay", spec.moving_average_decay);
-}
 
 }  // namespace dtf::cluster

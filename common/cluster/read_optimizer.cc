@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "common/cluster/map_reader.h"
+#include "common/cluster/optimizer_settings.h"
 #include "common/cluster/read_train.h"
 
 namespace dtf::cluster {
@@ -22,20 +23,21 @@ E kindOf(const Alternative& chosen, NameOf name_of) {
   return static_cast<E>(kind);
 }
 
-// Every setting that `table` has under the setting's own name.
+// Every setting of `table` itself that is a plain value.
 void readSettings(const MapReader& reader, const Table& table, OptimizerSpec& spec) {
-  visitSettings(spec, [&](std::string_view name, auto& value) {
-    using T = std::remove_reference_t<decltype(value)>;
-    const Key* key = table.find(name);
-    if (key == nullptr || key->type == ValueType::kNumberOrMap) return;
-    if constexpr (std::is_same_v<T, bool>) {
-      reader.boolean(name, value);
-    } else if constexpr (std::is_same_v<T, double>) {
-      reader.number(name, value);
-    } else {
-      reader.whole(name, value);
-    }
-  });
+  for (const Key& key : table.keys) {
+    if (!isSetting(key) || key.type == ValueType::kNumberOrMap) continue;
+    visitField(spec, key, [&](auto& value) {
+      using T = std::remove_reference_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, bool>) {
+        reader.boolean(key.name, value);
+      } else if constexpr (std::is_same_v<T, double>) {
+        reader.number(key.name, value);
+      } else {
+        reader.whole(key.name, value);
+      }
+    });
+  }
 }
 
 void readSchedule(const YamlNode& node, OptimizerSpec& spec, Report& report) {
@@ -45,7 +47,6 @@ void readSchedule(const YamlNode& node, OptimizerSpec& spec, Report& report) {
   spec.schedule.kind = kindOf<LearningRateSchedule::Kind>(*chosen, scheduleName);
   const Table& table = schema::learningRate(spec.schedule.kind);
   const MapReader reader(chosen->settings, table, chosen->key->name, report);
-  reader.number("initial", spec.learning_rate);
   readSettings(reader, table, spec);
 }
 
@@ -70,9 +71,10 @@ OptimizerSpec readOptimizer(const YamlNode& node, Report& report) {
   const MapReader reader(chosen->settings, table, chosen->key->name, report);
   readRate(reader, table, spec, report);
   readSettings(reader, table, spec);
+  readSettings(reader, schema::kOptimizerCommon, spec);
   if (const YamlNode* average = reader.find("moving_average"))
-    MapReader(*average, schema::kMovingAverage, "moving_average", report)
-        .number("decay", spec.moving_average_decay);
+    readSettings(MapReader(*average, schema::kMovingAverage, "moving_average", report),
+                 schema::kMovingAverage, spec);
   return spec;
 }
 

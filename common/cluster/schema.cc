@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "common/cluster/optimizer_settings.h"
 
 namespace dtf::cluster {
 
@@ -108,6 +109,14 @@ std::string typeText(const Key& key) {
   return "";
 }
 
+// Of a setting; other keys have it in their help.
+std::string defaultText(const Key& key) {
+  if (key.required || !isSetting(key)) return "";
+  OptimizerSpec spec;
+  if (key.default_value) setSetting(spec, key, *key.default_value);
+  return "; default " + (fits(key, settingValue(spec, key)) ? settingText(spec, key) : "none");
+}
+
 }  // namespace
 
 std::string keyReference() {
@@ -119,7 +128,7 @@ std::string keyReference() {
       if (!key.available) continue;
       out +=
           fmt::format("  {:<25} {}{}\n", key.name, typeText(key), key.required ? ", required" : "");
-      out += fmt::format("  {:<26}  {}\n", "", key.help);
+      out += fmt::format("  {:<26}  {}{}\n", "", key.help, defaultText(key));
     }
     if (table->also != nullptr) out += fmt::format("  and those of {}\n", table->also->path);
   }

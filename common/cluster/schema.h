@@ -6,9 +6,11 @@
 // misread.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "common/cluster/optimizer_spec.h"
@@ -35,6 +37,11 @@ struct NumberRange {
   bool max_open = false;
 };
 
+// Where OptimizerSpec keeps what a key sets, where it is one of the optimizer's settings.
+using SettingField = std::variant<std::monostate, double OptimizerSpec::*, bool OptimizerSpec::*,
+                                  double LearningRateSchedule::*, bool LearningRateSchedule::*,
+                                  uint64_t LearningRateSchedule::*>;
+
 struct Key {
   std::string_view name;
   ValueType type = ValueType::kMap;
@@ -46,6 +53,8 @@ struct Key {
   NumberRange number = {};        // kNumber, kNumberOrMap
   std::string_view choices = {};  // kChoice, and the elements of a kList of words: "async|sync"
   std::string_view later_choices = {};  // known, not available in this version
+  SettingField field = {};
+  std::optional<double> default_value = {};  // of a setting, where it isn't the field's own
 
   bool inRange(int64_t value) const { return value >= whole_min && value <= whole_max; }
   bool inRange(double value) const;

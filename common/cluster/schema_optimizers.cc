@@ -1,5 +1,8 @@
 // The tables of schema.h for train.optimizer.
 
+#include <iterator>
+
+#include "common/base/check.h"
 #include "common/cluster/schema.h"
 #include "common/cluster/schema_keys.h"
 
@@ -23,100 +26,134 @@ constexpr Key kOptimizersKeys[] = {
     later("proximal_gradient_descent"),
 };
 
+// ---- settings: name, field, bounds, what it is; its default is the field's, or else `otherwise`
+
+using Rate = LearningRateSchedule;
+
+constexpr Key real(std::string_view name, SettingField field, NumberRange range,
+                   std::string_view help, std::optional<double> otherwise = {}) {
+  Key key = number(name, range, help);
+  key.field = field;
+  key.default_value = otherwise;
+  return key;
+}
+constexpr Key truth(std::string_view name, SettingField field, std::string_view help) {
+  Key key = boolean(name, help);
+  key.field = field;
+  return key;
+}
+constexpr Key count(std::string_view name, SettingField field, int64_t min, std::string_view help) {
+  Key key = whole(name, min, kCountMax, help);
+  key.field = field;
+  return key;
+}
+
 constexpr Key kOptimizerCommonKeys[] = {
-    number("clip_by_value", kPositive, "the mean gradient, to [-X, X], on the ps; default: not"),
-    number("clip_by_global_norm", kPositive,
-           "each worker's whole gradient, before it is pushed; default: not"),
-    map("moving_average", "keep an average of the parameters; evaluations use it; default: none"),
+    real("clip_by_value", &OptimizerSpec::clip_by_value, kPositive,
+         "the mean gradient, to [-X, X], on the ps"),
+    real("clip_by_global_norm", &OptimizerSpec::clip_by_global_norm, kPositive,
+         "each worker's whole gradient, before it is pushed"),
+    map("moving_average", "keep an average of the parameters; evaluations use it; default none"),
 };
 
 constexpr Key kMovingAverageKeys[] = {
-    required(number("decay", {0, 1, true, true},
-                    "average -= (1 - decay)(average - w) after each update")),
+    required(real("decay", &OptimizerSpec::moving_average_decay, {0, 1, true, true},
+                  "average -= (1 - decay)(average - w) after each update")),
 };
 
-constexpr Key rate(std::string_view help) {
-  return numberOrMap("learning_rate", kPositive, help);
+constexpr Key rate(std::optional<double> otherwise = {}) {
+  Key key = numberOrMap("learning_rate", kPositive, "a map is a schedule");
+  key.field = &OptimizerSpec::learning_rate;
+  key.default_value = otherwise;
+  return key;
 }
-constexpr Key kL2 =
-    number("weight_decay", kNotNegative, "L2: this times w is added to the gradient; default 0");
+constexpr Key weightDecay(std::string_view help, std::optional<double> otherwise = {}) {
+  return real("weight_decay", &OptimizerSpec::weight_decay, kNotNegative, help, otherwise);
+}
+constexpr Key momentum(std::string_view help, std::optional<double> otherwise = {}) {
+  return real("momentum", &OptimizerSpec::momentum, kDecay, help, otherwise);
+}
+constexpr Key epsilon(NumberRange range, std::string_view help,
+                      std::optional<double> otherwise = {}) {
+  return real("epsilon", &OptimizerSpec::epsilon, range, help, otherwise);
+}
+constexpr Key accumulator(NumberRange range) {
+  return real("initial_accumulator_value", &OptimizerSpec::initial_accumulator_value, range,
+              "what the sum of squares starts from");
+}
+constexpr Key kL2 = weightDecay("L2: this times w is added to the gradient");
+constexpr Key kBeta1 =
+    real("beta1", &OptimizerSpec::beta1, kDecay, "decay of the mean of gradients");
+constexpr Key kBeta2 = real("beta2", &OptimizerSpec::beta2, kDecay, "decay of the mean of squares");
+constexpr Key kNesterov =
+    truth("use_nesterov", &OptimizerSpec::use_nesterov, "take the step after the next sum");
+constexpr std::string_view kBesideRoot = "added to the root";
 
-constexpr Key kGradientDescentKeys[] = {
-    rate("default 0.01; a map is a schedule"),
-    kL2,
-};
+constexpr Key kGradientDescentKeys[] = {rate(), kL2};
 
-constexpr Key kMomentumKeys[] = {
-    rate("default 0.01; a map is a schedule"),
-    number("momentum", kDecay, "default 0.9"),
-    boolean("use_nesterov", "default false"),
-    kL2,
-};
+constexpr Key kMomentumKeys[] = {rate(), momentum("decay of the sum"), kNesterov, kL2};
 
-constexpr Key kAdagradKeys[] = {
-    rate("default 0.01; a map is a schedule"),
-    number("initial_accumulator_value", kPositive, "default 0.1"),
-    kL2,
-};
+constexpr Key kAdagradKeys[] = {rate(), accumulator(kPositive), kL2};
 
 constexpr Key kAdadeltaKeys[] = {
-    rate("default 0.001; a map is a schedule"),
-    number("rho", kDecay, "decay of the sums; default 0.95"),
-    number("epsilon", kPositive, "inside the roots; default 1e-8"),
+    rate(0.001),
+    real("rho", &OptimizerSpec::rho, kDecay, "decay of the sums"),
+    epsilon(kPositive, "inside the roots"),
     kL2,
 };
 
-constexpr Key kAdamKeys[] = {
-    rate("default 0.001; a map is a schedule"),
-    number("beta1", kDecay, "default 0.9"),
-    number("beta2", kDecay, "default 0.999"),
-    number("epsilon", kPositive, "default 1e-8"),
-    kL2,
-};
+constexpr Key kAdamKeys[] = {rate(0.001), kBeta1, kBeta2, epsilon(kPositive, kBesideRoot), kL2};
 
 constexpr Key kAdamWKeys[] = {
-    required(number("weight_decay", kNotNegative,
-                    "this times w is subtracted from w, whatever the learning_rate")),
-    rate("default 0.001; a map is a schedule"),
-    number("beta1", kDecay, "default 0.9"),
-    number("beta2", kDecay, "default 0.999"),
-    number("epsilon", kPositive, "default 1e-8"),
+    required(weightDecay("this times w is subtracted from w, whatever the learning_rate")),
+    rate(0.001),
+    kBeta1,
+    kBeta2,
+    epsilon(kPositive, kBesideRoot),
 };
 
 constexpr Key kRmsPropKeys[] = {
-    rate("default 0.001; a map is a schedule"),
-    number("decay", kDecay, "of the mean of squares, which starts at 1; default 0.9"),
-    number("momentum", kDecay, "default 0"),
-    number("epsilon", kPositive, "inside the root; default 1e-10"),
-    boolean("centered", "divide by the deviation, not the mean of squares; default false"),
+    rate(0.001),
+    real("decay", &OptimizerSpec::decay, kDecay, "of the mean of squares, which starts at 1"),
+    momentum("decay of the sum", 0),
+    epsilon(kPositive, "inside the root", 1e-10),
+    truth("centered", &OptimizerSpec::centered, "divide by the deviation, not the mean of squares"),
     kL2,
 };
 
 constexpr Key kFtrlKeys[] = {
-    number("learning_rate", kPositive, "default 0.001; no schedule: the formula needs one rate"),
-    number("learning_rate_power", {-10, 0, false, false}, "default -0.5; others are slow"),
-    number("initial_accumulator_value", kNotNegative, "default 0.1"),
-    number("l1_regularization_strength", kNotNegative, "default 0"),
-    number("l2_regularization_strength", kNotNegative, "default 0"),
-    number("l2_shrinkage_regularization_strength", kNotNegative, "default 0"),
+    real("learning_rate", &OptimizerSpec::learning_rate, kPositive,
+         "no schedule: the formula needs one rate", 0.001),
+    real("learning_rate_power", &OptimizerSpec::learning_rate_power, {-10, 0, false, false},
+         "others than -0.5 are slow"),
+    accumulator(kNotNegative),
+    real("l1_regularization_strength", &OptimizerSpec::l1_regularization_strength, kNotNegative,
+         "makes weights exactly 0"),
+    real("l2_regularization_strength", &OptimizerSpec::l2_regularization_strength, kNotNegative,
+         "of the weights"),
+    real("l2_shrinkage_regularization_strength",
+         &OptimizerSpec::l2_shrinkage_regularization_strength, kNotNegative,
+         "in the gradient: twice this times w"),
 };
 
 constexpr Key kLarsKeys[] = {
-    rate("default 0.01; a map is a schedule"),
-    number("momentum", kDecay, "default 0.9"),
-    number("weight_decay", kNotNegative, "this times w is added to the gradient; default 0.0001"),
-    number("eeta", kPositive, "the trust coefficient; default 0.001"),
-    number("epsilon", kNotNegative, "added to the norms; default 0"),
-    boolean("use_nesterov", "default false"),
+    rate(),
+    momentum("decay of the sum"),
+    weightDecay("this times w is added to the gradient", 0.0001),
+    real("eeta", &OptimizerSpec::eeta, kPositive, "the trust coefficient"),
+    epsilon(kNotNegative, "added to the norms", 0),
+    kNesterov,
 };
 
 constexpr Key kLambKeys[] = {
-    rate("default 0.001; a map is a schedule"),
-    number("beta1", kDecay, "default 0.9"),
-    number("beta2", kDecay, "default 0.999"),
-    number("epsilon", kPositive, "default 1e-6"),
-    number("weight_decay", kNotNegative, "this times w is added to the update; default 0"),
+    rate(0.001),
+    kBeta1,
+    kBeta2,
+    epsilon(kPositive, kBesideRoot, 1e-6),
+    weightDecay("this times w is added to the update"),
 };
+
+// ---- learning-rate schedules
 
 constexpr Key kLearningRateKeys[] = {
     map("constant", "initial throughout; for its warmup_steps"),
@@ -125,34 +162,35 @@ constexpr Key kLearningRateKeys[] = {
     map("cosine", "half a wave from initial to alpha * initial"),
 };
 
-constexpr Key kInitial = required(number("initial", kPositive, "the first learning rate"));
+constexpr Key kInitial =
+    required(real("initial", &OptimizerSpec::learning_rate, kPositive, "the first learning rate"));
 constexpr Key kWarmup =
-    whole("warmup_steps", 0, kCountMax, "linear, up to initial; step counts from there; default 0");
-constexpr Key kDecaySteps = required(whole("decay_steps", 1, kCountMax, "updates"));
+    count("warmup_steps", &Rate::warmup_steps, 0, "linear, up to initial; step counts from there");
+constexpr Key kDecaySteps = required(count("decay_steps", &Rate::decay_steps, 1, "updates"));
 
 constexpr Key kConstantRateKeys[] = {kInitial, kWarmup};
 
 constexpr Key kExponentialRateKeys[] = {
     kInitial,
     kDecaySteps,
-    required(number("decay_rate", kPositive, "factor of every decay_steps")),
-    boolean("staircase", "in whole decay_steps; default false"),
+    required(real("decay_rate", &Rate::decay_rate, kPositive, "factor of every decay_steps")),
+    truth("staircase", &Rate::staircase, "in whole decay_steps"),
     kWarmup,
 };
 
 constexpr Key kPolynomialRateKeys[] = {
     kInitial,
     kDecaySteps,
-    number("end", kNotNegative, "the last learning rate; default 0.0001"),
-    number("power", kPositive, "default 1"),
-    boolean("cycle", "start again, longer, instead of staying at end; default false"),
+    real("end", &Rate::end_learning_rate, kNotNegative, "the last learning rate"),
+    real("power", &Rate::power, kPositive, "of what is left of decay_steps"),
+    truth("cycle", &Rate::cycle, "start again, longer, instead of staying at end"),
     kWarmup,
 };
 
 constexpr Key kCosineRateKeys[] = {
     kInitial,
     kDecaySteps,
-    number("alpha", {0, 1, false, false}, "the last learning rate / initial; default 0"),
+    real("alpha", &Rate::alpha, {0, 1, false, false}, "the last learning rate / initial"),
     kWarmup,
 };
 
@@ -183,6 +221,7 @@ constinit const Table kPolynomialRate{"train.optimizer.NAME.learning_rate.polyno
 constinit const Table kCosineRate{"train.optimizer.NAME.learning_rate.cosine", kCosineRateKeys};
 
 const Table& optimizer(OptimizerSpec::Kind kind) {
+  DTF_CHECK(isOptimizerKind(static_cast<int>(kind)));
   static constexpr const Table* kTables[] = {
       &kGradientDescent, &kAdagrad, &kAdam, &kMomentum, &kAdadelta,
       &kAdamW,           &kRmsProp, &kFtrl, &kLars,     &kLamb};
@@ -192,6 +231,7 @@ const Table& optimizer(OptimizerSpec::Kind kind) {
 const Table& learningRate(LearningRateSchedule::Kind kind) {
   static constexpr const Table* kTables[] = {&kConstantRate, &kExponentialRate, &kPolynomialRate,
                                              &kCosineRate};
+  DTF_CHECK(static_cast<size_t>(kind) - 1 < std::size(kTables));
   return *kTables[static_cast<size_t>(kind) - 1];
 }
 }  // namespace schema

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/cluster/optimizer_settings.h"
 #include "common/ps/optimizer_check.h"
 #include "common/ps/replication_rules.h"
 
@@ -74,16 +76,6 @@ class Differences {
   std::string text_;
 };
 
-// visitSettings() says "moving_average: decay" where the file has a map in the optimizer's.
-std::string optimizerKey(std::string_view name) {
-  std::string key = "optimizer.";
-  for (const char c : name) {
-    if (c == ' ') continue;
-    key += c == ':' ? '.' : c;
-  }
-  return key;
-}
-
 void compareLayouts(const ParameterLayout& job, const ParameterLayout& other, Differences& out) {
   if (job == other) return;
   out.compare("the number of variables", job.variables.size(), other.variables.size());
@@ -139,9 +131,9 @@ std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
       {"optimizer", std::string(cluster::optimizerName(declaration.optimizer.kind))},
       {"optimizer.schedule",
        std::string(cluster::scheduleName(declaration.optimizer.schedule.kind))}};
-  cluster::visitSettings(declaration.optimizer, [&](std::string_view name, const auto& value) {
-    all.push_back({optimizerKey(name), fmt::format("{}", value)});
-  });
+  for (const auto& [name, key] : cluster::optimizerSettings(declaration.optimizer))
+    all.push_back(
+        {fmt::format("optimizer.{}", name), cluster::settingText(declaration.optimizer, *key)});
   all.insert(all.end(), declaration.settings.begin(), declaration.settings.end());
   return all;
 }
@@ -149,7 +141,14 @@ std::vector<Setting> settingsOf(const ModelDeclaration& declaration) {
 std::string declarationDifference(const ModelDeclaration& job, const ModelDeclaration& other,
                                   std::string_view whose) {
   Differences out(whose);
-  compareSettings(settingsOf(job), settingsOf(other), out);
+  std::vector<Setting> ours = settingsOf(job);
+  std::vector<Setting> theirs = settingsOf(other);
+  if (job.optimizer.kind != other.optimizer.kind) {  // each has its own settings
+    const auto is_optimizers = [](const Setting& s) { return s.name.starts_with("optimizer."); };
+    std::erase_if(ours, is_optimizers);
+    std::erase_if(theirs, is_optimizers);
+  }
+  compareSettings(ours, theirs, out);
   compareLayouts(job.layout, other.layout, out);
   return out.text();
 }

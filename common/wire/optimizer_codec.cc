@@ -1,44 +1,34 @@
 #include "common/wire/optimizer_codec.h"
 
-#include <cmath>
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
+#include "common/cluster/optimizer_settings.h"
 
 namespace dtf::wire {
 
 namespace {
 
+using cluster::OptimizerSetting;
 using ScheduleKind = cluster::LearningRateSchedule::Kind;
 
-void encodeSchedule(const cluster::LearningRateSchedule& schedule,
-                    schema::LearningRateSchedule::Builder builder) {
-  builder.setKind(static_cast<uint8_t>(schedule.kind));
-  builder.setWarmupSteps(schedule.warmup_steps);
-  builder.setDecaySteps(schedule.decay_steps);
-  builder.setDecayRate(schedule.decay_rate);
-  builder.setStaircase(schedule.staircase);
-  builder.setEndLearningRate(schedule.end_learning_rate);
-  builder.setPower(schedule.power);
-  builder.setCycle(schedule.cycle);
-  builder.setAlpha(schedule.alpha);
+std::string_view viewOf(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
 }
 
-cluster::LearningRateSchedule decodeSchedule(schema::LearningRateSchedule::Reader reader) {
-  cluster::LearningRateSchedule schedule;
-  if (reader.getKind() < static_cast<uint8_t>(ScheduleKind::kConstant) ||
-      reader.getKind() > static_cast<uint8_t>(ScheduleKind::kCosine))
-    refuseModel("learning-rate schedule kind " + std::to_string(reader.getKind()));
-  schedule.kind = static_cast<ScheduleKind>(reader.getKind());
-  schedule.warmup_steps = reader.getWarmupSteps();
-  schedule.decay_steps = reader.getDecaySteps();
-  schedule.decay_rate = reader.getDecayRate();
-  schedule.staircase = reader.getStaircase();
-  schedule.end_learning_rate = reader.getEndLearningRate();
-  schedule.power = reader.getPower();
-  schedule.cycle = reader.getCycle();
-  schedule.alpha = reader.getAlpha();
-  return schedule;
+double decodeSetting(capnp::List<schema::OptimizerSetting>::Reader sent,
+                     const OptimizerSetting& setting) {
+  for (const auto item : sent) {
+    if (viewOf(item.getName()) != setting.name) continue;
+    if (!cluster::holds(*setting.key, item.getValue()))
+      refuseModel(fmt::format("the optimizer's {} cannot be {}", setting.name, item.getValue()));
+    return item.getValue();
+  }
+  refuseModel(fmt::format("the optimizer's {} is missing", setting.name));
 }
 
 }  // namespace
@@ -49,57 +39,31 @@ void refuseModel(const std::string& what) {
 
 void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer::Builder builder) {
   builder.setKind(static_cast<uint8_t>(optimizer.kind));
-  builder.setLearningRate(optimizer.learning_rate);
-  builder.setInitialAccumulatorValue(optimizer.initial_accumulator_value);
-  builder.setBeta1(optimizer.beta1);
-  builder.setBeta2(optimizer.beta2);
-  builder.setEpsilon(optimizer.epsilon);
-  builder.setMomentum(optimizer.momentum);
-  builder.setUseNesterov(optimizer.use_nesterov);
-  builder.setRho(optimizer.rho);
-  builder.setDecay(optimizer.decay);
-  builder.setCentered(optimizer.centered);
-  builder.setLearningRatePower(optimizer.learning_rate_power);
-  builder.setL1RegularizationStrength(optimizer.l1_regularization_strength);
-  builder.setL2RegularizationStrength(optimizer.l2_regularization_strength);
-  builder.setL2ShrinkageRegularizationStrength(optimizer.l2_shrinkage_regularization_strength);
-  builder.setEeta(optimizer.eeta);
-  builder.setWeightDecay(optimizer.weight_decay);
-  builder.setClipByValue(optimizer.clip_by_value);
-  builder.setClipByGlobalNorm(optimizer.clip_by_global_norm);
-  builder.setMovingAverageDecay(optimizer.moving_average_decay);
-  encodeSchedule(optimizer.schedule, builder.initSchedule());
+  builder.setSchedule(static_cast<uint8_t>(optimizer.schedule.kind));
+  const std::vector<OptimizerSetting> settings = cluster::optimizerSettings(optimizer);
+  auto list = builder.initSettings(static_cast<uint32_t>(settings.size()));
+  for (uint32_t i = 0; i < list.size(); ++i) {
+    list[i].setName(kj::StringPtr(settings[i].name.data(), settings[i].name.size()));
+    list[i].setValue(cluster::settingValue(optimizer, *settings[i].key));
+  }
 }
 
 cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader) {
-  cluster::OptimizerSpec optimizer;
   if (!cluster::isOptimizerKind(reader.getKind()))
-    refuseModel("optimizer kind " + std::to_string(reader.getKind()));
-  optimizer.kind = static_cast<cluster::OptimizerSpec::Kind>(reader.getKind());
-  optimizer.learning_rate = reader.getLearningRate();
-  optimizer.initial_accumulator_value = reader.getInitialAccumulatorValue();
-  optimizer.beta1 = reader.getBeta1();
-  optimizer.beta2 = reader.getBeta2();
-  optimizer.epsilon = reader.getEpsilon();
-  optimizer.momentum = reader.getMomentum();
-  optimizer.use_nesterov = reader.getUseNesterov();
-  optimizer.rho = reader.getRho();
-  optimizer.decay = reader.getDecay();
-  optimizer.centered = reader.getCentered();
-  optimizer.learning_rate_power = reader.getLearningRatePower();
-  optimizer.l1_regularization_strength = reader.getL1RegularizationStrength();
-  optimizer.l2_regularization_strength = reader.getL2RegularizationStrength();
-  optimizer.l2_shrinkage_regularization_strength = reader.getL2ShrinkageRegularizationStrength();
-  optimizer.eeta = reader.getEeta();
-  optimizer.weight_decay = reader.getWeightDecay();
-  optimizer.clip_by_value = reader.getClipByValue();
-  optimizer.clip_by_global_norm = reader.getClipByGlobalNorm();
-  optimizer.moving_average_decay = reader.getMovingAverageDecay();
-  optimizer.schedule = decodeSchedule(reader.getSchedule());
-  visitSettings(optimizer, [](std::string_view name, const auto& value) {
-    if (!std::isfinite(static_cast<double>(value)))
-      refuseModel("the optimizer's " + std::string(name) + " is not finite");
-  });
+    refuseModel(fmt::format("optimizer kind {}", reader.getKind()));
+  const auto schedule = static_cast<ScheduleKind>(reader.getSchedule());
+  if (schedule < ScheduleKind::kConstant || schedule > ScheduleKind::kCosine)
+    refuseModel(fmt::format("learning-rate schedule kind {}", reader.getSchedule()));
+  cluster::OptimizerSpec optimizer =
+      cluster::defaultOptimizer(static_cast<cluster::OptimizerSpec::Kind>(reader.getKind()));
+  optimizer.schedule.kind = schedule;
+  const std::vector<OptimizerSetting> expected = cluster::optimizerSettings(optimizer);
+  const auto sent = reader.getSettings();
+  if (sent.size() != expected.size())
+    refuseModel(
+        fmt::format("{} settings of an optimizer that has {}", sent.size(), expected.size()));
+  for (const OptimizerSetting& setting : expected)
+    cluster::setSetting(optimizer, *setting.key, decodeSetting(sent, setting));
   return optimizer;
 }
 

@@ -15,7 +15,9 @@ namespace dtf::wire {
 
 void encodeOptimizer(const cluster::OptimizerSpec& optimizer, schema::Optimizer::Builder builder);
 
-// Errors: kBadConfig for a kind that no version has, or a number that is not finite.
+// What the kind and the schedule don't use is the kind's default.
+// Errors: kBadConfig for a kind that no version has, settings that are not the kind's, or a value
+// that the setting cannot hold.
 cluster::OptimizerSpec decodeOptimizer(schema::Optimizer::Reader reader);
 
 }  // namespace dtf::wire

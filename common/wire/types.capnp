@@ -53,42 +53,17 @@ struct Shard {
 }
 
 struct Optimizer {
-  # TensorFlow 1's formulae and defaults: cluster::OptimizerSpec, field by field. What a kind doesn't use is its default.
+  # TensorFlow 1's formulae and defaults: cluster::OptimizerSpec. The settings are exactly those that the kind and the
+  # schedule use, by the names in the YAML: see cluster/optimizer_settings.h.
   kind @0 :UInt8;        # 1 gradient descent, 2 Adagrad, 3 Adam, 4 momentum, 5 Adadelta, 6 AdamW, 7 RMSProp, 8 FTRL,
                          # 9 LARS, 10 LAMB
-  learningRate @1 :Float64;  # the first one
-  initialAccumulatorValue @2 :Float64;
-  beta1 @3 :Float64;
-  beta2 @4 :Float64;
-  epsilon @5 :Float64;
-  momentum @6 :Float64;
-  useNesterov @7 :Bool;
-  rho @8 :Float64;
-  decay @9 :Float64;
-  centered @10 :Bool;
-  learningRatePower @11 :Float64;
-  l1RegularizationStrength @12 :Float64;
-  l2RegularizationStrength @13 :Float64;
-  l2ShrinkageRegularizationStrength @14 :Float64;
-  eeta @15 :Float64;
-  weightDecay @16 :Float64;
-  clipByValue @17 :Float64;       # 0: not
-  clipByGlobalNorm @18 :Float64;  # done by the workers, who must agree on it. 0: not
-  movingAverageDecay @19 :Float64;  # 0: none is kept
-  schedule @20 :LearningRateSchedule;
+  schedule @1 :UInt8;    # of the learning rate: 1 constant, 2 exponential, 3 polynomial, 4 cosine
+  settings @2 :List(OptimizerSetting);
 }
 
-struct LearningRateSchedule {
-  # cluster::LearningRateSchedule; steps are updates.
-  kind @0 :UInt8;        # 1 constant, 2 exponential, 3 polynomial, 4 cosine
-  warmupSteps @1 :UInt64;
-  decaySteps @2 :UInt64;
-  decayRate @3 :Float64;
-  staircase @4 :Bool;
-  endLearningRate @5 :Float64;
-  power @6 :Float64;
-  cycle @7 :Bool;
-  alpha @8 :Float64;
+struct OptimizerSetting {
+  name @0 :Text;
+  value @1 :Float64;     # a truth is 0 or 1; a count is a whole number
 }
 
 struct Replication {

@@ -3,6 +3,8 @@
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
+#include "common/wire/optimizer_codec.h"
+
 namespace dtf::fuzz {
 
 AnyMessage::AnyMessage(std::string_view bytes)
@@ -54,14 +56,13 @@ void fillModel(Arguments& arguments, uint32_t holder,
     slice.setOffset(kind == 8 ? arguments.number<uint64_t>() : 0);
   }
   auto optimizer = model.initOptimizer();
-  optimizer.setKind(kind == 9 ? arguments.byte() : 1 + kind % 3);
-  optimizer.setLearningRate(kind == 10 ? arguments.number<double>() : 0.1);
-  optimizer.setInitialAccumulatorValue(0.1);
-  optimizer.setBeta1(kind == 11 ? arguments.number<double>() : 0.9);
-  optimizer.setBeta2(0.999);
-  optimizer.setEpsilon(1e-8);
-  optimizer.setMovingAverageDecay(kind == 16 ? 0.5 : 0);
-  optimizer.initSchedule().setKind(kind == 12 ? arguments.byte() : 1);
+  auto spec = cluster::defaultOptimizer(static_cast<cluster::OptimizerSpec::Kind>(1 + kind % 3));
+  spec.learning_rate = kind == 10 ? arguments.number<double>() : 0.1;
+  if (kind == 11) spec.beta1 = arguments.number<double>();
+  if (kind == 16) spec.moving_average_decay = 0.5;
+  wire::encodeOptimizer(spec, optimizer);
+  if (kind == 9) optimizer.setKind(arguments.byte());
+  if (kind == 12) optimizer.setSchedule(arguments.byte());
   auto replication = model.initReplication();
   replication.setMode(kind == 13 ? arguments.byte() : 1 + kind / 100);
   const uint32_t replicas = kind < 100 ? 0 : kind == 14 ? arguments.number<uint32_t>() : kWorkers;

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
+#include "common/cluster/optimizer_settings.h"
 #include "common/cluster/schema.h"
 
 namespace dtf::cluster {
@@ -19,35 +19,34 @@ TEST(OptimizerSpec, EveryKindHasANameASchemaAndDefaultsInsideItsBounds) {
     const std::string name(optimizerName(spec.kind));
     EXPECT_EQ(schema::optimizer(spec.kind).path, "train.optimizer." + name);
     EXPECT_TRUE(schema::kOptimizers.at(name).available);
-    visitSettings(spec, [&](std::string_view setting, auto& value) {
-      const Key* key = schema::optimizer(spec.kind).find(setting);
-      const bool off = setting.starts_with("clip") && value == 0;
-      if (key != nullptr && key->type == ValueType::kNumber && !off) {
-        EXPECT_TRUE(key->inRange(static_cast<double>(value))) << name << "." << setting;
-      }
-    });
+    for (const OptimizerSetting& setting : optimizerSettings(spec)) {
+      const double value = settingValue(spec, *setting.key);
+      const bool off = value == 0 &&
+                       (setting.name.starts_with("clip") || setting.name == "moving_average.decay");
+      EXPECT_TRUE(fits(*setting.key, value) || off) << name << "." << setting.name;
+    }
   }
   EXPECT_FALSE(isOptimizerKind(0));
   EXPECT_FALSE(isOptimizerKind(kinds + 1));
 }
 
-TEST(OptimizerSpec, EverySettingOfTheSchemaIsVisitedOnce) {
-  OptimizerSpec spec;
-  std::set<std::string, std::less<>> visited;
-  visitSettings(spec, [&](std::string_view name, auto&) {
-    EXPECT_TRUE(visited.emplace(name).second) << name;
-  });
-  const auto expectVisited = [&](const Table& table) {
-    for (const Key& key : table.keys)
-      if (key.name != "initial" && key.name != "moving_average") {
-        EXPECT_TRUE(visited.contains(key.name)) << table.path << "." << key.name;
-      }
-  };
-  for (int kind = 1; isOptimizerKind(kind); ++kind)
-    expectVisited(schema::optimizer(static_cast<OptimizerSpec::Kind>(kind)));
-  for (int kind = 1; kind <= 4; ++kind)
-    expectVisited(schema::learningRate(static_cast<LearningRateSchedule::Kind>(kind)));
-  expectVisited(schema::kOptimizerCommon);
+// TensorFlow 1's.
+TEST(OptimizerSpec, DefaultsDifferBetweenKindsForTheSameName) {
+  using Kind = OptimizerSpec::Kind;
+  const auto of = [](Kind kind) { return defaultOptimizer(kind); };
+  for (const Kind kind : {Kind::kGradientDescent, Kind::kAdagrad, Kind::kMomentum, Kind::kLars})
+    EXPECT_EQ(of(kind).learning_rate, 0.01) << optimizerName(kind);
+  for (const Kind kind :
+       {Kind::kAdam, Kind::kAdamW, Kind::kAdadelta, Kind::kFtrl, Kind::kRmsProp, Kind::kLamb})
+    EXPECT_EQ(of(kind).learning_rate, 0.001) << optimizerName(kind);
+  EXPECT_EQ(of(Kind::kMomentum).momentum, 0.9);
+  EXPECT_EQ(of(Kind::kRmsProp).momentum, 0);
+  EXPECT_EQ(of(Kind::kAdam).epsilon, 1e-8);
+  EXPECT_EQ(of(Kind::kRmsProp).epsilon, 1e-10);
+  EXPECT_EQ(of(Kind::kLars).epsilon, 0);
+  EXPECT_EQ(of(Kind::kLamb).epsilon, 1e-6);
+  EXPECT_EQ(of(Kind::kLars).weight_decay, 0.0001);
+  EXPECT_EQ(of(Kind::kLamb).weight_decay, 0);
 }
 
 }  // namespace
