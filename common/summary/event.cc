@@ -1,9 +1,14 @@
 #include "common/summary/event.h"
 
+#include <cmath>
+#include <protozero/pbf_writer.hpp>
+
+#include "common/base/check.h"
 #include "common/summary/crc32c.h"
-#include "common/summary/proto_writer.h"
 
 namespace dtf::summary {
+
+using protozero::pbf_writer;
 
 namespace {
 
@@ -27,11 +32,32 @@ constexpr uint32_t kStatus = 1;
 constexpr uint32_t kCheckpointPath = 2;
 }  // namespace session_log
 
-ProtoWriter eventAt(double wall_time, uint64_t step) {
-  ProtoWriter proto;
-  proto.number(event::kWallTime, wall_time);
-  proto.integer(event::kStep, static_cast<int64_t>(step));
-  return proto;
+// An Event that has no content yet.
+std::string eventAt(double wall_time, uint64_t step) {
+  DTF_CHECK(std::isfinite(wall_time));
+  std::string encoded;
+  pbf_writer proto(encoded);
+  proto.add_double(event::kWallTime, wall_time);
+  proto.add_int64(event::kStep, static_cast<int64_t>(step));
+  return encoded;
+}
+
+std::string encodeScalar(const Scalar& scalar) {
+  std::string encoded;
+  pbf_writer proto(encoded);
+  proto.add_string(value::kTag, scalar.tag);
+  proto.add_float(value::kSimpleValue, static_cast<float>(scalar.value));
+  return encoded;
+}
+
+std::string encodeHistogram(const StepSummary::Values& measured) {
+  Histogram histogram;
+  histogram.add(measured.values);
+  std::string encoded;
+  pbf_writer proto(encoded);
+  proto.add_string(value::kTag, measured.tag);
+  proto.add_message(value::kHistogram, histogram.encode());
+  return encoded;
 }
 
 template <class T>
@@ -42,46 +68,39 @@ void appendFixed(std::string& out, T value) {
 }  // namespace
 
 std::string fileVersionEvent(double wall_time) {
-  ProtoWriter proto = eventAt(wall_time, 0);
-  proto.bytes(event::kFileVersion, "brain.Event:2");
-  return proto.encoded();
+  std::string encoded = eventAt(wall_time, 0);
+  pbf_writer(encoded).add_string(event::kFileVersion, "brain.Event:2");
+  return encoded;
 }
 
 std::string summaryEvent(double wall_time, uint64_t step, const StepSummary& summary) {
-  ProtoWriter values;
-  for (const Scalar& scalar : summary.scalars) {
-    ProtoWriter one;
-    one.bytes(value::kTag, scalar.tag);
-    one.single(value::kSimpleValue, static_cast<float>(scalar.value));
-    values.message(kSummaryValue, one);
-  }
-  for (const StepSummary::Values& measured : summary.histograms) {
-    Histogram histogram;
-    histogram.add(measured.values);
-    ProtoWriter one;
-    one.bytes(value::kTag, measured.tag);
-    one.message(value::kHistogram, histogram.encode());
-    values.message(kSummaryValue, one);
-  }
-  ProtoWriter proto = eventAt(wall_time, step);
-  proto.message(event::kSummary, values);
-  return proto.encoded();
+  std::string values;
+  pbf_writer proto(values);
+  for (const Scalar& scalar : summary.scalars)
+    proto.add_message(kSummaryValue, encodeScalar(scalar));
+  for (const StepSummary::Values& measured : summary.histograms)
+    proto.add_message(kSummaryValue, encodeHistogram(measured));
+  std::string encoded = eventAt(wall_time, step);
+  pbf_writer(encoded).add_message(event::kSummary, values);
+  return encoded;
 }
 
 std::string graphEvent(double wall_time, std::string_view graph_def) {
-  ProtoWriter proto = eventAt(wall_time, 0);
-  proto.bytes(event::kGraphDef, graph_def);
-  return proto.encoded();
+  std::string encoded = eventAt(wall_time, 0);
+  pbf_writer(encoded).add_bytes(event::kGraphDef, graph_def.data(), graph_def.size());
+  return encoded;
 }
 
 std::string sessionEvent(double wall_time, uint64_t step, SessionStatus status,
                          std::string_view checkpoint_path) {
-  ProtoWriter log;
-  log.integer(session_log::kStatus, static_cast<int64_t>(status));
-  if (!checkpoint_path.empty()) log.bytes(session_log::kCheckpointPath, checkpoint_path);
-  ProtoWriter proto = eventAt(wall_time, step);
-  proto.message(event::kSessionLog, log);
-  return proto.encoded();
+  std::string log;
+  pbf_writer proto(log);
+  proto.add_enum(session_log::kStatus, static_cast<int32_t>(status));
+  if (!checkpoint_path.empty())
+    proto.add_string(session_log::kCheckpointPath, checkpoint_path.data(), checkpoint_path.size());
+  std::string encoded = eventAt(wall_time, step);
+  pbf_writer(encoded).add_message(event::kSessionLog, log);
+  return encoded;
 }
 
 std::string encodeRecord(std::string_view data) {

@@ -1,8 +1,12 @@
 #include "common/summary/graph_def.h"
 
-#include "common/summary/proto_writer.h"
+#include <protozero/pbf_writer.hpp>
+
+#include "common/base/check.h"
 
 namespace dtf::summary {
+
+using protozero::pbf_writer;
 
 namespace {
 
@@ -10,7 +14,7 @@ namespace {
 constexpr uint32_t kGraphNode = 1;
 constexpr uint32_t kGraphVersions = 4;
 constexpr uint32_t kVersionsProducer = 1;
-constexpr int64_t kProducer = 1;  // of no release of TensorFlow: nothing but drawing is intended
+constexpr int32_t kProducer = 1;  // of no release of TensorFlow: nothing but drawing is intended
 namespace node_def {
 constexpr uint32_t kName = 1;
 constexpr uint32_t kOp = 2;
@@ -32,7 +36,7 @@ constexpr uint32_t kShape = 7;
 constexpr uint32_t kDimension = 2;
 constexpr uint32_t kDimensionSize = 1;
 
-int64_t dataType(DType dtype) {
+int32_t dataType(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
       return 1;
@@ -46,33 +50,49 @@ int64_t dataType(DType dtype) {
   return 0;  // DT_INVALID
 }
 
-ProtoWriter shapeOf(const Shape& shape) {
-  ProtoWriter proto;
+// Of no dimensions: an empty message, which is a scalar's shape.
+std::string shapeOf(const Shape& shape) {
+  std::string encoded;
+  pbf_writer proto(encoded);
   for (const int64_t size : shape.dims()) {
-    ProtoWriter dimension;
-    dimension.integer(kDimensionSize, size);
-    proto.message(kDimension, dimension);
+    std::string dimension;
+    pbf_writer(dimension).add_int64(kDimensionSize, size);
+    proto.add_message(kDimension, dimension);
   }
-  return proto;
+  return encoded;
 }
 
 struct AttributeEncoder {
-  ProtoWriter& proto;
-  void operator()(bool value) { proto.integer(attribute_value::kBoolean, value); }
-  void operator()(int64_t value) { proto.integer(attribute_value::kInteger, value); }
+  pbf_writer proto;
+  void operator()(bool value) { proto.add_bool(attribute_value::kBoolean, value); }
+  void operator()(int64_t value) { proto.add_int64(attribute_value::kInteger, value); }
   void operator()(double value) {
-    proto.single(attribute_value::kSingle, static_cast<float>(value));
+    proto.add_float(attribute_value::kSingle, static_cast<float>(value));
   }
-  void operator()(const std::string& value) { proto.bytes(attribute_value::kText, value); }
-  void operator()(DType value) { proto.integer(attribute_value::kType, dataType(value)); }
-  void operator()(const Shape& value) { proto.message(attribute_value::kShape, shapeOf(value)); }
+  void operator()(const std::string& value) { proto.add_string(attribute_value::kText, value); }
+  void operator()(DType value) { proto.add_enum(attribute_value::kType, dataType(value)); }
+  void operator()(const Shape& value) {
+    proto.add_message(attribute_value::kShape, shapeOf(value));
+  }
 };
 
-void addAttribute(ProtoWriter& node, std::string_view name, const ProtoWriter& value) {
-  ProtoWriter entry;
-  entry.bytes(kMapKey, name);
-  entry.message(kMapValue, value);
-  node.message(node_def::kAttribute, entry);
+void addAttribute(pbf_writer& node, const std::string& name, const std::string& value) {
+  std::string entry;
+  pbf_writer proto(entry);
+  proto.add_string(kMapKey, name);
+  proto.add_message(kMapValue, value);
+  node.add_message(node_def::kAttribute, entry);
+}
+
+// Of every output of the node.
+std::string shapesOf(const graph::Node& node) {
+  std::string shapes;
+  pbf_writer proto(shapes);
+  for (const graph::TensorSpec& output : node.outputs)
+    proto.add_message(attribute_value::kShape, shapeOf(output.shape));
+  std::string list;
+  pbf_writer(list).add_message(attribute_value::kList, shapes);
+  return list;
 }
 
 std::string inputName(const graph::Graph& graph, const graph::Output& input) {
@@ -80,41 +100,39 @@ std::string inputName(const graph::Graph& graph, const graph::Output& input) {
   return input.index == 0 ? name : name + ":" + std::to_string(input.index);
 }
 
-ProtoWriter encodeNode(const graph::Graph& graph, const graph::Node& node,
+std::string encodeNode(const graph::Graph& graph, const graph::Node& node,
                        const std::string& device) {
-  ProtoWriter proto;
-  proto.bytes(node_def::kName, node.name);
-  proto.bytes(node_def::kOp, node.op);
+  DTF_CHECK(!node.name.empty() && !node.op.empty());
+  std::string encoded;
+  pbf_writer proto(encoded);
+  proto.add_string(node_def::kName, node.name);
+  proto.add_string(node_def::kOp, node.op);
   for (const graph::Output& input : node.inputs)
-    proto.bytes(node_def::kInput, inputName(graph, input));
+    proto.add_string(node_def::kInput, inputName(graph, input));
   for (const graph::NodeId before : node.control_inputs)
-    proto.bytes(node_def::kInput, "^" + graph.node(before).name);
-  proto.bytes(node_def::kDevice, device);
+    proto.add_string(node_def::kInput, "^" + graph.node(before).name);
+  proto.add_string(node_def::kDevice, device);
   for (const auto& [name, attribute] : node.attributes) {
-    ProtoWriter value;
-    std::visit(AttributeEncoder{value}, attribute);
+    std::string value;
+    std::visit(AttributeEncoder{pbf_writer(value)}, attribute);
     addAttribute(proto, name, value);
   }
-  ProtoWriter shapes;
-  for (const graph::TensorSpec& output : node.outputs)
-    shapes.message(attribute_value::kShape, shapeOf(output.shape));
-  ProtoWriter list;
-  list.message(attribute_value::kList, shapes);
-  addAttribute(proto, "_output_shapes", list);
-  return proto;
+  addAttribute(proto, "_output_shapes", shapesOf(node));
+  return encoded;
 }
 
 }  // namespace
 
 std::string encodeGraphDef(const graph::Graph& graph,
                            const std::function<std::string(graph::NodeId)>& device_of) {
-  ProtoWriter proto;
+  std::string encoded;
+  pbf_writer proto(encoded);
   for (const graph::Node& node : graph.nodes())
-    proto.message(kGraphNode, encodeNode(graph, node, device_of(node.id)));
-  ProtoWriter versions;
-  versions.integer(kVersionsProducer, kProducer);
-  proto.message(kGraphVersions, versions);
-  return proto.encoded();
+    proto.add_message(kGraphNode, encodeNode(graph, node, device_of(node.id)));
+  std::string versions;
+  pbf_writer(versions).add_int32(kVersionsProducer, kProducer);
+  proto.add_message(kGraphVersions, versions);
+  return encoded;
 }
 
 }  // namespace dtf::summary

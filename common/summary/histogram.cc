@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <protozero/pbf_writer.hpp>
+
+#include "common/base/check.h"
 
 namespace dtf::summary {
 
@@ -44,7 +47,7 @@ void Histogram::add(std::span<const float> values) {
   }
 }
 
-ProtoWriter Histogram::encode() const {
+std::string Histogram::encode() const {
   const std::vector<double>& limits = bucketLimits();
   std::vector<double> kept_limits;
   std::vector<double> kept_counts;
@@ -58,15 +61,17 @@ ProtoWriter Histogram::encode() const {
     kept_limits.pop_back();
     kept_counts.pop_back();
   }
-  ProtoWriter proto;
-  proto.number(1, min_);
-  proto.number(2, max_);
-  proto.number(3, static_cast<double>(count_));
-  proto.number(4, sum_);
-  proto.number(5, sum_of_squares_);
-  proto.packed(6, kept_limits);
-  proto.packed(7, kept_counts);
-  return proto;
+  DTF_CHECK(!kept_limits.empty() && kept_limits.size() == kept_counts.size());
+  std::string encoded;
+  protozero::pbf_writer proto(encoded);
+  proto.add_double(1, min_);
+  proto.add_double(2, max_);
+  proto.add_double(3, static_cast<double>(count_));
+  proto.add_double(4, sum_);
+  proto.add_double(5, sum_of_squares_);
+  proto.add_packed_double(6, kept_limits.begin(), kept_limits.end());
+  proto.add_packed_double(7, kept_counts.begin(), kept_counts.end());
+  return encoded;
 }
 
 }  // namespace dtf::summary

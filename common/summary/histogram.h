@@ -5,9 +5,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
-
-#include "common/summary/proto_writer.h"
 
 namespace dtf::summary {
 
@@ -28,8 +27,8 @@ class Histogram {
   uint64_t count() const { return count_; }
   uint64_t notFinite() const { return not_finite_; }
 
-  // A HistogramProto. A run of empty buckets is written as one; there is always a bucket.
-  ProtoWriter encode() const;
+  // An encoded HistogramProto. A run of empty buckets is written as one; there is always a bucket.
+  std::string encode() const;
 
  private:
   double min_ = 0;

@@ -37,6 +37,7 @@ THIRD_PARTIES = [
     (r"(oneapi/dnnl/|dnnl)", "oneDNN"),
     (r"zlib", "zlib"),
     (r"xxh", "xxHash"),
+    (r"protozero/", "protozero"),
     (r"openssl/", "OpenSSL"),
 ]
 # A library that may use the first may use the second: one package.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "common/summary/crc32c.h"
 #include "tests/unit/summary/proto_reader.h"
 
@@ -30,6 +32,21 @@ TEST(Event, HoldsScalarsAndHistograms) {
   const std::string histogram = fieldOf(values[2].bytes, 5).bytes;
   EXPECT_EQ(fieldOf(histogram, 3).number64(), 3);
   EXPECT_EQ(fieldOf(histogram, 4).number64(), 6);
+}
+
+// Protocol buffers' encoding, by hand: fields of their default value are written too.
+TEST(Event, HasTheseBytes) {
+  const std::string at = "\x09\0\0\0\0\0\0\xf8\x3f\x10\x07"s;  // 1: 1.5, 2: 7
+  StepSummary summary;
+  summary.scalars = {{"a", 0.5}};
+  EXPECT_EQ(summaryEvent(1.5, 7, summary), at + "\x2a\x0a\x0a\x08\x0a\x01" + "a\x15\0\0\0\x3f"s);
+  EXPECT_EQ(summaryEvent(1.5, 7, {}), at + "\x2a\0"s);
+  EXPECT_EQ(sessionEvent(1.5, 7, SessionStatus::kStart, ""), at + "\x3a\x02\x08\x01");
+  EXPECT_EQ(graphEvent(0, ""), "\x09\0\0\0\0\0\0\0\0\x10\0\x22\0"s);
+}
+
+TEST(EventDeathTest, ATimeIsANumber) {
+  EXPECT_DEATH(fileVersionEvent(std::numeric_limits<double>::quiet_NaN()), "wall_time");
 }
 
 TEST(Event, HoldsTheGraphAndTheSession) {

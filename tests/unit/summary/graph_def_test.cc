@@ -43,4 +43,14 @@ TEST(GraphDef, HasEveryNodeWithInputsDeviceAttributesAndShapes) {
   EXPECT_EQ(fieldsOf(fieldOf(list, 7).bytes, 2).size(), 2u);
 }
 
+// Readers take the n-th shape for that of output n: an empty one may not be left out.
+TEST(GraphDef, AScalarHasAShapeOfNoDimensions) {
+  graph::Graph graph(graph::standardOps());
+  graph.addNode({"x", "Placeholder", {}, {{"dtype", DType::kFloat32}, {"shape", Shape{}}}});
+  const std::string encoded = encodeGraphDef(graph, [](graph::NodeId) { return ""; });
+  const auto attributes = attributesOf(fieldOf(encoded, 1).bytes);
+  EXPECT_EQ(attributes.at("shape"), std::string("\x3a\0", 2));
+  EXPECT_EQ(attributes.at("_output_shapes"), std::string("\x0a\x02\x3a\0", 4));
+}
+
 }  // namespace dtf::summary

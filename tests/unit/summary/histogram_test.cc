@@ -58,7 +58,7 @@ TEST(Histogram, EachEncodedBucketCountsTheValuesBelowItsLimit) {
   values[1] = std::numeric_limits<float>::max();
   Histogram histogram;
   histogram.add(values);
-  const std::string encoded = histogram.encode().encoded();
+  const std::string encoded = histogram.encode();
   EXPECT_EQ(fieldOf(encoded, 3).number64(), 5000);
   const std::vector<double> limits = packedOf(encoded, 6);
   const std::vector<double> counts = packedOf(encoded, 7);
@@ -78,7 +78,7 @@ TEST(Histogram, ARunOfEmptyBucketsIsOne) {
   Histogram histogram;
   const float values[] = {1, 1, 1};
   histogram.add(values);
-  const std::string encoded = histogram.encode().encoded();
+  const std::string encoded = histogram.encode();
   const std::vector<double> counts = packedOf(encoded, 7);
   EXPECT_EQ(counts, (std::vector<double>{0, 3}));
   const std::vector<double> limits = packedOf(encoded, 6);
@@ -87,7 +87,7 @@ TEST(Histogram, ARunOfEmptyBucketsIsOne) {
 }
 
 TEST(Histogram, AnEmptyOneHasABucket) {
-  const std::string encoded = Histogram().encode().encoded();
+  const std::string encoded = Histogram().encode();
   EXPECT_EQ(packedOf(encoded, 6).size(), 1u);
   EXPECT_EQ(packedOf(encoded, 7), std::vector<double>{0});
 }
