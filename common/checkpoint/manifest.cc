@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
-#include "common/checkpoint/checksum.h"
 #include "common/checkpoint/manifest_json.h"
 #include "common/checkpoint/strict_json.h"
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
-#include "common/checkpoint/checksum.h"
 
 namespace dtf::checkpoint {
 

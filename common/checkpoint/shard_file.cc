@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/failpoint.h"
-#include "common/checkpoint/checksum.h"
 #include "common/checkpoint/safetensors.h"
 
 namespace dtf::checkpoint {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
-#include "common/checkpoint/checksum.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/safetensors.h"
 

@@ -1,24 +1,23 @@
 #include "common/ps/parameter_digest.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <bit>
 #include <vector>
+
+#include "common/base/check.h"
+#include "common/base/checksum.h"
 
 namespace dtf::ps {
 
 namespace {
+
+static_assert(std::endian::native == std::endian::little, "the digest is of little-endian floats");
 
 struct Part {
   uint64_t begin;
   uint64_t count;
   const float* values;
 };
-
-void addBytes(uint64_t& hash, const float* values, uint64_t count) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(values);
-  for (uint64_t i = 0; i < count * sizeof(float); ++i)
-    hash = (hash ^ static_cast<uint64_t>(bytes[i])) * 0x100000001b3;
-}
 
 }  // namespace
 
@@ -29,13 +28,18 @@ uint64_t parameterDigest(const ParameterLayout& layout,
     for (const Slice& slice : layout.shards[task].slices)
       parts[slice.variable].push_back({slice.begin, slice.count, arena(task) + slice.offset});
   }
-  uint64_t hash = 0xcbf29ce484222325;
+  Checksum digest;
   for (std::vector<Part>& variable : parts) {
     std::sort(variable.begin(), variable.end(),
               [](const Part& a, const Part& b) { return a.begin < b.begin; });
-    for (const Part& part : variable) addBytes(hash, part.values, part.count);
+    uint64_t next = 0;  // every element counts, and counts once
+    for (const Part& part : variable) {
+      DTF_CHECK(part.begin == next);
+      digest.update(part.values, part.count * sizeof(float));
+      next += part.count;
+    }
   }
-  return hash;
+  return digest.value();
 }
 
 }  // namespace dtf::ps

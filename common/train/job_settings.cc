@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/checkpoint/checksum.h"
+#include "common/base/checksum.h"
 #include "common/train/model_text.h"
 
 namespace dtf::train {
@@ -11,10 +11,10 @@ namespace dtf::train {
 namespace {
 
 std::string contentText(const data::Dataset& dataset) {
-  checkpoint::Checksum checksum;
+  Checksum checksum;
   checksum.update(dataset.images().data(), dataset.images().size());
   checksum.update(dataset.labels().data(), dataset.labels().size());
-  return checkpoint::hexOf(checksum.value());
+  return hexOf(checksum.value());
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/checkpoint/checkpoint_folder.h"
-#include "common/checkpoint/checksum.h"
 #include "common/checkpoint/restore.h"
 #include "common/checkpoint/shard_file.h"
 #include "tests/support/simulated_disk.h"

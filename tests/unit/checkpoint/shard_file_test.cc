@@ -4,8 +4,8 @@
 
 #include <cstring>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
-#include "common/checkpoint/checksum.h"
 #include "common/checkpoint/safetensors.h"
 #include "tests/support/simulated_disk.h"
 

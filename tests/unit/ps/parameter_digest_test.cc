@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "common/base/checksum.h"
+
 namespace dtf::ps {
 
 namespace {
@@ -33,6 +35,17 @@ TEST(ParameterDigest, DoesNotDependOnWhereTheParametersAre) {
   const auto three = makeLayout(
       {{"a", Shape{40}, {{2, 0, 16}, {0, 16, 16}, {1, 32, 8}}}, {"b", Shape{3}, {{1, 0, 3}}}}, 3);
   EXPECT_EQ(digestOf(one), digestOf(three));
+}
+
+// What anybody can compute from the arrays of a checkpoint.
+TEST(ParameterDigest, IsXxh3OfTheArraysOneBehindTheOther) {
+  const auto split =
+      makeLayout({{"a", Shape{20}, {{1, 0, 16}, {0, 16, 4}}}, {"b", Shape{2}, {{0, 0, 2}}}}, 2);
+  std::vector<float> values;
+  for (int i = 0; i < 20; ++i) values.push_back(static_cast<float>(i));
+  values.insert(values.end(), {100, 101});
+  EXPECT_EQ(digestOf(split), checksumOf({reinterpret_cast<const char*>(values.data()),
+                                         values.size() * sizeof(float)}));
 }
 
 TEST(ParameterDigest, ChangesWithAnyElement) {

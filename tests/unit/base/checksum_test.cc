@@ -1,10 +1,10 @@
-#include "common/checkpoint/checksum.h"
+#include "common/base/checksum.h"
 
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
 
-namespace dtf::checkpoint {
+namespace dtf {
 namespace {
 
 // What `xxhsum -H3` prints for these.
@@ -34,4 +34,4 @@ TEST(Checksum, HexIsReadBackAndNothingElseIs) {
 }
 
 }  // namespace
-}  // namespace dtf::checkpoint
+}  // namespace dtf

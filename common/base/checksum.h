@@ -1,6 +1,7 @@
 #pragma once
 
-// XXH3-64 of a stream of bytes: every checksum in a checkpoint. It finds damage, not malice.
+// XXH3-64 of a stream of bytes: every checksum in a checkpoint, and the digest of parameters. It
+// finds damage, not malice.
 
 #include <cstdint>
 #include <memory>
@@ -9,7 +10,7 @@
 
 struct XXH3_state_s;
 
-namespace dtf::checkpoint {
+namespace dtf {
 
 // Owns: its state. Movable; threads: one at a time.
 class Checksum {
@@ -40,4 +41,4 @@ std::string hexOf(uint64_t value);
 // Errors: kBadData when the text is anything else.
 uint64_t fromHex(std::string_view text);
 
-}  // namespace dtf::checkpoint
+}  // namespace dtf

@@ -1,4 +1,4 @@
-#include "common/checkpoint/checksum.h"
+#include "common/base/checksum.h"
 
 #include <xxhash.h>
 // The library's choice of AVX2 or AVX-512 at run time, where it has one: twice as fast.
@@ -11,7 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 
-namespace dtf::checkpoint {
+namespace dtf {
 
 Checksum::Checksum() : state_(XXH3_createState()) {
   if (!state_) throw std::bad_alloc();
@@ -60,4 +60,4 @@ uint64_t fromHex(std::string_view text) {
   return value;
 }
 
-}  // namespace dtf::checkpoint
+}  // namespace dtf
