@@ -9,7 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/data/streams.h"
+#include "common/base/random_streams.h"
 
 namespace dtf::data {
 
@@ -43,7 +43,7 @@ uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t work
 
 void EpochShuffle::start(uint64_t epoch) {
   epoch_ = epoch;
-  random_ = Random(seed_, streamOf(Stream::kBatchOrder, epoch));
+  random_ = Random(seed_, streamOf(RandomStream::kBatchOrder, epoch));
   std::iota(order_.begin(), order_.end(), 0U);
   done_ = 0;
 }

@@ -10,10 +10,10 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/base/random_streams.h"
 #include "common/base/thread.h"
 #include "common/data/digit_canvas.h"
 #include "common/data/digit_glyphs.h"
-#include "common/data/streams.h"
 
 namespace dtf::data {
 
@@ -227,8 +227,9 @@ void fillNoise(uint64_t seed, uint64_t stream, std::span<uint8_t, kDigitPixels> 
 
 uint8_t drawDigit(uint64_t seed, DigitStream stream, uint64_t index,
                   std::span<uint8_t, kDigitPixels> pixels) {
-  const uint64_t number =
-      streamOf(stream == DigitStream::kTrain ? Stream::kTrainImages : Stream::kEvalImages, index);
+  const uint64_t number = streamOf(
+      stream == DigitStream::kTrain ? RandomStream::kTrainImages : RandomStream::kEvalImages,
+      index);
   Random random(seed, number);
   const auto label = static_cast<uint8_t>(random.below(kDigitClasses));
   const std::span<const Glyph> variants = glyphsOf(label);

@@ -31,7 +31,7 @@
 // that it draws is at least floor(rate * 2^32). It draws number i % 64 / 16 of the Philox block
 // i / 64 * 16 + i % 16, so that devices may compute 16 blocks at once and store what comes. A block
 // is philox({block, batch low, batch high, 0x11000000 | layer}, {seed low, seed high}) of
-// base/random.h: 0x11 is the stream's use, as in data/streams.h. Blocks are counted in 32 bits, so
+// base/random.h: 0x11 is the stream's use, see base/random_streams.h. Blocks are counted in 32 bits, so
 // x has at most 2^34 elements.
 
 #include "common/base/error.h"

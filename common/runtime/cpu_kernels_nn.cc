@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/base/error.h"
+#include "common/base/random_streams.h"
 #include "common/runtime/cpu_kernels_internal.h"
 
 namespace dtf::runtime {
@@ -44,9 +45,9 @@ KernelFactory sigmoidCrossEntropyGrad(const VectorLoops& loops) {
   };
 }
 
-// The use, in the top byte of the Philox stream that masks are drawn from: as data/streams.h has
-// it.
-constexpr uint32_t kDropoutStream = 0x11000000;
+// The upper half of the Philox stream that masks are drawn from; the lower half is the batch's.
+constexpr uint32_t kDropoutStream =
+    static_cast<uint32_t>(streamOf(RandomStream::kDropoutMasks, 0) >> 32);
 
 KernelFactory dropout(const VectorLoops& loops) {
   return [loop = loops.dropout](const Operation& o) {

@@ -6,15 +6,12 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/base/random_streams.h"
 #include "common/ps/replication_rules.h"
 
 namespace dtf::train {
 
 namespace {
-
-// The top byte of the Philox streams that initial values are drawn from; common/data/streams.h has
-// those below 0x10.
-constexpr uint64_t kInitialValuesStream = uint64_t{0x10} << 56;
 
 float truncatedNormal(Random& random) {
   float value = random.normal();
@@ -34,7 +31,7 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
                     uint32_t index) {
   Tensor tensor(DType::kFloat32, shape);
   if (initializer == "zeros") return tensor;
-  Random random(seed, kInitialValuesStream | index);
+  Random random(seed, streamOf(RandomStream::kInitialValues, index));
   const auto inputs = static_cast<double>(shape.rank() > 0 ? shape.dim(0) : 1);
   const double outputs = static_cast<double>(shape.elements()) / inputs;
   if (initializer == "glorot_uniform") {

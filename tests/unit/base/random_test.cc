@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "common/base/random_streams.h"
+
 namespace dtf {
 
 // Known answers of the Random123 distribution (kat_vectors, philox4x32 10).
@@ -14,6 +16,19 @@ TEST(Philox, MatchesThePublishedVectors) {
             (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+// A seed means the same in every version only as long as these don't change.
+TEST(RandomStreams, KeepTheirNumbers) {
+  EXPECT_EQ(streamOf(RandomStream::kTrainImages, 5), 0x0100000000000005u);
+  EXPECT_EQ(streamOf(RandomStream::kEvalImages, 5), 0x0200000000000005u);
+  EXPECT_EQ(streamOf(RandomStream::kBatchOrder, 5), 0x0300000000000005u);
+  EXPECT_EQ(streamOf(RandomStream::kInitialValues, 5), 0x1000000000000005u);
+  EXPECT_EQ(streamOf(RandomStream::kDropoutMasks, 5), 0x1100000000000005u);
+}
+
+TEST(RandomStreams, ANumberDoesNotReachIntoTheUse) {
+  EXPECT_EQ(streamOf(RandomStream::kTrainImages, ~uint64_t{0}), 0x01ffffffffffffffu);
 }
 
 TEST(Random, SameSeedAndStreamGiveTheSameNumbers) {
