@@ -106,8 +106,7 @@ struct LocalParameterClient::Impl {
   std::vector<std::shared_ptr<Buffer>> gradients;  // shared with pushes
   std::vector<std::shared_ptr<const Snapshot>> parameters;
   std::vector<std::shared_ptr<const Snapshot>> averages;
-  std::vector<StepState> states;
-  std::vector<std::optional<uint64_t>> asked;
+  std::optional<Settlement> settlement;  // once declared
 
   template <class Answer>
   std::function<void(Answer)> recorder(std::shared_ptr<Round<Answer>> round, size_t index) {
@@ -132,7 +131,7 @@ struct LocalParameterClient::Impl {
 
   void take(size_t ps, const PushAnswer& answer) {
     const PushReply& reply = std::get<PushReply>(answer);
-    states[ps] = reply.state;
+    settlement->answered(static_cast<uint32_t>(ps), reply.state);
     if (reply.parameters) parameters[ps] = reply.parameters;
   }
 
@@ -141,26 +140,17 @@ struct LocalParameterClient::Impl {
 
 // Asks again until all ps name the same step.
 StepState LocalParameterClient::Impl::settle() {
-  for (int round = 0; round < kAgreementRoundsMax; ++round) {
-    const Agreement agreement = agree(declaration.replication, states, asked);
-    if (agreement.again.empty()) return agreement.state;
+  for (;;) {
+    const std::vector<Agreement::Pull> pulls = settlement->again();
+    if (pulls.empty()) return settlement->state();
     const MutexLock lock(cluster.mutex_);
-    auto answers = std::make_shared<Round<PushAnswer>>(agreement.again.size());
-    for (size_t i = 0; i < agreement.again.size(); ++i) {
-      const Agreement::Pull& pull = agreement.again[i];
-      asked[pull.ps_task] = pull.wanted_step;
-      cluster.shards_[pull.ps_task]->pull(rank, incarnation, pull.wanted_step,
-                                          recorder(answers, i));
-    }
+    auto answers = std::make_shared<Round<PushAnswer>>(pulls.size());
+    for (size_t i = 0; i < pulls.size(); ++i)
+      cluster.shards_[pulls[i].ps_task]->pull(rank, incarnation, pulls[i].wanted_step,
+                                              recorder(answers, i));
     await(*answers, "parameters of the same step from every ps");
-    for (size_t i = 0; i < agreement.again.size(); ++i) {
-      take(agreement.again[i].ps_task, *answers->answers[i]);
-    }
+    for (size_t i = 0; i < pulls.size(); ++i) take(pulls[i].ps_task, *answers->answers[i]);
   }
-  throw Error(ErrorCode::kUnavailable,
-              fmt::format("{} asked {} times and did not get parameters of the same step from "
-                          "every ps",
-                          workerName(rank), kAgreementRoundsMax));
 }
 
 void LocalParameterClient::Impl::declare(const ModelDeclaration& model) {
@@ -176,8 +166,7 @@ void LocalParameterClient::Impl::declare(const ModelDeclaration& model) {
   }
   parameters.resize(ps_tasks);
   averages.resize(ps_tasks);
-  states.resize(ps_tasks);
-  asked.resize(ps_tasks);
+  settlement.emplace(model.replication, static_cast<uint32_t>(ps_tasks), workerName(rank));
 }
 
 void LocalParameterClient::Impl::initialise(std::span<const std::span<const float>> values) {
@@ -205,10 +194,10 @@ StepState LocalParameterClient::Impl::pull() {
     const size_t ps_tasks = cluster.shards_.size();
     auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      asked[ps] = std::nullopt;
       cluster.shards_[ps]->pull(rank, incarnation, std::nullopt, recorder(answers, ps));
     }
     await(*answers, "a pull from every ps");
+    settlement->start();
     for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
   }
   return settle();
@@ -245,7 +234,6 @@ StepState LocalParameterClient::Impl::exchange(uint64_t step, uint32_t batch, fl
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
       const std::shared_ptr<Buffer> buffer = kept ? copyOf(*gradients[ps]) : gradients[ps];
       const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));
-      asked[ps] = std::nullopt;
       cluster.shards_[ps]->push({.rank = rank,
                                  .incarnation = incarnation,
                                  .step = step,
@@ -257,13 +245,10 @@ StepState LocalParameterClient::Impl::exchange(uint64_t step, uint32_t batch, fl
                                 recorder(answers, ps));
     }
     await(*answers, fmt::format("step {} on every ps", step));
+    settlement->start();
     for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
   }
-  // What became of the push, ps/0 has said now: the answers to pulls don't tell.
-  const bool stale = states[0].outcome == Outcome::kStale;
-  StepState state = settle();
-  if (stale) state.outcome = Outcome::kStale;
-  return state;
+  return settle();
 }
 
 void LocalParameterClient::Impl::barrier(std::string_view name) {

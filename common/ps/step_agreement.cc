@@ -1,8 +1,11 @@
 #include "common/ps/step_agreement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 #include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
@@ -38,6 +41,47 @@ Agreement agree(const cluster::ReplicationSpec& replication, std::span<const Ste
     }
   }
   return agreement;
+}
+
+Settlement::Settlement(const cluster::ReplicationSpec& replication, uint32_t ps_tasks,
+                       std::string who)
+    : replication_(replication), who_(std::move(who)), states_(ps_tasks), asked_(ps_tasks) {
+  DTF_CHECK(ps_tasks > 0);
+}
+
+void Settlement::start() {
+  std::fill(asked_.begin(), asked_.end(), std::nullopt);
+  outcome_.reset();
+  settled_.reset();
+  rounds_ = 0;
+}
+
+void Settlement::answered(uint32_t ps_task, const StepState& state) {
+  DTF_CHECK(ps_task < states_.size() && !settled_);
+  states_[ps_task] = state;
+}
+
+std::vector<Agreement::Pull> Settlement::again() {
+  DTF_CHECK(!settled_);
+  if (!outcome_) outcome_ = states_[0].outcome;
+  const Agreement agreement = agree(replication_, states_, asked_);
+  if (agreement.again.empty()) {
+    settled_ = agreement.state;
+    if (outcome_ == Outcome::kStale) settled_->outcome = Outcome::kStale;
+    return {};
+  }
+  if (++rounds_ > kAgreementRoundsMax)
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("{} asked {} times and did not get parameters of the same step from "
+                            "every ps",
+                            who_, kAgreementRoundsMax));
+  for (const Agreement::Pull& pull : agreement.again) asked_[pull.ps_task] = pull.wanted_step;
+  return agreement.again;
+}
+
+const StepState& Settlement::state() const {
+  DTF_CHECK(settled_.has_value());
+  return *settled_;
 }
 
 }  // namespace dtf::ps

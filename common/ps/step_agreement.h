@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/ps/parameter_client.h"
@@ -28,12 +29,43 @@ struct Agreement {
   std::vector<Pull> again;
 };
 
-// How often the question may be repeated before the client gives up with kUnavailable.
+// How often a worker asks before it gives up.
 inline constexpr int kAgreementRoundsMax = 1000;
 
 // `states`: per ps the newest answer. `asked` (per ps): wanted_step of the pull that brought it,
 // nullopt for a plain pull or a push. Pure function.
 Agreement agree(const cluster::ReplicationSpec& replication, std::span<const StepState> states,
                 std::span<const std::optional<uint64_t>> asked);
+
+// The rounds of one worker's calls to all ps, until their answers agree: what every client does,
+// however it asks. Use: start(); ask every ps, answered() for each; then while again() names pulls,
+// repeat these; then state().
+// Threads: thread-compatible.
+class Settlement {
+ public:
+  // `who`: names the worker in errors.
+  Settlement(const cluster::ReplicationSpec& replication, uint32_t ps_tasks, std::string who);
+
+  // A call to every ps begins.
+  void start();
+  void answered(uint32_t ps_task, const StepState& state);
+
+  // When all that were asked have answered: pulls to repeat. Empty: settled.
+  // Errors: kUnavailable after kAgreementRoundsMax rounds.
+  std::vector<Agreement::Pull> again();
+
+  // When settled: what the worker acts upon. What became of its push ps/0 said in the first round:
+  // answers to pulls don't tell.
+  const StepState& state() const;
+
+ private:
+  const cluster::ReplicationSpec replication_;
+  const std::string who_;
+  std::vector<StepState> states_;  // per ps: the newest answer
+  std::vector<std::optional<uint64_t>> asked_;
+  std::optional<Outcome> outcome_;  // of the push
+  std::optional<StepState> settled_;
+  int rounds_ = 0;
+};
 
 }  // namespace dtf::ps

@@ -2,8 +2,6 @@
 
 #include <kj/vector.h>
 
-#include <algorithm>
-
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
@@ -120,8 +118,6 @@ DataCalls::DataCalls(net::Loop& loop, const RpcClientOptions& options)
       options_(options),
       parameters_(options.ps.size()),
       gradients_(options.ps.size()),
-      states_(options.ps.size()),
-      asked_(options.ps.size()),
       answered_(options.ps.size(), true) {}
 
 // Looks once a second at the exchange in flight: says who has not answered, and fails at the
@@ -149,8 +145,9 @@ kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported)
 }
 
 kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
-  replication_ = declaration.replication;
-  const uint32_t batches = ps::batchesPerStep(replication_, options_.link.self.index);
+  settlement_.emplace(declaration.replication, static_cast<uint32_t>(options_.ps.size()),
+                      options_.link.self.name());
+  const uint32_t batches = ps::batchesPerStep(declaration.replication, options_.link.self.index);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options_.ps.size(); ++i) {
     links_.push_back(std::make_unique<PsDataLink>(loop_, options_.link, i, options_.ps[i],
@@ -181,7 +178,7 @@ kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchan
       ++unanswered_;
     }
     promises.add(call.start(*links_[ps]).then([this, ps](ps::StepState state) {
-      states_[ps] = state;
+      settlement_->answered(ps, state);
       parameters_[ps] = links_[ps]->parameters();
       if (answered_[ps]) return;
       answered_[ps] = true;
@@ -192,37 +189,25 @@ kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchan
 }
 
 // The state that all ps agree on; asks again until there is one.
-kj::Promise<ps::StepState> DataCalls::settle(int round) {
-  const ps::Agreement agreement = ps::agree(replication_, states_, asked_);
-  if (agreement.again.empty()) return agreement.state;
-  if (round >= ps::kAgreementRoundsMax)
-    net::throwAsKj(Error(
-        ErrorCode::kUnavailable,
-        fmt::format("{} asked {} times and did not get parameters of the same step from every ps",
-                    options_.link.self.name(), ps::kAgreementRoundsMax)));
+kj::Promise<ps::StepState> DataCalls::settle() {
+  const std::vector<ps::Agreement::Pull> pulls =
+      net::bridgeErrors([this] { return settlement_->again(); });
+  if (pulls.empty()) return settlement_->state();
   std::vector<Call> calls;
-  for (const ps::Agreement::Pull& pull : agreement.again) {
-    asked_[pull.ps_task] = pull.wanted_step;
+  for (const ps::Agreement::Pull& pull : pulls)
     calls.push_back(
         {pull.ps_task, [step = pull.wanted_step](PsDataLink& link) { return link.pull(step); }});
-  }
-  return send(calls, false).then([this, round] { return settle(round + 1); });
+  return send(calls, false).then([this] { return settle(); });
 }
 
 // The same call to every ps.
 kj::Promise<ps::StepState> DataCalls::onEvery(
     const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange) {
+  DTF_CHECK(settlement_.has_value());
   std::vector<Call> calls;
   for (uint32_t i = 0; i < links_.size(); ++i) calls.push_back({i, call});
-  std::fill(asked_.begin(), asked_.end(), std::nullopt);
-  return send(calls, is_exchange).then([this] {
-    // What became of the push, ps/0 said in this first round: the answers to pulls don't tell.
-    const bool stale = states_[0].outcome == ps::Outcome::kStale;
-    return settle(0).then([stale](ps::StepState state) {
-      if (stale) state.outcome = ps::Outcome::kStale;
-      return state;
-    });
-  });
+  settlement_->start();
+  return send(calls, is_exchange).then([this] { return settle(); });
 }
 
 kj::Promise<ps::StepState> DataCalls::pull() {

@@ -129,19 +129,16 @@ class DataCalls {
   kj::Promise<void> send(const std::vector<Call>& calls, bool is_exchange);
   kj::Promise<ps::StepState> onEvery(
       const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange);
-  kj::Promise<ps::StepState> settle(int round);
+  kj::Promise<ps::StepState> settle();
 
   net::Loop& loop_;
   const RpcClientOptions& options_;
   std::vector<std::unique_ptr<PsDataLink>> links_;
   Abort abort_;
-  cluster::ReplicationSpec replication_;
   // Pointers taken after each answer.
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
-  // Of the newest answers, for ps::agree().
-  std::vector<ps::StepState> states_;
-  std::vector<std::optional<uint64_t>> asked_;
+  std::optional<ps::Settlement> settlement_;  // once open
   // The call in flight, for the watchdog.
   TimePoint since_{};
   std::vector<bool> answered_;

@@ -76,8 +76,8 @@ void World::Peers::announceDecision(uint64_t step, const std::vector<uint32_t>& 
 void World::startWorker(uint32_t rank) {
   Worker& worker = workers_[rank];
   worker.incarnation = Incarnation{++incarnations_};
-  worker.states.assign(options_.ps_tasks, {});
-  worker.asked.assign(options_.ps_tasks, std::nullopt);
+  worker.settlement.emplace(model_.replication, options_.ps_tasks, workerName(rank));
+  worker.settlement->start();
   worker.parameters.assign(options_.ps_tasks, nullptr);
   worker.done = false;
   ++worker.processes;
@@ -146,7 +146,6 @@ PushCallback World::replyTo(uint32_t rank, uint32_t ps) {
 
 void World::sendPull(uint32_t rank, uint32_t ps, std::optional<uint64_t> wanted) {
   Worker& worker = workers_[rank];
-  worker.asked[ps] = wanted;
   link(fmt::format("to {} from {}.{}", ps, rank, worker.processes))
       .push_back(
           [this, rank, ps, wanted, incarnation = worker.incarnation, reply = replyTo(rank, ps)] {
@@ -158,11 +157,11 @@ void World::sendPush(uint32_t rank, const StepState& state) {
   Worker& worker = workers_[rank];
   ++worker.round;
   worker.missing = options_.ps_tasks;
+  worker.settlement->start();
   auto values =
       std::make_shared<std::vector<float>>(gradient(rank, state.next_step, state.next_batch));
   values->resize(elements_);
   for (uint32_t ps = 0; ps < options_.ps_tasks; ++ps) {
-    worker.asked[ps] = std::nullopt;
     const Contribution contribution{.rank = rank,
                                     .incarnation = worker.incarnation,
                                     .step = state.next_step,
@@ -193,7 +192,7 @@ void World::onAnswer(uint32_t rank, uint32_t ps, const PushAnswer& answer) {
     return link(fmt::format("restart {}", rank)).push_back([this, rank] { startWorker(rank); });
   }
   const PushReply& reply = std::get<PushReply>(answer);
-  worker.states[ps] = reply.state;
+  worker.settlement->answered(ps, reply.state);
   if (reply.parameters) {
     worker.parameters[ps] = reply.parameters;
     checkSameOnEveryPs(*reply.parameters);
@@ -203,22 +202,23 @@ void World::onAnswer(uint32_t rank, uint32_t ps, const PushAnswer& answer) {
 
 void World::onRoundComplete(uint32_t rank) {
   Worker& worker = workers_[rank];
-  const Agreement agreement = agree(model_.replication, worker.states, worker.asked);
-  if (!agreement.again.empty()) {
+  const std::vector<Agreement::Pull> pulls = worker.settlement->again();
+  if (!pulls.empty()) {
     ++worker.round;
-    worker.missing = static_cast<uint32_t>(agreement.again.size());
-    for (const Agreement::Pull& pull : agreement.again) {
+    worker.missing = static_cast<uint32_t>(pulls.size());
+    for (const Agreement::Pull& pull : pulls) {
       sendPull(rank, pull.ps_task, pull.wanted_step);
     }
     return;
   }
-  if (agreement.state.outcome == Outcome::kStale) ++stale;
-  checkParameters(rank, agreement.state);
-  if (agreement.state.done) {
+  const StepState state = worker.settlement->state();
+  if (state.outcome == Outcome::kStale) ++stale;
+  checkParameters(rank, state);
+  if (state.done) {
     worker.done = true;
     return;
   }
-  sendPush(rank, agreement.state);
+  sendPush(rank, state);
 }
 
 // Sync: what a worker computes with is of one step, on every ps.

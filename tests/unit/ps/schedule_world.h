@@ -89,8 +89,7 @@ class World {
     Incarnation incarnation;
     uint64_t round = 0;  // of calls; answers to older rounds are ignored
     uint32_t missing = 0;
-    std::vector<StepState> states;
-    std::vector<std::optional<uint64_t>> asked;
+    std::optional<Settlement> settlement;
     std::vector<std::shared_ptr<const Snapshot>> parameters;
     bool done = false;
     bool gone = false;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/error.h"
+
 namespace dtf::ps {
 namespace {
 
@@ -41,6 +43,74 @@ TEST(StepAgreement, WhereTheStepBeforeIsGoneTheOthersAreAskedAgain) {
   ASSERT_EQ(agreement.again.size(), 1u);
   EXPECT_EQ(agreement.again[0].ps_task, 1u);
   EXPECT_EQ(agreement.again[0].wanted_step, std::nullopt);
+}
+
+TEST(Settlement, AsksAgainUntilAllNameTheSameStep) {
+  Settlement settlement(kSync, 2, "worker/1");
+  settlement.start();
+  settlement.answered(0, at(6));
+  settlement.answered(1, at(5));
+  std::vector<Agreement::Pull> pulls = settlement.again();
+  ASSERT_EQ(pulls.size(), 1u);
+  EXPECT_EQ(pulls[0].ps_task, 0u);
+  EXPECT_EQ(pulls[0].wanted_step, 5u);
+  settlement.answered(0, at(6));  // gone: so ps/1 has caught up
+  pulls = settlement.again();
+  ASSERT_EQ(pulls.size(), 1u);
+  EXPECT_EQ(pulls[0].ps_task, 1u);
+  EXPECT_EQ(pulls[0].wanted_step, std::nullopt);
+  settlement.answered(1, at(6));
+  EXPECT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().next_step, 6u);
+}
+
+TEST(Settlement, APushThatWasStaleStaysStaleWhateverPullsSay) {
+  Settlement settlement(kSync, 2, "worker/1");
+  settlement.start();
+  StepState stale = at(6);
+  stale.outcome = Outcome::kStale;
+  settlement.answered(0, stale);
+  settlement.answered(1, at(5));
+  ASSERT_EQ(settlement.again().size(), 1u);
+  settlement.answered(0, at(5));
+  EXPECT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().outcome, Outcome::kStale);
+
+  settlement.start();
+  settlement.answered(0, at(6));
+  settlement.answered(1, at(6));
+  EXPECT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().outcome, Outcome::kApplied) << "that was the call before";
+}
+
+TEST(Settlement, GivesUpOnPsThatNeverAgree) {
+  Settlement settlement(kSync, 2, "worker/1");
+  settlement.start();
+  settlement.answered(0, at(5));
+  for (int round = 0; round < kAgreementRoundsMax; ++round) {
+    settlement.answered(1, at(6));
+    ASSERT_FALSE(settlement.again().empty());
+  }
+  settlement.answered(1, at(6));
+  try {
+    settlement.again();
+    FAIL() << "it goes on asking";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.message(),
+              "worker/1 asked 1000 times and did not get parameters of the same step from every "
+              "ps");
+  }
+}
+
+TEST(SettlementDeathTest, HasAStateOnlyWhenSettled) {
+  Settlement settlement(kSync, 2, "worker/1");
+  settlement.start();
+  EXPECT_DEATH(settlement.state(), "settled_");
+  settlement.answered(0, at(1));
+  settlement.answered(1, at(1));
+  settlement.again();
+  EXPECT_DEATH(settlement.answered(0, at(2)), "settled_");
 }
 
 }  // namespace
