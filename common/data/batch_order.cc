@@ -35,10 +35,10 @@ const Dataset& checkSize(const Dataset& dataset, int64_t batch_size) {
 }  // namespace
 
 uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t workers,
-                     uint32_t slots) {
-  const uint64_t slot = uint64_t{batch} * workers + rank;
-  DTF_CHECK(rank < workers && slot < slots);
-  return step * slots + slot;
+                     uint32_t batches_of_step) {
+  const uint64_t index = uint64_t{batch} * workers + rank;
+  DTF_CHECK(rank < workers && index < batches_of_step);
+  return step * batches_of_step + index;
 }
 
 void EpochShuffle::start(uint64_t epoch) {

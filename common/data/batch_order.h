@@ -3,12 +3,12 @@
 // Which examples make up which batch: a pure function of (seed, data set size, batch size, batch
 // number), so that a run can be repeated, resumed and checked from the numbers alone.
 //
-// All batches of a job are numbered g = step * slots + slot, where a slot is one batch of a step:
-// in sync mode one of the total_num_replicas gradients, in async mode (where each worker counts its
+// All batches of a job are numbered g = step * batches_of_step + i, where i is one batch of a step:
+// in sync mode one of those that make up its gradients, in async mode (where each worker counts its
 // own steps) the worker's rank. An epoch is size / batch_size batches: a fresh permutation of the
 // data set, cut up in order. The examples that don't fill a last batch are left out of that epoch
-// (each epoch leaves out others), so no example comes twice in an epoch, and no two slots share
-// one.
+// (each epoch leaves out others), so no example comes twice in an epoch, and no two batches of
+// a step share one.
 
 #include <array>
 #include <cstdint>
@@ -22,9 +22,9 @@
 namespace dtf::data {
 
 // Batch number of `batch`, the b-th batch that worker `rank` of `workers` contributes to `step`.
-// `slots` is how many batches a step has; batch * workers + rank < slots (DTF_CHECK).
+// `batches_of_step`: see ps::batchesOfOrderStep(); batch * workers + rank is less (DTF_CHECK).
 uint64_t globalBatch(uint64_t step, uint32_t batch, uint32_t rank, uint32_t workers,
-                     uint32_t slots);
+                     uint32_t batches_of_step);
 
 // A permutation of 0..size-1, made in as many instalments as the caller likes: Fisher-Yates,
 // Durstenfeld's version (CACM algorithm 235, 1964). Thread-compatible.

@@ -18,7 +18,7 @@
 
 namespace dtf::runtime {
 
-struct StepState;  // step_state.h
+struct StepBody;  // step_body.h
 
 struct CompileOptions {
   // Join operations where one kernel does the work of several (fusion.h). Without, the same numbers
@@ -71,8 +71,8 @@ class CompiledStep {
  private:
   friend std::unique_ptr<CompiledStep> compile(const graph::Graph&, std::span<const graph::Output>,
                                                Device&, const KernelTable&, CompileOptions);
-  explicit CompiledStep(std::unique_ptr<StepState> state);
-  std::unique_ptr<StepState> state_;
+  explicit CompiledStep(std::unique_ptr<StepBody> body);
+  std::unique_ptr<StepBody> body_;
 };
 
 // Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient) need. `part` may contain

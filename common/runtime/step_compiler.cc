@@ -8,7 +8,7 @@
 #include "common/base/check.h"
 #include "common/runtime/fusion.h"
 #include "common/runtime/memory_plan.h"
-#include "common/runtime/step_state.h"
+#include "common/runtime/step_body.h"
 
 namespace dtf::runtime {
 namespace {
@@ -31,8 +31,8 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 class StepCompiler {
  public:
   StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
-               std::unique_ptr<StepState> state);
-  std::unique_ptr<StepState> take() { return std::move(state_); }
+               std::unique_ptr<StepBody> body);
+  std::unique_ptr<StepBody> take() { return std::move(body_); }
 
  private:
   void makeSlots();
@@ -48,11 +48,13 @@ class StepCompiler {
   void describe();
 
   Location locate(const Output& tensor) const;
-  Slot& slotOf(const Location& location) { return state_->slots(location.kind)[location.index]; }
+  Binding& bindingOf(const Location& location) {
+    return body_->bindings(location.kind)[location.index];
+  }
 
   LoweredStep step_;
   Device& device_;
-  std::unique_ptr<StepState> state_;
+  std::unique_ptr<StepBody> body_;
   std::map<Output, Location> bound_;  // tensors that live in what the caller binds
   std::map<Output, int> last_use_;    // index of the last operation that reads it
   std::map<Output, size_t> buffers_;  // intermediate tensor -> index into lifetimes_
@@ -62,8 +64,8 @@ class StepCompiler {
 };
 
 StepCompiler::StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
-                           std::unique_ptr<StepState> state)
-    : step_(std::move(step)), device_(device), state_(std::move(state)) {
+                           std::unique_ptr<StepBody> body)
+    : step_(std::move(step)), device_(device), body_(std::move(body)) {
   makeSlots();
   directGradients();
   makeKernels(kernels);
@@ -79,13 +81,13 @@ StepCompiler::StepCompiler(LoweredStep step, Device& device, const KernelTable& 
 void StepCompiler::makeSlots() {
   const auto make = [this](const std::vector<BoundTensor>& tensors, Kind kind) {
     for (const BoundTensor& tensor : tensors) {
-      Slot slot;
-      slot.name = tensor.name;
-      slot.bytes = bytesOf(tensor.spec);
-      std::vector<Slot>& slots = state_->slots(kind);
+      Binding binding;
+      binding.name = tensor.name;
+      binding.bytes = bytesOf(tensor.spec);
+      std::vector<Binding>& bindings = body_->bindings(kind);
       // A gradient is a tensor of its own only if directGradients() finds that it can be.
-      if (kind != Kind::kGradient) bound_[tensor.tensor] = {kind, slots.size()};
-      slots.push_back(std::move(slot));
+      if (kind != Kind::kGradient) bound_[tensor.tensor] = {kind, bindings.size()};
+      bindings.push_back(std::move(binding));
     }
   };
   make(step_.inputs, Kind::kInput);
@@ -118,7 +120,7 @@ void StepCompiler::directGradients() {
 
 void StepCompiler::makeKernels(const KernelTable& kernels) {
   for (const Operation& operation : step_.operations) {
-    state_->kernels.push_back(kernels.make(operation, device_.type()));
+    body_->kernels.push_back(kernels.make(operation, device_.type()));
   }
 }
 
@@ -149,7 +151,7 @@ std::optional<Output> StepCompiler::overwritable(size_t index, size_t output) co
           return at != buffers_.end() && at->second == buffer->second;
         });
     if (once && same_size && !taken &&
-        state_->kernels[index]->canOverwrite(static_cast<int>(output), static_cast<int>(i))) {
+        body_->kernels[index]->canOverwrite(static_cast<int>(output), static_cast<int>(i))) {
       return input;
     }
   }
@@ -165,7 +167,7 @@ void StepCompiler::planOutputs(size_t index) {
     const auto use = last_use_.find(output);
     const int last = use == last_use_.end() ? now : use->second;
     const size_t bytes = allocationOf(operation.output_specs[i]);
-    state_->unshared_bytes += bytes;
+    body_->unshared_bytes += bytes;
     if (const auto input = overwritable(index, i)) {
       const size_t buffer = buffers_.at(*input);
       buffers_[output] = buffer;
@@ -175,26 +177,26 @@ void StepCompiler::planOutputs(size_t index) {
       lifetimes_.push_back({bytes, now, last});
     }
   }
-  const size_t workspace = state_->kernels[index]->workspaceBytes();
-  state_->unshared_bytes += workspace;
+  const size_t workspace = body_->kernels[index]->workspaceBytes();
+  body_->unshared_bytes += workspace;
   workspaces_.push_back(workspace == 0 ? kNone : lifetimes_.size());
   if (workspace != 0) lifetimes_.push_back({workspace, now, now});
 }
 
 void StepCompiler::placeAll() {
   const MemoryPlan plan = planMemory(lifetimes_);
-  state_->planned_bytes = plan.bytes;
-  state_->arena = device_.allocate(plan.bytes);
+  body_->planned_bytes = plan.bytes;
+  body_->arena = device_.allocate(plan.bytes);
   for (const auto& [tensor, buffer] : buffers_) {
-    placed_[tensor] = state_->arena.get() + plan.offsets[buffer];
+    placed_[tensor] = body_->arena.get() + plan.offsets[buffer];
   }
   for (size_t i = 0; i < workspaces_.size(); ++i) {
     std::byte* const workspace =
-        workspaces_[i] == kNone ? nullptr : state_->arena.get() + plan.offsets[workspaces_[i]];
+        workspaces_[i] == kNone ? nullptr : body_->arena.get() + plan.offsets[workspaces_[i]];
     Launch launch;
-    launch.kernel = state_->kernels[i].get();
+    launch.kernel = body_->kernels[i].get();
     launch.arguments.workspace = workspace;
-    state_->launches.push_back(launch);
+    body_->launches.push_back(launch);
   }
 }
 
@@ -225,13 +227,13 @@ void StepCompiler::fillConstants() {
     offsets[tensor] = bytes;
     bytes += (allocationOf(constant.spec) + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
   }
-  state_->constants = device_.allocate(bytes);
+  body_->constants = device_.allocate(bytes);
   std::vector<std::byte> host(bytes);
   for (const auto& [tensor, offset] : offsets) {
     fill(step_.constants.at(tensor), host.data() + offset);
-    placed_[tensor] = state_->constants.get() + offset;
+    placed_[tensor] = body_->constants.get() + offset;
   }
-  device_.copyToDevice(state_->constants.get(), host.data(), bytes);
+  device_.copyToDevice(body_->constants.get(), host.data(), bytes);
   device_.synchronise();
 }
 
@@ -244,17 +246,17 @@ Location StepCompiler::locate(const Output& tensor) const {
 }
 
 void StepCompiler::makeLaunches() {
-  StepState& s = *state_;
+  StepBody& s = *body_;
   for (const Operation& operation : step_.operations) {
     for (const Output& input : operation.inputs) {
       const Location from = locate(input);
       s.input_pointers.push_back(from.address);
-      if (from.kind != Kind::kPlanned) slotOf(from).reads.push_back(s.input_pointers.size() - 1);
+      if (from.kind != Kind::kPlanned) bindingOf(from).reads.push_back(s.input_pointers.size() - 1);
     }
     for (const Output& output : operation.outputs) {
       const Location to = locate(output);
       s.output_pointers.push_back(to.address);
-      if (to.kind != Kind::kPlanned) slotOf(to).writes.push_back(s.output_pointers.size() - 1);
+      if (to.kind != Kind::kPlanned) bindingOf(to).writes.push_back(s.output_pointers.size() - 1);
     }
   }
   // The vectors have their final size: spans into them stay valid.
@@ -268,9 +270,9 @@ void StepCompiler::makeLaunches() {
     next_input += operation.inputs.size();
     next_output += operation.outputs.size();
   }
-  for (std::vector<Slot>* slots : {&s.inputs, &s.parameters, &s.gradients}) {
-    for (Slot& slot : *slots) {
-      slot.required = slot.bytes > 0 && (!slot.reads.empty() || !slot.writes.empty());
+  for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters, &s.gradients}) {
+    for (Binding& binding : *bindings) {
+      binding.required = binding.bytes > 0 && (!binding.reads.empty() || !binding.writes.empty());
     }
   }
 }
@@ -281,19 +283,19 @@ void StepCompiler::makeFetches() {
     made.location = locate(fetch.tensor);
     made.elements = static_cast<size_t>(fetch.spec.shape.elements());
     if (made.location.kind != Kind::kPlanned && made.elements > 0) {
-      slotOf(made.location).required = true;
+      bindingOf(made.location).required = true;
     }
     if (!device_.usesHostMemory()) made.host.resize(made.elements);
-    state_->fetches.push_back(std::move(made));
+    body_->fetches.push_back(std::move(made));
   }
   if (device_.usesHostMemory()) return;
-  StepState& s = *state_;
-  for (std::vector<Slot>* slots : {&s.inputs, &s.parameters, &s.gradients}) {
-    for (Slot& slot : *slots) {
-      if (!slot.required) continue;
-      slot.staged = device_.allocate(slot.bytes);
-      for (const size_t read : slot.reads) s.input_pointers[read] = slot.staged.get();
-      for (const size_t write : slot.writes) s.output_pointers[write] = slot.staged.get();
+  StepBody& s = *body_;
+  for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters, &s.gradients}) {
+    for (Binding& binding : *bindings) {
+      if (!binding.required) continue;
+      binding.staged = device_.allocate(binding.bytes);
+      for (const size_t read : binding.reads) s.input_pointers[read] = binding.staged.get();
+      for (const size_t write : binding.writes) s.output_pointers[write] = binding.staged.get();
     }
   }
 }
@@ -307,8 +309,8 @@ void StepCompiler::describe() {
     return text;
   };
   for (const Operation& operation : step_.operations) {
-    state_->description += operation.op + " " + operation.name + shapes(operation.input_specs) +
-                           " ->" + shapes(operation.output_specs) + "\n";
+    body_->description += operation.op + " " + operation.name + shapes(operation.input_specs) +
+                          " ->" + shapes(operation.output_specs) + "\n";
   }
 }
 
@@ -319,8 +321,8 @@ std::unique_ptr<CompiledStep> compile(const graph::Graph& part, std::span<const 
                                       CompileOptions options) {
   LoweredStep step = lower(part, fetches);
   if (options.fuse) fuse(step, kernels, device.type());
-  auto state = std::make_unique<StepState>(device);
-  StepCompiler compiler(std::move(step), device, kernels, std::move(state));
+  auto body = std::make_unique<StepBody>(device);
+  StepCompiler compiler(std::move(step), device, kernels, std::move(body));
   return std::unique_ptr<CompiledStep>(new CompiledStep(compiler.take()));
 }
 

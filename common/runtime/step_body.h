@@ -14,18 +14,18 @@ namespace dtf::runtime {
 // Where a tensor is.
 struct Location {
   enum class Kind { kInput, kParameter, kGradient, kPlanned } kind = Kind::kPlanned;
-  size_t index = 0;              // of the slot, for what is bound
+  size_t index = 0;              // of the binding, for what is bound
   std::byte* address = nullptr;  // kPlanned: intermediate tensors and constants
 };
 
 // A tensor that the caller binds.
-struct Slot {
+struct Binding {
   std::string name;
   size_t bytes = 0;
   bool required = false;  // not empty, and some kernel reads or writes it or it is fetched
   const std::byte* bound = nullptr;  // written to only when it is a gradient's
-  std::vector<size_t> reads;   // positions in StepState::input_pointers to set when it is bound
-  std::vector<size_t> writes;  // positions in StepState::output_pointers
+  std::vector<size_t> reads;   // positions in StepBody::input_pointers to set when it is bound
+  std::vector<size_t> writes;  // positions in StepBody::output_pointers
   DeviceMemory staged;         // its copy on a device without access to the host's memory
 };
 
@@ -36,11 +36,11 @@ struct Fetch {
 };
 
 // Owns and borrows as CompiledStep, whose body this is.
-struct StepState {
-  explicit StepState(Device& device_in) : device(device_in) {}
+struct StepBody {
+  explicit StepBody(Device& device_in) : device(device_in) {}
 
   Device& device;
-  std::vector<Slot> inputs, parameters, gradients;
+  std::vector<Binding> inputs, parameters, gradients;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<const std::byte*>
       input_pointers;  // of all launches; fixed size, launches hold spans of it
@@ -51,7 +51,7 @@ struct StepState {
   size_t planned_bytes = 0, unshared_bytes = 0;
   std::string description;
 
-  std::vector<Slot>& slots(Location::Kind kind) {
+  std::vector<Binding>& bindings(Location::Kind kind) {
     if (kind == Location::Kind::kInput) return inputs;
     return kind == Location::Kind::kParameter ? parameters : gradients;
   }
