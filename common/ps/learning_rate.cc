@@ -34,6 +34,7 @@ double cosine(const LearningRateSchedule& s, double rate, double t) {
 double learningRate(const cluster::OptimizerSpec& spec, uint64_t update) {
   const LearningRateSchedule& s = spec.schedule;
   const double rate = spec.learning_rate;
+  DTF_CHECK(s.decay_steps > 0);  // what validateOptimizer() lets through
   if (update < s.warmup_steps) {
     return rate * static_cast<double>(update + 1) / static_cast<double>(s.warmup_steps);
   }

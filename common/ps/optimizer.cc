@@ -105,6 +105,7 @@ UpdateConstants fixedConstants(const cluster::OptimizerSpec& spec) {
   }
   c.clip_by_value = f(spec.clip_by_value);
   if (spec.moving_average_decay > 0) c.average_slot = slotCount(spec) - 1;
+  DTF_CHECK(slotCount(spec) <= kSlotsMax);
   c.one_minus_average_decay = f(1 - spec.moving_average_decay);
   return c;
 }
@@ -113,6 +114,7 @@ UpdateConstants fixedConstants(const cluster::OptimizerSpec& spec) {
 
 UpdateConstants OptimizerClock::next() {
   UpdateConstants c = fixedConstants(spec_);
+  DTF_CHECK(state_.applies < UINT64_MAX);
   double rate = learningRate(spec_, state_.applies);
   ++state_.applies;
   state_.beta1_power *= spec_.beta1;
@@ -143,6 +145,12 @@ const float* effectiveGradient(const UpdateConstants& c, const UpdateArrays& arr
 
 void updateRange(const UpdateConstants& c, const UpdateArrays& arrays, uint64_t begin,
                  uint64_t end) {
+  DTF_CHECK(begin <= end);
+  DTF_CHECK(begin == end || (arrays.old_parameters != nullptr && arrays.new_parameters != nullptr));
+  DTF_CHECK(begin == end || arrays.new_parameters != arrays.old_parameters);
+  DTF_CHECK(
+      c.average_slot == kSlotsMax ||
+      (c.average_slot < kSlotsMax && (begin == end || arrays.slots[c.average_slot] != nullptr)));
   alignas(64) float buffer[kChunkElements];
   for (uint64_t at = begin; at < end; at += kChunkElements) {
     const uint64_t n = std::min(kChunkElements, end - at);

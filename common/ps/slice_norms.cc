@@ -28,7 +28,11 @@ float trustRatio(const UpdateConstants& c, double parameter_norm, double update_
 
 SliceNorms::SliceNorms(std::span<const Slice> slices, uint64_t elements) {
   size_t chunks = 0;
+  uint64_t free_from = 0;
   for (const Slice& slice : slices) {
+    DTF_CHECK(slice.begin == 0 && slice.offset >= free_from);
+    DTF_CHECK(slice.offset <= elements && slice.count <= elements - slice.offset);
+    free_from = slice.offset + slice.count;
     segments_.push_back({slice.offset, slice.offset + slice.count, elements, chunks, 1});
     chunks += chunksOf(slice.count);
   }
@@ -46,6 +50,7 @@ size_t SliceNorms::segmentOf(uint64_t element) const {
 
 void SliceNorms::measure(const UpdateConstants& c, const UpdateArrays& arrays, uint64_t begin,
                          uint64_t end) {
+  DTF_CHECK(begin <= end && end <= segments_.back().next);
   alignas(64) float gradient[kChunkElements];
   alignas(64) float direction[kChunkElements];
   for (size_t i = segmentOf(begin); i < segments_.size() && segments_[i].begin < end; ++i) {
@@ -81,6 +86,7 @@ void SliceNorms::finish(const UpdateConstants& constants) {
 
 void SliceNorms::update(const UpdateConstants& constants, const UpdateArrays& arrays,
                         uint64_t begin, uint64_t end) const {
+  DTF_CHECK(begin <= end && end <= segments_.back().next);
   UpdateConstants scaled = constants;
   while (begin < end) {
     const Segment& segment = segments_[segmentOf(begin)];

@@ -131,6 +131,9 @@ void prepare(const UpdateConstants& c, const SparseTable& table, RowGradients& g
 
 void updateRows(const UpdateConstants& constants, const SparseTable& table,
                 std::span<const int64_t> rows, std::span<const float> values) {
+  DTF_CHECK(table.row_elements > 0 && (table.rows == 0 || table.parameters != nullptr));
+  DTF_CHECK(constants.average_slot == kSlotsMax ||
+            table.slots.at(constants.average_slot) != nullptr);
   RowGradients gradients(table, rows, values);
   prepare(constants, table, gradients);
   std::vector<float> result(table.row_elements);

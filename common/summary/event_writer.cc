@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 
 namespace dtf::summary {
@@ -63,6 +64,7 @@ void EventWriter::add(uint64_t step, StepSummary summary) {
 }
 
 void EventWriter::addGraph(std::string graph_def) {
+  DTF_CHECK(!graph_def.empty());
   const size_t bytes = graph_def.size();
   push({wallTime(), 0, bytes, Graph{std::move(graph_def)}});
 }
@@ -86,6 +88,7 @@ void EventWriter::push(Item item) {
     return;
   }
   queued_bytes_ += item.bytes;
+  DTF_CHECK(queue_.size() < kQueueEventsMax);
   queue_.push_back(std::move(item));
   changed_.notifyAll();
 }
@@ -103,6 +106,7 @@ void EventWriter::run() {
     }
     write(item);
     MutexLock lock(mutex_);
+    DTF_CHECK(queued_bytes_ >= item.bytes);
     queued_bytes_ -= item.bytes;
   }
 }
@@ -125,6 +129,7 @@ void EventWriter::write(const Item& item) {
 }
 
 void EventWriter::open() {
+  DTF_CHECK(file_ == nullptr);
   makeFolders(file_system_, folder_);
   const double now = wallTime();
   const std::string name =

@@ -38,6 +38,7 @@ void Histogram::add(std::span<const float> values) {
     }
     const double v = value;
     const auto bucket = std::upper_bound(limits.begin(), limits.end(), v) - limits.begin();
+    DTF_CHECK(static_cast<size_t>(bucket) < buckets_.size());
     ++buckets_[static_cast<size_t>(bucket)];
     min_ = count_ == 0 ? v : std::min(min_, v);
     max_ = count_ == 0 ? v : std::max(max_, v);

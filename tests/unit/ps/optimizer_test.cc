@@ -259,5 +259,21 @@ TEST(Optimizer, SlotsHaveTensorFlowsNamesAndInitialValues) {
   EXPECT_EQ(initialSlotValue(cluster::defaultOptimizer(Kind::kAdagrad), 0), 0.1f);
 }
 
+TEST(OptimizerDeathTest, AnUpdateIsNeitherBackwardsNorInPlaceNorWithoutItsAverages) {
+  OptimizerClock clock(cluster::defaultOptimizer(Kind::kGradientDescent));
+  UpdateConstants constants = clock.next();
+  std::vector<float> old(16, 1), result(16), gradient(16, 1);
+  const float* gradients[] = {gradient.data()};
+  UpdateArrays arrays{old.data(), result.data(), {}, gradients};
+  updateRange(constants, arrays, 0, 16);
+  EXPECT_FLOAT_EQ(result[15], 0.99f);
+  EXPECT_DEATH(updateRange(constants, arrays, 16, 0), "begin <= end");
+  constants.average_slot = 0;
+  EXPECT_DEATH(updateRange(constants, arrays, 0, 16), "average_slot");
+  constants.average_slot = kSlotsMax;
+  arrays.new_parameters = old.data();
+  EXPECT_DEATH(updateRange(constants, arrays, 0, 16), "old_parameters");
+}
+
 }  // namespace
 }  // namespace dtf::ps

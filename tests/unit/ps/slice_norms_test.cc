@@ -90,5 +90,13 @@ TEST(SliceNormsDeathTest, NothingRunsBeforeAllIsMeasured) {
   EXPECT_DEATH(job->run(0, 64), "");
 }
 
+TEST(SliceNormsDeathTest, OnlyWholeVariablesThatLieInTheArenaInOrderHaveNorms) {
+  const auto of = [](std::vector<Slice> slices) { return SliceNorms(slices, 64); };
+  of({{0, 0, 32, 0}, {1, 0, 32, 32}});
+  EXPECT_DEATH(of({{0, 16, 32, 0}}), "slice.begin == 0") << "a part";
+  EXPECT_DEATH(of({{0, 0, 32, 32}, {1, 0, 32, 0}}), "free_from");
+  EXPECT_DEATH(of({{0, 0, 64, 16}}), "elements");
+}
+
 }  // namespace
 }  // namespace dtf::ps
