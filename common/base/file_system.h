@@ -14,7 +14,7 @@
 namespace dtf {
 
 // A new file being written, front to back.
-// Owns: the open file; the destructor closes it and forgives.
+// Owns: the open file; the destructor closes it and ignores errors.
 // Threads: one at a time.
 // Blocks: on the disk.
 // Errors: kCannotWrite naming the path. After an error of sync() or close() the bytes must be taken

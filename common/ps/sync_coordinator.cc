@@ -208,7 +208,7 @@ void SyncCoordinator::onReceived(uint32_t ps_task, uint64_t of_step, uint32_t ra
 
 void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& ranks) {
   const OutwardCalls::Scope scope(context_.calls);
-  if (of_step < step()) return;  // heard before
+  if (of_step < step()) return;  // repeated
   if (of_step == step() && updater_.busy()) return;
   bool sane = hasBackups() && !leads() && of_step == step() && ranks.size() == needed_ && !isDone();
   for (size_t i = 0; sane && i < ranks.size(); ++i) {

@@ -23,7 +23,7 @@
 # that is silent for a lease (10 s) is lost.
 #
 # Ordering: calls of one connection arrive in order; nothing is assumed between connections. Retries: an exchange is
-# identified by (worker, incarnation, step, batch); said twice, it is applied once and answered alike.
+# identified by (worker, incarnation, step, batch); repeated, it is applied once and answered alike.
 # Limits: 64 KiB a message before the hello; afterwards 16 MiB on control connections and, on bulk, what the declared
 # model needs. A chunk is at most 256 MiB (Cap'n Proto's own bound for a blob is 512 MiB - 1).
 

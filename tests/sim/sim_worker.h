@@ -72,7 +72,7 @@ class SimWorker {
   std::unique_ptr<wire::ControlCalls> control_;
   std::unique_ptr<wire::DataCalls> data_;
   std::unique_ptr<SimSupervisor> supervisor_;  // the chief's, with checkpoints
-  // A second bulk connection to one ps, on which an exchange is said again.
+  // A second bulk connection to one ps, on which an exchange is repeated.
   std::unique_ptr<wire::PsDataLink> echo_link_;
   uint32_t echo_ps_ = 0;
   bool echoing_ = false;
