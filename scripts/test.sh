@@ -95,6 +95,7 @@ step "lint: skipped tests are counted" python3 tests/lint/count_tests_test.py
 step "lint: the mistakes that the simulator must find fit the code" python3 tests/sim/mutate_test.py
 step "build: g++, release" scripts/build.sh --unity build -Dtests=true
 step "tests: unit and conformance" meson_tests build unit conformance
+step "tests: under each instruction set that this machine has" meson_tests build isa
 step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 # Without it the tests that need Python's packages skip themselves; the line above them says why.
 scripts/python-env.sh build/python-env >/dev/null

@@ -16,14 +16,11 @@ namespace dtf::graph {
 
 enum class PlacementStrategy : uint8_t {
   // TensorFlow's replica_device_setter: a counter over the ps tasks, in the order in which
-  // variables were
-  // created, blind to their size.
+  // variables were created, blind to their size.
   kRoundRobin,
   // TensorFlow's GreedyLoadBalancingStrategy by bytes: in creation order, each variable to the ps
-  // with the
-  // fewest bytes, the lowest of equals. A large variable that comes last still tips the balance;
-  // that is
-  // what splitting is for.
+  // with the fewest bytes, the lowest of equals. A large variable that comes last still tips the
+  // balance; that is what splitting is for.
   kGreedy,
 };
 
