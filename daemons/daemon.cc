@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/stderr_sink.h"
 #include "common/cluster/address.h"
 #include "common/cluster/error_at.h"
 
@@ -21,15 +22,22 @@ namespace dtf::daemons {
 namespace {
 constexpr size_t kNoticeMessageMax =
     16384;  // the launcher drops lines above 64 KiB; the log has all
+
+// As the log does: who doesn't read stderr holds up nobody.
+void printLast(const std::string& text) {
+  StderrSink::awaitRoom(log::kErrorPatience);
+  StderrSink().write(text);
 }
+}  // namespace
 
 int reportFailure(const Error& error) {
   // What a person is to change goes out as compilers write it: the command line, a place in a file.
-  const bool in_a_file = error.message().find(": error: ") != std::string::npos;
+  const std::string& message = error.message();
+  const bool in_a_file = message.find(": error: ") != std::string::npos;
   if (error.code() == ErrorCode::kUsage)
-    std::fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error.what());
-  else if (in_a_file || error.message().find('\n') != std::string::npos)
-    std::fprintf(stderr, "%s\n", error.what());
+    printLast(std::string(program_invocation_short_name) + ": error: " + message + "\n");
+  else if (in_a_file || message.find('\n') != std::string::npos)
+    printLast(message + (message.ends_with('\n') ? "" : "\n"));
   else
     log::error("event=failed code={} error=\"{}\"", errorCodeName(error.code()), error.message());
   notify({{"event", "failed"},

@@ -36,7 +36,9 @@ void Fd::reset() {
 namespace {
 
 [[noreturn]] void failWrite(const fs::path& path, int error) {
-  throw Error(ErrorCode::kCannotWrite, "cannot write " + path.string() + ": " + errnoText(error));
+  const bool forbidden = error == EACCES || error == EPERM;
+  throw Error(forbidden ? ErrorCode::kPermission : ErrorCode::kCannotWrite,
+              "cannot write " + path.string() + ": " + errnoText(error));
 }
 
 void writeAll(int fd, std::string_view bytes, const fs::path& path) {
@@ -46,6 +48,13 @@ void writeAll(int fd, std::string_view bytes, const fs::path& path) {
     if (n < 0) failWrite(path, errno);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
+}
+
+// A file that was not there: whatever has its predictable name, a link to somebody's file too, is
+// removed, not written through.
+Fd createAnew(const fs::path& path, mode_t mode) {
+  ::unlink(path.c_str());
+  return Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
 }
 
 // Makes the names in it durable.
@@ -74,6 +83,8 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
     throw Error(ErrorCode::kBadData, "cannot read " + path.string() + ": " + why);
   };
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid() && errno == EACCES)
+    throw Error(ErrorCode::kPermission, "cannot read " + path.string() + ": " + errnoText(errno));
   if (!fd.valid()) fail(errnoText(errno));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail(errnoText(errno));
@@ -93,7 +104,7 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
 
 void atomicReplace(const fs::path& path, std::string_view bytes) {
   const fs::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const Fd fd = createAnew(temporary, 0644);
   if (!fd.valid()) failWrite(temporary, errno);
   try {
     writeAll(fd.get(), bytes, temporary);
@@ -116,8 +127,7 @@ void makeWritableFolder(const fs::path& folder) {
   for (auto made = missing.rbegin(); made != missing.rend(); ++made)
     syncFolder(made->parent_path());
   const fs::path probe = folder / (".probe." + std::to_string(::getpid()));
-  Fd fd(::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd.valid()) failWrite(folder, errno);
+  if (!createAnew(probe, 0600).valid()) failWrite(folder, errno);
   ::unlink(probe.c_str());
 }
 

@@ -28,17 +28,18 @@ class Fd {
 };
 
 // The whole file.
-// Errors: kBadData naming the path when it can't be read or is larger than `bytes_max`.
+// Errors: kBadData naming the path when it can't be read or is larger than `bytes_max`; kPermission
+// where this user may not.
 std::string readFile(const std::filesystem::path& path, uint64_t bytes_max);
 
 // Writes `path` so that a reader, or a crash at any moment, sees the old bytes or the new ones,
 // never a mixture: temporary file in the same folder, fsync, rename, fsync of the folder.
-// Errors: kCannotWrite.
+// Errors: kCannotWrite; kPermission where this user may not.
 void atomicReplace(const std::filesystem::path& path, std::string_view bytes);
 
 // mkdir -p, durably (the names of the new folders survive a power cut), then a probe that a file
 // can be made there.
-// Errors: kCannotWrite naming the folder and the reason.
+// Errors: kCannotWrite naming the folder and the reason; kPermission where this user may not.
 void makeWritableFolder(const std::filesystem::path& folder);
 
 }  // namespace dtf

@@ -1,11 +1,14 @@
 #include "common/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "common/base/error.h"
@@ -52,6 +55,43 @@ TEST_F(FileTest, ReplaceInAMissingFolderNamesIt) {
     EXPECT_EQ(error.code(), ErrorCode::kCannotWrite);
     EXPECT_NE(error.message().find("/no/a"), std::string::npos) << error.message();
   }
+}
+
+// Everybody can guess the name of the temporary file.
+TEST_F(FileTest, ReplaceWritesThroughNoLink) {
+  std::ofstream(folder_ / "victim") << "untouched";
+  fs::create_symlink(folder_ / "victim", folder_ / ("a.tmp." + std::to_string(::getpid())));
+  atomicReplace(folder_ / "a", "new");
+  EXPECT_EQ(readFile(folder_ / "victim", 100), "untouched");
+  EXPECT_EQ(readFile(folder_ / "a", 100), "new");
+  EXPECT_FALSE(fs::is_symlink(folder_ / "a"));
+  fs::create_symlink(folder_ / "victim", folder_ / (".probe." + std::to_string(::getpid())));
+  makeWritableFolder(folder_);
+  EXPECT_EQ(readFile(folder_ / "victim", 100), "untouched");
+}
+
+TEST_F(FileTest, WhatThisUserMayNotIsAMatterOfPermission) {
+  const auto code = [](const std::function<void()>& act) -> std::optional<ErrorCode> {
+    try {
+      act();
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return std::nullopt;
+  };
+  std::ofstream(folder_ / "a") << "secret";
+  ::chmod((folder_ / "a").c_str(), 0);
+  ::chmod(folder_.c_str(), 0500);
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) ASSERT_EQ(::seteuid(65534), 0);
+  const auto read = code([this] { readFile(folder_ / "a", 100); });
+  const auto write = code([this] { atomicReplace(folder_ / "b", "x"); });
+  const auto make = code([this] { makeWritableFolder(folder_); });
+  if (is_root) ASSERT_EQ(::seteuid(0), 0);
+  ::chmod(folder_.c_str(), 0700);
+  EXPECT_EQ(read, ErrorCode::kPermission);
+  EXPECT_EQ(write, ErrorCode::kPermission);
+  EXPECT_EQ(make, ErrorCode::kPermission);
 }
 
 TEST_F(FileTest, ReadRefusesWhatIsMissingAFolderOrTooLarge) {
