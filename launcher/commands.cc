@@ -5,21 +5,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "launcher/binaries.h"
+#include "launcher/detach.h"
+#include "launcher/find_run.h"
 #include "launcher/launch_plan.h"
 #include "launcher/listen_sockets.h"
-#include "launcher/log_fanin.h"
+#include "launcher/live_status.h"
 #include "launcher/monitor_limits.h"
-#include "launcher/run_folder.h"
+#include "launcher/output.h"
 #include "launcher/session.h"
 
 namespace dtf::launcher {
@@ -30,40 +29,28 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kNotRunning = 3;  // as `systemctl status` answers
-
-bool isAlive(pid_t pid) {
-  return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM);
+// Whether the run in `folder` of `launcher` has ended.
+bool hasEnded(const fs::path& folder, pid_t launcher) {
+  const std::optional<LaunchRecord> record = runningLaunch(folder);
+  return !record || record->launcher != launcher;
 }
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-void print(const ordered_json& json) {
-  print(json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-}
-
-// The log of the newest attempt; empty when there is none.
-fs::path newestLog(const fs::path& folder, TaskId id) {
-  fs::path newest;
-  for (int attempt = 1; fs::exists(folder / logFileName(id, attempt)); ++attempt)
-    newest = folder / logFileName(id, attempt);
-  return newest;
+// Errors: kPermission; kUnavailable.
+void askToStop(const FoundRun& run) {
+  const pid_t launcher = run.running->launcher;
+  if (launcher > 0 && ::kill(launcher, SIGTERM) == 0) return;
+  throw Error(errno == EPERM ? ErrorCode::kPermission : ErrorCode::kUnavailable,
+              fmt::format("cannot signal {} of {}, pid {}: {}", run.running->program,
+                          run.folder.string(), launcher, errnoText(errno)));
 }
 
-std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const std::vector<std::string>& names) {
-  const std::vector<TaskId> all = allTasks(job.cluster);
-  if (names.empty()) return all;
-  std::vector<TaskId> chosen;
-  for (const std::string& name : names) {
-    const size_t before = chosen.size();
-    for (const TaskId id : all)
-      if (id.name() == name) chosen.push_back(id);
-    if (chosen.size() == before)
-      throw Error(ErrorCode::kUsage, "the job has no task '" + name +
-                                         "'\n  list its tasks: dtf-launch check CLUSTER.yaml");
-  }
-  return chosen;
+// "stopped at step 4210, saved": from the summary of the run that was stopped.
+std::string endText(const ordered_json& summary) {
+  std::string text = summary.value("outcome", "ended without a word");
+  const auto step = summary.find("global_step");
+  if (step != summary.end() && step->is_number()) text += " at step " + step->dump();
+  if (summary.value("outcome", "") == outcomeName(Outcome::kStopped)) text += ", saved";
+  return text;
 }
 
 }  // namespace
@@ -80,7 +67,12 @@ int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_
                                   options.fresh};
   launch_options.json = options.json;
   launch_options.color = options.color;
-  if (!options.dry_run) return launch(job, launch_options);
+  launch_options.verbosity = options.verbosity;
+  if (!options.dry_run) {
+    launch_options.warning = rememberRun(job, options.cluster_file);
+    return options.detach ? launchDetached(job, launch_options, options.cluster_file)
+                          : launch(job, launch_options);
+  }
   const ListenSockets sockets = ListenSockets::open(job.cluster, true);
   const auto plan = makePlan(job, launch_options.plan, sockets.chosen());
   print(options.json ? planJson(plan) : planText(plan));
@@ -97,83 +89,48 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
     text += "  " + id.name() + "  " + address + "\n";
   }
   if (options.json)
-    print(ordered_json{{"schema", 1},
-                       {"event", "check"},
-                       {"job", job.job},
-                       {"parameters", size.parameters},
-                       {"ps_bytes", size.ps_bytes},
-                       {"memory_bytes", size.memory_bytes},
-                       {"tasks", tasks}});
+    printEvent("check", {{"job", job.job},
+                         {"parameters", size.parameters},
+                         {"ps_bytes", size.ps_bytes},
+                         {"memory_bytes", size.memory_bytes},
+                         {"tasks", tasks}});
   else
     print(text);
   return 0;
 }
 
-int status(const cluster::JobSpec& job, const Options& options) {
-  const std::optional<LaunchRecord> record = runningLaunch(job.run_dir);
-  ordered_json tasks = ordered_json::array();
-  std::string text = job.job +
-                     (record ? ": running, dtf-launch has pid " + std::to_string(record->launcher)
-                             : ": not running in " + job.run_dir.string()) +
-                     "\n";
-  for (const auto& [name, pid] : record ? record->tasks : LaunchRecord().tasks) {
-    const std::string state = isAlive(pid) ? "running" : "ended";
-    tasks.push_back(ordered_json{{"name", name}, {"pid", pid}, {"state", state}});
-    text += "  " + name + "  pid " + std::to_string(pid) + "  " + state + "\n";
-  }
-  if (options.json)
-    print(ordered_json{{"schema", 1},
-                       {"event", "status"},
-                       {"job", job.job},
-                       {"running", record.has_value()},
-                       {"tasks", tasks}});
-  else
-    print(text);
-  return record ? 0 : kNotRunning;
-}
-
-int logs(const cluster::JobSpec& job, const Options& options) {
-  bool found = false;
-  for (const TaskId id : tasksNamed(job, options.tasks)) {
-    const fs::path file = newestLog(job.run_dir / "logs", id);
-    if (file.empty()) continue;
-    found = true;
-    std::ifstream stream(file, std::ios::binary);
-    std::cout << "==> " << file.string() << " <==\n" << std::flush;
-    if (stream.peek() != std::ifstream::traits_type::eof())
-      std::cout << stream.rdbuf() << std::flush;
-  }
-  if (!found)
-    throw Error(ErrorCode::kBadData, "no log in " + (job.run_dir / "logs").string() +
-                                         "\n  run the job: dtf-launch " +
-                                         shellQuote(options.cluster_file.string()));
-  return 0;
-}
-
-int stop(const cluster::JobSpec& job) {
-  const Duration limit = stopLimit(job);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::optional<LaunchRecord> record = runningLaunch(job.run_dir);
-  if (!record) {
-    print(job.job + ": not running in " + job.run_dir.string() + "\n");
+int stop(const cluster::JobSpec& job, const Options& options) {
+  const FoundRun run = findRun(job, options);
+  if (!run.running) {
+    if (options.json)
+      printEvent("stop",
+                 {{"job", job.job}, {"run_dir", run.folder.string()}, {"was_running", false}});
+    else
+      print(fmt::format("{}: not running in {}, nor elsewhere from {}\n", job.job,
+                        run.folder.string(), options.cluster_file.string()));
     return 0;
   }
-  const pid_t launcher = record->launcher;
-  if (launcher <= 0 || ::kill(launcher, SIGTERM) != 0)
-    throw Error(errno == EPERM ? ErrorCode::kPermission : ErrorCode::kUnavailable,
-                "cannot signal the launcher of " + job.run_dir.string() + ", pid " +
-                    std::to_string(launcher) + ": " + errnoText(errno));
-  while (record && record->launcher == launcher) {
-    if (std::chrono::steady_clock::now() > deadline)
-      throw Error(
-          ErrorCode::kDeadline,
-          fmt::format("dtf-launch, pid {}, has not ended within {:.0f} s, longer than it may "
-                      "take\n  unsaved, and at once: kill -KILL {}",
-                      launcher, toSeconds(limit), launcher));
+  const Duration limit = stopLimit(job);
+  const SystemClock clock;
+  const TimePoint deadline = clock.now() + limit;
+  askToStop(run);
+  while (!hasEnded(run.folder, run.running->launcher)) {
+    if (clock.now() > deadline)
+      throw Error(ErrorCode::kDeadline,
+                  fmt::format("{}, pid {}, has not ended within {:.0f} s, longer than it may take\n"
+                              "  unsaved, and at once: kill -KILL {}",
+                              run.running->program, run.running->launcher, toSeconds(limit),
+                              run.running->launcher));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    record = runningLaunch(job.run_dir);
   }
-  print(job.job + ": stopped\n");
+  const ordered_json summary = readStatus(run.folder / "summary.json");
+  if (options.json)
+    printEvent("stop", {{"job", job.job},
+                        {"run_dir", run.folder.string()},
+                        {"was_running", true},
+                        {"summary", summary.empty() ? ordered_json(nullptr) : summary}});
+  else
+    print(job.job + ": " + endText(summary) + "\n");
   return 0;
 }
 

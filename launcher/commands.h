@@ -18,16 +18,23 @@ int up(const cluster::JobSpec& job, const Options& options,
 // The job was checked without a mistake: says so, how large it is, and lists the tasks.
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
 
-// 0: runs; 3: nothing runs in the run directory.
+// The following find the run as find_run.h says, with its errors.
+
+// How far the job is, or how its last run ended. 0: it runs; 3: it doesn't.
 int status(const cluster::JobSpec& job, const Options& options);
 
-// Copies the newest log of each task, or of those named, to stdout.
+// Shows what dtf-launch would on this terminal, until the job ends; returns its exit code.
+// Errors: kUnavailable when it doesn't run.
+int attach(const cluster::JobSpec& job, const Options& options);
+
+// Writes the newest log of each task, or of those named, to stdout, merged by time; with --follow
+// until the job ends.
 // Errors: kUsage for a name that is no task; kBadData when there is no log.
 int logs(const cluster::JobSpec& job, const Options& options);
 
-// Asks the launcher to stop its job and waits until it has. 0 also when nothing runs.
+// Asks who runs the job to end it, and waits until it has. 0 also when nothing runs.
 // Blocks: stopLimit() at most (monitor_limits.h).
-// Errors: kDeadline; kPermission for a launcher of another user.
-int stop(const cluster::JobSpec& job);
+// Errors: kDeadline; kPermission for a job of another user.
+int stop(const cluster::JobSpec& job, const Options& options);
 
 }  // namespace dtf::launcher

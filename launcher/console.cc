@@ -27,9 +27,13 @@ bool parseColorMode(std::string_view text, ColorMode& mode) {
 bool useColor(ColorMode mode, int fd) {
   if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
   const char* no_color = std::getenv("NO_COLOR");
+  return canRedraw(fd) && (no_color == nullptr || *no_color == '\0');
+}
+
+bool canRedraw(int fd) {
   const char* term = std::getenv("TERM");
-  const bool dumb = term != nullptr && std::string_view(term) == "dumb";
-  return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0') && !dumb;
+  const bool capable = term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
+  return capable && ::isatty(fd) == 1;
 }
 
 std::string printable(std::string_view line) {

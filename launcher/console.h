@@ -15,11 +15,21 @@ namespace dtf::launcher {
 
 enum class ColorMode : uint8_t { kAuto, kAlways, kNever };
 
+// How much is said while a job runs.
+//   quiet    warnings and errors
+//   normal   also where the job is: the start in a few lines, evaluations, progress
+//   verbose  also every log line of the tasks
+enum class Verbosity : uint8_t { kQuiet, kNormal, kVerbose };
+
 // False when it is none of auto, always, never.
 bool parseColorMode(std::string_view text, ColorMode& mode);
 
 // auto: on a terminal, unless NO_COLOR is set (https://no-color.org) or TERM is "dumb".
 bool useColor(ColorMode mode, int fd);
+
+// Whether a line can be redrawn in place: a terminal that understands escape sequences, which one
+// without TERM, or with TERM=dumb, does not say of itself.
+bool canRedraw(int fd);
 
 // `line` as one harmless line of text: control characters (an escape sequence in a task's log)
 // become '?'.

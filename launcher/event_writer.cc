@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "launcher/wall_time.h"
+
 namespace dtf::launcher {
 
 using nlohmann::ordered_json;
@@ -15,48 +17,59 @@ ordered_json orNull(const std::optional<double>& value) {
 }  // namespace
 
 void EventWriter::started(TaskId id, pid_t pid) {
-  write({{"schema", 1}, {"event", "started"}, {"task", id.name()}, {"pid", pid}});
+  write("started", {{"task", id.name()}, {"pid", pid}});
 }
 
 void EventWriter::ready(TaskId id) {
-  write({{"schema", 1}, {"event", "ready"}, {"task", id.name()}});
+  write("ready", {{"task", id.name()}});
+}
+
+void EventWriter::model(const ModelNotice& notice) {
+  write("model", {{"variables", notice.variables},
+                  {"parameters", notice.parameters},
+                  {"ps_bytes", notice.ps_bytes}});
+}
+
+void EventWriter::restored(const RestoredNotice& notice) {
+  write("restored", {{"step", notice.step}});
 }
 
 void EventWriter::progress(const ProgressNotice& notice) {
-  write({{"schema", 1},
-         {"event", "progress"},
-         {"step", notice.step},
-         {"steps", notice.steps},
-         {"loss", orNull(notice.loss)},
-         {"examples_per_second", orNull(notice.examples_per_second)},
-         {"eval_accuracy", orNull(notice.eval_accuracy)}});
+  write("progress", {{"step", notice.step},
+                     {"steps", notice.steps},
+                     {"loss", orNull(notice.loss)},
+                     {"examples_per_second", orNull(notice.examples_per_second)},
+                     {"eval_accuracy", orNull(notice.eval_accuracy)}});
+}
+
+void EventWriter::evaluation(const EvaluationNotice& notice) {
+  write("evaluation", {{"step", notice.step},
+                       {"loss", orNull(notice.loss)},
+                       {"accuracy", orNull(notice.accuracy)}});
 }
 
 void EventWriter::checkpoint(const CheckpointNotice& notice) {
-  write({{"schema", 1},
-         {"event", "checkpoint"},
-         {"step", notice.step},
-         {"seconds", orNull(notice.seconds)},
-         {"stall_seconds", orNull(notice.stall_seconds)}});
+  write("checkpoint", {{"step", notice.step},
+                       {"seconds", orNull(notice.seconds)},
+                       {"stall_seconds", orNull(notice.stall_seconds)}});
 }
 
 void EventWriter::ended(TaskId id, const ExitStatus& status) {
-  write(
-      {{"schema", 1}, {"event", "ended"}, {"task", id.name()}, {"exit_code", status.shellCode()}});
+  write("ended", {{"task", id.name()}, {"exit_code", status.shellCode()}});
 }
 
-void EventWriter::summary(const ordered_json& summary) {
+bool EventWriter::summary(const ordered_json& summary) {
   constexpr Duration kPatience = std::chrono::seconds(10);
   queue_.finish(kPatience);  // makes the room
-  ordered_json line = {{"schema", 1}, {"event", "summary"}};
-  line.update(summary);
-  write(line);
-  queue_.finish(kPatience);
+  write("summary", summary);
+  return queue_.finish(kPatience);
 }
 
-void EventWriter::write(const ordered_json& event) {
+void EventWriter::write(const char* event, ordered_json fields) {
   if (!enabled_) return;
-  queue_.push(event.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  ordered_json line = {{"schema", 1}, {"event", event}, {"time", wallTimeText()}};
+  line.update(fields);
+  queue_.push(line.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   queue_.pump();
 }
 

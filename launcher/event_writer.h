@@ -1,7 +1,7 @@
 #pragma once
 
-// `--json`: what happens, as JSON lines on stdout, for programs. Every line has "schema" and
-// "event".
+// `--json`: what happens, as JSON lines on stdout, for programs. Every line has "schema", "event" and
+// "time".
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -12,7 +12,8 @@
 
 namespace dtf::launcher {
 
-// Events: started {task, pid}, ready {task}, progress {...}, checkpoint {step, ...}, ended {task,
+// Events: started {task, pid}, ready {task}, model {variables, parameters, ps_bytes}, restored
+// {step}, progress {...}, evaluation {step, loss, accuracy}, checkpoint {step, ...}, ended {task,
 // exit_code}, and at the very end summary {...}, the content of summary.json.
 // Owns: a console for the descriptor, with its bound.
 // Borrows: the descriptor.
@@ -25,16 +26,20 @@ class EventWriter {
 
   void started(TaskId id, pid_t pid);
   void ready(TaskId id);
+  void model(const ModelNotice& notice);
+  void restored(const RestoredNotice& notice);
   void progress(const ProgressNotice& notice);
+  void evaluation(const EvaluationNotice& notice);
   void checkpoint(const CheckpointNotice& notice);
   void ended(TaskId id, const ExitStatus& status);
   // The last line. Waits for a slow reader, ten seconds at most while it takes nothing.
-  void summary(const nlohmann::ordered_json& summary);
+  // False: not all of what was written has reached stdout.
+  bool summary(const nlohmann::ordered_json& summary);
 
   void pump() { queue_.pump(); }
 
  private:
-  void write(const nlohmann::ordered_json& event);
+  void write(const char* event, nlohmann::ordered_json fields);
 
   OutputQueue queue_;
   const bool enabled_;

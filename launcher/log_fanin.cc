@@ -5,9 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <system_error>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "launcher/console.h"
+#include "launcher/task_line.h"
 
 namespace dtf::launcher {
 
@@ -25,14 +30,25 @@ std::string prefixOf(TaskId id, size_t task, size_t width, bool color) {
   return kColors[task % kColors.size()] + name + " |" + kColorOff + " ";
 }
 
-bool writeAll(int fd, std::string_view bytes) {
+// How many bytes at the end of `bytes` could not be written; errno says why.
+size_t writeAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
+    if (n <= 0) break;
     bytes.remove_prefix(static_cast<size_t>(n));
   }
-  return true;
+  return bytes.size();
+}
+
+// The number in "worker-1.12.log"; 0 for any other name.
+int attemptOf(const std::string& file) {
+  const std::vector<std::string> parts = split(file, '.');
+  if (parts.size() != 3 || parts[2] != "log") return 0;
+  int attempt = 0;
+  const char* end = parts[1].data() + parts[1].size();
+  const auto [stop, error] = std::from_chars(parts[1].data(), end, attempt);
+  return error == std::errc() && stop == end ? attempt : 0;
 }
 
 }  // namespace
@@ -42,6 +58,8 @@ struct LogFanin::Stream {
   std::string prefix;
   std::filesystem::path path;
   Fd file;
+  uint64_t lost_bytes = 0;  // since the disk took the last ones
+  bool last_shown = false;  // the line before this one, on the console
   std::deque<std::string> tail;
   std::unique_ptr<LineSplitter> splitter;
   std::unique_ptr<PipeReader> reader;  // last: its callbacks use the rest
@@ -52,9 +70,17 @@ std::string logFileName(TaskId id, int attempt) {
          std::to_string(attempt) + ".log";
 }
 
+int nextAttempt(const std::filesystem::path& folder) {
+  int newest = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    newest = std::max(newest, attemptOf(entry.path().filename().string()));
+  return newest + 1;
+}
+
 LogFanin::LogFanin(boost::asio::io_context& io, std::filesystem::path folder,
-                   std::vector<TaskId> tasks, bool color, OnLine on_line)
-    : io_(io), folder_(std::move(folder)), on_line_(std::move(on_line)) {
+                   std::vector<TaskId> tasks, bool color, bool details, OnLine on_line)
+    : io_(io), folder_(std::move(folder)), details_(details), on_line_(std::move(on_line)) {
   size_t width = 0;
   for (const TaskId id : tasks) width = std::max(width, id.name().size());
   for (size_t task = 0; task < tasks.size(); ++task) {
@@ -68,8 +94,11 @@ LogFanin::~LogFanin() = default;
 
 void LogFanin::add(size_t task, int attempt, Fd pipe) {
   Stream& stream = *streams_.at(task);
+  DTF_CHECK_MSG(!stream.reader, stream.id.name());
+  DTF_CHECK_MSG(attempt >= 1 && pipe.valid(), stream.id.name());
   stream.path = folder_ / logFileName(stream.id, attempt);
-  stream.file = Fd(::open(stream.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  // O_EXCL follows no link: the name is predictable.
+  stream.file = Fd(::open(stream.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!stream.file.valid())
     throw Error(ErrorCode::kCannotWrite,
                 "cannot write " + stream.path.string() + ": " + errnoText(errno));
@@ -99,19 +128,37 @@ std::filesystem::path LogFanin::file(size_t task) const {
 }
 
 void LogFanin::onBytes(Stream& stream, std::string_view bytes) {
-  if (stream.file.valid() && !writeAll(stream.file.get(), bytes)) {
-    on_line_("dtf-launch: warning: the rest of " + stream.path.string() +
-             " is lost: " + errnoText(errno));
-    stream.file.reset();
-  }
+  save(stream, bytes);
   stream.splitter->feed(bytes);
 }
 
+void LogFanin::save(Stream& stream, std::string_view bytes) {
+  DTF_CHECK_MSG(stream.file.valid(), stream.path.string());
+  if (stream.lost_bytes > 0) {
+    const std::string note = "\ndtf-launch: " + std::to_string(stream.lost_bytes) +
+                             " bytes are missing here: they could not be written\n";
+    if (writeAll(stream.file.get(), note) > 0) {
+      stream.lost_bytes += bytes.size();
+      return;
+    }
+    on_line_("dtf-launch: " + stream.path.string() + " goes on; " +
+             std::to_string(stream.lost_bytes) + " bytes of it are lost");
+    stream.lost_bytes = 0;
+  }
+  stream.lost_bytes = writeAll(stream.file.get(), bytes);
+  if (stream.lost_bytes > 0)
+    on_line_("dtf-launch: warning: cannot write " + stream.path.string() + ": " + errnoText(errno) +
+             "; it is tried again");
+}
+
 void LogFanin::onLine(Stream& stream, std::string_view line, bool cut) {
-  std::string text = printable(line);
-  if (cut) text += " ... (cut)";
-  on_line_(stream.prefix + text);
-  stream.tail.push_back(std::move(text));
+  TaskLine read = readTaskLine(printable(line));
+  if (cut) read.text += " ... (cut)";
+  if (read.kind != LineKind::kMore)
+    stream.last_shown =
+        read.kind == LineKind::kAlarm || (details_ && read.kind == LineKind::kDetail);
+  if (stream.last_shown) on_line_(stream.prefix + read.text);
+  stream.tail.push_back(std::move(read.text));
   if (stream.tail.size() > kTailLines) stream.tail.pop_front();
 }
 

@@ -20,15 +20,18 @@
 
 namespace dtf::launcher {
 
-// "worker-1.1.log": task worker/1, its first process.
+// "worker-1.2.log": task worker/1 in the second launch of its run directory.
 std::string logFileName(TaskId id, int attempt);
+
+// One more than the highest that the log files in `folder` have; 1 where there are none.
+int nextAttempt(const std::filesystem::path& folder);
 
 // Owns: the read ends of the tasks' pipes, the log files, the last kTailLines lines of each task.
 // Borrows: `io` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: on the disk of the log files.
-// Errors: add() kCannotWrite. A disk that fills up later costs the rest of that file, said once on
-// the console.
+// Errors: add() kCannotWrite. A disk that fills up later costs what comes until it has room again;
+// the file then says how much it lacks, and the console says both.
 class LogFanin {
  public:
   static constexpr size_t kTailLines = 20;
@@ -37,12 +40,14 @@ class LogFanin {
   // `on_line` takes finished lines for the console, prefix and colour included, without "\n".
   using OnLine = std::function<void(const std::string& line)>;
 
-  // `folder` exists. Prefixes are as wide as the longest name of `tasks`.
+  // `folder` exists. Prefixes are as wide as the longest name of `tasks`. `details`: lines that are
+  // no warning go to the console too.
   LogFanin(boost::asio::io_context& io, std::filesystem::path folder, std::vector<TaskId> tasks,
-           bool color, OnLine on_line);
+           bool color, bool details, OnLine on_line);
   ~LogFanin();
 
-  // `task` counts in `tasks`. `pipe`: read end of the process's stdout and stderr.
+  // `task` counts in `tasks`. `pipe`: read end of the process's stdout and stderr. A file that is
+  // there already is never written to: `attempt` is one that has none.
   void add(size_t task, int attempt, Fd pipe);
 
   // The process has ended: takes what its pipe still holds, a last line without "\n" included, and
@@ -56,10 +61,12 @@ class LogFanin {
  private:
   struct Stream;
   void onBytes(Stream& stream, std::string_view bytes);
+  void save(Stream& stream, std::string_view bytes);
   void onLine(Stream& stream, std::string_view line, bool cut);
 
   boost::asio::io_context& io_;
   const std::filesystem::path folder_;
+  const bool details_;
   const OnLine on_line_;
   std::vector<std::unique_ptr<Stream>> streams_;  // one a task
 };

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,7 @@
 #include "common/train/job_check.h"
 #include "launcher/commands.h"
 #include "launcher/options.h"
+#include "launcher/output.h"
 
 namespace dtf::launcher {
 
@@ -45,7 +47,10 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& re
 }
 
 int run(const Options& options) {
-  if (options.answer) return std::fputs(options.answer->c_str(), stdout) < 0 ? 1 : 0;
+  if (options.answer) {
+    print(*options.answer);
+    return 0;
+  }
   cluster::Report report;
   cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides, report);
   if (options.run_dir) job.run_dir = *options.run_dir;
@@ -59,15 +64,25 @@ int run(const Options& options) {
       return status(job, options);
     case Verb::kLogs:
       return logs(job, options);
+    case Verb::kAttach:
+      return attach(job, options);
     case Verb::kStop:
-      return stop(job);
+      return stop(job, options);
   }
   return exitCode(ErrorCode::kInternal);
 }
 
 // A mistake in a file starts with its place there, as compilers write it; any other with the
-// program's name.
-void print(const Error& error) {
+// program's name. `json`: on stdout too, for the program that reads it.
+void report(const Error& error, bool json) {
+  if (json) {
+    try {
+      printEvent("error", {{"code", errorCodeName(error.code())},
+                           {"exit_code", exitCode(error.code())},
+                           {"message", error.message()}});
+    } catch (const Error&) {  // stdout takes nothing; stderr may
+    }
+  }
   const bool has_place = error.message().find(": error: ") != std::string::npos;
   std::fprintf(stderr, "%s%s%s", has_place ? "" : "dtf-launch: error: ", error.what(),
                error.message().ends_with('\n') ? "" : "\n");
@@ -81,13 +96,15 @@ int main(int argc, char** argv) {
   using namespace dtf;
   markLaunch();
   launcher::openMissingStreams();
+  const auto failed = [&](const Error& error) {
+    launcher::report(error, launcher::wantsJson(argc, argv));
+    return exitCode(error.code());
+  };
   try {
     return launcher::run(launcher::parseOptions(argc, argv));
   } catch (const Error& error) {
-    launcher::print(error);
-    return exitCode(error.code());
+    return failed(error);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "dtf-launch: internal error: %s\n", error.what());
-    return exitCode(ErrorCode::kInternal);
+    return failed(Error(ErrorCode::kInternal, std::string("internal error: ") + error.what()));
   }
 }

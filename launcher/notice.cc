@@ -35,6 +35,17 @@ std::vector<std::string> textsOf(const json& line, const char* key) {
   return texts;
 }
 
+constexpr size_t kPsMax = 1024;  // more than a cluster has
+
+std::vector<uint64_t> countsOf(const json& line, const char* key) {
+  std::vector<uint64_t> counts;
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_array() || found->size() > kPsMax) return counts;
+  for (const json& count : *found)
+    counts.push_back(count.is_number_unsigned() ? count.get<uint64_t>() : 0);
+  return counts;
+}
+
 }  // namespace
 
 std::optional<Notice> parseNotice(std::string_view line) {
@@ -43,6 +54,12 @@ std::optional<Notice> parseNotice(std::string_view line) {
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
+  if (event == "model")
+    return ModelNotice{countOf(parsed, "variables"), countOf(parsed, "parameters"),
+                       countsOf(parsed, "ps_bytes")};
+  if (event == "evaluation")
+    return EvaluationNotice{countOf(parsed, "step"), numberOf(parsed, "loss"),
+                            numberOf(parsed, "accuracy")};
   if (event == "restored")
     return RestoredNotice{countOf(parsed, "step"), countOf(parsed, "steps"),
                           textOf(parsed, "saved"), textsOf(parsed, "changes")};

@@ -25,6 +25,20 @@ struct ProgressNotice {
   std::optional<double> eval_accuracy;
 };
 
+// What the chief made of the file, before training.
+struct ModelNotice {
+  uint64_t variables = 0;
+  uint64_t parameters = 0;
+  std::vector<uint64_t> ps_bytes;  // of the parameters on each ps
+};
+
+// Of the parameters at `step`.
+struct EvaluationNotice {
+  uint64_t step = 0;
+  std::optional<double> loss;
+  std::optional<double> accuracy;
+};
+
 struct RestoredNotice {
   uint64_t step = 0;  // that training goes on from
   uint64_t steps = 0;
@@ -48,8 +62,8 @@ struct FailedNotice {
   std::string message;
 };
 
-using Notice = std::variant<ReadyNotice, RestoredNotice, CheckpointNotice, ProgressNotice,
-                            ResultNotice, FailedNotice>;
+using Notice = std::variant<ReadyNotice, ModelNotice, RestoredNotice, CheckpointNotice,
+                            ProgressNotice, EvaluationNotice, ResultNotice, FailedNotice>;
 
 // nullopt: not a line of the protocol. Thread-safe.
 std::optional<Notice> parseNotice(std::string_view line);

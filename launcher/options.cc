@@ -1,5 +1,7 @@
 #include "launcher/options.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -19,36 +21,92 @@ constexpr size_t kWordsMax = 2050;  // a verb, a file, every task of the largest
 
 constexpr OptionDef kLaunchOptions[] = {
     {"fresh", "", "up: start anew; old checkpoints become checkpoints.old-N in the run directory"},
-    {"dry-run", "", "print the command of each task, and start none"},
-    {"json", "", "JSON lines on stdout, the summary as the last one"},
+    {"detach", "", "-d: up: return once every task is ready; the job goes on"},
+    {"follow", "", "-f: logs: go on as long as the job runs"},
+    {"dry-run", "", "up: print the command of each task, and start none"},
+    {"json", "", "JSON lines on stdout; of up the last one is the summary"},
+    {"quiet", "", "-q: only warnings, errors and the result"},
+    {"verbose", "", "-v: every log line of the tasks too"},
     {"color", "WHEN", "auto (default; heeds NO_COLOR), always or never"},
     {"bin-dir", "DIR", "where psd and workerd are (default: beside dtf-launch, then PATH)"},
 };
 
-constexpr std::array<std::pair<std::string_view, Verb>, 5> kVerbs = {{{"up", Verb::kUp},
-                                                                      {"check", Verb::kCheck},
-                                                                      {"status", Verb::kStatus},
-                                                                      {"logs", Verb::kLogs},
-                                                                      {"stop", Verb::kStop}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLetters = {
+    {{"-d", "--detach"},
+     {"-f", "--follow"},
+     {"-q", "--quiet"},
+     {"-v", "--verbose"},
+     {"-h", "--help"},
+     {"-V", "--version"},
+     {"-?", "--help"}}};
+
+struct VerbInfo {
+  std::string_view name;
+  Verb verb;
+  std::string_view words;  // after the name
+  std::string_view what;
+  std::string_view more;  // for `help VERB`
+};
+
+constexpr VerbInfo kVerbs[] = {
+    {"up", Verb::kUp, "CLUSTER.yaml [OPTION...]", "run the job; `up` may be left out",
+     "Starts every task, watches them, and says how it went. Ctrl-C saves a checkpoint, where the\n"
+     "file asks for checkpoints, and ends the job; the same command then goes on from it.\n"
+     "With -d it returns once every task is ready, and the job goes on: see status, attach, "
+     "stop.\n"},
+    {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks", ""},
+    {"status", Verb::kStatus, "CLUSTER.yaml", "how far the job is, or how it ended",
+     "Finds the run of this file from any folder. Exit code 0: it runs; 3: it doesn't.\n"},
+    {"attach", Verb::kAttach, "CLUSTER.yaml", "watch a running job; Ctrl-C leaves it running",
+     "Ends with the job, and with its exit code.\n"},
+    {"logs", Verb::kLogs, "CLUSTER.yaml [TASK...]", "print the logs of the last run, by time",
+     "The lines of all tasks, or of those named (worker/1), merged by time. -f goes on as long as\n"
+     "the job runs.\n"},
+    {"stop", Verb::kStop, "CLUSTER.yaml", "save and end a running job",
+     "Finds the run of this file from any folder, and waits until it has ended.\n"},
+};
+
+// What other tools call it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kSynonyms = {
+    {{"down", "stop"},
+     {"kill", "stop"},
+     {"cancel", "stop"},
+     {"ps", "status"},
+     {"ls", "status"},
+     {"list", "status"},
+     {"top", "status"},
+     {"validate", "check"},
+     {"lint", "check"},
+     {"verify", "check"},
+     {"run", "up"},
+     {"start", "up"},
+     {"launch", "up"},
+     {"resume", "up"},
+     {"log", "logs"},
+     {"watch", "attach"}}};
+
+const VerbInfo* verbNamed(std::string_view name) {
+  for (const VerbInfo& info : kVerbs)
+    if (info.name == name) return &info;
+  return nullptr;
+}
 
 std::string helpText(const std::vector<OptionDef>& options) {
-  return R"(dtf-launch: runs all tasks of a job on this host, until it ends.
-
-  dtf-launch [up] CLUSTER.yaml [OPTION...]  run the job
-  dtf-launch check CLUSTER.yaml             check model, data and memory; list the tasks
-  dtf-launch status CLUSTER.yaml            is the job running, and which of its tasks
-  dtf-launch logs CLUSTER.yaml [TASK...]    print the logs of the last run
-  dtf-launch stop CLUSTER.yaml              end a running job
-
-Options:
-)" + cluster::optionHelp(options) +
+  std::string verbs;
+  for (const VerbInfo& info : kVerbs)
+    verbs += fmt::format("  dtf-launch {:<35}  {}\n", fmt::format("{} {}", info.name, info.words),
+                         info.what);
+  return "dtf-launch: runs all tasks of a job on this host, until it ends.\n\n" + verbs +
+         fmt::format("  dtf-launch {:<35}  {}\n\nOptions:\n", "help [VERB]",
+                     "this text; of a verb") +
+         cluster::optionHelp(options) +
          R"(
 Examples:
   dtf-launch configs/clusters/local.yaml
   dtf-launch local.yaml --set train.steps=200 --run-dir /tmp/try
   dtf-launch local.yaml --dry-run
   dtf-launch local.yaml --json > events.jsonl
-  dtf-launch logs local.yaml worker/1
+  dtf-launch logs -f local.yaml worker/1
 
 Results go to stdout, logs and progress to stderr. Ctrl-C stops the job; twice, at once.
 Exit codes: 0 done; 1 training failed; 2 usage; 65 bad data; 69 host, port or peer unavailable;
@@ -57,25 +115,65 @@ ended by signal n. status: 0 running, 3 not.
 )";
 }
 
-// [up|check|status|logs|stop] CLUSTER.yaml [TASK...]
+std::string helpOf(const VerbInfo& info) {
+  return fmt::format("dtf-launch {} {}: {}\n\n{}{}All options: dtf-launch --help\n", info.name,
+                     info.words, info.what, info.more, info.more.empty() ? "" : "\n");
+}
+
+// argv with the letters written out.
+std::vector<const char*> withoutLetters(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  for (const char*& word : words)
+    for (const auto& [letter, name] : kLetters)
+      if (word == letter) word = name.data();
+  return words;
+}
+
+// "'down' is no verb and no file: did you mean 'stop'?"
+[[noreturn]] void failVerb(const CommandLine& line, const std::string& word) {
+  std::vector<std::string_view> verbs = {"help"};
+  for (const VerbInfo& info : kVerbs) verbs.push_back(info.name);
+  std::string near = nearestWord(word, verbs);
+  for (const auto& [synonym, verb] : kSynonyms)
+    if (word == synonym) near = verb;
+  line.fail("'" + word + "' is no verb, and no CLUSTER.yaml" +
+            (near.empty() ? "" : " - did you mean 'dtf-launch " + near + "'?"));
+}
+
+// A word that looks like no file, and is none.
+bool isNoFile(const std::string& word) {
+  std::error_code ignored;
+  return word.find_first_of("./") == std::string::npos && !std::filesystem::exists(word, ignored);
+}
+
+// [VERB] CLUSTER.yaml [TASK...]
 void readWords(const CommandLine& line, Options& options) {
   std::vector<std::string> words = line.positionals();
-  const auto verb = std::find_if(kVerbs.begin(), kVerbs.end(), [&words](const auto& each) {
-    return !words.empty() && each.first == words.front();
-  });
-  if (verb != kVerbs.end()) {
-    options.verb = verb->second;
-    words.erase(words.begin());
+  if (!words.empty()) {
+    if (const VerbInfo* info = verbNamed(words.front())) {
+      options.verb = info->verb;
+      words.erase(words.begin());
+    } else if (isNoFile(words.front())) {
+      failVerb(line, words.front());
+    }
   }
   if (words.empty()) line.fail("which job? the name of a CLUSTER.yaml is missing");
   options.cluster_file = words.front();
   options.tasks.assign(words.begin() + 1, words.end());
-  if (options.tasks.empty() || options.verb == Verb::kLogs) return;
-  std::vector<std::string_view> verbs;
-  for (const auto& each : kVerbs) verbs.push_back(each.first);
-  const std::string near = nearestWord(words.front(), verbs);
-  line.fail("unexpected argument '" + options.tasks.front() + "'" +
-            (near.empty() ? "" : " - is '" + words.front() + "' the verb '" + near + "'?"));
+  if (!options.tasks.empty() && options.verb != Verb::kLogs)
+    line.fail("unexpected argument '" + options.tasks.front() + "'");
+}
+
+// `help`, `help VERB`, and --help after a verb.
+std::optional<std::string> helpAnswer(const CommandLine& line, const std::vector<OptionDef>& defs) {
+  std::vector<std::string> words = line.positionals();
+  const bool asked = !words.empty() && words.front() == "help";
+  if (asked) words.erase(words.begin());
+  if (!asked && !line.has("help")) return line.answer("");
+  if (words.empty()) return helpText(defs);
+  if (const VerbInfo* info = verbNamed(words.front())) return helpOf(*info);
+  if (asked) failVerb(line, words.front());
+  return helpText(defs);
 }
 
 std::optional<std::filesystem::path> folderOf(const CommandLine& line, std::string_view name) {
@@ -84,14 +182,30 @@ std::optional<std::filesystem::path> folderOf(const CommandLine& line, std::stri
   return line.folder(name, *text);
 }
 
+// An option that another verb would ignore is a mistake.
+void checkFits(const CommandLine& line, const Options& options) {
+  const std::pair<const char*, Verb> only[] = {
+      {"detach", Verb::kUp}, {"dry-run", Verb::kUp}, {"fresh", Verb::kUp}, {"follow", Verb::kLogs}};
+  for (const auto& [name, verb] : only) {
+    if (!line.has(name) || options.verb == verb) continue;
+    line.fail(fmt::format("--{} is for the verb '{}'", name, verb == Verb::kUp ? "up" : "logs"));
+  }
+  if (line.has("quiet") && line.has("verbose"))
+    line.fail("--quiet and --verbose exclude each other");
+  if (options.detach && (options.dry_run || options.json))
+    line.fail(
+        fmt::format("--detach and --{} exclude each other", options.dry_run ? "dry-run" : "json"));
+}
+
 }  // namespace
 
 Options parseOptions(int argc, const char* const* argv) {
   std::vector<OptionDef> defs(std::begin(kLaunchOptions), std::end(kLaunchOptions));
   defs.insert(defs.end(), cluster::commonOptions().begin(), cluster::commonOptions().end());
-  const CommandLine line("dtf-launch", defs, kWordsMax, argc, argv);
+  const std::vector<const char*> words = withoutLetters(argc, argv);
+  const CommandLine line("dtf-launch", defs, kWordsMax, argc, words.data());
   Options options;
-  options.answer = line.answer(helpText(defs));
+  options.answer = helpAnswer(line, defs);
   if (options.answer) return options;
   readWords(line, options);
   line.logLevel();  // a bad one is refused here, not by every task
@@ -102,12 +216,21 @@ Options parseOptions(int argc, const char* const* argv) {
   options.fresh = line.has("fresh");
   options.dry_run = line.has("dry-run");
   options.json = line.has("json");
+  options.detach = line.has("detach");
+  options.follow = line.has("follow");
+  options.verbosity = line.has("quiet")     ? Verbosity::kQuiet
+                      : line.has("verbose") ? Verbosity::kVerbose
+                                            : Verbosity::kNormal;
   const std::string color = line.value("color").value_or("auto");
   if (!parseColorMode(color, options.color))
     line.fail("--color expects auto, always or never, got '" + color + "'");
-  if (options.fresh && options.verb != Verb::kUp) line.fail("--fresh is for the verb 'up'");
-  if (options.dry_run && options.verb != Verb::kUp) line.fail("--dry-run is for the verb 'up'");
+  checkFits(line, options);
   return options;
+}
+
+bool wantsJson(int argc, const char* const* argv) {
+  return std::any_of(argv, argv + argc,
+                     [](const char* word) { return std::string_view(word) == "--json"; });
 }
 
 }  // namespace dtf::launcher

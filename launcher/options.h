@@ -12,10 +12,10 @@
 
 namespace dtf::launcher {
 
-enum class Verb : uint8_t { kUp, kCheck, kStatus, kLogs, kStop };
+enum class Verb : uint8_t { kUp, kCheck, kStatus, kAttach, kLogs, kStop };
 
 struct Options {
-  // --help, --help-config or --version: write this to stdout and exit 0; the rest is not set.
+  // help, --help, --help-config or --version: write this to stdout and exit 0; the rest is not set.
   std::optional<std::string> answer;
 
   Verb verb = Verb::kUp;
@@ -27,11 +27,17 @@ struct Options {
   std::optional<std::string> log_level;          // of the tasks
   ColorMode color = ColorMode::kAuto;
   bool fresh = false;
+  Verbosity verbosity = Verbosity::kNormal;
   bool dry_run = false;
   bool json = false;
+  bool detach = false;  // up: return when every task is ready
+  bool follow = false;  // logs: as long as the job runs
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.
 Options parseOptions(int argc, const char* const* argv);
+
+// Whether --json was asked for, also on a command line that can't be parsed: its error is JSON too.
+bool wantsJson(int argc, const char* const* argv);
 
 }  // namespace dtf::launcher

@@ -40,13 +40,14 @@ bool OutputQueue::pump() {
   return text_.empty();
 }
 
-void OutputQueue::finish(Duration patience) {
+bool OutputQueue::finish(Duration patience) {
   const auto patience_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   while (!pump()) {
     pollfd state{fd_, POLLOUT, 0};
     const int ready = ::poll(&state, 1, static_cast<int>(patience_ms));
-    if (ready == 0 || (ready < 0 && errno != EINTR)) return;
+    if (ready == 0 || (ready < 0 && errno != EINTR)) return false;
   }
+  return !broken_;
 }
 
 }  // namespace dtf::launcher

@@ -28,8 +28,9 @@ class OutputQueue {
   // Writes as much as the reader takes now. True when nothing is left.
   bool pump();
 
-  // Writes the rest, as long as the reader takes something at least every `patience`.
-  void finish(Duration patience);
+  // Writes the rest, as long as the reader takes something at least every `patience`. False: some
+  // is left, or the descriptor has failed.
+  bool finish(Duration patience);
 
  private:
   const int fd_;

@@ -28,6 +28,19 @@ std::string stepText(const ProgressNotice& notice) {
   return fmt::format("step {}/{} {}%", notice.step, notice.steps, percent);
 }
 
+// A part of the progress line. Those of the lowest rank go first when there is no room.
+struct Part {
+  std::string text;
+  int rank = 0;
+};
+constexpr int kAlways = 4;
+
+std::string joined(const std::vector<Part>& parts) {
+  std::vector<std::string> texts;
+  for (const Part& part : parts) texts.push_back(part.text);
+  return join(texts, " | ");
+}
+
 }  // namespace
 
 std::string durationText(double seconds) {
@@ -41,16 +54,24 @@ std::string countText(double value) {
   return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
-std::string progressLine(const ProgressView& view) {
-  std::vector<std::string> parts = {stepText(view.notice)};
-  if (view.notice.loss) parts.push_back("loss " + countText(*view.notice.loss));
-  if (view.notice.eval_accuracy)
-    parts.push_back(fmt::format("accuracy {:.4f}", *view.notice.eval_accuracy));
-  if (view.notice.examples_per_second)
-    parts.push_back(countText(*view.notice.examples_per_second) + " examples/s");
-  parts.push_back(tasksText(view.ps, view.worker));
-  if (view.seconds_left) parts.push_back(durationText(*view.seconds_left) + " left");
-  return join(parts, " | ");
+std::string progressLine(const ProgressView& view, size_t columns) {
+  const ProgressNotice& notice = view.notice;
+  const bool all_up = view.ps.up == view.ps.total && view.worker.up == view.worker.total;
+  std::vector<Part> parts = {{stepText(notice), kAlways}};
+  if (!view.waiting.empty()) parts.push_back({view.waiting, kAlways});
+  if (notice.loss) parts.push_back({"loss " + countText(*notice.loss), 2});
+  if (notice.eval_accuracy)
+    parts.push_back({fmt::format("accuracy {:.4f}", *notice.eval_accuracy), 3});
+  if (notice.examples_per_second)
+    parts.push_back({countText(*notice.examples_per_second) + " examples/s", 1});
+  parts.push_back({tasksText(view.ps, view.worker), all_up ? 0 : 2});
+  if (view.seconds_left) parts.push_back({durationText(*view.seconds_left) + " left", kAlways});
+  std::string line = joined(parts);
+  for (int rank = 0; line.size() > columns && rank < kAlways; ++rank) {
+    std::erase_if(parts, [rank](const Part& part) { return part.rank == rank; });
+    line = joined(parts);
+  }
+  return line.substr(0, columns);
 }
 
 std::string startingLine(const TasksUp& ps, const TasksUp& worker, double seconds) {

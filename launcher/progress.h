@@ -12,6 +12,8 @@
 
 namespace dtf::launcher {
 
+inline constexpr size_t kColumnsUnlimited = SIZE_MAX;
+
 // Tasks that are up (ready and not ended) of a job, and how many there are.
 struct TasksUp {
   size_t up = 0;
@@ -23,11 +25,14 @@ struct ProgressView {
   TasksUp ps;
   TasksUp worker;
   std::optional<double> seconds_left;
+  std::string waiting;  // "no step for 4 s: suspended: worker/1"; empty: the job moves
 };
 
-// "step 4210/10000 42% | loss 0.213 | 812 examples/s | ps 2/2 worker 4/4 | 1:52 left"; what is
-// unknown is left out.
-std::string progressLine(const ProgressView& view);
+// "step 4210/10000 42% | loss 0.213 | 812 examples/s | ps 2/2 worker 4/4 | 1:52 left" in at most
+// `columns` characters: what is unknown is left out, and where there is no room, first how many
+// tasks are up (when all are), then the examples, the loss, the accuracy; the step and the time left
+// stay.
+std::string progressLine(const ProgressView& view, size_t columns = kColumnsUnlimited);
 
 // Before the first progress: "starting | ps 1/2 worker 0/4 | 3 s".
 std::string startingLine(const TasksUp& ps, const TasksUp& worker, double seconds);

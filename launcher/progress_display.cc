@@ -7,11 +7,14 @@ namespace dtf::launcher {
 namespace {
 constexpr Duration kPlainEvery = std::chrono::seconds(5);
 constexpr Duration kAwaitedEvery = std::chrono::seconds(5);
+constexpr Duration kStandstillEvery = std::chrono::seconds(30);
+constexpr double kStandstillSeconds = 3;  // without a step, and without that many of them
 }  // namespace
 
 void ProgressDisplay::onProgress(const ProgressNotice& notice) {
+  if (!meter_.last() || meter_.last()->step != notice.step) moved_ = clock_.now();
   meter_.add(notice, clock_.now());
-  if (console_.isTerminal()) return;
+  if (!shown_ || console_.isTerminal()) return;
   unshown_ = true;
   if (plain_shown_ && clock_.now() < *plain_shown_ + kPlainEvery) return;
   plain_shown_ = clock_.now();
@@ -20,10 +23,11 @@ void ProgressDisplay::onProgress(const ProgressNotice& notice) {
 }
 
 void ProgressDisplay::refresh() {
+  if (!shown_) return;
   nameAwaited();
-  if (!console_.isTerminal()) return;
+  if (!console_.isTerminal()) return nameStandstill();
   // One column stays free: some terminals wrap when the last one is written.
-  console_.status(text().substr(0, console_.columns() - 1));
+  console_.status(text(console_.columns() - 1));
 }
 
 void ProgressDisplay::finish() {
@@ -31,10 +35,31 @@ void ProgressDisplay::finish() {
   unshown_ = false;
 }
 
-std::string ProgressDisplay::text() const {
+std::string ProgressDisplay::text(size_t columns) const {
   const TasksUp ps = monitor_.up(JobKind::kPs), worker = monitor_.up(JobKind::kWorker);
-  if (meter_.last()) return progressLine({*meter_.last(), ps, worker, meter_.secondsLeft()});
-  return startingLine(ps, worker, toSeconds(clock_.now() - start_time_));
+  if (meter_.last())
+    return progressLine({*meter_.last(), ps, worker, meter_.secondsLeft(), standstill()}, columns);
+  return startingLine(ps, worker, toSeconds(clock_.now() - start_time_)).substr(0, columns);
+}
+
+std::string ProgressDisplay::standstill() const {
+  if (!meter_.last() || monitor_.stopping() || monitor_.saving()) return "";
+  const ProgressNotice& last = *meter_.last();
+  if (last.steps > 0 && last.step >= last.steps) return "";
+  const double seconds = toSeconds(clock_.now() - moved_);
+  const std::optional<double> rate = meter_.stepsPerSecond();
+  if (seconds < kStandstillSeconds || (rate && seconds * *rate < kStandstillSeconds)) return "";
+  const std::string names = monitor_.namesSuspended();
+  return fmt::format("no step for {:.0f} s{}", seconds,
+                     names.empty() ? "" : ": suspended: " + names);
+}
+
+void ProgressDisplay::nameStandstill() {
+  const std::string text = standstill();
+  if (text.empty()) return standstill_shown_.reset();
+  if (standstill_shown_ && clock_.now() < *standstill_shown_ + kStandstillEvery) return;
+  standstill_shown_ = clock_.now();
+  console_.line("dtf-launch: " + text);
 }
 
 void ProgressDisplay::nameAwaited() {

@@ -18,38 +18,45 @@ namespace dtf::launcher {
 // Blocks: never.
 class ProgressDisplay {
  public:
-  // `start_limit`: how long the tasks may take to become ready.
+  // `start_limit`: how long the tasks may take to become ready. `shown` false: it only measures.
   ProgressDisplay(Console& console, const TaskMonitor& monitor, const Clock& clock,
-                  Duration start_limit)
+                  Duration start_limit, bool shown)
       : console_(console),
         monitor_(monitor),
         clock_(clock),
         start_limit_(start_limit),
+        shown_(shown),
         start_time_(clock.now()),
         waiting_shown_(start_time_) {}
 
   void onProgress(const ProgressNotice& notice);
 
-  // To be called often. Redraws the line; names the tasks that are awaited every five seconds.
+  // To be called often. Redraws the line; names the tasks that are awaited every five seconds, and
+  // whom a job that stands still waits for.
   void refresh();
 
   // The last progress as a plain line, where it has not been shown yet.
   void finish();
 
   const ProgressMeter& meter() const { return meter_; }
+  std::string text(size_t columns = kColumnsUnlimited) const;
 
  private:
-  std::string text() const;
+  std::string standstill() const;
   void nameAwaited();
+  void nameStandstill();
 
   Console& console_;
   const TaskMonitor& monitor_;
   const Clock& clock_;
   const Duration start_limit_;
+  const bool shown_;
   const TimePoint start_time_;
   TimePoint waiting_shown_;
   ProgressMeter meter_;
+  TimePoint moved_;  // when the step was last another
   std::optional<TimePoint> plain_shown_;
+  std::optional<TimePoint> standstill_shown_;  // none: the job moves
   bool unshown_ = false;
 };
 

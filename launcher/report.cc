@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "common/base/text.h"
+#include "launcher/console.h"
 #include "launcher/launch_plan.h"
 #include "launcher/progress.h"
 
@@ -61,12 +63,11 @@ void addCheckpoint(std::string& text, const ordered_json& summary) {
   addRow(text, "degraded", found->value("degraded", ""));
 }
 
+// The words of another process: each line as harmless as a log line, the next ones indented.
 std::string indented(const std::string& message, size_t columns) {
   std::string text;
-  for (const char c : message) {
-    text += c;
-    if (c == '\n') text.append(columns, ' ');
-  }
+  for (const std::string& line : split(message, '\n'))
+    text += (text.empty() ? "" : "\n" + std::string(columns, ' ')) + printable(line);
   return text;
 }
 
@@ -119,8 +120,9 @@ std::string resumeText(const RestoredNotice& restored) {
                        restored.step, restored.steps);
   std::string text = fmt::format("going on from the checkpoint of step {}", restored.step);
   if (restored.steps > 0) text += fmt::format(" of {}", restored.steps);
-  if (!restored.saved.empty()) text += ", saved " + restored.saved;
-  for (const std::string& change : restored.changes) text += "\n  changed since then: " + change;
+  if (!restored.saved.empty()) text += ", saved " + printable(restored.saved);
+  for (const std::string& change : restored.changes)
+    text += "\n  changed since then: " + printable(change);
   return text;
 }
 

@@ -21,6 +21,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path logs() const { return folder_ / "logs"; }
   std::filesystem::path summary() const { return folder_ / "summary.json"; }
+  std::filesystem::path status() const { return folder_ / "status.json"; }
 
   // Errors: kCannotWrite.
   void record(const LaunchRecord& record) { lock_.record(record); }

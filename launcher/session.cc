@@ -1,5 +1,7 @@
 #include "launcher/session.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -11,26 +13,31 @@
 #include <fmt/core.h>
 
 #include "common/net/asio.h"
+#include "launcher/announce.h"
 #include "launcher/event_writer.h"
 #include "launcher/fd_watch.h"
 #include "launcher/group_guard.h"
 #include "launcher/listen_sockets.h"
+#include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
 #include "launcher/monitor_limits.h"
+#include "launcher/process_state.h"
 #include "launcher/progress_display.h"
 #include "launcher/report.h"
 #include "launcher/run_folder.h"
 #include "launcher/spawner.h"
 #include "launcher/summary.h"
 #include "launcher/timeline.h"
+#include "launcher/wall_time.h"
 
 namespace dtf::launcher {
 
 namespace {
 
-constexpr auto kTick =
-    std::chrono::milliseconds(50);  // deadlines, the status line, a slow terminal
-constexpr int kFirstAttempt = 1;
+// For deadlines, the status line, a slow terminal.
+constexpr auto kTick = std::chrono::milliseconds(50);
+// For status.json, and whether a task is suspended.
+constexpr Duration kLookEvery = std::chrono::milliseconds(500);
 
 // The launcher's side of one process.
 struct RunningTask {
@@ -53,14 +60,20 @@ class Session {
   void startTasks(const std::vector<TaskCommand>& plan);
   void startTask(size_t task, const TaskCommand& command, Fd listen_socket);
   void tick();
+  void look();
   void onNotice(size_t task, std::string_view line, bool cut);
   void onExited(size_t task);
   void act();
-  void say(const std::string& text) { console_.line("dtf-launch: " + text); }
+  void onFirstReady();
+  void alarm(const std::string& text) { console_.line("dtf-launch: " + text); }
+  void say(const std::string& text) {
+    if (options_.verbosity != Verbosity::kQuiet) alarm(text);
+  }
   void recordLaunch();
   void mergeTimeline();
   int end();
   nlohmann::ordered_json writeSummaryFile(int& exit_code);
+  bool printResult(const nlohmann::ordered_json& summary);
   void reportFailure();
 
   const cluster::JobSpec& job_;
@@ -70,17 +83,20 @@ class Session {
   const uint64_t oom_kills_before_ = oomKills();
   GroupGuard guard_;  // before all that has descriptors
   RunFolder folder_;
+  const int attempt_;
   ListenSockets sockets_;
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_{io_};
   boost::asio::steady_timer timer_{io_};
   Console console_;
   EventWriter events_;
-  LocalSpawner spawner_;
+  Spawner spawner_;
   TaskMonitor monitor_;
   ProgressDisplay display_;
   LogFanin logs_;
+  TimePoint looked_;
   std::optional<uint64_t> checkpoint_;  // the newest that the chief has told of
+  std::optional<EvaluationNotice> evaluation_;
   std::optional<ResultNotice> result_;
   std::vector<RunningTask> running_;  // one a task
 };
@@ -89,18 +105,24 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
     : job_(job),
       options_(options),
       folder_(job.run_dir),
-      console_(STDERR_FILENO, ::isatty(STDERR_FILENO) == 1),
+      attempt_(options.attempt.value_or(nextAttempt(folder_.logs()))),
+      console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
       events_(STDOUT_FILENO, options.json),
       monitor_(allTasks(job.cluster), clock_, limitsOf(job)),
-      display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds)),
+      display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds),
+               options.verbosity != Verbosity::kQuiet),
       logs_(io_, folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
+            options.verbosity == Verbosity::kVerbose,
             [this](const std::string& line) { console_.line(line); }),
       running_(monitor_.size()) {}
 
 int Session::run() {
   watchSignals();
   removeTimelines(folder_.path(), allTasks(job_.cluster));
-  startTasks(prepare());
+  const std::vector<TaskCommand> plan = prepare();
+  if (!options_.warning.empty()) alarm(options_.warning);
+  say(startText(job_, folder_.logs()));
+  startTasks(plan);
   act();
   tick();
   io_.run();
@@ -175,7 +197,7 @@ void Session::startTask(size_t task, const TaskCommand& command, Fd listen_socke
       [&running](std::string_view bytes) { running.notice_lines->feed(bytes); });
   running.exited = std::make_unique<FdWatch>(io_, std::move(running.process.exited),
                                              [this, task] { onExited(task); });
-  logs_.add(task, kFirstAttempt, std::move(running.process.output));
+  logs_.add(task, attempt_, std::move(running.process.output));
 }
 
 void Session::recordLaunch() {
@@ -193,6 +215,7 @@ void Session::tick() {
                     job_.timeouts.stop_seconds));
   act();
   if (monitor_.finished()) return;
+  if (clock_.now() >= looked_ + kLookEvery) look();
   display_.refresh();
   console_.pump();
   events_.pump();
@@ -200,6 +223,22 @@ void Session::tick() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
   });
+}
+
+void Session::look() {
+  looked_ = clock_.now();
+  for (size_t task = 0; task < running_.size(); ++task)
+    monitor_.onSuspended(task, monitor_.alive(task) && isSuspended(running_[task].process.pid));
+  const ProgressMeter& meter = display_.meter();
+  writeStatus(folder_.status(),
+              LiveStatus{meter.last(), evaluation_, checkpoint_, meter.stepsPerSecond(),
+                         meter.secondsLeft(), display_.text(), wallTimeText()});
+}
+
+void Session::onFirstReady() {
+  say(fmt::format("all {} tasks are ready ({:.1f} s)", monitor_.size(),
+                  toSeconds(clock_.now() - start_time_)));
+  if (options_.on_ready) options_.on_ready();
 }
 
 void Session::onNotice(size_t task, std::string_view line, bool cut) {
@@ -210,14 +249,23 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     const bool all_before = monitor_.allReady();
     monitor_.onReady(task);
     events_.ready(id);
-    if (monitor_.allReady() && !all_before) say("all tasks are ready");
+    if (monitor_.allReady() && !all_before) onFirstReady();
   } else if (auto* failed = std::get_if<FailedNotice>(&*notice)) {
     monitor_.onFailedNotice(task, std::move(*failed));
   } else if (id != kChief) {
     return;  // progress and results are the chief's to tell
+  } else if (const auto* model = std::get_if<ModelNotice>(&*notice)) {
+    events_.model(*model);
+    say(modelText(*model, job_));
+    say(placementText(*model));
+  } else if (const auto* evaluation = std::get_if<EvaluationNotice>(&*notice)) {
+    evaluation_ = *evaluation;
+    events_.evaluation(*evaluation);
+    say(evaluationText(*evaluation));
   } else if (const auto* restored = std::get_if<RestoredNotice>(&*notice)) {
     checkpoint_ = restored->step;
     say(resumeText(*restored));
+    events_.restored(*restored);
   } else if (const auto* saved = std::get_if<CheckpointNotice>(&*notice)) {
     checkpoint_ = saved->step;
     events_.checkpoint(*saved);
@@ -258,12 +306,22 @@ int Session::end() {
   console_.finish();
   int exit_code = monitor_.jobExitCode();
   const nlohmann::ordered_json summary = writeSummaryFile(exit_code);
+  std::error_code ignored;
+  std::filesystem::remove(folder_.status(), ignored);
   mergeTimeline();
   if (monitor_.rootCause()) reportFailure();
-  events_.summary(summary);
-  if (!options_.json) std::fputs(resultReport(summary, folder_.path()).c_str(), stdout);
-  std::fflush(stdout);
+  if (!printResult(summary)) {
+    std::fprintf(stderr, "dtf-launch: error: stdout did not take the result; it is in %s\n",
+                 folder_.summary().c_str());
+    if (exit_code == 0) exit_code = exitCode(ErrorCode::kCannotWrite);
+  }
   return exit_code;
+}
+
+bool Session::printResult(const nlohmann::ordered_json& summary) {
+  if (options_.json) return events_.summary(summary);
+  const std::string report = resultReport(summary, folder_.path());
+  return std::fputs(report.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
 }
 
 // A job without one is still a job that is done.
@@ -271,7 +329,7 @@ void Session::mergeTimeline() {
   try {
     mergeTimelines(folder_.path(), allTasks(job_.cluster));
   } catch (const Error& error) {
-    say("warning: no timeline.json: " + error.message());
+    alarm("warning: no timeline.json: " + error.message());
   }
 }
 
@@ -280,11 +338,15 @@ nlohmann::ordered_json Session::writeSummaryFile(int& exit_code) {
   summary.progress = display_.meter();
   summary.result = result_;
   summary.checkpoint = checkpoint_;
+  if (summary.outcome == Outcome::kStopped && isDone(summary)) exit_code = 0;
   nlohmann::ordered_json json = summaryJson(summary);
+  json["exit_code"] = exit_code;
+  json["attempt"] = attempt_;
+  json["ended"] = wallTimeText();
   try {
     writeSummary(folder_.summary(), json);
   } catch (const Error& error) {
-    say("error: " + error.message());
+    alarm("error: " + error.message());
     if (exit_code == 0) exit_code = exitCode(error.code());
   }
   return json;

@@ -3,7 +3,9 @@
 // One launch from the first socket to the last word: wires sockets, processes, logs, progress and
 // the monitor on one loop. What to do is decided in task_monitor.h; here it is done.
 
-#include <unistd.h>
+#include <functional>
+#include <optional>
+#include <string>
 
 #include "common/cluster/spec.h"
 #include "launcher/console.h"
@@ -16,6 +18,11 @@ struct LaunchOptions {
   PlanInput plan;
   bool json = false;  // events on stdout instead of the report
   ColorMode color = ColorMode::kAuto;
+  Verbosity verbosity = Verbosity::kNormal;
+  std::optional<int> attempt;  // of the log files; none: the next one
+  std::string warning;         // to be shown first; empty: none
+  // Called once, on the loop, when every task is ready. Empty: nobody waits for it.
+  std::function<void()> on_ready;
 };
 
 // Runs the job to its end and returns the exit code of the process: 0, the root cause's, or 128+n
@@ -26,7 +33,7 @@ struct LaunchOptions {
 // ignores SIGPIPE.
 // Errors: before any task runs: kCannotWrite for the run directory, kUnavailable when another
 // launcher holds it or a port is in use, kBadConfig for an address that is not this host's. What
-// fails later is in the report.
+// fails later is in the report; kCannotWrite too when stdout did not take the result.
 int launch(const cluster::JobSpec& job, const LaunchOptions& options);
 
 }  // namespace dtf::launcher

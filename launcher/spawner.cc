@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -28,8 +29,10 @@ struct Pipe {
 };
 
 [[noreturn]] void failSpawn(TaskId id, const char* what, int error) {
+  const bool no_descriptor = error == EMFILE || error == ENFILE;
   throw Error(ErrorCode::kUnavailable,
-              "cannot start " + id.name() + ": " + what + ": " + errnoText(error));
+              "cannot start " + id.name() + ": " + what + ": " + errnoText(error) +
+                  (no_descriptor ? "\n  raise the limit of open files: ulimit -n" : ""));
 }
 
 Pipe makePipe(TaskId id) {
@@ -127,6 +130,29 @@ void placeDescriptors(ChildSetup& setup) {
   failChild(setup.error_fd, errno);
 }
 
+// Only where the program is missing or not one does a build help.
+[[noreturn]] void failExec(const TaskCommand& command, int error) {
+  const std::string what = "cannot start " + command.id.name() + ": cannot run " + command.argv[0] +
+                           ": " + errnoText(error);
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENOEXEC:
+      throw Error(ErrorCode::kBadConfig, what +
+                                             "\n  build it (ninja -C build), install dtf, or name "
+                                             "its folder with --bin-dir DIR");
+    case EACCES:
+    case EPERM:
+      throw Error(ErrorCode::kPermission,
+                  what + "\n  it must be executable: ls -l " + shellQuote(command.argv[0]));
+    case EMFILE:
+    case ENFILE:
+      throw Error(ErrorCode::kUnavailable, what + "\n  raise the limit of open files: ulimit -n");
+    default:
+      throw Error(ErrorCode::kUnavailable, what);
+  }
+}
+
 // Waits for exec: end of file is success.
 void awaitExec(const TaskCommand& command, pid_t pid, const Fd& error_pipe) {
   int error = 0;
@@ -137,16 +163,13 @@ void awaitExec(const TaskCommand& command, pid_t pid, const Fd& error_pipe) {
   if (n == 0) return;
   ::waitpid(pid, nullptr, 0);
   if (n != sizeof error) failSpawn(command.id, "the new process said nothing", EIO);
-  throw Error(
-      error == EACCES || error == EPERM ? ErrorCode::kPermission : ErrorCode::kBadConfig,
-      "cannot start " + command.id.name() + ": cannot run " + command.argv[0] + ": " +
-          errnoText(error) +
-          "\n  build it (ninja -C build), install dtf, or name its folder with --bin-dir DIR");
+  failExec(command, error);
 }
 
 }  // namespace
 
-SpawnedTask LocalSpawner::spawn(const TaskCommand& command, Fd listen_socket) {
+SpawnedTask Spawner::spawn(const TaskCommand& command, Fd listen_socket) {
+  DTF_CHECK_MSG(!command.argv.empty(), command.id.name());
   Pipe output = makePipe(command.id);
   Pipe notify = makePipe(command.id);
   Pipe exec_error = makePipe(command.id);
@@ -187,11 +210,13 @@ SpawnedTask LocalSpawner::spawn(const TaskCommand& command, Fd listen_socket) {
                      std::move(notify.read_end)};
 }
 
-void LocalSpawner::signal(const SpawnedTask& task, int signal) {
+void Spawner::signal(const SpawnedTask& task, int signal) {
+  DTF_CHECK(task.pid > 1);  // -1 would be every process of this user
   ::kill(-task.pid, signal);
 }
 
-ExitStatus LocalSpawner::reap(const SpawnedTask& task) {
+ExitStatus Spawner::reap(const SpawnedTask& task) {
+  DTF_CHECK(task.pid > 1);
   // Before waitpid(): as long as the leader is a zombie, the number of its group can't belong to
   // anyone else.
   ::kill(-task.pid, SIGKILL);

@@ -19,36 +19,26 @@ struct SpawnedTask {
   Fd notify;  // its lines of common/base/notify.h
 };
 
-// How tasks are started and ended. Loop-thread only.
-class Spawner {
- public:
-  virtual ~Spawner() = default;
-
-  // `listen_socket`: the task's own listening socket, which it finds in DTF_LISTEN_FD; the caller's
-  // copy is closed.
-  // Errors: kBadConfig or kPermission naming the path when the program can't be run; kUnavailable
-  // when the host can't start another process.
-  virtual SpawnedTask spawn(const TaskCommand& command, Fd listen_socket) = 0;
-
-  // Sends `signal` to the process and to all it started. None of them left is not an error.
-  virtual void signal(const SpawnedTask& task, int signal) = 0;
-
-  // Call once `exited` is readable: ends what the process left behind, and says how it ended.
-  virtual ExitStatus reap(const SpawnedTask& task) = 0;
-};
-
 // Processes on this host, by fork and exec, each the leader of its own process group:
 // (1) the kernel kills it when the launcher dies, for whatever reason (PR_SET_PDEATHSIG);
 // (2) it has the default signal mask and dispositions, /dev/null as stdin, and exactly the
-// descriptors 0-2, 3
-//     (DTF_LISTEN_FD) and 4 (DTF_NOTIFY_FD);
+//     descriptors 0 to 2, 3 (DTF_LISTEN_FD) and 4 (DTF_NOTIFY_FD);
 // (3) nothing passes through a shell.
+// Threads: loop-thread only.
 // Blocks: in spawn(), until the new process has called exec.
-class LocalSpawner final : public Spawner {
+class Spawner {
  public:
-  SpawnedTask spawn(const TaskCommand& command, Fd listen_socket) override;
-  void signal(const SpawnedTask& task, int signal) override;
-  ExitStatus reap(const SpawnedTask& task) override;
+  // `listen_socket`: the task's own listening socket, which it finds in DTF_LISTEN_FD; the caller's
+  // copy is closed.
+  // Errors: kBadConfig or kPermission naming the path when the program can't be run; kUnavailable
+  // when the host can't start another process, or has no descriptor or memory left for it.
+  SpawnedTask spawn(const TaskCommand& command, Fd listen_socket);
+
+  // Sends `signal` to the process and to all it started. None of them left is not an error.
+  void signal(const SpawnedTask& task, int signal);
+
+  // Call once `exited` is readable: ends what the process left behind, and says how it ended.
+  ExitStatus reap(const SpawnedTask& task);
 };
 
 }  // namespace dtf::launcher

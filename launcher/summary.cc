@@ -48,13 +48,17 @@ ordered_json summaryJson(const JobSummary& summary) {
   ordered_json eval = ordered_json::object();
   if (last && last->eval_accuracy) eval["accuracy"] = *last->eval_accuracy;
 
-  // Every task ended well, but a signal to one of them had the job saved and ended early.
+  // Every task ended well, but a signal to one of them had the job saved and ended early; or the
+  // signal came when there was nothing left to stop.
   const bool stopped =
       summary.outcome == Outcome::kDone && result.value("outcome", "") == "stopped";
+  const bool done = summary.outcome == Outcome::kStopped && isDone(summary);
   ordered_json json = {
       {"schema", 1},
       {"job", summary.job},
-      {"outcome", stopped ? "stopped" : outcomeName(summary.outcome)},
+      {"outcome", stopped ? "stopped"
+                  : done  ? "done"
+                          : outcomeName(summary.outcome)},
       {"global_step", last ? ordered_json(last->step) : ordered_json(nullptr)},
       {"final_loss", last ? orNull(last->loss) : ordered_json(nullptr)},
       {"eval", eval},
@@ -77,6 +81,10 @@ ordered_json summaryJson(const JobSummary& summary) {
   }
   json["tasks"] = std::move(tasks);
   return json;
+}
+
+bool isDone(const JobSummary& summary) {
+  return resultOf(summary).value("outcome", "") == "done";
 }
 
 void writeSummary(const std::filesystem::path& file, const ordered_json& summary) {

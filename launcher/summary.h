@@ -37,6 +37,9 @@ JobSummary summarize(const std::string& job, const TaskMonitor& monitor, double 
 // wall_seconds, whatever else the chief's result says, tasks. What is not known is null.
 nlohmann::ordered_json summaryJson(const JobSummary& summary);
 
+// The chief says that all steps were done: it had come to the end when it was asked to stop.
+bool isDone(const JobSummary& summary);
+
 // Replaces the file at once or not at all.
 // Errors: kCannotWrite.
 void writeSummary(const std::filesystem::path& file, const nlohmann::ordered_json& summary);

@@ -52,10 +52,12 @@ std::string_view outcomeName(Outcome outcome) {
   switch (outcome) {
     case Outcome::kDone:
       return "done";
-    case Outcome::kFailed:
-      return "failed";
+    case Outcome::kStopped:
+      return "stopped";
     case Outcome::kInterrupted:
       return "interrupted";
+    case Outcome::kFailed:
+      return "failed";
   }
   return "unknown";
 }
@@ -69,7 +71,7 @@ TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorL
 }
 
 void TaskMonitor::onSpawned(size_t task) {
-  DTF_CHECK(tasks_.at(task).state == TaskState::kPlanned);
+  DTF_CHECK_MSG(tasks_.at(task).state == TaskState::kPlanned, tasks_[task].id.name());
   tasks_[task].state = TaskState::kStarting;
 }
 
@@ -92,6 +94,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   Task& ended = tasks_.at(task);
   DTF_CHECK_MSG(alive(task), ended.id.name());
   ended.exit = status;
+  ended.suspended_since.reset();
   const bool is_root = root_ && root_->task == task;
   if (status.success()) {
     ended.state = TaskState::kDone;
@@ -113,6 +116,14 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
     judgeBy(clock_.now() + (mayBeDerived(status) ? limits_.settle : Duration(0)));
   }
   onTime();
+}
+
+void TaskMonitor::onSuspended(size_t task, bool suspended) {
+  Task& of = tasks_.at(task);
+  if (!suspended || !alive(task))
+    of.suspended_since.reset();
+  else if (!of.suspended_since)
+    of.suspended_since = clock_.now();
 }
 
 void TaskMonitor::onError(std::optional<size_t> task, const Error& error) {
@@ -179,12 +190,14 @@ bool TaskMonitor::allReady() const {
 
 Outcome TaskMonitor::outcome() const {
   if (root_) return Outcome::kFailed;
-  return stop_signal_ != 0 ? Outcome::kInterrupted : Outcome::kDone;
+  if (stop_signal_ == 0) return Outcome::kDone;
+  return saving() && !anyAlive() ? Outcome::kStopped : Outcome::kInterrupted;
 }
 
 int TaskMonitor::jobExitCode() const {
   if (root_) return root_->exit_code;
-  return stop_signal_ != 0 ? 128 + stop_signal_ : 0;
+  if (stop_signal_ == 0 || (outcome() == Outcome::kStopped && stop_signal_ == SIGTERM)) return 0;
+  return 128 + stop_signal_;
 }
 
 bool TaskMonitor::alive(size_t task) const {
@@ -221,6 +234,10 @@ std::string TaskMonitor::namesAlive() const {
   });
 }
 
+std::string TaskMonitor::namesSuspended() const {
+  return namesOf([](const Task& task) { return task.suspended_since.has_value(); });
+}
+
 TasksUp TaskMonitor::up(JobKind job) const {
   TasksUp result;
   for (const Task& task : tasks_) {
@@ -253,6 +270,9 @@ std::optional<size_t> TaskMonitor::firstFailed(bool even_derived) const {
 void TaskMonitor::judge() {
   const std::optional<size_t> root = firstFailed(true);
   DTF_CHECK(root.has_value());
+  // Who lost a peer, or waited in vain, is not the cause where a task stands still.
+  if (const std::optional<size_t> frozen = suspendedFirst(); frozen && !firstFailed(false))
+    return stop(causeOfSuspended(*frozen, *root));
   root_by_notice_ = !tasks_[*root].exit.has_value();
   stop(causeOf(*root));
 }
@@ -276,6 +296,7 @@ void TaskMonitor::checkDeadlines() {
 }
 
 void TaskMonitor::stop(std::optional<RootCause> root) {
+  DTF_CHECK(!stopping());
   root_ = std::move(root);
   stop_time_ = clock_.now();
   order(SIGTERM);
@@ -316,6 +337,25 @@ RootCause TaskMonitor::causeOf(size_t task) const {
   const std::string word = of.notice ? of.notice->code : "";
   return RootCause{task, of.id.name() + " failed" + (word.empty() ? "" : " (" + word + ")"),
                    message, exitCodeOfWord(word)};
+}
+
+std::optional<size_t> TaskMonitor::suspendedFirst() const {
+  std::optional<size_t> first;
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (tasks_[task].suspended_since &&
+        (!first || *tasks_[task].suspended_since < *tasks_[*first].suspended_since))
+      first = task;
+  return first;
+}
+
+// `witness`: whose failure told of it.
+RootCause TaskMonitor::causeOfSuspended(size_t task, size_t witness) const {
+  const RootCause told = causeOf(witness);
+  const double seconds = toSeconds(clock_.now() - *tasks_[task].suspended_since);
+  return RootCause{task,
+                   fmt::format("{} has not run for {:.0f} s: it is suspended (SIGSTOP, Ctrl-Z)",
+                               tasks_[task].id.name(), seconds),
+                   told.what + (told.message.empty() ? "" : ": " + told.message), told.exit_code};
 }
 
 template <class Predicate>

@@ -30,8 +30,12 @@ namespace dtf::launcher {
 enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kDone, kFailed, kStopped };
 std::string_view taskStateName(TaskState state);
 
-enum class Outcome : uint8_t { kDone, kFailed, kInterrupted };
-std::string_view outcomeName(Outcome outcome);  // "done", "failed", "interrupted"
+//   done         every task ended well
+//   stopped      a person asked it to stop, and it ended by itself, saved
+//   interrupted  a person asked it to stop, and the tasks were ended, unsaved
+//   failed       all else
+enum class Outcome : uint8_t { kDone, kStopped, kInterrupted, kFailed };
+std::string_view outcomeName(Outcome outcome);  // "done" and so on
 
 struct MonitorLimits {
   Duration start = std::chrono::seconds(60);    // for every task to become ready
@@ -73,6 +77,8 @@ class TaskMonitor {
   void onReady(size_t task);
   void onFailedNotice(size_t task, FailedNotice notice);
   void onExit(size_t task, ExitStatus status);
+  // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked at.
+  void onSuspended(size_t task, bool suspended);
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
   void onError(std::optional<size_t> task, const Error& error);
   // Ctrl-C and its like. Once: the chief is asked to save and end the job (limits.save), or all are
@@ -90,7 +96,9 @@ class TaskMonitor {
   bool allReady() const;  // everyone is, or has been, ready
 
   Outcome outcome() const;
-  int jobExitCode() const;  // 0; the root cause's; 128+n when stopped by signal n
+  // 0, also when SIGTERM had the job saved and ended, as for a daemon that is told to stop; the root
+  // cause's; 128+n for any other signal n that asked it to stop, and for one that saved nothing.
+  int jobExitCode() const;
   const std::optional<RootCause>& rootCause() const { return root_; }
 
   size_t size() const { return tasks_.size(); }
@@ -101,6 +109,7 @@ class TaskMonitor {
   std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
   std::string namesNotReady() const;     // "worker/0, worker/1"; at most eight names
   std::string namesAlive() const;
+  std::string namesSuspended() const;
   TasksUp up(JobKind job) const;
 
  private:
@@ -111,6 +120,7 @@ class TaskMonitor {
     std::optional<ExitStatus> exit;
     std::optional<FailedNotice> notice;
     std::optional<TimePoint> first_sign;  // of its failure
+    std::optional<TimePoint> suspended_since;
   };
 
   void judgeBy(TimePoint time);
@@ -125,6 +135,8 @@ class TaskMonitor {
   void noteWorkerDone();
   bool anyAlive() const;
   RootCause causeOf(size_t task) const;
+  std::optional<size_t> suspendedFirst() const;
+  RootCause causeOfSuspended(size_t task, size_t witness) const;
   template <class Predicate>
   std::string namesOf(Predicate predicate) const;
 
@@ -140,9 +152,8 @@ class TaskMonitor {
   std::optional<TimePoint> stop_time_;    // when the launcher began to stop everyone
   std::optional<TimePoint> kill_time_;    // when it sent SIGKILL
   std::optional<RootCause> root_;
-  bool root_by_notice_ =
-      false;             // the root cause's process has not ended yet: its exit code will say more
-  int stop_signal_ = 0;  // that the person sent
+  bool root_by_notice_ = false;  // the root cause's process lives: its exit code will say more
+  int stop_signal_ = 0;          // that the person sent
 };
 
 }  // namespace dtf::launcher

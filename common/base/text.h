@@ -14,8 +14,6 @@ namespace dtf {
 // or empty when none is near enough to be a misspelling. For "did you mean".
 std::string nearestWord(std::string_view word, std::span<const std::string_view> candidates);
 
-std::string bytesText(uint64_t bytes);  // "40 B", "30.6 KiB"
-
 std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

@@ -38,6 +38,7 @@ std::string binary(const std::string& name) {
 ClusterTest::ClusterTest() {
   ::unsetenv("DTF_NOTIFY_FD");
   ::unsetenv("DTF_LISTEN_FD");
+  ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);  // for the registry of runs
 }
 
 ClusterTest::~ClusterTest() = default;
@@ -68,7 +69,8 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
 
 std::vector<std::string> ClusterTest::launchCommand(const std::string& file,
                                                     std::vector<std::string> more) const {
-  std::vector<std::string> argv = {binary("dtf-launch"), file};
+  // With the log lines of the tasks, for tests to read.
+  std::vector<std::string> argv = {binary("dtf-launch"), file, "--verbose"};
   argv.insert(argv.end(), more.begin(), more.end());
   return argv;
 }

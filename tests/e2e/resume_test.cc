@@ -74,7 +74,7 @@ class ResumeTest : public ClusterTest {
     const ProcessResult stopped = first->wait(seconds(30));
     EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
     const nlohmann::json said = summary();
-    EXPECT_EQ(said["outcome"], "interrupted");
+    EXPECT_EQ(said["outcome"], "stopped");
     for (const auto& task : said["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
     const uint64_t reached = said["global_step"].get<uint64_t>();
     EXPECT_EQ(steps().back(), reached) << "the last checkpoint is of the very end";

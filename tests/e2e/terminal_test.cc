@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -79,6 +80,39 @@ TEST_F(TerminalTest, ASuspendedLauncherHoldsUpNoTask) {
   launcher.signal(SIGTERM);
   EXPECT_TRUE(launcher.wait(seconds(30)).exit_code != -1) << launcher.err();
   expectNothingLeft();
+}
+
+TEST_F(TerminalTest, ManyTasksGiveFewLines) {
+  const std::string file = writeCluster({.ps = 2, .workers = 4, .steps = 50});
+  const ProcessResult result =
+      runProcess({binary("dtf-launch"), file}, seconds(60), {}, folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LE(std::count(result.err.begin(), result.err.end(), '\n'), 9) << result.err;
+  EXPECT_NE(result.err.find("all 6 tasks are ready"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("evaluation at step 50: accuracy "), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("event=joined"), std::string::npos) << result.err;
+}
+
+// kill -STOP of worker/1 in sync mode: worker/0 waits, and is lost to nobody.
+TEST_F(TerminalTest, AFrozenWorkerIsNamedWhileTheJobWaitsAndAsTheCause) {
+  ClusterOptions options;
+  options.mode = "sync";
+  options.steps = 100'000'000;
+  const std::string file = writeCluster(options);
+  Process launcher({binary("dtf-launch"), file}, {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step ", seconds(30))) << launcher.err();
+  const std::string task = std::string("--task\0", 7) + '1';
+  pid_t worker = 0;
+  for (const std::string& process : leftovers())
+    if (process.find("workerd") != std::string::npos && process.find(task) != std::string::npos)
+      worker = std::stoi(process);
+  ASSERT_GT(worker, 0);
+  ::kill(worker, SIGSTOP);
+  EXPECT_TRUE(launcher.waitForOutput("suspended: worker/1", seconds(30))) << launcher.err();
+  const ProcessResult result = launcher.wait(seconds(60));
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("job failed: worker/1 has not run for "), std::string::npos)
+      << result.err;
 }
 
 }  // namespace dtf::testing

@@ -56,21 +56,67 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
 
   const ProcessResult logs = verb("logs", {"worker/1"});
   EXPECT_EQ(logs.exit_code, 0) << logs.err;
-  EXPECT_NE(logs.out.find("worker-1.1.log <=="), std::string::npos) << logs.out;
+  EXPECT_NE(logs.out.find("worker/1 | "), std::string::npos) << logs.out;
   EXPECT_NE(logs.out.find("event=joined"), std::string::npos) << logs.out;
-  EXPECT_EQ(logs.out.find("ps-0"), std::string::npos) << "only the one that was named";
+  EXPECT_EQ(logs.out.find("ps/0 | "), std::string::npos) << "only the one that was named";
   EXPECT_EQ(verb("logs", {"worker/7"}).exit_code, 2);
 
   const ProcessResult stop = verb("stop");
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
-  EXPECT_EQ(stop.out, "job: stopped\n");
+  EXPECT_TRUE(stop.out.starts_with("job: stopped at step ")) << stop.out;
+  EXPECT_TRUE(stop.out.ends_with(", saved\n")) << stop.out;
   EXPECT_FALSE(launcher.running()) << "stop waits for the end";
-  EXPECT_EQ(launcher.wait(seconds(1)).exit_code, 128 + SIGTERM);
-  EXPECT_EQ(summary()["outcome"], "interrupted");
+  EXPECT_EQ(launcher.wait(seconds(1)).exit_code, 0) << "as a daemon that is told to stop";
+  EXPECT_EQ(summary()["outcome"], "stopped");
   EXPECT_EQ(summary()["checkpoint"]["last_step"], summary()["global_step"]) << "it was saved";
-  EXPECT_EQ(verb("status").exit_code, 3);
-  EXPECT_NE(verb("logs").out.find("ps-0.1.log"), std::string::npos) << "they outlive the job";
+  const ProcessResult after = verb("status");
+  EXPECT_EQ(after.exit_code, 3);
+  EXPECT_NE(after.out.find("last run    stopped at step "), std::string::npos) << after.out;
+  EXPECT_NE(verb("logs").out.find("ps/0     | "), std::string::npos) << "they outlive the job";
   expectNothingLeft();
+}
+
+// "runs/job" is below the folder that the job was started from, which a person at another terminal
+// is not in.
+TEST_F(VerbsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
+  const std::string cluster = folder_.read("job.yaml");
+  const size_t run_dir = cluster.find("run_dir:");
+  const std::string file = folder_.write(
+      "here.yaml", std::string(cluster).erase(run_dir, cluster.find('\n', run_dir) + 1 - run_dir));
+  const auto from = [this, &file](std::vector<std::string> words, const std::string& folder) {
+    words.insert(words.begin(), binary("dtf-launch"));
+    words.push_back(file);
+    return runProcess(std::move(words), seconds(60), {}, folder);
+  };
+  const ProcessResult up = from({"up", "-d"}, folder_.path());
+  ASSERT_EQ(up.exit_code, 0) << up.err;
+  EXPECT_NE(up.out.find("job: runs, dtf-launch has pid "), std::string::npos) << up.out;
+  const ProcessResult status = from({"status", "--json"}, "/");
+  EXPECT_EQ(status.exit_code, 0) << status.out;
+  EXPECT_EQ(nlohmann::json::parse(status.out)["running"], true);
+  Process attached({binary("dtf-launch"), "attach", file}, {}, "/");
+  ASSERT_TRUE(attached.waitForOutput("all 4 tasks are ready", seconds(30))) << attached.err();
+  const ProcessResult stop = from({"stop", "--json"}, "/");
+  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+  const nlohmann::json said = nlohmann::json::parse(stop.out);
+  EXPECT_EQ(said["was_running"], true);
+  EXPECT_EQ(said["summary"]["outcome"], "stopped");
+  EXPECT_EQ(attached.wait(seconds(10)).exit_code, 0) << "the job's";
+  EXPECT_EQ(from({"logs", "--json"}, "/").exit_code, 0);
+  const ProcessResult gone = from({"attach", "--json"}, "/");
+  EXPECT_EQ(gone.exit_code, 69);
+  EXPECT_EQ(nlohmann::json::parse(gone.out)["event"], "error");
+  EXPECT_EQ(from({"stop"}, "/").exit_code, 0);
+  expectNothingLeft();
+}
+
+TEST_F(VerbsTest, AResultThatStdoutDoesNotTakeIsNoSuccess) {
+  for (const std::string words : {"check", "status", "up --dry-run", "up --set train.steps=5"}) {
+    const ProcessResult result = runProcess(
+        {"/bin/sh", "-c", binary("dtf-launch") + " " + words + " " + file_ + " >/dev/full"},
+        seconds(60), {}, folder_.path());
+    EXPECT_EQ(result.exit_code, 73) << words << "\n" << result.err;
+  }
 }
 
 }  // namespace dtf::testing

@@ -81,6 +81,13 @@ TEST(Color, AutoNeedsATerminalAndHeedsNoColor) {
   ::setenv("TERM", "xterm", 1);
   ::unsetenv("NO_COLOR");
   EXPECT_TRUE(useColor(ColorMode::kAuto, terminal.get()));
+  EXPECT_TRUE(canRedraw(terminal.get()));
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(canRedraw(terminal.get()));
+  EXPECT_FALSE(useColor(ColorMode::kAuto, terminal.get()));
+  ::unsetenv("TERM");
+  EXPECT_FALSE(canRedraw(terminal.get())) << "an unknown terminal gets no escape sequences";
+  ::setenv("TERM", "xterm", 1);
   ::setenv("NO_COLOR", "1", 1);
   EXPECT_FALSE(useColor(ColorMode::kAuto, terminal.get()));
 }

@@ -48,13 +48,37 @@ TEST(Options, VerbsAndTheirWords) {
 
 TEST(Options, MistakesSayWhatToDo) {
   EXPECT_THAT(mistake({}), ::testing::HasSubstr("CLUSTER.yaml is missing"));
-  EXPECT_THAT(mistake({"stauts", "a.yaml"}), ::testing::HasSubstr("the verb 'status'?"));
+  EXPECT_THAT(mistake({"stauts", "a.yaml"}),
+              ::testing::HasSubstr("did you mean 'dtf-launch status'?"));
+  EXPECT_THAT(mistake({"down", "a.yaml"}), ::testing::HasSubstr("did you mean 'dtf-launch stop'?"));
+  EXPECT_THAT(mistake({"ps"}), ::testing::HasSubstr("did you mean 'dtf-launch status'?"));
+  EXPECT_THAT(mistake({"validate", "a.yaml"}),
+              ::testing::HasSubstr("did you mean 'dtf-launch check'?"));
+  EXPECT_THAT(mistake({"frobnicate"}), ::testing::HasSubstr("is no verb, and no CLUSTER.yaml;"));
+  EXPECT_THAT(mistake({"help", "down"}), ::testing::HasSubstr("did you mean 'dtf-launch stop'?"));
+  EXPECT_THAT(mistake({"status", "a.yaml", "-d"}), ::testing::HasSubstr("for the verb 'up'"));
+  EXPECT_THAT(mistake({"a.yaml", "-f"}), ::testing::HasSubstr("for the verb 'logs'"));
+  EXPECT_THAT(mistake({"a.yaml", "-q", "-v"}), ::testing::HasSubstr("exclude each other"));
   EXPECT_THAT(mistake({"a.yaml", "--dryrun"}), ::testing::HasSubstr("did you mean '--dry-run'?"));
   EXPECT_THAT(mistake({"a.yaml", "--color", "red"}),
               ::testing::HasSubstr("auto, always or never, got 'red'"));
   EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}), ::testing::HasSubstr("for the verb 'up'"));
   EXPECT_THAT(mistake({"a.yaml", "--bin-dir", ""}),
               ::testing::HasSubstr("--bin-dir expects a folder"));
+}
+
+TEST(Options, LettersOfTheDailyOptions) {
+  EXPECT_EQ(parse({"a.yaml", "-q"}).verbosity, Verbosity::kQuiet);
+  EXPECT_EQ(parse({"a.yaml", "-v"}).verbosity, Verbosity::kVerbose);
+  EXPECT_TRUE(parse({"up", "-d", "a.yaml"}).detach);
+  EXPECT_TRUE(parse({"logs", "-f", "a.yaml"}).follow);
+}
+
+TEST(Options, HelpInEveryFormThatPeopleTry) {
+  for (const char* word : {"help", "-h", "--help"})
+    EXPECT_THAT(*parse({word}).answer, ::testing::HasSubstr("Examples:")) << word;
+  EXPECT_THAT(*parse({"help", "stop"}).answer, ::testing::StartsWith("dtf-launch stop"));
+  EXPECT_THAT(*parse({"stop", "-h"}).answer, ::testing::StartsWith("dtf-launch stop"));
 }
 
 TEST(Options, HelpHasExamplesAndNeedsNoFile) {

@@ -5,22 +5,44 @@
 namespace dtf::launcher {
 
 TEST(Progress, LineSaysAllThatIsKnown) {
-  const ProgressView view{{4210, 10000, 0.21349, 81234.5, 0.9213}, {2, 2}, {3, 4}, 112.0};
+  const ProgressView view{{4210, 10000, 0.21349, 81234.5, 0.9213}, {2, 2}, {3, 4}, 112.0, ""};
   EXPECT_EQ(
       progressLine(view),
       "step 4210/10000 42% | loss 0.213 | accuracy 0.9213 | 81234 examples/s | ps 2/2 worker 3/4 "
       "| 1:52 left");
 }
 
+TEST(Progress, ANarrowLineKeepsTheStepAndTheTimeLeft) {
+  ProgressView view{{4210, 10000, 0.21349, 81234.5, 0.9213}, {2, 2}, {4, 4}, 112.0, ""};
+  EXPECT_EQ(progressLine(view, 81),
+            "step 4210/10000 42% | loss 0.213 | accuracy 0.9213 | 81234 examples/s | 1:52 left");
+  EXPECT_EQ(progressLine(view, 70),
+            "step 4210/10000 42% | loss 0.213 | accuracy 0.9213 | 1:52 left");
+  EXPECT_EQ(progressLine(view, 50), "step 4210/10000 42% | accuracy 0.9213 | 1:52 left");
+  EXPECT_EQ(progressLine(view, 40), "step 4210/10000 42% | 1:52 left");
+  EXPECT_EQ(progressLine(view, 10), "step 4210/");
+  view.worker.up = 3;
+  EXPECT_EQ(progressLine(view, 90),
+            "step 4210/10000 42% | loss 0.213 | accuracy 0.9213 | ps 2/2 worker 3/4 | 1:52 left")
+      << "a worker that is missing is more than the examples";
+}
+
+TEST(Progress, WhomTheJobWaitsForComesAfterTheStep) {
+  const ProgressView view{
+      {40, 100, 0.5, {}, {}}, {1, 1}, {2, 2}, {}, "no step for 4 s: suspended: worker/1"};
+  EXPECT_EQ(progressLine(view, 79),
+            "step 40/100 40% | no step for 4 s: suspended: worker/1 | loss 0.5");
+}
+
 TEST(Progress, LineLeavesOutWhatIsNotKnown) {
-  const ProgressView view{{7, 0, {}, {}, {}}, {0, 0}, {1, 1}, {}};
+  const ProgressView view{{7, 0, {}, {}, {}}, {0, 0}, {1, 1}, {}, ""};
   EXPECT_EQ(progressLine(view), "step 7 | worker 1/1");
 }
 
 TEST(Progress, HundredPercentIsTheLastStepOnly) {
-  EXPECT_EQ(progressLine({{9999, 10000, {}, {}, {}}, {1, 1}, {1, 1}, {}}),
+  EXPECT_EQ(progressLine({{9999, 10000, {}, {}, {}}, {1, 1}, {1, 1}, {}, ""}),
             "step 9999/10000 99% | ps 1/1 worker 1/1");
-  EXPECT_EQ(progressLine({{10000, 10000, {}, {}, {}}, {1, 1}, {1, 1}, {}}),
+  EXPECT_EQ(progressLine({{10000, 10000, {}, {}, {}}, {1, 1}, {1, 1}, {}, ""}),
             "step 10000/10000 100% | ps 1/1 worker 1/1");
 }
 

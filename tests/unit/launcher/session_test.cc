@@ -158,6 +158,73 @@ TEST_F(Launch, StartDeadlineNamesTheTasksThatAreNotReady) {
               HasSubstr("not ready within 3 s of the start (timeouts.start_seconds): worker/1\n"));
 }
 
+// A ps and two workers that say what the real ones do, one of them with a warning.
+const std::string kLogLine = "2026-03-01T10:11:12.345+01:00 info task=worker/0 event=joined ps=1";
+const std::string kWarning =
+    "2026-03-01T10:11:13.000+01:00 warning task=worker/0 event=checkpoint_failed";
+const std::string kChatty =
+    "err " + kLogLine + ";err " + kWarning +
+    ";notify {\"event\":\"model\",\"variables\":2,\"parameters\":7850,\"ps_bytes\":[31400]};ready"
+    ";notify {\"event\":\"evaluation\",\"step\":5,\"loss\":0.25,\"accuracy\":0.91}"
+    ";notify {\"event\":\"progress\",\"step\":6,\"steps\":10,\"loss\":0.2,\"eval_accuracy\":0.91}";
+
+TEST_F(Launch, TheStartIsAFewLinesAndDetailsAreInTheFiles) {
+  EXPECT_EQ(run(job({"ready;await done"}, {kChatty + ";touch done"})), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("dtf-launch: test-job: 1 ps, 1 worker; logs in "));
+  EXPECT_THAT(err(), HasSubstr("dtf-launch: model: 2 variables, 7850 parameters (30.7 KiB)\n"));
+  EXPECT_THAT(err(), HasSubstr("dtf-launch: placement: ps/0 30.7 KiB\n"));
+  EXPECT_THAT(err(), HasSubstr("dtf-launch: all 2 tasks are ready ("));
+  EXPECT_THAT(err(), HasSubstr("dtf-launch: evaluation at step 5: accuracy 0.9100, loss 0.25\n"));
+  EXPECT_THAT(err(), Not(HasSubstr("event=joined")));
+  EXPECT_THAT(err(), HasSubstr("worker/0 | 10:11:13.000 warning event=checkpoint_failed\n"))
+      << "the task's name once a line";
+  EXPECT_THAT(log("worker-0.1.log"), HasSubstr(kLogLine + "\n"));
+}
+
+TEST_F(Launch, VerboseShowsTheLogLinesToo) {
+  options_.verbosity = Verbosity::kVerbose;
+  EXPECT_EQ(run(job({"ready"}, {kChatty})), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("worker/0 | 10:11:12.345 info event=joined ps=1\n"));
+}
+
+TEST_F(Launch, QuietShowsOnlyWarningsAndTheResult) {
+  options_.verbosity = Verbosity::kQuiet;
+  EXPECT_EQ(run(job({"ready"}, {kChatty})), ExitStatus{}) << err();
+  EXPECT_EQ(err(), "worker/0 | 10:11:13.000 warning event=checkpoint_failed\n");
+  EXPECT_THAT(out(), HasSubstr("test-job: done"));
+}
+
+TEST_F(Launch, EveryLaunchHasLogFilesOfItsOwn) {
+  EXPECT_EQ(run(job({}, {"err first"})), ExitStatus{}) << err();
+  EXPECT_EQ(run(job({}, {"err second"})), ExitStatus{}) << err();
+  EXPECT_EQ(log("worker-0.1.log"), "first\n");
+  EXPECT_EQ(log("worker-0.2.log"), "second\n");
+  EXPECT_EQ(summary()["attempt"], 2);
+}
+
+TEST_F(Launch, StatusFileIsThereWhileTheJobRuns) {
+  const pid_t launcher = start(job({"on-term 0;ready;pause"}, {"on-term 0;" + kChatty + ";pause"}));
+  awaitFile(folder_ / "run" / "status.json");
+  const auto said = [this] {
+    return nlohmann::json::parse(text(folder_ / "run" / "status.json"), nullptr, false);
+  };
+  for (int i = 0; i < 200 && said()["step"] != 6; ++i) ::usleep(50'000);
+  EXPECT_EQ(said()["step"], 6);
+  EXPECT_EQ(said()["eval"]["accuracy"], 0.91);
+  ::kill(launcher, SIGTERM);
+  await(launcher);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run" / "status.json"))
+      << "summary.json says more";
+}
+
+TEST_F(Launch, WordsOfATaskReachTheTerminalHarmless) {
+  EXPECT_EQ(run(job({}, {"notify {\"event\":\"failed\",\"code\":\"bad_data\",\"message\":"
+                         "\"a\\u001b[2Jb\\nnext\"};exit 65"}))
+                .code,
+            65);
+  EXPECT_THAT(err(), HasSubstr("message    a?[2Jb\n             next\n"));
+}
+
 TEST_F(Launch, LogFilesAreWhole) {
   EXPECT_EQ(run(job({}, {"flood 20000;err to stderr;part no newline"})), ExitStatus{});
   const std::string text = log("worker-0.1.log");
@@ -207,6 +274,7 @@ TEST_F(Launch, JsonGivesEventsAndTheSummaryLast) {
   while (std::getline(lines, line)) {
     last = nlohmann::json::parse(line);
     EXPECT_EQ(last["schema"], 1);
+    EXPECT_EQ(last["time"].get<std::string>().size(), 29u) << line;
     events += last["event"].get<std::string>() + " ";
   }
   EXPECT_THAT(events, ::testing::StartsWith("started started "));

@@ -215,8 +215,55 @@ TEST_F(SavingMonitorTest, InterruptAsksTheChiefAndTheJobEndsByItself) {
   EXPECT_FALSE(monitor_.stopping());
   for (const size_t task : {1, 2, 0}) monitor_.onExit(task, {0, 0});
   EXPECT_TRUE(orders().empty());
-  expectInterrupted();
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kStopped) << "saved: not the same as interrupted";
+  EXPECT_EQ(monitor_.jobExitCode(), 130) << "a shell script must end with its Ctrl-C";
   EXPECT_EQ(monitor_.state(1), TaskState::kDone);
+}
+
+TEST_F(SavingMonitorTest, TermThatHasTheJobSavedIsACleanEnd) {
+  monitor_.onStopRequest(SIGTERM);
+  EXPECT_EQ(monitor_.outcome(), Outcome::kInterrupted) << "not saved yet";
+  for (const size_t task : {1, 2, 0}) monitor_.onExit(task, {0, 0});
+  EXPECT_EQ(monitor_.outcome(), Outcome::kStopped);
+  EXPECT_EQ(monitor_.jobExitCode(), 0);
+}
+
+// kill -STOP of worker/1 in sync mode: worker/0 waits for its step, and says so first.
+TEST_F(TaskMonitorTest, SuspendedTaskIsTheCauseOfWhatItsPeersSuffer) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
+  monitor_.onSuspended(2, true);
+  EXPECT_EQ(monitor_.namesSuspended(), "worker/1");
+  advance(seconds(6));
+  monitor_.onSuspended(2, true);
+  monitor_.onFailedNotice(1, {"unavailable", "worker/1 was lost"});
+  monitor_.onExit(1, {69, 0});
+  advance(milliseconds(300));
+  ASSERT_TRUE(monitor_.rootCause());
+  EXPECT_EQ(monitor_.rootCause()->task, 2u);
+  EXPECT_EQ(monitor_.rootCause()->what,
+            "worker/1 has not run for 6 s: it is suspended (SIGSTOP, Ctrl-Z)");
+  EXPECT_EQ(monitor_.rootCause()->message,
+            "worker/0 exited with code 69 (unavailable): worker/1 was lost");
+  EXPECT_EQ(monitor_.jobExitCode(), 69);
+}
+
+TEST_F(TaskMonitorTest, AFailureOfItsOwnIsNotBlamedOnASuspendedTask) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
+  monitor_.onSuspended(2, true);
+  monitor_.onExit(1, {65, 0});
+  EXPECT_EQ(monitor_.rootCause()->task, 1u);
+  EXPECT_EQ(monitor_.jobExitCode(), 65);
+}
+
+TEST_F(TaskMonitorTest, ATaskThatRunsAgainIsSuspendedNoLonger) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
+  monitor_.onSuspended(2, true);
+  monitor_.onSuspended(2, false);
+  EXPECT_EQ(monitor_.namesSuspended(), "");
+  monitor_.onExit(1, {69, 0});
+  advance(milliseconds(300));
+  EXPECT_EQ(monitor_.rootCause()->task, 1u);
 }
 
 TEST_F(SavingMonitorTest, ChiefThatObeysTheSignalWithoutSavingIsNoFailure) {

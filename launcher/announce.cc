@@ -1,0 +1,61 @@
+#include "launcher/announce.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/text.h"
+#include "common/cluster/optimizer_spec.h"
+#include "launcher/progress.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr size_t kPsNamedMax = 4;  // in one line
+
+std::string countOf(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string startText(const cluster::JobSpec& job, const std::filesystem::path& logs) {
+  return fmt::format("{}: {} ps, {}; logs in {}", job.job, job.cluster.ps.size(),
+                     countOf(job.cluster.worker.size(), "worker"), logs.string());
+}
+
+std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
+  uint64_t bytes = 0;
+  for (const uint64_t of_ps : model.ps_bytes) bytes += of_ps;
+  std::string text = fmt::format("model: {}, {} ({})", countOf(model.variables, "variable"),
+                                 countOf(model.parameters, "parameter"), bytesText(bytes));
+  if (!job.train) return text;
+  const bool is_sync = job.train->replication.mode == cluster::ReplicationSpec::Mode::kSync;
+  return text + fmt::format("; {}, {}, {}", cluster::optimizerName(job.train->optimizer.kind),
+                            is_sync ? "sync" : "async", countOf(job.train->steps, "step"));
+}
+
+std::string placementText(const ModelNotice& model) {
+  const std::vector<uint64_t>& ps = model.ps_bytes;
+  if (ps.size() > kPsNamedMax) {
+    const auto [least, most] = std::minmax_element(ps.begin(), ps.end());
+    return fmt::format("placement: {} to {} on each of {} ps", bytesText(*least), bytesText(*most),
+                       ps.size());
+  }
+  std::vector<std::string> parts;
+  for (uint32_t i = 0; i < ps.size(); ++i)
+    parts.push_back(TaskId{JobKind::kPs, i}.name() + " " + bytesText(ps[i]));
+  return "placement: " + join(parts, ", ");
+}
+
+std::string evaluationText(const EvaluationNotice& evaluation) {
+  std::vector<std::string> parts;
+  if (evaluation.accuracy) parts.push_back(fmt::format("accuracy {:.4f}", *evaluation.accuracy));
+  if (evaluation.loss) parts.push_back("loss " + countText(*evaluation.loss));
+  return fmt::format("evaluation at step {}: {}", evaluation.step, join(parts, ", "));
+}
+
+}  // namespace dtf::launcher

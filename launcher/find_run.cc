@@ -1,0 +1,57 @@
+#include "launcher/find_run.h"
+
+#include <vector>
+
+#include "common/base/error.h"
+#include "launcher/launch_plan.h"
+#include "launcher/run_registry.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Absolute first: weakly_canonical() leaves a relative path whose parts don't exist yet relative.
+fs::path resolved(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  const fs::path real = fs::weakly_canonical(absolute, ignored);
+  return ignored ? absolute : real;
+}
+
+[[noreturn]] void failSeveral(const Options& options, const std::vector<FoundRun>& running) {
+  std::string text = "several runs of " + options.cluster_file.string() + " are running";
+  for (const FoundRun& run : running)
+    text += "\n  name one: --run-dir " + shellQuote(run.folder.string());
+  throw Error(ErrorCode::kUsage, text);
+}
+
+}  // namespace
+
+FoundRun findRun(const cluster::JobSpec& job, const Options& options) {
+  const FoundRun here{job.run_dir, runningLaunch(job.run_dir)};
+  if (options.run_dir || here.running) return here;
+  std::vector<FoundRun> running;
+  const std::vector<KnownRun> known = RunRegistry().runsOf(resolved(options.cluster_file), job.job);
+  for (const KnownRun& run : known)
+    if (std::optional<LaunchRecord> record = runningLaunch(run.run_dir))
+      running.push_back({run.run_dir, std::move(record)});
+  if (running.size() > 1) failSeveral(options, running);
+  if (!running.empty()) return running.front();
+  std::error_code ignored;
+  if (fs::exists(here.folder / "logs", ignored) || known.empty()) return here;
+  return {known.front().run_dir, std::nullopt};
+}
+
+std::string rememberRun(const cluster::JobSpec& job, const fs::path& cluster_file) {
+  try {
+    RunRegistry().remember({resolved(cluster_file), resolved(job.run_dir), job.job});
+    return "";
+  } catch (const Error& error) {
+    return "warning: status, logs and stop will find this job only from this folder: " +
+           error.message();
+  }
+}
+
+}  // namespace dtf::launcher

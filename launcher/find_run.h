@@ -1,0 +1,29 @@
+#pragma once
+
+// Which run of a cluster file a verb is about.
+
+#include <filesystem>
+#include <optional>
+
+#include "common/cluster/spec.h"
+#include "launcher/options.h"
+#include "launcher/run_folder.h"
+
+namespace dtf::launcher {
+
+struct FoundRun {
+  std::filesystem::path folder;  // where it runs, or ran last; the file's own if it never did
+  std::optional<LaunchRecord> running;  // none: nothing runs there
+};
+
+// In this order: --run-dir; the file's run directory as seen from here, when a job runs there; a run of
+// the file that was started from another folder and is running; the last run, from here or from
+// elsewhere.
+// Errors: kUsage naming them when several are running, and none of them from here.
+FoundRun findRun(const cluster::JobSpec& job, const Options& options);
+
+// To be called by who starts a job: what findRun() will look for. A failure costs only that.
+// Returns the warning to show, or an empty text.
+std::string rememberRun(const cluster::JobSpec& job, const std::filesystem::path& cluster_file);
+
+}  // namespace dtf::launcher

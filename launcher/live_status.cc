@@ -1,0 +1,73 @@
+#include "launcher/live_status.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/base/file.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr uint64_t kBytesMax = 65536;
+
+template <class T>
+ordered_json orNull(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+ordered_json statusJson(const LiveStatus& status) {
+  const ProgressNotice none;
+  const ProgressNotice& progress = status.progress ? *status.progress : none;
+  ordered_json json = {
+      {"schema", 1},
+      {"time", status.time},
+      {"step", status.progress ? ordered_json(progress.step) : ordered_json(nullptr)},
+      {"steps", progress.steps > 0 ? ordered_json(progress.steps) : ordered_json(nullptr)},
+      {"loss", orNull(progress.loss)},
+      {"examples_per_second", orNull(progress.examples_per_second)},
+      {"steps_per_second", orNull(status.steps_per_second)},
+      {"seconds_left", orNull(status.seconds_left)},
+      {"eval", nullptr},
+      {"checkpoint_step", orNull(status.checkpoint)},
+      {"line", status.line}};
+  if (status.evaluation)
+    json["eval"] = {{"step", status.evaluation->step},
+                    {"loss", orNull(status.evaluation->loss)},
+                    {"accuracy", orNull(status.evaluation->accuracy)}};
+  return json;
+}
+
+void writeStatus(const fs::path& file, const LiveStatus& status) {
+  const fs::path fresh = file.string() + ".tmp";
+  ::unlink(fresh.c_str());  // of a launcher that was killed: O_EXCL refuses any link there
+  const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd.valid()) return;
+  const std::string text =
+      statusJson(status).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  const bool whole =
+      ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (!whole || ::rename(fresh.c_str(), file.c_str()) != 0) ::unlink(fresh.c_str());
+}
+
+ordered_json readStatus(const fs::path& file) {
+  try {
+    ordered_json json = ordered_json::parse(readFile(file, kBytesMax), nullptr, false);
+    return json.is_object() ? json : ordered_json::object();
+  } catch (const Error&) {
+    return ordered_json::object();
+  }
+}
+
+}  // namespace dtf::launcher

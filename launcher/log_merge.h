@@ -1,0 +1,50 @@
+#pragma once
+
+// The log files of several tasks as one stream, in the order of time.
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtf::launcher {
+
+struct LogLine {
+  size_t source = 0;  // counts in the order of add()
+  std::string text;   // as in the file, without "\n"
+};
+
+// Milliseconds since 1970 of the time that a line starts with ("2026-03-01T10:11:12.345+01:00");
+// nullopt: it starts otherwise.
+std::optional<int64_t> timeOfLine(std::string_view line);
+
+// A line without a time belongs to the one before it in its file.
+// Owns: the open files, and of each the line that comes next.
+// Threads: thread-compatible.
+// Blocks: on the disk.
+class LogMerge {
+ public:
+  // Errors: kBadData when it can't be opened.
+  void add(const std::filesystem::path& file);
+
+  // Hands over what the files hold now. `to_the_end`: also a last line without its "\n". Call again
+  // for what was written since.
+  void read(bool to_the_end, const std::function<void(const LogLine&)>& on_line);
+
+ private:
+  struct Source {
+    std::ifstream stream;
+    std::string partial;              // a line whose end has not been written yet
+    std::optional<std::string> next;  // the line to come
+    int64_t time = 0;                 // of `next`
+  };
+  static void fill(Source& source, bool to_the_end);
+
+  std::vector<Source> sources_;
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,102 @@
+#include "launcher/run_registry.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/file.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kEntryBytesMax = 65536;
+
+// One name below /tmp is known to all users, so what is there is looked at before it is trusted.
+bool isOwnFolder(const fs::path& folder) {
+  struct stat info {};
+  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == ::geteuid() && (info.st_mode & 022) == 0;
+}
+
+std::optional<KnownRun> readEntry(const fs::path& file) {
+  try {
+    const auto json = nlohmann::json::parse(readFile(file, kEntryBytesMax), nullptr, false);
+    if (!json.is_object()) return std::nullopt;
+    return KnownRun{json.value("cluster_file", ""), json.value("run_dir", ""),
+                    json.value("job", "")};
+  } catch (const Error&) {
+    return std::nullopt;
+  } catch (const nlohmann::json::exception&) {  // a field of another type
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+fs::path RunRegistry::defaultFolder() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  std::error_code ignored;
+  if (runtime != nullptr && *runtime == '/' && fs::is_directory(runtime, ignored))
+    return fs::path(runtime) / "dtf";
+  return "/tmp/dtf-" + std::to_string(::geteuid());
+}
+
+RunRegistry::RunRegistry(fs::path folder) : folder_(std::move(folder)) {
+  DTF_CHECK_MSG(folder_.is_absolute(), folder_.string());
+}
+
+void RunRegistry::remember(const KnownRun& run) {
+  DTF_CHECK_MSG(run.cluster_file.is_absolute() && run.run_dir.is_absolute(), run.run_dir.string());
+  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Error(ErrorCode::kCannotWrite,
+                "cannot make " + folder_.string() + ": " + errnoText(errno));
+  if (!isOwnFolder(folder_))
+    throw Error(ErrorCode::kPermission, folder_.string() + " is not a folder of this user alone");
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::optional<KnownRun> known = readEntry(entry.path());
+    if (!known || !fs::exists(known->run_dir, ignored)) fs::remove(entry.path(), ignored);
+  }
+  // One entry a run directory: the newest launch there counts.
+  const std::string name = fmt::format("{:016x}", std::hash<std::string>()(run.run_dir.string()));
+  atomicReplace(folder_ / name, nlohmann::ordered_json{{"schema", 1},
+                                                       {"cluster_file", run.cluster_file.string()},
+                                                       {"run_dir", run.run_dir.string()},
+                                                       {"job", run.job}}
+                                        .dump(2) +
+                                    "\n");
+}
+
+std::vector<KnownRun> RunRegistry::runsOf(const fs::path& cluster_file,
+                                          const std::string& job) const {
+  std::vector<std::pair<fs::file_time_type, KnownRun>> found;
+  if (!isOwnFolder(folder_)) return {};
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    std::optional<KnownRun> known = readEntry(entry.path());
+    if (!known || known->cluster_file != cluster_file || known->job != job ||
+        !fs::exists(known->run_dir, ignored))
+      continue;
+    found.emplace_back(entry.last_write_time(ignored), std::move(*known));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<KnownRun> runs;
+  for (auto& [time, run] : found) runs.push_back(std::move(run));
+  return runs;
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,102 @@
+// dtf-launch status: how far the job is, or how it ended.
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/commands.h"
+#include "launcher/find_run.h"
+#include "launcher/live_status.h"
+#include "launcher/output.h"
+#include "launcher/process_state.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kNotRunning = 3;  // as `systemctl status` answers
+
+std::string textOf(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::string numberOf(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->dump() : "";
+}
+
+std::string stateOf(pid_t pid) {
+  return !isAlive(pid) ? "ended" : isSuspended(pid) ? "suspended" : "running";
+}
+
+ordered_json tasksJson(const LaunchRecord& record) {
+  ordered_json tasks = ordered_json::array();
+  for (const auto& [name, pid] : record.tasks)
+    tasks.push_back(ordered_json{{"name", name}, {"pid", pid}, {"state", stateOf(pid)}});
+  return tasks;
+}
+
+std::string runningText(const FoundRun& run, const std::string& job, const ordered_json& live) {
+  std::string text = fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job,
+                                 run.running->program, run.running->launcher, run.folder.string());
+  const auto row = [&text](const char* label, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {:<10}  {}\n", label, value);
+  };
+  row("progress", textOf(live, "line"));
+  if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
+    row("evaluation", "step " + numberOf(*eval, "step") + ": accuracy " +
+                          numberOf(*eval, "accuracy") + ", loss " + numberOf(*eval, "loss"));
+  if (const std::string step = numberOf(live, "checkpoint_step"); !step.empty())
+    row("checkpoint", "step " + step);
+  row("as of", textOf(live, "time"));
+  for (const auto& [name, pid] : run.running->tasks)
+    row(name.c_str(), fmt::format("pid {}  {}", pid, stateOf(pid)));
+  return text;
+}
+
+// How the last run ended.
+std::string lastText(const FoundRun& run, const std::string& job, const ordered_json& last) {
+  std::string text = job + ": not running in " + run.folder.string() + "\n";
+  std::error_code ignored;
+  const std::string outcome = textOf(last, "outcome");
+  if (outcome.empty())
+    return text +
+           (fs::exists(run.folder / "launch.json", ignored)
+                ? "  last run    ended without a word: its launcher was killed\n"
+                : "  last run    none: nothing has run there, nor elsewhere from this file\n");
+  text += "  last run    " + outcome;
+  if (const std::string step = numberOf(last, "global_step"); !step.empty())
+    text += " at step " + step;
+  if (const std::string code = numberOf(last, "exit_code"); !code.empty())
+    text += ", exit code " + code;
+  if (const std::string ended = textOf(last, "ended"); !ended.empty()) text += ", " + ended;
+  return text + "\n";
+}
+
+}  // namespace
+
+int status(const cluster::JobSpec& job, const Options& options) {
+  const FoundRun run = findRun(job, options);
+  const ordered_json live =
+      run.running ? readStatus(run.folder / "status.json") : ordered_json::object();
+  const ordered_json last =
+      run.running ? ordered_json::object() : readStatus(run.folder / "summary.json");
+  if (options.json)
+    printEvent("status",
+               {{"job", job.job},
+                {"run_dir", run.folder.string()},
+                {"running", run.running.has_value()},
+                {"progress", live.empty() ? ordered_json(nullptr) : live},
+                {"last", last.empty() ? ordered_json(nullptr) : last},
+                {"tasks", run.running ? tasksJson(*run.running) : ordered_json::array()}});
+  else
+    print(run.running ? runningText(run, job.job, live) : lastText(run, job.job, last));
+  return run.running ? 0 : kNotRunning;
+}
+
+}  // namespace dtf::launcher

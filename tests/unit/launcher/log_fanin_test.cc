@@ -1,0 +1,74 @@
+#include "launcher/log_fanin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "common/base/error.h"
+#include "common/net/asio.h"
+#include "tests/support/process.h"
+
+namespace dtf::launcher {
+
+using ::testing::HasSubstr;
+
+class LogFaninTest : public ::testing::Test {
+ protected:
+  LogFaninTest() {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    logs_.add(0, 1, Fd(ends[0]));
+    task_ = Fd(ends[1]);
+  }
+  void say(const std::string& text) {
+    ASSERT_EQ(::write(task_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    io_.poll();
+  }
+  // As a disk that is full: no file of this process may be longer.
+  static void limitFiles(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+
+  testing::TemporaryFolder folder_;
+  boost::asio::io_context io_{1};
+  std::string shown_;
+  LogFanin logs_{io_,   folder_.path(), {{JobKind::kWorker, 1}},
+                 false, false,          [this](const std::string& line) { shown_ += line + "\n"; }};
+  Fd task_;
+};
+
+TEST_F(LogFaninTest, AFileGoesOnAfterADiskThatWasFullAndSaysWhatItLacks) {
+  say("before\n");
+  limitFiles(10);
+  say("lost for the most part\n");
+  say("lost\n");
+  limitFiles(RLIM_INFINITY);
+  say("after\n");
+  task_.reset();
+  logs_.finish(0);
+  EXPECT_EQ(
+      folder_.read("worker-1.1.log"),
+      "before\nlos\ndtf-launch: 25 bytes are missing here: they could not be written\nafter\n");
+  EXPECT_THAT(shown_, HasSubstr("warning: cannot write " + folder_.path() + "/worker-1.1.log: "));
+  EXPECT_THAT(shown_, HasSubstr("goes on; 25 bytes of it are lost\n"));
+  EXPECT_THAT(shown_, HasSubstr("worker/1 | after\n"));
+}
+
+TEST_F(LogFaninTest, AttemptsCountOnAndAFileIsNeverOverwritten) {
+  EXPECT_EQ(nextAttempt(folder_.path()), 2);
+  folder_.write("ps-0.11.log", "");
+  folder_.write("ps-0.x.log", "");
+  folder_.write("notes.99.txt", "");
+  EXPECT_EQ(nextAttempt(folder_.path()), 12);
+  LogFanin again(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
+  EXPECT_THROW(again.add(0, 1, Fd(::dup(task_.get()))), Error);
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,59 @@
+#include "launcher/log_merge.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "common/base/error.h"
+#include "tests/support/process.h"
+
+namespace dtf::launcher {
+
+TEST(LogMerge, TimesOfTwoZonesCompare) {
+  EXPECT_EQ(timeOfLine("1970-01-01T00:00:01.250+00:00 info"), 1250);
+  EXPECT_EQ(timeOfLine("1970-01-01T01:00:01.250+01:00 info"), 1250);
+  EXPECT_EQ(timeOfLine("1969-12-31T16:00:01.250-08:00 info"), 1250);
+  EXPECT_EQ(timeOfLine("no time"), std::nullopt);
+  EXPECT_EQ(timeOfLine("1970-01-01T00:00:01.250 0000000 x"), std::nullopt);
+}
+
+class LogMergeTest : public ::testing::Test {
+ protected:
+  void append(const std::string& name, const std::string& text) {
+    std::ofstream(folder_.path() + "/" + name, std::ios::app) << text << std::flush;
+  }
+  std::string read(bool to_the_end) {
+    std::string text;
+    merge_.read(to_the_end, [&text](const LogLine& line) {
+      text += std::to_string(line.source) + ":" + line.text.substr(20) + "\n";
+    });
+    return text;
+  }
+  testing::TemporaryFolder folder_;
+  LogMerge merge_;
+};
+
+TEST_F(LogMergeTest, LinesOfTwoFilesComeByTimeAndRowsStayWithTheirLine) {
+  append("a", "2026-03-01T10:00:01.000+00:00 a1\n");
+  append("a", "                    row of a1\n");
+  append("a", "2026-03-01T10:00:03.000+00:00 a3\n");
+  append("b", "2026-03-01T11:00:02.000+01:00 b2\n");
+  for (const char* name : {"a", "b"}) merge_.add(folder_.path() + "/" + name);
+  EXPECT_EQ(read(true), "0:000+00:00 a1\n0:row of a1\n1:000+01:00 b2\n0:000+00:00 a3\n");
+}
+
+TEST_F(LogMergeTest, ALineThatGrowsIsHandedOverOnceWhole) {
+  append("a", "2026-03-01T10:00:01.000+00:00 one\n2026-03-01T10:00:02.000+00:00 tw");
+  merge_.add(folder_.path() + "/a");
+  EXPECT_EQ(read(false), "0:000+00:00 one\n");
+  EXPECT_EQ(read(false), "");
+  append("a", "o\n2026-03-01T10:00:03.000+00:00 end");
+  EXPECT_EQ(read(false), "0:000+00:00 two\n");
+  EXPECT_EQ(read(true), "0:000+00:00 end\n") << "the last line of a killed task";
+}
+
+TEST_F(LogMergeTest, AFileThatIsNotThereIsNamed) {
+  EXPECT_THROW(merge_.add(folder_.path() + "/none"), Error);
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,67 @@
+#include "launcher/run_registry.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "common/base/error.h"
+#include "tests/support/process.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+class RunRegistryTest : public ::testing::Test {
+ protected:
+  fs::path made(const std::string& name) const {
+    fs::create_directories(base() / name);
+    return base() / name;
+  }
+  fs::path base() const { return folder_.path(); }
+
+  testing::TemporaryFolder folder_;
+  RunRegistry registry_{base() / "registry"};
+};
+
+TEST_F(RunRegistryTest, FindsTheRunsOfAFileNewestFirst) {
+  EXPECT_TRUE(registry_.runsOf("/a.yaml", "job").empty());
+  registry_.remember({"/a.yaml", made("one"), "job"});
+  registry_.remember({"/a.yaml", made("two"), "job"});
+  registry_.remember({"/b.yaml", made("three"), "job"});
+  registry_.remember({"/a.yaml", made("four"), "other"});
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& entry : fs::directory_iterator(base() / "registry"))
+    fs::last_write_time(entry.path(), past);
+  registry_.remember({"/a.yaml", base() / "one", "job"});
+  const auto runs = registry_.runsOf("/a.yaml", "job");
+  ASSERT_EQ(runs.size(), 2u) << "one entry a run directory";
+  EXPECT_EQ(runs[0].run_dir, base() / "one");
+  EXPECT_EQ(runs[1].run_dir, base() / "two");
+}
+
+TEST_F(RunRegistryTest, ForgetsRunDirectoriesThatAreGone) {
+  registry_.remember({"/a.yaml", made("gone"), "job"});
+  fs::remove(base() / "gone");
+  EXPECT_TRUE(registry_.runsOf("/a.yaml", "job").empty());
+  registry_.remember({"/a.yaml", made("new"), "job"});
+  EXPECT_EQ(std::distance(fs::directory_iterator(base() / "registry"), {}), 1);
+}
+
+TEST_F(RunRegistryTest, RefusesAFolderThatOthersCanWriteTo) {
+  made("registry");
+  ::chmod((base() / "registry").c_str(), 0777);
+  try {
+    registry_.remember({"/a.yaml", made("one"), "job"});
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermission);
+  }
+}
+
+TEST_F(RunRegistryTest, RefusesALinkInThePlaceOfItsFolder) {
+  fs::create_directory_symlink(made("elsewhere"), base() / "registry");
+  EXPECT_THROW(registry_.remember({"/a.yaml", made("one"), "job"}), Error);
+}
+
+}  // namespace dtf::launcher
