@@ -41,7 +41,10 @@ void requireBound(const std::vector<Binding>& bindings, const char* what) {
 
 }  // namespace
 
-CompiledStep::CompiledStep(std::unique_ptr<StepBody> body) : body_(std::move(body)) {}
+CompiledStep::CompiledStep(std::unique_ptr<StepBody> body) : body_(std::move(body)) {
+  DTF_CHECK(body_ != nullptr);
+  DTF_CHECK(body_->launches.size() == body_->kernels.size());
+}
 CompiledStep::~CompiledStep() = default;
 
 int CompiledStep::findInput(std::string_view name) const {
@@ -71,6 +74,7 @@ void CompiledStep::bindInput(int input, const std::byte* data) {
 }
 
 void CompiledStep::bindParameter(int parameter, const float* data) {
+  DTF_CHECK(reinterpret_cast<uintptr_t>(data) % alignof(float) == 0);
   Binding& binding = at(body_->parameters, parameter);
   binding.bound = reinterpret_cast<const std::byte*>(data);
   if (binding.staged) return;
@@ -78,6 +82,7 @@ void CompiledStep::bindParameter(int parameter, const float* data) {
 }
 
 void CompiledStep::bindGradient(int gradient, float* data) {
+  DTF_CHECK(reinterpret_cast<uintptr_t>(data) % alignof(float) == 0);
   Binding& binding = at(body_->gradients, gradient);
   const auto bytes = reinterpret_cast<std::byte*>(data);
   binding.bound = bytes;

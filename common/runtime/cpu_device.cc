@@ -29,10 +29,12 @@ void CpuDevice::freeBytes(std::byte* memory) noexcept {
 }
 
 void CpuDevice::copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) {
+  DTF_CHECK(bytes == 0 || (device_target != nullptr && source != nullptr));
   if (bytes != 0) std::memcpy(device_target, source, bytes);
 }
 
 void CpuDevice::copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) {
+  DTF_CHECK(bytes == 0 || (target != nullptr && device_source != nullptr));
   if (bytes != 0) std::memcpy(target, device_source, bytes);
 }
 

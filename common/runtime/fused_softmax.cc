@@ -1,5 +1,6 @@
 #include "common/runtime/fused_softmax.h"
 
+#include "common/base/check.h"
 #include "common/runtime/fused_softmax_isa.h"
 
 namespace dtf::runtime {
@@ -29,6 +30,11 @@ size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes
 }
 
 void fusedSoftmax(Isa isa, const FusedSoftmaxStep& step) {
+  DTF_CHECK(step.batch > 0 && step.inputs > 0);
+  DTF_CHECK(step.classes > 0 && step.classes <= kFusedSoftmaxClassesMax);
+  DTF_CHECK_MSG((step.bytes == nullptr) != (step.floats == nullptr), "one kind of inputs");
+  DTF_CHECK(step.weights != nullptr && step.bias != nullptr && step.labels != nullptr);
+  DTF_CHECK(step.workspace != nullptr);
   const FusedSoftmaxWorkspace at = fusedSoftmaxWorkspace(step.batch, step.inputs, step.classes);
 #if defined(__x86_64__)
   if (isa == Isa::kV4) return v4::fusedSoftmax(step, at);

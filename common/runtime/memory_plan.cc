@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+
+#include "common/base/check.h"
 
 namespace dtf::runtime {
 namespace {
@@ -42,6 +45,7 @@ MemoryPlan planMemory(std::span<const Lifetime> buffers) {
                    [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
   for (size_t at = 0; at < order.size(); ++at) {
     const Lifetime& buffer = buffers[order[at]];
+    DTF_CHECK_MSG(buffer.first <= buffer.last, "buffer " + std::to_string(order[at]));
     std::vector<Placed> taken;
     for (size_t before = 0; before < at; ++before) {
       const size_t other = order[before];
