@@ -80,6 +80,17 @@ size_t alignmentShift(std::span<const uint32_t> segment_words) {
   return 0;
 }
 
+// capnp's guard against messages that make their reader do more than their bytes justify (a list of
+// nothing has as many elements as it claims to): eight times the message, which our own readers stay
+// far below, and a little for the smallest ones.
+capnp::ReaderOptions guarded(capnp::ReaderOptions options, size_t body_bytes) {
+  constexpr uint64_t kReadingsMax = 8;
+  constexpr uint64_t kWordsAlways = 1024;
+  options.traversalLimitInWords = std::min(
+      options.traversalLimitInWords, kReadingsMax * (body_bytes / sizeof(word)) + kWordsAlways);
+  return options;
+}
+
 uint32_t load32(const std::byte* at) {
   uint32_t value;
   std::memcpy(&value, at,
@@ -91,7 +102,9 @@ uint32_t load32(const std::byte* at) {
 
 FrameReader::FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
                          std::shared_ptr<BufferPool> pool)
-    : link_(std::move(link)), pool_(std::move(pool)), input_(new std::byte[kInputBytes]) {
+    : link_(std::move(link)),
+      pool_(pool != nullptr ? std::move(pool) : BufferPool::create(0)),
+      input_(new std::byte[kInputBytes]) {
   setLimits(limits);
 }
 
@@ -147,18 +160,20 @@ FrameReader::Next FrameReader::takeSmall(const Header& header, const capnp::Read
   const std::byte* body = input_.get() + begin_ + header.table_bytes;
   const size_t size = header.body_bytes / sizeof(word);
   if (header.segment_words.size() == 1 && size <= SmallMessage::kWordsMax) {
-    message = kj::heap<SmallMessage>(options, body, size);
+    message = kj::heap<SmallMessage>(guarded(options, header.body_bytes), body, size);
     consume(header.table_bytes + header.body_bytes);
     return Next::kMessage;
   }
   auto words = kj::heapArray<word>(size);
   std::memcpy(words.begin(), body, header.body_bytes);
   consume(header.table_bytes + header.body_bytes);
-  message = kj::heap<ReceivedMessage>(options, kj::mv(words), header.segment_words);
+  message = kj::heap<ReceivedMessage>(guarded(options, header.body_bytes), kj::mv(words),
+                                      header.segment_words);
   return Next::kMessage;
 }
 
 void FrameReader::startBody(Header header) {
+  DTF_CHECK(!body_ && header.body_bytes <= limits_.bytes_max);
   Body body;
   if (header.body_bytes >= limits_.pooled_from_bytes) {
     const size_t shift = alignmentShift(header.segment_words);
@@ -182,8 +197,10 @@ void FrameReader::startBody(Header header) {
 
 FrameReader::Next FrameReader::takeBody(const capnp::ReaderOptions& options,
                                         kj::Own<capnp::MessageReader>& message) {
+  DTF_CHECK(body_ && body_->filled == body_->header.body_bytes);
   Body body = *std::exchange(body_, std::nullopt);
-  message = kj::heap<ReceivedMessage>(options, std::move(body.memory), body.header.segment_words);
+  message = kj::heap<ReceivedMessage>(guarded(options, body.header.body_bytes),
+                                      std::move(body.memory), body.header.segment_words);
   return Next::kMessage;
 }
 

@@ -29,6 +29,7 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
  public:
   enum class Next { kMessage, kNeedMore, kEnd, kFailed };
 
+  // `pool` null: what a large message took is freed after it.
   FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
               std::shared_ptr<BufferPool> pool);
 

@@ -15,8 +15,9 @@ namespace {
 using capnp::rpc::twoparty::Side;
 using capnp::rpc::twoparty::VatId;
 
-// capnp's traversal limit counts each access to a blob and caps a message at the same time; our
-// Limits do the second job before allocation, so the first may be out of the way.
+// capnp's traversal limit caps the size of a message and how much of it is read, with one number for
+// all messages. Our Limits do the first before anything is allocated, and the frame reader lowers it
+// to what each message's size justifies for the second.
 capnp::ReaderOptions readerOptions() {
   capnp::ReaderOptions options;
   options.traversalLimitInWords = uint64_t{1} << 40;

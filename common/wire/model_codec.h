@@ -13,6 +13,8 @@ inline constexpr uint32_t kVariablesMax = 100'000;
 inline constexpr uint32_t kPsTasksMax = 4'096;
 inline constexpr uint32_t kSettingsMax = 4'096;
 inline constexpr uint32_t kSettingBytesMax = 4'096;  // of a name, and of a value
+// Of all shards: what a control message has room for.
+inline constexpr uint32_t kSlicesMax = 1 << 19;
 
 void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder builder);
 

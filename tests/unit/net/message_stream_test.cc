@@ -196,6 +196,57 @@ TEST_F(MessageStreamTest, TightLimitsHoldUntilTheyAreRaised) {
   EXPECT_THAT(failureOf(reactor_, read()).getDescription().cStr(), HasSubstr("allowed are 65536"));
 }
 
+// A list of nothing has as many elements as it claims to, in three words.
+TEST_F(MessageStreamTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
+  makeStreams({});
+  constexpr kj::uint kClaimed = 20'000'000;
+  capnp::MallocMessageBuilder message;
+  message.getRoot<capnp::AnyPointer>().initAs<capnp::List<capnp::Void>>(kClaimed);
+  waitFor(reactor_, send(message));
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = uint64_t{1} << 40;  // as an RpcConnection asks for
+  auto received = waitFor(reactor_, receiver_->tryReadMessage(nullptr, options, nullptr));
+  KJ_IF_MAYBE (got, received) {
+    const auto root = got->reader->getRoot<capnp::AnyPointer>();
+    const auto exception = kj::runCatchingExceptions(
+        [&] { EXPECT_EQ(root.getAs<capnp::List<Echo::PushParams>>().size(), 0u); });
+    EXPECT_TRUE(exception != nullptr) << "as structs that take memory it is refused";
+  } else {
+    FAIL() << "no message";
+  }
+}
+
+TEST_F(MessageStreamTest, ALargeMessageIsReadSeveralTimesOver) {
+  makeStreams({});
+  capnp::MallocMessageBuilder message;
+  fill(message, 1 << 20);
+  auto sent = send(message);
+  auto received = waitFor(reactor_, read());
+  waitFor(reactor_, kj::mv(sent));
+  KJ_IF_MAYBE (got, received) {
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(checksumOf(*got->reader), patternSum(1 << 20));
+  } else {
+    FAIL() << "no message";
+  }
+}
+
+TEST_F(MessageStreamTest, ALargeMessageIsTakenWithoutAPool) {
+  auto sockets = connectedPair(reactor_.ioc);
+  sender_ = kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.first), Limits{}, pool_);
+  receiver_ =
+      kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.second), Limits{}, nullptr);
+  capnp::MallocMessageBuilder message;
+  fill(message, 1 << 20);
+  auto sent = send(message);
+  auto received = waitFor(reactor_, read());
+  waitFor(reactor_, kj::mv(sent));
+  KJ_IF_MAYBE (got, received) {
+    EXPECT_EQ(checksumOf(*got->reader), patternSum(1 << 20));
+  } else {
+    FAIL() << "no message";
+  }
+}
+
 TEST_F(MessageStreamTest, ADroppedWriteOfALargeMessageEndsTheConnection) {
   makeStreams({});
   {

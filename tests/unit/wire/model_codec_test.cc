@@ -67,6 +67,23 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
   EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(3); }), Error);
 }
 
+TEST(ModelCodec, AListOfNothingIsNotTakenForSlices) {
+  const auto slicesOfNothing = [](uint32_t claimed) {
+    return [claimed](schema::Model::Builder& m) {
+      capnp::toAny(schema::Shard::Builder(m.getShards()[0]))
+          .getPointerSection()[0]
+          .initAs<capnp::List<capnp::Void>>(claimed);
+    };
+  };
+  try {
+    roundTrip(slicesOfNothing(20'000'000));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.message()).find("more than 524288 slices"), std::string::npos)
+        << error.message();
+  }
+}
+
 TEST(StepStateCodec, RoundTripKeepsEverything) {
   const ps::StepState state{ps::Outcome::kStale, 7, 8, 1, true, 3, 0.25f};
   capnp::MallocMessageBuilder message;
