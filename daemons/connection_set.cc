@@ -1,5 +1,7 @@
 #include "daemons/connection_set.h"
 
+#include <fmt/format.h>
+
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
@@ -16,13 +18,20 @@ struct ConnectionSet::Served {
   ~Served() { ref->connection = nullptr; }
 };
 
-ConnectionSet::ConnectionSet(net::Loop& loop, OnClosed on_closed)
+ConnectionSet::ConnectionSet(net::Loop& loop, OnClosed on_closed, uint64_t calls_bytes_max)
     : loop_(loop),
       on_closed_(std::move(on_closed)),
+      calls_bytes_max_(calls_bytes_max),
       self_(std::make_shared<ConnectionSet*>(this)) {}
 
 ConnectionSet::~ConnectionSet() {
   *self_ = nullptr;
+}
+
+void ConnectionSet::logRefusal(Refusal kind, const std::string& peer, const std::string& reason) {
+  if (const auto suppressed = limiter_.allow(kind, loop_.clock().now()))
+    log::warning("event=connection_refused peer=\"{}\" reason=\"{}\" suppressed={}", peer, reason,
+                 *suppressed);
 }
 
 // The connection is destroyed from a turn of its own, never from one of its own promises.
@@ -31,7 +40,7 @@ void ConnectionSet::close(Position position) {
   (*position)->closing = true;
   net::RpcConnection& connection = *(*position)->connection;
   if (const std::string reason = connection.stream().violation(); !reason.empty())
-    log::warning("event=connection_refused peer=\"{}\" reason=\"{}\"", connection.peer(), reason);
+    logRefusal(kViolation, connection.peer(), reason);
   on_closed_(&connection);
   loop_.post([self = self_, position] {
     if (*self != nullptr) (*self)->connections_.erase(position);
@@ -49,7 +58,7 @@ void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
         served.ref->connection = &connection;
         return make_bootstrap(served.ref);
       },
-      net::RpcOptions{.peer = peer});
+      net::RpcOptions{.peer = peer, .calls_bytes_max = calls_bytes_max_});
   served.watched = served.connection->onDisconnect()
                        .then([this, position] { close(position); },
                              [this, position](kj::Exception&&) { close(position); })
@@ -63,8 +72,8 @@ void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
           .then([this, position, peer = std::move(peer)] {
             if ((*position)->ref->greeted) return;
             if (!(*position)->ref->visitor)
-              log::warning("event=connection_refused peer={} reason=\"no hello within {:.0f} s\"",
-                           peer, toSeconds(kHelloDeadline));
+              logRefusal(kNoHello, peer,
+                         fmt::format("no hello within {:.0f} s", toSeconds(kHelloDeadline)));
             close(position);
           })
           .eagerlyEvaluate(nullptr);

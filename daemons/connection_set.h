@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/net/log_limiter.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 
@@ -27,6 +28,10 @@ using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 inline constexpr Duration kHelloDeadline = std::chrono::seconds(5);
 inline constexpr Duration kHelloGrace = std::chrono::milliseconds(500);  // after it, once more
 
+// Parameters of the calls that one peer may have under way at once: about a thousand small ones. One
+// larger message passes, alone.
+inline constexpr uint64_t kControlCallsBytesMax = 64 << 10;
+
 // Owns: the connections.
 // Borrows: `loop` (must outlive this).
 // Threads: loop-thread only, made and destroyed there.
@@ -38,7 +43,9 @@ class ConnectionSet {
 
   // `on_closed` is called with the key (the RpcConnection's address) of each connection that ended
   // by itself or was not greeted in time, before the connection is destroyed.
-  ConnectionSet(net::Loop& loop, OnClosed on_closed);
+  // `calls_bytes_max`: see net::RpcOptions.
+  ConnectionSet(net::Loop& loop, OnClosed on_closed,
+                uint64_t calls_bytes_max = kControlCallsBytesMax);
   ~ConnectionSet();
 
   // Serves `stream`, whose preamble was good. `peer` is its address until a hello says more. To be
@@ -52,9 +59,13 @@ class ConnectionSet {
   struct Served;
   using Position = std::list<std::unique_ptr<Served>>::iterator;
   void close(Position position);
+  enum Refusal { kViolation, kNoHello, kRefusals };
+  void logRefusal(Refusal kind, const std::string& peer, const std::string& reason);
 
   net::Loop& loop_;
   OnClosed on_closed_;
+  const uint64_t calls_bytes_max_;
+  net::LogLimiter<kRefusals> limiter_;  // a flood of bad peers must not fill a disk
   std::list<std::unique_ptr<Served>> connections_;
   const std::shared_ptr<ConnectionSet*>
       self_;  // null once this is gone: posted handlers look here first

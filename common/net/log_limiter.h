@@ -1,6 +1,6 @@
 #pragma once
 
-// Inside common/net: keeps a flood of bad connections from filling a disk with log lines.
+// Keeps a flood of bad connections from filling a disk with log lines.
 
 #include <array>
 #include <cstddef>

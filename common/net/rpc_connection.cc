@@ -29,10 +29,11 @@ capnp::ReaderOptions readerOptions() {
 struct RpcConnection::Rpc {
   // Client.
   explicit Rpc(MessageStream& stream)
-      : network(stream, Side::CLIENT, readerOptions()), system(capnp::makeRpcClient(network)) {}
+      : network(stream, Side::CLIENT, readerOptions(), UINT64_MAX),
+        system(capnp::makeRpcClient(network)) {}
   // Server.
-  Rpc(MessageStream& stream, capnp::Capability::Client bootstrap)
-      : network(stream, Side::SERVER, readerOptions()),
+  Rpc(MessageStream& stream, capnp::Capability::Client bootstrap, uint64_t unread_bytes_max)
+      : network(stream, Side::SERVER, readerOptions(), unread_bytes_max),
         system(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
 
   TwoPartyNetwork network;
@@ -43,7 +44,7 @@ RpcConnection::RpcConnection(kj::Own<MessageStream> stream, const MakeBootstrap&
                              RpcOptions options)
     : options_(std::move(options)),
       stream_(kj::mv(stream)),
-      rpc_(kj::heap<Rpc>(*stream_, make_bootstrap(*this))) {
+      rpc_(kj::heap<Rpc>(*stream_, make_bootstrap(*this), options_.unread_bytes_max)) {
   rpc_->system.setFlowLimit(options_.calls_bytes_max / sizeof(capnp::word));
 }
 

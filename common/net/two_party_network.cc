@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace dtf::net {
 
 using capnp::word;
@@ -31,6 +33,7 @@ class TwoPartyNetwork::Outgoing final : public capnp::OutgoingRpcMessage, public
     for (const auto& segment : segments()) words += segment.size();
     return words;
   }
+  uint64_t memoryBytes() { return sizeof(Outgoing) + sizeInWords() * sizeof(word); }
   kj::ArrayPtr<const kj::ArrayPtr<const word>> segments() {
     return message_.getSegmentsForOutput();
   }
@@ -53,8 +56,8 @@ class TwoPartyNetwork::Incoming final : public capnp::IncomingRpcMessage {
 };
 
 TwoPartyNetwork::TwoPartyNetwork(MessageStream& stream, Side side,
-                                 const capnp::ReaderOptions& options)
-    : stream_(stream), side_(side), options_(options) {
+                                 const capnp::ReaderOptions& options, uint64_t queued_bytes_max)
+    : stream_(stream), side_(side), options_(options), queued_bytes_max_(queued_bytes_max) {
   peer_id_.initRoot<VatId>().setSide(side == Side::CLIENT ? Side::SERVER : Side::CLIENT);
   auto released = kj::newPromiseAndFulfiller<void>();
   disconnected_ = released.promise.fork();
@@ -93,7 +96,7 @@ void TwoPartyNetwork::send(Outgoing& message) {
   if (queue_.empty() && stream_.writeNow(message.segments())) return;
   queue_.push_back(kj::addRef(message));
   if (queue_.size() > 1) {
-    queued_bytes_ += message.sizeInWords() * sizeof(word);
+    queued_bytes_ += message.memoryBytes();
     return;
   }
   // evalNow: the stream may throw, too.
@@ -107,7 +110,9 @@ kj::Promise<void> TwoPartyNetwork::writeQueue() {
       .then([this]() -> kj::Promise<void> {
         queue_.pop_front();
         if (queue_.empty()) return kj::READY_NOW;
-        queued_bytes_ -= queue_.front()->sizeInWords() * sizeof(word);
+        DTF_CHECK(queued_bytes_ >= queue_.front()->memoryBytes());
+        queued_bytes_ -= queue_.front()->memoryBytes();
+        letReadingGoOn();
         return writeQueue();
       });
 }
@@ -119,10 +124,21 @@ void TwoPartyNetwork::fail(const kj::Exception& error) {
   reading_.cancel(error);
 }
 
+void TwoPartyNetwork::letReadingGoOn() {
+  if (queued_bytes_ > queued_bytes_max_ || room_.get() == nullptr) return;
+  kj::Own<kj::PromiseFulfiller<void>> room = kj::mv(room_);
+  room->fulfill();
+}
+
 kj::Promise<kj::Maybe<kj::Own<capnp::IncomingRpcMessage>>>
 TwoPartyNetwork::receiveIncomingMessage() {
   using Received = kj::Maybe<kj::Own<capnp::IncomingRpcMessage>>;
   KJ_IF_MAYBE (error, failure_) return kj::cp(*error);
+  if (queued_bytes_ > queued_bytes_max_) {
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    room_ = kj::mv(pair.fulfiller);
+    return reading_.wrap(kj::mv(pair.promise)).then([this] { return receiveIncomingMessage(); });
+  }
   KJ_IF_MAYBE (message, stream_.takeReady(options_))
     return Received(kj::heap<Incoming>(kj::mv(*message)));
   return reading_.wrap(stream_.tryReadMessage(nullptr, options_, nullptr))

@@ -27,7 +27,9 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   using VatId = capnp::rpc::twoparty::VatId;
   using Link = capnp::TwoPartyVatNetworkBase::Connection;
 
-  TwoPartyNetwork(MessageStream& stream, Side side, const capnp::ReaderOptions& options);
+  // Nothing is received while more than `queued_bytes_max` wait to be written.
+  TwoPartyNetwork(MessageStream& stream, Side side, const capnp::ReaderOptions& options,
+                  uint64_t queued_bytes_max = UINT64_MAX);
   ~TwoPartyNetwork() noexcept(false);
   TwoPartyNetwork(const TwoPartyNetwork&) = delete;
   TwoPartyNetwork& operator=(const TwoPartyNetwork&) = delete;
@@ -35,7 +37,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   Side side() const { return side_; }
   // Resolves when the RPC layer has let go of the connection.
   kj::Promise<void> onDisconnect() { return disconnected_.addBranch(); }
-  // Messages that wait behind the one that the stream is writing.
+  // What the messages take that wait behind the one that the stream is writing.
   uint64_t queuedBytes() const { return queued_bytes_; }
 
   kj::Maybe<kj::Own<Link>> connect(VatId::Reader peer) override;
@@ -61,17 +63,20 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   void send(Outgoing& message);
   kj::Promise<void> writeQueue();
   void fail(const kj::Exception& error);
+  void letReadingGoOn();
 
   MessageStream& stream_;
   const Side side_;
   const capnp::ReaderOptions options_;
+  const uint64_t queued_bytes_max_;
   capnp::MallocMessageBuilder peer_id_{8};
   bool accepted_ = false;
   bool shut_down_ = false;
   Release release_;
   kj::ForkedPromise<void> disconnected_ = nullptr;
-  std::deque<kj::Own<Outgoing>> queue_;  // in their order; the first is being written
-  uint64_t queued_bytes_ = 0;            // of the others
+  std::deque<kj::Own<Outgoing>> queue_;       // in their order; the first is being written
+  uint64_t queued_bytes_ = 0;                 // of the others
+  kj::Own<kj::PromiseFulfiller<void>> room_;  // set while reading waits for the queue to shrink
   kj::Maybe<kj::Exception> failure_;
   kj::Canceler reading_;
   kj::Promise<void> writing_ = nullptr;  // done when queue_ is empty; dies first

@@ -62,7 +62,8 @@ PsServer::~PsServer() noexcept(false) = default;
 void PsServer::startData(std::unique_ptr<ps::UpdateRunner> runner) {
   host_.start(shardOptions(options_), std::move(runner),
               std::make_unique<ShardPeers>(control_, peers_));
-  bulk_ = std::make_unique<daemons::ConnectionSet>(host_.data(), [](const void*) {});
+  bulk_ = std::make_unique<daemons::ConnectionSet>(
+      host_.data(), [](const void*) {}, net::RpcOptions{}.calls_bytes_max);
 }
 
 void PsServer::stopData() {

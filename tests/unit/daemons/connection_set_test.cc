@@ -3,49 +3,11 @@
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
 
-#include <string>
-#include <vector>
-
-#include "common/net/connector.h"
-#include "common/net/message_stream.h"
-#include "common/net/timer.h"
+#include "tests/support/still_loop.h"
 #include "tests/unit/net/echo.capnp.h"
 
 namespace dtf::daemons {
 namespace {
-
-// A loop whose time stands still until it is told.
-class StillLoop final : public net::Loop {
- public:
-  ~StillLoop() noexcept override {}  // net::Loop's may not throw, kj's may
-
-  const Clock& clock() const override { return clock_; }
-  kj::Timer& timer() override { return timer_; }
-  void post(std::function<void()> fn) override { posted_.push_back(std::move(fn)); }
-  kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t, net::ConnectOptions,
-                                                   const net::Limits&,
-                                                   std::shared_ptr<net::BufferPool>) override {
-    KJ_FAIL_REQUIRE("nobody connects here");
-  }
-
-  // Timers come before what lies in the streams, as in a loop that was late.
-  void pass(Duration time) {
-    timer_.advanceTo(timer_.now() + net::toKj(time));
-    settle();
-  }
-  void settle() {
-    wait_scope_.poll();
-    for (const auto& fn : std::exchange(posted_, {})) fn();
-    wait_scope_.poll();
-  }
-
- private:
-  kj::EventLoop events_;
-  kj::WaitScope wait_scope_{events_};
-  kj::TimerImpl timer_{kj::origin<kj::TimePoint>()};
-  ManualClock clock_;
-  std::vector<std::function<void()>> posted_;
-};
 
 // Its ping is the hello.
 class Greeted final : public net::testing::Echo::Server {
@@ -64,7 +26,7 @@ class ConnectionSetTest : public ::testing::Test {
  protected:
   ~ConnectionSetTest() noexcept override {}  // gtest's may not throw, kj's may
 
-  StillLoop loop_;
+  dtf::testing::StillLoop loop_;
   int closed_ = 0;
   ConnectionSet connections_{loop_, [this](const void*) { ++closed_; }};
 
@@ -93,6 +55,32 @@ TEST_F(ConnectionSetTest, AHelloThatLayUnreadWhileTheLoopWasLateIsHeard) {
   loop_.pass(kHelloGrace);
   EXPECT_EQ(connections_.size(), 1u);
   EXPECT_EQ(closed_, 0);
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST_F(ConnectionSetTest, AFloodOfBadPeersCostsFiveLinesASecond) {
+  std::vector<kj::TwoWayPipe> pipes;
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) {
+    pipes.push_back(kj::newTwoWayPipe());
+    serve(kj::mv(pipes.back().ends[0]));
+  }
+  loop_.pass(kHelloDeadline);
+  loop_.pass(kHelloGrace);
+  EXPECT_EQ(connections_.size(), 0u);
+  loop_.pass(std::chrono::seconds(1));
+  auto last = kj::newTwoWayPipe();
+  serve(kj::mv(last.ends[0]));
+  loop_.pass(kHelloDeadline);
+  loop_.pass(kHelloGrace);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(log, "event=connection_refused"), 6u) << log;
+  EXPECT_EQ(count(log, "suppressed=995"), 1u) << log;
 }
 
 TEST_F(ConnectionSetTest, APeerThatLeavesIsForgotten) {

@@ -44,10 +44,11 @@ std::string receive(Reactor& reactor, TwoPartyNetwork::Link& link) {
 }
 
 struct TwoParty {
-  TwoParty(Reactor& reactor, kj::Own<MessageStream> a, kj::Own<MessageStream> b)
+  TwoParty(Reactor& reactor, kj::Own<MessageStream> a, kj::Own<MessageStream> b,
+           uint64_t queued_bytes_max = UINT64_MAX)
       : streams{kj::mv(a), kj::mv(b)},
         client(*streams[0], Side::CLIENT, {}),
-        server(*streams[1], Side::SERVER, {}),
+        server(*streams[1], Side::SERVER, {}, queued_bytes_max),
         up(connectTo(client, Side::SERVER)),
         down(waitFor(reactor, server.accept())) {}
   kj::Own<MessageStream> streams[2];
@@ -62,14 +63,15 @@ class TwoPartyTest : public ::testing::Test {
  protected:
   ~TwoPartyTest() noexcept override {}  // gtest's may not throw, kj's may
 
-  std::unique_ptr<TwoParty> over(kj::Own<MessageStream> a, kj::Own<MessageStream> b) {
-    return std::make_unique<TwoParty>(reactor_, kj::mv(a), kj::mv(b));
+  std::unique_ptr<TwoParty> over(kj::Own<MessageStream> a, kj::Own<MessageStream> b,
+                                 uint64_t queued_bytes_max = UINT64_MAX) {
+    return std::make_unique<TwoParty>(reactor_, kj::mv(a), kj::mv(b), queued_bytes_max);
   }
-  std::unique_ptr<TwoParty> overSockets() {
+  std::unique_ptr<TwoParty> overSockets(uint64_t queued_bytes_max = UINT64_MAX) {
     auto pair = connectedPair(reactor_.ioc);
-    return over(
-        kj::heap<AsioMessageStream>(reactor_.port, std::move(pair.first), Limits{}, pool_),
-        kj::heap<AsioMessageStream>(reactor_.port, std::move(pair.second), Limits{}, pool_));
+    return over(kj::heap<AsioMessageStream>(reactor_.port, std::move(pair.first), Limits{}, pool_),
+                kj::heap<AsioMessageStream>(reactor_.port, std::move(pair.second), Limits{}, pool_),
+                queued_bytes_max);
   }
   std::unique_ptr<TwoParty> overAPipe() {
     auto pipe = kj::newTwoWayPipe();
@@ -113,9 +115,26 @@ TEST_F(TwoPartyTest, CountsWhatThePeerHasNotTaken) {
   const auto two = overSockets();
   for (int i = 0; i < 10; ++i) send(*two->up, 'x', 1 << 20);
   EXPECT_GE(two->client.queuedBytes(), 9u << 20);  // the first is the stream's
-  EXPECT_LT(two->client.queuedBytes(), (9u << 20) + 1000);
+  EXPECT_LT(two->client.queuedBytes(), (9u << 20) + (16u << 10)) << "and the messages themselves";
   for (int i = 0; i < 10; ++i) next(*two);
   runUntil(reactor_, [&] { return two->client.queuedBytes() == 0; });
+}
+
+TEST_F(TwoPartyTest, NothingIsReceivedFromAPeerThatDoesNotRead) {
+  constexpr uint64_t kQueuedMax = 64 << 10;
+  const auto two = overSockets(kQueuedMax);
+  size_t sent = 0;
+  for (; two->server.queuedBytes() <= kQueuedMax; ++sent) send(*two->down, 'd', 10'000);
+  send(*two->up, 'u', 100);
+  bool received = false;
+  auto receiving = two->down->receiveIncomingMessage()
+                       .then([&](auto&&) { received = true; })
+                       .eagerlyEvaluate(nullptr);
+  reactor_.timer.afterDelay(20 * kj::MILLISECONDS).wait(reactor_.wait_scope);
+  EXPECT_FALSE(received);
+  for (; sent > 0; --sent) EXPECT_EQ(receive(reactor_, *two->up), "d10000");
+  waitFor(reactor_, kj::mv(receiving));
+  EXPECT_TRUE(received) << "once the peer reads, it is heard again";
 }
 
 TEST_F(TwoPartyTest, ShutdownComesAfterWhatWasSent) {
