@@ -21,7 +21,7 @@ AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
     : context_(context),
       last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls),
-      cut_(context.store, context.calls, context.clock),
+      cut_(context.store, updater_, context.calls, context.clock),
       workers_(context.workers) {}
 
 bool AsyncCoordinator::isDone() const {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -15,8 +15,8 @@ std::string cutText(const CutPosition& position) {
   return fmt::format("{} pushes", std::accumulate(position.begin(), position.end(), uint64_t{0}));
 }
 
-CutTaker::CutTaker(ParameterStore& store, OutwardCalls& calls, const Clock& clock)
-    : store_(store), calls_(calls), clock_(clock) {}
+CutTaker::CutTaker(ParameterStore& store, Updater& updater, OutwardCalls& calls, const Clock& clock)
+    : store_(store), updater_(updater), calls_(calls), clock_(clock) {}
 
 void CutTaker::arm(CutPosition target, Duration timeout, CutCallback callback) {
   DTF_CHECK(callback != nullptr);
@@ -27,22 +27,32 @@ void CutTaker::arm(CutPosition target, Duration timeout, CutCallback callback) {
 }
 
 void CutTaker::take() {
-  DTF_CHECK(armed());
-  const TimePoint begin = clock_.now();
+  DTF_CHECK(armed() && !updater_.busy());
+  takings_.push_back({target_, std::exchange(callback_, nullptr)});
+  if (takings_.size() == 1) copyNext();
+}
+
+// No update runs before the last of them is copied, so each finds the shard as it was at its take().
+void CutTaker::copyNext() {
   auto capture = std::make_shared<Capture>();
-  capture->position = target_;
+  capture->position = takings_.front().position;
   capture->version = store_.version();
   capture->parameters = store_.current();
   capture->clock = store_.clockState();
-  for (uint32_t i = 0; i < store_.slotCount(); ++i) {
-    const std::span<const float> slot = store_.slot(i);
-    Buffer copy(slot.size_bytes());
-    if (!slot.empty()) std::memcpy(copy.data(), slot.data(), slot.size_bytes());
-    capture->slots.push_back(std::move(copy));
-  }
-  capture->stall = clock_.now() - begin;
+  updater_.copySlots([this, capture, begin = clock_.now()](std::vector<Buffer> slots) {
+    capture->slots = std::move(slots);
+    capture->stall = clock_.now() - begin;
+    finish(capture);
+  });
+}
+
+void CutTaker::finish(std::shared_ptr<Capture> capture) {
+  DTF_CHECK(capture->version == store_.version());
   latest_ = std::move(capture);
-  answer(CutResult{CutOutcome::kCaptured, latest_->version});
+  calls_.add([callback = std::move(takings_.front().callback),
+              result = CutResult{CutOutcome::kCaptured, latest_->version}] { callback(result); });
+  takings_.pop_front();
+  if (!takings_.empty()) copyNext();
 }
 
 void CutTaker::answer(CutAnswer what) {

@@ -6,6 +6,7 @@
 // reached, the coordinators'.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/ps/answer.h"
 #include "common/ps/parameter_store.h"
+#include "common/ps/updater.h"
 
 namespace dtf::ps {
 
@@ -37,7 +39,7 @@ struct Capture {
   std::shared_ptr<const Snapshot> parameters;  // shared with the store: nothing is copied
   std::vector<Buffer> slots;                   // copies: the optimizer changes its own in place
   OptimizerClock::State clock;
-  Duration stall{};  // how long the copy held up the shard
+  Duration stall{};  // how long the copy took: updates waited for it, the loop did not
 };
 
 struct CutResult {
@@ -51,17 +53,18 @@ using CutCallback = std::function<void(CutAnswer)>;  // called exactly once; mus
 // The one cut that a shard waits for, and the last one taken.
 // Borrows: everything given to the constructor.
 // Threads: loop-thread only.
-// Blocks: take(), for the copy of the slots.
+// Blocks: never, but for the copy of a small shard: a large one is copied where updates run, so that
+// heartbeats are answered meanwhile, whatever its size.
 class CutTaker {
  public:
-  CutTaker(ParameterStore& store, OutwardCalls& calls, const Clock& clock);
+  CutTaker(ParameterStore& store, Updater& updater, OutwardCalls& calls, const Clock& clock);
 
   // Waits for `target`; take() or fail() answers. A cut that waits already gives way.
   void arm(CutPosition target, Duration timeout, CutCallback callback);
   bool armed() const { return callback_ != nullptr; }
   const CutPosition& target() const { return target_; }
 
-  // The place is reached: captures, and answers kCaptured.
+  // The target is reached, and no update runs: captures, and answers kCaptured when all is copied.
   void take();
   void answer(CutAnswer what);
   bool expired() const { return armed() && clock_.now() >= deadline_; }
@@ -71,12 +74,21 @@ class CutTaker {
   void release() { latest_ = nullptr; }
 
  private:
+  struct Taking {
+    CutPosition position;
+    CutCallback callback;
+  };
+  void copyNext();
+  void finish(std::shared_ptr<Capture> capture);
+
   ParameterStore& store_;
+  Updater& updater_;
   OutwardCalls& calls_;
   const Clock& clock_;
   CutPosition target_;
   CutCallback callback_;
   TimePoint deadline_;
+  std::deque<Taking> takings_;  // being copied, one after the other
   std::shared_ptr<const Capture> latest_;
 };
 

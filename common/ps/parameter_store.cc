@@ -50,7 +50,11 @@ void UpdateJob::measure(uint64_t begin, uint64_t end) {
 
 void UpdateJob::run(uint64_t begin, uint64_t end) {
   DTF_CHECK(begin <= end && end <= elements());
-  if (needsMeasuring()) {
+  if (!copies_.empty()) {
+    for (size_t slot = 0; slot < copies_.size(); ++slot)
+      copyInto({(*slots_)[slot].as<float>() + begin, end - begin},
+               copies_[slot].as<float>() + begin);
+  } else if (needsMeasuring()) {
     DTF_CHECK(elements_measured_.load(std::memory_order_acquire) == elements());
     norms_->update(constants_, arrays(), begin, end);
   } else {
@@ -63,6 +67,11 @@ void UpdateJob::run(uint64_t begin, uint64_t end) {
 void UpdateJob::runAll() {
   if (needsMeasuring()) measure(0, elements());
   run(0, elements());
+}
+
+std::vector<Buffer> UpdateJob::takeCopies() {
+  DTF_CHECK(!copies_.empty() && elements_done_.load(std::memory_order_acquire) == elements_);
+  return std::move(copies_);
 }
 
 void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<void()> done) {
@@ -154,6 +163,16 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
     job->norms_ = std::make_unique<SliceNorms>(slices_, elements_);
   }
   running_ = job;
+  return job;
+}
+
+std::shared_ptr<UpdateJob> ParameterStore::prepareCopy() const {
+  DTF_CHECK(initialised() && !updating() && slotCount() > 0);
+  auto job = std::make_shared<UpdateJob>();
+  job->elements_ = elements_;
+  job->slots_ = slots_;
+  for (uint32_t slot = 0; slot < slotCount(); ++slot)
+    job->copies_.emplace_back(elements_ * sizeof(float));
   return job;
 }
 

@@ -25,7 +25,8 @@ struct Gradient {
   std::shared_ptr<const void> owner;
 };
 
-// An update that has been decided on: its parts may run on any threads, then the loop commits it.
+// An update that has been decided on, or a copy of the slots for a checkpoint: its parts may run on
+// any threads, then the loop commits it, or takes the copies.
 // Owns (shares): everything it reads and writes, so it may outlive its store.
 // Threads: measure() and run() are thread-safe for disjoint ranges.
 // Blocks: computes.
@@ -40,6 +41,8 @@ class UpdateJob {
   void run(uint64_t begin, uint64_t end);
   // Both passes, here.
   void runAll();
+  // Of a copy that has run: the slots as they were.
+  std::vector<Buffer> takeCopies();
 
  private:
   friend class ParameterStore;
@@ -52,6 +55,7 @@ class UpdateJob {
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> gradient_data_;
+  std::vector<Buffer> copies_;         // of a copy: one for each slot; empty in an update
   std::unique_ptr<SliceNorms> norms_;  // where the optimizer needs them
   std::atomic<uint64_t> elements_measured_{0};
   std::atomic<uint64_t> elements_done_{0};
@@ -119,6 +123,10 @@ class ParameterStore {
   std::shared_ptr<UpdateJob> prepareApply(std::vector<Gradient> gradients);
   // Publishes the finished job's arena as current().
   void commit(const std::shared_ptr<UpdateJob>& job);
+
+  // A job that copies all slots; there must be some. While it runs no update may, and other readers
+  // of the slots are welcome.
+  std::shared_ptr<UpdateJob> prepareCopy() const;
 
   // prepareApply, run in place, commit.
   void apply(std::vector<Gradient> gradients);

@@ -26,7 +26,7 @@ SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
       needed_(context.declaration.replication.replicas_to_aggregate),
       last_step_(context.declaration.steps),
       updater_(context.store, context.runner, context.calls),
-      cut_(context.store, context.calls, context.clock),
+      cut_(context.store, updater_, context.calls, context.clock),
       workers_(context.workers),
       decider_(context.ps_tasks, context.workers, needed_) {
   DTF_CHECK(context.declaration.replication.total_num_replicas == context.workers && needed_ > 0);

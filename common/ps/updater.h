@@ -1,6 +1,7 @@
 #pragma once
 
-// Runs a store's updates one at a time: in place when the shard is small, by the runner otherwise.
+// Runs a store's updates, and copies of its slots for checkpoints, one at a time: in place when the
+// shard is small, by the runner otherwise.
 
 #include <functional>
 #include <memory>
@@ -19,20 +20,28 @@ class Updater {
  public:
   Updater(ParameterStore& store, UpdateRunner& runner, OutwardCalls& calls);
 
+  // An update is running, or waits for a copy to end.
   bool busy() const { return busy_; }
   // Calls `then` between two updates: at once when none is running.
   void whenIdle(std::function<void()> then);
   // Applies the mean of `gradients`, commits, then calls `committed`: perhaps before start()
   // returns, so let it be the caller's last statement. Not while busy().
   void start(std::vector<Gradient> gradients, std::function<void()> committed);
+  // Copies all slots as they are now, then calls `copied`: perhaps before copySlots() returns. An
+  // update that is started meanwhile waits. Not while an update runs, nor during another copy.
+  void copySlots(std::function<void(std::vector<Buffer>)> copied);
 
  private:
+  bool isSmall() const { return store_.elements() * sizeof(float) <= kInlineUpdateBytes; }
+  void launch(std::vector<Gradient> gradients, std::function<void()> committed);
   void applyInline(std::vector<Gradient> gradients);
 
   ParameterStore& store_;
   UpdateRunner& runner_;
   OutwardCalls& calls_;
   bool busy_ = false;
+  bool copying_ = false;
+  std::function<void()> launch_after_copy_;          // the update that waits; null: none
   std::vector<std::function<void()>> idle_waiters_;  // at most two per worker, as its calls are
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // watched by the runner's callbacks
 };

@@ -303,5 +303,49 @@ TEST(Restore, BeyondTheStepsOfTheJobIsAPlaceToo) {
   EXPECT_NE(cutAt(job, {4})->find("job of 2 steps"), std::string::npos);
 }
 
+// ---- a large shard is copied where updates run
+
+// Adagrad's slot is 0.1 and the squares of the gradients applied.
+float capturedSlot(ShardDriver& driver, const CutPosition& position) {
+  return captured(driver, position).slots.at(0).as<float>()[driver.elements - 1];
+}
+
+TEST(LargeCut, HoldsUpUpdatesAndNothingElse) {
+  ShardDriver driver(2, 2, 10, 0, 1, true, true, cluster::OptimizerSpec::Kind::kAdagrad);
+  const auto cut = cutAt(driver, {0});
+  EXPECT_EQ(*cut, "waits") << "the copy runs elsewhere";
+  driver.shard.heartbeat(1, kOne);
+  const auto a = driver.push(0, 0, 2);
+  const auto b = driver.push(1, 0, 2);
+  EXPECT_TRUE(a->waits()) << "the step is complete, but must not change what is being copied";
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_EQ(*cut, "captured version 0");
+  EXPECT_FLOAT_EQ(capturedSlot(driver, {0}), 0.1f);
+  EXPECT_TRUE(a->waits()) << "now it is applied";
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_FALSE(a->waits());
+  EXPECT_EQ(b->state().next_step, 1u);
+  EXPECT_FALSE(driver.runner.finish());
+  cutAt(driver, {1});
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_FLOAT_EQ(capturedSlot(driver, {1}), 4.1f);
+}
+
+TEST(LargeCut, ASecondOneOfTheSamePlaceWaitsForTheFirst) {
+  ShardDriver driver(2, 0, 10, 0, 1, true, true, cluster::OptimizerSpec::Kind::kAdagrad);
+  const auto first = cutAt(driver, {0, 0});
+  const auto second = cutAt(driver, {0, 0});
+  driver.pull(0);
+  const auto push = driver.push(0, 0, 2);
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_EQ(*first, "captured version 0");
+  EXPECT_EQ(*second, "waits");
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_EQ(*second, "captured version 0");
+  EXPECT_FLOAT_EQ(capturedSlot(driver, {0, 0}), 0.1f);
+  ASSERT_TRUE(driver.runner.finish());
+  EXPECT_FALSE(push->waits());
+}
+
 }  // namespace
 }  // namespace dtf::ps

@@ -62,8 +62,10 @@ class ShardDriver {
  public:
   // `aggregate` 0: async. Large: arenas too large to be updated in place. Not `initialised`: to be
   // restored.
-  ShardDriver(uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
-              uint32_t ps_tasks = 1, bool large = false, bool initialised = true)
+  ShardDriver(
+      uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
+      uint32_t ps_tasks = 1, bool large = false, bool initialised = true,
+      cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent)
       : elements(large ? 32'768 : 16),
         shard(ShardOptions{.ps_task = ps_task, .ps_tasks = ps_tasks, .workers = workers}, clock,
               runner, &peers) {
@@ -73,6 +75,7 @@ class ShardDriver {
           {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements)}, {{ps, 0, elements}}});
     }
     model.layout = makeLayout(variables, ps_tasks);
+    model.optimizer = cluster::defaultOptimizer(optimizer);
     model.optimizer.learning_rate = 1;
     model.steps = steps;
     if (aggregate > 0) {
