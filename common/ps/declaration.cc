@@ -22,7 +22,9 @@ namespace {
 
 void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
   if (shard.elements > kShardElementsMax) {
-    bad(fmt::format("a shard of {} elements, more than {}; use more parameter servers",
+    bad(
+        fmt::format("a shard of {} elements, more than the {} (120 GiB) that one ps can serve; use "
+                    "more parameter servers, or split large variables with placement.partition",
                     shard.elements, kShardElementsMax));
   }
   uint64_t free_from = 0;

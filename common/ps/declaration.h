@@ -10,8 +10,8 @@
 
 namespace dtf::ps {
 
-// A shard of more elements (256 GiB) is a mistake, or an attack.
-inline constexpr uint64_t kShardElementsMax = uint64_t{1} << 36;
+// 120 GiB: what one message can carry as chunks of 256 MiB (common/wire/arena_codec.h).
+inline constexpr uint64_t kShardElementsMax = uint64_t{480} << 26;
 
 // Errors: kBadConfig saying what is wrong. Everything that passes is safe to allocate and to index
 // by.

@@ -9,7 +9,13 @@
 namespace dtf::wire {
 
 uint32_t arenaChunks(uint64_t elements) {
+  DTF_CHECK(elements <= ps::kShardElementsMax);
   return static_cast<uint32_t>((elements * sizeof(float) + kChunkBytesMax - 1) / kChunkBytesMax);
+}
+
+net::Limits arenaLimits(uint64_t elements) {
+  return {.bytes_max = elements * sizeof(float) + kMessageOverheadBytes,
+          .segments_max = arenaChunks(elements) + kSegmentsBeside};
 }
 
 void referenceArena(std::span<const float> arena, const std::shared_ptr<const void>& owner,

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "common/net/message_stream.h"
+#include "common/ps/declaration.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::wire {
@@ -22,6 +23,15 @@ inline constexpr uint64_t kChunkBytesMax = uint64_t{256} << 20;
 inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
 uint32_t arenaChunks(uint64_t elements);
+
+// Segments of a message with an arena that are not its chunks: the message itself, which grows by
+// few when it needs more.
+inline constexpr uint32_t kSegmentsBeside = 16;
+static_assert(ps::kShardElementsMax * sizeof(float) / kChunkBytesMax + kSegmentsBeside <= 512,
+              "Cap'n Proto reads no message of more segments");
+
+// What a bulk connection takes for a shard of that size.
+net::Limits arenaLimits(uint64_t elements);
 
 // Fills `list` (made with arenaChunks(arena.size()) entries) with references to `arena`, whose
 // memory `owner` keeps alive until the message is with the kernel. The size must be a multiple of

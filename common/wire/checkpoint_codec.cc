@@ -1,5 +1,10 @@
 #include "common/wire/checkpoint_codec.h"
 
+#include <algorithm>
+
+#include "common/ps/optimizer.h"
+#include "common/wire/ps_link.h"
+
 namespace dtf::wire {
 
 namespace {
@@ -8,7 +13,25 @@ std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
+// Four numbers, a pointer, a name of at least one character.
+constexpr uint64_t kPartBytesMin = 48;
+
 }  // namespace
+
+uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task) {
+  constexpr uint64_t kBesideParts = 1024;
+  const uint32_t slots = ps::slotCount(model.optimizer);
+  size_t slot_name_bytes = 0;
+  for (uint32_t slot = 0; slot < slots; ++slot)
+    slot_name_bytes = std::max(slot_name_bytes, ps::slotName(model.optimizer, slot).size());
+  uint64_t bytes = kBesideParts;
+  for (const ps::Slice& slice : model.layout.shards[ps_task].slices) {
+    const std::string& name = model.layout.variables[slice.variable].name;
+    bytes +=
+        (1 + slots) * (kPartBytesMin + name.size() + 1 + slot_name_bytes + sizeof(capnp::word));
+  }
+  return bytes;
+}
 
 void encodeSaved(const checkpoint::SavedShard& saved,
                  schema::PsCheckpoint::Saved::Builder builder) {
@@ -37,7 +60,11 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader) {
   saved.file.checksum = reader.getChecksum();
   saved.clock = {reader.getApplies(), reader.getBeta1Power(), reader.getBeta2Power()};
   saved.stall_seconds = reader.getStallSeconds();
-  for (const auto part : reader.getParts())
+  const auto parts = reader.getParts();
+  if (parts.size() > kAnswerLimits.bytes_max / kPartBytesMin)
+    throw Error(ErrorCode::kBadData,
+                "a ps says that it saved " + std::to_string(parts.size()) + " parts of variables");
+  for (const auto part : parts)
     saved.file.parts.push_back({text(part.getName()), part.getBegin(), part.getCount(),
                                 part.getOffset(), part.getChecksum()});
   return saved;

@@ -3,13 +3,18 @@
 // checkpoint:: values to and from the schema.
 
 #include "common/checkpoint/checkpoint_client.h"
+#include "common/ps/parameter_client.h"
 #include "common/wire/ps.capnp.h"
 
 namespace dtf::wire {
 
 void encodeSaved(const checkpoint::SavedShard& saved, schema::PsCheckpoint::Saved::Builder builder);
 // What it says is checked when the manifest is made of it.
+// Errors: kBadData for more parts than an answer has room for.
 checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader);
+
+// An upper bound of what encodeSaved() will take for that ps's part of the model.
+uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task);
 
 void encodePosition(const checkpoint::Position& position, capnp::List<uint64_t>::Builder builder);
 checkpoint::Position decodePosition(capnp::List<uint64_t>::Reader reader);

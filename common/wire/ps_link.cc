@@ -8,6 +8,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/arena_codec.h"
+#include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/named_wait.h"
 
@@ -47,6 +48,16 @@ std::unique_ptr<net::RpcConnection> makeClient(kj::Own<net::MessageStream> strea
     net::throwAsKj(Error(ErrorCode::kUnavailable,
                          fmt::format("lost {} while {}: {}", peer, doing, error.message())));
   net::throwAsKj(error);
+}
+
+// Said before the start rather than by a connection that breaks.
+void requireFits(const std::string& what, uint64_t bytes, const net::Limits& limits) {
+  if (bytes <= limits.bytes_max) return;
+  net::throwAsKj(Error(
+      ErrorCode::kBadConfig,
+      fmt::format("{} takes {:.1f} MiB, more than the {} MiB of a control message: use fewer or "
+                  "larger variables, shorter names, or partition less (placement.partition)",
+                  what, static_cast<double>(bytes) / (1 << 20), limits.bytes_max >> 20)));
 }
 
 }  // namespace
@@ -123,7 +134,7 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
   const Duration left = deadline - io_.clock().now();
   return io_
       .connect(address_.host, address_.port,
-               connectOptions(net::ConnectionKind::kControl, peer_, left), kControlLimits,
+               connectOptions(net::ConnectionKind::kControl, peer_, left), kAnswerLimits,
                net::BufferPool::create(0))
       .then([this](kj::Own<net::MessageStream> stream) {
         connection_ = makeClient(kj::mv(stream), peer_);
@@ -185,6 +196,10 @@ void PsControlLink::lost(Error error) {
 kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
   auto request = control_->declareRequest();
   encodeModel(model, request.initModel());
+  requireFits("the model's description",
+              request.getModel().totalSize().wordCount * sizeof(capnp::word), kControlLimits);
+  requireFits(fmt::format("what {} says of each checkpoint", ps_.name()),
+              savedBytesMax(model, ps_.index), kAnswerLimits);
   return awaitNamed(io_.timer(),
                     {peer_ + " to take the model", fromSeconds(options_.timeouts.start_seconds),
                      ErrorCode::kUnavailable},
@@ -244,10 +259,10 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
 
 kj::Promise<void> PsDataLink::open() {
   const Duration patience = fromSeconds(options_.timeouts.start_seconds);
-  const net::Limits limits{.bytes_max = elements_ * sizeof(float) + kMessageOverheadBytes};
   return io_
       .connect(address_.host, address_.port,
-               connectOptions(net::ConnectionKind::kBulk, peer_, patience), limits, pool_)
+               connectOptions(net::ConnectionKind::kBulk, peer_, patience), arenaLimits(elements_),
+               pool_)
       .then([this, patience](kj::Own<net::MessageStream> stream) {
         connection_ = makeClient(kj::mv(stream), peer_);
         auto request = connection_->bootstrap().castAs<schema::PsDataGate>().helloRequest();

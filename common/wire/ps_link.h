@@ -23,6 +23,7 @@ namespace dtf::wire {
 
 // What either end of a control connection takes, once the hello is said.
 inline constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
+inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
 
 // Who we are and how long we wait: the same for every link of a worker.
 struct LinkOptions {

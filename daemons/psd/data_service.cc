@@ -167,8 +167,7 @@ class DataGate final : public schema::PsDataGate::Server {
       const uint64_t elements = host_.shard().elements();
       connection_->greeted = true;
       connection_->connection->setPeer(worker.name() + " bulk");
-      connection_->connection->stream().setLimits(
-          {.bytes_max = elements * sizeof(float) + wire::kMessageOverheadBytes});
+      connection_->connection->stream().setLimits(wire::arenaLimits(elements));
       context.getResults().setData(
           kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
     });

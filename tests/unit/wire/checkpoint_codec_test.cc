@@ -1,0 +1,60 @@
+#include "common/wire/checkpoint_codec.h"
+
+#include <capnp/message.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/ps/optimizer.h"
+#include "common/wire/ps_link.h"
+
+namespace dtf::wire {
+namespace {
+
+ps::ModelDeclaration manyVariables(uint32_t count) {
+  std::vector<ps::VariableParts> variables;
+  for (uint32_t i = 0; i < count; ++i)
+    variables.push_back({"layer_" + std::to_string(i) + "/weights", Shape{16}, {{0, 0, 16}}});
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout(variables, 1);
+  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
+  return model;
+}
+
+// What saveShard() would have written.
+checkpoint::SavedShard savedShard(const ps::ModelDeclaration& model) {
+  checkpoint::SavedShard saved;
+  saved.file.file = "shard-00000-of-00001.safetensors";
+  for (const ps::Slice& slice : model.layout.shards[0].slices) {
+    const std::string& name = model.layout.variables[slice.variable].name;
+    saved.file.parts.push_back({name, 0, 16, 0, 0});
+    for (uint32_t slot = 0; slot < ps::slotCount(model.optimizer); ++slot)
+      saved.file.parts.push_back({name + "/" + ps::slotName(model.optimizer, slot), 0, 16, 0, 0});
+  }
+  return saved;
+}
+
+TEST(CheckpointCodec, WhatAnAnswerTakesIsBoundedBeforehand) {
+  const ps::ModelDeclaration model = manyVariables(1000);
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::PsCheckpoint::Saved>();
+  encodeSaved(savedShard(model), root);
+  const uint64_t bytes = root.totalSize().wordCount * sizeof(capnp::word);
+  EXPECT_LE(bytes, savedBytesMax(model, 0));
+  EXPECT_LT(savedBytesMax(model, 0), bytes * 2) << "a bound that refuses little in vain";
+}
+
+TEST(CheckpointCodec, TheMostVariablesThatAPsTakesCanBeSaved) {
+  EXPECT_LT(savedBytesMax(manyVariables(100'000), 0), kAnswerLimits.bytes_max);
+  EXPECT_GT(savedBytesMax(manyVariables(100'000), 0), kControlLimits.bytes_max)
+      << "which is why a worker takes larger answers";
+}
+
+TEST(CheckpointCodec, APsThatClaimsPartsWithoutNamingThemIsRefused) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::PsCheckpoint::Saved>();
+  capnp::toAny(root).getPointerSection()[1].initAs<capnp::List<capnp::Void>>(20'000'000);
+  EXPECT_THROW(decodeSaved(root.asReader()), Error);
+}
+
+}  // namespace
+}  // namespace dtf::wire
