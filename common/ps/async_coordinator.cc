@@ -330,6 +330,32 @@ void AsyncCoordinator::requestStop() {
   settleAll();
 }
 
+// What a call waits for, in words that follow "has waited".
+std::string AsyncCoordinator::waitingForText(const Worker& worker) const {
+  if (!worker.awaits_grant) return "its gradient to be applied";
+  std::vector<uint32_t> holders;
+  for (uint32_t other = 0; other < workers_.size(); ++other)
+    if (workers_[other].granted) holders.push_back(other);
+  return "the last steps, which are with " + workerNames(holders);
+}
+
+std::string AsyncCoordinator::awaitedText() const {
+  const TimePoint now = context_.clock.now();
+  for (const Worker& worker : workers_)
+    if (worker.waiting && hasWaited(worker.deadline, now, context_.step_timeout))
+      return waitingForText(worker);
+  return "";
+}
+
+void AsyncCoordinator::failAll(const Error& error) {
+  const OutwardCalls::Scope scope(context_.calls);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    unpark(rank, error);
+    cancelWaiting(rank, error);
+  }
+  cut_.answer(error);
+}
+
 void AsyncCoordinator::tick() {
   const OutwardCalls::Scope scope(context_.calls);
   if (holding_ && context_.clock.now() >= hold_until_) {

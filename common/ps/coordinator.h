@@ -103,6 +103,13 @@ class Coordinator {
   // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
   virtual void lost(uint32_t rank, const std::string& why) = 0;
 
+  // Whom or what a call waits for that has waited longer than kSaidAfter: "worker/1 in step 12".
+  // Empty: nobody has waited that long.
+  virtual std::string awaitedText() const = 0;
+
+  // Answers every call that waits with `error`.
+  virtual void failAll(const Error& error) = 0;
+
   // Answers calls that have waited too long with kDeadline, naming what they wait for.
   virtual void tick() = 0;
 

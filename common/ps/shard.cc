@@ -375,6 +375,12 @@ void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
   if (store_->initialised()) coordinator_->requestStop();
 }
 
+void Shard::failAll(const Error& error) {
+  const OutwardCalls::Scope scope(calls_);
+  for (uint32_t rank = 0; rank < options_.workers; ++rank) dropInitWaiter(rank, error);
+  if (coordinator_) coordinator_->failAll(error);
+}
+
 void Shard::tick() {
   const OutwardCalls::Scope scope(calls_);
   for (const Membership::Loss& loss : membership_.expire()) lose(loss);

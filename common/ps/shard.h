@@ -128,6 +128,12 @@ class Shard {
   // Any worker may ask the job to end after the steps under way. Only ps/0 can see to it.
   void requestStop(uint32_t rank, Incarnation incarnation);
 
+  // See Coordinator::awaitedText().
+  std::string awaitedText() const { return coordinator_ ? coordinator_->awaitedText() : ""; }
+
+  // Answers every call that waits with `error`: this ps is about to end.
+  void failAll(const Error& error);
+
   // Leases, deadlines. To be called a few times a second.
   void tick();
 

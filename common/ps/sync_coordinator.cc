@@ -342,6 +342,20 @@ std::string SyncCoordinator::waitingForText() const {
                      context_.ps_task, workerNames(present));
 }
 
+std::string SyncCoordinator::awaitedText() const {
+  const TimePoint now = context_.clock.now();
+  const bool long_wait = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+    return worker.waiting && hasWaited(worker.deadline, now, context_.step_timeout);
+  });
+  return long_wait ? fmt::format("{} in step {}", waitingForText(), step()) : "";
+}
+
+void SyncCoordinator::failAll(const Error& error) {
+  const OutwardCalls::Scope scope(context_.calls);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) cancelWaiting(rank, error);
+  cut_.answer(error);
+}
+
 void SyncCoordinator::tick() {
   const OutwardCalls::Scope scope(context_.calls);
   const TimePoint now = context_.clock.now();

@@ -48,7 +48,10 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
       clock_(control.clock()),
       started_(clock_.now()),
       peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::random()),
-             wire::addressesOf(task.job.cluster.ps)),
+             wire::addressesOf(task.job.cluster.ps),
+             [this](const Error& error) {
+               if (!ending_) end(error, 0);
+             }),
       bulk_pool_(net::BufferPool::create()),
       host_(control_, data, disk),
       connections_(control_, [this](const void* key) { onClosed(key); }),

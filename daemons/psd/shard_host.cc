@@ -49,6 +49,9 @@ void ShardHost::resolve(uint64_t id, const std::function<void(Pending&)>& how) {
 void ShardHost::failAll(const Error& error) {
   failed_ = error;
   for (auto& [id, pending] : std::exchange(pending_, {})) pending->fail(error);
+  data_.post([this, error] {
+    if (shard_) shard_->failAll(error);
+  });
 }
 
 }  // namespace dtf::psd

@@ -1,20 +1,27 @@
 #include "daemons/psd/sync_peers.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/connector.h"
 #include "common/net/error_bridge.h"
+#include "common/net/timer.h"
+#include "common/ps/membership.h"
 #include "common/wire/model_codec.h"
-#include "common/wire/named_wait.h"
 
 namespace dtf::psd {
 
 namespace {
 
-// A message between ps that fails means that a ps is gone: the workers notice that themselves, and
-// end the job.
+constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+
+// Every task handles its own errors; only a bug gets here.
 class LogErrors final : public kj::TaskSet::ErrorHandler {
   void taskFailed(kj::Exception&& exception) override {
-    log::warning("event=peer_message_failed reason=\"{}\"", net::toError(exception).message());
+    log::error("event=peer_task_failed reason=\"{}\"", net::toError(exception).message());
   }
 };
 
@@ -48,6 +55,7 @@ class Follower final : public schema::SyncFollower::Server {
     const auto list = context.getParams().getRanks();
     std::vector<uint32_t> ranks;
     for (const uint32_t rank : list) ranks.push_back(rank);
+    network_.onDecided(context.getParams().getStep());
     return network_.host()
         .askNow<bool>(
             [step = context.getParams().getStep(), ranks = std::move(ranks)](ps::Shard& shard) {
@@ -61,84 +69,208 @@ class Follower final : public schema::SyncFollower::Server {
   PeerNetwork& network_;
 };
 
-kj::Promise<void> sendOne(schema::SyncFollower::Client& follower, uint64_t step,
-                          const std::vector<uint32_t>& ranks) {
-  auto request = follower.decidedRequest();
-  request.setStep(step);
-  auto list = request.initRanks(static_cast<uint32_t>(ranks.size()));
-  for (uint32_t i = 0; i < list.size(); ++i) list.set(i, ranks[i]);
-  return request.send().ignoreResult();
-}
-
 }  // namespace
 
+// One connection to ps/0.
+struct PeerNetwork::Link {
+  std::unique_ptr<net::RpcConnection> connection;
+  schema::SyncLeader::Client leader;
+  kj::Own<kj::PromiseFulfiller<void>> broken;
+};
+
 PeerNetwork::PeerNetwork(net::Loop& control, wire::LinkOptions self,
-                         std::vector<cluster::Address> ps)
+                         std::vector<cluster::Address> ps, OnLost on_lost)
     : control_(control),
       self_(std::move(self)),
       ps_(std::move(ps)),
+      peer_(wire::peerText({JobKind::kPs, 0}, ps_.at(0))),
+      lease_(fromSeconds(self_.timeouts.lease_seconds)),
+      on_lost_(std::move(on_lost)),
       error_handler_(kj::heap<LogErrors>()),
-      tasks_(*error_handler_) {}
+      tasks_(*error_handler_) {
+  DTF_CHECK(self_.self.job == JobKind::kPs && self_.self.index < ps_.size());
+  DTF_CHECK(on_lost_ != nullptr);
+}
+
+PeerNetwork::~PeerNetwork() noexcept(false) = default;
 
 schema::SyncLeader::Client PeerNetwork::leader() {
   return kj::heap<Leader>(*this);
 }
 
-// Decisions made before a follower has connected wait for it here: it made the leader wait, so
-// there is at most one.
-void PeerNetwork::addFollower(TaskId task, schema::SyncFollower::Client follower) {
-  followers_.insert_or_assign(task.index, follower);
-  for (const Decision& decision : unsent_[task.index])
-    tasks_.add(sendOne(follower, decision.step, decision.ranks));
-  unsent_.erase(task.index);
+// ---- a follower's side
+
+void PeerNetwork::sendReceived(uint64_t step, uint32_t rank) {
+  DTF_CHECK(!isLeader());
+  DTF_CHECK(step + 1 >= next_unreported_);  // steps come one after the other
+  const bool first = next_unreported_ == 0;
+  next_unreported_ = step + 1;
+  unanswered_.push_back({step, rank});
+  if (link_) return report(unanswered_.back());
+  if (std::exchange(linking_, true)) return;
+  const Duration patience = first ? fromSeconds(self_.timeouts.start_seconds) : lease_;
+  tasks_.add(
+      keepLinked(control_.clock().now() + patience).catch_([this](kj::Exception&& exception) {
+        linking_ = false;
+        lost(net::toError(exception));
+      }));
 }
 
-kj::Promise<schema::SyncLeader::Client> PeerNetwork::connect() {
-  const std::string peer = wire::peerText({JobKind::kPs, 0}, ps_[0]);
+// Holds a connection for as long as there is something to say or to hear.
+kj::Promise<void> PeerNetwork::keepLinked(TimePoint deadline) {
+  return connect(deadline)
+      .then([this] { return untilBroken(); })
+      .then([this]() -> kj::Promise<void> {
+        if (needsLink()) return keepLinked(control_.clock().now() + lease_);
+        linking_ = false;
+        return kj::READY_NOW;
+      });
+}
+
+kj::Promise<void> PeerNetwork::connect(TimePoint deadline) {
   net::ConnectOptions options;
-  options.peer_name = peer;
-  options.deadline = fromSeconds(self_.timeouts.start_seconds);
+  options.peer_name = peer_;
+  options.deadline = deadline - control_.clock().now();
+  options.on_waiting = [peer = peer_](const std::string& last_error, Duration waited) {
+    log::info("event=waiting for=\"{} to answer\" waited_s={:.0f} last_error=\"{}\"", peer,
+              toSeconds(waited), last_error);
+  };
   return control_
       .connect(ps_[0].host, ps_[0].port, std::move(options), net::Limits{.bytes_max = 1 << 20},
                net::BufferPool::create(0))
-      .then([this, peer](kj::Own<net::MessageStream> stream) {
-        connection_ =
-            std::make_unique<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = peer});
-        auto request = connection_->bootstrap().castAs<schema::PsGate>().peerRequest();
-        wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello());
-        request.setFollower(kj::heap<Follower>(*this));
-        return request.send();
+      .then([this, deadline](kj::Own<net::MessageStream> stream) {
+        return hello(deadline, kj::mv(stream));
+      });
+}
+
+// A connection that breaks before ps/0 has answered is tried again; what ps/0 answers is final.
+kj::Promise<void> PeerNetwork::hello(TimePoint deadline, kj::Own<net::MessageStream> stream) {
+  auto connection =
+      std::make_unique<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = peer_});
+  auto request = connection->bootstrap().castAs<schema::PsGate>().peerRequest();
+  wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello());
+  request.setFollower(kj::heap<Follower>(*this));
+  return request.send()
+      .then([this, connection = std::move(connection)](auto&& response) mutable {
+        ++links_made_;
+        link_ = std::make_unique<Link>(Link{std::move(connection), response.getLeader(),
+                                            kj::Own<kj::PromiseFulfiller<void>>()});
       })
-      .then([](auto&& response) { return response.getLeader(); });
+      .exclusiveJoin(net::awakeDelay(control_.timer(), lease_).then([] {
+        net::throwAsKj(Error(ErrorCode::kUnavailable, "it did not answer the hello"));
+      }))
+      .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
+        const bool broken = exception.getType() == kj::Exception::Type::DISCONNECTED;
+        if (!broken || net::carriesError(exception) || control_.clock().now() >= deadline)
+          net::throwAsKj(net::toError(exception));
+        return control_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] {
+          return connect(deadline);
+        });
+      });
 }
 
-void PeerNetwork::sendReceived(uint64_t step, uint32_t rank) {
-  if (!leader_) leader_.emplace(connect().fork());
-  tasks_.add(leader_->addBranch().then([this, step, rank](schema::SyncLeader::Client leader) {
-    auto request = leader.receivedRequest();
-    wire::encodeTask(self_.self, request.initTask());
-    request.setStep(step);
-    request.setRank(rank);
-    return request.send().ignoreResult();
-  }));
+// Says what was not answered, then waits for the connection's end.
+kj::Promise<void> PeerNetwork::untilBroken() {
+  DTF_CHECK(link_ != nullptr);
+  log::info("event=peer_linked peer=\"{}\" unanswered={}", peer_, unanswered_.size());
+  auto broken = kj::newPromiseAndFulfiller<void>();
+  link_->broken = kj::mv(broken.fulfiller);
+  for (const Report& again : unanswered_) report(again);
+  return link_->connection->onDisconnect()
+      .exclusiveJoin(kj::mv(broken.promise))
+      .catch_([](kj::Exception&& exception) {
+        if (net::carriesError(exception)) kj::throwFatalException(kj::mv(exception));
+      })
+      .then([this] {
+        if (needsLink())
+          log::warning("event=peer_lost peer=\"{}\" unanswered={}", peer_, unanswered_.size());
+        // The connection ends in a turn of its own: this one may be its own promise's.
+        return kj::evalLater([] {}).attach(std::exchange(link_, nullptr));
+      });
 }
 
+void PeerNetwork::report(const Report& report) {
+  DTF_CHECK(link_ != nullptr);
+  auto request = link_->leader.receivedRequest();
+  wire::encodeTask(self_.self, request.initTask());
+  request.setStep(report.step);
+  request.setRank(report.rank);
+  tasks_.add(request.send()
+                 .ignoreResult()
+                 .exclusiveJoin(net::awakeDelay(control_.timer(), lease_).then([] {
+                   kj::throwFatalException(net::toKj(net::asio::error::timed_out, "no answer"));
+                 }))
+                 .then([this, report] { std::erase(unanswered_, report); },
+                       [this, report, link = links_made_](kj::Exception&& exception) {
+                         onReportFailed(report, link, exception);
+                       }));
+}
+
+// Without an answer the connection is given up, and the next one carries the report again. One that
+// is refused would be refused again.
+void PeerNetwork::onReportFailed(const Report& report, uint64_t link,
+                                 const kj::Exception& exception) {
+  // Of an earlier connection: it is said again over the next.
+  if (link_ == nullptr || link != links_made_) return;
+  if (!net::carriesError(exception)) return link_->broken->fulfill();
+  const Error error = net::toError(exception);
+  link_->broken->reject(
+      net::toKj(Error(ErrorCode::kUnavailable,
+                      fmt::format("it refused the gradient of {} for step {}: {}",
+                                  ps::workerName(report.rank), report.step, error.message()))));
+}
+
+void PeerNetwork::lost(const Error& error) {
+  if (!on_lost_) return;
+  std::exchange(on_lost_, nullptr)(
+      Error(ErrorCode::kUnavailable, fmt::format("{} lost {}, which decides the steps: {}",
+                                                 self_.self.name(), peer_, error.message())));
+}
+
+// ---- the leader's side
+
+void PeerNetwork::addFollower(TaskId task, schema::SyncFollower::Client follower) {
+  if (!isLeader() || task.job != JobKind::kPs || task.index == 0 || task.index >= ps_.size())
+    net::throwAsKj(
+        Error(ErrorCode::kBadConfig, task.name() + " does not follow " + self_.self.name()));
+  followers_.insert_or_assign(task.index, kj::mv(follower));
+  for (const Decision& decision : unheard_[task.index]) announce(task.index, decision);
+}
+
+// A step is decided when every ps has reported its gradients, and a follower reports those of a step
+// when it has applied the one before: so two decisions wait at most.
 void PeerNetwork::sendDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
+  DTF_CHECK(isLeader() && !ranks.empty());
   for (uint32_t task = 1; task < ps_.size(); ++task) {
-    const auto follower = followers_.find(task);
-    if (follower == followers_.end())
-      unsent_[task].push_back({step, ranks});
-    else
-      tasks_.add(sendOne(follower->second, step, ranks));
+    std::deque<Decision>& unheard = unheard_[task];
+    std::erase_if(unheard, [step](const Decision& earlier) { return earlier.step + 1 < step; });
+    unheard.push_back({step, ranks});
+    if (followers_.contains(task)) announce(task, unheard.back());
   }
 }
 
+// A follower whose connection broke comes back for what it has not heard.
+void PeerNetwork::announce(uint32_t task, const Decision& decision) {
+  auto request = followers_.at(task).decidedRequest();
+  request.setStep(decision.step);
+  auto list = request.initRanks(static_cast<uint32_t>(decision.ranks.size()));
+  for (uint32_t i = 0; i < list.size(); ++i) list.set(i, decision.ranks[i]);
+  tasks_.add(request.send().ignoreResult().then(
+      [this, task, decision] { std::erase(unheard_[task], decision); },
+      [task, step = decision.step](kj::Exception&& exception) {
+        log::warning("event=decision_unheard peer=ps/{} step={} reason=\"{}\"", task, step,
+                     net::toError(exception).message());
+      }));
+}
+
+// ---- the shard's side
+
 void ShardPeers::reportReceived(uint64_t step, uint32_t rank) {
-  control_.post([this, step, rank] { network_.sendReceived(step, rank); });
+  control_.post([network = &network_, step, rank] { network->sendReceived(step, rank); });
 }
 
 void ShardPeers::announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
-  control_.post([this, step, ranks] { network_.sendDecision(step, ranks); });
+  control_.post([network = &network_, step, ranks] { network->sendDecision(step, ranks); });
 }
 
 }  // namespace dtf::psd

@@ -6,10 +6,13 @@
 
 #include <kj/async.h>
 
+#include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
@@ -19,12 +22,25 @@
 namespace dtf::psd {
 
 // The control loop's end of both roles. The shard (data loop) speaks through ShardPeers below.
+//
+// What one end says, it keeps until the other has answered, and says it again over the next
+// connection when one breaks: both ends ignore what they have heard before, so everything is heard
+// and has its effect once. A follower makes the connection, and makes it again while it has anything
+// to say or to hear.
+//
 // Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.
 // Borrows: `control`.
 // Threads: control loop only.
+// Blocks: never.
+// Errors: through `on_lost`, once, when ps/0 can't be reached (at first within start_seconds, after
+// a break within the lease) or refuses what this ps says: kUnavailable that names the link.
 class PeerNetwork {
  public:
-  PeerNetwork(net::Loop& control, wire::LinkOptions self, std::vector<cluster::Address> ps);
+  using OnLost = std::function<void(const Error&)>;
+
+  PeerNetwork(net::Loop& control, wire::LinkOptions self, std::vector<cluster::Address> ps,
+              OnLost on_lost);
+  ~PeerNetwork() noexcept(false);
 
   // Calls from other ps go to `host`'s shard. To be set before the first connection is served.
   void serve(ShardHost& host) { host_ = &host; }
@@ -37,28 +53,60 @@ class PeerNetwork {
   void sendDecision(uint64_t step, const std::vector<uint32_t>& ranks);
 
   ShardHost& host() { return *host_; }
+  // On ps/0: a follower's connection is there, the first or a new one.
   void addFollower(TaskId task, schema::SyncFollower::Client follower);
+  // On a follower, by ps/0.
+  void onDecided(uint64_t step) { next_undecided_ = std::max(next_undecided_, step + 1); }
 
  private:
-  kj::Promise<schema::SyncLeader::Client> connect();
+  struct Report {
+    uint64_t step = 0;
+    uint32_t rank = 0;
+    bool operator==(const Report&) const = default;
+  };
+  struct Decision {
+    uint64_t step = 0;
+    std::vector<uint32_t> ranks;
+    bool operator==(const Decision&) const = default;
+  };
+  struct Link;
+
+  bool isLeader() const { return self_.self.index == 0; }
+  bool needsLink() const { return !unanswered_.empty() || next_undecided_ < next_unreported_; }
+  kj::Promise<void> keepLinked(TimePoint deadline);
+  kj::Promise<void> connect(TimePoint deadline);
+  kj::Promise<void> hello(TimePoint deadline, kj::Own<net::MessageStream> stream);
+  kj::Promise<void> untilBroken();
+  void report(const Report& report);
+  void onReportFailed(const Report& report, uint64_t link, const kj::Exception& exception);
+  void announce(uint32_t task, const Decision& decision);
+  void lost(const Error& error);
 
   net::Loop& control_;
   const wire::LinkOptions self_;
   const std::vector<cluster::Address> ps_;
+  const std::string peer_;  // "ps/0 (localhost:2222)"
+  const Duration lease_;
+  OnLost on_lost_;
   ShardHost* host_ = nullptr;
-  std::unique_ptr<net::RpcConnection> connection_;  // follower: to ps/0
-  std::optional<kj::ForkedPromise<schema::SyncLeader::Client>> leader_;
-  struct Decision {
-    uint64_t step;
-    std::vector<uint32_t> ranks;
-  };
-  std::map<uint32_t, schema::SyncFollower::Client> followers_;  // leader: by ps task
-  std::map<uint32_t, std::vector<Decision>> unsent_;            // decided before the follower came
+
+  // Follower.
+  std::unique_ptr<Link> link_;  // null: there is none at the moment
+  uint64_t links_made_ = 0;
+  std::deque<Report> unanswered_;
+  uint64_t next_unreported_ = 0;  // no gradient of this step or a later one was reported
+  uint64_t next_undecided_ = 0;   // no decision for this step or a later one was heard
+  bool linking_ = false;          // keepLinked() is under way
+
+  // Leader, by ps task.
+  std::map<uint32_t, schema::SyncFollower::Client> followers_;
+  std::map<uint32_t, std::deque<Decision>> unheard_;  // not answered by the follower
+
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;
   kj::TaskSet tasks_;
 };
 
-// The shard's view: posts to the control loop. Data loop only.
+// The shard's view: posts to the control loop. Data loop only. `network` outlives what was posted.
 class ShardPeers final : public ps::SyncPeers {
  public:
   ShardPeers(net::Loop& control, PeerNetwork& network) : control_(control), network_(network) {}

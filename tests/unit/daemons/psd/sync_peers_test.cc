@@ -1,0 +1,137 @@
+#include "daemons/psd/sync_peers.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/daemons/psd/ps_world.h"
+
+namespace dtf::psd {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Incarnation kOne{1};
+
+// Three workers, of which two make a step, on two ps; the link between the ps breaks at will.
+class SyncPeersTest : public ::testing::Test {
+ protected:
+  SyncPeersTest() {
+    world_.loop.on_connect = [this](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
+      DTF_CHECK(port == 1);  // ps/0
+      ++connections_;
+      if (unreachable_)
+        net::throwAsKj(Error(ErrorCode::kUnavailable, "cannot connect: connection refused"));
+      return net::wrapStream(world_.serve(0, &server_end_));
+    };
+    ps::ModelDeclaration model;
+    model.layout =
+        ps::makeLayout({{"a", Shape{16}, {{0, 0, 16}}}, {"b", Shape{16}, {{1, 0, 16}}}}, 2);
+    model.optimizer.learning_rate = 1;
+    model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
+    model.steps = 100;
+    for (uint32_t ps = 0; ps < 2; ++ps) {
+      world_.shard(ps).declare(0, model);
+      for (uint32_t rank = 0; rank < 3; ++rank) world_.shard(ps).join(rank, kOne);
+      world_.shard(ps).initialise(0, kOne, std::vector<float>(16));
+    }
+  }
+  ~SyncPeersTest() noexcept override {}
+
+  void push(uint32_t ps, uint32_t rank, uint64_t step) {
+    auto values = std::make_shared<std::vector<float>>(16, -1.0f);
+    world_.shard(ps).push({.rank = rank,
+                           .incarnation = kOne,
+                           .step = step,
+                           .batch = 0,
+                           .sequence = 0,
+                           .gradient = *values,
+                           .owner = values},
+                          [this](const ps::PushAnswer& answer) {
+                            if (const Error* error = std::get_if<Error>(&answer))
+                              errors_.push_back(error->message());
+                          });
+    world_.loop.settle();
+  }
+  uint64_t step(uint32_t ps) { return world_.shard(ps).status().coordinator.global_step; }
+  void cut() {
+    server_end_->abortRead();
+    server_end_->shutdownWrite();
+    world_.loop.settle();
+  }
+
+  PsWorld world_{2, 3};
+  kj::AsyncIoStream* server_end_ = nullptr;
+  bool unreachable_ = false;
+  int connections_ = 0;
+  std::vector<std::string> errors_;
+};
+
+TEST_F(SyncPeersTest, ADecisionReachesTheOtherPs) {
+  for (uint32_t ps = 0; ps < 2; ++ps)
+    for (uint32_t rank = 1; rank < 3; ++rank) push(ps, rank, 0);
+  EXPECT_EQ(step(0), 1u);
+  EXPECT_EQ(step(1), 1u);
+  EXPECT_EQ(connections_, 1);
+}
+
+TEST_F(SyncPeersTest, WhatIsNotAnsweredWhenTheLinkBreaksIsSaidAgain) {
+  push(1, 1, 0);
+  cut();
+  push(1, 2, 0);
+  push(0, 1, 0);
+  push(0, 2, 0);
+  world_.loop.live(seconds(1));
+  EXPECT_EQ(connections_, 2);
+  EXPECT_EQ(step(0), 1u);
+  EXPECT_EQ(step(1), 1u) << "the decision is heard over the second connection";
+  push(1, 0, 1);
+  push(0, 0, 1);
+  push(0, 1, 1);
+  push(1, 1, 1);
+  EXPECT_EQ(step(1), 2u);
+  EXPECT_TRUE(errors_.empty()) << errors_[0];
+}
+
+TEST_F(SyncPeersTest, ADecisionMadeWhileTheLinkIsDownIsHeardLater) {
+  for (uint32_t rank = 1; rank < 3; ++rank) push(1, rank, 0);
+  push(0, 1, 0);
+  unreachable_ = false;
+  server_end_->abortRead();
+  server_end_->shutdownWrite();
+  push(0, 2, 0);  // decides
+  EXPECT_EQ(step(0), 1u);
+  world_.loop.live(seconds(1));
+  EXPECT_EQ(step(1), 1u);
+}
+
+TEST_F(SyncPeersTest, AnIdleLinkThatBreaksIsNotMissed) {
+  for (uint32_t ps = 0; ps < 2; ++ps)
+    for (uint32_t rank = 1; rank < 3; ++rank) push(ps, rank, 0);
+  ASSERT_EQ(step(1), 1u);
+  unreachable_ = true;
+  cut();
+  world_.loop.live(seconds(5));
+  EXPECT_EQ(connections_, 1) << "nothing is to be said";
+  EXPECT_FALSE(world_.ended(1));
+}
+
+TEST_F(SyncPeersTest, ALinkThatCanNotBeMadeAgainEndsThePsByName) {
+  push(1, 1, 0);
+  push(1, 2, 0);
+  unreachable_ = true;
+  cut();
+  world_.loop.live(seconds(5));
+  ASSERT_TRUE(world_.ended(1));
+  try {
+    world_.server(1).result();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_NE(error.message().find("ps/1 lost ps/0 (still-ps:1)"), std::string::npos)
+        << error.message();
+  }
+  ASSERT_EQ(errors_.size(), 2u) << "who waits is told, too";
+  EXPECT_NE(errors_[0].find("ps/1 lost ps/0"), std::string::npos) << errors_[0];
+}
+
+}  // namespace
+}  // namespace dtf::psd
