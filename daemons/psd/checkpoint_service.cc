@@ -24,6 +24,7 @@ std::string folderName(capnp::Text::Reader reader) {
   return name;
 }
 
+// What it posts to other loops takes its values along, for the session may be gone before that runs.
 class CheckpointSession final : public schema::PsCheckpoint::Server {
  public:
   CheckpointSession(ShardHost& host, const CheckpointOptions& options, Incarnation chief)
@@ -77,8 +78,8 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
               return captured;
             })
         .then([this, folder](ps::Shard::Captured captured) {
-          return host_.onDisk<checkpoint::SavedShard>([this, folder, captured] {
-            return saveShard(*options_.file_system, folder, options_.ps_task, captured);
+          return host_.onDisk<checkpoint::SavedShard>([options = options_, folder, captured] {
+            return saveShard(*options.file_system, folder, options.ps_task, captured);
           });
         })
         .then([context](const checkpoint::SavedShard& saved) mutable {
@@ -96,9 +97,9 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
           if (!declaration)
             net::throwAsKj(Error(ErrorCode::kUnavailable, "no model was declared to restore"));
           using Restored = std::shared_ptr<const ps::RestoredShard>;
-          return host_.onDisk<Restored>([this, folder, declaration] {
+          return host_.onDisk<Restored>([options = options_, folder, declaration] {
             return Restored(std::make_shared<ps::RestoredShard>(restoreShard(
-                *options_.file_system, folder, options_.ps_task, *declaration, options_.workers)));
+                *options.file_system, folder, options.ps_task, *declaration, options.workers)));
           });
         })
         .then([this](std::shared_ptr<const ps::RestoredShard> restored) {

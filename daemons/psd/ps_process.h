@@ -22,8 +22,8 @@ class PsProcess {
   PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening);
   ~PsProcess() noexcept(false);
 
-  // Returns 0 when every worker has finished, also when a signal asked for it; else 128 + n for
-  // signal n.
+  // Returns 0 when every worker has finished, also when a signal asked for it, and when the signal
+  // found no worker connected; 128 + n when signal n cut the job short.
   // Errors: kUnavailable for a worker that never came or was lost without a replacement, naming it;
   // kUnavailable when the port is taken.
   int run();

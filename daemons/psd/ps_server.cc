@@ -117,6 +117,12 @@ void PsServer::onClosed(const void* key) {
   if (found == sessions_.end()) return;
   const Session session = found->second;
   sessions_.erase(found);
+  // Its hello may have been said twice, as when the first answer was lost on the way: the worker
+  // lives on the other connection.
+  const bool lives = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& other) {
+    return other.second.worker == session.worker && other.second.incarnation == session.incarnation;
+  });
+  if (lives) return;
   closed_[session.worker.index] = session.incarnation;
   host_.data().post([this, session] {
     const ps::ShardStatus status = host_.shard().status();
@@ -128,7 +134,9 @@ void PsServer::onClosed(const void* key) {
 }
 
 void PsServer::onSignal(int number) {
-  if (options_.stop_wanted || sessions_.empty()) return end(std::nullopt, 128 + number);
+  // Without a worker there is nothing to save: a clean end.
+  if (sessions_.empty()) return end(std::nullopt, 0);
+  if (options_.stop_wanted) return end(std::nullopt, 128 + number);
   options_.stop_wanted = true;
   stop_signal_ = number;
   stop_deadline_ = clock_.now() + fromSeconds(options_.timeouts.stop_seconds);

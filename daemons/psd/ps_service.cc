@@ -26,7 +26,8 @@ ps::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
   };
 }
 
-// One worker's control session. Control loop only.
+// One worker's control session. Control loop only: what it posts to the data loop takes its values
+// along, for the session may be gone before that runs.
 class ControlSession final : public schema::PsControl::Server {
  public:
   ControlSession(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
@@ -43,8 +44,8 @@ class ControlSession final : public schema::PsControl::Server {
           wire::decodeModel(context.getParams().getModel()));
     });
     return host_
-        .askNow<bool>([this, model](ps::Shard& shard) {
-          shard.declare(rank_, *model);
+        .askNow<bool>([rank = rank_, model](ps::Shard& shard) {
+          shard.declare(rank, *model);
           return true;
         })
         .ignoreResult();
@@ -52,9 +53,10 @@ class ControlSession final : public schema::PsControl::Server {
 
   kj::Promise<void> waitInitialised(WaitInitialisedContext) override {
     return host_
-        .ask<bool>([this, timeout = fromSeconds(options_.timeouts.start_seconds)](
+        .ask<bool>([rank = rank_, incarnation = incarnation_,
+                    timeout = fromSeconds(options_.timeouts.start_seconds)](
                        ps::Shard& shard, ShardHost::Reply<bool> reply) {
-          shard.waitInitialised(rank_, incarnation_, timeout, waitReply(std::move(reply)));
+          shard.waitInitialised(rank, incarnation, timeout, waitReply(std::move(reply)));
         })
         .ignoreResult();
   }
@@ -76,17 +78,17 @@ class ControlSession final : public schema::PsControl::Server {
     const double seconds =
         name == "start" ? options_.timeouts.start_seconds : options_.timeouts.finish_seconds;
     return host_
-        .ask<bool>([this, name, timeout = fromSeconds(seconds)](ps::Shard& shard,
-                                                                ShardHost::Reply<bool> reply) {
-          shard.barrier(rank_, incarnation_, name, timeout, waitReply(std::move(reply)));
+        .ask<bool>([rank = rank_, incarnation = incarnation_, name, timeout = fromSeconds(seconds)](
+                       ps::Shard& shard, ShardHost::Reply<bool> reply) {
+          shard.barrier(rank, incarnation, name, timeout, waitReply(std::move(reply)));
         })
         .ignoreResult();
   }
 
   kj::Promise<void> finish(FinishContext) override {
     return host_
-        .askNow<bool>([this](ps::Shard& shard) {
-          shard.finish(rank_, incarnation_);
+        .askNow<bool>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
+          shard.finish(rank, incarnation);
           return true;
         })
         .ignoreResult();
@@ -108,8 +110,8 @@ class ControlSession final : public schema::PsControl::Server {
 
   kj::Promise<void> requestStop(RequestStopContext) override {
     return host_
-        .askNow<bool>([this](ps::Shard& shard) {
-          shard.requestStop(rank_, incarnation_);
+        .askNow<bool>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
+          shard.requestStop(rank, incarnation);
           return true;
         })
         .ignoreResult();
