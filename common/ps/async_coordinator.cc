@@ -368,17 +368,10 @@ void AsyncCoordinator::tick() {
   const TimePoint now = context_.clock.now();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
-    std::vector<uint32_t> holders;
-    for (uint32_t other = 0; other < workers_.size(); ++other) {
-      if (workers_[other].granted) holders.push_back(other);
-    }
-    const std::string what = workers_[rank].awaits_grant
-                                 ? "for the last steps, which are with " + workerNames(holders)
-                                 : "for its gradient to be applied";
-    cancelWaiting(rank,
-                  Error(ErrorCode::kDeadline,
-                        fmt::format("{} has waited {} on ps/{} {}", workerName(rank),
-                                    secondsText(context_.step_timeout), context_.ps_task, what)));
+    cancelWaiting(rank, Error(ErrorCode::kDeadline,
+                              fmt::format("{} has waited {} on ps/{} for {}", workerName(rank),
+                                          secondsText(context_.step_timeout), context_.ps_task,
+                                          waitingForText(workers_[rank]))));
   }
 }
 

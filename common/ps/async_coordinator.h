@@ -75,6 +75,7 @@ class AsyncCoordinator final : public Coordinator {
   void takeCutIfReached();
   void wait(uint32_t rank, bool is_push, PushCallback callback);
   void cancelWaiting(uint32_t rank, const Error& error);
+  std::string waitingForText(const Worker& worker) const;
   void askForGrant(uint32_t rank);
   void applyNext();
   void onApplied(uint32_t rank, const PushName& name);

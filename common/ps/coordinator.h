@@ -143,8 +143,17 @@ class Coordinator {
   virtual CoordinatorStatus status() const = 0;
 };
 
+// Workers take turns of milliseconds: who waits longer than this wants to know for whom.
+inline constexpr Duration kSaidAfter = std::chrono::seconds(1);
+
 // How long pushes may be held back for the sake of a checkpoint.
 inline constexpr Duration kHoldMax = std::chrono::seconds(5);
+
+// Whether a call that is given up at `deadline`, `timeout` after it came, has waited longer than
+// kSaidAfter.
+inline bool hasWaited(TimePoint deadline, TimePoint now, Duration timeout) {
+  return deadline != TimePoint::max() && now - (deadline - timeout) > kSaidAfter;
+}
 
 // The coordinator for context.declaration.replication.
 std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context);

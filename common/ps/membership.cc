@@ -71,6 +71,7 @@ void Membership::fence(uint32_t rank, Incarnation incarnation) {
 }
 
 void Membership::setState(uint32_t rank, MemberState state) {
+  DTF_CHECK(rank < members_.size() && state != MemberState::kAwaited);  // nobody goes back to that
   members_[rank].state = state;
   members_[rank].since = clock_.now();
 }

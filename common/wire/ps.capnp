@@ -34,7 +34,7 @@ $Cxx.namespace("dtf::schema");
 interface PsGate {
   # Bootstrap of a psd's control connections.
   hello @0 (hello :Types.Hello) -> (control :PsControl);
-  # A worker's session. Refused (permission) when a newer incarnation of that worker has joined.
+  # A worker's session. Refused (unavailable) when a newer incarnation of that worker has joined.
 
   peer @1 (hello :Types.Hello, follower :SyncFollower) -> (leader :SyncLeader);
   # ps/0 only, called by the other ps in sync training with backup workers.
@@ -49,8 +49,9 @@ interface PsControl {
 
   waitInitialised @1 () -> ();
 
-  heartbeat @2 () -> (stopWanted :Bool);
+  heartbeat @2 () -> (stopWanted :Bool, awaited :Text);
   # `stopWanted`: this ps was told to end. The worker asks ps/0 to stop the job, so that it can be saved.
+  # `awaited`: whom pushes of this or other workers have been waiting for on this ps; empty while nobody waits long.
 
   barrier @3 (name :Text) -> ();
   # Returns when every worker that is still in the job has arrived.

@@ -156,12 +156,16 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
 
 kj::Promise<void> PsControlLink::beat() {
   const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
-  return io_.timer()
-      .timeoutAfter(net::toKj(lease),
-                    control_->heartbeatRequest().send().then([this](auto&& answer) {
-                      if (answer.getStopWanted() && events_.on_stop_wanted)
-                        std::exchange(events_.on_stop_wanted, nullptr)();
-                    }))
+  return control_->heartbeatRequest()
+      .send()
+      .then([this](auto&& answer) { onBeatAnswered(answer); })
+      .exclusiveJoin(net::awakeDelay(io_.timer(), lease).then([this] {
+        net::throwAsKj(
+            Error(ErrorCode::kUnavailable,
+                  fmt::format("{} has not answered a heartbeat for {:.0f} s: it is frozen, or the "
+                              "network is cut",
+                              peer_, options_.timeouts.lease_seconds)));
+      }))
       .catch_([this](kj::Exception&& exception) {
         if (exception.getType() == kj::Exception::Type::OVERLOADED)
           net::throwAsKj(Error(
@@ -176,6 +180,15 @@ kj::Promise<void> PsControlLink::beat() {
         return io_.timer().afterDelay(net::toKj(fromSeconds(options_.timeouts.heartbeat_seconds)));
       })
       .then([this] { return beat(); });
+}
+
+void PsControlLink::onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer) {
+  if (answer.getStopWanted() && events_.on_stop_wanted)
+    std::exchange(events_.on_stop_wanted, nullptr)();
+  const std::string awaited(answer.getAwaited().begin(), answer.getAwaited().size());
+  if (awaited == awaited_ || !events_.on_awaited) return;
+  awaited_ = awaited;
+  events_.on_awaited(awaited);
 }
 
 void PsControlLink::watch() {

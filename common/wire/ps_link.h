@@ -61,6 +61,8 @@ class PsControlLink {
   struct Events {
     std::function<void(Error)> on_lost;      // once: connection or heartbeats fail after the hello
     std::function<void()> on_stop_wanted{};  // once: the ps was told to end
+    // When the ps begins to wait for somebody, or for somebody else, or no more (empty).
+    std::function<void(std::string)> on_awaited{};
   };
   PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
                 Events events);
@@ -84,6 +86,7 @@ class PsControlLink {
  private:
   kj::Promise<void> attempt(TimePoint deadline);
   kj::Promise<void> beat();
+  void onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer);
   void watch();
   void lost(Error error);
 
@@ -96,6 +99,7 @@ class PsControlLink {
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::PsControl::Client> control_;
   bool closing_ = false;
+  std::string awaited_;  // as the last heartbeat's answer said
   kj::Promise<void> heartbeats_ = nullptr;
   kj::Promise<void> watched_ = nullptr;
 };

@@ -13,6 +13,11 @@ namespace dtf::wire {
 
 namespace {
 
+constexpr Duration kWatchEvery = std::chrono::seconds(1);
+constexpr Duration kReportEvery = std::chrono::seconds(3);
+
+// Done when all are, or with the first error: kj::joinPromises() alone tells it only when the last
+// promise has ended as well, perhaps at its deadline.
 kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
   return kj::joinPromises(promises.releaseAsArray());
 }
@@ -32,7 +37,7 @@ void Abort::fail(const Error& error) {
 // ---- control
 
 ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
-                           std::function<void(const Error&)> on_lost)
+                           std::function<void(const Error&)> on_lost, OnAwaited on_awaited)
     : loop_(loop), options_(options) {
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options.ps.size(); ++i) {
@@ -42,6 +47,8 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
       on_lost(error);
     };
     events.on_stop_wanted = [this] { stopWanted(); };
+    if (on_awaited)
+      events.on_awaited = [i, on_awaited](std::string awaited) { on_awaited(i, awaited); };
     links_.push_back(
         std::make_unique<PsControlLink>(loop, options.link, i, options.ps[i], std::move(events)));
     opened.add(links_.back()->open());
@@ -118,29 +125,38 @@ DataCalls::DataCalls(net::Loop& loop, const RpcClientOptions& options)
       options_(options),
       parameters_(options.ps.size()),
       gradients_(options.ps.size()),
-      answered_(options.ps.size(), true) {}
+      answered_(options.ps.size(), true),
+      awaited_(options.ps.size()) {}
+
+// "worker/1 in step 12 (says ps/0), ps/1 to answer the step".
+std::string DataCalls::unansweredText() const {
+  std::string text;
+  for (uint32_t i = 0; i < answered_.size(); ++i) {
+    if (answered_[i]) continue;
+    const std::string ps = TaskId{JobKind::kPs, i}.name();
+    text += text.empty() ? "" : ", ";
+    text += awaited_[i].empty() ? ps + " to answer the step"
+                                : fmt::format("{} (says {})", awaited_[i], ps);
+  }
+  return text;
+}
 
 // Looks once a second at the exchange in flight: says who has not answered, and fails at the
 // deadline. One timer for all steps: a timer per step would cost more than the step's other
 // bookkeeping.
 kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported) {
-  return loop_.timer().afterDelay(1 * kj::SECONDS).then([this, deadline, reported]() mutable {
-    const Duration waited = unanswered_ > 0 ? loop_.clock().now() - since_ : Duration{0};
-    if (waited < std::chrono::seconds(3)) reported = Duration{0};
-    if (waited - reported >= std::chrono::seconds(3)) {
-      reported = waited;
-      std::string names;
-      for (size_t i = 0; i < answered_.size(); ++i)
-        if (!answered_[i])
-          names +=
-              (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, static_cast<uint32_t>(i)}.name();
-      log::info("event=waiting for=\"{} to answer the step\" waited_s={:.0f}", names,
-                toSeconds(waited));
-      if (waited >= deadline)
-        abort_.fail(Error(ErrorCode::kDeadline, fmt::format("{} did not answer a step for {:.0f} s",
-                                                            names, toSeconds(waited))));
-    }
-    return watchExchange(deadline, reported);
+  return loop_.timer().afterDelay(net::toKj(kWatchEvery)).then([this, deadline, reported] {
+    const TimePoint now = clock_.now();  // in every turn: it is a clock of turns
+    const Duration waited = unanswered_ > 0 ? now - since_ : Duration{0};
+    if (waited < kReportEvery) return watchExchange(deadline, Duration{0});
+    if (waited - reported < kReportEvery) return watchExchange(deadline, reported);
+    const std::string what = unansweredText();
+    log::info("event=waiting for=\"{}\" waited_s={:.0f}", what, toSeconds(waited));
+    if (options_.on_waiting) options_.on_waiting(what, waited);
+    if (waited >= deadline)
+      abort_.fail(Error(ErrorCode::kDeadline,
+                        fmt::format("waited {:.0f} s in a step for {}", toSeconds(waited), what)));
+    return watchExchange(deadline, waited);
   });
 }
 

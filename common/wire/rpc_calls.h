@@ -42,6 +42,8 @@ inline kj::Promise<void> Abort::guard(kj::Promise<void> promise) {
 struct RpcClientOptions {
   LinkOptions link;
   std::vector<cluster::Address> ps;  // one per ps task
+  // Every few seconds while a step is not answered: for whom it waits. Training thread.
+  std::function<void(const std::string& what, Duration waited)> on_waiting{};
 };
 
 // Everything but parameters and gradients.
@@ -51,9 +53,12 @@ struct RpcClientOptions {
 // Errors: as promises; see ps::ParameterClient.
 class ControlCalls {
  public:
-  // Starts to connect. `on_lost` is called when a ps is gone, after every call here has failed.
+  using OnAwaited = std::function<void(uint32_t ps_task, std::string awaited)>;
+
+  // Starts to connect. `on_lost` is called when a ps is gone, after every call here has failed;
+  // `on_awaited` when a ps waits for other workers than it did, see PsControlLink::Events.
   ControlCalls(net::Loop& loop, const RpcClientOptions& options,
-               std::function<void(const Error&)> on_lost);
+               std::function<void(const Error&)> on_lost, OnAwaited on_awaited = nullptr);
 
   // When every link has said hello.
   kj::Promise<void> opened() { return opened_.addBranch(); }
@@ -117,6 +122,11 @@ class DataCalls {
   const float* averages(uint32_t ps_task) const { return links_[ps_task]->averages(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
 
+  // Whom `ps_task` waits for, by its own word; empty: nobody.
+  void setAwaited(uint32_t ps_task, std::string awaited) {
+    awaited_.at(ps_task) = std::move(awaited);
+  }
+
   // A ps is gone: every call fails with `error`, now and later.
   void fail(const Error& error) { abort_.fail(error); }
 
@@ -126,6 +136,7 @@ class DataCalls {
     std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
   };
   kj::Promise<void> watchExchange(Duration deadline, Duration reported);
+  std::string unansweredText() const;
   kj::Promise<void> send(const std::vector<Call>& calls, bool is_exchange);
   kj::Promise<ps::StepState> onEvery(
       const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange);
@@ -142,6 +153,7 @@ class DataCalls {
   // The call in flight, for the watchdog.
   TimePoint since_{};
   std::vector<bool> answered_;
+  std::vector<std::string> awaited_;
   uint32_t unanswered_ = 0;
   kj::Promise<void> watchdog_ = nullptr;
 };

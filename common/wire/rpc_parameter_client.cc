@@ -8,8 +8,13 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
     : options_(std::move(options)), control_("dtf-control") {
   data_.call([this] { data_calls_ = std::make_unique<DataCalls>(data_, options_); });
   control_.call([this] {
-    control_calls_ = std::make_unique<ControlCalls>(control_, options_,
-                                                    [this](const Error& error) { lost(error); });
+    control_calls_ = std::make_unique<ControlCalls>(
+        control_, options_, [this](const Error& error) { lost(error); },
+        [this](uint32_t ps_task, const std::string& awaited) {
+          data_.post([this, ps_task, awaited] {
+            if (data_calls_) data_calls_->setAwaited(ps_task, awaited);
+          });
+        });
   });
   control_.onStop([this] { control_calls_ = nullptr; });
 }

@@ -151,10 +151,12 @@ void PsServer::logLost(const ps::ShardStatus& status) {
     if (member.state != ps::MemberState::kLost || lost_[rank] == member.incarnation) continue;
     lost_[rank] = member.incarnation;
     const bool closed = closed_[rank] == member.incarnation;
-    log::warning("event=worker_lost worker=worker/{} reason=\"{}\"", rank,
-                 closed
-                     ? "its connection was closed before it had finished"
-                     : fmt::format("no heartbeat for {:.0f} s", options_.timeouts.lease_seconds));
+    const std::string worker = ps::workerName(rank);
+    const std::string reason =
+        closed ? "its connection was closed before it had finished"
+               : fmt::format("no heartbeat for {:.0f} s", options_.timeouts.lease_seconds);
+    log::warning("event=worker_lost worker={} reason=\"{}\"", worker, reason);
+    notify({{"event", "worker_lost"}, {"worker", worker}, {"reason", reason}});
   }
 }
 

@@ -64,12 +64,13 @@ class ControlSession final : public schema::PsControl::Server {
   // Answered by the data loop: a heartbeat that comes back says that the parameters are served too.
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     return host_
-        .askNow<bool>([this](ps::Shard& shard) {
-          shard.heartbeat(rank_, incarnation_);
-          return true;
+        .askNow<std::string>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
+          shard.heartbeat(rank, incarnation);
+          return shard.awaitedText();
         })
-        .then([this, context](bool) mutable {
+        .then([this, context](const std::string& awaited) mutable {
           context.getResults().setStopWanted(options_.stop_wanted);
+          if (!awaited.empty()) context.getResults().setAwaited(awaited);
         });
   }
 

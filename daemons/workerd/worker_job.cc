@@ -32,6 +32,9 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(task.job, task.task, Incarnation::random());
   options.ps = wire::addressesOf(task.job.cluster.ps);
+  options.on_waiting = [](const std::string& what, Duration waited) {
+    notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
+  };
   return options;
 }
 

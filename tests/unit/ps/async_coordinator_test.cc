@@ -9,6 +9,15 @@ namespace {
 
 using std::chrono::seconds;
 
+TEST(AsyncCoordinator, SaysWithWhomTheLastStepsAre) {
+  ShardDriver driver(2, 0, 1);
+  driver.pull(0);
+  const auto other = driver.pull(1);
+  EXPECT_TRUE(other->waits());
+  driver.clock.advance(std::chrono::milliseconds(1100));
+  EXPECT_EQ(driver.shard.awaitedText(), "the last steps, which are with worker/0");
+}
+
 TEST(AsyncCoordinator, AppliesEachGradientOnArrival) {
   ShardDriver driver(2, 0, 100);
   driver.pull(0);

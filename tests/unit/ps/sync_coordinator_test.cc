@@ -22,6 +22,17 @@ TEST(SyncCoordinator, AnswersNobodyBeforeAllContributed) {
   EXPECT_EQ(b->state().next_step, 1u);
 }
 
+TEST(SyncCoordinator, SaysWhomAWorkerWaitsForAfterASecond) {
+  ShardDriver driver(3, 3, 5);
+  driver.push(0, 0, 1);
+  driver.push(2, 0, 1);
+  EXPECT_EQ(driver.shard.awaitedText(), "");
+  driver.clock.advance(std::chrono::milliseconds(1100));
+  EXPECT_EQ(driver.shard.awaitedText(), "worker/1 in step 0");
+  driver.push(1, 0, 1);
+  EXPECT_EQ(driver.shard.awaitedText(), "");
+}
+
 TEST(SyncCoordinator, DropsGradientOlderThanCurrentStep) {
   ShardDriver driver(3, 2, 5);
   driver.push(0, 0);
