@@ -81,6 +81,11 @@ kj::Exception toKj(const Error& error) {
   return makeKj(typeOf(error.code()), text + error.message());
 }
 
+bool carriesError(const kj::Exception& exception) {
+  const auto description = exception.getDescription();
+  return decode({description.begin(), description.size()}).has_value();
+}
+
 Error toError(const kj::Exception& exception) {
   const auto description = exception.getDescription();
   const std::string_view text(description.begin(), description.size());

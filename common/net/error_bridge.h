@@ -26,6 +26,10 @@ kj::Exception toKj(const error_code& ec, std::string_view what);
 // travel in the text.
 kj::Exception toKj(const Error& error);
 
+// True when a dtf::Error is inside: the peer (or we) said what is wrong, as opposed to a connection
+// that broke.
+bool carriesError(const kj::Exception& exception);
+
 // The dtf::Error inside, wherever it was thrown; else DISCONNECTED is kUnavailable, OVERLOADED is
 // kDeadline, and anything else kInternal.
 Error toError(const kj::Exception& exception);

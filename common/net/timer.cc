@@ -41,7 +41,19 @@ class Delay {
   std::shared_ptr<Shared> shared_;
 };
 
+constexpr int kAwakeSlices = 8;
+
+kj::Promise<void> awakeSlices(kj::Timer& timer, kj::Duration slice, int left) {
+  if (left == 0) return kj::READY_NOW;
+  return timer.afterDelay(slice).then(
+      [&timer, slice, left] { return awakeSlices(timer, slice, left - 1); });
+}
+
 }  // namespace
+
+kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time) {
+  return awakeSlices(timer, toKj(time / kAwakeSlices), kAwakeSlices);
+}
 
 kj::TimePoint AsioTimer::now() const {
   return kj::systemPreciseMonotonicClock().now();

@@ -2,6 +2,7 @@
 
 // kj's timers on Asio's.
 
+#include <kj/async.h>
 #include <kj/timer.h>
 
 #include "common/base/clock.h"
@@ -16,6 +17,11 @@ inline kj::Duration toKj(Duration d) {
 inline Duration fromKj(kj::Duration d) {
   return Duration(d / kj::NANOSECONDS);
 }
+
+// Resolves when the caller's loop has been awake for `time`: a pause of the process or the machine
+// counts as an eighth of it at most, so what was sent before the pause is read before this ends.
+// For deadlines by which a peer is judged. `timer` must outlive the promise.
+kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time);
 
 // Borrows: `port` (must outlive this and every promise made here).
 // Threads: loop-thread only.

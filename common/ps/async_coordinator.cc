@@ -210,7 +210,7 @@ void AsyncCoordinator::joined(uint32_t rank) {
   const OutwardCalls::Scope scope(context_.calls);
   // Its grant, if it has one, passes to the new process.
   const Error fenced(
-      ErrorCode::kPermission,
+      ErrorCode::kUnavailable,
       fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
   unpark(rank, fenced);
   cancelWaiting(rank, fenced);
@@ -227,7 +227,7 @@ void AsyncCoordinator::finished(uint32_t rank) {
 
 void AsyncCoordinator::lost(uint32_t rank, const std::string& why) {
   const OutwardCalls::Scope scope(context_.calls);
-  const Error fenced(ErrorCode::kPermission, "fenced: " + why);
+  const Error fenced(ErrorCode::kUnavailable, "fenced: " + why);
   unpark(rank, fenced);
   cancelWaiting(rank, fenced);
   workers_[rank].gone = true;

@@ -109,7 +109,7 @@ void Membership::check(uint32_t rank, Incarnation incarnation) {
                             workerName(rank)));
   }
   const bool was_lost = member.incarnation == incarnation;
-  throw Error(ErrorCode::kPermission,
+  throw Error(ErrorCode::kUnavailable,
               was_lost
                   ? fmt::format("fenced: {} was declared lost (its lease is {}); start it again",
                                 workerName(rank), secondsText(lease_))

@@ -33,8 +33,8 @@ struct Member {
 // Owns: the table.
 // Threads: loop-thread only.
 // Blocks: never.
-// Errors: kPermission "fenced: ..." for a process that was replaced or lost, kBadConfig for an
-// unknown rank.
+// Errors: kUnavailable "fenced: ..." for a process that was replaced or lost, kPermission for one
+// that never joined, kBadConfig for an unknown rank.
 class Membership {
  public:
   // `lease`: without a heartbeat for longer, a worker is lost. Duration::max(): never.

@@ -114,7 +114,7 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
   refused_.erase(rank);
   barriers_.returned(rank);
   if (coordinator_) coordinator_->joined(rank);
-  dropInitWaiter(rank, Error(ErrorCode::kPermission,
+  dropInitWaiter(rank, Error(ErrorCode::kUnavailable,
                              fmt::format("fenced: {} was replaced by a newer process; end this one",
                                          workerName(rank))));
   return true;
@@ -141,7 +141,7 @@ void Shard::markLost(uint32_t rank) {
 }
 
 void Shard::lose(const Membership::Loss& loss) {
-  dropInitWaiter(loss.rank, Error(ErrorCode::kPermission, "fenced: " + loss.why));
+  dropInitWaiter(loss.rank, Error(ErrorCode::kUnavailable, "fenced: " + loss.why));
   if (coordinator_) coordinator_->lost(loss.rank, loss.why);
   barriers_.left(loss.rank);
 }

@@ -61,8 +61,8 @@ struct ShardStatus {
 // Borrows: `clock`, `runner`, `peers` (must outlive this; `peers` may be null with one ps).
 // Threads: loop-thread only.
 // Blocks: never, but for updates that InlineUpdateRunner or a small arena run in place.
-// Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission "fenced: ...";
-// kUnavailable a lost worker, or a call too early; kDeadline a wait that ran out, naming what was
+// Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission what
+// is another task's to do; kUnavailable "fenced: ...", a lost worker, or a call too early; kDeadline a wait that ran out, naming what was
 // awaited.
 class Shard {
  public:

@@ -264,7 +264,7 @@ void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
 
 void SyncCoordinator::joined(uint32_t rank) {
   const OutwardCalls::Scope scope(context_.calls);
-  cancelWaiting(rank, Error(ErrorCode::kPermission,
+  cancelWaiting(rank, Error(ErrorCode::kUnavailable,
                             fmt::format("fenced: {} was replaced by a newer process; end this one",
                                         workerName(rank))));
   workers_[rank].joined_at = ++events_;
@@ -282,7 +282,7 @@ void SyncCoordinator::lost(uint32_t rank, const std::string& why) {
 
 void SyncCoordinator::gone(uint32_t rank, const std::string& why) {
   const OutwardCalls::Scope scope(context_.calls);
-  cancelWaiting(rank, Error(ErrorCode::kPermission, "fenced: " + why));
+  cancelWaiting(rank, Error(ErrorCode::kUnavailable, "fenced: " + why));
   workers_[rank].gone_at = ++events_;
   workers_[rank].gone_why = why;
   failHopeless();

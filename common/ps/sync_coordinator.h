@@ -63,14 +63,13 @@ class SyncCoordinator final : public Coordinator {
     std::vector<float> losses;                     // of the same batches
     PushCallback waiting;                          // the push of the last batch
     TimePoint deadline;
-    uint64_t sets = 0;       // bit k: it was in the set of step() - 1 - k
+    uint64_t sets = 0;       // bit k: it contributed to step() - 1 - k
     uint64_t joined_at = 0;  // on the event counter
     uint64_t gone_at = 0;    // when it was lost, or finished early; 0: it was not
     std::string gone_why;
     bool complete() const;
     uint32_t firstMissing() const;
-    // A push that was said twice can come long after its step. Of what was more than 64 steps ago
-    // nothing is known.
+    // A repeated push can come long after its step; contributions are remembered for 64 steps.
     bool wasInSet(uint64_t steps_ago) const {
       return steps_ago <= 64 && sets >> (steps_ago - 1) & 1;
     }

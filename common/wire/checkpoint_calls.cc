@@ -27,7 +27,8 @@ template <class T>
 kj::Promise<T> named(kj::Promise<T> promise, const std::string& ps, const std::string& doing) {
   return promise.catch_([ps, doing](kj::Exception&& exception) -> kj::Promise<T> {
     const Error error = net::toError(exception);
-    if (exception.getType() != kj::Exception::Type::DISCONNECTED) net::throwAsKj(error);
+    const bool broken = exception.getType() == kj::Exception::Type::DISCONNECTED;
+    if (!broken || net::carriesError(exception)) net::throwAsKj(error);
     net::throwAsKj(Error(ErrorCode::kUnavailable,
                          "lost " + ps + ", which was to " + doing + ": " + error.message()));
   });

@@ -43,8 +43,7 @@ std::unique_ptr<net::RpcConnection> makeClient(kj::Own<net::MessageStream> strea
                                std::string_view doing) {
   const Error error = net::toError(exception);
   if (exception.getType() == kj::Exception::Type::DISCONNECTED &&
-      error.code() == ErrorCode::kUnavailable && exception.getDescription().size() > 0 &&
-      !exception.getDescription().startsWith("dtf("))
+      error.code() == ErrorCode::kUnavailable && !net::carriesError(exception))
     net::throwAsKj(Error(ErrorCode::kUnavailable,
                          fmt::format("lost {} while {}: {}", peer, doing, error.message())));
   net::throwAsKj(error);
@@ -145,7 +144,7 @@ kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
       .then([this](auto&& response) { control_ = response.getControl(); })
       .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
         const bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED &&
-                          !exception.getDescription().startsWith("dtf(");
+                          !net::carriesError(exception);
         if (!gone || io_.clock().now() >= deadline) rethrowNamed(exception, peer_, "saying hello");
         connection_ = nullptr;
         return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] {
@@ -167,13 +166,6 @@ kj::Promise<void> PsControlLink::beat() {
                               peer_, options_.timeouts.lease_seconds)));
       }))
       .catch_([this](kj::Exception&& exception) {
-        if (exception.getType() == kj::Exception::Type::OVERLOADED)
-          net::throwAsKj(Error(
-              ErrorCode::kUnavailable,
-              fmt::format(
-                  "{} has not answered a heartbeat for {:.0f} s: it is frozen, or the network "
-                  "is cut",
-                  peer_, options_.timeouts.lease_seconds)));
         rethrowNamed(exception, peer_, "sending a heartbeat");
       })
       .then([this] {

@@ -21,7 +21,8 @@
 
 namespace dtf::wire {
 
-// What either end of a control connection takes, once the hello is said.
+// What a ps takes on a control connection, once the hello is said; and a worker, whom a ps tells of
+// each part of a saved shard.
 inline constexpr net::Limits kControlLimits{.bytes_max = 16 << 20};
 inline constexpr net::Limits kAnswerLimits{.bytes_max = 256 << 20};
 

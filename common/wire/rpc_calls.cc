@@ -19,7 +19,22 @@ constexpr Duration kReportEvery = std::chrono::seconds(3);
 // Done when all are, or with the first error: kj::joinPromises() alone tells it only when the last
 // promise has ended as well, perhaps at its deadline.
 kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
-  return kj::joinPromises(promises.releaseAsArray());
+  if (promises.size() == 1) return kj::mv(promises[0]);
+  auto failed = kj::newPromiseAndFulfiller<void>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(failed.fulfiller));
+  auto watched = kj::heapArrayBuilder<kj::Promise<void>>(promises.size());
+  for (kj::Promise<void>& promise : promises) {
+    // Eagerly: kj looks at a joined promise only when all are done.
+    watched.add(promise
+                    .catch_([fulfiller](kj::Exception&& exception) {
+                      (*fulfiller)->reject(kj::cp(exception));
+                      kj::throwFatalException(kj::mv(exception));
+                    })
+                    .eagerlyEvaluate(nullptr));
+  }
+  return kj::joinPromises(watched.finish())
+      .exclusiveJoin(kj::mv(failed.promise))
+      .attach(std::move(fulfiller));
 }
 
 }  // namespace
@@ -122,6 +137,7 @@ kj::Promise<void> ControlCalls::fail(const Error& error, Duration patience) {
 
 DataCalls::DataCalls(net::Loop& loop, const RpcClientOptions& options)
     : loop_(loop),
+      clock_(loop.clock(), kWatchEvery),
       options_(options),
       parameters_(options.ps.size()),
       gradients_(options.ps.size()),
@@ -186,7 +202,7 @@ kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> 
 // Makes `calls` on the links they name, at once, and waits for all the answers.
 kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchange) {
   kj::Vector<kj::Promise<void>> promises;
-  since_ = loop_.clock().now();
+  since_ = clock_.now();
   for (const Call& call : calls) {
     const uint32_t ps = call.ps_task;
     if (is_exchange) {

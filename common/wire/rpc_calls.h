@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/awake_clock.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/step_agreement.h"
 #include "common/wire/ps_link.h"
@@ -143,6 +144,7 @@ class DataCalls {
   kj::Promise<ps::StepState> settle();
 
   net::Loop& loop_;
+  const AwakeClock clock_;
   const RpcClientOptions& options_;
   std::vector<std::unique_ptr<PsDataLink>> links_;
   Abort abort_;
@@ -150,7 +152,7 @@ class DataCalls {
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
   std::optional<ps::Settlement> settlement_;  // once open
-  // The call in flight, for the watchdog.
+  // The call in flight, for the watchdog; on clock_.
   TimePoint since_{};
   std::vector<bool> answered_;
   std::vector<std::string> awaited_;

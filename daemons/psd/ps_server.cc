@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "common/net/timer.h"
 
 namespace dtf::psd {
@@ -11,6 +12,8 @@ namespace dtf::psd {
 namespace {
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(50);
+// Several turns of the watch: a loop that is merely busy goes on counting.
+constexpr Duration kReadClockEvery = 10 * kWatchEvery;
 constexpr Duration kReportEvery = std::chrono::seconds(3);
 // After the last answer: time for it to leave, and for the workers to close their connections
 // first.
@@ -45,7 +48,7 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
     : task_(task),
       options_(serviceOptions(task, file_system)),
       control_(control),
-      clock_(control.clock()),
+      clock_(control.clock(), kReadClockEvery),
       started_(clock_.now()),
       peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::random()),
              wire::addressesOf(task.job.cluster.ps),

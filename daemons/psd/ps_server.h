@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/base/awake_clock.h"
 #include "common/cluster/options.h"
 #include "daemons/connection_set.h"
 #include "daemons/psd/ps_service.h"
@@ -72,7 +73,7 @@ class PsServer final : WorkerSessions {
   const cluster::TaskOptions task_;
   ServiceOptions options_;
   net::Loop& control_;
-  const Clock& clock_;
+  const AwakeClock clock_;
   const TimePoint started_;
   PeerNetwork peers_;
   std::shared_ptr<net::BufferPool> bulk_pool_;

@@ -14,7 +14,8 @@ void ShardHost::start(const ps::ShardOptions& options, std::unique_ptr<ps::Updat
                       std::unique_ptr<ps::SyncPeers> peers) {
   runner_ = std::move(runner);
   peers_ = std::move(peers);
-  shard_ = std::make_unique<ps::Shard>(options, data_.clock(), *runner_, peers_.get());
+  clock_.emplace(data_.clock(), kTick);
+  shard_ = std::make_unique<ps::Shard>(options, *clock_, *runner_, peers_.get());
   ticking_ = tick().eagerlyEvaluate(nullptr);
 }
 
@@ -27,7 +28,7 @@ void ShardHost::stop() {
 
 kj::Promise<void> ShardHost::tick() {
   return data_.timer().afterDelay(net::toKj(kTick)).then([this] {
-    shard_->tick();
+    shard_->tick();  // reads the clock, as an AwakeClock wants it
     return tick();
   });
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <variant>
 
+#include "common/base/awake_clock.h"
 #include "common/net/error_bridge.h"
 #include "common/net/loop.h"
 #include "common/ps/shard.h"
@@ -85,6 +86,7 @@ class ShardHost {
   uint64_t next_id_ = 0;
   std::optional<Error> failed_;  // by failAll()
   // Data loop:
+  std::optional<AwakeClock> clock_;  // the shard's: a pause costs nobody its lease
   std::unique_ptr<ps::UpdateRunner> runner_;
   std::unique_ptr<ps::SyncPeers> peers_;
   std::unique_ptr<ps::Shard> shard_;

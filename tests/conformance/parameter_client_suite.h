@@ -379,7 +379,7 @@ TEST_P(ParameterClientSuite, AReplacedProcessIsFencedAndTheNewOneGoesOn) {
 
   const std::unique_ptr<ParameterClient> newer = connect(0);
   const std::string message = errorOf(
-      [&] { clients[0]->exchange(state.next_step, state.next_batch, 0); }, ErrorCode::kPermission);
+      [&] { clients[0]->exchange(state.next_step, state.next_batch, 0); }, ErrorCode::kUnavailable);
   EXPECT_NE(message.find("fenced: worker/0 was replaced"), std::string::npos) << message;
 
   state = newer->pull();

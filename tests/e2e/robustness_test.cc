@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -199,7 +200,7 @@ TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerFreezesAndTheFrozenOneIsFenced) {
   EXPECT_TRUE(workers_[0].running()) << workers_[0].err();
   workers_[1].signal(SIGCONT);
   const ProcessResult frozen = workers_[1].wait(seconds(20));
-  EXPECT_NE(frozen.exit_code, 0);
+  EXPECT_EQ(frozen.exit_code, 69) << "unavailable: permission has nothing to do with it";
   EXPECT_NE(frozen.err.find("fenced"), std::string::npos) << frozen.err;
   EXPECT_TRUE(workers_[0].running()) << workers_[0].err();
 }
@@ -210,6 +211,41 @@ TEST_F(RobustnessTest, SyncNamesTheWorkerThatWasLost) {
   const ProcessResult chief = workers_[0].wait(seconds(15));
   EXPECT_EQ(chief.exit_code, 69) << chief.err;
   EXPECT_NE(chief.err.find("worker/1 was lost"), std::string::npos) << chief.err;
+}
+
+TEST_F(RobustnessTest, SyncSaysByNameWhomItWaitsForBeforeTheLeaseRunsOut) {
+  start({.mode = "sync",
+         .steps = 100000000,
+         .top_more = "timeouts: {lease_seconds: 6, heartbeat_seconds: 0.5}\n"});
+  workers_[1].signal(SIGSTOP);
+  ASSERT_TRUE(workers_[0].waitForOutput("event=waiting for=\"worker/1 in step", seconds(10)))
+      << workers_[0].err();
+  EXPECT_TRUE(workers_[0].running()) << "it only waits, yet";
+  const ProcessResult chief = workers_[0].wait(seconds(20));
+  EXPECT_EQ(chief.exit_code, 69) << chief.err;
+  EXPECT_NE(chief.err.find("worker/1 was lost (no heartbeat for 6 s)"), std::string::npos)
+      << chief.err;
+}
+
+// SIGSTOP of all is what a suspended machine does to them.
+TEST_F(RobustnessTest, APauseOfTheWholeJobBeyondTheLeaseEndsNothing) {
+  start({.mode = "sync",
+         .steps = 100000000,
+         .top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n"});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Process*> all{ps_.get(), &workers_[0], &workers_[1]};
+    for (Process* process : all) process->signal(SIGSTOP);
+    ::sleep(4);  // the pause: twice the lease
+    std::rotate(all.begin(), all.begin() + round, all.end());
+    for (Process* process : all) process->signal(SIGCONT);
+    const size_t said = workers_[0].err().size();
+    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    while (workers_[0].running() && workers_[0].err().size() < said + 1000 &&
+           std::chrono::steady_clock::now() < end)
+      ::usleep(10'000);
+    EXPECT_GE(workers_[0].err().size(), said + 1000) << "the job goes on\n" << workers_[0].err();
+    for (Process* process : all) ASSERT_TRUE(process->running()) << process->err();
+  }
 }
 
 TEST_F(RobustnessTest, AFrozenPsIsNamed) {

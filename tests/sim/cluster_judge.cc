@@ -21,9 +21,8 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
                      error.message().find("worker/") != std::string::npos;
   // A run directory that can't be written ends the chief at its start.
   const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
-  const bool expected = disk || error.code() == ErrorCode::kUnavailable ||
-                        error.code() == ErrorCode::kDeadline ||
-                        error.code() == ErrorCode::kPermission;
+  const bool expected =
+      disk || error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
   if (!expected || !(names || disk))
     complain(fmt::format("{} ends with an error that it should not: {}: {}", who,
                          errorCodeName(error.code()), error.message()));

@@ -1,0 +1,64 @@
+#include "common/wire/rpc_calls.h"
+
+#include <gtest/gtest.h>
+#include <kj/async-io.h>
+
+#include "common/net/error_bridge.h"
+#include "common/wire/ps.capnp.h"
+#include "tests/support/still_loop.h"
+
+namespace dtf::wire {
+namespace {
+
+using std::chrono::seconds;
+
+// A ps that has its own idea of the job.
+class RefusingGate final : public schema::PsGate::Server {
+  kj::Promise<void> hello(HelloContext) override {
+    net::throwAsKj(Error(ErrorCode::kUnavailable, "this ps is about to end"));
+  }
+};
+
+// ps/0 on a pipe; ps/1 is not there, ever.
+class ControlCallsTest : public ::testing::Test {
+ protected:
+  ControlCallsTest() {
+    loop_.on_connect = [this](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
+      if (port != 1) return kj::NEVER_DONE;
+      ++connections_;
+      auto pipe = kj::newTwoWayPipe();
+      servers_.push_back(kj::heap<net::RpcConnection>(
+          net::wrapStream(kj::mv(pipe.ends[0])),
+          [](net::RpcConnection&) { return kj::heap<RefusingGate>(); }, net::RpcOptions{}));
+      return net::wrapStream(kj::mv(pipe.ends[1]));
+    };
+    options_.link = linkOptions({}, {JobKind::kWorker, 0}, Incarnation{1});
+    options_.ps = {{"here", 1}, {"nowhere", 2}};
+  }
+  ~ControlCallsTest() noexcept override {}
+
+  testing::StillLoop loop_;
+  RpcClientOptions options_;
+  std::vector<kj::Own<net::RpcConnection>> servers_;
+  int connections_ = 0;
+};
+
+TEST_F(ControlCallsTest, TheFirstErrorEndsTheWaitForAll) {
+  ControlCalls calls(loop_, options_, [](const Error&) {});
+  std::optional<Error> error;
+  auto opened = calls.opened().eagerlyEvaluate(
+      [&](kj::Exception&& exception) { error = net::toError(exception); });
+  loop_.settle();
+  ASSERT_TRUE(error.has_value()) << "ps/1 is not waited for";
+  EXPECT_NE(error->message().find("about to end"), std::string::npos) << error->message();
+}
+
+TEST_F(ControlCallsTest, WhatAPsAnswersIsFinalWhateverItsCode) {
+  ControlCalls calls(loop_, options_, [](const Error&) {});
+  auto opened = calls.opened().eagerlyEvaluate([](kj::Exception&&) {});
+  loop_.live(seconds(5));
+  EXPECT_EQ(connections_, 1) << "an answer is no broken connection: nothing is tried again";
+}
+
+}  // namespace
+}  // namespace dtf::wire
