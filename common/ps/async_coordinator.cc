@@ -47,6 +47,7 @@ void AsyncCoordinator::answer(PushCallback callback, PushAnswer what) {
 // Makes `callback` the worker's waiting call. One that waits already gives way: it is an earlier
 // try.
 void AsyncCoordinator::wait(uint32_t rank, bool is_push, PushCallback callback) {
+  DTF_CHECK(rank < workers_.size() && callback != nullptr);
   if (workers_[rank].waiting) {
     cancelWaiting(rank,
                   Error(ErrorCode::kUnavailable,
@@ -82,6 +83,7 @@ void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t>, PushCallback
 // Answers the worker's waiting call if there is something for it to do, or nothing ever again.
 void AsyncCoordinator::settle(uint32_t rank) {
   Worker& worker = workers_[rank];
+  DTF_CHECK(worker.waiting != nullptr && worker.awaits_grant);
   if (leads() && !worker.granted && !isDone()) {
     if (stepsLeftToGrant() == 0) return;
     worker.granted = true;
@@ -188,6 +190,7 @@ void AsyncCoordinator::applyNext() {
 
 void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
   Worker& worker = workers_[rank];
+  DTF_CHECK(context_.store.version() > 0);  // something was applied
   const uint64_t before = context_.store.version() - 1;
   const uint64_t staleness = before - std::min(before, worker.version_seen);
   ++counters_.gradients_applied;
@@ -257,6 +260,7 @@ bool AsyncCoordinator::isBeyondCut(const Contribution& c) const {
 }
 
 void AsyncCoordinator::park(Contribution contribution, PushCallback callback) {
+  DTF_CHECK(holding_ && callback != nullptr);
   unpark(contribution.rank,
          Error(ErrorCode::kUnavailable, workerName(contribution.rank) +
                                             " asked again; this call gave way to the newer one"));

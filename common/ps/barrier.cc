@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/ps/membership.h"
 
@@ -52,6 +53,7 @@ void Barriers::arrive(std::string_view name, uint32_t rank, Duration timeout,
 }
 
 void Barriers::openIfComplete(Barrier& barrier) {
+  DTF_CHECK(!barrier.open);  // it opens once
   for (uint32_t rank = 0; rank < workers_; ++rank) {
     if (!barrier.arrived.contains(rank) && !absent_.contains(rank)) return;
   }

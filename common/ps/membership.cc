@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 
 namespace dtf::ps {

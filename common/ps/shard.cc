@@ -164,6 +164,7 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
 }
 
 void Shard::letInitWaitersGo() {
+  DTF_CHECK(coordinator_ != nullptr && store_->initialised());
   if (stop_requested_) coordinator_->requestStop();
   for (InitWaiter& waiter : init_waiters_) {
     calls_.add([callback = std::move(waiter.callback)] { callback(Arrived{}); });

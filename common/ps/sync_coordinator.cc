@@ -73,6 +73,7 @@ void SyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
 }
 
 void SyncCoordinator::wait(uint32_t rank, PushCallback callback) {
+  DTF_CHECK(rank < workers_.size() && callback != nullptr);
   if (workers_[rank].waiting) {
     cancelWaiting(rank,
                   Error(ErrorCode::kUnavailable,
@@ -163,6 +164,8 @@ void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
 }
 
 void SyncCoordinator::hold(Contribution contribution) {
+  DTF_CHECK(!updater_.busy() && !workers_[contribution.rank].batches[contribution.batch]);
+  DTF_CHECK(held_ < std::max<size_t>(needed_, workers_.size()));
   workers_[contribution.rank].batches[contribution.batch] =
       Gradient{contribution.gradient, std::move(contribution.owner)};
   workers_[contribution.rank].losses[contribution.batch] = contribution.loss;
@@ -225,6 +228,8 @@ void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& 
 }
 
 void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
+  DTF_CHECK(!updater_.busy() && !ranks.empty());
+  DTF_CHECK(std::is_sorted(ranks.begin(), ranks.end()));  // gradients are summed in this order
   std::vector<Gradient> gradients;
   double loss_sum = 0;
   for (const uint32_t rank : ranks) {

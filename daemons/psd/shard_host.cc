@@ -1,5 +1,6 @@
 #include "daemons/psd/shard_host.h"
 
+#include "common/base/check.h"
 #include "common/net/timer.h"
 
 namespace dtf::psd {
@@ -12,6 +13,7 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 
 void ShardHost::start(const ps::ShardOptions& options, std::unique_ptr<ps::UpdateRunner> runner,
                       std::unique_ptr<ps::SyncPeers> peers) {
+  DTF_CHECK(shard_ == nullptr && runner != nullptr);
   runner_ = std::move(runner);
   peers_ = std::move(peers);
   clock_.emplace(data_.clock(), kTick);
