@@ -8,6 +8,7 @@
 #include "common/base/ids.h"
 #include "common/base/text.h"
 #include "common/cluster/optimizer_spec.h"
+#include "common/ps/replication_rules.h"
 #include "launcher/progress.h"
 
 namespace dtf::launcher {
@@ -33,9 +34,9 @@ std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
   std::string text = fmt::format("model: {}, {} ({})", countOf(model.variables, "variable"),
                                  countOf(model.parameters, "parameter"), bytesText(bytes));
   if (!job.train) return text;
-  const bool is_sync = job.train->replication.mode == cluster::ReplicationSpec::Mode::kSync;
   return text + fmt::format("; {}, {}, {}", cluster::optimizerName(job.train->optimizer.kind),
-                            is_sync ? "sync" : "async", countOf(job.train->steps, "step"));
+                            ps::replicationName(job.train->replication),
+                            countOf(job.train->steps, "step"));
 }
 
 std::string placementText(const ModelNotice& model) {
