@@ -116,6 +116,12 @@ TEST_F(EndingTest, ADivergingLossEndsALaunchedJobAtOnceThoughACheckpointIsUnderW
   const std::string file = writeCluster(diverging(savingAlways()));
   const ProcessResult result = launch(file, {}, kSoon);
   EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(summary()["outcome"], "failed");
+  std::string causes;
+  for (const auto& task : summary()["tasks"]) causes += task["cause"].dump();
+  EXPECT_NE(causes.find("training has diverged; try a learning_rate smaller than 1000000"),
+            std::string::npos)
+      << causes;
   expectNobodyLeft();
 }
 
