@@ -32,7 +32,9 @@ class ControlCallsTest : public ::testing::Test {
           [](net::RpcConnection&) { return kj::heap<RefusingGate>(); }, net::RpcOptions{}));
       return net::wrapStream(kj::mv(pipe.ends[1]));
     };
-    options_.link = linkOptions({}, {JobKind::kWorker, 0}, Incarnation{1});
+    cluster::JobSpec job;
+    job.cluster.worker.resize(1);
+    options_.link = linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1});
     options_.ps = {{"here", 1}, {"nowhere", 2}};
   }
   ~ControlCallsTest() noexcept override {}
