@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "common/ps/declaration.h"
 #include "tests/unit/ps/shard_driver.h"
 
 namespace dtf::ps {
@@ -239,9 +240,10 @@ TEST_F(ShardTest, MovingAveragesWaitForTheUpdateThatRuns) {
 TEST_F(ShardTest, AModelThatNoMemoryHoldsIsRefusedAndLeavesNothing) {
   Shard shard(ShardOptions{}, clock_, runner_, nullptr);
   ModelDeclaration model;
-  const auto elements = int64_t{1} << 36;  // 275 GB, and as much for the slot
+  const auto elements = static_cast<int64_t>(kShardElementsMax);  // and as much for each slot
   model.layout = makeLayout({{"v", Shape{elements}, {{0, 0, static_cast<uint64_t>(elements)}}}}, 1);
-  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kMomentum);
+  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kRmsProp);
+  model.optimizer.centered = true;
   model.steps = 10;
   for (int time = 0; time < 2; ++time) {  // the second finds nothing of the first
     try {
