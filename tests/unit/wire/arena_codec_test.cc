@@ -3,6 +3,12 @@
 #include <capnp/message.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/wire/ps.capnp.h"
+
 namespace dtf::wire {
 namespace {
 
@@ -30,6 +36,63 @@ TEST(ArenaCodec, SegmentsBesideTheChunksAreFew) {
   for (uint32_t i = 0; i < chunks; ++i)
     list.adopt(i, message.getOrphanage().referenceExternalData(capnp::Data::Reader(word, 8)));
   EXPECT_LE(message.getSegmentsForOutput().size(), arenaLimits(ps::kShardElementsMax).segments_max);
+}
+
+// The floats of `chunks`, each a blob of its own.
+struct Arena {
+  explicit Arena(const std::vector<std::vector<float>>& chunks) {
+    auto list = message.initRoot<schema::PsData::InitialiseParams>().initValues(
+        static_cast<uint32_t>(chunks.size()));
+    for (uint32_t i = 0; i < list.size(); ++i) {
+      auto blob = list.init(i, static_cast<uint32_t>(chunks[i].size() * sizeof(float)));
+      if (!chunks[i].empty()) std::memcpy(blob.begin(), chunks[i].data(), blob.size());
+    }
+  }
+  capnp::List<capnp::Data>::Reader list() {
+    return message.getRoot<schema::PsData::InitialiseParams>().asReader().getValues();
+  }
+  capnp::MallocMessageBuilder message;
+  Buffer assembled;
+};
+
+std::vector<float> read(Arena& arena, uint64_t elements) {
+  const auto values = readArena(arena.list(), elements, arena.assembled);
+  return {values.begin(), values.end()};
+}
+
+TEST(ArenaCodec, ChunksAreCountedInWholeQuartersOfAGigabyte) {
+  constexpr uint64_t kPerChunk = kChunkBytesMax / sizeof(float);
+  EXPECT_EQ(arenaChunks(0), 0u);
+  EXPECT_EQ(arenaChunks(2), 1u);
+  EXPECT_EQ(arenaChunks(kPerChunk), 1u);
+  EXPECT_EQ(arenaChunks(kPerChunk + 2), 2u);
+}
+
+TEST(ArenaCodec, OneChunkIsReadWhereItLies) {
+  Arena arena({{1, 2, 3, 4}});
+  const auto values = readArena(arena.list(), 4, arena.assembled);
+  EXPECT_EQ(reinterpret_cast<const kj::byte*>(values.data()), arena.list()[0].begin());
+  EXPECT_EQ(read(arena, 4), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(ArenaCodec, ChunksThatLieApartArePutTogetherInOrder) {
+  Arena arena({{1, 2, 3}, {}, {4, 5}, {6}});
+  EXPECT_EQ(read(arena, 6), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(ArenaCodec, AnotherSizeThanDeclaredIsRefused) {
+  for (const uint64_t declared : {uint64_t{0}, uint64_t{3}, uint64_t{5}, uint64_t{1} << 40}) {
+    Arena arena({{1, 2}, {3, 4}});
+    try {
+      read(arena, declared);
+      ADD_FAILURE() << declared;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      EXPECT_NE(error.message().find("16 bytes"), std::string::npos) << error.message();
+    }
+  }
+  Arena none({});
+  EXPECT_TRUE(read(none, 0).empty());
 }
 
 }  // namespace

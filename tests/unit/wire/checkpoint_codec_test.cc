@@ -57,4 +57,33 @@ TEST(CheckpointCodec, APsThatClaimsPartsWithoutNamingThemIsRefused) {
 }
 
 }  // namespace
+TEST(CheckpointCodec, ASavedShardArrivesAsItWas) {
+  checkpoint::SavedShard saved;
+  saved.file = {"shard-0-of-2.safetensors", 4711, 0x1234567890abcdef, {}};
+  saved.file.parts.push_back({"w", 1, 2, 3, 4});
+  saved.file.parts.push_back({"w/Adam", 5, 6, 7, 8});
+  saved.clock = {9, 0.25, 0.125};
+  saved.stall_seconds = 0.5;
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::PsCheckpoint::Saved>();
+  encodeSaved(saved, root);
+  const checkpoint::SavedShard again = decodeSaved(root.asReader());
+  EXPECT_EQ(again.file, saved.file);
+  EXPECT_EQ(again.clock.applies, 9u);
+  EXPECT_EQ(again.clock.beta1_power, 0.25);
+  EXPECT_EQ(again.clock.beta2_power, 0.125);
+  EXPECT_EQ(again.stall_seconds, 0.5);
+}
+
+TEST(CheckpointCodec, APositionArrivesAsItWas) {
+  for (const checkpoint::Position& position : {checkpoint::Position{}, checkpoint::Position{7},
+                                               checkpoint::Position{1, 0, ~uint64_t{0}}}) {
+    capnp::MallocMessageBuilder message;
+    auto list = message.initRoot<schema::PsCheckpoint::CutParams>().initPosition(
+        static_cast<uint32_t>(position.size()));
+    encodePosition(position, list);
+    EXPECT_EQ(decodePosition(list.asReader()), position);
+  }
+}
+
 }  // namespace dtf::wire
