@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/base/call_log.h"
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
@@ -31,6 +32,7 @@ void printLast(const std::string& text) {
 }  // namespace
 
 int reportFailure(const Error& error) {
+  DTF_LOG_CALL("exit " + std::string(errorCodeName(error.code())));
   // What a person is to change goes out as compilers write it: the command line, a place in a file.
   const std::string& message = error.message();
   const bool in_a_file = message.find(": error: ") != std::string::npos;

@@ -93,6 +93,7 @@ kj::Own<capnp::OutgoingRpcMessage> TwoPartyNetwork::newOutgoingMessage(
 
 void TwoPartyNetwork::send(Outgoing& message) {
   KJ_REQUIRE(!shut_down_, "a message after the connection was shut down");
+  observer_.sent(message);
   if (queue_.empty() && stream_.writeNow(message.segments())) return;
   queue_.push_back(kj::addRef(message));
   if (queue_.size() > 1) {
@@ -139,13 +140,19 @@ TwoPartyNetwork::receiveIncomingMessage() {
     room_ = kj::mv(pair.fulfiller);
     return reading_.wrap(kj::mv(pair.promise)).then([this] { return receiveIncomingMessage(); });
   }
-  KJ_IF_MAYBE (message, stream_.takeReady(options_))
-    return Received(kj::heap<Incoming>(kj::mv(*message)));
+  KJ_IF_MAYBE (message, stream_.takeReady(options_)) return Received(received(kj::mv(*message)));
   return reading_.wrap(stream_.tryReadMessage(nullptr, options_, nullptr))
-      .then([](kj::Maybe<capnp::MessageReaderAndFds>&& read) -> Received {
-        KJ_IF_MAYBE (message, read) return Received(kj::heap<Incoming>(kj::mv(message->reader)));
+      .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& read) -> Received {
+        KJ_IF_MAYBE (message, read) return Received(received(kj::mv(message->reader)));
         return nullptr;
       });
+}
+
+kj::Own<capnp::IncomingRpcMessage> TwoPartyNetwork::received(
+    kj::Own<capnp::MessageReader> message) {
+  auto incoming = kj::heap<Incoming>(kj::mv(message));
+  observer_.received(*incoming);
+  return incoming;
 }
 
 kj::Promise<void> TwoPartyNetwork::shutdown() {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "common/net/call_observer.h"
 #include "common/net/message_stream.h"
 
 namespace dtf::net {
@@ -64,6 +65,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   kj::Promise<void> writeQueue();
   void fail(const kj::Exception& error);
   void letReadingGoOn();
+  kj::Own<capnp::IncomingRpcMessage> received(kj::Own<capnp::MessageReader> message);
 
   MessageStream& stream_;
   const Side side_;
@@ -78,6 +80,7 @@ class TwoPartyNetwork final : public capnp::TwoPartyVatNetworkBase,
   uint64_t queued_bytes_ = 0;                 // of the others
   kj::Own<kj::PromiseFulfiller<void>> room_;  // set while reading waits for the queue to shrink
   kj::Maybe<kj::Exception> failure_;
+  CallObserver observer_;
   kj::Canceler reading_;
   kj::Promise<void> writing_ = nullptr;  // done when queue_ is empty; dies first
 };

@@ -10,6 +10,7 @@
 #include "common/net/connector.h"
 #include "common/net/rpc_connection.h"
 #include "common/ps/local_parameter_client.h"
+#include "common/wire/model_codec.h"
 #include "common/wire/ps.capnp.h"
 #include "common/wire/rpc_parameter_client.h"
 #include "daemons/psd/ps_process.h"
@@ -26,6 +27,16 @@ cluster::Timeouts shortTimeouts() {
   timeouts.lease_seconds = 1;
   timeouts.start_seconds = 30;
   return timeouts;
+}
+
+std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
+                                              const cluster::Address& address) {
+  net::Socket socket =
+      net::connectToPeer(reactor.port, address.host, address.port, {}).wait(reactor.wait_scope);
+  return std::make_unique<net::RpcConnection>(
+      kj::heap<net::AsioMessageStream>(reactor.port, std::move(socket), net::Limits{},
+                                       net::BufferPool::create(0)),
+      net::RpcOptions{.peer = "ps"});
 }
 
 class RpcHarness final : public ClusterHarness {
@@ -57,6 +68,10 @@ class RpcHarness final : public ClusterHarness {
     MutexLock lock(mu_);
     clients_[rank] = client.get();
     return client;
+  }
+
+  const cluster::Address& psAddress(uint32_t ps_task) const {
+    return job_.cluster.ps[ps_task].address;
   }
 
   // Freezes the worker's control thread until its lease has run out on every ps.
@@ -103,13 +118,8 @@ class RpcHarness final : public ClusterHarness {
 
   static void awaitLost(const cluster::Address& address, uint32_t rank) {
     net::Reactor reactor;
-    net::Socket socket =
-        net::connectToPeer(reactor.port, address.host, address.port, {}).wait(reactor.wait_scope);
-    net::RpcConnection connection(
-        kj::heap<net::AsioMessageStream>(reactor.port, std::move(socket), net::Limits{},
-                                         net::BufferPool::create(0)),
-        net::RpcOptions{.peer = "ps"});
-    auto gate = connection.bootstrap().castAs<schema::PsGate>();
+    const auto connection = connectTo(reactor, address);
+    auto gate = connection->bootstrap().castAs<schema::PsGate>();
     const std::string name = TaskId{JobKind::kWorker, rank}.name();
     for (;;) {
       const auto response = gate.statusRequest().send().wait(reactor.wait_scope);
@@ -166,6 +176,29 @@ TEST_P(ParameterClientSuite, LargeShardsTrainToTheBitsOfOneProcess) {
                 0)
           << "ps/" << ps << ", optimizer " << cluster::optimizerName(kind);
   }
+}
+
+class Follower final : public schema::SyncFollower::Server {};
+
+// ps/0's gate makes a follower of a ps that says hello; who holds the leader may bring another.
+TEST(PsGate, APsThatSaysHelloIsGivenTheLeaderAndMayFollow) {
+  RpcHarness cluster(2, 1);
+  net::Reactor reactor;
+  const auto connection = connectTo(reactor, cluster.psAddress(0));
+  auto request = connection->bootstrap().castAs<schema::PsGate>().peerRequest();
+  auto hello = request.initHello();
+  const wire::LinkOptions self{"conformance", {JobKind::kPs, 1}, Incarnation{1}, {}};
+  wire::encodeHello(self, {JobKind::kPs, 0}, hello);
+  request.setFollower(kj::heap<Follower>());
+  auto leader = request.send().wait(reactor.wait_scope).getLeader();
+  auto follow = leader.followRequest();
+  wire::encodeTask({JobKind::kPs, 1}, follow.initTask());
+  follow.setFollower(kj::heap<Follower>());
+  EXPECT_NO_THROW(follow.send().wait(reactor.wait_scope));
+  auto again = connection->bootstrap().castAs<schema::PsGate>().peerRequest();
+  wire::encodeHello(self, {JobKind::kPs, 1}, again.initHello());
+  again.setFollower(kj::heap<Follower>());
+  EXPECT_THROW(again.send().wait(reactor.wait_scope), kj::Exception) << "ps/1 was meant";
 }
 
 INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));

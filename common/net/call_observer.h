@@ -1,0 +1,52 @@
+#pragma once
+
+// Inside common/net: tells the call log (common/base/call_log.h) of the calls that a connection
+// serves and how each ended: "call 0xf5556866fad110b2 0 ok". Empty where there is no call log.
+
+#include <capnp/any.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "common/base/call_log.h"
+
+namespace dtf::net {
+
+#ifdef DTF_FAILPOINTS_COMPILED_IN
+
+// Sees each message of one connection.
+// Threads: loop-thread only. Blocks: on the call log's file, for what is new to it.
+// Errors: none; what is no message of the RPC protocol is passed over.
+class CallObserver {
+ public:
+  template <class Message>
+  void received(Message& message) {
+    if (callLogWanted()) receivedBody(message.getBody());
+  }
+  template <class Message>
+  void sent(Message& message) {
+    if (callLogWanted()) sentBody(message.getBody().asReader());
+  }
+
+ private:
+  void receivedBody(capnp::AnyPointer::Reader body);
+  void sentBody(capnp::AnyPointer::Reader body);
+
+  using Method = std::pair<uint64_t, uint16_t>;  // of an interface's id
+  std::map<uint32_t, Method> served_;            // by the caller's question
+};
+
+#else
+
+class CallObserver {
+ public:
+  template <class Message>
+  void received(Message&) {}
+  template <class Message>
+  void sent(Message&) {}
+};
+
+#endif
+
+}  // namespace dtf::net

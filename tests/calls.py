@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Whether the tests have reached every RPC method and every error code.
+
+Tests that ran with DTF_CALL_LOG=FOLDER/anything in their environment have written there which methods were served, with
+which outcome, and which errors ended a program (common/base/call_log.h). This merges the files of the folder and
+compares: every method of the schemas must have been answered "ok" once, every error code of common/base/error.cc must
+have been the answer to a call or the end of a program. Prints what is missing and fails.
+
+Usage: tests/calls.py FOLDER
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+SCHEMAS = ("ps", "worker")
+
+
+def methods_of(schema_text):
+    """{(interface id, method number): "Interface.method"} of what `capnp compile -ocapnp` prints."""
+    methods, interface = {}, None
+    for line in schema_text.splitlines():
+        opened = re.match(r"interface (\w+) @(0x[0-9a-f]+)", line)
+        if opened:
+            interface = (opened.group(1), int(opened.group(2), 16))
+        elif re.match(r"(struct|enum|const|annotation) ", line):
+            interface = None
+        method = re.match(r"  (\w+) @(\d+) \(", line)
+        if method and interface:
+            methods[interface[1], int(method.group(2))] = f"{interface[0]}.{method.group(1)}"
+    return methods
+
+
+def all_methods(root):
+    methods = {}
+    for name in SCHEMAS:
+        command = ["capnp", "compile", "-ocapnp", "-I/usr/include", str(root / f"common/wire/{name}.capnp")]
+        methods.update(methods_of(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    return methods
+
+
+def all_codes(root):
+    text = (root / "common/base/error.cc").read_text()
+    return re.findall(r'case ErrorCode::\w+:\s*return \{\d+, "(\w+)"\}', text)
+
+
+def merged(folder):
+    """Served methods' outcomes, by (interface id, method number), and the codes that ended a program."""
+    outcomes, exits = {}, set()
+    for file in sorted(p for p in folder.iterdir() if p.is_file()):
+        for line in file.read_text().splitlines():
+            word, *rest = line.split()
+            if word == "call":
+                outcomes.setdefault((int(rest[0], 16), int(rest[1])), set()).add(rest[2])
+            elif word == "exit":
+                exits.add(rest[0])
+            else:
+                sys.exit(f"{file}: no line of a call log: {line}")
+    return outcomes, exits
+
+
+def missing(methods, codes, outcomes, exits):
+    for key, name in sorted(methods.items(), key=lambda item: item[1]):
+        if "ok" not in outcomes.get(key, set()):
+            yield f"no test has had an answer from {name}"
+    reached = exits.union(*(outcomes[key] for key in outcomes if key in methods))
+    for code in codes:
+        if code not in reached:
+            yield f"no test has met the error code {code}"
+
+
+def main(arguments):
+    if len(arguments) != 1 or not pathlib.Path(arguments[0]).is_dir():
+        sys.exit(__doc__)
+    methods, codes = all_methods(ROOT), all_codes(ROOT)
+    if not methods or not codes:
+        sys.exit("found no methods in the schemas, or no codes in common/base/error.cc: this script must follow them")
+    outcomes, exits = merged(pathlib.Path(arguments[0]))
+    for key, name in sorted(methods.items(), key=lambda item: item[1]):
+        print(f"{name:28} {' '.join(sorted(outcomes.get(key, [])))}")
+    print(f"{'ended a program':28} {' '.join(sorted(exits))}")
+    problems = list(missing(methods, codes, outcomes, exits))
+    print("\n".join(problems) if problems else f"{len(methods)} methods and {len(codes)} error codes reached")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
