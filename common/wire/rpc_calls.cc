@@ -71,9 +71,12 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
   opened_ = joinAll(kj::mv(opened)).fork();
 }
 
+// Once ps/0 is there: another ps may be told to end before.
 kj::Promise<void> ControlCalls::askToStop() {
-  return abort_.guard(awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
-                                 links_[0]->control().requestStopRequest().send().ignoreResult()));
+  return abort_.guard(opened_.addBranch().then([this] {
+    return awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
+                      links_[0]->control().requestStopRequest().send().ignoreResult());
+  }));
 }
 
 // A ps was told to end, and asks for the job to be stopped first.

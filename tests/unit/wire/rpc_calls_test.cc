@@ -19,6 +19,35 @@ class RefusingGate final : public schema::PsGate::Server {
   }
 };
 
+// A ps that was told to end.
+class StoppingSession final : public schema::PsControl::Server {
+ public:
+  explicit StoppingSession(int& asked) : asked_(asked) {}
+
+ private:
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    context.getResults().setStopWanted(true);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> requestStop(RequestStopContext) override {
+    ++asked_;
+    return kj::READY_NOW;
+  }
+  int& asked_;
+};
+
+class StoppingGate final : public schema::PsGate::Server {
+ public:
+  explicit StoppingGate(int& asked) : asked_(asked) {}
+
+ private:
+  kj::Promise<void> hello(HelloContext context) override {
+    context.getResults().setControl(kj::heap<StoppingSession>(asked_));
+    return kj::READY_NOW;
+  }
+  int& asked_;
+};
+
 // ps/0 on a pipe; ps/1 is not there, ever.
 class ControlCallsTest : public ::testing::Test {
  protected:
@@ -60,6 +89,29 @@ TEST_F(ControlCallsTest, WhatAPsAnswersIsFinalWhateverItsCode) {
   auto opened = calls.opened().eagerlyEvaluate([](kj::Exception&&) {});
   loop_.live(seconds(5));
   EXPECT_EQ(connections_, 1) << "an answer is no broken connection: nothing is tried again";
+}
+
+TEST_F(ControlCallsTest, AWishToStopWaitsForPs0) {
+  int asked_of_ps0 = 0, asked_of_ps1 = 0;
+  const auto serve = [&](int& asked) {
+    auto pipe = kj::newTwoWayPipe();
+    servers_.push_back(kj::heap<net::RpcConnection>(
+        net::wrapStream(kj::mv(pipe.ends[0])),
+        [&](net::RpcConnection&) { return kj::heap<StoppingGate>(asked); }, net::RpcOptions{}));
+    return net::wrapStream(kj::mv(pipe.ends[1]));
+  };
+  auto arrival = kj::newPromiseAndFulfiller<kj::Own<net::MessageStream>>();
+  loop_.on_connect = [&](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
+    if (port == 1) return kj::mv(arrival.promise);
+    return serve(asked_of_ps1);
+  };
+  ControlCalls calls(loop_, options_, [](const Error&) {});
+  loop_.live(seconds(3));
+  EXPECT_EQ(asked_of_ps0, 0) << "it is not there yet";
+  arrival.fulfiller->fulfill(serve(asked_of_ps0));
+  loop_.live(seconds(1));
+  EXPECT_GE(asked_of_ps0, 1);
+  EXPECT_EQ(asked_of_ps1, 0);
 }
 
 }  // namespace
