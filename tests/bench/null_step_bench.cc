@@ -130,17 +130,19 @@ class RowCluster {
 
   void makeJob() {
     job_.job = "null-step";
-    job_.cluster.worker.resize(row_.workers);
     std::string ps;
     for (uint32_t i = 0; i < row_.ps; ++i) {
       const uint16_t port = ps_sockets_.emplace_back().port;
       job_.cluster.ps.emplace_back().address = {"127.0.0.1", port};
       ps += fmt::format("{}\"127.0.0.1:{}\"", i == 0 ? "" : ", ", port);
     }
-    // Nobody listens at the workers' addresses; only their number counts here.
+    // Nobody listens at the workers' addresses, but a ps compares its own list of them with theirs.
     std::string workers;
-    for (uint32_t i = 0; i < row_.workers; ++i)
-      workers += fmt::format("{}\"127.0.0.1:{}\"", i == 0 ? "" : ", ", 1 + i);
+    for (uint32_t i = 0; i < row_.workers; ++i) {
+      const auto port = static_cast<uint16_t>(1 + i);
+      job_.cluster.worker.emplace_back().address = {"127.0.0.1", port};
+      workers += fmt::format("{}\"127.0.0.1:{}\"", i == 0 ? "" : ", ", port);
+    }
     cluster_file_ = folder_.write(
         "cluster.yaml", fmt::format("job: {}\nrun_dir: {}\ncluster:\n  ps: [{}]\n  worker: [{}]\n",
                                     job_.job, folder_.path(), ps, workers));
