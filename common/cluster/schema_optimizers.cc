@@ -63,7 +63,7 @@ constexpr Key kMovingAverageKeys[] = {
 
 constexpr Key rate(std::optional<double> otherwise = {}) {
   Key key = numberOrMap("learning_rate", kPositive, "a map is a schedule");
-  key.field = &OptimizerSpec::learning_rate;
+  key.field = SettingField(&OptimizerSpec::learning_rate);
   key.default_value = otherwise;
   return key;
 }
