@@ -92,14 +92,19 @@ step "format" scripts/format.sh --check
 step "lint: floors, headers, tests beside units, file sizes" python3 tests/lint/check_tree.py
 step "lint: the lint finds planted mistakes" python3 tests/lint/check_tree_test.py
 step "lint: skipped tests are counted" python3 tests/lint/count_tests_test.py
+step "lint: a method that no test calls is found" python3 tests/calls_test.py
 step "lint: the mistakes that the simulator must find fit the code" python3 tests/sim/mutate_test.py
 step "build: g++, release" scripts/build.sh --unity build -Dtests=true
-step "tests: unit and conformance" meson_tests build unit conformance
+# These tests and those of real processes write down which RPC methods and error codes they met.
+calls=$PWD/build/calls
+rm -rf "$calls" && mkdir -p "$calls"
+DTF_CALL_LOG=$calls/log step "tests: unit and conformance" meson_tests build unit conformance
 step "tests: under each instruction set that this machine has" meson_tests build isa
 step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 # Without it the tests that need Python's packages skip themselves; the line above them says why.
 scripts/python-env.sh build/python-env >/dev/null
-step "tests: real processes" meson_tests build e2e
+DTF_CALL_LOG=$calls/log step "tests: real processes" meson_tests build e2e
+step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
 step "install: no failpoints in it" scripts/check-install.sh build ${whole_install:+--whole}
 if [ "$mode" = --all ]; then
   step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000

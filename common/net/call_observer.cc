@@ -28,6 +28,7 @@ std::string outcomeOf(capnp::rpc::Return::Reader answer) {
 }  // namespace
 
 void CallObserver::receivedBody(capnp::AnyPointer::Reader body) {
+  if (!body.isStruct()) return;
   const auto message = body.getAs<Message>();
   if (!message.isCall()) return;
   const auto call = message.getCall();
@@ -35,6 +36,7 @@ void CallObserver::receivedBody(capnp::AnyPointer::Reader body) {
 }
 
 void CallObserver::sentBody(capnp::AnyPointer::Reader body) {
+  if (!body.isStruct()) return;
   const auto message = body.getAs<Message>();
   if (!message.isReturn()) return;
   const auto call = served_.find(message.getReturn().getAnswerId());

@@ -12,6 +12,7 @@
 #include "common/ps/local_parameter_client.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps.capnp.h"
+#include "common/wire/rpc_checkpoint_client.h"
 #include "common/wire/rpc_parameter_client.h"
 #include "daemons/psd/ps_process.h"
 #include "tests/conformance/parameter_client_suite.h"
@@ -41,9 +42,10 @@ std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
 
 class RpcHarness final : public ClusterHarness {
  public:
-  RpcHarness(uint32_t ps_tasks, uint32_t workers) {
+  RpcHarness(uint32_t ps_tasks, uint32_t workers,
+             const cluster::Timeouts& timeouts = shortTimeouts()) {
     job_.job = "conformance";
-    job_.timeouts = shortTimeouts();
+    job_.timeouts = timeouts;
     std::vector<Fd> listening;
     for (uint32_t i = 0; i < ps_tasks; ++i) {
       listening.push_back(testing::listenOnLoopback());
@@ -60,7 +62,9 @@ class RpcHarness final : public ClusterHarness {
     for (auto& server : servers_) server.thread.join();
   }
 
-  std::unique_ptr<ParameterClient> connect(uint32_t rank) override {
+  std::unique_ptr<ParameterClient> connect(uint32_t rank) override { return connectRpc(rank); }
+
+  std::unique_ptr<wire::RpcParameterClient> connectRpc(uint32_t rank) {
     wire::RpcClientOptions options;
     options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::random());
     options.ps = wire::addressesOf(job_.cluster.ps);
@@ -199,6 +203,54 @@ TEST(PsGate, APsThatSaysHelloIsGivenTheLeaderAndMayFollow) {
   wire::encodeHello(self, {JobKind::kPs, 1}, again.initHello());
   again.setFollower(kj::heap<Follower>());
   EXPECT_THROW(again.send().wait(reactor.wait_scope), kj::Exception) << "ps/1 was meant";
+}
+
+ModelDeclaration oneScalar() {
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
+  model.steps = 1;
+  return model;
+}
+
+TEST(RpcCheckpointClient, PushesGoOnWhenTheHoldIsReleased) {
+  RpcHarness cluster(1, 1);
+  const auto client = cluster.connectRpc(0);
+  client->declare(oneScalar());
+  const std::vector<float> values(16);
+  client->initialise(std::vector<std::span<const float>>{values});
+  wire::RpcCheckpointClient checkpoints(*client, 30);
+  EXPECT_TRUE(checkpoints.initialised());
+  client->pull();
+  EXPECT_EQ(checkpoints.positions(true), (std::vector<checkpoint::Position>{{0}}));
+  checkpoints.releaseHold();
+  client->gradients(0)[0] = 1;
+  EXPECT_TRUE(client->exchange(0, 0, 0).done);
+}
+
+TEST(RpcCheckpointClient, IsForTheChiefAlone) {
+  RpcHarness cluster(1, 2);
+  const auto client = cluster.connectRpc(1);
+  client->declare(oneScalar());
+  try {
+    wire::RpcCheckpointClient checkpoints(*client, 30);
+    FAIL() << "worker/1 supervises";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();
+  }
+}
+
+TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
+  cluster::Timeouts timeouts = shortTimeouts();
+  timeouts.start_seconds = 0.2;
+  RpcHarness cluster(1, 2, timeouts);
+  const auto client = cluster.connectRpc(1);
+  client->declare(oneScalar());
+  try {
+    client->waitInitialised();
+    FAIL() << "nobody has initialised them";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadline) << error.message();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));

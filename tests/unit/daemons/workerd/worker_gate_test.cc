@@ -1,0 +1,39 @@
+#include "daemons/workerd/worker_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "daemons/connection_set.h"
+#include "tests/unit/daemons/psd/ps_world.h"
+
+namespace dtf::workerd {
+namespace {
+
+TEST(WorkerGate, AnybodyMayAskForTheStatus) {
+  testing::StillLoop loop;
+  cluster::TaskOptions task;
+  task.job.job = "some-job";
+  task.task = {JobKind::kWorker, 3};
+  WorkerStatus status;
+  status.global_step = 41;
+  status.loss = 0.5f;
+  daemons::ConnectionSet connections(loop, [](const void*) {});
+  auto pipe = kj::newTwoWayPipe();
+  connections.serve(net::wrapStream(kj::mv(pipe.ends[0])), "pipe",
+                    [&](const daemons::ConnectionRef&) { return makeWorkerGate(task, status); });
+  net::RpcConnection client(net::wrapStream(kj::mv(pipe.ends[1])), net::RpcOptions{});
+  auto gate = client.bootstrap().castAs<schema::WorkerGate>();
+  const auto ask = [&] {
+    return nlohmann::json::parse(
+        gate.statusRequest().send().wait(loop.waitScope()).getJson().cStr());
+  };
+  const nlohmann::json starting = {{"schema", 1},       {"job", "some-job"}, {"task", "worker/3"},
+                                   {"training", false}, {"global_step", 41}, {"loss", 0.5}};
+  EXPECT_EQ(ask(), starting);
+  const WorkerStatus::Training training(status, nullptr);
+  EXPECT_TRUE(ask()["training"]);
+}
+
+}  // namespace
+}  // namespace dtf::workerd
