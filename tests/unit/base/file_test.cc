@@ -83,11 +83,15 @@ TEST_F(FileTest, WhatThisUserMayNotIsAMatterOfPermission) {
   ::chmod((folder_ / "a").c_str(), 0);
   ::chmod(folder_.c_str(), 0500);
   const bool is_root = ::geteuid() == 0;
-  if (is_root) ASSERT_EQ(::seteuid(65534), 0);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
   const auto read = code([this] { readFile(folder_ / "a", 100); });
   const auto write = code([this] { atomicReplace(folder_ / "b", "x"); });
   const auto make = code([this] { makeWritableFolder(folder_); });
-  if (is_root) ASSERT_EQ(::seteuid(0), 0);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
   ::chmod(folder_.c_str(), 0700);
   EXPECT_EQ(read, ErrorCode::kPermission);
   EXPECT_EQ(write, ErrorCode::kPermission);

@@ -8,7 +8,7 @@ namespace dtf::ps {
 namespace {
 
 constexpr cluster::ReplicationSpec kSync{cluster::ReplicationSpec::Mode::kSync, 3, 3};
-constexpr cluster::ReplicationSpec kAsync{};
+constexpr cluster::ReplicationSpec kAsyncMode{};
 using Asked = std::vector<std::optional<uint64_t>>;
 
 StepState at(uint64_t step, uint32_t batch = 0) {
@@ -19,7 +19,7 @@ StepState at(uint64_t step, uint32_t batch = 0) {
 }
 
 TEST(StepAgreement, AsyncFollowsTheFirstPs) {
-  const Agreement agreement = agree(kAsync, std::vector{at(5), at(9)}, Asked(2));
+  const Agreement agreement = agree(kAsyncMode, std::vector{at(5), at(9)}, Asked(2));
   EXPECT_TRUE(agreement.again.empty());
   EXPECT_EQ(agreement.state.next_step, 5u);
 }
