@@ -87,6 +87,10 @@ void ProgressMeter::add(const ProgressNotice& notice, TimePoint now) {
   last_time_ = now;
 }
 
+void ProgressMeter::setAccuracy(double accuracy) {
+  if (last_) last_->eval_accuracy = accuracy;
+}
+
 std::optional<double> ProgressMeter::stepsPerSecond() const {
   if (!last_ || last_->step <= first_step_ || last_time_ <= first_time_) return std::nullopt;
   return static_cast<double>(last_->step - first_step_) / toSeconds(last_time_ - first_time_);

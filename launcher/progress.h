@@ -46,6 +46,8 @@ std::string countText(
 class ProgressMeter {
  public:
   void add(const ProgressNotice& notice, TimePoint now);
+  // The last progress shows it from now on; nothing before the first progress.
+  void setAccuracy(double accuracy);
   const std::optional<ProgressNotice>& last() const { return last_; }
   std::optional<double> stepsPerSecond() const;
   std::optional<double> secondsLeft() const;

@@ -30,6 +30,7 @@ class ProgressDisplay {
         waiting_shown_(start_time_) {}
 
   void onProgress(const ProgressNotice& notice);
+  void onAccuracy(double accuracy) { meter_.setAccuracy(accuracy); }
 
   // To be called often. Redraws the line; names the tasks that are awaited every five seconds, and
   // whom a job that stands still waits for.

@@ -260,6 +260,7 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     say(placementText(*model));
   } else if (const auto* evaluation = std::get_if<EvaluationNotice>(&*notice)) {
     evaluation_ = *evaluation;
+    if (evaluation->accuracy) display_.onAccuracy(*evaluation->accuracy);
     events_.evaluation(*evaluation);
     say(evaluationText(*evaluation));
   } else if (const auto* restored = std::get_if<RestoredNotice>(&*notice)) {

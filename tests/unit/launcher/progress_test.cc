@@ -65,6 +65,16 @@ TEST(Progress, CountsKeepThreeDigitsBelowAThousand) {
   EXPECT_EQ(countText(81234.4), "81234");
 }
 
+TEST(ProgressMeter, TheLastProgressShowsTheLastAccuracy) {
+  ProgressMeter meter;
+  meter.setAccuracy(0.5);
+  EXPECT_FALSE(meter.last());
+  meter.add({100, 1000, {}, {}, 0.5}, ManualClock().now());
+  meter.setAccuracy(0.75);
+  EXPECT_EQ(meter.last()->eval_accuracy, 0.75);
+  EXPECT_EQ(meter.last()->step, 100u);
+}
+
 TEST(ProgressMeter, RateAndTimeLeftComeFromTheGlobalSteps) {
   ProgressMeter meter;
   ManualClock clock;
