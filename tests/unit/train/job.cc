@@ -25,7 +25,7 @@ void work(TrainingLoop& loop, ps::ParameterClient& client, bool chief, bool eval
 
 }  // namespace
 
-JobResult runJob(const cluster::TrainSpec& train, const JobSize& size,
+JobResult runJob(const cluster::TrainSpec& train, const TasksOfJob& size,
                  std::shared_ptr<const data::Dataset> dataset,
                  std::shared_ptr<const data::Dataset> eval) {
   const runtime::KernelTable kernels = cpuKernels();

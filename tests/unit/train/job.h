@@ -46,13 +46,13 @@ struct JobResult {
   std::optional<Evaluation> evaluation;        // by the chief, where there was eval data
 };
 
-struct JobSize {
+struct TasksOfJob {
   uint32_t ps_tasks = 2;
   uint32_t workers = 1;
 };
 
 // Runs the job to its end. Rethrows the first worker's error.
-JobResult runJob(const cluster::TrainSpec& train, const JobSize& size,
+JobResult runJob(const cluster::TrainSpec& train, const TasksOfJob& size,
                  std::shared_ptr<const data::Dataset> dataset,
                  std::shared_ptr<const data::Dataset> eval = nullptr);
 

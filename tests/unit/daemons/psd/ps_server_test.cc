@@ -13,8 +13,6 @@ using ps::MemberState;
 using std::chrono::hours;
 using std::chrono::seconds;
 
-constexpr Incarnation kOne{1};
-
 MemberState stateOf(PsWorld& world, uint32_t rank) {
   return world.shard().status().members[rank].state;
 }

@@ -8,8 +8,6 @@
 namespace dtf::psd {
 namespace {
 
-constexpr Incarnation kOne{1};
-
 struct NoSessions final : WorkerSessions {
   void opened(const void*, TaskId, Incarnation) override {}
   void jobFailed(const Error&) override {}

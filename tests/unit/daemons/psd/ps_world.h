@@ -17,6 +17,8 @@
 
 namespace dtf::psd {
 
+inline constexpr Incarnation kOne{1};
+
 // A client's end of a connection. `cut()`: both directions break, as when a proxy in between dies.
 struct PipeEnd {
   kj::Own<net::RpcConnection> connection;

@@ -20,7 +20,7 @@ namespace {
 using Mode = cluster::ReplicationSpec::Mode;
 using Position = checkpoint::Position;
 
-constexpr Incarnation kOne{1};
+constexpr Incarnation kChiefLife{1};
 constexpr uint64_t kElements = 16;  // on each ps
 const std::filesystem::path kRunDir = "/run";
 const std::filesystem::path kCheckpoints = kRunDir / "checkpoints";
@@ -47,24 +47,25 @@ class Job final : public checkpoint::CheckpointClient {
           ps::ShardOptions{.ps_task = i, .ps_tasks = ps_tasks, .workers = workers}, clock_, runner_,
           nullptr));
       shards_[i]->declare(0, model_);
-      for (uint32_t rank = 0; rank < workers; ++rank) shards_[i]->join(rank, kOne);
+      for (uint32_t rank = 0; rank < workers; ++rank) shards_[i]->join(rank, kChiefLife);
     }
     train::CheckpointerOptions options;
     options.job = "test";
     options.run_dir = kRunDir;
-    options.incarnation = kOne;
+    options.incarnation = kChiefLife;
     options.workers = workers;
     checkpointer_ =
         std::make_unique<train::Checkpointer>(disk, clock_, *this, model_, std::move(options));
     if (checkpointer_->restore()) return;
-    for (const auto& shard : shards_) shard->initialise(0, kOne, std::vector<float>(kElements));
+    for (const auto& shard : shards_)
+      shard->initialise(0, kChiefLife, std::vector<float>(kElements));
   }
 
   // One push to one ps.
   void push(uint32_t ps_task, uint32_t rank, uint64_t step, float gradient = -1) {
     auto values = std::make_shared<std::vector<float>>(kElements, gradient);
     shards_[ps_task]->push({.rank = rank,
-                            .incarnation = kOne,
+                            .incarnation = kChiefLife,
                             .step = step,
                             .batch = 0,
                             .sequence = 0,
@@ -82,7 +83,7 @@ class Job final : public checkpoint::CheckpointClient {
   // What ps/0 tells this worker.
   ps::StepState pull(uint32_t rank) {
     ps::StepState state;
-    shards_[0]->pull(rank, kOne, std::nullopt, [&](const ps::PushAnswer& answer) {
+    shards_[0]->pull(rank, kChiefLife, std::nullopt, [&](const ps::PushAnswer& answer) {
       if (const auto* reply = std::get_if<ps::PushReply>(&answer)) state = reply->state;
     });
     return state;
@@ -94,16 +95,16 @@ class Job final : public checkpoint::CheckpointClient {
   bool initialised() override { return false; }
   std::vector<Position> positions(bool hold) override {
     std::vector<Position> all;
-    for (const auto& shard : shards_) all.push_back(shard->position(kOne, hold));
+    for (const auto& shard : shards_) all.push_back(shard->position(kChiefLife, hold));
     return all;
   }
   void releaseHold() override {
-    for (const auto& shard : shards_) shard->releaseHold(kOne);
+    for (const auto& shard : shards_) shard->releaseHold(kChiefLife);
   }
   void startCut(const Position& position) override {
     cuts_.assign(shards_.size(), std::nullopt);
     for (uint32_t i = 0; i < shards_.size(); ++i)
-      shards_[i]->cutAt(kOne, position,
+      shards_[i]->cutAt(kChiefLife, position,
                         [this, i](const ps::CutAnswer& answer) { cuts_[i] = answer; });
   }
   std::optional<uint64_t> awaitCut() override {
@@ -120,12 +121,13 @@ class Job final : public checkpoint::CheckpointClient {
     std::vector<checkpoint::SavedShard> saved;
     for (uint32_t i = 0; i < shards_.size(); ++i)
       saved.push_back(
-          saveShard(disk_, kCheckpoints / folder, i, shards_[i]->captured(kOne, position)));
+          saveShard(disk_, kCheckpoints / folder, i, shards_[i]->captured(kChiefLife, position)));
     return saved;
   }
   void restore(const std::string& folder) override {
     for (uint32_t i = 0; i < shards_.size(); ++i)
-      shards_[i]->restore(kOne, restoreShard(disk_, kCheckpoints / folder, i, model_, workers_));
+      shards_[i]->restore(kChiefLife,
+                          restoreShard(disk_, kCheckpoints / folder, i, model_, workers_));
   }
 
  private:
@@ -255,7 +257,7 @@ TEST_F(ShardFiles, ASlotIsLookedAtToo) {
   ASSERT_TRUE(job.shard(0).initialised());
   job.startCut({1});
   ASSERT_EQ(job.awaitCut(), 1u);
-  const ps::Shard::Captured captured = job.shard(0).captured(kOne, {1});
+  const ps::Shard::Captured captured = job.shard(0).captured(kChiefLife, {1});
   ASSERT_EQ(captured.capture->slots.size(), 1u);
   auto spoiled = std::make_shared<ps::Capture>();
   spoiled->position = captured.capture->position;

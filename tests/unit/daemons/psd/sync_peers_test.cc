@@ -9,8 +9,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Incarnation kOne{1};
-
 // Three workers, of which two make a step, on two ps; the link between the ps breaks at will.
 class SyncPeersTest : public ::testing::Test {
  protected:
