@@ -371,9 +371,8 @@ bool Shard::restore(Incarnation chief, const RestoredShard& state) {
 void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(calls_);
   membership_.check(rank, incarnation);
-  if (!store_) throw notDeclared("a request to stop");
-  stop_requested_ = true;
-  if (store_->initialised()) coordinator_->requestStop();
+  stop_requested_ = true;  // of a job that nobody has declared yet, too
+  if (store_ && store_->initialised()) coordinator_->requestStop();
 }
 
 void Shard::failAll(const Error& error) {

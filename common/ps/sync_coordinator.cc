@@ -335,6 +335,14 @@ void SyncCoordinator::failHopelessCut() {
                     fmt::format("no checkpoint at {}: {}", cutText(cut_.target()), *why)));
 }
 
+// A job that is stopped never gets to the steps behind.
+void SyncCoordinator::failCutBeyondTheEnd() {
+  if (!cut_.armed() || cut_.target()[0] <= std::max(last_step_, position(false)[0])) return;
+  cut_.answer(Error(ErrorCode::kUnavailable,
+                    fmt::format("no checkpoint at {}: the job was stopped at step {}",
+                                cutText(cut_.target()), last_step_)));
+}
+
 std::string SyncCoordinator::waitingForText() const {
   if (updater_.busy()) return "the update itself";
   std::vector<uint32_t> present;
@@ -399,6 +407,7 @@ void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
   }
   if (cut_.target() < position(false)) return cut_.answer(CutResult{});
   if (cut_.target()[0] == step()) return cut_.take();
+  failCutBeyondTheEnd();
   failHopelessCut();
 }
 
@@ -407,7 +416,9 @@ void SyncCoordinator::restore(const CutPosition& position) {
 }
 
 void SyncCoordinator::requestStop() {
+  const OutwardCalls::Scope scope(context_.calls);
   last_step_ = std::min(last_step_, step() + 1);
+  failCutBeyondTheEnd();
 }
 
 CoordinatorStatus SyncCoordinator::status() const {

@@ -92,6 +92,7 @@ class SyncCoordinator final : public Coordinator {
   std::optional<std::string> hopelessFor(uint32_t rank) const;
   void failHopeless();
   void failHopelessCut();
+  void failCutBeyondTheEnd();
   std::string waitingForText() const;
 
   StepState stateNow(uint32_t rank, Outcome outcome) const;

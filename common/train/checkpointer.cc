@@ -230,10 +230,15 @@ std::optional<Checkpointer::Cut> Checkpointer::takeStartedCut() {
 checkpoint::Position Checkpointer::furthestPosition(bool hold) {
   const std::vector<checkpoint::Position> positions = client_.positions(hold);
   DTF_CHECK(!positions.empty());
-  checkpoint::Position furthest = positions.at(0);
+  const size_t due = cutsAtStep() ? 1 : options_.workers;
+  for (size_t ps = 0; ps < positions.size(); ++ps)
+    if (positions[ps].size() != due)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("ps/{} says how far it is with {} numbers, where {} are due", ps,
+                              positions[ps].size(), due));
+  checkpoint::Position furthest = positions[0];
   for (const checkpoint::Position& position : positions)
-    for (size_t i = 0; i < furthest.size(); ++i)
-      furthest[i] = std::max(furthest[i], position.at(i));
+    for (size_t i = 0; i < furthest.size(); ++i) furthest[i] = std::max(furthest[i], position[i]);
   return furthest;
 }
 

@@ -128,6 +128,12 @@ ps::StepState TrainingLoop::exchange(const ps::StepState& due, float loss) {
 // Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient
 // of a loss that is no number stays here: it would spoil the parameters of all.
 float TrainingLoop::computeBatch(const ps::StepState& due) {
+  const uint32_t batches = ps::batchesPerStep(declaration_.replication, place_.rank);
+  if (due.next_batch >= batches)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("the ps want batch {}, counted from 0, of a step in which worker/{} "
+                            "has {}",
+                            due.next_batch, place_.rank, batches));
   const uint64_t batch = data::globalBatch(due.next_step, due.next_batch, place_.rank,
                                            place_.workers, batches_of_step_);
   {

@@ -58,9 +58,7 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
           (*results)[i] = std::move(result);
         })));
   }
-  return calls_.guard(kj::joinPromises(promises.releaseAsArray())).then([results] {
-    return std::move(*results);
-  });
+  return calls_.guard(joinAll(kj::mv(promises))).then([results] { return std::move(*results); });
 }
 
 kj::Promise<bool> CheckpointCalls::open() {

@@ -29,4 +29,23 @@ kj::Promise<void> expireNamed(kj::Timer& timer, NamedWait wait) {
   return waitOn(timer, std::move(wait), Duration{0});
 }
 
+kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
+  if (promises.size() == 1) return kj::mv(promises[0]);
+  auto failed = kj::newPromiseAndFulfiller<void>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(failed.fulfiller));
+  auto watched = kj::heapArrayBuilder<kj::Promise<void>>(promises.size());
+  for (kj::Promise<void>& promise : promises) {
+    // Eagerly: kj looks at a joined promise only when all are done.
+    watched.add(promise
+                    .catch_([fulfiller](kj::Exception&& exception) {
+                      (*fulfiller)->reject(kj::cp(exception));
+                      kj::throwFatalException(kj::mv(exception));
+                    })
+                    .eagerlyEvaluate(nullptr));
+  }
+  return kj::joinPromises(watched.finish())
+      .exclusiveJoin(kj::mv(failed.promise))
+      .attach(std::move(fulfiller));
+}
+
 }  // namespace dtf::wire

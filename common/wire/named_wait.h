@@ -5,6 +5,7 @@
 
 #include <kj/async.h>
 #include <kj/timer.h>
+#include <kj/vector.h>
 
 #include <functional>
 #include <string>
@@ -36,5 +37,9 @@ template <>
 inline kj::Promise<void> awaitNamed(kj::Timer& timer, NamedWait wait, kj::Promise<void> promise) {
   return promise.exclusiveJoin(expireNamed(timer, std::move(wait)));
 }
+
+// Done when all are, or with the first error: kj::joinPromises() alone tells it only when the last
+// promise has ended as well, perhaps at its deadline. Loop-thread only.
+kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises);
 
 }  // namespace dtf::wire

@@ -16,27 +16,6 @@ namespace {
 constexpr Duration kWatchEvery = std::chrono::seconds(1);
 constexpr Duration kReportEvery = std::chrono::seconds(3);
 
-// Done when all are, or with the first error: kj::joinPromises() alone tells it only when the last
-// promise has ended as well, perhaps at its deadline.
-kj::Promise<void> joinAll(kj::Vector<kj::Promise<void>> promises) {
-  if (promises.size() == 1) return kj::mv(promises[0]);
-  auto failed = kj::newPromiseAndFulfiller<void>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(failed.fulfiller));
-  auto watched = kj::heapArrayBuilder<kj::Promise<void>>(promises.size());
-  for (kj::Promise<void>& promise : promises) {
-    // Eagerly: kj looks at a joined promise only when all are done.
-    watched.add(promise
-                    .catch_([fulfiller](kj::Exception&& exception) {
-                      (*fulfiller)->reject(kj::cp(exception));
-                      kj::throwFatalException(kj::mv(exception));
-                    })
-                    .eagerlyEvaluate(nullptr));
-  }
-  return kj::joinPromises(watched.finish())
-      .exclusiveJoin(kj::mv(failed.promise))
-      .attach(std::move(fulfiller));
-}
-
 }  // namespace
 
 Abort::Abort() : aborted_(nullptr) {

@@ -133,6 +133,35 @@ TEST(SyncCut, AStopEndsTheJobAfterTheStepUnderWay) {
   EXPECT_EQ(*cutAt(driver, {1}), "captured version 1");
 }
 
+// A chief that missed its cut arms one further on; the stop means that nobody gets there.
+TEST(SyncCut, AStopCallsOffACutBehindTheLastStep) {
+  ShardDriver driver(2, 2, 10);
+  const auto armed_before = cutAt(driver, {3});
+  EXPECT_EQ(*armed_before, "waits");
+  driver.shard.requestStop(0, kOne);
+  EXPECT_NE(armed_before->find("the job was stopped at step 1"), std::string::npos)
+      << *armed_before;
+  const auto armed_after = cutAt(driver, {2});
+  EXPECT_NE(armed_after->find("the job was stopped at step 1"), std::string::npos) << *armed_after;
+  EXPECT_EQ(*cutAt(driver, {1}), "waits") << "the step under way is still done";
+}
+
+// A ps is told to end before the workers have declared what to train.
+TEST(SyncCut, AStopOfAJobThatIsNotDeclaredYetIsKept) {
+  const ShardDriver declared(1, 1, 10);
+  const ManualClock clock;
+  InlineUpdateRunner runner;
+  Shard shard({.workers = 1}, clock, runner, nullptr);
+  shard.join(0, kOne);
+  shard.requestStop(0, kOne);
+  shard.declare(0, declared.model);
+  const std::vector<float> values(declared.elements);
+  shard.initialise(0, kOne, values);
+  EXPECT_FALSE(shard.status().coordinator.done);
+  shard.push({.rank = 0, .incarnation = kOne, .gradient = values}, [](const PushAnswer&) {});
+  EXPECT_TRUE(shard.status().coordinator.done);
+}
+
 // ---- what may be saved
 
 TEST(Captured, OnlyTheLiveChiefGetsItAndOnlyOfThePlaceThatItNames) {

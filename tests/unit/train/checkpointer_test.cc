@@ -136,6 +136,21 @@ TEST_F(CheckpointerTest, OneOfAnotherJobIsRefusedByName) {
   EXPECT_EQ(ps_.calls(), Calls{}) << "nothing was restored";
 }
 
+TEST_F(CheckpointerTest, APositionOfAnotherLengthIsBadDataOfThatPs) {
+  for (const checkpoint::Position& position :
+       {checkpoint::Position{}, checkpoint::Position{1, 2}}) {
+    ps_.setPosition(position);
+    try {
+      chief(kSync)->save(Motion::kAtRest);
+      FAIL() << "saved";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      EXPECT_NE(error.message().find("ps/0 says how far it is with"), std::string::npos)
+          << error.message();
+    }
+  }
+}
+
 // A chief that is restarted while its ps live.
 TEST_F(CheckpointerTest, WhatADeadChiefLeftHalfWrittenIsSweptThoughThePsHoldValues) {
   saveAll({10});
@@ -220,6 +235,7 @@ TEST_F(CheckpointerTest, ACutThatFailedIsAsOneThatCameTooLate) {
 }
 
 TEST_F(CheckpointerTest, AHoldIsReleasedWhenItComesToNoCut) {
+  ps_.setPosition({0, 0});
   for (const char* call : {"positions", "startCut", "awaitCut"}) {
     SCOPED_TRACE(call);
     const auto saving = chief(kAsync);
@@ -233,6 +249,7 @@ TEST_F(CheckpointerTest, AHoldIsReleasedWhenItComesToNoCut) {
     }
     EXPECT_EQ(ps_.calls().back(), "releaseHold");
   }
+  ps_.setPosition({0});
   ps_.fail("awaitCut", Error(ErrorCode::kUnavailable, "lost ps/0"));
   EXPECT_THROW(chief(kSync)->save(Motion::kTraining), Error);
   EXPECT_EQ(ps_.calls().back(), "awaitCut") << "sync training holds nothing";
