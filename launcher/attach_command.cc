@@ -29,7 +29,7 @@ constexpr auto kPoll = std::chrono::milliseconds(200);
 
 // How the job ended, as `up` says it.
 int reportEnd(const fs::path& folder, const Options& options) {
-  const nlohmann::ordered_json summary = readStatus(folder / "summary.json");
+  const nlohmann::ordered_json summary = readSummary(folder);
   if (summary.empty())
     throw Error(ErrorCode::kUnavailable, "the job's dtf-launch ended without a word\n  less " +
                                              shellQuote((folder / "logs").string()));
@@ -38,7 +38,10 @@ int reportEnd(const fs::path& folder, const Options& options) {
   else
     print(resultReport(summary, folder));
   const auto code = summary.find("exit_code");
-  return code != summary.end() && code->is_number_integer() ? code->get<int>() : 0;
+  if (code != summary.end() && code->is_number_integer()) return code->get<int>();
+  const auto outcome = summary.find("outcome");
+  const bool done = outcome != summary.end() && *outcome == outcomeName(Outcome::kDone);
+  return done ? 0 : exitCode(ErrorCode::kUnavailable);
 }
 
 }  // namespace
@@ -51,7 +54,7 @@ int attach(const cluster::JobSpec& job, const Options& options) {
                                              shellQuote(options.cluster_file.string()));
   Console console(STDERR_FILENO, canRedraw(STDERR_FILENO));
   LogMerge said;
-  const fs::path log = launcherLog(run.folder / "logs", nextAttempt(run.folder / "logs") - 1);
+  const fs::path log = launcherLog(run.folder / "logs", newestAttempt(run.folder / "logs"));
   std::error_code ignored;
   if (fs::exists(log, ignored)) said.add(log);
   if (!console.isTerminal())
@@ -60,7 +63,7 @@ int attach(const cluster::JobSpec& job, const Options& options) {
     const std::optional<LaunchRecord> record = runningLaunch(run.folder);
     running = record && record->launcher == run.running->launcher;
     said.read(!running, [&console](const LogLine& line) { console.line(printable(line.text)); });
-    const auto live = readStatus(run.folder / "status.json");
+    const auto live = readStatus(run.folder);
     const std::string line = live.value("line", "");
     console.status(printable(line).substr(0, console.columns() - 1));
     console.pump();

@@ -69,7 +69,8 @@ int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_
   launch_options.color = options.color;
   launch_options.verbosity = options.verbosity;
   if (!options.dry_run) {
-    launch_options.warning = rememberRun(job, options.cluster_file);
+    // Not before: a launch that is refused must not take the place of the one that runs there.
+    launch_options.on_held = [&] { return rememberRun(job, options.cluster_file); };
     return options.detach ? launchDetached(job, launch_options, options.cluster_file)
                           : launch(job, launch_options);
   }
@@ -123,7 +124,7 @@ int stop(const cluster::JobSpec& job, const Options& options) {
                               run.running->launcher));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  const ordered_json summary = readStatus(run.folder / "summary.json");
+  const ordered_json summary = readSummary(run.folder);
   if (options.json)
     printEvent("stop", {{"job", job.job},
                         {"run_dir", run.folder.string()},

@@ -99,7 +99,9 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  std::fputs(readFile(file, kSaidBytesMax).c_str(), stderr);
+  printBounded(STDERR_FILENO, readFile(file, kSaidBytesMax));
+  // Without a task it is no attempt, and all that it says has just been shown.
+  if (newestAttempt(logs) < *options.attempt) ::unlink(file.c_str());
   return ExitStatus::fromWait(status).shellCode();
 }
 

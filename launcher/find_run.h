@@ -22,7 +22,8 @@ struct FoundRun {
 // Errors: kUsage naming them when several are running, and none of them from here.
 FoundRun findRun(const cluster::JobSpec& job, const Options& options);
 
-// To be called by who starts a job: what findRun() will look for. A failure costs only that.
+// To be called by who starts a job, once it holds the run directory: what findRun() will look for. A
+// failure costs only that.
 // Returns the warning to show, or an empty text.
 std::string rememberRun(const cluster::JobSpec& job, const std::filesystem::path& cluster_file);
 

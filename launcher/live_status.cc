@@ -18,7 +18,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kBytesMax = 65536;
+constexpr uint64_t kStatusBytesMax = 65536;
+constexpr uint64_t kSummaryBytesMax = uint64_t{4} << 20;  // it has a row for each task
+
+// An empty object where there is none that can be read.
+ordered_json readObject(const fs::path& file, uint64_t bytes_max) {
+  try {
+    ordered_json json = ordered_json::parse(readFile(file, bytes_max), nullptr, false);
+    return json.is_object() ? json : ordered_json::object();
+  } catch (const Error&) {
+    return ordered_json::object();
+  }
+}
 
 template <class T>
 ordered_json orNull(const std::optional<T>& value) {
@@ -61,13 +72,12 @@ void writeStatus(const fs::path& file, const LiveStatus& status) {
   if (!whole || ::rename(fresh.c_str(), file.c_str()) != 0) ::unlink(fresh.c_str());
 }
 
-ordered_json readStatus(const fs::path& file) {
-  try {
-    ordered_json json = ordered_json::parse(readFile(file, kBytesMax), nullptr, false);
-    return json.is_object() ? json : ordered_json::object();
-  } catch (const Error&) {
-    return ordered_json::object();
-  }
+ordered_json readStatus(const fs::path& folder) {
+  return readObject(folder / "status.json", kStatusBytesMax);
+}
+
+ordered_json readSummary(const fs::path& folder) {
+  return readObject(folder / "summary.json", kSummaryBytesMax);
 }
 
 }  // namespace dtf::launcher

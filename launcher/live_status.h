@@ -32,7 +32,9 @@ nlohmann::ordered_json statusJson(const LiveStatus& status);
 // Errors: none; where it can't be written its time shows its age.
 void writeStatus(const std::filesystem::path& file, const LiveStatus& status);
 
-// A JSON object; an empty one where there is no such file, or none that can be read.
-nlohmann::ordered_json readStatus(const std::filesystem::path& file);
+// status.json and summary.json of a run directory: a JSON object; an empty one where there is no such
+// file, or none that can be read.
+nlohmann::ordered_json readStatus(const std::filesystem::path& folder);
+nlohmann::ordered_json readSummary(const std::filesystem::path& folder);
 
 }  // namespace dtf::launcher

@@ -41,7 +41,7 @@ size_t writeAll(int fd, std::string_view bytes) {
   return bytes.size();
 }
 
-// The number in "worker-1.12.log"; 0 for any other name.
+// The number in "worker-1.12.log" and "dtf-launch.12.log"; 0 for any other name.
 int attemptOf(const std::string& file) {
   const std::vector<std::string> parts = split(file, '.');
   if (parts.size() != 3 || parts[2] != "log") return 0;
@@ -68,6 +68,16 @@ struct LogFanin::Stream {
 std::string logFileName(TaskId id, int attempt) {
   return std::string(jobName(id.job)) + "-" + std::to_string(id.index) + "." +
          std::to_string(attempt) + ".log";
+}
+
+int newestAttempt(const std::filesystem::path& folder) {
+  int newest = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("dtf-launch.")) newest = std::max(newest, attemptOf(name));
+  }
+  return newest;
 }
 
 int nextAttempt(const std::filesystem::path& folder) {

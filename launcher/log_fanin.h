@@ -23,7 +23,10 @@ namespace dtf::launcher {
 // "worker-1.2.log": task worker/1 in the second launch of its run directory.
 std::string logFileName(TaskId id, int attempt);
 
-// One more than the highest that the log files in `folder` have; 1 where there are none.
+// The highest that the logs of tasks in `folder` have; 0 where there are none.
+int newestAttempt(const std::filesystem::path& folder);
+
+// One more than the highest that any log file in `folder` has, that of a launch that was refused too.
 int nextAttempt(const std::filesystem::path& folder);
 
 // Owns: the read ends of the tasks' pipes, the log files, the last kTailLines lines of each task.

@@ -9,7 +9,6 @@
 namespace dtf::launcher {
 
 std::optional<int64_t> timeOfLine(std::string_view line) {
-  constexpr size_t kTimeBytes = 29;
   if (line.size() < kTimeBytes) return std::nullopt;
   std::tm utc{};
   int ms = 0, hours = 0, minutes = 0;

@@ -2,6 +2,7 @@
 
 // The log files of several tasks as one stream, in the order of time.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,8 @@ struct LogLine {
   size_t source = 0;  // counts in the order of add()
   std::string text;   // as in the file, without "\n"
 };
+
+constexpr size_t kTimeBytes = 29;  // of the time that a line starts with
 
 // Milliseconds since 1970 of the time that a line starts with ("2026-03-01T10:11:12.345+01:00");
 // nullopt: it starts otherwise.

@@ -45,7 +45,7 @@ struct OpenLogs {
 
 OpenLogs openLogs(const fs::path& folder, const std::vector<TaskId>& tasks) {
   OpenLogs logs;
-  const int attempt = nextAttempt(folder) - 1;
+  const int attempt = newestAttempt(folder);
   for (const TaskId id : tasks) {
     const fs::path file = folder / logFileName(id, attempt);
     std::error_code ignored;
@@ -55,6 +55,13 @@ OpenLogs openLogs(const fs::path& folder, const std::vector<TaskId>& tasks) {
     logs.width = std::max(logs.width, id.name().size());
   }
   return logs;
+}
+
+// "time" is the line's own; that of printing it stands in where the line has none.
+nlohmann::ordered_json logFields(const std::string& task, const std::string& line) {
+  nlohmann::ordered_json fields = {{"task", task}, {"line", line}};
+  if (timeOfLine(line)) fields["time"] = line.substr(0, kTimeBytes);
+  return fields;
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ int logs(const cluster::JobSpec& job, const Options& options) {
                                          shellQuote(options.cluster_file.string()));
   const auto show = [&](const LogLine& line) {
     std::string name = logs.names[line.source];
-    if (options.json) return printEvent("log", {{"task", name}, {"line", line.text}});
+    if (options.json) return printEvent("log", logFields(name, line.text));
     name.resize(logs.width, ' ');
     print(name + " | " + line.text + "\n");
   };

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -40,7 +39,7 @@ std::filesystem::path ownFolder() {
 // What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
 train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& report) {
   const std::optional<train::JobSize> size = train::checkJob(job, train::hostMemory(), report);
-  std::fputs(report.warnings().c_str(), stderr);
+  printBounded(STDERR_FILENO, report.warnings());
   report.throwIfAny();
   DTF_CHECK(size.has_value());
   return *size;
@@ -75,17 +74,13 @@ int run(const Options& options) {
 // A mistake in a file starts with its place there, as compilers write it; any other with the
 // program's name. `json`: on stdout too, for the program that reads it.
 void report(const Error& error, bool json) {
-  if (json) {
-    try {
-      printEvent("error", {{"code", errorCodeName(error.code())},
-                           {"exit_code", exitCode(error.code())},
-                           {"message", error.message()}});
-    } catch (const Error&) {  // stdout takes nothing; stderr may
-    }
-  }
+  if (json)
+    printBounded(STDOUT_FILENO, eventLine("error", {{"code", errorCodeName(error.code())},
+                                                    {"exit_code", exitCode(error.code())},
+                                                    {"message", error.message()}}));
   const bool has_place = error.message().find(": error: ") != std::string::npos;
-  std::fprintf(stderr, "%s%s%s", has_place ? "" : "dtf-launch: error: ", error.what(),
-               error.message().ends_with('\n') ? "" : "\n");
+  printBounded(STDERR_FILENO, (has_place ? "" : "dtf-launch: error: ") + error.message() +
+                                  (error.message().ends_with('\n') ? "" : "\n"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
+#include "launcher/output_queue.h"
 #include "launcher/wall_time.h"
 
 namespace dtf::launcher {
@@ -14,10 +15,24 @@ void print(const std::string& text) {
     throw Error(ErrorCode::kCannotWrite, "cannot write to stdout: " + errnoText(errno));
 }
 
-void printEvent(const char* event, const nlohmann::ordered_json& fields) {
+std::string eventLine(const char* event, const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json line = {{"schema", 1}, {"event", event}, {"time", wallTimeText()}};
   line.update(fields);
-  print(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void printEvent(const char* event, const nlohmann::ordered_json& fields) {
+  print(eventLine(event, fields));
+}
+
+bool printBounded(int fd, std::string_view text, Duration patience) {
+  OutputQueue queue(fd);
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, OutputQueue::kBytesMax);
+    if (!queue.push(part) || !queue.finish(patience)) return false;
+    text.remove_prefix(part.size());
+  }
+  return true;
 }
 
 }  // namespace dtf::launcher

@@ -31,14 +31,18 @@ void ProgressDisplay::refresh() {
 }
 
 void ProgressDisplay::finish() {
-  if (unshown_) console_.line(text());
+  if (unshown_) console_.line(text(kColumnsUnlimited, std::nullopt));
   unshown_ = false;
 }
 
 std::string ProgressDisplay::text(size_t columns) const {
+  return text(columns, meter_.secondsLeft());
+}
+
+std::string ProgressDisplay::text(size_t columns, std::optional<double> seconds_left) const {
   const TasksUp ps = monitor_.up(JobKind::kPs), worker = monitor_.up(JobKind::kWorker);
   if (meter_.last())
-    return progressLine({*meter_.last(), ps, worker, meter_.secondsLeft(), standstill()}, columns);
+    return progressLine({*meter_.last(), ps, worker, seconds_left, standstill()}, columns);
   return startingLine(ps, worker, toSeconds(clock_.now() - start_time_)).substr(0, columns);
 }
 

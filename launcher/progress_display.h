@@ -36,13 +36,15 @@ class ProgressDisplay {
   // whom a job that stands still waits for.
   void refresh();
 
-  // The last progress as a plain line, where it has not been shown yet.
+  // The last progress as a plain line, where it has not been shown yet. A job that has ended has no
+  // time left.
   void finish();
 
   const ProgressMeter& meter() const { return meter_; }
   std::string text(size_t columns = kColumnsUnlimited) const;
 
  private:
+  std::string text(size_t columns, std::optional<double> seconds_left) const;
   std::string standstill() const;
   void nameAwaited();
   void nameStandstill();

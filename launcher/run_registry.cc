@@ -31,6 +31,11 @@ bool isOwnFolder(const fs::path& folder) {
          info.st_uid == ::geteuid() && (info.st_mode & 022) == 0;
 }
 
+// Not one: the file of a launch that is writing its own at this moment.
+bool isEntryName(const std::string& name) {
+  return name.size() == 16 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 std::optional<KnownRun> readEntry(const fs::path& file) {
   try {
     const auto json = nlohmann::json::parse(readFile(file, kEntryBytesMax), nullptr, false);
@@ -67,6 +72,7 @@ void RunRegistry::remember(const KnownRun& run) {
     throw Error(ErrorCode::kPermission, folder_.string() + " is not a folder of this user alone");
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (!isEntryName(entry.path().filename().string())) continue;
     const std::optional<KnownRun> known = readEntry(entry.path());
     if (!known || !fs::exists(known->run_dir, ignored)) fs::remove(entry.path(), ignored);
   }
@@ -86,6 +92,7 @@ std::vector<KnownRun> RunRegistry::runsOf(const fs::path& cluster_file,
   if (!isOwnFolder(folder_)) return {};
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    if (!isEntryName(entry.path().filename().string())) continue;
     std::optional<KnownRun> known = readEntry(entry.path());
     if (!known || known->cluster_file != cluster_file || known->job != job ||
         !fs::exists(known->run_dir, ignored))

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,6 +20,7 @@
 #include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
 #include "launcher/monitor_limits.h"
+#include "launcher/output.h"
 #include "launcher/process_state.h"
 #include "launcher/progress_display.h"
 #include "launcher/report.h"
@@ -120,7 +120,9 @@ int Session::run() {
   watchSignals();
   removeTimelines(folder_.path(), allTasks(job_.cluster));
   const std::vector<TaskCommand> plan = prepare();
-  if (!options_.warning.empty()) alarm(options_.warning);
+  if (options_.on_held) {
+    if (const std::string warning = options_.on_held(); !warning.empty()) alarm(warning);
+  }
   say(startText(job_, folder_.logs()));
   startTasks(plan);
   act();
@@ -312,8 +314,8 @@ int Session::end() {
   mergeTimeline();
   if (monitor_.rootCause()) reportFailure();
   if (!printResult(summary)) {
-    std::fprintf(stderr, "dtf-launch: error: stdout did not take the result; it is in %s\n",
-                 folder_.summary().c_str());
+    printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +
+                                    folder_.summary().string() + "\n");
     if (exit_code == 0) exit_code = exitCode(ErrorCode::kCannotWrite);
   }
   return exit_code;
@@ -321,8 +323,7 @@ int Session::end() {
 
 bool Session::printResult(const nlohmann::ordered_json& summary) {
   if (options_.json) return events_.summary(summary);
-  const std::string report = resultReport(summary, folder_.path());
-  return std::fputs(report.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  return printBounded(STDOUT_FILENO, resultReport(summary, folder_.path()));
 }
 
 // A job without one is still a job that is done.
@@ -361,7 +362,7 @@ void Session::reportFailure() {
     details.log = logs_.file(*root.task);
   }
   details.out_of_memory = oomKills() > oom_kills_before_;
-  std::fputs(failureReport(job_.job, root, details).c_str(), stderr);
+  printBounded(STDERR_FILENO, failureReport(job_.job, root, details));
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ struct LaunchOptions {
   ColorMode color = ColorMode::kAuto;
   Verbosity verbosity = Verbosity::kNormal;
   std::optional<int> attempt;  // of the log files; none: the next one
-  std::string warning;         // to be shown first; empty: none
+  // Called once, before any task runs, when the run directory is this launch's; returns a warning
+  // to show, or an empty text. Empty: nobody waits for it.
+  std::function<std::string()> on_held;
   // Called once, on the loop, when every task is ready. Empty: nobody waits for it.
   std::function<void()> on_ready;
 };

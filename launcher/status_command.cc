@@ -3,12 +3,16 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
+#include "common/base/text.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/live_status.h"
 #include "launcher/output.h"
 #include "launcher/process_state.h"
+#include "launcher/progress.h"
 
 namespace dtf::launcher {
 
@@ -30,6 +34,20 @@ std::string numberOf(const ordered_json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->dump() : "";
 }
 
+// Without what the job does not measure.
+std::string evaluationRow(const ordered_json& eval) {
+  const auto measured = [&eval](const char* key) {
+    const auto found = eval.find(key);
+    return found != eval.end() && found->is_number() ? std::optional(found->get<double>())
+                                                     : std::nullopt;
+  };
+  std::vector<std::string> parts;
+  if (const auto accuracy = measured("accuracy"))
+    parts.push_back(fmt::format("accuracy {:.4f}", *accuracy));
+  if (const auto loss = measured("loss")) parts.push_back("loss " + countText(*loss));
+  return "step " + numberOf(eval, "step") + ": " + join(parts, ", ");
+}
+
 std::string stateOf(pid_t pid) {
   return !isAlive(pid) ? "ended" : isSuspended(pid) ? "suspended" : "running";
 }
@@ -49,8 +67,7 @@ std::string runningText(const FoundRun& run, const std::string& job, const order
   };
   row("progress", textOf(live, "line"));
   if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
-    row("evaluation", "step " + numberOf(*eval, "step") + ": accuracy " +
-                          numberOf(*eval, "accuracy") + ", loss " + numberOf(*eval, "loss"));
+    row("evaluation", evaluationRow(*eval));
   if (const std::string step = numberOf(live, "checkpoint_step"); !step.empty())
     row("checkpoint", "step " + step);
   row("as of", textOf(live, "time"));
@@ -82,10 +99,8 @@ std::string lastText(const FoundRun& run, const std::string& job, const ordered_
 
 int status(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
-  const ordered_json live =
-      run.running ? readStatus(run.folder / "status.json") : ordered_json::object();
-  const ordered_json last =
-      run.running ? ordered_json::object() : readStatus(run.folder / "summary.json");
+  const ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
+  const ordered_json last = run.running ? ordered_json::object() : readSummary(run.folder);
   if (options.json)
     printEvent("status",
                {{"job", job.job},

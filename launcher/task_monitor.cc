@@ -30,24 +30,6 @@ bool mayBeDerived(const ExitStatus& status) {
 
 }  // namespace
 
-std::string_view taskStateName(TaskState state) {
-  switch (state) {
-    case TaskState::kPlanned:
-      return "planned";
-    case TaskState::kStarting:
-      return "starting";
-    case TaskState::kReady:
-      return "ready";
-    case TaskState::kDone:
-      return "done";
-    case TaskState::kFailed:
-      return "failed";
-    case TaskState::kStopped:
-      return "stopped";
-  }
-  return "unknown";
-}
-
 std::string_view outcomeName(Outcome outcome) {
   switch (outcome) {
     case Outcome::kDone:

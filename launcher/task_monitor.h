@@ -28,7 +28,6 @@ namespace dtf::launcher {
 //   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
 //   starting, ready    any other end                 stopped  (after: derived from the root cause)
 enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kDone, kFailed, kStopped };
-std::string_view taskStateName(TaskState state);
 
 //   done         every task ended well
 //   stopped      a person asked it to stop, and it ended by itself, saved

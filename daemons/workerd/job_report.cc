@@ -223,6 +223,7 @@ void JobReport::write(const End& end) {
   json["schema"] = 1;
   json["job"] = task_.job.job;
   if (!end.outcome.empty()) json["outcome"] = end.outcome;
+  json["exit_code"] = end.exit_code;
   json["wall_seconds"] = toSeconds(clock_.now() - started_);
   nlohmann::json task = {
       {"name", task_.task.name()}, {"exit_code", end.exit_code}, {"restarts", 0}};

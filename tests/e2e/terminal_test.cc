@@ -40,6 +40,27 @@ class TerminalTest : public ClusterTest {
   }
 };
 
+// stdout and stderr full, as a pager leaves them that nobody looks at.
+TEST_F(TerminalTest, ALauncherWhoseWordsNobodyReadsEnds) {
+  const std::string fifo = folder_.path() + "/full";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int end = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  const std::string block(4096, '.');
+  while (::write(end, block.data(), block.size()) > 0) {
+  }
+  const auto launch = [&](const std::string& file, const std::string& redirection) {
+    return runProcess(
+        {"/bin/sh", "-c", "exec \"$0\" \"$1\" " + redirection, binary("dtf-launch"), file, fifo},
+        seconds(60), {}, folder_.path());
+  };
+  EXPECT_EQ(launch(folder_.path() + "/none.yaml", "2> \"$2\"").exit_code, 78);
+  const ProcessResult result = launch(writeCluster({.steps = 20}), "> \"$2\"");
+  EXPECT_EQ(result.exit_code, 73) << result.err;
+  EXPECT_NE(result.err.find("stdout did not take the result; it is in "), std::string::npos);
+  EXPECT_EQ(summary()["outcome"], "done");
+  ::close(end);
+}
+
 // A FIFO in the place of stderr, full from the start.
 TEST_F(TerminalTest, TasksWhoseLogNobodyReadsTrainToTheEnd) {
   const std::string fifo = folder_.path() + "/full";

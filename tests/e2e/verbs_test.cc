@@ -60,6 +60,10 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   EXPECT_NE(logs.out.find("event=joined"), std::string::npos) << logs.out;
   EXPECT_EQ(logs.out.find("ps/0 | "), std::string::npos) << "only the one that was named";
   EXPECT_EQ(verb("logs", {"worker/7"}).exit_code, 2);
+  const std::string events = verb("logs", {"worker/1", "--json"}).out;
+  const nlohmann::json event = nlohmann::json::parse(events.substr(0, events.find('\n')));
+  const std::string line = event["line"];
+  EXPECT_TRUE(line.starts_with(event["time"].get<std::string>())) << event;
 
   const ProcessResult stop = verb("stop");
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
@@ -96,6 +100,11 @@ TEST_F(VerbsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
   EXPECT_EQ(nlohmann::json::parse(status.out)["running"], true);
   Process attached({binary("dtf-launch"), "attach", file}, {}, "/");
   ASSERT_TRUE(attached.waitForOutput("all 4 tasks are ready", seconds(30))) << attached.err();
+  const ProcessResult second = from({"up", "-d"}, folder_.path());
+  EXPECT_EQ(second.exit_code, 69) << second.err;
+  EXPECT_NE(second.err.find("is in use by dtf-launch, pid "), std::string::npos) << second.err;
+  EXPECT_NE(from({"logs"}, "/").out.find("event=joined"), std::string::npos)
+      << "of the job that runs, not of the launch that was refused";
   const ProcessResult stop = from({"stop", "--json"}, "/");
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
   const nlohmann::json said = nlohmann::json::parse(stop.out);

@@ -67,6 +67,9 @@ TEST_F(LogFaninTest, AttemptsCountOnAndAFileIsNeverOverwritten) {
   folder_.write("ps-0.x.log", "");
   folder_.write("notes.99.txt", "");
   EXPECT_EQ(nextAttempt(folder_.path()), 12);
+  folder_.write("dtf-launch.12.log", "");
+  EXPECT_EQ(newestAttempt(folder_.path()), 11) << "the twelfth was refused: it has no task";
+  EXPECT_EQ(nextAttempt(folder_.path()), 13);
   LogFanin again(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
   EXPECT_THROW(again.add(0, 1, Fd(::dup(task_.get()))), Error);
 }

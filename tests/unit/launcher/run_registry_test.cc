@@ -48,6 +48,17 @@ TEST_F(RunRegistryTest, ForgetsRunDirectoriesThatAreGone) {
   EXPECT_EQ(std::distance(fs::directory_iterator(base() / "registry"), {}), 1);
 }
 
+// atomicReplace() of another launch: its file has the entry's name and more.
+TEST_F(RunRegistryTest, LeavesTheFileAloneThatAnotherLaunchIsWriting) {
+  registry_.remember({"/a.yaml", made("one"), "job"});
+  const fs::path other = base() / "registry" / "0123456789abcdef.tmp.77";
+  fs::copy_file(fs::directory_iterator(base() / "registry")->path(), other);
+  EXPECT_EQ(registry_.runsOf("/a.yaml", "job").size(), 1u);
+  fs::resize_file(other, 3);
+  registry_.remember({"/a.yaml", made("two"), "job"});
+  EXPECT_TRUE(fs::exists(other));
+}
+
 TEST_F(RunRegistryTest, RefusesAFolderThatOthersCanWriteTo) {
   made("registry");
   ::chmod((base() / "registry").c_str(), 0777);

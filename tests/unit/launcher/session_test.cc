@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/base/error.h"
 #include "launcher/listen_sockets.h"
 #include "tests/unit/launcher/job_fixture.h"
 
@@ -53,6 +54,30 @@ TEST_F(Launch, TasksGetTheirCommandTheirSocketAndNothingElse) {
   EXPECT_THAT(ps_log, HasSubstr("cluster.worker.0.address=127.0.0.1:"));
   EXPECT_THAT(ps_log, HasSubstr("listening 1\nfds 0 1 2 3 4\n"));
   EXPECT_EQ(log("worker-0.1.log"), "PATH_ADDED=x y\n");
+}
+
+TEST_F(Launch, AJobThatHasEndedHasNoTimeLeft) {
+  const auto status =
+      run(job({kServe}, {"ready;notify {\"event\":\"progress\",\"step\":5,\"steps\":10};"
+                         "notify {\"event\":\"progress\",\"step\":6,\"steps\":10};exit 65"}));
+  EXPECT_EQ(status.code, 65) << err();
+  EXPECT_THAT(err(), HasSubstr("step 6/10 60%"));
+  EXPECT_THAT(err(), Not(HasSubstr(" left")));
+}
+
+TEST_F(Launch, ARefusedLaunchIsNotRememberedInThePlaceOfTheOneThatRuns) {
+  options_.on_held = [this] {
+    std::ofstream(folder_ / "held", std::ios::app) << "x";
+    return std::string("warning: as told");
+  };
+  const auto spec = job({kServe}, {kServe});
+  const pid_t first = start(spec);
+  awaitError("warning: as told");
+  awaitError("tasks are ready");
+  EXPECT_EQ(run(spec).code, exitCode(ErrorCode::kUnavailable)) << err();
+  EXPECT_EQ(text(folder_ / "held"), "x") << "once: the second never held the folder";
+  ::kill(first, SIGTERM);
+  await(first);
 }
 
 TEST_F(Launch, FailingTaskIsTheRootCauseAndTheOthersAreStopped) {
