@@ -92,7 +92,6 @@ step "format" scripts/format.sh --check
 step "lint: floors, headers, tests beside units, file sizes" python3 tests/lint/check_tree.py
 step "lint: the lint finds planted mistakes" python3 tests/lint/check_tree_test.py
 step "lint: skipped tests are counted" python3 tests/lint/count_tests_test.py
-step "lint: a method that no test calls is found" python3 tests/calls_test.py
 step "lint: the mistakes that the simulator must find fit the code" python3 tests/sim/mutate_test.py
 step "build: g++, release" scripts/build.sh --unity build -Dtests=true
 # These tests and those of real processes write down which RPC methods and error codes they met.
