@@ -72,12 +72,18 @@ struct flock wholeFile(short type) {
 RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::move(folder)) {
   makeWritableFolder(folder_);
   const fs::path file = recordFile(folder_);
-  lock_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  // Its name is predictable: a link there would have another file overwritten.
+  lock_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!lock_.valid())
-    throw Error(ErrorCode::kCannotWrite, "cannot write " + file.string() + ": " + errnoText(errno));
+    throw Error(
+        errno == EACCES || errno == EPERM ? ErrorCode::kPermission : ErrorCode::kCannotWrite,
+        "cannot write " + file.string() + ": " + errnoText(errno));
   struct flock lock = wholeFile(F_WRLCK);
   if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
   record(holder);  // whoever is refused from now on can say by whom
+  // Of a launcher that was killed: its progress is not this run's.
+  std::error_code ignored;
+  for (const char* name : {"status.json", "status.json.tmp"}) fs::remove(folder_ / name, ignored);
 }
 
 void RunLock::record(const LaunchRecord& record) {

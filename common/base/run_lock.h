@@ -28,8 +28,9 @@ struct LaunchRecord {
 // Blocks: on the disk.
 class RunLock {
  public:
-  // Makes the folder, takes the lock, and records `holder`.
-  // Errors: kCannotWrite; kUnavailable naming the process that holds the folder.
+  // Makes the folder, takes the lock, records `holder`, and removes the status.json of a run that was
+  // killed there.
+  // Errors: kCannotWrite; kPermission where this user may not; kUnavailable naming the process that holds the folder.
   RunLock(std::filesystem::path folder, const LaunchRecord& holder);
 
   // Errors: kCannotWrite.

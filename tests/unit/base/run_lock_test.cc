@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "common/base/error.h"
 
@@ -51,6 +52,21 @@ TEST_F(RunLockTest, WhoeverComesSecondIsToldWhichProgramRunsWhichJob) {
     EXPECT_THAT(error.message(), ::testing::HasSubstr("workerd, pid 4242, job 'digits'"));
     EXPECT_THAT(error.message(), ::testing::HasSubstr("--run-dir"));
   }
+}
+
+TEST_F(RunLockTest, ProgressOfARunThatWasKilledIsNotTheNextOnes) {
+  std::ofstream(folder_ / "status.json") << "{}";
+  std::ofstream(folder_ / "status.json.tmp") << "{";
+  const RunLock held(folder_, {"job", 7, {}});
+  EXPECT_FALSE(fs::exists(folder_ / "status.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "status.json.tmp"));
+}
+
+TEST_F(RunLockTest, ALinkInThePlaceOfTheRecordIsNotWrittenThrough) {
+  std::ofstream(folder_ / "victim") << "kept";
+  fs::create_symlink(folder_ / "victim", folder_ / "launch.json");
+  EXPECT_THROW(RunLock(folder_, {"job", 7, {}}), Error);
+  EXPECT_EQ(fs::file_size(folder_ / "victim"), 4u);
 }
 
 }  // namespace
