@@ -224,7 +224,8 @@ std::optional<YamlNode> parseYamlFile(const std::filesystem::path& path, const P
     text = readFile(path, kYamlBytesMax);
   } catch (const Error& e) {
     const Place place = named_at != nullptr ? *named_at : Place{report.addFile(path, "")};
-    report.error(place, e.message());
+    const bool forbidden = e.code() == ErrorCode::kPermission;
+    report.error(place, e.message(), forbidden ? e.code() : ErrorCode::kBadConfig);
     return std::nullopt;
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // else it shifts the columns of line 1
