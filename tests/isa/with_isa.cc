@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
       std::cerr << "with_isa: can't run " << argv[2] << '\n';
       return 1;
     }
-    std::cout << "skipped: this CPU has no " << wanted << ", only up to "
+    std::cout << "SKIPPED: this CPU has no " << wanted << ", only up to "
               << dtf::isaName(dtf::bestIsa()) << '\n';
     return 77;
   } catch (const dtf::Error& error) {
