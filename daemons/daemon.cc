@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/print.h"
 #include "common/base/stderr_sink.h"
 #include "common/cluster/address.h"
 #include "common/cluster/error_at.h"
@@ -54,7 +54,7 @@ int runDaemon(int argc, char** argv, JobKind binary,
   try {
     const cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
     if (options.answer) {  // --help, --version
-      std::fputs(options.answer->c_str(), stdout);
+      print(*options.answer);
       return 0;
     }
     log::init(options.task.name(), options.log_level);

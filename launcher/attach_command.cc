@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/base/print.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/detach.h"

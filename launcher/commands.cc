@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
+#include "common/base/print.h"
 #include "launcher/binaries.h"
 #include "launcher/detach.h"
 #include "launcher/find_run.h"

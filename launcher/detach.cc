@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/print.h"
 #include "launcher/exit_status.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_fanin.h"

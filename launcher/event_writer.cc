@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/wall_time.h"
+#include "common/base/wall_time.h"
 
 namespace dtf::launcher {
 

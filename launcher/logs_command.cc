@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/base/print.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/launch_plan.h"

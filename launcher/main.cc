@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/notify.h"
+#include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/report.h"
 #include "common/train/host_memory.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a verb prints on stdout.
+// What a verb prints on stdout for programs, and the last words of a process; for people: print.h.
 
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>
@@ -11,11 +11,9 @@
 
 namespace dtf::launcher {
 
-// Errors of each: kCannotWrite when stdout does not take it (a full disk): a result that nobody gets
-// is no success.
-void print(const std::string& text);
 // One line: "schema", "event" and "time", then `fields`.
 std::string eventLine(const char* event, const nlohmann::ordered_json& fields);
+// Errors: those of print().
 void printEvent(const char* event, const nlohmann::ordered_json& fields);
 
 // The last words of a process: a reader that has stopped (Ctrl-S, a full pipe) must not keep it. It

@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/wall_time.h"
 #include "common/net/asio.h"
 #include "launcher/announce.h"
 #include "launcher/event_writer.h"
@@ -28,7 +29,6 @@
 #include "launcher/spawner.h"
 #include "launcher/summary.h"
 #include "launcher/timeline.h"
-#include "launcher/wall_time.h"
 
 namespace dtf::launcher {
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/print.h"
 #include "common/base/text.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"

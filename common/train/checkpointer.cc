@@ -1,17 +1,17 @@
 #include "common/train/checkpointer.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "common/base/text.h"
+#include "common/base/wall_time.h"
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
@@ -72,10 +72,6 @@ std::vector<std::string> changesOf(const std::string& before, const std::vector<
       changes.push_back(changeText(setting.name, found->second, setting.value));
   }
   return changes;
-}
-
-std::string nowText() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 void warnAbout(const std::vector<checkpoint::Rejected>& rejected) {
@@ -178,9 +174,12 @@ void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
     resumed_->changes = changesOf(settings->second, ps::settingsOf(declaration_));
   log::info("event=restored checkpoint={} global_step={} saved={}", found.folder.string(),
             saved.global_step, saved.created);
-  if (!resumed_->changes.empty())
-    log::warning("event=settings_changed since_step={} changes=\"{}\"", saved.global_step,
-                 join(resumed_->changes, "; "));
+  if (!resumed_->changes.empty()) {
+    const std::string line = fmt::format("event=settings_changed since_step={} changes=\"{}\"",
+                                         saved.global_step, join(resumed_->changes, "; "));
+    // A launcher shows the changes itself, so for its console this line is a detail.
+    notifyEnabled() ? log::info("{}", line) : log::warning("{}", line);
+  }
   if (saved.global_step >= declaration_.steps)
     log::info("event=nothing_to_train global_step={} steps={} advice=\"--fresh starts anew\"",
               saved.global_step, declaration_.steps);
@@ -306,7 +305,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& positi
     manifest.variables.push_back(std::move(info));
   }
   manifest.run_seconds = run_seconds_before_ + toSeconds(clock_.now() - started_);
-  manifest.created = nowText();
+  manifest.created = wallTimeText();
   manifest.dtf_version = DTF_VERSION;
   manifest.extra[kModelKey] = modelText(options_.model);
   manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/print.h"
 #include "common/base/text.h"
 
 namespace dtf::workerd {
@@ -96,7 +96,7 @@ std::filesystem::path summaryFile(const cluster::TaskOptions& task) {
 }
 
 // "done: 40 global steps, loss 0.4321, 812 steps/s" and what was evaluated, as far as it is known.
-void print(const nlohmann::json& summary, const std::optional<JobResult>& result) {
+std::string resultText(const nlohmann::json& summary, const std::optional<JobResult>& result) {
   const auto number = [&summary](const char* key) {
     return summary[key].is_number() ? std::optional(summary[key].get<double>()) : std::nullopt;
   };
@@ -105,10 +105,10 @@ void print(const nlohmann::json& summary, const std::optional<JobResult>& result
     line += fmt::format(": {:.0f} global steps", *steps);
   if (const auto loss = number("final_loss")) line += fmt::format(", loss {:.4f}", *loss);
   if (const auto rate = number("steps_per_second")) line += fmt::format(", {:.0f} steps/s", *rate);
-  fmt::print("{}\n", line);
   if (result && result->evaluation && result->evaluation->accuracy)
-    fmt::print("accuracy {:.4f} on {} examples\n", *result->evaluation->accuracy,
-               result->evaluation->examples);
+    line += fmt::format("\naccuracy {:.4f} on {} examples", *result->evaluation->accuracy,
+                        result->evaluation->examples);
+  return line + "\n";
 }
 
 }  // namespace
@@ -232,9 +232,7 @@ void JobReport::write(const End& end) {
   json["tasks"] = nlohmann::json::array({task});
   atomicReplace(summaryFile(task_),
                 json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  print(json, result_);
-  fmt::print("summary: {}\n", summaryFile(task_).string());
-  std::fflush(stdout);
+  dtf::print(resultText(json, result_) + "summary: " + summaryFile(task_).string() + "\n");
 }
 
 void JobReport::done() {
@@ -246,7 +244,7 @@ void JobReport::failed(const Error& error) {
   try {
     write({"failed", exitCode(error.code()), error.message()});
   } catch (const Error& unwritten) {
-    log::warning("event=no_summary reason=\"{}\"", unwritten.message());
+    log::warning("event=result_lost reason=\"{}\"", unwritten.message());
   }
 }
 
@@ -259,7 +257,7 @@ void JobReport::interrupted(int signal) {
     try {
       write({"interrupted", 128 + signal, fmt::format("ended by signal {}", signal)});
     } catch (const Error& unwritten) {
-      log::warning("event=no_summary reason=\"{}\"", unwritten.message());
+      log::warning("event=result_lost reason=\"{}\"", unwritten.message());
     }
     written->set_value();
   }).detach();

@@ -58,7 +58,7 @@ class JobReport {
   void progress(const train::Progress& progress);
   void result(const JobResult& result);
 
-  void done();                             // Errors: kCannotWrite
+  void done();                             // Errors: kCannotWrite, of the file and of stdout
   void failed(const Error& error);         // no errors: `error` is the one that counts
   void interrupted(int signal);            // ditto
   bool writes() const { return writes_; }  // by hand, the chief

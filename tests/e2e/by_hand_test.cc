@@ -99,6 +99,23 @@ TEST_F(ByHandTest, MetricsWithoutDataToEvaluateAreAWarning) {
   EXPECT_EQ(server.wait(seconds(10)).exit_code, 0) << server.err();
 }
 
+TEST_F(ByHandTest, AnAnswerOrAResultThatStdoutDoesNotTakeIsNoSuccess) {
+  const auto into_full = [this](const std::string& program, const std::string& words) {
+    return Process({"/bin/sh", "-c", "exec " + binary(program) + " " + words + " >/dev/full"},
+                   std::map<std::string, std::string>{}, folder_.path());
+  };
+  EXPECT_EQ(into_full("psd", "--help").wait(seconds(10)).exit_code, 73);
+  EXPECT_EQ(into_full("workerd", "-V").wait(seconds(10)).exit_code, 73);
+  const std::string file = writeCluster({.ps = 1, .workers = 1, .ports = freePorts(2)});
+  Process ps = startTask(file, "ps", 0);
+  const ProcessResult chief =
+      into_full("workerd", "--cluster " + file + " --task 0").wait(seconds(30));
+  EXPECT_EQ(chief.exit_code, 73) << chief.err;
+  EXPECT_NE(chief.err.find("cannot write to stdout"), std::string::npos) << chief.err;
+  EXPECT_EQ(summary()["outcome"], "done") << "the file has what stdout did not take";
+  EXPECT_EQ(ps.wait(seconds(10)).exit_code, 0) << ps.err();
+}
+
 // Neither a launcher nor another chief by hand.
 TEST_F(ByHandTest, TheChiefHoldsTheRunDirectory) {
   ClusterOptions endless{.steps = 100'000'000, .ports = freePorts(4)};

@@ -291,6 +291,13 @@ TEST_F(ResumeTest, ItSaysWhichSettingsChangedSinceTheCheckpoint) {
                            "changed since then: optimizer.learning_rate 0.01 -> 0.02",
                            "changed since then: steps 40 -> 60"})
     EXPECT_NE(result.err.find(text), std::string::npos) << text << "\n" << result.err;
+  EXPECT_EQ(result.err.find("warning event=settings_changed"), std::string::npos) << "said twice\n"
+                                                                                  << result.err;
+  const auto manifest = nlohmann::json::parse(
+      folder_.read("runs/job/checkpoints/step-60/manifest.json"), nullptr, false);
+  EXPECT_EQ(manifest.value("created", "").size(),
+            std::string("2026-03-01T10:11:12.345+01:00").size())
+      << "times are written one way: " << manifest.value("created", "");
 }
 
 // What the checkpoint calls its step is what the job goes on from: none is left out.

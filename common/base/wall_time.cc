@@ -1,10 +1,10 @@
-#include "launcher/wall_time.h"
+#include "common/base/wall_time.h"
 
 #include <fmt/core.h>
 
 #include <ctime>
 
-namespace dtf::launcher {
+namespace dtf {
 
 std::string wallTimeText(std::chrono::system_clock::time_point time) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(time);
@@ -19,4 +19,4 @@ std::string wallTimeText(std::chrono::system_clock::time_point time) {
                      minutes < 0 ? '-' : '+', east / 60, east % 60);
 }
 
-}  // namespace dtf::launcher
+}  // namespace dtf

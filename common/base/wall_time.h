@@ -5,10 +5,10 @@
 #include <chrono>
 #include <string>
 
-namespace dtf::launcher {
+namespace dtf {
 
 // "2026-03-01T10:11:12.345+01:00": ISO 8601 in this host's zone, as in the log lines of the tasks.
 std::string wallTimeText(
     std::chrono::system_clock::time_point time = std::chrono::system_clock::now());
 
-}  // namespace dtf::launcher
+}  // namespace dtf
