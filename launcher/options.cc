@@ -31,14 +31,8 @@ constexpr OptionDef kLaunchOptions[] = {
     {"bin-dir", "DIR", "where psd and workerd are (default: beside dtf-launch, then PATH)"},
 };
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLetters = {
-    {{"-d", "--detach"},
-     {"-f", "--follow"},
-     {"-q", "--quiet"},
-     {"-v", "--verbose"},
-     {"-h", "--help"},
-     {"-V", "--version"},
-     {"-?", "--help"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kLetters = {
+    {{"-d", "--detach"}, {"-f", "--follow"}, {"-q", "--quiet"}, {"-v", "--verbose"}}};
 
 struct VerbInfo {
   std::string_view name;
@@ -120,7 +114,7 @@ std::string helpOf(const VerbInfo& info) {
                      info.words, info.what, info.more, info.more.empty() ? "" : "\n");
 }
 
-// argv with the letters written out.
+// argv with the letters of this program written out; CommandLine knows those that all have.
 std::vector<const char*> withoutLetters(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
   for (const char*& word : words)

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -29,7 +31,10 @@ constexpr OptionDef kCommon[] = {
     {"version", "", "the version"},
 };
 
-// argv without the program, with '_' as '-' in the names of options.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kLetters = {
+    {{"-h", "--help"}, {"-?", "--help"}, {"-V", "--version"}}};
+
+// argv without the program, with '_' as '-' in the names of options, and letters written out.
 std::vector<std::string> normalise(int argc, const char* const* argv) {
   std::vector<std::string> words;
   bool options = true;
@@ -38,6 +43,8 @@ std::vector<std::string> normalise(int argc, const char* const* argv) {
     if (word == "--") options = false;
     if (options && word.starts_with("--"))
       std::replace(word.begin(), word.begin() + std::min(word.find('='), word.size()), '_', '-');
+    for (const auto& [letter, name] : kLetters)
+      if (options && word == letter) word = name;
     words.push_back(std::move(word));
   }
   return words;

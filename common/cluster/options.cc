@@ -133,8 +133,15 @@ void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& j
 
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary) {
   const std::vector<OptionDef> options = allOptions();
-  const CommandLine line(programOf(binary), options, 0, argc, argv);
+  const CommandLine line(programOf(binary), options, 1, argc, argv);
   TaskOptions result;
+  if (!line.positionals().empty()) {
+    // As dtf-launch answers it.
+    if (line.positionals().front() != "help")
+      line.fail("unexpected argument " + inQuotes(line.positionals().front()));
+    result.answer = helpText(binary);
+    return result;
+  }
   result.answer = line.answer(helpText(binary));
   if (result.answer) return result;
   checkJobName(line, binary);

@@ -76,6 +76,9 @@ TEST_F(OptionsTest, AnswersHelpAndVersionBeforeAnythingElse) {
   EXPECT_NE(help.answer->find("psd --cluster configs/clusters/local.yaml --task 0"),
             std::string::npos);
   EXPECT_TRUE(help.answer->ends_with("\n"));
+  for (const char* word : {"-h", "-?", "help"})
+    EXPECT_EQ(parse(JobKind::kPs, {word}).answer, help.answer) << word;
+  EXPECT_EQ(parse(JobKind::kWorker, {"-V"}).answer, parse(JobKind::kWorker, {"--version"}).answer);
   EXPECT_TRUE(parse(JobKind::kWorker, {"--version"}).answer->starts_with("workerd "));
   EXPECT_NE(parse(JobKind::kWorker, {"--help-config"}).answer->find("batch_size"),
             std::string::npos);
