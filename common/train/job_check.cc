@@ -32,16 +32,6 @@ using graph::PlacedVariable;
 constexpr uint64_t kPsCopies = 2;
 constexpr uint64_t kWorkerCopies = 2;
 
-// "1 000 000"
-std::string grouped(uint64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t at = text.size(); at > 3;) {
-    at -= 3;
-    text.insert(at, " ");
-  }
-  return text;
-}
-
 uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
   uint64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
@@ -228,7 +218,7 @@ class JobChecker {
 std::string sizeText(const JobSize& size) {
   constexpr size_t kListedMax = 4;
   DTF_CHECK(!size.ps_bytes.empty());
-  std::string text = fmt::format("{} parameters, {}: ", grouped(size.parameters),
+  std::string text = fmt::format("{} parameters, {}: ", size.parameters,
                                  bytesText(size.parameters * sizeof(float)));
   if (size.ps_bytes.size() > kListedMax) {
     const auto [least, most] = std::minmax_element(size.ps_bytes.begin(), size.ps_bytes.end());

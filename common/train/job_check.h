@@ -23,7 +23,7 @@ struct JobSize {
   uint64_t memory_bytes = 0;       // the least that all tasks together take
 };
 
-// "7 850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"
+// "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"
 std::string sizeText(const JobSize& size);
 
 // Puts all mistakes of `job` into `report`, which loaded it, each at the line that is to be changed,

@@ -143,7 +143,7 @@ void PsServer::onSignal(int number) {
   options_.stop_wanted = true;
   stop_signal_ = number;
   stop_deadline_ = clock_.now() + fromSeconds(options_.timeouts.stop_seconds);
-  log::info("event=stopping signal={} for=\"the workers to save and finish, {:.0f} s at most\"",
+  log::info("event=stopping signal={} for=\"the workers to save and finish, {:g} s at most\"",
             number, options_.timeouts.stop_seconds);
 }
 
@@ -157,7 +157,12 @@ void PsServer::logLost(const ps::ShardStatus& status) {
     const std::string worker = ps::workerName(rank);
     const std::string reason =
         closed ? "its connection was closed before it had finished"
-               : fmt::format("no heartbeat for {:.0f} s", options_.timeouts.lease_seconds);
+               : fmt::format("no heartbeat for {:g} s", options_.timeouts.lease_seconds);
+    // Workers that a signal ended, as it asked this ps to end, are not missed.
+    if (options_.stop_wanted && closed) {
+      log::info("event=worker_left worker={} reason=\"{}\"", worker, reason);
+      continue;
+    }
     log::warning("event=worker_lost worker={} reason=\"{}\"", worker, reason);
     notify({{"event", "worker_lost"}, {"worker", worker}, {"reason", reason}});
   }
@@ -215,7 +220,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
       fromSeconds(options_.timeouts.start_seconds) + std::chrono::seconds(1))
     end(Error(ErrorCode::kUnavailable,
               fmt::format("a worker is missing: {}. Look at its log, or raise "
-                          "timeouts.start_seconds ({:.0f})",
+                          "timeouts.start_seconds ({:g})",
                           status.missing, options_.timeouts.start_seconds)),
         0);
 }

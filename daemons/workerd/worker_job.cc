@@ -38,6 +38,14 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   return options;
 }
 
+void sayNothingToEvaluate() {
+  constexpr std::string_view kLine =
+      "event=nothing_to_evaluate reason=\"model.metrics asks for the accuracy, but data.eval names "
+      "no data to evaluate: add it, or leave out the metrics\"";
+  // dtf-launch has warned of it before it started anything: for its console this is a detail.
+  notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
+}
+
 // The chief's part in checkpoints: made once the model is declared, ended before the connections.
 struct Supervision {
   Supervision(const cluster::TaskOptions& task, const Clock& clock,
@@ -86,10 +94,7 @@ class WorkerJob {
     const auto ps_tasks = static_cast<uint32_t>(task_.job.cluster.ps.size());
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_,
                              kernels_, device_, clock_);
-    if (isChief() && train_.model.accuracy && !train_.data.eval)
-      log::warning(
-          "event=nothing_to_evaluate reason=\"model.metrics asks for the accuracy, but "
-          "data.eval names no data to evaluate: add it, or leave out the metrics\"");
+    if (isChief() && train_.model.accuracy && !train_.data.eval) sayNothingToEvaluate();
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     if (isChief()) reportModel(loop.placement(), loop.placementTable());

@@ -51,7 +51,7 @@ void WorkerServer::onSignal(int number) {
   if (!ends_by_itself) leave(number);
   stopping_ = true;
   const double patience = task_.job.timeouts.stop_seconds;
-  log::info("event=stopping signal={} for=\"the last checkpoint, {:.0f} s at most\"", number,
+  log::info("event=stopping signal={} for=\"the last checkpoint, {:g} s at most\"", number,
             patience);
   patience_ = reactor_.timer.afterDelay(net::toKj(fromSeconds(patience)))
                   .then([this, number] { leave(number); })

@@ -104,8 +104,23 @@ TEST_F(LaunchTest, CtrlCStopsEverybodyAndSaysInterrupted) {
   launcher.signal(SIGINT);
   const ProcessResult result = launcher.wait(seconds(5));
   EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_EQ(result.err.find("event=worker_lost"), std::string::npos)
+      << "who was told to stop is not missed\n"
+      << result.err;
   EXPECT_EQ(summary()["outcome"], "interrupted");
   expectNothingLeft();
+}
+
+TEST_F(LaunchTest, MetricsWithoutDataToEvaluateAreAWarningOnce) {
+  const std::string file = writeCluster({});
+  std::string text = folder_.read("job.yaml");
+  const size_t eval = text.find("    eval: {");
+  ASSERT_NE(eval, std::string::npos) << text;
+  folder_.write("job.yaml", text.erase(eval, text.find('\n', eval) + 1 - eval));
+  const ProcessResult result = launch(file);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("there is nothing to evaluate"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("warning event=nothing_to_evaluate"), std::string::npos) << result.err;
 }
 
 TEST_F(LaunchTest, CtrlCTwiceEndsAtOnceEvenWithAFrozenTask) {

@@ -138,7 +138,7 @@ TEST_F(MistakesTest, CheckSaysHowLargeTheModelIs) {
   const ProcessResult result =
       runProcess({binary("dtf-launch"), "check", writeCluster({})}, seconds(30));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("7 850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"),
+  EXPECT_NE(result.out.find("7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"),
             std::string::npos)
       << result.out;
 }

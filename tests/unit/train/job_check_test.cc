@@ -80,10 +80,9 @@ TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
   EXPECT_EQ(size_->ps_bytes, (std::vector<uint64_t>{31360, 40}));
   // Two copies on the ps, two on each of two workers; 10 000 digits on each, 2000 on the chief.
   EXPECT_EQ(size_->memory_bytes, 6u * 31400 + 785 * (2 * 10'000 + 2000));
-  EXPECT_EQ(sizeText(*size_), "7 850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1");
+  EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1");
   size_->ps_bytes = {1024, 2048, 1024, 1024, 3072};
-  EXPECT_EQ(sizeText(*size_),
-            "7 850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
+  EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
 }
 
 TEST_F(JobCheckTest, AJobWithoutATrainSectionHasALine) {
