@@ -1,0 +1,176 @@
+#include "common/ps/job_recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace dtf::ps {
+
+namespace {
+
+using Words = std::span<const PsWord>;
+
+// "ps/1, ps/3".
+std::string psNames(const std::vector<uint32_t>& ps) {
+  constexpr size_t kNamedMax = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(ps.size(), kNamedMax); ++i)
+    text += fmt::format("{}ps/{}", i == 0 ? "" : ", ", ps[i]);
+  return ps.size() > kNamedMax ? fmt::format("{} and {} more", text, ps.size() - kNamedMax) : text;
+}
+
+template <class Predicate>
+std::vector<uint32_t> psThat(Words words, Predicate predicate) {
+  std::vector<uint32_t> ps;
+  for (uint32_t i = 0; i < words.size(); ++i)
+    if (predicate(words[i])) ps.push_back(i);
+  return ps;
+}
+
+uint64_t newestEpoch(Words words) {
+  uint64_t newest = 0;
+  for (const PsWord& word : words) newest = std::max(newest, word.epoch);
+  return newest;
+}
+
+uint64_t furthestStep(Words words) {
+  uint64_t furthest = 0;
+  for (const PsWord& word : words)
+    if (word.epoch > 0) furthest = std::max(furthest, word.step);
+  return furthest;
+}
+
+bool haveSnapshot(Words words, const CutName& cut) {
+  return std::all_of(words.begin(), words.end(), [&](const PsWord& word) {
+    return std::find(word.snapshots.begin(), word.snapshots.end(), cut) != word.snapshots.end();
+  });
+}
+
+std::optional<CutName> newestCommonSnapshot(Words words) {
+  std::optional<CutName> newest;
+  for (const CutName& cut : words[0].snapshots)
+    if ((!newest || cut > *newest) && haveSnapshot(words, cut)) newest = cut;
+  return newest;
+}
+
+// A going back that was interrupted is one decision: it is carried out, not taken anew.
+std::optional<RecoveryDecision> interrupted(Words words, uint64_t newest,
+                                            const std::optional<CutName>& checkpoint) {
+  const auto leader =
+      std::find_if(words.begin(), words.end(), [&](const PsWord& w) { return w.epoch == newest; });
+  DTF_CHECK(leader != words.end());
+  const bool snapshot =
+      leader->origin == EpochOrigin::kSnapshot && haveSnapshot(words, leader->origin_cut);
+  const bool saved = leader->origin == EpochOrigin::kCheckpoint && checkpoint == leader->origin_cut;
+  if (!snapshot && !saved) return std::nullopt;
+  RecoveryDecision decision;
+  decision.action = RecoveryAction::kGoBack;
+  decision.origin = leader->origin;
+  decision.cut = leader->origin_cut;
+  return decision;
+}
+
+// Nullopt: no cut that all ps can have.
+std::optional<RecoveryDecision> newestCut(Words words, const std::optional<CutName>& checkpoint) {
+  const std::optional<CutName> snapshot = newestCommonSnapshot(words);
+  if (!snapshot && !checkpoint) return std::nullopt;
+  RecoveryDecision decision;
+  decision.action = RecoveryAction::kGoBack;
+  const bool from_snapshot = snapshot && (!checkpoint || *snapshot > *checkpoint);
+  decision.origin = from_snapshot ? EpochOrigin::kSnapshot : EpochOrigin::kCheckpoint;
+  decision.cut = from_snapshot ? *snapshot : *checkpoint;
+  return decision;
+}
+
+// What is lost is counted from the furthest ps; a job whose ps were all ended lost nothing that is
+// known of.
+RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint32_t> lost) {
+  DTF_CHECK(decision.action == RecoveryAction::kGoBack);
+  const uint64_t furthest = furthestStep(words);
+  decision.epoch = std::max(newestEpoch(words), decision.cut.epoch) + 1;
+  decision.steps_lost = furthest > decision.cut.step ? furthest - decision.cut.step : 0;
+  const char* const source = decision.origin == EpochOrigin::kSnapshot ? "snapshot" : "checkpoint";
+  if (furthest == 0) {
+    decision.reason =
+        fmt::format("no ps holds values: all take the {} of step {}", source, decision.cut.step);
+  } else if (lost.empty()) {
+    decision.reason =
+        fmt::format("a going back was interrupted: all go back {} steps to the {} of step {}",
+                    decision.steps_lost, source, decision.cut.step);
+  } else {
+    decision.reason = fmt::format("{} lost {} values: all go back {} steps to the {} of step {}",
+                                  psNames(lost), lost.size() == 1 ? "its" : "their",
+                                  decision.steps_lost, source, decision.cut.step);
+  }
+  decision.ps = std::move(lost);
+  return decision;
+}
+
+// Values that are whole only on some ps, and nothing that holds the others': training on would mix
+// two histories.
+RecoveryDecision torn(std::vector<uint32_t> lost) {
+  RecoveryDecision decision;
+  decision.action = RecoveryAction::kEnd;
+  decision.reason =
+      lost.empty() ? "the ps hold values of different epochs, and the cut that they were going "
+                     "back to is gone"
+                   : fmt::format("{} lost {} values, and nothing holds them", psNames(lost),
+                                 lost.size() == 1 ? "its" : "their");
+  decision.reason += "; add `checkpoint:` to the file, so that the next loss costs only some steps";
+  decision.ps = std::move(lost);
+  return decision;
+}
+
+// Whether the ps behind it keeps the whole shard of `ps`, on the line of `epoch`.
+bool hasReplica(Words words, uint32_t ps, uint64_t epoch) {
+  const PsWord& keeper = words[(ps + 1) % words.size()];
+  return words.size() > 1 && keeper.epoch == epoch && keeper.replica_epoch == epoch;
+}
+
+}  // namespace
+
+RecoveryDecision decideRecovery(Words words, const std::optional<CutName>& checkpoint) {
+  DTF_CHECK(!words.empty());
+  RecoveryDecision decision;
+  decision.ps = psThat(words, [](const PsWord& word) { return !word.answered; });
+  if (!decision.ps.empty()) {
+    decision.action = RecoveryAction::kWait;
+    decision.reason = psNames(decision.ps) + (decision.ps.size() == 1 ? " is" : " are") + " absent";
+    return decision;
+  }
+  const uint64_t newest = newestEpoch(words);
+  std::vector<uint32_t> empty = psThat(words, [](const PsWord& word) { return word.epoch == 0; });
+  const bool one_epoch = std::all_of(words.begin(), words.end(), [&](const PsWord& word) {
+    return word.epoch == 0 || word.epoch == newest;
+  });
+  if (newest > 0 && one_epoch && empty.empty()) {
+    decision.action = RecoveryAction::kContinue;
+    decision.epoch = newest;
+    decision.reason = "every ps holds its values";
+    return decision;
+  }
+  if (newest > 0 && one_epoch && std::all_of(empty.begin(), empty.end(), [&](uint32_t ps) {
+        return hasReplica(words, ps, newest);
+      })) {
+    decision.action = RecoveryAction::kRefill;
+    decision.epoch = newest;
+    decision.reason = psNames(empty) + (empty.size() == 1 ? " takes its" : " take their") +
+                      " values from replicas";
+    decision.ps = std::move(empty);
+    return decision;
+  }
+  std::optional<RecoveryDecision> back;
+  if (!one_epoch) back = interrupted(words, newest, checkpoint);
+  if (!back) back = newestCut(words, checkpoint);
+  if (back)
+    return goBack(std::move(*back), words, newest > 0 ? std::move(empty) : std::vector<uint32_t>{});
+  if (newest > 0) return torn(std::move(empty));
+  decision.action = RecoveryAction::kStart;
+  decision.epoch = 1;
+  decision.reason = "no ps holds values, and there is no checkpoint";
+  return decision;
+}
+
+}  // namespace dtf::ps

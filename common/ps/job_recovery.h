@@ -1,0 +1,86 @@
+#pragma once
+
+// What a job does when its chief starts or a ps was lost: start, continue, fill the empty ps from their
+// replicas, take all back to one cut, or end. Decided in one place, from the words of *all* ps, by a
+// pure function; nothing here sends, loads or waits.
+//
+// Epoch: the line of history that the parameters are on. 1 after the initial values; each time any
+// ps goes back, all take the next one, and what belongs to an older one is refused. A ps that is
+// filled from a replica has lost nothing and keeps the epoch.
+//
+//   the ps say                     and                                       then
+//   one is absent                  -                                         kWait
+//   they hold different epochs     the cut that the newest began with        kGoBack to it again, newest + 1
+//                                  can still be had everywhere
+//   all hold one epoch             -                                         kContinue
+//   all empty                      no checkpoint                             kStart, epoch 1
+//   all empty                      a common snapshot                         kGoBack, its epoch + 1
+//   all empty                      a checkpoint                              kGoBack, its epoch + 1
+//   some empty                     each empty one has a whole replica        kRefill, the same epoch
+//   some empty, or torn epochs     all have a snapshot of one cut            kGoBack to the newest such
+//   some empty, or torn epochs     a checkpoint                              kGoBack to it
+//   some empty, or torn epochs     nothing of these                          kEnd: what they held is torn
+//
+// A snapshot is preferred to a checkpoint only when it is of a later cut.
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtf::ps {
+
+// One place in the history of a job to which all ps can go back. Ordered by age: within an epoch
+// by step, and what is of a later epoch is later.
+struct CutName {
+  uint64_t epoch = 0;
+  uint64_t step = 0;  // global step
+  auto operator<=>(const CutName&) const = default;
+};
+
+// From what the values of an epoch came.
+enum class EpochOrigin : uint8_t {
+  kInitialValues = 1,
+  kSnapshot = 2,
+  kCheckpoint = 3,
+};
+
+// What one ps says of itself.
+struct PsWord {
+  bool answered = false;  // false: absent, and nothing below counts
+  uint64_t epoch = 0;     // of its values; 0: it holds none
+  uint64_t step = 0;      // that its values are at
+  EpochOrigin origin = EpochOrigin::kInitialValues;
+  CutName origin_cut;  // unless kInitialValues
+  // Of the shard of the ps before it (ps/0's lies on the last): the epoch of the whole replica that
+  // it keeps; 0: none.
+  uint64_t replica_epoch = 0;
+  std::vector<CutName> snapshots;  // of its own shard, that it can load
+};
+
+enum class RecoveryAction : uint8_t {
+  kWait = 1,      // for `ps`, by name
+  kStart = 2,     // the chief brings initial values
+  kContinue = 3,  // nothing was lost
+  kRefill = 4,    // `ps` take their values from the replicas
+  kGoBack = 5,    // all ps, to `cut` of `origin`
+  kEnd = 6,       // `reason` says why, and what would have helped
+};
+
+struct RecoveryDecision {
+  RecoveryAction action = RecoveryAction::kWait;
+  uint64_t epoch = 0;        // afterwards; kWait and kEnd: 0
+  std::vector<uint32_t> ps;  // kWait: absent; kRefill, kEnd: empty; kGoBack: those that lost values
+  EpochOrigin origin = EpochOrigin::kInitialValues;  // kGoBack
+  CutName cut;                                       // kGoBack
+  uint64_t steps_lost = 0;  // kGoBack: from the furthest step that any ps is at
+  std::string reason;  // for a person: "ps/1 lost its values: all go back 37 steps to step 4963"
+};
+
+// `words`: one for each ps task, in their order. `checkpoint`: the newest that verifies.
+RecoveryDecision decideRecovery(std::span<const PsWord> words,
+                                const std::optional<CutName>& checkpoint);
+
+}  // namespace dtf::ps

@@ -1,0 +1,237 @@
+#include "common/ps/job_recovery.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace dtf::ps {
+namespace {
+
+constexpr CutName kAt40{1, 40};
+constexpr CutName kAt60{1, 60};
+
+PsWord empty() {
+  PsWord word;
+  word.answered = true;
+  return word;
+}
+
+PsWord holds(uint64_t epoch, uint64_t step) {
+  PsWord word = empty();
+  word.epoch = epoch;
+  word.step = step;
+  return word;
+}
+
+PsWord wentBack(uint64_t epoch, EpochOrigin origin, CutName cut) {
+  PsWord word = holds(epoch, cut.step);
+  word.origin = origin;
+  word.origin_cut = cut;
+  return word;
+}
+
+PsWord with(PsWord word, std::vector<CutName> snapshots) {
+  word.snapshots = std::move(snapshots);
+  return word;
+}
+
+RecoveryDecision decide(const std::vector<PsWord>& words,
+                        std::optional<CutName> checkpoint = std::nullopt) {
+  return decideRecovery(words, checkpoint);
+}
+
+TEST(JobRecovery, WaitsByNameForAPsThatIsAbsent) {
+  const RecoveryDecision decision = decide({holds(1, 5), PsWord{}, empty(), PsWord{}}, kAt40);
+  EXPECT_EQ(decision.action, RecoveryAction::kWait);
+  EXPECT_EQ(decision.ps, (std::vector<uint32_t>{1, 3}));
+  EXPECT_EQ(decision.reason, "ps/1, ps/3 are absent");
+}
+
+TEST(JobRecovery, StartsOnlyWhenNobodyHoldsAnything) {
+  const RecoveryDecision decision = decide({empty(), empty()});
+  EXPECT_EQ(decision.action, RecoveryAction::kStart);
+  EXPECT_EQ(decision.epoch, 1u);
+}
+
+TEST(JobRecovery, ANewChiefGoesOnWithWhatAllHold) {
+  const RecoveryDecision decision = decide({holds(3, 70), holds(3, 71)}, kAt40);
+  EXPECT_EQ(decision.action, RecoveryAction::kContinue);
+  EXPECT_EQ(decision.epoch, 3u);
+}
+
+TEST(JobRecovery, AJobThatEndedGoesOnFromItsCheckpoint) {
+  const RecoveryDecision decision = decide({empty(), empty()}, CutName{4, 90});
+  EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
+  EXPECT_EQ(decision.origin, EpochOrigin::kCheckpoint);
+  EXPECT_EQ(decision.epoch, 5u);
+  EXPECT_EQ(decision.steps_lost, 0u);
+  EXPECT_EQ(decision.reason, "no ps holds values: all take the checkpoint of step 90");
+}
+
+TEST(JobRecovery, AllGoBackToTheCheckpointWhenOneLostItsValues) {
+  const RecoveryDecision decision = decide({holds(1, 77), empty()}, kAt40);
+  EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
+  EXPECT_EQ(decision.cut, kAt40);
+  EXPECT_EQ(decision.epoch, 2u);
+  EXPECT_EQ(decision.steps_lost, 37u);
+  EXPECT_EQ(decision.reason,
+            "ps/1 lost its values: all go back 37 steps to the checkpoint of step 40");
+}
+
+TEST(JobRecovery, EndsWhenOneLostItsValuesAndNothingHoldsThem) {
+  const RecoveryDecision decision = decide({holds(1, 77), empty()});
+  EXPECT_EQ(decision.action, RecoveryAction::kEnd);
+  EXPECT_EQ(decision.ps, (std::vector<uint32_t>{1}));
+  EXPECT_NE(decision.reason.find("ps/1 lost its values, and nothing holds them"),
+            std::string::npos);
+}
+
+TEST(JobRecovery, AnEmptyPsIsFilledFromItsReplica) {
+  PsWord keeper = holds(2, 50);
+  keeper.replica_epoch = 2;  // ps/0 keeps ps/1's, the last one's
+  const RecoveryDecision decision = decide({keeper, empty()}, kAt40);
+  EXPECT_EQ(decision.action, RecoveryAction::kRefill);
+  EXPECT_EQ(decision.epoch, 2u) << "nothing was lost";
+  EXPECT_EQ(decision.ps, (std::vector<uint32_t>{1}));
+}
+
+TEST(JobRecovery, AReplicaThatIsNotWholeOrOfAnotherEpochIsNone) {
+  PsWord keeper = holds(2, 50);
+  EXPECT_EQ(decide({keeper, empty()}, kAt40).action, RecoveryAction::kGoBack);
+  keeper.replica_epoch = 1;
+  EXPECT_EQ(decide({keeper, empty()}, kAt40).action, RecoveryAction::kGoBack);
+}
+
+TEST(JobRecovery, PrimaryAndKeeperLostTogetherCostTheReplica) {
+  PsWord third = holds(1, 50);
+  third.replica_epoch = 1;
+  // ps/1's replica lies on ps/2, but ps/0's lay on ps/1.
+  EXPECT_EQ(decide({empty(), empty(), third}, kAt40).action, RecoveryAction::kGoBack);
+}
+
+TEST(JobRecovery, TheNewestSnapshotThatAllHaveIsTaken) {
+  const RecoveryDecision decision =
+      decide({with(holds(1, 77), {kAt60, {1, 70}}), with(empty(), {kAt60, kAt40})}, kAt40);
+  EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
+  EXPECT_EQ(decision.origin, EpochOrigin::kSnapshot);
+  EXPECT_EQ(decision.cut, kAt60);
+  EXPECT_EQ(decision.steps_lost, 17u);
+}
+
+TEST(JobRecovery, ACheckpointThatIsNewerThanTheSnapshotsIsTaken) {
+  const RecoveryDecision decision =
+      decide({with(holds(1, 77), {kAt40}), with(empty(), {kAt40})}, kAt60);
+  EXPECT_EQ(decision.origin, EpochOrigin::kCheckpoint);
+  EXPECT_EQ(decision.cut, kAt60);
+}
+
+TEST(JobRecovery, AnInterruptedGoingBackIsDoneAgainToTheSameCut) {
+  const PsWord gone_back = wentBack(2, EpochOrigin::kSnapshot, kAt40);
+  // A newer snapshot is there, too; but what was decided is carried out.
+  const RecoveryDecision decision =
+      decide({with(gone_back, {kAt40, kAt60}), with(holds(1, 77), {kAt40, kAt60})}, std::nullopt);
+  EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
+  EXPECT_EQ(decision.cut, kAt40);
+  EXPECT_EQ(decision.epoch, 3u);
+  EXPECT_EQ(decision.reason,
+            "a going back was interrupted: all go back 37 steps to the snapshot of step 40");
+}
+
+TEST(JobRecovery, AnInterruptedGoingBackWhoseCutIsGoneTakesAnother) {
+  const PsWord gone_back = wentBack(2, EpochOrigin::kSnapshot, kAt60);
+  const RecoveryDecision decision = decide({gone_back, holds(1, 77)}, kAt40);
+  EXPECT_EQ(decision.origin, EpochOrigin::kCheckpoint);
+  EXPECT_EQ(decision.cut, kAt40);
+  EXPECT_EQ(decide({gone_back, holds(1, 77)}).action, RecoveryAction::kEnd);
+}
+
+// ---- what holds for every combination of words
+
+struct World {
+  std::vector<PsWord> words;
+  std::optional<CutName> checkpoint;
+};
+
+std::vector<PsWord> everyWord() {
+  std::vector<PsWord> all = {PsWord{}};
+  for (const uint64_t epoch : {0, 1, 2}) {
+    for (const uint64_t replica : {0, 1, 2}) {
+      for (const bool snapshot : {false, true}) {
+        PsWord word = epoch == 2 ? wentBack(2, EpochOrigin::kSnapshot, kAt40) : holds(epoch, 50);
+        word.replica_epoch = epoch == 0 ? 0 : replica;
+        if (snapshot) word.snapshots = {kAt40};
+        all.push_back(word);
+      }
+    }
+  }
+  return all;
+}
+
+template <class Check>
+void forEveryWorld(Check check) {
+  const std::vector<PsWord> each = everyWord();
+  for (const PsWord& first : each)
+    for (const PsWord& second : each)
+      for (const PsWord& third : each)
+        for (const bool saved : {false, true})
+          check(
+              World{{first, second, third}, saved ? std::optional(CutName{1, 30}) : std::nullopt});
+}
+
+TEST(JobRecovery, NeverStartsOverValuesNorContinuesWithoutThem) {
+  size_t worlds = 0;
+  forEveryWorld([&](const World& world) {
+    const RecoveryDecision decision = decideRecovery(world.words, world.checkpoint);
+    const bool all_answered = std::all_of(world.words.begin(), world.words.end(),
+                                          [](const PsWord& word) { return word.answered; });
+    ASSERT_EQ(decision.action == RecoveryAction::kWait, !all_answered);
+    for (const PsWord& word : world.words) {
+      if (decision.action == RecoveryAction::kStart) {
+        ASSERT_EQ(word.epoch, 0u);
+      } else if (decision.action == RecoveryAction::kContinue) {
+        ASSERT_EQ(word.epoch, decision.epoch);
+      }
+    }
+    ASSERT_FALSE(decision.reason.empty());
+    ++worlds;
+  });
+  EXPECT_EQ(worlds, 2u * 19 * 19 * 19);
+}
+
+TEST(JobRecovery, GoesBackOnlyToWhatAllCanHaveAndToANewEpoch) {
+  size_t went_back = 0;
+  forEveryWorld([&](const World& world) {
+    const RecoveryDecision decision = decideRecovery(world.words, world.checkpoint);
+    if (decision.action != RecoveryAction::kGoBack) return;
+    ++went_back;
+    for (const PsWord& word : world.words) {
+      ASSERT_GT(decision.epoch, word.epoch);
+      if (decision.origin != EpochOrigin::kSnapshot) continue;
+      ASSERT_EQ(std::count(word.snapshots.begin(), word.snapshots.end(), decision.cut), 1);
+    }
+    if (decision.origin == EpochOrigin::kCheckpoint) {
+      ASSERT_EQ(decision.cut, world.checkpoint);
+    }
+  });
+  EXPECT_GT(went_back, 1000u);
+}
+
+TEST(JobRecovery, RefillsOnlyFromAWholeReplicaOfTheSameEpoch) {
+  size_t refilled = 0;
+  forEveryWorld([&](const World& world) {
+    const RecoveryDecision decision = decideRecovery(world.words, world.checkpoint);
+    if (decision.action != RecoveryAction::kRefill) return;
+    ++refilled;
+    for (uint32_t i = 0; i < world.words.size(); ++i) {
+      const bool refill = std::count(decision.ps.begin(), decision.ps.end(), i) == 1;
+      ASSERT_EQ(world.words[i].epoch, refill ? 0 : decision.epoch);
+      if (refill) {
+        ASSERT_EQ(world.words[(i + 1) % 3].replica_epoch, decision.epoch);
+      }
+    }
+  });
+  EXPECT_GT(refilled, 10u);
+}
+
+}  // namespace
+}  // namespace dtf::ps
