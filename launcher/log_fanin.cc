@@ -109,9 +109,7 @@ void LogFanin::add(size_t task, int attempt, Fd pipe) {
   stream.path = folder_ / logFileName(stream.id, attempt);
   // O_EXCL follows no link: the name is predictable.
   stream.file = Fd(::open(stream.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!stream.file.valid())
-    throw Error(ErrorCode::kCannotWrite,
-                "cannot write " + stream.path.string() + ": " + errnoText(errno));
+  if (!stream.file.valid()) failWrite(stream.path, errno);
   stream.splitter = std::make_unique<LineSplitter>(
       kLineBytesMax,
       [this, &stream](std::string_view line, bool cut) { onLine(stream, line, cut); });

@@ -33,13 +33,13 @@ void Fd::reset() {
   fd_ = -1;
 }
 
-namespace {
-
-[[noreturn]] void failWrite(const fs::path& path, int error) {
-  const bool forbidden = error == EACCES || error == EPERM;
+void failWrite(const fs::path& path, int errno_value) {
+  const bool forbidden = errno_value == EACCES || errno_value == EPERM;
   throw Error(forbidden ? ErrorCode::kPermission : ErrorCode::kCannotWrite,
-              "cannot write " + path.string() + ": " + errnoText(error));
+              "cannot write " + path.string() + ": " + errnoText(errno_value));
 }
+
+namespace {
 
 void writeAll(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {

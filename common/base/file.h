@@ -27,6 +27,10 @@ class Fd {
   int fd_ = -1;
 };
 
+// Throws kPermission where `errno_value` says that this user may not, else kCannotWrite: "cannot
+// write PATH: Permission denied (13)".
+[[noreturn]] void failWrite(const std::filesystem::path& path, int errno_value);
+
 // The whole file.
 // Errors: kBadData naming the path when it can't be read or is larger than `bytes_max`; kPermission
 // where this user may not.

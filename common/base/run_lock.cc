@@ -74,10 +74,7 @@ RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::mov
   const fs::path file = recordFile(folder_);
   // Its name is predictable: a link there would have another file overwritten.
   lock_ = Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!lock_.valid())
-    throw Error(
-        errno == EACCES || errno == EPERM ? ErrorCode::kPermission : ErrorCode::kCannotWrite,
-        "cannot write " + file.string() + ": " + errnoText(errno));
+  if (!lock_.valid()) failWrite(file, errno);
   struct flock lock = wholeFile(F_WRLCK);
   if (::fcntl(lock_.get(), F_OFD_SETLK, &lock) != 0) failHeld(folder_);
   record(holder);  // whoever is refused from now on can say by whom

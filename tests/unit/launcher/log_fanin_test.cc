@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -72,6 +73,25 @@ TEST_F(LogFaninTest, AttemptsCountOnAndAFileIsNeverOverwritten) {
   EXPECT_EQ(nextAttempt(folder_.path()), 13);
   LogFanin again(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
   EXPECT_THROW(again.add(0, 1, Fd(::dup(task_.get()))), Error);
+}
+
+TEST_F(LogFaninTest, AFolderOfAnotherUserIsAMatterOfPermission) {
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0500), 0);
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) {
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
+  LogFanin logs(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
+  try {
+    logs.add(0, 2, Fd(::dup(task_.get())));
+    ADD_FAILURE() << "the file was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();
+  }
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
+  ::chmod(folder_.path().c_str(), 0700);
 }
 
 }  // namespace dtf::launcher
