@@ -4,15 +4,17 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
+#include "launcher/announce.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"
 #include "launcher/detach.h"
 #include "launcher/find_run.h"
+#include "launcher/json_fields.h"
 #include "launcher/launch_plan.h"
 #include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
@@ -27,6 +29,42 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(200);
+constexpr Duration kProgressEvery = std::chrono::seconds(5);
+
+// What dtf-launch said while the job ran on a terminal of its own: it left no log of that, so
+// status.json has to tell it.
+class ToldByStatus {
+ public:
+  explicit ToldByStatus(Console& console) : console_(console) {}
+
+  void read(const nlohmann::ordered_json& live) {
+    if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
+      evaluation({countOf(*eval, "step").value_or(0), numberOf(*eval, "loss"),
+                  numberOf(*eval, "accuracy")});
+    if (!console_.isTerminal()) progress(printable(textOf(live, "line")));
+  }
+
+ private:
+  void evaluation(const EvaluationNotice& evaluation) {
+    if (evaluated_ == evaluation.step) return;
+    evaluated_ = evaluation.step;
+    console_.line("dtf-launch: " + evaluationText(evaluation));
+  }
+  // On a terminal it is the status line.
+  void progress(const std::string& line) {
+    const TimePoint now = clock_.now();
+    if (line.empty() || line == line_ || (!line_.empty() && now < shown_ + kProgressEvery)) return;
+    line_ = line;
+    shown_ = now;
+    console_.line(line);
+  }
+
+  Console& console_;
+  const SystemClock clock_;
+  std::optional<uint64_t> evaluated_;  // the step
+  std::string line_;                   // shown last
+  TimePoint shown_{};
+};
 
 // How the job ended, as `up` says it.
 int reportEnd(const fs::path& folder, const Options& options) {
@@ -38,11 +76,11 @@ int reportEnd(const fs::path& folder, const Options& options) {
     printEvent("summary", summary);
   else
     print(resultReport(summary, folder));
-  const auto code = summary.find("exit_code");
-  if (code != summary.end() && code->is_number_integer()) return code->get<int>();
-  const auto outcome = summary.find("outcome");
-  const bool done = outcome != summary.end() && *outcome == outcomeName(Outcome::kDone);
-  return done ? 0 : exitCode(ErrorCode::kUnavailable);
+  const bool done = textOf(summary, "outcome") == outcomeName(Outcome::kDone);
+  const std::optional<uint64_t> code = countOf(summary, "exit_code");
+  return code && *code < 256 ? static_cast<int>(*code)
+         : done              ? 0
+                             : exitCode(ErrorCode::kUnavailable);
 }
 
 }  // namespace
@@ -57,7 +95,9 @@ int attach(const cluster::JobSpec& job, const Options& options) {
   LogMerge said;
   const fs::path log = launcherLog(run.folder / "logs", newestAttempt(run.folder / "logs"));
   std::error_code ignored;
-  if (fs::exists(log, ignored)) said.add(log);
+  const bool has_log = fs::exists(log, ignored);
+  if (has_log) said.add(log);
+  ToldByStatus told(console);
   if (!console.isTerminal())
     console.line(fmt::format("dtf-launch: attached to {}, pid {}", job.job, run.running->launcher));
   for (bool running = true; running;) {
@@ -65,8 +105,8 @@ int attach(const cluster::JobSpec& job, const Options& options) {
     running = record && record->launcher == run.running->launcher;
     said.read(!running, [&console](const LogLine& line) { console.line(printable(line.text)); });
     const auto live = readStatus(run.folder);
-    const std::string line = live.value("line", "");
-    console.status(printable(line).substr(0, console.columns() - 1));
+    if (!has_log) told.read(live);
+    console.status(printable(textOf(live, "line")).substr(0, console.columns() - 1));
     console.pump();
     if (running) std::this_thread::sleep_for(kPoll);
   }

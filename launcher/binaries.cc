@@ -22,8 +22,9 @@ fs::path findBinary(const std::string& name, const std::vector<std::string>& fol
                     const std::vector<std::string>& path_folders) {
   for (const auto* list : {&folders, &path_folders}) {
     for (const std::string& folder : *list) {
-      // Installed beside us, or in a build tree's folder of its own.
-      for (const fs::path& file : {fs::path(folder) / name, fs::path(folder) / name / name})
+      // Installed beside us, in a build tree's folder of its own, or below the build tree itself.
+      const fs::path here(folder);
+      for (const fs::path& file : {here / name, here / name / name, here / "daemons" / name / name})
         if (isExecutable(file)) return fs::absolute(file).lexically_normal();
     }
   }

@@ -20,7 +20,9 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
 
 // The following find the run as find_run.h says, with its errors.
 
-// How far the job is, or how its last run ended. 0: it runs; 3: it doesn't.
+constexpr int kNotRunning = 3;  // as `systemctl status` answers
+
+// How far the job is, or how its last run ended. 0: it runs; kNotRunning: it doesn't.
 int status(const cluster::JobSpec& job, const Options& options);
 
 // Shows what dtf-launch would on this terminal, until the job ends; returns its exit code.
@@ -32,7 +34,8 @@ int attach(const cluster::JobSpec& job, const Options& options);
 // Errors: kUsage for a name that is no task; kBadData when there is no log.
 int logs(const cluster::JobSpec& job, const Options& options);
 
-// Asks who runs the job to end it, and waits until it has. 0 also when nothing runs.
+// Asks who runs the job to end it, and waits until it has. 0: it was saved, or done; kNotRunning:
+// nothing runs; else the job's exit code: it ended unsaved.
 // Blocks: stopLimit() at most (monitor_limits.h).
 // Errors: kDeadline; kPermission for a job of another user.
 int stop(const cluster::JobSpec& job, const Options& options);

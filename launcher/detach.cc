@@ -2,21 +2,27 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
 #include "launcher/exit_status.h"
+#include "launcher/json_fields.h"
 #include "launcher/launch_plan.h"
+#include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
 #include "launcher/output.h"
+#include "launcher/spawner.h"
 
 namespace dtf::launcher {
 
@@ -28,8 +34,7 @@ constexpr uint64_t kSaidBytesMax = uint64_t{1} << 20;
 
 Fd openLog(const fs::path& file) {
   Fd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
-  if (!log.valid())
-    throw Error(ErrorCode::kCannotWrite, "cannot write " + file.string() + ": " + errnoText(errno));
+  if (!log.valid()) failWrite(file, errno);
   return log;
 }
 
@@ -57,13 +62,80 @@ Fd openLog(const fs::path& file) {
   ::_exit(code);
 }
 
-bool awaitReady(const Fd& pipe) {
-  char byte = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(pipe.get(), &byte, 1);
-  } while (n < 0 && errno == EINTR);
-  return n == 1;
+// While it lives, signals that end a process are kept for this one to pass on: they are not for the
+// launcher alone, which has a session of its own and doesn't see the terminal's Ctrl-C.
+// Owns: the process's signal mask, and the descriptor that reads signals.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    ::sigemptyset(&held);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&held, signal);
+    DTF_CHECK(::sigprocmask(SIG_BLOCK, &held, &before_) == 0);
+    fd_ = Fd(::signalfd(-1, &held, SFD_CLOEXEC));
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  ~HeldSignals() { release(); }
+  void release() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  int fd() const { return fd_.get(); }
+  int take() const {
+    signalfd_siginfo info{};
+    const ssize_t n = ::read(fd_.get(), &info, sizeof info);
+    return n == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  Fd fd_;
+};
+
+// True: every task is ready. False: the launcher has ended, or is about to: a signal that comes
+// before the tasks are ready stops the job, as it would without --detach.
+bool awaitReady(const Fd& ready, const HeldSignals& signals, const Fd& exited, pid_t launcher) {
+  bool stopping = false;
+  for (;;) {
+    pollfd events[] = {
+        {signals.fd(), POLLIN, 0}, {exited.get(), POLLIN, 0}, {ready.get(), POLLIN, 0}};
+    // A launcher that is told to stop may close its end of the pipe first.
+    if (::poll(events, stopping ? 2 : 3, -1) < 0 && errno != EINTR) return false;
+    if (events[0].revents != 0) {
+      ::kill(launcher, signals.take());
+      stopping = true;
+    } else if (!stopping && events[2].revents != 0) {
+      char byte = 0;
+      return ::read(ready.get(), &byte, 1) == 1;
+    } else if (events[1].revents != 0) {
+      return false;
+    }
+  }
+}
+
+void sayReady(const cluster::JobSpec& job, const fs::path& cluster_file, pid_t pid, bool json) {
+  if (json)
+    return printEvent("detached",
+                      {{"job", job.job}, {"run_dir", job.run_dir.string()}, {"pid", pid}});
+  const std::string name = shellQuote(cluster_file.string());
+  print(
+      fmt::format("{}: runs, dtf-launch has pid {}\n"
+                  "  dtf-launch status {}\n  dtf-launch attach {}\n  dtf-launch stop {}\n",
+                  job.job, pid, name, name, name));
+}
+
+int awaitExit(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return ExitStatus::fromWait(status).shellCode();
+}
+
+// Of a launch that was never ready: its summary, where it came that far.
+void sayFailed(const cluster::JobSpec& job, int code) {
+  const nlohmann::ordered_json summary = readSummary(job.run_dir);
+  if (summary.empty() || countOf(summary, "exit_code") != code)
+    return printEvent("error", {{"code", exitCodeWord(code)},
+                                {"exit_code", code},
+                                {"message", "the job could not be started: see stderr"}});
+  printEvent("summary", summary);
 }
 
 }  // namespace
@@ -78,6 +150,7 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
   const fs::path logs = job.run_dir / "logs";
   makeWritableFolder(logs);
   options.attempt = nextAttempt(logs);
+  const bool json = std::exchange(options.json, false);  // its stdout is the log
   const fs::path file = launcherLog(logs, *options.attempt);
   const Fd log = openLog(file);
   int ends[2];
@@ -85,25 +158,27 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
     throw Error(ErrorCode::kUnavailable, "cannot make a pipe: " + errnoText(errno));
   const Fd ready(ends[0]);
   Fd tell(ends[1]);
+  HeldSignals signals;
   const pid_t pid = ::fork();
   if (pid < 0) throw Error(ErrorCode::kUnavailable, "cannot start a process: " + errnoText(errno));
-  if (pid == 0) runChild(job, options, log, std::move(tell));
+  if (pid == 0) {
+    signals.release();
+    runChild(job, options, log, std::move(tell));
+  }
   tell.reset();
-  if (awaitReady(ready)) {
-    const std::string name = shellQuote(cluster_file.string());
-    print(
-        fmt::format("{}: runs, dtf-launch has pid {}\n"
-                    "  dtf-launch status {}\n  dtf-launch attach {}\n  dtf-launch stop {}\n",
-                    job.job, pid, name, name, name));
+  const Fd exited = openPidfd(pid);
+  // Without it a launcher that hangs could not be stopped from here: poll() would pass it over.
+  if (!exited.valid()) ::kill(pid, SIGTERM);
+  if (exited.valid() && awaitReady(ready, signals, exited, pid)) {
+    sayReady(job, cluster_file, pid, json);
     return 0;
   }
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int code = awaitExit(pid);
   printBounded(STDERR_FILENO, readFile(file, kSaidBytesMax));
   // Without a task it is no attempt, and all that it says has just been shown.
   if (newestAttempt(logs) < *options.attempt) ::unlink(file.c_str());
-  return ExitStatus::fromWait(status).shellCode();
+  if (json) sayFailed(job, code);
+  return code;
 }
 
 }  // namespace dtf::launcher

@@ -1,20 +1,11 @@
 #include "launcher/event_writer.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/wall_time.h"
+#include "launcher/json_fields.h"
 
 namespace dtf::launcher {
 
 using nlohmann::ordered_json;
-
-namespace {
-
-ordered_json orNull(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
-}  // namespace
 
 void EventWriter::started(TaskId id, pid_t pid) {
   write("started", {{"task", id.name()}, {"pid", pid}});

@@ -5,10 +5,9 @@
 
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
-
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "launcher/json_fields.h"
 
 namespace dtf::launcher {
 
@@ -29,11 +28,6 @@ ordered_json readObject(const fs::path& file, uint64_t bytes_max) {
   } catch (const Error&) {
     return ordered_json::object();
   }
-}
-
-template <class T>
-ordered_json orNull(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
 }  // namespace

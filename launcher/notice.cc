@@ -1,30 +1,12 @@
 #include "launcher/notice.h"
 
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include "launcher/json_fields.h"
 
 namespace dtf::launcher {
 
 namespace {
 
 using nlohmann::json;
-
-std::string textOf(const json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-uint64_t countOf(const json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
-std::optional<double> numberOf(const json& line, const char* key) {
-  const auto found = line.find(key);
-  if (found == line.end() || !found->is_number()) return std::nullopt;
-  const double value = found->get<double>();
-  return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
-}
 
 std::vector<std::string> textsOf(const json& line, const char* key) {
   std::vector<std::string> texts;
@@ -55,19 +37,19 @@ std::optional<Notice> parseNotice(std::string_view line) {
   if (event == "ready") return ReadyNotice{};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
   if (event == "model")
-    return ModelNotice{countOf(parsed, "variables"), countOf(parsed, "parameters"),
-                       countsOf(parsed, "ps_bytes")};
+    return ModelNotice{countOf(parsed, "variables").value_or(0),
+                       countOf(parsed, "parameters").value_or(0), countsOf(parsed, "ps_bytes")};
   if (event == "evaluation")
-    return EvaluationNotice{countOf(parsed, "step"), numberOf(parsed, "loss"),
+    return EvaluationNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "loss"),
                             numberOf(parsed, "accuracy")};
   if (event == "restored")
-    return RestoredNotice{countOf(parsed, "step"), countOf(parsed, "steps"),
+    return RestoredNotice{countOf(parsed, "step").value_or(0), countOf(parsed, "steps").value_or(0),
                           textOf(parsed, "saved"), textsOf(parsed, "changes")};
   if (event == "checkpoint")
-    return CheckpointNotice{countOf(parsed, "step"), numberOf(parsed, "seconds"),
+    return CheckpointNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "seconds"),
                             numberOf(parsed, "stall_seconds")};
   if (event == "progress") {
-    return ProgressNotice{countOf(parsed, "step"), countOf(parsed, "steps"),
+    return ProgressNotice{countOf(parsed, "step").value_or(0), countOf(parsed, "steps").value_or(0),
                           numberOf(parsed, "loss"), numberOf(parsed, "examples_per_second"),
                           numberOf(parsed, "eval_accuracy")};
   }

@@ -24,7 +24,7 @@ constexpr OptionDef kLaunchOptions[] = {
     {"detach", "", "-d: up: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
     {"dry-run", "", "up: print the command of each task, and start none"},
-    {"json", "", "JSON lines on stdout; of up the last one is the summary"},
+    {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
     {"verbose", "", "-v: every log line of the tasks too"},
     {"color", "WHEN", "auto (default; heeds NO_COLOR), always or never"},
@@ -57,7 +57,8 @@ constexpr VerbInfo kVerbs[] = {
      "The lines of all tasks, or of those named (worker/1), merged by time. -f goes on as long as\n"
      "the job runs.\n"},
     {"stop", Verb::kStop, "CLUSTER.yaml", "save and end a running job",
-     "Finds the run of this file from any folder, and waits until it has ended.\n"},
+     "Finds the run of this file from any folder, and waits until it has ended. Exit code 0: it\n"
+     "was saved, or done; 3: nothing ran; else the job's, which ended unsaved.\n"},
 };
 
 // What other tools call it.
@@ -105,7 +106,8 @@ Examples:
 Results go to stdout, logs and progress to stderr. Ctrl-C stops the job; twice, at once.
 Exit codes: 0 done; 1 training failed; 2 usage; 65 bad data; 69 host, port or peer unavailable;
 70 internal error; 73 cannot write; 77 permission; 78 bad configuration; 124 deadline; 128+n
-ended by signal n. status: 0 running, 3 not.
+ended by signal n. status: 0 running, 3 not. stop: 0 saved or done, 3 nothing
+ran, else the job's.
 )";
 }
 
@@ -186,9 +188,7 @@ void checkFits(const CommandLine& line, const Options& options) {
   }
   if (line.has("quiet") && line.has("verbose"))
     line.fail("--quiet and --verbose exclude each other");
-  if (options.detach && (options.dry_run || options.json))
-    line.fail(
-        fmt::format("--detach and --{} exclude each other", options.dry_run ? "dry-run" : "json"));
+  if (options.detach && options.dry_run) line.fail("--detach and --dry-run exclude each other");
 }
 
 }  // namespace

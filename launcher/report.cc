@@ -4,10 +4,10 @@
 
 #include <csignal>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
 #include "launcher/console.h"
+#include "launcher/json_fields.h"
 #include "launcher/launch_plan.h"
 #include "launcher/progress.h"
 
@@ -25,16 +25,16 @@ void addRow(std::string& text, std::string_view label, const std::string& value)
 
 // A number under `key`; "" when the summary has none.
 std::string numberText(const ordered_json& summary, const char* key) {
-  const auto found = summary.find(key);
-  return found != summary.end() && found->is_number() ? countText(found->get<double>()) : "";
+  const std::optional<double> number = numberOf(summary, key);
+  return number ? countText(*number) : "";
 }
 
 std::string stepsText(const ordered_json& summary) {
-  const auto step = summary.find("global_step");
-  if (step == summary.end() || !step->is_number_unsigned()) return "";
+  const std::optional<uint64_t> step = countOf(summary, "global_step");
+  if (!step) return "";
   const std::string steps = numberText(summary, "steps_per_second");
   const std::string examples = numberText(summary, "examples_per_second");
-  std::string text = std::to_string(step->get<uint64_t>());
+  std::string text = std::to_string(*step);
   if (!steps.empty()) text += ", " + steps + " steps/s";
   if (!examples.empty()) text += ", " + examples + " examples/s";
   return text;
@@ -53,14 +53,12 @@ void addMetrics(std::string& text, const ordered_json& summary) {
 void addCheckpoint(std::string& text, const ordered_json& summary) {
   const auto found = summary.find("checkpoint");
   if (found == summary.end() || !found->is_object()) return;
-  const ordered_json step = found->value("last_step", ordered_json(nullptr));
+  const bool done = textOf(summary, "outcome") == "done";
+  const std::optional<uint64_t> step = countOf(*found, "last_step");
   addRow(text, "checkpoint",
-         step.is_number_unsigned() ? fmt::format("step {}{}", step.get<uint64_t>(),
-                                                 summary.value("outcome", "") == "done"
-                                                     ? ""
-                                                     : "; the same command goes on from it")
-                                   : "none");
-  addRow(text, "degraded", found->value("degraded", ""));
+         step ? fmt::format("step {}{}", *step, done ? "" : "; the same command goes on from it")
+              : "none");
+  addRow(text, "degraded", textOf(*found, "degraded"));
 }
 
 // The words of another process: each line as harmless as a log line, the next ones indented.

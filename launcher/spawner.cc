@@ -41,11 +41,6 @@ Pipe makePipe(TaskId id) {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-// By number: <sys/pidfd.h> of glibc 2.36 can't be used from C++ (it lacks extern "C").
-Fd openPidfd(pid_t pid) {
-  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
 std::vector<char*> pointersOf(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -167,6 +162,12 @@ void awaitExec(const TaskCommand& command, pid_t pid, const Fd& error_pipe) {
 }
 
 }  // namespace
+
+// By number: <sys/pidfd.h> of glibc 2.36 can't be used from C++ (it lacks extern "C").
+Fd openPidfd(pid_t pid) {
+  DTF_CHECK(pid > 1);
+  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
 SpawnedTask Spawner::spawn(const TaskCommand& command, Fd listen_socket) {
   DTF_CHECK_MSG(!command.argv.empty(), command.id.name());

@@ -19,6 +19,10 @@ struct SpawnedTask {
   Fd notify;  // its lines of common/base/notify.h
 };
 
+// A descriptor that is readable once the process has ended; an invalid one when there is none left
+// for it, with errno set.
+Fd openPidfd(pid_t pid);
+
 // Processes on this host, by fork and exec, each the leader of its own process group:
 // (1) the kernel kills it when the launcher dies, for whatever reason (PR_SET_PDEATHSIG);
 // (2) it has the default signal mask and dispositions, /dev/null as stdin, and exactly the

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "common/base/text.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
+#include "launcher/json_fields.h"
 #include "launcher/live_status.h"
 #include "launcher/output.h"
 #include "launcher/process_state.h"
@@ -23,30 +23,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kNotRunning = 3;  // as `systemctl status` answers
-
-std::string textOf(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::string numberOf(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->dump() : "";
-}
-
 // Without what the job does not measure.
 std::string evaluationRow(const ordered_json& eval) {
-  const auto measured = [&eval](const char* key) {
-    const auto found = eval.find(key);
-    return found != eval.end() && found->is_number() ? std::optional(found->get<double>())
-                                                     : std::nullopt;
-  };
   std::vector<std::string> parts;
-  if (const auto accuracy = measured("accuracy"))
+  if (const auto accuracy = numberOf(eval, "accuracy"))
     parts.push_back(fmt::format("accuracy {:.4f}", *accuracy));
-  if (const auto loss = measured("loss")) parts.push_back("loss " + countText(*loss));
-  return "step " + numberOf(eval, "step") + ": " + join(parts, ", ");
+  if (const auto loss = numberOf(eval, "loss")) parts.push_back("loss " + countText(*loss));
+  return fmt::format("step {}: {}", countOf(eval, "step").value_or(0), join(parts, ", "));
 }
 
 std::string stateOf(pid_t pid) {
@@ -69,8 +52,8 @@ std::string runningText(const FoundRun& run, const std::string& job, const order
   row("progress", textOf(live, "line"));
   if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
     row("evaluation", evaluationRow(*eval));
-  if (const std::string step = numberOf(live, "checkpoint_step"); !step.empty())
-    row("checkpoint", "step " + step);
+  if (const auto step = countOf(live, "checkpoint_step"))
+    row("checkpoint", fmt::format("step {}", *step));
   row("as of", textOf(live, "time"));
   for (const auto& [name, pid] : run.running->tasks)
     row(name.c_str(), fmt::format("pid {}  {}", pid, stateOf(pid)));
@@ -88,10 +71,8 @@ std::string lastText(const FoundRun& run, const std::string& job, const ordered_
                 ? "  last run    ended without a word: its launcher was killed\n"
                 : "  last run    none: nothing has run there, nor elsewhere from this file\n");
   text += "  last run    " + outcome;
-  if (const std::string step = numberOf(last, "global_step"); !step.empty())
-    text += " at step " + step;
-  if (const std::string code = numberOf(last, "exit_code"); !code.empty())
-    text += ", exit code " + code;
+  if (const auto step = countOf(last, "global_step")) text += fmt::format(" at step {}", *step);
+  if (const auto code = countOf(last, "exit_code")) text += fmt::format(", exit code {}", *code);
   if (const std::string ended = textOf(last, "ended"); !ended.empty()) text += ", " + ended;
   return text + "\n";
 }

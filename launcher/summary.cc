@@ -1,20 +1,15 @@
 #include "launcher/summary.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "common/base/file.h"
+#include "launcher/json_fields.h"
 
 namespace dtf::launcher {
 
 namespace {
 
 using nlohmann::ordered_json;
-
-template <class T>
-ordered_json orNull(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
 
 // Rounded to a millisecond: the digits beyond are noise.
 double rounded(double seconds) {

@@ -1,6 +1,9 @@
 // dtf-launch status, logs and stop, beside a job that runs.
 
 #include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -33,7 +36,7 @@ TEST_F(VerbsTest, WithoutAJobEachSaysThatNothingRuns) {
   EXPECT_EQ(status.exit_code, 3) << "not 1, which is a training that failed";
   EXPECT_NE(status.out.find("job: not running in"), std::string::npos) << status.out;
   const ProcessResult stop = verb("stop");
-  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+  EXPECT_EQ(stop.exit_code, 3) << stop.err;
   EXPECT_NE(stop.out.find("not running"), std::string::npos) << stop.out;
   const ProcessResult logs = verb("logs");
   EXPECT_EQ(logs.exit_code, 65) << logs.out;
@@ -76,6 +79,9 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   const ProcessResult after = verb("status");
   EXPECT_EQ(after.exit_code, 3);
   EXPECT_NE(after.out.find("last run    stopped at step "), std::string::npos) << after.out;
+  const ProcessResult again = verb("stop");
+  EXPECT_EQ(again.exit_code, 3) << "nothing was stopped";
+  EXPECT_NE(again.out.find("; its last run: stopped at step "), std::string::npos) << again.out;
   EXPECT_NE(verb("logs").out.find("ps/0     | "), std::string::npos) << "they outlive the job";
   expectNothingLeft();
 }
@@ -115,8 +121,77 @@ TEST_F(VerbsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
   const ProcessResult gone = from({"attach", "--json"}, "/");
   EXPECT_EQ(gone.exit_code, 69);
   EXPECT_EQ(nlohmann::json::parse(gone.out)["event"], "error");
-  EXPECT_EQ(from({"stop"}, "/").exit_code, 0);
+  EXPECT_EQ(from({"stop"}, "/").exit_code, 3);
   expectNothingLeft();
+}
+
+TEST_F(VerbsTest, StopSaysThatAJobWithoutCheckpointsEndedUnsaved) {
+  ClusterOptions unsaved = options();
+  unsaved.train_more.clear();
+  writeCluster(unsaved);
+  Process launcher(launchCommand(file_), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(30))) << launcher.err();
+  const ProcessResult stop = verb("stop");
+  EXPECT_EQ(stop.exit_code, 128 + SIGTERM) << stop.out << stop.err;
+  EXPECT_TRUE(stop.out.starts_with("job: interrupted")) << stop.out;
+  EXPECT_TRUE(stop.out.ends_with(", not saved\n")) << stop.out;
+  EXPECT_EQ(launcher.wait(seconds(5)).exit_code, stop.exit_code);
+}
+
+// In a pipe, of a job that has a terminal of its own, and so no log of what it says.
+TEST_F(VerbsTest, AttachInAPipeShowsTheLinesThatStay) {
+  ClusterOptions evaluated = options();
+  evaluated.train_more += "  eval: {every_steps: 200}\n";
+  writeCluster(evaluated);
+  Process launcher(launchCommand(file_), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(30))) << launcher.err();
+  Process attached({binary("dtf-launch"), "attach", file_}, {}, folder_.path());
+  EXPECT_TRUE(attached.waitForOutput("dtf-launch: evaluation at step ", seconds(30)))
+      << attached.err();
+  EXPECT_TRUE(attached.waitForOutput("examples/s", seconds(30))) << attached.err();
+  EXPECT_EQ(verb("stop").exit_code, 0);
+  EXPECT_EQ(attached.wait(seconds(10)).exit_code, 0) << attached.err();
+}
+
+TEST_F(VerbsTest, ADetachedLaunchAnswersWithOneJsonObject) {
+  const ProcessResult up = verb("up", {"-d", "--json"});
+  ASSERT_EQ(up.exit_code, 0) << up.err;
+  const nlohmann::json said = nlohmann::json::parse(up.out);
+  EXPECT_EQ(said["event"], "detached");
+  EXPECT_EQ(said["run_dir"], folder_.path() + "/runs/job");
+  EXPECT_EQ(nlohmann::json::parse(verb("status", {"--json"}).out)["running"], true);
+  const ProcessResult refused = verb("up", {"-d", "--json"});
+  EXPECT_EQ(refused.exit_code, 69) << refused.err;
+  EXPECT_EQ(nlohmann::json::parse(refused.out)["exit_code"], 69) << refused.out;
+  EXPECT_TRUE(said["pid"].is_number_unsigned()) << up.out;
+  EXPECT_EQ(verb("stop").exit_code, 0);
+  expectNothingLeft();
+}
+
+// Tasks that are never ready: a person who waits for them presses Ctrl-C.
+TEST_F(VerbsTest, CtrlCBeforeADetachedJobIsReadyStopsIt) {
+  for (const char* program : {"psd", "workerd"}) {
+    const std::string file = folder_.write(program, "#!/bin/sh\nexec sleep 1000\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  }
+  Process up({binary("dtf-launch"), "up", "-d", file_, "--bin-dir", folder_.path()}, {},
+             folder_.path());
+  const std::string log = folder_.path() + "/runs/job/logs/worker-1.1.log";
+  for (int i = 0; i < 3000 && !std::filesystem::exists(log); ++i) ::usleep(10000);
+  ASSERT_TRUE(std::filesystem::exists(log)) << up.err();
+  up.signal(SIGINT);
+  const ProcessResult result = up.wait(seconds(10));
+  EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+  EXPECT_EQ(verb("status").exit_code, 3) << "nothing is left running";
+  expectNobodyLeft();
+}
+
+TEST_F(VerbsTest, ABuildFolderIsABinDir) {
+  const std::filesystem::path psd = binary("psd");
+  const std::string build = psd.parent_path().parent_path().parent_path();
+  const ProcessResult plan = verb("up", {"--dry-run", "--bin-dir", build});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_NE(plan.out.find(psd.string()), std::string::npos) << plan.out;
 }
 
 TEST_F(VerbsTest, AResultThatStdoutDoesNotTakeIsNoSuccess) {
