@@ -61,9 +61,8 @@ void writeStatus(const fs::path& file, const LiveStatus& status) {
   if (!fd.valid()) return;
   const std::string text =
       statusJson(status).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  const bool whole =
-      ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!whole || ::rename(fresh.c_str(), file.c_str()) != 0) ::unlink(fresh.c_str());
+  if (writeAll(fd.get(), text) > 0 || ::rename(fresh.c_str(), file.c_str()) != 0)
+    ::unlink(fresh.c_str());
 }
 
 ordered_json readStatus(const fs::path& folder) {

@@ -30,17 +30,6 @@ std::string prefixOf(TaskId id, size_t task, size_t width, bool color) {
   return kColors[task % kColors.size()] + name + " |" + kColorOff + " ";
 }
 
-// How many bytes at the end of `bytes` could not be written; errno says why.
-size_t writeAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return bytes.size();
-}
-
 // The number in "worker-1.12.log" and "dtf-launch.12.log"; 0 for any other name.
 int attemptOf(const std::string& file) {
   const std::vector<std::string> parts = split(file, '.');

@@ -2,14 +2,15 @@
 
 #include <unistd.h>
 
+#include "common/base/job_summary.h"
+
 namespace dtf::launcher {
 
 namespace fs = std::filesystem;
 
 RunFolder::RunFolder(fs::path folder) : folder_(folder), lock_(folder, {"", ::getpid(), {}}) {
   makeWritableFolder(logs());
-  std::error_code ignored;
-  fs::remove(summary(), ignored);
+  removeSummary(folder_);
 }
 
 }  // namespace dtf::launcher

@@ -15,13 +15,14 @@ class RunFolder {
  public:
   // Makes the folder and its logs/, takes the lock, and removes the summary of an earlier run, so
   // that a summary.json is always of the last launch.
-  // Errors: those of RunLock.
+  // Errors: those of RunLock; kCannotWrite.
   explicit RunFolder(std::filesystem::path folder);
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path logs() const { return folder_ / "logs"; }
-  std::filesystem::path summary() const { return folder_ / "summary.json"; }
   std::filesystem::path status() const { return folder_ / "status.json"; }
+
+  bool held() const { return lock_.held(); }
 
   // Errors: kCannotWrite.
   void record(const LaunchRecord& record) { lock_.record(record); }

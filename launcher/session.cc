@@ -72,7 +72,7 @@ class Session {
   void recordLaunch();
   void mergeTimeline();
   int end();
-  nlohmann::ordered_json writeSummaryFile(int& exit_code);
+  nlohmann::ordered_json writeSummaryFile();
   bool printResult(const nlohmann::ordered_json& summary);
   void reportFailure();
 
@@ -95,6 +95,7 @@ class Session {
   ProgressDisplay display_;
   LogFanin logs_;
   TimePoint looked_;
+  bool folder_lost_ = false;            // and said so
   std::optional<uint64_t> checkpoint_;  // the newest that the chief has told of
   std::optional<EvaluationNotice> evaluation_;
   std::optional<ResultNotice> result_;
@@ -138,8 +139,7 @@ std::vector<TaskCommand> Session::prepare() {
     return makePlan(job_, options_.plan, sockets_.chosen());
   } catch (const Error& error) {
     monitor_.onError(std::nullopt, error);
-    int ignored = 0;
-    events_.summary(writeSummaryFile(ignored));
+    events_.summary(writeSummaryFile());
     throw;
   }
 }
@@ -229,6 +229,10 @@ void Session::tick() {
 
 void Session::look() {
   looked_ = clock_.now();
+  if (!folder_lost_ && !folder_.held()) {
+    folder_lost_ = true;
+    alarm("warning: " + lostFolderText(folder_.path()));
+  }
   for (size_t task = 0; task < running_.size(); ++task)
     monitor_.onSuspended(task, monitor_.alive(task) && isSuspended(running_[task].process.pid));
   const ProgressMeter& meter = display_.meter();
@@ -307,15 +311,15 @@ int Session::end() {
   for (size_t task = 0; task < running_.size(); ++task) logs_.finish(task);
   display_.finish();
   console_.finish();
-  int exit_code = monitor_.jobExitCode();
-  const nlohmann::ordered_json summary = writeSummaryFile(exit_code);
+  const nlohmann::ordered_json summary = writeSummaryFile();
+  int exit_code = summary["exit_code"].get<int>();
   std::error_code ignored;
   std::filesystem::remove(folder_.status(), ignored);
   mergeTimeline();
   if (monitor_.rootCause()) reportFailure();
   if (!printResult(summary)) {
     printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +
-                                    folder_.summary().string() + "\n");
+                                    summaryFile(folder_.path()).string() + "\n");
     if (exit_code == 0) exit_code = exitCode(ErrorCode::kCannotWrite);
   }
   return exit_code;
@@ -335,21 +339,18 @@ void Session::mergeTimeline() {
   }
 }
 
-nlohmann::ordered_json Session::writeSummaryFile(int& exit_code) {
+nlohmann::ordered_json Session::writeSummaryFile() {
   JobSummary summary = summarize(job_.job, monitor_, toSeconds(clock_.now() - start_time_));
   summary.progress = display_.meter();
   summary.result = result_;
   summary.checkpoint = checkpoint_;
-  if (summary.outcome == Outcome::kStopped && isDone(summary)) exit_code = 0;
   nlohmann::ordered_json json = summaryJson(summary);
-  json["exit_code"] = exit_code;
   json["attempt"] = attempt_;
-  json["ended"] = wallTimeText();
   try {
-    writeSummary(folder_.summary(), json);
+    writeSummary(folder_.path(), json);
   } catch (const Error& error) {
     alarm("error: " + error.message());
-    if (exit_code == 0) exit_code = exitCode(error.code());
+    if (json["exit_code"] == 0) json["exit_code"] = exitCode(error.code());
   }
   return json;
 }

@@ -1,47 +1,30 @@
 #pragma once
 
-// summary.json: what the job reached, written whenever it ends, for whatever reason.
+// What dtf-launch adds to summary.json (common/base/job_summary.h): how the tasks ended, and what the
+// chief has told of the job, its result or else its progress.
 
-#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "common/base/job_summary.h"
 #include "launcher/progress.h"
 #include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
 
-struct TaskSummary {
-  std::string name;
-  std::optional<int> exit_code;  // 128+n for signal n; none: was not started, or outlived SIGKILL
-  int restarts = 0;
-  std::string cause;  // why it did not end well; empty: it did
-};
-
 struct JobSummary {
-  std::string job;
-  Outcome outcome = Outcome::kDone;
-  double wall_seconds = 0;
+  JobEnd end;                          // its outcome is the tasks', without the chief's words
   ProgressMeter progress;              // the chief's progress: counts where there is no result
   std::optional<ResultNotice> result;  // the chief's own words, which win
   std::optional<uint64_t> checkpoint;  // the step of the newest that the chief has told of
-  std::vector<TaskSummary> tasks;
 };
 
 // Everything but the chief's progress and result.
 JobSummary summarize(const std::string& job, const TaskMonitor& monitor, double wall_seconds);
 
-// schema, job, outcome, global_step, final_loss, eval, examples_per_second, steps_per_second,
-// wall_seconds, whatever else the chief's result says, tasks. What is not known is null.
+// The whole summary. A job whose tasks were asked to stop when it had come to its end is done, and its
+// exit code is 0; one that one of its tasks had saved and ended early is stopped.
 nlohmann::ordered_json summaryJson(const JobSummary& summary);
-
-// The chief says that all steps were done: it had come to the end when it was asked to stop.
-bool isDone(const JobSummary& summary);
-
-// Replaces the file at once or not at all.
-// Errors: kCannotWrite.
-void writeSummary(const std::filesystem::path& file, const nlohmann::ordered_json& summary);
 
 }  // namespace dtf::launcher

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 
 namespace dtf {
@@ -39,16 +40,18 @@ void failWrite(const fs::path& path, int errno_value) {
               "cannot write " + path.string() + ": " + errnoText(errno_value));
 }
 
-namespace {
-
-void writeAll(int fd, std::string_view bytes, const fs::path& path) {
+size_t writeAll(int fd, std::string_view bytes) {
+  DTF_CHECK(fd >= 0);
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) failWrite(path, errno);
+    if (n <= 0) break;
     bytes.remove_prefix(static_cast<size_t>(n));
   }
+  return bytes.size();
 }
+
+namespace {
 
 // A file that was not there: whatever has its predictable name, a link to somebody's file too, is
 // removed, not written through.
@@ -107,7 +110,7 @@ void atomicReplace(const fs::path& path, std::string_view bytes) {
   const Fd fd = createAnew(temporary, 0644);
   if (!fd.valid()) failWrite(temporary, errno);
   try {
-    writeAll(fd.get(), bytes, temporary);
+    if (writeAll(fd.get(), bytes) > 0) failWrite(temporary, errno);
     if (::fsync(fd.get()) != 0) failWrite(temporary, errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0) failWrite(path, errno);
   } catch (const Error&) {

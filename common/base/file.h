@@ -31,6 +31,10 @@ class Fd {
 // write PATH: Permission denied (13)".
 [[noreturn]] void failWrite(const std::filesystem::path& path, int errno_value);
 
+// Writes `bytes` to a descriptor, in as many pieces as it takes. Returns how many at their end could
+// not be written; errno says why.
+size_t writeAll(int fd, std::string_view bytes);
+
 // The whole file.
 // Errors: kBadData naming the path when it can't be read or is larger than `bytes_max`; kPermission
 // where this user may not.

@@ -1,6 +1,7 @@
 #include "common/base/run_lock.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -81,6 +82,20 @@ RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::mov
   // Of a launcher that was killed: its progress is not this run's.
   std::error_code ignored;
   for (const char* name : {"status.json", "status.json.tmp"}) fs::remove(folder_ / name, ignored);
+}
+
+bool RunLock::held() const {
+  struct stat locked {
+  }, named{};
+  if (::fstat(lock_.get(), &locked) != 0) return true;  // the disk doesn't answer: nothing is known
+  if (::stat(recordFile(folder_).c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
+  return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+}
+
+std::string lostFolderText(const fs::path& folder) {
+  return "the run directory " + folder.string() +
+         " was removed or replaced while the job runs there: its logs, checkpoints and summary are "
+         "lost, status and stop don't find it, and another job may start in that place";
 }
 
 void RunLock::record(const LaunchRecord& record) {

@@ -33,6 +33,10 @@ class RunLock {
   // Errors: kCannotWrite; kPermission where this user may not; kUnavailable naming the process that holds the folder.
   RunLock(std::filesystem::path folder, const LaunchRecord& holder);
 
+  // False once launch.json, or the folder around it, was removed or replaced: the lock is on a file that
+  // nobody finds any more, so another job may start there.
+  bool held() const;
+
   // Errors: kCannotWrite.
   void record(const LaunchRecord& record);
 
@@ -40,6 +44,9 @@ class RunLock {
   std::filesystem::path folder_;
   Fd lock_;
 };
+
+// What to tell whoever runs a job in `folder` when it is not held() any more.
+std::string lostFolderText(const std::filesystem::path& folder);
 
 // The record in `folder`, if somebody holds it at this moment; nullopt: nothing runs there.
 std::optional<LaunchRecord> runningLaunch(const std::filesystem::path& folder);

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "common/base/check.h"
-#include "common/base/file.h"
+#include "common/base/job_summary.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
@@ -77,11 +77,7 @@ nlohmann::json resultJson(const JobResult& job) {
 // What is known of a job without a result.
 nlohmann::json progressJson(const std::optional<train::Progress>& progress,
                             const std::optional<train::Evaluation>& evaluation) {
-  nlohmann::json json = {{"global_step", nullptr},
-                         {"final_loss", nullptr},
-                         {"eval", nlohmann::json::object()},
-                         {"steps_per_second", nullptr},
-                         {"examples_per_second", nullptr}};
+  nlohmann::json json = nlohmann::json::object();
   if (evaluation) json["eval"] = evaluationJson(*evaluation);
   if (!progress) return json;
   json["global_step"] = progress->global_step;
@@ -91,12 +87,9 @@ nlohmann::json progressJson(const std::optional<train::Progress>& progress,
   return json;
 }
 
-std::filesystem::path summaryFile(const cluster::TaskOptions& task) {
-  return task.job.run_dir / "summary.json";
-}
-
 // "done: 40 global steps, loss 0.4321, 812 steps/s" and what was evaluated, as far as it is known.
-std::string resultText(const nlohmann::json& summary, const std::optional<JobResult>& result) {
+std::string resultText(const nlohmann::ordered_json& summary,
+                       const std::optional<JobResult>& result) {
   const auto number = [&summary](const char* key) {
     return summary[key].is_number() ? std::optional(summary[key].get<double>()) : std::nullopt;
   };
@@ -157,11 +150,7 @@ JobReport::JobReport(const cluster::TaskOptions& task)
   lock_.emplace(
       task_.job.run_dir,
       LaunchRecord{task_.job.job, ::getpid(), {{task_.task.name(), ::getpid()}}, "workerd"});
-  std::error_code error;
-  std::filesystem::remove(summaryFile(task_), error);
-  if (error)
-    throw Error(ErrorCode::kCannotWrite, "cannot remove the summary of an earlier run, " +
-                                             summaryFile(task_).string() + ": " + error.message());
+  removeSummary(task_.job.run_dir);
 }
 
 // One line that stays, in the log and for the launcher: the progress is soon replaced.
@@ -191,6 +180,10 @@ void JobReport::progress(const train::Progress& progress) {
     progress_ = progress;
     evaluation = evaluation_;
   }
+  if (lock_ && !folder_lost_ && !lock_->held()) {
+    folder_lost_ = true;
+    log::warning("event=run_dir_lost reason=\"{}\"", lostFolderText(task_.job.run_dir));
+  }
   if (!notifyEnabled()) return;
   nlohmann::json line = {{"event", "progress"},
                          {"step", progress.global_step},
@@ -218,21 +211,20 @@ void JobReport::result(const JobResult& result) {
 
 void JobReport::write(const End& end) {
   MutexLock lock(mutex_);
-  nlohmann::json json = progressJson(progress_, evaluation_);
-  if (result_) json.update(resultJson(*result_));
-  json["schema"] = 1;
-  json["job"] = task_.job.job;
-  if (!end.outcome.empty()) json["outcome"] = end.outcome;
-  json["exit_code"] = end.exit_code;
-  json["wall_seconds"] = toSeconds(clock_.now() - started_);
-  nlohmann::json task = {
-      {"name", task_.task.name()}, {"exit_code", end.exit_code}, {"restarts", 0}};
-  task["cause"] = nullptr;
-  if (!end.cause.empty()) task["cause"] = end.cause;
-  json["tasks"] = nlohmann::json::array({task});
-  atomicReplace(summaryFile(task_),
-                json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  dtf::print(resultText(json, result_) + "summary: " + summaryFile(task_).string() + "\n");
+  nlohmann::json reached = progressJson(progress_, evaluation_);
+  if (result_) reached.update(resultJson(*result_));
+  const std::string outcome =
+      end.outcome.empty() ? reached["outcome"].get<std::string>() : end.outcome;
+  const nlohmann::ordered_json summary =
+      summaryJson({task_.job.job,
+                   outcome,
+                   end.exit_code,
+                   toSeconds(clock_.now() - started_),
+                   {{task_.task.name(), end.exit_code, end.cause}}},
+                  reached);
+  const std::filesystem::path& run_dir = task_.job.run_dir;
+  writeSummary(run_dir, summary);
+  dtf::print(resultText(summary, result_) + "summary: " + summaryFile(run_dir).string() + "\n");
 }
 
 void JobReport::done() {

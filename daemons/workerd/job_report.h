@@ -77,6 +77,7 @@ class JobReport {
   const TimePoint started_ = clock_.now();
   const bool writes_;
   std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
+  bool folder_lost_ = false;     // and said so; training thread
 
   Mutex mutex_;
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);

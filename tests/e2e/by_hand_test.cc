@@ -136,6 +136,8 @@ TEST_F(ByHandTest, TheChiefHoldsTheRunDirectory) {
     EXPECT_NE(refusal.find("is in use by workerd, pid " + std::to_string(tasks.back().pid())),
               std::string::npos)
         << refusal;
+  std::filesystem::remove_all(run_dir);
+  EXPECT_TRUE(tasks.back().waitForOutput("event=run_dir_lost", seconds(10))) << tasks.back().err();
 }
 
 TEST_F(ByHandTest, JobNameOfTheOtherBinaryIsAUsageError) {

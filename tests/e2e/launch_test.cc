@@ -123,6 +123,22 @@ TEST_F(LaunchTest, MetricsWithoutDataToEvaluateAreAWarningOnce) {
   EXPECT_EQ(result.err.find("warning event=nothing_to_evaluate"), std::string::npos) << result.err;
 }
 
+// The lock goes with the file: whoever removes the folder is told what that means, once.
+TEST_F(LaunchTest, ARunDirectoryThatIsRemovedIsNamed) {
+  Process launcher(launchCommand(writeCluster({.steps = 100000000})), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
+  std::filesystem::remove_all(folder_.path() + "/runs/job");
+  EXPECT_TRUE(launcher.waitForOutput(
+      "warning: the run directory " + folder_.path() + "/runs/job was removed or replaced",
+      seconds(10)))
+      << launcher.err();
+  launcher.signal(SIGINT);
+  const ProcessResult result = launcher.wait(seconds(10));
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  const size_t first = result.err.find("was removed or replaced");
+  EXPECT_EQ(result.err.find("was removed or replaced", first + 1), std::string::npos) << result.err;
+}
+
 TEST_F(LaunchTest, CtrlCTwiceEndsAtOnceEvenWithAFrozenTask) {
   Process launcher(launchCommand(writeCluster({.steps = 100000000, .ports = freePorts(4)})), {},
                    folder_.path());

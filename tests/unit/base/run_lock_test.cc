@@ -54,6 +54,17 @@ TEST_F(RunLockTest, WhoeverComesSecondIsToldWhichProgramRunsWhichJob) {
   }
 }
 
+// rm -r of a folder that a job writes to: the lock is gone with the name.
+TEST_F(RunLockTest, ARemovedOrReplacedFolderIsNotHeldAnyMore) {
+  const RunLock lock(folder_, {"job", 7, {}});
+  EXPECT_TRUE(lock.held());
+  fs::remove_all(folder_);
+  EXPECT_FALSE(lock.held());
+  const RunLock next(folder_, {"job", 8, {}});
+  EXPECT_TRUE(next.held());
+  EXPECT_FALSE(lock.held()) << "what is there now is another's";
+}
+
 TEST_F(RunLockTest, ProgressOfARunThatWasKilledIsNotTheNextOnes) {
   std::ofstream(folder_ / "status.json") << "{}";
   std::ofstream(folder_ / "status.json.tmp") << "{";

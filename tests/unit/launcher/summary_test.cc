@@ -11,24 +11,43 @@ namespace {
 
 JobSummary failed() {
   JobSummary summary;
-  summary.job = "mnist";
-  summary.outcome = Outcome::kFailed;
-  summary.wall_seconds = 3.14159;
-  summary.tasks = {{"ps/0", 0, 0, ""},
-                   {"worker/0", 65, 0, "worker/0 was too eager"},
-                   {"worker/1", {}, 0, "was not started"}};
+  summary.end = {"mnist",
+                 "failed",
+                 65,
+                 3.14159,
+                 {{"ps/0", 0, ""},
+                  {"worker/0", 65, "worker/0 was too eager"},
+                  {"worker/1", {}, "was not started"}}};
   return summary;
 }
 
 }  // namespace
 
 TEST(Summary, WithoutAWordFromTheChiefTheRestIsNull) {
-  EXPECT_EQ(summaryJson(failed()).dump(),
+  nlohmann::ordered_json json = summaryJson(failed());
+  EXPECT_EQ(json["ended"].get<std::string>().size(), 29u) << json["ended"];
+  json.erase("ended");
+  EXPECT_EQ(json.dump(),
             R"({"schema":1,"job":"mnist","outcome":"failed","global_step":null,"final_loss":null,)"
-            R"("eval":{},"examples_per_second":null,"steps_per_second":null,"wall_seconds":3.142,)"
+            R"("examples_per_second":null,"steps_per_second":null,"eval":{},)"
+            R"("exit_code":65,"wall_seconds":3.142,)"
             R"("tasks":[{"name":"ps/0","exit_code":0,"restarts":0,"cause":null},)"
             R"({"name":"worker/0","exit_code":65,"restarts":0,"cause":"worker/0 was too eager"},)"
             R"({"name":"worker/1","exit_code":null,"restarts":0,"cause":"was not started"}]})");
+}
+
+// The signal came when there was nothing left to stop; or it went to a task, which had the job saved.
+TEST(Summary, TheChiefKnowsWhetherTheJobHadComeToItsEnd) {
+  JobSummary summary = failed();
+  summary.end.outcome = "stopped";
+  summary.end.exit_code = 130;
+  summary.result = ResultNotice{R"({"outcome":"done"})"};
+  EXPECT_EQ(summaryJson(summary)["outcome"], "done");
+  EXPECT_EQ(summaryJson(summary)["exit_code"], 0);
+  summary.end.outcome = "done";
+  summary.end.exit_code = 0;
+  summary.result = ResultNotice{R"({"outcome":"stopped"})"};
+  EXPECT_EQ(summaryJson(summary)["outcome"], "stopped");
 }
 
 TEST(Summary, LastProgressCountsWhereThereIsNoResult) {
@@ -77,8 +96,8 @@ TEST(Summary, SignalsAreExitCodesAsInAShell) {
   monitor.onSpawned(0);
   monitor.onExit(0, {0, SIGSEGV});
   const JobSummary summary = summarize("j", monitor, 1);
-  EXPECT_EQ(summary.tasks[0].exit_code, 139);
-  EXPECT_EQ(summary.tasks[0].cause, "ps/0 was killed by SIGSEGV (signal 11)");
+  EXPECT_EQ(summary.end.tasks[0].exit_code, 139);
+  EXPECT_EQ(summary.end.tasks[0].cause, "ps/0 was killed by SIGSEGV (signal 11)");
 }
 
 }  // namespace dtf::launcher

@@ -1,0 +1,46 @@
+#pragma once
+
+// summary.json: what a job reached, written however it ends: by dtf-launch, or by a chief that was
+// started by hand. README.md ("What a run leaves") lists its keys.
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtf {
+
+// How one task ended. Value type.
+struct TaskEnd {
+  std::string name;              // "worker/1"
+  std::optional<int> exit_code;  // 128+n for signal n; none: was not started, or outlived SIGKILL
+  std::string cause;             // why it did not end well; empty: it did
+};
+
+// What whoever writes the summary knows itself. Value type.
+struct JobEnd {
+  std::string job;
+  std::string outcome;  // "done", "stopped", "interrupted", "failed"
+  int exit_code = 0;    // of the writer
+  double wall_seconds = 0;
+  std::vector<TaskEnd> tasks;
+};
+
+// The whole summary, with the time of now as that of the end. `reached` is the chief's part: what
+// every summary has of it (global_step, final_loss, examples_per_second, steps_per_second; eval, an
+// object) is null (empty) where it says nothing, what else it has is added, and where both know, `end`
+// wins.
+nlohmann::ordered_json summaryJson(const JobEnd& end, const nlohmann::ordered_json& reached);
+
+std::filesystem::path summaryFile(const std::filesystem::path& run_dir);
+
+// Removes the summary of an earlier run: one that is there is of the last.
+// Errors: kCannotWrite; kPermission.
+void removeSummary(const std::filesystem::path& run_dir);
+
+// Replaces the file at once or not at all.
+// Errors: kCannotWrite; kPermission.
+void writeSummary(const std::filesystem::path& run_dir, const nlohmann::ordered_json& summary);
+
+}  // namespace dtf
