@@ -1,0 +1,30 @@
+#include "common/base/wall_time.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+namespace dtf {
+namespace {
+
+// The time of 2026-03-01T09:11:12.345Z in a zone of POSIX's notation, where west is positive.
+std::string in(const char* zone) {
+  ::setenv("TZ", zone, 1);
+  ::tzset();
+  const std::chrono::system_clock::time_point time{std::chrono::milliseconds(1772356272345)};
+  const std::string text = wallTimeText(time);
+  ::unsetenv("TZ");
+  ::tzset();
+  return text;
+}
+
+TEST(WallTime, IsOfThisHostsZoneAndNamesIt) {
+  EXPECT_EQ(in("UTC0"), "2026-03-01T09:11:12.345+00:00");
+  EXPECT_EQ(in("CET-1"), "2026-03-01T10:11:12.345+01:00");
+  EXPECT_EQ(in("NST3:30"), "2026-03-01T05:41:12.345-03:30");
+}
+
+}  // namespace
+}  // namespace dtf
