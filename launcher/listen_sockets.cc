@@ -41,16 +41,13 @@ void setPort(SocketAddress& address, uint16_t port) {
     reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = htons(port);
 }
 
-// The first IPv4 address of the host, else the first of all: what the tasks try first, too.
-SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
+// The first IPv4 address of the host, else the first of all: what the tasks try first, too. In
+// `address`; the error of getaddrinfo(), or 0.
+int lookUp(const std::string& host, SocketAddress& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int result = ::getaddrinfo(task.address.host.c_str(), nullptr, &hints, &found);
-  if (result != 0)
-    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
-                           "cannot resolve the host '" + task.address.host + "' of " + id.name() +
-                               ": " + ::gai_strerror(result));
+  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found)) return error;
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   const addrinfo* chosen = found;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
@@ -58,9 +55,17 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
     chosen = each;
     break;
   }
-  SocketAddress address;
   std::memcpy(&address.storage, chosen->ai_addr, chosen->ai_addrlen);
   address.size = chosen->ai_addrlen;
+  return 0;
+}
+
+SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
+  SocketAddress address;
+  if (const int error = lookUp(task.address.host, address))
+    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                           "cannot resolve the host '" + task.address.host + "' of " + id.name() +
+                               ": " + ::gai_strerror(error));
   if (!insecure && !cluster::isLoopback(numericHost(address)))
     throw cluster::ErrorAt(
         ErrorCode::kBadConfig, task.mark,
@@ -119,6 +124,14 @@ std::string numericAddress(const Fd& socket) {
 }
 
 }  // namespace
+
+bool isThisHost(const std::string& host) {
+  SocketAddress address;
+  if (lookUp(host, address) != 0) return false;
+  setPort(address, 0);
+  const Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return socket.valid() && ::bind(socket.get(), address.get(), address.size) == 0;
+}
 
 ListenSockets ListenSockets::open(const cluster::ClusterSpec& cluster, bool auto_only) {
   ListenSockets sockets;

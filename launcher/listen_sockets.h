@@ -14,6 +14,10 @@
 
 namespace dtf::launcher {
 
+// Whether a task at `host` would run here: the name resolves to an address that this host can bind.
+// Blocks: on name resolution.
+bool isThisHost(const std::string& host);
+
 // Owns: the sockets, until take().
 // Threads: thread-compatible.
 class ListenSockets {

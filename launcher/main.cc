@@ -18,6 +18,7 @@
 #include "common/train/host_memory.h"
 #include "common/train/job_check.h"
 #include "launcher/commands.h"
+#include "launcher/listen_sockets.h"
 #include "launcher/options.h"
 #include "launcher/output.h"
 
@@ -39,7 +40,11 @@ std::filesystem::path ownFolder() {
 
 // What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
 train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& report) {
-  const std::optional<train::JobSize> size = train::checkJob(job, train::hostMemory(), report);
+  const std::optional<train::JobSize> size =
+      train::checkJob(job,
+                      {train::hostMemory(),
+                       [](const cluster::Address& address) { return isThisHost(address.host); }},
+                      report);
   printBounded(STDERR_FILENO, report.warnings());
   report.throwIfAny();
   DTF_CHECK(size.has_value());

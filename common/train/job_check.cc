@@ -46,8 +46,8 @@ uint64_t saturatingAdd(uint64_t a, uint64_t b) {
 // Borrows: all three, for one call of run.
 class JobChecker {
  public:
-  JobChecker(const cluster::JobSpec& job, const HostMemory& memory, cluster::Report& report)
-      : job_(job), train_(*job.train), memory_(memory), report_(report) {}
+  JobChecker(const cluster::JobSpec& job, const Host& host, cluster::Report& report)
+      : job_(job), train_(*job.train), host_(host), report_(report) {}
 
   std::optional<JobSize> run() {
     checkData(train_.data.train, true);
@@ -94,7 +94,9 @@ class JobChecker {
            [&] { checkExampleShape(train_.model, images->example_shape, name); });
     const auto bytes =
         static_cast<uint64_t>(images->count * (images->example_shape.elements() + 1));
-    const uint64_t readers = to_train ? job_.cluster.worker.size() : 1;
+    // The chief alone evaluates.
+    const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
+    const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
     data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
     if (!to_train) return;
     const Mark& batch_mark = train_.data.batch_size_mark;
@@ -164,18 +166,32 @@ class JobChecker {
         size.ps_bytes.at(part.ps_task) += part.count * sizeof(float);
     }
     DTF_CHECK(size.parameters > 0);  // the builder refuses a model without variables
-    const uint64_t copies =
-        kPsCopies + ps::slotCount(train_.optimizer) + kWorkerCopies * job_.cluster.worker.size();
-    model_bytes_ = saturatingMultiply(size.parameters * sizeof(float), copies);
+    uint64_t ps_bytes = 0;           // of the parameters on the ps of this host
+    for (size_t ps = 0; ps < size.ps_bytes.size(); ++ps)
+      if (runsHere(job_.cluster.ps[ps])) ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
+    const uint64_t bytes = saturatingMultiply(size.parameters, sizeof(float));
+    model_bytes_ =
+        saturatingAdd(saturatingMultiply(ps_bytes, kPsCopies + ps::slotCount(train_.optimizer)),
+                      saturatingMultiply(bytes, kWorkerCopies * countHere(job_.cluster.worker)));
     size.memory_bytes = saturatingAdd(model_bytes_, data_bytes_);
     size_ = std::move(size);
+  }
+
+  bool runsHere(const cluster::TaskSpec& task) const {
+    return !host_.runs || host_.runs(task.address);
+  }
+  uint64_t countHere(const std::vector<cluster::TaskSpec>& tasks) const {
+    return static_cast<uint64_t>(
+        std::count_if(tasks.begin(), tasks.end(),
+                      [this](const cluster::TaskSpec& task) { return runsHere(task); }));
   }
 
   // False: reported.
   bool fitsMemory() {
     const uint64_t needed = size_->memory_bytes;
-    const bool too_much = memory_.total > 0 && needed > memory_.total;
-    if (!too_much && (memory_.available == 0 || needed <= memory_.available)) return true;
+    const HostMemory& memory = host_.memory;
+    const bool too_much = memory.total > 0 && needed > memory.total;
+    if (!too_much && (memory.available == 0 || needed <= memory.available)) return true;
     const bool model_is_larger = model_bytes_ >= data_bytes_;
     const std::string what =
         model_is_larger
@@ -183,9 +199,9 @@ class JobChecker {
                           bytesText(largest_bytes_))
             : fmt::format("the examples take {} of memory, and ", bytesText(data_bytes_));
     const std::string text = fmt::format(
-        "{}the {} ps and {} workers need at least {} together; this host has {}{}", what,
-        job_.cluster.ps.size(), job_.cluster.worker.size(), bytesText(needed),
-        bytesText(too_much ? memory_.total : memory_.available), too_much ? "" : " available");
+        "{}the {} ps and {} workers here need at least {} together; this host has {}{}", what,
+        countHere(job_.cluster.ps), countHere(job_.cluster.worker), bytesText(needed),
+        bytesText(too_much ? memory.total : memory.available), too_much ? "" : " available");
     const cluster::Place place =
         placeOf(model_is_larger ? layerMark(largest_layer_) : train_.data.train.mark);
     if (too_much)
@@ -204,13 +220,13 @@ class JobChecker {
 
   const cluster::JobSpec& job_;
   const cluster::TrainSpec& train_;
-  const HostMemory memory_;
+  const Host& host_;
   cluster::Report& report_;
   std::optional<JobSize> size_;
   std::string largest_layer_;
   uint64_t largest_bytes_ = 0;  // of one variable
-  uint64_t model_bytes_ = 0;    // with all copies, on all tasks
-  uint64_t data_bytes_ = 0;     // on all workers
+  uint64_t model_bytes_ = 0;    // with all copies, on the tasks of this host
+  uint64_t data_bytes_ = 0;     // on its workers
 };
 
 }  // namespace
@@ -231,10 +247,10 @@ std::string sizeText(const JobSize& size) {
   return text;
 }
 
-std::optional<JobSize> checkJob(const cluster::JobSpec& job, const HostMemory& memory,
+std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
                                 cluster::Report& report) {
   DTF_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty());
-  if (job.train) return JobChecker(job, memory, report).run();
+  if (job.train) return JobChecker(job, host, report).run();
   report.error(report.placeOf(job.mark),
                "missing key 'train': a TRAIN.yaml, relative to this file, or its keys in place");
   return std::nullopt;

@@ -6,6 +6,7 @@
 // dtf-launch asks it; the tasks go on checking what they are given.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,13 @@ namespace dtf::train {
 struct JobSize {
   uint64_t parameters = 0;
   std::vector<uint64_t> ps_bytes;  // of the parameters alone, by ps task
-  uint64_t memory_bytes = 0;       // the least that all tasks together take
+  uint64_t memory_bytes = 0;       // the least that the tasks on this host take together
+};
+
+// Value type.
+struct Host {
+  HostMemory memory;
+  std::function<bool(const cluster::Address&)> runs;  // the task of that address; empty: every task
 };
 
 // "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"
@@ -28,9 +35,9 @@ std::string sizeText(const JobSize& size);
 
 // Puts all mistakes of `job` into `report`, which loaded it, each at the line that is to be changed,
 // and warnings for what is allowed and hardly meant. nullopt: there is no model to count.
-// `memory` is that of the host on which all tasks will run.
+// `host` is where it is asked: tasks elsewhere don't count against its memory.
 // Blocks: on the headers of the data files and the labels: about a millisecond for MNIST.
-std::optional<JobSize> checkJob(const cluster::JobSpec& job, const HostMemory& memory,
+std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
                                 cluster::Report& report);
 
 }  // namespace dtf::train

@@ -37,6 +37,14 @@ std::string messageOf(const cluster::ClusterSpec& cluster, ErrorCode code) {
 
 }  // namespace
 
+// 192.0.2.1 is an address for examples (RFC 5737) that no host has.
+TEST(ListenSockets, AHostIsThisOneWhenItsAddressCanBeBound) {
+  for (const char* here : {"localhost", "127.0.0.1", "127.1.2.3"})
+    EXPECT_TRUE(isThisHost(here)) << here;
+  for (const char* elsewhere : {"192.0.2.1", "no-such-host.invalid"})
+    EXPECT_FALSE(isThisHost(elsewhere)) << elsewhere;
+}
+
 TEST(ListenSockets, AutomaticPortsDiffer) {
   const ListenSockets first = ListenSockets::open(autoPs(50)),
                       second = ListenSockets::open(autoPs(50));

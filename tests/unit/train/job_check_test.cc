@@ -36,7 +36,7 @@ class JobCheckTest : public ::testing::Test {
     cluster::Report report;
     try {
       const cluster::JobSpec job = cluster::loadCluster("c.yaml", overrides, report);
-      size_ = checkJob(job, memory, report);
+      size_ = checkJob(job, {memory, runs_here_}, report);
       warnings_ = report.warnings();
       report.throwIfAny();
     } catch (const Error& error) {
@@ -56,6 +56,7 @@ class JobCheckTest : public ::testing::Test {
 
   cluster::TemporaryFiles files_;
   std::optional<JobSize> size_;
+  std::function<bool(const cluster::Address&)> runs_here_;
   std::string warnings_;
 };
 
@@ -83,6 +84,19 @@ TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1");
   size_->ps_bytes = {1024, 2048, 1024, 1024, 3072};
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
+}
+
+// `check` of a file whose tasks run on several hosts.
+TEST_F(JobCheckTest, OnlyTheTasksOfThisHostCountAgainstItsMemory) {
+  runs_here_ = [](const cluster::Address& address) { return address.host == "a"; };
+  EXPECT_EQ(mistakesOf(kSoftmax), "");
+  ASSERT_TRUE(size_);
+  EXPECT_EQ(size_->memory_bytes, 2u * 31400) << "both ps; the workers and their data are elsewhere";
+  runs_here_ = [](const cluster::Address& address) {
+    return address.host == "b" && address.port == 2;
+  };
+  EXPECT_EQ(mistakesOf(kSoftmax), "");
+  EXPECT_EQ(size_->memory_bytes, 2u * 31400 + 785 * 10'000) << "a worker, not the chief";
 }
 
 TEST_F(JobCheckTest, AJobWithoutATrainSectionHasALine) {
@@ -190,13 +204,13 @@ TEST_F(JobCheckTest, MoreParametersThanTheHostCanHoldAreRefusedInWords) {
       "a}, dense: {units: 1000000, name: b}]\n    loss: mse\n";
   EXPECT_EQ(firstLine(mistakesOf(wide)),
             "c.yaml:5:57: error: layer 'b' has 3.6 TiB of parameters, and the 2 ps and 2 workers "
-            "need at least 21.8 TiB together; this host has 16.0 GiB");
+            "here need at least 21.8 TiB together; this host has 16.0 GiB");
   const std::string large =
       "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: 500000}], loss: mse}\n";
   EXPECT_EQ(mistakesOf(large), "");
   EXPECT_EQ(firstLine(warnings_),
             "c.yaml:3:55: warning: layer 'dense' has 1.5 GiB of parameters, and the 2 ps and 2 "
-            "workers need at least 8.8 GiB together; this host has 8.0 GiB available");
+            "workers here need at least 8.8 GiB together; this host has 8.0 GiB available");
   EXPECT_EQ(mistakesOf(large, kBadConfig, {}), "");
   EXPECT_EQ(warnings_, "") << "what is not known refuses nothing";
 }
