@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -40,11 +41,14 @@ std::filesystem::path ownFolder() {
 
 // What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
 train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& report) {
+  std::map<std::string, bool> known;  // a look-up may take seconds
+  const auto runs_here = [&known](const cluster::Address& address) {
+    const auto [entry, is_new] = known.try_emplace(address.host);
+    if (is_new) entry->second = isThisHost(address.host);
+    return entry->second;
+  };
   const std::optional<train::JobSize> size =
-      train::checkJob(job,
-                      {train::hostMemory(),
-                       [](const cluster::Address& address) { return isThisHost(address.host); }},
-                      report);
+      train::checkJob(job, {train::hostMemory(), runs_here}, report);
   printBounded(STDERR_FILENO, report.warnings());
   report.throwIfAny();
   DTF_CHECK(size.has_value());
