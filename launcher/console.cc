@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "common/base/check.h"
+
 namespace dtf::launcher {
 
 namespace {
@@ -57,6 +59,7 @@ void Console::line(std::string_view text) {
 }
 
 void Console::status(std::string_view text) {
+  DTF_CHECK_MSG(text.find('\n') == text.npos, std::string(text));  // it could not be erased
   if (!is_terminal_ || text == status_) return;
   status_ = text;
   queue_.push(std::string(kEraseLine) + status_);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -20,6 +21,7 @@ constexpr std::array kCodes = {
 }  // namespace
 
 ExitStatus ExitStatus::fromWait(int wait_status) {
+  DTF_CHECK_MSG(WIFSIGNALED(wait_status) || WIFEXITED(wait_status), std::to_string(wait_status));
   if (WIFSIGNALED(wait_status)) return ExitStatus{0, WTERMSIG(wait_status)};
   return ExitStatus{WEXITSTATUS(wait_status), 0};
 }
@@ -32,6 +34,7 @@ std::string ExitStatus::text() const {
 }
 
 std::string signalName(int signal) {
+  DTF_CHECK(signal > 0);
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name;
 }

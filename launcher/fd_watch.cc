@@ -1,5 +1,6 @@
 #include "launcher/fd_watch.h"
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/net/asio.h"
 
@@ -13,6 +14,7 @@ struct FdWatch::State {
 
 FdWatch::FdWatch(boost::asio::io_context& io, Fd fd, std::function<void()> on_readable)
     : state_(std::make_shared<State>(io)) {
+  DTF_CHECK(fd.valid() && on_readable);
   boost::system::error_code error;
   state_->descriptor.assign(fd.get(), error);
   if (error) throw Error(ErrorCode::kInternal, "cannot watch a descriptor: " + error.message());

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <set>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -57,13 +58,16 @@ GroupGuard::~GroupGuard() {
 }
 
 void GroupGuard::add(pid_t group) {
+  DTF_CHECK(group > 1);  // the guard will kill it: 1 would be every process of this user
   send(group);
 }
 void GroupGuard::remove(pid_t group) {
+  DTF_CHECK(group > 1);
   send(-group);
 }
 
 void GroupGuard::send(pid_t record) {
+  DTF_CHECK(pipe_.valid());
   // A guard that someone killed costs its service, not the job; SIGPIPE is ignored.
   [[maybe_unused]] const ssize_t written = ::write(pipe_.get(), &record, sizeof record);
 }

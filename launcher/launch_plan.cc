@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 
@@ -75,6 +76,8 @@ std::vector<TaskId> allTasks(const cluster::ClusterSpec& cluster) {
 
 std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& input,
                                   const ChosenAddresses& chosen) {
+  DTF_CHECK(!job.cluster.ps.empty() || !job.cluster.worker.empty());
+  DTF_CHECK(!input.binaries.psd.empty() && !input.binaries.workerd.empty());
   const std::vector<std::string> address_overrides = addressOverrides(job.cluster, chosen);
   std::vector<TaskCommand> plan;
   for (const TaskId id : allTasks(job.cluster)) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace dtf::launcher {
 
 void LineSplitter::feed(std::string_view bytes) {
@@ -19,6 +21,7 @@ void LineSplitter::flush() {
 }
 
 void LineSplitter::append(std::string_view part) {
+  DTF_CHECK(partial_.size() <= bytes_max_);
   const size_t room = bytes_max_ - partial_.size();
   cut_ = cut_ || part.size() > room;
   partial_.append(part.substr(0, std::min(room, part.size())));

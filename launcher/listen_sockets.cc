@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/cluster/address.h"
 #include "common/cluster/error_at.h"
@@ -143,9 +144,11 @@ ListenSockets ListenSockets::open(const cluster::ClusterSpec& cluster, bool auto
       if ((task.address.port == 0) != is_auto) continue;
       Fd socket = listenOn(id, task, cluster.insecure);
       if (is_auto) sockets.chosen_[id] = numericAddress(socket);
+      DTF_CHECK_MSG(socket.valid() && !sockets.sockets_.contains(id), id.name());
       sockets.sockets_[id] = std::move(socket);
     }
   }
+  DTF_CHECK(auto_only || sockets.sockets_.size() == allTasks(cluster).size());
   return sockets;
 }
 

@@ -74,12 +74,14 @@ int nextAttempt(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     newest = std::max(newest, attemptOf(entry.path().filename().string()));
+  DTF_CHECK(newest >= 0);
   return newest + 1;
 }
 
 LogFanin::LogFanin(boost::asio::io_context& io, std::filesystem::path folder,
                    std::vector<TaskId> tasks, bool color, bool details, OnLine on_line)
     : io_(io), folder_(std::move(folder)), details_(details), on_line_(std::move(on_line)) {
+  DTF_CHECK(on_line_ && !tasks.empty());
   size_t width = 0;
   for (const TaskId id : tasks) width = std::max(width, id.name().size());
   for (size_t task = 0; task < tasks.size(); ++task) {

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -33,6 +34,7 @@ void LogMerge::add(const std::filesystem::path& file) {
 }
 
 void LogMerge::read(bool to_the_end, const std::function<void(const LogLine&)>& on_line) {
+  DTF_CHECK(on_line);
   for (Source& source : sources_) fill(source, to_the_end);
   for (;;) {
     size_t first = sources_.size();
@@ -40,6 +42,7 @@ void LogMerge::read(bool to_the_end, const std::function<void(const LogLine&)>& 
       if (sources_[i].next && (first == sources_.size() || sources_[i].time < sources_[first].time))
         first = i;
     if (first == sources_.size()) return;
+    DTF_CHECK(sources_[first].next.has_value());
     on_line({first, std::move(*sources_[first].next)});
     sources_[first].next.reset();
     fill(sources_[first], to_the_end);

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "common/base/check.h"
+
 namespace dtf::launcher {
 
 namespace {
@@ -25,6 +27,7 @@ MonitorLimits limitsOf(const cluster::JobSpec& job) {
 // TaskMonitor: the chief saves; then SIGTERM, SIGKILL, and giving up.
 Duration stopLimit(const cluster::JobSpec& job) {
   const MonitorLimits limits = limitsOf(job);
+  DTF_CHECK(limits.save >= Duration{0} && limits.grace > Duration{0});
   return limits.save + 2 * limits.grace + kReport;
 }
 

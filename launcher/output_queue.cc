@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "common/base/check.h"
+
 namespace dtf::launcher {
 
 namespace {
@@ -16,6 +18,7 @@ constexpr size_t kWriteBytes = 4096;
 bool OutputQueue::push(std::string_view text) {
   if (broken_ || text_.size() + text.size() > kBytesMax) return false;
   text_.append(text);
+  DTF_CHECK(text_.size() <= kBytesMax);
   return true;
 }
 
@@ -33,6 +36,7 @@ bool OutputQueue::pump() {
     else if (errno != EINTR)
       broken_ = true;
   }
+  DTF_CHECK(written <= text_.size());
   if (broken_)
     text_.clear();
   else
@@ -41,6 +45,7 @@ bool OutputQueue::pump() {
 }
 
 bool OutputQueue::finish(Duration patience) {
+  DTF_CHECK(patience >= Duration{0});  // poll() would wait for ever
   const auto patience_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   while (!pump()) {
     pollfd state{fd_, POLLOUT, 0};

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/check.h"
 #include "common/base/text.h"
 
 namespace dtf::launcher {
@@ -13,6 +14,7 @@ namespace dtf::launcher {
 namespace {
 
 std::string tasksText(const TasksUp& ps, const TasksUp& worker) {
+  DTF_CHECK(ps.up <= ps.total && worker.up <= worker.total);
   std::vector<std::string> parts;
   if (ps.total > 0) parts.push_back(fmt::format("ps {}/{}", ps.up, ps.total));
   if (worker.total > 0) parts.push_back(fmt::format("worker {}/{}", worker.up, worker.total));
@@ -79,6 +81,7 @@ std::string startingLine(const TasksUp& ps, const TasksUp& worker, double second
 }
 
 void ProgressMeter::add(const ProgressNotice& notice, TimePoint now) {
+  DTF_CHECK(!last_ || now >= last_time_);
   if (!last_) {
     first_step_ = notice.step;
     first_time_ = now;
@@ -99,6 +102,7 @@ std::optional<double> ProgressMeter::stepsPerSecond() const {
 std::optional<double> ProgressMeter::secondsLeft() const {
   const std::optional<double> rate = stepsPerSecond();
   if (!rate || last_->steps < last_->step) return std::nullopt;
+  DTF_CHECK(*rate > 0);
   return static_cast<double>(last_->steps - last_->step) / *rate;
 }
 

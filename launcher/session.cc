@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/check.h"
 #include "common/base/wall_time.h"
 #include "common/net/asio.h"
 #include "launcher/announce.h"
@@ -118,6 +119,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
       running_(monitor_.size()) {}
 
 int Session::run() {
+  DTF_CHECK(attempt_ >= 1 && monitor_.size() == running_.size());
   watchSignals();
   removeTimelines(folder_.path(), allTasks(job_.cluster));
   const std::vector<TaskCommand> plan = prepare();
@@ -186,7 +188,8 @@ void Session::startTasks(const std::vector<TaskCommand>& plan) {
 }
 
 void Session::startTask(size_t task, const TaskCommand& command, Fd listen_socket) {
-  RunningTask& running = running_[task];
+  RunningTask& running = running_.at(task);
+  DTF_CHECK_MSG(running.process.pid < 0 && command.id == monitor_.id(task), command.id.name());
   running.process = spawner_.spawn(command, std::move(listen_socket));
   guard_.add(running.process.pid);
   monitor_.onSpawned(task);
@@ -286,7 +289,8 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
 }
 
 void Session::onExited(size_t task) {
-  RunningTask& running = running_[task];
+  RunningTask& running = running_.at(task);
+  DTF_CHECK_MSG(running.process.pid > 1 && monitor_.alive(task), monitor_.id(task).name());
   running.exited->close();
   guard_.remove(running.process.pid);
   const ExitStatus status = spawner_.reap(running.process);
@@ -303,11 +307,12 @@ void Session::onExited(size_t task) {
 // Carries out what the monitor has decided since the last call.
 void Session::act() {
   for (const SignalOrder order : monitor_.takeOrders())
-    spawner_.signal(running_[order.task].process, order.signal);
+    spawner_.signal(running_.at(order.task).process, order.signal);
   if (monitor_.finished()) io_.stop();
 }
 
 int Session::end() {
+  DTF_CHECK(monitor_.finished());
   for (size_t task = 0; task < running_.size(); ++task) logs_.finish(task);
   display_.finish();
   console_.finish();

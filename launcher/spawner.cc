@@ -171,6 +171,7 @@ Fd openPidfd(pid_t pid) {
 
 SpawnedTask Spawner::spawn(const TaskCommand& command, Fd listen_socket) {
   DTF_CHECK_MSG(!command.argv.empty(), command.id.name());
+  DTF_CHECK_MSG(command.folder.is_absolute(), command.folder.string());
   Pipe output = makePipe(command.id);
   Pipe notify = makePipe(command.id);
   Pipe exec_error = makePipe(command.id);
@@ -213,6 +214,7 @@ SpawnedTask Spawner::spawn(const TaskCommand& command, Fd listen_socket) {
 
 void Spawner::signal(const SpawnedTask& task, int signal) {
   DTF_CHECK(task.pid > 1);  // -1 would be every process of this user
+  DTF_CHECK(signal > 0);
   ::kill(-task.pid, signal);
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
@@ -33,6 +34,7 @@ bool hasEnded(const std::filesystem::path& folder, pid_t launcher) {
 
 // Errors: kPermission; kUnavailable.
 void askToStop(const FoundRun& run) {
+  DTF_CHECK(run.running.has_value());
   const pid_t launcher = run.running->launcher;
   if (launcher > 0 && ::kill(launcher, SIGTERM) == 0) return;
   throw Error(errno == EPERM ? ErrorCode::kPermission : ErrorCode::kUnavailable,
@@ -42,6 +44,7 @@ void askToStop(const FoundRun& run) {
 
 // Errors: kDeadline.
 void awaitEnd(const FoundRun& run, Duration limit) {
+  DTF_CHECK(run.running.has_value() && limit > Duration{0});
   const SystemClock clock;
   const TimePoint deadline = clock.now() + limit;
   while (!hasEnded(run.folder, run.running->launcher)) {

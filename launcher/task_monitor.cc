@@ -46,6 +46,8 @@ std::string_view outcomeName(Outcome outcome) {
 
 TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorLimits limits)
     : clock_(clock), limits_(limits), start_time_(clock.now()) {
+  DTF_CHECK(!tasks.empty());
+  DTF_CHECK(limits.start > Duration{0} && limits.grace > Duration{0} && limits.save >= Duration{0});
   for (const TaskId id : tasks) {
     tasks_.emplace_back();
     tasks_.back().id = id;
@@ -58,7 +60,9 @@ void TaskMonitor::onSpawned(size_t task) {
 }
 
 void TaskMonitor::onReady(size_t task) {
-  if (tasks_.at(task).state != TaskState::kStarting) return;
+  // A process that does not exist says nothing.
+  DTF_CHECK_MSG(tasks_.at(task).state != TaskState::kPlanned, tasks_[task].id.name());
+  if (tasks_[task].state != TaskState::kStarting) return;
   tasks_[task].state = TaskState::kReady;
   tasks_[task].was_ready = true;
 }
@@ -92,6 +96,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   } else {
     ended.state = TaskState::kFailed;
   }
+  DTF_CHECK_MSG(!alive(task), ended.id.name());
   if (is_root && root_by_notice_) *root_ = causeOf(task);
   if (ended.state == TaskState::kFailed && !stopping()) {
     if (!ended.first_sign) ended.first_sign = clock_.now();
@@ -109,10 +114,13 @@ void TaskMonitor::onSuspended(size_t task, bool suspended) {
 }
 
 void TaskMonitor::onError(std::optional<size_t> task, const Error& error) {
+  DTF_CHECK(!task || *task < tasks_.size());
+  DTF_CHECK(exitCode(error.code()) != 0);
   if (!stopping()) stop(RootCause{task, error.message(), "", exitCode(error.code())});
 }
 
 void TaskMonitor::onStopRequest(int signal) {
+  DTF_CHECK(signal > 0);
   if (!stopping() && judge_time_) judge();
   if (stopping()) return killAll();
   if (saving()) {
@@ -126,6 +134,7 @@ void TaskMonitor::onStopRequest(int signal) {
 
 // The chief has the others end with it. Before everyone is up there is nothing to save.
 bool TaskMonitor::askChiefToSave() {
+  DTF_CHECK(!save_time_ && !stopping());
   if (limits_.save == Duration{0} || !allReady()) return false;
   for (size_t task = 0; task < tasks_.size(); ++task) {
     if (tasks_[task].id != kChief || !alive(task)) continue;
@@ -239,6 +248,7 @@ std::optional<size_t> TaskMonitor::firstFailed(bool even_derived) const {
   std::optional<size_t> best;
   const auto derived = [this](size_t task) {
     const Task& of = tasks_[task];
+    DTF_CHECK_MSG(of.notice || of.exit, of.id.name());  // what else was its first sign?
     return of.notice ? mayBeDerived(of.notice->code) : mayBeDerived(*of.exit);
   };
   for (size_t task = 0; task < tasks_.size(); ++task) {
@@ -260,6 +270,7 @@ void TaskMonitor::judge() {
 }
 
 void TaskMonitor::checkDeadlines() {
+  DTF_CHECK(!stopping());
   const TimePoint now = clock_.now();
   const auto fail = [this](const std::string& what, TaskState state) {
     RootCause root{std::nullopt, what, "", exitCode(ErrorCode::kDeadline)};
@@ -278,18 +289,21 @@ void TaskMonitor::checkDeadlines() {
 }
 
 void TaskMonitor::stop(std::optional<RootCause> root) {
-  DTF_CHECK(!stopping());
+  DTF_CHECK(!stopping() && !root_);
+  DTF_CHECK(!root || root->exit_code != 0);  // a job that failed must not end with 0
   root_ = std::move(root);
   stop_time_ = clock_.now();
   order(SIGTERM);
 }
 
 void TaskMonitor::killAll() {
+  DTF_CHECK(stopping());
   if (!kill_time_) kill_time_ = clock_.now();
   order(SIGKILL);
 }
 
 void TaskMonitor::order(int signal) {
+  DTF_CHECK(signal == SIGTERM || signal == SIGKILL);
   for (size_t task = 0; task < tasks_.size(); ++task)
     if (alive(task)) orders_.push_back(SignalOrder{task, signal});
 }
@@ -310,7 +324,8 @@ bool TaskMonitor::anyAlive() const {
 }
 
 RootCause TaskMonitor::causeOf(size_t task) const {
-  const Task& of = tasks_[task];
+  const Task& of = tasks_.at(task);
+  DTF_CHECK_MSG(of.exit || of.notice, of.id.name());
   const std::string message = of.notice ? of.notice->message : "";
   // A process that said why and was then ended by our own signal has failed with the code it named.
   const bool ended_by_us = stopping() && of.exit && of.exit->signal != 0;
@@ -332,6 +347,7 @@ std::optional<size_t> TaskMonitor::suspendedFirst() const {
 
 // `witness`: whose failure told of it.
 RootCause TaskMonitor::causeOfSuspended(size_t task, size_t witness) const {
+  DTF_CHECK_MSG(tasks_.at(task).suspended_since, tasks_[task].id.name());
   const RootCause told = causeOf(witness);
   const double seconds = toSeconds(clock_.now() - *tasks_[task].suspended_since);
   return RootCause{task,
