@@ -13,7 +13,7 @@ struct BenchOptions {
   int repetitions = 7;  // per number; the median is reported
   bool quick = false;   // small sizes only: does it run at all?
   bool full = false;    // null-step: every row that fits into memory
-  std::string only;     // null-step: rows, rpc: tables whose name has this in it
+  std::string only;  // null-step: rows, rpc: tables with this in their name; optimizers: this isa
 };
 
 std::vector<Report> benchRpc(const BenchOptions& options);

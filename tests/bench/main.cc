@@ -32,7 +32,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"null-step",
      "a step that computes nothing: scalar, 100 MB, 1 GB; beside a raw socket; 1 to 8 workers",
      benchNullStep},
-    {"optimizers", "updates of 64 MiB of parameters beside memcpy", benchOptimizers},
+    {"optimizers", "updates of 64 MiB of parameters beside memcpy, with each instruction set",
+     benchOptimizers},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {
@@ -61,7 +62,8 @@ int run(int argc, char** argv) {
       "measurements per number, of which the median counts")(
       "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?")(
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
-      "only", po::value(&bench.only), "null-step: rows, rpc: tables whose name has this in it");
+      "only", po::value(&bench.only),
+      "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;

@@ -1,17 +1,23 @@
-// `dtf-bench optimizers`: updates of parameters that no cache holds, beside memcpy, on one thread.
+// `dtf-bench optimizers`: updates of parameters that no cache holds, beside memcpy, on one thread,
+// with each instruction set that this CPU has.
 // Both are counted in bytes that the program reads and writes, per second; what the memory bus
 // moves besides (a cache line is read before it is overwritten) is in neither.
 
 #include <fmt/core.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/isa.h"
 #include "common/ps/parameter_store.h"
 #include "tests/bench/benchmarks.h"
+#include "tests/support/process.h"
 
 namespace dtf::bench {
 
@@ -100,15 +106,57 @@ class Bench {
   std::shared_ptr<const std::vector<float>> gradient_;
 };
 
+const std::vector<std::string> kColumns = {"bytes/element", "memcpy GB/s", "update GB/s", "ratio",
+                                           "goal"};
+
+std::string titleOf(uint64_t mib, Isa isa) {
+  return fmt::format("{} MiB, {}", mib, isaName(isa));
+}
+
+// With the instruction set of this process.
+Report measureHere(uint64_t mib, const BenchOptions& options) {
+  Bench bench((mib << 20) / sizeof(float));
+  Report report(titleOf(mib, bestIsa()), kColumns);
+  for (const Case& c : cases()) report.add(c.name, bench.measure(c.spec, options.repetitions));
+  return report;
+}
+
+// A process reads once what it may use, so another instruction set takes another process.
+Report measureWith(Isa isa, uint64_t mib, const BenchOptions& options) {
+  const std::string name(isaName(isa));
+  std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"),
+                                   "--json",
+                                   "--only",
+                                   name,
+                                   "--repetitions",
+                                   std::to_string(options.repetitions),
+                                   "optimizers"};
+  if (options.quick) argv.emplace_back("--quick");
+  const testing::ProcessResult result =
+      testing::runProcess(argv, std::chrono::minutes(10), {{"DTF_MAX_CPU_ISA", name}});
+  if (result.exit_code != 0)
+    throw Error(ErrorCode::kInternal, "dtf-bench for " + name + ": " + result.err);
+  Report report(titleOf(mib, isa), kColumns);
+  const auto tables = nlohmann::json::parse(result.out);
+  for (const auto& row : tables.at("optimizers").at(0).at("rows")) {
+    std::vector<double> values;
+    for (const std::string& column : kColumns) values.push_back(row[column]);
+    report.add(row["what"], std::move(values));
+  }
+  return report;
+}
+
 }  // namespace
 
 std::vector<Report> benchOptimizers(const BenchOptions& options) {
   const uint64_t mib = options.quick ? 1 : 64;
-  Bench bench((mib << 20) / sizeof(float));
-  Report report(fmt::format("optimizers, {} MiB", mib),
-                {"bytes/element", "memcpy GB/s", "update GB/s", "ratio", "goal"});
-  for (const Case& c : cases()) report.add(c.name, bench.measure(c.spec, options.repetitions));
-  return {report};
+  std::vector<Report> reports;
+  for (const Isa isa : supportedIsas()) {
+    if (!options.only.empty() && options.only != isaName(isa)) continue;
+    reports.push_back(isa == bestIsa() ? measureHere(mib, options)
+                                       : measureWith(isa, mib, options));
+  }
+  return reports;
 }
 
 }  // namespace dtf::bench
