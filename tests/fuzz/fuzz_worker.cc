@@ -100,6 +100,7 @@ class WorkerLoop final : public net::Loop {
   void close() {
     raw_ = {};
     served_ = nullptr;
+    answers_.giveUp();
   }
 
  private:

@@ -201,18 +201,19 @@ kj::Promise<void> Answers::next(Asked asked, std::function<void(Arguments&)> ans
     case 4:
       return failure(arguments);
     case 5:
-      return kj::NEVER_DONE;
+      return waiting_.wrap(kj::Promise<void>(kj::NEVER_DONE));
     case 6: {  // late
       const Duration delay = std::chrono::milliseconds(50) * arguments.byte();
-      return time_.timer().afterDelay(net::toKj(delay)).then([answer, arguments, bytes]() mutable {
-        answer(arguments);
-      });
+      return waiting_.wrap(
+          time_.timer().afterDelay(net::toKj(delay)).then([answer, arguments, bytes]() mutable {
+            answer(arguments);
+          }));
     }
     case 7:  // the peer goes away in the middle of the call
       if (connection->connection != nullptr)
-        return connection->connection->stream().end().then(
-            []() -> kj::Promise<void> { return kj::NEVER_DONE; });
-      return kj::NEVER_DONE;
+        return waiting_.wrap(connection->connection->stream().end().then(
+            []() -> kj::Promise<void> { return kj::NEVER_DONE; }));
+      return waiting_.wrap(kj::Promise<void>(kj::NEVER_DONE));
     default:
       answer(arguments);
       return kj::READY_NOW;

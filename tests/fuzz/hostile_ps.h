@@ -35,11 +35,16 @@ class Answers {
   kj::Promise<void> next(Asked asked, std::function<void(Arguments&)> answer,
                          const daemons::ConnectionRef& connection);
 
+  // Ends the calls that still wait for their answer. The RPC layer lets them go on without their
+  // connection, each with its timer, for as long as their answer takes.
+  void giveUp() { waiting_.cancel("the ps ends"); }
+
  private:
   static size_t index(Asked asked) { return static_cast<size_t>(asked); }
 
   ManualTime& time_;
   std::deque<std::string> queues_[kAskedKinds];
+  kj::Canceler waiting_;
 };
 
 // Bootstraps of the two kinds of connection.
