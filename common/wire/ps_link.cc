@@ -4,39 +4,20 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
-#include "common/net/connector.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/named_wait.h"
+#include "common/wire/opening.h"
 
 namespace dtf::wire {
 
 namespace {
 
-constexpr Duration kRetryPause = std::chrono::milliseconds(100);
 constexpr size_t kReasonBytesMax = 16384;
 constexpr std::string_view kJobFailed = "the job was ended by ";
-
-net::ConnectOptions connectOptions(net::ConnectionKind kind, const std::string& name,
-                                   Duration deadline) {
-  net::ConnectOptions options;
-  options.kind = kind;
-  options.peer_name = name;
-  options.deadline = deadline;
-  options.on_waiting = [name](const std::string& last_error, Duration waited) {
-    log::info("event=waiting for=\"{} to listen\" waited_s={:.0f} last_error=\"{}\"", name,
-              toSeconds(waited), last_error);
-  };
-  return options;
-}
-
-std::unique_ptr<net::RpcConnection> makeClient(kj::Own<net::MessageStream> stream,
-                                               const std::string& peer) {
-  return std::make_unique<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = peer});
-}
 
 // The error of a call, told as what it means to the user: which ps, doing what.
 [[noreturn]] void rethrowNamed(const kj::Exception& exception, const std::string& peer,
@@ -116,40 +97,27 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
       events_(std::move(events)) {}
 
 kj::Promise<void> PsControlLink::open() {
-  const Duration patience = fromSeconds(options_.timeouts.start_seconds);
-  return awaitNamed(io_.timer(),
-                    {peer_ + " to answer", patience + kRetryPause, ErrorCode::kUnavailable},
-                    attempt(io_.clock().now() + patience))
-      .then([this] {
+  DTF_CHECK(connection_ == nullptr);
+  const auto say_hello = [this](net::RpcConnection& connection) {
+    auto request = connection.bootstrap().castAs<schema::PsGate>().helloRequest();
+    encodeHello(options_, ps_, request.initHello());
+    return request.send().then([this](auto&& response) { control_ = response.getControl(); });
+  };
+  return openConnection(io_,
+                        {.peer = peer_,
+                         .address = address_,
+                         .kind = net::ConnectionKind::kControl,
+                         .limits = kAnswerLimits,
+                         .pool = net::BufferPool::create(0),
+                         .patience = fromSeconds(options_.timeouts.start_seconds)},
+                        say_hello)
+      .catch_([this](kj::Exception&& e) -> std::unique_ptr<net::RpcConnection> {
+        rethrowNamed(e, peer_, "saying hello");
+      })
+      .then([this](std::unique_ptr<net::RpcConnection> connection) {
+        connection_ = std::move(connection);
         heartbeats_ = beat().eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
         watch();
-      });
-}
-
-// One connection and hello. A peer that goes away in between (its process ends before it serves, or
-// is only just taking over its socket) is tried again until the deadline; any other answer is
-// final.
-kj::Promise<void> PsControlLink::attempt(TimePoint deadline) {
-  const Duration left = deadline - io_.clock().now();
-  return io_
-      .connect(address_.host, address_.port,
-               connectOptions(net::ConnectionKind::kControl, peer_, left), kAnswerLimits,
-               net::BufferPool::create(0))
-      .then([this](kj::Own<net::MessageStream> stream) {
-        connection_ = makeClient(kj::mv(stream), peer_);
-        auto request = connection_->bootstrap().castAs<schema::PsGate>().helloRequest();
-        encodeHello(options_, ps_, request.initHello());
-        return request.send();
-      })
-      .then([this](auto&& response) { control_ = response.getControl(); })
-      .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
-        const bool gone = exception.getType() == kj::Exception::Type::DISCONNECTED &&
-                          !net::carriesError(exception);
-        if (!gone || io_.clock().now() >= deadline) rethrowNamed(exception, peer_, "saying hello");
-        connection_ = nullptr;
-        return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] {
-          return attempt(deadline);
-        });
       });
 }
 
@@ -263,22 +231,26 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
       pool_(net::BufferPool::create()) {}
 
 kj::Promise<void> PsDataLink::open() {
-  const Duration patience = fromSeconds(options_.timeouts.start_seconds);
-  return io_
-      .connect(address_.host, address_.port,
-               connectOptions(net::ConnectionKind::kBulk, peer_, patience), arenaLimits(elements_),
-               pool_)
-      .then([this, patience](kj::Own<net::MessageStream> stream) {
-        connection_ = makeClient(kj::mv(stream), peer_);
-        auto request = connection_->bootstrap().castAs<schema::PsDataGate>().helloRequest();
-        encodeHello(options_, ps_, request.initHello());
-        return awaitNamed(
-            io_.timer(),
-            {peer_ + " to open the bulk connection", patience, ErrorCode::kUnavailable},
-            kj::Promise<capnp::Response<schema::PsDataGate::HelloResults>>(request.send()));
+  DTF_CHECK(connection_ == nullptr);
+  const auto say_hello = [this](net::RpcConnection& connection) {
+    auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
+    encodeHello(options_, ps_, request.initHello());
+    return request.send().then([this](auto&& response) { data_ = response.getData(); });
+  };
+  return openConnection(io_,
+                        {.peer = peer_,
+                         .address = address_,
+                         .kind = net::ConnectionKind::kBulk,
+                         .limits = arenaLimits(elements_),
+                         .pool = pool_,
+                         .patience = fromSeconds(options_.timeouts.start_seconds)},
+                        say_hello)
+      .catch_([this](kj::Exception&& e) -> std::unique_ptr<net::RpcConnection> {
+        rethrowNamed(e, peer_, "opening the bulk connection");
       })
-      .then([this](auto&& response) { data_ = response.getData(); })
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "opening the bulk connection"); });
+      .then([this](std::unique_ptr<net::RpcConnection> connection) {
+        connection_ = std::move(connection);
+      });
 }
 
 kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {

@@ -85,7 +85,6 @@ class PsControlLink {
   void expectClose() { closing_ = true; }
 
  private:
-  kj::Promise<void> attempt(TimePoint deadline);
   kj::Promise<void> beat();
   void onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer);
   void watch();

@@ -2,21 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
-#include "common/net/connector.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/ps/membership.h"
 #include "common/wire/model_codec.h"
+#include "common/wire/opening.h"
 
 namespace dtf::psd {
 
 namespace {
-
-constexpr Duration kRetryPause = std::chrono::milliseconds(100);
 
 // Every task handles its own errors; only a bug gets here.
 class LogErrors final : public kj::TaskSet::ErrorHandler {
@@ -109,63 +109,46 @@ void PeerNetwork::sendReceived(uint64_t step, uint32_t rank) {
   if (link_) return report(unanswered_.back());
   if (std::exchange(linking_, true)) return;
   const Duration patience = first ? fromSeconds(self_.timeouts.start_seconds) : lease_;
-  tasks_.add(
-      keepLinked(control_.clock().now() + patience).catch_([this](kj::Exception&& exception) {
-        linking_ = false;
-        lost(net::toError(exception));
-      }));
+  tasks_.add(keepLinked(patience).catch_([this](kj::Exception&& exception) {
+    linking_ = false;
+    lost(net::toError(exception));
+  }));
 }
 
 // Holds a connection for as long as there is something to say or to hear.
-kj::Promise<void> PeerNetwork::keepLinked(TimePoint deadline) {
-  return connect(deadline)
+kj::Promise<void> PeerNetwork::keepLinked(Duration patience) {
+  return connect(patience)
       .then([this] { return untilBroken(); })
       .then([this]() -> kj::Promise<void> {
-        if (needsLink()) return keepLinked(control_.clock().now() + lease_);
+        if (needsLink()) return keepLinked(lease_);
         linking_ = false;
         return kj::READY_NOW;
       });
 }
 
-kj::Promise<void> PeerNetwork::connect(TimePoint deadline) {
-  net::ConnectOptions options;
-  options.peer_name = peer_;
-  options.deadline = deadline - control_.clock().now();
-  options.on_waiting = [peer = peer_](const std::string& last_error, Duration waited) {
-    log::info("event=waiting for=\"{} to answer\" waited_s={:.0f} last_error=\"{}\"", peer,
-              toSeconds(waited), last_error);
+kj::Promise<void> PeerNetwork::connect(Duration patience) {
+  DTF_CHECK(link_ == nullptr);
+  using Leader = schema::SyncLeader::Client;
+  const auto leader = std::make_shared<std::optional<Leader>>();
+  const auto say_hello = [this, leader](net::RpcConnection& connection) {
+    auto request = connection.bootstrap().castAs<schema::PsGate>().peerRequest();
+    wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello());
+    request.setFollower(kj::heap<Follower>(*this));
+    return request.send().then([leader](auto&& response) { *leader = response.getLeader(); });
   };
-  return control_
-      .connect(ps_[0].host, ps_[0].port, std::move(options), net::Limits{.bytes_max = 1 << 20},
-               net::BufferPool::create(0))
-      .then([this, deadline](kj::Own<net::MessageStream> stream) {
-        return hello(deadline, kj::mv(stream));
-      });
-}
-
-// A connection that breaks before ps/0 has answered is tried again; what ps/0 answers is final.
-kj::Promise<void> PeerNetwork::hello(TimePoint deadline, kj::Own<net::MessageStream> stream) {
-  auto connection =
-      std::make_unique<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = peer_});
-  auto request = connection->bootstrap().castAs<schema::PsGate>().peerRequest();
-  wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello());
-  request.setFollower(kj::heap<Follower>(*this));
-  return request.send()
-      .then([this, connection = std::move(connection)](auto&& response) mutable {
+  return wire::openConnection(control_,
+                              {.peer = peer_,
+                               .address = ps_[0],
+                               .kind = net::ConnectionKind::kControl,
+                               .limits = {.bytes_max = 1 << 20},
+                               .pool = net::BufferPool::create(0),
+                               .patience = patience},
+                              say_hello)
+      .then([this, leader](std::unique_ptr<net::RpcConnection> connection) {
+        DTF_CHECK(leader->has_value());
         ++links_made_;
-        link_ = std::make_unique<Link>(Link{std::move(connection), response.getLeader(),
-                                            kj::Own<kj::PromiseFulfiller<void>>()});
-      })
-      .exclusiveJoin(net::awakeDelay(control_.timer(), lease_).then([] {
-        net::throwAsKj(Error(ErrorCode::kUnavailable, "it did not answer the hello"));
-      }))
-      .catch_([this, deadline](kj::Exception&& exception) -> kj::Promise<void> {
-        const bool broken = exception.getType() == kj::Exception::Type::DISCONNECTED;
-        if (!broken || net::carriesError(exception) || control_.clock().now() >= deadline)
-          net::throwAsKj(net::toError(exception));
-        return control_.timer().afterDelay(net::toKj(kRetryPause)).then([this, deadline] {
-          return connect(deadline);
-        });
+        link_ = std::make_unique<Link>(
+            Link{std::move(connection), **leader, kj::Own<kj::PromiseFulfiller<void>>()});
       });
 }
 

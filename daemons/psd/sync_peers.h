@@ -73,9 +73,8 @@ class PeerNetwork {
 
   bool isLeader() const { return self_.self.index == 0; }
   bool needsLink() const { return !unanswered_.empty() || next_undecided_ < next_unreported_; }
-  kj::Promise<void> keepLinked(TimePoint deadline);
-  kj::Promise<void> connect(TimePoint deadline);
-  kj::Promise<void> hello(TimePoint deadline, kj::Own<net::MessageStream> stream);
+  kj::Promise<void> keepLinked(Duration patience);
+  kj::Promise<void> connect(Duration patience);
   kj::Promise<void> untilBroken();
   void report(const Report& report);
   void onReportFailed(const Report& report, uint64_t link, const kj::Exception& exception);

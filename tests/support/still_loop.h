@@ -55,6 +55,8 @@ class StillLoop final : public net::Loop {
       wait_scope_.poll();
     }
   }
+  // No timer is left.
+  bool idle() { return timer_.nextEvent() == nullptr; }
   kj::WaitScope& waitScope() { return wait_scope_; }
 
  private:

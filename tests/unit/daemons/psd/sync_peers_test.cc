@@ -18,6 +18,10 @@ class SyncPeersTest : public ::testing::Test {
       ++connections_;
       if (unreachable_)
         net::throwAsKj(Error(ErrorCode::kUnavailable, "cannot connect: connection refused"));
+      if (breaking_) {
+        auto pipe = kj::newTwoWayPipe();
+        return net::wrapStream(kj::mv(pipe.ends[1]));
+      }
       return net::wrapStream(world_.serve(0, &server_end_));
     };
     ps::ModelDeclaration model;
@@ -59,6 +63,7 @@ class SyncPeersTest : public ::testing::Test {
   PsWorld world_{2, 3};
   kj::AsyncIoStream* server_end_ = nullptr;
   bool unreachable_ = false;
+  bool breaking_ = false;  // who connects is accepted and cut off
   int connections_ = 0;
   std::vector<std::string> errors_;
 };
@@ -110,6 +115,21 @@ TEST_F(SyncPeersTest, AnIdleLinkThatBreaksIsNotMissed) {
   world_.loop.live(seconds(5));
   EXPECT_EQ(connections_, 1) << "nothing is to be said";
   EXPECT_FALSE(world_.ended(1));
+}
+
+TEST_F(SyncPeersTest, AMachineThatStoodStillDoesNotCostTheLinkItsTime) {
+  push(1, 1, 0);
+  push(1, 2, 0);
+  breaking_ = true;
+  cut();
+  world_.loop.pass(seconds(60));  // many leases
+  EXPECT_FALSE(world_.ended(1)) << "this ps has been awake for two attempts, not for a lease";
+  breaking_ = false;
+  world_.loop.live(seconds(1));
+  push(0, 1, 0);
+  push(0, 2, 0);
+  EXPECT_EQ(step(1), 1u);
+  EXPECT_TRUE(errors_.empty()) << errors_[0];
 }
 
 TEST_F(SyncPeersTest, ALinkThatCanNotBeMadeAgainEndsThePsByName) {
