@@ -27,13 +27,15 @@ class StillLoop final : public net::Loop {
   const Clock& clock() const override { return clock_; }
   kj::Timer& timer() override { return timer_; }
   void post(std::function<void()> fn) override { posted_.push_back(std::move(fn)); }
-  kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t port, net::ConnectOptions,
-                                                   const net::Limits&,
+  kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t port,
+                                                   net::ConnectOptions options, const net::Limits&,
                                                    std::shared_ptr<net::BufferPool>) override {
     KJ_REQUIRE(on_connect != nullptr, "nobody connects here");
+    connecting = options.kind;
     return on_connect(port);
   }
   Connect on_connect;
+  net::ConnectionKind connecting{};  // of the connection that on_connect is asked for
 
   // All at once, as for a loop that was late or a machine that stood still: timers come before what
   // lies in the streams.

@@ -1,0 +1,104 @@
+#include "common/wire/checkpoint_calls.h"
+
+#include "tests/unit/wire/fake_cluster.h"
+
+namespace dtf::wire {
+namespace {
+
+using std::chrono::seconds;
+using Position = checkpoint::Position;
+
+constexpr double kDiskSeconds = 30;
+
+class CheckpointCallsTest : public testing::FakeCluster {
+ protected:
+  CheckpointCallsTest() : FakeCluster(2) {
+    control_ = std::make_unique<ControlCalls>(loop_, options_, [](const Error&) {});
+    get(control_->opened());
+    calls_ = std::make_unique<CheckpointCalls>(*control_, kDiskSeconds);
+  }
+  ~CheckpointCallsTest() noexcept override {}
+
+  std::unique_ptr<ControlCalls> control_;
+  std::unique_ptr<CheckpointCalls> calls_;
+};
+
+TEST_F(CheckpointCallsTest, TheJobHoldsValuesWhenEveryPsDoes) {
+  ps_[0].holds_values = true;
+  EXPECT_FALSE(get(calls_->open()));
+  ps_[1].holds_values = true;
+  EXPECT_TRUE(get(calls_->open()));
+}
+
+TEST_F(CheckpointCallsTest, PositionsComeInTheOrderOfThePs) {
+  get(calls_->open());
+  ps_[0].step = 4;
+  ps_[1].step = 5;
+  EXPECT_EQ(get(calls_->positions(false)), (std::vector<Position>{{4}, {5}}));
+}
+
+TEST_F(CheckpointCallsTest, ACutHasTheVersionOfPs0) {
+  get(calls_->open());
+  ps_[0].step = 12;
+  ps_[1].step = 11;
+  get(calls_->startCut({11}));
+  EXPECT_EQ(get(calls_->awaitCut()), 12u);
+}
+
+TEST_F(CheckpointCallsTest, ACutThatOnePsIsTooLateForIsNone) {
+  get(calls_->open());
+  ps_[1].captures = false;
+  get(calls_->startCut({11}));
+  EXPECT_EQ(get(calls_->awaitCut()), std::nullopt);
+}
+
+TEST_F(CheckpointCallsTest, CalledOffACutIsNotAwaited) {
+  get(calls_->open());
+  ps_[1].hangs = "cut";
+  get(calls_->startCut({11}));
+  auto cut = calls_->awaitCut();
+  loop_.settle();
+  EXPECT_FALSE(cut.poll(loop_.waitScope()));
+  calls_->callOffCuts();
+  EXPECT_EQ(errorOf(kj::mv(cut)).message(), "the checkpoint was called off: the job ends");
+}
+
+TEST_F(CheckpointCallsTest, WhatIsReadIsTakenWhenEveryPsHasReadIt) {
+  get(calls_->open());
+  ps_[1].refusal = Error(ErrorCode::kBadData, "shard-1.safetensors is cut short");
+  EXPECT_EQ(errorOf(calls_->restore("step-5")).message(), "shard-1.safetensors is cut short");
+  EXPECT_EQ(ps_[0].calls.back(), "restore") << "not commitRestore";
+  ps_[1].refusal.reset();
+  get(calls_->restore("step-5"));
+  EXPECT_EQ(ps_[0].calls.back(), "commitRestore");
+}
+
+TEST_F(CheckpointCallsTest, APsWhoseDiskHangsIsNamedAtTheDeadline) {
+  get(calls_->open());
+  ps_[1].hangs = "save";
+  std::optional<Error> error;
+  auto saving =
+      calls_->save("step-7.tmp", {7}).ignoreResult().eagerlyEvaluate([&](kj::Exception&& e) {
+        error = net::toError(e);
+      });
+  loop_.live(seconds(29));
+  EXPECT_FALSE(error) << error->message();
+  loop_.live(seconds(2));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kDeadline);
+  EXPECT_EQ(error->message(), "waited 30 s for ps/1 to write its shard of the checkpoint");
+}
+
+TEST_F(CheckpointCallsTest, APsThatIsLostMeanwhileEndsTheCall) {
+  get(calls_->open());
+  ps_[1].hangs = "save";
+  auto saving = calls_->save("step-7.tmp", {7});
+  loop_.settle();
+  kill(1);
+  const Error error = errorOf(kj::mv(saving));
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_NE(error.message().find("lost ps/1"), std::string::npos) << error.message();
+}
+
+}  // namespace
+}  // namespace dtf::wire

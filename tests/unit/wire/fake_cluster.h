@@ -1,0 +1,90 @@
+#pragma once
+
+// Fake ps on pipes, in a time that the test moves.
+
+#include <gtest/gtest.h>
+#include <kj/async-io.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/rpc_calls.h"
+#include "tests/support/still_loop.h"
+#include "tests/unit/wire/fake_ps.h"
+
+namespace dtf::wire::testing {
+
+inline constexpr uint64_t kElements = 16;  // of each ps's shard
+
+class FakeCluster : public ::testing::Test {
+ protected:
+  explicit FakeCluster(uint32_t ps_tasks = 1) : ps_(ps_tasks) {
+    loop_.on_connect = [this](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
+      auto pipe = kj::newTwoWayPipe();
+      served_[port].push_back(
+          serveFakePs(ps_.at(port - 1), net::wrapStream(kj::mv(pipe.ends[0])), loop_.connecting));
+      return net::wrapStream(kj::mv(pipe.ends[1]));
+    };
+    cluster::JobSpec job;
+    job.cluster.worker.resize(1);
+    options_.link = linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1});
+    for (uint32_t i = 0; i < ps_tasks; ++i) {
+      options_.ps.push_back({"fake", static_cast<uint16_t>(i + 1)});
+      ps_[i].parameters.assign(kElements, static_cast<float>(i));
+    }
+  }
+  ~FakeCluster() noexcept override {}
+
+  // The connections of a ps end, as its process does.
+  void kill(uint32_t ps_task) {
+    served_[ps_task + 1].clear();
+    loop_.settle();
+  }
+
+  // Runs until the promise is done, and returns its value; its error is thrown as dtf::Error.
+  template <class T>
+  T get(kj::Promise<T> promise) {
+    loop_.settle();
+    DTF_CHECK_MSG(promise.poll(loop_.waitScope()), "it waits for something that does not come");
+    try {
+      return promise.wait(loop_.waitScope());
+    } catch (const kj::Exception& exception) {
+      throw net::toError(exception);
+    }
+  }
+  // The error that a promise ends with now.
+  template <class T>
+  Error errorOf(kj::Promise<T> promise) {
+    try {
+      get(kj::mv(promise));
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "no error";
+    return Error(ErrorCode::kInternal, "");
+  }
+
+  // One variable on each ps.
+  ps::ModelDeclaration model() const {
+    const auto ps_tasks = static_cast<uint32_t>(ps_.size());
+    std::vector<ps::VariableParts> variables;
+    for (uint32_t i = 0; i < ps_tasks; ++i)
+      variables.push_back({"v" + std::to_string(i), Shape{kElements}, {{i, 0, kElements}}});
+    ps::ModelDeclaration model;
+    model.layout = ps::makeLayout(variables, ps_tasks);
+    model.steps = 10;
+    return model;
+  }
+
+  dtf::testing::StillLoop loop_;
+  RpcClientOptions options_;
+  std::deque<FakePs> ps_;
+  std::map<uint16_t, std::vector<kj::Own<net::RpcConnection>>> served_;  // by port
+};
+
+}  // namespace dtf::wire::testing

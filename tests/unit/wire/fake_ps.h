@@ -1,0 +1,198 @@
+#pragma once
+
+// A ps that answers as a test says: what the worker's side of the protocol meets, without a shard behind it.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/net/error_bridge.h"
+#include "common/net/rpc_connection.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/checkpoint_codec.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/ps.capnp.h"
+
+namespace dtf::wire::testing {
+
+// What a ps was asked and what it answers. Everything that is not set is answered as a ps would.
+// Threads: those of the loop that serves it.
+struct FakePs {
+  std::vector<std::string> calls;  // in their order, heartbeats aside
+  int heartbeats = 0;              // answered or not
+  bool answers_heartbeats = true;
+  bool stop_wanted = false;
+  std::string awaited;
+  std::optional<Error> refusal;      // of every call but hellos and heartbeats
+  std::optional<std::string> hangs;  // a call of this name is never answered
+  bool holds_values = false;
+  bool captures = true;              // what cut() is answered
+  std::string failure;               // what a worker said at its end
+  std::deque<ps::StepState> states;  // of exchanges to come; then applied, one step after the other
+  std::vector<float> parameters;
+  std::vector<float> gradient;  // the last one that came
+  uint64_t step = 0;
+
+  std::function<void(const std::string&)> on_call;
+
+  // Notes a call, and answers it: `fill` is called for one that succeeds.
+  kj::Promise<void> called(
+      const std::string& name, const std::function<void()>& fill = [] {}) {
+    calls.push_back(name);
+    if (on_call) on_call(name);
+    if (hangs == name) return kj::NEVER_DONE;
+    if (refusal) net::throwAsKj(Error(*refusal));
+    fill();
+    return kj::READY_NOW;
+  }
+
+  void answer(ps::StepState state, schema::StepState::Builder to,
+              const std::function<capnp::List<capnp::Data>::Builder(uint32_t)>& chunks) {
+    encodeStepState(state, to);
+    if (state.outcome == ps::Outcome::kQueued) return;
+    auto list = chunks(1);
+    list.set(0, kj::arrayPtr(reinterpret_cast<const kj::byte*>(parameters.data()),
+                             parameters.size() * sizeof(float)));
+  }
+};
+
+class FakeCheckpoint final : public schema::PsCheckpoint::Server {
+ public:
+  explicit FakeCheckpoint(FakePs& ps) : ps_(ps) {}
+
+ private:
+  kj::Promise<void> position(PositionContext context) override {
+    return ps_.called("position", [&] { context.getResults().initPosition(1).set(0, ps_.step); });
+  }
+  kj::Promise<void> cut(CutContext context) override {
+    return ps_.called("cut", [&] {
+      context.getResults().setCaptured(ps_.captures);
+      context.getResults().setVersion(ps_.step);
+    });
+  }
+  kj::Promise<void> releaseHold(ReleaseHoldContext) override { return ps_.called("releaseHold"); }
+  kj::Promise<void> save(SaveContext context) override {
+    return ps_.called(
+        "save", [&] { context.getResults().initSaved().setFile(context.getParams().getFolder()); });
+  }
+  kj::Promise<void> restore(RestoreContext) override { return ps_.called("restore"); }
+  kj::Promise<void> commitRestore(CommitRestoreContext) override {
+    return ps_.called("commitRestore");
+  }
+  FakePs& ps_;
+};
+
+class FakeControl final : public schema::PsControl::Server {
+ public:
+  explicit FakeControl(FakePs& ps) : ps_(ps) {}
+
+ private:
+  kj::Promise<void> declare(DeclareContext) override { return ps_.called("declare"); }
+  kj::Promise<void> waitInitialised(WaitInitialisedContext) override {
+    return ps_.called("waitInitialised");
+  }
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    ++ps_.heartbeats;
+    if (!ps_.answers_heartbeats) return kj::NEVER_DONE;
+    context.getResults().setStopWanted(ps_.stop_wanted);
+    context.getResults().setAwaited(ps_.awaited);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> barrier(BarrierContext context) override {
+    return ps_.called("barrier " + std::string(context.getParams().getName().cStr()));
+  }
+  kj::Promise<void> finish(FinishContext) override { return ps_.called("finish"); }
+  kj::Promise<void> supervise(SuperviseContext context) override {
+    return ps_.called("supervise", [&] {
+      context.getResults().setInitialised(ps_.holds_values);
+      context.getResults().setCheckpoint(kj::heap<FakeCheckpoint>(ps_));
+    });
+  }
+  kj::Promise<void> requestStop(RequestStopContext) override { return ps_.called("requestStop"); }
+  kj::Promise<void> fail(FailContext context) override {
+    ps_.failure = context.getParams().getReason().cStr();
+    return ps_.called("fail");
+  }
+  FakePs& ps_;
+};
+
+class FakeData final : public schema::PsData::Server {
+ public:
+  explicit FakeData(FakePs& ps) : ps_(ps) {}
+
+ private:
+  kj::Promise<void> initialise(InitialiseContext) override { return ps_.called("initialise"); }
+  kj::Promise<void> pull(PullContext context) override {
+    return ps_.called("pull",
+                      [&] { fill({.global_step = ps_.step, .next_step = ps_.step}, context); });
+  }
+  kj::Promise<void> exchange(ExchangeContext context) override {
+    return ps_.called("exchange", [&] {
+      const auto gradient = context.getParams().getGradient()[0];
+      const auto* values = reinterpret_cast<const float*>(gradient.begin());
+      ps_.gradient.assign(values, values + gradient.size() / sizeof(float));
+      ps::StepState state{.global_step = ps_.step + 1, .next_step = ps_.step + 1};
+      if (ps_.states.empty()) {
+        ++ps_.step;
+      } else {
+        state = ps_.states.front();
+        ps_.states.pop_front();
+      }
+      fill(state, context);
+    });
+  }
+  kj::Promise<void> averages(AveragesContext context) override {
+    return ps_.called("averages", [&] { fill({.global_step = ps_.step}, context); });
+  }
+
+  template <class Context>
+  void fill(const ps::StepState& state, Context& context) {
+    auto results = context.getResults();
+    ps_.answer(state, results.initState(),
+               [&](uint32_t chunks) { return results.initParameters(chunks); });
+  }
+  FakePs& ps_;
+};
+
+class FakeGate final : public schema::PsGate::Server {
+ public:
+  explicit FakeGate(FakePs& ps) : ps_(ps) {}
+
+ private:
+  kj::Promise<void> hello(HelloContext context) override {
+    context.getResults().setControl(kj::heap<FakeControl>(ps_));
+    return kj::READY_NOW;
+  }
+  FakePs& ps_;
+};
+
+class FakeDataGate final : public schema::PsDataGate::Server {
+ public:
+  explicit FakeDataGate(FakePs& ps) : ps_(ps) {}
+
+ private:
+  kj::Promise<void> hello(HelloContext context) override {
+    context.getResults().setData(kj::heap<FakeData>(ps_));
+    return kj::READY_NOW;
+  }
+  FakePs& ps_;
+};
+
+// Serves `ps` on `stream` for as long as the connection lives. `ps` must outlive it.
+inline kj::Own<net::RpcConnection> serveFakePs(FakePs& ps, kj::Own<net::MessageStream> stream,
+                                               net::ConnectionKind kind) {
+  return kj::heap<net::RpcConnection>(
+      kj::mv(stream),
+      [&ps, kind](net::RpcConnection&) -> capnp::Capability::Client {
+        if (kind == net::ConnectionKind::kBulk)
+          return schema::PsDataGate::Client(kj::heap<FakeDataGate>(ps));
+        return schema::PsGate::Client(kj::heap<FakeGate>(ps));
+      },
+      net::RpcOptions{.peer = "worker"});
+}
+
+}  // namespace dtf::wire::testing

@@ -1,0 +1,206 @@
+#include "common/wire/ps_link.h"
+
+#include "tests/unit/wire/fake_cluster.h"
+
+namespace dtf::wire {
+namespace {
+
+using std::chrono::seconds;
+
+class PsControlLinkTest : public testing::FakeCluster {
+ protected:
+  PsControlLinkTest() {
+    options_.link.timeouts.heartbeat_seconds = 1;
+    options_.link.timeouts.lease_seconds = 10;
+  }
+  ~PsControlLinkTest() noexcept override {}
+
+  PsControlLink& open() {
+    PsControlLink::Events events;
+    events.on_lost = [this](const Error& error) { lost_.push_back(error.message()); };
+    events.on_stop_wanted = [this] { ++stops_wanted_; };
+    events.on_awaited = [this](std::string awaited) { awaited_.push_back(std::move(awaited)); };
+    link_ =
+        std::make_unique<PsControlLink>(loop_, options_.link, 0, options_.ps[0], std::move(events));
+    get(link_->open());
+    return *link_;
+  }
+
+  std::unique_ptr<PsControlLink> link_;
+  std::vector<std::string> lost_;
+  std::vector<std::string> awaited_;
+  int stops_wanted_ = 0;
+};
+
+TEST_F(PsControlLinkTest, HeartbeatsGoOnAtTheirPace) {
+  open();
+  loop_.live(seconds(30));
+  EXPECT_GE(ps_[0].heartbeats, 29);
+  EXPECT_LE(ps_[0].heartbeats, 32);
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, APsThatIsSilentForALeaseIsLost) {
+  open();
+  ps_[0].answers_heartbeats = false;
+  loop_.live(seconds(9));
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+  loop_.live(seconds(5));
+  ASSERT_EQ(lost_.size(), 1u);
+  EXPECT_EQ(lost_[0],
+            "ps/0 (fake:1) has not answered a heartbeat for 10 s: it is frozen, or the network is "
+            "cut");
+}
+
+TEST_F(PsControlLinkTest, AMachineThatStoodStillLosesNobody) {
+  open();
+  loop_.pass(seconds(100));
+  loop_.live(seconds(3));
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, AClosedConnectionIsALostPsOnce) {
+  open();
+  kill(0);
+  loop_.live(seconds(20));
+  ASSERT_EQ(lost_.size(), 1u);
+  EXPECT_TRUE(lost_[0].starts_with("lost ps/0 (fake:1)")) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, AfterTheEndAClosedConnectionIsNothing) {
+  PsControlLink& link = open();
+  get(link.finish());
+  kill(0);
+  loop_.live(seconds(20));
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, WhatAHeartbeatBringsIsToldWhenItChanges) {
+  open();
+  ps_[0].awaited = "worker/1";
+  loop_.live(seconds(3));
+  ps_[0].awaited = "";
+  ps_[0].stop_wanted = true;
+  loop_.live(seconds(3));
+  EXPECT_EQ(awaited_, (std::vector<std::string>{"worker/1", ""}));
+  EXPECT_EQ(stops_wanted_, 1);
+}
+
+TEST_F(PsControlLinkTest, AModelBeyondOneMessageIsRefusedBeforeItIsSent) {
+  PsControlLink& link = open();
+  ps::ModelDeclaration large = model();
+  for (int i = 0; i < 20; ++i) large.settings.push_back({"setting", std::string(1 << 20, 'x')});
+  const Error error = errorOf(kj::evalNow([&] { return link.declare(large); }));
+  EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+  EXPECT_TRUE(error.message().starts_with("the model's description takes 20.0 MiB"))
+      << error.message();
+  EXPECT_TRUE(ps_[0].calls.empty());
+}
+
+TEST_F(PsControlLinkTest, ACallThatIsNotAnsweredEndsByItsDeadlineAndName) {
+  PsControlLink& link = open();
+  ps_[0].hangs = "barrier start";
+  std::optional<Error> error;
+  auto waiting = link.barrier("start", seconds(20)).eagerlyEvaluate([&](kj::Exception&& e) {
+    error = net::toError(e);
+  });
+  loop_.live(seconds(24));
+  EXPECT_FALSE(error) << error->message();
+  loop_.live(seconds(2));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message(),
+            "waited 25 s for the other workers at the barrier 'start' of ps/0 (fake:1)");
+}
+
+TEST_F(PsControlLinkTest, AFailureIsToldWithAReasonOfBoundedLength) {
+  PsControlLink& link = open();
+  get(link.fail(Error(ErrorCode::kTrainingFailed, std::string(100'000, 'x'))));
+  EXPECT_EQ(ps_[0].failure.size(), 16384u);
+}
+
+TEST_F(PsControlLinkTest, AFailureBeforeTheHelloIsToldToNobody) {
+  link_ = std::make_unique<PsControlLink>(loop_, options_.link, 0, options_.ps[0],
+                                          PsControlLink::Events{[](const Error&) {}});
+  get(link_->fail(Error(ErrorCode::kTrainingFailed, "diverged")));
+  EXPECT_TRUE(ps_[0].calls.empty());
+}
+
+class PsDataLinkTest : public testing::FakeCluster {
+ protected:
+  ~PsDataLinkTest() noexcept override {}
+
+  PsDataLink& open(uint32_t batches_per_step = 1) {
+    link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
+                                         testing::kElements, batches_per_step);
+    get(link_->open());
+    return *link_;
+  }
+  std::unique_ptr<PsDataLink> link_;
+};
+
+TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
+  PsDataLink& link = open();
+  for (uint64_t i = 0; i < testing::kElements; ++i) link.gradients()[i] = static_cast<float>(i);
+  ps_[0].parameters.assign(testing::kElements, 7);
+  const ps::StepState state = get(link.exchange(0, 0, 0.5F));
+  EXPECT_EQ(state.next_step, 1u);
+  EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
+  EXPECT_EQ(link.parameters()[15], 7);
+}
+
+TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
+  PsDataLink& link = open(2);
+  ps_[0].parameters.assign(testing::kElements, 7);
+  get(link.pull(std::nullopt));
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
+  const ps::StepState state = get(link.exchange(0, 0, 0));
+  EXPECT_EQ(state.outcome, ps::Outcome::kQueued);
+  EXPECT_EQ(link.parameters()[0], 7);
+}
+
+TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
+  PsDataLink& link = open(2);
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued});
+  const Error error = errorOf(link.exchange(0, 1, 0));
+  EXPECT_EQ(error.message(),
+            "ps/0 (fake:1) kept a gradient for later where its parameters were due");
+}
+
+TEST_F(PsDataLinkTest, AShardOfAnotherSizeIsRefused) {
+  PsDataLink& link = open();
+  ps_[0].parameters.resize(testing::kElements / 2);
+  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+}
+
+TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
+  PsDataLink& link = open();
+  ps_[0].parameters.assign(testing::kElements, 7);
+  get(link.pull(std::nullopt));
+  ps_[0].parameters.assign(testing::kElements, 8);
+  get(link.pullAverages());
+  EXPECT_EQ(link.parameters()[0], 7);
+  EXPECT_EQ(link.averages()[0], 8);
+}
+
+TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
+  PsDataLink& link = open();
+  ps_[0].hangs = "exchange";
+  auto exchange = link.exchange(0, 0, 0);
+  loop_.settle();
+  kill(0);
+  const Error error = errorOf(kj::mv(exchange));
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(error.message().starts_with("lost ps/0 (fake:1) while exchanging a step: "))
+      << error.message();
+}
+
+TEST_F(PsDataLinkTest, WhatAPsRefusesKeepsItsCode) {
+  PsDataLink& link = open();
+  ps_[0].refusal = Error(ErrorCode::kPermission, "worker/0 was lost");
+  const Error error = errorOf(link.pull(std::nullopt));
+  EXPECT_EQ(error.code(), ErrorCode::kPermission);
+  EXPECT_EQ(error.message(), "worker/0 was lost");
+}
+
+}  // namespace
+}  // namespace dtf::wire

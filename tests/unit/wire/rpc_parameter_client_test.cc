@@ -1,0 +1,105 @@
+// The blocking client on its two loops. What it asks of several ps, and what they agree on, is the conformance suite's
+// (tests/conformance); how calls fail is that of rpc_calls_test.cc.
+
+#include "common/wire/rpc_parameter_client.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/unit/wire/fake_ps_host.h"
+
+namespace dtf::wire {
+namespace {
+
+using testing::FakePs;
+using testing::FakePsHost;
+using testing::kElements;
+
+template <class Fn>
+Error errorOf(Fn fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorCode::kInternal, "");
+}
+
+TEST(RpcParameterClientTest, AJobMakesItsCallsInTheirOrder) {
+  FakePsHost host;
+  RpcParameterClient client(host.clientOptions());
+  client.declare(FakePsHost::model());
+  const std::vector<float> values(kElements);
+  client.initialise(std::vector<std::span<const float>>{values});
+  client.waitInitialised();
+  client.barrier("start");
+  client.pull();
+  client.gradients(0)[3] = 2;
+  host.with([](FakePs& ps) { ps.parameters[3] = 5; });
+  EXPECT_EQ(client.exchange(0, 0, 0).next_step, 1u);
+  EXPECT_EQ(client.parameters(0)[3], 5);
+  client.finish();
+  const auto [calls, gradient] =
+      host.with([](FakePs& ps) { return std::pair(ps.calls, ps.gradient); });
+  EXPECT_EQ(calls, (std::vector<std::string>{"declare", "initialise", "waitInitialised",
+                                             "barrier start", "pull", "exchange", "finish"}));
+  EXPECT_EQ(gradient.at(3), 2);
+}
+
+TEST(RpcParameterClientTest, WhatAPsRefusesIsThrownWithItsCode) {
+  FakePsHost host;
+  host.with([](FakePs& ps) { ps.refusal = Error(ErrorCode::kBadConfig, "seed is 7 here"); });
+  RpcParameterClient client(host.clientOptions());
+  const Error error = errorOf([&] { client.declare(FakePsHost::model()); });
+  EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+  EXPECT_EQ(error.message(), "seed is 7 here");
+}
+
+TEST(RpcParameterClientTest, ALostPsEndsTheCallThatWaits) {
+  FakePsHost host;
+  host.with([](FakePs& ps) { ps.hangs = "exchange"; });
+  RpcParameterClient client(host.clientOptions());
+  client.declare(FakePsHost::model());
+  std::future<void> asked = host.asked("exchange");
+  std::future<Error> ended =
+      std::async(std::launch::async, [&] { return errorOf([&] { client.exchange(0, 0, 0); }); });
+  asked.wait();
+  host.kill();
+  const Error error = ended.get();
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(error.message().starts_with("lost ps/0 (127.0.0.1:")) << error.message();
+}
+
+TEST(RpcParameterClientTest, WhyThisWorkerFailsIsToldFromAnyThread) {
+  FakePsHost host;
+  RpcParameterClient client(host.clientOptions());
+  client.declare(FakePsHost::model());
+  std::async(std::launch::async, [&] {
+    client.fail(Error(ErrorCode::kTrainingFailed, "the loss is nan"), std::chrono::seconds(5));
+  }).get();
+  EXPECT_EQ(host.with([](FakePs& ps) { return ps.failure; }), "the loss is nan");
+}
+
+TEST(RpcParameterClientTest, ARefusedWishToStopIsTold) {
+  FakePsHost host;
+  RpcParameterClient client(host.clientOptions());
+  client.declare(FakePsHost::model());
+  host.with([](FakePs& ps) { ps.refusal = Error(ErrorCode::kPermission, "not the chief"); });
+  std::promise<std::string> refused;
+  client.requestStop([&](const Error& error) { refused.set_value(error.message()); });
+  EXPECT_EQ(refused.get_future().get(), "not the chief");
+}
+
+TEST(RpcParameterClientTest, ItEndsWhileNoPsIsThere) {
+  RpcClientOptions options;
+  {
+    FakePsHost host;
+    options = host.clientOptions();
+  }
+  RpcParameterClient client(options);  // its control loop tries to connect
+}
+
+}  // namespace
+}  // namespace dtf::wire
