@@ -3,6 +3,7 @@
 # time, and on until it has tried 10 000 inputs. Prints of each how many it tried, how many a second, the coverage of the
 # corpus alone and at the end, and how many inputs with new coverage it kept in build-asan/found/<target>/, where a
 # failing input lies too. Fails when a target found something or tried fewer. DTF_FUZZ_JOBS run at once (default 2).
+# rpc and worker, which allocate most, run without AddressSanitizer (scripts/build-fuzz.sh), and what they kept with it.
 # Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 25 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -14,29 +15,60 @@ targets=("$@")
 folder=build-asan
 inputs_min=10000
 seconds_max=$((seconds + 600))  # a target that needs longer for so few has become slow
-scripts/build-asan.sh "${targets[@]/#/tests/fuzz/fuzz_}" || exit 1
+
+# Whether a target runs without AddressSanitizer, and is replayed with it.
+replayed() { [[ $1 == rpc || $1 == worker ]]; }
+
+asan_programs=()
+fast_programs=()
+for target in "${targets[@]}"; do
+  if replayed "$target"; then
+    asan_programs+=("tests/fuzz/replay_$target")
+    fast_programs+=("tests/fuzz/fuzz_$target")
+  else
+    asan_programs+=("tests/fuzz/fuzz_$target")
+  fi
+done
+scripts/build-asan.sh "${asan_programs[@]}" || exit 1
+[ ${#fast_programs[@]} -eq 0 ] || scripts/build-fuzz.sh "${fast_programs[@]}" || exit 1
 
 # libFuzzer TARGET LOG ARGUMENT...: one run.
 libfuzzer() {
-  local target=$1 log=$2 max_len=65536  # a file that reaches every limit
+  local target=$1 log=$2 max_len=65536 build=$folder  # a file that reaches every limit
   shift 2
-  case $target in rpc | worker) max_len=2048 ;; esac  # some 200 calls
+  if replayed "$target"; then
+    max_len=2048  # some 200 calls
+    build=build-fuzz
+  fi
   # UBSan prints and goes on unless told otherwise. Leaks are looked for once, at the end. Of an allocation the caller
   # is kept: replay_<target> shows the whole stack. -entropic=0: its bookkeeping for inputs with thousands of features
   # took most of the time.
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=16 \
-    "$folder/tests/fuzz/fuzz_$target" -entropic=0 -detect_leaks=0 -len_control=20 -max_len=$max_len -timeout=20 \
+    "$build/tests/fuzz/fuzz_$target" -entropic=0 -detect_leaks=0 -len_control=20 -max_len=$max_len -timeout=20 \
     -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 -artifact_prefix="$folder/found/$target/" "$@" >>"$log" 2>&1
 }
 
 # last PATTERN LOG: the number behind the last match.
 last() { grep -oE "$1[0-9]+" "$2" | tail -1 | grep -oE '[0-9]+$' || echo 0; }
 
+# replay_kept TARGET SINCE: what a target without AddressSanitizer kept since the file SINCE was made, with it, leaks too.
+replay_kept() {
+  local log=$folder/found/$1.asan.log kept
+  mapfile -t kept < <(find "$folder/found/$1" -type f -newer "$2")
+  [ ${#kept[@]} -gt 0 ] || return 0
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=max_allocation_size_mb=512 \
+    "$folder/tests/fuzz/replay_$1" "${kept[@]}" >"$log" 2>&1 && return
+  echo "== $1: FAILED under AddressSanitizer: the input named last before the report, in $folder/found/$1/"
+  tail -60 "$log"
+  return 1
+}
+
 # fuzz_one TARGET: runs it and prints what it reached, all at once.
 fuzz_one() {
   local target=$1 found=$folder/found/$1 log=$folder/found/$1.log begin tried=0 kept=0 run_seconds=$seconds runs=-1
   mkdir -p "$found"
   : >"$log"
+  touch "$found.begin"
   libfuzzer "$target" "$log" -runs=0 "tests/fuzz/corpus/$target" || { echo "== $target: FAILED on its corpus"; tail -40 "$log"; return 1; }
   local seeds=$(last '(INITED|DONE) +cov: ' "$log")
   begin=$(date +%s%N)
@@ -49,10 +81,11 @@ fuzz_one() {
     # What was read before the first mutation is not counted.
     tried=$((tried + $(last 'stat::number_of_executed_units: ' "$log") - $(grep -E 'INITED' "$log" | tail -1 | grep -oE '^#[0-9]+' | tr -d '#')))
     kept=$((kept + $(last 'stat::new_units_added: +' "$log")))
-    runs=$((inputs_min - tried))  # those that are missing, beside the files that are read again
+    runs=$((inputs_min - tried + 1))  # those that are missing, beside the files and the empty input, which are read again
     runs=$((runs + $(find "$found" "tests/fuzz/corpus/$target" -type f | wc -l)))
     run_seconds=$((begin / 1000000000 + seconds_max - $(date +%s)))
   done
+  if replayed "$target"; then replay_kept "$target" "$found.begin" || return 1; fi
   local milliseconds=$((($(date +%s%N) - begin) / 1000000))
   echo "== $target: $tried inputs in $((milliseconds / 1000)) s, $((tried * 1000 / milliseconds)) a second;" \
     "coverage $seeds of the corpus, $(last 'DONE +cov: ' "$log") at the end; $kept new inputs kept"
@@ -60,6 +93,6 @@ fuzz_one() {
 }
 
 # Several at once: each is one thread.
-export -f fuzz_one libfuzzer last
+export -f fuzz_one replay_kept replayed libfuzzer last
 export seconds folder inputs_min seconds_max
 printf '%s\n' "${targets[@]}" | xargs -P "${DTF_FUZZ_JOBS:-2}" -I{} bash -c 'fuzz_one {}'

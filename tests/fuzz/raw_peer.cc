@@ -191,7 +191,10 @@ void RawPeer::send(Arguments& arguments) {
     segments = words->segments();
     message = message.attach(kj::mv(words));
   } else {
-    fillMessage(arguments, ps_task_, message->initRoot<Message>());
+    // One that can't be built, such as bytes that name a capability, is not sent.
+    const auto unbuildable = kj::runCatchingExceptions(
+        [&] { fillMessage(arguments, ps_task_, message->initRoot<Message>()); });
+    if (unbuildable != nullptr) return;
     segments = message->getSegmentsForOutput();
   }
   // One message at a time.
