@@ -247,6 +247,7 @@ void Session::look() {
 void Session::onFirstReady() {
   say(fmt::format("all {} tasks are ready ({:.1f} s)", monitor_.size(),
                   toSeconds(clock_.now() - start_time_)));
+  look();  // who is told so asks status.json next
   if (options_.on_ready) options_.on_ready();
 }
 

@@ -45,7 +45,7 @@ TEST_F(VerbsTest, WithoutAJobEachSaysThatNothingRuns) {
 
 TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   Process launcher(launchCommand(file_), {}, folder_.path());
-  ASSERT_TRUE(launcher.waitForOutput("step", seconds(30))) << launcher.err();
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
 
   const ProcessResult status = verb("status");
   EXPECT_EQ(status.exit_code, 0) << status.err;
@@ -130,10 +130,10 @@ TEST_F(VerbsTest, StopSaysThatAJobWithoutCheckpointsEndedUnsaved) {
   unsaved.train_more.clear();
   writeCluster(unsaved);
   Process launcher(launchCommand(file_), {}, folder_.path());
-  ASSERT_TRUE(launcher.waitForOutput("step", seconds(30))) << launcher.err();
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
   const ProcessResult stop = verb("stop");
   EXPECT_EQ(stop.exit_code, 128 + SIGTERM) << stop.out << stop.err;
-  EXPECT_TRUE(stop.out.starts_with("job: interrupted")) << stop.out;
+  EXPECT_TRUE(stop.out.starts_with("job: interrupted at step ")) << stop.out;
   EXPECT_TRUE(stop.out.ends_with(", not saved\n")) << stop.out;
   EXPECT_EQ(launcher.wait(seconds(5)).exit_code, stop.exit_code);
 }
@@ -144,7 +144,7 @@ TEST_F(VerbsTest, AttachInAPipeShowsTheLinesThatStay) {
   evaluated.train_more += "  eval: {every_steps: 200}\n";
   writeCluster(evaluated);
   Process launcher(launchCommand(file_), {}, folder_.path());
-  ASSERT_TRUE(launcher.waitForOutput("step", seconds(30))) << launcher.err();
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
   Process attached({binary("dtf-launch"), "attach", file_}, {}, folder_.path());
   EXPECT_TRUE(attached.waitForOutput("dtf-launch: evaluation at step ", seconds(30)))
       << attached.err();
@@ -159,7 +159,11 @@ TEST_F(VerbsTest, ADetachedLaunchAnswersWithOneJsonObject) {
   const nlohmann::json said = nlohmann::json::parse(up.out);
   EXPECT_EQ(said["event"], "detached");
   EXPECT_EQ(said["run_dir"], folder_.path() + "/runs/job");
-  EXPECT_EQ(nlohmann::json::parse(verb("status", {"--json"}).out)["running"], true);
+  const nlohmann::json status = nlohmann::json::parse(verb("status", {"--json"}).out);
+  EXPECT_EQ(status["running"], true);
+  EXPECT_NE(status["progress"]["line"].get<std::string>().find("worker 2/2"), std::string::npos)
+      << "up -d has said that every task is ready\n"
+      << status;
   const ProcessResult refused = verb("up", {"-d", "--json"});
   EXPECT_EQ(refused.exit_code, 69) << refused.err;
   EXPECT_EQ(nlohmann::json::parse(refused.out)["exit_code"], 69) << refused.out;
