@@ -59,7 +59,6 @@ class BatchReader {
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  int64_t batchesPerEpoch() const { return batches_per_epoch_; }
   const Dataset& dataset() const { return *dataset_; }
 
   // The examples of batch `global_batch`; valid until the next call. Cheap within an epoch and when

@@ -52,12 +52,6 @@ Output Builder::constant(Shape shape, double value, DType dtype) {
   return op("Const", {}, {{"dtype", dtype}, {"shape", std::move(shape)}, {"value", value}});
 }
 
-Output Builder::identity(Output x) {
-  return op("Identity", {x});
-}
-Output Builder::zerosLike(Output x) {
-  return op("ZerosLike", {x});
-}
 Output Builder::add(Output a, Output b) {
   return op("Add", {a, b});
 }
@@ -155,10 +149,6 @@ Output Builder::dropout(Output x, Output key, double rate, int64_t layer) {
 
 NodeId Builder::applyGradient(Output variable, Output gradient) {
   return node("ApplyGradient", {variable, gradient});
-}
-
-NodeId Builder::noOp(std::string_view name, std::vector<NodeId> after) {
-  return node("NoOp", {}, {}, name, std::move(after));
 }
 
 }  // namespace dtf::graph

@@ -50,8 +50,6 @@ class Builder {
   Output constant(Shape shape, double value, DType dtype = DType::kFloat32);
 
   // ---- arithmetic (standard_math_ops.cc)
-  Output identity(Output x);
-  Output zerosLike(Output x);
   Output reshape(Output x, Shape shape);
   Output normalise(Output x, double scale);
   Output add(Output a, Output b);
@@ -89,7 +87,6 @@ class Builder {
 
   // ---- effects
   NodeId applyGradient(Output variable, Output gradient);
-  NodeId noOp(std::string_view name, std::vector<NodeId> after);
 
   // Any op: the node is named `name`, or after the op when that is empty, under the scope.
   NodeId node(std::string op, std::vector<Output> inputs, Attributes attributes = {},

@@ -8,16 +8,9 @@
 namespace dtf::runtime {
 namespace {
 
-int find(const std::vector<Binding>& bindings, std::string_view name) {
-  for (size_t i = 0; i < bindings.size(); ++i) {
+int find(const std::vector<Binding>& bindings, std::string_view name, const char* what) {
+  for (size_t i = 0; i < bindings.size(); ++i)
     if (bindings[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-int findOrThrow(const std::vector<Binding>& bindings, std::string_view name, const char* what) {
-  const int index = find(bindings, name);
-  if (index >= 0) return index;
   std::vector<std::string_view> names;
   for (const Binding& binding : bindings) names.push_back(binding.name);
   const std::string nearest = nearestWord(name, names);
@@ -47,23 +40,14 @@ CompiledStep::CompiledStep(std::unique_ptr<StepBody> body) : body_(std::move(bod
 }
 CompiledStep::~CompiledStep() = default;
 
-int CompiledStep::findInput(std::string_view name) const {
-  return find(body_->inputs, name);
-}
-int CompiledStep::findParameter(std::string_view name) const {
-  return find(body_->parameters, name);
-}
-int CompiledStep::findGradient(std::string_view name) const {
-  return find(body_->gradients, name);
-}
 int CompiledStep::input(std::string_view name) const {
-  return findOrThrow(body_->inputs, name, "input");
+  return find(body_->inputs, name, "input");
 }
 int CompiledStep::parameter(std::string_view name) const {
-  return findOrThrow(body_->parameters, name, "parameter");
+  return find(body_->parameters, name, "parameter");
 }
 int CompiledStep::gradient(std::string_view name) const {
-  return findOrThrow(body_->gradients, name, "gradient");
+  return find(body_->gradients, name, "gradient");
 }
 
 void CompiledStep::bindInput(int input, const std::byte* data) {
@@ -133,9 +117,6 @@ std::span<const float> CompiledStep::fetch(int i) const {
 
 size_t CompiledStep::plannedBytes() const {
   return body_->planned_bytes;
-}
-size_t CompiledStep::unsharedBytes() const {
-  return body_->unshared_bytes;
 }
 std::string CompiledStep::describe() const {
   return body_->description;

@@ -43,10 +43,6 @@ class CompiledStep {
   int input(std::string_view placeholder) const;
   int parameter(std::string_view variable) const;
   int gradient(std::string_view variable) const;
-  // As above, but -1 when there is none: a variable that the loss doesn't need has no gradient.
-  int findInput(std::string_view placeholder) const;
-  int findParameter(std::string_view variable) const;
-  int findGradient(std::string_view variable) const;
 
   // `data` is dense, row-major, of the placeholder's or variable's spec, aligned to its element at
   // least, and must stay valid while the step runs (gradients and whatever fetch() refers to: until
@@ -63,8 +59,7 @@ class CompiledStep {
   // or gradient is the bound memory itself.
   std::span<const float> fetch(int i) const;
 
-  size_t plannedBytes() const;   // intermediate tensors and workspaces, after sharing
-  size_t unsharedBytes() const;  // what they would take without sharing
+  size_t plannedBytes() const;  // intermediate tensors and workspaces, after sharing
   // One line per kernel in the order in which they run: "op name [shape, ...] -> [shape, ...]".
   std::string describe() const;
 

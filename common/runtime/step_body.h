@@ -48,7 +48,7 @@ struct StepBody {
   std::vector<Launch> launches;
   std::vector<Fetch> fetches;
   DeviceMemory constants, arena;
-  size_t planned_bytes = 0, unshared_bytes = 0;
+  size_t planned_bytes = 0;
   std::string description;
 
   std::vector<Binding>& bindings(Location::Kind kind) {

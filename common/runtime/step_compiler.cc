@@ -167,7 +167,6 @@ void StepCompiler::planOutputs(size_t index) {
     const auto use = last_use_.find(output);
     const int last = use == last_use_.end() ? now : use->second;
     const size_t bytes = allocationOf(operation.output_specs[i]);
-    body_->unshared_bytes += bytes;
     if (const auto input = overwritable(index, i)) {
       const size_t buffer = buffers_.at(*input);
       buffers_[output] = buffer;
@@ -178,7 +177,6 @@ void StepCompiler::planOutputs(size_t index) {
     }
   }
   const size_t workspace = body_->kernels[index]->workspaceBytes();
-  body_->unshared_bytes += workspace;
   workspaces_.push_back(workspace == 0 ? kNone : lifetimes_.size());
   if (workspace != 0) lifetimes_.push_back({workspace, now, now});
 }

@@ -32,10 +32,7 @@ const std::vector<double>& bucketLimits() {
 void Histogram::add(std::span<const float> values) {
   const std::vector<double>& limits = bucketLimits();
   for (const float value : values) {
-    if (!std::isfinite(value)) {
-      ++not_finite_;
-      continue;
-    }
+    if (!std::isfinite(value)) continue;
     const double v = value;
     const auto bucket = std::upper_bound(limits.begin(), limits.end(), v) - limits.begin();
     DTF_CHECK(static_cast<size_t>(bucket) < buckets_.size());

@@ -17,7 +17,7 @@ const std::vector<double>& bucketLimits();
 // Value type.
 class Histogram {
  public:
-  // Infinities and NaNs are counted apart: they are in no bucket and no sum.
+  // Infinities and NaNs are left out: they are in no bucket, no sum, and not counted.
   void add(std::span<const float> values);
 
   double min() const { return min_; }
@@ -25,7 +25,6 @@ class Histogram {
   double sum() const { return sum_; }
   double sumOfSquares() const { return sum_of_squares_; }
   uint64_t count() const { return count_; }
-  uint64_t notFinite() const { return not_finite_; }
 
   // An encoded HistogramProto. A run of empty buckets is written as one; there is always a bucket.
   std::string encode() const;
@@ -36,7 +35,6 @@ class Histogram {
   double sum_ = 0;
   double sum_of_squares_ = 0;
   uint64_t count_ = 0;
-  uint64_t not_finite_ = 0;
   std::vector<uint64_t> buckets_ = std::vector<uint64_t>(bucketLimits().size());
 };
 

@@ -82,7 +82,7 @@ class AutodiffTest : public ::testing::Test {
 };
 
 TEST_F(AutodiffTest, Identity) {
-  check(b_.identity(randomInput("x", {2, 3})));
+  check(Output{b_.node("Identity", {randomInput("x", {2, 3})})});
 }
 TEST_F(AutodiffTest, Reshape) {
   check(b_.reshape(randomInput("x", {2, 3}), {3, 1, 2}));
@@ -238,7 +238,7 @@ TEST_F(AutodiffTest, RefusesByName) {
                 addGradients(graph_, loss, std::array{w, unused});
               }),
               AllOf(HasSubstr("'unused'"), HasSubstr("does not depend")));
-  const Output blocked = b_.mean(b_.zerosLike(w));
+  const Output blocked = b_.mean(Output{b_.node("ZerosLike", {w})});
   EXPECT_THAT(errorText([&] { addGradients(graph_, blocked, std::array{w}); }), HasSubstr("'w'"));
   const Output accuracy = b_.accuracy(b_.add(x, w), labels);
   EXPECT_THAT(errorText([&] { addGradients(graph_, accuracy, std::array{w}); }),

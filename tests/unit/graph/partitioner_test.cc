@@ -100,7 +100,8 @@ TEST_F(PartitionerTest, ATrainingStepBecomesPullsAndPushes) {
   const Output bias = b_.variable("b", {2});
   const Output loss = b_.mean(b_.tanh(b_.biasAdd(b_.matMul(x, w), bias)));
   const auto gradients = addGradients(graph_, loss, std::array{w, bias});
-  b_.noOp("train", {b_.applyGradient(w, gradients[0]), b_.applyGradient(bias, gradients[1])});
+  b_.node("NoOp", {}, {}, "train",
+          {b_.applyGradient(w, gradients[0]), b_.applyGradient(bias, gradients[1])});
   const auto parts = split();
   ASSERT_EQ(parts.size(), 3u);
   const Graph& worker = parts.at(kWorker0);
@@ -142,10 +143,10 @@ TEST_F(PartitionerTest, OneSendServesFiveConsumers) {
 
 TEST_F(PartitionerTest, ACrossingControlEdgeBecomesOneScalar) {
   const Output a = b_.placeholder("a", DType::kFloat32, {2});
-  const NodeId first = b_.noOp("first", {a.node});
+  const NodeId first = b_.node("NoOp", {}, {}, "first", {a.node});
   const auto device = b_.deviceScope(kWorker1.device());
-  b_.noOp("second", {first});
-  b_.noOp("third", {first});
+  b_.node("NoOp", {}, {}, "second", {first});
+  b_.node("NoOp", {}, {}, "third", {first});
   const auto parts = split();
   const auto sends = nodesOf(parts.at(kWorker0), "_Send");
   ASSERT_EQ(sends.size(), 1u);
@@ -201,13 +202,13 @@ TEST_F(PartitionerTest, AVariableOnAnotherWorkerTravelsLikeAnyTensor) {
 
 TEST_F(PartitionerTest, WaitingForAPulledVariableSaysNothing) {
   const Output w = b_.variable("w", {2});
-  b_.noOp("after", {w.node});
+  b_.node("NoOp", {}, {}, "after", {w.node});
   const auto parts = split();
   EXPECT_TRUE(parts.at(kWorker0).find("after")->control_inputs.empty());
 }
 
 TEST_F(PartitionerTest, AVariableOnPsWaitsForNothing) {
-  const NodeId before = b_.noOp("before", {});
+  const NodeId before = b_.node("NoOp", {}, {}, "before", {});
   b_.node("Variable", {}, {{"shape", Shape{2}}, {"initializer", std::string("zeros")}}, "w",
           {before});
   EXPECT_THAT(errorText([this] { split(); }), HasSubstr("'w'"));

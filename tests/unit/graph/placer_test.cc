@@ -182,7 +182,7 @@ TEST_F(PlacerTest, RefusesByName) {
       errorText([this] { place(graph_, options_); }),
       AllOf(HasSubstr("'softmax/weights'"), HasSubstr("/job:ps/task:2"), HasSubstr("2 ps")));
   options_.pins = {};
-  const Output copy = b_.identity({NodeId{0}});
+  const Output copy = Output{b_.node("Identity", {Output{NodeId{0}}})};
   b_.applyGradient(copy, copy);
   EXPECT_THAT(errorText([this] { place(graph_, options_); }), HasSubstr("must be a Variable"));
 }

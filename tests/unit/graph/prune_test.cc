@@ -70,7 +70,7 @@ TEST_F(PruneTest, AFedTensorCanBeFetched) {
 
 TEST_F(PruneTest, ControlInputsAreNeededAndAFedNodeMayStillRun) {
   const NodeId apply = b_.applyGradient(w_, b_.scale(w_, 2));
-  const NodeId done = b_.noOp("done", {apply, relu_.node});
+  const NodeId done = b_.node("NoOp", {}, {}, "done", {apply, relu_.node});
   const Pruned pruned = prune(graph_, std::array{relu_}, std::array{tanh_}, std::array{done});
   EXPECT_THAT(namesOf(pruned.graph), ElementsAre("x", "w", "MatMul", "Relu/fed_0", "Relu", "Tanh",
                                                  "Scale", "ApplyGradient", "done"));

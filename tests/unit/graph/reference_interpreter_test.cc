@@ -68,7 +68,7 @@ TEST_F(ReferenceInterpreter, ElementByElement) {
   EXPECT_THAT(value(b_.mul(a, c)), ElementsAre(4, -10, 18));
   EXPECT_THAT(value(b_.squaredDifference(a, c)), ElementsAre(9, 49, 9));
   EXPECT_THAT(value(b_.scale(a, 2)), ElementsAre(2, -4, 6));
-  EXPECT_THAT(value(b_.zerosLike(a)), ElementsAre(0, 0, 0));
+  EXPECT_THAT(value(Output{b_.node("ZerosLike", {a})}), ElementsAre(0, 0, 0));
   EXPECT_THAT(value(b_.constant({2}, 7)), ElementsAre(7, 7));
   EXPECT_THAT(value(b_.normalise(fed({2}, {0, 255}, DType::kUInt8), 1.0 / 255)), ElementsAre(0, 1));
   EXPECT_THAT(value(b_.relu(a)), ElementsAre(1, 0, 3));

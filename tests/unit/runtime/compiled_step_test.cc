@@ -153,8 +153,7 @@ TEST_F(CompiledStepTest, SharesMemoryAndNeedsNoneForReshapes) {
   Output x = b_.placeholder("x", DType::kFloat32, {100, 10});
   for (int i = 0; i < 20; ++i) x = b_.relu(b_.reshape(x, {10, 100}));
   const auto step = compile(graph_, std::vector{x}, device_, kernels_);
-  EXPECT_EQ(step->unsharedBytes(), 20 * 4000u);
-  EXPECT_EQ(step->plannedBytes(), 4032u);
+  EXPECT_EQ(step->plannedBytes(), 4032u) << "of 20 tensors of 4000 bytes";
   EXPECT_THAT(step->describe(), Not(HasSubstr("Reshape")));
 }
 
@@ -249,7 +248,6 @@ TEST_F(CompiledStepTest, NamesTheNearestToAnUnknownName) {
   const Output x = b_.placeholder("images", DType::kFloat32, {1});
   const auto step = compile(graph_, std::vector{b_.relu(x)}, device_, kernels_);
   EXPECT_THAT(errorText([&] { step->input("imagse"); }), HasSubstr("did you mean 'images'"));
-  EXPECT_EQ(step->findGradient("w"), -1);
 }
 
 }  // namespace

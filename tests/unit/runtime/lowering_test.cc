@@ -40,7 +40,7 @@ TEST_F(LoweringTest, LeavesOutWhatIsNotNeeded) {
 
 TEST_F(LoweringTest, LooksThroughReshapeAndIdentity) {
   const Output x = b_.placeholder("x", DType::kFloat32, {2, 3});
-  const Output y = b_.relu(b_.identity(b_.reshape(x, {6})));
+  const Output y = b_.relu(Output{b_.node("Identity", {b_.reshape(x, {6})})});
   const LoweredStep step = lower(graph_, std::vector{y});
   ASSERT_EQ(step.operations.size(), 1u);
   EXPECT_EQ(step.operations[0].inputs[0], x);
@@ -49,7 +49,7 @@ TEST_F(LoweringTest, LooksThroughReshapeAndIdentity) {
 
 TEST_F(LoweringTest, KnowsConstantsAndTheGradientOfAMean) {
   const Output spread = b_.meanGrad(b_.constant({}, 1), {4});
-  const Output zeros = b_.zerosLike(spread);
+  const Output zeros = Output{b_.node("ZerosLike", {spread})};
   const LoweredStep step = lower(graph_, std::vector{spread, zeros});
   EXPECT_TRUE(step.operations.empty());
   EXPECT_EQ(step.constants.at(spread).value, 0.25);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/base/error.h"
+
 namespace dtf::runtime::testing {
 namespace {
 
@@ -48,8 +50,11 @@ StepRunner::StepRunner(Device& device, const KernelTable& kernels, const graph::
     }
     const std::string& name =
         node.op == "_Pull" ? node.attribute<std::string>("variable") : node.name;
-    const int parameter = step_->findParameter(name);
-    if (parameter >= 0) step_->bindParameter(parameter, bound_.back().as<float>().data());
+    try {
+      step_->bindParameter(step_->parameter(name), bound_.back().as<float>().data());
+    } catch (const Error&) {
+      // A variable that this step does not read.
+    }
   }
   for (const graph::Node& node : graph.nodes()) {
     const bool local = node.op == "ApplyGradient";
