@@ -58,12 +58,10 @@ ShardStatus LocalCluster::status(uint32_t ps_task) {
   return shards_[ps_task]->status();
 }
 
-namespace {
-
 // Answers to one round of calls. Shared with the callbacks, because a caller may give up before
 // they come. Threads: under the cluster's lock.
 template <class Answer>
-struct Round {
+struct LocalParameterClient::Round {
   explicit Round(size_t calls) : answers(calls), missing(calls) {}
   std::vector<std::optional<Answer>> answers;
   size_t missing;
@@ -76,6 +74,8 @@ struct Round {
   }
 };
 
+namespace {
+
 std::shared_ptr<Buffer> copyOf(const Buffer& buffer) {
   auto copy = std::make_shared<Buffer>(buffer.bytes());
   if (buffer.bytes() > 0) std::memcpy(copy->data(), buffer.data(), buffer.bytes());
@@ -84,224 +84,167 @@ std::shared_ptr<Buffer> copyOf(const Buffer& buffer) {
 
 }  // namespace
 
-struct LocalParameterClient::Impl {
-  Impl(LocalCluster& cluster_in, uint32_t rank_in) : cluster(cluster_in), rank(rank_in) {}
+LocalParameterClient::LocalParameterClient(LocalCluster& cluster, uint32_t rank)
+    : cluster_(cluster), rank_(rank) {
+  DTF_CHECK(rank < cluster.workers_);
+}
 
-  void declare(const ModelDeclaration& model);
-  void initialise(std::span<const std::span<const float>> values);
-  void waitInitialised();
-  StepState pull();
-  const float* parameterData(uint32_t ps_task) const;
-  void pullAverages();
-  float* gradientData(uint32_t ps_task);
-  StepState exchange(uint64_t step, uint32_t batch, float loss);
-  void barrier(std::string_view name);
-  void finish();
+template <class Answer>
+std::function<void(Answer)> LocalParameterClient::recorder(std::shared_ptr<Round<Answer>> round,
+                                                           size_t index) {
+  return [round = std::move(round), index, cond = &cluster_.answered_](const Answer& answer) {
+    round->set(index, answer);
+    cond->notifyAll();
+  };
+}
 
-  LocalCluster& cluster;
-  const uint32_t rank;
-  const Incarnation incarnation = Incarnation::random();
-  ModelDeclaration declaration;
-  uint64_t sequence = 0;
-  std::vector<std::shared_ptr<Buffer>> gradients;  // shared with pushes
-  std::vector<std::shared_ptr<const Snapshot>> parameters;
-  std::vector<std::shared_ptr<const Snapshot>> averages;
-  std::optional<Settlement> settlement;  // once declared
-
-  template <class Answer>
-  std::function<void(Answer)> recorder(std::shared_ptr<Round<Answer>> round, size_t index) {
-    return [round = std::move(round), index, cond = &cluster.answered_](const Answer& answer) {
-      round->set(index, answer);
-      cond->notifyAll();
-    };
+// Until all answers are there; throws the first error among them.
+template <class Answer>
+void LocalParameterClient::await(Round<Answer>& round, std::string_view what) {
+  const auto deadline = deadlineAfter(std::chrono::steady_clock::now(), cluster_.timeout_);
+  while (round.missing > 0 && !round.error) {
+    if (cluster_.answered_.waitUntil(cluster_.mutex_, deadline)) continue;
+    if (round.missing == 0 || round.error) break;
+    throw Error(ErrorCode::kDeadline, fmt::format("{} has waited {} for {}", workerName(rank_),
+                                                  secondsText(cluster_.timeout_), what));
   }
+  if (round.error) throw *round.error;
+}
 
-  // Until all answers are there; throws the first error among them.
-  template <class Answer>
-  void await(Round<Answer>& round, std::string_view what) DTF_REQUIRES(cluster.mutex_) {
-    const auto deadline = deadlineAfter(std::chrono::steady_clock::now(), cluster.timeout_);
-    while (round.missing > 0 && !round.error) {
-      if (cluster.answered_.waitUntil(cluster.mutex_, deadline)) continue;
-      if (round.missing == 0 || round.error) break;
-      throw Error(ErrorCode::kDeadline, fmt::format("{} has waited {} for {}", workerName(rank),
-                                                    secondsText(cluster.timeout_), what));
-    }
-    if (round.error) throw *round.error;
-  }
-
-  void take(size_t ps, const PushAnswer& answer) {
-    const PushReply& reply = std::get<PushReply>(answer);
-    settlement->answered(static_cast<uint32_t>(ps), reply.state);
-    if (reply.parameters) parameters[ps] = reply.parameters;
-  }
-
-  StepState settle();
-};
+void LocalParameterClient::take(size_t ps, const PushAnswer& answer) {
+  const PushReply& reply = std::get<PushReply>(answer);
+  settlement_->answered(static_cast<uint32_t>(ps), reply.state);
+  if (reply.parameters) parameters_[ps] = reply.parameters;
+}
 
 // Asks again until all ps name the same step.
-StepState LocalParameterClient::Impl::settle() {
+StepState LocalParameterClient::settle() {
   for (;;) {
-    const std::vector<Agreement::Pull> pulls = settlement->again();
-    if (pulls.empty()) return settlement->state();
-    const MutexLock lock(cluster.mutex_);
+    const std::vector<Agreement::Pull> pulls = settlement_->again();
+    if (pulls.empty()) return settlement_->state();
+    const MutexLock lock(cluster_.mutex_);
     auto answers = std::make_shared<Round<PushAnswer>>(pulls.size());
     for (size_t i = 0; i < pulls.size(); ++i)
-      cluster.shards_[pulls[i].ps_task]->pull(rank, incarnation, pulls[i].wanted_step,
-                                              recorder(answers, i));
+      cluster_.shards_[pulls[i].ps_task]->pull(rank_, incarnation_, pulls[i].wanted_step,
+                                               recorder(answers, i));
     await(*answers, "parameters of the same step from every ps");
     for (size_t i = 0; i < pulls.size(); ++i) take(pulls[i].ps_task, *answers->answers[i]);
   }
 }
 
-void LocalParameterClient::Impl::declare(const ModelDeclaration& model) {
-  const MutexLock lock(cluster.mutex_);
-  for (const auto& shard : cluster.shards_) {
-    shard->declare(rank, model);
-    shard->join(rank, incarnation);
+void LocalParameterClient::declare(const ModelDeclaration& model) {
+  const MutexLock lock(cluster_.mutex_);
+  for (const auto& shard : cluster_.shards_) {
+    shard->declare(rank_, model);
+    shard->join(rank_, incarnation_);
   }
-  declaration = model;
+  declaration_ = model;
   const size_t ps_tasks = model.layout.shards.size();
   for (const ShardLayout& shard : model.layout.shards) {
-    gradients.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
+    gradients_.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
   }
-  parameters.resize(ps_tasks);
-  averages.resize(ps_tasks);
-  settlement.emplace(model.replication, static_cast<uint32_t>(ps_tasks), workerName(rank));
+  parameters_.resize(ps_tasks);
+  averages_.resize(ps_tasks);
+  settlement_.emplace(model.replication, static_cast<uint32_t>(ps_tasks), workerName(rank_));
 }
 
-void LocalParameterClient::Impl::initialise(std::span<const std::span<const float>> values) {
-  const MutexLock lock(cluster.mutex_);
-  DTF_CHECK(values.size() == cluster.shards_.size());
+void LocalParameterClient::initialise(std::span<const std::span<const float>> values) {
+  const MutexLock lock(cluster_.mutex_);
+  DTF_CHECK(values.size() == cluster_.shards_.size());
   for (size_t ps = 0; ps < values.size(); ++ps) {
-    cluster.shards_[ps]->initialise(rank, incarnation, values[ps]);
+    cluster_.shards_[ps]->initialise(rank_, incarnation_, values[ps]);
   }
 }
 
-void LocalParameterClient::Impl::waitInitialised() {
-  const MutexLock lock(cluster.mutex_);
-  const size_t ps_tasks = cluster.shards_.size();
+void LocalParameterClient::waitInitialised() {
+  const MutexLock lock(cluster_.mutex_);
+  const size_t ps_tasks = cluster_.shards_.size();
   auto answers = std::make_shared<Round<WaitAnswer>>(ps_tasks);
   for (size_t ps = 0; ps < ps_tasks; ++ps) {
-    cluster.shards_[ps]->waitInitialised(rank, incarnation, cluster.timeout_,
-                                         recorder(answers, ps));
+    cluster_.shards_[ps]->waitInitialised(rank_, incarnation_, cluster_.timeout_,
+                                          recorder(answers, ps));
   }
   await(*answers, "the chief to initialise every ps");
 }
 
-StepState LocalParameterClient::Impl::pull() {
+StepState LocalParameterClient::pull() {
   {
-    const MutexLock lock(cluster.mutex_);
-    const size_t ps_tasks = cluster.shards_.size();
+    const MutexLock lock(cluster_.mutex_);
+    const size_t ps_tasks = cluster_.shards_.size();
     auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      cluster.shards_[ps]->pull(rank, incarnation, std::nullopt, recorder(answers, ps));
+      cluster_.shards_[ps]->pull(rank_, incarnation_, std::nullopt, recorder(answers, ps));
     }
     await(*answers, "a pull from every ps");
-    settlement->start();
+    settlement_->start();
     for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
   }
   return settle();
 }
 
-void LocalParameterClient::Impl::pullAverages() {
-  const MutexLock lock(cluster.mutex_);
-  auto answers = std::make_shared<Round<PushAnswer>>(averages.size());
-  for (size_t ps = 0; ps < averages.size(); ++ps)
-    cluster.shards_[ps]->pullAverages(rank, incarnation, recorder(answers, ps));
+void LocalParameterClient::pullAverages() {
+  const MutexLock lock(cluster_.mutex_);
+  auto answers = std::make_shared<Round<PushAnswer>>(averages_.size());
+  for (size_t ps = 0; ps < averages_.size(); ++ps)
+    cluster_.shards_[ps]->pullAverages(rank_, incarnation_, recorder(answers, ps));
   await(*answers, "moving averages from every ps");
-  for (size_t ps = 0; ps < averages.size(); ++ps)
-    averages[ps] = std::get<PushReply>(*answers->answers[ps]).parameters;
+  for (size_t ps = 0; ps < averages_.size(); ++ps)
+    averages_[ps] = std::get<PushReply>(*answers->answers[ps]).parameters;
 }
 
-const float* LocalParameterClient::Impl::parameterData(uint32_t ps_task) const {
-  DTF_CHECK(ps_task < parameters.size() && parameters[ps_task] != nullptr);
-  return parameters[ps_task]->data();
+const float* LocalParameterClient::parameters(uint32_t ps_task) const {
+  DTF_CHECK(ps_task < parameters_.size() && parameters_[ps_task] != nullptr);
+  return parameters_[ps_task]->data();
 }
 
-float* LocalParameterClient::Impl::gradientData(uint32_t ps_task) {
-  DTF_CHECK(ps_task < gradients.size());
-  return gradients[ps_task]->as<float>();
+float* LocalParameterClient::gradients(uint32_t ps_task) {
+  DTF_CHECK(ps_task < gradients_.size());
+  return gradients_[ps_task]->as<float>();
 }
 
-StepState LocalParameterClient::Impl::exchange(uint64_t step, uint32_t batch, float loss) {
+StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
   {
-    const MutexLock lock(cluster.mutex_);
-    const size_t ps_tasks = cluster.shards_.size();
+    const MutexLock lock(cluster_.mutex_);
+    const size_t ps_tasks = cluster_.shards_.size();
     auto answers = std::make_shared<Round<PushAnswer>>(ps_tasks);
-    ++sequence;
+    ++sequence_;
     // A queued batch is kept by the ps beyond this call: it gets its own copy.
-    const bool kept = queuesBatches(declaration.replication);
+    const bool kept = queuesBatches(declaration_.replication);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      const std::shared_ptr<Buffer> buffer = kept ? copyOf(*gradients[ps]) : gradients[ps];
+      const std::shared_ptr<Buffer> buffer = kept ? copyOf(*gradients_[ps]) : gradients_[ps];
       const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));
-      cluster.shards_[ps]->push({.rank = rank,
-                                 .incarnation = incarnation,
-                                 .step = step,
-                                 .batch = batch,
-                                 .sequence = sequence,
-                                 .loss = loss,
-                                 .gradient = values,
-                                 .owner = buffer},
-                                recorder(answers, ps));
+      cluster_.shards_[ps]->push({.rank = rank_,
+                                  .incarnation = incarnation_,
+                                  .step = step,
+                                  .batch = batch,
+                                  .sequence = sequence_,
+                                  .loss = loss,
+                                  .gradient = values,
+                                  .owner = buffer},
+                                 recorder(answers, ps));
     }
     await(*answers, fmt::format("step {} on every ps", step));
-    settlement->start();
+    settlement_->start();
     for (size_t ps = 0; ps < ps_tasks; ++ps) take(ps, *answers->answers[ps]);
   }
   return settle();
 }
 
-void LocalParameterClient::Impl::barrier(std::string_view name) {
-  const MutexLock lock(cluster.mutex_);
+void LocalParameterClient::barrier(std::string_view name) {
+  const MutexLock lock(cluster_.mutex_);
   auto answers = std::make_shared<Round<WaitAnswer>>(1);
-  cluster.shards_[0]->barrier(rank, incarnation, name, cluster.timeout_, recorder(answers, 0));
+  cluster_.shards_[0]->barrier(rank_, incarnation_, name, cluster_.timeout_, recorder(answers, 0));
   await(*answers, fmt::format("the others at barrier '{}'", name));
 }
 
-void LocalParameterClient::Impl::finish() {
-  const MutexLock lock(cluster.mutex_);
-  for (const auto& shard : cluster.shards_) shard->finish(rank, incarnation);
-}
-
-LocalParameterClient::LocalParameterClient(LocalCluster& cluster, uint32_t rank)
-    : impl_(std::make_unique<Impl>(cluster, rank)) {
-  DTF_CHECK(rank < cluster.workers_);
-}
-
-LocalParameterClient::~LocalParameterClient() = default;
-
-void LocalParameterClient::declare(const ModelDeclaration& declaration) {
-  impl_->declare(declaration);
-}
-void LocalParameterClient::initialise(std::span<const std::span<const float>> shards) {
-  impl_->initialise(shards);
-}
-void LocalParameterClient::waitInitialised() {
-  impl_->waitInitialised();
-}
-StepState LocalParameterClient::pull() {
-  return impl_->pull();
-}
-const float* LocalParameterClient::parameters(uint32_t ps_task) const {
-  return impl_->parameterData(ps_task);
-}
-void LocalParameterClient::pullAverages() {
-  impl_->pullAverages();
-}
-const float* LocalParameterClient::averages(uint32_t ps_task) const {
-  return impl_->averages.at(ps_task)->data();
-}
-float* LocalParameterClient::gradients(uint32_t ps_task) {
-  return impl_->gradientData(ps_task);
-}
-StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
-  return impl_->exchange(step, batch, loss);
-}
-void LocalParameterClient::barrier(std::string_view name) {
-  impl_->barrier(name);
-}
 void LocalParameterClient::finish() {
-  impl_->finish();
+  const MutexLock lock(cluster_.mutex_);
+  for (const auto& shard : cluster_.shards_) shard->finish(rank_, incarnation_);
+}
+
+const float* LocalParameterClient::averages(uint32_t ps_task) const {
+  DTF_CHECK(ps_task < averages_.size() && averages_[ps_task] != nullptr);
+  return averages_[ps_task]->data();
 }
 
 }  // namespace dtf::ps

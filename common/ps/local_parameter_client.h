@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "common/base/mutex.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/shard.h"
+#include "common/ps/step_agreement.h"
 
 namespace dtf::ps {
 
@@ -46,11 +49,11 @@ class LocalCluster {
 };
 
 // See ParameterClient.
+// Owns: the gradients that it pushes, and what it pulled last.
 // Borrows: `cluster` (must outlive this).
 class LocalParameterClient final : public ParameterClient {
  public:
   LocalParameterClient(LocalCluster& cluster, uint32_t rank);
-  ~LocalParameterClient() override;
 
   void declare(const ModelDeclaration& declaration) override;
   void initialise(std::span<const std::span<const float>> shards) override;
@@ -65,8 +68,25 @@ class LocalParameterClient final : public ParameterClient {
   void finish() override;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  template <class Answer>
+  struct Round;
+
+  template <class Answer>
+  std::function<void(Answer)> recorder(std::shared_ptr<Round<Answer>> round, size_t index);
+  template <class Answer>
+  void await(Round<Answer>& round, std::string_view what) DTF_REQUIRES(cluster_.mutex_);
+  void take(size_t ps, const PushAnswer& answer);
+  StepState settle();
+
+  LocalCluster& cluster_;
+  const uint32_t rank_;
+  const Incarnation incarnation_ = Incarnation::random();
+  ModelDeclaration declaration_;
+  uint64_t sequence_ = 0;
+  std::vector<std::shared_ptr<Buffer>> gradients_;  // shared with pushes
+  std::vector<std::shared_ptr<const Snapshot>> parameters_;
+  std::vector<std::shared_ptr<const Snapshot>> averages_;
+  std::optional<Settlement> settlement_;  // once declared
 };
 
 }  // namespace dtf::ps

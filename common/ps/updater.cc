@@ -14,7 +14,10 @@ void Updater::start(std::vector<Gradient> gradients, std::function<void()> commi
   DTF_CHECK(!busy_);
   const OutwardCalls::Scope scope(calls_);
   if (isSmall()) {
-    applyInline(std::move(gradients));
+    {
+      const trace::Span span("apply");
+      store_.apply(std::move(gradients));
+    }
     return committed();
   }
   busy_ = true;
@@ -63,11 +66,6 @@ void Updater::copySlots(std::function<void(std::vector<Buffer>)> copied) {
 void Updater::whenIdle(std::function<void()> then) {
   if (!busy_) return then();
   idle_waiters_.push_back(std::move(then));
-}
-
-void Updater::applyInline(std::vector<Gradient> gradients) {
-  const trace::Span span("apply");
-  store_.apply(std::move(gradients));
 }
 
 }  // namespace dtf::ps

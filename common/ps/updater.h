@@ -34,7 +34,6 @@ class Updater {
  private:
   bool isSmall() const { return store_.elements() * sizeof(float) <= kInlineUpdateBytes; }
   void launch(std::vector<Gradient> gradients, std::function<void()> committed);
-  void applyInline(std::vector<Gradient> gradients);
 
   ParameterStore& store_;
   UpdateRunner& runner_;
