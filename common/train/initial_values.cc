@@ -19,6 +19,18 @@ float truncatedNormal(Random& random) {
   return value;
 }
 
+// Fills `values` with what `draw` returns, and calls `progress` with the number done after each
+// block.
+template <class Draw>
+void fill(std::span<float> values, const BlockDone& progress, Draw draw) {
+  for (size_t begin = 0; begin < values.size();) {
+    const size_t end = std::min<size_t>(values.size(), begin + kInitialBlockElements);
+    for (size_t i = begin; i < end; ++i) values[i] = draw();
+    begin = end;
+    if (progress) progress(begin);
+  }
+}
+
 // One arena's part of one variable.
 void copySlice(const Tensor& value, const ps::Slice& slice, Buffer& arena) {
   const std::span<const float> from = value.as<float>().subspan(slice.begin, slice.count);
@@ -27,8 +39,8 @@ void copySlice(const Tensor& value, const ps::Slice& slice, Buffer& arena) {
 
 }  // namespace
 
-Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed,
-                    uint32_t index) {
+Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index,
+                    const BlockDone& progress) {
   Tensor tensor(DType::kFloat32, shape);
   if (initializer == "zeros") return tensor;
   Random random(seed, streamOf(RandomStream::kInitialValues, index));
@@ -36,12 +48,12 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
   const double outputs = static_cast<double>(shape.elements()) / inputs;
   if (initializer == "glorot_uniform") {
     const auto limit = static_cast<float>(std::sqrt(6.0 / (inputs + outputs)));
-    for (float& value : tensor.as<float>()) value = random.uniform(-limit, limit);
+    fill(tensor.as<float>(), progress, [&] { return random.uniform(-limit, limit); });
     return tensor;
   }
   DTF_CHECK_MSG(initializer == "truncated_normal", std::string(initializer));
   const auto deviation = static_cast<float>(1.0 / std::sqrt(inputs));
-  for (float& value : tensor.as<float>()) value = deviation * truncatedNormal(random);
+  fill(tensor.as<float>(), progress, [&] { return deviation * truncatedNormal(random); });
   return tensor;
 }
 
@@ -62,14 +74,26 @@ ps::ParameterLayout layoutOf(const graph::Placement& placement) {
 }
 
 std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
-                                  uint64_t seed) {
+                                  uint64_t seed, const InitialProgress& progress) {
+  DTF_CHECK(model.variables.size() == layout.variables.size());
+  uint64_t total = 0;
+  for (const ps::VariableInfo& variable : layout.variables)
+    total += static_cast<uint64_t>(variable.shape.elements());
+  uint64_t before = 0;  // elements of the variables that are done
   std::vector<Buffer> arenas;
   for (const ps::ShardLayout& shard : layout.shards)
     arenas.emplace_back(shard.elements * sizeof(float));
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
     const graph::Node& node = model.graph.node(model.variables[i].value.node);
-    const Tensor value = initialValue(node.attribute<std::string>("initializer"),
-                                      layout.variables[i].shape, seed, i);
+    const ps::VariableInfo& variable = layout.variables[i];
+    BlockDone block_done;
+    if (progress)
+      block_done = [&](uint64_t done) {
+        progress(variable.name, static_cast<double>(before + done) / static_cast<double>(total));
+      };
+    const Tensor value = initialValue(node.attribute<std::string>("initializer"), variable.shape,
+                                      seed, i, block_done);
+    before += static_cast<uint64_t>(variable.shape.elements());
     for (size_t shard = 0; shard < arenas.size(); ++shard)
       for (const ps::Slice& slice : layout.shards[shard].slices)
         if (slice.variable == i) copySlice(value, slice, arenas[shard]);

@@ -4,6 +4,9 @@
 // of the ps.
 
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/cluster/spec.h"
@@ -20,17 +23,24 @@ namespace dtf::train {
 //   glorot_uniform    uniform in +-sqrt(6 / (inputs + outputs)): Glorot and Bengio, AISTATS 2010
 //   truncated_normal  normal with standard deviation 1/sqrt(inputs), drawn again beyond two of them
 //   zeros
-// DTF_CHECKs that the initializer is one of these: the graph has validated it.
-Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed,
-                    uint32_t index);
+// DTF_CHECKs that the initializer is one of these: the graph has validated it. `progress` hears
+// after every block how many elements are drawn.
+inline constexpr uint64_t kInitialBlockElements = uint64_t{1} << 20;
+using BlockDone = std::function<void(uint64_t elements)>;
+Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index,
+                    const BlockDone& progress = nullptr);
 
 // Where the placer put each variable, as the ps and the wire need it.
 // Errors: kBadConfig for a variable that is placed on a worker.
 ps::ParameterLayout layoutOf(const graph::Placement& placement);
 
-// The initial values of all variables, laid out as one arena per ps task, padding zero.
+// Which variable is being drawn, and which share of all elements is drawn.
+using InitialProgress = std::function<void(const std::string& variable, double share)>;
+
+// The initial values of all variables, laid out as one arena per ps task, padding zero. `progress`
+// is called some hundred times a second.
 std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
-                                  uint64_t seed);
+                                  uint64_t seed, const InitialProgress& progress = nullptr);
 
 // What this job declares to its ps: the replicas that the file leaves open are filled in with the
 // number of workers.

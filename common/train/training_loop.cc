@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/base/trace.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/gradient_clip.h"
@@ -18,6 +19,8 @@
 namespace dtf::train {
 
 namespace {
+
+constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 
 ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayout layout,
                              uint32_t workers, const data::Dataset& dataset) {
@@ -63,18 +66,34 @@ std::string TrainingLoop::placementTable() const {
                              cluster::optimizerName(train_.optimizer.kind));
 }
 
-void TrainingLoop::join(const std::function<bool()>& restore) {
+void TrainingLoop::join(const std::function<bool()>& restore, const WaitingCallback& on_waiting) {
+  DTF_CHECK(binding_ == nullptr);
   client_.declare(declaration_);
   const bool is_chief = place_.rank == kChief.index;
-  if (is_chief && !(restore && restore())) {
-    const std::vector<Buffer> arenas = initialArenas(model_, declaration_.layout, train_.data.seed);
-    std::vector<std::span<const float>> shards;
-    for (const Buffer& arena : arenas)
-      shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
-    client_.initialise(shards);
-  }
+  if (is_chief && !(restore && restore())) initialise(on_waiting);
   client_.waitInitialised();
   binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_);
+}
+
+// Draws the initial values, which takes minutes for a model that barely fits, and sends them.
+void TrainingLoop::initialise(const WaitingCallback& on_waiting) {
+  const TimePoint begin = clock_.now();
+  TimePoint said = begin;
+  const auto progress = [&](const std::string& variable, double share) {
+    const TimePoint now = clock_.now();
+    if (now - said < kWaitingEvery) return;
+    said = now;
+    const std::string what = fmt::format("initialising {}: {:.0f} %", variable, 100 * share);
+    log::info("event=waiting for=\"{}\" waited_s={:.0f}", what, toSeconds(now - begin));
+    if (on_waiting) on_waiting(what, now - begin);
+  };
+  const std::vector<Buffer> arenas =
+      initialArenas(model_, declaration_.layout, train_.data.seed, progress);
+  DTF_CHECK(arenas.size() == place_.ps_tasks);
+  std::vector<std::span<const float>> shards;
+  for (const Buffer& arena : arenas)
+    shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
+  client_.initialise(shards);
 }
 
 void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {

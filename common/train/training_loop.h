@@ -45,6 +45,9 @@ using ProgressCallback =
 
 using StepCallback = std::function<void(const ps::StepState&)>;  // ditto
 
+// Training thread.
+using WaitingCallback = std::function<void(const std::string& what, Duration waited)>;
+
 struct TrainingResult {
   uint64_t first_step_number = 0;  // the global step that this process found
   uint64_t global_step = 0;
@@ -86,8 +89,10 @@ class TrainingLoop {
   std::string placementTable() const;
 
   // Declares the model, then, on the chief, calls `restore`; when that is empty or returns false,
-  // initialises the model. Waits until it is initialised.
-  void join(const std::function<bool()>& restore = nullptr);
+  // initialises the model. Waits until it is initialised. `on_waiting` hears every few seconds how
+  // far the initial values are.
+  void join(const std::function<bool()>& restore = nullptr,
+            const WaitingCallback& on_waiting = nullptr);
 
   // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
   // and in evaluate(). In sync mode the others wait for it, as they do for any slow worker.
@@ -106,6 +111,7 @@ class TrainingLoop {
   Evaluation evaluate();
 
  private:
+  void initialise(const WaitingCallback& on_waiting);
   ps::StepState trainBatch(const ps::StepState& due);
   ps::StepState exchange(const ps::StepState& due, float loss);
   float computeBatch(const ps::StepState& due);

@@ -28,13 +28,15 @@ namespace {
 // How long the end of this worker may be held up by telling the ps of it.
 constexpr Duration kTellingMax = std::chrono::milliseconds(500);
 
+void notifyWaiting(const std::string& what, Duration waited) {
+  notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
+}
+
 wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(task.job, task.task, Incarnation::random());
   options.ps = wire::addressesOf(task.job.cluster.ps);
-  options.on_waiting = [](const std::string& what, Duration waited) {
-    notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
-  };
+  options.on_waiting = notifyWaiting;
   return options;
 }
 
@@ -98,7 +100,7 @@ class WorkerJob {
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
-    loop.join([this, &loop] { return restore(loop); });
+    loop.join([this, &loop] { return restore(loop); }, notifyWaiting);
     notify({{"event", "ready"}});
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());

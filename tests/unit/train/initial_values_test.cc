@@ -117,5 +117,16 @@ TEST(DeclarationOf, FillsInTheReplicas) {
   EXPECT_EQ(declaration.replication.replicas_to_aggregate, 2u);
 }
 
+TEST(InitialValues, ProgressGrowsToTheEnd) {
+  std::vector<uint64_t> done;
+  const Shape shape{3, static_cast<int64_t>(kInitialBlockElements)};
+  const Tensor told = initialValue("glorot_uniform", shape, 1, 0,
+                                   [&](uint64_t elements) { done.push_back(elements); });
+  EXPECT_EQ(done, (std::vector<uint64_t>{kInitialBlockElements, 2 * kInitialBlockElements,
+                                         3 * kInitialBlockElements}));
+  const Tensor untold = initialValue("glorot_uniform", shape, 1, 0);
+  EXPECT_TRUE(std::ranges::equal(told.as<float>(), untold.as<float>()));
+}
+
 }  // namespace
 }  // namespace dtf::train

@@ -207,10 +207,12 @@ TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
   }
 }
 
-// The ps of a job that was restored at its last step.
-class DoneClient final : public ps::ParameterClient {
+// A client whose ps answer the first pull otherwise than they would.
+class ChangedClient final : public ps::ParameterClient {
  public:
-  explicit DoneClient(ps::LocalCluster& cluster) : client_(cluster, 0) {}
+  using Change = std::function<void(ps::StepState&)>;
+  ChangedClient(ps::LocalCluster& cluster, Change change)
+      : client_(cluster, 0), change_(std::move(change)) {}
   void declare(const ps::ModelDeclaration& model) override { client_.declare(model); }
   void initialise(std::span<const std::span<const float>> shards) override {
     client_.initialise(shards);
@@ -218,7 +220,7 @@ class DoneClient final : public ps::ParameterClient {
   void waitInitialised() override { client_.waitInitialised(); }
   ps::StepState pull() override {
     ps::StepState state = client_.pull();
-    state.done = true;
+    change_(state);
     return state;
   }
   const float* parameters(uint32_t ps_task) const override { return client_.parameters(ps_task); }
@@ -233,6 +235,7 @@ class DoneClient final : public ps::ParameterClient {
 
  private:
   ps::LocalParameterClient client_;
+  const Change change_;
 };
 
 TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
@@ -240,7 +243,8 @@ TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
   const SystemClock clock;
   runtime::CpuDevice device;
   ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
-  DoneClient client(cluster);
+  // That of a job which was restored at its last step.
+  ChangedClient client(cluster, [](ps::StepState& state) { state.done = true; });
   TrainingLoop loop(softmaxJob(5), {0, 1, 1}, trainDigits(), client, kernels, device, clock);
   loop.join();
   const TrainingResult result = loop.run(nullptr);
@@ -249,6 +253,56 @@ TEST(TrainingLoop, WithoutABatchThereIsNoLossAndNoFirstStep) {
   EXPECT_EQ(result.first_step, std::nullopt);
   const JobResult one = runJob(softmaxJob(1), {2, 1}, trainDigits());
   EXPECT_TRUE(one.workers[0].final_loss && one.workers[0].first_step);
+}
+
+TEST(TrainingLoop, ABatchThatItDoesNotHaveIsRefused) {
+  const runtime::KernelTable kernels = cpuKernels();
+  const SystemClock clock;
+  runtime::CpuDevice device;
+  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  ChangedClient client(cluster, [](ps::StepState& state) { state.next_batch = 1; });
+  TrainingLoop loop(softmaxJob(5), {0, 1, 1}, trainDigits(), client, kernels, device, clock);
+  loop.join();
+  try {
+    loop.run(nullptr);
+    FAIL() << "it computed one";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_EQ(error.message(),
+              "the ps want batch 1, counted from 0, of a step in which worker/0 has 1");
+  }
+}
+
+// Each look at it is a second later.
+class HastyClock final : public Clock {
+ public:
+  TimePoint now() const override {
+    clock_.advance(std::chrono::seconds(1));
+    return clock_.now();
+  }
+
+ private:
+  mutable ManualClock clock_;
+};
+
+TEST(TrainingLoop, LongInitialisingSaysHowFarItIs) {
+  const runtime::KernelTable kernels = cpuKernels();
+  const SystemClock clock;
+  const HastyClock hasty;
+  runtime::CpuDevice device;
+  ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
+  ps::LocalParameterClient client(cluster, 0);
+  cluster::TrainSpec train = softmaxJob(5);
+  train.model.layers.insert(train.model.layers.begin() + 1, dense("relu", 6000));
+  TrainingLoop loop(train, {0, 1, 1}, trainDigits(), client, kernels, device, hasty);
+  std::vector<std::string> said;
+  loop.join(nullptr, [&](const std::string& what, Duration waited) {
+    EXPECT_GE(waited, std::chrono::seconds(3));
+    said.push_back(what);
+  });
+  ASSERT_FALSE(said.empty());
+  EXPECT_TRUE(said[0].starts_with("initialising ")) << said[0];
+  EXPECT_TRUE(said[0].ends_with(" %")) << said[0];
 }
 
 TEST(TrainingLoop, ReportsAndEvaluatesWhenDue) {
