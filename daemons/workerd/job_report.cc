@@ -210,9 +210,15 @@ void JobReport::result(const JobResult& result) {
 }
 
 void JobReport::write(const End& end) {
-  MutexLock lock(mutex_);
-  nlohmann::json reached = progressJson(progress_, evaluation_);
-  if (result_) reached.update(resultJson(*result_));
+  const MutexLock one_writer(writing_mutex_);
+  std::optional<JobResult> result;
+  nlohmann::json reached;
+  {
+    MutexLock lock(mutex_);
+    result = result_;
+    reached = progressJson(progress_, evaluation_);
+  }
+  if (result) reached.update(resultJson(*result));
   const std::string outcome =
       end.outcome.empty() ? reached["outcome"].get<std::string>() : end.outcome;
   const nlohmann::ordered_json summary =
@@ -224,7 +230,7 @@ void JobReport::write(const End& end) {
                   reached);
   const std::filesystem::path& run_dir = task_.job.run_dir;
   writeSummary(run_dir, summary);
-  dtf::print(resultText(summary, result_) + "summary: " + summaryFile(run_dir).string() + "\n");
+  dtf::print(resultText(summary, result) + "summary: " + summaryFile(run_dir).string() + "\n");
 }
 
 void JobReport::done() {

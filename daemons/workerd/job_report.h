@@ -43,7 +43,7 @@ struct JobResult {
 // Owns: what was said so far.
 // Borrows: `task`.
 // Threads: thread-safe.
-// Blocks: on the disk.
+// Blocks: done(), failed() and interrupted() on the disk; the rest on nothing but the launcher's pipe.
 class JobReport {
  public:
   // How long interrupted() waits for the disk, which may be what the job hangs at.
@@ -70,7 +70,7 @@ class JobReport {
     std::string cause;  // empty: all is well
   };
   void evaluated(uint64_t step, const train::Evaluation& evaluation) DTF_EXCLUDES(mutex_);
-  void write(const End& end) DTF_EXCLUDES(mutex_);
+  void write(const End& end) DTF_EXCLUDES(mutex_, writing_mutex_);
 
   const cluster::TaskOptions& task_;
   const SystemClock clock_;
@@ -79,6 +79,9 @@ class JobReport {
   std::optional<RunLock> lock_;  // of the run directory, when no launcher holds it for the job
   bool folder_lost_ = false;     // and said so; training thread
 
+  // Held over the disk, which may hang, by those who write the summary: a signal may come while the
+  // job ends by itself. It guards no member, so nobody else waits for it.
+  Mutex writing_mutex_;
   Mutex mutex_;
   std::optional<train::Progress> progress_ DTF_GUARDED_BY(mutex_);
   std::optional<train::Evaluation> evaluation_ DTF_GUARDED_BY(mutex_);  // the last one

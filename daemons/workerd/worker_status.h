@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/mutex.h"
+#include "daemons/workerd/revocable.h"
 
 namespace dtf::workerd {
 
@@ -20,8 +21,8 @@ namespace dtf::workerd {
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
 
 // Thread-safe.
-// Blocks: tellOthers() for as long as the teller does, a Telling's destructor until it has; the
-// rest never.
+// Blocks: askToEnd() and tellOthers() for as long as the stopper and the teller do, the destructors
+// of Training and Telling until those have returned; the rest never.
 class WorkerStatus {
  public:
   using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never
@@ -68,9 +69,8 @@ class WorkerStatus {
   mutable Mutex mutex_;
   WorkerPhase phase_ DTF_GUARDED_BY(mutex_) = WorkerPhase::kStarting;
   bool saves_ DTF_GUARDED_BY(mutex_) = false;
-  Stopper stopper_ DTF_GUARDED_BY(mutex_);
-  Mutex telling_mutex_;  // its own: telling takes a moment
-  Teller teller_ DTF_GUARDED_BY(telling_mutex_);
+  Revocable<Refused> stopper_;
+  Revocable<Error> teller_;
 };
 
 }  // namespace dtf::workerd

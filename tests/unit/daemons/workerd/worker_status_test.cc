@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <optional>
+#include <thread>
+#include <vector>
 
 namespace dtf::workerd {
 
@@ -75,6 +78,42 @@ TEST_F(WorkerStatusTest, TheOthersAreToldForAsLongAsSomebodyCanTellThem) {
   }
   status_.tellOthers(Error(ErrorCode::kUnavailable, "afterwards"));
   EXPECT_EQ(told, "it was ended by signal 2");
+}
+
+TEST_F(WorkerStatusTest, WhoIsCalledMayLookAtTheStatus) {
+  std::vector<WorkerPhase> seen;
+  const WorkerStatus::Training training(
+      status_, [&](const WorkerStatus::Refused&) { seen.push_back(status_.phase()); });
+  askToEnd();
+  EXPECT_EQ(seen, (std::vector<WorkerPhase>{WorkerPhase::kTraining}));
+}
+
+TEST_F(WorkerStatusTest, ATellerThatThrowsHasReturned) {
+  const Error reason(ErrorCode::kUnavailable, "ended by signal 2");
+  const WorkerStatus::Telling telling(status_, [](const Error& error) { throw Error(error); });
+  EXPECT_THROW(status_.tellOthers(reason), Error);
+  EXPECT_THROW(status_.tellOthers(reason), Error);
+}
+
+TEST_F(WorkerStatusTest, TrainingEndsWhenItsStopperHasReturned) {
+  std::promise<void> called, go_on;
+  bool returned = false;
+  std::optional<WorkerStatus::Training> training;
+  training.emplace(status_, [&](const WorkerStatus::Refused&) {
+    called.set_value();
+    go_on.get_future().wait();
+    returned = true;
+  });
+  std::future<bool> asked = std::async(std::launch::async, [&] { return askToEnd(); });
+  called.get_future().wait();
+  std::future<void> ended = std::async(std::launch::async, [&] { training.reset(); });
+  // Answered although the stopper has not returned; the phase changes before Training waits for it.
+  while (status_.phase() == WorkerPhase::kTraining) std::this_thread::yield();
+  EXPECT_FALSE(returned);
+  go_on.set_value();
+  ended.get();
+  EXPECT_TRUE(returned);
+  EXPECT_TRUE(asked.get());
 }
 
 }  // namespace dtf::workerd
