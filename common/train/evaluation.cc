@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/check.h"
 #include "common/train/model_builder.h"
 
 namespace dtf::train {
@@ -29,8 +30,9 @@ Evaluator::Evaluator(const cluster::ModelSpec& model, std::shared_ptr<const data
 
 void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
                            std::span<const float* const> values, Evaluation& sums) {
-  for (uint32_t i = 0; i < values.size(); ++i) step.bindValue(i, values[i]);
   const int64_t batch = step.batchSize();
+  DTF_CHECK(batch > 0 && (last - first) % batch == 0);
+  for (uint32_t i = 0; i < values.size(); ++i) step.bindValue(i, values[i]);
   const size_t bytes = dataset_->exampleBytes();
   for (int64_t at = first; at < last; at += batch) {
     const std::span<uint8_t> features = step.features();
@@ -50,6 +52,7 @@ Evaluation Evaluator::run(std::span<const float* const> values) {
   const int64_t whole = sums.examples - sums.examples % batch_.batchSize();
   addBatches(batch_, 0, whole, values, sums);
   if (tail_) addBatches(*tail_, whole, sums.examples, values, sums);
+  DTF_CHECK(sums.examples > 0);
   const auto examples = static_cast<double>(sums.examples);
   sums.loss /= examples;
   if (sums.accuracy) *sums.accuracy /= examples;

@@ -1,5 +1,6 @@
 #include "common/train/model_step.h"
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/graph/partitioner.h"
 #include "common/graph/prune.h"
@@ -42,6 +43,7 @@ ModelStep::ModelStep(const ModelGraph& model, const graph::Graph& part,
     : features_(tensorFor(model, model.features)),
       labels_(tensorFor(model, model.labels)),
       has_accuracy_(model.accuracy && !model.variables[0].gradient) {
+  DTF_CHECK(!model.variables.empty());
   std::vector<graph::Output> fetches = {graph::findTensor(part, nameOf(model, model.loss))};
   if (has_accuracy_) fetches.push_back(graph::findTensor(part, nameOf(model, *model.accuracy)));
   step_ = runtime::compile(part, fetches, device, kernels);
@@ -65,10 +67,12 @@ void ModelStep::setRandomKey(uint64_t seed, uint64_t batch) {
 }
 
 void ModelStep::bindValue(uint32_t variable, const float* value) {
+  DTF_CHECK(variable < value_handles_.size() && value != nullptr);
   step_->bindParameter(value_handles_[variable], value);
 }
 
 void ModelStep::bindGradient(uint32_t variable, float* gradient) {
+  DTF_CHECK(variable < gradient_handles_.size() && gradient != nullptr);
   step_->bindGradient(gradient_handles_[variable], gradient);
 }
 

@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/base/check.h"
+
 namespace dtf::train {
 
 ParameterBinding::ParameterBinding(const ps::ParameterLayout& layout, ps::ParameterClient& client)
     : client_(client), places_(layout.variables.size()), values_(layout.variables.size()) {
   for (uint32_t task = 0; task < layout.shards.size(); ++task)
-    for (const ps::Slice& slice : layout.shards[task].slices)
+    for (const ps::Slice& slice : layout.shards[task].slices) {
+      DTF_CHECK(slice.variable < places_.size());
+      DTF_CHECK(slice.offset + slice.count <= layout.shards[task].elements);
       places_[slice.variable].parts.push_back({task, slice});
+    }
   for (size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
+    DTF_CHECK(!place.parts.empty());
     std::ranges::sort(place.parts, {}, [](const Part& part) { return part.slice.begin; });
     if (!isSplit(place)) continue;
     const auto bytes = static_cast<size_t>(layout.variables[i].shape.elements()) * sizeof(float);
@@ -44,6 +50,7 @@ void ParameterBinding::gather(Arena arena) {
 }
 
 float* ParameterBinding::gradient(uint32_t variable) {
+  DTF_CHECK(variable < places_.size());
   Place& place = places_[variable];
   if (isSplit(place)) return place.gradient.as<float>();
   return client_.gradients(place.parts[0].ps_task) + place.parts[0].slice.offset;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "common/base/check.h"
+
 namespace dtf::train {
 
 void ReportClock::start(uint64_t global_step, TimePoint now) {
@@ -11,6 +13,7 @@ void ReportClock::start(uint64_t global_step, TimePoint now) {
 
 std::optional<ReportClock::Rates> ReportClock::due(uint64_t global_step, bool wanted,
                                                    TimePoint now) {
+  DTF_CHECK(now >= since_);
   constexpr Duration kEvery = std::chrono::milliseconds(500);
   const bool passed = every_steps_ > 0 ? global_step / every_steps_ != step_ / every_steps_
                                        : now - since_ >= kEvery;

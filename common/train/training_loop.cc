@@ -97,6 +97,7 @@ void TrainingLoop::initialise(const WaitingCallback& on_waiting) {
 }
 
 void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
+  DTF_CHECK(place_.rank == kChief.index && dataset != nullptr);
   evaluator_ = std::make_unique<Evaluator>(train_.model, std::move(dataset), kernels_, device_);
 }
 

@@ -3,7 +3,9 @@
 #include <kj/vector.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "common/base/check.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/named_wait.h"
@@ -42,7 +44,15 @@ kj::Promise<void> whenDone(kj::Promise<T> promise) {
 }  // namespace
 
 CheckpointCalls::CheckpointCalls(ControlCalls& calls, double disk_seconds)
-    : calls_(calls), disk_seconds_(disk_seconds), ps_(calls.psTasks()) {}
+    : calls_(calls), disk_seconds_(disk_seconds), ps_(calls.psTasks()) {
+  DTF_CHECK(disk_seconds > 0);
+  DTF_CHECK(!ps_.empty());
+}
+
+schema::PsCheckpoint::Client& CheckpointCalls::session(uint32_t ps_task) {
+  DTF_CHECK(ps_.at(ps_task) != nullptr);  // open() has been answered
+  return *ps_[ps_task];
+}
 
 // Calls `call(i)` for every ps at once and waits for all answers, each for `seconds` at most.
 template <class T>
@@ -78,7 +88,7 @@ kj::Promise<bool> CheckpointCalls::open() {
 
 kj::Promise<std::vector<checkpoint::Position>> CheckpointCalls::positions(bool hold) {
   return fromEvery<checkpoint::Position>("say how far it is", kQuestionSeconds, [&](uint32_t i) {
-    auto request = ps_[i]->positionRequest();
+    auto request = session(i).positionRequest();
     request.setHold(hold);
     return request.send().then(
         [](auto&& response) { return decodePosition(response.getPosition()); });
@@ -87,15 +97,15 @@ kj::Promise<std::vector<checkpoint::Position>> CheckpointCalls::positions(bool h
 
 kj::Promise<void> CheckpointCalls::releaseHold() {
   return whenDone(fromEvery<Nothing>("go on after a checkpoint", kQuestionSeconds, [&](uint32_t i) {
-    return sent(ps_[i]->releaseHoldRequest());
+    return sent(session(i).releaseHoldRequest());
   }));
 }
 
 // The question after the cuts is answered after they have arrived: a connection keeps its order.
 kj::Promise<void> CheckpointCalls::startCut(const checkpoint::Position& position) {
   cuts_.clear();
-  for (auto& ps : ps_) {
-    auto request = ps->cutRequest();
+  for (uint32_t i = 0; i < ps_.size(); ++i) {
+    auto request = session(i).cutRequest();
     encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
     cuts_.push_back(request.send().then([](auto&& response) {
       return response.getCaptured() ? std::optional<uint64_t>(response.getVersion()) : std::nullopt;
@@ -106,11 +116,13 @@ kj::Promise<void> CheckpointCalls::startCut(const checkpoint::Position& position
 
 kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
   using Version = std::optional<uint64_t>;
+  DTF_CHECK(cuts_.size() == ps_.size());  // startCut() came first, and each cut is awaited once
+  auto cuts = std::exchange(cuts_, {});
   // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
   return cuts_called_off_
       .guard(fromEvery<Version>("reach the place of the checkpoint",
                                 disk_seconds_ + kQuestionSeconds,
-                                [&](uint32_t i) { return kj::mv(cuts_[i]); }))
+                                [&](uint32_t i) { return kj::mv(cuts[i]); }))
       .then([](const std::vector<Version>& versions) {
         const bool all = std::all_of(versions.begin(), versions.end(),
                                      [](const Version& version) { return version.has_value(); });
@@ -127,7 +139,7 @@ kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
     const std::string& folder, const checkpoint::Position& position) {
   return fromEvery<checkpoint::SavedShard>(
       "write its shard of the checkpoint", disk_seconds_, [&](uint32_t i) {
-        auto request = ps_[i]->saveRequest();
+        auto request = session(i).saveRequest();
         request.setFolder(folder);
         encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
         return request.send().then(
@@ -138,14 +150,14 @@ kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
 kj::Promise<void> CheckpointCalls::restore(const std::string& folder) {
   return fromEvery<Nothing>("read its part of the checkpoint", disk_seconds_,
                             [&](uint32_t i) {
-                              auto request = ps_[i]->restoreRequest();
+                              auto request = session(i).restoreRequest();
                               request.setFolder(folder);
                               return sent(request);
                             })
       .then([this](auto&&) {
-        return whenDone(
-            fromEvery<Nothing>("take its part of the checkpoint", kQuestionSeconds,
-                               [&](uint32_t i) { return sent(ps_[i]->commitRestoreRequest()); }));
+        return whenDone(fromEvery<Nothing>(
+            "take its part of the checkpoint", kQuestionSeconds,
+            [&](uint32_t i) { return sent(session(i).commitRestoreRequest()); }));
       });
 }
 

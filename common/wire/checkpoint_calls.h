@@ -38,6 +38,7 @@ class CheckpointCalls {
   kj::Promise<void> restore(const std::string& folder);
 
  private:
+  schema::PsCheckpoint::Client& session(uint32_t ps_task);
   template <class T>
   kj::Promise<std::vector<T>> fromEvery(const std::string& doing, double seconds,
                                         const std::function<kj::Promise<T>(uint32_t)>& call);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
@@ -26,6 +27,8 @@ kj::Promise<void> waitOn(kj::Timer& timer, NamedWait wait, Duration waited) {
 }  // namespace
 
 kj::Promise<void> expireNamed(kj::Timer& timer, NamedWait wait) {
+  DTF_CHECK(!wait.what.empty());
+  DTF_CHECK(wait.deadline > Duration{0} && wait.report_every > Duration{0});
   return waitOn(timer, std::move(wait), Duration{0});
 }
 

@@ -94,7 +94,9 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
       ps_{JobKind::kPs, ps_task},
       address_(std::move(address)),
       peer_(peerText(ps_, address_)),
-      events_(std::move(events)) {}
+      events_(std::move(events)) {
+  DTF_CHECK(events_.on_lost != nullptr);
+}
 
 kj::Promise<void> PsControlLink::open() {
   DTF_CHECK(connection_ == nullptr);
@@ -152,6 +154,7 @@ void PsControlLink::onBeatAnswered(schema::PsControl::HeartbeatResults::Reader a
 }
 
 void PsControlLink::watch() {
+  DTF_CHECK(connection_ != nullptr);
   watched_ = connection_->onDisconnect()
                  .then([this] {
                    lost(Error(ErrorCode::kUnavailable,
@@ -167,6 +170,8 @@ void PsControlLink::lost(Error error) {
 }
 
 kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
+  DTF_CHECK(control_.has_value());
+  DTF_CHECK(ps_.index < model.layout.shards.size());
   auto request = control_->declareRequest();
   encodeModel(model, request.initModel());
   requireFits("the model's description",
@@ -181,6 +186,7 @@ kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
 }
 
 kj::Promise<void> PsControlLink::waitInitialised() {
+  DTF_CHECK(control_.has_value());
   // A little longer than the ps waits: its own answer says who is missing.
   return awaitNamed(io_.timer(),
                     {kChief.name() + " to initialise " + peer_,
@@ -191,6 +197,7 @@ kj::Promise<void> PsControlLink::waitInitialised() {
 }
 
 kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadline) {
+  DTF_CHECK(control_.has_value() && !name.empty());
   auto request = control_->barrierRequest();
   request.setName(capnp::Text::Reader(name.data(), name.size()));
   return awaitNamed(io_.timer(),
@@ -201,6 +208,7 @@ kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadlin
 }
 
 kj::Promise<void> PsControlLink::finish() {
+  DTF_CHECK(control_.has_value());
   expectClose();
   return awaitNamed(io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
                     control_->finishRequest().send().ignoreResult())
@@ -228,7 +236,10 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
       elements_(elements),
       batches_per_step_(batches_per_step),
       gradient_(std::make_shared<Buffer>(elements * sizeof(float))),
-      pool_(net::BufferPool::create()) {}
+      pool_(net::BufferPool::create()) {
+  DTF_CHECK(batches_per_step_ > 0);
+  DTF_CHECK(elements_ % 2 == 0);  // a gradient is sent as words
+}
 
 kj::Promise<void> PsDataLink::open() {
   DTF_CHECK(connection_ == nullptr);
@@ -254,6 +265,7 @@ kj::Promise<void> PsDataLink::open() {
 }
 
 kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
+  DTF_CHECK(data_.has_value());
   DTF_CHECK(values.size() == elements_);
   auto request = data_->initialiseRequest();
   // A copy that the message owns: initial values are sent once, and the caller's may go.
@@ -289,6 +301,7 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
 }
 
 kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step) {
+  DTF_CHECK(data_.has_value());
   parameters_.held = nullptr;
   auto request = data_->pullRequest(capnp::MessageSize{8, 0});
   request.setWantsStep(wanted_step.has_value());
@@ -303,6 +316,7 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step)
 }
 
 kj::Promise<void> PsDataLink::pullAverages() {
+  DTF_CHECK(data_.has_value());
   averages_.held = nullptr;
   return awaitNamed(io_.timer(),
                     {peer_ + " to send the moving averages",
@@ -316,6 +330,7 @@ kj::Promise<void> PsDataLink::pullAverages() {
 }
 
 kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
+  DTF_CHECK(data_.has_value());
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
   const bool more_batches = batch + 1 < batches_per_step_;

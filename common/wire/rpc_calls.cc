@@ -33,6 +33,8 @@ void Abort::fail(const Error& error) {
 ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
                            std::function<void(const Error&)> on_lost, OnAwaited on_awaited)
     : loop_(loop), options_(options) {
+  DTF_CHECK(!options.ps.empty());
+  DTF_CHECK(on_lost != nullptr);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options.ps.size(); ++i) {
     PsControlLink::Events events;
@@ -101,6 +103,7 @@ kj::Promise<void> ControlCalls::finish() {
 // Each ps for itself: that one is gone must not keep the others from being told. A worker that fails
 // at once may not have said hello yet.
 kj::Promise<void> ControlCalls::fail(const Error& error, Duration patience) {
+  DTF_CHECK(patience > Duration{0});
   return opened_.addBranch()
       .catch_([](kj::Exception&&) {})
       .exclusiveJoin(loop_.timer().afterDelay(net::toKj(patience)))
@@ -159,6 +162,8 @@ kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported)
 }
 
 kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
+  DTF_CHECK(links_.empty());
+  DTF_CHECK(declaration.layout.shards.size() == options_.ps.size());
   settlement_.emplace(declaration.replication, static_cast<uint32_t>(options_.ps.size()),
                       options_.link.self.name());
   const uint32_t batches = ps::batchesPerStep(declaration.replication, options_.link.self.index);
@@ -195,6 +200,7 @@ kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchan
       settlement_->answered(ps, state);
       parameters_[ps] = links_[ps]->parameters();
       if (answered_[ps]) return;
+      DTF_CHECK(unanswered_ > 0);
       answered_[ps] = true;
       --unanswered_;
     }));
@@ -229,6 +235,7 @@ kj::Promise<ps::StepState> DataCalls::pull() {
 }
 
 kj::Promise<void> DataCalls::pullAverages() {
+  DTF_CHECK(!links_.empty());
   kj::Vector<kj::Promise<void>> promises;
   for (auto& link : links_) promises.add(link->pullAverages());
   return abort_.guard(joinAll(kj::mv(promises)));

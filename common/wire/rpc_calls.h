@@ -78,7 +78,7 @@ class ControlCalls {
   // For checkpoint_calls.h, which speaks on the same connections.
   net::Loop& loop() { return loop_; }
   uint32_t psTasks() const { return static_cast<uint32_t>(links_.size()); }
-  PsControlLink& link(uint32_t ps_task) { return *links_[ps_task]; }
+  PsControlLink& link(uint32_t ps_task) { return *links_.at(ps_task); }
   template <class T>
   kj::Promise<T> guard(kj::Promise<T> promise) {  // fails when a ps is lost
     return abort_.guard(kj::mv(promise));

@@ -73,6 +73,7 @@ class WorkerJob {
         status_(status),
         report_(report),
         client_(clientOptions(task)) {
+    DTF_CHECK(task_.task.job == JobKind::kWorker);
     runtime::registerCpuKernels(kernels_);
   }
 
@@ -160,6 +161,7 @@ class WorkerJob {
         supervisor->onStep(state);
       };
     }
+    DTF_CHECK(!supervision_ || isChief());
     WorkerStatus::Stopper stopper;
     if (train_.checkpoint)
       stopper = [this](WorkerStatus::Refused refused) { client_.requestStop(std::move(refused)); };
@@ -184,6 +186,7 @@ class WorkerJob {
   }
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
+    DTF_CHECK(isChief());
     const std::optional<Error> unsaved = saveLast(result);
     JobResult job{result, {}, {}, {}, {}};
     try {

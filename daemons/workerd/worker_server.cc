@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "common/base/check.h"
 #include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/net/socket_options.h"
@@ -34,6 +35,7 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> l
 }
 
 void WorkerServer::leave(int number) {
+  DTF_CHECK(number > 0 && report_.has_value());
   log::info("event=ended signal={}", number);
   // Without the chief nobody watches the job, nor tells its result.
   if (task_.task == kChief && status_.phase() != WorkerPhase::kStarting)
@@ -65,6 +67,7 @@ void WorkerServer::onRefused(int number, const Error& reason) {
 }
 
 int WorkerServer::run() {
+  DTF_CHECK(!error_ && status_.phase() == WorkerPhase::kStarting);  // once
   log::info("event=listening address={} job={} isa={} version={}", listener_->address(),
             task_.job.job, isaName(bestIsa()), DTF_VERSION);
   Thread training("dtf-train", [this] {
