@@ -135,6 +135,7 @@ Timeouts readTimeouts(const YamlNode& node, Report& report) {
   reader.number("heartbeat_seconds", timeouts.heartbeat_seconds);
   reader.number("lease_seconds", timeouts.lease_seconds);
   reader.number("step_seconds", timeouts.step_seconds);
+  reader.number("rejoin_seconds", timeouts.rejoin_seconds);
   reader.number("stop_seconds", timeouts.stop_seconds);
   reader.number("finish_seconds", timeouts.finish_seconds);
   if (timeouts.lease_seconds <= timeouts.heartbeat_seconds)

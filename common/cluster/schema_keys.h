@@ -13,6 +13,7 @@ inline constexpr int64_t kSeedMax = INT64_MAX;
 inline constexpr NumberRange kPositive{0, 1e6, true, false};
 inline constexpr NumberRange kNotNegative{0, 1e6, false, false};
 inline constexpr NumberRange kSeconds{0, 86400, true, false};
+inline constexpr NumberRange kPatience{0, 86400, false, false};  // seconds; 0: none
 inline constexpr NumberRange kDecay{0, 1, false, true};
 
 constexpr Key map(std::string_view name, std::string_view help) {

@@ -40,6 +40,8 @@ constexpr Key kTimeoutsKeys[] = {
     number("heartbeat_seconds", kSeconds, "between heartbeats; default 1"),
     number("lease_seconds", kSeconds, "without a heartbeat before a task is lost; default 10"),
     number("step_seconds", kSeconds, "for one exchange with a ps; default 60"),
+    number("rejoin_seconds", kPatience,
+           "for a lost worker that a step needs to be back; 0: none; default 60"),
     number("stop_seconds", kSeconds,
            "after SIGTERM or Ctrl-C, for the last checkpoint; default 30"),
     number("finish_seconds", kSeconds,

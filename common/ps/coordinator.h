@@ -69,7 +69,8 @@ struct CoordinatorContext {
   uint32_t ps_task = 0;
   uint32_t ps_tasks = 1;
   uint32_t workers = 1;
-  Duration step_timeout{};  // longest wait of one push or pull
+  Duration step_timeout{};    // longest wait of one push or pull
+  Duration rejoin_timeout{};  // longest wait for the return of a lost worker; 0: none
   ModelDeclaration declaration;
   ParameterStore& store;
   UpdateRunner& runner;
@@ -106,6 +107,10 @@ class Coordinator {
   // Whom or what a call waits for that has waited longer than kSaidAfter: "worker/1 in step 12".
   // Empty: nobody has waited that long.
   virtual std::string awaitedText() const = 0;
+
+  // Whether calls wait for the return of a lost worker: their deadlines begin when it is there, or
+  // has not returned in time.
+  virtual bool awaitsReturn() const { return false; }
 
   // Answers every call that waits with `error`.
   virtual void failAll(const Error& error) = 0;

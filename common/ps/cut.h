@@ -5,6 +5,7 @@
 // it. Which place to take is the supervisor's affair (common/train/supervisor.h); when it is
 // reached, the coordinators'.
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -67,6 +68,8 @@ class CutTaker {
   // The target is reached, and no update runs: captures, and answers kCaptured when all is copied.
   void take();
   void answer(CutAnswer what);
+  // No effect when none is armed.
+  void extend(TimePoint deadline) { deadline_ = std::max(deadline_, deadline); }
   bool expired() const { return armed() && clock_.now() >= deadline_; }
 
   // The last capture; null when there is none. release() lets its memory go.

@@ -76,6 +76,7 @@ void Shard::adopt(const ModelDeclaration& declaration) {
                                   .ps_tasks = options_.ps_tasks,
                                   .workers = options_.workers,
                                   .step_timeout = options_.step_timeout,
+                                  .rejoin_timeout = options_.rejoin_timeout,
                                   .declaration = declaration,
                                   .store = *store,
                                   .runner = runner_,

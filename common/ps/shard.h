@@ -36,6 +36,8 @@ struct ShardOptions {
   uint32_t workers = 1;
   Duration lease = std::chrono::seconds(10);  // Duration::max(): workers are never lost by time
   Duration step_timeout = std::chrono::seconds(60);  // longest wait of one push or pull
+  // How long a step that needs a lost worker waits for its return; 0: it fails at once.
+  Duration rejoin_timeout{};
 };
 
 // A shard's state as a checkpoint has it.
@@ -130,6 +132,8 @@ class Shard {
 
   // See Coordinator::awaitedText().
   std::string awaitedText() const { return coordinator_ ? coordinator_->awaitedText() : ""; }
+  // See Coordinator::awaitsReturn().
+  bool awaitsReturn() const { return coordinator_ && coordinator_->awaitsReturn(); }
 
   // Answers every call that waits with `error`: this ps is about to end.
   void failAll(const Error& error);

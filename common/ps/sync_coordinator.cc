@@ -274,23 +274,53 @@ void SyncCoordinator::joined(uint32_t rank) {
                                         workerName(rank))));
   workers_[rank].joined_at = ++events_;
   workers_[rank].gone_at = 0;
+  workers_[rank].return_by = TimePoint::min();
 }
 
 void SyncCoordinator::finished(uint32_t rank) {
   const bool done = context_.store.initialised() && isDone();
-  if (!done) gone(rank, workerName(rank) + " finished");
+  if (!done) gone(rank, workerName(rank) + " finished", Duration{0});
 }
 
 void SyncCoordinator::lost(uint32_t rank, const std::string& why) {
-  gone(rank, why);
+  gone(rank, why, context_.rejoin_timeout);
 }
 
-void SyncCoordinator::gone(uint32_t rank, const std::string& why) {
+void SyncCoordinator::gone(uint32_t rank, const std::string& why, Duration patience) {
+  DTF_CHECK(rank < workers_.size() && !why.empty());
   const OutwardCalls::Scope scope(context_.calls);
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, "fenced: " + why));
   workers_[rank].gone_at = ++events_;
   workers_[rank].gone_why = why;
+  workers_[rank].gone_since = context_.clock.now();
+  workers_[rank].return_by = deadlineAfter(workers_[rank].gone_since, patience);
   failHopeless();
+}
+
+// Lost workers without whose return the step can't be made; empty: nobody's return is needed, or it
+// is no longer hoped for.
+std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
+  if (updater_.busy() || !context_.store.initialised() || isDone()) return {};
+  const TimePoint now = context_.clock.now();
+  std::vector<uint32_t> lost;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (workers_[rank].gone_at > 0 && !workers_[rank].complete()) lost.push_back(rank);
+  if (workers_.size() - lost.size() >= std::min<size_t>(needed_, workers_.size())) return {};
+  std::erase_if(lost, [&](uint32_t rank) { return now >= workers_[rank].return_by; });
+  return lost;
+}
+
+bool SyncCoordinator::awaitsReturn() const {
+  return !awaitedReturns().empty();
+}
+
+// Who waits for a return has a deadline of its own: the step's begins when the lost one is there.
+void SyncCoordinator::holdDeadlines() {
+  if (!awaitsReturn()) return;
+  const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
+  for (Worker& worker : workers_)
+    if (worker.waiting) worker.deadline = later;
+  cut_.extend(later);
 }
 
 // Why a call of `rank` waits in vain: too few of the others will contribute to this step. A process
@@ -298,14 +328,18 @@ void SyncCoordinator::gone(uint32_t rank, const std::string& why) {
 // one's return.
 std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
   if (updater_.busy()) return std::nullopt;
+  const TimePoint now = context_.clock.now();
   uint32_t contributing = 0;
   std::string why;
   for (const Worker& worker : workers_) {
-    const bool gone = worker.gone_at > workers_[rank].joined_at;
+    const bool gone = worker.gone_at > workers_[rank].joined_at && now >= worker.return_by;
     if (!gone || worker.complete()) {
       ++contributing;
     } else {
       why += (why.empty() ? "" : "; ") + worker.gone_why;
+      if (worker.return_by > worker.gone_since)
+        why += fmt::format(", and did not return within {},",
+                           secondsText(worker.return_by - worker.gone_since));
     }
   }
   const auto least = std::min<size_t>(needed_, workers_.size());
@@ -356,6 +390,8 @@ std::string SyncCoordinator::waitingForText() const {
 }
 
 std::string SyncCoordinator::awaitedText() const {
+  if (const std::vector<uint32_t> lost = awaitedReturns(); !lost.empty())
+    return fmt::format("the return of {} in step {}", workerNames(lost), step());
   const TimePoint now = context_.clock.now();
   const bool long_wait = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
     return worker.waiting && hasWaited(worker.deadline, now, context_.step_timeout);
@@ -371,6 +407,8 @@ void SyncCoordinator::failAll(const Error& error) {
 
 void SyncCoordinator::tick() {
   const OutwardCalls::Scope scope(context_.calls);
+  holdDeadlines();
+  failHopeless();  // who did not return in time is given up
   const TimePoint now = context_.clock.now();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;

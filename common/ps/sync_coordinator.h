@@ -21,6 +21,9 @@
 //   the step             updating -> next open the update is committed: waiting calls are answered
 //   a waiting call       -> kApplied, kStale   its step is committed, with or without it
 //   a waiting call       -> Error              too few workers are left, or it has waited too long
+//   a worker             lost -> awaited       its gradients are needed: for rejoin_timeout the calls that wait have no
+//                                              deadline, and its successor computes what is missing
+//   a worker             awaited -> given up   it did not return in time: too few are left
 
 #include <optional>
 #include <string>
@@ -43,6 +46,7 @@ class SyncCoordinator final : public Coordinator {
   void finished(uint32_t rank) override;
   void lost(uint32_t rank, const std::string& why) override;
   std::string awaitedText() const override;
+  bool awaitsReturn() const override;
   void failAll(const Error& error) override;
   void tick() override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
@@ -67,6 +71,8 @@ class SyncCoordinator final : public Coordinator {
     uint64_t joined_at = 0;  // on the event counter
     uint64_t gone_at = 0;    // when it was lost, or finished early; 0: it was not
     std::string gone_why;
+    TimePoint gone_since;
+    TimePoint return_by = TimePoint::min();  // lost: its return is awaited until then
     bool complete() const;
     uint32_t firstMissing() const;
     // A repeated push can come long after its step; contributions are remembered for 64 steps.
@@ -88,7 +94,9 @@ class SyncCoordinator final : public Coordinator {
   void startUpdate(std::vector<uint32_t> ranks);
   void onCommitted(const std::vector<uint32_t>& ranks);
 
-  void gone(uint32_t rank, const std::string& why);
+  void gone(uint32_t rank, const std::string& why, Duration patience);
+  std::vector<uint32_t> awaitedReturns() const;
+  void holdDeadlines();
   std::optional<std::string> hopelessFor(uint32_t rank) const;
   void failHopeless();
   void failHopelessCut();

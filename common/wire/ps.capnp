@@ -49,9 +49,10 @@ interface PsControl {
 
   waitInitialised @1 () -> ();
 
-  heartbeat @2 () -> (stopWanted :Bool, awaited :Text);
+  heartbeat @2 () -> (stopWanted :Bool, awaited :Text, awaitsReturn :Bool);
   # `stopWanted`: this ps was told to end. The worker asks ps/0 to stop the job, so that it can be saved.
   # `awaited`: whom pushes of this or other workers have been waiting for on this ps; empty while nobody waits long.
+  # `awaitsReturn`: that is a lost worker, whose return the ps waits for; while it does, exchanges have no deadline.
 
   barrier @3 (name :Text) -> ();
   # Returns when every worker that is still in the job has arrived.

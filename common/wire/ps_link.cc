@@ -147,10 +147,11 @@ kj::Promise<void> PsControlLink::beat() {
 void PsControlLink::onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer) {
   if (answer.getStopWanted() && events_.on_stop_wanted)
     std::exchange(events_.on_stop_wanted, nullptr)();
-  const std::string awaited(answer.getAwaited().begin(), answer.getAwaited().size());
+  Awaited awaited{{answer.getAwaited().begin(), answer.getAwaited().size()},
+                  answer.getAwaitsReturn()};
   if (awaited == awaited_ || !events_.on_awaited) return;
-  awaited_ = awaited;
-  events_.on_awaited(awaited);
+  awaited_ = std::move(awaited);
+  events_.on_awaited(awaited_);
 }
 
 void PsControlLink::watch() {

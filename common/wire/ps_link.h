@@ -53,6 +53,13 @@ void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Build
 // "ps/1 (localhost:2222)"
 std::string peerText(TaskId task, const cluster::Address& address);
 
+// For whom pushes wait on a ps, by its own word.
+struct Awaited {
+  std::string whom;        // empty: for nobody
+  bool is_return = false;  // a lost worker, which may be started again
+  bool operator==(const Awaited&) const = default;
+};
+
 // Owns: the control connection.
 // Borrows: `io`.
 // Threads: loop-thread only (io's loop).
@@ -62,8 +69,8 @@ class PsControlLink {
   struct Events {
     std::function<void(Error)> on_lost;      // once: connection or heartbeats fail after the hello
     std::function<void()> on_stop_wanted{};  // once: the ps was told to end
-    // When the ps begins to wait for somebody, or for somebody else, or no more (empty).
-    std::function<void(std::string)> on_awaited{};
+    // When the ps begins to wait for somebody, or for somebody else, or no more.
+    std::function<void(const Awaited&)> on_awaited{};
   };
   PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
                 Events events);
@@ -99,7 +106,7 @@ class PsControlLink {
   std::unique_ptr<net::RpcConnection> connection_;
   std::optional<schema::PsControl::Client> control_;
   bool closing_ = false;
-  std::string awaited_;  // as the last heartbeat's answer said
+  Awaited awaited_;  // as the last heartbeat's answer said
   kj::Promise<void> heartbeats_ = nullptr;
   kj::Promise<void> watched_ = nullptr;
 };

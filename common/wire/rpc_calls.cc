@@ -2,6 +2,8 @@
 
 #include <kj/vector.h>
 
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
@@ -44,7 +46,7 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
     };
     events.on_stop_wanted = [this] { stopWanted(); };
     if (on_awaited)
-      events.on_awaited = [i, on_awaited](std::string awaited) { on_awaited(i, awaited); };
+      events.on_awaited = [i, on_awaited](const Awaited& awaited) { on_awaited(i, awaited); };
     links_.push_back(
         std::make_unique<PsControlLink>(loop, options.link, i, options.ps[i], std::move(events)));
     opened.add(links_.back()->open());
@@ -136,10 +138,17 @@ std::string DataCalls::unansweredText() const {
     if (answered_[i]) continue;
     const std::string ps = TaskId{JobKind::kPs, i}.name();
     text += text.empty() ? "" : ", ";
-    text += awaited_[i].empty() ? ps + " to answer the step"
-                                : fmt::format("{} (says {})", awaited_[i], ps);
+    text += awaited_[i].whom.empty() ? ps + " to answer the step"
+                                     : fmt::format("{} (says {})", awaited_[i].whom, ps);
   }
   return text;
+}
+
+// The ps have a deadline of their own for that, timeouts.rejoin_seconds, and answer when it passes.
+bool DataCalls::awaitsReturn() const {
+  for (uint32_t i = 0; i < answered_.size(); ++i)
+    if (!answered_[i] && awaited_[i].is_return) return true;
+  return false;
 }
 
 // Looks once a second at the exchange in flight: says who has not answered, and fails at the
@@ -149,12 +158,13 @@ kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported)
   return loop_.timer().afterDelay(net::toKj(kWatchEvery)).then([this, deadline, reported] {
     const TimePoint now = clock_.now();  // in every turn: it is a clock of turns
     const Duration waited = unanswered_ > 0 ? now - since_ : Duration{0};
+    if (awaitsReturn()) deadline_from_ = now;
     if (waited < kReportEvery) return watchExchange(deadline, Duration{0});
     if (waited - reported < kReportEvery) return watchExchange(deadline, reported);
     const std::string what = unansweredText();
     log::info("event=waiting for=\"{}\" waited_s={:.0f}", what, toSeconds(waited));
     if (options_.on_waiting) options_.on_waiting(what, waited);
-    if (waited >= deadline)
+    if (now - std::max(since_, deadline_from_) >= deadline)
       abort_.fail(Error(ErrorCode::kDeadline,
                         fmt::format("waited {:.0f} s in a step for {}", toSeconds(waited), what)));
     return watchExchange(deadline, waited);

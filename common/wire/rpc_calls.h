@@ -54,7 +54,7 @@ struct RpcClientOptions {
 // Errors: as promises; see ps::ParameterClient.
 class ControlCalls {
  public:
-  using OnAwaited = std::function<void(uint32_t ps_task, std::string awaited)>;
+  using OnAwaited = std::function<void(uint32_t ps_task, const Awaited&)>;
 
   // Starts to connect. `on_lost` is called when a ps is gone, after every call here has failed;
   // `on_awaited` when a ps waits for other workers than it did, see PsControlLink::Events.
@@ -123,10 +123,8 @@ class DataCalls {
   const float* averages(uint32_t ps_task) const { return links_[ps_task]->averages(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
 
-  // Whom `ps_task` waits for, by its own word; empty: nobody.
-  void setAwaited(uint32_t ps_task, std::string awaited) {
-    awaited_.at(ps_task) = std::move(awaited);
-  }
+  // Whom `ps_task` waits for, by its own word.
+  void setAwaited(uint32_t ps_task, const Awaited& awaited) { awaited_.at(ps_task) = awaited; }
 
   // A ps is gone: every call fails with `error`, now and later.
   void fail(const Error& error) { abort_.fail(error); }
@@ -137,6 +135,7 @@ class DataCalls {
     std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
   };
   kj::Promise<void> watchExchange(Duration deadline, Duration reported);
+  bool awaitsReturn() const;
   std::string unansweredText() const;
   kj::Promise<void> send(const std::vector<Call>& calls, bool is_exchange);
   kj::Promise<ps::StepState> onEvery(
@@ -154,8 +153,9 @@ class DataCalls {
   std::optional<ps::Settlement> settlement_;  // once open
   // The call in flight, for the watchdog; on clock_.
   TimePoint since_{};
+  TimePoint deadline_from_{};  // `since_`, or when the return of a lost worker was last awaited
   std::vector<bool> answered_;
-  std::vector<std::string> awaited_;
+  std::vector<Awaited> awaited_;
   uint32_t unanswered_ = 0;
   kj::Promise<void> watchdog_ = nullptr;
 };

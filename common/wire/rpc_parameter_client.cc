@@ -10,7 +10,7 @@ RpcParameterClient::RpcParameterClient(RpcClientOptions options)
   control_.call([this] {
     control_calls_ = std::make_unique<ControlCalls>(
         control_, options_, [this](const Error& error) { lost(error); },
-        [this](uint32_t ps_task, const std::string& awaited) {
+        [this](uint32_t ps_task, const Awaited& awaited) {
           data_.post([this, ps_task, awaited] {
             if (data_calls_) data_calls_->setAwaited(ps_task, awaited);
           });

@@ -38,6 +38,7 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
   shard.workers = options.workers;
   shard.lease = fromSeconds(options.timeouts.lease_seconds);
   shard.step_timeout = fromSeconds(options.timeouts.step_seconds);
+  shard.rejoin_timeout = fromSeconds(options.timeouts.rejoin_seconds);
   return shard;
 }
 
@@ -206,7 +207,8 @@ void PsServer::judge(const ps::ShardStatus& status) {
     return end(std::nullopt, 128 + stop_signal_);
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
-  const bool waits = count(ps::MemberState::kAwaited) > 0 || (lost > 0 && joined == 0);
+  const bool starting = count(ps::MemberState::kAwaited) > 0;
+  const bool waits = starting || (lost > 0 && joined == 0);
   if (!waits) {
     complete_since_ = now;
     return;
@@ -216,12 +218,12 @@ void PsServer::judge(const ps::ShardStatus& status) {
     log::info("event=waiting for=\"{}\"", status.missing);
   }
   // A second longer than the workers wait for each other: their own message comes first.
-  if (now - complete_since_ >=
-      fromSeconds(options_.timeouts.start_seconds) + std::chrono::seconds(1))
+  const double patience =
+      starting ? options_.timeouts.start_seconds : options_.timeouts.rejoin_seconds;
+  if (now - complete_since_ >= fromSeconds(patience) + std::chrono::seconds(1))
     end(Error(ErrorCode::kUnavailable,
-              fmt::format("a worker is missing: {}. Look at its log, or raise "
-                          "timeouts.start_seconds ({:g})",
-                          status.missing, options_.timeouts.start_seconds)),
+              fmt::format("a worker is missing: {}. Look at its log, or raise timeouts.{} ({:g})",
+                          status.missing, starting ? "start_seconds" : "rejoin_seconds", patience)),
         0);
 }
 

@@ -64,13 +64,15 @@ class ControlSession final : public schema::PsControl::Server {
   // Answered by the data loop: a heartbeat that comes back says that the parameters are served too.
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     return host_
-        .askNow<std::string>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
+        .askNow<wire::Awaited>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
           shard.heartbeat(rank, incarnation);
-          return shard.awaitedText();
+          return wire::Awaited{shard.awaitedText(), shard.awaitsReturn()};
         })
-        .then([this, context](const std::string& awaited) mutable {
-          context.getResults().setStopWanted(options_.stop_wanted);
-          if (!awaited.empty()) context.getResults().setAwaited(awaited);
+        .then([this, context](const wire::Awaited& awaited) mutable {
+          auto results = context.getResults();
+          results.setStopWanted(options_.stop_wanted);
+          results.setAwaitsReturn(awaited.is_return);
+          if (!awaited.whom.empty()) results.setAwaited(awaited.whom);
         });
   }
 

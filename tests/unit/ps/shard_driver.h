@@ -65,10 +65,14 @@ class ShardDriver {
   ShardDriver(
       uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
       uint32_t ps_tasks = 1, bool large = false, bool initialised = true,
-      cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent)
+      cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent,
+      Duration rejoin = {})
       : elements(large ? 32'768 : 16),
-        shard(ShardOptions{.ps_task = ps_task, .ps_tasks = ps_tasks, .workers = workers}, clock,
-              runner, &peers) {
+        shard(ShardOptions{.ps_task = ps_task,
+                           .ps_tasks = ps_tasks,
+                           .workers = workers,
+                           .rejoin_timeout = rejoin},
+              clock, runner, &peers) {
     std::vector<VariableParts> variables;
     for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
       variables.push_back(
@@ -85,6 +89,11 @@ class ShardDriver {
     for (uint32_t rank = 0; rank < workers; ++rank) shard.join(rank, Incarnation{1});
     if (initialised) shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
   }
+
+  // The only ps, small, which waits for the return of lost workers for `rejoin`.
+  ShardDriver(uint32_t workers, uint32_t aggregate, uint64_t steps, std::chrono::seconds rejoin)
+      : ShardDriver(workers, aggregate, steps, 0, 1, false, true,
+                    cluster::OptimizerSpec::Kind::kGradientDescent, rejoin) {}
 
   std::shared_ptr<Recorded> pull(uint32_t rank, uint64_t incarnation = 1,
                                  std::optional<uint64_t> wanted = std::nullopt) {
