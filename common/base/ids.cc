@@ -2,6 +2,8 @@
 
 #include <random>
 
+#include "common/base/check.h"
+
 namespace dtf {
 
 std::string_view jobName(JobKind job) {
@@ -22,11 +24,13 @@ std::string TaskId::device() const {
   return "/job:" + std::string(jobName(job)) + "/task:" + std::to_string(index);
 }
 
-Incarnation Incarnation::random() {
+Incarnation Incarnation::random(uint32_t attempt) {
+  DTF_CHECK(attempt <= kAttemptMax);
+  constexpr uint64_t kRandomBits = (uint64_t{1} << 40) - 1;
   std::random_device device;
   uint64_t value = 0;
-  while (value == 0) value = (uint64_t{device()} << 32) | device();
-  return Incarnation{value};
+  while (value == 0) value = ((uint64_t{device()} << 32) | device()) & kRandomBits;
+  return Incarnation{(uint64_t{attempt} << 40) | value};
 }
 
 }  // namespace dtf

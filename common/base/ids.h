@@ -29,11 +29,24 @@ struct TaskId {
 // The worker that initialises, evaluates and reports: worker/0.
 inline constexpr TaskId kChief{JobKind::kWorker, 0};
 
-// Random per process start. A peer that comes back with another incarnation is another process.
+// One start of a task's process: 24 bits of attempt, then 40 random ones. A peer that comes back with
+// another incarnation is another process. Value type.
 struct Incarnation {
-  uint64_t value = 0;
+  uint64_t value = 0;  // never 0, on the wire
   auto operator<=>(const Incarnation&) const = default;
-  static Incarnation random();  // from the kernel's random source; never 0
+
+  static constexpr uint32_t kAttemptMax = (1U << 24) - 1;
+
+  // `attempt`: counted by whoever starts the task, 1 for the first; 0: nobody counts. The rest comes
+  // from the kernel's random source.
+  static Incarnation random(uint32_t attempt = 0);
+
+  uint32_t attempt() const { return static_cast<uint32_t>(value >> 40); }
+  // Whether `other` was started after this process, by the count of who started both. Where nobody
+  // counted, the one that comes later is taken for the newer one.
+  bool isBefore(Incarnation other) const {
+    return attempt() > 0 && other.attempt() > 0 && attempt() < other.attempt();
+  }
 };
 
 }  // namespace dtf

@@ -86,6 +86,7 @@ bool Membership::join(uint32_t rank, Incarnation incarnation) {
     member.heard = clock_.now();
     return false;
   }
+  if (incarnation.isBefore(member.incarnation)) fence(rank, incarnation);
   if (isFenced(rank, incarnation)) check(rank, incarnation);  // throws, saying which way it ended
   if (present) fence(rank, member.incarnation);
   member.incarnation = incarnation;

@@ -20,6 +20,7 @@ namespace dtf::ps {
 //   joined    no heartbeat for the lease     lost      fenced for ever; only a new incarnation may join
 //   lost      join by a new incarnation      joined
 //   finished  join by a new incarnation      joined    a restart of a job's task; it finds the job done
+//   any       join by an earlier attempt     -         fenced: its hello was under way for long, and its successor's came first
 enum class MemberState : uint8_t { kAwaited, kJoined, kFinished, kLost };
 std::string_view memberStateName(MemberState state);  // "awaited"
 
@@ -41,6 +42,8 @@ class Membership {
   Membership(uint32_t workers, Duration lease, const Clock& clock);
 
   // True when this is a new process of the rank; false when it had joined already.
+  // Errors: kUnavailable "fenced: ..." for one that was replaced or lost, also when it never got to
+  // join: its attempt is lower than that of the last process of the rank.
   bool join(uint32_t rank, Incarnation incarnation);
   void heartbeat(uint32_t rank, Incarnation incarnation);
   void finish(uint32_t rank, Incarnation incarnation);  // again: no effect

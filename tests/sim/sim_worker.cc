@@ -56,7 +56,7 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t n
   const cluster::JobSpec job = jobOf(plan);
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(job, {JobKind::kWorker, rank},
-                                   Incarnation{1 + plan.seed * 1000 + rank * 100 + number});
+                                   Incarnation{(uint64_t{number + 1} << 40) + 1 + rank});
   options.ps = wire::addressesOf(job.cluster.ps);
   return options;
 }

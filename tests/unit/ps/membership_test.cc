@@ -51,6 +51,20 @@ TEST_F(MembershipTest, HeartbeatsKeepALeaseAndSilenceLosesIt) {
   EXPECT_TRUE(membership_.expire().empty()) << "a loss is told once";
 }
 
+// Its hello was under way while it was killed and its successor joined.
+TEST_F(MembershipTest, AnEarlierAttemptNeverReplacesALaterOne) {
+  const Incarnation first = Incarnation::random(1);
+  const Incarnation second = Incarnation::random(2);
+  membership_.join(1, second);
+  EXPECT_EQ(errorOf([&] { membership_.join(1, first); }),
+            "fenced: worker/1 was replaced by a newer process; end this one");
+  EXPECT_FALSE(membership_.join(1, second)) << "it is the live one still";
+  EXPECT_NE(errorOf([&] { membership_.heartbeat(1, first); }), "");
+  membership_.markLost(1);
+  EXPECT_NE(errorOf([&] { membership_.join(1, first); }), "") << "though the later one is lost";
+  EXPECT_TRUE(membership_.join(1, Incarnation::random(3)));
+}
+
 TEST_F(MembershipTest, ALostProcessIsFencedThoughItComesBackToLife) {
   membership_.join(1, kFirst);
   clock_.advance(seconds(11));
