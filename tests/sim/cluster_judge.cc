@@ -28,6 +28,13 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
                          errorCodeName(error.code()), error.message()));
   if (plan_.undisturbed(life()) && plan_.disk_error_share == 0)
     complain(fmt::format("{} fails, though nothing went wrong: {}", who, error.message()));
+  // Who is started again when the others have finished finds nobody.
+  const bool served =
+      std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
+  const bool mended =
+      plan_.onlyWorkersAreKilled(life()) && plan_.disk_error_share == 0 && !out_of_processes_;
+  if (mended && served && !plan_.undisturbed(life()))
+    complain(fmt::format("{} fails of the loss of a worker: {}", who, error.message()));
 }
 
 // The next life goes on from the newest checkpoint there is, and begins anew only without one.

@@ -188,6 +188,12 @@ bool Plan::mustFinish(const Life& life) const {
          (only_stopped || !life.has(Fault::Kind::kStop));
 }
 
+bool Plan::onlyWorkersAreKilled(const Life& life) const {
+  return !early_timeouts && early_echo_share == 0 &&
+         std::all_of(life.faults.begin(), life.faults.end(),
+                     [](const Fault& fault) { return fault.kind == Fault::Kind::kKillWorker; });
+}
+
 std::string Plan::text() const {
   std::string text = fmt::format(
       "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,

@@ -71,6 +71,8 @@ struct Plan {
   bool undisturbed(const Life& life) const;
   // What goes wrong can be mended by starting workers again: the job must get to its end.
   bool mustFinish(const Life& life) const;
+  // Workers are killed, and nothing else happens to anyone: no other process may fail of it.
+  bool onlyWorkersAreKilled(const Life& life) const;
   bool isLast(size_t life) const { return life + 1 == lives.size(); }
   std::string text() const;
 };
