@@ -206,7 +206,7 @@ TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerFreezesAndTheFrozenOneIsFenced) {
 }
 
 TEST_F(RobustnessTest, SyncNamesTheWorkerThatWasLost) {
-  start({.mode = "sync", .steps = 100000000});
+  start({.mode = "sync", .steps = 100000000, .top_more = "timeouts: {rejoin_seconds: 0}\n"});
   workers_[1].signal(SIGKILL);
   const ProcessResult chief = workers_[0].wait(seconds(15));
   EXPECT_EQ(chief.exit_code, 69) << chief.err;
@@ -216,7 +216,7 @@ TEST_F(RobustnessTest, SyncNamesTheWorkerThatWasLost) {
 TEST_F(RobustnessTest, SyncSaysByNameWhomItWaitsForBeforeTheLeaseRunsOut) {
   start({.mode = "sync",
          .steps = 100000000,
-         .top_more = "timeouts: {lease_seconds: 6, heartbeat_seconds: 0.5}\n"});
+         .top_more = "timeouts: {lease_seconds: 6, heartbeat_seconds: 0.5, rejoin_seconds: 0}\n"});
   workers_[1].signal(SIGSTOP);
   ASSERT_TRUE(workers_[0].waitForOutput("event=waiting for=\"worker/1 in step", seconds(10)))
       << workers_[0].err();
