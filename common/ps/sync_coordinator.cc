@@ -28,6 +28,7 @@ SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
       updater_(context.store, context.runner, context.calls),
       cut_(context.store, updater_, context.calls, context.clock),
       workers_(context.workers),
+      gone_(context.workers, std::min(needed_, context.workers), context.clock),
       decider_(context.ps_tasks, context.workers, needed_) {
   DTF_CHECK(context.declaration.replication.total_num_replicas == context.workers && needed_ > 0);
   DTF_CHECK(!hasBackups() || context.ps_tasks == 1 || context.peers != nullptr);
@@ -272,9 +273,7 @@ void SyncCoordinator::joined(uint32_t rank) {
   cancelWaiting(rank, Error(ErrorCode::kUnavailable,
                             fmt::format("fenced: {} was replaced by a newer process; end this one",
                                         workerName(rank))));
-  workers_[rank].joined_at = ++events_;
-  workers_[rank].gone_at = 0;
-  workers_[rank].return_by = TimePoint::min();
+  gone_.joined(rank);
 }
 
 void SyncCoordinator::finished(uint32_t rank) {
@@ -290,24 +289,13 @@ void SyncCoordinator::gone(uint32_t rank, const std::string& why, Duration patie
   DTF_CHECK(rank < workers_.size() && !why.empty());
   const OutwardCalls::Scope scope(context_.calls);
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, "fenced: " + why));
-  workers_[rank].gone_at = ++events_;
-  workers_[rank].gone_why = why;
-  workers_[rank].gone_since = context_.clock.now();
-  workers_[rank].return_by = deadlineAfter(workers_[rank].gone_since, patience);
+  gone_.gone(rank, why, patience);
   failHopeless();
 }
 
-// Lost workers without whose return the step can't be made; empty: nobody's return is needed, or it
-// is no longer hoped for.
 std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
   if (updater_.busy() || !context_.store.initialised() || isDone()) return {};
-  const TimePoint now = context_.clock.now();
-  std::vector<uint32_t> lost;
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
-    if (workers_[rank].gone_at > 0 && !workers_[rank].complete()) lost.push_back(rank);
-  if (workers_.size() - lost.size() >= std::min<size_t>(needed_, workers_.size())) return {};
-  std::erase_if(lost, [&](uint32_t rank) { return now >= workers_[rank].return_by; });
-  return lost;
+  return gone_.awaited([this](uint32_t rank) { return workers_[rank].complete(); });
 }
 
 bool SyncCoordinator::awaitsReturn() const {
@@ -323,31 +311,17 @@ void SyncCoordinator::holdDeadlines() {
   cut_.extend(later);
 }
 
-// Why a call of `rank` waits in vain: too few of the others will contribute to this step. A process
-// that joined after a loss knows of it (the whole job is starting again) and waits for the lost
-// one's return.
+// See GoneWorkers.
 std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
   if (updater_.busy()) return std::nullopt;
-  const TimePoint now = context_.clock.now();
-  uint32_t contributing = 0;
-  std::string why;
-  for (const Worker& worker : workers_) {
-    const bool gone = worker.gone_at > workers_[rank].joined_at && now >= worker.return_by;
-    if (!gone || worker.complete()) {
-      ++contributing;
-    } else {
-      why += (why.empty() ? "" : "; ") + worker.gone_why;
-      if (worker.return_by > worker.gone_since)
-        why += fmt::format(", and did not return within {},",
-                           secondsText(worker.return_by - worker.gone_since));
-    }
-  }
+  const std::optional<std::string> why =
+      gone_.hopelessFor(rank, [this](uint32_t other) { return workers_[other].complete(); });
+  if (!why) return std::nullopt;
   const auto least = std::min<size_t>(needed_, workers_.size());
-  if (contributing >= least) return std::nullopt;
-  return hasBackups()
-             ? fmt::format("{} in step {}; sync training needs {} of its {} workers", why, step(),
-                           least, workers_.size())
-             : fmt::format("{} in step {}; sync training needs all {} workers", why, step(), least);
+  return hasBackups() ? fmt::format("{} in step {}; sync training needs {} of its {} workers", *why,
+                                    step(), least, workers_.size())
+                      : fmt::format("{} in step {}; sync training needs all {} workers", *why,
+                                    step(), least);
 }
 
 void SyncCoordinator::failHopeless() {

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "common/ps/coordinator.h"
+#include "common/ps/gone_workers.h"
 #include "common/ps/set_decider.h"
 #include "common/ps/updater.h"
 
@@ -67,12 +68,7 @@ class SyncCoordinator final : public Coordinator {
     std::vector<float> losses;                     // of the same batches
     PushCallback waiting;                          // the push of the last batch
     TimePoint deadline;
-    uint64_t sets = 0;       // bit k: it contributed to step() - 1 - k
-    uint64_t joined_at = 0;  // on the event counter
-    uint64_t gone_at = 0;    // when it was lost, or finished early; 0: it was not
-    std::string gone_why;
-    TimePoint gone_since;
-    TimePoint return_by = TimePoint::min();  // lost: its return is awaited until then
+    uint64_t sets = 0;  // bit k: it contributed to step() - 1 - k
     bool complete() const;
     uint32_t firstMissing() const;
     // A repeated push can come long after its step; contributions are remembered for 64 steps.
@@ -114,11 +110,11 @@ class SyncCoordinator final : public Coordinator {
   Updater updater_;
   CutTaker cut_;
   std::vector<Worker> workers_;
+  GoneWorkers gone_;
   SetDecider decider_;   // ps/0, with backup workers
   float set_loss_ = 0;   // mean over the contributions of the set being applied
   float last_loss_ = 0;  // the same of the step before the current
   uint32_t held_ = 0;    // gradients of the current step
-  uint64_t events_ = 0;  // joins and losses, to order them
   CoordinatorStatus counters_;
 };
 

@@ -1,0 +1,61 @@
+#pragma once
+
+// Who of the workers of a sync job is gone, why, and until when its return is awaited. A step that
+// needs a gradient of such a worker waits for its successor to compute it, or fails.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+
+namespace dtf::ps {
+
+//   worker    from -> to        when
+//   present   -> awaited        gone(), with patience: it was lost, and may be started again
+//   present   -> given up       gone(), without: it has finished early, or nobody waits for returns
+//   awaited   -> given up       its time has passed
+//   any       -> present        joined()
+//
+// Owns: the table.
+// Borrows: `clock`.
+// Threads: loop-thread only.
+// Blocks: never.
+class GoneWorkers {
+ public:
+  // Whether all that the step under way needs of a worker is there, so that it isn't missed.
+  using HasContributed = std::function<bool(uint32_t rank)>;
+
+  // `needed`: how many workers' gradients a step takes, at most `workers`.
+  GoneWorkers(uint32_t workers, uint32_t needed, const Clock& clock);
+
+  void joined(uint32_t rank);
+  // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
+  void gone(uint32_t rank, const std::string& why, Duration patience);
+
+  // Those without whose return the step can't be made, while it is hoped for.
+  std::vector<uint32_t> awaited(const HasContributed& has_contributed) const;
+
+  // Why a call of `rank` waits in vain: too few will contribute. A process that joined after a loss
+  // knows of it (the whole job is starting again) and waits for the lost one's return.
+  std::optional<std::string> hopelessFor(uint32_t rank,
+                                         const HasContributed& has_contributed) const;
+
+ private:
+  struct Worker {
+    uint64_t joined_at = 0;  // on the event counter
+    uint64_t gone_at = 0;    // ditto; 0: present
+    std::string why;
+    TimePoint since;      // it is gone
+    TimePoint return_by;  // awaited until then
+  };
+
+  const uint32_t needed_;
+  const Clock& clock_;
+  std::vector<Worker> workers_;
+  uint64_t events_ = 0;  // joins and losses, to order them
+};
+
+}  // namespace dtf::ps
