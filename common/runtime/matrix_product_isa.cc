@@ -30,9 +30,9 @@ constexpr int64_t kBlockColumns = 2048;
 static_assert(kBlockRows % kRows == 0 && kBlockColumns % kColumns == 0);
 
 // Measured on Zen 5 with 16 and with 8 lanes.
-constexpr int64_t kUnpackedColumnPanels = 2;  // up to here A is read in place
-constexpr int64_t kUnpackedRowPanels = 17;    // and up to here B, unless it is turned
-constexpr int kPackedTogether = 4;            // panels of B: whole cache lines of a long row
+constexpr int64_t kUnpackedColumnPanels = kLanes == 16 ? 4 : 2;  // up to here A is read in place
+constexpr int64_t kUnpackedRowPanels = 17;  // and up to here B, unless it is turned
+constexpr int kPackedTogether = 4;          // panels of B: whole cache lines of a long row
 
 DTF_INLINE int64_t parts(int64_t total, int64_t part_max) {
   return (total + part_max - 1) / part_max;
