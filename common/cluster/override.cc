@@ -36,6 +36,7 @@ YamlNode makeMap(const std::string& key, const Place& place) {
 
 // The element `index_text` of `list`, appended when it is the next one; nullptr: reported.
 YamlNode* element(YamlNode& list, const Override& change, size_t depth, Report& report) {
+  DTF_CHECK(list.isSequence() && depth < change.path.size());
   const std::string& index_text = change.path[depth];
   const size_t size = list.children.size();
   size_t index = 0;
@@ -53,7 +54,8 @@ YamlNode* element(YamlNode& list, const Override& change, size_t depth, Report& 
 
 // The child that the path names below `node`, made when it isn't there; nullptr: reported.
 YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& report) {
-  const std::string& key = change.path[depth];
+  const std::string& key = change.path.at(depth);
+  DTF_CHECK(!key.empty());
   if (node.isSequence()) return element(node, change, depth, report);
   if (node.isNull()) node.kind = YamlNode::Kind::kMap;
   if (node.isScalar() && node.text == key) {
@@ -103,6 +105,7 @@ std::optional<Override> parseOverride(const std::string& text, Report& report) {
   if (!value) return std::nullopt;
   change.value = std::move(*value);
   moveTo(change.value, change.place);
+  DTF_CHECK(!change.path.empty() && report.isFlag(change.place));
   return change;
 }
 

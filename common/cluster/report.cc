@@ -110,6 +110,7 @@ std::string inQuotes(std::string_view text) {
 }
 
 int Report::addSource(Source source) {
+  DTF_CHECK(!source.name.empty());
   sources_.push_back(std::move(source));
   return static_cast<int>(sources_.size()) - 1;
 }
@@ -142,6 +143,7 @@ void Report::warning(const Place& place, std::string message) {
 std::string Report::show(const Mistake& mistake, std::string_view severity) const {
   const Source& source = sourceOf(mistake.place);
   const Mark mark = markOf(mistake.place);
+  DTF_CHECK_MSG(mark.line >= 0 && mark.column >= 0, mark.str());
   std::string text = fmt::format("{}: {}: {}", mark.str(), severity, mistake.message);
   if (mark.line > 0) text += "\n" + showLine(source.text, mark.line, mark.column);
   return text;
@@ -164,6 +166,7 @@ void Report::throwIfAny() const {
   if (mistakes_.empty()) return;
   std::vector<Mistake> sorted = mistakes_;
   sortByPlace(sorted);
+  DTF_CHECK(!sorted.empty());
   std::string message;
   for (size_t i = 0; i < std::min(sorted.size(), kShownMax); ++i) {
     if (i > 0) message += "\n";
