@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
+#include "common/base/text.h"
 #include "launcher/announce.h"
 #include "launcher/commands.h"
 #include "launcher/console.h"

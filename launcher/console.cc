@@ -38,15 +38,6 @@ bool canRedraw(int fd) {
   return capable && ::isatty(fd) == 1;
 }
 
-std::string printable(std::string_view line) {
-  std::string text(line);
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t') || byte == 0x7f) c = '?';
-  }
-  return text;
-}
-
 void Console::line(std::string_view text) {
   std::string block;
   if (dropped_lines_ > 0)

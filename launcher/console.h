@@ -31,10 +31,6 @@ bool useColor(ColorMode mode, int fd);
 // without TERM, or with TERM=dumb, does not say of itself.
 bool canRedraw(int fd);
 
-// `line` as one harmless line of text: control characters (an escape sequence in a task's log)
-// become '?'.
-std::string printable(std::string_view line);
-
 // Borrows: the descriptor.
 // Owns: what its reader has not taken yet, within the bound of OutputQueue; a line that finds no
 // room is dropped and counted.

@@ -21,7 +21,7 @@ struct TaskLine {
   std::string text;  // without date, zone and task, which the console's prefix names
 };
 
-// `line` has been through printable().
+// `line` has been through printable() (common/base/text.h).
 TaskLine readTaskLine(std::string_view line);
 
 }  // namespace dtf::launcher

@@ -61,6 +61,19 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+std::string printable(std::string_view text) {
+  std::string line;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+009B begins a sequence
+    const bool is_control = (byte < 0x20 && byte != '\t') || byte == 0x7f || is_c1;
+    line += byte == '\n' ? ' ' : is_control ? '?' : text[i];
+    if (is_c1) ++i;
+  }
+  return line;
+}
+
 std::string bytesText(uint64_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

@@ -17,6 +17,10 @@ std::string nearestWord(std::string_view word, std::span<const std::string_view>
 std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
+// `text` of somebody else as one harmless line: control characters (an escape sequence, as bytes or
+// as UTF-8) become '?', line breaks spaces. Tabs stay.
+std::string printable(std::string_view text);
+
 // "40 B", "30.7 KiB": what a person reads sizes in.
 std::string bytesText(uint64_t bytes);
 

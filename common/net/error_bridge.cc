@@ -6,6 +6,8 @@
 #include <exception>
 #include <optional>
 
+#include "common/base/text.h"
+
 namespace dtf::net {
 
 namespace {
@@ -31,7 +33,7 @@ std::optional<Error> decode(std::string_view text) {
     const size_t end = text.find(kMarkEnd, name_at);
     if (end == text.npos) return std::nullopt;
     if (const auto code = parseErrorCode(text.substr(name_at, end - name_at)))
-      return Error(*code, std::string(text.substr(end + kMarkEnd.size())));
+      return Error(*code, printable(text.substr(end + kMarkEnd.size())));
   }
   return std::nullopt;
 }
@@ -95,11 +97,11 @@ Error toError(const kj::Exception& exception) {
       // What capnp says when a peer has closed it, in order or not, names capnp's own parts.
       if (text.find("RpcSystem was destroyed") != text.npos || text == "Peer disconnected.")
         return Error(ErrorCode::kUnavailable, "the connection was lost: the peer closed it");
-      return Error(ErrorCode::kUnavailable, "the connection was lost: " + std::string(text));
+      return Error(ErrorCode::kUnavailable, "the connection was lost: " + printable(text));
     case kj::Exception::Type::OVERLOADED:
-      return Error(ErrorCode::kDeadline, std::string(text));
+      return Error(ErrorCode::kDeadline, printable(text));
     default:
-      return Error(ErrorCode::kInternal, std::string(text));
+      return Error(ErrorCode::kInternal, printable(text));
   }
 }
 

@@ -31,7 +31,7 @@ kj::Exception toKj(const Error& error);
 bool carriesError(const kj::Exception& exception);
 
 // The dtf::Error inside, wherever it was thrown; else DISCONNECTED is kUnavailable, OVERLOADED is
-// kDeadline, and anything else kInternal.
+// kDeadline, and anything else kInternal. A peer may have written the text: it is made printable().
 Error toError(const kj::Exception& exception);
 
 // "what: Connection refused (111)"

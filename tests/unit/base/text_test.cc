@@ -19,6 +19,15 @@ TEST(Text, BytesAreReadInUnitsOf1024) {
   EXPECT_EQ(bytesText(uint64_t{1} << 50), "1024.0 TiB");
 }
 
+TEST(Text, WhatAPeerWroteBecomesOneHarmlessLine) {
+  EXPECT_EQ(printable("a\tb\x1b[31m\x07 \xc3\xa9"), "a\tb?[31m? \xc3\xa9");
+  EXPECT_EQ(printable("one\ntwo\r"), "one two?");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m \xc2\xa9 \xc2"),
+            "?31m \xc2\xa9 \xc2")
+      << "CSI in UTF-8";
+}
+
 TEST(Text, SplitAndJoinAreInverse) {
   const std::vector<std::string> parts = split("a:1,,b:2", ',');
   EXPECT_EQ(parts, (std::vector<std::string>{"a:1", "", "b:2"}));

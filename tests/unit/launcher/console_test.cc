@@ -92,8 +92,4 @@ TEST(Color, AutoNeedsATerminalAndHeedsNoColor) {
   EXPECT_FALSE(useColor(ColorMode::kAuto, terminal.get()));
 }
 
-TEST(Printable, HidesControlCharactersAndKeepsUtf8) {
-  EXPECT_EQ(printable("a\tb\x1b[31m\x07 \xc3\xa9"), "a\tb?[31m? \xc3\xa9");
-}
-
 }  // namespace dtf::launcher

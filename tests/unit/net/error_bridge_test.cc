@@ -57,6 +57,17 @@ TEST(ErrorBridge, BridgeErrorsTurnsAThrownErrorIntoKj) {
   }
 }
 
+TEST(ErrorBridge, WhatAPeerWroteIsHarmlessInALog) {
+  const kj::Exception theirs(kj::Exception::Type::FAILED, __FILE__, __LINE__,
+                             kj::str("remote exception: dtf(bad_data): \x1b[2Jno\nevent=forged"));
+  EXPECT_EQ(toError(theirs).message(), "?[2Jno event=forged");
+  for (const auto type : {kj::Exception::Type::FAILED, kj::Exception::Type::OVERLOADED,
+                          kj::Exception::Type::DISCONNECTED}) {
+    const kj::Exception plain(type, __FILE__, __LINE__, kj::str("\x1b[2J\n"));
+    EXPECT_EQ(toError(plain).message().find_first_of("\x1b\n"), std::string::npos);
+  }
+}
+
 TEST(ErrorBridge, NamesTheOperationAndTheSystemsReason) {
   const Error error = toErrorFromErrno(ErrorCode::kUnavailable, "connect", ECONNREFUSED);
   EXPECT_EQ(error.message(), "connect: Connection refused (111)");
