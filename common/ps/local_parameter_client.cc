@@ -135,8 +135,8 @@ StepState LocalParameterClient::settle() {
 void LocalParameterClient::declare(const ModelDeclaration& model) {
   const MutexLock lock(cluster_.mutex_);
   for (const auto& shard : cluster_.shards_) {
-    shard->declare(rank_, model);
     shard->join(rank_, incarnation_);
+    shard->declare(rank_, incarnation_, model);
   }
   declaration_ = model;
   const size_t ps_tasks = model.layout.shards.size();

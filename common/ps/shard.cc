@@ -24,8 +24,9 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runn
 
 Shard::~Shard() = default;
 
-void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
+void Shard::declare(uint32_t rank, Incarnation incarnation, const ModelDeclaration& declaration) {
   const OutwardCalls::Scope scope(calls_);
+  membership_.check(rank, incarnation);
   if (declaration_ && *declaration_ != declaration) {
     const bool running = store_->initialised();
     if (rank != kChief.index || declarer_ == kChief.index || running)
@@ -37,6 +38,17 @@ void Shard::declare(uint32_t rank, const ModelDeclaration& declaration) {
   }
   if (rank == kChief.index) declarer_ = rank;
   declared_alike_.insert(rank);
+}
+
+void Shard::checkDeclared(uint32_t rank, Incarnation incarnation) {
+  const std::optional<Error> error = membershipError(rank, incarnation);
+  if (error) throw Error(*error);
+  if (!declared_alike_.contains(rank))
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("{} has not declared the model to ps/{}; a worker declares it before "
+                            "it asks for parameters",
+                            workerName(rank), options_.ps_task));
+  DTF_CHECK(declared());
 }
 
 // Whoever declared before the chief, and not as the chief does, has the wrong file.
@@ -113,6 +125,7 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
   if (!membership_.join(rank, incarnation)) return false;
   declared_alike_.erase(rank);
   refused_.erase(rank);
+  trained_.erase(rank);
   barriers_.returned(rank);
   if (coordinator_) coordinator_->joined(rank);
   dropInitWaiter(rank, Error(ErrorCode::kUnavailable,
@@ -132,6 +145,15 @@ void Shard::finish(uint32_t rank, Incarnation incarnation) {
   membership_.finish(rank, incarnation);
   if (coordinator_) coordinator_->finished(rank);
   barriers_.left(rank);
+}
+
+void Shard::checkMayEndJob(uint32_t rank, Incarnation incarnation) {
+  membership_.check(rank, incarnation);
+  const bool finished = membership_.member(rank).state == MemberState::kFinished;
+  if (!finished && (!training_ || trained_.contains(rank))) return;
+  throw Error(ErrorCode::kPermission,
+              fmt::format("{} {}, so its failure doesn't end the job", workerName(rank),
+                          finished ? "has finished" : "came to a job that trains without it"));
 }
 
 void Shard::markLost(uint32_t rank) {
@@ -290,6 +312,8 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   const std::optional<Error> error =
       stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  trained_.insert(contribution.rank);
+  training_ = true;
   coordinator_->push(std::move(contribution), std::move(callback));
 }
 

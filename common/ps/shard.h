@@ -3,7 +3,7 @@
 // What one ps task is, without threads, sockets or time of its own: a service or a simulator drives
 // it from one loop.
 //
-//   declare -> join -> [chief: initialise] -> waitInitialised -> pull -> push* -> barrier* ->
+//   join -> declare -> [chief: initialise] -> waitInitialised -> pull -> push* -> barrier* ->
 //   finish
 //
 // Immediate calls answer by returning or throwing dtf::Error; calls that may wait answer through
@@ -71,17 +71,23 @@ class Shard {
   Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers);
   ~Shard();
 
+  // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
+  // before.
+  bool join(uint32_t rank, Incarnation incarnation);
+
   // The first declaration of a sane model is the job's until the chief has declared: then the
   // chief's is. The others must equal it; who has declared otherwise before the chief is refused by
   // its next call that waits.
   // Errors: kBadConfig naming the worker whose declaration differs, what differs, and both values.
-  void declare(uint32_t rank, const ModelDeclaration& declaration);
+  void declare(uint32_t rank, Incarnation incarnation, const ModelDeclaration& declaration);
+  // Throws unless this live process has declared the job's model.
+  void checkDeclared(uint32_t rank, Incarnation incarnation);
 
-  // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
-  // before.
-  bool join(uint32_t rank, Incarnation incarnation);
   void heartbeat(uint32_t rank, Incarnation incarnation);
   void finish(uint32_t rank, Incarnation incarnation);
+  // Throws kPermission when this live process can't end the job by failing: it has finished, or it
+  // came to a job that trains and has sent no gradient itself. The job goes on without it.
+  void checkMayEndJob(uint32_t rank, Incarnation incarnation);
   // The worker's process is known to be gone (its connection was reset and its launcher says so):
   // don't wait for the lease to run out.
   void markLost(uint32_t rank);
@@ -178,6 +184,8 @@ class Shard {
   uint32_t declarer_ = 0;              // whose declaration_ is
   std::set<uint32_t> declared_alike_;  // ranks
   std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
+  std::set<uint32_t> trained_;         // ranks whose process has sent a gradient
+  bool training_ = false;              // some process has
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;

@@ -37,7 +37,8 @@ interface PsGate {
   # A worker's session. Refused (unavailable) when a newer incarnation of that worker has joined.
 
   peer @1 (hello :Types.Hello, follower :SyncFollower) -> (leader :SyncLeader);
-  # ps/0 only, called by the other ps in sync training with backup workers.
+  # ps/0 only, called by the other ps in sync training with backup workers. The decisions go to `follower`; what is said
+  # to `leader` is said by the ps of the hello.
 
   status @2 () -> (json :Text);
   # For people and tools: who has joined, the step, what is awaited. Never refused.
@@ -152,11 +153,8 @@ interface PsData {
 interface SyncLeader {
   # Sync with backup workers: which workers make up a step is decided in one place, on ps/0, among those whose
   # gradients are on every ps. So all ps apply the same set, whole.
-  follow @0 (task :Types.Task, follower :SyncFollower) -> ();
-  # Called by ps/0's own gate for a ps that said hello.
-
-  received @1 (task :Types.Task, step :UInt64, rank :UInt32) -> ();
-  # The gradient of `rank` for `step` is on ps `task`.
+  received @0 (step :UInt64, rank :UInt32) -> ();
+  # The gradient of `rank` for `step` is on the ps that was given this capability.
 }
 
 interface SyncFollower {

@@ -16,7 +16,6 @@ namespace dtf::wire {
 
 namespace {
 
-constexpr size_t kReasonBytesMax = 16384;
 constexpr std::string_view kJobFailed = "the job was ended by ";
 
 // The error of a call, told as what it means to the user: which ps, doing what.

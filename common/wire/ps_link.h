@@ -43,6 +43,8 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
 // Equal for equal lists.
 uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses);
 
+// Of why a worker ends the job: what a message to all the others has room for.
+inline constexpr size_t kReasonBytesMax = 16384;
 // What the others read when a worker has ended the job.
 std::string jobFailedText(uint32_t rank, const std::string& reason);
 // Whether `error` is that: told by another, it need not be told again.

@@ -160,10 +160,7 @@ class DataGate final : public schema::PsDataGate::Server {
       const Incarnation incarnation{hello.getIncarnation()};
       if (worker.job != JobKind::kWorker)
         throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
-      host_.shard().heartbeat(worker.index, incarnation);  // refuses who holds no control session
-      if (!host_.shard().declared())
-        throw Error(ErrorCode::kUnavailable,
-                    worker.name() + " opened its bulk connection before it declared the model");
+      host_.shard().checkDeclared(worker.index, incarnation);
       const uint64_t elements = host_.shard().elements();
       connection_->greeted = true;
       connection_->connection->setPeer(worker.name() + " bulk");

@@ -95,7 +95,12 @@ int PsServer::result() const {
 void PsServer::serveControl(kj::Own<net::MessageStream> stream, std::string peer) {
   connections_.serve(kj::mv(stream), std::move(peer),
                      [this](const daemons::ConnectionRef& connection) {
-                       return makeGate(host_, *this, options_, peers_.leader(), connection);
+                       return makeGate(
+                           host_, *this, options_,
+                           [this](TaskId task, schema::SyncFollower::Client follower) {
+                             return peers_.follow(task, kj::mv(follower));
+                           },
+                           connection);
                      });
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps_link.h"
@@ -44,8 +45,8 @@ class ControlSession final : public schema::PsControl::Server {
           wire::decodeModel(context.getParams().getModel()));
     });
     return host_
-        .askNow<bool>([rank = rank_, model](ps::Shard& shard) {
-          shard.declare(rank, *model);
+        .askNow<bool>([rank = rank_, incarnation = incarnation_, model](ps::Shard& shard) {
+          shard.declare(rank, incarnation, *model);
           return true;
         })
         .ignoreResult();
@@ -120,14 +121,14 @@ class ControlSession final : public schema::PsControl::Server {
         .ignoreResult();
   }
 
-  // Not from a process that was replaced: its failure is not the job's.
   kj::Promise<void> fail(FailContext context) override {
     const auto params = context.getParams();
+    const std::string reason = text(params.getReason()).substr(0, wire::kReasonBytesMax);
     const Error error(params.getBadConfig() ? ErrorCode::kBadConfig : ErrorCode::kUnavailable,
-                      wire::jobFailedText(rank_, text(params.getReason())));
+                      wire::jobFailedText(rank_, printable(reason)));
     return host_
         .askNow<bool>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
-          shard.heartbeat(rank, incarnation);
+          shard.checkMayEndJob(rank, incarnation);
           return true;
         })
         .then([&sessions = sessions_, error](bool) { sessions.jobFailed(error); });
@@ -143,12 +144,12 @@ class ControlSession final : public schema::PsControl::Server {
 
 class Gate final : public schema::PsGate::Server {
  public:
-  Gate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options,
-       schema::SyncLeader::Client leader, daemons::ConnectionRef connection)
+  Gate(ShardHost& host, WorkerSessions& sessions, const ServiceOptions& options, Follow follow,
+       daemons::ConnectionRef connection)
       : host_(host),
         sessions_(sessions),
         options_(options),
-        leader_(kj::mv(leader)),
+        follow_(std::move(follow)),
         connection_(std::move(connection)) {}
 
   kj::Promise<void> hello(HelloContext context) override {
@@ -175,16 +176,15 @@ class Gate final : public schema::PsGate::Server {
 
   kj::Promise<void> peer(PeerContext context) override {
     net::bridgeErrors([&] {
-      checkHello(options_, context.getParams().getHello());
-      if (options_.self.index != 0) throw Error(ErrorCode::kBadConfig, "only ps/0 decides steps");
+      const auto params = context.getParams();
+      checkHello(options_, params.getHello());
+      const TaskId caller = wire::decodeTask(params.getHello().getCaller());
+      context.getResults().setLeader(follow_(caller, params.getFollower()));
+      connection_->greeted = true;
+      connection_->connection->setPeer(caller.name());
+      connection_->connection->stream().setLimits(wire::kControlLimits);
     });
-    connection_->greeted = true;
-    connection_->connection->stream().setLimits(wire::kControlLimits);
-    auto request = leader_.followRequest();
-    request.setTask(context.getParams().getHello().getCaller());
-    request.setFollower(context.getParams().getFollower());
-    return request.send().then(
-        [this, context](auto&&) mutable { context.getResults().setLeader(leader_); });
+    return kj::READY_NOW;
   }
 
   kj::Promise<void> status(StatusContext context) override {
@@ -199,7 +199,7 @@ class Gate final : public schema::PsGate::Server {
   ShardHost& host_;
   WorkerSessions& sessions_;
   const ServiceOptions& options_;
-  schema::SyncLeader::Client leader_;
+  const Follow follow_;
   const daemons::ConnectionRef connection_;
 };
 
@@ -211,12 +211,16 @@ std::string workersText(const ServiceOptions& options) {
   return options.worker_addresses.size() > kNamedMax ? list + ", ..." : list;
 }
 
-// A caller that doesn't say where it is: a ps, or a program of an older version.
 void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
   const TaskId caller = wire::decodeTask(hello.getCaller());
-  if (caller.job != JobKind::kWorker || !hello.hasAddress()) return;
+  if (caller.job != JobKind::kWorker) return;
   DTF_CHECK(caller.index < options.worker_addresses.size());
   const std::string ours = options.self.name();
+  if (!hello.hasAddress())
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} doesn't say which address it has in its cluster file, so {} can't "
+                            "compare it; start all tasks with the same version of dtf",
+                            caller.name(), ours));
   const std::string there = text(hello.getAddress());
   const std::string here = options.worker_addresses[caller.index].str();
   if (there != here)
@@ -281,9 +285,9 @@ std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& sta
 }
 
 schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions,
-                                const ServiceOptions& options, schema::SyncLeader::Client leader,
+                                const ServiceOptions& options, Follow follow,
                                 daemons::ConnectionRef connection) {
-  return kj::heap<Gate>(host, sessions, options, kj::mv(leader), std::move(connection));
+  return kj::heap<Gate>(host, sessions, options, std::move(follow), std::move(connection));
 }
 
 }  // namespace dtf::psd

@@ -3,6 +3,7 @@
 // The RPC interfaces of psd (common/wire/ps.capnp) over a shard. kj stops here: the shard knows
 // nothing of RPC.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,14 @@ class WorkerSessions {
   virtual void jobFailed(const Error& error) = 0;
 };
 
+// Takes another ps for a follower and returns what it speaks through; throws for whoever is none.
+using Follow =
+    std::function<schema::SyncLeader::Client(TaskId task, schema::SyncFollower::Client follower)>;
+
 // Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection.
 // Control loop only.
 schema::PsGate::Client makeGate(ShardHost& host, WorkerSessions& sessions,
-                                const ServiceOptions& options, schema::SyncLeader::Client leader,
+                                const ServiceOptions& options, Follow follow,
                                 daemons::ConnectionRef connection);
 
 // Bootstrap of a bulk connection. Data loop only.

@@ -25,27 +25,24 @@ class LogErrors final : public kj::TaskSet::ErrorHandler {
   }
 };
 
+// What one follower is given.
 class Leader final : public schema::SyncLeader::Server {
  public:
-  explicit Leader(PeerNetwork& network) : network_(network) {}
-  kj::Promise<void> follow(FollowContext context) override {
-    network_.addFollower(wire::decodeTask(context.getParams().getTask()),
-                         context.getParams().getFollower());
-    return kj::READY_NOW;
-  }
+  Leader(PeerNetwork& network, uint32_t ps_task) : network_(network), ps_task_(ps_task) {}
   kj::Promise<void> received(ReceivedContext context) override {
     const auto params = context.getParams();
     return network_.host()
-        .askNow<bool>([task = params.getTask().getIndex(), step = params.getStep(),
-                       rank = params.getRank()](ps::Shard& shard) {
-          shard.onReceived(task, step, rank);
-          return true;
-        })
+        .askNow<bool>(
+            [task = ps_task_, step = params.getStep(), rank = params.getRank()](ps::Shard& shard) {
+              shard.onReceived(task, step, rank);
+              return true;
+            })
         .ignoreResult();
   }
 
  private:
   PeerNetwork& network_;
+  const uint32_t ps_task_;  // who holds this
 };
 
 class Follower final : public schema::SyncFollower::Server {
@@ -93,10 +90,6 @@ PeerNetwork::PeerNetwork(net::Loop& control, wire::LinkOptions self,
 }
 
 PeerNetwork::~PeerNetwork() noexcept(false) = default;
-
-schema::SyncLeader::Client PeerNetwork::leader() {
-  return kj::heap<Leader>(*this);
-}
 
 // ---- a follower's side
 
@@ -175,7 +168,6 @@ kj::Promise<void> PeerNetwork::untilBroken() {
 void PeerNetwork::report(const Report& report) {
   DTF_CHECK(link_ != nullptr);
   auto request = link_->leader.receivedRequest();
-  wire::encodeTask(self_.self, request.initTask());
   request.setStep(report.step);
   request.setRank(report.rank);
   tasks_.add(request.send()
@@ -212,12 +204,17 @@ void PeerNetwork::lost(const Error& error) {
 
 // ---- the leader's side
 
-void PeerNetwork::addFollower(TaskId task, schema::SyncFollower::Client follower) {
-  if (!isLeader() || task.job != JobKind::kPs || task.index == 0 || task.index >= ps_.size())
-    net::throwAsKj(
-        Error(ErrorCode::kBadConfig, task.name() + " does not follow " + self_.self.name()));
+void PeerNetwork::checkFollower(TaskId task) const {
+  if (!isLeader()) throw Error(ErrorCode::kBadConfig, "only ps/0 decides steps");
+  if (task.job != JobKind::kPs || task.index == 0 || task.index >= ps_.size())
+    throw Error(ErrorCode::kBadConfig, task.name() + " does not follow " + self_.self.name());
+}
+
+schema::SyncLeader::Client PeerNetwork::follow(TaskId task, schema::SyncFollower::Client follower) {
+  checkFollower(task);
   followers_.insert_or_assign(task.index, kj::mv(follower));
   for (const Decision& decision : unheard_[task.index]) announce(task.index, decision);
+  return kj::heap<Leader>(*this, task.index);
 }
 
 // A step is decided when every ps has reported its gradients, and a follower reports those of a step

@@ -45,16 +45,15 @@ class PeerNetwork {
   // Calls from other ps go to `host`'s shard. To be set before the first connection is served.
   void serve(ShardHost& host) { host_ = &host; }
 
-  // The capability that ps/0 gives to followers.
-  schema::SyncLeader::Client leader();
-
   // From this ps's shard, by way of ShardPeers.
   void sendReceived(uint64_t step, uint32_t rank);
   void sendDecision(uint64_t step, const std::vector<uint32_t>& ranks);
 
   ShardHost& host() { return *host_; }
-  // On ps/0: a follower's connection is there, the first or a new one.
-  void addFollower(TaskId task, schema::SyncFollower::Client follower);
+  // On ps/0: the connection of follower `task` is there, the first or a new one. Returns what it
+  // speaks through.
+  // Errors: kBadConfig when this is not ps/0, or `task` not one of the others.
+  schema::SyncLeader::Client follow(TaskId task, schema::SyncFollower::Client follower);
   // On a follower, by ps/0.
   void onDecided(uint64_t step) { next_undecided_ = std::max(next_undecided_, step + 1); }
 
@@ -71,6 +70,7 @@ class PeerNetwork {
   };
   struct Link;
 
+  void checkFollower(TaskId task) const;
   bool isLeader() const { return self_.self.index == 0; }
   bool needsLink() const { return !unanswered_.empty() || next_undecided_ < next_unreported_; }
   kj::Promise<void> keepLinked(Duration patience);

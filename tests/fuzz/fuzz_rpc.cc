@@ -150,7 +150,7 @@ class Session {
   void controlCall(uint8_t method);
   void checkpointCall(uint8_t method);
   void dataCall(uint8_t method);
-  void leaderCall(uint8_t method);
+  void leaderCall();
   void followerCall();
   void workerCall();
   void timeOrSignal(uint8_t what);
@@ -187,7 +187,7 @@ void Session::operation() {
     case 3:
       return dataCall(method);
     case 4:
-      return self_ == 0 || method % 4 == 3 ? leaderCall(method) : followerCall();
+      return self_ == 0 || method % 4 == 3 ? leaderCall() : followerCall();
     case 5:
       return workerCall();
     case 6:
@@ -352,18 +352,9 @@ void Session::dataCall(uint8_t method) {
   }
 }
 
-void Session::leaderCall(uint8_t method) {
+void Session::leaderCall() {
   KJ_IF_MAYBE (leader, client().leader) {
-    if (method % 3 == 0) {
-      auto request = leader->followRequest();
-      fuzz::fillTask(arguments_, request.initTask());
-      request.setFollower(kj::heap<Follower>());
-      return send(request);
-    }
     auto request = leader->receivedRequest();
-    auto task = request.initTask();
-    task.setJob(schema::JobKind::PS);
-    task.setIndex(static_cast<uint32_t>(method % 3 == 1 ? 1 : arguments_.count()));
     request.setStep(arguments_.count());
     request.setRank(static_cast<uint32_t>(arguments_.count()));
     return send(request);

@@ -14,7 +14,6 @@ namespace {
 using Kind = cluster::OptimizerSpec::Kind;
 
 class Leader final : public schema::SyncLeader::Server {
-  kj::Promise<void> follow(FollowContext) override { return kj::READY_NOW; }
   kj::Promise<void> received(ReceivedContext) override { return kj::READY_NOW; }
 };
 

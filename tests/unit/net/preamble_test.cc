@@ -41,7 +41,7 @@ TEST(Preamble, SaysWhatAStrangerSent) {
 TEST(Preamble, SaysWhichVersionThePeerSpeaks) {
   auto bytes = makePreamble(ConnectionKind::kControl);
   bytes[6] = std::byte{7};
-  EXPECT_EQ(describeBytes(bytes), "dtf protocol version 7, this is 2");
+  EXPECT_EQ(describeBytes(bytes), "dtf protocol version 7, this is 3");
 }
 
 }  // namespace

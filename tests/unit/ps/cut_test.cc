@@ -154,7 +154,7 @@ TEST(SyncCut, AStopOfAJobThatIsNotDeclaredYetIsKept) {
   Shard shard({.workers = 1}, clock, runner, nullptr);
   shard.join(0, kOne);
   shard.requestStop(0, kOne);
-  shard.declare(0, declared.model);
+  shard.declare(0, kOne, declared.model);
   const std::vector<float> values(declared.elements);
   shard.initialise(0, kOne, values);
   EXPECT_FALSE(shard.status().coordinator.done);
@@ -303,8 +303,8 @@ TEST(Restore, TrainingGoesOnFromTheCut) {
   ManualClock clock;
   InlineUpdateRunner runner;
   Shard after(ShardOptions{.workers = 2}, clock, runner, nullptr);
-  after.declare(0, before.model);
   after.join(0, kOne);
+  after.declare(0, kOne, before.model);
   std::string waiting = "waits";
   after.waitInitialised(0, kOne, seconds(60), [&](const WaitAnswer&) { waiting = "passed"; });
   EXPECT_TRUE(after.restore(kOne, restoredOf(before.shard.captured(kOne, {2, 0}))));

@@ -36,9 +36,9 @@ World::World(const WorldOptions& options)
     shards_.push_back(std::make_unique<Shard>(
         ShardOptions{.ps_task = ps, .ps_tasks = options.ps_tasks, .workers = options.workers},
         clock_, *runners_[ps], peers_[ps].get()));
-    shards_[ps]->declare(0, model_);
     // The chief's first process brings the values and is replaced by the one that trains.
     shards_[ps]->join(0, Incarnation{~uint64_t{0}});
+    shards_[ps]->declare(0, Incarnation{~uint64_t{0}}, model_);
     shards_[ps]->initialise(0, Incarnation{~uint64_t{0}}, zeros);
   }
   for (uint32_t rank = 0; rank < options.workers; ++rank) startWorker(rank);

@@ -85,8 +85,8 @@ class ShardDriver {
     if (aggregate > 0) {
       model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
     }
-    shard.declare(0, model);
     for (uint32_t rank = 0; rank < workers; ++rank) shard.join(rank, Incarnation{1});
+    shard.declare(0, Incarnation{1}, model);
     if (initialised) shard.initialise(0, Incarnation{1}, std::vector<float>(elements));
   }
 

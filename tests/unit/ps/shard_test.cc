@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "common/base/error.h"
 #include "common/ps/declaration.h"
 #include "tests/unit/ps/shard_driver.h"
@@ -18,6 +20,20 @@ class ShardTest : public ::testing::Test {
   ShardTest() {
     model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
     model_.steps = 10;
+  }
+  // A process that has done all that comes before its first question for parameters.
+  void declare(uint32_t rank, const ModelDeclaration& model) {
+    shard_.join(rank, kOne);
+    shard_.declare(rank, kOne, model);
+  }
+  // Why that is refused; "" when it is not.
+  static std::string refusal(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
   }
   WaitCallback recordWait(std::string& what) {
     what = "waits";
@@ -39,8 +55,7 @@ class ShardTest : public ::testing::Test {
 };
 
 TEST_F(ShardTest, OthersWaitUntilTheChiefHasInitialised) {
-  shard_.declare(1, model_);
-  shard_.join(1, kOne);
+  declare(1, model_);
   std::string what;
   shard_.waitInitialised(1, kOne, seconds(60), recordWait(what));
   EXPECT_EQ(what, "waits");
@@ -55,8 +70,7 @@ TEST_F(ShardTest, OthersWaitUntilTheChiefHasInitialised) {
 
 TEST_F(ShardTest, NamesTheChiefAndWhatIsUninitialisedWhenItNeverComes) {
   model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, 16}}}, {"w", Shape{2}, {{0, 0, 2}}}}, 1);
-  shard_.declare(1, model_);
-  shard_.join(1, kOne);
+  declare(1, model_);
   std::string what;
   shard_.waitInitialised(1, kOne, seconds(5), recordWait(what));
   clock_.advance(seconds(6));
@@ -67,8 +81,7 @@ TEST_F(ShardTest, NamesTheChiefAndWhatIsUninitialisedWhenItNeverComes) {
 }
 
 TEST_F(ShardTest, OnlyTheChiefInitialises) {
-  shard_.declare(1, model_);
-  shard_.join(1, kOne);
+  declare(1, model_);
   EXPECT_THROW(shard_.initialise(1, kOne, std::vector<float>(16)), Error);
   shard_.join(0, kOne);
   EXPECT_THROW(shard_.initialise(0, kOne, std::vector<float>(8)), Error);
@@ -82,18 +95,18 @@ TEST_F(ShardTest, RefusesStepsThatComeTooEarly) {
   shard_.join(0, kOne);
   shard_.pull(0, kOne, std::nullopt, recordError(what));
   EXPECT_NE(what.find("before the model was declared"), std::string::npos) << what;
-  shard_.declare(0, model_);
+  declare(0, model_);
   shard_.pull(0, kOne, std::nullopt, recordError(what));
   EXPECT_NE(what.find("before the chief, worker/0, initialised it"), std::string::npos) << what;
 }
 
 TEST_F(ShardTest, RefusesADifferentDeclaration) {
-  shard_.declare(0, model_);
-  shard_.declare(1, model_);
+  declare(0, model_);
+  declare(1, model_);
   ModelDeclaration other = model_;
   other.steps = 11;
   try {
-    shard_.declare(1, other);
+    declare(1, other);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
@@ -109,14 +122,13 @@ TEST_F(ShardTest, TheChiefsDeclarationIsTheJobsThoughItComesLater) {
   other.settings = {{"data.seed", "2"}};
   model_.settings = {{"data.seed", "1"}};
   shard_.join(0, kOne);
-  shard_.join(1, kOne);
-  shard_.declare(1, other);
+  declare(1, other);
   std::string refused;
   shard_.waitInitialised(1, kOne, seconds(5), [&refused](const WaitAnswer& answer) {
     refused = std::get<Error>(answer).message();
   });
   EXPECT_EQ(refused, "");
-  shard_.declare(0, model_);
+  declare(0, model_);
   const std::string why =
       "worker/1's TRAIN.yaml differs from the job's, which is worker/0's: data.seed is 2, the "
       "job's "
@@ -129,7 +141,7 @@ TEST_F(ShardTest, TheChiefsDeclarationIsTheJobsThoughItComesLater) {
   });
   EXPECT_EQ(refused, "again: " + why);
   shard_.join(1, Incarnation{2});
-  shard_.declare(1, model_);
+  shard_.declare(1, Incarnation{2}, model_);
   bool goes_on = false;
   shard_.waitInitialised(1, Incarnation{2}, seconds(5), [&goes_on](const WaitAnswer& answer) {
     goes_on = std::holds_alternative<Arrived>(answer);
@@ -137,13 +149,71 @@ TEST_F(ShardTest, TheChiefsDeclarationIsTheJobsThoughItComesLater) {
   EXPECT_TRUE(goes_on);
 }
 
+// A process that was replaced may not have noticed yet.
+TEST_F(ShardTest, AReplacedProcessDeclaresNothing) {
+  shard_.join(0, kOne);
+  shard_.join(0, Incarnation{2});
+  EXPECT_EQ(refusal([&] { shard_.declare(0, kOne, model_); }),
+            "fenced: worker/0 was replaced by a newer process; end this one");
+  EXPECT_FALSE(shard_.declared());
+  EXPECT_NE(refusal([&] { shard_.declare(1, kOne, model_); }).find("has not joined"),
+            std::string::npos);
+  EXPECT_FALSE(shard_.declared());
+}
+
+TEST_F(ShardTest, OnlyWhoHasDeclaredTheJobsModelIsGivenParameters) {
+  declare(0, model_);
+  shard_.join(1, kOne);
+  EXPECT_EQ(refusal([&] { shard_.checkDeclared(0, kOne); }), "");
+  EXPECT_NE(refusal([&] {
+              shard_.checkDeclared(1, kOne);
+            }).find("worker/1 has not declared the model to ps/0"),
+            std::string::npos);
+  shard_.declare(1, kOne, model_);
+  EXPECT_EQ(refusal([&] { shard_.checkDeclared(1, kOne); }), "");
+  shard_.join(1, Incarnation{2});
+  EXPECT_NE(refusal([&] { shard_.checkDeclared(1, Incarnation{2}); }), "")
+      << "each process says it of itself";
+}
+
+TEST_F(ShardTest, AFailureEndsTheJobOnlyFromWhoTakesPartInIt) {
+  const auto push = [&](uint32_t rank, Incarnation incarnation) {
+    const std::vector<float> gradient(16);
+    shard_.push({.rank = rank, .incarnation = incarnation, .gradient = gradient},
+                [](const PushAnswer&) {});
+  };
+  const auto whyNot = [&](uint32_t rank, Incarnation incarnation) {
+    return refusal([&] { shard_.checkMayEndJob(rank, incarnation); });
+  };
+  shard_.join(0, kOne);
+  EXPECT_EQ(whyNot(0, kOne), "") << "nobody trains yet: the others would wait for it";
+  declare(0, model_);
+  declare(1, model_);
+  ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16)));
+  push(0, kOne);
+  push(1, kOne);
+  EXPECT_EQ(whyNot(1, kOne), "");
+  shard_.join(1, Incarnation{2});
+  EXPECT_EQ(whyNot(1, Incarnation{2}),
+            "worker/1 came to a job that trains without it, so its failure doesn't end the job");
+  shard_.declare(1, Incarnation{2}, model_);
+  push(1, Incarnation{2});
+  EXPECT_EQ(whyNot(1, Incarnation{2}), "");
+  EXPECT_NE(whyNot(1, kOne).find("fenced"), std::string::npos);
+  shard_.finish(1, Incarnation{2});
+  EXPECT_EQ(whyNot(1, Incarnation{2}), "worker/1 has finished, so its failure doesn't end the job");
+}
+
 // Without the chief nobody knows who is right.
 TEST_F(ShardTest, TwoWorkersThatDifferBeforeTheChiefHasDeclaredAreNamedBoth) {
-  shard_.declare(1, model_);
+  Shard three(ShardOptions{.workers = 3}, clock_, runner_, nullptr);
+  three.join(1, kOne);
+  three.declare(1, kOne, model_);
   ModelDeclaration other = model_;
   other.steps = 11;
+  three.join(2, kOne);
   try {
-    shard_.declare(2, other);
+    three.declare(2, kOne, other);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
@@ -153,14 +223,13 @@ TEST_F(ShardTest, TwoWorkersThatDifferBeforeTheChiefHasDeclaredAreNamedBoth) {
 }
 
 TEST_F(ShardTest, ARestartedChiefWithAnotherFileIsRefusedOnceTheJobRuns) {
-  shard_.declare(1, model_);
-  shard_.join(0, kOne);
-  shard_.declare(0, model_);
+  declare(1, model_);
+  declare(0, model_);
   ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(shard_.elements())));
   ModelDeclaration other = model_;
   other.steps = 11;
   try {
-    shard_.declare(0, other);
+    declare(0, other);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
@@ -170,7 +239,7 @@ TEST_F(ShardTest, ARestartedChiefWithAnotherFileIsRefusedOnceTheJobRuns) {
 }
 
 TEST_F(ShardTest, EndsWhenAllWorkersHaveFinished) {
-  shard_.declare(0, model_);
+  declare(0, model_);
   for (uint32_t rank = 0; rank < 2; ++rank) {
     EXPECT_FALSE(shard_.status().all_finished);
     shard_.join(rank, kOne);
@@ -189,8 +258,7 @@ TEST_F(ShardTest, AFinishedWorkerHoldsNoBarrier) {
 }
 
 TEST_F(ShardTest, ALostWorkersWaitsEndFenced) {
-  shard_.declare(1, model_);
-  shard_.join(1, kOne);
+  declare(1, model_);
   std::string what;
   shard_.waitInitialised(1, kOne, seconds(60), recordWait(what));
   clock_.advance(seconds(11));
@@ -215,8 +283,8 @@ TEST_F(ShardTest, MovingAveragesWaitForTheUpdateThatRuns) {
   model.optimizer.learning_rate = 1;
   model.optimizer.moving_average_decay = 0.5;
   model.steps = 10;
-  shard.declare(0, model);
   shard.join(0, kOne);
+  shard.declare(0, kOne, model);
   shard.initialise(0, kOne, std::vector<float>(32'768));
   const auto values = std::make_shared<std::vector<float>>(32'768, -1.0f);
   shard.pull(0, kOne, std::nullopt, [](const PushAnswer&) {});
@@ -245,9 +313,10 @@ TEST_F(ShardTest, AModelThatNoMemoryHoldsIsRefusedAndLeavesNothing) {
   model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kRmsProp);
   model.optimizer.centered = true;
   model.steps = 10;
+  shard.join(0, kOne);
   for (int time = 0; time < 2; ++time) {  // the second finds nothing of the first
     try {
-      shard.declare(0, model);
+      shard.declare(0, kOne, model);
       FAIL() << "this machine has more memory than any";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
@@ -264,8 +333,8 @@ TEST_F(ShardTest, AnUpdateMayEndAfterItsShard) {
     ModelDeclaration model;
     model.layout = makeLayout({{"v", Shape{32'768}, {{0, 0, 32'768}}}}, 1);
     model.steps = 10;
-    shard.declare(0, model);
     shard.join(0, kOne);
+    shard.declare(0, kOne, model);
     shard.initialise(0, kOne, std::vector<float>(32'768));
     auto values = std::make_shared<std::vector<float>>(32'768);
     shard.pull(0, kOne, std::nullopt, [](const PushAnswer&) {});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <string>
 
 #include "tests/unit/daemons/psd/ps_world.h"
 
@@ -51,6 +52,121 @@ TEST(PsServer, TheLastConnectionOfAWorkerThatClosesLosesIt) {
   older = nullptr;
   world.loop.settle();
   EXPECT_EQ(stateOf(world, 0), MemberState::kLost);
+}
+
+ps::ModelDeclaration smallModel() {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout({{"v", Shape{16}, {{0, 0, 16}}}}, 1);
+  model.steps = 10;
+  return model;
+}
+
+std::string declare(PsWorld& world, schema::PsControl::Client& control) {
+  auto request = control.declareRequest();
+  wire::encodeModel(smallModel(), request.initModel());
+  return world.refusal(request.send().ignoreResult());
+}
+
+std::string bulkHello(PsWorld& world, net::RpcConnection& connection, uint32_t rank) {
+  auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
+  wire::encodeHello(wire::linkOptions(world.jobSpec(), {JobKind::kWorker, rank}, kOne),
+                    {JobKind::kPs, 0}, request.initHello());
+  return world.refusal(request.send().ignoreResult());
+}
+
+TEST(PsServer, ABulkConnectionBelongsToAWorkerThatHasDeclared) {
+  PsWorld world(1, 2);
+  auto chief = world.client();
+  auto other = world.client();
+  auto chiefs = world.hello(*chief, 0, kOne);
+  auto others = world.hello(*other, 1, kOne);
+  ASSERT_EQ(declare(world, chiefs), "");
+  auto bulk = world.bulkClient();
+  EXPECT_NE(bulkHello(world, *bulk, 1).find("worker/1 has not declared the model to ps/0"),
+            std::string::npos);
+  ASSERT_EQ(declare(world, others), "");
+  EXPECT_EQ(bulkHello(world, *bulk, 1), "");
+}
+
+// What is said of the clusters does not depend on the caller's good will.
+TEST(PsServer, AHelloWithoutAnAddressIsRefused) {
+  PsWorld world(1, 1);
+  auto connection = world.client();
+  auto request = connection->bootstrap().castAs<schema::PsGate>().helloRequest();
+  wire::LinkOptions self = wire::linkOptions(world.jobSpec(), {JobKind::kWorker, 0}, kOne);
+  self.workers.clear();
+  wire::encodeHello(self, {JobKind::kPs, 0}, request.initHello());
+  EXPECT_NE(world.refusal(request.send().ignoreResult())
+                .find("worker/0 doesn't say which address it has in its cluster file"),
+            std::string::npos);
+}
+
+std::string peerHello(PsWorld& world, net::RpcConnection& connection, TaskId self) {
+  auto request = connection.bootstrap().castAs<schema::PsGate>().peerRequest();
+  wire::encodeHello(wire::linkOptions(world.jobSpec(), self, kOne), {JobKind::kPs, 0},
+                    request.initHello());
+  request.setFollower(kj::heap<schema::SyncFollower::Server>());
+  return world.refusal(request.send().ignoreResult());
+}
+
+TEST(PsServer, OnlyAnotherPsMayFollowAndBeGreetedForIt) {
+  PsWorld world(2, 1);
+  bool stranger_closed = false, follower_closed = false;
+  auto stranger = world.client();
+  auto follower = world.client();
+  EXPECT_NE(peerHello(world, *stranger, {JobKind::kWorker, 0}).find("worker/0 does not follow"),
+            std::string::npos);
+  EXPECT_NE(peerHello(world, *stranger, {JobKind::kPs, 0}).find("ps/0 does not follow"),
+            std::string::npos);
+  EXPECT_EQ(peerHello(world, *follower, {JobKind::kPs, 1}), "");
+  auto watched = stranger->onDisconnect()
+                     .then([&] { stranger_closed = true; }, [&](auto&&) { stranger_closed = true; })
+                     .eagerlyEvaluate(nullptr);
+  auto kept = follower->onDisconnect()
+                  .then([&] { follower_closed = true; }, [&](auto&&) { follower_closed = true; })
+                  .eagerlyEvaluate(nullptr);
+  world.loop.live(daemons::kHelloDeadline + seconds(1));
+  EXPECT_TRUE(stranger_closed) << "it owes a hello still";
+  EXPECT_FALSE(follower_closed);
+}
+
+std::string fail(PsWorld& world, schema::PsControl::Client& control, const std::string& reason) {
+  auto request = control.failRequest();
+  request.setReason(reason);
+  return world.refusal(request.send().ignoreResult());
+}
+
+TEST(PsServer, AWorkersReasonIsCutAndMadeHarmless) {
+  PsWorld world(1, 1);
+  auto connection = world.client();
+  auto control = world.hello(*connection, 0, kOne);
+  fail(world, control, "\x1b[2Jgone\n" + std::string(1 << 20, 'x'));
+  world.loop.live(seconds(3));
+  ASSERT_TRUE(world.ended());
+  try {
+    world.server().result();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message().find("the job was ended by worker/0: ?[2Jgone xxx"), 0u)
+        << error.message().substr(0, 80);
+    EXPECT_LT(error.message().size(), wire::kReasonBytesMax + 100);
+  }
+}
+
+TEST(PsServer, AWorkerThatHasFinishedEndsTheJobNoMore) {
+  PsWorld world(1, 2);
+  auto first = world.client();
+  auto second = world.client();
+  auto one = world.hello(*first, 0, kOne);
+  auto two = world.hello(*second, 1, kOne);
+  ASSERT_EQ(world.refusal(two.finishRequest().send().ignoreResult()), "");
+  EXPECT_EQ(fail(world, two, "too late"),
+            "worker/1 has finished, so its failure doesn't end the job");
+  world.loop.live(seconds(3));
+  EXPECT_FALSE(world.ended());
+  fail(world, one, "the disk is gone");
+  world.loop.live(seconds(3));
+  EXPECT_TRUE(world.ended());
 }
 
 TEST(PsServer, ASignalWithoutAnyWorkerIsACleanEnd) {

@@ -28,8 +28,12 @@ class PsServiceTest : public ::testing::Test {
     auto pipe = kj::newTwoWayPipe();
     connections_->serve(net::wrapStream(kj::mv(pipe.ends[0])), "pipe",
                         [this](const daemons::ConnectionRef& connection) {
-                          return makeGate(host_, sessions_, options_,
-                                          kj::heap<schema::SyncLeader::Server>(), connection);
+                          return makeGate(
+                              host_, sessions_, options_,
+                              [](TaskId, schema::SyncFollower::Client) {
+                                return kj::heap<schema::SyncLeader::Server>();
+                              },
+                              connection);
                         });
     client_ =
         kj::heap<net::RpcConnection>(net::wrapStream(kj::mv(pipe.ends[1])), net::RpcOptions{});

@@ -75,6 +75,23 @@ class PsWorld {
     return control;
   }
 
+  // A bulk connection to ps `index`.
+  kj::Own<net::RpcConnection> bulkClient(uint32_t index = 0) {
+    auto pipe = kj::newTwoWayPipe();
+    server(index).serveBulk(net::wrapStream(kj::mv(pipe.ends[0])), "bulk pipe");
+    return kj::heap<net::RpcConnection>(net::wrapStream(kj::mv(pipe.ends[1])), net::RpcOptions{});
+  }
+
+  // Why a call is refused; "" when it is answered, "waits" when it is neither yet.
+  std::string refusal(kj::Promise<void> call) {
+    std::string text = "waits";
+    auto done = call.then([&text] { text = ""; },
+                          [&text](kj::Exception&& e) { text = net::toError(e).message(); })
+                    .eagerlyEvaluate(nullptr);
+    loop.settle();
+    return text;
+  }
+
   testing::StillLoop loop;
 
  private:

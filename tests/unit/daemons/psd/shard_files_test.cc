@@ -46,8 +46,8 @@ class Job final : public checkpoint::CheckpointClient {
       shards_.push_back(std::make_unique<ps::Shard>(
           ps::ShardOptions{.ps_task = i, .ps_tasks = ps_tasks, .workers = workers}, clock_, runner_,
           nullptr));
-      shards_[i]->declare(0, model_);
       for (uint32_t rank = 0; rank < workers; ++rank) shards_[i]->join(rank, kChiefLife);
+      shards_[i]->declare(0, kChiefLife, model_);
     }
     train::CheckpointerOptions options;
     options.job = "test";

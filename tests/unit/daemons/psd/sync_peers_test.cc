@@ -31,8 +31,8 @@ class SyncPeersTest : public ::testing::Test {
     model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
     model.steps = 100;
     for (uint32_t ps = 0; ps < 2; ++ps) {
-      world_.shard(ps).declare(0, model);
       for (uint32_t rank = 0; rank < 3; ++rank) world_.shard(ps).join(rank, kOne);
+      world_.shard(ps).declare(0, kOne, model);
       world_.shard(ps).initialise(0, kOne, std::vector<float>(16));
     }
   }
