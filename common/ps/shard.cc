@@ -423,7 +423,11 @@ ShardStatus Shard::status() const {
     status.members.push_back(membership_.member(rank));
   }
   status.missing = membership_.missingText();
-  if (status.initialised) status.coordinator = coordinator_->status();
+  if (declaration_) status.steps = declaration_->steps;
+  if (status.initialised) {
+    status.coordinator = coordinator_->status();
+    status.saved = saved_version_ == store_->version();
+  }
   status.callers_waiting = static_cast<uint32_t>(init_waiters_.size()) + barriers_.waiting() +
                            status.coordinator.callers_waiting;
   return status;

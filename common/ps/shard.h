@@ -53,6 +53,8 @@ struct ShardStatus {
   bool declared = false;
   bool initialised = false;
   bool all_finished = false;  // every worker has finished: the ps may end
+  uint64_t steps = 0;         // declared
+  bool saved = false;         // the newest parameters are in a checkpoint's file
   std::vector<Member> members;
   std::string missing;  // who is awaited, since when; see Membership::missingText
   uint32_t callers_waiting = 0;
@@ -128,6 +130,8 @@ class Shard {
   };
   Captured captured(Incarnation chief, const CutPosition& position);
   void releaseCapture();
+  // The capture of that version is durable.
+  void noteSaved(uint64_t version) { saved_version_ = version; }
   // Instead of initialise(): takes the shard's state from a checkpoint, and lets the waiting
   // workers go on. False: it held values already, and keeps them.
   bool restore(Incarnation chief, const RestoredShard& state);
@@ -190,6 +194,7 @@ class Shard {
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;
   bool stop_requested_ = false;
+  std::optional<uint64_t> saved_version_;
 };
 
 }  // namespace dtf::ps

@@ -78,9 +78,16 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
               return captured;
             })
         .then([this, folder](ps::Shard::Captured captured) {
-          return host_.onDisk<checkpoint::SavedShard>([options = options_, folder, captured] {
-            return saveShard(*options.file_system, folder, options.ps_task, captured);
-          });
+          return host_
+              .onDisk<checkpoint::SavedShard>([options = options_, folder, captured] {
+                return saveShard(*options.file_system, folder, options.ps_task, captured);
+              })
+              .then([this, version = captured.capture->version](checkpoint::SavedShard saved) {
+                return host_.askNow<checkpoint::SavedShard>([version, saved](ps::Shard& shard) {
+                  shard.noteSaved(version);
+                  return saved;
+                });
+              });
         })
         .then([context](const checkpoint::SavedShard& saved) mutable {
           wire::encodeSaved(saved, context.getResults().initSaved());

@@ -22,8 +22,8 @@ class PsProcess {
   PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening);
   ~PsProcess() noexcept(false);
 
-  // Returns 0 when every worker has finished, also when a signal asked for it, and when the signal
-  // found no worker connected; 128 + n when signal n cut the job short.
+  // Returns 0 when every worker has finished; after signal n only if the job was done or saved, or
+  // no worker had come; else 128 + n.
   // Errors: kUnavailable for a worker that never came or was lost without a replacement, naming it;
   // kUnavailable when the port is taken.
   int run();

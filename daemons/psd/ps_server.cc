@@ -112,6 +112,7 @@ void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {
 
 void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
   sessions_[key] = {worker, incarnation};
+  had_workers_ = true;
   log::info("event=joined worker={} workers_connected={}", worker.name(), sessions_.size());
 }
 
@@ -143,8 +144,7 @@ void PsServer::onClosed(const void* key) {
 }
 
 void PsServer::onSignal(int number) {
-  // Without a worker there is nothing to save: a clean end.
-  if (sessions_.empty()) return end(std::nullopt, 0);
+  if (!had_workers_) return end(std::nullopt, 0);  // there is nothing to save
   if (options_.stop_wanted) return end(std::nullopt, 128 + number);
   options_.stop_wanted = true;
   stop_signal_ = number;
@@ -172,6 +172,12 @@ void PsServer::logLost(const ps::ShardStatus& status) {
     log::warning("event=worker_lost worker={} reason=\"{}\"", worker, reason);
     notify({{"event", "worker_lost"}, {"worker", worker}, {"reason", reason}});
   }
+}
+
+// The job has ended on our signal, before its last step, and its parameters are in no checkpoint.
+bool PsServer::cutShort(const ps::ShardStatus& status) const {
+  return stop_signal_ != 0 && status.initialised && !status.saved &&
+         status.coordinator.global_step < status.steps;
 }
 
 kj::Promise<void> PsServer::watch() {
@@ -206,7 +212,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
         "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",
         status.coordinator.global_step, status.coordinator.gradients_applied,
         status.coordinator.gradients_stale, lost);
-    return end(std::nullopt, 0);
+    return end(std::nullopt, cutShort(status) ? 128 + stop_signal_ : 0);
   }
   if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))
     return end(std::nullopt, 128 + stop_signal_);

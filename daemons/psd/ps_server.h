@@ -47,7 +47,8 @@ class PsServer final : WorkerSessions {
   void end(std::optional<Error> error, int code);
 
   // A signal. Workers in the middle of a job are asked to save and end it; this ps goes when they
-  // have finished, or timeouts.stop_seconds later, or at a second signal.
+  // have finished, or timeouts.stop_seconds later, or at a second signal. The exit code is 0 when
+  // nothing is lost by it: no worker ever came, or the job was done or saved; else 128 + `number`.
   void onSignal(int number);
 
   // What the process returns, or the error that ended it.
@@ -64,6 +65,7 @@ class PsServer final : WorkerSessions {
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
   void logLost(const ps::ShardStatus& status);
+  bool cutShort(const ps::ShardStatus& status) const;
 
   struct Session {
     TaskId worker;
@@ -90,6 +92,7 @@ class PsServer final : WorkerSessions {
   std::function<void()> on_ending_;
   std::function<void()> on_ended_;
   bool ending_ = false;
+  bool had_workers_ = false;
   int stop_signal_ = 0;  // that asked us to end
   TimePoint stop_deadline_;
   int exit_code_ = 0;

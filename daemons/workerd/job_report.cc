@@ -56,7 +56,8 @@ std::optional<double> stepsPerSecond(const train::TrainingResult& result) {
 nlohmann::json resultJson(const JobResult& job) {
   const train::TrainingResult& result = job.training;
   const std::optional<double> rate = stepsPerSecond(result);
-  nlohmann::json json = {{"outcome", result.stopped ? "stopped" : "done"},
+  const char* unfinished = job.checkpoints ? "stopped" : "interrupted";  // saved, unsaved
+  nlohmann::json json = {{"outcome", result.stopped ? unfinished : "done"},
                          {"global_step", result.global_step},
                          {"final_loss", orNull(result.final_loss)},
                          {"steps_per_second", orNull(rate)},
@@ -246,14 +247,14 @@ void JobReport::failed(const Error& error) {
   }
 }
 
-void JobReport::interrupted(int signal) {
+void JobReport::interrupted(int signal, const std::string& cause) {
   if (!writes_) return;
   auto written = std::make_shared<std::promise<void>>();
   std::future<void> end = written->get_future();
   // Not joined: the process ends, whether the disk answers or not.
-  std::thread([this, signal, written] {
+  std::thread([this, signal, cause, written] {
     try {
-      write({"interrupted", 128 + signal, fmt::format("ended by signal {}", signal)});
+      write({"interrupted", 128 + signal, cause});
     } catch (const Error& unwritten) {
       log::warning("event=result_lost reason=\"{}\"", unwritten.message());
     }

@@ -58,10 +58,10 @@ class JobReport {
   void progress(const train::Progress& progress);
   void result(const JobResult& result);
 
-  void done();                             // Errors: kCannotWrite, of the file and of stdout
-  void failed(const Error& error);         // no errors: `error` is the one that counts
-  void interrupted(int signal);            // ditto
-  bool writes() const { return writes_; }  // by hand, the chief
+  void done();                      // Errors: kCannotWrite, of the file and of stdout
+  void failed(const Error& error);  // no errors: `error` is the one that counts
+  void interrupted(int signal, const std::string& cause);  // ditto
+  bool writes() const { return writes_; }                  // by hand, the chief
 
  private:
   struct End {

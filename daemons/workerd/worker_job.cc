@@ -77,18 +77,18 @@ class WorkerJob {
     runtime::registerCpuKernels(kernels_);
   }
 
-  void run() {
+  JobEnd run() {
     const WorkerStatus::Telling telling(status_, [this](const Error& reason) { tell(reason); });
     try {
-      runJob();
+      return runJob();
     } catch (const Error& error) {
-      if (isTheJobs(error)) tell(error);
+      if (!finished_ && isTheJobs(error)) tell(error);
       throw;
     }
   }
 
  private:
-  void runJob() {
+  JobEnd runJob() {
     if (train_.summaries && train_.summaries->timeline_step > 0)
       trace::start(task_.task, train_.summaries->timeline_step);
     // While the connections are being made.
@@ -111,9 +111,16 @@ class WorkerJob {
     client_.barrier("trained");
     if (isChief()) finishAsChief(loop, result);
     supervision_.reset();
-    client_.finish();
+    finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
               result.batches, result.batches_stale);
+    return result.stopped && !train_.checkpoint ? JobEnd::kStoppedUnsaved : JobEnd::kDone;
+  }
+
+  // What goes wrong afterwards is this worker's affair, no longer the job's.
+  void finish() {
+    client_.finish();
+    finished_ = true;
   }
 
   bool isChief() const { return task_.task == kChief; }
@@ -191,7 +198,7 @@ class WorkerJob {
     JobResult job{result, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
-      if (unsaved) client_.finish();  // the ps have nothing to wait for
+      if (unsaved) finish();  // the ps have nothing to wait for
     } catch (const Error& error) {
       if (!unsaved) throw;
       log::warning("event=not_evaluated reason=\"{}\"", error.message());
@@ -240,6 +247,7 @@ class WorkerJob {
   JobReport& report_;
   SystemClock clock_;
   TimePoint logged_{};
+  bool finished_ = false;
   std::string accuracy_;  // of the last evaluation, for the progress lines
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
@@ -250,8 +258,8 @@ class WorkerJob {
 
 }  // namespace
 
-void runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report) {
-  WorkerJob(task, status, report).run();
+JobEnd runWorkerJob(const cluster::TaskOptions& task, WorkerStatus& status, JobReport& report) {
+  return WorkerJob(task, status, report).run();
 }
 
 }  // namespace dtf::workerd

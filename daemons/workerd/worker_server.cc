@@ -1,6 +1,9 @@
 #include "daemons/workerd/worker_server.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "common/base/check.h"
 #include "common/base/isa.h"
@@ -8,7 +11,6 @@
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
 #include "daemons/workerd/worker_gate.h"
-#include "daemons/workerd/worker_job.h"
 
 namespace dtf::workerd {
 
@@ -41,7 +43,7 @@ void WorkerServer::leave(int number) {
   if (task_.task == kChief && status_.phase() != WorkerPhase::kStarting)
     status_.tellOthers(
         Error(ErrorCode::kUnavailable, fmt::format("it was ended by signal {}", number)));
-  report_->interrupted(number);
+  report_->interrupted(number, fmt::format("ended by signal {}", number));
   ::_exit(128 + number);
 }
 
@@ -72,7 +74,7 @@ int WorkerServer::run() {
             task_.job.job, isaName(bestIsa()), DTF_VERSION);
   Thread training("dtf-train", [this] {
     try {
-      runWorkerJob(task_, status_, *report_);
+      ended_ = runWorkerJob(task_, status_, *report_);
     } catch (const Error& error) {
       error_ = error;
     } catch (const std::exception& error) {
@@ -82,12 +84,18 @@ int WorkerServer::run() {
   });
   reactor_.run();
   training.join();
-  if (!error_) {
-    report_->done();
-    return 0;
+  if (error_) {
+    report_->failed(*error_);
+    throw Error(*error_);
   }
-  report_->failed(*error_);
-  throw Error(*error_);
+  if (ended_ == JobEnd::kStoppedUnsaved) {
+    const std::string cause = "a ps was told to end, and the job keeps no checkpoints";
+    log::info("event=interrupted reason=\"{}\"", cause);
+    report_->interrupted(SIGTERM, cause);
+    return 128 + SIGTERM;
+  }
+  report_->done();
+  return 0;
 }
 
 }  // namespace dtf::workerd

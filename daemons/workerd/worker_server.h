@@ -10,6 +10,7 @@
 #include "daemons/connection_set.h"
 #include "daemons/daemon.h"
 #include "daemons/workerd/job_report.h"
+#include "daemons/workerd/worker_job.h"
 #include "daemons/workerd/worker_status.h"
 
 namespace dtf::workerd {
@@ -24,7 +25,7 @@ class WorkerServer {
   WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
 
   // Returns 0 when the job is done, also when a signal asked for its end and the last checkpoint
-  // was written. The process ends at once with 128 + n at a second signal, timeouts.stop_seconds
+  // was written; 128 + SIGTERM when a ps was told to end and the job keeps no checkpoints. The process ends at once with 128 + n at a second signal, timeouts.stop_seconds
   // after the first, or when there is nothing to save: what a worker holds, the ps hold too.
   // Errors: those of runWorkerJob().
   int run();
@@ -43,6 +44,7 @@ class WorkerServer {
   std::optional<JobReport> report_;  // once the address is ours: before, the job may be another's
   daemons::SignalExit signals_;
   std::optional<Error> error_;
+  JobEnd ended_ = JobEnd::kDone;
   bool stopping_ = false;
   kj::Promise<void> patience_ = nullptr;
 };

@@ -375,4 +375,24 @@ TEST_F(ResumeTest, ASignalToOnePsByHandSavesAndEndsTheWholeJob) {
   EXPECT_EQ(steps().back(), summary()["global_step"].get<uint64_t>());
 }
 
+TEST_F(ResumeTest, ASignalToAPsOfAJobWithoutCheckpointsInterruptsIt) {
+  ClusterOptions by_hand = options("sync");
+  by_hand.steps = 100'000'000;
+  by_hand.train_more.clear();
+  by_hand.ports = freePorts(4);
+  const std::string file = writeCluster(by_hand);
+  std::vector<Process> all;
+  for (const auto& [job, index] :
+       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+    all.push_back(startTask(file, job, index));
+  ASSERT_TRUE(all[2].waitForOutput("event=progress", seconds(30))) << all[2].err();
+  all[1].signal(SIGTERM);
+  for (size_t task = 1; task < all.size(); ++task) {
+    const ProcessResult result = all[task].wait(seconds(20));
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  }
+  EXPECT_EQ(summary()["outcome"], "interrupted");
+  EXPECT_EQ(summary()["exit_code"], 128 + SIGTERM);
+}
+
 }  // namespace dtf::testing

@@ -193,6 +193,35 @@ TEST(PsServer, ASignalAfterWhichTheWorkersFinishIsACleanEnd) {
   EXPECT_EQ(world.server().result(), 0);
 }
 
+TEST(PsServer, ASignalOnceTheWorkersAreGoneIsNoCleanEnd) {
+  PsWorld world(1, 1);
+  auto connection = world.client();
+  world.hello(*connection, 0, kOne);
+  connection = nullptr;
+  world.loop.settle();
+  world.server().onSignal(SIGTERM);
+  world.loop.live(seconds(1));
+  EXPECT_TRUE(world.ended());
+  EXPECT_EQ(world.server().result(), 128 + SIGTERM);
+}
+
+// What it trained is in no checkpoint, or is.
+TEST(PsServer, AJobThatIsStoppedUnsavedIsNoCleanEnd) {
+  for (const bool saved : {false, true}) {
+    PsWorld world(1, 1);
+    auto connection = world.client();
+    auto control = world.hello(*connection, 0, kOne);
+    ASSERT_EQ(declare(world, control), "");
+    world.shard().initialise(0, kOne, std::vector<float>(16));
+    world.server().onSignal(SIGTERM);
+    if (saved) world.shard().noteSaved(0);
+    ASSERT_EQ(world.refusal(control.finishRequest().send().ignoreResult()), "");
+    world.loop.live(seconds(3));
+    EXPECT_TRUE(world.ended());
+    EXPECT_EQ(world.server().result(), saved ? 0 : 128 + SIGTERM);
+  }
+}
+
 TEST(PsServer, ASignalThatCutsTheJobShortSaysSo) {
   PsWorld world(1, 1);
   auto connection = world.client();
