@@ -12,11 +12,11 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/host_memory.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/report.h"
-#include "common/train/host_memory.h"
 #include "common/train/job_check.h"
 #include "launcher/commands.h"
 #include "launcher/listen_sockets.h"
@@ -48,7 +48,7 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& re
     return entry->second;
   };
   const std::optional<train::JobSize> size =
-      train::checkJob(job, {train::hostMemory(), runs_here}, report);
+      train::checkJob(job, {hostMemory(), runs_here}, report);
   printBounded(STDERR_FILENO, report.warnings());
   report.throwIfAny();
   DTF_CHECK(size.has_value());

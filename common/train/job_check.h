@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "common/base/host_memory.h"
 #include "common/cluster/report.h"
 #include "common/cluster/spec.h"
-#include "common/train/host_memory.h"
 
 namespace dtf::train {
 

@@ -1,4 +1,4 @@
-#include "common/train/host_memory.h"
+#include "common/base/host_memory.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,13 +6,15 @@
 
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 
-namespace dtf::train {
+namespace dtf {
 
 namespace {
 
 constexpr uint64_t kFileBytesMax = 1 << 16;
-constexpr const char* kContainerLimit = "/sys/fs/cgroup/memory.max";
+constexpr const char* kGroups = "/sys/fs/cgroup";
+constexpr std::string_view kOfVersion2 = "0::";
 
 uint64_t numberIn(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
@@ -27,7 +29,7 @@ uint64_t bytesOf(std::string_view text, std::string_view name) {
   return at == std::string_view::npos ? 0 : 1024 * numberIn(text.substr(at + name.size()));
 }
 
-std::string contentOf(const char* path) {
+std::string contentOf(const std::filesystem::path& path) {
   try {
     return readFile(path, kFileBytesMax);
   } catch (const Error&) {
@@ -41,9 +43,21 @@ HostMemory parseMemInfo(std::string_view text) {
   return {bytesOf(text, "MemTotal:") + bytesOf(text, "SwapTotal:"), bytesOf(text, "MemAvailable:")};
 }
 
+uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root) {
+  std::filesystem::path group = "/";
+  for (const std::string& line : split(proc_self_cgroup, '\n'))
+    if (line.starts_with(kOfVersion2)) group = line.substr(kOfVersion2.size());
+  uint64_t limit = 0;
+  for (;; group = group.parent_path()) {
+    const uint64_t own = numberIn(contentOf(root / group.relative_path() / "memory.max"));
+    if (own > 0) limit = limit == 0 ? own : std::min(limit, own);  // "max" reads as 0: none
+    if (group == group.parent_path()) return limit;
+  }
+}
+
 HostMemory hostMemory() {
   HostMemory memory = parseMemInfo(contentOf("/proc/meminfo"));
-  const uint64_t limit = numberIn(contentOf(kContainerLimit));  // "max": none, which reads as 0
+  const uint64_t limit = cgroupLimit(contentOf("/proc/self/cgroup"), kGroups);
   if (limit > 0 && memory.total > 0) {
     memory.total = std::min(memory.total, limit);
     memory.available = std::min(memory.available, limit);
@@ -51,4 +65,4 @@ HostMemory hostMemory() {
   return memory;
 }
 
-}  // namespace dtf::train
+}  // namespace dtf

@@ -4,9 +4,10 @@
 // down.
 
 #include <cstdint>
+#include <filesystem>
 #include <string_view>
 
-namespace dtf::train {
+namespace dtf {
 
 // In bytes; 0: not known, which refuses nothing.
 struct HostMemory {
@@ -17,8 +18,13 @@ struct HostMemory {
 // The text of /proc/meminfo. Lines that are missing or unreadable leave 0.
 HostMemory parseMemInfo(std::string_view text);
 
-// Of this host, or of the container (cgroup v2) that limits this process to less.
+// The lowest memory.max of the group that `proc_self_cgroup`, the text of /proc/self/cgroup, names
+// (cgroup v2) and of the groups around it, below the file system's `root`. 0: none has one.
+uint64_t cgroupLimit(std::string_view proc_self_cgroup, const std::filesystem::path& root);
+
+// Of this host, or of the control group (a container, a unit of systemd) that limits this process to
+// less.
 // Blocks: on /proc and /sys, shortly.
 HostMemory hostMemory();
 
-}  // namespace dtf::train
+}  // namespace dtf
