@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/cluster/optimizer_settings.h"
 #include "common/ps/optimizer_check.h"
@@ -20,6 +21,8 @@ namespace {
   throw Error(ErrorCode::kBadConfig, "the declared model is refused: " + what);
 }
 
+// Slices lie one behind the other, with no more between them than alignment asks for: what a shard
+// allocates is what its variables need.
 void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
   if (shard.elements > kShardElementsMax) {
     bad(
@@ -37,16 +40,22 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
     const bool inside_variable = slice.begin <= elements && slice.count <= elements - slice.begin;
     const bool inside_shard =
         slice.offset <= shard.elements && slice.count <= shard.elements - slice.offset;
-    const bool in_order = slice.offset >= free_from && slice.offset % kSliceAlignment == 0;
+    const bool in_order = slice.offset >= free_from && slice.offset % kSliceAlignment == 0 &&
+                          slice.offset - free_from < kSliceAlignment;
     if (!inside_variable || !inside_shard || !in_order) {
       bad(fmt::format("elements [{}, +{}) of '{}' at {} don't fit their variable or their shard",
                       slice.begin, slice.count, variable.name, slice.offset));
     }
     free_from = slice.offset + slice.count;
   }
+  DTF_CHECK(free_from <= shard.elements);
   if (shard.elements % kSliceAlignment != 0) {
     bad(fmt::format("a shard of {} elements, not a multiple of {}", shard.elements,
                     kSliceAlignment));
+  }
+  if (shard.elements - free_from >= kSliceAlignment) {
+    bad(fmt::format("a shard of {} elements, of which only {} belong to variables", shard.elements,
+                    free_from));
   }
 }
 
@@ -109,14 +118,16 @@ void compareSettings(const std::vector<Setting>& job, const std::vector<Setting>
 
 }  // namespace
 
+void validateLayout(const ParameterLayout& layout) {
+  for (const ShardLayout& shard : layout.shards) validateShard(layout, shard);
+}
+
 void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks, uint32_t workers) {
   if (declaration.layout.shards.size() != ps_tasks) {
     bad(fmt::format("a layout for {} parameter servers, but the cluster has {}",
                     declaration.layout.shards.size(), ps_tasks));
   }
-  for (const ShardLayout& shard : declaration.layout.shards) {
-    validateShard(declaration.layout, shard);
-  }
+  validateLayout(declaration.layout);
   validateOptimizer(declaration.optimizer);
   if (cluster::needsWholeVariables(declaration.optimizer.kind)) validateWhole(declaration);
   if (const auto fault = replicationFault(declaration.replication, workers)) bad(*fault);

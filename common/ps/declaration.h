@@ -13,8 +13,13 @@ namespace dtf::ps {
 // 120 GiB: what one message can carry as chunks of 256 MiB (common/wire/arena_codec.h).
 inline constexpr uint64_t kShardElementsMax = uint64_t{480} << 26;
 
-// Errors: kBadConfig saying what is wrong. Everything that passes is safe to allocate and to index
-// by.
+// Slices lie in their variables, and fill their shards without overlap or more gaps than alignment
+// makes. What passes is safe to index by, and asks for no more memory than its variables do.
+// Errors: kBadConfig saying what is wrong.
+void validateLayout(const ParameterLayout& layout);
+
+// That, and whether the rest is sane and fits the cluster.
+// Errors: kBadConfig saying what is wrong.
 void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks, uint32_t workers);
 
 // Everything that was declared but the layout: optimizer, replication, steps and settings, in a

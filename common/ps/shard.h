@@ -38,6 +38,7 @@ struct ShardOptions {
   Duration step_timeout = std::chrono::seconds(60);  // longest wait of one push or pull
   // How long a step that needs a lost worker waits for its return; 0: it fails at once.
   Duration rejoin_timeout{};
+  uint64_t memory_bytes = 0;  // of this host: a model that needs more is refused; 0: not known
 };
 
 // A shard's state as a checkpoint has it.
@@ -170,7 +171,11 @@ class Shard {
   void expireInitWaiters();
   void takeChiefsWord(const ModelDeclaration& declaration);
   Error refusal(uint32_t rank, const ModelDeclaration& theirs, const ModelDeclaration& job) const;
+  void validate(const ModelDeclaration& declaration) const;
   void adopt(const ModelDeclaration& declaration);
+  void recallMembers();
+  uint64_t arenaBytes(const ModelDeclaration& declaration) const;
+  Error noMemory(const ModelDeclaration& declaration) const;
   std::string uninitialisedText() const;
   std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;

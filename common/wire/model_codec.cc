@@ -38,34 +38,18 @@ ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   return variable;
 }
 
-// Slices lie one after the other in the arena, aligned, inside their variables. `slices_left`: of
-// kSlicesMax.
-ps::ShardLayout decodeShard(schema::Shard::Reader reader,
-                            const std::vector<ps::VariableInfo>& variables, uint32_t& slices_left) {
+// `slices_left`: of kSlicesMax.
+ps::ShardLayout decodeShard(schema::Shard::Reader reader, uint32_t& slices_left) {
   ps::ShardLayout shard;
   shard.elements = reader.getElements();
-  if (shard.elements > ps::kShardElementsMax || shard.elements % ps::kSliceAlignment != 0)
-    refuseModel("a shard of " + std::to_string(shard.elements) +
-                " elements; it must be a multiple of " + std::to_string(ps::kSliceAlignment) +
-                " and at most " + std::to_string(ps::kShardElementsMax));
-  uint64_t end = 0;
   const auto slices = reader.getSlices();
   if (slices.size() > slices_left)
     refuseModel("more than " + std::to_string(kSlicesMax) +
                 " slices of variables; partition less (placement.partition)");
   slices_left -= slices.size();
-  for (const auto item : slices) {
-    const ps::Slice slice{item.getVariable(), item.getBegin(), item.getCount(), item.getOffset()};
-    if (slice.variable >= variables.size()) refuseModel("a slice of an unknown variable");
-    const uint64_t elements = static_cast<uint64_t>(variables[slice.variable].shape.elements());
-    if (slice.count > elements || slice.begin > elements - slice.count)
-      refuseModel("a slice beyond the end of " + variables[slice.variable].name);
-    if (slice.offset < end || slice.offset % ps::kSliceAlignment != 0 ||
-        slice.count > shard.elements || slice.offset > shard.elements - slice.count)
-      refuseModel("a slice of " + variables[slice.variable].name + " out of place in its arena");
-    end = slice.offset + slice.count;
-    shard.slices.push_back(slice);
-  }
+  for (const auto item : slices)
+    shard.slices.push_back(
+        {item.getVariable(), item.getBegin(), item.getCount(), item.getOffset()});
   return shard;
 }
 
@@ -140,7 +124,8 @@ ps::ModelDeclaration decodeModel(schema::Model::Reader reader) {
     model.layout.variables.push_back(decodeVariable(variable));
   uint32_t slices_left = kSlicesMax;
   for (const auto shard : reader.getShards())
-    model.layout.shards.push_back(decodeShard(shard, model.layout.variables, slices_left));
+    model.layout.shards.push_back(decodeShard(shard, slices_left));
+  ps::validateLayout(model.layout);
   model.optimizer = decodeOptimizer(reader.getOptimizer());
   model.replication = decodeReplication(reader.getReplication());
   model.steps = reader.getSteps();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/base/host_memory.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/net/timer.h"
@@ -39,6 +40,7 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
   shard.lease = fromSeconds(options.timeouts.lease_seconds);
   shard.step_timeout = fromSeconds(options.timeouts.step_seconds);
   shard.rejoin_timeout = fromSeconds(options.timeouts.rejoin_seconds);
+  shard.memory_bytes = hostMemory().total;
   return shard;
 }
 

@@ -53,6 +53,24 @@ TEST(Declaration, RefusesLayoutsThatCannotBe) {
       << "overlapping slices";
 }
 
+// A few hundred bytes must not ask for more memory than the variables that they name.
+TEST(Declaration, RefusesElementsThatNoVariableHas) {
+  EXPECT_NE(refusal([](auto& m) {
+              m.layout.shards[0].elements = 1 << 20;
+            }).find("a shard of 1048576 elements, of which only 20 belong to variables"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& m) {
+              m.layout.shards[1].slices[0].offset = 1 << 20;
+              m.layout.shards[1].elements = (1 << 20) + 16;
+            }),
+            "")
+      << "a gap before the first";
+  EXPECT_NE(refusal([](auto& m) {
+              m.layout.shards[1].slices.clear();  // of a shard of 16 elements
+            }),
+            "");
+}
+
 TEST(Declaration, RefusesOptimizersThatCannotWork) {
   EXPECT_NE(refusal([](auto& m) { m.optimizer.kind = static_cast<Kind>(11); }), "");
   EXPECT_NE(refusal([](auto& m) {

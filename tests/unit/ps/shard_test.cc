@@ -326,6 +326,56 @@ TEST_F(ShardTest, AModelThatNoMemoryHoldsIsRefusedAndLeavesNothing) {
   }
 }
 
+TEST_F(ShardTest, AModelLargerThanTheHostIsRefusedBeforeItIsAllocated) {
+  Shard shard(ShardOptions{.memory_bytes = 1000}, clock_, runner_, nullptr);
+  shard.join(0, kOne);
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{128}, {{0, 0, 128}}}}, 1);
+  model.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kMomentum);
+  model.steps = 10;
+  EXPECT_NE(refusal([&] { shard.declare(0, kOne, model); }).find("ps/0 has no memory"),
+            std::string::npos)
+      << "1024 bytes with the slot";
+  EXPECT_FALSE(shard.declared());
+  model.optimizer = {};
+  EXPECT_EQ(refusal([&] { shard.declare(0, kOne, model); }), "");
+}
+
+// The chief's model takes the place of another: the host need not hold both.
+TEST_F(ShardTest, WhatGivesWayToTheChiefsModelIsFreedFirst) {
+  declare(1, model_);
+  ModelDeclaration large;
+  const auto elements = static_cast<int64_t>(kShardElementsMax);
+  large.layout = makeLayout({{"v", Shape{elements}, {{0, 0, static_cast<uint64_t>(elements)}}}}, 1);
+  large.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kRmsProp);
+  large.optimizer.centered = true;
+  large.steps = 10;
+  shard_.join(0, kOne);
+  EXPECT_NE(refusal([&] { shard_.declare(0, kOne, large); }).find("has no memory"),
+            std::string::npos);
+  EXPECT_FALSE(shard_.declared());
+  EXPECT_NE(refusal([&] { shard_.checkDeclared(1, kOne); }), "");
+  shard_.declare(0, kOne, model_);
+  EXPECT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16)));
+}
+
+// Who was lost while another model was declared is missed by the chief's steps all the same.
+TEST_F(ShardTest, ALossBeforeTheChiefsDeclarationIsNotForgotten) {
+  model_.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 2};
+  ModelDeclaration other = model_;
+  other.steps = 11;
+  shard_.join(0, kOne);
+  declare(1, other);
+  clock_.advance(seconds(1));
+  shard_.markLost(1);
+  declare(0, model_);
+  ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16)));
+  const std::vector<float> gradient(16);
+  std::string what = "waits";
+  shard_.push({.rank = 0, .incarnation = kOne, .gradient = gradient}, recordError(what));
+  EXPECT_EQ(what, "worker/1 was lost in step 0; sync training needs all 2 workers");
+}
+
 TEST_F(ShardTest, AnUpdateMayEndAfterItsShard) {
   HeldRunner runner;
   {

@@ -67,6 +67,10 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
   EXPECT_THROW(roundTrip([](auto& m) { m.getReplication().setMode(3); }), Error);
 }
 
+TEST(ModelCodec, RefusesElementsThatNoSliceCovers) {
+  EXPECT_THROW(roundTrip([](auto& m) { m.getShards()[0].setElements(uint64_t{1} << 30); }), Error);
+}
+
 TEST(ModelCodec, AListOfNothingIsNotTakenForSlices) {
   const auto slicesOfNothing = [](uint32_t claimed) {
     return [claimed](schema::Model::Builder& m) {
