@@ -69,22 +69,27 @@ void validateWhole(const ModelDeclaration& declaration) {
     }
 }
 
-// Collects "name is X, the job's is Y".
+// Collects "name is X, the job's is Y": the first of them, and how many there are.
 class Differences {
  public:
+  static constexpr size_t kNamedMax = 8;
   explicit Differences(std::string_view whose) : whose_(whose) {}
   template <class T>
   void compare(std::string_view name, const T& job, const T& other) {
     if (job == other) return;
+    if (++count_ > kNamedMax) return;
     text_ +=
         fmt::format("{}{} is {}, {} is {}", text_.empty() ? "" : "; ", name, other, whose_, job);
   }
-  bool empty() const { return text_.empty(); }
-  const std::string& text() const { return text_; }
+  bool empty() const { return count_ == 0; }
+  std::string text() const {
+    return count_ <= kNamedMax ? text_ : fmt::format("{}; and {} more", text_, count_ - kNamedMax);
+  }
 
  private:
   const std::string_view whose_;
   std::string text_;
+  size_t count_ = 0;
 };
 
 void compareLayouts(const ParameterLayout& job, const ParameterLayout& other, Differences& out) {

@@ -26,8 +26,8 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
 // fixed order.
 std::vector<Setting> settingsOf(const ModelDeclaration& declaration);
 
-// How `other` differs from `job`, with both values: "data.seed is 2, the job's is 1; ..."; empty
-// when they are equal. `whose` says whose the values of `job` are.
+// How `other` differs from `job`, with both values: "data.seed is 2, the job's is 1; ...", after the
+// first eight only how many more; empty when they are equal. `whose` says whose the values of `job` are.
 std::string declarationDifference(const ModelDeclaration& job, const ModelDeclaration& other,
                                   std::string_view whose = "the job's");
 

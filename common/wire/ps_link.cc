@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
@@ -63,13 +64,10 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
   return addresses;
 }
 
-// FNV-1a, 64 bits: against mistakes, not malice.
 uint64_t fingerprintOf(const std::vector<cluster::Address>& addresses) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const cluster::Address& address : addresses)
-    for (const char c : address.str() + "\n")
-      hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
+  std::string text;
+  for (const cluster::Address& address : addresses) text += address.str() + "\n";
+  return checksumOf(text);
 }
 
 std::string jobFailedText(uint32_t rank, const std::string& reason) {

@@ -26,11 +26,12 @@ struct Hello {
   # 64 KiB a message until it was answered, and it is closed when it does not come within 5 seconds.
   job @0 :Text;          # the job's name: both sides must run the same job
   caller @1 :Task;
-  incarnation @2 :UInt64;  # random per process start; never 0. A lower one that was replaced is fenced
+  incarnation @2 :UInt64;  # random per process start; never 0. The process of a task that came last is its live one;
+                         # those before it are fenced
   callee @3 :Task;       # a host list in the wrong order is noticed here, by name
   software @4 :Text;     # version text, for logs
   address @5 :Text;      # of a worker in its own cluster file: it must be that in the callee's
-  workers @6 :UInt64;    # with `address`: a fingerprint of all workers' addresses there, likewise
+  workers @6 :UInt64;    # XXH3-64 of all workers' addresses there, each with a line feed; of a worker it must be the callee's
 }
 
 struct Slice {

@@ -134,6 +134,14 @@ TEST(Declaration, RefusesReplicationThatDoesNotFitTheCluster) {
   EXPECT_NE(refusal([](auto& m) { m.steps = 0; }), "");
 }
 
+TEST(Declaration, ManyDifferencesAreCounted) {
+  ModelDeclaration other = goodModel();
+  for (int i = 0; i < 100; ++i) other.settings.push_back({"s" + std::to_string(100 + i), "1"});
+  const std::string text = declarationDifference(goodModel(), other);
+  EXPECT_NE(text.find("s107 is 1, the job's is not set; and 92 more"), std::string::npos) << text;
+  EXPECT_EQ(text.find("s108"), std::string::npos) << text;
+}
+
 TEST(Declaration, DifferencesNameTheFieldAndBothValues) {
   EXPECT_EQ(declarationDifference(goodModel(), goodModel()), "");
   ModelDeclaration other = goodModel();
