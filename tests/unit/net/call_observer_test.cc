@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -42,8 +43,27 @@ capnp::rpc::Return::Builder answerTo(Outgoing& out, uint32_t question) {
   return answer;
 }
 
+// A message whose root points beyond its segment.
+class Broken {
+ public:
+  capnp::AnyPointer::Reader getBody() { return reader_.getRoot<capnp::AnyPointer>(); }
+
+ private:
+  // A struct pointer: its offset in words, one word of data, one pointer.
+  static constexpr uint64_t kRoot = 1000 << 2 | uint64_t{1} << 32 | uint64_t{1} << 48;
+  capnp::word word_ = [] {
+    capnp::word word;
+    std::memcpy(&word, &kRoot, sizeof word);
+    return word;
+  }();
+  const kj::ArrayPtr<const capnp::word> segment_{&word_, 1};
+  capnp::SegmentArrayMessageReader reader_{kj::arrayPtr(&segment_, 1)};
+};
+
 void serve() {
   CallObserver observer;
+  Broken broken;
+  observer.received(broken);
   receiveCall(observer, 1, 0);
   receiveCall(observer, 2, 1);
   receiveCall(observer, 3, 2);
