@@ -57,7 +57,7 @@ TESTED_IN = [
     (r"common/graph/placement_table\.cc", "tests/unit/graph/placer_test.cc"),
     (r"common/net/acceptor\.cc", "tests/unit/net/listener_test.cc"),
     (r"common/net/(frame_\w+|wrapped_stream)\.cc", "tests/unit/net/message_stream_test.cc"),
-    (r"common/ps/coordinator\.cc", "tests/unit/ps/shard_test.cc"),
+    (r"common/ps/(coordinator|shard_declaration)\.cc", "tests/unit/ps/shard_test.cc"),
     (r"common/ps/optimizer_check\.cc", "tests/unit/ps/declaration_test.cc"),
     (r"common/ps/optimizer_kernels\.cc", "tests/unit/ps/optimizer_test.cc"),
     (r"common/runtime/(cpu_kernels_\w+|cpu_matmul)\.cc", "tests/conformance/device_suite.cc"),
