@@ -38,7 +38,9 @@ bool isStale(std::string_view name) {
 
 CheckpointFolder::CheckpointFolder(FileSystem& file_system, std::filesystem::path folder,
                                    Incarnation incarnation)
-    : file_system_(file_system), folder_(std::move(folder)), incarnation_(incarnation) {}
+    : file_system_(file_system), folder_(std::move(folder)), incarnation_(incarnation) {
+  DTF_CHECK(!folder_.empty());
+}
 
 std::filesystem::path CheckpointFolder::stepFolder(uint64_t step) const {
   return folder_ / (std::string(kStep) + std::to_string(step));
@@ -133,6 +135,7 @@ CommitOutcome CheckpointFolder::commit(const Manifest& manifest) {
 }
 
 void CheckpointFolder::checkShards(const Manifest& manifest) const {
+  DTF_CHECK(attempt_ && !manifest.shards.empty());
   for (const ShardFile& shard : manifest.shards) {
     const std::filesystem::path path = attempt_->folder / shard.file;
     uint64_t size = 0;
@@ -151,6 +154,7 @@ void CheckpointFolder::checkShards(const Manifest& manifest) const {
 }
 
 void CheckpointFolder::publish(const Manifest& manifest) {
+  DTF_CHECK(attempt_ && attempt_->poisoned && !attempt_->was_visible);
   checkShards(manifest);
   DTF_FAILPOINT("checkpoint.after_check_shards");
   const std::string text = encodeManifest(manifest);
@@ -247,6 +251,7 @@ std::vector<uint64_t> CheckpointFolder::prune(const KeepRule& rule) {
   if (rule.keep == 0 || steps().size() <= rule.keep) return {};
   const std::vector<Kept> all = judgeBySizes();
   std::vector<uint64_t> going = beyond(rule, all);
+  DTF_CHECK(going.size() + rule.keep <= all.size());
   if (going.empty()) return going;
   const auto stays = [&going](uint64_t step) {
     return std::find(going.begin(), going.end(), step) == going.end();
@@ -266,6 +271,7 @@ std::vector<uint64_t> CheckpointFolder::prune(const KeepRule& rule) {
 // Those older than the newest `keep` whole ones. A damaged one takes nobody's place, and goes once
 // enough whole ones are newer.
 std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule, const std::vector<Kept>& all) {
+  DTF_CHECK(rule.keep > 0);
   size_t end = all.size();
   for (uint32_t kept = 0; end > 0 && kept < rule.keep; --end) kept += all[end - 1].whole;
   std::vector<uint64_t> going;

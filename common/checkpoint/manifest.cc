@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/checkpoint/manifest_json.h"
@@ -123,9 +124,11 @@ std::string encodeManifest(const Manifest& manifest) {
   } catch (const nlohmann::json::exception& error) {  // a text that isn't UTF-8
     throw Error(ErrorCode::kBadConfig, "this manifest can't be written: " + jsonErrorText(error));
   }
-  text.resize(text.size() - 2);  // "\n}"
+  DTF_CHECK(text.ends_with("\n}"));
+  text.resize(text.size() - 2);
   text += kSealBegin;
   const std::string seal = hexOf(checksumOf(text));
+  DTF_CHECK(seal.size() == kHexDigits);
   text += seal + kSealEnd;
   if (text.size() > kManifestBytesMax)
     throw Error(ErrorCode::kBadConfig, "a manifest of " + std::to_string(text.size()) +

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 
@@ -105,6 +106,7 @@ VariableInfo variableFromJson(const json& object) {
 }  // namespace
 
 ordered_json manifestToJson(const Manifest& manifest) {
+  DTF_CHECK(std::isfinite(manifest.run_seconds));  // JSON would say null
   ordered_json clocks = ordered_json::array();
   for (const ClockState& clock : manifest.clocks)
     clocks.push_back({{"applies", clock.applies},

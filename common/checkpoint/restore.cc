@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 
@@ -46,6 +47,7 @@ ByName group(const Manifest& manifest, std::span<const WantedPart> wanted) {
       throw Error(ErrorCode::kBadConfig, "elements from " + std::to_string(part.begin) + " of " +
                                              part.name + " were asked for, it has " +
                                              std::to_string(elements));
+    DTF_CHECK(part.count == 0 || part.out != nullptr);
     if (part.count > 0) groups[part.name].push_back(&part);
   }
   return groups;
@@ -65,6 +67,7 @@ class PartReader {
       const uint64_t count = std::min(part.count - done, kChunkElements);
       const uint64_t begin = part.begin + done;
       float* chunk = target(begin, count, wanted);
+      DTF_CHECK(chunk != buffer_.data() || count <= buffer_.size());
       file.read(part.offset + done * sizeof(float), chunk, count * sizeof(float));
       checksum_.update(chunk, count * sizeof(float));
       for (const WantedPart* want : wanted) filled += copy(chunk, begin, count, *want);
@@ -92,6 +95,7 @@ class PartReader {
   static uint64_t copy(const float* chunk, uint64_t begin, uint64_t count, const WantedPart& want) {
     const Overlap overlap = overlapOf(begin, count, want);
     if (overlap.end <= overlap.begin) return 0;
+    DTF_CHECK(overlap.begin >= want.begin && overlap.begin >= begin);
     float* out = want.out + (overlap.begin - want.begin);
     const float* from = chunk + (overlap.begin - begin);
     if (out != from) std::memcpy(out, from, (overlap.end - overlap.begin) * sizeof(float));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/checkpoint/strict_json.h"
 
@@ -164,6 +165,7 @@ SafetensorsHeader parseSafetensorsHeader(std::string_view text, uint64_t data_by
     fail("the header is not JSON: " + jsonErrorText(error));
   }
   checkTiling(reader.header.entries, data_bytes);
+  DTF_CHECK(reader.header.entries.empty() || reader.header.entries.back().end == data_bytes);
   return std::move(reader.header);
 }
 
@@ -193,8 +195,10 @@ std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
   if (!metadata.empty()) header[kMetadata] = metadata;
   // Through the text, not the tree: an ordered object looks a key up by going through all of them.
   std::string text = header.dump();
+  DTF_CHECK(text.ends_with('}'));
   text.pop_back();
   for (const SafetensorsEntry& entry : entries) {
+    DTF_CHECK(!entry.name.empty() && entry.name != kMetadata && entry.begin <= entry.end);
     const nlohmann::ordered_json object = {
         {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
     if (text.size() > 1) text += ',';

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/base/failpoint.h"
@@ -37,6 +38,7 @@ Plan planFile(std::span<const TensorPart> parts) {
   for (const TensorPart& part : parts) {
     checkPart(part);
     if (part.count == 0) continue;
+    DTF_CHECK(part.data != nullptr);
     SafetensorsEntry entry;
     const auto elements = static_cast<uint64_t>(part.shape.elements());
     entry.name = storedName(part.name, part.begin, part.count, elements);
@@ -52,16 +54,19 @@ Plan planFile(std::span<const TensorPart> parts) {
     plan.parts.push_back(&part);
     plan.entries.push_back(std::move(entry));
   }
+  DTF_CHECK(plan.parts.size() == plan.entries.size());
   return plan;
 }
 
 }  // namespace
 
 std::string shardFileName(uint32_t ps_task, uint32_t ps_tasks) {
+  DTF_CHECK(ps_task < ps_tasks);
   return "shard-" + std::to_string(ps_task) + "-of-" + std::to_string(ps_tasks) + ".safetensors";
 }
 
 std::string storedName(std::string_view name, uint64_t begin, uint64_t count, uint64_t elements) {
+  DTF_CHECK(begin <= elements && count <= elements - begin);
   if (count == elements) return std::string(name);
   return std::string(name) + "@" + std::to_string(begin) + ":" + std::to_string(count);
 }
@@ -104,6 +109,7 @@ ShardFile writeShard(FileSystem& file_system, const std::filesystem::path& folde
     }
     shard.parts.push_back({part->name, part->begin, part->count, offset, of_part.value()});
   }
+  DTF_CHECK(plan.entries.empty() || shard.bytes == header.size() + plan.entries.back().end);
   DTF_FAILPOINT("checkpoint.after_shard_write");
   file->sync();
   DTF_FAILPOINT("checkpoint.after_shard_sync");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/checkpoint/restore.h"
@@ -49,7 +50,9 @@ class ShardVerifier {
 
  private:
   std::string nameOf(const StoredPart& part) const {
-    return storedName(part.name, part.begin, part.count, elements_.find(part.name)->second);
+    const auto found = elements_.find(part.name);
+    DTF_CHECK(found != elements_.end());  // or the manifest would not have been decoded
+    return storedName(part.name, part.begin, part.count, found->second);
   }
 
   void add(const std::string& tensor, const std::string& reason) {

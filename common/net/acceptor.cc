@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/net/event_port.h"
@@ -21,6 +22,7 @@ Listener::Impl::Impl(AsioEventPort& port, tcp::acceptor acceptor, OnConnection o
       retry_(port.ioc()),
       on_connection_(std::move(on_connection)),
       address_(localName(acceptor_.native_handle())) {
+  DTF_CHECK(on_connection_ != nullptr && acceptor_.is_open());
   error_code ec;
   local_port_ = acceptor_.local_endpoint(ec).port();
 }
@@ -73,6 +75,7 @@ void Listener::Impl::startPreamble(tcp::socket socket) {
 
 // Exactly the preamble: what follows belongs to Cap'n Proto.
 void Listener::Impl::readPreamble(const PendingPtr& pending) {
+  DTF_CHECK(pending->received < kPreambleBytes);
   const auto room = asio::buffer(pending->bytes) + pending->received;
   pending->socket.async_read_some(
       room, [self = shared_from_this(), pending](const error_code& ec, size_t bytes) {
@@ -83,6 +86,7 @@ void Listener::Impl::readPreamble(const PendingPtr& pending) {
 }
 
 void Listener::Impl::onPreambleBytes(const PendingPtr& pending, const error_code& ec) {
+  DTF_CHECK(pending->received <= kPreambleBytes);
   const auto came = std::span(pending->bytes).first(pending->received);
   if (ec == asio::error::eof)
     return refuse(pending, kJunk, "sent " + describeBytes(came) + " and closed the connection");
@@ -112,6 +116,7 @@ void Listener::Impl::refuse(const PendingPtr& pending, Problem problem, std::str
 }
 
 void Listener::Impl::drop(const PendingPtr& pending) {
+  DTF_CHECK(!closed_ && !pending_.empty());
   pending->deadline.cancel();
   error_code ignored;
   pending->socket.close(ignored);

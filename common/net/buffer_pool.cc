@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace dtf::net {
 
 namespace {
@@ -24,6 +26,7 @@ size_t capacityFor(size_t bytes) {
 }
 
 std::byte* mapFresh(size_t capacity) {
+  DTF_CHECK(capacity > 0 && capacity % kPageBytes == 0);
   const size_t alignment = capacity >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   const size_t mapped = capacity + alignment - kPageBytes;
   void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
@@ -31,6 +34,7 @@ std::byte* mapFresh(size_t capacity) {
   if (raw == MAP_FAILED) throw std::bad_alloc();
   const auto start = reinterpret_cast<uintptr_t>(raw);
   const uintptr_t aligned = roundUp(start, alignment);
+  DTF_CHECK(aligned >= start && aligned + capacity <= start + mapped);
   if (aligned > start) ::munmap(raw, aligned - start);
   if (const size_t tail = start + mapped - (aligned + capacity))
     ::munmap(reinterpret_cast<void*>(aligned + capacity), tail);
@@ -54,7 +58,10 @@ BufferPool::~BufferPool() {
 }
 
 std::shared_ptr<std::byte> BufferPool::take(size_t bytes) {
-  const Buffer buffer = acquire(capacityFor(bytes));
+  const size_t capacity = capacityFor(bytes);
+  DTF_CHECK(capacity >= bytes);  // no message's bytes wrap around
+  const Buffer buffer = acquire(capacity);
+  DTF_CHECK(buffer.capacity >= capacity);
   return std::shared_ptr<std::byte>(
       buffer.data, [pool = shared_from_this(), buffer](std::byte*) { pool->release(buffer); });
 }
@@ -72,6 +79,7 @@ BufferPool::Buffer BufferPool::acquire(size_t capacity) {
       const Buffer buffer = *best;
       *best = free_.back();
       free_.pop_back();
+      DTF_CHECK(retained_bytes_ >= buffer.capacity);
       retained_bytes_ -= buffer.capacity;
       return buffer;
     }
@@ -81,6 +89,7 @@ BufferPool::Buffer BufferPool::acquire(size_t capacity) {
 }
 
 void BufferPool::release(Buffer buffer) noexcept {
+  DTF_CHECK(buffer.data != nullptr && buffer.capacity > 0);
   {
     MutexLock lock(mu_);
     if (retained_bytes_ + buffer.capacity <= retained_bytes_max_ && free_.size() < kFreeMax) {

@@ -1,5 +1,6 @@
 #include "common/net/caller_loop.h"
 
+#include "common/base/check.h"
 #include "common/net/connector.h"
 
 namespace dtf::net {
@@ -19,6 +20,7 @@ CallerLoop::~CallerLoop() {
 }
 
 void CallerLoop::post(std::function<void()> fn) {
+  DTF_CHECK(fn != nullptr);
   asio::post(core_->ioc, [this, fn = std::move(fn)] {
     AsioEventPort::Io io(core_->port);
     fn();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/net/asio_promise.h"
 #include "common/net/error_bridge.h"
@@ -35,7 +36,10 @@ class Connecting {
         start_(timer_.now()),
         backoff_(options_.backoff_min),
         random_(static_cast<uint64_t>((start_ - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS),
-                reinterpret_cast<uintptr_t>(this)) {}
+                reinterpret_cast<uintptr_t>(this)) {
+    DTF_CHECK(options_.backoff_min > Duration(0) && options_.backoff_max >= options_.backoff_min);
+    DTF_CHECK(!options_.on_waiting || options_.report_every > Duration(0));
+  }
 
   kj::Promise<Socket> run() {
     if (!options_.on_waiting) return tryUntilDeadline();
@@ -137,6 +141,7 @@ class Connecting {
     const Duration pause(static_cast<int64_t>(static_cast<double>(backoff_.count()) *
                                               (0.5 + 0.5 * random_.uniform())));
     backoff_ = std::min(backoff_ * 2, options_.backoff_max);
+    DTF_CHECK(pause >= Duration(0) && pause <= backoff_);
     return pause;
   }
 

@@ -6,7 +6,10 @@ namespace dtf::net {
 
 struct AsioEventPort::Depth {
   explicit Depth(AsioEventPort& port) : port(port) { ++port.depth_; }
-  ~Depth() { --port.depth_; }
+  ~Depth() {
+    --port.depth_;
+    DTF_CHECK(port.depth_ >= 0);
+  }
   AsioEventPort& port;
 };
 
@@ -26,6 +29,7 @@ void AsioEventPort::attach(kj::EventLoop& loop, kj::WaitScope& wait_scope) {
 
 AsioEventPort::Io::~Io() noexcept(false) {
   if (*alive_ == nullptr) return;
+  DTF_CHECK(port_.depth_ > 0);
   --port_.depth_;
   port_.pumpNow();
 }
@@ -37,6 +41,7 @@ void AsioEventPort::schedule() {
 }
 
 void AsioEventPort::whenDrained(std::function<void()> hook) {
+  DTF_CHECK(hook != nullptr);
   hooks_.push_back(std::move(hook));
   schedule();
 }
@@ -96,6 +101,7 @@ void AsioEventPort::pump() {
   // Only WaitScope::poll() collects events from other threads; only EventLoop::run() is bounded and
   // makes setRunnable(true) fire again. Hence both.
   if (woken_.load(std::memory_order_acquire)) wait_scope_->poll();
+  DTF_CHECK(wait_scope_ != nullptr);
   loop_->run(kTurnsMax);
   runHooks();
   if (loop_->isRunnable() && !posted_) {

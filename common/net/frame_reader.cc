@@ -36,6 +36,7 @@ class ReceivedMessage final : public capnp::MessageReader {
 
  private:
   void cut(const word* at, std::span<const uint32_t> segment_words) {
+    DTF_CHECK(!segment_words.empty());
     first_ = kj::arrayPtr(at, segment_words[0]);
     at += segment_words[0];
     others_.reserve(segment_words.size() - 1);
@@ -56,6 +57,7 @@ class SmallMessage final : public capnp::MessageReader {
   static constexpr size_t kWordsMax = 64;
   SmallMessage(const capnp::ReaderOptions& options, const std::byte* from, size_t words)
       : MessageReader(options), words_(words) {
+    DTF_CHECK(words <= kWordsMax);
     std::memcpy(segment_, from, words * sizeof(word));
   }
   kj::ArrayPtr<const word> getSegment(kj::uint id) override {
@@ -109,6 +111,7 @@ FrameReader::FrameReader(std::shared_ptr<FrameLink> link, const Limits& limits,
 }
 
 void FrameReader::setLimits(const Limits& limits) {
+  DTF_CHECK(limits.bytes_max >= sizeof(word) && limits.segments_max > 0);
   limits_ = limits;
   limits_.segments_max = std::min(limits.segments_max, kSegmentsMax);
 }
@@ -157,6 +160,7 @@ bool FrameReader::readHeader(Header& header) {
 
 FrameReader::Next FrameReader::takeSmall(const Header& header, const capnp::ReaderOptions& options,
                                          kj::Own<capnp::MessageReader>& message) {
+  DTF_CHECK(header.table_bytes + header.body_bytes <= available());
   const std::byte* body = input_.get() + begin_ + header.table_bytes;
   const size_t size = header.body_bytes / sizeof(word);
   if (header.segment_words.size() == 1 && size <= SmallMessage::kWordsMax) {
@@ -215,6 +219,7 @@ FrameReader::Next FrameReader::endOfInput() {
 }
 
 FrameReader::Next FrameReader::fail(kj::Exception::Type type, std::string reason) {
+  DTF_CHECK(!failure_);  // the first one is the reason
   failure_.emplace(type, __FILE__, __LINE__, kj::heapString(reason.data(), reason.size()));
   return Next::kFailed;
 }
@@ -226,6 +231,7 @@ std::string FrameReader::violation() const {
 
 void FrameReader::consume(size_t bytes) {
   DTF_CHECK(!reading_ || bytes == 0);  // Asio holds a place in input_: it may not move
+  DTF_CHECK(bytes <= available());
   begin_ += bytes;
   if (begin_ == end_) begin_ = end_ = 0;
 }

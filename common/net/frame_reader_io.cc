@@ -46,6 +46,7 @@ void FrameReader::startRead() {
 // `memory` rides in the handler: the destination outlives the message, should the stream be
 // destroyed meanwhile.
 void FrameReader::readBody(std::shared_ptr<std::byte> memory) {
+  DTF_CHECK(body_ && body_->memory == memory && body_->filled < body_->header.body_bytes);
   const auto room =
       asio::buffer(memory.get() + body_->filled, body_->header.body_bytes - body_->filled);
   link_->socket.async_read_some(
@@ -60,6 +61,7 @@ void FrameReader::readInput() {
     end_ = available();
     begin_ = 0;
   }
+  DTF_CHECK(!body_ && end_ < kInputBytes);
   link_->socket.async_read_some(asio::buffer(input_.get() + end_, kInputBytes - end_),
                                 [self = shared_from_this()](const error_code& ec, size_t bytes) {
                                   self->onRead(ec, bytes, nullptr);
@@ -69,10 +71,12 @@ void FrameReader::readInput() {
 void FrameReader::onRead(const error_code& ec, size_t bytes,
                          const std::shared_ptr<std::byte>& memory) {
   AsioEventPort::Io io(link_->port);
+  DTF_CHECK(reading_);
   reading_ = false;
   if (ec) {
     noteError(ec);
   } else if (memory == nullptr) {
+    DTF_CHECK(bytes <= kInputBytes - end_);
     end_ += bytes;
   } else {
     DTF_CHECK(body_ && body_->memory == memory);
@@ -95,6 +99,7 @@ void FrameReader::drainBody() {
     if (ec == asio::error::would_block) return;
     if (ec) return noteError(ec);
     body_->filled += got;
+    DTF_CHECK(body_->filled <= body_->header.body_bytes);
     budget -= std::min(budget, got);
   }
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/net/error_bridge.h"
 
 namespace dtf::net {
@@ -20,6 +21,7 @@ class FrameWriter::LargeWaiter {
  public:
   LargeWaiter(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<FrameWriter> writer)
       : writer_(std::move(writer)), large_(writer_->large_) {
+    DTF_CHECK(large_ != nullptr && large_->fulfiller == nullptr);
     large_->fulfiller = &fulfiller;
   }
   ~LargeWaiter() {
@@ -107,6 +109,7 @@ void FrameWriter::copy(Segments segments, size_t bytes) {
     at += segment.size() * sizeof(word);
     releaseOwner(segment.begin(), copied);
   }
+  DTF_CHECK(at == pending_.data() + pending_.size());
   flushSoon();
 }
 
@@ -126,6 +129,7 @@ kj::Promise<void> FrameWriter::writeLarge(Segments segments) {
     add(segment.begin(), segment.size() * sizeof(word));
     releaseOwner(segment.begin(), large->owners);
   }
+  DTF_CHECK(large_ == nullptr && large->bytes_left > kCopiedBytesMax);
   flight_.insert(flight_.end(), pending_.begin(), pending_.end());  // the small ones came first
   pending_.clear();
   large_ = std::move(large);
@@ -161,6 +165,7 @@ void FrameWriter::close() {
 }
 
 void FrameWriter::keepUntilWritten(const void* data, std::shared_ptr<const void> owner) {
+  DTF_CHECK(data != nullptr && owner != nullptr);
   kept_.emplace(data, std::move(owner));
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/net/error_bridge.h"
 #include "common/net/frame_writer.h"
 
@@ -23,6 +24,7 @@ void FrameWriter::flushSoon() {
 }
 
 void FrameWriter::pump() {
+  DTF_CHECK(!armed_);
   size_t budget = kBurstBytes;
   while (hasOutput()) {
     const Sent sent = budget > 0 ? sendSome(budget) : Sent::kWouldBlock;
@@ -71,12 +73,14 @@ size_t FrameWriter::gather(iovec* pieces, size_t pieces_max) const {
 }
 
 void FrameWriter::consume(size_t bytes) {
+  DTF_CHECK(bytes <= queuedBytes());
   const size_t copied = std::min(bytes, flight_.size() - flight_at_);
   flight_at_ += copied;
   bytes -= copied;
   if (!large_) return;
   large_->bytes_left -= bytes;
   while (bytes > 0) {
+    DTF_CHECK(large_->next_piece < large_->pieces.size());
     iovec& piece = large_->pieces[large_->next_piece];
     const size_t part = std::min(bytes, piece.iov_len);
     piece.iov_base = static_cast<std::byte*>(piece.iov_base) + part;
@@ -88,6 +92,7 @@ void FrameWriter::consume(size_t bytes) {
 }
 
 void FrameWriter::finishLarge() {
+  DTF_CHECK(large_ != nullptr && large_->next_piece == large_->pieces.size());
   const auto large = std::exchange(large_, nullptr);
   large->owners.clear();
   if (auto* fulfiller = std::exchange(large->fulfiller, nullptr)) fulfiller->fulfill();
@@ -95,6 +100,7 @@ void FrameWriter::finishLarge() {
 }
 
 void FrameWriter::arm() {
+  DTF_CHECK(!armed_);  // Asio waits once
   armed_ = true;
   link_->socket.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code& ec) {
     AsioEventPort::Io io(self->link_->port);
@@ -106,6 +112,7 @@ void FrameWriter::arm() {
 }
 
 void FrameWriter::fail(const error_code& ec) {
+  DTF_CHECK(ec && !error_);
   error_ = ec;
   if (const auto large = std::exchange(large_, nullptr)) {
     large->owners.clear();

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/busy_poll.h"
 #include "common/net/connector.h"
@@ -24,6 +25,7 @@ void Reactor::run(Duration busy_poll) {
 }
 
 void ReactorLoop::post(std::function<void()> fn) {
+  DTF_CHECK(fn != nullptr);
   asio::post(reactor_.ioc, [&port = reactor_.port, fn = std::move(fn)] {
     AsioEventPort::Io io(port);
     fn();
@@ -80,6 +82,7 @@ void IoThread::runLoop(std::promise<void>& ready) {
 // Runs what is posted or runnable because of the cleanups too, while kj objects may still die in
 // it.
 void IoThread::stopOnLoop() {
+  DTF_CHECK(inLoop());
   constexpr int kRoundsMax = 1000;
   for (;;) {
     std::function<void()> cleanup;
@@ -101,6 +104,7 @@ void IoThread::stopOnLoop() {
 }
 
 void IoThread::post(std::function<void()> fn) {
+  DTF_CHECK(fn != nullptr);
   posts_under_way_.fetch_add(1);
   asio::post(reactor_->ioc, [this, fn = std::move(fn)] {
     AsioEventPort::Io io(reactor_->port);
@@ -117,11 +121,13 @@ kj::Promise<kj::Own<MessageStream>> IoThread::connect(std::string host, uint16_t
 }
 
 void IoThread::onStop(std::function<void()> cleanup) {
+  DTF_CHECK(cleanup != nullptr);
   MutexLock lock(mu_);
   cleanups_.push_back(std::move(cleanup));
 }
 
 void IoThread::addTask(kj::Promise<void> task) {
+  DTF_CHECK_MSG(inLoop(), "a task is added on its own loop: " + name_);
   tasks_->add(kj::mv(task));
 }
 

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/net/two_party_network.h"
 
 namespace dtf::net {
@@ -45,6 +46,7 @@ RpcConnection::RpcConnection(kj::Own<MessageStream> stream, const MakeBootstrap&
     : options_(std::move(options)),
       stream_(kj::mv(stream)),
       rpc_(kj::heap<Rpc>(*stream_, make_bootstrap(*this), options_.unread_bytes_max)) {
+  DTF_CHECK(options_.calls_bytes_max >= sizeof(capnp::word));
   rpc_->system.setFlowLimit(options_.calls_bytes_max / sizeof(capnp::word));
 }
 

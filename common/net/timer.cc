@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "common/base/check.h"
 #include "common/net/asio.h"
 #include "common/net/event_port.h"
 
@@ -52,6 +53,7 @@ kj::Promise<void> awakeSlices(kj::Timer& timer, kj::Duration slice, int left) {
 }  // namespace
 
 kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time) {
+  DTF_CHECK(time >= Duration{0});
   return awakeSlices(timer, toKj(time / kAwakeSlices), kAwakeSlices);
 }
 

@@ -67,6 +67,7 @@ TwoPartyNetwork::TwoPartyNetwork(MessageStream& stream, Side side,
 TwoPartyNetwork::~TwoPartyNetwork() noexcept(false) {}
 
 void TwoPartyNetwork::Release::disposeImpl(void*) const {
+  DTF_CHECK(pointers > 0);
   if (--pointers == 0) released->fulfill();
 }
 
@@ -96,6 +97,7 @@ void TwoPartyNetwork::send(Outgoing& message) {
   observer_.sent(message);
   if (queue_.empty() && stream_.writeNow(message.segments())) return;
   queue_.push_back(kj::addRef(message));
+  DTF_CHECK(queue_.size() > 1 || queued_bytes_ == 0);
   if (queue_.size() > 1) {
     queued_bytes_ += message.memoryBytes();
     return;
@@ -107,6 +109,7 @@ void TwoPartyNetwork::send(Outgoing& message) {
 }
 
 kj::Promise<void> TwoPartyNetwork::writeQueue() {
+  DTF_CHECK(!queue_.empty());
   return stream_.writeMessage(nullptr, queue_.front()->segments())
       .then([this]() -> kj::Promise<void> {
         queue_.pop_front();

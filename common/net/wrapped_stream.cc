@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/net/message_stream.h"
 
 namespace dtf::net {
@@ -59,6 +60,7 @@ class WrappedStream final : public MessageStream {
     }
     queued_bytes_ += bytes;
     return inner_->writeMessage(fds, segments).then([this, bytes, owners] {
+      DTF_CHECK(queued_bytes_ >= bytes);
       queued_bytes_ -= bytes;
       owners->clear();
     });
@@ -75,6 +77,7 @@ class WrappedStream final : public MessageStream {
   kj::Promise<void> end() override { return inner_->end(); }
 
   void keepUntilWritten(const void* data, std::shared_ptr<const void> owner) override {
+    DTF_CHECK(data != nullptr && owner != nullptr);
     kept_.emplace(data, std::move(owner));
   }
 
