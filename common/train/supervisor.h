@@ -81,11 +81,12 @@ class Supervisor {
 
   TimePoint next_time_;     // training thread
   uint64_t next_step_ = 0;  // ditto; 0: not known yet
-  bool overdue_ = false;    // ditto: it was due while the one before was being saved
 
   // Held for a look or a note: never over a call of the checkpointer, the report or the log.
   mutable Mutex mutex_;
   CondVar changed_;
+  // Due, and not claimed: a save runs, or one that failed waits for its retry.
+  bool overdue_ DTF_GUARDED_BY(mutex_) = false;
   bool saving_ DTF_GUARDED_BY(mutex_) = false;   // claimed: one save at a time, of either thread
   bool started_ DTF_GUARDED_BY(mutex_) = false;  // it is thread_'s to do
   bool ending_ DTF_GUARDED_BY(mutex_) = false;

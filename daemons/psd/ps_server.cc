@@ -129,8 +129,8 @@ void PsServer::onClosed(const void* key) {
   if (found == sessions_.end()) return;
   const Session session = found->second;
   sessions_.erase(found);
-  // Its hello may have been said twice, as when the first answer was lost on the way: the worker
-  // lives on the other connection.
+  // It may have repeated its hello on another connection, as when the first answer was lost on the
+  // way: there it lives.
   const bool lives = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& other) {
     return other.second.worker == session.worker && other.second.incarnation == session.incarnation;
   });

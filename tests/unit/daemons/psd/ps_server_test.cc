@@ -31,7 +31,7 @@ TEST(PsServer, APauseBeyondTheLeaseCostsNobodyHisPlace) {
   EXPECT_EQ(stateOf(world, 0), MemberState::kLost) << "while the ps is awake, the lease runs";
 }
 
-TEST(PsServer, AHelloSaidTwiceKeepsTheWorkerWhileOneConnectionLives) {
+TEST(PsServer, ARepeatedHelloKeepsTheWorkerWhileOneConnectionLives) {
   PsWorld world(1, 1);
   auto older = world.client();
   auto newer = world.client();
