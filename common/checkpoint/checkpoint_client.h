@@ -1,7 +1,7 @@
 #pragma once
 
 // All parameter servers of a job, as the chief's supervisor sees them (train/supervisor.h): what it
-// takes to capture them at one place in training, to have each write its shard, and to restore
+// takes to capture them at one cut, to have each write its shard, and to restore
 // them. Over the network it is wire/rpc_checkpoint_client.h.
 
 #include <cstdint>
@@ -9,13 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "common/base/cut_position.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/shard_file.h"
 
 namespace dtf::checkpoint {
-
-// A place in training. sync: {step}. async: for each worker, how many of its pushes are in.
-using Position = std::vector<uint64_t>;
 
 // What one ps wrote.
 struct SavedShard {
@@ -35,14 +33,14 @@ class CheckpointClient {
   virtual bool initialised() = 0;
 
   // Per ps, how far it is. With `hold`, pushes beyond the answer wait until the cut (async).
-  virtual std::vector<Position> positions(bool hold) = 0;
+  virtual std::vector<CutPosition> positions(bool hold) = 0;
   // Ends a hold, and calls off the cuts that are waited for behind it.
   virtual void releaseHold() = 0;
 
   // Tells every ps to capture its shard at `position`. On return every ps knows.
-  virtual void startCut(const Position& position) = 0;
+  virtual void startCut(const CutPosition& position) = 0;
   // Waits for the captures. Returns the global step that they are of: how many updates ps/0 had
-  // applied. Nullopt: a ps had passed the place already; try a later one.
+  // applied. Nullopt: a ps had passed the cut already; try a later one.
   virtual std::optional<uint64_t> awaitCut() = 0;
   // From any thread, without waiting: the job ends, so no cut will be reached any more. startCut()
   // and awaitCut(), under way or later, throw kUnavailable; save() of a capture goes on.
@@ -50,8 +48,8 @@ class CheckpointClient {
 
   // Every ps writes what it captured at `position` into `folder`, the name of an attempt
   // (checkpoint_folder.h).
-  // Errors: kUnavailable when a ps holds the capture of another place.
-  virtual std::vector<SavedShard> save(const std::string& folder, const Position& position) = 0;
+  // Errors: kUnavailable when a ps holds the capture of another cut.
+  virtual std::vector<SavedShard> save(const std::string& folder, const CutPosition& position) = 0;
 
   // Every ps reads its part of the checkpoint in `folder`; when all have, it becomes their state.
   virtual void restore(const std::string& folder) = 0;

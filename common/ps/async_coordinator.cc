@@ -277,7 +277,7 @@ void AsyncCoordinator::unpark(uint32_t rank, const Error& error) {
 
 void AsyncCoordinator::releaseHold() {
   const OutwardCalls::Scope scope(context_.calls);
-  // What is not held back may pass the place of a cut that still waits: that would be captured
+  // What is not held back may pass a cut that still waits: that would be captured
   // beyond it, much later.
   cut_.answer(
       Error(ErrorCode::kUnavailable,

@@ -1,9 +1,8 @@
 #pragma once
 
-// A checkpoint is one consistent cut: a place in training that every ps passes, at which each of
-// them captures its shard. Here: what such a place is, what a shard captures, and the waiting for
-// it. Which place to take is the supervisor's affair (common/train/supervisor.h); when it is
-// reached, the coordinators'.
+// A checkpoint is one consistent cut: a point in the job that every ps passes, at which each of them
+// captures its shard. Here: what a shard captures, and the waiting for the cut. At which position to
+// cut is the supervisor's affair (common/train/supervisor.h); when it is reached, the coordinators'.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,14 +14,12 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/cut_position.h"
 #include "common/ps/answer.h"
 #include "common/ps/parameter_store.h"
 #include "common/ps/updater.h"
 
 namespace dtf::ps {
-
-// sync: {step}. async: for each worker rank, how many of its pushes are in.
-using CutPosition = std::vector<uint64_t>;
 
 // "step 12"; "pushes 3, 4 of worker/0, worker/1" is too long for a log, so async reads "7 pushes".
 std::string cutText(const CutPosition& position);
@@ -30,7 +27,7 @@ std::string cutText(const CutPosition& position);
 // A value that callers branch on.
 enum class CutOutcome : uint8_t {
   kCaptured = 1,
-  kTooLate = 2,  // this shard has passed the place: choose a later one
+  kTooLate = 2,  // this shard has passed the cut: choose a later one
 };
 
 // Everything of a shard at a cut: what a checkpoint is made of. Immutable.
@@ -60,7 +57,7 @@ class CutTaker {
  public:
   CutTaker(ParameterStore& store, Updater& updater, OutwardCalls& calls, const Clock& clock);
 
-  // Waits for `target`; take() or fail() answers. A cut that waits already gives way.
+  // Waits for `target`; take() or answer() answers. A cut that waits already gives way.
   void arm(CutPosition target, Duration timeout, CutCallback callback);
   bool armed() const { return callback_ != nullptr; }
   const CutPosition& target() const { return target_; }

@@ -124,7 +124,7 @@ class Shard {
   void releaseHold(Incarnation chief);
   // What cutAt() captured at `position`, with the declared model. Its memory goes with the last
   // user after releaseCapture().
-  // Errors: kUnavailable when another place was captured, or none.
+  // Errors: kUnavailable when another cut was captured, or none.
   struct Captured {
     std::shared_ptr<const Capture> capture;  // never null
     ModelDeclaration declaration;

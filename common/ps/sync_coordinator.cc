@@ -333,8 +333,8 @@ void SyncCoordinator::failHopeless() {
   failHopelessCut();
 }
 
-// The place of a checkpoint is a step beyond the current one: what keeps the chief from its step
-// keeps its checkpoint from its place.
+// A cut is at a step beyond the current one: what keeps the chief from its step keeps its checkpoint
+// from its cut.
 void SyncCoordinator::failHopelessCut() {
   if (!cut_.armed()) return;
   const std::optional<std::string> why = hopelessFor(kChief.index);

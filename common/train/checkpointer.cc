@@ -21,7 +21,7 @@ namespace dtf::train {
 
 namespace {
 
-// Each try asks for a place further on; the last is far beyond what workers do in a round trip.
+// Each try asks for a cut further on; the last is far beyond what workers do in a round trip.
 constexpr uint64_t kMarginMax = 1 << 16;
 
 // So many unusable checkpoints are named in an error; the log has all.
@@ -186,7 +186,7 @@ void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
 }
 
 std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const {
-  const checkpoint::Manifest wanted = manifestAt(checkpoint::Position{}, 0);
+  const checkpoint::Manifest wanted = manifestAt(CutPosition{}, 0);
   std::string difference = checkpoint::manifestDifference(saved, wanted);
   if (!difference.empty()) return difference;
   // A checkpoint of an older version has no text.
@@ -209,7 +209,7 @@ void Checkpointer::startCut(uint64_t step) {
   cut_ = std::move(cut);
 }
 
-// What startCut() began. Nullopt: nothing, or it was missed, for whatever reason: another place may
+// What startCut() began. Nullopt: nothing, or it was missed, for whatever reason: another cut may
 // be had.
 std::optional<Checkpointer::Cut> Checkpointer::takeStartedCut() {
   std::optional<Cut> cut = std::exchange(cut_, std::nullopt);
@@ -226,8 +226,8 @@ std::optional<Checkpointer::Cut> Checkpointer::takeStartedCut() {
   }
 }
 
-checkpoint::Position Checkpointer::furthestPosition(bool hold) {
-  const std::vector<checkpoint::Position> positions = client_.positions(hold);
+CutPosition Checkpointer::furthestPosition(bool hold) {
+  const std::vector<CutPosition> positions = client_.positions(hold);
   DTF_CHECK(!positions.empty());
   const size_t due = cutsAtStep() ? 1 : options_.workers;
   for (size_t ps = 0; ps < positions.size(); ++ps)
@@ -235,13 +235,13 @@ checkpoint::Position Checkpointer::furthestPosition(bool hold) {
       throw Error(ErrorCode::kBadData,
                   fmt::format("ps/{} says how far it is with {} numbers, where {} are due", ps,
                               positions[ps].size(), due));
-  checkpoint::Position furthest = positions[0];
-  for (const checkpoint::Position& position : positions)
+  CutPosition furthest = positions[0];
+  for (const CutPosition& position : positions)
     for (size_t i = 0; i < furthest.size(); ++i) furthest[i] = std::max(furthest[i], position[i]);
   return furthest;
 }
 
-// Has the ps captured at the furthest place that any of them is at, and `margin` steps on, where
+// Has the ps captured at the furthest position that any of them is at, and `margin` steps on, where
 // the job has so many; it may have been restored beyond them. Nullopt: it was too late.
 std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uint64_t margin) {
   const bool hold = !cutsAtStep() && motion == Motion::kTraining;
@@ -287,7 +287,7 @@ std::optional<Checkpointer::Cut> Checkpointer::takeCut(Motion motion) {
 
 // ---- save
 
-checkpoint::Manifest Checkpointer::manifestAt(const checkpoint::Position& position,
+checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
                                               uint64_t global_step) const {
   checkpoint::Manifest manifest;
   manifest.job = options_.job;

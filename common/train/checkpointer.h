@@ -3,7 +3,7 @@
 // Makes and restores the checkpoints of a job: one consistent cut over all ps, written by each of
 // them, committed by the chief. What to do when is the supervisor's affair (supervisor.h).
 //
-// Which place to cut at. sync: a step is a place; the ps are told one that none has passed, and
+// At which position to cut. sync: every step is a cut; the ps are told one that none has passed, and
 // each captures its shard as it gets there. async: the ps hold new pushes, say which they have, and
 // let those come that another ps has already: then all have the same, and nobody lost one. In both
 // modes the capture shares the parameters and copies the slots; files are written afterwards, while
@@ -49,7 +49,7 @@ struct SavedCheckpoint {
   uint64_t bytes = 0;
   double seconds = 0;  // from the request to the last fsync
   // How long training was held up: by the longest capture; sync: and by the chief's wait until
-  // every ps knew the place; async: by the hold, from the question where each ps is.
+  // every ps knew the cut; async: by the hold, from the question where each ps is.
   double stall_seconds = 0;
 };
 
@@ -83,19 +83,19 @@ class Checkpointer {
   // Blocks: whoever calls it, and the time counts as a stall.
   void startCut(uint64_t step);
 
-  // Nullopt: the last checkpoint is of this very place already.
+  // Nullopt: the last checkpoint is of this very cut already.
   std::optional<SavedCheckpoint> save(Motion motion);
 
-  // From any thread: a save() that waits for its place in training fails soon, as later ones do; one
+  // From any thread: a save() that waits for its cut fails soon, as later ones do; one
   // that has captured it is written.
   void callOffCuts() { client_.callOffCuts(); }
 
   std::optional<uint64_t> lastStep() const { return last_step_; }  // saved or restored
 
  private:
-  // One place that every ps has captured.
+  // One that every ps has captured.
   struct Cut {
-    checkpoint::Position position;
+    CutPosition position;
     uint64_t global_step = 0;
     Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
   };
@@ -103,13 +103,13 @@ class Checkpointer {
   std::optional<Cut> takeCut(Motion motion);
   std::optional<Cut> takeStartedCut();
   std::optional<Cut> tryFurthestCut(Motion motion, uint64_t margin);
-  checkpoint::Position furthestPosition(bool hold);
+  CutPosition furthestPosition(bool hold);
   void releaseHold();
   void prune();
   void startFresh();
   void noteResumed(const checkpoint::Latest::Found& found);
   std::string differenceTo(const checkpoint::Manifest& saved) const;
-  checkpoint::Manifest manifestAt(const checkpoint::Position& position, uint64_t global_step) const;
+  checkpoint::Manifest manifestAt(const CutPosition& position, uint64_t global_step) const;
   SavedCheckpoint write(const Cut& cut, TimePoint begin);
 
   const Clock& clock_;

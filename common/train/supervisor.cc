@@ -28,7 +28,7 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
 
-// A job that succeeds has saved at rest before. So whatever waits here for its place in training
+// A job that succeeds has saved at rest before. So whatever waits here for its cut
 // waits for steps that a failed job won't do.
 Supervisor::~Supervisor() {
   checkpointer_.callOffCuts();

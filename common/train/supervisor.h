@@ -42,7 +42,7 @@ class SaveRunner {
 // Threads: onStep() and the rest from the training thread, status() from any.
 // Blocks: onStep() a round trip to the ps when a checkpoint at a step is due, else never;
 // saveAtRest() until a save under way is done; the destructor until one that is being written is,
-// while one that still waits for its place in training is called off.
+// while one that still waits for its cut is called off.
 class Supervisor {
  public:
   using Report = std::function<void(const SavedCheckpoint&)>;  // on the supervisor's thread

@@ -86,8 +86,8 @@ kj::Promise<bool> CheckpointCalls::open() {
       });
 }
 
-kj::Promise<std::vector<checkpoint::Position>> CheckpointCalls::positions(bool hold) {
-  return fromEvery<checkpoint::Position>("say how far it is", kQuestionSeconds, [&](uint32_t i) {
+kj::Promise<std::vector<CutPosition>> CheckpointCalls::positions(bool hold) {
+  return fromEvery<CutPosition>("say how far it is", kQuestionSeconds, [&](uint32_t i) {
     auto request = session(i).positionRequest();
     request.setHold(hold);
     return request.send().then(
@@ -102,7 +102,7 @@ kj::Promise<void> CheckpointCalls::releaseHold() {
 }
 
 // The question after the cuts is answered after they have arrived: a connection keeps its order.
-kj::Promise<void> CheckpointCalls::startCut(const checkpoint::Position& position) {
+kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position) {
   cuts_.clear();
   for (uint32_t i = 0; i < ps_.size(); ++i) {
     auto request = session(i).cutRequest();
@@ -120,8 +120,7 @@ kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
   auto cuts = std::exchange(cuts_, {});
   // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
   return cuts_called_off_
-      .guard(fromEvery<Version>("reach the place of the checkpoint",
-                                disk_seconds_ + kQuestionSeconds,
+      .guard(fromEvery<Version>("reach the cut of the checkpoint", disk_seconds_ + kQuestionSeconds,
                                 [&](uint32_t i) { return kj::mv(cuts[i]); }))
       .then([](const std::vector<Version>& versions) {
         const bool all = std::all_of(versions.begin(), versions.end(),
@@ -136,7 +135,7 @@ void CheckpointCalls::callOffCuts() {
 }
 
 kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
-    const std::string& folder, const checkpoint::Position& position) {
+    const std::string& folder, const CutPosition& position) {
   return fromEvery<checkpoint::SavedShard>(
       "write its shard of the checkpoint", disk_seconds_, [&](uint32_t i) {
         auto request = session(i).saveRequest();

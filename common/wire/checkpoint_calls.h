@@ -28,13 +28,13 @@ class CheckpointCalls {
   // First, once the model has been declared. True when every ps holds values.
   kj::Promise<bool> open();
 
-  kj::Promise<std::vector<checkpoint::Position>> positions(bool hold);
+  kj::Promise<std::vector<CutPosition>> positions(bool hold);
   kj::Promise<void> releaseHold();
-  kj::Promise<void> startCut(const checkpoint::Position& position);
+  kj::Promise<void> startCut(const CutPosition& position);
   kj::Promise<std::optional<uint64_t>> awaitCut();
   void callOffCuts();
   kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder,
-                                                        const checkpoint::Position& position);
+                                                        const CutPosition& position);
   kj::Promise<void> restore(const std::string& folder);
 
  private:

@@ -70,12 +70,12 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader) {
   return saved;
 }
 
-void encodePosition(const checkpoint::Position& position, capnp::List<uint64_t>::Builder builder) {
+void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder) {
   for (uint32_t i = 0; i < builder.size(); ++i) builder.set(i, position[i]);
 }
 
-checkpoint::Position decodePosition(capnp::List<uint64_t>::Reader reader) {
-  checkpoint::Position position;
+CutPosition decodePosition(capnp::List<uint64_t>::Reader reader) {
+  CutPosition position;
   for (const uint64_t at : reader) position.push_back(at);
   return position;
 }

@@ -16,7 +16,7 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader);
 // An upper bound of what encodeSaved() will take for that ps's part of the model.
 uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task);
 
-void encodePosition(const checkpoint::Position& position, capnp::List<uint64_t>::Builder builder);
-checkpoint::Position decodePosition(capnp::List<uint64_t>::Reader reader);
+void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder);
+CutPosition decodePosition(capnp::List<uint64_t>::Reader reader);
 
 }  // namespace dtf::wire

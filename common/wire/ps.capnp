@@ -75,27 +75,27 @@ interface PsControl {
 }
 
 interface PsCheckpoint {
-  # One ps's part in the job's checkpoints; the story is in common/train/supervisor.h. A place in training is {step} in
-  # sync mode; in async mode, for each worker, how many of its pushes are in.
+  # One ps's part in the job's checkpoints; the story is in common/train/supervisor.h. A position is {step} in sync
+  # mode; in async mode, for each worker, how many of its pushes are in. A cut is at one position on every ps.
   #
-  #   every ps: position()            -> the place that all can reach is the maximum
-  #   every ps: cut(place)            -> captured in memory, on every ps the same place
-  #   every ps: save(folder, place)   -> its shard file is written and durable
+  #   every ps: position()               -> the position that all can reach is the maximum
+  #   every ps: cut(position)            -> captured in memory, on every ps at the same position
+  #   every ps: save(folder, position)   -> its shard file is written and durable
   #   the chief writes the manifest, and renames the folder
 
   position @0 (hold :Bool) -> (position :List(UInt64));
   # `hold` (async): pushes beyond the answer wait, for 5 s at most, until cut() or releaseHold().
 
   cut @1 (position :List(UInt64)) -> (captured :Bool, version :UInt64);
-  # Answered when the place is reached and the shard is captured; `captured` is false when it had passed it already.
+  # Answered when the position is reached and the shard is captured; `captured` is false when it had passed it already.
   # `version`: of the parameters captured. That of ps/0 is the checkpoint's global step.
 
   releaseHold @2 () -> ();
   # Ends a hold. A cut() that still waits for it is answered with an error (unavailable).
 
   save @3 (folder :Text, position :List(UInt64)) -> (saved :Saved);
-  # Writes what cut() captured at that place into that folder of the run directory's checkpoints, and lets the capture
-  # go. A name, never a path. Errors: cannot_write; unavailable (another place was captured, or none); permission, to a
+  # Writes what cut() captured at that position into that folder of the run directory's checkpoints, and lets the capture
+  # go. A name, never a path. Errors: cannot_write; unavailable (another cut was captured, or none); permission, to a
   # chief that was replaced; training_failed naming the variable that holds a NaN or an infinity.
 
   restore @4 (folder :Text) -> ();

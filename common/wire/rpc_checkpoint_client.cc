@@ -13,7 +13,7 @@ RpcCheckpointClient::~RpcCheckpointClient() {
   control_.call([this] { calls_ = nullptr; });
 }
 
-std::vector<checkpoint::Position> RpcCheckpointClient::positions(bool hold) {
+std::vector<CutPosition> RpcCheckpointClient::positions(bool hold) {
   return control_.call([&] { return calls_->positions(hold); });
 }
 
@@ -21,7 +21,7 @@ void RpcCheckpointClient::releaseHold() {
   control_.call([this] { return calls_->releaseHold(); });
 }
 
-void RpcCheckpointClient::startCut(const checkpoint::Position& position) {
+void RpcCheckpointClient::startCut(const CutPosition& position) {
   control_.call([&] { return calls_->startCut(position); });
 }
 
@@ -33,8 +33,8 @@ void RpcCheckpointClient::callOffCuts() {
   control_.post([this] { calls_->callOffCuts(); });
 }
 
-std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(
-    const std::string& folder, const checkpoint::Position& position) {
+std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(const std::string& folder,
+                                                              const CutPosition& position) {
   return control_.call([&] { return calls_->save(folder, position); });
 }
 

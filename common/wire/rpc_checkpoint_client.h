@@ -20,13 +20,13 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   ~RpcCheckpointClient() override;
 
   bool initialised() override { return initialised_; }
-  std::vector<checkpoint::Position> positions(bool hold) override;
+  std::vector<CutPosition> positions(bool hold) override;
   void releaseHold() override;
-  void startCut(const checkpoint::Position& position) override;
+  void startCut(const CutPosition& position) override;
   std::optional<uint64_t> awaitCut() override;
   void callOffCuts() override;
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
-                                           const checkpoint::Position& position) override;
+                                           const CutPosition& position) override;
   void restore(const std::string& folder) override;
 
  private:

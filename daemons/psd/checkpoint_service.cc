@@ -33,16 +33,16 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> position(PositionContext context) override {
     const bool hold = context.getParams().getHold();
     return host_
-        .askNow<ps::CutPosition>(
+        .askNow<CutPosition>(
             [chief = chief_, hold](ps::Shard& shard) { return shard.position(chief, hold); })
-        .then([context](const ps::CutPosition& position) mutable {
+        .then([context](const CutPosition& position) mutable {
           wire::encodePosition(
               position, context.getResults().initPosition(static_cast<uint32_t>(position.size())));
         });
   }
 
   kj::Promise<void> cut(CutContext context) override {
-    ps::CutPosition position = wire::decodePosition(context.getParams().getPosition());
+    CutPosition position = wire::decodePosition(context.getParams().getPosition());
     return host_
         .ask<ps::CutResult>(
             [chief = chief_, position](ps::Shard& shard, ShardHost::Reply<ps::CutResult> reply) {

@@ -218,7 +218,7 @@ TEST(RpcCheckpointClient, PushesGoOnWhenTheHoldIsReleased) {
   wire::RpcCheckpointClient checkpoints(*client, 30);
   EXPECT_TRUE(checkpoints.initialised());
   client->pull();
-  EXPECT_EQ(checkpoints.positions(true), (std::vector<checkpoint::Position>{{0}}));
+  EXPECT_EQ(checkpoints.positions(true), (std::vector<CutPosition>{{0}}));
   checkpoints.releaseHold();
   client->gradients(0)[0] = 1;
   EXPECT_TRUE(client->exchange(0, 0, 0).done);

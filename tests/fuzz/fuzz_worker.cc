@@ -308,7 +308,7 @@ void Session::checkpointCall(uint8_t method) {
     return checkpoint_thread_.start(
         "supervised", checkpoint_->open().then([this](bool) { supervising_ = true; }));
   }
-  const checkpoint::Position position(arguments_.byte() % 4, arguments_.count());
+  const CutPosition position(arguments_.byte() % 4, arguments_.count());
   switch (method % 6) {
     case 0:
       return checkpoint_thread_.start("positions",

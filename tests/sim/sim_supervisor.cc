@@ -13,15 +13,13 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
   bool initialised() override { return await(calls_.open()); }
-  std::vector<checkpoint::Position> positions(bool hold) override {
-    return await(calls_.positions(hold));
-  }
+  std::vector<CutPosition> positions(bool hold) override { return await(calls_.positions(hold)); }
   void releaseHold() override { await(calls_.releaseHold()); }
-  void startCut(const checkpoint::Position& position) override { await(calls_.startCut(position)); }
+  void startCut(const CutPosition& position) override { await(calls_.startCut(position)); }
   std::optional<uint64_t> awaitCut() override { return await(calls_.awaitCut()); }
   void callOffCuts() override { calls_.callOffCuts(); }
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
-                                           const checkpoint::Position& position) override {
+                                           const CutPosition& position) override {
     return await(calls_.save(folder, position));
   }
   void restore(const std::string& folder) override { await(calls_.restore(folder)); }

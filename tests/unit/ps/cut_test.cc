@@ -237,7 +237,7 @@ TEST(AsyncCut, AHoldThatNobodyEndsEndsByItself) {
   EXPECT_EQ(parked->value(), 1);
 }
 
-// Otherwise nothing would ever expire it, and a push beyond its place would be captured for it.
+// Otherwise nothing would ever expire it, and a push beyond its position would be captured for it.
 TEST(AsyncCut, TheEndOfAHoldCallsOffTheCutThatWaits) {
   ShardDriver driver(2, 0, 100);
   driver.pull(0);

@@ -137,8 +137,7 @@ TEST_F(CheckpointerTest, OneOfAnotherJobIsRefusedByName) {
 }
 
 TEST_F(CheckpointerTest, APositionOfAnotherLengthIsBadDataOfThatPs) {
-  for (const checkpoint::Position& position :
-       {checkpoint::Position{}, checkpoint::Position{1, 2}}) {
+  for (const CutPosition& position : {CutPosition{}, CutPosition{1, 2}}) {
     ps_.setPosition(position);
     try {
       chief(kSync)->save(Motion::kAtRest);

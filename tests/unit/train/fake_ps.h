@@ -40,8 +40,8 @@ class FakePs final : public checkpoint::CheckpointClient {
  public:
   FakePs(FileSystem& disk, ManualClock& clock) : disk_(disk), clock_(clock) {}
 
-  // Where the ps are. A place that they were told before they got there is captured.
-  void setPosition(checkpoint::Position position) {
+  // Where the ps are. A cut that they were told before they got there is captured.
+  void setPosition(CutPosition position) {
     MutexLock lock(mutex_);
     position_ = std::move(position);
   }
@@ -86,7 +86,7 @@ class FakePs final : public checkpoint::CheckpointClient {
 
   bool initialised() override { return holds_values_; }
 
-  std::vector<checkpoint::Position> positions(bool hold) override {
+  std::vector<CutPosition> positions(bool hold) override {
     MutexLock lock(mutex_);
     begin("positions", hold ? " hold" : "");
     return {position_};
@@ -95,7 +95,7 @@ class FakePs final : public checkpoint::CheckpointClient {
     MutexLock lock(mutex_);
     begin("releaseHold", "");
   }
-  void startCut(const checkpoint::Position& position) override {
+  void startCut(const CutPosition& position) override {
     MutexLock lock(mutex_);
     begin("startCut", " " + std::to_string(position.at(0)));
     if (called_off_) throw Error(ErrorCode::kUnavailable, "called off");
@@ -116,8 +116,7 @@ class FakePs final : public checkpoint::CheckpointClient {
     called_off_ = true;
     changed_.notifyAll();
   }
-  std::vector<checkpoint::SavedShard> save(const std::string& folder,
-                                           const checkpoint::Position&) override {
+  std::vector<checkpoint::SavedShard> save(const std::string& folder, const CutPosition&) override {
     std::shared_future<void> gate;
     {
       MutexLock lock(mutex_);
@@ -156,8 +155,8 @@ class FakePs final : public checkpoint::CheckpointClient {
   CondVar changed_;
   bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
   bool called_off_ DTF_GUARDED_BY(mutex_) = false;
-  checkpoint::Position position_ DTF_GUARDED_BY(mutex_) = {0};
-  checkpoint::Position target_ DTF_GUARDED_BY(mutex_) = {0};
+  CutPosition position_ DTF_GUARDED_BY(mutex_) = {0};
+  CutPosition target_ DTF_GUARDED_BY(mutex_) = {0};
   bool too_late_ DTF_GUARDED_BY(mutex_) = false;
   std::optional<uint64_t> global_step_ DTF_GUARDED_BY(mutex_);
   std::map<std::string, Duration> slow_ DTF_GUARDED_BY(mutex_);

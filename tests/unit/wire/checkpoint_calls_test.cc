@@ -6,7 +6,6 @@ namespace dtf::wire {
 namespace {
 
 using std::chrono::seconds;
-using Position = checkpoint::Position;
 
 constexpr double kDiskSeconds = 30;
 
@@ -34,7 +33,7 @@ TEST_F(CheckpointCallsTest, PositionsComeInTheOrderOfThePs) {
   get(calls_->open());
   ps_[0].step = 4;
   ps_[1].step = 5;
-  EXPECT_EQ(get(calls_->positions(false)), (std::vector<Position>{{4}, {5}}));
+  EXPECT_EQ(get(calls_->positions(false)), (std::vector<CutPosition>{{4}, {5}}));
 }
 
 TEST_F(CheckpointCallsTest, ACutHasTheVersionOfPs0) {

@@ -76,8 +76,8 @@ TEST(CheckpointCodec, ASavedShardArrivesAsItWas) {
 }
 
 TEST(CheckpointCodec, APositionArrivesAsItWas) {
-  for (const checkpoint::Position& position : {checkpoint::Position{}, checkpoint::Position{7},
-                                               checkpoint::Position{1, 0, ~uint64_t{0}}}) {
+  for (const CutPosition& position :
+       {CutPosition{}, CutPosition{7}, CutPosition{1, 0, ~uint64_t{0}}}) {
     capnp::MallocMessageBuilder message;
     auto list = message.initRoot<schema::PsCheckpoint::CutParams>().initPosition(
         static_cast<uint32_t>(position.size()));

@@ -37,7 +37,7 @@ TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
   RpcCheckpointClient client(parameters_, kDiskSeconds);
   EXPECT_TRUE(client.initialised());
   newCalls();
-  EXPECT_EQ(client.positions(true), (std::vector<checkpoint::Position>{{7}}));
+  EXPECT_EQ(client.positions(true), (std::vector<CutPosition>{{7}}));
   client.releaseHold();
   client.startCut({8});
   EXPECT_EQ(client.awaitCut(), 7u);

@@ -18,7 +18,6 @@ namespace dtf::psd {
 namespace {
 
 using Mode = cluster::ReplicationSpec::Mode;
-using Position = checkpoint::Position;
 
 constexpr Incarnation kChiefLife{1};
 constexpr uint64_t kElements = 16;  // on each ps
@@ -93,15 +92,15 @@ class Job final : public checkpoint::CheckpointClient {
   train::Checkpointer& checkpointer() { return *checkpointer_; }
 
   bool initialised() override { return false; }
-  std::vector<Position> positions(bool hold) override {
-    std::vector<Position> all;
+  std::vector<CutPosition> positions(bool hold) override {
+    std::vector<CutPosition> all;
     for (const auto& shard : shards_) all.push_back(shard->position(kChiefLife, hold));
     return all;
   }
   void releaseHold() override {
     for (const auto& shard : shards_) shard->releaseHold(kChiefLife);
   }
-  void startCut(const Position& position) override {
+  void startCut(const CutPosition& position) override {
     cuts_.assign(shards_.size(), std::nullopt);
     for (uint32_t i = 0; i < shards_.size(); ++i)
       shards_[i]->cutAt(kChiefLife, position,
@@ -117,7 +116,7 @@ class Job final : public checkpoint::CheckpointClient {
   }
   void callOffCuts() override {}  // none waits here
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
-                                           const Position& position) override {
+                                           const CutPosition& position) override {
     std::vector<checkpoint::SavedShard> saved;
     for (uint32_t i = 0; i < shards_.size(); ++i)
       saved.push_back(
