@@ -99,5 +99,14 @@ TEST_F(CheckpointCallsTest, APsThatIsLostMeanwhileEndsTheCall) {
   EXPECT_NE(error.message().find("lost ps/1"), std::string::npos) << error.message();
 }
 
+using CheckpointCallsDeathTest = CheckpointCallsTest;
+
+TEST_F(CheckpointCallsDeathTest, NothingIsAskedBeforeThePsWereAskedForTheirPart) {
+  EXPECT_DEATH(calls_->positions(false), "check failed: ps_");
+  EXPECT_DEATH(calls_->restore("step-1"), "check failed: ps_");
+  get(calls_->open());
+  EXPECT_DEATH(calls_->awaitCut(), "check failed: cuts_");
+}
+
 }  // namespace
 }  // namespace dtf::wire
