@@ -3,7 +3,10 @@
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
+#include <vector>
+
 #include "common/wire/optimizer_codec.h"
+#include "common/wire/ps_link.h"
 
 namespace dtf::fuzz {
 
@@ -27,6 +30,12 @@ void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, schema::Hell
   if (from_ps) {
     hello.getCaller().setJob(schema::JobKind::PS);
     hello.getCaller().setIndex(flaw == 2 ? 0 : 1);
+  }
+  const schema::Task::Reader caller = hello.getCaller().asReader();
+  if (caller.getJob() == schema::JobKind::WORKER && caller.getIndex() < kWorkers && flaw != 5) {
+    const std::vector<cluster::Address> workers(kWorkers);  // none is listened at
+    hello.setAddress(workers[caller.getIndex()].str());
+    hello.setWorkers(wire::fingerprintOf(workers));
   }
   hello.setIncarnation(flaw == 3 ? arguments.number<uint64_t>() : 1 + flaw % 2);
   if (flaw == 4) return fillTask(arguments, hello.initCallee());
