@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <limits>
 
 #include "common/base/error.h"
 
@@ -73,46 +72,6 @@ TEST(Declaration, RefusesElementsThatNoVariableHas) {
 
 TEST(Declaration, RefusesOptimizersThatCannotWork) {
   EXPECT_NE(refusal([](auto& m) { m.optimizer.kind = static_cast<Kind>(11); }), "");
-  EXPECT_NE(refusal([](auto& m) {
-              m.optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN();
-            }),
-            "");
-  EXPECT_NE(refusal([](auto& m) {
-              m.optimizer.kind = Kind::kAdagrad;
-              m.optimizer.initial_accumulator_value = 0;
-            }),
-            "");
-  EXPECT_NE(refusal([](auto& m) {
-              m.optimizer.kind = Kind::kAdam;
-              m.optimizer.beta1 = 1;
-            }),
-            "");
-}
-
-TEST(Declaration, NamesTheSettingItsValueAndItsBounds) {
-  const auto text = [](auto change) {
-    return refusal([&](auto& m) {
-      m.optimizer = cluster::defaultOptimizer(Kind::kRmsProp);
-      change(m.optimizer);
-    });
-  };
-  EXPECT_EQ(text([](auto&) {}), "");
-  EXPECT_NE(text([](auto& o) { o.decay = 1; }).find("decay is 1, but must be at least 0 and less"),
-            std::string::npos);
-  EXPECT_NE(text([](auto& o) { o.clip_by_value = -1; }), "");
-  EXPECT_NE(text([](auto& o) { o.weight_decay = -1; }), "");
-  EXPECT_NE(text([](auto& o) { o.moving_average_decay = 1; }), "");
-  EXPECT_NE(text([](auto& o) { o.schedule.kind = cluster::LearningRateSchedule::Kind{9}; }), "");
-  EXPECT_NE(text([](auto& o) {
-              o.schedule.kind = cluster::LearningRateSchedule::Kind::kCosine;
-              o.schedule.decay_steps = 0;
-            }),
-            "");
-  EXPECT_NE(text([](auto& o) {
-              o = cluster::defaultOptimizer(Kind::kFtrl);
-              o.schedule.warmup_steps = 5;
-            }),
-            "");
 }
 
 TEST(Declaration, LarsAndLambRefuseSplitVariables) {
