@@ -104,45 +104,47 @@ void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
 TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallback& on_step) {
   DTF_CHECK(binding_ != nullptr && result_.batches == 0);
   report_ = report;
-  ps::StepState state = client_.pull();
-  binding_->gatherValues();
-  const TimePoint begin = clock_.now();
-  report_clock_.start(state.global_step, begin);
-  evaluated_step_ = state.global_step;
-  result_.first_step_number = state.global_step;
-  if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
-  while (!state.done) {
-    trace::onStep(state.next_step);
-    if (on_step) on_step(state);
-    state = trainBatch(state);
-    ++result_.batches;
-    if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
-    if (result_.batches == 1) result_.first_step = clock_.now();
-    afterStep(state);
-  }
+  on_step_ = on_step;
+  const ps::StepState state = trainSteps(client_, *this);
   result_.global_step = state.global_step;
   result_.stopped = state.global_step < train_.steps;
-  result_.seconds = toSeconds(clock_.now() - begin - evaluating_);
+  result_.seconds = toSeconds(clock_.now() - begin_ - evaluating_);
   if (result_.batches > 0) result_.final_loss = state.loss;
   result_.examples_per_step = examplesPerStep();
   return result_;
 }
 
-ps::StepState TrainingLoop::trainBatch(const ps::StepState& due) {
-  const trace::Span whole("batch");
+void TrainingLoop::onFirst(const ps::StepState& state) {
+  binding_->gatherValues();
+  begin_ = clock_.now();
+  report_clock_.start(state.global_step, begin_);
+  evaluated_step_ = state.global_step;
+  result_.first_step_number = state.global_step;
+  if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
+}
+
+void TrainingLoop::onDue(const ps::StepState& state) {
+  if (on_step_) on_step_(state);
+}
+
+float TrainingLoop::compute(const ps::StepState& due) {
   const float loss = computeBatch(due);
   if (observer_ != nullptr) observer_->onGradients(*binding_);
-  const ps::StepState state = exchange(due, loss);
-  if (state.outcome == ps::Outcome::kQueued) return state;
+  return loss;
+}
+
+void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
+  if (state.outcome == ps::Outcome::kQueued) return;
   const trace::Span span("gather parameters");
   binding_->gatherValues();
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, false);
-  return state;
 }
 
-ps::StepState TrainingLoop::exchange(const ps::StepState& due, float loss) {
-  const trace::Span span("push, wait, receive");
-  return client_.exchange(due.next_step, due.next_batch, loss);
+void TrainingLoop::afterBatch(const ps::StepState& state) {
+  ++result_.batches;
+  if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
+  if (result_.batches == 1) result_.first_step = clock_.now();
+  afterStep(state);
 }
 
 // Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient

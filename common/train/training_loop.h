@@ -22,6 +22,7 @@
 #include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
 #include "common/train/report_clock.h"
+#include "common/train/step_loop.h"
 #include "common/train/step_observer.h"
 
 namespace dtf::train {
@@ -71,12 +72,12 @@ struct TrainingResult {
 // (divergence.h);
 // the constructor throws kBadConfig when model, data and cluster don't fit, kBadData for a label
 // without a unit.
-class TrainingLoop {
+class TrainingLoop final : private StepWorker {
  public:
   TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                std::shared_ptr<const data::Dataset> dataset, ps::ParameterClient& client,
                const runtime::KernelTable& kernels, runtime::Device& device, const Clock& clock);
-  ~TrainingLoop();
+  ~TrainingLoop() override;
 
   // What all workers of the job declare.
   const ps::ModelDeclaration& declaration() const { return declaration_; }
@@ -112,8 +113,11 @@ class TrainingLoop {
 
  private:
   void initialise(const WaitingCallback& on_waiting);
-  ps::StepState trainBatch(const ps::StepState& due);
-  ps::StepState exchange(const ps::StepState& due, float loss);
+  void onFirst(const ps::StepState& state) override;
+  void onDue(const ps::StepState& state) override;
+  float compute(const ps::StepState& due) override;
+  void onAnswer(const ps::StepState& due, const ps::StepState& state) override;
+  void afterBatch(const ps::StepState& state) override;
   float computeBatch(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state);
@@ -141,7 +145,10 @@ class TrainingLoop {
   StepObserver* observer_ = nullptr;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
-  ProgressCallback report_;  // of run()
+  // Of run().
+  ProgressCallback report_;
+  StepCallback on_step_;
+  TimePoint begin_{};  // the first parameters are there
   DivergenceWatch divergence_;
   TrainingResult result_;
   ReportClock report_clock_;

@@ -4,6 +4,7 @@
 
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
+#include "common/train/step_loop.h"
 #include "tests/sim/sim_ps.h"
 #include "tests/sim/sim_supervisor.h"
 
@@ -135,15 +136,45 @@ void SimWorker::echo(const Push& push) {
               .eagerlyEvaluate(nullptr);
 }
 
-ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
-  const Push push{rank_, number_, due.next_step, due.next_batch};
+// What TrainingLoop is in a workerd: the loop is the same.
+class SimWorker::Steps final : public train::StepWorker {
+ public:
+  Steps(SimWorker& worker, SimClient& client) : worker_(worker), client_(client) {}
+
+  void onFirst(const ps::StepState& state) override {
+    worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
+  }
+  void onDue(const ps::StepState& state) override {
+    if (worker_.supervisor_) worker_.supervisor_->onStep(state);
+  }
+  float compute(const ps::StepState& due) override {
+    worker_.compute(client_);
+    return worker_.beforePush(client_, worker_.pushOf(due));
+  }
+  void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
+    worker_.afterPush(client_, worker_.pushOf(due), state);
+  }
+
+ private:
+  SimWorker& worker_;
+  SimClient& client_;
+};
+
+Push SimWorker::pushOf(const ps::StepState& due) const {
+  return {rank_, number_, due.next_step, due.next_batch};
+}
+
+// Returns the loss.
+float SimWorker::beforePush(SimClient& client, const Push& push) {
   for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
     ledger_.writeGradient(push, client.gradients(ps));
   if (fenced_) ledger_.forbid(push);
-  const double draw = environment_.random.uniform();
-  const bool early = draw < plan_.early_echo_share;
-  if (early) echo(push);
-  const ps::StepState state = client.exchange(push.step, push.batch, static_cast<float>(rank_ + 1));
+  echo_draw_ = environment_.random.uniform();
+  if (echo_draw_ < plan_.early_echo_share) echo(push);
+  return static_cast<float>(rank_ + 1);
+}
+
+void SimWorker::afterPush(SimClient& client, const Push& push, const ps::StepState& state) {
   hooks_.log(fmt::format("{} {} {} -> step {} batch {}{}", process_->name,
                          state.outcome == ps::Outcome::kApplied  ? "applied"
                          : state.outcome == ps::Outcome::kQueued ? "queued"
@@ -151,10 +182,10 @@ ps::StepState SimWorker::exchange(SimClient& client, const ps::StepState& due) {
                          push.text(), state.next_step, state.next_batch,
                          state.done ? ", done" : ""));
   ledger_.onAnswer(push, state, arenas());
-  if (!early && draw < plan_.early_echo_share + plan_.echo_share) echo(push);
+  const bool early = echo_draw_ < plan_.early_echo_share;
+  if (!early && echo_draw_ < plan_.early_echo_share + plan_.echo_share) echo(push);
   for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
     ledger_.eraseGradient(push, client.gradients(ps));
-  return state;
 }
 
 void SimWorker::requestStop() {
@@ -190,7 +221,7 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   client.waitInitialised();
 }
 
-// As daemons/workerd/worker_job.cc and train/training_loop.cc do.
+// As daemons/workerd/worker_job.cc does.
 void SimWorker::train(kj::WaitScope& scope) {
   SimClient client(*control_, *data_, scope);
   join(client, scope);
@@ -198,18 +229,13 @@ void SimWorker::train(kj::WaitScope& scope) {
   hooks_.log(process_->name + " starts to train");
   if (supervisor_) supervisor_->start(fibers_, scope);
   training_now_ = true;
-  ps::StepState state = client.pull();
-  ledger_.onParameters(rank_, number_, state, arenas());
-  while (!state.done) {
-    if (supervisor_) supervisor_->onStep(state);
-    compute(client);
-    state = exchange(client, state);
-  }
+  Steps steps(*this, client);
+  train::trainSteps(client, steps);
   training_now_ = false;
   client.barrier("trained");
   const bool saved = supervisor_ && supervisor_->saveAtRest();
   if (rank_ == kChief.index) {
-    state = client.pull();
+    const ps::StepState state = client.pull();
     ledger_.onFinal(number_, state, arenas(), hooks_.stopped());
     if (saved) hooks_.on_rest(state.global_step);
   }

@@ -52,7 +52,10 @@ class SimWorker {
  private:
   void train(kj::WaitScope& scope);
   void join(SimClient& client, kj::WaitScope& scope);
-  ps::StepState exchange(SimClient& client, const ps::StepState& due);
+  class Steps;
+  Push pushOf(const ps::StepState& due) const;
+  float beforePush(SimClient& client, const Push& push);
+  void afterPush(SimClient& client, const Push& push, const ps::StepState& state);
   void compute(SimClient& client);
   void echo(const Push& push);
   std::vector<const float*> arenas() const;
@@ -76,6 +79,7 @@ class SimWorker {
   std::unique_ptr<wire::PsDataLink> echo_link_;
   uint32_t echo_ps_ = 0;
   bool echoing_ = false;
+  double echo_draw_ = 0;  // decides whether the push under way is repeated, and when
   kj::Promise<void> echo_ = nullptr;
   bool fenced_ = false;
   bool joined_ = false;

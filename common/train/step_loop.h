@@ -1,0 +1,32 @@
+#pragma once
+
+// The order in which a worker and its ps take turns, apart from what the worker computes: the training loop of a
+// workerd and the workers of the simulator run the same.
+
+#include "common/ps/parameter_client.h"
+
+namespace dtf::train {
+
+// What one worker does between two calls of its client. Called on the thread of trainSteps().
+class StepWorker {
+ public:
+  virtual ~StepWorker() = default;
+
+  // The first parameters are there.
+  virtual void onFirst(const ps::StepState& state) = 0;
+  // `state` is the last answer of the ps, and not the end: the next batch is about to be computed.
+  virtual void onDue(const ps::StepState& state) = 0;
+  // Writes the gradient of the batch that is due into the client's arenas; returns its loss.
+  virtual float compute(const ps::StepState& due) = 0;
+  // The gradient of `due` is answered.
+  virtual void onAnswer(const ps::StepState& due, const ps::StepState& state) = 0;
+  // After onAnswer(): what is no part of the batch.
+  virtual void afterBatch(const ps::StepState&) {}
+};
+
+// Pulls, then computes and exchanges one batch after the other, until the ps say that the job is
+// done. Returns their last answer.
+// Errors: those of the client and of the worker, which end the loop.
+ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker);
+
+}  // namespace dtf::train
