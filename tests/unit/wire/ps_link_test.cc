@@ -19,7 +19,7 @@ class PsControlLinkTest : public testing::FakeCluster {
     PsControlLink::Events events;
     events.on_lost = [this](const Error& error) { lost_.push_back(error.message()); };
     events.on_stop_wanted = [this] { ++stops_wanted_; };
-    events.on_awaited = [this](std::string awaited) { awaited_.push_back(std::move(awaited)); };
+    events.on_awaited = [this](const Awaited& awaited) { awaited_.push_back(awaited.whom); };
     link_ =
         std::make_unique<PsControlLink>(loop_, options_.link, 0, options_.ps[0], std::move(events));
     get(link_->open());
