@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -29,6 +31,18 @@ void printLast(const std::string& text) {
   StderrSink::awaitRoom(log::kErrorPatience);
   StderrSink().write(text);
 }
+// DTF_ATTEMPT, from who starts this task again and again. Errors: kUsage.
+uint32_t attemptFromEnvironment() {
+  const char* text = std::getenv("DTF_ATTEMPT");
+  if (text == nullptr) return 0;
+  uint32_t attempt = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, attempt);
+  if (error != std::errc() || stop != end || attempt > Incarnation::kAttemptMax)
+    throw Error(ErrorCode::kUsage, std::string("DTF_ATTEMPT=") + text + " is no count of starts");
+  return attempt;
+}
+
 }  // namespace
 
 int reportFailure(const Error& error) {
@@ -52,7 +66,8 @@ int runDaemon(int argc, char** argv, JobKind binary,
               const std::function<int(const cluster::TaskOptions&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    const cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
+    cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
+    options.attempt = attemptFromEnvironment();
     if (options.answer) {  // --help, --version
       print(*options.answer);
       return 0;

@@ -49,6 +49,10 @@ void EventWriter::ended(TaskId id, const ExitStatus& status) {
   write("ended", {{"task", id.name()}, {"exit_code", status.shellCode()}});
 }
 
+void EventWriter::restarting(TaskId id, uint32_t restarts) {
+  write("restarting", {{"task", id.name()}, {"restarts", restarts}});
+}
+
 bool EventWriter::summary(const ordered_json& summary) {
   constexpr Duration kPatience = std::chrono::seconds(10);
   queue_.finish(kPatience);  // makes the room

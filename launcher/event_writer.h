@@ -14,7 +14,7 @@ namespace dtf::launcher {
 
 // Events: started {task, pid}, ready {task}, model {variables, parameters, ps_bytes}, restored
 // {step}, progress {...}, evaluation {step, loss, accuracy}, checkpoint {step, ...}, ended {task,
-// exit_code}, and at the very end summary {...}, the content of summary.json.
+// exit_code}, restarting {task, restarts}, and at the very end summary {...}, the content of summary.json.
 // Owns: a console for the descriptor, with its bound.
 // Borrows: the descriptor.
 // Threads: loop-thread only.
@@ -32,6 +32,7 @@ class EventWriter {
   void evaluation(const EvaluationNotice& notice);
   void checkpoint(const CheckpointNotice& notice);
   void ended(TaskId id, const ExitStatus& status);
+  void restarting(TaskId id, uint32_t restarts);
   // The last line. Waits for a slow reader, ten seconds at most while it takes nothing.
   // False: not all of what was written has reached stdout.
   bool summary(const nlohmann::ordered_json& summary);

@@ -1,6 +1,7 @@
 #include "launcher/listen_sockets.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -152,9 +153,16 @@ ListenSockets ListenSockets::open(const cluster::ClusterSpec& cluster, bool auto
   return sockets;
 }
 
-Fd ListenSockets::take(TaskId id) {
-  const auto found = sockets_.find(id);
-  return found == sockets_.end() ? Fd() : std::move(found->second);
+Fd ListenSockets::copyFor(TaskId id) const {
+  Fd copy(::fcntl(sockets_.at(id).get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid())
+    throw Error(ErrorCode::kUnavailable,
+                "cannot start " + id.name() + ": its socket can't be copied: " + errnoText(errno));
+  return copy;
+}
+
+void ListenSockets::drop(TaskId id) {
+  sockets_.erase(id);
 }
 
 }  // namespace dtf::launcher

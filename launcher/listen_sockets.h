@@ -1,8 +1,9 @@
 #pragma once
 
-// Binds and listens for every task before any is started. A task inherits its socket, so the port
-// is the task's from the first moment to the last: two launches never choose the same one, and a
-// port in use is reported at once, with its line in the file.
+// Binds and listens for every task before any is started. A task inherits a copy of its socket, and
+// the launcher keeps the other, so the port is the task's from the first moment to the last, through
+// every restart: two launches never choose the same one, and a port in use is reported at once, with
+// its line in the file.
 
 #include <map>
 #include <string>
@@ -18,7 +19,7 @@ namespace dtf::launcher {
 // Blocks: on name resolution.
 bool isThisHost(const std::string& host);
 
-// Owns: the sockets, until take().
+// Owns: the sockets, until drop().
 // Threads: thread-compatible.
 class ListenSockets {
  public:
@@ -33,9 +34,12 @@ class ListenSockets {
   // What the tasks with an `auto` port were given.
   const ChosenAddresses& chosen() const { return chosen_; }
 
-  // The socket of a task (close-on-exec); an invalid one when there is none, or it was taken
-  // before.
-  Fd take(TaskId id);
+  // A copy of the task's socket (close-on-exec).
+  // Errors: kUnavailable when no descriptor is left.
+  Fd copyFor(TaskId id) const;
+
+  // The task is not started again: nobody is to wait for an answer on its port.
+  void drop(TaskId id);
 
  private:
   std::map<TaskId, Fd> sockets_;

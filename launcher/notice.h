@@ -57,13 +57,20 @@ struct ResultNotice {
   std::string json;
 };
 
+// A ps has given up a worker's process.
+struct WorkerLostNotice {
+  std::string worker;    // "worker/1"
+  uint32_t attempt = 0;  // which process of it; 0: not known
+};
+
 struct FailedNotice {
   std::string code;  // errorCodeName()
   std::string message;
 };
 
-using Notice = std::variant<ReadyNotice, ModelNotice, RestoredNotice, CheckpointNotice,
-                            ProgressNotice, EvaluationNotice, ResultNotice, FailedNotice>;
+using Notice =
+    std::variant<ReadyNotice, ModelNotice, RestoredNotice, CheckpointNotice, ProgressNotice,
+                 EvaluationNotice, ResultNotice, WorkerLostNotice, FailedNotice>;
 
 // nullopt: not a line of the protocol. Thread-safe.
 std::optional<Notice> parseNotice(std::string_view line);

@@ -58,8 +58,11 @@ class Session {
   void watchSignals();
   void awaitSignal();
   std::vector<TaskCommand> prepare();
-  void startTasks(const std::vector<TaskCommand>& plan);
-  void startTask(size_t task, const TaskCommand& command, Fd listen_socket);
+  void startTasks();
+  void startTask(size_t task);
+  void startAgain(size_t task);
+  void onWorkerLost(const WorkerLostNotice& lost);
+  int attemptOf(size_t task) const { return attempt_ + static_cast<int>(monitor_.restarts(task)); }
   void tick();
   void look();
   void onNotice(size_t task, std::string_view line, bool cut);
@@ -86,6 +89,7 @@ class Session {
   RunFolder folder_;
   const int attempt_;
   ListenSockets sockets_;
+  std::vector<TaskCommand> plan_;  // one a task
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_{io_};
   boost::asio::steady_timer timer_{io_};
@@ -122,12 +126,12 @@ int Session::run() {
   DTF_CHECK(attempt_ >= 1 && monitor_.size() == running_.size());
   watchSignals();
   removeTimelines(folder_.path(), allTasks(job_.cluster));
-  const std::vector<TaskCommand> plan = prepare();
+  plan_ = prepare();
   if (options_.on_held) {
     if (const std::string warning = options_.on_held(); !warning.empty()) alarm(warning);
   }
   say(startText(job_, folder_.logs()));
-  startTasks(plan);
+  startTasks();
   act();
   tick();
   io_.run();
@@ -175,22 +179,23 @@ void Session::awaitSignal() {
   });
 }
 
-void Session::startTasks(const std::vector<TaskCommand>& plan) {
+void Session::startTasks() {
   size_t task = 0;
   try {
-    for (; task < plan.size(); ++task) startTask(task, plan[task], sockets_.take(plan[task].id));
+    for (; task < plan_.size(); ++task) startTask(task);
     recordLaunch();
   } catch (const Error& error) {
-    const bool while_starting = task < plan.size();
+    const bool while_starting = task < plan_.size();
     monitor_.onError(while_starting ? std::optional(task) : std::nullopt, error);
   }
-  sockets_ = {};  // those of tasks that were not started
 }
 
-void Session::startTask(size_t task, const TaskCommand& command, Fd listen_socket) {
+void Session::startTask(size_t task) {
   RunningTask& running = running_.at(task);
+  TaskCommand command = plan_.at(task);
   DTF_CHECK_MSG(running.process.pid < 0 && command.id == monitor_.id(task), command.id.name());
-  running.process = spawner_.spawn(command, std::move(listen_socket));
+  command.env["DTF_ATTEMPT"] = std::to_string(attemptOf(task));
+  running.process = spawner_.spawn(command, sockets_.copyFor(command.id));
   guard_.add(running.process.pid);
   monitor_.onSpawned(task);
   events_.started(command.id, running.process.pid);
@@ -202,7 +207,27 @@ void Session::startTask(size_t task, const TaskCommand& command, Fd listen_socke
       [&running](std::string_view bytes) { running.notice_lines->feed(bytes); });
   running.exited = std::make_unique<FdWatch>(io_, std::move(running.process.exited),
                                              [this, task] { onExited(task); });
-  logs_.add(task, attempt_, std::move(running.process.output));
+  logs_.add(task, attemptOf(task), std::move(running.process.output));
+}
+
+// What --fresh set aside stays there: the job goes on.
+void Session::startAgain(size_t task) {
+  std::erase(plan_.at(task).argv, "--fresh");
+  try {
+    startTask(task);
+    recordLaunch();
+  } catch (const Error& error) {
+    monitor_.onError(task, error);
+  }
+}
+
+// It may be frozen: then its place is free only when it is gone.
+void Session::onWorkerLost(const WorkerLostNotice& lost) {
+  const auto launched = static_cast<uint32_t>(attempt_);
+  for (size_t task = 0; task < running_.size(); ++task)
+    if (monitor_.id(task).name() == lost.worker && lost.attempt >= launched)
+      monitor_.onLost(task, lost.attempt - launched);
+  act();
 }
 
 void Session::recordLaunch() {
@@ -215,6 +240,7 @@ void Session::recordLaunch() {
 void Session::tick() {
   const bool was_saving = monitor_.saving();
   monitor_.onTime();
+  for (const size_t task : monitor_.takeStarts()) startAgain(task);
   if (was_saving && monitor_.stopping())
     say(fmt::format("nothing was saved within timeouts.stop_seconds, {:g} s: stopping the tasks",
                     job_.timeouts.stop_seconds));
@@ -260,8 +286,11 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     monitor_.onReady(task);
     events_.ready(id);
     if (monitor_.allReady() && !all_before) onFirstReady();
+    if (monitor_.restarts(task) > 0) say(id.name() + " is back");
   } else if (auto* failed = std::get_if<FailedNotice>(&*notice)) {
     monitor_.onFailedNotice(task, std::move(*failed));
+  } else if (const auto* lost = std::get_if<WorkerLostNotice>(&*notice)) {
+    if (id.job == JobKind::kPs) onWorkerLost(*lost);
   } else if (id != kChief) {
     return;  // progress and results are the chief's to tell
   } else if (const auto* model = std::get_if<ModelNotice>(&*notice)) {
@@ -295,6 +324,7 @@ void Session::onExited(size_t task) {
   running.exited->close();
   guard_.remove(running.process.pid);
   const ExitStatus status = spawner_.reap(running.process);
+  running.process.pid = -1;
   running.notices->drain();  // its last words come before its end
   logs_.finish(task);
   events_.ended(monitor_.id(task), status);
@@ -302,6 +332,12 @@ void Session::onExited(size_t task) {
   monitor_.onExit(task, status);
   if (was_saving && monitor_.id(task) == kChief && monitor_.state(task) == TaskState::kStopped)
     say("worker/0 has ended at once: saved is only what is said above");
+  if (monitor_.state(task) == TaskState::kWaiting) {
+    alarm(monitor_.restartText(task));
+    events_.restarting(monitor_.id(task), monitor_.restarts(task));
+  } else {
+    sockets_.drop(monitor_.id(task));
+  }
   act();
 }
 

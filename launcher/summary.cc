@@ -41,7 +41,8 @@ JobSummary summarize(const std::string& job, const TaskMonitor& monitor, double 
   summary.end.exit_code = monitor.jobExitCode();
   summary.end.wall_seconds = wall_seconds;
   for (size_t task = 0; task < monitor.size(); ++task) {
-    TaskEnd entry{monitor.id(task).name(), std::nullopt, monitor.cause(task)};
+    TaskEnd entry{monitor.id(task).name(), std::nullopt, monitor.cause(task),
+                  monitor.restarts(task)};
     if (monitor.exit(task)) entry.exit_code = monitor.exit(task)->shellCode();
     summary.end.tasks.push_back(std::move(entry));
   }

@@ -12,8 +12,6 @@ namespace dtf::launcher {
 
 namespace {
 
-constexpr size_t kNamesMax = 8;  // in one message
-
 // One Ctrl-C may arrive twice, from the terminal and from a wrapper that passes it on.
 constexpr Duration kSameRequest = std::chrono::milliseconds(250);
 
@@ -49,14 +47,21 @@ TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorL
   DTF_CHECK(!tasks.empty());
   DTF_CHECK(limits.start > Duration{0} && limits.grace > Duration{0} && limits.save >= Duration{0});
   for (const TaskId id : tasks) {
-    tasks_.emplace_back();
-    tasks_.back().id = id;
+    // Tasks that failed together are not to come back together.
+    const uint64_t seed = (uint64_t{id.index} << 1) | (id.job == JobKind::kPs ? 0 : 1);
+    tasks_.push_back(Task{.id = id, .policy = RestartPolicy(limits.restarts, seed)});
   }
 }
 
 void TaskMonitor::onSpawned(size_t task) {
-  DTF_CHECK_MSG(tasks_.at(task).state == TaskState::kPlanned, tasks_[task].id.name());
-  tasks_[task].state = TaskState::kStarting;
+  Task& of = tasks_.at(task);
+  DTF_CHECK_MSG(of.state == TaskState::kPlanned || of.state == TaskState::kWaiting, of.id.name());
+  of.state = TaskState::kStarting;
+  of.started = clock_.now();
+  of.ready_since.reset();
+  of.exit.reset();
+  of.notice.reset();
+  of.first_sign.reset();
 }
 
 void TaskMonitor::onReady(size_t task) {
@@ -65,6 +70,7 @@ void TaskMonitor::onReady(size_t task) {
   if (tasks_[task].state != TaskState::kStarting) return;
   tasks_[task].state = TaskState::kReady;
   tasks_[task].was_ready = true;
+  tasks_[task].ready_since = clock_.now();
 }
 
 void TaskMonitor::onFailedNotice(size_t task, FailedNotice notice) {
@@ -85,7 +91,8 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   if (status.success()) {
     ended.state = TaskState::kDone;
     if (ended.id.job == JobKind::kWorker) noteWorkerDone();
-  } else if (stopping() && !is_root) {
+    if (chiefDone()) dropWaiting();
+  } else if ((stopping() && !is_root) || isLate(task, status)) {
     ended.state = TaskState::kStopped;
   } else if (obeyed(task, status)) {
     ended.state = TaskState::kStopped;
@@ -93,7 +100,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
       judge();
     else
       stop(std::nullopt);
-  } else {
+  } else if (!scheduleRestart(task, status)) {
     ended.state = TaskState::kFailed;
   }
   DTF_CHECK_MSG(!alive(task), ended.id.name());
@@ -103,6 +110,54 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
     judgeBy(clock_.now() + (mayBeDerived(status) ? limits_.settle : Duration(0)));
   }
   onTime();
+}
+
+bool TaskMonitor::chiefDone() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.id == kChief && task.state == TaskState::kDone;
+  });
+}
+
+// A worker that was started again finds nobody when the others have finished without it meanwhile.
+bool TaskMonitor::isLate(size_t task, const ExitStatus& status) const {
+  return restarts(task) > 0 && chiefDone() && mayBeDerived(status);
+}
+
+// True: the task gets another process. What it lost with this one is the protocol's to mend.
+bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
+  Task& of = tasks_[task];
+  if (stopping() || of.id.job != JobKind::kWorker || chiefDone()) return false;
+  const TimePoint now = clock_.now();
+  std::optional<Duration> ran;
+  if (of.was_ready) ran = of.ready_since ? now - *of.ready_since : Duration{0};
+  const std::optional<Duration> pause = of.policy.onFailure(status, ran, now);
+  if (!pause) return false;
+  of.state = TaskState::kWaiting;
+  of.restart_time = now + *pause;
+  of.first_sign.reset();
+  const bool judged = std::any_of(tasks_.begin(), tasks_.end(),
+                                  [](const Task& other) { return other.first_sign.has_value(); });
+  if (!judged) judge_time_.reset();
+  return true;
+}
+
+void TaskMonitor::dropWaiting() {
+  for (Task& task : tasks_)
+    if (task.state == TaskState::kWaiting) task.state = TaskState::kStopped;
+}
+
+std::vector<size_t> TaskMonitor::takeStarts() {
+  std::vector<size_t> due;
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (tasks_[task].state == TaskState::kWaiting && clock_.now() >= tasks_[task].restart_time)
+      due.push_back(task);
+  return due;
+}
+
+void TaskMonitor::onLost(size_t task, uint32_t restarts_then) {
+  const bool is_that_process = restarts(task) == restarts_then;
+  if (limits_.restarts.max == 0 || stopping() || !is_that_process || !alive(task)) return;
+  orders_.push_back(SignalOrder{task, SIGKILL});
 }
 
 void TaskMonitor::onSuspended(size_t task, bool suspended) {
@@ -171,7 +226,10 @@ std::vector<SignalOrder> TaskMonitor::takeOrders() {
 }
 
 bool TaskMonitor::finished() const {
-  if (!anyAlive()) return stopping() || !judge_time_;
+  const bool waiting = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.state == TaskState::kWaiting;
+  });
+  if (!anyAlive()) return stopping() || (!judge_time_ && !waiting);
   return kill_time_ && clock_.now() >= *kill_time_ + limits_.grace;
 }
 
@@ -194,39 +252,6 @@ int TaskMonitor::jobExitCode() const {
 bool TaskMonitor::alive(size_t task) const {
   const TaskState state = tasks_.at(task).state;
   return state == TaskState::kStarting || state == TaskState::kReady;
-}
-
-std::string TaskMonitor::cause(size_t task) const {
-  const Task& of = tasks_.at(task);
-  if (of.state == TaskState::kDone) return "";
-  if (root_ && root_->task == task)
-    return root_->what + (root_->message.empty() ? "" : ": " + root_->message);
-  if (of.state == TaskState::kFailed) {
-    const RootCause own = causeOf(task);
-    return own.what + (own.message.empty() ? "" : ": " + own.message);
-  }
-  if (of.state == TaskState::kPlanned) return "was not started";
-  const std::string why = stop_signal_ != 0 ? "stopped by " + signalName(stop_signal_)
-                          : !root_          ? ""
-                          : root_->task     ? "stopped because of " + tasks_[*root_->task].id.name()
-                                            : "stopped because dtf-launch failed";
-  return alive(task) ? "outlived SIGKILL; " + why : why;
-}
-
-std::string TaskMonitor::namesNotReady() const {
-  return namesOf([](const Task& task) {
-    return task.state == TaskState::kStarting || task.state == TaskState::kPlanned;
-  });
-}
-
-std::string TaskMonitor::namesAlive() const {
-  return namesOf([](const Task& task) {
-    return task.state == TaskState::kStarting || task.state == TaskState::kReady;
-  });
-}
-
-std::string TaskMonitor::namesSuspended() const {
-  return namesOf([](const Task& task) { return task.suspended_since.has_value(); });
 }
 
 TasksUp TaskMonitor::up(JobKind job) const {
@@ -279,7 +304,13 @@ void TaskMonitor::checkDeadlines() {
     stop(std::move(root));
   };
   const std::string missing = namesNotReady();
-  if (!missing.empty() && now >= start_time_ + limits_.start)
+  const bool late = std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& task) {
+    const bool planned = task.state == TaskState::kPlanned;
+    const bool starting = task.state == TaskState::kStarting;
+    return (planned && now >= start_time_ + limits_.start) ||
+           (starting && now >= task.started + limits_.start);
+  });
+  if (late)
     return fail(fmt::format("not ready within {:g} s of the start (timeouts.start_seconds): {}",
                             toSeconds(limits_.start), missing),
                 TaskState::kStarting);
@@ -293,6 +324,7 @@ void TaskMonitor::stop(std::optional<RootCause> root) {
   DTF_CHECK(!root || root->exit_code != 0);  // a job that failed must not end with 0
   root_ = std::move(root);
   stop_time_ = clock_.now();
+  dropWaiting();
   order(SIGTERM);
 }
 
@@ -323,19 +355,6 @@ bool TaskMonitor::anyAlive() const {
   return false;
 }
 
-RootCause TaskMonitor::causeOf(size_t task) const {
-  const Task& of = tasks_.at(task);
-  DTF_CHECK_MSG(of.exit || of.notice, of.id.name());
-  const std::string message = of.notice ? of.notice->message : "";
-  // A process that said why and was then ended by our own signal has failed with the code it named.
-  const bool ended_by_us = stopping() && of.exit && of.exit->signal != 0;
-  if (of.exit && !(of.notice && ended_by_us))
-    return RootCause{task, of.id.name() + " " + of.exit->text(), message, of.exit->shellCode()};
-  const std::string word = of.notice ? of.notice->code : "";
-  return RootCause{task, of.id.name() + " failed" + (word.empty() ? "" : " (" + word + ")"),
-                   message, exitCodeOfWord(word)};
-}
-
 std::optional<size_t> TaskMonitor::suspendedFirst() const {
   std::optional<size_t> first;
   for (size_t task = 0; task < tasks_.size(); ++task)
@@ -343,29 +362,6 @@ std::optional<size_t> TaskMonitor::suspendedFirst() const {
         (!first || *tasks_[task].suspended_since < *tasks_[*first].suspended_since))
       first = task;
   return first;
-}
-
-// `witness`: whose failure told of it.
-RootCause TaskMonitor::causeOfSuspended(size_t task, size_t witness) const {
-  DTF_CHECK_MSG(tasks_.at(task).suspended_since, tasks_[task].id.name());
-  const RootCause told = causeOf(witness);
-  const double seconds = toSeconds(clock_.now() - *tasks_[task].suspended_since);
-  return RootCause{task,
-                   fmt::format("{} has not run for {:.0f} s: it is suspended (SIGSTOP, Ctrl-Z)",
-                               tasks_[task].id.name(), seconds),
-                   told.what + (told.message.empty() ? "" : ": " + told.message), told.exit_code};
-}
-
-template <class Predicate>
-std::string TaskMonitor::namesOf(Predicate predicate) const {
-  std::string names;
-  size_t count = 0;
-  for (const Task& task : tasks_) {
-    if (!predicate(task) || ++count > kNamesMax) continue;
-    names += (names.empty() ? "" : ", ") + task.id.name();
-  }
-  if (count > kNamesMax) names += fmt::format(" and {} more", count - kNamesMax);
-  return names;
 }
 
 }  // namespace dtf::launcher

@@ -18,6 +18,7 @@
 #include "launcher/exit_status.h"
 #include "launcher/notice.h"
 #include "launcher/progress.h"
+#include "launcher/restart_policy.h"
 
 namespace dtf::launcher {
 
@@ -26,8 +27,11 @@ namespace dtf::launcher {
 //   starting           it says that it is ready      ready
 //   starting, ready    exit code 0                   done     (early or not: finished, not failed)
 //   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
+//   starting, ready    any other end of a worker     waiting  (its restarts are not used up; restart_policy.h)
+//   waiting            its pause is over             starting
+//   waiting            the others stop or are done   stopped
 //   starting, ready    any other end                 stopped  (after: derived from the root cause)
-enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kDone, kFailed, kStopped };
+enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kWaiting, kDone, kFailed, kStopped };
 
 //   done         every task ended well
 //   stopped      a person asked it to stop, and it ended by itself, saved
@@ -48,6 +52,7 @@ struct MonitorLimits {
   // is gone), saying that it lost a peer. So an end that may only be derived is not believed to be
   // the root cause for this long.
   Duration settle = std::chrono::milliseconds(300);
+  RestartLimits restarts{.max = 0};  // of workers; the loss of a ps still ends the job
 };
 
 struct SignalOrder {
@@ -72,12 +77,15 @@ class TaskMonitor {
  public:
   TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorLimits limits);
 
-  void onSpawned(size_t task);
+  void onSpawned(size_t task);  // at first, or again after takeStarts()
   void onReady(size_t task);
   void onFailedNotice(size_t task, FailedNotice notice);
   void onExit(size_t task, ExitStatus status);
   // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked at.
   void onSuspended(size_t task, bool suspended);
+  // A ps has given up the worker's `restarts`-th process, counted from 0: it has lost its lease, and
+  // may not run at all. It is killed, so that another one can take its place.
+  void onLost(size_t task, uint32_t restarts);
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
   void onError(std::optional<size_t> task, const Error& error);
   // Ctrl-C and its like. Once: the chief is asked to save and end the job (limits.save), or all are
@@ -87,6 +95,8 @@ class TaskMonitor {
   void onTime();
 
   std::vector<SignalOrder> takeOrders();
+  // The tasks that are to be started again now.
+  std::vector<size_t> takeStarts();
 
   // Nothing is left to wait for: everyone is gone, or outlived even SIGKILL and was given up.
   bool finished() const;
@@ -105,6 +115,9 @@ class TaskMonitor {
   TaskState state(size_t task) const { return tasks_[task].state; }
   const std::optional<ExitStatus>& exit(size_t task) const { return tasks_[task].exit; }
   bool alive(size_t task) const;
+  uint32_t restarts(size_t task) const { return tasks_[task].policy.restarts(); }
+  // Of a task that waits: how its last process ended, and when the next one starts.
+  std::string restartText(size_t task) const;
   std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
   std::string namesNotReady() const;     // "worker/0, worker/1"; at most eight names
   std::string namesAlive() const;
@@ -114,8 +127,12 @@ class TaskMonitor {
  private:
   struct Task {
     TaskId id;
+    RestartPolicy policy;
     TaskState state = TaskState::kPlanned;
-    bool was_ready = false;
+    TimePoint started;                     // this process
+    TimePoint restart_time;                // waiting
+    bool was_ready = false;                // some process of it
+    std::optional<TimePoint> ready_since;  // this process
     std::optional<ExitStatus> exit;
     std::optional<FailedNotice> notice;
     std::optional<TimePoint> first_sign;  // of its failure
@@ -124,6 +141,10 @@ class TaskMonitor {
 
   void judgeBy(TimePoint time);
   void judge();
+  bool chiefDone() const;
+  bool isLate(size_t task, const ExitStatus& status) const;
+  bool scheduleRestart(size_t task, const ExitStatus& status);
+  void dropWaiting();
   std::optional<size_t> firstFailed(bool even_derived) const;
   void checkDeadlines();
   bool askChiefToSave();

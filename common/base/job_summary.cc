@@ -21,7 +21,7 @@ double rounded(double seconds) {
 ordered_json taskJson(const TaskEnd& task) {
   return {{"name", task.name},
           {"exit_code", task.exit_code ? ordered_json(*task.exit_code) : ordered_json(nullptr)},
-          {"restarts", 0},
+          {"restarts", task.restarts},
           {"cause", task.cause.empty() ? ordered_json(nullptr) : ordered_json(task.cause)}};
 }
 

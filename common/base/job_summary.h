@@ -16,6 +16,7 @@ struct TaskEnd {
   std::string name;              // "worker/1"
   std::optional<int> exit_code;  // 128+n for signal n; none: was not started, or outlived SIGKILL
   std::string cause;             // why it did not end well; empty: it did
+  uint32_t restarts = 0;         // how often it was started again in this launch
 };
 
 // What whoever writes the summary knows itself. Value type.

@@ -20,6 +20,8 @@ struct TaskOptions {
   JobSpec job;         // run_dir is --run-dir when that is given; a worker's always has `train`
   bool fresh = false;  // a chief's: start anew, with what checkpoints there are set aside
   log::Level log_level = log::Level::kInfo;
+  // Which start of this task this is, counted by whoever starts it, 1 for the first; 0: nobody counts.
+  uint32_t attempt = 0;
 };
 
 // `binary` is the job that the program runs. The job comes from --cluster with --task, or from

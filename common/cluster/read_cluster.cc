@@ -128,6 +128,18 @@ ClusterSpec readClusterTasks(const YamlNode& node, Report& report) {
   return cluster;
 }
 
+LaunchSpec readLaunch(const YamlNode& node, Report& report) {
+  const MapReader reader(node, schema::kLaunch, node.key, report);
+  LaunchSpec launch;
+  reader.choice("via", launch.via);
+  const YamlNode* restarts = reader.find("restarts");
+  if (restarts == nullptr) return launch;
+  const MapReader budget(*restarts, schema::kRestarts, "launch.restarts", report);
+  budget.whole("max", launch.restarts.max);
+  budget.number("refill_minutes", launch.restarts.refill_minutes);
+  return launch;
+}
+
 Timeouts readTimeouts(const YamlNode& node, Report& report) {
   const MapReader reader(node, schema::kTimeouts, node.key, report);
   Timeouts timeouts;
@@ -163,8 +175,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (const YamlNode* cluster = reader.find("cluster"))
     job.cluster = readClusterTasks(*cluster, report);
   reader.boolean("insecure", job.cluster.insecure);
-  if (const YamlNode* launch = reader.find("launch"))
-    MapReader(*launch, schema::kLaunch, "launch", report).choice("via", job.launch.via);
+  if (const YamlNode* launch = reader.find("launch")) job.launch = readLaunch(*launch, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))
     job.timeouts = readTimeouts(*timeouts, report);
   const YamlNode* train = reader.find("train");

@@ -76,6 +76,7 @@ extern const Table kJob;              // a whole CLUSTER.yaml
 extern const Table kCluster;          // cluster:
 extern const Table kTask;             // an element of ps: and worker:, written as a map
 extern const Table kLaunch;           // launch:
+extern const Table kRestarts;         // launch.restarts:
 extern const Table kTimeouts;         // timeouts:
 extern const Table kTrain;            // a whole TRAIN.yaml
 extern const Table kModel;            // model:

@@ -29,10 +29,16 @@ constexpr Key kTaskKeys[] = {
 
 constexpr Key kLaunchKeys[] = {
     choice("via", "local", "ssh|slurm|kubernetes|systemd", "local: processes on this host"),
+    map("restarts", "of workers that fail after they were ready"),
     later("user"),
     later("port"),
     later("identity"),
     later("binary_dir"),
+};
+
+constexpr Key kRestartsKeys[] = {
+    whole("max", 0, 1'000'000, "of one worker, before it is given up; 0: none; default 10"),
+    number("refill_minutes", kSeconds, "until all of them are there again; default 10"),
 };
 
 constexpr Key kTimeoutsKeys[] = {
@@ -169,6 +175,7 @@ constinit const Table kJob{"", kJobKeys};
 constinit const Table kCluster{"cluster", kClusterKeys};
 constinit const Table kTask{"cluster.ps.N, cluster.worker.N", kTaskKeys};
 constinit const Table kLaunch{"launch", kLaunchKeys};
+constinit const Table kRestarts{"launch.restarts", kRestartsKeys};
 constinit const Table kTimeouts{"timeouts", kTimeoutsKeys};
 constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kModel{"train.model", kModelKeys};
@@ -195,6 +202,7 @@ std::span<const Table* const> allTables() {
                                              &kCluster,
                                              &kTask,
                                              &kLaunch,
+                                             &kRestarts,
                                              &kTimeouts,
                                              &kTrain,
                                              &kModel,

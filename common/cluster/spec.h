@@ -179,8 +179,15 @@ struct TrainSpec {
   uint64_t report_every_steps = 0;           // 0: about twice a second
 };
 
+// Of each task that fails after it was ready, by dtf-launch.
+struct RestartsSpec {
+  uint64_t max = 10;           // in `refill_minutes`; 0: none
+  double refill_minutes = 10;  // until the whole budget is there again
+};
+
 struct LaunchSpec {
   enum class Via : uint8_t { kLocal } via = Via::kLocal;
+  RestartsSpec restarts;
 };
 
 // A whole CLUSTER.yaml.

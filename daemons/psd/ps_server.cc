@@ -53,7 +53,7 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
       control_(control),
       clock_(control.clock(), kReadClockEvery),
       started_(clock_.now()),
-      peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::random()),
+      peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt)),
              wire::addressesOf(task.job.cluster.ps),
              [this](const Error& error) {
                if (!ending_) end(error, 0);
@@ -172,7 +172,10 @@ void PsServer::logLost(const ps::ShardStatus& status) {
       continue;
     }
     log::warning("event=worker_lost worker={} reason=\"{}\"", worker, reason);
-    notify({{"event", "worker_lost"}, {"worker", worker}, {"reason", reason}});
+    notify({{"event", "worker_lost"},
+            {"worker", worker},
+            {"attempt", member.incarnation.attempt()},
+            {"reason", reason}});
   }
 }
 
@@ -220,7 +223,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
     return end(std::nullopt, 128 + stop_signal_);
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
-  const bool starting = count(ps::MemberState::kAwaited) > 0;
+  const bool starting = count(ps::MemberState::kAwaited) > 0 || !status.initialised;
   const bool waits = starting || (lost > 0 && joined == 0);
   if (!waits) {
     complete_since_ = now;

@@ -34,7 +34,7 @@ void notifyWaiting(const std::string& what, Duration waited) {
 
 wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
   wire::RpcClientOptions options;
-  options.link = wire::linkOptions(task.job, task.task, Incarnation::random());
+  options.link = wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt));
   options.ps = wire::addressesOf(task.job.cluster.ps);
   options.on_waiting = notifyWaiting;
   return options;
@@ -55,7 +55,7 @@ struct Supervision {
       : client(parameter_client, task.job.timeouts.finish_seconds),
         checkpointer(
             realFileSystem(), clock, client, declaration,
-            {task.job.job, task.job.run_dir, Incarnation::random(),
+            {task.job.job, task.job.run_dir, Incarnation::random(task.attempt),
              static_cast<uint32_t>(task.job.cluster.worker.size()), *task.job.train->checkpoint,
              task.job.train->data, task.job.train->model, task.fresh}) {}
 

@@ -126,7 +126,9 @@ TEST_F(EndingTest, ADivergingLossEndsALaunchedJobAtOnceThoughACheckpointIsUnderW
 }
 
 TEST_F(EndingTest, AKilledWorkerEndsTheChiefAtOnceThoughACheckpointIsUnderWay) {
-  std::vector<Process> all = startAll(byHand(savingAlways()));
+  ClusterOptions saving = savingAlways();
+  saving.top_more = "timeouts: {rejoin_seconds: 0}\n";
+  std::vector<Process> all = startAll(byHand(saving));
   ASSERT_TRUE(chief(all).waitForOutput("event=checkpoint ", seconds(30))) << chief(all).err();
   all[3].signal(SIGKILL);
   const ProcessResult result = chief(all).wait(kSoon);

@@ -81,9 +81,11 @@ TEST_F(LaunchTest, LogLinesCarryTheirTask) {
 }
 
 TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
-  Process launcher(
-      launchCommand(writeCluster({.mode = "sync", .steps = 100000000, .ports = freePorts(4)})), {},
-      folder_.path());
+  Process launcher(launchCommand(writeCluster({.mode = "sync",
+                                               .steps = 100000000,
+                                               .top_more = "launch: {restarts: {max: 0}}\n",
+                                               .ports = freePorts(4)})),
+                   {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step", seconds(20))) << launcher.err();
   std::string victim;
   for (const std::string& process : leftovers())

@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
+
 #include <chrono>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -102,6 +104,53 @@ TEST_F(RecoveryTest, ALostChiefIsStartedAgainAndNobodyInitialisesTwice) {
   awaitEnd();
   EXPECT_EQ(summary("disturbed")["global_step"], kSteps);
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
+}
+
+// Sends that worker of a launch a signal. The process; -1: there is none.
+pid_t signalWorker(const std::vector<std::string>& processes, int rank, int signal) {
+  const std::string option("--task\0", 7);  // as /proc has it
+  for (const std::string& process : processes) {
+    const bool is_it = process.find("workerd") != std::string::npos &&
+                       process.find(option + std::to_string(rank)) != std::string::npos;
+    if (!is_it) continue;
+    const pid_t pid = std::stoi(process);
+    ::kill(pid, signal);
+    return pid;
+  }
+  return -1;
+}
+
+TEST_F(RecoveryTest, DtfLaunchStartsWorkersAgainAndTheBitsStayTheSame) {
+  ClusterOptions options = syncJob();
+  options.steps = 4 * kSteps;  // some seconds
+  ASSERT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
+  Process launcher(launchCommand(writeCluster(options, "disturbed")), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  for (const int rank : {1, 0}) {
+    ASSERT_GT(signalWorker(leftovers(), rank, SIGKILL), 0);
+    const std::string back = fmt::format("worker/{} is back", rank);
+    ASSERT_TRUE(launcher.waitForOutput(back, kEnd)) << launcher.err();
+  }
+  const ProcessResult result = launcher.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
+  for (const int worker : {2, 3}) EXPECT_EQ(summary("disturbed")["tasks"][worker]["restarts"], 1);
+  expectNothingLeft();
+}
+
+TEST_F(RecoveryTest, AFrozenWorkerIsReplacedWhenItsLeaseHasRunOut) {
+  ClusterOptions options = syncJob();
+  options.top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n";
+  ASSERT_EQ(launch(writeCluster(options, "calm")).exit_code, 0);
+  Process launcher(launchCommand(writeCluster(options, "disturbed")), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  ASSERT_GT(signalWorker(leftovers(), 1, SIGSTOP), 0);
+  ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
+  EXPECT_NE(launcher.err().find("worker/1 was killed"), std::string::npos) << launcher.err();
+  const ProcessResult result = launcher.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
+  expectNothingLeft();
 }
 
 TEST_F(RecoveryTest, ALostWorkerThatNobodyStartsAgainIsGivenUpInTime) {

@@ -145,7 +145,9 @@ TEST_F(ResumeTest, AnAsynchronousJobGoesOnToItsLastStep) {
 // Killed at every step of the saving itself, on a ps or on the chief.
 TEST_F(ResumeTest, KillInTheMiddleOfSavingNeverLosesTheLastGoodOne) {
   const std::string calm = calmDigest(options("sync"));
-  const std::string file = writeCluster(options("sync"));
+  ClusterOptions once = options("sync");
+  once.top_more += "launch: {restarts: {max: 0}}\n";
+  const std::string file = writeCluster(once);
   for (const char* point :
        {"after_make_attempt", "after_shard_create", "in_shard_write", "after_shard_write",
         "after_shard_sync", "after_shard_close", "after_check_shards", "after_manifest_create",

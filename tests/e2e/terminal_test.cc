@@ -119,6 +119,7 @@ TEST_F(TerminalTest, AFrozenWorkerIsNamedWhileTheJobWaitsAndAsTheCause) {
   ClusterOptions options;
   options.mode = "sync";
   options.steps = 100'000'000;
+  options.top_more = "timeouts: {rejoin_seconds: 0}\nlaunch: {restarts: {max: 0}}\n";
   const std::string file = writeCluster(options);
   Process launcher({binary("dtf-launch"), file}, {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("step ", seconds(30))) << launcher.err();

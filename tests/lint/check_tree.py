@@ -76,6 +76,7 @@ TESTED_IN = [
      r"pipe_reader|progress_display|spawner)\.cc", "tests/unit/launcher/session_test.cc"),
     (r"launcher/(attach_command|detach|find_run|logs_command|output|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
     (r"launcher/process_state\.cc", "tests/e2e/terminal_test.cc"),
+    (r"launcher/task_words\.cc", "tests/unit/launcher/task_monitor_test.cc"),
 ]
 
 # Headers that are made for being compiled several times, under a define of their own.

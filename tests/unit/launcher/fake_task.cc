@@ -14,6 +14,7 @@
 //   argv, fds, env NAME    show what it was born with
 //   listening              shows whether DTF_LISTEN_FD listens
 //   exit N, kill SIGNAL    ends so
+//   kill-once FILE         the same with SIGKILL, unless FILE exists; makes it
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -106,7 +107,11 @@ void run(const std::string& verb, const std::string& rest, char** argv) {
     showListening();
   else if (verb == "exit")
     std::exit(std::atoi(rest.c_str()));
-  else if (verb == "kill") {
+  else if (verb == "kill-once") {
+    if (std::filesystem::exists(rest)) return;
+    std::ofstream(rest).flush();
+    std::raise(SIGKILL);
+  } else if (verb == "kill") {
     std::signal(std::atoi(rest.c_str()), SIG_DFL);  // a sanitizer would catch it
     std::raise(std::atoi(rest.c_str()));
   } else

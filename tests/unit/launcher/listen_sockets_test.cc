@@ -55,12 +55,20 @@ TEST(ListenSockets, AutomaticPortsDiffer) {
   EXPECT_THAT(*addresses.begin(), ::testing::StartsWith("127.0.0.1:"));
 }
 
-TEST(ListenSockets, SocketIsTakenOnceAndCloseOnExec) {
-  ListenSockets sockets = ListenSockets::open(autoPs(1));
-  const Fd socket = sockets.take(kPs0);
-  ASSERT_TRUE(socket.valid());
-  EXPECT_EQ(::fcntl(socket.get(), F_GETFD), FD_CLOEXEC);
-  EXPECT_FALSE(sockets.take(kPs0).valid());
+TEST(ListenSockets, EveryProcessOfATaskGetsACopyAndThePortStaysUntilItIsDropped) {
+  cluster::ClusterSpec fixed = autoPs(1);
+  ListenSockets sockets = ListenSockets::open(fixed);
+  const std::string& address = sockets.chosen().at(kPs0);
+  fixed.ps[0].address.port =
+      static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
+  for (int process = 0; process < 2; ++process) {
+    const Fd socket = sockets.copyFor(kPs0);
+    ASSERT_TRUE(socket.valid());
+    EXPECT_EQ(::fcntl(socket.get(), F_GETFD), FD_CLOEXEC);
+  }
+  EXPECT_THROW(ListenSockets::open(fixed), Error) << "it is still the launcher's";
+  sockets.drop(kPs0);
+  EXPECT_NO_THROW(ListenSockets::open(fixed));
 }
 
 TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
@@ -77,7 +85,7 @@ TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
     EXPECT_TRUE(ListenSockets::open(fixed, true).chosen().empty())
         << "a dry run leaves fixed ports alone";
   }
-  EXPECT_TRUE(ListenSockets::open(fixed).take(kPs0).valid());
+  EXPECT_TRUE(ListenSockets::open(fixed).copyFor(kPs0).valid());
 }
 
 TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
@@ -90,7 +98,7 @@ TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
 TEST(ListenSockets, InsecureAllowsEveryAddressOfThisHost) {
   cluster::ClusterSpec cluster = autoPs(1, "0.0.0.0");
   cluster.insecure = true;
-  EXPECT_TRUE(ListenSockets::open(cluster).take(kPs0).valid());
+  EXPECT_TRUE(ListenSockets::open(cluster).copyFor(kPs0).valid());
   cluster = autoPs(1, "192.0.2.1");
   cluster.insecure = true;
   EXPECT_THAT(messageOf(cluster, ErrorCode::kBadConfig),

@@ -104,6 +104,23 @@ TEST_F(Launch, TaskKilledByASignalIsNamedWithIt) {
   EXPECT_THAT(err(), HasSubstr("ps/0 was killed by SIGSEGV (signal 11)"));
 }
 
+TEST_F(Launch, AWorkerThatIsKilledIsStartedAgainWithItsSocketAndALogOfItsOwn) {
+  auto spec = job({"ready;await done"}, {"ready;await done",
+                                         "env DTF_ATTEMPT;listening;ready;"
+                                         "kill-once died;touch done"});
+  options_.plan.fresh = true;
+  EXPECT_EQ(run(spec), ExitStatus{}) << err();
+  expectNoProcess(0);
+  EXPECT_THAT(err(), HasSubstr("dtf-launch: worker/1 was killed by SIGKILL (signal 9): starting it "
+                               "again in 0."));
+  EXPECT_THAT(err(), HasSubstr("worker/1 is back"));
+  EXPECT_EQ(log("worker-1.1.log"), "DTF_ATTEMPT=1\nlistening 1\n");
+  EXPECT_EQ(log("worker-1.2.log"), "DTF_ATTEMPT=2\nlistening 1\n");
+  EXPECT_EQ(summary()["outcome"], "done");
+  EXPECT_EQ(summary()["tasks"][2]["restarts"], 1);
+  EXPECT_EQ(summary()["tasks"][2]["exit_code"], 0);
+}
+
 TEST_F(Launch, TaskThatIgnoresTermIsKilledAfterTheGrace) {
   EXPECT_EQ(run(job({"ignore-term;ready;touch deaf;pause"}, {"await deaf;exit 1"})).code, 1)
       << err();

@@ -1,0 +1,62 @@
+#include "launcher/restart_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr int kUsage = 2;
+
+bool wasToldToEnd(const ExitStatus& status) {
+  return status.shellCode() == 128 + SIGTERM || status.shellCode() == 128 + SIGINT;
+}
+
+}  // namespace
+
+bool isWorthRestarting(const ExitStatus& status) {
+  if (status.success() || wasToldToEnd(status)) return false;
+  if (status.signal != 0) return true;
+  const std::array never = {kUsage,
+                            exitCode(ErrorCode::kTrainingFailed),
+                            exitCode(ErrorCode::kBadData),
+                            exitCode(ErrorCode::kCannotWrite),
+                            exitCode(ErrorCode::kPermission),
+                            exitCode(ErrorCode::kBadConfig)};
+  return std::find(never.begin(), never.end(), status.code) == never.end();
+}
+
+std::optional<Duration> RestartPolicy::onFailure(const ExitStatus& status,
+                                                 std::optional<Duration> ran, TimePoint now) {
+  DTF_CHECK(!status.success());
+  if (!ran || !isWorthRestarting(status)) return std::nullopt;
+  refill(now);
+  if (spent_ + 1 > limits_.max) return std::nullopt;
+  spent_ += 1;
+  ++restarts_;
+  in_a_row_ = *ran >= limits_.pause_max ? 1 : in_a_row_ + 1;
+  return drawPause();
+}
+
+void RestartPolicy::refill(TimePoint now) {
+  DTF_CHECK(now >= spent_at_);
+  const double back = limits_.max * toSeconds(now - spent_at_) / toSeconds(limits_.refill);
+  spent_ = std::max(0.0, spent_ - back);
+  spent_at_ = now;
+}
+
+// Uniform below a bound that doubles with each failure in a row; never less than pause_min.
+Duration RestartPolicy::drawPause() {
+  DTF_CHECK(in_a_row_ > 0);
+  const double bound = std::min(toSeconds(limits_.pause_max),
+                                toSeconds(limits_.pause_min) * std::exp2(std::min(in_a_row_, 32U)));
+  return std::max(limits_.pause_min, fromSeconds(random_.uniform() * bound));
+}
+
+}  // namespace dtf::launcher

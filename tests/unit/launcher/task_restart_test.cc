@@ -1,0 +1,148 @@
+// Which tasks TaskMonitor has started again, and what becomes of the job. Tasks: 0 = ps/0, 1 =
+// worker/0, 2 = worker/1, all ready.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "launcher/task_monitor.h"
+
+namespace dtf::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr ExitStatus kKilled{0, SIGKILL};
+
+class TaskRestartTest : public ::testing::Test {
+ protected:
+  TaskRestartTest() {
+    for (size_t task = 0; task < 3; ++task) {
+      monitor_.onSpawned(task);
+      monitor_.onReady(task);
+    }
+    clock_.advance(seconds(10));
+  }
+  void advance(Duration by) {
+    clock_.advance(by);
+    monitor_.onTime();
+  }
+  // What a session does a little later.
+  void startAgain(size_t task) {
+    advance(milliseconds(200));
+    ASSERT_EQ(monitor_.takeStarts(), std::vector<size_t>{task});
+    monitor_.onSpawned(task);
+  }
+  std::vector<SignalOrder> orders() { return monitor_.takeOrders(); }
+
+  ManualClock clock_;
+  TaskMonitor monitor_{{{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+                       clock_,
+                       {.start = seconds(60), .restarts = {.max = 3}}};
+};
+
+TEST_F(TaskRestartTest, AWorkerThatIsKilledIsStartedAgainAndTheJobGoesOn) {
+  monitor_.onExit(2, kKilled);
+  EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
+  EXPECT_EQ(monitor_.restartText(2).substr(0, 60),
+            "worker/1 was killed by SIGKILL (signal 9): starting it again");
+  EXPECT_TRUE(monitor_.takeStarts().empty()) << "after a pause";
+  startAgain(2);
+  monitor_.onReady(2);
+  EXPECT_TRUE(orders().empty()) << "nobody else is disturbed";
+  for (size_t task = 0; task < 3; ++task) monitor_.onExit(task, {0, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+  EXPECT_EQ(monitor_.restarts(2), 1u);
+}
+
+TEST_F(TaskRestartTest, TheLossOfAPsEndsTheJobAndIsItsCause) {
+  monitor_.onExit(2, {69, 0});  // it has seen the ps go
+  EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
+  monitor_.onExit(0, kKilled);
+  EXPECT_EQ(monitor_.rootCause()->task, 0u);
+  EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
+  EXPECT_TRUE(monitor_.takeStarts().empty());
+}
+
+TEST_F(TaskRestartTest, AWorkerThatFailsForGoodEndsTheJob) {
+  monitor_.onFailedNotice(2, {"bad_data", "images are truncated"});
+  monitor_.onExit(2, {65, 0});
+  EXPECT_EQ(monitor_.state(2), TaskState::kFailed);
+  EXPECT_EQ(monitor_.jobExitCode(), 65);
+}
+
+TEST_F(TaskRestartTest, WhoHasUsedUpItsRestartsIsTheCauseWithItsHistory) {
+  for (int i = 0; i < 3; ++i) {
+    monitor_.onExit(2, kKilled);
+    advance(seconds(2));
+    ASSERT_EQ(monitor_.takeStarts(), std::vector<size_t>{2});
+    monitor_.onSpawned(2);
+    monitor_.onReady(2);
+  }
+  monitor_.onExit(2, kKilled);
+  EXPECT_EQ(monitor_.rootCause()->what,
+            "worker/1 was killed by SIGKILL (signal 9), after it was started again 3 times");
+  EXPECT_EQ(monitor_.jobExitCode(), 137);
+}
+
+TEST_F(TaskRestartTest, AFailureThatWasSaidAndThenMendedIsNotJudgedLater) {
+  monitor_.onFailedNotice(2, {"unavailable", "fenced"});
+  monitor_.onExit(2, {69, 0});
+  startAgain(2);
+  monitor_.onReady(2);
+  advance(seconds(10));
+  EXPECT_FALSE(monitor_.stopping());
+}
+
+TEST_F(TaskRestartTest, ATaskThatIsNotReadyAgainInTimeEndsTheJob) {
+  advance(seconds(600));
+  monitor_.onExit(2, kKilled);
+  startAgain(2);
+  advance(seconds(59));
+  EXPECT_FALSE(monitor_.stopping());
+  advance(seconds(1));
+  EXPECT_TRUE(monitor_.stopping());
+  EXPECT_EQ(monitor_.rootCause()->task, 2u);
+}
+
+TEST_F(TaskRestartTest, AJobThatFinishesMeanwhileDoesNotWaitForTheLostWorker) {
+  monitor_.onExit(2, kKilled);
+  monitor_.onExit(1, {0, 0});
+  EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
+  monitor_.onExit(0, {0, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
+TEST_F(TaskRestartTest, WhoComesBackWhenTheOthersHaveFinishedHasNotFailed) {
+  monitor_.onExit(2, kKilled);
+  startAgain(2);
+  monitor_.onExit(1, {0, 0});
+  monitor_.onExit(0, {0, 0});
+  monitor_.onExit(2, {69, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
+TEST_F(TaskRestartTest, AFrozenWorkerThatAPsHasGivenUpIsKilledOnce) {
+  monitor_.onLost(2, 0);
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{2, SIGKILL}}));
+  monitor_.onExit(2, kKilled);
+  startAgain(2);
+  monitor_.onLost(2, 0);  // another ps says so later
+  EXPECT_TRUE(orders().empty()) << "that was the process before";
+}
+
+TEST_F(TaskRestartTest, StoppingTheJobStartsNobodyAgain) {
+  monitor_.onExit(2, kKilled);
+  monitor_.onStopRequest(SIGINT);
+  advance(seconds(1));
+  EXPECT_TRUE(monitor_.takeStarts().empty());
+  EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
+}
+
+}  // namespace
+}  // namespace dtf::launcher
