@@ -32,7 +32,7 @@
 
 namespace dtf::ps {
 
-// One place in the history of a job to which all ps can go back. Ordered by age: within an epoch
+// One cut in the history of a job to which all ps can go back. Ordered by age: within an epoch
 // by step, and what is of a later epoch is later.
 struct CutName {
   uint64_t epoch = 0;

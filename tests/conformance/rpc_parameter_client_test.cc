@@ -28,6 +28,7 @@ cluster::Timeouts shortTimeouts() {
   timeouts.lease_seconds =
       3;  // loaded machines and ThreadSanitizer starve a thread for more than 1 s
   timeouts.start_seconds = 30;
+  timeouts.rejoin_seconds = 0;  // nobody starts a lost worker again
   return timeouts;
 }
 
