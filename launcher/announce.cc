@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kPsNamedMax = 4;  // in one line
 
-std::string countOf(uint64_t count, std::string_view noun) {
+std::string counted(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
@@ -25,18 +25,18 @@ std::string countOf(uint64_t count, std::string_view noun) {
 
 std::string startText(const cluster::JobSpec& job, const std::filesystem::path& logs) {
   return fmt::format("{}: {} ps, {}; logs in {}", job.job, job.cluster.ps.size(),
-                     countOf(job.cluster.worker.size(), "worker"), logs.string());
+                     counted(job.cluster.worker.size(), "worker"), logs.string());
 }
 
 std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
   uint64_t bytes = 0;
   for (const uint64_t of_ps : model.ps_bytes) bytes += of_ps;
-  std::string text = fmt::format("model: {}, {} ({})", countOf(model.variables, "variable"),
-                                 countOf(model.parameters, "parameter"), bytesText(bytes));
+  std::string text = fmt::format("model: {}, {} ({})", counted(model.variables, "variable"),
+                                 counted(model.parameters, "parameter"), bytesText(bytes));
   if (!job.train) return text;
   return text + fmt::format("; {}, {}, {}", cluster::optimizerName(job.train->optimizer.kind),
                             ps::replicationName(job.train->replication),
-                            countOf(job.train->steps, "step"));
+                            counted(job.train->steps, "step"));
 }
 
 std::string placementText(const ModelNotice& model) {

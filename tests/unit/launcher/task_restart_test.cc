@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr ExitStatus kKilled{0, SIGKILL};
+constexpr ExitStatus kSigkill{0, SIGKILL};
 
 class TaskRestartTest : public ::testing::Test {
  protected:
@@ -44,7 +44,7 @@ class TaskRestartTest : public ::testing::Test {
 };
 
 TEST_F(TaskRestartTest, AWorkerThatIsKilledIsStartedAgainAndTheJobGoesOn) {
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
   EXPECT_EQ(monitor_.restartText(2).substr(0, 60),
             "worker/1 was killed by SIGKILL (signal 9): starting it again");
@@ -61,7 +61,7 @@ TEST_F(TaskRestartTest, AWorkerThatIsKilledIsStartedAgainAndTheJobGoesOn) {
 TEST_F(TaskRestartTest, TheLossOfAPsEndsTheJobAndIsItsCause) {
   monitor_.onExit(2, {69, 0});  // it has seen the ps go
   EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
-  monitor_.onExit(0, kKilled);
+  monitor_.onExit(0, kSigkill);
   EXPECT_EQ(monitor_.rootCause()->task, 0u);
   EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
   EXPECT_TRUE(monitor_.takeStarts().empty());
@@ -76,13 +76,13 @@ TEST_F(TaskRestartTest, AWorkerThatFailsForGoodEndsTheJob) {
 
 TEST_F(TaskRestartTest, WhoHasUsedUpItsRestartsIsTheCauseWithItsHistory) {
   for (int i = 0; i < 3; ++i) {
-    monitor_.onExit(2, kKilled);
+    monitor_.onExit(2, kSigkill);
     advance(seconds(2));
     ASSERT_EQ(monitor_.takeStarts(), std::vector<size_t>{2});
     monitor_.onSpawned(2);
     monitor_.onReady(2);
   }
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   EXPECT_EQ(monitor_.rootCause()->what,
             "worker/1 was killed by SIGKILL (signal 9), after it was started again 3 times");
   EXPECT_EQ(monitor_.jobExitCode(), 137);
@@ -99,7 +99,7 @@ TEST_F(TaskRestartTest, AFailureThatWasSaidAndThenMendedIsNotJudgedLater) {
 
 TEST_F(TaskRestartTest, ATaskThatIsNotReadyAgainInTimeEndsTheJob) {
   advance(seconds(600));
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   startAgain(2);
   advance(seconds(59));
   EXPECT_FALSE(monitor_.stopping());
@@ -109,7 +109,7 @@ TEST_F(TaskRestartTest, ATaskThatIsNotReadyAgainInTimeEndsTheJob) {
 }
 
 TEST_F(TaskRestartTest, AJobThatFinishesMeanwhileDoesNotWaitForTheLostWorker) {
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   monitor_.onExit(1, {0, 0});
   EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
   monitor_.onExit(0, {0, 0});
@@ -118,7 +118,7 @@ TEST_F(TaskRestartTest, AJobThatFinishesMeanwhileDoesNotWaitForTheLostWorker) {
 }
 
 TEST_F(TaskRestartTest, WhoComesBackWhenTheOthersHaveFinishedHasNotFailed) {
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   startAgain(2);
   monitor_.onExit(1, {0, 0});
   monitor_.onExit(0, {0, 0});
@@ -130,14 +130,14 @@ TEST_F(TaskRestartTest, WhoComesBackWhenTheOthersHaveFinishedHasNotFailed) {
 TEST_F(TaskRestartTest, AFrozenWorkerThatAPsHasGivenUpIsKilledOnce) {
   monitor_.onLost(2, 0);
   EXPECT_EQ(orders(), (std::vector<SignalOrder>{{2, SIGKILL}}));
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   startAgain(2);
   monitor_.onLost(2, 0);  // another ps says so later
   EXPECT_TRUE(orders().empty()) << "that was the process before";
 }
 
 TEST_F(TaskRestartTest, StoppingTheJobStartsNobodyAgain) {
-  monitor_.onExit(2, kKilled);
+  monitor_.onExit(2, kSigkill);
   monitor_.onStopRequest(SIGINT);
   advance(seconds(1));
   EXPECT_TRUE(monitor_.takeStarts().empty());

@@ -14,7 +14,7 @@ namespace {
 using golden::Kind;
 using golden::randomValues;
 
-Gradient share(const std::vector<float>& values) {
+Gradient gradientOf(const std::vector<float>& values) {
   auto owner = std::make_shared<const std::vector<float>>(values);
   return {*owner, owner};
 }
@@ -41,8 +41,8 @@ TEST(SliceNorms, AVariableDoesNotFeelItsNeighbours) {
     both.initialise(concatenate({first, second}, 5040));
     alone.initialise(concatenate({second}, 5008));
     for (int t = 0; t < 5; ++t) {
-      both.apply({share(concatenate({g1, g2}, 5040))});
-      alone.apply({share(concatenate({g2}, 5008))});
+      both.apply({gradientOf(concatenate({g1, g2}, 5040))});
+      alone.apply({gradientOf(concatenate({g2}, 5008))});
     }
     EXPECT_EQ(
         std::memcmp(both.current()->data() + 32, alone.current()->data(), 5008 * sizeof(float)), 0);
@@ -77,7 +77,7 @@ TEST(SliceNorms, ArenasMayBeEmptyOrBeginWithPadding) {
   std::vector<float> values(32);
   std::fill(values.begin() + 16, values.end(), 1.0f);
   shifted.initialise(values);
-  shifted.apply({share(values)});
+  shifted.apply({gradientOf(values)});
   EXPECT_EQ(shifted.current()->data()[15], 0);
   EXPECT_LT(shifted.current()->data()[16], 1);
 }
@@ -85,7 +85,8 @@ TEST(SliceNorms, ArenasMayBeEmptyOrBeginWithPadding) {
 TEST(SliceNormsDeathTest, NothingRunsBeforeAllIsMeasured) {
   ParameterStore store(cluster::defaultOptimizer(Kind::kLamb), 64, {{0, 0, 64, 0}});
   store.initialise(std::vector<float>(64, 1));
-  const std::shared_ptr<UpdateJob> job = store.prepareApply({share(std::vector<float>(64, 1))});
+  const std::shared_ptr<UpdateJob> job =
+      store.prepareApply({gradientOf(std::vector<float>(64, 1))});
   job->measure(0, 32);
   EXPECT_DEATH(job->run(0, 64), "");
 }

@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 constexpr double kDiskSeconds = 30;
 
-class CheckpointCallsTest : public testing::FakeCluster {
+class CheckpointCallsTest : public fake::FakeCluster {
  protected:
   CheckpointCallsTest() : FakeCluster(2) {
     control_ = std::make_unique<ControlCalls>(loop_, options_, [](const Error&) {});

@@ -17,9 +17,9 @@
 #include "tests/support/still_loop.h"
 #include "tests/unit/wire/fake_ps.h"
 
-namespace dtf::wire::testing {
+namespace dtf::wire::fake {
 
-inline constexpr uint64_t kElements = 16;  // of each ps's shard
+inline constexpr uint64_t kClusterElements = 16;  // of each ps's shard
 
 class FakeCluster : public ::testing::Test {
  protected:
@@ -35,7 +35,7 @@ class FakeCluster : public ::testing::Test {
     options_.link = linkOptions(job, {JobKind::kWorker, 0}, Incarnation{1});
     for (uint32_t i = 0; i < ps_tasks; ++i) {
       options_.ps.push_back({"fake", static_cast<uint16_t>(i + 1)});
-      ps_[i].parameters.assign(kElements, static_cast<float>(i));
+      ps_[i].parameters.assign(kClusterElements, static_cast<float>(i));
     }
   }
   ~FakeCluster() noexcept override {}
@@ -74,7 +74,8 @@ class FakeCluster : public ::testing::Test {
     const auto ps_tasks = static_cast<uint32_t>(ps_.size());
     std::vector<ps::VariableParts> variables;
     for (uint32_t i = 0; i < ps_tasks; ++i)
-      variables.push_back({"v" + std::to_string(i), Shape{kElements}, {{i, 0, kElements}}});
+      variables.push_back(
+          {"v" + std::to_string(i), Shape{kClusterElements}, {{i, 0, kClusterElements}}});
     ps::ModelDeclaration model;
     model.layout = ps::makeLayout(variables, ps_tasks);
     model.steps = 10;
@@ -87,4 +88,4 @@ class FakeCluster : public ::testing::Test {
   std::map<uint16_t, std::vector<kj::Own<net::RpcConnection>>> served_;  // by port
 };
 
-}  // namespace dtf::wire::testing
+}  // namespace dtf::wire::fake

@@ -11,13 +11,14 @@
 
 #include "common/base/error.h"
 #include "common/net/error_bridge.h"
+#include "common/net/preamble.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps.capnp.h"
 
-namespace dtf::wire::testing {
+namespace dtf::wire::fake {
 
 // What a ps was asked and what it answers. Everything that is not set is answered as a ps would.
 // Threads: those of the loop that serves it.
@@ -195,4 +196,4 @@ inline kj::Own<net::RpcConnection> serveFakePs(FakePs& ps, kj::Own<net::MessageS
       net::RpcOptions{.peer = "worker"});
 }
 
-}  // namespace dtf::wire::testing
+}  // namespace dtf::wire::fake

@@ -14,7 +14,7 @@
 #include "common/wire/rpc_parameter_client.h"
 #include "tests/unit/wire/fake_ps.h"
 
-namespace dtf::wire::testing {
+namespace dtf::wire::fake {
 
 inline constexpr uint64_t kElements = 16;
 
@@ -88,4 +88,4 @@ class FakePsHost {
   net::IoThread io_{"fake-ps"};  // its thread uses the members above
 };
 
-}  // namespace dtf::wire::testing
+}  // namespace dtf::wire::fake

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class PsControlLinkTest : public testing::FakeCluster {
+class PsControlLinkTest : public fake::FakeCluster {
  protected:
   PsControlLinkTest() {
     options_.link.timeouts.heartbeat_seconds = 1;
@@ -125,13 +125,13 @@ TEST_F(PsControlLinkTest, AFailureBeforeTheHelloIsToldToNobody) {
   EXPECT_TRUE(ps_[0].calls.empty());
 }
 
-class PsDataLinkTest : public testing::FakeCluster {
+class PsDataLinkTest : public fake::FakeCluster {
  protected:
   ~PsDataLinkTest() noexcept override {}
 
   PsDataLink& open(uint32_t batches_per_step = 1) {
     link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
-                                         testing::kElements, batches_per_step);
+                                         fake::kClusterElements, batches_per_step);
     get(link_->open());
     return *link_;
   }
@@ -140,8 +140,8 @@ class PsDataLinkTest : public testing::FakeCluster {
 
 TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
   PsDataLink& link = open();
-  for (uint64_t i = 0; i < testing::kElements; ++i) link.gradients()[i] = static_cast<float>(i);
-  ps_[0].parameters.assign(testing::kElements, 7);
+  for (uint64_t i = 0; i < fake::kClusterElements; ++i) link.gradients()[i] = static_cast<float>(i);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
   const ps::StepState state = get(link.exchange(0, 0, 0.5F));
   EXPECT_EQ(state.next_step, 1u);
   EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
@@ -150,7 +150,7 @@ TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
 
 TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
   PsDataLink& link = open(2);
-  ps_[0].parameters.assign(testing::kElements, 7);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull(std::nullopt));
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
   const ps::StepState state = get(link.exchange(0, 0, 0));
@@ -168,15 +168,15 @@ TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
 
 TEST_F(PsDataLinkTest, AShardOfAnotherSizeIsRefused) {
   PsDataLink& link = open();
-  ps_[0].parameters.resize(testing::kElements / 2);
+  ps_[0].parameters.resize(fake::kClusterElements / 2);
   EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
 }
 
 TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
   PsDataLink& link = open();
-  ps_[0].parameters.assign(testing::kElements, 7);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull(std::nullopt));
-  ps_[0].parameters.assign(testing::kElements, 8);
+  ps_[0].parameters.assign(fake::kClusterElements, 8);
   get(link.pullAverages());
   EXPECT_EQ(link.parameters()[0], 7);
   EXPECT_EQ(link.averages()[0], 8);

@@ -11,11 +11,11 @@
 namespace dtf::wire {
 namespace {
 
-using testing::FakePs;
-using testing::FakePsHost;
+using fake::FakePs;
+using fake::FakePsHost;
 using Calls = std::vector<std::string>;
 
-constexpr double kDiskSeconds = 30;
+constexpr double kPatienceSeconds = 30;
 
 class RpcCheckpointClientTest : public ::testing::Test {
  protected:
@@ -34,7 +34,7 @@ TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
     ps.holds_values = true;
     ps.step = 7;
   });
-  RpcCheckpointClient client(parameters_, kDiskSeconds);
+  RpcCheckpointClient client(parameters_, kPatienceSeconds);
   EXPECT_TRUE(client.initialised());
   newCalls();
   EXPECT_EQ(client.positions(true), (std::vector<CutPosition>{{7}}));
@@ -50,7 +50,7 @@ TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
 TEST_F(RpcCheckpointClientTest, WhoIsNotTheChiefIsRefused) {
   host_.with([](FakePs& ps) { ps.refusal = Error(ErrorCode::kPermission, "for the chief alone"); });
   try {
-    RpcCheckpointClient client(parameters_, kDiskSeconds);
+    RpcCheckpointClient client(parameters_, kPatienceSeconds);
     FAIL() << "it supervises";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kPermission);
@@ -59,7 +59,7 @@ TEST_F(RpcCheckpointClientTest, WhoIsNotTheChiefIsRefused) {
 
 TEST_F(RpcCheckpointClientTest, AnotherThreadCallsOffTheCutThatIsAwaited) {
   host_.with([](FakePs& ps) { ps.hangs = "cut"; });
-  RpcCheckpointClient client(parameters_, kDiskSeconds);
+  RpcCheckpointClient client(parameters_, kPatienceSeconds);
   client.startCut({8});
   std::future<void> ended =
       std::async(std::launch::async, [&] { EXPECT_THROW(client.awaitCut(), Error); });

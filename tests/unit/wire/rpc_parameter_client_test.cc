@@ -12,9 +12,9 @@
 namespace dtf::wire {
 namespace {
 
-using testing::FakePs;
-using testing::FakePsHost;
-using testing::kElements;
+using fake::FakePs;
+using fake::FakePsHost;
+using fake::kElements;
 
 template <class Fn>
 Error errorOf(Fn fn) {
