@@ -31,6 +31,7 @@ void printLast(const std::string& text) {
   StderrSink::awaitRoom(log::kErrorPatience);
   StderrSink().write(text);
 }
+
 // DTF_ATTEMPT, from who starts this task again and again. Errors: kUsage.
 uint32_t attemptFromEnvironment() {
   const char* text = std::getenv("DTF_ATTEMPT");
@@ -67,11 +68,11 @@ int runDaemon(int argc, char** argv, JobKind binary,
   std::signal(SIGPIPE, SIG_IGN);
   try {
     cluster::TaskOptions options = cluster::parseTaskCommandLine(argc, argv, binary);
-    options.attempt = attemptFromEnvironment();
     if (options.answer) {  // --help, --version
       print(*options.answer);
       return 0;
     }
+    options.attempt = attemptFromEnvironment();
     log::init(options.task.name(), options.log_level);
     return body(options);
   } catch (const Error& error) {

@@ -36,9 +36,12 @@ std::optional<Notice> parseNotice(std::string_view line) {
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
-  if (event == "worker_lost")
+  if (event == "worker_lost") {
+    const auto lease = parsed.find("lease");
+    if (lease == parsed.end() || *lease != true) return std::nullopt;
     return WorkerLostNotice{textOf(parsed, "worker"),
                             static_cast<uint32_t>(countOf(parsed, "attempt").value_or(0))};
+  }
   if (event == "model")
     return ModelNotice{countOf(parsed, "variables").value_or(0),
                        countOf(parsed, "parameters").value_or(0), countsOf(parsed, "ps_bytes")};

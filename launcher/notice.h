@@ -57,7 +57,7 @@ struct ResultNotice {
   std::string json;
 };
 
-// A ps has given up a worker's process.
+// A ps has given up a worker's process, whose lease has run out.
 struct WorkerLostNotice {
   std::string worker;    // "worker/1"
   uint32_t attempt = 0;  // which process of it; 0: not known

@@ -28,7 +28,8 @@ bool isWorthRestarting(const ExitStatus& status) {
                             exitCode(ErrorCode::kBadData),
                             exitCode(ErrorCode::kCannotWrite),
                             exitCode(ErrorCode::kPermission),
-                            exitCode(ErrorCode::kBadConfig)};
+                            exitCode(ErrorCode::kBadConfig),
+                            exitCode(ErrorCode::kDeadline)};
   return std::find(never.begin(), never.end(), status.code) == never.end();
 }
 

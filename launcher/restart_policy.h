@@ -5,7 +5,8 @@
 //
 // A restart mends what chance broke (a kill, no memory, a lost host), not what would break again: a
 // task that never was ready, bad usage or configuration, data or rights that are missing, training
-// that diverges; nor a task that somebody told to end. Pauses grow from one failure to the next and are drawn at random up to their bound
+// that diverges; nor a task that somebody told to end, or that waited in vain: who kept it waiting is
+// the one to mend. Pauses grow from one failure to the next and are drawn at random up to their bound
 // ("full jitter"), so that tasks that died together don't come back together. Restarts come out of
 // a budget that refills with time, so a task that fails now and then lives for ever, and one that
 // fails all the time is given up.

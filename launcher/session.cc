@@ -215,9 +215,13 @@ void Session::startAgain(size_t task) {
   std::erase(plan_.at(task).argv, "--fresh");
   try {
     startTask(task);
+  } catch (const Error& error) {
+    return monitor_.onError(task, error);
+  }
+  try {
     recordLaunch();
   } catch (const Error& error) {
-    monitor_.onError(task, error);
+    alarm("warning: " + error.message());  // the job needs it not
   }
 }
 

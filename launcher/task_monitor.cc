@@ -91,9 +91,12 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   if (status.success()) {
     ended.state = TaskState::kDone;
     if (ended.id.job == JobKind::kWorker) noteWorkerDone();
-    if (chiefDone()) dropWaiting();
-  } else if ((stopping() && !is_root) || isLate(task, status)) {
+    if (chiefDone()) dropLate();
+  } else if (stopping() && !is_root) {
     ended.state = TaskState::kStopped;
+  } else if (isLate(task, status)) {
+    ended.state = TaskState::kStopped;
+    forgetFailure(task);
   } else if (obeyed(task, status)) {
     ended.state = TaskState::kStopped;
     if (firstFailed(false))
@@ -118,15 +121,33 @@ bool TaskMonitor::chiefDone() const {
   });
 }
 
-// A worker that was started again finds nobody when the others have finished without it meanwhile.
+// The job has its result: a worker that was lost, or is back and finds nobody, takes nothing from it.
 bool TaskMonitor::isLate(size_t task, const ExitStatus& status) const {
-  return restarts(task) > 0 && chiefDone() && mayBeDerived(status);
+  return limits_.restarts.max > 0 && tasks_[task].id.job == JobKind::kWorker && chiefDone() &&
+         (status.signal != 0 || mayBeDerived(status));
+}
+
+void TaskMonitor::forgetFailure(size_t task) {
+  tasks_[task].first_sign.reset();
+  const bool judged = std::any_of(tasks_.begin(), tasks_.end(),
+                                  [](const Task& other) { return other.first_sign.has_value(); });
+  if (!judged) judge_time_.reset();
+}
+
+// Another process would meet the same: the task said why it failed, and that says so; or a ps stands
+// still, which is the cause.
+bool TaskMonitor::isInVain(size_t task, const ExitStatus& status) const {
+  const std::optional<FailedNotice>& notice = tasks_[task].notice;
+  if (notice && !isWorthRestarting({exitCodeOfWord(notice->code), 0})) return true;
+  const std::optional<size_t> frozen = suspendedFirst();
+  return frozen && tasks_[*frozen].id.job == JobKind::kPs && mayBeDerived(status);
 }
 
 // True: the task gets another process. What it lost with this one is the protocol's to mend.
 bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
   Task& of = tasks_[task];
-  if (stopping() || of.id.job != JobKind::kWorker || chiefDone()) return false;
+  if (stopping() || of.id.job != JobKind::kWorker || chiefDone() || isInVain(task, status))
+    return false;
   const TimePoint now = clock_.now();
   std::optional<Duration> ran;
   if (of.was_ready) ran = of.ready_since ? now - *of.ready_since : Duration{0};
@@ -134,11 +155,16 @@ bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
   if (!pause) return false;
   of.state = TaskState::kWaiting;
   of.restart_time = now + *pause;
-  of.first_sign.reset();
-  const bool judged = std::any_of(tasks_.begin(), tasks_.end(),
-                                  [](const Task& other) { return other.first_sign.has_value(); });
-  if (!judged) judge_time_.reset();
+  forgetFailure(task);
   return true;
+}
+
+// The others have finished: nobody is left for a worker that is still on its way back.
+void TaskMonitor::dropLate() {
+  dropWaiting();
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (tasks_[task].state == TaskState::kStarting && restarts(task) > 0)
+      orders_.push_back(SignalOrder{task, SIGKILL});
 }
 
 void TaskMonitor::dropWaiting() {
@@ -157,6 +183,7 @@ std::vector<size_t> TaskMonitor::takeStarts() {
 void TaskMonitor::onLost(size_t task, uint32_t restarts_then) {
   const bool is_that_process = restarts(task) == restarts_then;
   if (limits_.restarts.max == 0 || stopping() || !is_that_process || !alive(task)) return;
+  if (tasks_[task].notice) return;  // it ends by itself, and has said why
   orders_.push_back(SignalOrder{task, SIGKILL});
 }
 
@@ -311,7 +338,7 @@ void TaskMonitor::checkDeadlines() {
            (starting && now >= task.started + limits_.start);
   });
   if (late)
-    return fail(fmt::format("not ready within {:g} s of the start (timeouts.start_seconds): {}",
+    return fail(fmt::format("not ready within {:g} s of its start (timeouts.start_seconds): {}",
                             toSeconds(limits_.start), missing),
                 TaskState::kStarting);
   if (finish_time_ && now >= *finish_time_ && anyAlive())

@@ -83,7 +83,7 @@ class TaskMonitor {
   void onExit(size_t task, ExitStatus status);
   // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked at.
   void onSuspended(size_t task, bool suspended);
-  // A ps has given up the worker's `restarts`-th process, counted from 0: it has lost its lease, and
+  // A ps has given up the worker's `restarts`-th process, counted from 0: its lease has run out, and it
   // may not run at all. It is killed, so that another one can take its place.
   void onLost(size_t task, uint32_t restarts);
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
@@ -144,7 +144,10 @@ class TaskMonitor {
   bool chiefDone() const;
   bool isLate(size_t task, const ExitStatus& status) const;
   bool scheduleRestart(size_t task, const ExitStatus& status);
+  void forgetFailure(size_t task);
+  bool isInVain(size_t task, const ExitStatus& status) const;
   void dropWaiting();
+  void dropLate();
   std::optional<size_t> firstFailed(bool even_derived) const;
   void checkDeadlines();
   bool askChiefToSave();

@@ -150,7 +150,37 @@ TEST_F(RecoveryTest, AFrozenWorkerIsReplacedWhenItsLeaseHasRunOut) {
   const ProcessResult result = launcher.wait(kEnd);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
+  EXPECT_EQ(summary("disturbed")["tasks"][3]["restarts"], 1);
   expectNothingLeft();
+}
+
+TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
+  ClusterOptions options = syncJob();
+  options.mode = "async";
+  options.steps = 8 * kSteps;
+  Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
+  const ProcessResult result = launcher.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["outcome"], "done");
+  EXPECT_EQ(summary()["global_step"], options.steps);
+  expectNothingLeft();
+}
+
+TEST_F(RecoveryTest, AFrozenPsIsNamedThoughItsWorkersAreToBeStartedAgain) {
+  ClusterOptions options = syncJob();
+  options.steps = 100'000'000;
+  options.top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n";
+  Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  for (const std::string& process : leftovers())
+    if (process.find("psd") != std::string::npos) ::kill(std::stoi(process), SIGSTOP);
+  const ProcessResult result = launcher.wait(seconds(30));
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("job failed: ps/"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("it is suspended"), std::string::npos) << result.err;
+  expectNobodyLeft();
 }
 
 TEST_F(RecoveryTest, ALostWorkerThatNobodyStartsAgainIsGivenUpInTime) {

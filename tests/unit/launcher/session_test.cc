@@ -197,7 +197,7 @@ TEST_F(Launch, StartDeadlineNamesTheTasksThatAreNotReady) {
   EXPECT_EQ(run(spec).code, 124) << err();
   expectNoProcess(0);
   EXPECT_THAT(err(),
-              HasSubstr("not ready within 3 s of the start (timeouts.start_seconds): worker/1\n"));
+              HasSubstr("not ready within 3 s of its start (timeouts.start_seconds): worker/1\n"));
 }
 
 // A ps and two workers that say what the real ones do, one of them with a warning.

@@ -183,7 +183,7 @@ TEST_F(TaskMonitorTest, StartDeadlineNamesWhoIsMissing) {
   EXPECT_FALSE(monitor_.stopping());
   advance(milliseconds(1));
   EXPECT_EQ(monitor_.rootCause()->what,
-            "not ready within 60 s of the start (timeouts.start_seconds): worker/0, worker/1");
+            "not ready within 60 s of its start (timeouts.start_seconds): worker/0, worker/1");
   EXPECT_EQ(monitor_.rootCause()->task, 1u);
   EXPECT_EQ(monitor_.jobExitCode(), 124);
   monitor_.onExit(1, {0, SIGTERM});

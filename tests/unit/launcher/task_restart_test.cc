@@ -121,10 +121,44 @@ TEST_F(TaskRestartTest, WhoComesBackWhenTheOthersHaveFinishedHasNotFailed) {
   monitor_.onExit(2, kSigkill);
   startAgain(2);
   monitor_.onExit(1, {0, 0});
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{2, SIGKILL}})) << "nobody is left for it";
   monitor_.onExit(0, {0, 0});
+  monitor_.onFailedNotice(2, {"unavailable", "cannot reach ps/0"});
   monitor_.onExit(2, {69, 0});
   EXPECT_TRUE(monitor_.finished());
   EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
+TEST_F(TaskRestartTest, WhoIsKilledWhenTheChiefHasFinishedTakesNothingFromTheJob) {
+  monitor_.onExit(1, {0, 0});
+  monitor_.onExit(2, kSigkill);
+  monitor_.onExit(0, {0, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
+// Who keeps it waiting is not mended by starting it again.
+TEST_F(TaskRestartTest, AWorkerThatWaitedInVainEndsTheJob) {
+  monitor_.onFailedNotice(1, {"deadline", "waited 65 s in a step for worker/1 in step 7"});
+  monitor_.onExit(1, {124, 0});
+  advance(seconds(1));
+  EXPECT_EQ(monitor_.jobExitCode(), 124);
+}
+
+TEST_F(TaskRestartTest, AFrozenPsIsTheCauseOfWhatItsWorkersSuffer) {
+  monitor_.onSuspended(0, true);
+  advance(seconds(10));
+  for (const size_t worker : {1, 2}) monitor_.onExit(worker, {69, 0});
+  advance(seconds(1));
+  EXPECT_EQ(monitor_.rootCause()->task, 0u);
+}
+
+TEST_F(TaskRestartTest, WhatATaskHasSaidOfItsFailureCountsMoreThanTheSignalThatEndedIt) {
+  monitor_.onFailedNotice(2, {"training_failed", "training has diverged"});
+  monitor_.onLost(2, 0);
+  EXPECT_TRUE(orders().empty());
+  monitor_.onExit(2, kSigkill);
+  EXPECT_EQ(monitor_.state(2), TaskState::kFailed);
 }
 
 TEST_F(TaskRestartTest, AFrozenWorkerThatAPsHasGivenUpIsKilledOnce) {
