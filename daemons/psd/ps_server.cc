@@ -175,6 +175,7 @@ void PsServer::logLost(const ps::ShardStatus& status) {
     notify({{"event", "worker_lost"},
             {"worker", worker},
             {"attempt", member.incarnation.attempt()},
+            {"lease", !closed},  // which has run out: the process may be there still
             {"reason", reason}});
   }
 }
@@ -223,8 +224,9 @@ void PsServer::judge(const ps::ShardStatus& status) {
     return end(std::nullopt, 128 + stop_signal_);
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
-  const bool starting = count(ps::MemberState::kAwaited) > 0 || !status.initialised;
-  const bool waits = starting || (lost > 0 && joined == 0);
+  const bool awaits = count(ps::MemberState::kAwaited) > 0;
+  const bool waits = awaits || (lost > 0 && joined == 0);
+  const bool starting = awaits || !status.initialised;
   if (!waits) {
     complete_since_ = now;
     return;
