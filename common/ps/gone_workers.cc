@@ -18,13 +18,19 @@ GoneWorkers::GoneWorkers(uint32_t workers, uint32_t needed, const Clock& clock)
 void GoneWorkers::joined(uint32_t rank) {
   Worker& worker = workers_.at(rank);
   worker.joined_at = ++events_;
+  worker.returning = worker.gone_at > 0 && clock_.now() < worker.return_by;
   worker.gone_at = 0;
+}
+
+void GoneWorkers::arrived(uint32_t rank) {
+  workers_.at(rank).returning = false;
 }
 
 void GoneWorkers::gone(uint32_t rank, const std::string& why, Duration patience) {
   DTF_CHECK(!why.empty() && patience >= Duration{0});
   Worker& worker = workers_.at(rank);
   worker.gone_at = ++events_;
+  worker.returning = false;
   worker.why = why;
   worker.since = clock_.now();
   worker.return_by = deadlineAfter(worker.since, patience);
@@ -33,7 +39,8 @@ void GoneWorkers::gone(uint32_t rank, const std::string& why, Duration patience)
 std::vector<uint32_t> GoneWorkers::awaited(const HasContributed& has_contributed) const {
   std::vector<uint32_t> missed;
   for (uint32_t rank = 0; rank < workers_.size(); ++rank)
-    if (workers_[rank].gone_at > 0 && !has_contributed(rank)) missed.push_back(rank);
+    if ((workers_[rank].gone_at > 0 || workers_[rank].returning) && !has_contributed(rank))
+      missed.push_back(rank);
   if (workers_.size() - missed.size() >= needed_) return {};
   const TimePoint now = clock_.now();
   std::erase_if(missed, [&](uint32_t rank) { return now >= workers_[rank].return_by; });

@@ -17,7 +17,9 @@ namespace dtf::ps {
 //   present   -> awaited        gone(), with patience: it was lost, and may be started again
 //   present   -> given up       gone(), without: it has finished early, or nobody waits for returns
 //   awaited   -> given up       its time has passed
-//   any       -> present        joined()
+//   any       -> present        joined(), given up before or never gone
+//   awaited   -> returning      joined(): its successor reads its data, and can't contribute yet
+//   returning -> present        arrived(), or its time has passed
 //
 // Owns: the table.
 // Borrows: `clock`.
@@ -32,6 +34,7 @@ class GoneWorkers {
   GoneWorkers(uint32_t workers, uint32_t needed, const Clock& clock);
 
   void joined(uint32_t rank);
+  void arrived(uint32_t rank);  // it trains: its first pull or push
   // `why` reads "worker/1 was lost (no heartbeat for 10 s)".
   void gone(uint32_t rank, const std::string& why, Duration patience);
 
@@ -47,6 +50,7 @@ class GoneWorkers {
   struct Worker {
     uint64_t joined_at = 0;  // on the event counter
     uint64_t gone_at = 0;    // ditto; 0: present
+    bool returning = false;
     std::string why;
     TimePoint since;      // it is gone
     TimePoint return_by;  // awaited until then

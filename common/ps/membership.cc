@@ -86,7 +86,9 @@ bool Membership::join(uint32_t rank, Incarnation incarnation) {
     member.heard = clock_.now();
     return false;
   }
-  if (incarnation.isBefore(member.incarnation)) fence(rank, incarnation);
+  if (incarnation.isBefore(member.incarnation)) refuse(rank, false);
+  const bool was_lost = member.state == MemberState::kLost && member.incarnation == incarnation;
+  if (was_lost) refuse(rank, true);
   if (isFenced(rank, incarnation)) check(rank, incarnation);  // throws, saying which way it ended
   if (present) fence(rank, member.incarnation);
   member.incarnation = incarnation;
@@ -110,7 +112,11 @@ void Membership::check(uint32_t rank, Incarnation incarnation) {
                             "before it does anything else",
                             workerName(rank)));
   }
-  const bool was_lost = member.incarnation == incarnation;
+  refuse(rank, member.incarnation == incarnation);
+}
+
+// A process that was lost, or replaced.
+void Membership::refuse(uint32_t rank, bool was_lost) const {
   throw Error(ErrorCode::kUnavailable,
               was_lost
                   ? fmt::format("fenced: {} was declared lost (its lease is {}); start it again",

@@ -70,6 +70,7 @@ class Membership {
   void validateRank(uint32_t rank) const;
   bool isFenced(uint32_t rank, Incarnation incarnation) const;
   void fence(uint32_t rank, Incarnation incarnation);
+  [[noreturn]] void refuse(uint32_t rank, bool was_lost) const;
   void setState(uint32_t rank, MemberState state);
 
   const Duration lease_;

@@ -219,9 +219,15 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   const std::optional<Error> error =
       stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
-  trained_.insert(contribution.rank);
   training_ = true;
-  coordinator_->push(std::move(contribution), std::move(callback));
+  if (!trained_.insert(contribution.rank).second)
+    return coordinator_->push(std::move(contribution), std::move(callback));
+  // A gradient that is refused makes nobody one who trains.
+  coordinator_->push(std::move(contribution), [this, rank = contribution.rank,
+                                               callback = std::move(callback)](PushAnswer answer) {
+    if (std::holds_alternative<Error>(answer)) trained_.erase(rank);
+    callback(std::move(answer));
+  });
 }
 
 void Shard::barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,

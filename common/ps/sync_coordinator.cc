@@ -88,6 +88,7 @@ void SyncCoordinator::wait(uint32_t rank, PushCallback callback) {
 void SyncCoordinator::pull(uint32_t rank, std::optional<uint64_t> wanted_step,
                            PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
+  gone_.arrived(rank);
   const std::shared_ptr<const Snapshot>& previous = context_.store.previous();
   StepState state = stateNow(rank, Outcome::kApplied);
   if (!wanted_step || !previous || previous->version() != *wanted_step) {
@@ -139,6 +140,7 @@ bool SyncCoordinator::answeredAsPast(const Contribution& c, PushCallback& callba
 
 void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
+  gone_.arrived(contribution.rank);
   if (refused(contribution, callback)) return;
   if (answeredAsPast(contribution, callback)) return;
   // Whoever pushes this step has been told it by every ps: nobody needs the parameters before it

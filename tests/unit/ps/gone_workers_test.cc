@@ -40,6 +40,19 @@ TEST_F(GoneWorkersTest, WhoReturnsIsNeitherAwaitedNorGivenUp) {
   EXPECT_EQ(all_.hopelessFor(0, nobody), std::nullopt);
 }
 
+TEST_F(GoneWorkersTest, WhoIsBackIsAwaitedUntilItTrains) {
+  all_.gone(1, "worker/1 was lost", seconds(30));
+  all_.joined(1);
+  EXPECT_EQ(all_.awaited(nobody), std::vector<uint32_t>{1});
+  clock_.advance(seconds(31));
+  EXPECT_TRUE(all_.awaited(nobody).empty()) << "but not for ever";
+  EXPECT_EQ(all_.hopelessFor(0, nobody), std::nullopt);
+  all_.gone(1, "worker/1 was lost", seconds(30));
+  all_.joined(1);
+  all_.arrived(1);
+  EXPECT_TRUE(all_.awaited(nobody).empty());
+}
+
 TEST_F(GoneWorkersTest, NobodyMissesWhomTheStepDoesNotNeed) {
   backups_.gone(1, "worker/1 was lost", seconds(30));
   EXPECT_TRUE(backups_.awaited(nobody).empty()) << "two are left";

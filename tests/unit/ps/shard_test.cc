@@ -179,8 +179,12 @@ TEST_F(ShardTest, OnlyWhoHasDeclaredTheJobsModelIsGivenParameters) {
 TEST_F(ShardTest, AFailureEndsTheJobOnlyFromWhoTakesPartInIt) {
   const auto push = [&](uint32_t rank, Incarnation incarnation) {
     const std::vector<float> gradient(16);
+    shard_.pull(rank, incarnation, std::nullopt, [](const PushAnswer&) {});
     shard_.push({.rank = rank, .incarnation = incarnation, .gradient = gradient},
-                [](const PushAnswer&) {});
+                [](const PushAnswer& answer) {
+                  EXPECT_TRUE(std::holds_alternative<PushReply>(answer))
+                      << std::get<Error>(answer).message();
+                });
   };
   const auto whyNot = [&](uint32_t rank, Incarnation incarnation) {
     return refusal([&] { shard_.checkMayEndJob(rank, incarnation); });
@@ -197,6 +201,9 @@ TEST_F(ShardTest, AFailureEndsTheJobOnlyFromWhoTakesPartInIt) {
   EXPECT_EQ(whyNot(1, Incarnation{2}),
             "worker/1 came to a job that trains without it, so its failure doesn't end the job");
   shard_.declare(1, Incarnation{2}, model_);
+  shard_.push({.rank = 1, .incarnation = Incarnation{2}, .gradient = {}},
+              [](const PushAnswer& answer) { EXPECT_TRUE(std::holds_alternative<Error>(answer)); });
+  EXPECT_NE(whyNot(1, Incarnation{2}), "") << "a gradient that is refused makes nobody a trainer";
   push(1, Incarnation{2});
   EXPECT_EQ(whyNot(1, Incarnation{2}), "");
   EXPECT_NE(whyNot(1, kOne).find("fenced"), std::string::npos);

@@ -160,6 +160,8 @@ TEST(SyncCoordinator, AStepThatNeedsALostWorkerWaitsForItsReturn) {
   }
   EXPECT_TRUE(waits->waits());
   driver.shard.join(1, Incarnation{2});
+  EXPECT_TRUE(driver.shard.awaitsReturn()) << "its data are to be read";
+  driver.pull(1, 2);
   EXPECT_FALSE(driver.shard.awaitsReturn());
   driver.push(1, 0, 3, 0, 2);
   EXPECT_EQ(waits->value(), 2);
@@ -196,6 +198,8 @@ TEST(SyncCoordinator, TheStepsDeadlineBeginsWhenTheLostWorkerIsBack) {
   };
   passSeconds(300, 1);
   driver.shard.join(1, Incarnation{2});
+  passSeconds(100, 2);
+  driver.pull(1, 2);
   passSeconds(59, 2);
   EXPECT_TRUE(waits->waits());
   passSeconds(2, 2);
