@@ -7,12 +7,14 @@
 namespace dtf::workerd {
 
 WorkerStatus::Training::Training(WorkerStatus& status, Stopper stopper) : status_(status) {
-  const bool saves = stopper != nullptr;
+  {
+    MutexLock lock(status_.mutex_);
+    DTF_CHECK(status_.phase_ == WorkerPhase::kStarting);
+    status_.phase_ = WorkerPhase::kTraining;
+    status_.saves_ = stopper != nullptr;
+  }
+  // After it: who is asked in between is told that it is saved, and asks again.
   status_.stopper_.set(std::move(stopper));
-  MutexLock lock(status_.mutex_);
-  DTF_CHECK(status_.phase_ == WorkerPhase::kStarting);
-  status_.phase_ = WorkerPhase::kTraining;
-  status_.saves_ = saves;
 }
 
 WorkerStatus::Training::~Training() {
