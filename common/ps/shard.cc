@@ -220,14 +220,15 @@ void Shard::push(Contribution contribution, PushCallback callback) {
       stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   training_ = true;
-  if (!trained_.insert(contribution.rank).second)
+  const uint32_t rank = contribution.rank;
+  if (!trained_.insert(rank).second)
     return coordinator_->push(std::move(contribution), std::move(callback));
   // A gradient that is refused makes nobody one who trains.
-  coordinator_->push(std::move(contribution), [this, rank = contribution.rank,
-                                               callback = std::move(callback)](PushAnswer answer) {
-    if (std::holds_alternative<Error>(answer)) trained_.erase(rank);
-    callback(std::move(answer));
-  });
+  coordinator_->push(std::move(contribution),
+                     [this, rank, callback = std::move(callback)](PushAnswer answer) {
+                       if (std::holds_alternative<Error>(answer)) trained_.erase(rank);
+                       callback(std::move(answer));
+                     });
 }
 
 void Shard::barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,

@@ -148,11 +148,11 @@ TEST_F(RobustnessTest, AConnectionThatSaysNothingIsClosed) {
 }
 
 TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilled) {
-  start({.steps = 20000});
+  start({.steps = 200000});
   workers_[1].signal(SIGKILL);
   const ProcessResult chief = workers_[0].wait(seconds(60));
   EXPECT_EQ(chief.exit_code, 0) << chief.err;
-  EXPECT_EQ(summary()["global_step"], 20000) << "the lost worker's step went to the other";
+  EXPECT_EQ(summary()["global_step"], 200000) << "the lost worker's step went to the other";
   const ProcessResult ps = ps_->wait(seconds(10));
   EXPECT_EQ(ps.exit_code, 0) << ps.err;
   EXPECT_NE(ps.err.find("event=worker_lost worker=worker/1"), std::string::npos) << ps.err;

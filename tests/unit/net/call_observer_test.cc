@@ -51,12 +51,8 @@ class Broken {
  private:
   // A struct pointer: its offset in words, one word of data, one pointer.
   static constexpr uint64_t kRoot = 1000 << 2 | uint64_t{1} << 32 | uint64_t{1} << 48;
-  capnp::word word_ = [] {
-    capnp::word word;
-    std::memcpy(&word, &kRoot, sizeof word);
-    return word;
-  }();
-  const kj::ArrayPtr<const capnp::word> segment_{&word_, 1};
+  static_assert(sizeof(kRoot) == sizeof(capnp::word));
+  const kj::ArrayPtr<const capnp::word> segment_{reinterpret_cast<const capnp::word*>(&kRoot), 1};
   capnp::SegmentArrayMessageReader reader_{kj::arrayPtr(&segment_, 1)};
 };
 
