@@ -22,6 +22,12 @@ struct SavedShard {
   double stall_seconds = 0;  // how long the capture held up the shard
 };
 
+// What one ps holds when the chief asks.
+struct HeldValues {
+  bool any = false;      // of an earlier process of the chief
+  uint64_t updates = 0;  // that they have had
+};
+
 // Threads: one at a time, beside the training thread of the same worker.
 // Blocks: each call until every ps has answered, or its deadline.
 // Errors: kUnavailable, kDeadline naming the ps; those of the files, from the ps that met them.
@@ -29,8 +35,8 @@ class CheckpointClient {
  public:
   virtual ~CheckpointClient() = default;
 
-  // True when every ps holds values: the chief is a restarted one, and there is nothing to restore.
-  virtual bool initialised() = 0;
+  // Per ps.
+  virtual std::vector<HeldValues> held() = 0;
 
   // Per ps, how far it is. With `hold`, pushes beyond the answer wait until the cut (async).
   virtual std::vector<CutPosition> positions(bool hold) = 0;

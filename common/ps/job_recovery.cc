@@ -129,6 +129,22 @@ bool hasReplica(Words words, uint32_t ps, uint64_t epoch) {
   return words.size() > 1 && keeper.epoch == epoch && keeper.replica_epoch == epoch;
 }
 
+// Whether nobody has trained: who holds values took initial ones, which follow from the seed.
+bool onlyInitialised(Words words) {
+  return std::all_of(words.begin(), words.end(), [](const PsWord& word) {
+    return word.epoch == 0 ||
+           (word.epoch == 1 && word.origin == EpochOrigin::kInitialValues && word.step == 0);
+  });
+}
+
+RecoveryDecision start(std::string reason) {
+  RecoveryDecision decision;
+  decision.action = RecoveryAction::kStart;
+  decision.epoch = 1;
+  decision.reason = std::move(reason);
+  return decision;
+}
+
 }  // namespace
 
 RecoveryDecision decideRecovery(Words words, const std::optional<CutName>& checkpoint) {
@@ -161,16 +177,15 @@ RecoveryDecision decideRecovery(Words words, const std::optional<CutName>& check
     decision.ps = std::move(empty);
     return decision;
   }
+  if (newest > 0 && onlyInitialised(words))
+    return start("the initial values have not come to every ps");
   std::optional<RecoveryDecision> back;
   if (!one_epoch) back = interrupted(words, newest, checkpoint);
   if (!back) back = newestCut(words, checkpoint);
   if (back)
     return goBack(std::move(*back), words, newest > 0 ? std::move(empty) : std::vector<uint32_t>{});
   if (newest > 0) return torn(std::move(empty));
-  decision.action = RecoveryAction::kStart;
-  decision.epoch = 1;
-  decision.reason = "no ps holds values, and there is no checkpoint";
-  return decision;
+  return start("no ps holds values, and there is no checkpoint");
 }
 
 }  // namespace dtf::ps

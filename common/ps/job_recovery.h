@@ -16,6 +16,8 @@
 //   all empty                      no checkpoint                             kStart, epoch 1
 //   all empty                      a common snapshot                         kGoBack, its epoch + 1
 //   all empty                      a checkpoint                              kGoBack, its epoch + 1
+//   some empty                     the others hold initial values, without   kStart: the same values again
+//                                  an update: the chief was lost meanwhile
 //   some empty                     each empty one has a whole replica        kRefill, the same epoch
 //   some empty, or torn epochs     all have a snapshot of one cut            kGoBack to the newest such
 //   some empty, or torn epochs     a checkpoint                              kGoBack to it

@@ -119,6 +119,8 @@ class Shard {
 
   // True once the shard holds values: a restarted chief neither initialises nor restores.
   bool initialised() const { return store_ && store_->initialised(); }
+  // How many updates the values have had; 0: none, or there are no values.
+  uint64_t updates() const { return initialised() ? store_->version() : 0; }
   CutPosition position(Incarnation chief, bool hold);
   void cutAt(Incarnation chief, CutPosition target, CutCallback callback);
   void releaseHold(Incarnation chief);

@@ -15,6 +15,7 @@
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
+#include "common/train/job_start.h"
 #include "common/train/model_text.h"
 
 namespace dtf::train {
@@ -126,7 +127,8 @@ bool Checkpointer::restore() {
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
   if (options_.fresh) startFresh();
-  if (client_.initialised()) {
+  const std::vector<checkpoint::HeldValues> held = client_.held();
+  if (std::all_of(held.begin(), held.end(), [](const auto& values) { return values.any; })) {
     log::info(
         "event=continued reason=\"the ps hold the values of an earlier process of the chief\"");
     return true;
@@ -135,6 +137,7 @@ bool Checkpointer::restore() {
   warnAbout(latest.rejected);
   if (!latest.found) {
     if (!latest.rejected.empty()) throw noneUsable(latest.rejected, folder_.path());
+    DTF_CHECK(decideStart(held, std::nullopt) == JobStart::kInitialise);
     log::info("event=starting_anew reason=\"no checkpoint in {}\"", folder_.path().string());
     return false;
   }
@@ -150,6 +153,7 @@ bool Checkpointer::restore() {
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
                             "run_dir, or remove {} to start anew",
                             latest.found->folder.string(), difference, folder_.path().string()));
+  if (decideStart(held, saved.global_step) == JobStart::kInitialise) return false;
   client_.restore(latest.found->folder.filename().string());
   run_seconds_before_ = saved.run_seconds;
   last_step_ = saved.global_step;
@@ -158,7 +162,8 @@ bool Checkpointer::restore() {
 }
 
 void Checkpointer::startFresh() {
-  if (client_.initialised())
+  const std::vector<checkpoint::HeldValues> held = client_.held();
+  if (std::any_of(held.begin(), held.end(), [](const auto& values) { return values.any; }))
     throw Error(ErrorCode::kBadConfig,
                 "the ps hold the values of an earlier process of the chief, so the job can't start "
                 "anew (--fresh): end them, too");

@@ -71,18 +71,13 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
   return calls_.guard(joinAll(kj::mv(promises))).then([results] { return std::move(*results); });
 }
 
-kj::Promise<bool> CheckpointCalls::open() {
-  return fromEvery<char>("say whether it holds values", kQuestionSeconds,
-                         [this](uint32_t i) {
-                           return calls_.link(i).control().superviseRequest().send().then(
-                               [this, i](auto&& response) -> char {
-                                 ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(
-                                     response.getCheckpoint());
-                                 return response.getInitialised();
-                               });
-                         })
-      .then([](const std::vector<char>& holds) {
-        return std::all_of(holds.begin(), holds.end(), [](char c) { return c != 0; });
+kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
+  return fromEvery<checkpoint::HeldValues>(
+      "say whether it holds values", kQuestionSeconds, [this](uint32_t i) {
+        return calls_.link(i).control().superviseRequest().send().then([this, i](auto&& response) {
+          ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
+          return checkpoint::HeldValues{response.getInitialised(), response.getUpdates()};
+        });
       });
 }
 

@@ -25,8 +25,8 @@ class CheckpointCalls {
   // `disk_seconds`: the longest that a ps may take to write or read its shard.
   CheckpointCalls(ControlCalls& calls, double disk_seconds);
 
-  // First, once the model has been declared. True when every ps holds values.
-  kj::Promise<bool> open();
+  // First, once the model has been declared. What every ps holds.
+  kj::Promise<std::vector<checkpoint::HeldValues>> open();
 
   kj::Promise<std::vector<CutPosition>> positions(bool hold);
   kj::Promise<void> releaseHold();

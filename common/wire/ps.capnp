@@ -61,9 +61,9 @@ interface PsControl {
   finish @4 () -> ();
   # This worker is done. Its session ends with the connection.
 
-  supervise @5 () -> (checkpoint :PsCheckpoint, initialised :Bool);
+  supervise @5 () -> (checkpoint :PsCheckpoint, initialised :Bool, updates :UInt64);
   # For the chief alone; refused (permission) to others. `initialised`: this ps holds values, of an earlier process of
-  # the chief; they stay. After declare().
+  # the chief; they stay. `updates`: how many these have had. After declare().
 
   requestStop @6 () -> ();
   # On ps/0: no step beyond those under way. Exchanges are then answered with `done`, below the declared steps.

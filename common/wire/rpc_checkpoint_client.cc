@@ -6,7 +6,7 @@ RpcCheckpointClient::RpcCheckpointClient(RpcParameterClient& client, double disk
     : control_(client.controlThread()) {
   control_.call(
       [&] { calls_ = std::make_unique<CheckpointCalls>(client.controlCalls(), disk_seconds); });
-  initialised_ = control_.call([this] { return calls_->open(); });
+  held_ = control_.call([this] { return calls_->open(); });
 }
 
 RpcCheckpointClient::~RpcCheckpointClient() {

@@ -19,7 +19,7 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   RpcCheckpointClient(RpcParameterClient& client, double disk_seconds);
   ~RpcCheckpointClient() override;
 
-  bool initialised() override { return initialised_; }
+  std::vector<checkpoint::HeldValues> held() override { return held_; }
   std::vector<CutPosition> positions(bool hold) override;
   void releaseHold() override;
   void startCut(const CutPosition& position) override;
@@ -31,8 +31,8 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
 
  private:
   net::IoThread& control_;
-  std::unique_ptr<CheckpointCalls> calls_;  // lives on the control loop
-  bool initialised_ = true;
+  std::unique_ptr<CheckpointCalls> calls_;    // lives on the control loop
+  std::vector<checkpoint::HeldValues> held_;  // when this was made
 };
 
 }  // namespace dtf::wire

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "common/checkpoint/checkpoint_client.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps_link.h"
@@ -104,9 +105,13 @@ class ControlSession final : public schema::PsControl::Server {
           Error(ErrorCode::kPermission,
                 fmt::format("{} asked for the checkpoints of {}, which are {}'s",
                             ps::workerName(rank_), options_.self.name(), kChief.name())));
-    return host_.askNow<bool>([](ps::Shard& shard) { return shard.initialised(); })
-        .then([this, context](bool initialised) mutable {
-          context.getResults().setInitialised(initialised);
+    return host_
+        .askNow<checkpoint::HeldValues>([](ps::Shard& shard) {
+          return checkpoint::HeldValues{shard.initialised(), shard.updates()};
+        })
+        .then([this, context](checkpoint::HeldValues held) mutable {
+          context.getResults().setInitialised(held.any);
+          context.getResults().setUpdates(held.updates);
           context.getResults().setCheckpoint(
               makeCheckpoint(host_, options_.checkpoint, incarnation_));
         });

@@ -15,6 +15,7 @@
 #include "common/ps/replication_rules.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
+#include "common/train/job_start.h"
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
@@ -141,7 +142,10 @@ class WorkerJob {
   // True when the ps hold values and need no initial ones.
   bool restore(const train::TrainingLoop& loop) {
     DTF_CHECK(isChief() && !supervision_);
-    if (!train_.checkpoint) return false;
+    if (!train_.checkpoint) {
+      wire::RpcCheckpointClient ps(client_, task_.job.timeouts.finish_seconds);
+      return train::decideStart(ps.held(), std::nullopt) == train::JobStart::kContinue;
+    }
     makeWritableFolder(task_.job.run_dir);
     supervision_.emplace(task_, clock_, client_, loop.declaration());
     const bool restored = supervision_->checkpointer.restore();

@@ -217,7 +217,7 @@ TEST(RpcCheckpointClient, PushesGoOnWhenTheHoldIsReleased) {
   const std::vector<float> values(16);
   client->initialise(std::vector<std::span<const float>>{values});
   wire::RpcCheckpointClient checkpoints(*client, 30);
-  EXPECT_TRUE(checkpoints.initialised());
+  EXPECT_TRUE(checkpoints.held().at(0).any);
   client->pull();
   EXPECT_EQ(checkpoints.positions(true), (std::vector<CutPosition>{{0}}));
   checkpoints.releaseHold();

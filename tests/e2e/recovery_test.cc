@@ -183,6 +183,24 @@ TEST_F(RecoveryTest, AFrozenPsIsNamedThoughItsWorkersAreToBeStartedAgain) {
   expectNobodyLeft();
 }
 
+// ps/1 begun anew beside a ps/0 that has trained is another model than either.
+TEST_F(RecoveryTest, APsThatIsStartedAgainWithoutItsValuesTearsNoModel) {
+  ClusterOptions options = syncJob();
+  options.mode = "async";
+  options.steps = 100'000'000;
+  start(options, "job");
+  awaitStep(400);
+  ps_[1]->signal(SIGKILL);
+  for (auto& worker : workers_) EXPECT_EQ(worker->wait(kEnd).exit_code, 69);
+  ps_[1] = task("ps", 1);
+  for (int i = 0; i < 2; ++i) workers_[i] = task("worker", i);
+  const ProcessResult chief = workers_[0]->wait(kEnd);
+  EXPECT_EQ(chief.exit_code, 65) << chief.err;
+  EXPECT_NE(chief.err.find("ps/1 lost its values, and nothing holds them"), std::string::npos)
+      << chief.err;
+  for (auto& ps : ps_) EXPECT_NE(ps->wait(kEnd).exit_code, 0) << ps->err();
+}
+
 TEST_F(RecoveryTest, ALostWorkerThatNobodyStartsAgainIsGivenUpInTime) {
   ClusterOptions options = syncJob();
   options.steps = 100'000'000;

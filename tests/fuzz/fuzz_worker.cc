@@ -306,7 +306,7 @@ void Session::checkpointCall(uint8_t method) {
   if (!supervising_) {
     checkpoint_ = std::make_unique<wire::CheckpointCalls>(*control_, kDiskSeconds);
     return checkpoint_thread_.start(
-        "supervised", checkpoint_->open().then([this](bool) { supervising_ = true; }));
+        "supervised", checkpoint_->open().then([this](auto&&) { supervising_ = true; }));
   }
   const CutPosition position(arguments_.byte() % 4, arguments_.count());
   switch (method % 6) {

@@ -12,7 +12,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   explicit Client(wire::CheckpointCalls& calls) : calls_(calls) {}
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
-  bool initialised() override { return await(calls_.open()); }
+  std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
   std::vector<CutPosition> positions(bool hold) override { return await(calls_.positions(hold)); }
   void releaseHold() override { await(calls_.releaseHold()); }
   void startCut(const CutPosition& position) override { await(calls_.startCut(position)); }

@@ -53,6 +53,13 @@ TEST(JobRecovery, StartsOnlyWhenNobodyHoldsAnything) {
   EXPECT_EQ(decision.epoch, 1u);
 }
 
+TEST(JobRecovery, InitialValuesThatHaveNotComeToAllAreSentAgain) {
+  const RecoveryDecision decision = decide({holds(1, 0), empty()});
+  EXPECT_EQ(decision.action, RecoveryAction::kStart);
+  EXPECT_EQ(decision.epoch, 1u);
+  EXPECT_EQ(decide({holds(1, 1), empty()}).action, RecoveryAction::kEnd) << "one has trained";
+}
+
 TEST(JobRecovery, ANewChiefGoesOnWithWhatAllHold) {
   const RecoveryDecision decision = decide({holds(3, 70), holds(3, 71)}, kAt40);
   EXPECT_EQ(decision.action, RecoveryAction::kContinue);

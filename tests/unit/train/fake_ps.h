@@ -84,7 +84,7 @@ class FakePs final : public checkpoint::CheckpointClient {
       changed_.wait(mutex_);
   }
 
-  bool initialised() override { return holds_values_; }
+  std::vector<checkpoint::HeldValues> held() override { return {{holds_values_, 0}}; }
 
   std::vector<CutPosition> positions(bool hold) override {
     MutexLock lock(mutex_);

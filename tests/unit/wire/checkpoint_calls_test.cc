@@ -22,11 +22,14 @@ class CheckpointCallsTest : public fake::FakeCluster {
   std::unique_ptr<CheckpointCalls> calls_;
 };
 
-TEST_F(CheckpointCallsTest, TheJobHoldsValuesWhenEveryPsDoes) {
+TEST_F(CheckpointCallsTest, EveryPsSaysWhatItHolds) {
   ps_[0].holds_values = true;
-  EXPECT_FALSE(get(calls_->open()));
-  ps_[1].holds_values = true;
-  EXPECT_TRUE(get(calls_->open()));
+  ps_[0].step = 4;
+  const std::vector<checkpoint::HeldValues> held = get(calls_->open());
+  ASSERT_EQ(held.size(), ps_.size());
+  EXPECT_TRUE(held[0].any);
+  EXPECT_EQ(held[0].updates, 4u);
+  EXPECT_FALSE(held[1].any);
 }
 
 TEST_F(CheckpointCallsTest, PositionsComeInTheOrderOfThePs) {

@@ -110,6 +110,7 @@ class FakeControl final : public schema::PsControl::Server {
   kj::Promise<void> supervise(SuperviseContext context) override {
     return ps_.called("supervise", [&] {
       context.getResults().setInitialised(ps_.holds_values);
+      context.getResults().setUpdates(ps_.step);
       context.getResults().setCheckpoint(kj::heap<FakeCheckpoint>(ps_));
     });
   }

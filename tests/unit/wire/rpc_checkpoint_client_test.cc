@@ -35,7 +35,8 @@ TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
     ps.step = 7;
   });
   RpcCheckpointClient client(parameters_, kPatienceSeconds);
-  EXPECT_TRUE(client.initialised());
+  EXPECT_TRUE(client.held().at(0).any);
+  EXPECT_EQ(client.held().at(0).updates, 7u);
   newCalls();
   EXPECT_EQ(client.positions(true), (std::vector<CutPosition>{{7}}));
   client.releaseHold();

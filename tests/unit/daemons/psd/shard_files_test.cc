@@ -91,7 +91,9 @@ class Job final : public checkpoint::CheckpointClient {
   ps::Shard& shard(uint32_t i) { return *shards_[i]; }
   train::Checkpointer& checkpointer() { return *checkpointer_; }
 
-  bool initialised() override { return false; }
+  std::vector<checkpoint::HeldValues> held() override {
+    return std::vector<checkpoint::HeldValues>(shards_.size());
+  }
   std::vector<CutPosition> positions(bool hold) override {
     std::vector<CutPosition> all;
     for (const auto& shard : shards_) all.push_back(shard->position(kChiefLife, hold));
