@@ -41,7 +41,9 @@ enum class Outcome : uint8_t {
   kApplied = 1,  // the gradient is in the parameters that came back
   kQueued =
       2,  // sync, several batches a step: kept; more of this worker's batches are due for this step
-  kStale = 3,  // too late: the step was decided without it; it has no effect
+  kStale = 3,     // too late: the step was decided without it; it has no effect
+  kWentBack = 4,  // the ps have gone back to an earlier cut meanwhile: it has no effect, and the
+                  // parameters that came are of that cut or later
 };
 
 // The answer to a pull or an exchange, the same on every ps.
@@ -59,6 +61,8 @@ struct StepState {
   // Of the batches behind the parameters that came. sync: the mean over the step's contributions;
   // async: the caller's own.
   float loss = 0;
+  // Of the parameters: see ps/epoch.h. The gradient that is computed from them carries it back.
+  uint64_t epoch = 0;
   bool operator==(const StepState&) const = default;
 };
 

@@ -17,6 +17,8 @@ schema::StepState::Outcome encodeOutcome(ps::Outcome outcome) {
       return schema::StepState::Outcome::QUEUED;
     case ps::Outcome::kStale:
       return schema::StepState::Outcome::STALE;
+    case ps::Outcome::kWentBack:
+      return schema::StepState::Outcome::WENT_BACK;
   }
   return schema::StepState::Outcome::NONE;
 }
@@ -141,6 +143,7 @@ void encodeStepState(const ps::StepState& state, schema::StepState::Builder buil
   builder.setDone(state.done);
   builder.setStaleness(state.staleness);
   builder.setLoss(state.loss);
+  builder.setEpoch(state.epoch);
 }
 
 ps::StepState decodeStepState(schema::StepState::Reader reader) {
@@ -155,6 +158,9 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
     case schema::StepState::Outcome::STALE:
       state.outcome = ps::Outcome::kStale;
       break;
+    case schema::StepState::Outcome::WENT_BACK:
+      state.outcome = ps::Outcome::kWentBack;
+      break;
     default:
       throw Error(ErrorCode::kInternal, "a ps answered with an outcome that no version has");
   }
@@ -164,6 +170,7 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
   state.done = reader.getDone();
   state.staleness = reader.getStaleness();
   state.loss = reader.getLoss();
+  state.epoch = reader.getEpoch();
   return state;
 }
 

@@ -133,15 +133,20 @@ interface PsDataGate {
 interface PsData {
   # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
 
-  initialise @0 (values :List(Data)) -> ();
+  initialise @0 (values :List(Data), epoch :UInt64) -> ();
+  # `epoch`: of these values; every ps of a job is told the same.
 
-  pull @1 (wantsStep :Bool, wantedStep :UInt64) -> (state :Types.StepState, parameters :List(Data));
+  pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64) -> (state :Types.StepState, parameters :List(Data));
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in
   # the middle of a step, or for a slow backup worker, the ps may answer with different steps, and a worker computes
   # only with the parameters of one (common/ps/step_agreement.h). A ps that no longer has them sends the current ones.
+  # `epoch`: answered when this ps is on that epoch, or a later one. A ps that was started again answers when it has
+  # got its values back.
 
-  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data))
+  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64)
       -> (state :Types.StepState, parameters :List(Data));
+  # `epoch`: of the parameters that the gradient was computed from. When this ps is on another, the gradient has no
+  # effect, and the answer is `wentBack`.
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
   # without parameters). async: applied on arrival.
 

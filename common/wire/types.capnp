@@ -97,11 +97,13 @@ struct StepState {
   done @4 :Bool;
   staleness @5 :UInt64;
   loss @6 :Float32;      # sync: mean over the replicas of the step that was decided; async: the caller's own
+  epoch @7 :UInt64;      # the line of history that the parameters are on: ps/epoch.h
 
   enum Outcome {
     none @0;             # never sent: a zeroed message is not an answer
     applied @1;          # the gradient is in the parameters that come with this
     queued @2;           # kept; more batches of this worker are due for this step
     stale @3;            # too late, no effect
+    wentBack @4;         # the ps have gone back to an earlier cut: no effect; compute again from what comes with this
   }
 }

@@ -89,11 +89,14 @@ TEST(ModelCodec, AListOfNothingIsNotTakenForSlices) {
 }
 
 TEST(StepStateCodec, RoundTripKeepsEverything) {
-  const ps::StepState state{ps::Outcome::kStale, 7, 8, 1, true, 3, 0.25f};
-  capnp::MallocMessageBuilder message;
-  auto root = message.initRoot<schema::StepState>();
-  encodeStepState(state, root);
-  EXPECT_EQ(decodeStepState(root.asReader()), state);
+  for (const ps::Outcome outcome :
+       {ps::Outcome::kApplied, ps::Outcome::kQueued, ps::Outcome::kStale, ps::Outcome::kWentBack}) {
+    const ps::StepState state{outcome, 7, 8, 1, true, 3, 0.25f, uint64_t{2} << 40 | 77};
+    capnp::MallocMessageBuilder message;
+    auto root = message.initRoot<schema::StepState>();
+    encodeStepState(state, root);
+    EXPECT_EQ(decodeStepState(root.asReader()), state);
+  }
 }
 
 TEST(StepStateCodec, AZeroedAnswerIsRefused) {

@@ -1,0 +1,27 @@
+#pragma once
+
+// Epoch: the line of history that the parameters of a job are on. The chief names one with the initial
+// values, and another whenever the ps go back to an earlier cut; what was computed from parameters of
+// another epoch is refused. A ps that is filled from a replica has lost nothing, and keeps its epoch.
+//
+// 24 bits of number, counted from 1, then 40 random ones: after two chiefs that knew nothing of each
+// other have gone back, no two lines have one name. 0: no values.
+
+#include <cstdint>
+
+namespace dtf::ps {
+
+inline constexpr uint32_t kEpochRandomBits = 40;
+
+// For people: the second line of a job is 2.
+inline constexpr uint64_t epochNumber(uint64_t epoch) {
+  return epoch >> kEpochRandomBits;
+}
+
+// The one after `epoch`. `random`: any bits; the low 40 count.
+inline constexpr uint64_t nextEpoch(uint64_t epoch, uint64_t random) {
+  return (epochNumber(epoch) + 1) << kEpochRandomBits |
+         (random & ((uint64_t{1} << kEpochRandomBits) - 1));
+}
+
+}  // namespace dtf::ps
