@@ -57,10 +57,16 @@ void Shard::finish(uint32_t rank, Incarnation incarnation) {
 void Shard::checkMayEndJob(uint32_t rank, Incarnation incarnation) {
   membership_.check(rank, incarnation);
   const bool finished = membership_.member(rank).state == MemberState::kFinished;
-  if (!finished && (!training_ || trained_.contains(rank))) return;
+  if (!finished && (!anybodyTrains() || trained_.contains(rank))) return;
   throw Error(ErrorCode::kPermission,
               fmt::format("{} {}, so its failure doesn't end the job", workerName(rank),
                           finished ? "has finished" : "came to a job that trains without it"));
+}
+
+bool Shard::anybodyTrains() const {
+  return std::any_of(trained_.begin(), trained_.end(), [this](uint32_t rank) {
+    return membership_.member(rank).state == MemberState::kJoined;
+  });
 }
 
 void Shard::markLost(uint32_t rank) {
@@ -68,6 +74,15 @@ void Shard::markLost(uint32_t rank) {
   if (rank >= options_.workers || membership_.member(rank).state != MemberState::kJoined) return;
   membership_.markLost(rank);
   lose({rank, workerName(rank) + " was lost (its process ended)"});
+}
+
+void Shard::leave(uint32_t rank, Incarnation incarnation, const std::string& reason) {
+  const OutwardCalls::Scope scope(calls_);
+  DTF_CHECK(!reason.empty());
+  membership_.check(rank, incarnation);
+  if (membership_.member(rank).state == MemberState::kFinished) return;  // it is nobody's loss
+  membership_.markLost(rank);
+  lose({rank, fmt::format("{} was lost (it has left: {})", workerName(rank), reason)});
 }
 
 void Shard::lose(const Membership::Loss& loss) {
@@ -219,7 +234,6 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   const std::optional<Error> error =
       stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
-  training_ = true;
   const uint32_t rank = contribution.rank;
   if (!trained_.insert(rank).second)
     return coordinator_->push(std::move(contribution), std::move(callback));

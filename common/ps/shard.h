@@ -89,11 +89,13 @@ class Shard {
   void heartbeat(uint32_t rank, Incarnation incarnation);
   void finish(uint32_t rank, Incarnation incarnation);
   // Throws kPermission when this live process can't end the job by failing: it has finished, or it
-  // came to a job that trains and has sent no gradient itself. The job goes on without it.
+  // has sent no gradient itself and another one that lives has. The job goes on without it.
   void checkMayEndJob(uint32_t rank, Incarnation incarnation);
   // The worker's process is known to be gone (its connection was reset and its launcher says so):
   // don't wait for the lease to run out.
   void markLost(uint32_t rank);
+  // This live process says why it goes: lost, as one whose process has ended.
+  void leave(uint32_t rank, Incarnation incarnation, const std::string& reason);
 
   // Takes the initial values, of this shard's `elements`. False: it held values already, and keeps
   // them.
@@ -166,6 +168,7 @@ class Shard {
     TimePoint deadline;
     Duration timeout;
   };
+  bool anybodyTrains() const;
   void lose(const Membership::Loss& loss);
   void letInitWaitersGo();
   void checkChief(Incarnation chief, std::string_view what);
@@ -196,7 +199,6 @@ class Shard {
   std::set<uint32_t> declared_alike_;  // ranks
   std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
   std::set<uint32_t> trained_;         // ranks whose process has sent a gradient
-  bool training_ = false;              // some process has
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;

@@ -68,10 +68,13 @@ interface PsControl {
   requestStop @6 () -> ();
   # On ps/0: no step beyond those under way. Exchanges are then answered with `done`, below the declared steps.
 
-  fail @7 (badConfig :Bool, reason :Text) -> ();
-  # This worker ends its job for a reason that starting it again would not mend, or because a person ended it. The ps
-  # tells all who wait here or send a heartbeat, and ends, with the same code when it was bad_config, else with
-  # unavailable. For jobs by hand: under dtf-launch the launcher does that.
+  fail @7 (badConfig :Bool, reason :Text, leaves :Bool) -> ();
+  # This worker ends with an error. For jobs by hand: under dtf-launch the launcher tells the others.
+  # Not `leaves`: it ends its job, for a reason that starting it again would not mend, or because a person ended it. The
+  # ps tells all who wait here or send a heartbeat, and ends, with the same code when it was bad_config, else with
+  # unavailable.
+  # `leaves`: it has lost a peer, or waited in vain for one; the others may go on. It is lost for that reason, and the
+  # ps ends when the last worker has left so.
 }
 
 interface PsCheckpoint {

@@ -78,6 +78,13 @@ bool isJobFailed(const Error& error) {
   return error.message().starts_with(kJobFailed);
 }
 
+FailureOf failureOf(const Error& error) {
+  const ErrorCode code = error.code();
+  const bool is_own = code == ErrorCode::kUnavailable || code == ErrorCode::kDeadline ||
+                      code == ErrorCode::kPermission;
+  return is_own ? FailureOf::kWorker : FailureOf::kJob;
+}
+
 std::string peerText(TaskId task, const cluster::Address& address) {
   return task.name() + " (" + address.str() + ")";
 }
@@ -213,12 +220,13 @@ kj::Promise<void> PsControlLink::finish() {
       .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "finishing"); });
 }
 
-kj::Promise<void> PsControlLink::fail(const Error& error) {
+kj::Promise<void> PsControlLink::fail(const Error& error, FailureOf failure_of) {
   if (!control_) return kj::READY_NOW;
   expectClose();
   auto request = control_->failRequest();
   request.setBadConfig(error.code() == ErrorCode::kBadConfig);
   request.setReason(error.message().substr(0, kReasonBytesMax));
+  request.setLeaves(failure_of == FailureOf::kWorker);
   return request.send().ignoreResult();
 }
 

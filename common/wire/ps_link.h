@@ -49,6 +49,10 @@ inline constexpr size_t kReasonBytesMax = 16384;
 std::string jobFailedText(uint32_t rank, const std::string& reason);
 // Whether `error` is that: told by another, it need not be told again.
 bool isJobFailed(const Error& error);
+// Whose failure an error of a worker is: the job's when another process would meet it again, the
+// worker's own when it lost a peer or waited in vain.
+enum class FailureOf : uint8_t { kJob, kWorker };
+FailureOf failureOf(const Error& error);
 
 void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello);
 
@@ -84,8 +88,8 @@ class PsControlLink {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
   kj::Promise<void> finish();
-  // Tells the ps why this worker ends its job. At once when the link is not open.
-  kj::Promise<void> fail(const Error& error);
+  // Tells the ps why this worker ends, or ends its job. At once when the link is not open.
+  kj::Promise<void> fail(const Error& error, FailureOf failure_of);
 
   // After open(): for calls that have no method here.
   schema::PsControl::Client& control() { return *control_; }

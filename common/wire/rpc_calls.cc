@@ -104,15 +104,15 @@ kj::Promise<void> ControlCalls::finish() {
 
 // Each ps for itself: that one is gone must not keep the others from being told. A worker that fails
 // at once may not have said hello yet.
-kj::Promise<void> ControlCalls::fail(const Error& error, Duration patience) {
+kj::Promise<void> ControlCalls::fail(const Error& error, FailureOf failure_of, Duration patience) {
   DTF_CHECK(patience > Duration{0});
   return opened_.addBranch()
       .catch_([](kj::Exception&&) {})
       .exclusiveJoin(loop_.timer().afterDelay(net::toKj(patience)))
-      .then([this, error] {
+      .then([this, error, failure_of] {
         kj::Vector<kj::Promise<void>> told;
         for (auto& link : links_)
-          told.add(link->fail(error).catch_([](kj::Exception&& e) {
+          told.add(link->fail(error, failure_of).catch_([](kj::Exception&& e) {
             log::info("event=failure_not_told reason=\"{}\"", net::toError(e).message());
           }));
         return joinAll(kj::mv(told));

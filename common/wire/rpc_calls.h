@@ -61,16 +61,17 @@ class ControlCalls {
   ControlCalls(net::Loop& loop, const RpcClientOptions& options,
                std::function<void(const Error&)> on_lost, OnAwaited on_awaited = nullptr);
 
-  // When every link has said hello.
-  kj::Promise<void> opened() { return opened_.addBranch(); }
+  // When every link has said hello. Fails when a ps is lost: the one that ended the job may have kept
+  // another from ever coming.
+  kj::Promise<void> opened() { return abort_.guard(opened_.addBranch()); }
 
   kj::Promise<void> declare(const ps::ModelDeclaration& declaration);
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name);
   kj::Promise<void> finish();
-  // Tells every ps why this worker ends its job. Waits for hellos for `patience` at most, and as long
-  // for the answers.
-  kj::Promise<void> fail(const Error& error, Duration patience);
+  // Tells every ps why this worker ends, or ends its job. Waits for hellos for `patience` at most,
+  // and as long for the answers.
+  kj::Promise<void> fail(const Error& error, FailureOf failure_of, Duration patience);
   // Asks ps/0 to end the job after the steps under way; after declare(). `refused` gets the reason
   // when it is no.
   void requestStop(std::function<void(const Error&)> refused);

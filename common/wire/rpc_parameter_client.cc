@@ -79,8 +79,8 @@ void RpcParameterClient::requestStop(std::function<void(const Error&)> refused) 
   });
 }
 
-void RpcParameterClient::fail(const Error& error, Duration patience) {
-  control_.call([&] { return control_calls_->fail(error, patience); });
+void RpcParameterClient::fail(const Error& error, FailureOf failure_of, Duration patience) {
+  control_.call([&] { return control_calls_->fail(error, failure_of, patience); });
 }
 
 void RpcParameterClient::finish() {

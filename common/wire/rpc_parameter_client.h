@@ -38,9 +38,9 @@ class RpcParameterClient final : public ps::ParameterClient {
   // gets the reason when it is no, on the io thread. Any thread, once declare() has returned.
   void requestStop(std::function<void(const Error&)> refused);
 
-  // Tells every ps why this worker ends its job, and waits until they know: see ControlCalls::fail().
+  // Tells every ps why this worker ends, or ends its job, and waits until they know: see ControlCalls::fail().
   // Any thread.
-  void fail(const Error& error, Duration patience);
+  void fail(const Error& error, FailureOf failure_of, Duration patience);
 
   // For rpc_checkpoint_client.h, which speaks on the same connections.
   net::IoThread& controlThread() { return control_; }

@@ -19,6 +19,7 @@ constexpr Duration kReportEvery = std::chrono::seconds(3);
 // After the last answer: time for it to leave, and for the workers to close their connections
 // first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
+constexpr Duration kLingerAfterSignal = std::chrono::milliseconds(200);
 
 ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file_system) {
   const cluster::ClusterSpec& cluster = task.job.cluster;
@@ -122,6 +123,22 @@ void PsServer::jobFailed(const Error& error) {
   if (!ending_) end(error, 0);
 }
 
+void PsServer::left(uint32_t rank, Incarnation incarnation, const std::string& reason) {
+  DTF_CHECK(rank < options_.workers && !reason.empty());
+  std::erase_if(departures_, [rank](const Departure& other) { return other.rank == rank; });
+  departures_.push_back({rank, incarnation, reason});
+}
+
+// Of those who have not come back since.
+const PsServer::Departure* PsServer::firstDeparture(const ps::ShardStatus& status) const {
+  for (const Departure& departure : departures_) {
+    const ps::Member& member = status.members[departure.rank];
+    if (member.state == ps::MemberState::kLost && member.incarnation == departure.incarnation)
+      return &departure;
+  }
+  return nullptr;
+}
+
 // A closed control connection is a worker that has finished, or one that is gone: then its lease
 // need not run out.
 void PsServer::onClosed(const void* key) {
@@ -155,19 +172,28 @@ void PsServer::onSignal(int number) {
             number, options_.timeouts.stop_seconds);
 }
 
+// What is known of the end of a process; none: only its lease has run out.
+std::optional<std::string> PsServer::endOf(uint32_t rank, Incarnation incarnation) const {
+  for (const Departure& departure : departures_)
+    if (departure.rank == rank && departure.incarnation == incarnation)
+      return "it has left: " + departure.reason;
+  const auto closed = closed_.find(rank);
+  if (closed == closed_.end() || closed->second != incarnation) return std::nullopt;
+  return "its connection was closed before it had finished";
+}
+
 // Says once of each process that is lost why it is.
 void PsServer::logLost(const ps::ShardStatus& status) {
   for (uint32_t rank = 0; rank < status.members.size(); ++rank) {
     const ps::Member& member = status.members[rank];
     if (member.state != ps::MemberState::kLost || lost_[rank] == member.incarnation) continue;
     lost_[rank] = member.incarnation;
-    const bool closed = closed_[rank] == member.incarnation;
+    const std::optional<std::string> end = endOf(rank, member.incarnation);
     const std::string worker = ps::workerName(rank);
     const std::string reason =
-        closed ? "its connection was closed before it had finished"
-               : fmt::format("no heartbeat for {:g} s", options_.timeouts.lease_seconds);
+        end.value_or(fmt::format("no heartbeat for {:g} s", options_.timeouts.lease_seconds));
     // Workers that a signal ended, as it asked this ps to end, are not missed.
-    if (options_.stop_wanted && closed) {
+    if (options_.stop_wanted && end) {
       log::info("event=worker_left worker={} reason=\"{}\"", worker, reason);
       continue;
     }
@@ -175,7 +201,7 @@ void PsServer::logLost(const ps::ShardStatus& status) {
     notify({{"event", "worker_lost"},
             {"worker", worker},
             {"attempt", member.incarnation.attempt()},
-            {"lease", !closed},  // which has run out: the process may be there still
+            {"lease", !end},  // which has run out: the process may be there still
             {"reason", reason}});
   }
 }
@@ -222,6 +248,12 @@ void PsServer::judge(const ps::ShardStatus& status) {
   }
   if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))
     return end(std::nullopt, 128 + stop_signal_);
+  // Who left last knew of no other either: they all wait in vain.
+  if (const Departure* first = firstDeparture(status); first != nullptr && joined == 0)
+    return end(
+        Error(ErrorCode::kUnavailable, fmt::format("no worker is left; {} left first: {}",
+                                                   ps::workerName(first->rank), first->reason)),
+        0);
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
   const bool awaits = count(ps::MemberState::kAwaited) > 0;
@@ -250,10 +282,15 @@ void PsServer::end(std::optional<Error> error, int code) {
   ending_ = true;
   error_ = std::move(error);
   exit_code_ = code;
-  if (error_) host_.failAll(*error_);
+  const bool by_signal = code > 128;
+  if (error_)
+    host_.failAll(*error_);
+  else if (by_signal)
+    host_.failAll(Error(ErrorCode::kUnavailable, fmt::format("{} was ended by signal {}",
+                                                             options_.self.name(), code - 128)));
   on_ending_();
   // Let the last answers leave: the workers close first when they have read them.
-  const TimePoint until = clock_.now() + (code == 0 ? kLingerMax : Duration{0});
+  const TimePoint until = clock_.now() + (by_signal ? kLingerAfterSignal : kLingerMax);
   struct Linger {
     static kj::Promise<void> run(PsServer& server, TimePoint until) {
       if (server.connections_.size() == 0 || server.clock_.now() >= until) {

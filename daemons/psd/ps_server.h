@@ -61,15 +61,24 @@ class PsServer final : WorkerSessions {
  private:
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
   void jobFailed(const Error& error) override;
+  void left(uint32_t rank, Incarnation incarnation, const std::string& reason) override;
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
   void logLost(const ps::ShardStatus& status);
+  std::optional<std::string> endOf(uint32_t rank, Incarnation incarnation) const;
+  struct Departure;
+  const Departure* firstDeparture(const ps::ShardStatus& status) const;
   bool cutShort(const ps::ShardStatus& status) const;
 
   struct Session {
     TaskId worker;
     Incarnation incarnation;
+  };
+  struct Departure {  // of a worker that said why
+    uint32_t rank = 0;
+    Incarnation incarnation;
+    std::string reason;
   };
 
   const cluster::TaskOptions task_;
@@ -86,8 +95,9 @@ class PsServer final : WorkerSessions {
   // By rank: the last process whose connection was closed, and the last whose loss was logged.
   std::map<uint32_t, Incarnation> closed_;
   std::map<uint32_t, Incarnation> lost_;
-  TimePoint reported_;        // when the log last said who is awaited
-  TimePoint complete_since_;  // when nobody was missing last
+  std::vector<Departure> departures_;  // of each rank the last, in the order that they came
+  TimePoint reported_;                 // when the log last said who is awaited
+  TimePoint complete_since_;           // when nobody was missing last
   std::optional<Error> error_;
   std::function<void()> on_ending_;
   std::function<void()> on_ended_;

@@ -129,6 +129,7 @@ class ControlSession final : public schema::PsControl::Server {
   kj::Promise<void> fail(FailContext context) override {
     const auto params = context.getParams();
     const std::string reason = text(params.getReason()).substr(0, wire::kReasonBytesMax);
+    if (params.getLeaves()) return leave(reason.empty() ? "it gave no reason" : printable(reason));
     const Error error(params.getBadConfig() ? ErrorCode::kBadConfig : ErrorCode::kUnavailable,
                       wire::jobFailedText(rank_, printable(reason)));
     return host_
@@ -140,6 +141,17 @@ class ControlSession final : public schema::PsControl::Server {
   }
 
  private:
+  kj::Promise<void> leave(const std::string& reason) {
+    return host_
+        .askNow<bool>([rank = rank_, incarnation = incarnation_, reason](ps::Shard& shard) {
+          shard.leave(rank, incarnation, reason);
+          return true;
+        })
+        .then([&sessions = sessions_, rank = rank_, incarnation = incarnation_, reason](bool) {
+          sessions.left(rank, incarnation, reason);
+        });
+  }
+
   ShardHost& host_;
   WorkerSessions& sessions_;
   const ServiceOptions& options_;

@@ -36,6 +36,8 @@ class WorkerSessions {
   virtual void opened(const void* key, TaskId worker, Incarnation incarnation) = 0;
   // A live process of the job says that the job has failed.
   virtual void jobFailed(const Error& error) = 0;
+  // A live process has left the job to the others, with an error.
+  virtual void left(uint32_t rank, Incarnation incarnation, const std::string& reason) = 0;
 };
 
 // Takes another ps for a follower and returns what it speaks through; throws for whoever is none.

@@ -79,11 +79,12 @@ class WorkerJob {
   }
 
   JobEnd run() {
-    const WorkerStatus::Telling telling(status_, [this](const Error& reason) { tell(reason); });
+    const WorkerStatus::Telling telling(
+        status_, [this](const Error& reason) { tell(reason, wire::FailureOf::kJob); });
     try {
       return runJob();
     } catch (const Error& error) {
-      if (!finished_ && isTheJobs(error)) tell(error);
+      if (!finished_ && !wire::isJobFailed(error)) tell(error, wire::failureOf(error));
       throw;
     }
   }
@@ -126,17 +127,9 @@ class WorkerJob {
 
   bool isChief() const { return task_.task == kChief; }
 
-  // Whether the job can't go on for `error`, not even when this worker is started again. Lost peers
-  // and deadlines the others meet themselves.
-  static bool isTheJobs(const Error& error) {
-    const ErrorCode code = error.code();
-    return code != ErrorCode::kUnavailable && code != ErrorCode::kDeadline &&
-           code != ErrorCode::kPermission && !wire::isJobFailed(error);
-  }
-
   // By hand: a launcher tells the others itself.
-  void tell(const Error& reason) {
-    if (!notifyEnabled()) client_.fail(reason, kTellingMax);
+  void tell(const Error& reason, wire::FailureOf failure_of) {
+    if (!notifyEnabled()) client_.fail(reason, failure_of, kTellingMax);
   }
 
   // True when the ps hold values and need no initial ones.

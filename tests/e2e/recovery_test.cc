@@ -190,15 +190,22 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainWithoutItsValuesTearsNoModel) {
   options.steps = 100'000'000;
   start(options, "job");
   awaitStep(400);
+  for (auto& worker : workers_) worker->signal(SIGKILL);  // before they can tell ps/0 to go
   ps_[1]->signal(SIGKILL);
-  for (auto& worker : workers_) EXPECT_EQ(worker->wait(kEnd).exit_code, 69);
+  for (auto& worker : workers_) worker->wait(kEnd);
   ps_[1] = task("ps", 1);
   for (int i = 0; i < 2; ++i) workers_[i] = task("worker", i);
   const ProcessResult chief = workers_[0]->wait(kEnd);
   EXPECT_EQ(chief.exit_code, 65) << chief.err;
   EXPECT_NE(chief.err.find("ps/1 lost its values, and nothing holds them"), std::string::npos)
       << chief.err;
-  for (auto& ps : ps_) EXPECT_NE(ps->wait(kEnd).exit_code, 0) << ps->err();
+  for (auto& ps : ps_) {
+    const ProcessResult result = ps->wait(seconds(20));  // rejoin_seconds is 60
+    EXPECT_EQ(result.exit_code, 69) << result.err;
+    EXPECT_NE(result.err.find("the job was ended by worker/0: ps/1 lost its values"),
+              std::string::npos)
+        << result.err;
+  }
 }
 
 TEST_F(RecoveryTest, ALostWorkerThatNobodyStartsAgainIsGivenUpInTime) {

@@ -209,6 +209,29 @@ TEST_F(ShardTest, AFailureEndsTheJobOnlyFromWhoTakesPartInIt) {
   EXPECT_NE(whyNot(1, kOne).find("fenced"), std::string::npos);
   shard_.finish(1, Incarnation{2});
   EXPECT_EQ(whyNot(1, Incarnation{2}), "worker/1 has finished, so its failure doesn't end the job");
+  shard_.join(1, Incarnation{3});
+  shard_.markLost(0);
+  EXPECT_EQ(whyNot(1, Incarnation{3}), "") << "nobody is left who trains";
+}
+
+TEST_F(ShardTest, AWorkerThatLeavesIsMissedForTheReasonThatItGave) {
+  model_.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 2};
+  declare(0, model_);
+  declare(1, model_);
+  ASSERT_TRUE(shard_.initialise(0, kOne, std::vector<float>(16)));
+  const std::vector<float> gradient(16);
+  std::string what = "waits";
+  shard_.push({.rank = 0, .incarnation = kOne, .gradient = gradient}, recordError(what));
+  EXPECT_NE(refusal([&] { shard_.leave(1, Incarnation{2}, "tired"); }), "") << "it never joined";
+  EXPECT_EQ(what, "waits");
+  shard_.leave(1, kOne, "lost ps/1");
+  EXPECT_EQ(what,
+            "worker/1 was lost (it has left: lost ps/1) in step 0; sync training needs all 2 "
+            "workers");
+  EXPECT_EQ(shard_.status().members[1].state, MemberState::kLost);
+  shard_.finish(0, kOne);
+  shard_.leave(0, kOne, "lost ps/1, too");
+  EXPECT_EQ(shard_.status().members[0].state, MemberState::kFinished) << "it is no loss";
 }
 
 // Without the chief nobody knows who is right.

@@ -33,6 +33,7 @@ struct FakePs {
   bool holds_values = false;
   bool captures = true;              // what cut() is answered
   std::string failure;               // what a worker said at its end
+  bool leaves = false;               // ditto: its own end, not the job's
   std::deque<ps::StepState> states;  // of exchanges to come; then applied, one step after the other
   std::vector<float> parameters;
   std::vector<float> gradient;  // the last one that came
@@ -117,6 +118,7 @@ class FakeControl final : public schema::PsControl::Server {
   kj::Promise<void> requestStop(RequestStopContext) override { return ps_.called("requestStop"); }
   kj::Promise<void> fail(FailContext context) override {
     ps_.failure = context.getParams().getReason().cStr();
+    ps_.leaves = context.getParams().getLeaves();
     return ps_.called("fail");
   }
   FakePs& ps_;

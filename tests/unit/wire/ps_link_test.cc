@@ -114,14 +114,32 @@ TEST_F(PsControlLinkTest, ACallThatIsNotAnsweredEndsByItsDeadlineAndName) {
 
 TEST_F(PsControlLinkTest, AFailureIsToldWithAReasonOfBoundedLength) {
   PsControlLink& link = open();
-  get(link.fail(Error(ErrorCode::kTrainingFailed, std::string(100'000, 'x'))));
+  get(link.fail(Error(ErrorCode::kTrainingFailed, std::string(100'000, 'x')), FailureOf::kJob));
   EXPECT_EQ(ps_[0].failure.size(), 16384u);
+  EXPECT_FALSE(ps_[0].leaves);
+}
+
+TEST_F(PsControlLinkTest, AWorkerThatLostAPeerLeavesTheJobToTheOthers) {
+  PsControlLink& link = open();
+  const Error lost(ErrorCode::kUnavailable, "lost ps/1");
+  get(link.fail(lost, failureOf(lost)));
+  EXPECT_EQ(ps_[0].failure, "lost ps/1");
+  EXPECT_TRUE(ps_[0].leaves);
+}
+
+TEST(FailureOf, WhatAnotherProcessWouldMeetAgainIsTheJobs) {
+  for (const ErrorCode code : {ErrorCode::kBadConfig, ErrorCode::kBadData, ErrorCode::kCannotWrite,
+                               ErrorCode::kTrainingFailed, ErrorCode::kInternal})
+    EXPECT_EQ(failureOf(Error(code, "x")), FailureOf::kJob) << errorCodeName(code);
+  for (const ErrorCode code :
+       {ErrorCode::kUnavailable, ErrorCode::kDeadline, ErrorCode::kPermission})
+    EXPECT_EQ(failureOf(Error(code, "x")), FailureOf::kWorker) << errorCodeName(code);
 }
 
 TEST_F(PsControlLinkTest, AFailureBeforeTheHelloIsToldToNobody) {
   link_ = std::make_unique<PsControlLink>(loop_, options_.link, 0, options_.ps[0],
                                           PsControlLink::Events{[](const Error&) {}});
-  get(link_->fail(Error(ErrorCode::kTrainingFailed, "diverged")));
+  get(link_->fail(Error(ErrorCode::kTrainingFailed, "diverged"), FailureOf::kJob));
   EXPECT_TRUE(ps_[0].calls.empty());
 }
 

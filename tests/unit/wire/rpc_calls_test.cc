@@ -48,6 +48,20 @@ class StoppingGate final : public schema::PsGate::Server {
   int& asked_;
 };
 
+// A ps of a job that another worker has ended.
+class EndedSession final : public schema::PsControl::Server {
+  kj::Promise<void> heartbeat(HeartbeatContext) override {
+    net::throwAsKj(Error(ErrorCode::kUnavailable, jobFailedText(1, "no such file")));
+  }
+};
+
+class EndedGate final : public schema::PsGate::Server {
+  kj::Promise<void> hello(HelloContext context) override {
+    context.getResults().setControl(kj::heap<EndedSession>());
+    return kj::READY_NOW;
+  }
+};
+
 // ps/0 on a pipe; ps/1 is not there, ever.
 class ControlCallsTest : public ::testing::Test {
  protected:
@@ -57,8 +71,8 @@ class ControlCallsTest : public ::testing::Test {
       ++connections_;
       auto pipe = kj::newTwoWayPipe();
       servers_.push_back(kj::heap<net::RpcConnection>(
-          net::wrapStream(kj::mv(pipe.ends[0])),
-          [](net::RpcConnection&) { return kj::heap<RefusingGate>(); }, net::RpcOptions{}));
+          net::wrapStream(kj::mv(pipe.ends[0])), [this](net::RpcConnection&) { return gate_(); },
+          net::RpcOptions{}));
       return net::wrapStream(kj::mv(pipe.ends[1]));
     };
     cluster::JobSpec job;
@@ -69,6 +83,7 @@ class ControlCallsTest : public ::testing::Test {
   ~ControlCallsTest() noexcept override {}
 
   testing::StillLoop loop_;
+  std::function<capnp::Capability::Client()> gate_ = [] { return kj::heap<RefusingGate>(); };
   RpcClientOptions options_;
   std::vector<kj::Own<net::RpcConnection>> servers_;
   int connections_ = 0;
@@ -82,6 +97,18 @@ TEST_F(ControlCallsTest, TheFirstErrorEndsTheWaitForAll) {
   loop_.settle();
   ASSERT_TRUE(error.has_value()) << "ps/1 is not waited for";
   EXPECT_NE(error->message().find("about to end"), std::string::npos) << error->message();
+}
+
+// The other ps was told first, and was gone when this worker started.
+TEST_F(ControlCallsTest, AJobThatWasEndedIsNotWaitedForAtThePsThatHasLeft) {
+  gate_ = [] { return kj::heap<EndedGate>(); };
+  ControlCalls calls(loop_, options_, [](const Error&) {});
+  std::optional<Error> error;
+  auto opened = calls.opened().eagerlyEvaluate(
+      [&](kj::Exception&& exception) { error = net::toError(exception); });
+  loop_.live(seconds(1));
+  ASSERT_TRUE(error.has_value()) << "ps/1 is waited for";
+  EXPECT_EQ(error->message(), "the job was ended by worker/1: no such file");
 }
 
 TEST_F(ControlCallsTest, WhatAPsAnswersIsFinalWhateverItsCode) {

@@ -77,7 +77,8 @@ TEST(RpcParameterClientTest, WhyThisWorkerFailsIsToldFromAnyThread) {
   RpcParameterClient client(host.clientOptions());
   client.declare(FakePsHost::model());
   std::async(std::launch::async, [&] {
-    client.fail(Error(ErrorCode::kTrainingFailed, "the loss is nan"), std::chrono::seconds(5));
+    client.fail(Error(ErrorCode::kTrainingFailed, "the loss is nan"), FailureOf::kJob,
+                std::chrono::seconds(5));
   }).get();
   EXPECT_EQ(host.with([](FakePs& ps) { return ps.failure; }), "the loss is nan");
 }

@@ -169,6 +169,75 @@ TEST(PsServer, AWorkerThatHasFinishedEndsTheJobNoMore) {
   EXPECT_TRUE(world.ended());
 }
 
+std::string leave(PsWorld& world, schema::PsControl::Client& control, const std::string& reason) {
+  auto request = control.failRequest();
+  request.setReason(reason);
+  request.setLeaves(true);
+  return world.refusal(request.send().ignoreResult());
+}
+
+std::string errorOf(PsWorld& world) {
+  try {
+    world.server().result();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(PsServer, TheLastWorkerThatLeavesEndsThePsWithTheReasonOfTheFirst) {
+  PsWorld world(1, 2);
+  auto first = world.client();
+  auto second = world.client();
+  auto one = world.hello(*first, 0, kOne);
+  auto two = world.hello(*second, 1, kOne);
+  EXPECT_EQ(leave(world, two, "lost ps/1\n"), "");
+  world.loop.live(seconds(3));
+  EXPECT_FALSE(world.ended()) << "worker/0 may go on";
+  EXPECT_EQ(stateOf(world, 1), MemberState::kLost);
+  EXPECT_EQ(leave(world, one, "nobody is left"), "");
+  world.loop.live(seconds(3));
+  ASSERT_TRUE(world.ended());
+  EXPECT_EQ(errorOf(world), "no worker is left; worker/1 left first: lost ps/1 ");
+}
+
+TEST(PsServer, AWorkerThatIsBackHasNotLeft) {
+  PsWorld world(1, 2);
+  auto first = world.client();
+  auto second = world.client();
+  auto one = world.hello(*first, 0, kOne);
+  auto two = world.hello(*second, 1, kOne);
+  EXPECT_EQ(leave(world, two, "lost ps/1"), "");
+  auto third = world.client();
+  auto again = world.hello(*third, 1, Incarnation{2});
+  EXPECT_EQ(leave(world, one, "lost ps/1"), "");
+  world.loop.live(seconds(3));
+  EXPECT_FALSE(world.ended());
+  EXPECT_EQ(leave(world, again, "still no ps/1"), "");
+  world.loop.live(seconds(3));
+  ASSERT_TRUE(world.ended());
+  EXPECT_EQ(errorOf(world), "no worker is left; worker/0 left first: lost ps/1");
+}
+
+TEST(PsServer, ASecondSignalIsToldToWhoeverWaits) {
+  PsWorld world(1, 2);
+  auto connection = world.client();
+  auto control = world.hello(*connection, 0, kOne);
+  auto request = control.barrierRequest();
+  request.setName("start");
+  std::string told;
+  auto waits = request.send().ignoreResult().eagerlyEvaluate(
+      [&](kj::Exception&& e) { told = net::toError(e).message(); });
+  world.server().onSignal(SIGTERM);
+  world.loop.live(seconds(1));
+  EXPECT_EQ(told, "");
+  world.server().onSignal(SIGTERM);
+  world.loop.live(seconds(1));
+  EXPECT_EQ(told, "ps/0 was ended by signal 15");
+  ASSERT_TRUE(world.ended());
+  EXPECT_EQ(world.server().result(), 128 + SIGTERM);
+}
+
 TEST(PsServer, ASignalWithoutAnyWorkerIsACleanEnd) {
   PsWorld world(1, 1);
   world.server().onSignal(SIGTERM);

@@ -10,6 +10,7 @@ namespace {
 
 struct NoSessions final : WorkerSessions {
   void opened(const void*, TaskId, Incarnation) override {}
+  void left(uint32_t, Incarnation, const std::string&) override {}
   void jobFailed(const Error&) override {}
 };
 

@@ -1,0 +1,140 @@
+// Jobs by hand in which one task fails: the others end within seconds, each with the reason, the name
+// of the one that failed, and an exit code of its own. Nobody else could tell them.
+
+#include <signal.h>
+
+#include <chrono>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+namespace {
+
+constexpr auto kSoon = seconds(20);  // start_seconds and rejoin_seconds are 60, unless set below
+
+// ps/0, ps/1, worker/0 and worker/1 of a job that never ends by itself.
+class FailureTravelsTest : public ClusterTest {
+ protected:
+  enum Task : size_t { kPs0, kPs1, kWorker0, kWorker1 };
+
+  static ClusterOptions endless(const std::string& top_more = "") {
+    return {.mode = "sync", .steps = 100'000'000, .top_more = top_more};
+  }
+
+  // All tasks but `absent`; `more`: of worker/1's command line.
+  void start(ClusterOptions options, std::optional<Task> absent = std::nullopt,
+             const std::vector<std::string>& more = {}) {
+    options.ports = freePorts(4);
+    const std::string file = writeCluster(options);
+    for (const Task task : {kPs0, kPs1, kWorker0, kWorker1}) {
+      if (task == absent) continue;
+      const bool is_ps = task == kPs0 || task == kPs1;
+      const int index = task == kPs1 || task == kWorker1 ? 1 : 0;
+      tasks_.emplace(task, startTask(file, is_ps ? "ps" : "worker", index,
+                                     task == kWorker1 ? more : std::vector<std::string>{}));
+    }
+  }
+
+  void clear() { tasks_.clear(); }
+  Process& task(Task which) { return tasks_.at(which); }
+
+  void awaitTraining() {
+    ASSERT_TRUE(task(kWorker0).waitForOutput("event=progress", seconds(30)))
+        << task(kWorker0).err();
+  }
+
+  // `which` ends soon, and its last error says so.
+  void expectEnd(Task which, int exit_code, const std::string& reason) {
+    const ProcessResult result = task(which).wait(kSoon);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    const size_t failed = result.err.rfind("event=failed");
+    const std::string last = failed == std::string::npos ? result.err : result.err.substr(failed);
+    EXPECT_NE(last.find(reason), std::string::npos)
+        << "task " << which << " does not say: " << reason << "\n"
+        << result.err;
+  }
+
+ private:
+  std::map<Task, Process> tasks_;
+};
+
+TEST_F(FailureTravelsTest, DataThatAWorkerCannotRead) {
+  start(endless(), std::nullopt,
+        {"--set", "train.data.train={format: idx, images: /nowhere, labels: /nowhere}"});
+  expectEnd(kWorker1, 65, "/nowhere: cannot open it");
+  for (const Task other : {kPs0, kPs1, kWorker0})
+    expectEnd(other, 69, "the job was ended by worker/1");
+}
+
+TEST_F(FailureTravelsTest, AKilledWorkerThatNobodyWaitsFor) {
+  start(endless("timeouts: {rejoin_seconds: 0}\n"));
+  awaitTraining();
+  task(kWorker1).signal(SIGKILL);
+  for (const Task other : {kWorker0, kPs0, kPs1})
+    expectEnd(other, 69, "worker/1 was lost (its process ended)");
+}
+
+TEST_F(FailureTravelsTest, AKilledChiefThatNobodyWaitsFor) {
+  start(endless("timeouts: {rejoin_seconds: 0}\n"));
+  awaitTraining();
+  task(kWorker0).signal(SIGKILL);
+  for (const Task other : {kWorker1, kPs0, kPs1})
+    expectEnd(other, 69, "worker/0 was lost (its process ended)");
+}
+
+TEST_F(FailureTravelsTest, AFrozenWorkerIsTheOneThatAllName) {
+  start(endless("timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5, rejoin_seconds: 1}\n"));
+  awaitTraining();
+  task(kWorker1).signal(SIGSTOP);
+  for (const Task other : {kWorker0, kPs0, kPs1})
+    expectEnd(other, 69, "worker/1 was lost (no heartbeat for 2 s), and did not return within 1 s");
+}
+
+TEST_F(FailureTravelsTest, AKilledPs) {
+  for (const Task lost : {kPs0, kPs1}) {
+    start(endless("timeouts: {rejoin_seconds: 2}\n"));
+    awaitTraining();
+    task(lost).signal(SIGKILL);
+    const std::string name = lost == kPs0 ? "ps/0" : "ps/1";
+    for (const Task other : {kWorker0, kWorker1, lost == kPs0 ? kPs1 : kPs0})
+      expectEnd(other, 69, name);
+    task(lost).wait(kSoon);
+    clear();
+  }
+}
+
+TEST_F(FailureTravelsTest, APsThatAPersonEndsAtOnce) {
+  ClusterOptions saving = endless("timeouts: {rejoin_seconds: 2, heartbeat_seconds: 4}\n");
+  saving.train_more = "  checkpoint: {every_seconds: 600}\n";
+  start(saving);
+  awaitTraining();
+  task(kPs1).signal(SIGTERM);
+  ASSERT_TRUE(task(kPs1).waitForOutput("event=stopping", seconds(10))) << task(kPs1).err();
+  task(kPs1).signal(SIGTERM);
+  EXPECT_EQ(task(kPs1).wait(kSoon).exit_code, 128 + SIGTERM);
+  for (const Task other : {kWorker0, kWorker1, kPs0}) expectEnd(other, 69, "ps/1");
+}
+
+TEST_F(FailureTravelsTest, AWorkerThatNobodyStarts) {
+  start(endless("timeouts: {start_seconds: 4}\n"), kWorker1);
+  for (const Task other : {kWorker0, kPs0, kPs1})
+    expectEnd(other, 69, "worker/0 waited 4 s at barrier 'start' for worker/1");
+}
+
+TEST_F(FailureTravelsTest, APsThatNobodyStarts) {
+  for (const Task absent : {kPs0, kPs1}) {
+    start(endless("timeouts: {start_seconds: 4}\n"), absent);
+    const std::string reason =
+        std::string("cannot reach ps/") + (absent == kPs0 ? "0" : "1") + " (localhost:";
+    for (const Task other : {kWorker0, kWorker1, absent == kPs0 ? kPs1 : kPs0})
+      expectEnd(other, 69, reason);
+    clear();
+  }
+}
+
+}  // namespace
+
+}  // namespace dtf::testing
