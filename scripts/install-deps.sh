@@ -9,7 +9,7 @@ packages=(
   libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
 )
 if [ "${1:-}" = --tests ]; then
-  packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv e2fsprogs btrfs-progs)
+  packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs)
 fi
 
 missing=()

@@ -104,6 +104,8 @@ step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 scripts/python-env.sh build/python-env >/dev/null
 DTF_CALL_LOG=$calls/log step "tests: real processes" meson_tests build e2e
 step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
+step "chaos: the plans and the verdicts" python3 tests/chaos/chaos_test.py
+step "chaos: tasks that are killed and frozen" scripts/chaos.sh --quick
 step "install: no failpoints in it" scripts/check-install.sh build ${whole_install:+--whole}
 if [ "$mode" = --all ]; then
   step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000

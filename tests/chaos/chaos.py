@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Breaks real jobs by plan and says what that cost: one line for each scenario, one table in the end.
+
+Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]
+  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, the chief at each named point, 50 freezes; minutes
+  --quick          tests/chaos/plans/quick.yaml: less than a minute
+  --build FOLDER   where dtf-launch was built (default: build)
+  --runs N         of each scenario, instead of the plan's
+  --seed N         instead of the plan's: other moments, other victims
+  --only TEXT      only the scenarios whose rows or name contain it
+  --keep           keeps the folders of all runs; those of runs that went wrong are always kept
+
+Ends with 0 when every job ended as its scenario says, with the same bits where these are asked for, every injury was
+followed by another step, no update was lost or applied twice, and no process was left.
+
+The table's seconds are from the kill, or from the end of a freeze, to the job's next step (launcher: until all its tasks
+are gone); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it.
+
+A plan is a YAML file:
+
+  seed: 1                           # which victims, at which moments: the same plan does the same again
+  scenarios:
+    - rows: R1, R2                  # for the table: which promises this is about
+      name: workers killed
+      runs: 20
+      job: {ps: 2, workers: 4, mode: sync, steps: 20000}
+      faults:
+        - {who: worker, how: kill, times: 10}
+      equal: true                   # the last checkpoint has the same bytes as that of a run that nobody disturbs
+
+  job      a small one on the digits that dtf draws: ps, workers, mode, aggregate (gradients a step takes: the other
+           workers are backups), steps, checkpoint_steps, timeouts, launch (as in a cluster file), report_steps (how
+           often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
+  faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
+           how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn)
+           when: nothing (at steps that are drawn); {step: 500}; {event: ready} (whenever dtf-launch --json tells it of
+             that task: started, ready, checkpoint, ...); {point: checkpoint.after_rename, passage: 2} (each of its
+             processes kills itself there; named points are compiled in with the build option `tests`:
+             common/base/failpoint.cc has the list)
+           times: how often in a run (default 1; not for points)
+  ends     done (default) or failed; says: TEXT that dtf-launch must print
+  limit    seconds that a run may take (default 120)
+"""
+import argparse
+import filecmp
+import pathlib
+import shutil
+import sys
+import tempfile
+
+try:
+    import plan as plans
+except ModuleNotFoundError as missing:
+    if missing.name != "yaml":
+        raise
+    sys.exit("chaos: error: no PyYAML for this python3: scripts/install-deps.sh --tests, or apt install python3-yaml")
+import run as runs
+
+HERE = pathlib.Path(__file__).resolve().parent
+COLUMNS = ("rows", "scenario", "runs", "as planned", "equal", "injuries", "p50 s", "p99 s", "p99 s of start", "lost", "doubled", "left")
+
+
+def percentile(values, share):
+    """The smallest value that at least `share` of them do not exceed."""
+    values = sorted(values)
+    return values[max(0, -(-len(values) * share // 100) - 1)] if values else None
+
+
+def same_files(ours, theirs):
+    """Whether two checkpoints hold the same bytes; their manifests tell times, too."""
+    if ours is None or theirs is None or ours.name != theirs.name:
+        return False
+    names = sorted(path.name for path in theirs.glob("*.safetensors"))
+    return bool(names) and names == sorted(path.name for path in ours.glob("*.safetensors")) and all(
+        filecmp.cmp(ours / name, theirs / name, shallow=False) for name in names)
+
+
+class Tally:
+    """What the runs of one scenario came to."""
+
+    def __init__(self, scenario):
+        self.scenario = scenario
+        self.runs = self.as_planned = self.equal = self.left = 0
+        self.seconds, self.unhealed = [], 0
+        self.seconds_of_start = []
+        self.lost = self.doubled = None
+        self.problems = []
+
+    def add(self, outcome, reference):
+        scenario = self.scenario
+        self.runs += 1
+        problems = []
+        if outcome.ended != scenario.ends:
+            problems.append(f"it ended '{outcome.ended}', not '{scenario.ends}'")
+        if scenario.says not in outcome.said:
+            problems.append(f"dtf-launch has not said: {scenario.says}")
+        self.as_planned += not problems
+        if scenario.equal:
+            is_same = same_files(outcome.checkpoint, reference)
+            self.equal += is_same
+            if not is_same:
+                problems.append("its last checkpoint is another than that of the run that nobody disturbed")
+        self.seconds += [i.seconds for i in outcome.injuries if i.seconds is not None]
+        self.seconds_of_start += [i.seconds_of_process for i in outcome.injuries if i.seconds_of_process is not None]
+        unhealed = [i for i in outcome.injuries if i.seconds is None]
+        # After the last step there is no next one.
+        if scenario.ends == "done" and outcome.ended != "done":
+            problems += [f"{i.task}, hurt after step {i.step}: no step came after it" for i in unhealed]
+        if not outcome.injuries and scenario.faults:
+            problems.append("nobody was hurt: the job is too short, or no such point or event came")
+        self.unhealed += len(unhealed)
+        for name in ("lost", "doubled"):
+            count = getattr(outcome, name)
+            if count is not None:
+                setattr(self, name, (getattr(self, name) or 0) + count)
+                if count > 0:
+                    problems.append(f"{count} updates {name}")
+        self.left += outcome.left_behind
+        if outcome.left_behind:
+            problems.append(f"{outcome.left_behind} processes were left")
+        self.problems += problems
+        return problems
+
+    def cells(self):
+        def text(value):
+            return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+
+        return (self.scenario.rows, self.scenario.name, text(self.runs), f"{self.as_planned}/{self.runs}",
+                f"{self.equal}/{self.runs}" if self.scenario.equal else "-",
+                text(len(self.seconds) + self.unhealed), text(percentile(self.seconds, 50)),
+                text(percentile(self.seconds, 99)), text(percentile(self.seconds_of_start, 99)), text(self.lost), text(self.doubled), text(self.left))
+
+
+def table(tallies):
+    rows = [COLUMNS, *(tally.cells() for tally in tallies)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+class Laboratory:
+    """Does the scenarios, one after the other, in a folder of its own."""
+
+    def __init__(self, launcher, seed, keep):
+        self.launcher, self.seed, self.keep = launcher, seed, keep
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dtf-chaos-"))
+        self.references = {}  # by job: the last checkpoint of a run that nobody disturbs
+
+    def reference(self, job):
+        key = repr(job)
+        if key not in self.references:
+            calm = plans.Scenario(rows="", name="calm", job=job, faults=())
+            folder = self.folder / f"calm-{len(self.references)}"
+            folder.mkdir()
+            outcome = runs.Run(self.launcher, calm, folder, "calm").go()
+            if outcome.ended != "done" or outcome.checkpoint is None:
+                raise SystemExit(f"chaos: error: the job fails though nobody disturbs it; see {folder}\n{outcome.said}")
+            self.references[key] = outcome.checkpoint
+        return self.references[key]
+
+    def do(self, scenario):
+        tally = Tally(scenario)
+        reference = self.reference(scenario.job) if scenario.equal else None
+        for number in range(scenario.runs):
+            folder = self.folder / f"{scenario.name.replace(' ', '-').replace('/', '-')}-{number}"
+            folder.mkdir()
+            outcome = runs.Run(self.launcher, scenario, folder, f"{self.seed}/{scenario.name}/{number}").go()
+            problems = tally.add(outcome, reference)
+            for problem in problems:
+                print(f"chaos: {scenario.name}, run {number}, seed {self.seed}: {problem}; see {folder}", flush=True)
+            if not problems and not self.keep:
+                shutil.rmtree(folder)
+        return tally
+
+    def close(self, failed):
+        if not failed and not self.keep:
+            shutil.rmtree(self.folder)
+
+
+def read_arguments(arguments):
+    parser = argparse.ArgumentParser(prog="scripts/chaos.sh", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
+    parser.add_argument("plans", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.quick and options.plans:
+        parser.error("--quick is a plan already")
+    options.plans = options.plans or [HERE / "plans" / ("quick.yaml" if options.quick else "full.yaml")]
+    return options
+
+
+def main(arguments):
+    options = read_arguments(arguments)
+    launcher = pathlib.Path(options.build).resolve() / "launcher" / "dtf-launch"
+    if not launcher.exists():
+        sys.exit(f"chaos: error: no {launcher}: scripts/build.sh {options.build} -Dtests=true, or name another folder with --build")
+    tallies = []
+    try:
+        for path in options.plans:
+            plan = plans.read_plan(path)
+            laboratory = Laboratory(str(launcher), plan.seed if options.seed is None else options.seed, options.keep)
+            before = len(tallies)
+            for scenario in plan.scenarios:
+                if options.only not in f"{scenario.rows} {scenario.name}":
+                    continue
+                if options.runs:
+                    scenario = plans.dataclasses.replace(scenario, runs=options.runs)
+                tallies.append(laboratory.do(scenario))
+                print("chaos: " + " | ".join(tallies[-1].cells()), flush=True)
+            laboratory.close(any(tally.problems for tally in tallies[before:]))
+    except plans.PlanError as error:
+        sys.exit(f"chaos: error: {error}")
+    if not tallies:
+        sys.exit("chaos: error: no scenario has that in its rows or name")
+    print(table(tallies))
+    return 1 if any(tally.problems for tally in tallies) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What scripts/chaos.sh makes of plans and of outcomes, without any job. Exits 0 when all is well."""
+import pathlib
+import tempfile
+import unittest
+
+import chaos
+import plan
+import run
+
+
+def read(text):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "plan.yaml")
+        path.write_text(text)
+        return plan.read_plan(path)
+
+
+ONE = "scenarios: [{rows: R1, name: n, job: {%s}, faults: [{%s}]}]"
+
+
+class PlanTest(unittest.TestCase):
+    def test_the_plans_of_the_tree_are_read(self):
+        names = sorted(path.name for path in (chaos.HERE / "plans").glob("*.yaml"))
+        self.assertIn("quick.yaml", names)
+        for name in names:
+            self.assertTrue(plan.read_plan(chaos.HERE / "plans" / name).scenarios)
+
+    def test_a_fault_in_all_its_forms(self):
+        scenario = read(ONE % ("workers: 3", "who: worker/2, how: {stop: [1, 2]}, when: {step: 5}, times: 2")).scenarios[0]
+        fault = scenario.faults[0]
+        self.assertEqual((fault.how, fault.seconds, fault.step, fault.times), ("stop", (1, 2), 5, 2))
+        self.assertTrue(fault.is_on("worker/2"))
+        self.assertFalse(fault.is_on("worker/1"))
+        chief = read(ONE % ("", "who: chief")).scenarios[0].faults[0]
+        self.assertTrue(chief.is_on("worker/0"))
+        self.assertEqual(chief.how, "kill")
+
+    def test_mistakes_are_named_with_their_place(self):
+        for text, complaint in (
+                ("seed: 1", "no scenarios"),
+                ("sceanrios: []", "unknown key 'sceanrios'; known are: scenarios, seed"),
+                ("a: [", "no YAML"),
+                ("scenarios: [{name: n}]", "scenarios[0]: 'rows' is missing"),
+                (ONE % ("worker: 3", "who: ps"), "scenarios[0] (n): job: unknown key 'worker'"),
+                (ONE % ("", "who: workers"), "faults[0]: who: 'workers' is no task"),
+                (ONE % ("", "who: chief/1"), "who: 'chief/1' is no task"),
+                (ONE % ("", "who: ps, how: maim"), "how: 'kill', {stop: SECONDS} or {stop: [FROM, TO]}, not 'maim'"),
+                (ONE % ("", "who: ps, how: {stop: 0}"), "faults[0]: how:"),
+                (ONE % ("", "who: ps, when: {steps: 1}"), "when: unknown key 'steps'"),
+                (ONE % ("file: x.yaml", "who: ps, when: {point: p}"), "a job without 'file'"),
+                ("scenarios: [{rows: R1, name: n, ends: well}]", "ends: 'well'")):
+            with self.assertRaises(plan.PlanError, msg=text) as caught:
+                read(text)
+            self.assertIn(complaint, str(caught.exception))
+
+    def test_points_are_in_the_environment_of_their_task_alone(self):
+        scenario = read(ONE % ("workers: 2", "who: worker/1, when: {point: checkpoint.after_rename}")).scenarios[0]
+        text = run.job_text(scenario.job, scenario.faults, "/f")
+        self.assertEqual(text.count("DTF_FAILPOINTS"), 1)
+        self.assertIn("checkpoint.after_rename=kill@2", text.split("worker:")[1].splitlines()[0])
+
+
+class TallyTest(unittest.TestCase):
+    scenario = plan.Scenario(rows="R1", name="n", job=plan.Job(), faults=(plan.Fault("worker"),))
+
+    def problems(self, scenario=None, **outcome):
+        outcome = {"ended": "done", "injuries": [run.Injury("worker/1", 5, 0.0, seconds=0.5)], **outcome}
+        return chaos.Tally(scenario or self.scenario).add(run.Outcome(**outcome), None)
+
+    def test_a_run_as_it_should_be(self):
+        self.assertEqual(self.problems(lost=0, doubled=0), [])
+
+    def test_what_is_wrong(self):
+        self.assertIn("'failed'", self.problems(ended="failed")[0])
+        self.assertEqual(self.problems(lost=2, doubled=0), ["2 updates lost"])
+        self.assertEqual(self.problems(lost=0, doubled=1), ["1 updates doubled"])
+        self.assertEqual(self.problems(left_behind=1), ["1 processes were left"])
+        self.assertIn("nobody was hurt", self.problems(injuries=[])[0])
+        stuck = self.problems(ended="not in time", injuries=[run.Injury("worker/1", 5, 0.0)])
+        self.assertIn("worker/1, hurt after step 5: no step came after it", stuck[1])
+        self.assertIn("another", self.problems(plan.dataclasses.replace(self.scenario, equal=True))[0])
+        self.assertIn("has not said: why", self.problems(plan.dataclasses.replace(self.scenario, says="why"))[0])
+
+    def test_updates_are_counted_on_each_ps(self):
+        sync = plan.Job(workers=4, aggregate=3, steps=10)
+        self.assertEqual(run.updates_amiss(sync, [30, 30], 5), (0, 0))
+        self.assertEqual(run.updates_amiss(sync, [30, 32], 5), (0, 2))
+        self.assertEqual(run.updates_amiss(sync, [29, 30], 5), (1, 0))
+        alone = plan.Job(workers=4, mode="async", steps=10)
+        self.assertEqual(run.updates_amiss(alone, [10, 12], 2), (0, 0), "two workers died in the middle of a push")
+        self.assertEqual(run.updates_amiss(alone, [10, 7], 2), (1, 0))
+        self.assertEqual(run.updates_amiss(alone, [10, 13], 2), (0, 1))
+        self.assertEqual(run.updates_amiss(alone, [11, 10], 2), (0, 1), "ps/0 counts the steps")
+
+    def test_checkpoints_are_the_same_to_the_byte(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs = pathlib.Path(folder, "a/step-7"), pathlib.Path(folder, "b/step-7")
+            for path in (ours, theirs):
+                path.mkdir(parents=True)
+            self.assertFalse(chaos.same_files(ours, theirs), "nothing is the same as nothing")
+            (ours / "shard-0.safetensors").write_bytes(b"123")
+            self.assertFalse(chaos.same_files(ours, theirs))
+            (theirs / "shard-0.safetensors").write_bytes(b"124")
+            self.assertFalse(chaos.same_files(ours, theirs))
+            (theirs / "shard-0.safetensors").write_bytes(b"123")
+            self.assertTrue(chaos.same_files(ours, theirs))
+            self.assertFalse(chaos.same_files(None, theirs))
+
+    def test_percentiles(self):
+        self.assertIsNone(chaos.percentile([], 50))
+        self.assertEqual(chaos.percentile([3.0, 1.0, 2.0], 50), 2.0)
+        self.assertEqual(chaos.percentile(list(range(1, 201)), 99), 198)
+        self.assertEqual(chaos.percentile([1.0], 99), 1.0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,133 @@
+"""What to break, when, and in which job: a plan file, read and checked. The format is in chaos.py's --help."""
+import dataclasses
+import pathlib
+
+import yaml
+
+ROLES = ("worker", "ps", "chief", "launcher")
+
+
+class PlanError(Exception):
+    """Where the plan is wrong, and what to write instead."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    file: str | None = None  # the user's own; else a small one on the digits that dtf draws, of what follows
+    ps: int = 2
+    workers: int = 2
+    mode: str = "sync"
+    aggregate: int | None = None  # gradients a step takes; fewer than workers: the others are backups
+    steps: int = 10000
+    report_steps: int = 20  # a progress event so often: what recovery is measured with
+    checkpoint_steps: int | None = None  # none: only the last
+    timeouts: dict = dataclasses.field(default_factory=dict)
+    launch: dict = dataclasses.field(default_factory=dict)
+    set: list = dataclasses.field(default_factory=list)
+
+    @property
+    def waits_for_all(self):
+        """Whether a step can't be made without each of the workers."""
+        return self.mode == "sync" and (self.aggregate or self.workers) == self.workers
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    who: str
+    how: str = "kill"  # or "stop"
+    seconds: tuple = (1.0, 1.0)  # stop: drawn between
+    times: int = 1
+    step: int | None = None  # when it fires; none of the three: at steps that are drawn
+    event: str | None = None
+    point: str | None = None
+    passage: int = 2  # of `point`, in each process
+
+    def is_on(self, task):
+        return task == self.task or (self.who in ("worker", "ps") and task.startswith(self.who + "/"))
+
+    @property
+    def task(self):
+        return "worker/0" if self.who == "chief" else self.who
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    rows: str
+    name: str
+    job: Job
+    faults: tuple
+    runs: int = 1
+    ends: str = "done"  # or "failed"
+    says: str = ""  # in what dtf-launch prints
+    equal: bool = False  # to a run that nobody disturbs: the files of the last checkpoint
+    limit: float = 120  # seconds a run may take
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    seed: int
+    scenarios: tuple
+
+
+def read_plan(path):
+    try:
+        content = yaml.safe_load(pathlib.Path(path).read_text())
+    except OSError as error:
+        raise PlanError(f"{path}: cannot read it: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise PlanError(f"{path}: no YAML: {error}") from error
+    plan = take(content, {"seed", "scenarios"}, str(path))
+    scenarios = plan.get("scenarios") or []
+    if not isinstance(scenarios, list) or not scenarios:
+        raise PlanError(f"{path}: no scenarios: a list under 'scenarios', see scripts/chaos.sh --help")
+    return Plan(plan.get("seed", 1), tuple(read_scenario(s, f"{path}: scenarios[{i}]") for i, s in enumerate(scenarios)))
+
+
+def take(content, keys, where):
+    """`content`, a map with no other keys than these."""
+    if not isinstance(content, dict):
+        raise PlanError(f"{where}: expected a map, got {content!r}")
+    unknown = sorted(set(map(str, content)) - set(keys))
+    if unknown:
+        raise PlanError(f"{where}: unknown key {unknown[0]!r}; known are: {', '.join(sorted(keys))}")
+    return content
+
+
+def fields(kind):
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def read_scenario(content, where):
+    content = dict(take(content, fields(Scenario), where))
+    for key in ("rows", "name"):
+        if not content.get(key):
+            raise PlanError(f"{where}: '{key}' is missing")
+    where = f"{where} ({content['name']})"
+    content["job"] = Job(**take(content.get("job", {}), fields(Job), f"{where}: job"))
+    faults = content.get("faults", [])
+    if not isinstance(faults, list):
+        raise PlanError(f"{where}: faults: expected a list, got {faults!r}")
+    content["faults"] = tuple(read_fault(f, content["job"], f"{where}: faults[{i}]") for i, f in enumerate(faults))
+    if content.get("ends", "done") not in ("done", "failed"):
+        raise PlanError(f"{where}: ends: {content['ends']!r} is neither 'done' nor 'failed'")
+    return Scenario(**content)
+
+
+def read_fault(content, job, where):
+    content = dict(take(content, {"who", "how", "when", "times"}, where))
+    who = str(content.get("who", ""))
+    role, _, index = who.partition("/")
+    if role not in ROLES or (index and (role not in ("worker", "ps") or not index.isdigit())):
+        raise PlanError(f"{where}: who: {who!r} is no task: worker, worker/1, ps, ps/0, chief or launcher")
+    how = content.get("how", "kill")
+    seconds = (1.0, 1.0)
+    if isinstance(how, dict):
+        seconds = take(how, {"stop"}, f"{where}: how")["stop"]
+        seconds = tuple(seconds) if isinstance(seconds, list) else (seconds, seconds)
+        how = "stop"
+    if how not in ("kill", "stop") or len(seconds) != 2 or not 0 < seconds[0] <= seconds[1]:
+        raise PlanError(f"{where}: how: 'kill', {{stop: SECONDS}} or {{stop: [FROM, TO]}}, not {content['how']!r}")
+    when = take(content.get("when", {}), {"step", "event", "point", "passage"}, f"{where}: when")
+    if "point" in when and (role == "launcher" or job.file or how != "kill"):
+        raise PlanError(f"{where}: when: a point kills a task of a job without 'file'")
+    return Fault(who=who, how=how, seconds=seconds, times=content.get("times", 1), **when)

@@ -1,0 +1,283 @@
+"""One run of a job under dtf-launch, with faults; what became of it."""
+import dataclasses
+import json
+import os
+import pathlib
+import queue
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+
+
+@dataclasses.dataclass
+class Injury:
+    """A fault that was done to a task, and how long the job took to make its next step."""
+
+    task: str
+    step: int
+    since: float  # the kill, or the end of the freeze
+    frozen: bool = False
+    back: bool = False  # the task's next process is ready, or it was never gone
+    seconds: float | None = None
+    started: float | None = None  # its next process
+    seconds_of_process: float | None = None  # from there to the job's next step
+
+
+@dataclasses.dataclass
+class Outcome:
+    ended: str = "not in time"  # done, failed...: as summary.json has it
+    said: str = ""
+    injuries: list = dataclasses.field(default_factory=list)
+    left_behind: int = 0  # processes that outlived the job
+    lost: int | None = None  # updates; none: not known
+    doubled: int | None = None
+    checkpoint: pathlib.Path | None = None
+
+
+def job_text(job, faults, folder):
+    """A cluster file."""
+    def task(name):
+        points = ";".join(f"{f.point}=kill@{f.passage}" for f in faults if f.point and f.is_on(name))
+        env = f", env: {{DTF_FAILPOINTS: {json.dumps(points)}}}" if points else ""
+        return f"{{address: 'localhost:auto'{env}}}"
+
+    replication = f"{{mode: {job.mode}" + (f", replicas_to_aggregate: {job.aggregate}" if job.aggregate else "") + "}"
+    every = f"every_steps: {job.checkpoint_steps}" if job.checkpoint_steps else "every_seconds: 3600"
+    return f"""job: chaos
+run_dir: {folder}/run
+cluster:
+  ps: [{', '.join(task(f'ps/{i}') for i in range(job.ps))}]
+  worker: [{', '.join(task(f'worker/{i}') for i in range(job.workers))}]
+timeouts: {json.dumps(job.timeouts)}
+launch: {json.dumps(job.launch)}
+train:
+  model:
+    input: {{shape: [28, 28, 1]}}
+    layers: [flatten: , dense: {{units: 10, name: softmax}}]
+    loss: softmax_cross_entropy
+  data: {{train: {{format: digits, count: 600}}, batch_size: 20, seed: 7}}
+  optimizer: {{adam: {{learning_rate: 0.001}}}}
+  replication: {replication}
+  steps: {job.steps}
+  report: {{every_steps: {job.report_steps}}}
+  checkpoint: {{{every}}}
+"""
+
+
+def updates_amiss(job, applied, injuries):
+    """How many updates are missing, and how many are too many, on the ps where it is worst; `applied`: by ps."""
+    due = job.steps * (1 if job.mode == "async" else job.aggregate or job.workers)
+    over = [count - due for count in applied]
+    if job.mode == "async":
+        # ps/0 counts the steps. A push is whole on each ps, not on all: each worker that dies may leave one half done.
+        over = [over[0], *(max(0, abs(count) - injuries) * (1 if count > 0 else -1) for count in over[1:])]
+    return max(0, *(-count for count in over), 0), max(0, *over, 0)
+
+
+class Run:
+    """Owns the launcher, and kills what it has left behind."""
+
+    def __init__(self, launcher, scenario, folder, seed):
+        self.scenario, self.folder = scenario, pathlib.Path(folder)
+        self.random = random.Random(seed)
+        self.file = self.folder / "job.yaml"
+        self.file.write_text(job_text(scenario.job, scenario.faults, folder))
+        self.launcher = launcher
+        self.outcome = Outcome()
+        self.pids, self.ready, self.step = {}, set(), 0
+        self.frozen = {}  # task -> when it is to go on
+        self.due = self.schedule()
+        self.on_event = [[fault, fault.times] for fault in scenario.faults if fault.event]
+
+    def schedule(self):
+        due = []
+        for fault in self.scenario.faults:
+            if fault.event or fault.point:
+                continue
+            steps = self.scenario.job.steps
+            for _ in range(fault.times):
+                due.append((fault.step or self.random.randrange(steps // 50 + 1, steps * 9 // 10), fault))
+        return sorted(due, key=lambda one: one[0])
+
+    def go(self):
+        end = time.monotonic() + self.scenario.limit
+        while True:
+            self.start()
+            again = self.watch(end)
+            self.process.wait()
+            if not again:
+                break
+        self.outcome.left_behind += self.leftovers(kill=True)
+        self.outcome.said += (self.folder / "stderr").read_text(errors="replace")
+        self.read_result()
+        return self.outcome
+
+    def start(self):
+        command = [self.launcher, str(self.scenario.job.file or self.file), "--json"]
+        if self.scenario.job.file:
+            command += ["--run-dir", f"{self.folder}/run", "--set",
+                        f"train.report.every_steps={self.scenario.job.report_steps}"]
+        for assignment in self.scenario.job.set:
+            command += ["--set", assignment]
+        with open(self.folder / "stderr", "ab") as errors:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                            env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder)})
+        self.pids.clear()
+        self.ready.clear()
+        self.events = queue.Queue()
+        threading.Thread(target=self.read, args=(self.process.stdout, self.events), daemon=True).start()
+
+    @staticmethod
+    def read(pipe, events):
+        for line in pipe:
+            events.put((time.monotonic(), json.loads(line)))
+        events.put((time.monotonic(), None))
+
+    def watch(self, end):
+        """Until the launcher has ended; true: it was killed by the plan, and the job is to go on."""
+        while True:
+            now = time.monotonic()
+            if now > end:
+                self.process.kill()
+                return False
+            self.thaw(now)
+            try:
+                when, event = self.events.get(timeout=0.01)
+            except queue.Empty:
+                self.injure_who_is_due()
+                continue
+            if event is None:
+                break
+            self.note(when, event)
+            self.injure_who_is_due()
+        killed = any(injury.task == "launcher" and injury.seconds is None for injury in self.outcome.injuries)
+        if killed:
+            self.wait_until_nobody_is_left()
+        return killed
+
+    def note(self, when, event):
+        kind, task = event["event"], event.get("task")
+        if kind == "started":
+            self.pids[task] = event["pid"]
+            for injury in self.open_injuries(task):
+                injury.started = when
+        elif kind == "ready":
+            self.ready.add(task)
+            for injury in self.open_injuries(task):
+                injury.back = True
+        elif kind == "ended":
+            self.on_end(when, task, event["exit_code"])
+        elif kind == "progress":
+            self.step = event["step"]
+            self.on_step(when)
+        elif kind == "summary":
+            self.outcome.ended = event["outcome"]
+        for wanted in self.on_event:
+            fault, left = wanted
+            if left > 0 and fault.event == kind and (task is None or fault.is_on(task)) and self.injure(fault, task):
+                wanted[1] -= 1
+
+    def on_end(self, when, task, code):
+        self.ready.discard(task)
+        self.pids.pop(task, None)
+        self.frozen.pop(task, None)
+        for injury in self.open_injuries(task):
+            if injury.frozen:  # its lease had run out, and it was killed
+                injury.since, injury.frozen, injury.back = when, False, False
+        by_point = any(fault.point and fault.is_on(task) for fault in self.scenario.faults)
+        if by_point and code == 128 + signal.SIGKILL:
+            self.outcome.injuries.append(Injury(task, self.step, when))
+
+    def open_injuries(self, task):
+        return [i for i in self.outcome.injuries if i.task == task and i.seconds is None]
+
+    def on_step(self, when):
+        for injury in self.outcome.injuries:
+            waits = self.scenario.job.waits_for_all and not injury.back
+            if injury.seconds is None and not injury.frozen and not waits and when > injury.since:
+                injury.seconds = when - injury.since
+                if injury.started is not None:
+                    injury.seconds_of_process = when - injury.started
+
+    def injure_who_is_due(self):
+        while self.due and self.step >= self.due[0][0] and self.injure(self.due[0][1]):
+            self.due.pop(0)
+
+    def injure(self, fault, task=None):
+        """False: nobody is there to be hurt, yet."""
+        now = time.monotonic()
+        if fault.who == "launcher":
+            self.outcome.injuries.append(Injury("launcher", self.step, now))
+            self.process.kill()
+            return True
+        there = self.pids if fault.event else self.ready
+        who = [t for t in sorted(there) if fault.is_on(t) and t not in self.frozen and task in (None, t)]
+        if not who:
+            return False
+        task = self.random.choice(who)
+        stops = fault.how == "stop"
+        try:
+            os.kill(self.pids[task], signal.SIGSTOP if stops else signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        if stops:
+            self.frozen[task] = now + self.random.uniform(*fault.seconds)
+        else:
+            self.ready.discard(task)
+        self.outcome.injuries.append(Injury(task, self.step, now, frozen=stops, back=False))
+        return True
+
+    def thaw(self, now):
+        for task in [t for t, until in self.frozen.items() if now >= until]:
+            del self.frozen[task]
+            try:
+                os.kill(self.pids[task], signal.SIGCONT)
+            except (ProcessLookupError, KeyError):
+                continue
+            for injury in self.open_injuries(task):
+                injury.since, injury.frozen, injury.back = now, False, True
+
+    # ---- afterwards
+
+    def leftovers(self, kill=False):
+        """How many processes of the job there are, the launcher aside."""
+        count = 0
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) in (os.getpid(), self.process.pid):
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(str(self.folder).encode() in word for word in words):
+                count += 1
+                if kill:
+                    os.kill(int(entry.name), signal.SIGKILL)
+        return count
+
+    def wait_until_nobody_is_left(self):
+        killed = next(i for i in self.outcome.injuries if i.task == "launcher" and i.seconds is None)
+        end = time.monotonic() + 10  # the lease
+        while time.monotonic() < end and self.leftovers():
+            time.sleep(0.01)
+        self.outcome.left_behind += self.leftovers(kill=True)
+        killed.seconds = time.monotonic() - killed.since
+
+    def read_result(self):
+        run = self.folder / "run"
+        checkpoints = sorted((run / "checkpoints").glob("step-*"), key=lambda p: int(p.name.split("-")[1]))
+        self.outcome.checkpoint = checkpoints[-1] if checkpoints else None
+        job = self.scenario.job
+        if job.file or self.outcome.ended != "done" or any(i.task == "launcher" for i in self.outcome.injuries):
+            return
+        applied = [self.applied(log) for log in sorted((run / "logs").glob("ps-*.log"))]
+        if applied and None not in applied:
+            self.outcome.lost, self.outcome.doubled = updates_amiss(job, applied, len(self.outcome.injuries))
+
+    @staticmethod
+    def applied(log):
+        found = re.search(r"event=job_finished .*gradients_applied=(\d+)", log.read_text(errors="replace"))
+        return int(found.group(1)) if found else None
