@@ -33,10 +33,10 @@ A plan is a YAML file:
            often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
   faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
            how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn)
-           when: nothing (at steps that are drawn); {step: 500}; {event: ready} (whenever dtf-launch --json tells it of
-             that task: started, ready, checkpoint, ...); {point: checkpoint.after_rename, passage: 2} (each of its
-             processes kills itself there; named points are compiled in with the build option `tests`:
-             common/base/failpoint.cc has the list)
+           when: nothing (at steps that are drawn); {step: 500}; {event: started, passage: 2} (whenever dtf-launch
+             --json tells it of that task, from the second time on: started, ready, checkpoint, ...);
+             {point: checkpoint.after_rename, passage: 2} (each of its processes kills itself there the second time;
+             named points are compiled in with the build option `tests`: common/base/failpoint.cc has the list)
            times: how often in a run (default 1; not for points)
   ends     done (default) or failed; says: TEXT that dtf-launch must print
   limit    seconds that a run may take (default 120)

@@ -40,7 +40,7 @@ class Fault:
     step: int | None = None  # when it fires; none of the three: at steps that are drawn
     event: str | None = None
     point: str | None = None
-    passage: int = 2  # of `point`, in each process
+    passage: int | None = None  # of `point`, in each process: the second; of `event`: from the first on
 
     def is_on(self, task):
         return task == self.task or (self.who in ("worker", "ps") and task.startswith(self.who + "/"))

@@ -27,6 +27,15 @@ class Injury:
 
 
 @dataclasses.dataclass
+class Wanted:
+    """A fault that comes with an event."""
+
+    fault: object
+    left: int
+    passages: int = 0  # of the event
+
+
+@dataclasses.dataclass
 class Outcome:
     ended: str = "not in time"  # done, failed...: as summary.json has it
     said: str = ""
@@ -40,7 +49,7 @@ class Outcome:
 def job_text(job, faults, folder):
     """A cluster file."""
     def task(name):
-        points = ";".join(f"{f.point}=kill@{f.passage}" for f in faults if f.point and f.is_on(name))
+        points = ";".join(f"{f.point}=kill@{f.passage or 2}" for f in faults if f.point and f.is_on(name))
         env = f", env: {{DTF_FAILPOINTS: {json.dumps(points)}}}" if points else ""
         return f"{{address: 'localhost:auto'{env}}}"
 
@@ -90,7 +99,7 @@ class Run:
         self.pids, self.ready, self.step = {}, set(), 0
         self.frozen = {}  # task -> when it is to go on
         self.due = self.schedule()
-        self.on_event = [[fault, fault.times] for fault in scenario.faults if fault.event]
+        self.on_event = [Wanted(fault, fault.times) for fault in scenario.faults if fault.event]
 
     def schedule(self):
         due = []
@@ -176,9 +185,10 @@ class Run:
         elif kind == "summary":
             self.outcome.ended = event["outcome"]
         for wanted in self.on_event:
-            fault, left = wanted
-            if left > 0 and fault.event == kind and (task is None or fault.is_on(task)) and self.injure(fault, task):
-                wanted[1] -= 1
+            if wanted.fault.event == kind and (task is None or wanted.fault.is_on(task)):
+                wanted.passages += 1
+                if wanted.left > 0 and wanted.passages >= (wanted.fault.passage or 1):
+                    wanted.left -= self.injure(wanted.fault, task)
 
     def on_end(self, when, task, code):
         self.ready.discard(task)
