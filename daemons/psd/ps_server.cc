@@ -19,6 +19,8 @@ constexpr Duration kReportEvery = std::chrono::seconds(3);
 // After the last answer: time for it to leave, and for the workers to close their connections
 // first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
+// A worker that is started beside the one that ended the job: it would wait for a ps in vain.
+constexpr Duration kLateWorkers = std::chrono::seconds(5);
 constexpr Duration kLingerAfterSignal = std::chrono::milliseconds(200);
 
 ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file_system) {
@@ -115,12 +117,14 @@ void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {
 
 void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
   sessions_[key] = {worker, incarnation};
-  had_workers_ = true;
+  came_.insert(worker.index);
   log::info("event=joined worker={} workers_connected={}", worker.name(), sessions_.size());
 }
 
 void PsServer::jobFailed(const Error& error) {
-  if (!ending_) end(error, 0);
+  if (ending_) return;
+  const bool all_came = came_.size() == options_.workers;
+  end(error, 0, all_came ? Duration{0} : kLateWorkers);
 }
 
 void PsServer::left(uint32_t rank, Incarnation incarnation, const std::string& reason) {
@@ -163,7 +167,8 @@ void PsServer::onClosed(const void* key) {
 }
 
 void PsServer::onSignal(int number) {
-  if (!had_workers_) return end(std::nullopt, 0);  // there is nothing to save
+  if (ending_) return on_ended_();                 // it waits for nobody any more
+  if (came_.empty()) return end(std::nullopt, 0);  // there is nothing to save
   if (options_.stop_wanted) return end(std::nullopt, 128 + number);
   options_.stop_wanted = true;
   stop_signal_ = number;
@@ -277,7 +282,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
         0);
 }
 
-void PsServer::end(std::optional<Error> error, int code) {
+void PsServer::end(std::optional<Error> error, int code, Duration open) {
   if (ending_) return on_ended_();  // a second signal does not wait for anyone
   ending_ = true;
   error_ = std::move(error);
@@ -288,9 +293,18 @@ void PsServer::end(std::optional<Error> error, int code) {
   else if (by_signal)
     host_.failAll(Error(ErrorCode::kUnavailable, fmt::format("{} was ended by signal {}",
                                                              options_.self.name(), code - 128)));
+  const Duration linger = by_signal ? kLingerAfterSignal : kLingerMax;
+  if (open == Duration{0}) return leave(linger);
+  leaving_ = control_.timer()
+                 .afterDelay(net::toKj(open))
+                 .then([this, linger] { leave(linger); })
+                 .eagerlyEvaluate(nullptr);
+}
+
+// Lets the last answers leave: the workers close first when they have read them.
+void PsServer::leave(Duration linger) {
   on_ending_();
-  // Let the last answers leave: the workers close first when they have read them.
-  const TimePoint until = clock_.now() + (by_signal ? kLingerAfterSignal : kLingerMax);
+  const TimePoint until = clock_.now() + linger;
   struct Linger {
     static kj::Promise<void> run(PsServer& server, TimePoint until) {
       if (server.connections_.size() == 0 || server.clock_.now() >= until) {
@@ -302,7 +316,7 @@ void PsServer::end(std::optional<Error> error, int code) {
       });
     }
   };
-  leaving_ = Linger::run(*this, until).eagerlyEvaluate(nullptr);
+  lingering_ = Linger::run(*this, until).eagerlyEvaluate(nullptr);
 }
 
 }  // namespace dtf::psd

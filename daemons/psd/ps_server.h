@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "common/base/awake_clock.h"
 #include "common/cluster/options.h"
@@ -44,7 +45,7 @@ class PsServer final : WorkerSessions {
 
   // Ends the job here: with the error, or with the exit code. A second call does not wait for the
   // last answers.
-  void end(std::optional<Error> error, int code);
+  void end(std::optional<Error> error, int code) { end(std::move(error), code, Duration{0}); }
 
   // A signal. Workers in the middle of a job are asked to save and end it; this ps goes when they
   // have finished, or timeouts.stop_seconds later, or at a second signal. The exit code is 0 when
@@ -62,6 +63,8 @@ class PsServer final : WorkerSessions {
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
   void jobFailed(const Error& error) override;
   void left(uint32_t rank, Incarnation incarnation, const std::string& reason) override;
+  void end(std::optional<Error> error, int code, Duration open);
+  void leave(Duration linger);
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
@@ -102,12 +105,13 @@ class PsServer final : WorkerSessions {
   std::function<void()> on_ending_;
   std::function<void()> on_ended_;
   bool ending_ = false;
-  bool had_workers_ = false;
-  int stop_signal_ = 0;  // that asked us to end
+  std::set<uint32_t> came_;  // ranks
+  int stop_signal_ = 0;      // that asked us to end
   TimePoint stop_deadline_;
   int exit_code_ = 0;
   kj::Promise<void> watching_ = nullptr;
-  kj::Promise<void> leaving_ = nullptr;
+  kj::Promise<void> leaving_ = nullptr;    // while workers may still come
+  kj::Promise<void> lingering_ = nullptr;  // for the last answers to leave
 };
 
 }  // namespace dtf::psd

@@ -20,6 +20,13 @@ std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
 
+// The words of a peer, for a log line in quotes.
+std::string quotable(std::string_view words) {
+  std::string text = printable(words);
+  std::replace(text.begin(), text.end(), '"', '\'');
+  return text;
+}
+
 // ps:: answers as what ShardHost::ask wants.
 ps::WaitCallback waitReply(ShardHost::Reply<bool> reply) {
   return [reply = std::move(reply)](const ps::WaitAnswer& answer) {
@@ -129,9 +136,9 @@ class ControlSession final : public schema::PsControl::Server {
   kj::Promise<void> fail(FailContext context) override {
     const auto params = context.getParams();
     const std::string reason = text(params.getReason()).substr(0, wire::kReasonBytesMax);
-    if (params.getLeaves()) return leave(reason.empty() ? "it gave no reason" : printable(reason));
+    if (params.getLeaves()) return leave(reason.empty() ? "it gave no reason" : quotable(reason));
     const Error error(params.getBadConfig() ? ErrorCode::kBadConfig : ErrorCode::kUnavailable,
-                      wire::jobFailedText(rank_, printable(reason)));
+                      wire::jobFailedText(rank_, quotable(reason)));
     return host_
         .askNow<bool>([rank = rank_, incarnation = incarnation_](ps::Shard& shard) {
           shard.checkMayEndJob(rank, incarnation);

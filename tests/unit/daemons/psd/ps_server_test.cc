@@ -191,14 +191,14 @@ TEST(PsServer, TheLastWorkerThatLeavesEndsThePsWithTheReasonOfTheFirst) {
   auto second = world.client();
   auto one = world.hello(*first, 0, kOne);
   auto two = world.hello(*second, 1, kOne);
-  EXPECT_EQ(leave(world, two, "lost ps/1\n"), "");
+  EXPECT_EQ(leave(world, two, "lost \"ps/1\"\n"), "");
   world.loop.live(seconds(3));
   EXPECT_FALSE(world.ended()) << "worker/0 may go on";
   EXPECT_EQ(stateOf(world, 1), MemberState::kLost);
   EXPECT_EQ(leave(world, one, "nobody is left"), "");
   world.loop.live(seconds(3));
   ASSERT_TRUE(world.ended());
-  EXPECT_EQ(errorOf(world), "no worker is left; worker/1 left first: lost ps/1 ");
+  EXPECT_EQ(errorOf(world), "no worker is left; worker/1 left first: lost 'ps/1' ");
 }
 
 TEST(PsServer, AWorkerThatIsBackHasNotLeft) {
@@ -217,6 +217,34 @@ TEST(PsServer, AWorkerThatIsBackHasNotLeft) {
   world.loop.live(seconds(3));
   ASSERT_TRUE(world.ended());
   EXPECT_EQ(errorOf(world), "no worker is left; worker/0 left first: lost ps/1");
+}
+
+// Or it would wait for a ps that has gone.
+TEST(PsServer, AWorkerThatIsLateToAJobThatWasEndedIsTold) {
+  PsWorld world(1, 2);
+  auto first = world.client();
+  auto one = world.hello(*first, 1, kOne);
+  fail(world, one, "no such file");
+  world.loop.live(seconds(3));
+  EXPECT_FALSE(world.ended());
+  auto late = world.client();
+  auto request = late->bootstrap().castAs<schema::PsGate>().helloRequest();
+  wire::encodeHello(wire::linkOptions(world.jobSpec(), {JobKind::kWorker, 0}, kOne),
+                    {JobKind::kPs, 0}, request.initHello());
+  EXPECT_EQ(world.refusal(request.send().ignoreResult()),
+            "the job was ended by worker/1: no such file");
+  world.loop.live(seconds(5));
+  EXPECT_TRUE(world.ended());
+}
+
+TEST(PsServer, ASignalEndsTheWaitForLateWorkers) {
+  PsWorld world(1, 2);
+  auto first = world.client();
+  auto one = world.hello(*first, 1, kOne);
+  fail(world, one, "no such file");
+  world.server().onSignal(SIGTERM);
+  EXPECT_TRUE(world.ended());
+  EXPECT_EQ(errorOf(world), "the job was ended by worker/1: no such file");
 }
 
 TEST(PsServer, ASecondSignalIsToldToWhoeverWaits) {
