@@ -97,10 +97,13 @@ void LogFanin::add(size_t task, int attempt, Fd pipe) {
   Stream& stream = *streams_.at(task);
   DTF_CHECK_MSG(!stream.reader, stream.id.name());
   DTF_CHECK_MSG(attempt >= 1 && pipe.valid(), stream.id.name());
+  const bool is_first = stream.path.empty();
   stream.path = folder_ / logFileName(stream.id, attempt);
-  // O_EXCL follows no link: the name is predictable.
-  stream.file = Fd(::open(stream.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!stream.file.valid()) failWrite(stream.path, errno);
+  stream.lost_bytes = 0;
+  if (!open(stream)) {
+    if (is_first) failWrite(stream.path, errno);
+    warnOfLoss(stream);
+  }
   stream.splitter = std::make_unique<LineSplitter>(
       kLineBytesMax,
       [this, &stream](std::string_view line, bool cut) { onLine(stream, line, cut); });
@@ -131,8 +134,23 @@ void LogFanin::onBytes(Stream& stream, std::string_view bytes) {
   stream.splitter->feed(bytes);
 }
 
+// O_EXCL follows no link: the name is predictable.
+bool LogFanin::open(Stream& stream) {
+  stream.file = Fd(::open(stream.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  return stream.file.valid();
+}
+
+void LogFanin::warnOfLoss(const Stream& stream) {
+  on_line_("dtf-launch: warning: cannot write " + stream.path.string() + ": " + errnoText(errno) +
+           "; it is tried again");
+}
+
 void LogFanin::save(Stream& stream, std::string_view bytes) {
-  DTF_CHECK_MSG(stream.file.valid(), stream.path.string());
+  DTF_CHECK_MSG(!stream.path.empty(), stream.id.name());
+  if (!stream.file.valid() && !open(stream)) {
+    stream.lost_bytes += bytes.size();
+    return;
+  }
   if (stream.lost_bytes > 0) {
     const std::string note = "\ndtf-launch: " + std::to_string(stream.lost_bytes) +
                              " bytes are missing here: they could not be written\n";
@@ -145,9 +163,7 @@ void LogFanin::save(Stream& stream, std::string_view bytes) {
     stream.lost_bytes = 0;
   }
   stream.lost_bytes = writeAll(stream.file.get(), bytes);
-  if (stream.lost_bytes > 0)
-    on_line_("dtf-launch: warning: cannot write " + stream.path.string() + ": " + errnoText(errno) +
-             "; it is tried again");
+  if (stream.lost_bytes > 0) warnOfLoss(stream);
 }
 
 void LogFanin::onLine(Stream& stream, std::string_view line, bool cut) {

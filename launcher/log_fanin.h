@@ -33,7 +33,7 @@ int nextAttempt(const std::filesystem::path& folder);
 // Borrows: `io` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: on the disk of the log files.
-// Errors: add() kCannotWrite. A disk that fills up later costs what comes until it has room again;
+// Errors: add() kCannotWrite, for a task's first process. A disk that fills up later costs what comes until it has room again;
 // the file then says how much it lacks, and the console says both.
 class LogFanin {
  public:
@@ -50,7 +50,8 @@ class LogFanin {
   ~LogFanin();
 
   // `task` counts in `tasks`. `pipe`: read end of the process's stdout and stderr. A file that is
-  // there already is never written to: `attempt` is one that has none.
+  // there already is never written to: `attempt` is one that has none. The file of a later process of
+  // the task may come later: a job that goes on is worth more than its log.
   void add(size_t task, int attempt, Fd pipe);
 
   // The process has ended: takes what its pipe still holds, a last line without "\n" included, and
@@ -64,6 +65,8 @@ class LogFanin {
  private:
   struct Stream;
   void onBytes(Stream& stream, std::string_view bytes);
+  static bool open(Stream& stream);
+  void warnOfLoss(const Stream& stream);
   void save(Stream& stream, std::string_view bytes);
   void onLine(Stream& stream, std::string_view line, bool cut);
 

@@ -35,6 +35,7 @@ std::optional<Notice> parseNotice(std::string_view line) {
   if (!parsed.is_object()) return std::nullopt;
   const std::string event = textOf(parsed, "event");
   if (event == "ready") return ReadyNotice{};
+  if (event == "waiting") return WaitingNotice{textOf(parsed, "for")};
   if (event == "failed") return FailedNotice{textOf(parsed, "code"), textOf(parsed, "message")};
   if (event == "worker_lost") {
     const auto lease = parsed.find("lease");

@@ -63,6 +63,11 @@ struct WorkerLostNotice {
   uint32_t attempt = 0;  // which process of it; 0: not known
 };
 
+// A worker has waited for some seconds in a step.
+struct WaitingNotice {
+  std::string whom;  // "worker/1 in step 12 (says ps/0)"
+};
+
 struct FailedNotice {
   std::string code;  // errorCodeName()
   std::string message;
@@ -70,7 +75,7 @@ struct FailedNotice {
 
 using Notice =
     std::variant<ReadyNotice, ModelNotice, RestoredNotice, CheckpointNotice, ProgressNotice,
-                 EvaluationNotice, ResultNotice, WorkerLostNotice, FailedNotice>;
+                 EvaluationNotice, ResultNotice, WorkerLostNotice, WaitingNotice, FailedNotice>;
 
 // nullopt: not a line of the protocol. Thread-safe.
 std::optional<Notice> parseNotice(std::string_view line);

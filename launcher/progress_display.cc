@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "common/base/text.h"
+
 namespace dtf::launcher {
 
 namespace {
@@ -12,7 +14,10 @@ constexpr double kStandstillSeconds = 3;  // without a step, and without that ma
 }  // namespace
 
 void ProgressDisplay::onProgress(const ProgressNotice& notice) {
-  if (!meter_.last() || meter_.last()->step != notice.step) moved_ = clock_.now();
+  if (!meter_.last() || meter_.last()->step != notice.step) {
+    moved_ = clock_.now();
+    awaited_.clear();
+  }
   meter_.add(notice, clock_.now());
   if (!shown_ || console_.isTerminal()) return;
   unshown_ = true;
@@ -20,6 +25,10 @@ void ProgressDisplay::onProgress(const ProgressNotice& notice) {
   plain_shown_ = clock_.now();
   unshown_ = false;
   console_.line(text());
+}
+
+void ProgressDisplay::onWaiting(const std::string& whom) {
+  awaited_ = printable(whom);
 }
 
 void ProgressDisplay::refresh() {
@@ -54,8 +63,10 @@ std::string ProgressDisplay::standstill() const {
   const std::optional<double> rate = meter_.stepsPerSecond();
   if (seconds < kStandstillSeconds || (rate && seconds * *rate < kStandstillSeconds)) return "";
   const std::string names = monitor_.namesSuspended();
-  return fmt::format("no step for {:.0f} s{}", seconds,
-                     names.empty() ? "" : ": suspended: " + names);
+  const std::string whom = !names.empty()      ? ": suspended: " + names
+                           : !awaited_.empty() ? ", waiting for " + awaited_
+                                               : "";
+  return fmt::format("no step for {:.0f} s{}", seconds, whom);
 }
 
 void ProgressDisplay::nameStandstill() {

@@ -30,6 +30,8 @@ class ProgressDisplay {
         waiting_shown_(start_time_) {}
 
   void onProgress(const ProgressNotice& notice);
+  // The chief waits in a step: said until the job moves again.
+  void onWaiting(const std::string& whom);
   void onAccuracy(double accuracy) { meter_.setAccuracy(accuracy); }
 
   // To be called often. Redraws the line; names the tasks that are awaited every five seconds, and
@@ -57,7 +59,8 @@ class ProgressDisplay {
   const TimePoint start_time_;
   TimePoint waiting_shown_;
   ProgressMeter meter_;
-  TimePoint moved_;  // when the step was last another
+  TimePoint moved_;      // when the step was last another
+  std::string awaited_;  // since then
   std::optional<TimePoint> plain_shown_;
   std::optional<TimePoint> standstill_shown_;  // none: the job moves
   bool unshown_ = false;

@@ -62,7 +62,9 @@ class Session {
   void startTask(size_t task);
   void startAgain(size_t task);
   void onWorkerLost(const WorkerLostNotice& lost);
-  int attemptOf(size_t task) const { return attempt_ + static_cast<int>(monitor_.restarts(task)); }
+  int attemptOf(size_t task) const {
+    return attempt_ + static_cast<int>(monitor_.processIndex(task));
+  }
   void tick();
   void look();
   void onNotice(size_t task, std::string_view line, bool cut);
@@ -297,6 +299,8 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     if (id.job == JobKind::kPs) onWorkerLost(*lost);
   } else if (id != kChief) {
     return;  // progress and results are the chief's to tell
+  } else if (const auto* waiting = std::get_if<WaitingNotice>(&*notice)) {
+    display_.onWaiting(waiting->whom);
   } else if (const auto* model = std::get_if<ModelNotice>(&*notice)) {
     events_.model(*model);
     say(modelText(*model, job_));
@@ -338,7 +342,7 @@ void Session::onExited(size_t task) {
     say("worker/0 has ended at once: saved is only what is said above");
   if (monitor_.state(task) == TaskState::kWaiting) {
     alarm(monitor_.restartText(task));
-    events_.restarting(monitor_.id(task), monitor_.restarts(task));
+    events_.restarting(monitor_.id(task), monitor_.processIndex(task));
   } else {
     sockets_.drop(monitor_.id(task));
   }

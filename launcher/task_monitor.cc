@@ -56,6 +56,8 @@ TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorL
 void TaskMonitor::onSpawned(size_t task) {
   Task& of = tasks_.at(task);
   DTF_CHECK_MSG(of.state == TaskState::kPlanned || of.state == TaskState::kWaiting, of.id.name());
+  if (of.state == TaskState::kWaiting) ++of.restarts;
+  DTF_CHECK_MSG(of.restarts == processIndex(task), of.id.name());
   of.state = TaskState::kStarting;
   of.started = clock_.now();
   of.ready_since.reset();
@@ -180,8 +182,8 @@ std::vector<size_t> TaskMonitor::takeStarts() {
   return due;
 }
 
-void TaskMonitor::onLost(size_t task, uint32_t restarts_then) {
-  const bool is_that_process = restarts(task) == restarts_then;
+void TaskMonitor::onLost(size_t task, uint32_t process) {
+  const bool is_that_process = processIndex(task) == process;
   if (limits_.restarts.max == 0 || stopping() || !is_that_process || !alive(task)) return;
   if (tasks_[task].notice) return;  // it ends by itself, and has said why
   orders_.push_back(SignalOrder{task, SIGKILL});

@@ -83,9 +83,9 @@ class TaskMonitor {
   void onExit(size_t task, ExitStatus status);
   // The process does not run (SIGSTOP, Ctrl-Z), or runs again. To be called whenever it is looked at.
   void onSuspended(size_t task, bool suspended);
-  // A ps has given up the worker's `restarts`-th process, counted from 0: its lease has run out, and it
-  // may not run at all. It is killed, so that another one can take its place.
-  void onLost(size_t task, uint32_t restarts);
+  // A ps has given up that process of the worker (processIndex()): its lease has run out, and it may
+  // not run at all. It is killed, so that another one can take its place.
+  void onLost(size_t task, uint32_t process);
   // Something of the launcher's own failed (`task`: while starting that one); the job can't go on.
   void onError(std::optional<size_t> task, const Error& error);
   // Ctrl-C and its like. Once: the chief is asked to save and end the job (limits.save), or all are
@@ -115,7 +115,9 @@ class TaskMonitor {
   TaskState state(size_t task) const { return tasks_[task].state; }
   const std::optional<ExitStatus>& exit(size_t task) const { return tasks_[task].exit; }
   bool alive(size_t task) const;
-  uint32_t restarts(size_t task) const { return tasks_[task].policy.restarts(); }
+  uint32_t restarts(size_t task) const { return tasks_[task].restarts; }
+  // Which process it has, counted from 0; while it waits, which one is next.
+  uint32_t processIndex(size_t task) const { return tasks_[task].policy.restarts(); }
   // Of a task that waits: how its last process ended, and when the next one starts.
   std::string restartText(size_t task) const;
   std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
@@ -131,6 +133,7 @@ class TaskMonitor {
     TaskState state = TaskState::kPlanned;
     TimePoint started;                     // this process
     TimePoint restart_time;                // waiting
+    uint32_t restarts = 0;                 // that have been: a process was made
     bool was_ready = false;                // some process of it
     std::optional<TimePoint> ready_since;  // this process
     std::optional<ExitStatus> exit;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "common/base/error.h"
 #include "common/net/asio.h"
@@ -73,6 +74,23 @@ TEST_F(LogFaninTest, AttemptsCountOnAndAFileIsNeverOverwritten) {
   EXPECT_EQ(nextAttempt(folder_.path()), 13);
   LogFanin again(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
   EXPECT_THROW(again.add(0, 1, Fd(::dup(task_.get()))), Error);
+}
+
+TEST_F(LogFaninTest, TheNextProcessOfATaskRunsWithoutAFileUntilThereIsRoom) {
+  say("first\n");
+  task_.reset();
+  logs_.finish(0);
+  std::filesystem::remove_all(folder_.path());
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  logs_.add(0, 2, Fd(ends[0]));
+  task_ = Fd(ends[1]);
+  say("lost\n");
+  std::filesystem::create_directory(folder_.path());
+  say("after\n");
+  EXPECT_EQ(folder_.read("worker-1.2.log"),
+            "\ndtf-launch: 5 bytes are missing here: they could not be written\nafter\n");
+  EXPECT_THAT(shown_, HasSubstr("warning: cannot write " + folder_.path() + "/worker-1.2.log: "));
 }
 
 TEST_F(LogFaninTest, AFolderOfAnotherUserIsAMatterOfPermission) {

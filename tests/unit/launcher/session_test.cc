@@ -121,6 +121,15 @@ TEST_F(Launch, AWorkerThatIsKilledIsStartedAgainWithItsSocketAndALogOfItsOwn) {
   EXPECT_EQ(summary()["tasks"][2]["exit_code"], 0);
 }
 
+TEST_F(Launch, AJobThatStandsStillSaysForWhomItsChiefWaits) {
+  const pid_t launcher =
+      start(job({kServe}, {"ready;notify {\"event\":\"progress\",\"step\":5,\"steps\":10};"
+                           "notify {\"event\":\"waiting\",\"for\":\"worker/1 in step 5\"};pause"}));
+  awaitError("no step for 3 s, waiting for worker/1 in step 5");
+  ::kill(launcher, SIGTERM);
+  await(launcher);
+}
+
 TEST_F(Launch, TaskThatIgnoresTermIsKilledAfterTheGrace) {
   EXPECT_EQ(run(job({"ignore-term;ready;touch deaf;pause"}, {"await deaf;exit 1"})).code, 1)
       << err();

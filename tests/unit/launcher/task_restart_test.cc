@@ -49,6 +49,8 @@ TEST_F(TaskRestartTest, AWorkerThatIsKilledIsStartedAgainAndTheJobGoesOn) {
   EXPECT_EQ(monitor_.restartText(2).substr(0, 60),
             "worker/1 was killed by SIGKILL (signal 9): starting it again");
   EXPECT_TRUE(monitor_.takeStarts().empty()) << "after a pause";
+  EXPECT_EQ(monitor_.restarts(2), 0u) << "it is still to come";
+  EXPECT_EQ(monitor_.processIndex(2), 1u);
   startAgain(2);
   monitor_.onReady(2);
   EXPECT_TRUE(orders().empty()) << "nobody else is disturbed";
@@ -65,6 +67,13 @@ TEST_F(TaskRestartTest, TheLossOfAPsEndsTheJobAndIsItsCause) {
   EXPECT_EQ(monitor_.rootCause()->task, 0u);
   EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
   EXPECT_TRUE(monitor_.takeStarts().empty());
+}
+
+TEST_F(TaskRestartTest, ARestartThatNeverCameIsNotCounted) {
+  monitor_.onExit(2, kSigkill);
+  monitor_.onExit(0, {65, 0});  // which ends the job
+  EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
+  EXPECT_EQ(monitor_.restarts(2), 0u);
 }
 
 TEST_F(TaskRestartTest, AWorkerThatFailsForGoodEndsTheJob) {
