@@ -103,33 +103,44 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         .then([this, folder](const std::optional<ps::ModelDeclaration>& declaration) {
           if (!declaration)
             net::throwAsKj(Error(ErrorCode::kUnavailable, "no model was declared to restore"));
-          using Restored = std::shared_ptr<const ps::RestoredShard>;
+          using Restored = std::shared_ptr<const ReadShard>;
           return host_.onDisk<Restored>([options = options_, folder, declaration] {
-            return Restored(std::make_shared<ps::RestoredShard>(restoreShard(
-                *options.file_system, folder, options.ps_task, *declaration, options.workers)));
+            return Restored(std::make_shared<ReadShard>(
+                ReadShard{*declaration, restoreShard(*options.file_system, folder, options.ps_task,
+                                                     *declaration, options.workers)}));
           });
         })
-        .then([this](std::shared_ptr<const ps::RestoredShard> restored) {
-          restored_ = std::move(restored);
-        });
+        .then(
+            [this](std::shared_ptr<const ReadShard> restored) { restored_ = std::move(restored); });
   }
 
   kj::Promise<void> commitRestore(CommitRestoreContext) override {
     if (restored_ == nullptr)
       net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was read to be restored"));
     return host_
-        .askNow<bool>([chief = chief_, restored = std::exchange(restored_, nullptr)](
-                          ps::Shard& shard) { return shard.restore(chief, *restored); })
+        .askNow<bool>([chief = chief_,
+                       restored = std::exchange(restored_, nullptr)](ps::Shard& shard) {
+          if (shard.declaration() != restored->declaration)
+            throw Error(ErrorCode::kBadConfig,
+                        "another model was declared since the checkpoint was read: restore again");
+          return shard.restore(chief, restored->shard);
+        })
         .then([](bool taken) {
           if (!taken) log::warning("event=restore_ignored reason=\"this ps holds values already\"");
         });
   }
 
  private:
+  // What was read, and for which model.
+  struct ReadShard {
+    ps::ModelDeclaration declaration;
+    ps::RestoredShard shard;
+  };
+
   ShardHost& host_;
   const CheckpointOptions& options_;
   const Incarnation chief_;
-  std::shared_ptr<const ps::RestoredShard> restored_;
+  std::shared_ptr<const ReadShard> restored_;
 };
 
 }  // namespace

@@ -65,7 +65,6 @@ TESTED_IN = [
     (r"common/runtime/step_compiler\.cc", "tests/unit/runtime/compiled_step_test.cc"),
     (r"common/runtime/vector_loops_isa\.cc", "tests/unit/runtime/vector_loops_test.cc"),
     (r"common/train/summaries\.cc", "tests/e2e/summaries_test.py"),
-    (r"daemons/psd/checkpoint_service\.cc", "tests/e2e/resume_test.cc"),
     (r"daemons/daemon\.cc", "tests/e2e/robustness_test.cc"),
     (r"daemons/psd/(compute_runner|data_service)\.cc",
      "tests/conformance/rpc_parameter_client_test.cc"),

@@ -1,0 +1,183 @@
+#include "daemons/psd/checkpoint_service.h"
+
+#include <gtest/gtest.h>
+
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/wire/checkpoint_codec.h"
+#include "tests/support/simulated_disk.h"
+#include "tests/support/still_loop.h"
+
+namespace dtf::psd {
+namespace {
+
+using Mode = cluster::ReplicationSpec::Mode;
+
+constexpr Incarnation kChief{5};
+constexpr uint64_t kElements = 16;
+const std::filesystem::path kFolder = "/run/checkpoints";
+
+ps::ModelDeclaration modelOf(Mode mode) {
+  ps::ModelDeclaration model;
+  model.layout =
+      ps::makeLayout({{"v", Shape{static_cast<int64_t>(kElements)}, {{0, 0, kElements}}}}, 1);
+  model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
+  model.optimizer.learning_rate = 1;
+  model.steps = 20;
+  model.replication = {mode, mode == Mode::kSync ? 2u : 0u, mode == Mode::kSync ? 2u : 0u};
+  return model;
+}
+
+// The only ps of a job of two workers, and the chief's checkpoint session with it.
+class CheckpointServiceTest : public ::testing::Test {
+ protected:
+  CheckpointServiceTest() {
+    disk_.makeFolder("/run");
+    folder_.prepare();
+    startPs();
+  }
+  ~CheckpointServiceTest() noexcept override { host_->stop(); }
+
+  // One without values, as after a restart.
+  void startPs() {
+    if (host_ != nullptr) host_->stop();
+    host_ = std::make_unique<ShardHost>(loop_, loop_, loop_);
+    host_->start({.workers = 2}, std::make_unique<ps::InlineUpdateRunner>(), nullptr);
+    for (const uint32_t rank : {0u, 1u}) shard().join(rank, kChief);
+    session_ = makeCheckpoint(*host_, options_, kChief);
+  }
+  ps::Shard& shard() { return host_->shard(); }
+
+  // What a call is refused with; "" when it is answered.
+  template <class Request>
+  std::string refusal(Request request) {
+    std::string text = "waits";
+    auto done = request.send()
+                    .then([&](auto&&) { text = ""; },
+                          [&](kj::Exception&& e) { text = net::toError(e).message(); })
+                    .eagerlyEvaluate(nullptr);
+    loop_.settle();
+    return text;
+  }
+  std::string save(const std::string& folder, uint64_t step = 0) {
+    auto request = session_->saveRequest();
+    request.setFolder(folder.c_str());
+    request.initPosition(1).set(0, step);
+    return refusal(kj::mv(request));
+  }
+  std::string restore(const std::string& folder) {
+    auto request = session_->restoreRequest();
+    request.setFolder(folder.c_str());
+    return refusal(kj::mv(request));
+  }
+  std::string commit() { return refusal(session_->commitRestoreRequest()); }
+
+  // A checkpoint of parameters that are all 0.5, at step 0 of a sync job. Its folder.
+  std::string saved() {
+    shard().declare(0, kChief, modelOf(Mode::kSync));
+    shard().initialise(0, kChief, std::vector<float>(kElements, 0.5F));
+    auto cut = session_->cutRequest();
+    cut.initPosition(1).set(0, 0);
+    EXPECT_EQ(refusal(kj::mv(cut)), "");
+    const std::string attempt = folder_.beginAttempt(0);
+    auto request = session_->saveRequest();
+    request.setFolder(attempt.c_str());
+    request.initPosition(1).set(0, 0);
+    auto answered = request.send();
+    loop_.settle();
+    auto answer = answered.wait(loop_.waitScope());
+    const checkpoint::SavedShard shard = wire::decodeSaved(answer.getSaved());
+    checkpoint::Manifest manifest;
+    manifest.job = "still";
+    manifest.worker_batches = {0, 0};
+    manifest.clocks = {shard.clock};
+    manifest.variables.push_back({"v", Shape{static_cast<int64_t>(kElements)}, {}});
+    manifest.shards = {shard.file};
+    EXPECT_EQ(folder_.commit(manifest), checkpoint::CommitOutcome::kCommitted);
+    return "step-0";
+  }
+
+  float firstValue() {
+    float value = -1;
+    shard().pull(0, kChief, std::nullopt, [&](const ps::PushAnswer& answer) {
+      if (const auto* reply = std::get_if<ps::PushReply>(&answer))
+        value = reply->parameters->data()[0];
+    });
+    return value;
+  }
+
+  testing::StillLoop loop_;
+  testing::SimulatedDisk disk_;
+  checkpoint::CheckpointFolder folder_{disk_, kFolder, kChief};
+  const CheckpointOptions options_{kFolder, 0, 2, &disk_};
+  std::unique_ptr<ShardHost> host_;
+  std::optional<schema::PsCheckpoint::Client> session_;
+};
+
+TEST_F(CheckpointServiceTest, WhatWasSavedIsRestoredByAPsWithoutValues) {
+  const std::string folder = saved();
+  startPs();
+  shard().declare(0, kChief, modelOf(Mode::kSync));
+  EXPECT_EQ(restore(folder), "");
+  EXPECT_FALSE(shard().status().initialised) << "reading it changes nothing yet";
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(firstValue(), 0.5F);
+}
+
+TEST_F(CheckpointServiceTest, APsThatHoldsValuesKeepsThem) {
+  const std::string folder = saved();
+  startPs();
+  shard().declare(0, kChief, modelOf(Mode::kSync));
+  EXPECT_EQ(restore(folder), "");
+  shard().initialise(0, kChief, std::vector<float>(kElements, 2.0F));
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(firstValue(), 2.0F);
+}
+
+// worker/1 was first with another file; the chief declares after it has read the checkpoint.
+TEST_F(CheckpointServiceTest, WhatWasReadForAnotherModelIsNotTaken) {
+  const std::string folder = saved();
+  startPs();
+  shard().declare(1, kChief, modelOf(Mode::kAsync));
+  EXPECT_EQ(restore(folder), "");
+  shard().declare(0, kChief, modelOf(Mode::kSync));
+  EXPECT_EQ(commit(), "another model was declared since the checkpoint was read: restore again");
+  EXPECT_FALSE(shard().status().initialised);
+  EXPECT_EQ(restore(folder), "");
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(firstValue(), 0.5F);
+}
+
+TEST_F(CheckpointServiceTest, AFolderIsANameNeverAPath) {
+  saved();
+  for (const std::string& folder :
+       {std::string(), std::string("../checkpoints/step-0"), std::string("/etc"), std::string("."),
+        std::string(".."), std::string("step-0/."), std::string("step 0"), std::string(129, 'a')}) {
+    SCOPED_TRACE(folder);
+    EXPECT_NE(restore(folder).find("is no name of a checkpoint folder"), std::string::npos);
+    EXPECT_NE(save(folder).find("is no name of a checkpoint folder"), std::string::npos);
+  }
+}
+
+TEST_F(CheckpointServiceTest, CallsOutOfTheirOrderAreRefused) {
+  EXPECT_EQ(commit(), "nothing was read to be restored");
+  EXPECT_EQ(restore("step-0"), "no model was declared to restore");
+  const std::string folder = saved();
+  EXPECT_NE(save(folder), "") << "the capture was given back";
+  startPs();
+  shard().declare(0, kChief, modelOf(Mode::kSync));
+  EXPECT_NE(restore("step-7").find("step-7"), std::string::npos) << "there is none";
+  EXPECT_EQ(commit(), "nothing was read to be restored");
+}
+
+TEST_F(CheckpointServiceTest, ASessionOfAReplacedChiefDoesNothing) {
+  const std::string folder = saved();
+  startPs();
+  shard().declare(0, kChief, modelOf(Mode::kSync));
+  EXPECT_EQ(restore(folder), "");
+  shard().join(0, Incarnation{kChief.value + (uint64_t{1} << 40)});
+  EXPECT_NE(commit(), "");
+  EXPECT_FALSE(shard().status().initialised);
+}
+
+}  // namespace
+}  // namespace dtf::psd
