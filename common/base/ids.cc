@@ -1,6 +1,6 @@
 #include "common/base/ids.h"
 
-#include <random>
+#include <sys/random.h>
 
 #include "common/base/check.h"
 
@@ -27,9 +27,11 @@ std::string TaskId::device() const {
 Incarnation Incarnation::random(uint32_t attempt) {
   DTF_CHECK(attempt <= kAttemptMax);
   constexpr uint64_t kRandomBits = (uint64_t{1} << 40) - 1;
-  std::random_device device;
   uint64_t value = 0;
-  while (value == 0) value = ((uint64_t{device()} << 32) | device()) & kRandomBits;
+  while (value == 0) {
+    DTF_CHECK(::getrandom(&value, sizeof value, 0) == sizeof value);
+    value &= kRandomBits;
+  }
   return Incarnation{(uint64_t{attempt} << 40) | value};
 }
 

@@ -16,6 +16,7 @@
 #include "daemons/psd/ps_server.h"
 #include "daemons/workerd/worker_gate.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/no_traces.h"
 #include "tests/fuzz/program.h"
 #include "tests/fuzz/raw_peer.h"
 #include "tests/fuzz/reached.h"
@@ -34,6 +35,7 @@ const fuzz::MustReach kMustReach = {"save", "restore",       "commitRestore", "d
                                     "raw",  "worker status", "lease over",    "ended"};
 
 constexpr size_t kCallsMax = 200;
+constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
 constexpr size_t kCallsKeptMax = 64;
 constexpr size_t kListMax = 64;
 constexpr Duration kSteps[] = {std::chrono::milliseconds(1),    std::chrono::milliseconds(60),
@@ -76,9 +78,8 @@ class Session {
  public:
   Session(World& world, uint8_t kind)
       : self_(kind % 2),
-        over_sockets_(kind % 8 >= 6),
         task_(world.tasks[self_]),
-        reactor_(world.reactor),
+        loop_(world.reactor, kind >= kSocketsFrom),
         server_(std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh())) {
     server_->startData(std::make_unique<ps::InlineUpdateRunner>());
     server_->start([] {}, [this] { ended_ = true; });
@@ -90,21 +91,14 @@ class Session {
       // What is thrown here is this side's own: a message that can't be built.
       const auto refused = kj::runCatchingExceptions([this] { operation(); });
       (void)refused;
-      poll();
+      settle();
     }
     if (ended_) ++fuzz::reached()["ended"];
     close();
   }
 
  private:
-  static constexpr int kPollsMax = 16;
-
-  void poll() {
-    for (int i = 0; i < kPollsMax; ++i) {
-      reactor_.wait_scope.poll();
-      if (reactor_.ioc.poll() == 0) return;
-    }
-  }
+  void settle() { loop_.settle(); }
 
   // The world is left as it was found.
   void close() {
@@ -112,14 +106,14 @@ class Session {
     for (Client& client : clients_) client = {};
     raw_ = {};
     worker_connection_ = nullptr;
-    poll();
+    settle();
     loop_.close();
-    poll();
+    settle();
     server_->stopData();
-    poll();
+    settle();
     server_ = nullptr;
     worker_ = nullptr;
-    poll();
+    settle();
     FUZZ_CHECK(loop_.time().idle());
   }
 
@@ -137,10 +131,13 @@ class Session {
   }
 
   std::unique_ptr<net::RpcConnection> connect(bool bulk) {
-    net::AsioEventPort::Io io(reactor_.port);
-    auto [near, far] = over_sockets_ ? fuzz::socketStreams(reactor_) : fuzz::pipeStreams();
+    auto [near, far] = streams();
     bulk ? server_->serveBulk(kj::mv(far), "fuzz") : server_->serveControl(kj::mv(far), "fuzz");
     return std::make_unique<net::RpcConnection>(kj::mv(near), net::RpcOptions{"psd"});
+  }
+
+  fuzz::StreamPair streams() {
+    return loop_.hasSockets() ? fuzz::socketStreams(loop_.reactor()) : fuzz::memoryStreams();
   }
 
   Client& client() { return clients_[arguments_.byte() % clients_.size()]; }
@@ -158,11 +155,9 @@ class Session {
 
   Arguments arguments_{{}};
   const uint32_t self_;  // the ps that is fuzzed
-  const bool over_sockets_;
   const cluster::TaskOptions& task_;
   const workerd::WorkerStatus worker_status_;
-  net::Reactor& reactor_;
-  fuzz::PeerLoop loop_{reactor_};
+  fuzz::PeerLoop loop_;
   std::unique_ptr<daemons::ConnectionSet> worker_ =
       std::make_unique<daemons::ConnectionSet>(loop_, [](const void*) {});
   std::unique_ptr<net::RpcConnection> worker_connection_;
@@ -199,7 +194,7 @@ void Session::operation() {
 
 void Session::timeOrSignal(uint8_t what) {
   if (what % 8 == 7) return server_->onSignal(SIGTERM);
-  loop_.time().advance(kSteps[what % std::size(kSteps)], [this] { poll(); });
+  loop_.time().advance(kSteps[what % std::size(kSteps)], [this] { settle(); });
   const auto& members = server_->host().shard().status().members;
   for (const ps::Member& member : members)
     if (member.state == ps::MemberState::kLost) ++fuzz::reached()["lease over"];
@@ -212,8 +207,7 @@ void Session::rawCall(uint8_t which) {
     return;
   }
   if (raw == nullptr) {
-    net::AsioEventPort::Io io(reactor_.port);
-    auto [near, far] = over_sockets_ ? fuzz::socketStreams(reactor_) : fuzz::pipeStreams();
+    auto [near, far] = streams();
     which % 2 == 0 ? server_->serveControl(kj::mv(far), "raw")
                    : server_->serveBulk(kj::mv(far), "raw");
     raw = std::make_unique<fuzz::RawPeer>(kj::mv(near), self_);
@@ -379,8 +373,7 @@ void Session::workerCall() {
     return;
   }
   if (worker_connection_ == nullptr) {
-    net::AsioEventPort::Io io(reactor_.port);
-    auto [near, far] = fuzz::pipeStreams();
+    auto [near, far] = fuzz::memoryStreams();
     worker_->serve(kj::mv(far), "fuzz",
                    [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
                      return workerd::makeWorkerGate(task_, worker_status_);
@@ -399,6 +392,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     dtf::log::init("fuzz", dtf::log::Level::kError);
     return new World;  // never destroyed: kj's loop must end on the thread that made it
   }();
+  const dtf::fuzz::NoTraces no_traces;
   const dtf::fuzz::Program program = dtf::fuzz::parseProgram(data, size);
   Session(world, program.world).run(program);
   return 0;

@@ -10,6 +10,7 @@
 #include "common/wire/checkpoint_calls.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hostile_ps.h"
+#include "tests/fuzz/no_traces.h"
 #include "tests/fuzz/program.h"
 #include "tests/fuzz/raw_peer.h"
 #include "tests/fuzz/reached.h"
@@ -63,16 +64,13 @@ ps::ModelDeclaration declaration(bool sync) {
 
 // The worker's loop: its connections end at the ps here.
 // Borrows: `reactor`.
-class WorkerLoop final : public net::Loop {
+class WorkerLoop final : public fuzz::FuzzLoop {
  public:
   // `world` says which connections are raw, and whether those are sockets.
   WorkerLoop(net::Reactor& reactor, uint8_t world)
-      : reactor_(reactor), inner_(reactor), world_(world), answers_(time_) {}
+      : FuzzLoop(reactor, (world & kSockets) != 0 && (world & kRaw) != 0), world_(world) {}
   ~WorkerLoop() noexcept override = default;
 
-  const Clock& clock() const override { return time_.clock(); }
-  kj::Timer& timer() override { return time_.timer(); }
-  void post(std::function<void()> fn) override { inner_.post(std::move(fn)); }
   kj::Promise<kj::Own<net::MessageStream>> connect(std::string, uint16_t port,
                                                    net::ConnectOptions options,
                                                    const net::Limits& limits,
@@ -80,7 +78,7 @@ class WorkerLoop final : public net::Loop {
     const bool bulk = options.kind == net::ConnectionKind::kBulk;
     const uint32_t which = 2 * port + (bulk ? 1 : 0);
     if ((world_ >> which & 1) == 0) {
-      fuzz::StreamPair streams = fuzz::pipeStreams();
+      fuzz::StreamPair streams = fuzz::memoryStreams();
       served_->serve(kj::mv(streams.far), "worker", [&](const daemons::ConnectionRef& connection) {
         return bulk ? fuzz::hostileDataGate(answers_, connection)
                     : fuzz::hostileGate(answers_, connection);
@@ -88,12 +86,11 @@ class WorkerLoop final : public net::Loop {
       return kj::mv(streams.near);
     }
     fuzz::StreamPair streams =
-        world_ >> 4 & 1 ? fuzz::socketStreams(reactor_, limits) : fuzz::pipeStreams();
+        hasSockets() ? fuzz::socketStreams(reactor(), limits) : fuzz::memoryStreams();
     raw_[which] = std::make_unique<fuzz::RawPeer>(kj::mv(streams.far), port);
     return kj::mv(streams.near);
   }
 
-  fuzz::ManualTime& time() { return time_; }
   fuzz::Answers& answers() { return answers_; }
   std::unique_ptr<fuzz::RawPeer>& raw(size_t which) { return raw_[which]; }
   // Ends the connections; to be called before the reactor goes.
@@ -104,13 +101,13 @@ class WorkerLoop final : public net::Loop {
   }
 
  private:
-  net::Reactor& reactor_;
-  net::ReactorLoop inner_;
+  static constexpr uint8_t kRaw = 0x0f;
+  static constexpr uint8_t kSockets = 0x10;
+
   const uint8_t world_;
-  fuzz::ManualTime time_;
-  fuzz::Answers answers_;
+  fuzz::Answers answers_{time()};
   std::unique_ptr<daemons::ConnectionSet> served_ =
-      std::make_unique<daemons::ConnectionSet>(inner_, [](const void*) {});
+      std::make_unique<daemons::ConnectionSet>(*this, [](const void*) {});
   std::array<std::unique_ptr<fuzz::RawPeer>, 2 * kPsTasks> raw_;
 };
 
@@ -145,8 +142,7 @@ class Caller {
 class Session {
  public:
   Session(net::Reactor& reactor, uint8_t world)
-      : reactor_(reactor), loop_(reactor, world), model_(declaration(world >> 5 & 1)) {
-    net::AsioEventPort::Io io(reactor_.port);
+      : loop_(reactor, world), model_(declaration(world >> 5 & 1)) {
     data_ = std::make_unique<wire::DataCalls>(loop_, options_);
     control_ = std::make_unique<wire::ControlCalls>(
         loop_, options_, [this](const Error& error) { data_->fail(error); });
@@ -170,13 +166,7 @@ class Session {
  private:
   bool busy() const { return training_.busy() || checkpoint_thread_.busy(); }
 
-  void settle() {
-    constexpr int kPollsMax = 16;
-    for (int i = 0; i < kPollsMax; ++i) {
-      reactor_.wait_scope.poll();
-      if (reactor_.ioc.poll() == 0) return;
-    }
-  }
+  void settle() { loop_.settle(); }
 
   // The reactor is left as it was found.
   void close() {
@@ -196,7 +186,6 @@ class Session {
   void checkpointCall(uint8_t method);
   void readParameters();
 
-  net::Reactor& reactor_;
   WorkerLoop loop_;
   const ps::ModelDeclaration model_;
   const wire::RpcClientOptions options_ = clientOptions();
@@ -247,7 +236,6 @@ void Session::operation(const std::string& call) {
 
 // In the order that ps::ParameterClient asks for.
 void Session::trainingCall(uint8_t method) {
-  net::AsioEventPort::Io io(reactor_.port);
   if (!declared_) {
     return training_.start("declared", control_->opened()
                                            .then([this] { return control_->declare(model_); })
@@ -302,7 +290,6 @@ void Session::readParameters() {
 // In the order that checkpoint::CheckpointClient asks for.
 void Session::checkpointCall(uint8_t method) {
   if (!declared_) return;
-  net::AsioEventPort::Io io(reactor_.port);
   if (!supervising_) {
     checkpoint_ = std::make_unique<wire::CheckpointCalls>(*control_, kDiskSeconds);
     return checkpoint_thread_.start(
@@ -335,6 +322,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     dtf::log::init("fuzz", dtf::log::Level::kError);
     return new dtf::net::Reactor;  // never destroyed: kj's loop must end on the thread that made it
   }();
+  const dtf::fuzz::NoTraces no_traces;
   const dtf::fuzz::Program program = dtf::fuzz::parseProgram(data, size);
   Session(reactor, program.world).run(program);
   return 0;

@@ -97,6 +97,11 @@ void mutateProgram(Program& program, Random& random, const MutateBytes& mutate_b
   }
 }
 
+void shortenProgram(Program& program, size_t calls_max, Random& random) {
+  while (program.calls.size() > calls_max)
+    program.calls.erase(program.calls.begin() + place(random, program.calls.size()));
+}
+
 Program crossPrograms(const Program& one, const Program& other, Random& random) {
   Program crossed = one;
   const auto from = other.calls.begin() + place(random, other.calls.size() + 1);

@@ -35,6 +35,9 @@ using MutateBytes = std::function<size_t(uint8_t* data, size_t size, size_t size
 // world.
 void mutateProgram(Program& program, Random& random, const MutateBytes& mutate_bytes);
 
+// Drops calls, any of them, until `calls_max` are left.
+void shortenProgram(Program& program, size_t calls_max, Random& random);
+
 // The calls of one up to some place, then calls of the other from some place on; or some calls of
 // the other in the middle of the one.
 Program crossPrograms(const Program& one, const Program& other, Random& random);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tests/fuzz/program.h"
 
@@ -11,7 +12,12 @@ namespace {
 
 using namespace dtf::fuzz;
 
-size_t store(const Program& program, uint8_t* to, size_t size_max) {
+// Of what the mutations make; calls cost time, and longer programs reach little more. A seed may be
+// longer.
+constexpr size_t kCallsMax = 24;
+
+size_t store(Program program, dtf::Random& random, uint8_t* to, size_t size_max) {
+  shortenProgram(program, kCallsMax, random);
   const std::string bytes = programBytes(program, size_max);
   std::memcpy(to, bytes.data(), bytes.size());
   return bytes.size();
@@ -28,7 +34,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t siz
   // Several changes at once are needed to get past a state in which one alone changes nothing.
   for (uint64_t changes = 1 + random.below(3); changes > 0; --changes)
     mutateProgram(program, random, LLVMFuzzerMutate);
-  return store(program, data, size_max);
+  return store(std::move(program), random, data, size_max);
 }
 
 extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* one, size_t one_size,
@@ -36,5 +42,5 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* one, size_t one_size,
                                             size_t size_max, unsigned seed) {
   dtf::Random random(seed);
   return store(crossPrograms(parseProgram(one, one_size), parseProgram(other, other_size), random),
-               to, size_max);
+               random, to, size_max);
 }

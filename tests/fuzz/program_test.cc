@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/support/test_seed.h"
 
 namespace dtf::fuzz {
@@ -36,6 +38,23 @@ TEST(Program, LengthsBeyondTheEndMeanWhatIsLeft) {
   EXPECT_EQ(parsed("\x05\x09"), (Program{5, {""}}));
   EXPECT_EQ(parsed("\x05\x09\x00"s + "abc"), (Program{5, {"abc"}}));
   EXPECT_EQ(parsed("\x05\x01\x00"s + "ab\xff"), (Program{5, {"a", ""}}));
+}
+
+TEST(Program, IsShortenedAnywhereInItsOrder) {
+  const uint64_t seed = testing::testSeed();
+  Random random(seed);
+  std::set<std::string> left;
+  for (int round = 0; round < 200; ++round) {
+    Program program{7, {"a", "b", "c", "d"}};
+    shortenProgram(program, 2, random);
+    ASSERT_EQ(program.calls.size(), 2u);
+    EXPECT_LT(program.calls[0], program.calls[1]) << "their order stays";
+    left.insert(program.calls.begin(), program.calls.end());
+    const Program short_already = program;
+    shortenProgram(program, 2, random);
+    EXPECT_EQ(program, short_already);
+  }
+  EXPECT_EQ(left.size(), 4u) << "each is left sometimes; seed " << seed;
 }
 
 TEST(Program, ChangesKeepToTheSizesAndReachEveryKind) {

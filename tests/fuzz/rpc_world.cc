@@ -77,11 +77,6 @@ testing::SimulatedDisk& PreparedDisk::fresh() {
   return *disk_;
 }
 
-StreamPair pipeStreams() {
-  kj::TwoWayPipe pipe = kj::newTwoWayPipe();
-  return {net::wrapStream(kj::mv(pipe.ends[1])), net::wrapStream(kj::mv(pipe.ends[0]))};
-}
-
 StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits) {
   static const std::shared_ptr<net::BufferPool> pool = net::BufferPool::create();
   net::asio::local::stream_protocol::socket near(reactor.ioc);
@@ -99,8 +94,8 @@ kj::Promise<kj::Own<net::MessageStream>> PeerLoop::connect(std::string, uint16_t
                                                            net::ConnectOptions, const net::Limits&,
                                                            std::shared_ptr<net::BufferPool>) {
   if (served_ == nullptr)
-    served_ = std::make_unique<daemons::ConnectionSet>(inner_, [](const void*) {});
-  StreamPair streams = pipeStreams();
+    served_ = std::make_unique<daemons::ConnectionSet>(*this, [](const void*) {});
+  StreamPair streams = memoryStreams();
   served_->serve(kj::mv(streams.far), "psd",
                  [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
                    return schema::PsGate::Client(kj::heap<LeaderGate>(follower_));
