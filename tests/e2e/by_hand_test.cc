@@ -23,10 +23,7 @@ class ByHandTest : public ClusterTest {
 
 TEST_F(ByHandTest, FourTerminalsWithAClusterFile) {
   const std::string file = writeCluster({.ports = freePorts(4)});
-  std::vector<Process> tasks;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
-    tasks.push_back(startTask(file, job, index));
+  std::vector<Process> tasks = startFour(file);
   for (Process& task : tasks) {
     const ProcessResult result = task.wait(seconds(30));
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -66,12 +63,9 @@ TEST_F(ByHandTest, FourTerminalsWithTensorFlowsFlags) {
 TEST_F(ByHandTest, EachEvaluationIsALineInTheTerminal) {
   const std::string file = writeCluster(
       {.mode = "sync", .train_more = "  eval: {every_steps: 10}\n", .ports = freePorts(4)});
-  std::vector<Process> tasks;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 1}, {"worker", 0}})
-    tasks.push_back(startTask(file, job, index));
+  std::vector<Process> tasks = startFour(file);
   for (Process& task : tasks) ASSERT_EQ(task.wait(seconds(30)).exit_code, 0) << task.err();
-  const std::string log = tasks.back().err();
+  const std::string log = tasks[kChiefTask].err();
   for (const char* step : {"10", "20", "30", "40"})
     EXPECT_NE(log.find(std::string("event=evaluated step=") + step + " loss="), std::string::npos)
         << step << "\n"
@@ -120,11 +114,9 @@ TEST_F(ByHandTest, AnAnswerOrAResultThatStdoutDoesNotTakeIsNoSuccess) {
 TEST_F(ByHandTest, TheChiefHoldsTheRunDirectory) {
   ClusterOptions endless{.steps = 100'000'000, .ports = freePorts(4)};
   const std::string file = writeCluster(endless);
-  std::vector<Process> tasks;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 1}, {"worker", 0}})
-    tasks.push_back(startTask(file, job, index));
-  ASSERT_TRUE(tasks.back().waitForOutput("event=progress", seconds(30))) << tasks.back().err();
+  std::vector<Process> tasks = startFour(file);
+  ASSERT_TRUE(tasks[kChiefTask].waitForOutput("event=progress", seconds(30)))
+      << tasks[kChiefTask].err();
   const std::string other = writeCluster({.ports = freePorts(4)}, "other");
   const std::string run_dir = folder_.path() + "/runs/job";
   const ProcessResult chief =
@@ -133,11 +125,12 @@ TEST_F(ByHandTest, TheChiefHoldsTheRunDirectory) {
   const ProcessResult launcher = launch(other, {"--run-dir", run_dir});
   EXPECT_EQ(launcher.exit_code, 69) << launcher.err;
   for (const std::string& refusal : {chief.err, launcher.err})
-    EXPECT_NE(refusal.find("is in use by workerd, pid " + std::to_string(tasks.back().pid())),
+    EXPECT_NE(refusal.find("is in use by workerd, pid " + std::to_string(tasks[kChiefTask].pid())),
               std::string::npos)
         << refusal;
   std::filesystem::remove_all(run_dir);
-  EXPECT_TRUE(tasks.back().waitForOutput("event=run_dir_lost", seconds(10))) << tasks.back().err();
+  EXPECT_TRUE(tasks[kChiefTask].waitForOutput("event=run_dir_lost", seconds(10)))
+      << tasks[kChiefTask].err();
 }
 
 TEST_F(ByHandTest, JobNameOfTheOtherBinaryIsAUsageError) {
@@ -299,10 +292,7 @@ TEST_F(ByHandTest, AChiefThatFailsEndsTheJobForAllWithTheReason) {
        .layers = "[flatten: , dense: {units: 30, activation: relu}, dense: {units: 30, activation: "
                  "relu}, dense: {units: 10}]",
        .ports = freePorts(4)});
-  std::vector<Process> tasks;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
-    tasks.push_back(startTask(file, job, index));
+  std::vector<Process> tasks = startFour(file);
   // Whichever of the two diverges first.
   for (Process& task : tasks) {
     const ProcessResult result = task.wait(kSoon);
@@ -313,16 +303,14 @@ TEST_F(ByHandTest, AChiefThatFailsEndsTheJobForAllWithTheReason) {
 
 TEST_F(ByHandTest, WithoutTheChiefThatAPersonEndedNobodyTrainsOn) {
   const std::string file = writeCluster({.steps = 100'000'000, .ports = freePorts(4)});
-  std::vector<Process> tasks;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 1}, {"worker", 0}})
-    tasks.push_back(startTask(file, job, index));
-  ASSERT_TRUE(tasks[3].waitForOutput("event=progress", seconds(30))) << tasks[3].err();
-  tasks[3].signal(SIGINT);
-  EXPECT_EQ(tasks[3].wait(kSoon).exit_code, 128 + SIGINT) << tasks[3].err();
-  tasks.pop_back();
-  for (Process& task : tasks) {
-    const ProcessResult result = task.wait(kSoon);
+  std::vector<Process> tasks = startFour(file);
+  ASSERT_TRUE(tasks[kChiefTask].waitForOutput("event=progress", seconds(30)))
+      << tasks[kChiefTask].err();
+  tasks[kChiefTask].signal(SIGINT);
+  EXPECT_EQ(tasks[kChiefTask].wait(kSoon).exit_code, 128 + SIGINT) << tasks[kChiefTask].err();
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (i == kChiefTask) continue;
+    const ProcessResult result = tasks[i].wait(kSoon);
     EXPECT_EQ(result.exit_code, 69) << result.err;
     EXPECT_NE(result.err.find("the job was ended by worker/0: it was ended by signal 2"),
               std::string::npos)

@@ -89,6 +89,13 @@ Process ClusterTest::startTask(const std::string& file, const std::string& job, 
   return Process(std::move(argv), std::move(environment), folder_.path());
 }
 
+std::vector<Process> ClusterTest::startFour(const std::string& file) {
+  std::vector<Process> tasks;
+  for (const char* job : {"ps", "worker"})
+    for (const int index : {0, 1}) tasks.push_back(startTask(file, job, index));
+  return tasks;
+}
+
 nlohmann::json& ClusterTest::summary(const std::string& name) const {
   const std::string text = folder_.read("runs/" + name + "/summary.json");
   Summary& known = summaries_[name];

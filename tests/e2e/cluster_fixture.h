@@ -46,6 +46,9 @@ class ClusterTest : public ::testing::Test {
   Process startTask(const std::string& file, const std::string& job, int index,
                     std::vector<std::string> more = {},
                     std::map<std::string, std::string> environment = {});
+  // All four of a file with two ps and two workers: ps/0, ps/1, worker/0, worker/1.
+  std::vector<Process> startFour(const std::string& file);
+  static constexpr size_t kChiefTask = 2;  // of startFour()'s
 
   // Null when there is none. Stays where it is until the file has changed.
   nlohmann::json& summary(const std::string& name = "job") const;

@@ -363,11 +363,9 @@ TEST_F(ResumeTest, ASignalToOnePsByHandSavesAndEndsTheWholeJob) {
   by_hand.steps = 200'000;
   by_hand.ports = freePorts(4);
   const std::string file = writeCluster(by_hand);
-  std::vector<Process> all;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
-    all.push_back(startTask(file, job, index));
-  ASSERT_TRUE(all[2].waitForOutput("event=checkpoint step=", seconds(30))) << all[2].err();
+  std::vector<Process> all = startFour(file);
+  ASSERT_TRUE(all[kChiefTask].waitForOutput("event=checkpoint step=", seconds(30)))
+      << all[kChiefTask].err();
   all[1].signal(SIGTERM);
   for (Process& task : all) {
     const ProcessResult result = task.wait(seconds(20));
@@ -383,11 +381,9 @@ TEST_F(ResumeTest, ASignalToAPsOfAJobWithoutCheckpointsInterruptsIt) {
   by_hand.train_more.clear();
   by_hand.ports = freePorts(4);
   const std::string file = writeCluster(by_hand);
-  std::vector<Process> all;
-  for (const auto& [job, index] :
-       std::vector<std::pair<std::string, int>>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
-    all.push_back(startTask(file, job, index));
-  ASSERT_TRUE(all[2].waitForOutput("event=progress", seconds(30))) << all[2].err();
+  std::vector<Process> all = startFour(file);
+  ASSERT_TRUE(all[kChiefTask].waitForOutput("event=progress", seconds(30)))
+      << all[kChiefTask].err();
   all[1].signal(SIGTERM);
   for (size_t task = 1; task < all.size(); ++task) {
     const ProcessResult result = all[task].wait(seconds(20));

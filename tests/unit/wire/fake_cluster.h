@@ -25,10 +25,7 @@ class FakeCluster : public ::testing::Test {
  protected:
   explicit FakeCluster(uint32_t ps_tasks = 1) : ps_(ps_tasks) {
     loop_.on_connect = [this](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
-      auto pipe = kj::newTwoWayPipe();
-      served_[port].push_back(
-          serveFakePs(ps_.at(port - 1), net::wrapStream(kj::mv(pipe.ends[0])), loop_.connecting));
-      return net::wrapStream(kj::mv(pipe.ends[1]));
+      return serve(port);
     };
     cluster::JobSpec job;
     job.cluster.worker.resize(1);
@@ -39,6 +36,14 @@ class FakeCluster : public ::testing::Test {
     }
   }
   ~FakeCluster() noexcept override {}
+
+  // A connection to the ps of that port: the worker's end.
+  kj::Own<net::MessageStream> serve(uint16_t port) {
+    auto pipe = kj::newTwoWayPipe();
+    served_[port].push_back(
+        serveFakePs(ps_.at(port - 1), net::wrapStream(kj::mv(pipe.ends[0])), loop_.connecting));
+    return net::wrapStream(kj::mv(pipe.ends[1]));
+  }
 
   // The connections of a ps end, as its process does.
   void kill(uint32_t ps_task) {

@@ -26,8 +26,10 @@ struct FakePs {
   std::vector<std::string> calls;  // in their order, heartbeats aside
   int heartbeats = 0;              // answered or not
   bool answers_heartbeats = true;
+  std::optional<Error> failed_heartbeats;
   bool stop_wanted = false;
   std::string awaited;
+  std::optional<Error> refused_hello;
   std::optional<Error> refusal;      // of every call but hellos and heartbeats
   std::optional<std::string> hangs;  // a call of this name is never answered
   bool holds_values = false;
@@ -100,6 +102,7 @@ class FakeControl final : public schema::PsControl::Server {
   kj::Promise<void> heartbeat(HeartbeatContext context) override {
     ++ps_.heartbeats;
     if (!ps_.answers_heartbeats) return kj::NEVER_DONE;
+    if (ps_.failed_heartbeats) net::throwAsKj(Error(*ps_.failed_heartbeats));
     context.getResults().setStopWanted(ps_.stop_wanted);
     context.getResults().setAwaited(ps_.awaited);
     return kj::READY_NOW;
@@ -168,6 +171,7 @@ class FakeGate final : public schema::PsGate::Server {
 
  private:
   kj::Promise<void> hello(HelloContext context) override {
+    if (ps_.refused_hello) net::throwAsKj(Error(*ps_.refused_hello));
     context.getResults().setControl(kj::heap<FakeControl>(ps_));
     return kj::READY_NOW;
   }
