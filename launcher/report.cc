@@ -95,6 +95,7 @@ std::string failureReport(const std::string& job, const RootCause& root,
             ? "the kernel's out-of-memory killer acted on this host during the job: give the "
               "task more memory, or run fewer tasks here"
             : "the kernel's out-of-memory killer did not act on this host: someone sent SIGKILL");
+  for (const std::string& task : details.restarts) addRow(text, "restarted", task);
   if (!details.last_lines.empty()) {
     text += "  last lines\n";
     for (const std::string& line : details.last_lines) text += "    | " + line + "\n";

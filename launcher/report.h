@@ -20,11 +20,12 @@ std::string resultReport(const nlohmann::ordered_json& summary,
 struct FailureDetails {
   std::vector<std::string> last_lines;  // of the task that failed first
   std::filesystem::path log;            // empty: it has none
+  std::vector<std::string> restarts;    // TaskMonitor::restartHistory()
   bool out_of_memory = false;           // the kernel's OOM killer acted while the job ran
 };
 
-// Why the job failed, for stderr: which task first, how it ended, its own words, its last lines,
-// what to run next.
+// Why the job failed, for stderr: which task first, how it ended, its own words, who had been started
+// again before, its last lines, what to run next.
 std::string failureReport(const std::string& job, const RootCause& root,
                           const FailureDetails& details);
 

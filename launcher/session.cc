@@ -412,6 +412,7 @@ void Session::reportFailure() {
     details.last_lines = logs_.tail(*root.task);
     details.log = logs_.file(*root.task);
   }
+  details.restarts = monitor_.restartHistory();
   details.out_of_memory = oomKills() > oom_kills_before_;
   printBounded(STDERR_FILENO, failureReport(job_.job, root, details));
 }

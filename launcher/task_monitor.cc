@@ -157,6 +157,7 @@ bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
   if (!pause) return false;
   of.state = TaskState::kWaiting;
   of.restart_time = now + *pause;
+  of.restarted_after = status.text();
   forgetFailure(task);
   return true;
 }

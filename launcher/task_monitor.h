@@ -120,6 +120,9 @@ class TaskMonitor {
   uint32_t processIndex(size_t task) const { return tasks_[task].policy.restarts(); }
   // Of a task that waits: how its last process ended, and when the next one starts.
   std::string restartText(size_t task) const;
+  // "worker/1 3 times, the last after it was killed by SIGKILL (signal 9)", of each that was started
+  // again.
+  std::vector<std::string> restartHistory() const;
   std::string cause(size_t task) const;  // why it ended as it did; empty when all is well
   std::string namesNotReady() const;     // "worker/0, worker/1"; at most eight names
   std::string namesAlive() const;
@@ -134,6 +137,7 @@ class TaskMonitor {
     TimePoint started;                     // this process
     TimePoint restart_time;                // waiting
     uint32_t restarts = 0;                 // that have been: a process was made
+    std::string restarted_after;           // how the process before this one ended
     bool was_ready = false;                // some process of it
     std::optional<TimePoint> ready_since;  // this process
     std::optional<ExitStatus> exit;

@@ -69,6 +69,17 @@ std::string TaskMonitor::restartText(size_t task) const {
                      limits_.restarts.max);
 }
 
+std::vector<std::string> TaskMonitor::restartHistory() const {
+  std::vector<std::string> history;
+  for (const Task& task : tasks_)
+    if (task.restarts > 0)
+      history.push_back(fmt::format(
+          "{} {} after it {}", task.id.name(),
+          task.restarts == 1 ? "once," : fmt::format("{} times, the last", task.restarts),
+          task.restarted_after));
+  return history;
+}
+
 RootCause TaskMonitor::causeOf(size_t task) const {
   const Task& of = tasks_.at(task);
   DTF_CHECK_MSG(of.exit || of.notice, of.id.name());

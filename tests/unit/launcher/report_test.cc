@@ -38,10 +38,13 @@ TEST(Report, FailureNamesTaskCauseLastLinesAndWhatToRunNext) {
   const RootCause root{1, "worker/1 exited with code 65 (bad_data)",
                        "cannot read images:\ntoo short", 65};
   EXPECT_EQ(failureReport("mnist", root,
-                          {{"reading images", "giving up"}, "runs/my run/logs/worker-1.1.log"}),
+                          {{"reading images", "giving up"},
+                           "runs/my run/logs/worker-1.1.log",
+                           {"ps/1 once, after it died"}}),
             "dtf-launch: error: mnist failed: worker/1 exited with code 65 (bad_data)\n"
             "  message    cannot read images:\n"
             "             too short\n"
+            "  restarted  ps/1 once, after it died\n"
             "  last lines\n"
             "    | reading images\n"
             "    | giving up\n"
@@ -50,9 +53,9 @@ TEST(Report, FailureNamesTaskCauseLastLinesAndWhatToRunNext) {
 
 TEST(Report, SigkillSaysWhetherTheKernelKilledForMemory) {
   const RootCause root{0, "ps/0 was killed by SIGKILL (signal 9)", "", 137};
-  EXPECT_THAT(failureReport("j", root, {{}, "", true}),
+  EXPECT_THAT(failureReport("j", root, {.out_of_memory = true}),
               ::testing::HasSubstr("out-of-memory killer acted"));
-  EXPECT_THAT(failureReport("j", root, {{}, "", false}), ::testing::HasSubstr("did not act"));
+  EXPECT_THAT(failureReport("j", root, {}), ::testing::HasSubstr("did not act"));
 }
 
 }  // namespace dtf::launcher

@@ -95,6 +95,23 @@ TEST_F(TaskRestartTest, WhoHasUsedUpItsRestartsIsTheCauseWithItsHistory) {
   EXPECT_EQ(monitor_.rootCause()->what,
             "worker/1 was killed by SIGKILL (signal 9), after it was started again 3 times");
   EXPECT_EQ(monitor_.jobExitCode(), 137);
+  EXPECT_EQ(monitor_.restartHistory(),
+            (std::vector<std::string>{
+                "worker/1 3 times, the last after it was killed by SIGKILL (signal 9)"}));
+}
+
+// A chief that finds no values any more says so; that a task was lost before is why.
+TEST_F(TaskRestartTest, TheHistoryIsOfAllTasksNotOfTheCauseAlone) {
+  EXPECT_TRUE(monitor_.restartHistory().empty());
+  monitor_.onExit(2, {69, 0});
+  EXPECT_TRUE(monitor_.restartHistory().empty()) << "not yet";
+  startAgain(2);
+  monitor_.onReady(2);
+  monitor_.onExit(1, {65, 0});
+  EXPECT_EQ(monitor_.rootCause()->task, 1u);
+  EXPECT_EQ(
+      monitor_.restartHistory(),
+      (std::vector<std::string>{"worker/1 once, after it exited with code 69 (unavailable)"}));
 }
 
 TEST_F(TaskRestartTest, AFailureThatWasSaidAndThenMendedIsNotJudgedLater) {
