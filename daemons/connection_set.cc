@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
@@ -47,6 +48,19 @@ void ConnectionSet::close(Position position) {
   });
 }
 
+void ConnectionSet::greet(ConnectionHandle& handle, const Caller& caller) {
+  DTF_CHECK(handle.connection != nullptr);
+  handle.greeted = true;
+  handle.caller = caller;
+  for (auto at = connections_.begin(); at != connections_.end(); ++at) {
+    const ConnectionHandle& other = *(*at)->ref;
+    const bool is_earlier = other.greeted && other.caller.task == caller.task &&
+                            other.caller.incarnation == caller.incarnation &&
+                            other.caller.connection < caller.connection;
+    if (is_earlier) close(at);
+  }
+}
+
 void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
                           const MakeBootstrap& make_bootstrap) {
   connections_.push_back(std::make_unique<Served>());
@@ -56,6 +70,7 @@ void ConnectionSet::serve(kj::Own<net::MessageStream> stream, std::string peer,
       kj::mv(stream),
       [&](net::RpcConnection& connection) {
         served.ref->connection = &connection;
+        served.ref->set = this;
         return make_bootstrap(served.ref);
       },
       net::RpcOptions{.peer = peer, .calls_bytes_max = calls_bytes_max_});

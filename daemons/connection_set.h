@@ -8,11 +8,21 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/ids.h"
 #include "common/net/log_limiter.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 
 namespace dtf::daemons {
+
+// Who has said hello on a connection, as Hello has it (common/wire/types.capnp).
+struct Caller {
+  TaskId task;
+  Incarnation incarnation;
+  uint32_t connection = 0;
+};
+
+class ConnectionSet;
 
 // A connection as its sessions see it. A call may be answered a turn of the loop after its
 // connection is gone, so whoever touches the connection later than in a method's own body looks at
@@ -20,7 +30,9 @@ namespace dtf::daemons {
 struct ConnectionHandle {
   net::RpcConnection* connection = nullptr;  // nullptr once it is gone
   bool greeted = false;                      // a hello was accepted: the connection may stay
-  bool visitor = false;  // asked for the status: it may not stay, but is no stranger either
+  bool visitor = false;          // asked for the status: it may not stay, but is no stranger either
+  Caller caller;                 // once greeted by ConnectionSet::greet()
+  ConnectionSet* set = nullptr;  // that serves it
 };
 using ConnectionRef = std::shared_ptr<ConnectionHandle>;
 
@@ -52,6 +64,10 @@ class ConnectionSet {
   // called from a handler of the loop that kj knows of (Loop::post, AsioEventPort::Io).
   void serve(kj::Own<net::MessageStream> stream, std::string peer,
              const MakeBootstrap& make_bootstrap);
+
+  // A hello was accepted: the connection may stay. Earlier ones of the same process are closed: what
+  // it sent there and nobody has read yet has been said again, or will be, on this one.
+  void greet(ConnectionHandle& handle, const Caller& caller);
 
   size_t size() const { return connections_.size(); }
 

@@ -135,6 +135,9 @@ bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& c
   if (same_process && worker.last_push->step == c.step) {
     ++counters_.gradients_repeated;
     if (worker.last_answer) {
+      // With the parameters as they are now: others' pushes may be in them that the first answer
+      // knew nothing of.
+      worker.version_seen = worker.last_answer->global_step = context_.store.version();
       answer(std::move(callback), PushReply{*worker.last_answer, context_.store.current()});
       return true;
     }

@@ -62,10 +62,19 @@ class Attempts {
                io_.timer(),
                {opening_.peer + " to answer the hello", opening_.patience, ErrorCode::kUnavailable},
                say_hello_(*connection_))
+        .exclusiveJoin(unanswered())
         .then([this] {
           DTF_CHECK(connection_ != nullptr);
           return std::move(connection_);
         });
+  }
+
+  // A peer that froze with this connection in its hands may have been replaced meanwhile.
+  kj::Promise<void> unanswered() {
+    if (opening_.answer_max == Duration{0}) return kj::NEVER_DONE;
+    return net::awakeDelay(io_.timer(), opening_.answer_max).then([] {
+      kj::throwFatalException(net::toKj(net::asio::error::timed_out, "no answer to the hello"));
+    });
   }
 
   net::ConnectOptions connectOptions() const {

@@ -24,6 +24,10 @@
 #
 # Ordering: calls of one connection arrive in order; nothing is assumed between connections. Retries: an exchange is
 # identified by (worker, incarnation, step, batch); repeated, it is applied once and answered alike.
+#
+# A connection that breaks is made again by whoever made it, within timeouts.rejoin_seconds, and what was not answered is
+# said again: every call of PsControl and PsData has its effect once. The hello counts the connections (Hello.connection):
+# the ps closes the earlier ones of the same process, so that nothing old arrives behind what is new.
 # Limits: 64 KiB a message before the hello; afterwards 16 MiB on control connections and, on bulk, what the declared
 # model needs. A chunk is at most 256 MiB (Cap'n Proto's own bound for a blob is 512 MiB - 1).
 
@@ -33,8 +37,9 @@ $Cxx.namespace("dtf::schema");
 
 interface PsGate {
   # Bootstrap of a psd's control connections.
-  hello @0 (hello :Types.Hello) -> (control :PsControl);
-  # A worker's session. Refused (unavailable) when a newer incarnation of that worker has joined.
+  hello @0 (hello :Types.Hello) -> (control :PsControl, incarnation :UInt64);
+  # A worker's session. Refused (unavailable) when a newer incarnation of that worker has joined. `incarnation`: of this
+  # ps. A worker that comes back to another one has lost what the ps held; an earlier one is no longer the job's.
 
   peer @1 (hello :Types.Hello, follower :SyncFollower) -> (leader :SyncLeader);
   # ps/0 only, called by the other ps in sync training with backup workers. The decisions go to `follower`; what is said
@@ -75,6 +80,10 @@ interface PsControl {
   # unavailable.
   # `leaves`: it has lost a peer, or waited in vain for one; the others may go on. It is lost for that reason, and the
   # ps ends when the last worker has left so.
+
+  awaitEnd @8 () -> ();
+  # Asked once on each connection, and answered with the error that this ps ends with. A connection that breaks without
+  # this answer is made again.
 }
 
 interface PsCheckpoint {

@@ -1,5 +1,7 @@
 #include "common/wire/ps_link.h"
 
+#include <capnp/message.h>
+
 #include <utility>
 
 #include "common/base/check.h"
@@ -11,7 +13,6 @@
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/named_wait.h"
-#include "common/wire/opening.h"
 
 namespace dtf::wire {
 
@@ -42,11 +43,13 @@ void requireFits(const std::string& what, uint64_t bytes, const net::Limits& lim
 
 }  // namespace
 
-void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello) {
+void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello,
+                 uint32_t connection) {
   hello.setJob(options.job);
   encodeTask(options.self, hello.initCaller());
   hello.setIncarnation(options.incarnation.value);
   encodeTask(callee, hello.initCallee());
+  hello.setConnection(connection);
   hello.setSoftware(DTF_VERSION);
   if (options.self.job == JobKind::kWorker && options.self.index < options.workers.size())
     hello.setAddress(options.workers[options.self.index].str());
@@ -96,56 +99,95 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
-      address_(std::move(address)),
-      peer_(peerText(ps_, address_)),
-      events_(std::move(events)) {
+      peer_(peerText(ps_, address)),
+      events_(std::move(events)),
+      connection_(io,
+                  {.peer = peer_,
+                   .address = std::move(address),
+                   .kind = net::ConnectionKind::kControl,
+                   .limits = kAnswerLimits,
+                   .pool = net::BufferPool::create(0),
+                   .patience = fromSeconds(options_.timeouts.start_seconds)},
+                  fromSeconds(options_.timeouts.rejoin_seconds),
+                  fromSeconds(options_.timeouts.lease_seconds),
+                  {.say_hello = [this](auto& connection) { return sayHello(connection); },
+                   .on_open = [this] { onOpen(); },
+                   .on_broken = [this](const Error& why) { onBroken(why); },
+                   .on_lost = [this](const Error& error) { events_.on_lost(error); }}) {
   DTF_CHECK(events_.on_lost != nullptr);
 }
 
 kj::Promise<void> PsControlLink::open() {
-  DTF_CHECK(connection_ == nullptr);
-  const auto say_hello = [this](net::RpcConnection& connection) {
-    auto request = connection.bootstrap().castAs<schema::PsGate>().helloRequest();
-    encodeHello(options_, ps_, request.initHello());
-    return request.send().then([this](auto&& response) { control_ = response.getControl(); });
-  };
-  return openConnection(io_,
-                        {.peer = peer_,
-                         .address = address_,
-                         .kind = net::ConnectionKind::kControl,
-                         .limits = kAnswerLimits,
-                         .pool = net::BufferPool::create(0),
-                         .patience = fromSeconds(options_.timeouts.start_seconds)},
-                        say_hello)
-      .catch_([this](kj::Exception&& e) -> std::unique_ptr<net::RpcConnection> {
-        rethrowNamed(e, peer_, "saying hello");
-      })
-      .then([this](std::unique_ptr<net::RpcConnection> connection) {
-        connection_ = std::move(connection);
-        heartbeats_ = beat().eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
-        watch();
+  return connection_.open().catch_(
+      [this](kj::Exception&& e) { rethrowNamed(e, peer_, "saying hello"); });
+}
+
+kj::Promise<void> PsControlLink::sayHello(net::RpcConnection& connection) {
+  auto request = connection.bootstrap().castAs<schema::PsGate>().helloRequest();
+  encodeHello(options_, ps_, request.initHello(), hellos_said_++);
+  return request.send().then([this](auto&& response) {
+    meet(Incarnation{response.getIncarnation()});
+    control_ = response.getControl();
+  });
+}
+
+// A process of the ps has answered a hello.
+void PsControlLink::meet(Incarnation incarnation) {
+  if (incarnation.isBefore(met_))
+    kj::throwFatalException(
+        net::toKj(net::asio::error::connection_aborted, "an earlier process of it answered"));
+  if (declared_ && incarnation != met_)
+    net::throwAsKj(Error(ErrorCode::kUnavailable,
+                         fmt::format("{} was started again, and has lost its values", peer_)));
+  met_ = incarnation;
+}
+
+void PsControlLink::onOpen() {
+  DTF_CHECK(control_.has_value());
+  heartbeats_ = beat().eagerlyEvaluate([this](kj::Exception&& e) { onFailed(e); });
+  ended_ =
+      control_->awaitEndRequest().send().ignoreResult().eagerlyEvaluate([this](kj::Exception&& e) {
+        if (net::carriesError(e)) connection_.end(net::toError(e));
       });
+  watch();
+}
+
+// Whom the ps waits for it says anew.
+void PsControlLink::onBroken(const Error& why) {
+  awaited_ = {};
+  if (events_.on_awaited) events_.on_awaited(awaited_);
+  if (events_.on_broken) events_.on_broken(why);
 }
 
 kj::Promise<void> PsControlLink::beat() {
-  const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
   return control_->heartbeatRequest()
       .send()
       .then([this](auto&& answer) { onBeatAnswered(answer); })
-      .exclusiveJoin(net::awakeDelay(io_.timer(), lease).then([this] {
-        net::throwAsKj(
-            Error(ErrorCode::kUnavailable,
-                  fmt::format("{} has not answered a heartbeat for {:.0f} s: it is frozen, or the "
-                              "network is cut",
-                              peer_, options_.timeouts.lease_seconds)));
-      }))
-      .catch_([this](kj::Exception&& exception) {
-        rethrowNamed(exception, peer_, "sending a heartbeat");
-      })
+      .exclusiveJoin(giveUpAfterLease())
       .then([this] {
         return io_.timer().afterDelay(net::toKj(fromSeconds(options_.timeouts.heartbeat_seconds)));
       })
       .then([this] { return beat(); });
+}
+
+kj::Promise<void> PsControlLink::giveUpAfterLease() {
+  const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
+  return net::awakeDelay(io_.timer(), lease).then([this]() -> kj::Promise<void> {
+    connection_.giveUp(
+        Error(ErrorCode::kUnavailable,
+              fmt::format("{} has not answered a heartbeat for {:.0f} s: it is frozen, or the "
+                          "network is cut",
+                          peer_, options_.timeouts.lease_seconds)));
+    return kj::NEVER_DONE;
+  });
+}
+
+// What the ps answers is final; that a call got no answer says no more than that the link is broken.
+void PsControlLink::onFailed(const kj::Exception& exception) {
+  const Error error = net::toError(exception);
+  if (net::carriesError(exception)) return connection_.end(error);
+  connection_.giveUp(
+      Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", peer_, error.message())));
 }
 
 void PsControlLink::onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer) {
@@ -159,65 +201,76 @@ void PsControlLink::onBeatAnswered(schema::PsControl::HeartbeatResults::Reader a
 }
 
 void PsControlLink::watch() {
-  DTF_CHECK(connection_ != nullptr);
-  watched_ = connection_->onDisconnect()
-                 .then([this] {
-                   lost(Error(ErrorCode::kUnavailable,
-                              fmt::format("lost {}: it closed the connection", peer_)));
-                 })
-                 .eagerlyEvaluate([this](kj::Exception&& e) { lost(net::toError(e)); });
-}
-
-void PsControlLink::lost(Error error) {
-  if (closing_) return;
-  closing_ = true;
-  events_.on_lost(std::move(error));
+  watched_ =
+      connection_.connection()
+          .onDisconnect()
+          .then([this] {
+            connection_.giveUp(Error(ErrorCode::kUnavailable,
+                                     fmt::format("lost {}: it closed the connection", peer_)));
+          })
+          .eagerlyEvaluate([this](kj::Exception&& e) { connection_.giveUp(net::toError(e)); });
 }
 
 kj::Promise<void> PsControlLink::declare(const ps::ModelDeclaration& model) {
-  DTF_CHECK(control_.has_value());
   DTF_CHECK(ps_.index < model.layout.shards.size());
-  auto request = control_->declareRequest();
-  encodeModel(model, request.initModel());
-  requireFits("the model's description",
-              request.getModel().totalSize().wordCount * sizeof(capnp::word), kControlLimits);
+  capnp::MallocMessageBuilder message;
+  auto encoded = message.initRoot<schema::Model>();
+  encodeModel(model, encoded);
+  requireFits("the model's description", encoded.totalSize().wordCount * sizeof(capnp::word),
+              kControlLimits);
   requireFits(fmt::format("what {} says of each checkpoint", ps_.name()),
               savedBytesMax(model, ps_.index), kAnswerLimits);
-  return awaitNamed(io_.timer(),
-                    {peer_ + " to take the model", fromSeconds(options_.timeouts.start_seconds),
-                     ErrorCode::kUnavailable},
-                    request.send().ignoreResult())
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "declaring the model"); });
+  declared_ = model;
+  return awaitNamed(
+      io_.timer(),
+      {peer_ + " to take the model", fromSeconds(options_.timeouts.start_seconds),
+       ErrorCode::kUnavailable},
+      connection_.untilAnswered<void>("declaring the model", [this] { return sendDeclaration(); }));
+}
+
+kj::Promise<void> PsControlLink::sendDeclaration() {
+  DTF_CHECK(declared_.has_value());
+  auto request = control_->declareRequest();
+  encodeModel(*declared_, request.initModel());
+  return request.send().ignoreResult();
 }
 
 kj::Promise<void> PsControlLink::waitInitialised() {
-  DTF_CHECK(control_.has_value());
   // A little longer than the ps waits: its own answer says who is missing.
   return awaitNamed(io_.timer(),
                     {kChief.name() + " to initialise " + peer_,
                      fromSeconds(options_.timeouts.start_seconds + 5), ErrorCode::kUnavailable},
-                    control_->waitInitialisedRequest().send().ignoreResult())
-      .catch_(
-          [this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting for the initial values"); });
+                    connection_.untilAnswered<void>("waiting for the initial values", [this] {
+                      return control_->waitInitialisedRequest().send().ignoreResult();
+                    }));
 }
 
 kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadline) {
-  DTF_CHECK(control_.has_value() && !name.empty());
-  auto request = control_->barrierRequest();
-  request.setName(capnp::Text::Reader(name.data(), name.size()));
+  DTF_CHECK(!name.empty());
+  const auto arrive = [this, name = std::string(name)] {
+    auto request = control_->barrierRequest();
+    request.setName(name);
+    return request.send().ignoreResult();
+  };
   return awaitNamed(io_.timer(),
                     {fmt::format("the other workers at the barrier '{}' of {}", name, peer_),
                      deadline + std::chrono::seconds(5), ErrorCode::kUnavailable},
-                    request.send().ignoreResult())
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "waiting at a barrier"); });
+                    connection_.untilAnswered<void>("waiting at a barrier", arrive));
 }
 
 kj::Promise<void> PsControlLink::finish() {
-  DTF_CHECK(control_.has_value());
-  expectClose();
-  return awaitNamed(io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
-                    control_->finishRequest().send().ignoreResult())
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "finishing"); });
+  return awaitNamed(
+      io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
+      connection_
+          .untilAnswered<void>("finishing",
+                               [this] { return control_->finishRequest().send().ignoreResult(); })
+          .then([this] { expectClose(); }));
+}
+
+kj::Promise<void> PsControlLink::hear() {
+  return connection_.untilAnswered<void>("asking whether it is there", [this] {
+    return control_->heartbeatRequest().send().ignoreResult();
+  });
 }
 
 kj::Promise<void> PsControlLink::fail(const Error& error, FailureOf failure_of) {
@@ -233,57 +286,66 @@ kj::Promise<void> PsControlLink::fail(const Error& error, FailureOf failure_of) 
 // ---- data
 
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
-                       cluster::Address address, uint64_t elements, uint32_t batches_per_step)
+                       cluster::Address address, uint64_t elements, uint32_t batches_per_step,
+                       std::function<kj::Promise<void>()> before_reopening)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
-      address_(std::move(address)),
-      peer_(peerText(ps_, address_)),
+      peer_(peerText(ps_, address)),
       elements_(elements),
       batches_per_step_(batches_per_step),
       gradient_(std::make_shared<Buffer>(elements * sizeof(float))),
-      pool_(net::BufferPool::create()) {
+      connection_(io,
+                  {.peer = peer_,
+                   .address = std::move(address),
+                   .kind = net::ConnectionKind::kBulk,
+                   .limits = arenaLimits(elements_),
+                   .pool = net::BufferPool::create(),
+                   .patience = fromSeconds(options_.timeouts.start_seconds)},
+                  // The control link gives a ps up, in half that time.
+                  2 * fromSeconds(options_.timeouts.rejoin_seconds),
+                  fromSeconds(options_.timeouts.lease_seconds),
+                  {.say_hello = [this](auto& connection) { return sayHello(connection); },
+                   .before_reopening = std::move(before_reopening)}) {
   DTF_CHECK(batches_per_step_ > 0);
   DTF_CHECK(elements_ % 2 == 0);  // a gradient is sent as words
 }
 
 kj::Promise<void> PsDataLink::open() {
-  DTF_CHECK(connection_ == nullptr);
-  const auto say_hello = [this](net::RpcConnection& connection) {
-    auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
-    encodeHello(options_, ps_, request.initHello());
-    return request.send().then([this](auto&& response) { data_ = response.getData(); });
-  };
-  return openConnection(io_,
-                        {.peer = peer_,
-                         .address = address_,
-                         .kind = net::ConnectionKind::kBulk,
-                         .limits = arenaLimits(elements_),
-                         .pool = pool_,
-                         .patience = fromSeconds(options_.timeouts.start_seconds)},
-                        say_hello)
-      .catch_([this](kj::Exception&& e) -> std::unique_ptr<net::RpcConnection> {
-        rethrowNamed(e, peer_, "opening the bulk connection");
-      })
-      .then([this](std::unique_ptr<net::RpcConnection> connection) {
-        connection_ = std::move(connection);
+  return connection_.open().catch_(
+      [this](kj::Exception&& e) { rethrowNamed(e, peer_, "opening the bulk connection"); });
+}
+
+kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
+  auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
+  const bool is_first = hellos_said_ == 0;
+  encodeHello(options_, ps_, request.initHello(), hellos_said_++);
+  return request.send().then(
+      [this](auto&& response) { data_ = response.getData(); },
+      [is_first](kj::Exception&& exception) {
+        // A ps that was started again, and has not been told the model.
+        const Error error = net::toError(exception);
+        if (!is_first && error.code() == ErrorCode::kPermission)
+          kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
+        kj::throwFatalException(kj::mv(exception));
       });
 }
 
+// A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
 kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
-  DTF_CHECK(data_.has_value());
   DTF_CHECK(values.size() == elements_);
-  auto request = data_->initialiseRequest();
   // A copy that the message owns: initial values are sent once, and the caller's may go.
   auto copy = std::make_shared<Buffer>(values.size_bytes());
   if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
-  referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
-                 connection_->stream());
-  return awaitNamed(
-             io_.timer(),
-             {peer_ + " to take the initial values", fromSeconds(options_.timeouts.step_seconds)},
-             request.send().ignoreResult())
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "sending the initial values"); });
+  return connection_.untilAnswered<void>("sending the initial values", [this, copy] {
+    auto request = data_->initialiseRequest();
+    referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
+                   connection_.connection().stream());
+    return awaitNamed(
+        io_.timer(),
+        {peer_ + " to take the initial values", fromSeconds(options_.timeouts.step_seconds)},
+        request.send().ignoreResult());
+  });
 }
 
 // An answer comes with parameters, unless `more_batches` are due for the step: then those from before
@@ -307,54 +369,54 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
 }
 
 kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step) {
-  DTF_CHECK(data_.has_value());
   parameters_.held = nullptr;
-  auto request = data_->pullRequest(capnp::MessageSize{8, 0});
-  request.setWantsStep(wanted_step.has_value());
-  request.setWantedStep(wanted_step.value_or(0));
-  return awaitNamed(
-             io_.timer(),
-             {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},
-             request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-               return take(kj::mv(response), parameters_, false);
-             }))
-      .catch_([this](kj::Exception&& e) -> ps::StepState { rethrowNamed(e, peer_, "pulling"); });
+  return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step] {
+    auto request = data_->pullRequest(capnp::MessageSize{8, 0});
+    request.setWantsStep(wanted_step.has_value());
+    request.setWantedStep(wanted_step.value_or(0));
+    return awaitNamed(
+        io_.timer(),
+        {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},
+        request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
+          return take(kj::mv(response), parameters_, false);
+        }));
+  });
 }
 
 kj::Promise<void> PsDataLink::pullAverages() {
-  DTF_CHECK(data_.has_value());
   averages_.held = nullptr;
-  return awaitNamed(io_.timer(),
-                    {peer_ + " to send the moving averages",
-                     fromSeconds(options_.timeouts.step_seconds + 5)},
-                    data_->averagesRequest(capnp::MessageSize{8, 0})
-                        .send()
-                        .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
-                          take(kj::mv(response), averages_, false);
-                        }))
-      .catch_([this](kj::Exception&& e) { rethrowNamed(e, peer_, "pulling the moving averages"); });
+  return connection_.untilAnswered<void>("pulling the moving averages", [this] {
+    return awaitNamed(
+        io_.timer(),
+        {peer_ + " to send the moving averages", fromSeconds(options_.timeouts.step_seconds + 5)},
+        data_->averagesRequest(capnp::MessageSize{8, 0})
+            .send()
+            .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
+              take(kj::mv(response), averages_, false);
+            }));
+  });
 }
 
 kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
-  DTF_CHECK(data_.has_value());
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
   const bool more_batches = batch + 1 < batches_per_step_;
   if (!more_batches) parameters_.held = nullptr;
-  // The size spares capnp a first segment of 8 KiB, zeroed, per message.
-  auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
-  request.setStep(step);
-  request.setBatch(batch);
-  request.setLoss(loss);
-  referenceArena({gradient_->as<float>(), elements_}, gradient_,
-                 request.initGradient(arenaChunks(elements_)), connection_->stream());
-  return request.send()
-      .then([this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-        return take(kj::mv(response), parameters_, more_batches);
-      })
-      .catch_([this](kj::Exception&& e) -> ps::StepState {
-        rethrowNamed(e, peer_, "exchanging a step");
-      });
+  // The arena is the caller's again only after the answer: what is said again is the same.
+  return connection_.untilAnswered<ps::StepState>("exchanging a step", [this, step, batch, loss,
+                                                                        more_batches] {
+    // The size spares capnp a first segment of 8 KiB, zeroed, per message.
+    auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
+    request.setStep(step);
+    request.setBatch(batch);
+    request.setLoss(loss);
+    referenceArena({gradient_->as<float>(), elements_}, gradient_,
+                   request.initGradient(arenaChunks(elements_)), connection_.connection().stream());
+    return request.send().then(
+        [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
+          return take(kj::mv(response), parameters_, more_batches);
+        });
+  });
 }
 
 }  // namespace dtf::wire

@@ -17,6 +17,7 @@
 #include "common/net/rpc_connection.h"
 #include "common/ps/parameter_client.h"
 #include "common/tensor/buffer.h"
+#include "common/wire/healing_connection.h"
 #include "common/wire/ps.capnp.h"
 
 namespace dtf::wire {
@@ -54,7 +55,9 @@ bool isJobFailed(const Error& error);
 enum class FailureOf : uint8_t { kJob, kWorker };
 FailureOf failureOf(const Error& error);
 
-void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello);
+// `connection`: how many hellos this process has said to `callee` before, for the same purpose.
+void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Builder hello,
+                 uint32_t connection = 0);
 
 // "ps/1 (localhost:2222)"
 std::string peerText(TaskId task, const cluster::Address& address);
@@ -73,8 +76,10 @@ struct Awaited {
 class PsControlLink {
  public:
   struct Events {
-    std::function<void(Error)> on_lost;      // once: connection or heartbeats fail after the hello
+    std::function<void(Error)> on_lost;      // once: see HealingConnection::Steps
     std::function<void()> on_stop_wanted{};  // once: the ps was told to end
+    // The connection has broken, and is being made again.
+    std::function<void(const Error& why)> on_broken{};
     // When the ps begins to wait for somebody, or for somebody else, or no more.
     std::function<void(const Awaited&)> on_awaited{};
   };
@@ -91,29 +96,40 @@ class PsControlLink {
   // Tells the ps why this worker ends, or ends its job. At once when the link is not open.
   kj::Promise<void> fail(const Error& error, FailureOf failure_of);
 
+  // Done when the ps has answered something that was asked after this, on whichever connection.
+  kj::Promise<void> hear();
+
   // After open(): for calls that have no method here.
   schema::PsControl::Client& control() { return *control_; }
 
   // From now on a closed connection is the normal end of the job.
-  void expectClose() { closing_ = true; }
+  void expectClose() { connection_.expectClose(); }
 
  private:
+  kj::Promise<void> sayHello(net::RpcConnection& connection);
+  void meet(Incarnation incarnation);
+  void onOpen();
+  void onBroken(const Error& why);
   kj::Promise<void> beat();
+  kj::Promise<void> giveUpAfterLease();
+  void onFailed(const kj::Exception& exception);
   void onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer);
   void watch();
-  void lost(Error error);
+  kj::Promise<void> sendDeclaration();
 
   net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
-  const cluster::Address address_;
   const std::string peer_;
   Events events_;
-  std::unique_ptr<net::RpcConnection> connection_;
-  std::optional<schema::PsControl::Client> control_;
-  bool closing_ = false;
+  uint32_t hellos_said_ = 0;
+  Incarnation met_;  // the newest process of the ps that has answered a hello
+  std::optional<ps::ModelDeclaration> declared_;
   Awaited awaited_;  // as the last heartbeat's answer said
+  HealingConnection connection_;
+  std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;
+  kj::Promise<void> ended_ = nullptr;
   kj::Promise<void> watched_ = nullptr;
 };
 
@@ -125,8 +141,10 @@ class PsDataLink {
  public:
   // `batches_per_step`: of this worker, in sync training; the parameters stay while it computes
   // them.
+  // `before_reopening`: see HealingConnection::Steps.
   PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
-             uint64_t elements, uint32_t batches_per_step = 1);
+             uint64_t elements, uint32_t batches_per_step = 1,
+             std::function<kj::Promise<void>()> before_reopening = nullptr);
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values);
@@ -135,6 +153,11 @@ class PsDataLink {
 
   // Kept beside the parameters, until the next call.
   kj::Promise<void> pullAverages();
+
+  // Since when the connection is broken; nullopt while it isn't.
+  std::optional<TimePoint> brokenSince() const { return connection_.brokenSince(); }
+  // The ps is known to be away: as when the connection breaks.
+  void giveUp(const Error& why) { connection_.giveUp(why); }
 
   const float* parameters() const { return parameters_.values.data(); }
   const float* averages() const { return averages_.values.data(); }
@@ -147,22 +170,22 @@ class PsDataLink {
     kj::Own<void> held;  // the response that `values` points into
     Buffer assembled;
   };
+  kj::Promise<void> sayHello(net::RpcConnection& connection);
   template <class Response>
   ps::StepState take(capnp::Response<Response>&& response, Received& received, bool more_batches);
 
   net::Loop& io_;
   const LinkOptions options_;
   const TaskId ps_;
-  const cluster::Address address_;
   const std::string peer_;
   const uint64_t elements_;
   const uint32_t batches_per_step_;
   const std::shared_ptr<Buffer> gradient_;  // shared with messages being sent
-  std::unique_ptr<net::RpcConnection> connection_;
-  std::optional<schema::PsData::Client> data_;
-  Received parameters_;
+  uint32_t hellos_said_ = 0;
+  HealingConnection connection_;
+  std::optional<schema::PsData::Client> data_;  // of the last hello
+  Received parameters_;                         // may be of a connection before
   Received averages_;
-  std::shared_ptr<net::BufferPool> pool_;
 };
 
 }  // namespace dtf::wire

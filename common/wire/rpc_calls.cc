@@ -32,23 +32,26 @@ void Abort::fail(const Error& error) {
 
 // ---- control
 
-ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options,
-                           std::function<void(const Error&)> on_lost, OnAwaited on_awaited)
+ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options, Events events)
     : loop_(loop), options_(options) {
   DTF_CHECK(!options.ps.empty());
-  DTF_CHECK(on_lost != nullptr);
+  DTF_CHECK(events.on_lost != nullptr);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options.ps.size(); ++i) {
-    PsControlLink::Events events;
-    events.on_lost = [this, on_lost](const Error& error) {
+    PsControlLink::Events of_link;
+    of_link.on_lost = [this, on_lost = events.on_lost](const Error& error) {
       abort_.fail(error);
       on_lost(error);
     };
-    events.on_stop_wanted = [this] { stopWanted(); };
-    if (on_awaited)
-      events.on_awaited = [i, on_awaited](const Awaited& awaited) { on_awaited(i, awaited); };
+    of_link.on_stop_wanted = [this] { stopWanted(); };
+    if (events.on_broken)
+      of_link.on_broken = [i, told = events.on_broken](const Error& why) { told(i, why); };
+    if (events.on_awaited)
+      of_link.on_awaited = [i, told = events.on_awaited](const Awaited& awaited) {
+        told(i, awaited);
+      };
     links_.push_back(
-        std::make_unique<PsControlLink>(loop, options.link, i, options.ps[i], std::move(events)));
+        std::make_unique<PsControlLink>(loop, options.link, i, options.ps[i], std::move(of_link)));
     opened.add(links_.back()->open());
   }
   opened_ = joinAll(kj::mv(opened)).fork();
@@ -97,8 +100,14 @@ kj::Promise<void> ControlCalls::barrier(std::string_view name) {
   return abort_.guard(links_[0]->barrier(name, deadline));
 }
 
+void ControlCalls::hear(uint32_t ps_task, std::function<void()> heard) {
+  DTF_CHECK(ps_task < links_.size() && heard != nullptr);
+  hearing_.insert_or_assign(
+      ps_task, links_[ps_task]->hear().then(std::move(heard)).eagerlyEvaluate([](kj::Exception&&) {
+      }));  // on_lost says so
+}
+
 kj::Promise<void> ControlCalls::finish() {
-  for (auto& link : links_) link->expectClose();
   return onEvery([](PsControlLink& link) { return link.finish(); });
 }
 
@@ -122,33 +131,59 @@ kj::Promise<void> ControlCalls::fail(const Error& error, FailureOf failure_of, D
 
 // ---- data
 
-DataCalls::DataCalls(net::Loop& loop, const RpcClientOptions& options)
+DataCalls::DataCalls(net::Loop& loop, const RpcClientOptions& options, Ask ask)
     : loop_(loop),
       clock_(loop.clock(), kWatchEvery),
       options_(options),
+      ask_(std::move(ask)),
+      questions_(options.ps.size()),
       parameters_(options.ps.size()),
       gradients_(options.ps.size()),
       answered_(options.ps.size(), true),
       awaited_(options.ps.size()) {}
 
-// "worker/1 in step 12 (says ps/0), ps/1 to answer the step".
+// "worker/1 in step 12 (says ps/0), ps/1 to come back (lost 4 s ago), ps/2 to answer the step".
 std::string DataCalls::unansweredText() const {
   std::string text;
   for (uint32_t i = 0; i < answered_.size(); ++i) {
     if (answered_[i]) continue;
     const std::string ps = TaskId{JobKind::kPs, i}.name();
     text += text.empty() ? "" : ", ";
-    text += awaited_[i].whom.empty() ? ps + " to answer the step"
-                                     : fmt::format("{} (says {})", awaited_[i].whom, ps);
+    if (const std::optional<TimePoint> since = links_[i]->brokenSince())
+      text += fmt::format("{} to come back (lost {:.0f} s ago)", ps,
+                          toSeconds(loop_.clock().now() - *since));
+    else
+      text += awaited_[i].whom.empty() ? ps + " to answer the step"
+                                       : fmt::format("{} (says {})", awaited_[i].whom, ps);
   }
   return text;
 }
 
-// The ps have a deadline of their own for that, timeouts.rejoin_seconds, and answer when it passes.
+// A lost worker, or a lost ps: both have a deadline of their own, timeouts.rejoin_seconds, whose end
+// a ps or the link tells.
 bool DataCalls::awaitsReturn() const {
   for (uint32_t i = 0; i < answered_.size(); ++i)
-    if (!answered_[i] && awaited_[i].is_return) return true;
+    if (!answered_[i] && (awaited_[i].is_return || links_[i]->brokenSince())) return true;
   return false;
+}
+
+kj::Promise<void> DataCalls::askWhetherThere(uint32_t ps_task) {
+  DTF_CHECK(ask_ != nullptr);
+  auto heard = kj::newPromiseAndFulfiller<void>();
+  Question& question = questions_.at(ps_task);
+  question.answered = kj::mv(heard.fulfiller);
+  ask_(ps_task, ++question.number);
+  return kj::mv(heard.promise);
+}
+
+void DataCalls::heard(uint32_t ps_task, uint64_t question) {
+  Question& last = questions_.at(ps_task);
+  DTF_CHECK(question <= last.number);
+  if (question == last.number) last.answered->fulfill();
+}
+
+void DataCalls::onBroken(uint32_t ps_task, const Error& why) {
+  if (ps_task < links_.size()) links_[ps_task]->giveUp(why);
 }
 
 // Looks once a second at the exchange in flight: says who has not answered, and fails at the
@@ -179,8 +214,11 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
   const uint32_t batches = ps::batchesPerStep(declaration.replication, options_.link.self.index);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options_.ps.size(); ++i) {
+    std::function<kj::Promise<void>()> before_reopening;
+    if (ask_) before_reopening = [this, i] { return askWhetherThere(i); };
     links_.push_back(std::make_unique<PsDataLink>(loop_, options_.link, i, options_.ps[i],
-                                                  declaration.layout.shards[i].elements, batches));
+                                                  declaration.layout.shards[i].elements, batches,
+                                                  std::move(before_reopening)));
     gradients_[i] = links_[i]->gradients();
     opened.add(links_[i]->open());
   }

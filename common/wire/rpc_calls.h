@@ -6,6 +6,7 @@
 #include <kj/async.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -54,12 +55,14 @@ struct RpcClientOptions {
 // Errors: as promises; see ps::ParameterClient.
 class ControlCalls {
  public:
-  using OnAwaited = std::function<void(uint32_t ps_task, const Awaited&)>;
-
-  // Starts to connect. `on_lost` is called when a ps is gone, after every call here has failed;
-  // `on_awaited` when a ps waits for other workers than it did, see PsControlLink::Events.
-  ControlCalls(net::Loop& loop, const RpcClientOptions& options,
-               std::function<void(const Error&)> on_lost, OnAwaited on_awaited = nullptr);
+  // What the data calls of the same worker are to know, see PsControlLink::Events.
+  struct Events {
+    std::function<void(const Error&)> on_lost;  // after every call here has failed
+    std::function<void(uint32_t ps_task, const Error& why)> on_broken{};
+    std::function<void(uint32_t ps_task, const Awaited&)> on_awaited{};
+  };
+  // Starts to connect.
+  ControlCalls(net::Loop& loop, const RpcClientOptions& options, Events events);
 
   // When every link has said hello. Fails when a ps is lost: the one that ended the job may have kept
   // another from ever coming.
@@ -75,6 +78,10 @@ class ControlCalls {
   // Asks ps/0 to end the job after the steps under way; after declare(). `refused` gets the reason
   // when it is no.
   void requestStop(std::function<void(const Error&)> refused);
+
+  // Calls `heard` when that ps, the model declared to it, has answered something that was asked after
+  // this; never once it is lost. A newer call for the same ps replaces it.
+  void hear(uint32_t ps_task, std::function<void()> heard);
 
   // For checkpoint_calls.h, which speaks on the same connections.
   net::Loop& loop() { return loop_; }
@@ -98,6 +105,7 @@ class ControlCalls {
   kj::ForkedPromise<void> opened_ = nullptr;
   kj::Promise<void> stopping_ = nullptr;       // because a ps wants it
   kj::Promise<void> asked_to_stop_ = nullptr;  // because this worker does
+  std::map<uint32_t, kj::Promise<void>> hearing_;
 };
 
 // Parameters and gradients.
@@ -108,7 +116,11 @@ class ControlCalls {
 // Errors: as promises; see ps::ParameterClient.
 class DataCalls {
  public:
-  DataCalls(net::Loop& loop, const RpcClientOptions& options);
+  // A bulk connection that broke is made again when the ps is known to be there: `ask` is to have
+  // heard() called, with the same arguments, when ControlCalls::hear() says so. Without it a break is
+  // tried to be mended at once.
+  using Ask = std::function<void(uint32_t ps_task, uint64_t question)>;
+  DataCalls(net::Loop& loop, const RpcClientOptions& options, Ask ask = nullptr);
 
   // Connects; the ps know the model already.
   kj::Promise<void> open(const ps::ModelDeclaration& declaration);
@@ -127,6 +139,10 @@ class DataCalls {
   // Whom `ps_task` waits for, by its own word.
   void setAwaited(uint32_t ps_task, const Awaited& awaited) { awaited_.at(ps_task) = awaited; }
 
+  void heard(uint32_t ps_task, uint64_t question);
+  // The control connection to `ps_task` has broken: this one may only seem to be whole.
+  void onBroken(uint32_t ps_task, const Error& why);
+
   // A ps is gone: every call fails with `error`, now and later.
   void fail(const Error& error) { abort_.fail(error); }
 
@@ -135,6 +151,7 @@ class DataCalls {
     uint32_t ps_task = 0;
     std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
   };
+  kj::Promise<void> askWhetherThere(uint32_t ps_task);
   kj::Promise<void> watchExchange(Duration deadline, Duration reported);
   bool awaitsReturn() const;
   std::string unansweredText() const;
@@ -146,6 +163,13 @@ class DataCalls {
   net::Loop& loop_;
   const AwakeClock clock_;
   const RpcClientOptions& options_;
+  const Ask ask_;
+  // Per ps: the last question, and who waits for its answer.
+  struct Question {
+    uint64_t number = 0;
+    kj::Own<kj::PromiseFulfiller<void>> answered;
+  };
+  std::vector<Question> questions_;
   std::vector<std::unique_ptr<PsDataLink>> links_;
   Abort abort_;
   // Pointers taken after each answer.

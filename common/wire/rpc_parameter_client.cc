@@ -6,15 +6,22 @@ namespace dtf::wire {
 
 RpcParameterClient::RpcParameterClient(RpcClientOptions options)
     : options_(std::move(options)), control_("dtf-control") {
-  data_.call([this] { data_calls_ = std::make_unique<DataCalls>(data_, options_); });
+  data_.call([this] {
+    data_calls_ = std::make_unique<DataCalls>(
+        data_, options_, [this](uint32_t ps, uint64_t question) { ask(ps, question); });
+  });
   control_.call([this] {
-    control_calls_ = std::make_unique<ControlCalls>(
-        control_, options_, [this](const Error& error) { lost(error); },
-        [this](uint32_t ps_task, const Awaited& awaited) {
-          data_.post([this, ps_task, awaited] {
-            if (data_calls_) data_calls_->setAwaited(ps_task, awaited);
-          });
-        });
+    ControlCalls::Events events;
+    events.on_lost = [this](const Error& error) {
+      tellData([error](DataCalls& data) { data.fail(error); });
+    };
+    events.on_broken = [this](uint32_t ps, const Error& why) {
+      tellData([ps, why](DataCalls& data) { data.onBroken(ps, why); });
+    };
+    events.on_awaited = [this](uint32_t ps, const Awaited& awaited) {
+      tellData([ps, awaited](DataCalls& data) { data.setAwaited(ps, awaited); });
+    };
+    control_calls_ = std::make_unique<ControlCalls>(control_, options_, std::move(events));
   });
   control_.onStop([this] { control_calls_ = nullptr; });
 }
@@ -23,10 +30,20 @@ RpcParameterClient::~RpcParameterClient() {
   data_.call([this] { data_calls_ = nullptr; });
 }
 
-// On the control loop: a ps is gone, so nothing that waits will be answered as it should.
-void RpcParameterClient::lost(const Error& error) {
-  data_.post([this, error] {
-    if (data_calls_) data_calls_->fail(error);
+// What the control loop knows; it is heard when the training thread next waits.
+void RpcParameterClient::tellData(std::function<void(DataCalls&)> news) {
+  data_.post([this, news = std::move(news)] {
+    if (data_calls_) news(*data_calls_);
+  });
+}
+
+// On the data loop: whether that ps is there.
+void RpcParameterClient::ask(uint32_t ps_task, uint64_t question) {
+  control_.post([this, ps_task, question] {
+    if (!control_calls_) return;
+    control_calls_->hear(ps_task, [this, ps_task, question] {
+      tellData([ps_task, question](DataCalls& data) { data.heard(ps_task, question); });
+    });
   });
 }
 

@@ -50,7 +50,8 @@ class RpcParameterClient final : public ps::ParameterClient {
   net::IoThread& TEST_control() { return control_; }
 
  private:
-  void lost(const Error& error);
+  void tellData(std::function<void(DataCalls&)> news);
+  void ask(uint32_t ps_task, uint64_t question);
 
   const RpcClientOptions options_;
   std::unique_ptr<ControlCalls> control_calls_;  // lives on the control loop

@@ -162,7 +162,7 @@ class DataGate final : public schema::PsDataGate::Server {
         throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
       host_.shard().checkDeclared(worker.index, incarnation);
       const uint64_t elements = host_.shard().elements();
-      connection_->greeted = true;
+      connection_->set->greet(*connection_, {worker, incarnation, hello.getConnection()});
       connection_->connection->setPeer(worker.name() + " bulk");
       connection_->connection->stream().setLimits(wire::arenaLimits(elements));
       context.getResults().setData(

@@ -16,6 +16,9 @@ constexpr Duration kWatchEvery = std::chrono::milliseconds(50);
 // Several turns of the watch: a loop that is merely busy goes on counting.
 constexpr Duration kReadClockEvery = 10 * kWatchEvery;
 constexpr Duration kReportEvery = std::chrono::seconds(3);
+// A worker whose connection has closed may come back for that part of its lease: longer than it
+// takes to connect, shorter than anybody would wait for who is gone.
+constexpr double kReturnsPerLease = 10;
 // After the last answer: time for it to leave, and for the workers to close their connections
 // first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
@@ -67,6 +70,10 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
       connections_(control_, [this](const void* key) { onClosed(key); }),
       reported_(started_),
       complete_since_(started_) {
+  auto failure = kj::newPromiseAndFulfiller<void>();
+  failing_ = kj::mv(failure.fulfiller);
+  failed_ = failure.promise.fork();
+  options_.incarnation = peers_.self().incarnation;
   peers_.serve(host_);
 }
 
@@ -144,19 +151,41 @@ const PsServer::Departure* PsServer::firstDeparture(const ps::ShardStatus& statu
   return nullptr;
 }
 
-// A closed control connection is a worker that has finished, or one that is gone: then its lease
-// need not run out.
+// A closed control connection is a worker that has finished; or one that is gone, whose lease need
+// not run out; or the network's doing, and the worker comes back at once.
 void PsServer::onClosed(const void* key) {
   const auto found = sessions_.find(key);
   if (found == sessions_.end()) return;
   const Session session = found->second;
   sessions_.erase(found);
-  // It may have repeated its hello on another connection, as when the first answer was lost on the
-  // way: there it lives.
-  const bool lives = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& other) {
-    return other.second.worker == session.worker && other.second.incarnation == session.incarnation;
-  });
-  if (lives) return;
+  if (!isConnected(session)) disconnected_[session] = clock_.now();
+}
+
+bool PsServer::isConnected(const Session& session) const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [&](const auto& other) { return other.second == session; });
+}
+
+// Those who have not come back in time. A job that waits for nobody's return, and one that is told
+// to end, gives them no time.
+void PsServer::loseDisconnected() {
+  const bool may_return = options_.timeouts.rejoin_seconds > 0 && !options_.stop_wanted;
+  const Duration patience =
+      may_return ? fromSeconds(options_.timeouts.lease_seconds / kReturnsPerLease) : Duration{0};
+  for (auto at = disconnected_.begin(); at != disconnected_.end();) {
+    const auto& [session, since] = *at;
+    const bool is_back = isConnected(session);
+    if (!is_back && clock_.now() - since < patience) {
+      ++at;
+      continue;
+    }
+    if (!is_back) lose(session);
+    at = disconnected_.erase(at);
+  }
+}
+
+void PsServer::lose(const Session& session) {
+  DTF_CHECK(session.worker.job == JobKind::kWorker && session.worker.index < options_.workers);
   closed_[session.worker.index] = session.incarnation;
   host_.data().post([this, session] {
     const ps::ShardStatus status = host_.shard().status();
@@ -222,6 +251,7 @@ kj::Promise<void> PsServer::watch() {
   return control_.timer()
       .afterDelay(net::toKj(kWatchEvery))
       .then([this] {
+        loseDisconnected();
         return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); });
       })
       .then([this](const ps::ShardStatus& status) {
@@ -289,11 +319,14 @@ void PsServer::end(std::optional<Error> error, int code, Duration open) {
   error_ = std::move(error);
   exit_code_ = code;
   const bool by_signal = code > 128;
-  if (error_)
-    host_.failAll(*error_);
-  else if (by_signal)
-    host_.failAll(Error(ErrorCode::kUnavailable, fmt::format("{} was ended by signal {}",
-                                                             options_.self.name(), code - 128)));
+  std::optional<Error> reason = error_;
+  if (by_signal && !reason)
+    reason = Error(ErrorCode::kUnavailable,
+                   fmt::format("{} was ended by signal {}", options_.self.name(), code - 128));
+  if (reason) {
+    failing_->reject(net::toKj(*reason));
+    host_.failAll(*reason);
+  }
   const Duration linger = by_signal ? kLingerAfterSignal : kLingerMax;
   if (open == Duration{0}) return leave(linger);
   leaving_ = control_.timer()

@@ -65,6 +65,7 @@ class PsServer final : WorkerSessions {
   void left(uint32_t rank, Incarnation incarnation, const std::string& reason) override;
   void end(std::optional<Error> error, int code, Duration open);
   void leave(Duration linger);
+  kj::Promise<void> failed() override { return failed_.addBranch(); }
   void onClosed(const void* key);
   kj::Promise<void> watch();
   void judge(const ps::ShardStatus& status);
@@ -77,12 +78,16 @@ class PsServer final : WorkerSessions {
   struct Session {
     TaskId worker;
     Incarnation incarnation;
+    auto operator<=>(const Session&) const = default;
   };
   struct Departure {  // of a worker that said why
     uint32_t rank = 0;
     Incarnation incarnation;
     std::string reason;
   };
+  bool isConnected(const Session& session) const;
+  void loseDisconnected();
+  void lose(const Session& session);
 
   const cluster::TaskOptions task_;
   ServiceOptions options_;
@@ -95,7 +100,9 @@ class PsServer final : WorkerSessions {
   ShardHost host_;
   daemons::ConnectionSet connections_;
   std::map<const void*, Session> sessions_;
-  // By rank: the last process whose connection was closed, and the last whose loss was logged.
+  std::map<Session, TimePoint>
+      disconnected_;  // whose connections have closed, and when the last did
+  // By rank: the last process that was lost for that, and the last whose loss was logged.
   std::map<uint32_t, Incarnation> closed_;
   std::map<uint32_t, Incarnation> lost_;
   std::vector<Departure> departures_;  // of each rank the last, in the order that they came
@@ -109,6 +116,8 @@ class PsServer final : WorkerSessions {
   int stop_signal_ = 0;      // that asked us to end
   TimePoint stop_deadline_;
   int exit_code_ = 0;
+  kj::Own<kj::PromiseFulfiller<void>> failing_;  // by end() with an error
+  kj::ForkedPromise<void> failed_ = nullptr;
   kj::Promise<void> watching_ = nullptr;
   kj::Promise<void> leaving_ = nullptr;    // while workers may still come
   kj::Promise<void> lingering_ = nullptr;  // for the last answers to leave

@@ -147,6 +147,11 @@ class ControlSession final : public schema::PsControl::Server {
         .then([&sessions = sessions_, error](bool) { sessions.jobFailed(error); });
   }
 
+  kj::Promise<void> awaitEnd(AwaitEndContext context) override {
+    context.allowCancellation();  // it would keep the session of every connection that has broken
+    return sessions_.failed();
+  }
+
  private:
   kj::Promise<void> leave(const std::string& reason) {
     return host_
@@ -189,10 +194,12 @@ class Gate final : public schema::PsGate::Server {
         })
         .then([this, context, worker, incarnation](bool) mutable {
           if (connection_->connection == nullptr) return;
-          connection_->greeted = true;
           connection_->connection->setPeer(worker.name());
           connection_->connection->stream().setLimits(wire::kControlLimits);
           sessions_.opened(connection_->connection, worker, incarnation);
+          connection_->set->greet(
+              *connection_, {worker, incarnation, context.getParams().getHello().getConnection()});
+          context.getResults().setIncarnation(options_.incarnation.value);
           context.getResults().setControl(
               kj::heap<ControlSession>(host_, sessions_, options_, worker.index, incarnation));
         });
@@ -204,7 +211,9 @@ class Gate final : public schema::PsGate::Server {
       checkHello(options_, params.getHello());
       const TaskId caller = wire::decodeTask(params.getHello().getCaller());
       context.getResults().setLeader(follow_(caller, params.getFollower()));
-      connection_->greeted = true;
+      connection_->set->greet(*connection_,
+                              {caller, Incarnation{params.getHello().getIncarnation()},
+                               params.getHello().getConnection()});
       connection_->connection->setPeer(caller.name());
       connection_->connection->stream().setLimits(wire::kControlLimits);
     });

@@ -25,7 +25,8 @@ struct ServiceOptions {
   uint32_t ps_tasks = 0;
   cluster::Timeouts timeouts;
   CheckpointOptions checkpoint;
-  bool stop_wanted = false;  // set on the control loop: heartbeats pass it on
+  bool stop_wanted = false;   // set on the control loop: heartbeats pass it on
+  Incarnation incarnation{};  // of this ps
 };
 
 // Called on the control loop when the control connection of a worker is known to be that worker's.
@@ -38,6 +39,8 @@ class WorkerSessions {
   virtual void jobFailed(const Error& error) = 0;
   // A live process has left the job to the others, with an error.
   virtual void left(uint32_t rank, Incarnation incarnation, const std::string& reason) = 0;
+  // Rejects with the error that this ps ends with.
+  virtual kj::Promise<void> failed() = 0;
 };
 
 // Takes another ps for a follower and returns what it speaks through; throws for whoever is none.

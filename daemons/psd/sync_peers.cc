@@ -125,7 +125,7 @@ kj::Promise<void> PeerNetwork::connect(Duration patience) {
   const auto leader = std::make_shared<std::optional<Leader>>();
   const auto say_hello = [this, leader](net::RpcConnection& connection) {
     auto request = connection.bootstrap().castAs<schema::PsGate>().peerRequest();
-    wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello());
+    wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello(), hellos_said_++);
     request.setFollower(kj::heap<Follower>(*this));
     return request.send().then([leader](auto&& response) { *leader = response.getLeader(); });
   };

@@ -50,6 +50,7 @@ class PeerNetwork {
   void sendDecision(uint64_t step, const std::vector<uint32_t>& ranks);
 
   ShardHost& host() { return *host_; }
+  const wire::LinkOptions& self() const { return self_; }
   // On ps/0: the connection of follower `task` is there, the first or a new one. Returns what it
   // speaks through.
   // Errors: kBadConfig when this is not ps/0, or `task` not one of the others.
@@ -92,6 +93,7 @@ class PeerNetwork {
   // Follower.
   std::unique_ptr<Link> link_;  // null: there is none at the moment
   uint64_t links_made_ = 0;
+  uint32_t hellos_said_ = 0;
   std::deque<Report> unanswered_;
   uint64_t next_unreported_ = 0;  // no gradient of this step or a later one was reported
   uint64_t next_undecided_ = 0;   // no decision for this step or a later one was heard

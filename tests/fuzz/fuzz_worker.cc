@@ -144,8 +144,9 @@ class Session {
   Session(net::Reactor& reactor, uint8_t world)
       : loop_(reactor, world), model_(declaration(world >> 5 & 1)) {
     data_ = std::make_unique<wire::DataCalls>(loop_, options_);
-    control_ = std::make_unique<wire::ControlCalls>(
-        loop_, options_, [this](const Error& error) { data_->fail(error); });
+    wire::ControlCalls::Events events;
+    events.on_lost = [this](const Error& error) { data_->fail(error); };
+    control_ = std::make_unique<wire::ControlCalls>(loop_, options_, std::move(events));
   }
 
   void run(const fuzz::Program& program) {

@@ -78,10 +78,16 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
       data_loop_(environment, process_),
       model_(plan.model(ledger.elements())),
       options_(clientOptions(plan, rank, number)),
-      data_(std::make_unique<wire::DataCalls>(data_loop_, options_)) {
-  control_ = std::make_unique<wire::ControlCalls>(
-      control_loop_, options_,
-      [this](const Error& error) { data_loop_.post([this, error] { data_->fail(error); }); });
+      data_(std::make_unique<wire::DataCalls>(
+          data_loop_, options_, [this](uint32_t ps, uint64_t question) { ask(ps, question); })) {
+  wire::ControlCalls::Events events;
+  events.on_lost = [this](const Error& error) {
+    data_loop_.post([this, error] { data_->fail(error); });
+  };
+  events.on_broken = [this](uint32_t ps, const Error& why) {
+    data_loop_.post([this, ps, why] { data_->onBroken(ps, why); });
+  };
+  control_ = std::make_unique<wire::ControlCalls>(control_loop_, options_, std::move(events));
   training_ = fibers
                   .startFiber([this](kj::WaitScope& scope) {
                     try {
@@ -104,6 +110,15 @@ SimWorker::~SimWorker() noexcept(false) {
   control_ = nullptr;
   echo_link_ = nullptr;
   data_ = nullptr;
+}
+
+// As RpcParameterClient does.
+void SimWorker::ask(uint32_t ps, uint64_t question) {
+  control_loop_.post([this, ps, question] {
+    control_->hear(ps, [this, ps, question] {
+      data_loop_.post([this, ps, question] { data_->heard(ps, question); });
+    });
+  });
 }
 
 std::vector<const float*> SimWorker::arenas() const {

@@ -57,6 +57,7 @@ class SimWorker {
   float beforePush(SimClient& client, const Push& push);
   void afterPush(SimClient& client, const Push& push, const ps::StepState& state);
   void compute(SimClient& client);
+  void ask(uint32_t ps, uint64_t question);
   void echo(const Push& push);
   std::vector<const float*> arenas() const;
 

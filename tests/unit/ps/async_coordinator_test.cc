@@ -81,6 +81,20 @@ TEST(AsyncCoordinator, ARepeatedPushIsAnsweredAlikeAndAppliedOnce) {
   EXPECT_EQ(driver.push(0, 0)->state().outcome, Outcome::kApplied);  // a late echo
 }
 
+// As when the connection broke amid the first answer.
+TEST(AsyncCoordinator, AnAnswerThatIsRepeatedSaysWhichParametersComeWithIt) {
+  ShardDriver driver(2, 0, 10);
+  driver.pull(0);
+  driver.pull(1);
+  driver.push(0, 0);
+  driver.push(1, 0);
+  const auto again = driver.push(0, 0);
+  EXPECT_EQ(again->value(), 2);
+  EXPECT_EQ(again->state().global_step, 2u);
+  EXPECT_EQ(again->state().next_step, 1u);
+  EXPECT_EQ(driver.push(0, 1)->state().staleness, 0u) << "it has seen both";
+}
+
 TEST(AsyncCoordinator, ARepeatedPushTakesOverTheWaitWhileTheUpdateRuns) {
   ShardDriver driver(1, 0, 10, 0, 1, true);
   driver.pull(0);

@@ -12,7 +12,8 @@ constexpr double kDiskSeconds = 30;
 class CheckpointCallsTest : public fake::FakeCluster {
  protected:
   CheckpointCallsTest() : FakeCluster(2) {
-    control_ = std::make_unique<ControlCalls>(loop_, options_, [](const Error&) {});
+    control_ =
+        std::make_unique<ControlCalls>(loop_, options_, ControlCalls::Events{[](const Error&) {}});
     get(control_->opened());
     calls_ = std::make_unique<CheckpointCalls>(*control_, kDiskSeconds);
   }
@@ -96,7 +97,9 @@ TEST_F(CheckpointCallsTest, APsThatIsLostMeanwhileEndsTheCall) {
   ps_[1].hangs = "save";
   auto saving = calls_->save("step-7.tmp", {7});
   loop_.settle();
+  away_ = true;
   kill(1);
+  loop_.live(seconds(29));  // longer than a disk may take
   const Error error = errorOf(kj::mv(saving));
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_NE(error.message().find("lost ps/1"), std::string::npos) << error.message();

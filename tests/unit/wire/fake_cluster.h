@@ -25,6 +25,7 @@ class FakeCluster : public ::testing::Test {
  protected:
   explicit FakeCluster(uint32_t ps_tasks = 1) : ps_(ps_tasks) {
     loop_.on_connect = [this](uint16_t port) -> kj::Promise<kj::Own<net::MessageStream>> {
+      if (away_) return kj::NEVER_DONE;
       return serve(port);
     };
     cluster::JobSpec job;
@@ -45,7 +46,7 @@ class FakeCluster : public ::testing::Test {
     return net::wrapStream(kj::mv(pipe.ends[1]));
   }
 
-  // The connections of a ps end, as its process does.
+  // The connections of a ps end. Unless it is away, it takes new ones.
   void kill(uint32_t ps_task) {
     served_[ps_task + 1].clear();
     loop_.settle();
@@ -90,6 +91,7 @@ class FakeCluster : public ::testing::Test {
   dtf::testing::StillLoop loop_;
   RpcClientOptions options_;
   std::deque<FakePs> ps_;
+  bool away_ = false;  // nobody connects to any ps
   std::map<uint16_t, std::vector<kj::Own<net::RpcConnection>>> served_;  // by port
 };
 

@@ -28,6 +28,11 @@ struct FakePs {
   bool answers_heartbeats = true;
   std::optional<Error> failed_heartbeats;
   bool stop_wanted = false;
+  uint64_t incarnation = 7;
+  bool answers_hellos = true;
+  std::vector<uint32_t> hellos;  // by their Hello.connection
+  std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>>
+      end_awaited;  // by the last caller of awaitEnd()
   std::string awaited;
   std::optional<Error> refused_hello;
   std::optional<Error> refusal;      // of every call but hellos and heartbeats
@@ -96,6 +101,12 @@ class FakeControl final : public schema::PsControl::Server {
 
  private:
   kj::Promise<void> declare(DeclareContext) override { return ps_.called("declare"); }
+  kj::Promise<void> awaitEnd(AwaitEndContext context) override {
+    context.allowCancellation();
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    ps_.end_awaited = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
+    return kj::mv(pair.promise);
+  }
   kj::Promise<void> waitInitialised(WaitInitialisedContext) override {
     return ps_.called("waitInitialised");
   }
@@ -171,8 +182,11 @@ class FakeGate final : public schema::PsGate::Server {
 
  private:
   kj::Promise<void> hello(HelloContext context) override {
+    ps_.hellos.push_back(context.getParams().getHello().getConnection());
+    if (!ps_.answers_hellos) return kj::NEVER_DONE;
     if (ps_.refused_hello) net::throwAsKj(Error(*ps_.refused_hello));
     context.getResults().setControl(kj::heap<FakeControl>(ps_));
+    context.getResults().setIncarnation(ps_.incarnation);
     return kj::READY_NOW;
   }
   FakePs& ps_;

@@ -5,6 +5,7 @@
 namespace dtf::wire {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 class PsControlLinkTest : public fake::FakeCluster {
@@ -12,12 +13,14 @@ class PsControlLinkTest : public fake::FakeCluster {
   PsControlLinkTest() {
     options_.link.timeouts.heartbeat_seconds = 1;
     options_.link.timeouts.lease_seconds = 10;
+    options_.link.timeouts.rejoin_seconds = 60;
   }
   ~PsControlLinkTest() noexcept override {}
 
   PsControlLink& open() {
     PsControlLink::Events events;
     events.on_lost = [this](const Error& error) { lost_.push_back(error.message()); };
+    events.on_broken = [this](const Error& why) { broken_.push_back(why.message()); };
     events.on_stop_wanted = [this] { ++stops_wanted_; };
     events.on_awaited = [this](const Awaited& awaited) { awaited_.push_back(awaited.whom); };
     link_ =
@@ -28,6 +31,7 @@ class PsControlLinkTest : public fake::FakeCluster {
 
   std::unique_ptr<PsControlLink> link_;
   std::vector<std::string> lost_;
+  std::vector<std::string> broken_;
   std::vector<std::string> awaited_;
   int stops_wanted_ = 0;
 };
@@ -40,7 +44,8 @@ TEST_F(PsControlLinkTest, HeartbeatsGoOnAtTheirPace) {
   EXPECT_TRUE(lost_.empty()) << lost_[0];
 }
 
-TEST_F(PsControlLinkTest, APsThatIsSilentForALeaseIsLost) {
+TEST_F(PsControlLinkTest, APsThatIsSilentForALeaseIsLostWhereNobodyWaitsForItsReturn) {
+  options_.link.timeouts.rejoin_seconds = 0;
   open();
   ps_[0].answers_heartbeats = false;
   loop_.live(seconds(9));
@@ -59,12 +64,127 @@ TEST_F(PsControlLinkTest, AMachineThatStoodStillLosesNobody) {
   EXPECT_TRUE(lost_.empty()) << lost_[0];
 }
 
-TEST_F(PsControlLinkTest, AClosedConnectionIsALostPsOnce) {
+TEST_F(PsControlLinkTest, AClosedConnectionIsALostPsOnceWhereNobodyWaitsForItsReturn) {
+  options_.link.timeouts.rejoin_seconds = 0;
   open();
   kill(0);
   loop_.live(seconds(20));
   ASSERT_EQ(lost_.size(), 1u);
   EXPECT_TRUE(lost_[0].starts_with("lost ps/0 (fake:1)")) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, AClosedConnectionIsMadeAgain) {
+  open();
+  kill(0);
+  loop_.live(seconds(5));
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+  ASSERT_EQ(broken_.size(), 1u);
+  EXPECT_TRUE(broken_[0].starts_with("lost ps/0 (fake:1)")) << broken_[0];
+  EXPECT_EQ(ps_[0].hellos, (std::vector<uint32_t>{0, 1})) << "which one it is";
+  EXPECT_GE(ps_[0].heartbeats, 5) << "they go on";
+}
+
+TEST_F(PsControlLinkTest, APsThatIsSilentForALeaseIsConnectedToAnew) {
+  open();
+  ps_[0].answers_heartbeats = false;
+  loop_.live(seconds(13));
+  ASSERT_EQ(broken_.size(), 1u);
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+  EXPECT_EQ(ps_[0].hellos.size(), 2u);
+}
+
+TEST_F(PsControlLinkTest, APsThatStaysAwayIsLostInTimeAndByName) {
+  open();
+  away_ = true;
+  kill(0);
+  loop_.live(seconds(59));
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+  loop_.live(seconds(3));
+  ASSERT_EQ(lost_.size(), 1u);
+  EXPECT_EQ(lost_[0],
+            "lost ps/0 (fake:1): it closed the connection; waited 60 s for ps/0 (fake:1) to answer "
+            "the hello");
+}
+
+// As when a launcher holds the socket of a process that is gone.
+TEST_F(PsControlLinkTest, APsThatConnectsButAnswersNoHelloIsLost) {
+  open();
+  ps_[0].answers_hellos = false;
+  kill(0);
+  loop_.live(seconds(62));
+  ASSERT_EQ(lost_.size(), 1u);
+  EXPECT_NE(lost_[0].find("to answer the hello"), std::string::npos) << lost_[0];
+  EXPECT_GT(ps_[0].hellos.size(), 3u) << "each is given up after a lease";
+}
+
+TEST_F(PsControlLinkTest, WhatIsNotAnsweredIsSaidAgainOnTheNextConnection) {
+  PsControlLink& link = open();
+  const ps::ModelDeclaration declared = model();
+  const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
+      {"declare", [&] { return link.declare(declared); }},
+      {"waitInitialised", [&] { return link.waitInitialised(); }},
+      {"barrier start", [&] { return link.barrier("start", seconds(20)); }},
+      {"finish", [&] { return link.finish(); }}};
+  for (const auto& [name, call] : calls) {
+    ps_[0].calls.clear();
+    ps_[0].hangs = name;
+    auto waiting = call();
+    loop_.settle();
+    ASSERT_EQ(ps_[0].calls, std::vector<std::string>{name});
+    ps_[0].hangs.reset();
+    kill(0);
+    loop_.live(milliseconds(200));  // a link that has just healed isn't mended at once
+    get(kj::mv(waiting));
+    EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{name, name}));
+  }
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, ACallWhileThePsIsAwayIsMadeWhenItIsBack) {
+  PsControlLink& link = open();
+  ps_[0].answers_hellos = false;
+  kill(0);
+  auto waiting = link.barrier("start", seconds(20));
+  loop_.live(seconds(5));
+  EXPECT_FALSE(waiting.poll(loop_.waitScope()));
+  ps_[0].answers_hellos = true;
+  loop_.live(seconds(6));  // the hello under way is given up after a lease
+  get(kj::mv(waiting));
+  EXPECT_EQ(ps_[0].calls, std::vector<std::string>{"barrier start"});
+}
+
+TEST_F(PsControlLinkTest, WhyAPsEndsIsFinal) {
+  open();
+  loop_.settle();
+  (*ps_[0].end_awaited)->reject(net::toKj(Error(ErrorCode::kUnavailable, "worker/1 is missing")));
+  loop_.settle();
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(lost_, std::vector<std::string>{"worker/1 is missing"});
+  EXPECT_EQ(ps_[0].hellos.size(), 1u);
+}
+
+TEST_F(PsControlLinkTest, ARefusedHelloIsFinal) {
+  open();
+  ps_[0].refused_hello = Error(ErrorCode::kUnavailable, "fenced: worker/0 was declared lost");
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(lost_, std::vector<std::string>{"fenced: worker/0 was declared lost"});
+}
+
+TEST_F(PsControlLinkTest, AnEarlierProcessOfThePsIsNotTakenForTheOneThatWasMet) {
+  ps_[0].incarnation = Incarnation::random(2).value;
+  open();
+  ps_[0].incarnation = Incarnation::random(1).value;
+  kill(0);
+  loop_.live(seconds(5));
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+  EXPECT_GT(ps_[0].hellos.size(), 3u) << "it is tried again";
+  ps_[0].incarnation = Incarnation::random(3).value;
+  loop_.live(seconds(1));
+  const size_t said = ps_[0].hellos.size();
+  loop_.live(seconds(5));
+  EXPECT_EQ(ps_[0].hellos.size(), said);
 }
 
 TEST_F(PsControlLinkTest, AfterTheEndAClosedConnectionIsNothing) {
@@ -200,7 +320,46 @@ TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
   EXPECT_EQ(link.averages()[0], 8);
 }
 
+TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
+  PsDataLink& link = open();
+  link.gradients()[3] = 5;
+  const std::vector<float> values(fake::kClusterElements);
+  const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
+      {"initialise", [&] { return link.initialise(values); }},
+      {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
+      {"averages", [&] { return link.pullAverages(); }},
+      {"exchange", [&] { return link.exchange(0, 0, 0.5F).ignoreResult(); }}};
+  for (const auto& [name, call] : calls) {
+    ps_[0].calls.clear();
+    ps_[0].hangs = name;
+    auto waiting = call();
+    loop_.settle();
+    ASSERT_EQ(ps_[0].calls, std::vector<std::string>{name});
+    ps_[0].hangs.reset();
+    ps_[0].gradient.clear();
+    kill(0);
+    loop_.live(milliseconds(200));  // a link that has just healed isn't mended at once
+    get(kj::mv(waiting));
+    EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{name, name}));
+  }
+  EXPECT_EQ(ps_[0].gradient.at(3), 5);
+  EXPECT_EQ(ps_[0].step, 1u);
+}
+
+// Between the batches of a step a worker computes from them.
+TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
+  PsDataLink& link = open(2);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
+  get(link.pull(std::nullopt));
+  kill(0);
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
+  get(link.exchange(0, 0, 0));
+  EXPECT_EQ(link.parameters()[0], 7);
+  EXPECT_EQ(link.parameters()[fake::kClusterElements - 1], 7);
+}
+
 TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
+  options_.link.timeouts.rejoin_seconds = 0;
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
   auto exchange = link.exchange(0, 0, 0);

@@ -24,7 +24,8 @@ class ControlCallsTest : public FakeCluster {
     return std::find(calls.begin(), calls.end(), call) != calls.end();
   }
   std::unique_ptr<ControlCalls> calls() {
-    return std::make_unique<ControlCalls>(loop_, options_, [](const Error&) {});
+    return std::make_unique<ControlCalls>(loop_, options_,
+                                          ControlCalls::Events{[](const Error&) {}});
   }
 };
 
@@ -78,7 +79,7 @@ TEST_F(ControlCallsTest, TheReasonEndsAnOpeningThatIsTriedAgain) {
     return net::wrapStream(kj::mv(pipe.ends[1]));
   };
   DataCalls data(loop_, options_);
-  ControlCalls control(loop_, options_, [&](const Error& error) { data.fail(error); });
+  ControlCalls control(loop_, options_, {[&](const Error& error) { data.fail(error); }});
   get(control.opened());
   auto opening = data.open(model()).eagerlyEvaluate(nullptr);
   loop_.live(seconds(1));

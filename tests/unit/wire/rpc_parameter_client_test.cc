@@ -60,7 +60,9 @@ TEST(RpcParameterClientTest, WhatAPsRefusesIsThrownWithItsCode) {
 TEST(RpcParameterClientTest, ALostPsEndsTheCallThatWaits) {
   FakePsHost host;
   host.with([](FakePs& ps) { ps.hangs = "exchange"; });
-  RpcParameterClient client(host.clientOptions());
+  RpcClientOptions options = host.clientOptions();
+  options.link.timeouts.rejoin_seconds = 0.5;
+  RpcParameterClient client(options);
   client.declare(FakePsHost::model());
   std::future<void> asked = host.asked("exchange");
   std::future<Error> ended =

@@ -12,6 +12,7 @@ namespace {
 
 using ps::MemberState;
 using std::chrono::hours;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 MemberState stateOf(PsWorld& world, uint32_t rank) {
@@ -50,8 +51,61 @@ TEST(PsServer, TheLastConnectionOfAWorkerThatClosesLosesIt) {
   world.hello(*newer, 0, kOne);
   newer = nullptr;
   older = nullptr;
+  world.loop.live(milliseconds(900));
+  EXPECT_EQ(stateOf(world, 0), MemberState::kJoined) << "it may come back";
+  world.loop.live(milliseconds(200));
+  EXPECT_EQ(stateOf(world, 0), MemberState::kLost) << "well before its lease has run out";
+}
+
+TEST(PsServer, AWorkerWhoseConnectionBrokeKeepsItsPlaceWhenItComesBackAtOnce) {
+  PsWorld world(1, 1);
+  auto connection = world.client();
+  world.hello(*connection, 0, kOne);
+  connection = nullptr;
+  world.loop.live(milliseconds(500));
+  auto next = world.client();
+  auto control = world.hello(*next, 0, kOne);
+  for (int i = 0; i < 20; ++i) {
+    world.loop.live(seconds(1));
+    EXPECT_EQ(world.refusal(control.heartbeatRequest().send().ignoreResult()), "");
+  }
+  EXPECT_EQ(stateOf(world, 0), MemberState::kJoined);
+}
+
+// What an earlier one has brought and nobody has read must not come behind what is new.
+TEST(PsServer, ANewConnectionOfAProcessClosesItsEarlierOnes) {
+  PsWorld world(1, 1);
+  const auto hello = [&](net::RpcConnection& connection, uint32_t number) {
+    auto request = connection.bootstrap().castAs<schema::PsGate>().helloRequest();
+    wire::encodeHello(wire::linkOptions(world.jobSpec(), {JobKind::kWorker, 0}, kOne),
+                      {JobKind::kPs, 0}, request.initHello(), number);
+    auto answer = request.send();
+    schema::PsControl::Client control = answer.getControl();
+    EXPECT_EQ(world.refusal(answer.ignoreResult()), "");
+    return control;
+  };
+  auto first = world.client();
+  auto second = world.client();
+  auto before = hello(*first, 0);
+  auto now = hello(*second, 1);
+  EXPECT_NE(world.refusal(before.heartbeatRequest().send().ignoreResult()), "");
+  EXPECT_EQ(world.refusal(now.heartbeatRequest().send().ignoreResult()), "");
+  world.loop.live(seconds(5));
+  EXPECT_EQ(stateOf(world, 0), MemberState::kJoined);
+}
+
+TEST(PsServer, WhoAsksIsToldWhyThePsEnds) {
+  PsWorld world(1, 1);
+  auto connection = world.client();
+  auto control = world.hello(*connection, 0, kOne);
+  std::string reason;
+  auto asked = control.awaitEndRequest().send().ignoreResult().eagerlyEvaluate(
+      [&](kj::Exception&& e) { reason = net::toError(e).message(); });
+  world.loop.live(seconds(1));
+  EXPECT_EQ(reason, "");
+  world.server().end(Error(ErrorCode::kUnavailable, "worker/1 is missing"), 0);
   world.loop.settle();
-  EXPECT_EQ(stateOf(world, 0), MemberState::kLost);
+  EXPECT_EQ(reason, "worker/1 is missing");
 }
 
 ps::ModelDeclaration smallModel() {

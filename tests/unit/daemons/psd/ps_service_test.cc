@@ -12,6 +12,7 @@ struct NoSessions final : WorkerSessions {
   void opened(const void*, TaskId, Incarnation) override {}
   void left(uint32_t, Incarnation, const std::string&) override {}
   void jobFailed(const Error&) override {}
+  kj::Promise<void> failed() override { return kj::NEVER_DONE; }
 };
 
 // What freed memory held must not matter, so it is overwritten.

@@ -1,0 +1,139 @@
+#pragma once
+
+// A connection that is made again when it breaks, and what was asked and not answered on it, asked
+// again on the next one.
+
+#include <kj/async.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/net/error_bridge.h"
+#include "common/net/log_limiter.h"
+#include "common/wire/opening.h"
+
+namespace dtf::wire {
+
+// Whether a call failed because its connection broke, rather than by its peer's word or our own.
+bool isBroken(const kj::Exception& exception);
+
+// The peer is away for as long as it answers no hello: that its socket takes a connection says
+// nothing, for a launcher may hold the socket of a process that is gone.
+//
+// Owns: the connection.
+// Borrows: `io` (must outlive this).
+// Threads: loop-thread only.
+// Errors: as promises. What the peer answers is final. kUnavailable when it has not answered a hello
+// in time, with what broke and how the last attempt ended.
+class HealingConnection {
+ public:
+  struct Steps {
+    SayHello say_hello;
+    // Before a connection that broke is made again; may be null.
+    std::function<kj::Promise<void>()> before_reopening{};
+    // On each connection but the first, before anything that waits is asked again; may be null.
+    std::function<kj::Promise<void>()> after_reopening{};
+    std::function<void()> on_open{};  // each time, behind after_reopening; may be null
+    std::function<void(const Error& why)> on_broken{};  // each time; may be null
+    std::function<void(const Error&)> on_lost{};        // once: it is not made again; may be null
+  };
+  // `rejoin`: from a break to the answer of the next hello; 0: a break is final. `answer_max`: for one
+  // hello, of those after a break.
+  HealingConnection(net::Loop& io, Opening opening, Duration rejoin, Duration answer_max,
+                    Steps steps);
+
+  // Once. The peer may start later than we do: see opening.patience.
+  kj::Promise<void> open();
+
+  bool isOpen() const { return connection_ != nullptr && !reopening_; }
+  // Since when it is broken; nullopt while it isn't.
+  std::optional<TimePoint> brokenSince() const {
+    return reopening_ ? std::optional(broken_at_) : std::nullopt;
+  }
+  bool wasOpened() const { return made_ > 0; }
+  // While isOpen(), or within after_reopening.
+  net::RpcConnection& connection() { return *connection_; }
+
+  // The answer of `call`, which is made on the connection, and again on the next one for as long as
+  // the connection breaks before the answer. After open(). `doing`, a literal, is for an error:
+  // "pulling".
+  template <class T, class Call>
+  kj::Promise<T> untilAnswered(std::string_view doing, Call call);
+
+  // The peer is not heard any more: what a break does, with that reason.
+  // While open() is under way it has no effect: that has a patience of its own.
+  void giveUp(const Error& why) {
+    if (made_ > 0) broke(made_, why);
+  }
+  // It is not made again, and who waits fails with `error`.
+  void end(const Error& error);
+  // A break is the normal end from now on, or a call's error.
+  void expectClose() { closing_ = true; }
+  bool closing() const { return closing_; }
+
+ private:
+  template <class T, class Call>
+  kj::Promise<T> again(std::string_view doing, Call call, uint64_t made, kj::Exception&& exception);
+  kj::Promise<void> whenOpen();
+  void take(std::unique_ptr<net::RpcConnection> connection);
+  void broke(uint64_t made, const Error& why);
+  Error lostWhile(std::string_view doing, const kj::Exception& exception) const;
+  kj::Promise<void> reopen();
+  kj::Promise<void> noteRefusal(kj::Promise<void> asked);
+  void reopened();
+  void retire();
+  kj::Promise<void> pause();
+
+  net::Loop& io_;
+  const Opening opening_;
+  const Duration rejoin_;
+  const Duration answer_max_;
+  const Steps steps_;
+  std::unique_ptr<net::RpcConnection> connection_;
+  uint64_t made_ = 0;       // connections so far: a promise of an earlier one says nothing of this
+  bool reopening_ = false;  // since a break; connection_ may be there already
+  bool closing_ = false;
+  bool refused_ = false;            // the peer has answered that it wants nothing of us
+  std::optional<Error> broken_by_;  // the break that is being mended
+  TimePoint broken_at_{};
+  std::optional<TimePoint> healed_at_;
+  std::optional<Error> lost_;
+  kj::Own<kj::PromiseFulfiller<void>> open_fulfiller_;  // of those who wait for the next connection
+  kj::ForkedPromise<void> open_promise_ = nullptr;
+  net::LogLimiter<2> limiter_;           // a link may break many times a second
+  kj::Promise<void> retired_ = nullptr;  // the connection before, which ends in a turn of its own
+  kj::Promise<void> watched_ = nullptr;
+  kj::Promise<void> mending_ = nullptr;
+};
+
+template <class T, class Call>
+kj::Promise<T> HealingConnection::untilAnswered(std::string_view doing, Call call) {
+  if (!isOpen())
+    return whenOpen().then([this, doing, call = std::move(call)]() mutable {
+      return untilAnswered<T>(doing, std::move(call));
+    });
+  return call().catch_([this, doing, call, made = made_](kj::Exception&& exception) mutable {
+    return again<T>(doing, std::move(call), made, kj::mv(exception));
+  });
+}
+
+template <class T, class Call>
+kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint64_t made,
+                                        kj::Exception&& exception) {
+  // A connection that was given up ends its calls in its own words.
+  const bool is_earlier = made != made_ || reopening_;
+  const bool is_broken = isBroken(exception) || (is_earlier && !net::carriesError(exception));
+  if (!is_broken) return net::toKj(net::toError(exception));
+  const Error why = lostWhile(doing, exception);
+  if (closing_ || rejoin_ == Duration{0}) return net::toKj(why);
+  broke(made, why);
+  return untilAnswered<T>(doing, std::move(call));
+}
+
+}  // namespace dtf::wire
