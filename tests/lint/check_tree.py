@@ -71,10 +71,9 @@ TESTED_IN = [
     (r"daemons/psd/(ps_process|main)\.cc", "tests/e2e/by_hand_test.cc"),
     (r"daemons/workerd/(job_report|main|worker_job|worker_server)\.cc", "tests/e2e/by_hand_test.cc"),
     (r"launcher/main\.cc", "tests/e2e/launch_test.cc"),
-    (r"launcher/(announce|binaries|commands|event_writer|exit_status|fd_watch|group_guard|live_status|output_queue|"
-     r"pipe_reader|progress_display|spawner)\.cc", "tests/unit/launcher/session_test.cc"),
-    (r"launcher/(attach_command|detach|find_run|logs_command|output|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
-    (r"launcher/process_state\.cc", "tests/e2e/terminal_test.cc"),
+    (r"launcher/(announce|commands|event_writer|fd_watch|pipe_reader|progress_display|spawner)\.cc",
+     "tests/unit/launcher/session_test.cc"),
+    (r"launcher/(attach_command|detach|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
     (r"launcher/task_words\.cc", "tests/unit/launcher/task_monitor_test.cc"),
 ]
 

@@ -1,0 +1,109 @@
+#include "launcher/find_run.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/base/error.h"
+#include "common/base/run_lock.h"
+#include "tests/support/process.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A cluster file whose run directory, as seen from here, is <folder>/here.
+class FindRunTest : public ::testing::Test {
+ protected:
+  FindRunTest() {
+    ::setenv("XDG_RUNTIME_DIR", folder_.path().c_str(), 1);  // for the registry of runs
+    job_.job = "job";
+    job_.run_dir = root() / "here";
+    options_.cluster_file = folder_.write("job.yaml", "");
+  }
+  ~FindRunTest() override { ::unsetenv("XDG_RUNTIME_DIR"); }
+
+  fs::path root() const { return folder_.path(); }
+  // A launch of the file from elsewhere.
+  fs::path remembered(const std::string& name) const {
+    cluster::JobSpec there = job_;
+    there.run_dir = root() / name;
+    fs::create_directories(there.run_dir);
+    EXPECT_EQ(rememberRun(there, options_.cluster_file), "");
+    return there.run_dir;
+  }
+  static RunLock running(const fs::path& folder) {
+    return RunLock(folder, {.job = "job", .launcher = ::getpid()});
+  }
+  FoundRun find() const { return findRun(job_, options_); }
+
+  testing::TemporaryFolder folder_;
+  cluster::JobSpec job_;
+  Options options_;
+};
+
+}  // namespace
+
+TEST_F(FindRunTest, AFileThatNeverRanHasItsOwnFolder) {
+  EXPECT_EQ(find().folder, root() / "here");
+  EXPECT_FALSE(find().running.has_value());
+}
+
+TEST_F(FindRunTest, TheOneThatRunsHereComesFirst) {
+  const RunLock elsewhere = running(remembered("there"));
+  const RunLock here = running(root() / "here");
+  EXPECT_EQ(find().folder, root() / "here");
+  ASSERT_TRUE(find().running.has_value());
+  EXPECT_EQ(find().running->launcher, ::getpid());
+}
+
+TEST_F(FindRunTest, OneThatRunsElsewhereIsFoundFromHere) {
+  fs::create_directories(root() / "here/logs");  // of a run that has ended
+  const RunLock elsewhere = running(remembered("there"));
+  EXPECT_EQ(find().folder, root() / "there");
+  EXPECT_TRUE(find().running.has_value());
+}
+
+TEST_F(FindRunTest, WhenNothingRunsItIsTheLastRun) {
+  remembered("there");
+  EXPECT_EQ(find().folder, root() / "there");
+  EXPECT_FALSE(find().running.has_value());
+  fs::create_directories(root() / "here/logs");
+  EXPECT_EQ(find().folder, root() / "here") << "it ran from here, too";
+}
+
+TEST_F(FindRunTest, SeveralThatRunElsewhereAreNamed) {
+  const RunLock one = running(remembered("one"));
+  const RunLock two = running(remembered("two"));
+  try {
+    find();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    for (const char* name : {"one", "two"})
+      EXPECT_NE(error.message().find("--run-dir " + (root() / name).string()), std::string::npos)
+          << error.message();
+  }
+  job_.run_dir = root() / "two";  // as --run-dir sets it
+  options_.run_dir = job_.run_dir;
+  EXPECT_EQ(find().folder, root() / "two");
+}
+
+TEST_F(FindRunTest, AnotherPathToTheSameFileIsTheSameFile) {
+  const RunLock elsewhere = running(remembered("there"));
+  fs::create_symlink(options_.cluster_file, root() / "link.yaml");
+  options_.cluster_file = root() / "x" / ".." / "link.yaml";
+  EXPECT_EQ(find().folder, root() / "there");
+  job_.job = "another";
+  EXPECT_EQ(find().folder, root() / "here") << "but not of another job in it";
+}
+
+TEST_F(FindRunTest, ARegistryThatCannotBeWrittenIsAWarning) {
+  folder_.write("dtf", "no folder");  // where the registry is
+  fs::create_directories(job_.run_dir);
+  EXPECT_NE(rememberRun(job_, options_.cluster_file).find("only from this folder"),
+            std::string::npos);
+}
+
+}  // namespace dtf::launcher

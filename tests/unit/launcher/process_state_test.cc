@@ -1,0 +1,67 @@
+#include "launcher/process_state.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace dtf::launcher {
+
+namespace {
+
+// A child that waits for signals, under a name that looks like the fields of /proc/PID/stat.
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_NAME, "a) T (b");
+    for (;;) ::pause();
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void signal(int number, int wait_options) const {
+    ::kill(pid_, number);
+    EXPECT_EQ(::waitpid(pid_, nullptr, wait_options), pid_);
+  }
+
+ private:
+  const pid_t pid_;
+};
+
+}  // namespace
+
+TEST(ProcessState, KnowsASuspendedProcessWhateverItsName) {
+  const Child child;
+  EXPECT_FALSE(isSuspended(child.pid()));
+  child.signal(SIGSTOP, WUNTRACED);
+  EXPECT_TRUE(isSuspended(child.pid()));
+  EXPECT_TRUE(isAlive(child.pid()));
+  child.signal(SIGCONT, WCONTINUED);
+  EXPECT_FALSE(isSuspended(child.pid()));
+}
+
+TEST(ProcessState, AProcessThatIsGoneIsNeither) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  EXPECT_FALSE(isAlive(gone));
+  EXPECT_FALSE(isSuspended(gone));
+  EXPECT_FALSE(isAlive(0)) << "0 and below are groups";
+  EXPECT_FALSE(isAlive(-1));
+}
+
+TEST(ProcessState, AProcessOfAnotherUserIsAlive) {
+  EXPECT_TRUE(isAlive(1));
+  EXPECT_TRUE(isAlive(::getpid()));
+}
+
+}  // namespace dtf::launcher
