@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/log.h"
 #include "common/checkpoint/restore.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/optimizer.h"
@@ -53,8 +54,14 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
   }
   refuseNonFinite(parts, ps_task);
   checkpoint::SavedShard saved;
-  saved.file = checkpoint::writeShard(file_system, folder, ps_task,
-                                      static_cast<uint32_t>(layout.shards.size()), parts);
+  try {
+    saved.file = checkpoint::writeShard(file_system, folder, ps_task,
+                                        static_cast<uint32_t>(layout.shards.size()), parts);
+  } catch (const Error& error) {
+    // Who reads the chief's log may be far from this disk, and who looks after this disk from that log.
+    log::warning("event=save_failed folder={} reason=\"{}\"", folder.string(), error.message());
+    throw Error(error.code(), fmt::format("ps/{}: {}", ps_task, error.message()));
+  }
   const ps::OptimizerClock::State& clock = captured.capture->clock;
   saved.clock = {clock.applies, clock.beta1_power, clock.beta2_power};
   saved.stall_seconds = toSeconds(captured.capture->stall);

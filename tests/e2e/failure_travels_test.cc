@@ -24,9 +24,10 @@ class FailureTravelsTest : public ClusterTest {
     return {.mode = "sync", .steps = 100'000'000, .top_more = top_more};
   }
 
-  // All tasks but `absent`; `more`: of worker/1's command line.
+  // All tasks but `absent`; `more`: of worker/1's command line; `of_ps1`: its environment.
   void start(ClusterOptions options, std::optional<Task> absent = std::nullopt,
-             const std::vector<std::string>& more = {}) {
+             const std::vector<std::string>& more = {},
+             const std::map<std::string, std::string>& of_ps1 = {}) {
     options.ports = freePorts(4);
     const std::string file = writeCluster(options);
     for (const Task task : {kPs0, kPs1, kWorker0, kWorker1}) {
@@ -34,7 +35,8 @@ class FailureTravelsTest : public ClusterTest {
       const bool is_ps = task == kPs0 || task == kPs1;
       const int index = task == kPs1 || task == kWorker1 ? 1 : 0;
       tasks_.emplace(task, startTask(file, is_ps ? "ps" : "worker", index,
-                                     task == kWorker1 ? more : std::vector<std::string>{}));
+                                     task == kWorker1 ? more : std::vector<std::string>{},
+                                     task == kPs1 ? of_ps1 : std::map<std::string, std::string>{}));
     }
   }
 
@@ -116,6 +118,17 @@ TEST_F(FailureTravelsTest, APsThatAPersonEndsAtOnce) {
   task(kPs1).signal(SIGTERM);
   EXPECT_EQ(task(kPs1).wait(kSoon).exit_code, 128 + SIGTERM);
   for (const Task other : {kWorker0, kWorker1, kPs0}) expectEnd(other, 69, "ps/1");
+}
+
+// The job itself is done; what is not saved is the chief's to say, and the name of the ps.
+TEST_F(FailureTravelsTest, APsWhoseDiskDoesNotTakeTheLastCheckpoint) {
+  ClusterOptions saving = endless();
+  saving.steps = 200;
+  saving.train_more = "  checkpoint: {every_seconds: 600}\n";
+  start(saving, std::nullopt, {}, {{"DTF_FAILPOINTS", "checkpoint.in_shard_write=error"}});
+  expectEnd(kWorker0, 73, "its last checkpoint could not be written: ps/1: ");
+  for (const Task other : {kWorker1, kPs0, kPs1}) expectEnd(other, 0, "finished");
+  EXPECT_NE(task(kPs1).err().find("event=save_failed"), std::string::npos) << task(kPs1).err();
 }
 
 TEST_F(FailureTravelsTest, AWorkerThatNobodyStarts) {

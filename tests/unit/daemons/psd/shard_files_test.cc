@@ -252,6 +252,20 @@ TEST_F(ShardFiles, WhatIsNotFiniteIsNotWrittenAndTheLastOneStays) {
   }
 }
 
+TEST_F(ShardFiles, APsWhoseDiskIsFullIsNamed) {
+  Job job(disk_, Mode::kAsync, 1);
+  job.step(0);
+  disk_.failAll(testing::SimulatedDisk::Op::kWrite, ENOSPC);
+  try {
+    job.checkpointer().save(train::Motion::kAtRest);
+    FAIL() << "it was saved";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCannotWrite);
+    EXPECT_TRUE(error.message().starts_with("ps/0: ")) << error.message();
+    EXPECT_NE(error.message().find("No space left"), std::string::npos) << error.message();
+  }
+}
+
 TEST_F(ShardFiles, ASlotIsLookedAtToo) {
   Job job(disk_, Mode::kAsync, 1);
   job.step(0);
