@@ -148,6 +148,29 @@ TEST_F(FailureTravelsTest, APsThatNobodyStarts) {
   }
 }
 
+// The one that waits is not to blame.
+TEST_F(FailureTravelsTest, AFrozenWorkerOfALaunchIsNamedByAllAndIsTheRootCause) {
+  const std::string file = writeCluster(
+      endless("timeouts: {lease_seconds: 4, heartbeat_seconds: 0.5, rejoin_seconds: 1}\n"
+              "launch: {restarts: {max: 0}}\n"));
+  Process launcher(launchCommand(file), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("worker 2/2", seconds(30))) << launcher.err();
+  const auto record = nlohmann::json::parse(folder_.read("runs/job/launch.json"));
+  ASSERT_EQ(record["tasks"][3]["name"], "worker/1");
+  ::kill(record["tasks"][3]["pid"].get<pid_t>(), SIGSTOP);
+  const ProcessResult result = launcher.wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 69) << result.err;
+  for (const char* named :
+       {"no step for 3 s: suspended: worker/1", "job failed: worker/1 has not run for",
+        "worker/1 was lost (no heartbeat for 4 s), and did not return within 1 s"})
+    EXPECT_NE(result.err.find(named), std::string::npos) << named << "\n" << result.err;
+  EXPECT_NE(
+      folder_.read("runs/job/logs/worker-0.1.log").find("event=waiting for=\"worker/1 in step"),
+      std::string::npos);
+  EXPECT_NE(summary()["tasks"][3]["cause"].dump().find("it is suspended"), std::string::npos);
+  expectNobodyLeft();
+}
+
 }  // namespace
 
 }  // namespace dtf::testing
