@@ -11,7 +11,8 @@ Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]
   --keep           keeps the folders of all runs; those of runs that went wrong are always kept
 
 Ends with 0 when every job ended as its scenario says, with the same bits where these are asked for, every injury was
-followed by another step, no update was lost or applied twice, and no process was left.
+followed by another step, no task was started again that was not hurt, no update was lost or applied twice, and no
+process was left.
 
 The table's seconds are from the kill, or from the end of a freeze, to the job's next step (launcher: until all its tasks
 are gone); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it.
@@ -42,6 +43,7 @@ A plan is a YAML file:
   limit    seconds that a run may take (default 120)
 """
 import argparse
+import collections
 import filecmp
 import pathlib
 import shutil
@@ -108,6 +110,9 @@ class Tally:
             problems += [f"{i.task}, hurt after step {i.step}: no step came after it" for i in unhealed]
         if not outcome.injuries and scenario.faults:
             problems.append("nobody was hurt: the job is too short, or no such point or event came")
+        hurt = collections.Counter(i.task for i in outcome.injuries)
+        problems += [f"{task} was started again {count} times, and hurt {hurt[task]} times"
+                     for task, count in outcome.restarts.items() if count > hurt[task]]
         self.unhealed += len(unhealed)
         for name in ("lost", "doubled"):
             count = getattr(outcome, name)

@@ -75,6 +75,8 @@ class TallyTest(unittest.TestCase):
         self.assertIn("'failed'", self.problems(ended="failed")[0])
         self.assertEqual(self.problems(lost=2, doubled=0), ["2 updates lost"])
         self.assertEqual(self.problems(lost=0, doubled=1), ["1 updates doubled"])
+        self.assertEqual(self.problems(restarts={"worker/1": 1, "worker/0": 1}),
+                         ["worker/0 was started again 1 times, and hurt 0 times"])
         self.assertEqual(self.problems(left_behind=1), ["1 processes were left"])
         self.assertIn("nobody was hurt", self.problems(injuries=[])[0])
         stuck = self.problems(ended="not in time", injuries=[run.Injury("worker/1", 5, 0.0)])

@@ -40,6 +40,7 @@ class Outcome:
     ended: str = "not in time"  # done, failed...: as summary.json has it
     said: str = ""
     injuries: list = dataclasses.field(default_factory=list)
+    restarts: dict = dataclasses.field(default_factory=dict)  # by task, in the last launch
     left_behind: int = 0  # processes that outlived the job
     lost: int | None = None  # updates; none: not known
     doubled: int | None = None
@@ -184,6 +185,7 @@ class Run:
             self.on_step(when)
         elif kind == "summary":
             self.outcome.ended = event["outcome"]
+            self.outcome.restarts = {task["name"]: task["restarts"] for task in event["tasks"]}
         for wanted in self.on_event:
             if wanted.fault.event == kind and (task is None or wanted.fault.is_on(task)):
                 wanted.passages += 1
@@ -206,7 +208,8 @@ class Run:
 
     def on_step(self, when):
         for injury in self.outcome.injuries:
-            waits = self.scenario.job.waits_for_all and not injury.back
+            is_needed = self.scenario.job.waits_for_all or injury.task.startswith("ps/")
+            waits = is_needed and not injury.back
             if injury.seconds is None and not injury.frozen and not waits and when > injury.since:
                 injury.seconds = when - injury.since
                 if injury.started is not None:
@@ -281,7 +284,9 @@ class Run:
         checkpoints = sorted((run / "checkpoints").glob("step-*"), key=lambda p: int(p.name.split("-")[1]))
         self.outcome.checkpoint = checkpoints[-1] if checkpoints else None
         job = self.scenario.job
-        if job.file or self.outcome.ended != "done" or any(i.task == "launcher" for i in self.outcome.injuries):
+        # Who begins anew, or goes back, counts anew.
+        uncounted = any(i.task == "launcher" or i.task.startswith("ps/") for i in self.outcome.injuries)
+        if job.file or self.outcome.ended != "done" or uncounted:
             return
         applied = [self.applied(log) for log in sorted((run / "logs").glob("ps-*.log"))]
         if applied and None not in applied:
