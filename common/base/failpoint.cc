@@ -95,14 +95,6 @@ Plan planFromEnvironment() {
 
 }  // namespace
 
-bool failpointsCompiledIn() {
-#ifdef DTF_FAILPOINTS_COMPILED_IN
-  return true;
-#else
-  return false;
-#endif
-}
-
 std::span<const std::string_view> failpointNames() {
   return kNames;
 }

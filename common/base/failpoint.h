@@ -14,8 +14,6 @@
 
 namespace dtf {
 
-bool failpointsCompiledIn();
-
 // Every name there is; the table is in failpoint.cc.
 std::span<const std::string_view> failpointNames();
 

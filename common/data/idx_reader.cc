@@ -151,10 +151,6 @@ std::string countMismatch(const std::filesystem::path& images, int64_t image_cou
                      labels.string(), label_count, images.string(), image_count);
 }
 
-Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels) {
-  return readIdxDataset(images, labels, readIdxLabels(labels));
-}
-
 Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
                        ByteBlock label_bytes) {
   IdxArray image_array = readIdx(images, kImagesRankMin, kImagesRankMax);

@@ -49,10 +49,9 @@ ByteBlock readIdxLabels(const std::filesystem::path& path);
 std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
                           const std::filesystem::path& labels, int64_t label_count);
 
-// Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1.
+// Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1, which were read
+// from the file `labels`.
 // Errors: as readIdx(), and kBadData when the counts differ or are 0.
-Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels);
-// The same with the labels read already, from the file `labels`.
 Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
                        ByteBlock label_bytes);
 

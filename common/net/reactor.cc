@@ -82,7 +82,7 @@ void IoThread::runLoop(std::promise<void>& ready) {
 // Runs what is posted or runnable because of the cleanups too, while kj objects may still die in
 // it.
 void IoThread::stopOnLoop() {
-  DTF_CHECK(inLoop());
+  assertInLoop();
   constexpr int kRoundsMax = 1000;
   for (;;) {
     std::function<void()> cleanup;
@@ -127,7 +127,7 @@ void IoThread::onStop(std::function<void()> cleanup) {
 }
 
 void IoThread::addTask(kj::Promise<void> task) {
-  DTF_CHECK_MSG(inLoop(), "a task is added on its own loop: " + name_);
+  assertInLoop();
   tasks_->add(kj::mv(task));
 }
 

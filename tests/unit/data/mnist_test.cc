@@ -13,11 +13,15 @@
 namespace dtf::data {
 namespace {
 
+Dataset pairOf(const std::filesystem::path& folder, const std::string& name) {
+  const auto labels = folder / (name + "-labels-idx1-ubyte.gz");
+  return readIdxDataset(folder / (name + "-images-idx3-ubyte.gz"), labels, readIdxLabels(labels));
+}
+
 TEST(Mnist, HasTheKnownSizesAndCounts) {
   const auto folder = findMnist(DTF_SOURCE_ROOT);
   if (!folder) GTEST_SKIP() << "no MNIST: set DTF_MNIST_DIR, or run scripts/fetch-mnist.sh";
-  const Dataset train = readIdxDataset(*folder / "train-images-idx3-ubyte.gz",
-                                       *folder / "train-labels-idx1-ubyte.gz");
+  const Dataset train = pairOf(*folder, "train");
   EXPECT_EQ(train.size(), 60000);
   EXPECT_EQ(train.exampleShape(), (Shape{28, 28, 1}));
   EXPECT_EQ(train.classes(), 10);
@@ -30,8 +34,7 @@ TEST(Mnist, HasTheKnownSizesAndCounts) {
   const double sum = std::accumulate(train.images().begin(), train.images().end(), 0.0);
   EXPECT_NEAR(sum / 255 / static_cast<double>(train.images().size()), 0.1307, 0.0001);
 
-  const Dataset test =
-      readIdxDataset(*folder / "t10k-images-idx3-ubyte.gz", *folder / "t10k-labels-idx1-ubyte.gz");
+  const Dataset test = pairOf(*folder, "t10k");
   EXPECT_EQ(test.size(), 10000);
   EXPECT_EQ(test.label(0), 7);
 }
