@@ -106,6 +106,7 @@ std::string readFile(const fs::path& path, uint64_t bytes_max) {
 }
 
 void atomicReplace(const fs::path& path, std::string_view bytes) {
+  DTF_CHECK_MSG(path.has_filename(), path.string());
   const fs::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
   const Fd fd = createAnew(temporary, 0644);
   if (!fd.valid()) failWrite(temporary, errno);

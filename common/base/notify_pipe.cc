@@ -9,13 +9,17 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "common/base/check.h"
+
 namespace dtf {
 
 NotifyPipe::NotifyPipe(int fd, Duration patience) : fd_(fd), patience_(patience) {
+  DTF_CHECK(fd_ >= 0 && patience_ >= Duration{0});
   ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK);
 }
 
 bool NotifyPipe::write(const std::string& line) {
+  DTF_CHECK(line.ends_with('\n'));  // else the next would be part of it
   const TimePoint deadline = clock_.now() + patience_;
   MutexLock lock(mutex_);
   return writeBy(line, deadline);
@@ -23,6 +27,7 @@ bool NotifyPipe::write(const std::string& line) {
 
 // A line of PIPE_BUF bytes is the longest that the kernel takes whole or not at all.
 bool NotifyPipe::writeIfRoom(const std::string& line) {
+  DTF_CHECK(line.ends_with('\n'));
   if (line.size() > PIPE_BUF || !mutex_.tryLock()) return false;  // held: a line waits for room
   const bool written = !cut_ && halfIsFree(line.size()) &&
                        ::write(fd_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -40,6 +45,7 @@ bool NotifyPipe::writeBy(const std::string& line, TimePoint deadline) {
     const bool full = n < 0 && errno == EAGAIN;
     if ((n < 0 && !full && errno != EINTR) || (full && !awaitRoom(deadline))) break;
   }
+  DTF_CHECK(at <= text.size());
   if (at > 0) cut_ = text[at - 1] != '\n';
   return at == text.size();
 }

@@ -71,6 +71,7 @@ struct flock wholeFile(short type) {
 }  // namespace
 
 RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::move(folder)) {
+  DTF_CHECK(!folder_.empty());
   makeWritableFolder(folder_);
   const fs::path file = recordFile(folder_);
   // Its name is predictable: a link there would have another file overwritten.
@@ -85,6 +86,7 @@ RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::mov
 }
 
 bool RunLock::held() const {
+  DTF_CHECK(lock_.valid());
   struct stat locked {
   }, named{};
   if (::fstat(lock_.get(), &locked) != 0) return true;  // the disk doesn't answer: nothing is known

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -72,6 +73,7 @@ Json metadata(const char* what, int pid, const char* key, const Json& value) {
 }  // namespace
 
 void start(TaskId task, uint64_t step) {
+  DTF_CHECK(step > 0);  // 0 is "none wanted"
   Recorder& state = recorder();
   MutexLock lock(state.mutex);
   state.recording = false;
@@ -117,6 +119,7 @@ TimePoint now() {
 }
 
 void add(const char* name, TimePoint begin, TimePoint end, std::string detail) {
+  DTF_CHECK(name != nullptr && begin <= end);
   Recorder& state = recorder();
   const pid_t thread = ::gettid();
   MutexLock lock(state.mutex);

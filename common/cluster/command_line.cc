@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/cluster/home_path.h"
@@ -82,6 +83,7 @@ std::string optionHelp(std::span<const OptionDef> options) {
 CommandLine::CommandLine(std::string_view program, std::span<const OptionDef> options,
                          size_t positionals_max, int argc, const char* const* argv)
     : program_(program) {
+  DTF_CHECK(!program_.empty() && argc >= 0);
   po::options_description description;
   std::vector<std::string_view> names;
   for (const OptionDef& option : options) {
@@ -107,6 +109,7 @@ CommandLine::CommandLine(std::string_view program, std::span<const OptionDef> op
       const auto def = std::find_if(
           options.begin(), options.end(),
           [&](const OptionDef& candidate) { return candidate.name == option.string_key; });
+      DTF_CHECK_MSG(def != options.end(), option.string_key);
       if (has(option.string_key) && !def->argument.empty() && !def->repeatable)
         fail(fmt::format("--{} is given twice", option.string_key));
       std::vector<std::string>& values = values_[option.string_key];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "common/base/check.h"
 #include "common/cluster/map_reader.h"
 #include "common/cluster/optimizer_settings.h"
 #include "common/cluster/read_train.h"
@@ -18,8 +19,13 @@ constexpr std::string_view kRateText = "a number, or {schedule: {settings}}";
 // The index of an alternative's key among the keys of its table.
 template <class E, class NameOf>
 E kindOf(const Alternative& chosen, NameOf name_of) {
+  constexpr int kKindsMax = 64;
+  DTF_CHECK(chosen.key != nullptr);
   int kind = 1;
-  while (name_of(static_cast<E>(kind)) != chosen.key->name) ++kind;
+  while (name_of(static_cast<E>(kind)) != chosen.key->name) {
+    ++kind;
+    DTF_CHECK_MSG(kind < kKindsMax, std::string(chosen.key->name));  // the table has one more name
+  }
   return static_cast<E>(kind);
 }
 

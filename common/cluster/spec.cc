@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/base/text.h"
 
 namespace dtf::cluster {
@@ -9,7 +10,9 @@ namespace dtf::cluster {
 namespace {
 
 std::string nameAt(std::string_view names, size_t index) {
-  return split(names, '|').at(index);
+  const std::vector<std::string> all = split(names, '|');
+  DTF_CHECK_MSG(index < all.size(), std::string(names));
+  return all[index];
 }
 
 }  // namespace

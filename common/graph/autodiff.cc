@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"
 
@@ -69,6 +71,7 @@ class Differentiation {
   }
 
   bool isInfluenced(const Output& output) const {
+    DTF_CHECK(std::cmp_less(output.node.value, influenced_.size()));  // none of the gradients'
     return influenced_[static_cast<size_t>(output.node.value)] ||
            std::find(with_respect_to_.begin(), with_respect_to_.end(), output) !=
                with_respect_to_.end();
@@ -97,6 +100,7 @@ class Differentiation {
     const auto names = builder_.nameScope(node.name + "_grad");
     const auto device = builder_.deviceScope(node.device);
     const auto gradients = (*gradient)(builder_, {node, output_gradients, wanted});
+    DTF_CHECK_MSG(gradients.size() == node.inputs.size(), "the gradient of " + node.op);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (wanted[i] && gradients[i]) contributions_[node.inputs[i]].push_back(*gradients[i]);
     }
@@ -107,6 +111,7 @@ class Differentiation {
     const auto found = contributions_.find(output);
     if (found == contributions_.end()) return std::nullopt;
     std::vector<Output>& terms = found->second;
+    DTF_CHECK(!terms.empty());
     if (terms.size() > 1) {
       // Where the terms are, not where the tensor is: a variable's gradient is summed before it
       // goes to its ps.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace dtf::graph {
 
 Builder::Scope::Scope(Builder& builder, std::string_view name, const DeviceName& device)
@@ -11,6 +13,7 @@ Builder::Scope::Scope(Builder& builder, std::string_view name, const DeviceName&
 }
 
 Builder::Scope::~Scope() {
+  DTF_CHECK(builder_.name_scope_.starts_with(name_scope_before_));  // the inner ones end first
   builder_.name_scope_ = std::move(name_scope_before_);
   builder_.device_ = std::move(device_before_);
 }
@@ -25,6 +28,7 @@ Builder::Scope Builder::deviceScope(std::string_view device) {
 
 NodeId Builder::node(std::string op, std::vector<Output> inputs, Attributes attributes,
                      std::string_view name, std::vector<NodeId> control_inputs) {
+  DTF_CHECK(!op.empty());
   NodeDef def;
   def.name = name.empty() ? graph_.uniqueName(name_scope_ + op) : name_scope_ + std::string(name);
   def.op = std::move(op);

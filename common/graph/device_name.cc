@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 
@@ -119,6 +120,7 @@ std::optional<TaskId> DeviceName::taskId() const {
 }
 
 DeviceName fullDevice(TaskId task, std::string type, uint32_t index) {
+  DTF_CHECK(!type.empty());
   return {.job = std::string(jobName(task.job)),
           .replica = 0,
           .task = task.index,

@@ -12,9 +12,11 @@ using Gradients = std::vector<std::optional<Output>>;
 using Request = GradientRequest;
 
 Output dyOf(const Request& request) {
+  DTF_CHECK_MSG(request.output_gradients.front().has_value(), request.node.name);
   return *request.output_gradients[0];
 }
 Output in(const Request& request, size_t index) {
+  DTF_CHECK_MSG(index < request.node.inputs.size(), request.node.name);
   return request.node.inputs[index];
 }
 Output yOf(const Request& request) {
@@ -124,6 +126,7 @@ Gradients sigmoidCrossEntropyGradient(Builder& b, const Request& r) {
 }  // namespace
 
 void GradientTable::add(std::string op, GradientFunction gradient) {
+  DTF_CHECK_MSG(gradient != nullptr, op);
   const bool added = functions_.emplace(op, std::move(gradient)).second;
   DTF_CHECK_MSG(added, "the gradient of " + op + " is defined twice");
 }

@@ -130,6 +130,7 @@ NodeId Graph::addNode(NodeDef def) {
     }
   }
   std::vector<TensorSpec> outputs = inferOutputs(op, def, input_specs);
+  DTF_CHECK(std::in_range<int32_t>(nodes_.size()));
   const NodeId id{static_cast<int32_t>(nodes_.size())};
   by_name_.emplace(def.name, id);
   nodes_.push_back(Node{.id = id,

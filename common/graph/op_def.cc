@@ -8,6 +8,7 @@ namespace dtf::graph {
 
 void OpCatalog::add(OpDef def) {
   std::string name = def.name;
+  DTF_CHECK_MSG(!name.empty() && def.infer != nullptr, name);
   const bool added = defs_.emplace(name, std::move(def)).second;
   DTF_CHECK_MSG(added, "the op " + name + " is defined twice");
 }

@@ -24,7 +24,11 @@ class Partitioner {
   }
 
  private:
-  TaskId home(NodeId node) const { return homes_[static_cast<size_t>(node.value)]; }
+  // Of a node that was seen before: homes are found in the nodes' order.
+  TaskId home(NodeId node) const {
+    DTF_CHECK(node.value >= 0 && std::cmp_less(node.value, homes_.size()));
+    return homes_[static_cast<size_t>(node.value)];
+  }
   Graph& part(TaskId task) { return parts_.try_emplace(task, graph_.catalog()).first->second; }
 
   // Whether `reader` sees the variable through _Pull and _Push, not as a node of its own graph.
@@ -45,6 +49,7 @@ class Partitioner {
 
   void addNode(const Node& node) {
     const TaskId task = home(node.id);
+    DTF_CHECK(!copies_.contains({node.id, task}));
     const PlacedVariable* variable = placement_.variable(node.id);
     if (variable != nullptr && !variable->parts.empty() && !node.control_inputs.empty()) {
       throw Error(ErrorCode::kBadConfig,
@@ -76,6 +81,7 @@ class Partitioner {
   std::string deviceOn(const Node& node, TaskId task) const {
     const DeviceName& placed = placement_.device(node.id);
     if (placed.taskId() == task) return placed.str();
+    DTF_CHECK_MSG(node.op == "ApplyGradient", node.name);
     return placement_.device(node.inputs[1].node).str();
   }
 
@@ -96,6 +102,7 @@ class Partitioner {
   NodeId pull(const PlacedVariable& variable, TaskId task, const std::string& device) {
     const auto known = pulls_.find({variable.node, task});
     if (known != pulls_.end()) return known->second;
+    DTF_CHECK_MSG(!variable.parts.empty(), variable.name);
     // A split variable's own node may be in this very part, under the variable's name.
     const bool name_taken = home(variable.node) == task;
     NodeDef def;
@@ -133,6 +140,7 @@ class Partitioner {
   Output transfer(NodeId from, const Output& local, TaskId task, const std::string& device,
                   const std::string& edge) {
     const TaskId source_task = home(from);
+    DTF_CHECK(source_task != task);  // it would wait for itself
     Graph& source = part(source_task);
     const TensorSpec spec = source.spec(local);
     const std::string source_device = deviceOn(graph_.node(from), source_task);

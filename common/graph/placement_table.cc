@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/graph/placer.h"
 
@@ -20,7 +21,9 @@ std::string percentText(uint64_t part, uint64_t whole) {
 // "/job:ps/task:0" or "/job:ps/task:0..2 (split in 3)": people read tasks, not replicas and CPU
 // numbers.
 std::string whereText(const Placement& placement, const PlacedVariable& variable) {
-  const std::string first = placement.device(variable.node).taskId()->device();
+  const std::optional<TaskId> task = placement.device(variable.node).taskId();
+  DTF_CHECK_MSG(task.has_value(), variable.name);
+  const std::string first = task->device();
   if (variable.parts.size() < 2) return first;
   return first + ".." + std::to_string(variable.parts.back().ps_task) + " (split in " +
          std::to_string(variable.parts.size()) + ")";
@@ -59,6 +62,7 @@ std::string placementTable(const Placement& placement) {
                     whereText(placement, variable)});
     total += variable.bytes();
     for (const VariablePart& part : variable.parts) {
+      DTF_CHECK_MSG(part.ps_task < ps_bytes.size(), variable.name);
       ps_bytes[part.ps_task] += part.count * sizeof(float);
     }
   }

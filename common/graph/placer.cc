@@ -1,6 +1,7 @@
 #include "common/graph/placer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -27,9 +28,13 @@ class Dealer {
  public:
   Dealer(PlacementStrategy strategy, uint32_t ps_tasks) : strategy_(strategy), loads_(ps_tasks) {}
 
-  void load(uint32_t ps_task, uint64_t bytes) { loads_[ps_task] += bytes; }
+  void load(uint32_t ps_task, uint64_t bytes) {
+    DTF_CHECK(ps_task < loads_.size());
+    loads_[ps_task] += bytes;
+  }
 
   uint32_t next(uint64_t bytes) {
+    DTF_CHECK(!loads_.empty());
     if (strategy_ == PlacementStrategy::kRoundRobin) {
       return static_cast<uint32_t>(counter_++ % loads_.size());
     }
@@ -45,6 +50,7 @@ class Dealer {
 };
 
 std::vector<VariablePart> splitEvenly(uint64_t elements, uint32_t ps_tasks) {
+  DTF_CHECK(ps_tasks > 0);
   const uint64_t blocks = (elements + kPartAlignment - 1) / kPartAlignment;
   std::vector<VariablePart> parts;
   uint64_t begin = 0;
@@ -55,6 +61,7 @@ std::vector<VariablePart> splitEvenly(uint64_t elements, uint32_t ps_tasks) {
     if (count > 0) parts.push_back({ps, begin, count});
     begin += count;
   }
+  DTF_CHECK(begin == elements);  // every element has its ps
   return parts;
 }
 
@@ -102,7 +109,10 @@ class Placer {
     return pin == options_.pins.end() ? own : own.mergedWith(DeviceName::parse(pin->second));
   }
 
-  DeviceName& deviceOf(NodeId node) { return placement_.devices[static_cast<size_t>(node.value)]; }
+  DeviceName& deviceOf(NodeId node) {
+    DTF_CHECK(node.value >= 0 && std::cmp_less(node.value, placement_.devices.size()));
+    return placement_.devices[static_cast<size_t>(node.value)];
+  }
 
   void addVariable(const Node& node) {
     placement_.variables.push_back({node.id, node.name, node.attribute<Shape>("shape"), {}});
@@ -143,6 +153,7 @@ class Placer {
   }
 
   void setPsDevice(const PlacedVariable& variable, const DeviceName& constraint) {
+    DTF_CHECK_MSG(!variable.parts.empty(), variable.name);
     DeviceName device = fullDevice({JobKind::kPs, variable.parts[0].ps_task});
     device = device.mergedWith(constraint);
     deviceOf(variable.node) = onTask(graph_.node(variable.node), device);

@@ -25,7 +25,10 @@ struct Needs {
       need(output.node);
     }
   }
-  void need(NodeId node) { nodes[static_cast<size_t>(node.value)] = true; }
+  void need(NodeId node) {
+    DTF_CHECK(node.value >= 0 && std::cmp_less(node.value, nodes.size()));
+    nodes[static_cast<size_t>(node.value)] = true;
+  }
 };
 
 Needs findNeeds(const Graph& graph, std::span<const Output> feeds, std::span<const Output> fetches,
@@ -92,6 +95,7 @@ class Copy {
   }
 
   NodeId map(NodeId node) const {
+    DTF_CHECK(node.value >= 0 && std::cmp_less(node.value, nodes_.size()));
     const NodeId copy = nodes_[static_cast<size_t>(node.value)];
     DTF_CHECK(copy.value >= 0);
     return copy;
@@ -125,6 +129,7 @@ Pruned prune(const Graph& graph, std::span<const Output> feeds, std::span<const 
     pruned.feeds.push_back(used ? std::optional<Output>(copy.map(feed)) : std::nullopt);
   }
   for (const Output& fetch : fetches) pruned.fetches.push_back(copy.map(fetch));
+  DTF_CHECK(pruned.feeds.size() == feeds.size());  // a used one or nothing for each
   for (const NodeId target : targets) pruned.targets.push_back(copy.map(target));
   pruned.graph = copy.take();
   return pruned;
