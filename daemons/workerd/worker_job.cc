@@ -195,7 +195,9 @@ class WorkerJob {
     JobResult job{result, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
-      if (unsaved) finish();  // the ps have nothing to wait for
+      // Under a launcher the ps have nothing to wait for. By hand they are to be told, or one that
+      // has written its part would end as if the job were saved.
+      if (unsaved && notifyEnabled()) finish();
     } catch (const Error& error) {
       if (!unsaved) throw;
       log::warning("event=not_evaluated reason=\"{}\"", error.message());

@@ -375,6 +375,30 @@ TEST_F(ResumeTest, ASignalToOnePsByHandSavesAndEndsTheWholeJob) {
   EXPECT_EQ(steps().back(), summary()["global_step"].get<uint64_t>());
 }
 
+// Each ps has written its part; the chief can't write what makes them a checkpoint.
+TEST_F(ResumeTest, ByHandNoPsEndsAsSavedWhenTheLastCheckpointFailed) {
+  ClusterOptions by_hand = options("sync");
+  by_hand.steps = 200'000;
+  by_hand.ports = freePorts(4);
+  const std::string file = writeCluster(by_hand);
+  std::vector<Process> ps;
+  for (const int index : {0, 1}) ps.push_back(startTask(file, "ps", index));
+  Process chief =
+      startTask(file, "worker", 0, {}, {{"DTF_FAILPOINTS", "checkpoint.after_check_shards=error"}});
+  Process worker = startTask(file, "worker", 1);
+  ASSERT_TRUE(chief.waitForOutput("event=checkpoint_failed", seconds(30))) << chief.err();
+  ps[1].signal(SIGTERM);
+  const ProcessResult failed = chief.wait(seconds(20));
+  EXPECT_EQ(failed.exit_code, 73) << failed.err;
+  for (Process& task : ps) {
+    const ProcessResult result = task.wait(seconds(20));
+    EXPECT_EQ(result.exit_code, 69) << result.err;
+    EXPECT_NE(result.err.find("last checkpoint could not be written"), std::string::npos)
+        << result.err;
+  }
+  EXPECT_TRUE(steps().empty());
+}
+
 TEST_F(ResumeTest, ASignalToAPsOfAJobWithoutCheckpointsInterruptsIt) {
   ClusterOptions by_hand = options("sync");
   by_hand.steps = 100'000'000;
