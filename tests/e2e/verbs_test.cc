@@ -72,7 +72,9 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
   EXPECT_TRUE(stop.out.starts_with("job: stopped at step ")) << stop.out;
   EXPECT_TRUE(stop.out.ends_with(", saved\n")) << stop.out;
-  EXPECT_FALSE(launcher.running()) << "stop waits for the end";
+  // The launcher itself gives the folder free just before its own end.
+  for (const std::string& process : leftovers())
+    EXPECT_NE(process.find("dtf-launch"), std::string::npos) << "stop waits for the end";
   EXPECT_EQ(launcher.wait(seconds(1)).exit_code, 0) << "as a daemon that is told to stop";
   EXPECT_EQ(summary()["outcome"], "stopped");
   EXPECT_EQ(summary()["checkpoint"]["last_step"], summary()["global_step"]) << "it was saved";
