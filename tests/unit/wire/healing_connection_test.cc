@@ -1,0 +1,275 @@
+// A connection to a peer that breaks it, is away, refuses or freezes, in a time that the test moves.
+
+#include "common/wire/healing_connection.h"
+
+#include <gtest/gtest.h>
+#include <kj/async-io.h>
+
+#include "common/net/rpc_connection.h"
+#include "common/wire/ps.capnp.h"
+#include "tests/support/still_loop.h"
+
+namespace dtf::wire {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// What the peer does with a hello, and with a question (`status`).
+struct Peer {
+  bool takes_connections = true;
+  bool answers_hello = true;
+  std::optional<Error> refused_hello;
+  bool answers = true;
+  std::optional<Error> refusal;
+  int asked = 0;
+  std::function<void()> on_asked = [] {};
+};
+
+class Gate final : public schema::PsGate::Server {
+ public:
+  explicit Gate(Peer& peer) : peer_(peer) {}
+
+ private:
+  kj::Promise<void> hello(HelloContext) override {
+    if (peer_.refused_hello) net::throwAsKj(Error(*peer_.refused_hello));
+    if (!peer_.answers_hello) return kj::NEVER_DONE;
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> status(StatusContext) override {
+    ++peer_.asked;
+    peer_.on_asked();
+    if (peer_.refusal) net::throwAsKj(Error(*peer_.refusal));
+    if (!peer_.answers) return kj::NEVER_DONE;
+    return kj::READY_NOW;
+  }
+  Peer& peer_;
+};
+
+class HealingConnectionTest : public ::testing::Test {
+ protected:
+  static constexpr Duration kRejoin = seconds(20);
+
+  HealingConnectionTest() {
+    loop_.on_connect = [this](uint16_t) -> kj::Promise<kj::Own<net::MessageStream>> {
+      ++connections_;
+      auto pipe = kj::newTwoWayPipe();
+      if (peer_.takes_connections)
+        servers_.push_back(kj::heap<net::RpcConnection>(
+            net::wrapStream(kj::mv(pipe.ends[0])),
+            [this](net::RpcConnection&) { return kj::heap<Gate>(peer_); }, net::RpcOptions{}));
+      return net::wrapStream(kj::mv(pipe.ends[1]));
+    };
+    steps_.say_hello = [this](net::RpcConnection& connection) {
+      gate_ = connection.bootstrap().castAs<schema::PsGate>();
+      return gate_->helloRequest().send().ignoreResult();
+    };
+    steps_.on_open = [this] { events_ += "open "; };
+    steps_.on_broken = [this](const Error&) { events_ += "broken "; };
+    steps_.on_lost = [this](const Error& error) {
+      events_ += "lost ";
+      lost_ = error.message();
+    };
+  }
+  ~HealingConnectionTest() noexcept override {}
+
+  // Made and open.
+  HealingConnection& opened(Duration rejoin = kRejoin) {
+    connection_ = std::make_unique<HealingConnection>(
+        loop_, Opening{.peer = "ps/1 (here:7)", .address = {"here", 7}, .patience = seconds(8)},
+        rejoin, seconds(5), steps_);
+    opening_ = connection_->open().eagerlyEvaluate(nullptr);
+    loop_.settle();
+    EXPECT_TRUE(connection_->isOpen());
+    return *connection_;
+  }
+
+  // A question, asked until it is answered: `state` is "waits", "answered", or the error.
+  struct Question {
+    std::string state = "waits";
+    kj::Promise<void> promise = nullptr;
+  };
+  std::unique_ptr<Question> ask() {
+    auto question = std::make_unique<Question>();
+    question->promise =
+        connection_
+            ->untilAnswered<void>("asking",
+                                  [this] { return gate_->statusRequest().send().ignoreResult(); })
+            .then([question = question.get()] { question->state = "answered"; })
+            .eagerlyEvaluate([question = question.get()](kj::Exception&& exception) {
+              question->state = net::toError(exception).message();
+            });
+    loop_.settle();
+    return question;
+  }
+  // Its process ends.
+  void killPeer() {
+    servers_.clear();
+    loop_.settle();
+  }
+
+  testing::StillLoop loop_;
+  Peer peer_;
+  std::vector<kj::Own<net::RpcConnection>> servers_;
+  int connections_ = 0;
+  std::string events_;
+  std::string lost_;
+  HealingConnection::Steps steps_;
+  std::optional<schema::PsGate::Client> gate_;  // of the newest connection
+  std::unique_ptr<HealingConnection> connection_;
+  kj::Promise<void> opening_ = nullptr;
+};
+
+TEST_F(HealingConnectionTest, WhatWasNotAnsweredIsAskedAgainOnTheNextConnection) {
+  opened();
+  peer_.answers = false;
+  const auto question = ask();
+  EXPECT_EQ(question->state, "waits");
+  peer_.answers = true;
+  killPeer();
+  loop_.live(seconds(1));
+  EXPECT_EQ(question->state, "answered");
+  EXPECT_EQ(peer_.asked, 2);
+  EXPECT_EQ(connections_, 2);
+  EXPECT_EQ(events_, "open broken open ");
+  EXPECT_FALSE(connection_->brokenSince().has_value());
+}
+
+TEST_F(HealingConnectionTest, AnAnswerIsFinalAndSoIsAnError) {
+  opened();
+  peer_.refusal = Error(ErrorCode::kUnavailable, "fenced");
+  EXPECT_EQ(ask()->state, "fenced");
+  EXPECT_EQ(peer_.asked, 1);
+  EXPECT_EQ(connections_, 1);
+  EXPECT_EQ(events_, "open ");
+}
+
+TEST_F(HealingConnectionTest, WhatIsAskedWhileThePeerIsAwayWaits) {
+  HealingConnection& connection = opened();
+  peer_.takes_connections = false;
+  killPeer();
+  const auto first = ask();
+  const auto second = ask();
+  loop_.live(seconds(5));
+  EXPECT_EQ(first->state, "waits");
+  EXPECT_EQ(second->state, "waits");
+  EXPECT_FALSE(connection.isOpen());
+  ASSERT_TRUE(connection.brokenSince().has_value());
+  EXPECT_GE(loop_.clock().now() - *connection.brokenSince(), seconds(4));
+  peer_.takes_connections = true;
+  loop_.live(seconds(1));
+  EXPECT_EQ(first->state, "answered");
+  EXPECT_EQ(second->state, "answered");
+}
+
+TEST_F(HealingConnectionTest, APeerThatStaysAwayIsLostWithTheBreakAndTheLastAttempt) {
+  opened();
+  peer_.takes_connections = false;
+  killPeer();
+  const auto question = ask();
+  loop_.live(kRejoin + seconds(2));
+  EXPECT_EQ(events_, "open broken lost ");
+  EXPECT_NE(lost_.find("lost ps/1 (here:7) while asking: "), std::string::npos) << lost_;
+  EXPECT_NE(lost_.find("; "), std::string::npos) << lost_;
+  EXPECT_EQ(question->state, lost_);
+  EXPECT_EQ(ask()->state, lost_) << "later ones fail at once";
+  const int connections = connections_;
+  peer_.takes_connections = true;
+  loop_.live(seconds(5));
+  EXPECT_EQ(connections_, connections) << "it is over";
+}
+
+TEST_F(HealingConnectionTest, WithoutTimeToRejoinABreakIsFinal) {
+  opened(Duration{0});
+  killPeer();
+  EXPECT_NE(ask()->state.find("lost ps/1 (here:7) while asking: "), std::string::npos);
+  loop_.live(seconds(5));
+  EXPECT_EQ(connections_, 1);
+}
+
+TEST_F(HealingConnectionTest, ARefusalAfterABreakIsTheReason) {
+  opened();
+  peer_.refused_hello = Error(ErrorCode::kUnavailable, "fenced: a newer process is here");
+  killPeer();
+  const auto question = ask();
+  loop_.live(seconds(1));
+  EXPECT_EQ(question->state, "fenced: a newer process is here");
+  EXPECT_EQ(events_, "open broken lost ");
+}
+
+// A socket that takes connections is no sign of life: a launcher may hold it.
+TEST_F(HealingConnectionTest, APeerThatAnswersNoHelloIsAway) {
+  HealingConnection& connection = opened();
+  peer_.answers_hello = false;
+  killPeer();
+  const auto question = ask();
+  loop_.live(seconds(3));
+  EXPECT_FALSE(connection.isOpen());
+  EXPECT_EQ(events_, "open broken ");
+  peer_.answers_hello = true;
+  killPeer();  // what it has not answered breaks
+  loop_.live(seconds(3));
+  EXPECT_EQ(question->state, "answered");
+}
+
+TEST_F(HealingConnectionTest, NothingIsAskedAgainBeforeWhatComesFirst) {
+  auto first = kj::newPromiseAndFulfiller<void>();
+  steps_.after_reopening = [&] { return kj::mv(first.promise); };
+  opened();
+  peer_.answers = false;
+  const auto question = ask();
+  killPeer();
+  peer_.answers = true;
+  loop_.live(seconds(1));
+  EXPECT_EQ(connections_, 2);
+  EXPECT_EQ(peer_.asked, 1) << "the model is declared first";
+  first.fulfiller->fulfill();
+  loop_.live(milliseconds(50));
+  EXPECT_EQ(question->state, "answered");
+}
+
+TEST_F(HealingConnectionTest, AFrozenPeerCanBeGivenUp) {
+  HealingConnection& connection = opened();
+  peer_.answers = false;
+  const auto question = ask();
+  peer_.answers = true;
+  connection.giveUp(Error(ErrorCode::kUnavailable, "it answers no heartbeat"));
+  loop_.live(seconds(1));
+  EXPECT_EQ(question->state, "answered");
+  EXPECT_EQ(events_, "open broken open ");
+}
+
+TEST_F(HealingConnectionTest, ABreakThatIsTheEndMakesNoOther) {
+  HealingConnection& connection = opened();
+  connection.expectClose();
+  killPeer();
+  EXPECT_NE(ask()->state.find("lost ps/1"), std::string::npos);
+  loop_.live(seconds(2));
+  EXPECT_EQ(connections_, 1);
+  EXPECT_EQ(events_, "open ") << "nobody is told of a loss";
+}
+
+TEST_F(HealingConnectionTest, EndingItFailsThoseWhoWaitWithThatError) {
+  HealingConnection& connection = opened();
+  peer_.takes_connections = false;
+  killPeer();
+  const auto question = ask();
+  connection.end(Error(ErrorCode::kBadConfig, "the job was ended by worker/1"));
+  loop_.settle();
+  EXPECT_EQ(question->state, "the job was ended by worker/1");
+  EXPECT_EQ(ask()->state, "the job was ended by worker/1");
+}
+
+TEST_F(HealingConnectionTest, APeerThatBreaksEachConnectionDoesNotKeepTheLoopBusy) {
+  opened();
+  peer_.answers = false;
+  peer_.on_asked = [this] { loop_.post([this] { servers_.clear(); }); };
+  const auto question = ask();
+  loop_.live(seconds(2));
+  EXPECT_GE(connections_, 10);
+  EXPECT_LE(connections_, 25) << "ten a second";
+  EXPECT_EQ(question->state, "waits");
+}
+
+}  // namespace
+}  // namespace dtf::wire
