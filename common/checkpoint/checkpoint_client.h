@@ -24,8 +24,19 @@ struct SavedShard {
 
 // What one ps holds when the chief asks.
 struct HeldValues {
-  bool any = false;      // of an earlier process of the chief
-  uint64_t updates = 0;  // that they have had
+  uint64_t epoch = 0;         // of its values, see ps/epoch.h; 0: it holds none
+  uint64_t updates = 0;       // that they have had
+  bool restored = false;      // the epoch began with a checkpoint, else with initial values
+  uint64_t origin_epoch = 0;  // of that checkpoint
+  uint64_t origin_step = 0;
+};
+
+// To what all ps go back: a checkpoint, by its folder's name and that of its cut.
+struct GoingBack {
+  std::string folder;
+  uint64_t cut_epoch = 0;
+  uint64_t cut_step = 0;
+  uint64_t epoch = 0;  // that begins with it
 };
 
 // Threads: one at a time, beside the training thread of the same worker.
@@ -35,7 +46,8 @@ class CheckpointClient {
  public:
   virtual ~CheckpointClient() = default;
 
-  // Per ps.
+  // Per ps. First, and after any ps was started again: what is asked afterwards is asked of the
+  // processes that answered this.
   virtual std::vector<HeldValues> held() = 0;
 
   // Per ps, how far it is. With `hold`, pushes beyond the answer wait until the cut (async).
@@ -43,8 +55,8 @@ class CheckpointClient {
   // Ends a hold, and calls off the cuts that are waited for behind it.
   virtual void releaseHold() = 0;
 
-  // Tells every ps to capture its shard at `position`. On return every ps knows.
-  virtual void startCut(const CutPosition& position) = 0;
+  // Tells every ps to capture its shard at `position`, which is on `epoch`. On return every ps knows.
+  virtual void startCut(const CutPosition& position, uint64_t epoch) = 0;
   // Waits for the captures. Returns the global step that they are of: how many updates ps/0 had
   // applied. Nullopt: a ps had passed the cut already; try a later one.
   virtual std::optional<uint64_t> awaitCut() = 0;
@@ -57,8 +69,8 @@ class CheckpointClient {
   // Errors: kUnavailable when a ps holds the capture of another cut.
   virtual std::vector<SavedShard> save(const std::string& folder, const CutPosition& position) = 0;
 
-  // Every ps reads its part of the checkpoint in `folder`; when all have, it becomes their state.
-  virtual void restore(const std::string& folder) = 0;
+  // Every ps reads its part of the checkpoint; when all have, it becomes their state.
+  virtual void restore(const GoingBack& target) = 0;
 };
 
 }  // namespace dtf::checkpoint

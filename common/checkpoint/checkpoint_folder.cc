@@ -268,6 +268,12 @@ std::vector<uint64_t> CheckpointFolder::prune(const KeepRule& rule) {
   return going;
 }
 
+void CheckpointFolder::removeInitial() {
+  const std::vector<uint64_t> all = steps();
+  if (all.size() < 2 || all.front() != 0 || !isWhole(all.back())) return;
+  moveToTrash(0);
+}
+
 // Those older than the newest `keep` whole ones. A damaged one takes nobody's place, and goes once
 // enough whole ones are newer.
 std::vector<uint64_t> CheckpointFolder::beyond(const KeepRule& rule, const std::vector<Kept>& all) {

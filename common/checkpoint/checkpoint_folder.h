@@ -95,6 +95,9 @@ class CheckpointFolder {
   // Returns the steps removed.
   std::vector<uint64_t> prune(const KeepRule& rule);
 
+  // Removes that of step 0, the initial values, once the newest one is a later one and whole.
+  void removeInitial();
+
   std::vector<uint64_t> steps();  // what is visible, whole or not, ascending
 
  private:

@@ -37,6 +37,7 @@ StepState AsyncCoordinator::stateOf(const Worker& worker, Outcome outcome,
   state.done = isDone();
   state.staleness = staleness;
   state.loss = worker.last_loss;
+  state.epoch = context_.epoch;
   return state;
 }
 
@@ -361,6 +362,18 @@ void AsyncCoordinator::failAll(const Error& error) {
     cancelWaiting(rank, error);
   }
   cut_.answer(error);
+}
+
+std::vector<Coordinator::Stranded> AsyncCoordinator::takeWaiting() {
+  const OutwardCalls::Scope scope(context_.calls);
+  std::vector<Stranded> stranded;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (auto callback = std::exchange(workers_[rank].waiting, nullptr))
+      stranded.push_back({rank, std::move(callback)});
+  for (Parked& parked : std::exchange(parked_, {}))
+    stranded.push_back({parked.contribution.rank, std::move(parked.callback)});
+  cut_.answer(wentBackDuringCut(context_.ps_task));
+  return stranded;
 }
 
 void AsyncCoordinator::tick() {

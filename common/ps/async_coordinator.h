@@ -27,6 +27,7 @@ class AsyncCoordinator final : public Coordinator {
   void lost(uint32_t rank, const std::string& why) override;
   std::string awaitedText() const override;
   void failAll(const Error& error) override;
+  std::vector<Stranded> takeWaiting() override;
   void tick() override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;

@@ -11,6 +11,21 @@
 
 namespace dtf::ps {
 
+std::string trainedBarrier(uint32_t round) {
+  return fmt::format("trained.{}", round);
+}
+
+std::string savedBarrier(uint32_t round) {
+  return fmt::format("saved.{}", round);
+}
+
+Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts) {
+  if (name == kStartBarrier) return fromSeconds(timeouts.start_seconds);
+  // The chief captures and writes the end meanwhile, each for finish_seconds at most.
+  const double waits = name.starts_with("saved.") ? 2 : 1;
+  return fromSeconds(waits * timeouts.finish_seconds);
+}
+
 Barriers::Barriers(uint32_t workers, OutwardCalls& calls, const Clock& clock)
     : workers_(workers), calls_(calls), clock_(clock) {}
 

@@ -10,12 +10,21 @@
 #include <string_view>
 
 #include "common/base/clock.h"
+#include "common/cluster/spec.h"
 #include "common/ps/answer.h"
 
 namespace dtf::ps {
 
 inline constexpr size_t kBarriersMax = 4096;  // names per job
 inline constexpr size_t kBarrierNameBytesMax = 256;
+
+// The barriers of a job: kStart once; when training is done kTrained, then kSaved when the chief has
+// saved the end. A job that goes back in between trains on, and meets at those of the next round.
+inline constexpr std::string_view kStartBarrier = "start";
+std::string trainedBarrier(uint32_t round);  // rounds count from 1
+std::string savedBarrier(uint32_t round);
+// How long a worker waits there for the others, and the chief for the disk.
+Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts);
 
 // A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once.
 // Owns: callbacks that wait.

@@ -1,6 +1,7 @@
 #include "common/ps/coordinator.h"
 
 #include <algorithm>
+#include <string>
 
 #include "common/ps/async_coordinator.h"
 #include "common/ps/replication_rules.h"
@@ -12,6 +13,11 @@ void StalenessHistogram::add(uint64_t staleness) {
   ++counts[std::min<uint64_t>(staleness, kBuckets - 1)];
   sum += staleness;
   max = std::max(max, staleness);
+}
+
+Error wentBackDuringCut(uint32_t ps_task) {
+  return {ErrorCode::kUnavailable, "ps/" + std::to_string(ps_task) +
+                                       " went back to an earlier cut while a checkpoint was due"};
 }
 
 std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context) {

@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "common/ps/answer.h"
 #include "common/ps/cut.h"
+#include "common/ps/epoch.h"
 #include "common/ps/parameter_store.h"
 
 namespace dtf::ps {
@@ -24,8 +25,9 @@ struct Contribution {
   Incarnation incarnation;
   uint64_t step = 0;
   uint32_t batch = 0;
-  uint64_t sequence = 0;  // the sender's count of pushes, for logs
-  float loss = 0;         // of the batch; comes back in StepState::loss
+  uint64_t epoch = kFirstEpoch;  // of the parameters that the gradient was computed from
+  uint64_t sequence = 0;         // the sender's count of pushes, for logs
+  float loss = 0;                // of the batch; comes back in StepState::loss
   std::span<const float> gradient;
   std::shared_ptr<const void>
       owner;  // keeps `gradient` alive; released when it has been applied or dropped
@@ -50,6 +52,13 @@ struct CoordinatorStatus {
   StalenessHistogram staleness;
 };
 
+// A step in the history of a job: the steps of an epoch that was left come again in the next.
+struct StepName {
+  uint64_t epoch = 0;
+  uint64_t step = 0;
+  auto operator<=>(const StepName&) const = default;
+};
+
 // What happens between the ps of a job when the set of a step must be decided in one place (sync
 // with backup workers). Messages from one ps to another keep their order and are not lost while
 // both live.
@@ -58,10 +67,10 @@ class SyncPeers {
   virtual ~SyncPeers() = default;
   // To ps/0 (from the others): this ps holds the gradient of `rank` for `step`. Arrives at
   // Shard::onReceived.
-  virtual void reportReceived(uint64_t step, uint32_t rank) = 0;
+  virtual void reportReceived(StepName step, uint32_t rank) = 0;
   // From ps/0 to all others: `step` is made of these ranks, ascending. Arrives at
   // Shard::onDecision.
-  virtual void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) = 0;
+  virtual void announceDecision(StepName step, const std::vector<uint32_t>& ranks) = 0;
 };
 
 // What a coordinator works with; all of it outlives the coordinator.
@@ -72,6 +81,7 @@ struct CoordinatorContext {
   Duration step_timeout{};    // longest wait of one push or pull
   Duration rejoin_timeout{};  // longest wait for the return of a lost worker; 0: none
   ModelDeclaration declaration;
+  const uint64_t& epoch;  // of the store's values
   ParameterStore& store;
   UpdateRunner& runner;
   OutwardCalls& calls;
@@ -114,6 +124,14 @@ class Coordinator {
 
   // Answers every call that waits with `error`.
   virtual void failAll(const Error& error) = 0;
+
+  // Before the shard goes back to an earlier cut, with a coordinator of its own: the workers' calls
+  // that wait, for the next one to answer. What else waits is answered with kUnavailable.
+  struct Stranded {
+    uint32_t rank = 0;
+    PushCallback callback;
+  };
+  virtual std::vector<Stranded> takeWaiting() = 0;
 
   // Answers calls that have waited too long with kDeadline, naming what they wait for.
   virtual void tick() = 0;
@@ -159,6 +177,9 @@ inline constexpr Duration kHoldMax = std::chrono::seconds(5);
 inline bool hasWaited(TimePoint deadline, TimePoint now, Duration timeout) {
   return deadline != TimePoint::max() && now - (deadline - timeout) > kSaidAfter;
 }
+
+// What a checkpoint reads that waited for its cut while the shard went back.
+Error wentBackDuringCut(uint32_t ps_task);
 
 // The coordinator for context.declaration.replication.
 std::unique_ptr<Coordinator> makeCoordinator(const CoordinatorContext& context);

@@ -18,10 +18,13 @@ inline constexpr uint64_t epochNumber(uint64_t epoch) {
   return epoch >> kEpochRandomBits;
 }
 
-// The one after `epoch`. `random`: any bits; the low 40 count.
-inline constexpr uint64_t nextEpoch(uint64_t epoch, uint64_t random) {
+// The one after `epoch`. `chief`: the incarnation of who names it, whose random bits it takes.
+inline constexpr uint64_t nextEpoch(uint64_t epoch, uint64_t chief) {
   return (epochNumber(epoch) + 1) << kEpochRandomBits |
-         (random & ((uint64_t{1} << kEpochRandomBits) - 1));
+         (chief & ((uint64_t{1} << kEpochRandomBits) - 1));
 }
+
+// Of a job that nobody names an epoch for: a cluster in one process.
+inline constexpr uint64_t kFirstEpoch = nextEpoch(0, 0);
 
 }  // namespace dtf::ps

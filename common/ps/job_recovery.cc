@@ -86,13 +86,16 @@ std::optional<RecoveryDecision> newestCut(Words words, const std::optional<CutNa
 
 // What is lost is counted from the furthest ps; a job whose ps were all ended lost nothing that is
 // known of.
-RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint32_t> lost) {
+RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint32_t> lost,
+                        const ChiefWord& chief) {
   DTF_CHECK(decision.action == RecoveryAction::kGoBack);
-  const uint64_t furthest = furthestStep(words);
-  decision.epoch = std::max(newestEpoch(words), decision.cut.epoch) + 1;
+  const uint64_t furthest = std::max(furthestStep(words), chief.step);
+  const uint64_t newest = std::max({newestEpoch(words), decision.cut.epoch, chief.epoch});
+  decision.epoch = nextEpoch(newest, chief.incarnation);
+  DTF_CHECK(decision.epoch > newest);
   decision.steps_lost = furthest > decision.cut.step ? furthest - decision.cut.step : 0;
   const char* const source = decision.origin == EpochOrigin::kSnapshot ? "snapshot" : "checkpoint";
-  if (furthest == 0) {
+  if (furthest == 0 && lost.empty()) {
     decision.reason =
         fmt::format("no ps holds values: all take the {} of step {}", source, decision.cut.step);
   } else if (lost.empty()) {
@@ -130,24 +133,24 @@ bool hasReplica(Words words, uint32_t ps, uint64_t epoch) {
 }
 
 // Whether nobody has trained: who holds values took initial ones, which follow from the seed.
-bool onlyInitialised(Words words) {
-  return std::all_of(words.begin(), words.end(), [](const PsWord& word) {
-    return word.epoch == 0 ||
-           (word.epoch == 1 && word.origin == EpochOrigin::kInitialValues && word.step == 0);
-  });
+bool onlyInitialised(Words words, const ChiefWord& chief) {
+  return chief.epoch == 0 && std::all_of(words.begin(), words.end(), [](const PsWord& word) {
+           return word.epoch == 0 || (epochNumber(word.epoch) == 1 &&
+                                      word.origin == EpochOrigin::kInitialValues && word.step == 0);
+         });
 }
 
-RecoveryDecision start(std::string reason) {
+RecoveryDecision start(uint64_t epoch, std::string reason) {
   RecoveryDecision decision;
   decision.action = RecoveryAction::kStart;
-  decision.epoch = 1;
+  decision.epoch = epoch;
   decision.reason = std::move(reason);
   return decision;
 }
 
 }  // namespace
 
-RecoveryDecision decideRecovery(Words words, const std::optional<CutName>& checkpoint) {
+RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
   DTF_CHECK(!words.empty());
   RecoveryDecision decision;
   decision.ps = psThat(words, [](const PsWord& word) { return !word.answered; });
@@ -177,15 +180,17 @@ RecoveryDecision decideRecovery(Words words, const std::optional<CutName>& check
     decision.ps = std::move(empty);
     return decision;
   }
-  if (newest > 0 && onlyInitialised(words))
-    return start("the initial values have not come to every ps");
+  if (newest > 0 && one_epoch && onlyInitialised(words, chief))
+    return start(newest, "the initial values have not come to every ps");
   std::optional<RecoveryDecision> back;
-  if (!one_epoch) back = interrupted(words, newest, checkpoint);
-  if (!back) back = newestCut(words, checkpoint);
+  if (!one_epoch) back = interrupted(words, newest, chief.checkpoint);
+  if (!back) back = newestCut(words, chief.checkpoint);
+  const bool lost = newest > 0 || chief.epoch > 0;
   if (back)
-    return goBack(std::move(*back), words, newest > 0 ? std::move(empty) : std::vector<uint32_t>{});
-  if (newest > 0) return torn(std::move(empty));
-  return start("no ps holds values, and there is no checkpoint");
+    return goBack(std::move(*back), words, lost ? std::move(empty) : std::vector<uint32_t>{},
+                  chief);
+  if (lost) return torn(std::move(empty));
+  return start(nextEpoch(0, chief.incarnation), "no ps holds values, and there is no checkpoint");
 }
 
 }  // namespace dtf::ps

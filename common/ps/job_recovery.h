@@ -4,20 +4,23 @@
 // replicas, take all back to one cut, or end. Decided in one place, from the words of *all* ps, by a
 // pure function; nothing here sends, loads or waits.
 //
-// Epoch: the line of history that the parameters are on. 1 after the initial values; each time any
-// ps goes back, all take the next one, and what belongs to an older one is refused. A ps that is
-// filled from a replica has lost nothing and keeps the epoch.
+// Epochs: epoch.h. Each time any ps goes back, all take the next one, and what belongs to another is
+// refused. A ps that is filled from a replica has lost nothing and keeps the epoch.
 //
 //   the ps say                     and                                       then
 //   one is absent                  -                                         kWait
 //   they hold different epochs     the cut that the newest began with        kGoBack to it again, newest + 1
 //                                  can still be had everywhere
 //   all hold one epoch             -                                         kContinue
-//   all empty                      no checkpoint                             kStart, epoch 1
-//   all empty                      a common snapshot                         kGoBack, its epoch + 1
-//   all empty                      a checkpoint                              kGoBack, its epoch + 1
-//   some empty                     the others hold initial values, without   kStart: the same values again
-//                                  an update: the chief was lost meanwhile
+//   all empty                      nothing to go back to, a chief that has   kStart, the first epoch
+//                                  just started
+//   all empty                      nothing to go back to, a chief that has   kEnd: what they held is gone
+//                                  trained
+//   all empty                      a common snapshot                         kGoBack, the next epoch
+//   all empty                      a checkpoint                              kGoBack, the next epoch
+//   some empty                     the others hold initial values, without   kStart: the same values again,
+//                                  an update, and the chief has just         of the same epoch
+//                                  started: the one before was lost
 //   some empty                     each empty one has a whole replica        kRefill, the same epoch
 //   some empty, or torn epochs     all have a snapshot of one cut            kGoBack to the newest such
 //   some empty, or torn epochs     a checkpoint                              kGoBack to it
@@ -31,6 +34,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "common/ps/epoch.h"
 
 namespace dtf::ps {
 
@@ -62,6 +67,14 @@ struct PsWord {
   std::vector<CutName> snapshots;  // of its own shard, that it can load
 };
 
+// What the chief knows beside the words of the ps.
+struct ChiefWord {
+  std::optional<CutName> checkpoint{};  // the newest that verifies
+  uint64_t epoch = 0;                   // that it has trained on; 0: it has just started
+  uint64_t step = 0;                    // the last that it knows of
+  uint64_t incarnation = 0;             // its own: what it names is told apart by it
+};
+
 enum class RecoveryAction : uint8_t {
   kWait = 1,      // for `ps`, by name
   kStart = 2,     // the chief brings initial values
@@ -81,8 +94,7 @@ struct RecoveryDecision {
   std::string reason;  // for a person: "ps/1 lost its values: all go back 37 steps to step 4963"
 };
 
-// `words`: one for each ps task, in their order. `checkpoint`: the newest that verifies.
-RecoveryDecision decideRecovery(std::span<const PsWord> words,
-                                const std::optional<CutName>& checkpoint);
+// `words`: one for each ps task, in their order.
+RecoveryDecision decideRecovery(std::span<const PsWord> words, const ChiefWord& chief);
 
 }  // namespace dtf::ps

@@ -17,10 +17,10 @@ class LocalCluster::Peers final : public SyncPeers {
   Peers(LocalCluster& cluster, uint32_t ps_task) : cluster_(cluster), ps_task_(ps_task) {}
 
   // Called by a shard, so under the lock, which the analysis can't see through a callback.
-  void reportReceived(uint64_t step, uint32_t rank) override DTF_TSA(no_thread_safety_analysis) {
+  void reportReceived(StepName step, uint32_t rank) override DTF_TSA(no_thread_safety_analysis) {
     cluster_.shards_[0]->onReceived(ps_task_, step, rank);
   }
-  void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override
+  void announceDecision(StepName step, const std::vector<uint32_t>& ranks) override
       DTF_TSA(no_thread_safety_analysis) {
     for (size_t ps = 1; ps < cluster_.shards_.size(); ++ps) {
       cluster_.shards_[ps]->onDecision(step, ranks);
@@ -114,6 +114,7 @@ void LocalParameterClient::await(Round<Answer>& round, std::string_view what) {
 void LocalParameterClient::take(size_t ps, const PushAnswer& answer) {
   const PushReply& reply = std::get<PushReply>(answer);
   settlement_->answered(static_cast<uint32_t>(ps), reply.state);
+  epoch_ = reply.state.epoch;
   if (reply.parameters) parameters_[ps] = reply.parameters;
 }
 
@@ -148,11 +149,12 @@ void LocalParameterClient::declare(const ModelDeclaration& model) {
   settlement_.emplace(model.replication, static_cast<uint32_t>(ps_tasks), workerName(rank_));
 }
 
-void LocalParameterClient::initialise(std::span<const std::span<const float>> values) {
+void LocalParameterClient::initialise(std::span<const std::span<const float>> values,
+                                      uint64_t epoch) {
   const MutexLock lock(cluster_.mutex_);
   DTF_CHECK(values.size() == cluster_.shards_.size());
   for (size_t ps = 0; ps < values.size(); ++ps) {
-    cluster_.shards_[ps]->initialise(rank_, incarnation_, values[ps]);
+    cluster_.shards_[ps]->initialise(rank_, incarnation_, values[ps], epoch);
   }
 }
 
@@ -217,6 +219,7 @@ StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float lo
                                   .incarnation = incarnation_,
                                   .step = step,
                                   .batch = batch,
+                                  .epoch = epoch_,
                                   .sequence = sequence_,
                                   .loss = loss,
                                   .gradient = values,

@@ -56,7 +56,7 @@ class LocalParameterClient final : public ParameterClient {
   LocalParameterClient(LocalCluster& cluster, uint32_t rank);
 
   void declare(const ModelDeclaration& declaration) override;
-  void initialise(std::span<const std::span<const float>> shards) override;
+  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override;
   void waitInitialised() override;
   StepState pull() override;
   const float* parameters(uint32_t ps_task) const override;
@@ -83,6 +83,7 @@ class LocalParameterClient final : public ParameterClient {
   const Incarnation incarnation_ = Incarnation::random();
   ModelDeclaration declaration_;
   uint64_t sequence_ = 0;
+  uint64_t epoch_ = 0;                              // of the parameters
   std::vector<std::shared_ptr<Buffer>> gradients_;  // shared with pushes
   std::vector<std::shared_ptr<const Snapshot>> parameters_;
   std::vector<std::shared_ptr<const Snapshot>> averages_;

@@ -79,8 +79,9 @@ class ParameterClient {
   virtual void declare(const ModelDeclaration& declaration) = 0;
 
   // The chief brings the initial values: one arena per ps task, of that shard's `elements`. If the
-  // ps holds values already (a restarted chief), they stay and the call does nothing.
-  virtual void initialise(std::span<const std::span<const float>> shards) = 0;
+  // ps holds values already (a restarted chief), they stay and the call does nothing. `epoch`: of
+  // these values, see ps/epoch.h.
+  virtual void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) = 0;
 
   // Blocks until the chief has initialised every ps. Others wait here.
   virtual void waitInitialised() = 0;

@@ -35,9 +35,11 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
   trained_.erase(rank);
   barriers_.returned(rank);
   if (coordinator_) coordinator_->joined(rank);
-  dropInitWaiter(rank, Error(ErrorCode::kUnavailable,
-                             fmt::format("fenced: {} was replaced by a newer process; end this one",
-                                         workerName(rank))));
+  const Error fenced(
+      ErrorCode::kUnavailable,
+      fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
+  dropInitWaiter(rank, fenced);
+  dropParked(rank, fenced);
   return true;
 }
 
@@ -86,14 +88,17 @@ void Shard::leave(uint32_t rank, Incarnation incarnation, const std::string& rea
 }
 
 void Shard::lose(const Membership::Loss& loss) {
-  dropInitWaiter(loss.rank, Error(ErrorCode::kUnavailable, "fenced: " + loss.why));
+  const Error fenced(ErrorCode::kUnavailable, "fenced: " + loss.why);
+  dropInitWaiter(loss.rank, fenced);
+  dropParked(loss.rank, fenced);
   if (coordinator_) coordinator_->lost(loss.rank, loss.why);
   barriers_.left(loss.rank);
 }
 
 // ---- initial values
 
-bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values) {
+bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values,
+                       uint64_t epoch) {
   const OutwardCalls::Scope scope(calls_);
   membership_.check(rank, incarnation);
   if (rank != kChief.index) {
@@ -103,8 +108,9 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
   }
   if (!store_) throw notDeclared("initial values");
   if (store_->initialised()) return false;
+  if (epoch == 0) throw Error(ErrorCode::kBadData, "initial values need an epoch");
   store_->initialise(values);
-  letInitWaitersGo();
+  beginEpoch(epoch, EpochOrigin::kInitialValues, {});
   return true;
 }
 
@@ -204,9 +210,12 @@ std::optional<Error> Shard::stepError(uint32_t rank, Incarnation incarnation,
 }
 
 void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
-                 PushCallback callback) {
+                 PushCallback callback, uint64_t epoch) {
   const OutwardCalls::Scope scope(calls_);
-  const std::optional<Error> error = stepError(rank, incarnation, "a pull");
+  std::optional<Error> error = membershipError(rank, incarnation);
+  if (!error && mayPark() && (!initialised() || epoch_ < epoch))
+    return park({rank, incarnation, epoch, wanted_step, std::nullopt, std::move(callback), {}});
+  if (!error) error = stepError(rank, incarnation, "a pull");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   coordinator_->pull(rank, wanted_step, std::move(callback));
 }
@@ -215,7 +224,12 @@ void Shard::pullAverages(uint32_t rank, Incarnation incarnation, PushCallback ca
   const OutwardCalls::Scope scope(calls_);
   const std::optional<Error> error = stepError(rank, incarnation, "a pull of moving averages");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
-  coordinator_->whenIdle([this, callback = std::move(callback)] {
+  averages_waiters_.push_back({rank, std::move(callback)});
+  coordinator_->whenIdle([this] { answerAverages(); });
+}
+
+void Shard::answerAverages() {
+  for (AveragesWaiter& waiter : std::exchange(averages_waiters_, {})) {
     PushAnswer answer =
         Error(ErrorCode::kBadConfig, fmt::format("ps/{} keeps no moving averages; declare an "
                                                  "optimizer with moving_average",
@@ -223,17 +237,28 @@ void Shard::pullAverages(uint32_t rank, Incarnation incarnation, PushCallback ca
     if (std::shared_ptr<const Snapshot> averages = store_->copyAverages()) {
       StepState state;
       state.global_step = averages->version();
+      state.epoch = epoch_;
       answer = PushReply{state, std::move(averages)};
     }
-    calls_.add([callback, answer = std::move(answer)] { callback(answer); });
-  });
+    calls_.add(
+        [callback = std::move(waiter.callback), answer = std::move(answer)] { callback(answer); });
+  }
 }
 
 void Shard::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(calls_);
-  const std::optional<Error> error =
-      stepError(contribution.rank, contribution.incarnation, "a gradient");
+  std::optional<Error> error = membershipError(contribution.rank, contribution.incarnation);
+  if (!error && mayPark() && !initialised())
+    return park({contribution.rank,
+                 contribution.incarnation,
+                 0,
+                 std::nullopt,
+                 std::move(contribution),
+                 std::move(callback),
+                 {}});
+  if (!error) error = stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
+  if (contribution.epoch != epoch_) return answerWentBack(contribution.rank, std::move(callback));
   const uint32_t rank = contribution.rank;
   if (!trained_.insert(rank).second)
     return coordinator_->push(std::move(contribution), std::move(callback));
@@ -253,18 +278,6 @@ void Shard::barrier(uint32_t rank, Incarnation incarnation, std::string_view nam
   barriers_.arrive(name, rank, timeout, std::move(callback));
 }
 
-void Shard::onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) {
-  const OutwardCalls::Scope scope(calls_);
-  if (!store_ || !store_->initialised()) throw notDeclared("another ps's report");
-  coordinator_->onReceived(ps_task, step, rank);
-}
-
-void Shard::onDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
-  const OutwardCalls::Scope scope(calls_);
-  if (!store_ || !store_->initialised()) throw notDeclared("the leader's decision");
-  coordinator_->onDecision(step, ranks);
-}
-
 // ---- checkpoints
 
 void Shard::checkChief(Incarnation chief, std::string_view what) {
@@ -278,9 +291,10 @@ CutPosition Shard::position(Incarnation chief, bool hold) {
   return coordinator_->position(hold);
 }
 
-void Shard::cutAt(Incarnation chief, CutPosition target, CutCallback callback) {
+void Shard::cutAt(Incarnation chief, uint64_t epoch, CutPosition target, CutCallback callback) {
   const OutwardCalls::Scope scope(calls_);
-  const std::optional<Error> error = stepError(kChief.index, chief, "a request for a checkpoint");
+  std::optional<Error> error = stepError(kChief.index, chief, "a request for a checkpoint");
+  if (!error && epoch != epoch_) error = wentBackDuringCut(options_.ps_task);
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   coordinator_->cutAt(std::move(target), std::move(callback));
 }
@@ -307,20 +321,6 @@ void Shard::releaseCapture() {
   if (coordinator_) coordinator_->cuts().release();
 }
 
-bool Shard::restore(Incarnation chief, const RestoredShard& state) {
-  const OutwardCalls::Scope scope(calls_);
-  checkChief(chief, "a checkpoint to restore");
-  if (store_->initialised()) return false;
-  std::vector<std::span<const float>> slots;
-  for (const Buffer& slot : state.slots)
-    slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));
-  store_->restore({state.values.as<float>(), state.values.bytes() / sizeof(float)}, slots,
-                  state.clock, state.version);
-  coordinator_->restore(state.position);
-  letInitWaitersGo();
-  return true;
-}
-
 void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(calls_);
   membership_.check(rank, incarnation);
@@ -330,7 +330,10 @@ void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
 
 void Shard::failAll(const Error& error) {
   const OutwardCalls::Scope scope(calls_);
-  for (uint32_t rank = 0; rank < options_.workers; ++rank) dropInitWaiter(rank, error);
+  for (uint32_t rank = 0; rank < options_.workers; ++rank) {
+    dropInitWaiter(rank, error);
+    dropParked(rank, error);
+  }
   if (coordinator_) coordinator_->failAll(error);
 }
 
@@ -338,6 +341,7 @@ void Shard::tick() {
   const OutwardCalls::Scope scope(calls_);
   for (const Membership::Loss& loss : membership_.expire()) lose(loss);
   expireInitWaiters();
+  expireParked();
   barriers_.tick();
   if (coordinator_) coordinator_->tick();
 }
@@ -356,8 +360,8 @@ ShardStatus Shard::status() const {
     status.coordinator = coordinator_->status();
     status.saved = saved_version_ == store_->version();
   }
-  status.callers_waiting = static_cast<uint32_t>(init_waiters_.size()) + barriers_.waiting() +
-                           status.coordinator.callers_waiting;
+  status.callers_waiting = static_cast<uint32_t>(init_waiters_.size() + parked_.size()) +
+                           barriers_.waiting() + status.coordinator.callers_waiting;
   return status;
 }
 

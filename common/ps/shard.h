@@ -6,6 +6,10 @@
 //   join -> declare -> [chief: initialise] -> waitInitialised -> pull -> push* -> barrier* ->
 //   finish
 //
+// Its values are of an epoch (epoch.h). The chief may take it back to an earlier cut, of another
+// epoch: restore(). Pulls and pushes that come while it holds no values are parked until it does:
+// they are of workers that knew a process of this ps before this one.
+//
 // Immediate calls answer by returning or throwing dtf::Error; calls that may wait answer through
 // their callback, exactly once, possibly before the call returns (never while the shard is inside
 // its own state: the callback may call the shard again). On destruction, callbacks that still wait
@@ -26,6 +30,7 @@
 #include "common/base/ids.h"
 #include "common/ps/barrier.h"
 #include "common/ps/coordinator.h"
+#include "common/ps/job_recovery.h"
 #include "common/ps/membership.h"
 
 namespace dtf::ps {
@@ -41,8 +46,11 @@ struct ShardOptions {
   uint64_t memory_bytes = 0;  // of this host: a model that needs more is refused; 0: not known
 };
 
-// A shard's state as a checkpoint has it.
+// A shard's state at a cut, and what the shard is once it has it.
 struct RestoredShard {
+  uint64_t epoch = kFirstEpoch;  // that begins with it
+  EpochOrigin origin = EpochOrigin::kCheckpoint;
+  CutName cut;
   CutPosition position;
   uint64_t version = 0;
   Buffer values;              // the arena
@@ -97,34 +105,39 @@ class Shard {
   // This live process says why it goes: lost, as one whose process has ended.
   void leave(uint32_t rank, Incarnation incarnation, const std::string& reason);
 
-  // Takes the initial values, of this shard's `elements`. False: it held values already, and keeps
-  // them.
-  bool initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values);
+  // Takes the initial values, of this shard's `elements`; `epoch` begins with them. False: it held
+  // values already, and keeps them.
+  bool initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values,
+                  uint64_t epoch = kFirstEpoch);
   void waitInitialised(uint32_t rank, Incarnation incarnation, Duration timeout,
                        WaitCallback callback);
 
+  // Answered once this shard's epoch is `epoch` or a later one.
   void pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
-            PushCallback callback);
+            PushCallback callback, uint64_t epoch = 0);
   // The moving averages, once no update is running; the answer's state says only how many updates
   // are in them. Answers kBadConfig when none are kept.
   void pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback);
+  // A gradient of another epoch has no effect: kWentBack.
   void push(Contribution contribution, PushCallback callback);
   void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
                WaitCallback callback);
 
-  // From another ps of the job (see SyncPeers).
+  // From another ps of the job (see SyncPeers). What is of an epoch that this shard has left has no
+  // effect.
   // Errors: kBadData when it breaks the protocol.
-  void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank);
-  void onDecision(uint64_t step, const std::vector<uint32_t>& ranks);
+  void onReceived(uint32_t ps_task, StepName step, uint32_t rank);
+  void onDecision(StepName step, const std::vector<uint32_t>& ranks);
 
   // ---- checkpoints: for the chief, whose incarnation is checked
 
   // True once the shard holds values: a restarted chief neither initialises nor restores.
   bool initialised() const { return store_ && store_->initialised(); }
-  // How many updates the values have had; 0: none, or there are no values.
-  uint64_t updates() const { return initialised() ? store_->version() : 0; }
+  // What it holds, for the chief to decide with.
+  PsWord word() const;
   CutPosition position(Incarnation chief, bool hold);
-  void cutAt(Incarnation chief, CutPosition target, CutCallback callback);
+  // `epoch`: of the positions that the target was chosen from; kUnavailable when it was left.
+  void cutAt(Incarnation chief, uint64_t epoch, CutPosition target, CutCallback callback);
   void releaseHold(Incarnation chief);
   // What cutAt() captured at `position`, with the declared model. Its memory goes with the last
   // user after releaseCapture().
@@ -137,18 +150,18 @@ class Shard {
   void releaseCapture();
   // The capture of that version is durable.
   void noteSaved(uint64_t version) { saved_version_ = version; }
-  // Instead of initialise(): takes the shard's state from a checkpoint, and lets the waiting
-  // workers go on. False: it held values already, and keeps them.
+  // Takes `state`, in place of initialise() or of what it holds, and lets the waiting workers go on:
+  // whoever waits for the answer to a push is answered kWentBack. False: it is on that epoch already.
+  // Errors: kUnavailable when it is on a later one.
   bool restore(Incarnation chief, const RestoredShard& state);
   const std::optional<ModelDeclaration>& declaration() const { return declaration_; }
 
   // Any worker may ask the job to end after the steps under way. Only ps/0 can see to it.
   void requestStop(uint32_t rank, Incarnation incarnation);
 
-  // See Coordinator::awaitedText().
-  std::string awaitedText() const { return coordinator_ ? coordinator_->awaitedText() : ""; }
-  // See Coordinator::awaitsReturn().
-  bool awaitsReturn() const { return coordinator_ && coordinator_->awaitsReturn(); }
+  // See Coordinator::awaitedText(), awaitsReturn(): or for the values of this ps.
+  std::string awaitedText() const;
+  bool awaitsReturn() const;
 
   // Answers every call that waits with `error`: this ps is about to end.
   void failAll(const Error& error);
@@ -169,7 +182,34 @@ class Shard {
     Duration timeout;
   };
   bool anybodyTrains() const;
+  // A pull or a push that waits for values of an epoch.
+  struct Parked {
+    uint32_t rank = 0;
+    Incarnation incarnation;
+    uint64_t epoch = 0;  // a pull's: the earliest
+    std::optional<uint64_t> wanted_step;
+    std::optional<Contribution> contribution;  // a push's
+    PushCallback callback;
+    TimePoint deadline;
+  };
+  struct EarlyReport {
+    uint32_t ps_task = 0;
+    StepName step;
+    uint32_t rank = 0;
+  };
+  struct AveragesWaiter {
+    uint32_t rank = 0;
+    PushCallback callback;
+  };
   void lose(const Membership::Loss& loss);
+  bool mayPark() const { return store_ && options_.rejoin_timeout > Duration{0}; }
+  void park(Parked call);
+  void dropParked(uint32_t rank, const Error& error);
+  void expireParked();
+  void resumeParked();
+  void answerWentBack(uint32_t rank, PushCallback callback);
+  void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut);
+  void answerAverages();
   void letInitWaitersGo();
   void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
@@ -199,6 +239,12 @@ class Shard {
   std::set<uint32_t> declared_alike_;  // ranks
   std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
   std::set<uint32_t> trained_;         // ranks whose process has sent a gradient
+  uint64_t epoch_ = 0;                 // of the store's values; 0: none
+  EpochOrigin origin_ = EpochOrigin::kInitialValues;
+  CutName origin_cut_;
+  std::vector<Parked> parked_;      // at most one for each rank
+  std::vector<EarlyReport> early_;  // of epochs that are still to come here
+  std::vector<AveragesWaiter> averages_waiters_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;

@@ -80,7 +80,7 @@ void Shard::validate(const ModelDeclaration& declaration) const {
 
 // All or nothing: a shard that could not be made is not declared.
 void Shard::adopt(const ModelDeclaration& declaration) {
-  DTF_CHECK(!store_ || !store_->initialised());
+  DTF_CHECK(epoch_ == 0);  // whoever goes back has left it
   // Before the next is made: a host need not have room for both.
   coordinator_ = nullptr;
   store_ = nullptr;
@@ -92,6 +92,7 @@ void Shard::adopt(const ModelDeclaration& declaration) {
                                   .step_timeout = options_.step_timeout,
                                   .rejoin_timeout = options_.rejoin_timeout,
                                   .declaration = declaration,
+                                  .epoch = epoch_,
                                   .store = *store,
                                   .runner = runner_,
                                   .calls = calls_,

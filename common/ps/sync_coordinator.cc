@@ -52,6 +52,7 @@ StepState SyncCoordinator::stateNow(uint32_t rank, Outcome outcome) const {
       std::min(worker.firstMissing(), static_cast<uint32_t>(worker.batches.size()) - 1);
   state.done = isDone();
   state.loss = last_loss_;
+  state.epoch = context_.epoch;
   return state;
 }
 
@@ -61,6 +62,7 @@ StepState SyncCoordinator::queuedState(uint64_t of_step, uint32_t batch) const {
   state.global_step = of_step;
   state.next_step = of_step;
   state.next_batch = batch + 1;
+  state.epoch = context_.epoch;
   return state;
 }
 
@@ -184,8 +186,9 @@ void SyncCoordinator::advance(uint32_t rank) {
     return startUpdate(std::move(everyone));
   }
   if (leads()) return onReceived(context_.ps_task, step(), rank);
-  context_.calls.add(
-      [peers = context_.peers, at = step(), rank] { peers->reportReceived(at, rank); });
+  context_.calls.add([peers = context_.peers, at = StepName{context_.epoch, step()}, rank] {
+    peers->reportReceived(at, rank);
+  });
 }
 
 // ---- the set of a step
@@ -205,9 +208,8 @@ void SyncCoordinator::onReceived(uint32_t ps_task, uint64_t of_step, uint32_t ra
   std::optional<std::vector<uint32_t>> ranks = decider_.received(ps_task, rank);
   if (!ranks) return;
   if (context_.ps_tasks > 1) {
-    context_.calls.add([peers = context_.peers, of_step, ranks = *ranks] {
-      peers->announceDecision(of_step, ranks);
-    });
+    context_.calls.add([peers = context_.peers, at = StepName{context_.epoch, of_step},
+                        ranks = *ranks] { peers->announceDecision(at, ranks); });
   }
   startUpdate(std::move(*ranks));
 }
@@ -293,112 +295,6 @@ void SyncCoordinator::gone(uint32_t rank, const std::string& why, Duration patie
   cancelWaiting(rank, Error(ErrorCode::kUnavailable, "fenced: " + why));
   gone_.gone(rank, why, patience);
   failHopeless();
-}
-
-std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
-  if (updater_.busy() || !context_.store.initialised() || isDone()) return {};
-  return gone_.awaited([this](uint32_t rank) { return workers_[rank].complete(); });
-}
-
-bool SyncCoordinator::awaitsReturn() const {
-  return !awaitedReturns().empty();
-}
-
-// Who waits for a return has a deadline of its own: the step's begins when the lost one is there.
-void SyncCoordinator::holdDeadlines() {
-  if (!awaitsReturn()) return;
-  const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
-  for (Worker& worker : workers_)
-    if (worker.waiting) worker.deadline = later;
-  cut_.extend(later);
-}
-
-// See GoneWorkers.
-std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
-  if (updater_.busy()) return std::nullopt;
-  const std::optional<std::string> why =
-      gone_.hopelessFor(rank, [this](uint32_t other) { return workers_[other].complete(); });
-  if (!why) return std::nullopt;
-  const auto least = std::min<size_t>(needed_, workers_.size());
-  return hasBackups() ? fmt::format("{} in step {}; sync training needs {} of its {} workers", *why,
-                                    step(), least, workers_.size())
-                      : fmt::format("{} in step {}; sync training needs all {} workers", *why,
-                                    step(), least);
-}
-
-void SyncCoordinator::failHopeless() {
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    if (!workers_[rank].waiting) continue;
-    const std::optional<std::string> why = hopelessFor(rank);
-    if (why) cancelWaiting(rank, Error(ErrorCode::kUnavailable, *why));
-  }
-  failHopelessCut();
-}
-
-// A cut is at a step beyond the current one: what keeps the chief from its step keeps its checkpoint
-// from its cut.
-void SyncCoordinator::failHopelessCut() {
-  if (!cut_.armed()) return;
-  const std::optional<std::string> why = hopelessFor(kChief.index);
-  if (!why) return;
-  cut_.answer(Error(ErrorCode::kUnavailable,
-                    fmt::format("no checkpoint at {}: {}", cutText(cut_.target()), *why)));
-}
-
-// A job that is stopped never gets to the steps behind.
-void SyncCoordinator::failCutBeyondTheEnd() {
-  if (!cut_.armed() || cut_.target()[0] <= std::max(last_step_, position(false)[0])) return;
-  cut_.answer(Error(ErrorCode::kUnavailable,
-                    fmt::format("no checkpoint at {}: the job was stopped at step {}",
-                                cutText(cut_.target()), last_step_)));
-}
-
-std::string SyncCoordinator::waitingForText() const {
-  if (updater_.busy()) return "the update itself";
-  std::vector<uint32_t> present;
-  std::vector<uint32_t> missing;
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    (workers_[rank].complete() ? present : missing).push_back(rank);
-  }
-  if (!hasBackups()) return workerNames(missing);
-  return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}", needed_,
-                     context_.ps_task, workerNames(present));
-}
-
-std::string SyncCoordinator::awaitedText() const {
-  if (const std::vector<uint32_t> lost = awaitedReturns(); !lost.empty())
-    return fmt::format("the return of {} in step {}", workerNames(lost), step());
-  const TimePoint now = context_.clock.now();
-  const bool long_wait = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
-    return worker.waiting && hasWaited(worker.deadline, now, context_.step_timeout);
-  });
-  return long_wait ? fmt::format("{} in step {}", waitingForText(), step()) : "";
-}
-
-void SyncCoordinator::failAll(const Error& error) {
-  const OutwardCalls::Scope scope(context_.calls);
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank) cancelWaiting(rank, error);
-  cut_.answer(error);
-}
-
-void SyncCoordinator::tick() {
-  const OutwardCalls::Scope scope(context_.calls);
-  holdDeadlines();
-  failHopeless();  // who did not return in time is given up
-  const TimePoint now = context_.clock.now();
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
-    cancelWaiting(rank, Error(ErrorCode::kDeadline,
-                              fmt::format("{} has waited {} in step {} on ps/{} for {}",
-                                          workerName(rank), secondsText(context_.step_timeout),
-                                          step(), context_.ps_task, waitingForText())));
-  }
-  if (!cut_.expired()) return;
-  cut_.answer(Error(ErrorCode::kDeadline,
-                    fmt::format("ps/{} has waited {} for {}, where a checkpoint is due; it is at "
-                                "step {}, waiting for {}",
-                                context_.ps_task, secondsText(context_.step_timeout),
-                                cutText(cut_.target()), step(), waitingForText())));
 }
 
 // ---- checkpoints

@@ -49,6 +49,7 @@ class SyncCoordinator final : public Coordinator {
   std::string awaitedText() const override;
   bool awaitsReturn() const override;
   void failAll(const Error& error) override;
+  std::vector<Stranded> takeWaiting() override;
   void tick() override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <utility>
 
@@ -15,7 +16,7 @@
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
-#include "common/train/job_start.h"
+#include "common/train/chief_decision.h"
 #include "common/train/model_text.h"
 
 namespace dtf::train {
@@ -31,6 +32,7 @@ constexpr size_t kNamedMax = 10;
 // In the manifest's `extra`.
 constexpr char kModelKey[] = "model";
 constexpr char kSettingsKey[] = "settings";
+constexpr char kEpochKey[] = "epoch";
 
 std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
   std::string text(cluster::optimizerName(optimizer.kind));
@@ -44,6 +46,21 @@ std::string dataText(const cluster::DataSpec& data) {
   return fmt::format("{} batch_size={}",
                      idx ? data.train.images.string() : fmt::format("{} digits", data.train.count),
                      data.batch_size);
+}
+
+// One of an older version has no epoch: it was never gone back from.
+ps::CutName cutOf(const checkpoint::Manifest& manifest) {
+  const auto found = manifest.extra.find(kEpochKey);
+  uint64_t epoch = ps::kFirstEpoch;
+  if (found != manifest.extra.end()) {
+    const std::string& text = found->second;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), epoch).ptr;
+    if (end != text.data() + text.size() || epoch == 0)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("the manifest of step {} says epoch '{}', which is no number",
+                              manifest.global_step, text));
+  }
+  return {epoch, manifest.global_step};
 }
 
 // "name=value", a line each.
@@ -120,50 +137,102 @@ bool Checkpointer::cutsAtStep() const {
 
 // ---- restore
 
-bool Checkpointer::restore() {
+std::optional<uint64_t> Checkpointer::restore() {
   DTF_CHECK(!last_step_ && !resumed_ && !cut_);  // once, before anything is saved
   // The ps may hold values of a chief that died while it was saving: what it left goes, too.
   if (const uint32_t swept = folder_.sweepStale(); swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
   if (options_.fresh) startFresh();
-  const std::vector<checkpoint::HeldValues> held = client_.held();
-  if (std::all_of(held.begin(), held.end(), [](const auto& values) { return values.any; })) {
-    log::info(
-        "event=continued reason=\"the ps hold the values of an earlier process of the chief\"");
-    return true;
+  const checkpoint::Latest latest = findLatest();
+  const ps::RecoveryDecision decision = decide(latest, 0);
+  epoch_ = decision.epoch;
+  switch (decision.action) {
+    case ps::RecoveryAction::kStart:
+      log::info("event=starting_anew reason=\"no checkpoint in {}\"", folder_.path().string());
+      return decision.epoch;
+    case ps::RecoveryAction::kGoBack:
+      goBack(latest.found.value(), decision);
+      noteResumed(*latest.found);
+      return std::nullopt;
+    default:
+      log::info(
+          "event=continued reason=\"the ps hold the values of an earlier process of the chief\"");
+      if (latest.found) last_step_ = latest.found->manifest.global_step;
+      continued_ = true;
+      return std::nullopt;
   }
-  const checkpoint::Latest latest = folder_.latestValid();
+}
+
+checkpoint::Latest Checkpointer::findLatest() {
+  checkpoint::Latest latest = folder_.latestValid();
   warnAbout(latest.rejected);
-  if (!latest.found) {
-    if (!latest.rejected.empty()) throw noneUsable(latest.rejected, folder_.path());
-    DTF_CHECK(decideStart(held, std::nullopt) == JobStart::kInitialise);
-    log::info("event=starting_anew reason=\"no checkpoint in {}\"", folder_.path().string());
-    return false;
-  }
-  const checkpoint::Manifest& saved = latest.found->manifest;
+  return latest;
+}
+
+void Checkpointer::checkFits(const checkpoint::Latest::Found& found) const {
+  const checkpoint::Manifest& saved = found.manifest;
   if (saved.job != options_.job)
     throw Error(
         ErrorCode::kBadConfig,
         fmt::format("{} is a checkpoint of the job '{}', but this job is '{}'\nGive each job "
                     "a run_dir of its own; or call this one '{}' to go on with that one",
-                    latest.found->folder.string(), saved.job, options_.job, saved.job));
+                    found.folder.string(), saved.job, options_.job, saved.job));
   if (const std::string difference = differenceTo(saved); !difference.empty())
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
                             "run_dir, or remove {} to start anew",
-                            latest.found->folder.string(), difference, folder_.path().string()));
-  if (decideStart(held, saved.global_step) == JobStart::kInitialise) return false;
-  client_.restore(latest.found->folder.filename().string());
-  run_seconds_before_ = saved.run_seconds;
-  last_step_ = saved.global_step;
-  noteResumed(*latest.found);
-  return true;
+                            found.folder.string(), difference, folder_.path().string()));
+}
+
+// From the words of all ps, and with what is on the disk. Checkpoints that can't be used are in the
+// way only of a job that needs one.
+ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint64_t step) {
+  const std::vector<checkpoint::HeldValues> held = client_.held();
+  ps::ChiefWord chief{std::nullopt, epoch_, step, options_.incarnation.value};
+  if (latest.found) chief.checkpoint = cutOf(latest.found->manifest);
+  const bool lost =
+      std::any_of(held.begin(), held.end(), [](const auto& v) { return v.epoch == 0; });
+  if (lost && !latest.found && !latest.rejected.empty())
+    throw noneUsable(latest.rejected, folder_.path());
+  ps::RecoveryDecision decision = decideAsChief(held, chief);
+  if (decision.action == ps::RecoveryAction::kGoBack) checkFits(latest.found.value());
+  return decision;
+}
+
+void Checkpointer::goBack(const checkpoint::Latest::Found& found,
+                          const ps::RecoveryDecision& decision) {
+  client_.restore(
+      {found.folder.filename().string(), decision.cut.epoch, decision.cut.step, decision.epoch});
+  epoch_ = decision.epoch;
+  last_step_ = found.manifest.global_step;
+}
+
+void Checkpointer::saveInitial() {
+  if (last_step_ || continued_) return;
+  try {
+    save(Motion::kAtRest);
+  } catch (const Error& error) {
+    log::warning("event=checkpoint_failed step=0 reason=\"{}\"", error.message());
+  }
+}
+
+std::optional<WentBack> Checkpointer::recover(uint64_t step) {
+  DTF_CHECK(epoch_ > 0);  // restore() came first
+  cut_.reset();
+  const checkpoint::Latest latest = findLatest();
+  const ps::RecoveryDecision decision = decide(latest, step);
+  if (decision.action == ps::RecoveryAction::kContinue) return std::nullopt;
+  DTF_CHECK(decision.action == ps::RecoveryAction::kGoBack);
+  goBack(latest.found.value(), decision);
+  log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,
+               decision.steps_lost, ps::epochNumber(decision.epoch), decision.reason);
+  return WentBack{decision.cut.step, decision.steps_lost, decision.reason};
 }
 
 void Checkpointer::startFresh() {
   const std::vector<checkpoint::HeldValues> held = client_.held();
-  if (std::any_of(held.begin(), held.end(), [](const auto& values) { return values.any; }))
+  if (std::any_of(held.begin(), held.end(), [](const auto& values) { return values.epoch > 0; }))
     throw Error(ErrorCode::kBadConfig,
                 "the ps hold the values of an earlier process of the chief, so the job can't start "
                 "anew (--fresh): end them, too");
@@ -174,6 +243,7 @@ void Checkpointer::startFresh() {
 // For the log, and for whoever tells of the job.
 void Checkpointer::noteResumed(const checkpoint::Latest::Found& found) {
   const checkpoint::Manifest& saved = found.manifest;
+  run_seconds_before_ = saved.run_seconds;
   resumed_ = Resumed{saved.global_step, found.folder, saved.created, {}};
   if (const auto settings = saved.extra.find(kSettingsKey); settings != saved.extra.end())
     resumed_->changes = changesOf(settings->second, ps::settingsOf(declaration_));
@@ -209,7 +279,7 @@ void Checkpointer::startCut(uint64_t step) {
   Cut cut;
   cut.global_step = std::min(step, declaration_.steps);
   cut.position = {cut.global_step};
-  client_.startCut(cut.position);
+  client_.startCut(cut.position, epoch_);
   cut.held_up = clock_.now() - begin;
   cut_ = std::move(cut);
 }
@@ -256,7 +326,7 @@ std::optional<Checkpointer::Cut> Checkpointer::tryFurthestCut(Motion motion, uin
     cut.position = furthestPosition(hold);
     uint64_t& step = cut.position.at(0);
     if (cutsAtStep()) step = std::max(step, std::min(step + margin, declaration_.steps));
-    client_.startCut(cut.position);
+    client_.startCut(cut.position, epoch_);
     const std::optional<uint64_t> global_step = client_.awaitCut();
     if (!global_step) return std::nullopt;
     cut.global_step = *global_step;
@@ -313,6 +383,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   manifest.created = wallTimeText();
   manifest.dtf_version = DTF_VERSION;
   manifest.extra[kModelKey] = modelText(options_.model);
+  if (epoch_ > 0) manifest.extra[kEpochKey] = std::to_string(epoch_);
   manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
   return manifest;
 }
@@ -348,6 +419,7 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
 // The new checkpoint is safe whatever becomes of the old ones.
 void Checkpointer::prune() {
   try {
+    folder_.removeInitial();
     folder_.prune({options_.spec.keep, options_.spec.keep_every_hours});
   } catch (const Error& error) {
     log::warning("event=prune_failed reason=\"old checkpoints stay until the next one: {}\"",

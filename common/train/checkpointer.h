@@ -20,6 +20,7 @@
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/cluster/spec.h"
+#include "common/ps/job_recovery.h"
 #include "common/ps/parameter_client.h"
 
 namespace dtf::train {
@@ -41,6 +42,14 @@ struct Resumed {
   std::filesystem::path checkpoint;
   std::string saved;                 // wall clock, a label
   std::vector<std::string> changes;  // settings since then: "optimizer.learning_rate 0.01 -> 0.02"
+};
+
+// What became of a job whose ps was started again.
+struct WentBack {
+  uint64_t step = 0;        // that it went back to
+  uint64_t steps_lost = 0;  // that are done again
+  std::string
+      reason;  // "ps/1 lost its values: all go back 37 steps to the checkpoint of step 4963"
 };
 
 // One checkpoint that was saved.
@@ -67,13 +76,25 @@ class Checkpointer {
   Checkpointer(FileSystem& file_system, const Clock& clock, checkpoint::CheckpointClient& client,
                const ps::ModelDeclaration& declaration, CheckpointerOptions options);
 
-  // At the chief's start, in place of initial values. True: the ps hold values now, from the newest
-  // whole checkpoint, or from an earlier process of the chief. False: there is no checkpoint, start
-  // anew.
+  // At the chief's start. Nullopt: the ps hold values now, from the newest whole checkpoint, or from
+  // an earlier process of the chief. Else there is no checkpoint: start anew, with initial values of
+  // this epoch.
   // Errors: kBadConfig with the difference when the checkpoint is of another job or model, or when
   // the job is to start anew on ps that hold values; kBadData with
-  // the reasons when there are checkpoints and none can be used.
-  bool restore();
+  // the reasons when there are checkpoints and none can be used, or when ps have lost their values
+  // and there is none.
+  std::optional<uint64_t> restore();
+
+  // Once the ps hold values and before anybody trains: saves these, unless there is a checkpoint. So
+  // there is one to go back to at any time; the next one replaces it. That it can't be written is
+  // logged.
+  void saveInitial();
+
+  // After a ps was started again: takes all to the newest checkpoint. Nullopt: all hold their values.
+  // `step`: the last global step that is known of.
+  // Errors: kBadData when a ps has lost its values, and nothing holds them; kUnavailable, kDeadline
+  // when another was lost meanwhile: to be tried again.
+  std::optional<WentBack> recover(uint64_t step);
 
   // Nullopt: restore() has not restored a checkpoint.
   const std::optional<Resumed>& resumed() const { return resumed_; }
@@ -100,6 +121,10 @@ class Checkpointer {
     Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
   };
   bool cutsAtStep() const;
+  checkpoint::Latest findLatest();
+  void checkFits(const checkpoint::Latest::Found& found) const;
+  ps::RecoveryDecision decide(const checkpoint::Latest& latest, uint64_t step);
+  void goBack(const checkpoint::Latest::Found& found, const ps::RecoveryDecision& decision);
   std::optional<Cut> takeCut(Motion motion);
   std::optional<Cut> takeStartedCut();
   std::optional<Cut> tryFurthestCut(Motion motion, uint64_t margin);
@@ -121,6 +146,8 @@ class Checkpointer {
   double run_seconds_before_ = 0;  // of the processes before this one
   std::optional<Cut> cut_;         // told to every ps by startCut(); its step is what is hoped for
   std::optional<uint64_t> last_step_;
+  uint64_t epoch_ = 0;      // of the values; 0: not known yet
+  bool continued_ = false;  // with the values of an earlier process of the chief
   std::optional<Resumed> resumed_;
 };
 

@@ -15,7 +15,11 @@ ps::StepState trainBatch(ps::ParameterClient& client, StepWorker& worker,
     const trace::Span span("push, wait, receive");
     state = client.exchange(due.next_step, due.next_batch, loss);
   }
-  worker.onAnswer(due, state);
+  if (state.outcome == ps::Outcome::kWentBack) {
+    worker.onWentBack(state);
+  } else {
+    worker.onAnswer(due, state);
+  }
   return state;
 }
 
@@ -28,7 +32,7 @@ ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker) {
     trace::onStep(state.next_step);
     worker.onDue(state);
     state = trainBatch(client, worker, state);
-    worker.afterBatch(state);
+    if (state.outcome != ps::Outcome::kWentBack) worker.afterBatch(state);
   }
   return state;
 }

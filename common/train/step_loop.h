@@ -20,6 +20,9 @@ class StepWorker {
   virtual float compute(const ps::StepState& due) = 0;
   // The gradient of `due` is answered.
   virtual void onAnswer(const ps::StepState& due, const ps::StepState& state) = 0;
+  // In place of onAnswer(): the ps went back to an earlier cut, the gradient had no effect. `state` is
+  // what to go on from.
+  virtual void onWentBack(const ps::StepState& state) = 0;
   // After onAnswer(): what is no part of the batch.
   virtual void afterBatch(const ps::StepState&) {}
 };

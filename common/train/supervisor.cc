@@ -1,6 +1,8 @@
 #include "common/train/supervisor.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
@@ -15,12 +17,12 @@ constexpr Duration kRetryLongest = std::chrono::minutes(1);
 }  // namespace
 
 Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
-                       ps::CutKind cut_kind, const Clock& clock, Report report, SaveRunner* runner)
+                       ps::CutKind cut_kind, const Clock& clock, Events events, SaveRunner* runner)
     : checkpointer_(checkpointer),
       spec_(spec),
       cut_kind_(cut_kind),
       clock_(clock),
-      report_(std::move(report)),
+      events_(std::move(events)),
       runner_(runner),
       next_time_(clock.now() + fromSeconds(spec.every_seconds)) {
   DTF_CHECK(spec.every_seconds >= 0);
@@ -32,16 +34,12 @@ Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec
 // waits for steps that a failed job won't do.
 Supervisor::~Supervisor() {
   checkpointer_.callOffCuts();
-  if (runner_ != nullptr) {
-    runner_->wait();
-    return;
-  }
   {
     MutexLock lock(mutex_);
     ending_ = true;
     changed_.notifyAll();
   }
-  thread_.join();
+  runner_ != nullptr ? runner_->wait() : thread_.join();
 }
 
 // A cut at a step is announced before any worker can push the gradients of that step; a cut that
@@ -66,51 +64,90 @@ bool Supervisor::isDue(uint64_t next_step) {
 
 // True when a save is to start, which is then this thread's to start. A failed one is tried again
 // when it was said that it would be, not before: what is due meanwhile waits for that.
-bool Supervisor::claimSave(bool due) {
+bool Supervisor::claimSave(bool due, uint64_t global_step) {
   MutexLock lock(mutex_);
+  global_step_ = global_step;
   overdue_ = overdue_ || due;
   const bool failed = !status_.degraded.empty();
   const bool wanted = failed ? clock_.now() >= retry_at_ : overdue_;
-  if (!wanted || saving_) return false;
+  if (!wanted || busy_ || replaced_) return false;
   overdue_ = false;
-  return saving_ = true;
+  return busy_ = true;
 }
 
 // A synchronous job that is due at step N is told so before anyone can push the gradients of step
 // N: this worker has not pushed those of N - 1 yet.
 void Supervisor::onStep(const ps::StepState& state) {
   if (state.done || state.outcome == ps::Outcome::kQueued) return;
+  if (state.outcome == ps::Outcome::kWentBack) next_step_ = 0;  // the steps come again
   const uint64_t next_step = state.global_step + announcedAhead();
-  if (!claimSave(isDue(next_step))) return;
+  if (!claimSave(isDue(next_step), state.global_step)) return;
   if (cut_kind_ == ps::CutKind::kAtStep) {
     try {
       checkpointer_.startCut(next_step);
     } catch (const Error& error) {
-      return failed(error);
+      failed(error);
+      return beginDue();
     }
   }
-  if (runner_ != nullptr) return runner_->start([this] { saveOnce(); });
+  begin(Work::kSave);
+}
+
+// What was claimed. With a runner, not from within what it runs.
+void Supervisor::begin(Work work) {
+  if (runner_ != nullptr)
+    return runner_->start([this, work] {
+      for (Work next = work; next != Work::kNothing; next = takeDue()) run(next);
+    });
   MutexLock lock(mutex_);
-  started_ = true;
+  DTF_CHECK(busy_ && due_ == Work::kNothing);
+  due_ = work;
   changed_.notifyAll();
+}
+
+Supervisor::Work Supervisor::takeDue() {
+  MutexLock lock(mutex_);
+  return std::exchange(due_, Work::kNothing);
+}
+
+// What came up while the training thread had claimed the work: thread_ finds it by itself.
+void Supervisor::beginDue() {
+  if (runner_ == nullptr) return;
+  if (const Work work = takeDue(); work != Work::kNothing) begin(work);
+}
+
+void Supervisor::onPsReplaced() {
+  {
+    MutexLock lock(mutex_);
+    replaced_ = true;
+    if (busy_) return;  // whoever is at work sees it then
+    busy_ = true;
+  }
+  begin(Work::kRecover);
 }
 
 void Supervisor::run() {
   for (;;) {
+    Work work = Work::kNothing;
     {
       MutexLock lock(mutex_);
-      while (!started_ && !ending_) changed_.wait(mutex_);
-      if (!started_) return;
-      started_ = false;
+      while (due_ == Work::kNothing && !ending_) changed_.wait(mutex_);
+      work = std::exchange(due_, Work::kNothing);
     }
-    saveOnce();
+    if (work == Work::kNothing) return;
+    run(work);
   }
+}
+
+void Supervisor::run(Work work) {
+  if (work == Work::kSave) return saveOnce();
+  recover();
 }
 
 void Supervisor::saveOnce() {
   try {
     const std::optional<SavedCheckpoint> saved = checkpointer_.save(Motion::kTraining);
-    if (saved && report_) report_(*saved);
+    if (saved && events_.on_saved) events_.on_saved(*saved);
     succeeded(saved.has_value());
   } catch (const Error& error) {
     failed(error);
@@ -120,13 +157,11 @@ void Supervisor::saveOnce() {
 // Ends the save that is under way.
 void Supervisor::succeeded(bool saved) {
   MutexLock lock(mutex_);
-  DTF_CHECK(saving_);
   status_.saved += saved;
   status_.last_step = checkpointer_.lastStep();
   status_.degraded.clear();
   retry_pause_ = Duration{0};
-  saving_ = false;
-  changed_.notifyAll();
+  release();
 }
 
 // Likewise.
@@ -134,13 +169,11 @@ void Supervisor::failed(const Error& error) {
   Duration pause{};
   {
     MutexLock lock(mutex_);
-    DTF_CHECK(saving_);
     ++status_.failed;
     status_.degraded = error.message();
     pause = retry_pause_ = std::clamp(2 * retry_pause_, kRetryFirst, kRetryLongest);
     retry_at_ = clock_.now() + pause;
-    saving_ = false;
-    changed_.notifyAll();
+    release();
   }
   log::warning("event=checkpoint_failed degraded=checkpoint retry_s={:.0f} reason=\"{}\"",
                toSeconds(pause), error.message());
@@ -150,25 +183,75 @@ void Supervisor::countFailureAtRest(const Error& error) {
   MutexLock lock(mutex_);
   ++status_.failed;
   status_.degraded = error.message();
-  saving_ = false;
+  release();
+}
+
+// The work that was claimed is done. A ps that was replaced meanwhile comes next.
+void Supervisor::release() {
+  DTF_CHECK(busy_ && due_ == Work::kNothing);
+  busy_ = replaced_ && !ending_;
+  if (busy_) due_ = Work::kRecover;
+  changed_.notifyAll();
+}
+
+// ---- recovery
+
+// Until it has succeeded, for a ps may be lost at any time. The connections give up in the end, and
+// with them the training that this is for.
+void Supervisor::recover() {
+  while (!tryToRecover()) {
+    if (runner_ != nullptr) {
+      runner_->pause(kRetryFirst);
+      continue;
+    }
+    MutexLock lock(mutex_);
+    if (!ending_) changed_.waitUntil(mutex_, std::chrono::steady_clock::now() + kRetryFirst);
+  }
+  MutexLock lock(mutex_);
+  release();
+}
+
+bool Supervisor::tryToRecover() {
+  uint64_t step = 0;
+  {
+    MutexLock lock(mutex_);
+    if (ending_) return true;
+    replaced_ = false;
+    step = global_step_;
+  }
+  try {
+    const std::optional<WentBack> back = checkpointer_.recover(step);
+    if (back && events_.on_went_back) events_.on_went_back(*back);
+    MutexLock lock(mutex_);
+    status_.last_step = checkpointer_.lastStep();
+  } catch (const Error& error) {
+    const bool passes =
+        error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+    log::warning("event=recovery_failed again={} reason=\"{}\"", passes, error.message());
+    if (passes) return false;
+    if (events_.on_hopeless) events_.on_hopeless(error);
+  }
+  return true;
 }
 
 void Supervisor::saveAtRest() {
   if (runner_ != nullptr) runner_->wait();
   {
     MutexLock lock(mutex_);
-    while (saving_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
-    saving_ = true;
+    while (busy_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
+    busy_ = true;
   }
   std::optional<SavedCheckpoint> saved;
   try {
     saved = checkpointer_.save(Motion::kAtRest);
   } catch (const Error& error) {
     countFailureAtRest(error);
+    beginDue();
     throw;
   }
   succeeded(saved.has_value());
-  if (saved && report_) report_(*saved);
+  beginDue();
+  if (saved && events_.on_saved) events_.on_saved(*saved);
 }
 
 CheckpointStatus Supervisor::status() const {

@@ -27,7 +27,7 @@ struct CheckpointStatus {
   std::string degraded;               // why the last attempt failed; empty: it didn't
 };
 
-// Where saves run beside the training, for those who have no threads to spare: a simulation.
+// Where saves and recoveries run beside the training, for those who have no threads to spare: a simulation.
 class SaveRunner {
  public:
   virtual ~SaveRunner() = default;
@@ -35,6 +35,8 @@ class SaveRunner {
   virtual void start(std::function<void()> save) = 0;
   // Returns when no save runs.
   virtual void wait() = 0;
+  // From within `save`.
+  virtual void pause(Duration length) = 0;
 };
 
 // Owns: a thread that saves, unless it is given a runner.
@@ -45,14 +47,24 @@ class SaveRunner {
 // while one that still waits for its cut is called off.
 class Supervisor {
  public:
-  using Report = std::function<void(const SavedCheckpoint&)>;  // on the supervisor's thread
+  // On the supervisor's thread.
+  struct Events {
+    std::function<void(const SavedCheckpoint&)> on_saved{};
+    std::function<void(const WentBack&)> on_went_back{};
+    // A ps has lost its values, and they can't be had again: the job can't go on.
+    std::function<void(const Error&)> on_hopeless{};
+  };
 
   Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec, ps::CutKind cut_kind,
-             const Clock& clock, Report report, SaveRunner* runner = nullptr);
+             const Clock& clock, Events events, SaveRunner* runner = nullptr);
   ~Supervisor();
 
   // After each answer of the ps. Starts a checkpoint when one is due.
   void onStep(const ps::StepState& state);
+
+  // A ps was started again, so it holds nothing: takes all of them back to the newest checkpoint, as
+  // soon as no save is under way, and again until it has succeeded. Any thread.
+  void onPsReplaced() DTF_EXCLUDES(mutex_);
 
   // When all workers are at rest: at the end, or because the job was asked to stop.
   // Errors: those of Checkpointer::save, when the last checkpoint can't be written: the caller
@@ -63,11 +75,20 @@ class Supervisor {
   CheckpointStatus status() const;
 
  private:
+  enum class Work : uint8_t { kNothing, kSave, kRecover };
+
   void run();
+  void run(Work work);
+  void begin(Work work) DTF_EXCLUDES(mutex_);
+  Work takeDue() DTF_EXCLUDES(mutex_);
+  void beginDue() DTF_EXCLUDES(mutex_);
+  void release() DTF_REQUIRES(mutex_);
   void saveOnce();
+  void recover();
+  bool tryToRecover();
   uint64_t announcedAhead() const;  // steps
   bool isDue(uint64_t next_step);
-  bool claimSave(bool due) DTF_EXCLUDES(mutex_);
+  bool claimSave(bool due, uint64_t global_step) DTF_EXCLUDES(mutex_);
   void succeeded(bool saved) DTF_EXCLUDES(mutex_);
   void failed(const Error& error) DTF_EXCLUDES(mutex_);
   void countFailureAtRest(const Error& error) DTF_EXCLUDES(mutex_);
@@ -76,7 +97,7 @@ class Supervisor {
   const cluster::CheckpointSpec spec_;
   const ps::CutKind cut_kind_;
   const Clock& clock_;
-  const Report report_;
+  const Events events_;
   SaveRunner* const runner_;  // null: thread_ saves
 
   TimePoint next_time_;     // training thread
@@ -85,10 +106,13 @@ class Supervisor {
   // Held for a look or a note: never over a call of the checkpointer, the report or the log.
   mutable Mutex mutex_;
   CondVar changed_;
+  uint64_t global_step_ DTF_GUARDED_BY(mutex_) = 0;  // the last that is known of
+  bool replaced_ DTF_GUARDED_BY(mutex_) = false;     // a ps was, and nobody has recovered since
   // Due, and not claimed: a save runs, or one that failed waits for its retry.
   bool overdue_ DTF_GUARDED_BY(mutex_) = false;
-  bool saving_ DTF_GUARDED_BY(mutex_) = false;   // claimed: one save at a time, of either thread
-  bool started_ DTF_GUARDED_BY(mutex_) = false;  // it is thread_'s to do
+  bool busy_ DTF_GUARDED_BY(mutex_) =
+      false;  // claimed: one save or recovery at a time, of any thread
+  Work due_ DTF_GUARDED_BY(mutex_) = Work::kNothing;  // it is thread_'s to do
   bool ending_ DTF_GUARDED_BY(mutex_) = false;
   TimePoint retry_at_ DTF_GUARDED_BY(mutex_);  // not before, after a failure
   Duration retry_pause_ DTF_GUARDED_BY(mutex_){};

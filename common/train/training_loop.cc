@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/trace.h"
+#include "common/ps/epoch.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
@@ -66,17 +67,19 @@ std::string TrainingLoop::placementTable() const {
                              cluster::optimizerName(train_.optimizer.kind));
 }
 
-void TrainingLoop::join(const std::function<bool()>& restore, const WaitingCallback& on_waiting) {
+void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waiting) {
   DTF_CHECK(binding_ == nullptr);
   client_.declare(declaration_);
-  const bool is_chief = place_.rank == kChief.index;
-  if (is_chief && !(restore && restore())) initialise(on_waiting);
+  if (place_.rank == kChief.index) {
+    const std::optional<uint64_t> epoch = restore ? restore() : ps::kFirstEpoch;
+    if (epoch) initialise(*epoch, on_waiting);
+  }
   client_.waitInitialised();
   binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_);
 }
 
 // Draws the initial values, which takes minutes for a model that barely fits, and sends them.
-void TrainingLoop::initialise(const WaitingCallback& on_waiting) {
+void TrainingLoop::initialise(uint64_t epoch, const WaitingCallback& on_waiting) {
   const TimePoint begin = clock_.now();
   TimePoint said = begin;
   const auto progress = [&](const std::string& variable, double share) {
@@ -93,7 +96,7 @@ void TrainingLoop::initialise(const WaitingCallback& on_waiting) {
   std::vector<std::span<const float>> shards;
   for (const Buffer& arena : arenas)
     shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
-  client_.initialise(shards);
+  client_.initialise(shards, epoch);
 }
 
 void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
@@ -102,7 +105,7 @@ void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
 }
 
 TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallback& on_step) {
-  DTF_CHECK(binding_ != nullptr && result_.batches == 0);
+  DTF_CHECK(binding_ != nullptr);
   report_ = report;
   on_step_ = on_step;
   const ps::StepState state = trainSteps(client_, *this);
@@ -116,10 +119,12 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
 
 void TrainingLoop::onFirst(const ps::StepState& state) {
   binding_->gatherValues();
-  begin_ = clock_.now();
-  report_clock_.start(state.global_step, begin_);
+  report_clock_.start(state.global_step, clock_.now());
   evaluated_step_ = state.global_step;
-  result_.first_step_number = state.global_step;
+  if (begin_ == TimePoint{}) {
+    begin_ = clock_.now();
+    result_.first_step_number = state.global_step;
+  }
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
 }
 
@@ -138,6 +143,15 @@ void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
   const trace::Span span("gather parameters");
   binding_->gatherValues();
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, false);
+}
+
+// Rates are of what was done once: those of the steps that were lost don't count.
+void TrainingLoop::onWentBack(const ps::StepState& state) {
+  log::warning("event=went_back step={} epoch={}", state.global_step, ps::epochNumber(state.epoch));
+  binding_->gatherValues();
+  report_clock_.start(state.global_step, clock_.now());
+  evaluated_step_ = state.global_step;
+  if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
 }
 
 void TrainingLoop::afterBatch(const ps::StepState& state) {

@@ -89,11 +89,13 @@ class TrainingLoop final : private StepWorker {
   // Which variable lies where, for people.
   std::string placementTable() const;
 
-  // Declares the model, then, on the chief, calls `restore`; when that is empty or returns false,
-  // initialises the model. Waits until it is initialised. `on_waiting` hears every few seconds how
-  // far the initial values are.
-  void join(const std::function<bool()>& restore = nullptr,
-            const WaitingCallback& on_waiting = nullptr);
+  // Returns nullopt when the ps hold values, else the epoch that their initial ones are to begin.
+  using Restore = std::function<std::optional<uint64_t>()>;
+
+  // Declares the model, then, on the chief, calls `restore`, and brings the initial values when there
+  // is none, or when it says so. Waits until every ps holds values. `on_waiting` hears every few
+  // seconds how far the initial values are.
+  void join(const Restore& restore = nullptr, const WaitingCallback& on_waiting = nullptr);
 
   // The chief evaluates `dataset` whenever the global step reaches a multiple of eval_every_steps,
   // and in evaluate(). In sync mode the others wait for it, as they do for any slow worker.
@@ -112,11 +114,12 @@ class TrainingLoop final : private StepWorker {
   Evaluation evaluate();
 
  private:
-  void initialise(const WaitingCallback& on_waiting);
+  void initialise(uint64_t epoch, const WaitingCallback& on_waiting);
   void onFirst(const ps::StepState& state) override;
   void onDue(const ps::StepState& state) override;
   float compute(const ps::StepState& due) override;
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override;
+  void onWentBack(const ps::StepState& state) override;
   void afterBatch(const ps::StepState& state) override;
   float computeBatch(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);

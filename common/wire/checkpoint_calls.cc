@@ -76,7 +76,9 @@ kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
       "say whether it holds values", kQuestionSeconds, [this](uint32_t i) {
         return calls_.link(i).control().superviseRequest().send().then([this, i](auto&& response) {
           ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
-          return checkpoint::HeldValues{response.getInitialised(), response.getUpdates()};
+          const auto held = response.getHeld();
+          return checkpoint::HeldValues{held.getEpoch(), held.getUpdates(), held.getRestored(),
+                                        held.getOriginEpoch(), held.getOriginStep()};
         });
       });
 }
@@ -97,11 +99,12 @@ kj::Promise<void> CheckpointCalls::releaseHold() {
 }
 
 // The question after the cuts is answered after they have arrived: a connection keeps its order.
-kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position) {
+kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position, uint64_t epoch) {
   cuts_.clear();
   for (uint32_t i = 0; i < ps_.size(); ++i) {
     auto request = session(i).cutRequest();
     encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
+    request.setEpoch(epoch);
     cuts_.push_back(request.send().then([](auto&& response) {
       return response.getCaptured() ? std::optional<uint64_t>(response.getVersion()) : std::nullopt;
     }));
@@ -141,17 +144,22 @@ kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
       });
 }
 
-kj::Promise<void> CheckpointCalls::restore(const std::string& folder) {
+kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) {
   return fromEvery<Nothing>("read its part of the checkpoint", disk_seconds_,
                             [&](uint32_t i) {
                               auto request = session(i).restoreRequest();
-                              request.setFolder(folder);
+                              request.setFolder(target.folder);
                               return sent(request);
                             })
-      .then([this](auto&&) {
-        return whenDone(fromEvery<Nothing>(
-            "take its part of the checkpoint", kQuestionSeconds,
-            [&](uint32_t i) { return sent(session(i).commitRestoreRequest()); }));
+      .then([this, target](auto&&) {
+        return whenDone(fromEvery<Nothing>("take its part of the checkpoint", kQuestionSeconds,
+                                           [&](uint32_t i) {
+                                             auto request = session(i).commitRestoreRequest();
+                                             request.setEpoch(target.epoch);
+                                             request.setCutEpoch(target.cut_epoch);
+                                             request.setCutStep(target.cut_step);
+                                             return sent(request);
+                                           }));
       });
 }
 

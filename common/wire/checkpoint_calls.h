@@ -25,17 +25,17 @@ class CheckpointCalls {
   // `disk_seconds`: the longest that a ps may take to write or read its shard.
   CheckpointCalls(ControlCalls& calls, double disk_seconds);
 
-  // First, once the model has been declared. What every ps holds.
+  // First, once the model has been declared, and after any ps was started again. What every ps holds.
   kj::Promise<std::vector<checkpoint::HeldValues>> open();
 
   kj::Promise<std::vector<CutPosition>> positions(bool hold);
   kj::Promise<void> releaseHold();
-  kj::Promise<void> startCut(const CutPosition& position);
+  kj::Promise<void> startCut(const CutPosition& position, uint64_t epoch);
   kj::Promise<std::optional<uint64_t>> awaitCut();
   void callOffCuts();
   kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder,
                                                         const CutPosition& position);
-  kj::Promise<void> restore(const std::string& folder);
+  kj::Promise<void> restore(const checkpoint::GoingBack& target);
 
  private:
   schema::PsCheckpoint::Client& session(uint32_t ps_task);

@@ -16,7 +16,9 @@
 #   worker -> ps/0       control: barrier("start")
 #   worker -> every ps   bulk:    pull()                    the first parameters
 #   worker -> every ps   bulk:    exchange(step, gradient)  push; the answer is the next step's parameters. Repeats
-#   worker -> ps/0       control: barrier("trained")
+#   worker -> ps/0       control: barrier("trained.1")
+#   chief  -> every ps   control: the last checkpoint       PsCheckpoint
+#   worker -> ps/0       control: barrier("saved.1")        then pull(): a job that went back meanwhile trains on, to "trained.2"
 #   worker -> every ps   control: finish()                  a ps ends when every worker has finished
 #
 # Beside that, a heartbeat each second on every control connection, both ways (the answer is the other way's). A peer
@@ -66,9 +68,9 @@ interface PsControl {
   finish @4 () -> ();
   # This worker is done. Its session ends with the connection.
 
-  supervise @5 () -> (checkpoint :PsCheckpoint, initialised :Bool, updates :UInt64);
-  # For the chief alone; refused (permission) to others. `initialised`: this ps holds values, of an earlier process of
-  # the chief; they stay. `updates`: how many these have had. After declare().
+  supervise @5 () -> (checkpoint :PsCheckpoint, held :Held);
+  # For the chief alone; refused (permission) to others. After declare(). `held`: what this ps holds, for the chief to
+  # decide with (common/ps/job_recovery.h).
 
   requestStop @6 () -> ();
   # On ps/0: no step beyond those under way. Exchanges are then answered with `done`, below the declared steps.
@@ -86,6 +88,14 @@ interface PsControl {
   # this answer is made again.
 }
 
+struct Held {
+  epoch @0 :UInt64;        # of the values; 0: it holds none
+  updates @1 :UInt64;      # that they have had
+  restored @2 :Bool;       # the epoch began with a checkpoint, else with initial values
+  originEpoch @3 :UInt64;  # of that checkpoint's values
+  originStep @4 :UInt64;
+}
+
 interface PsCheckpoint {
   # One ps's part in the job's checkpoints; the story is in common/train/supervisor.h. A position is {step} in sync
   # mode; in async mode, for each worker, how many of its pushes are in. A cut is at one position on every ps.
@@ -98,9 +108,10 @@ interface PsCheckpoint {
   position @0 (hold :Bool) -> (position :List(UInt64));
   # `hold` (async): pushes beyond the answer wait, for 5 s at most, until cut() or releaseHold().
 
-  cut @1 (position :List(UInt64)) -> (captured :Bool, version :UInt64);
+  cut @1 (position :List(UInt64), epoch :UInt64) -> (captured :Bool, version :UInt64);
   # Answered when the position is reached and the shard is captured; `captured` is false when it had passed it already.
-  # `version`: of the parameters captured. That of ps/0 is the checkpoint's global step.
+  # `version`: of the parameters captured. That of ps/0 is the checkpoint's global step. `epoch`: that the position is
+  # on. Errors: unavailable when this ps is on another, or goes back to an earlier cut meanwhile.
 
   releaseHold @2 () -> ();
   # Ends a hold. A cut() that still waits for it is answered with an error (unavailable).
@@ -113,8 +124,11 @@ interface PsCheckpoint {
   restore @4 (folder :Text) -> ();
   # Reads this ps's part of a checkpoint, whoever wrote it, and keeps it aside. Errors: bad_data naming file and tensor.
 
-  commitRestore @5 () -> ();
-  # What restore() read becomes the shard's state; the workers that wait for the initial values go on.
+  commitRestore @5 (epoch :UInt64, cutEpoch :UInt64, cutStep :UInt64) -> ();
+  # What restore() read becomes the shard's state, and `epoch` begins with it; of what was there before, nothing has an
+  # effect any more. The workers that wait go on: they are told that the ps went back. Said to every ps only when every
+  # ps has read its part, so a chief that is lost in between leaves ps on two epochs, and its successor goes on from
+  # there. `cutEpoch`, `cutStep`: the name of the cut. Errors: unavailable when this ps is on a later epoch.
 
   struct Saved {
     file @0 :Text;         # in the folder
@@ -170,10 +184,11 @@ interface PsData {
 interface SyncLeader {
   # Sync with backup workers: which workers make up a step is decided in one place, on ps/0, among those whose
   # gradients are on every ps. So all ps apply the same set, whole.
-  received @0 (step :UInt64, rank :UInt32) -> ();
+  received @0 (step :UInt64, rank :UInt32, epoch :UInt64) -> ();
   # The gradient of `rank` for `step` is on the ps that was given this capability.
 }
 
 interface SyncFollower {
-  decided @0 (step :UInt64, ranks :List(UInt32)) -> ();
+  decided @0 (step :UInt64, ranks :List(UInt32), epoch :UInt64) -> ();
+  # What is of an epoch that the callee has left has no effect, here and there.
 }

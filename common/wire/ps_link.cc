@@ -332,13 +332,14 @@ kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
 }
 
 // A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
-kj::Promise<void> PsDataLink::initialise(std::span<const float> values) {
+kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t epoch) {
   DTF_CHECK(values.size() == elements_);
   // A copy that the message owns: initial values are sent once, and the caller's may go.
   auto copy = std::make_shared<Buffer>(values.size_bytes());
   if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
-  return connection_.untilAnswered<void>("sending the initial values", [this, copy] {
+  return connection_.untilAnswered<void>("sending the initial values", [this, copy, epoch] {
     auto request = data_->initialiseRequest();
+    request.setEpoch(epoch);
     referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
                    connection_.connection().stream());
     return awaitNamed(
@@ -361,6 +362,7 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
                     peer_ + " kept a gradient for later where its parameters were due");
       return state;
     }
+    epoch_ = state.epoch;
     auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
     received.values = readArena(held->getParameters(), elements_, received.assembled);
     received.held = kj::mv(held);  // the response before goes back to the pool only now
@@ -410,6 +412,7 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
     request.setStep(step);
     request.setBatch(batch);
     request.setLoss(loss);
+    request.setEpoch(epoch_);
     referenceArena({gradient_->as<float>(), elements_}, gradient_,
                    request.initGradient(arenaChunks(elements_)), connection_.connection().stream());
     return request.send().then(

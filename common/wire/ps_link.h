@@ -147,7 +147,7 @@ class PsDataLink {
              std::function<kj::Promise<void>()> before_reopening = nullptr);
 
   kj::Promise<void> open();
-  kj::Promise<void> initialise(std::span<const float> values);
+  kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
   kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step);
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
 
@@ -184,6 +184,7 @@ class PsDataLink {
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
+  uint64_t epoch_ = 0;                          // of parameters_
   Received parameters_;                         // may be of a connection before
   Received averages_;
 };

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
+#include "common/ps/barrier.h"
 #include "common/ps/replication_rules.h"
 #include "common/wire/named_wait.h"
 
@@ -33,16 +34,13 @@ void Abort::fail(const Error& error) {
 // ---- control
 
 ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options, Events events)
-    : loop_(loop), options_(options) {
+    : loop_(loop), options_(options), on_lost_(std::move(events.on_lost)) {
   DTF_CHECK(!options.ps.empty());
-  DTF_CHECK(events.on_lost != nullptr);
+  DTF_CHECK(on_lost_ != nullptr);
   kj::Vector<kj::Promise<void>> opened;
   for (uint32_t i = 0; i < options.ps.size(); ++i) {
     PsControlLink::Events of_link;
-    of_link.on_lost = [this, on_lost = events.on_lost](const Error& error) {
-      abort_.fail(error);
-      on_lost(error);
-    };
+    of_link.on_lost = [this](const Error& error) { abort(error); };
     of_link.on_stop_wanted = [this] { stopWanted(); };
     if (events.on_broken)
       of_link.on_broken = [i, told = events.on_broken](const Error& why) { told(i, why); };
@@ -55,6 +53,11 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options, Eve
     opened.add(links_.back()->open());
   }
   opened_ = joinAll(kj::mv(opened)).fork();
+}
+
+void ControlCalls::abort(const Error& error) {
+  abort_.fail(error);
+  on_lost_(error);
 }
 
 // Once ps/0 is there: another ps may be told to end before.
@@ -94,10 +97,7 @@ kj::Promise<void> ControlCalls::waitInitialised() {
 }
 
 kj::Promise<void> ControlCalls::barrier(std::string_view name) {
-  const cluster::Timeouts& timeouts = options_.link.timeouts;
-  const Duration deadline =
-      fromSeconds(name == "start" ? timeouts.start_seconds : timeouts.finish_seconds);
-  return abort_.guard(links_[0]->barrier(name, deadline));
+  return abort_.guard(links_[0]->barrier(name, ps::barrierTimeout(name, options_.link.timeouts)));
 }
 
 void ControlCalls::hear(uint32_t ps_task, std::function<void()> heard) {
@@ -227,10 +227,12 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
   return abort_.guard(joinAll(kj::mv(opened)));
 }
 
-kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> shards) {
+kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> shards,
+                                        uint64_t epoch) {
   DTF_CHECK(shards.size() == links_.size());
   kj::Vector<kj::Promise<void>> promises;
-  for (uint32_t i = 0; i < shards.size(); ++i) promises.add(links_[i]->initialise(shards[i]));
+  for (uint32_t i = 0; i < shards.size(); ++i)
+    promises.add(links_[i]->initialise(shards[i], epoch));
   return abort_.guard(joinAll(kj::mv(promises)));
 }
 

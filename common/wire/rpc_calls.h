@@ -46,6 +46,8 @@ struct RpcClientOptions {
   std::vector<cluster::Address> ps;  // one per ps task
   // Every few seconds while a step is not answered: for whom it waits. Training thread.
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
+  // A ps is there again, as another process that holds nothing. Control loop.
+  std::function<void(uint32_t ps_task)> on_replaced{};
 };
 
 // Everything but parameters and gradients.
@@ -83,6 +85,9 @@ class ControlCalls {
   // this; never once it is lost. A newer call for the same ps replaces it.
   void hear(uint32_t ps_task, std::function<void()> heard);
 
+  // Every call fails with `error`, now and later, as when a ps is lost.
+  void abort(const Error& error);
+
   // For checkpoint_calls.h, which speaks on the same connections.
   net::Loop& loop() { return loop_; }
   uint32_t psTasks() const { return static_cast<uint32_t>(links_.size()); }
@@ -101,6 +106,7 @@ class ControlCalls {
   net::Loop& loop_;
   const RpcClientOptions& options_;
   std::vector<std::unique_ptr<PsControlLink>> links_;
+  std::function<void(const Error&)> on_lost_;
   Abort abort_;
   kj::ForkedPromise<void> opened_ = nullptr;
   kj::Promise<void> stopping_ = nullptr;       // because a ps wants it
@@ -124,7 +130,7 @@ class DataCalls {
 
   // Connects; the ps know the model already.
   kj::Promise<void> open(const ps::ModelDeclaration& declaration);
-  kj::Promise<void> initialise(std::span<const std::span<const float>> shards);
+  kj::Promise<void> initialise(std::span<const std::span<const float>> shards, uint64_t epoch);
 
   // Both ask again until all ps name the same step.
   kj::Promise<ps::StepState> pull();

@@ -6,11 +6,14 @@ RpcCheckpointClient::RpcCheckpointClient(RpcParameterClient& client, double disk
     : control_(client.controlThread()) {
   control_.call(
       [&] { calls_ = std::make_unique<CheckpointCalls>(client.controlCalls(), disk_seconds); });
-  held_ = control_.call([this] { return calls_->open(); });
 }
 
 RpcCheckpointClient::~RpcCheckpointClient() {
   control_.call([this] { calls_ = nullptr; });
+}
+
+std::vector<checkpoint::HeldValues> RpcCheckpointClient::held() {
+  return control_.call([this] { return calls_->open(); });
 }
 
 std::vector<CutPosition> RpcCheckpointClient::positions(bool hold) {
@@ -21,8 +24,8 @@ void RpcCheckpointClient::releaseHold() {
   control_.call([this] { return calls_->releaseHold(); });
 }
 
-void RpcCheckpointClient::startCut(const CutPosition& position) {
-  control_.call([&] { return calls_->startCut(position); });
+void RpcCheckpointClient::startCut(const CutPosition& position, uint64_t epoch) {
+  control_.call([&] { return calls_->startCut(position, epoch); });
 }
 
 std::optional<uint64_t> RpcCheckpointClient::awaitCut() {
@@ -38,8 +41,8 @@ std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(const std::string&
   return control_.call([&] { return calls_->save(folder, position); });
 }
 
-void RpcCheckpointClient::restore(const std::string& folder) {
-  control_.call([&] { return calls_->restore(folder); });
+void RpcCheckpointClient::restore(const checkpoint::GoingBack& target) {
+  control_.call([&] { return calls_->restore(target); });
 }
 
 }  // namespace dtf::wire

@@ -19,20 +19,19 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   RpcCheckpointClient(RpcParameterClient& client, double disk_seconds);
   ~RpcCheckpointClient() override;
 
-  std::vector<checkpoint::HeldValues> held() override { return held_; }
+  std::vector<checkpoint::HeldValues> held() override;
   std::vector<CutPosition> positions(bool hold) override;
   void releaseHold() override;
-  void startCut(const CutPosition& position) override;
+  void startCut(const CutPosition& position, uint64_t epoch) override;
   std::optional<uint64_t> awaitCut() override;
   void callOffCuts() override;
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override;
-  void restore(const std::string& folder) override;
+  void restore(const checkpoint::GoingBack& target) override;
 
  private:
   net::IoThread& control_;
-  std::unique_ptr<CheckpointCalls> calls_;    // lives on the control loop
-  std::vector<checkpoint::HeldValues> held_;  // when this was made
+  std::unique_ptr<CheckpointCalls> calls_;  // lives on the control loop
 };
 
 }  // namespace dtf::wire

@@ -54,8 +54,9 @@ void RpcParameterClient::declare(const ps::ModelDeclaration& declaration) {
   data_.call([&] { return data_calls_->open(declaration); });
 }
 
-void RpcParameterClient::initialise(std::span<const std::span<const float>> shards) {
-  data_.call([this, shards] { return data_calls_->initialise(shards); });
+void RpcParameterClient::initialise(std::span<const std::span<const float>> shards,
+                                    uint64_t epoch) {
+  data_.call([this, shards, epoch] { return data_calls_->initialise(shards, epoch); });
 }
 
 void RpcParameterClient::waitInitialised() {
@@ -98,6 +99,12 @@ void RpcParameterClient::requestStop(std::function<void(const Error&)> refused) 
 
 void RpcParameterClient::fail(const Error& error, FailureOf failure_of, Duration patience) {
   control_.call([&] { return control_calls_->fail(error, failure_of, patience); });
+}
+
+void RpcParameterClient::endWith(const Error& error) {
+  control_.post([this, error] {
+    if (control_calls_) control_calls_->abort(error);
+  });
 }
 
 void RpcParameterClient::finish() {

@@ -23,7 +23,7 @@ class RpcParameterClient final : public ps::ParameterClient {
   ~RpcParameterClient() override;
 
   void declare(const ps::ModelDeclaration& declaration) override;
-  void initialise(std::span<const std::span<const float>> shards) override;
+  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override;
   void waitInitialised() override;
   ps::StepState pull() override;
   const float* parameters(uint32_t ps_task) const override;
@@ -41,6 +41,9 @@ class RpcParameterClient final : public ps::ParameterClient {
   // Tells every ps why this worker ends, or ends its job, and waits until they know: see ControlCalls::fail().
   // Any thread.
   void fail(const Error& error, FailureOf failure_of, Duration patience);
+
+  // Every call fails with `error`, now and later. Any thread.
+  void endWith(const Error& error);
 
   // For rpc_checkpoint_client.h, which speaks on the same connections.
   net::IoThread& controlThread() { return control_; }

@@ -44,13 +44,14 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> cut(CutContext context) override {
     CutPosition position = wire::decodePosition(context.getParams().getPosition());
     return host_
-        .ask<ps::CutResult>(
-            [chief = chief_, position](ps::Shard& shard, ShardHost::Reply<ps::CutResult> reply) {
-              shard.cutAt(chief, position, [reply = std::move(reply)](const ps::CutAnswer& answer) {
-                if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
-                reply(std::get<ps::CutResult>(answer));
-              });
-            })
+        .ask<ps::CutResult>([chief = chief_, position, epoch = context.getParams().getEpoch()](
+                                ps::Shard& shard, ShardHost::Reply<ps::CutResult> reply) {
+          shard.cutAt(chief, epoch, position,
+                      [reply = std::move(reply)](const ps::CutAnswer& answer) {
+                        if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
+                        reply(std::get<ps::CutResult>(answer));
+                      });
+        })
         .then([context](const ps::CutResult& result) mutable {
           context.getResults().setCaptured(result.outcome == ps::CutOutcome::kCaptured);
           context.getResults().setVersion(result.version);
@@ -103,20 +104,26 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         .then([this, folder](const std::optional<ps::ModelDeclaration>& declaration) {
           if (!declaration)
             net::throwAsKj(Error(ErrorCode::kUnavailable, "no model was declared to restore"));
-          using Restored = std::shared_ptr<const ReadShard>;
+          using Restored = std::shared_ptr<ReadShard>;
           return host_.onDisk<Restored>([options = options_, folder, declaration] {
             return Restored(std::make_shared<ReadShard>(
                 ReadShard{*declaration, restoreShard(*options.file_system, folder, options.ps_task,
                                                      *declaration, options.workers)}));
           });
         })
-        .then(
-            [this](std::shared_ptr<const ReadShard> restored) { restored_ = std::move(restored); });
+        .then([this](std::shared_ptr<ReadShard> restored) { restored_ = std::move(restored); });
   }
 
-  kj::Promise<void> commitRestore(CommitRestoreContext) override {
+  kj::Promise<void> commitRestore(CommitRestoreContext context) override {
     if (restored_ == nullptr)
       net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was read to be restored"));
+    const auto params = context.getParams();
+    ps::RestoredShard& state = restored_->shard;
+    state.epoch = params.getEpoch();
+    state.origin = ps::EpochOrigin::kCheckpoint;
+    state.cut = {params.getCutEpoch(), params.getCutStep()};
+    if (state.epoch == 0)
+      net::throwAsKj(Error(ErrorCode::kBadData, "what is restored needs an epoch"));
     return host_
         .askNow<bool>([chief = chief_,
                        restored = std::exchange(restored_, nullptr)](ps::Shard& shard) {
@@ -125,9 +132,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
                         "another model was declared since the checkpoint was read: restore again");
           return shard.restore(chief, restored->shard);
         })
-        .then([](bool taken) {
-          if (!taken) log::warning("event=restore_ignored reason=\"this ps holds values already\"");
-        });
+        .ignoreResult();
   }
 
  private:
@@ -140,7 +145,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   ShardHost& host_;
   const CheckpointOptions& options_;
   const Incarnation chief_;
-  std::shared_ptr<const ReadShard> restored_;
+  std::shared_ptr<ReadShard> restored_;  // aside
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ class DataSession final : public schema::PsData::Server {
       Buffer assembled;
       shard_.initialise(
           rank_, incarnation_,
-          wire::readArena(context.getParams().getValues(), shard_.elements(), assembled));
+          wire::readArena(context.getParams().getValues(), shard_.elements(), assembled),
+          context.getParams().getEpoch());
     });
     return kj::READY_NOW;
   }
@@ -37,8 +38,9 @@ class DataSession final : public schema::PsData::Server {
   kj::Promise<void> pull(PullContext context) override {
     std::optional<uint64_t> wanted_step;
     if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
-    return answered(context, [this, wanted_step](ps::PushCallback reply) {
-      shard_.pull(rank_, incarnation_, wanted_step, std::move(reply));
+    const uint64_t epoch = context.getParams().getEpoch();
+    return answered(context, [this, wanted_step, epoch](ps::PushCallback reply) {
+      shard_.pull(rank_, incarnation_, wanted_step, std::move(reply), epoch);
     });
   }
 
@@ -68,6 +70,7 @@ class DataSession final : public schema::PsData::Server {
     contribution.step = params.getStep();
     contribution.batch = params.getBatch();
     contribution.loss = params.getLoss();
+    contribution.epoch = params.getEpoch();
     contribution.sequence = sequence_++;
     auto assembled = std::make_shared<Buffer>();  // used only for a gradient of several chunks
     contribution.gradient = wire::readArena(params.getGradient(), shard_.elements(), *assembled);

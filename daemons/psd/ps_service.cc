@@ -87,10 +87,9 @@ class ControlSession final : public schema::PsControl::Server {
 
   kj::Promise<void> barrier(BarrierContext context) override {
     const std::string name = text(context.getParams().getName());
-    const double seconds =
-        name == "start" ? options_.timeouts.start_seconds : options_.timeouts.finish_seconds;
+    const Duration timeout = ps::barrierTimeout(name, options_.timeouts);
     return host_
-        .ask<bool>([rank = rank_, incarnation = incarnation_, name, timeout = fromSeconds(seconds)](
+        .ask<bool>([rank = rank_, incarnation = incarnation_, name, timeout](
                        ps::Shard& shard, ShardHost::Reply<bool> reply) {
           shard.barrier(rank, incarnation, name, timeout, waitReply(std::move(reply)));
         })
@@ -112,13 +111,14 @@ class ControlSession final : public schema::PsControl::Server {
           Error(ErrorCode::kPermission,
                 fmt::format("{} asked for the checkpoints of {}, which are {}'s",
                             ps::workerName(rank_), options_.self.name(), kChief.name())));
-    return host_
-        .askNow<checkpoint::HeldValues>([](ps::Shard& shard) {
-          return checkpoint::HeldValues{shard.initialised(), shard.updates()};
-        })
-        .then([this, context](checkpoint::HeldValues held) mutable {
-          context.getResults().setInitialised(held.any);
-          context.getResults().setUpdates(held.updates);
+    return host_.askNow<ps::PsWord>([](ps::Shard& shard) { return shard.word(); })
+        .then([this, context](const ps::PsWord& word) mutable {
+          auto held = context.getResults().initHeld();
+          held.setEpoch(word.epoch);
+          held.setUpdates(word.step);
+          held.setRestored(word.origin == ps::EpochOrigin::kCheckpoint);
+          held.setOriginEpoch(word.origin_cut.epoch);
+          held.setOriginStep(word.origin_cut.step);
           context.getResults().setCheckpoint(
               makeCheckpoint(host_, options_.checkpoint, incarnation_));
         });

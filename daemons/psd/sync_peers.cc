@@ -32,11 +32,11 @@ class Leader final : public schema::SyncLeader::Server {
   kj::Promise<void> received(ReceivedContext context) override {
     const auto params = context.getParams();
     return network_.host()
-        .askNow<bool>(
-            [task = ps_task_, step = params.getStep(), rank = params.getRank()](ps::Shard& shard) {
-              shard.onReceived(task, step, rank);
-              return true;
-            })
+        .askNow<bool>([task = ps_task_, step = ps::StepName{params.getEpoch(), params.getStep()},
+                       rank = params.getRank()](ps::Shard& shard) {
+          shard.onReceived(task, step, rank);
+          return true;
+        })
         .ignoreResult();
   }
 
@@ -52,13 +52,13 @@ class Follower final : public schema::SyncFollower::Server {
     const auto list = context.getParams().getRanks();
     std::vector<uint32_t> ranks;
     for (const uint32_t rank : list) ranks.push_back(rank);
-    network_.onDecided(context.getParams().getStep());
+    const ps::StepName step{context.getParams().getEpoch(), context.getParams().getStep()};
+    network_.onDecided(step);
     return network_.host()
-        .askNow<bool>(
-            [step = context.getParams().getStep(), ranks = std::move(ranks)](ps::Shard& shard) {
-              shard.onDecision(step, ranks);
-              return true;
-            })
+        .askNow<bool>([step, ranks = std::move(ranks)](ps::Shard& shard) {
+          shard.onDecision(step, ranks);
+          return true;
+        })
         .ignoreResult();
   }
 
@@ -82,6 +82,7 @@ PeerNetwork::PeerNetwork(net::Loop& control, wire::LinkOptions self,
       ps_(std::move(ps)),
       peer_(wire::peerText({JobKind::kPs, 0}, ps_.at(0))),
       lease_(fromSeconds(self_.timeouts.lease_seconds)),
+      patience_(std::max(lease_, fromSeconds(self_.timeouts.rejoin_seconds))),
       on_lost_(std::move(on_lost)),
       error_handler_(kj::heap<LogErrors>()),
       tasks_(*error_handler_) {
@@ -93,15 +94,17 @@ PeerNetwork::~PeerNetwork() noexcept(false) = default;
 
 // ---- a follower's side
 
-void PeerNetwork::sendReceived(uint64_t step, uint32_t rank) {
+void PeerNetwork::sendReceived(ps::StepName step, uint32_t rank) {
   DTF_CHECK(!isLeader());
-  DTF_CHECK(step + 1 >= next_unreported_);  // steps come one after the other
-  const bool first = next_unreported_ == 0;
-  next_unreported_ = step + 1;
+  DTF_CHECK(!reported_ || step >= *reported_);  // steps come one after the other
+  const bool first = !reported_;
+  reported_ = step;
+  std::erase_if(unanswered_,
+                [&](const Report& earlier) { return earlier.step.epoch < step.epoch; });
   unanswered_.push_back({step, rank});
   if (link_) return report(unanswered_.back());
   if (std::exchange(linking_, true)) return;
-  const Duration patience = first ? fromSeconds(self_.timeouts.start_seconds) : lease_;
+  const Duration patience = first ? fromSeconds(self_.timeouts.start_seconds) : patience_;
   tasks_.add(keepLinked(patience).catch_([this](kj::Exception&& exception) {
     linking_ = false;
     lost(net::toError(exception));
@@ -113,7 +116,7 @@ kj::Promise<void> PeerNetwork::keepLinked(Duration patience) {
   return connect(patience)
       .then([this] { return untilBroken(); })
       .then([this]() -> kj::Promise<void> {
-        if (needsLink()) return keepLinked(lease_);
+        if (needsLink()) return keepLinked(patience_);
         linking_ = false;
         return kj::READY_NOW;
       });
@@ -168,7 +171,8 @@ kj::Promise<void> PeerNetwork::untilBroken() {
 void PeerNetwork::report(const Report& report) {
   DTF_CHECK(link_ != nullptr);
   auto request = link_->leader.receivedRequest();
-  request.setStep(report.step);
+  request.setEpoch(report.step.epoch);
+  request.setStep(report.step.step);
   request.setRank(report.rank);
   tasks_.add(request.send()
                  .ignoreResult()
@@ -189,10 +193,10 @@ void PeerNetwork::onReportFailed(const Report& report, uint64_t link,
   if (link_ == nullptr || link != links_made_) return;
   if (!net::carriesError(exception)) return link_->broken->fulfill();
   const Error error = net::toError(exception);
-  link_->broken->reject(
-      net::toKj(Error(ErrorCode::kUnavailable,
-                      fmt::format("it refused the gradient of {} for step {}: {}",
-                                  ps::workerName(report.rank), report.step, error.message()))));
+  link_->broken->reject(net::toKj(
+      Error(ErrorCode::kUnavailable,
+            fmt::format("it refused the gradient of {} for step {}: {}",
+                        ps::workerName(report.rank), report.step.step, error.message()))));
 }
 
 void PeerNetwork::lost(const Error& error) {
@@ -219,11 +223,13 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, schema::SyncFollower
 
 // A step is decided when every ps has reported its gradients, and a follower reports those of a step
 // when it has applied the one before: so two decisions wait at most.
-void PeerNetwork::sendDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
+void PeerNetwork::sendDecision(ps::StepName step, const std::vector<uint32_t>& ranks) {
   DTF_CHECK(isLeader() && !ranks.empty());
   for (uint32_t task = 1; task < ps_.size(); ++task) {
     std::deque<Decision>& unheard = unheard_[task];
-    std::erase_if(unheard, [step](const Decision& earlier) { return earlier.step + 1 < step; });
+    std::erase_if(unheard, [step](const Decision& earlier) {
+      return earlier.step.epoch < step.epoch || earlier.step.step + 1 < step.step;
+    });
     unheard.push_back({step, ranks});
     if (followers_.contains(task)) announce(task, unheard.back());
   }
@@ -232,12 +238,13 @@ void PeerNetwork::sendDecision(uint64_t step, const std::vector<uint32_t>& ranks
 // A follower whose connection broke comes back for what it has not heard.
 void PeerNetwork::announce(uint32_t task, const Decision& decision) {
   auto request = followers_.at(task).decidedRequest();
-  request.setStep(decision.step);
+  request.setEpoch(decision.step.epoch);
+  request.setStep(decision.step.step);
   auto list = request.initRanks(static_cast<uint32_t>(decision.ranks.size()));
   for (uint32_t i = 0; i < list.size(); ++i) list.set(i, decision.ranks[i]);
   tasks_.add(request.send().ignoreResult().then(
       [this, task, decision] { std::erase(unheard_[task], decision); },
-      [task, step = decision.step](kj::Exception&& exception) {
+      [task, step = decision.step.step](kj::Exception&& exception) {
         log::warning("event=decision_unheard peer=ps/{} step={} reason=\"{}\"", task, step,
                      net::toError(exception).message());
       }));
@@ -245,11 +252,11 @@ void PeerNetwork::announce(uint32_t task, const Decision& decision) {
 
 // ---- the shard's side
 
-void ShardPeers::reportReceived(uint64_t step, uint32_t rank) {
+void ShardPeers::reportReceived(ps::StepName step, uint32_t rank) {
   control_.post([network = &network_, step, rank] { network->sendReceived(step, rank); });
 }
 
-void ShardPeers::announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
+void ShardPeers::announceDecision(ps::StepName step, const std::vector<uint32_t>& ranks) {
   control_.post([network = &network_, step, ranks] { network->sendDecision(step, ranks); });
 }
 

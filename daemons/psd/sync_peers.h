@@ -33,7 +33,7 @@ namespace dtf::psd {
 // Threads: control loop only.
 // Blocks: never.
 // Errors: through `on_lost`, once, when ps/0 can't be reached (at first within start_seconds, after
-// a break within the lease) or refuses what this ps says: kUnavailable that names the link.
+// a break within rejoin_seconds, or the lease where that is longer) or refuses what this ps says: kUnavailable that names the link.
 class PeerNetwork {
  public:
   using OnLost = std::function<void(const Error&)>;
@@ -46,8 +46,8 @@ class PeerNetwork {
   void serve(ShardHost& host) { host_ = &host; }
 
   // From this ps's shard, by way of ShardPeers.
-  void sendReceived(uint64_t step, uint32_t rank);
-  void sendDecision(uint64_t step, const std::vector<uint32_t>& ranks);
+  void sendReceived(ps::StepName step, uint32_t rank);
+  void sendDecision(ps::StepName step, const std::vector<uint32_t>& ranks);
 
   ShardHost& host() { return *host_; }
   const wire::LinkOptions& self() const { return self_; }
@@ -56,16 +56,18 @@ class PeerNetwork {
   // Errors: kBadConfig when this is not ps/0, or `task` not one of the others.
   schema::SyncLeader::Client follow(TaskId task, schema::SyncFollower::Client follower);
   // On a follower, by ps/0.
-  void onDecided(uint64_t step) { next_undecided_ = std::max(next_undecided_, step + 1); }
+  void onDecided(ps::StepName step) {
+    decided_ = std::max<std::optional<ps::StepName>>(decided_, step);
+  }
 
  private:
   struct Report {
-    uint64_t step = 0;
+    ps::StepName step;
     uint32_t rank = 0;
     bool operator==(const Report&) const = default;
   };
   struct Decision {
-    uint64_t step = 0;
+    ps::StepName step;
     std::vector<uint32_t> ranks;
     bool operator==(const Decision&) const = default;
   };
@@ -73,7 +75,7 @@ class PeerNetwork {
 
   void checkFollower(TaskId task) const;
   bool isLeader() const { return self_.self.index == 0; }
-  bool needsLink() const { return !unanswered_.empty() || next_undecided_ < next_unreported_; }
+  bool needsLink() const { return !unanswered_.empty() || decided_ < reported_; }
   kj::Promise<void> keepLinked(Duration patience);
   kj::Promise<void> connect(Duration patience);
   kj::Promise<void> untilBroken();
@@ -87,6 +89,7 @@ class PeerNetwork {
   const std::vector<cluster::Address> ps_;
   const std::string peer_;  // "ps/0 (localhost:2222)"
   const Duration lease_;
+  const Duration patience_;  // with a connection that broke
   OnLost on_lost_;
   ShardHost* host_ = nullptr;
 
@@ -95,9 +98,9 @@ class PeerNetwork {
   uint64_t links_made_ = 0;
   uint32_t hellos_said_ = 0;
   std::deque<Report> unanswered_;
-  uint64_t next_unreported_ = 0;  // no gradient of this step or a later one was reported
-  uint64_t next_undecided_ = 0;   // no decision for this step or a later one was heard
-  bool linking_ = false;          // keepLinked() is under way
+  std::optional<ps::StepName> reported_;  // the last step of which a gradient was reported
+  std::optional<ps::StepName> decided_;   // the last step of which the decision was heard
+  bool linking_ = false;                  // keepLinked() is under way
 
   // Leader, by ps task.
   std::map<uint32_t, schema::SyncFollower::Client> followers_;
@@ -111,8 +114,8 @@ class PeerNetwork {
 class ShardPeers final : public ps::SyncPeers {
  public:
   ShardPeers(net::Loop& control, PeerNetwork& network) : control_(control), network_(network) {}
-  void reportReceived(uint64_t step, uint32_t rank) override;
-  void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+  void reportReceived(ps::StepName step, uint32_t rank) override;
+  void announceDecision(ps::StepName step, const std::vector<uint32_t>& ranks) override;
 
  private:
   net::Loop& control_;

@@ -136,6 +136,13 @@ void reportCheckpoint(const train::SavedCheckpoint& saved) {
                 {"stall_seconds", saved.stall_seconds}});
 }
 
+void reportWentBack(const train::WentBack& back) {
+  notify({{"event", "went_back"},
+          {"step", back.step},
+          {"steps_lost", back.steps_lost},
+          {"reason", back.reason}});
+}
+
 void reportResumed(const train::Resumed& resumed, uint64_t steps) {
   notify({{"event", "restored"},
           {"step", resumed.step},

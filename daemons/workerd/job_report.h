@@ -26,6 +26,9 @@ void reportModel(const graph::Placement& placement, const std::string& table);
 // The notify line "checkpoint" and, for the log, event=checkpoint.
 void reportCheckpoint(const train::SavedCheckpoint& saved);
 
+// For the launcher: what a lost ps has cost.
+void reportWentBack(const train::WentBack& back);
+
 // For the launcher: what the job goes on from.
 void reportResumed(const train::Resumed& resumed, uint64_t steps);
 

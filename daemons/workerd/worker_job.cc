@@ -8,14 +8,16 @@
 #include "common/base/file.h"
 #include "common/base/file_system.h"
 #include "common/base/log.h"
+#include "common/base/mutex.h"
 #include "common/base/notify.h"
 #include "common/base/trace.h"
 #include "common/data/dataset.h"
+#include "common/ps/barrier.h"
 #include "common/ps/parameter_digest.h"
 #include "common/ps/replication_rules.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
-#include "common/train/job_start.h"
+#include "common/train/chief_decision.h"
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
@@ -33,8 +35,10 @@ void notifyWaiting(const std::string& what, Duration waited) {
   notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
 }
 
-wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task) {
+wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
+                                     std::function<void(uint32_t)> on_replaced) {
   wire::RpcClientOptions options;
+  options.on_replaced = std::move(on_replaced);
   options.link = wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt));
   options.ps = wire::addressesOf(task.job.cluster.ps);
   options.on_waiting = notifyWaiting;
@@ -62,7 +66,7 @@ struct Supervision {
 
   wire::RpcCheckpointClient client;
   train::Checkpointer checkpointer;
-  std::optional<train::Supervisor> supervisor;  // once training starts
+  std::optional<train::Supervisor> supervisor;  // once the ps hold values
 };
 
 // One worker's job with everything that it works with.
@@ -73,10 +77,12 @@ class WorkerJob {
         train_(*task.job.train),
         status_(status),
         report_(report),
-        client_(clientOptions(task)) {
+        client_(clientOptions(task, [this](uint32_t ps_task) { onReplaced(ps_task); })) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
     runtime::registerCpuKernels(kernels_);
   }
+
+  ~WorkerJob() { endSupervision(); }
 
   JobEnd run() {
     const WorkerStatus::Telling telling(
@@ -107,16 +113,41 @@ class WorkerJob {
     notify({{"event", "ready"}});
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());
-    client_.barrier("start");
-    const train::TrainingResult result = train(loop);
-    trace::save(task_.job.run_dir / "timeline");
-    client_.barrier("trained");
+    if (supervision_) supervise(loop);
+    client_.barrier(ps::kStartBarrier);
+    const train::TrainingResult result = trainToTheEnd(loop);
     if (isChief()) finishAsChief(loop, result);
-    supervision_.reset();
+    endSupervision();
     finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
               result.batches, result.batches_stale);
     return result.stopped && !train_.checkpoint ? JobEnd::kStoppedUnsaved : JobEnd::kDone;
+  }
+
+  // Nobody leaves before the end is saved: until then a ps that is lost takes all back.
+  train::TrainingResult trainToTheEnd(train::TrainingLoop& loop) {
+    for (uint32_t round = 1;; ++round) {
+      const train::TrainingResult result = train(loop);
+      trace::save(task_.job.run_dir / "timeline");
+      client_.barrier(ps::trainedBarrier(round));
+      if (isChief()) unsaved_ = saveLast(result);
+      try {
+        client_.barrier(ps::savedBarrier(round));
+        if (client_.pull().done) return result;
+      } catch (const Error&) {
+        if (!unsaved_) throw;
+        return result;  // a ps was lost: that nothing is saved says more
+      }
+      log::warning("event=trains_on reason=\"the ps went back after the last step\"");
+    }
+  }
+
+  void endSupervision() {
+    {
+      const MutexLock lock(supervisor_mutex_);
+      supervisor_ = nullptr;
+    }
+    supervision_.reset();
   }
 
   // What goes wrong afterwards is this worker's affair, no longer the job's.
@@ -132,39 +163,74 @@ class WorkerJob {
     if (!notifyEnabled()) client_.fail(reason, failure_of, kTellingMax);
   }
 
-  // True when the ps hold values and need no initial ones.
-  bool restore(const train::TrainingLoop& loop) {
+  // See TrainingLoop::Restore.
+  std::optional<uint64_t> restore(const train::TrainingLoop& loop) {
     DTF_CHECK(isChief() && !supervision_);
     if (!train_.checkpoint) {
       wire::RpcCheckpointClient ps(client_, task_.job.timeouts.finish_seconds);
-      return train::decideStart(ps.held(), std::nullopt) == train::JobStart::kContinue;
+      const ps::RecoveryDecision decision = train::decideAsChief(
+          ps.held(), {.incarnation = Incarnation::random(task_.attempt).value});
+      if (decision.action == ps::RecoveryAction::kContinue) return std::nullopt;
+      return decision.epoch;
     }
     makeWritableFolder(task_.job.run_dir);
     supervision_.emplace(task_, clock_, client_, loop.declaration());
-    const bool restored = supervision_->checkpointer.restore();
+    const std::optional<uint64_t> epoch = supervision_->checkpointer.restore();
     if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
       reportResumed(*resumed, train_.steps);
-    return restored;
+    return epoch;
+  }
+
+  // From now on checkpoints are saved when they are due, and gone back to when a ps is started again.
+  void supervise(const train::TrainingLoop& loop) {
+    supervision_->checkpointer.saveInitial();
+    train::Supervisor::Events events;
+    events.on_saved = [this](const train::SavedCheckpoint& saved) {
+      reportCheckpoint(saved);
+      if (summaries_) summaries_->onCheckpoint(saved.global_step);
+    };
+    events.on_went_back = [](const train::WentBack& back) { reportWentBack(back); };
+    events.on_hopeless = [this](const Error& error) { client_.endWith(error); };
+    const MutexLock lock(supervisor_mutex_);
+    supervision_->supervisor.emplace(supervision_->checkpointer, *train_.checkpoint,
+                                     ps::cutKind(loop.declaration().replication), clock_,
+                                     std::move(events));
+    supervisor_ = &*supervision_->supervisor;
+    if (replaced_) supervisor_->onPsReplaced();
+  }
+
+  // On the client's control loop.
+  void onReplaced(uint32_t ps_task) {
+    log::warning("event=ps_replaced ps={}", ps_task);
+    if (!isChief()) return;
+    if (!train_.checkpoint) return client_.endWith(lostForGood(ps_task));
+    const MutexLock lock(supervisor_mutex_);
+    replaced_ = true;
+    if (supervisor_ != nullptr) supervisor_->onPsReplaced();
+  }
+
+  // Without checkpoints, that one ps holds nothing is all there is to know.
+  Error lostForGood(uint32_t ps_task) const {
+    std::vector<checkpoint::HeldValues> held(task_.job.cluster.ps.size(), {ps::kFirstEpoch});
+    held.at(ps_task) = {};
+    try {
+      train::decideAsChief(held, {.epoch = ps::kFirstEpoch});
+    } catch (const Error& error) {
+      return error;
+    }
+    return {ErrorCode::kInternal, "a ps that lost its values was taken for one that holds them"};
   }
 
   train::TrainingResult train(train::TrainingLoop& loop) {
     train::StepCallback on_step;
-    if (isChief() && train_.summaries) {
+    if (isChief() && train_.summaries && !summaries_) {
       summaries_.emplace(train_, loop, realFileSystem(), task_.job.run_dir / "events", clock_);
       loop.observe(&*summaries_);
     }
-    if (supervision_) {
-      supervision_->supervisor.emplace(supervision_->checkpointer, *train_.checkpoint,
-                                       ps::cutKind(loop.declaration().replication), clock_,
-                                       [this](const train::SavedCheckpoint& saved) {
-                                         reportCheckpoint(saved);
-                                         if (summaries_)
-                                           summaries_->onCheckpoint(saved.global_step);
-                                       });
+    if (supervision_)
       on_step = [supervisor = &*supervision_->supervisor](const ps::StepState& state) {
         supervisor->onStep(state);
       };
-    }
     DTF_CHECK(!supervision_ || isChief());
     WorkerStatus::Stopper stopper;
     if (train_.checkpoint)
@@ -191,21 +257,20 @@ class WorkerJob {
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
     DTF_CHECK(isChief());
-    const std::optional<Error> unsaved = saveLast(result);
     JobResult job{result, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
       // Under a launcher the ps have nothing to wait for. By hand they are to be told, or one that
       // has written its part would end as if the job were saved.
-      if (unsaved && notifyEnabled()) finish();
+      if (unsaved_ && notifyEnabled()) finish();
     } catch (const Error& error) {
-      if (!unsaved) throw;
+      if (!unsaved_) throw;
       log::warning("event=not_evaluated reason=\"{}\"", error.message());
     }
     if (supervision_) job.checkpoints = supervision_->supervisor->status();
     job.summaries = finishSummaries(loop);
     report_.result(job);
-    if (unsaved) throw Error(*unsaved);
+    if (unsaved_) throw Error(*unsaved_);
   }
 
   // Why the last checkpoint could not be written.
@@ -247,9 +312,13 @@ class WorkerJob {
   SystemClock clock_;
   TimePoint logged_{};
   bool finished_ = false;
-  std::string accuracy_;  // of the last evaluation, for the progress lines
+  std::optional<Error> unsaved_;  // why the end of the training is in no checkpoint
+  std::string accuracy_;          // of the last evaluation, for the progress lines
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
+  Mutex supervisor_mutex_;
+  train::Supervisor* supervisor_ DTF_GUARDED_BY(supervisor_mutex_) = nullptr;  // supervision_'s
+  bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps, since this worker's start
   wire::RpcParameterClient client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
   std::optional<Supervision> supervision_;     // the chief's, with `checkpoint` in the file

@@ -1,4 +1,5 @@
 #include "tests/bench/null_step_worker.h"
+#include "common/ps/epoch.h"
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -70,7 +71,8 @@ class Stepper {
   void initialise(const ps::ParameterLayout& layout) {
     std::vector<std::vector<float>> values;
     for (const ps::ShardLayout& shard : layout.shards) values.emplace_back(shard.elements);
-    client_.initialise(std::vector<std::span<const float>>(values.begin(), values.end()));
+    client_.initialise(std::vector<std::span<const float>>(values.begin(), values.end()),
+                       ps::kFirstEpoch);
   }
 
   wire::RpcParameterClient client_;

@@ -22,6 +22,7 @@
 
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/ps/epoch.h"
 #include "common/ps/parameter_client.h"
 
 namespace dtf::ps {
@@ -59,7 +60,7 @@ class ParameterClientSuite : public ::testing::TestWithParam<HarnessFactory> {
     client->declare(model_);
     if (rank == 0) {
       const std::vector<std::span<const float>> spans(values_.begin(), values_.end());
-      client->initialise(spans);
+      client->initialise(spans, kFirstEpoch);
     }
     client->waitInitialised();
     return client;

@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/net/connector.h"
 #include "common/net/rpc_connection.h"
+#include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps.capnp.h"
@@ -174,7 +175,8 @@ TEST_P(ParameterClientSuite, LargeShardsTrainToTheBitsOfOneProcess) {
       locals.back()->declare(model);
     }
     const auto values = zeros(model);
-    locals[0]->initialise(std::vector<std::span<const float>>(values.begin(), values.end()));
+    locals[0]->initialise(std::vector<std::span<const float>>(values.begin(), values.end()),
+                          kFirstEpoch);
     inThreads(locals, train);
     for (uint32_t ps = 0; ps < kPs; ++ps)
       EXPECT_EQ(std::memcmp(clients[0]->parameters(ps), locals[0]->parameters(ps),
@@ -215,9 +217,9 @@ TEST(RpcCheckpointClient, PushesGoOnWhenTheHoldIsReleased) {
   const auto client = cluster.connectRpc(0);
   client->declare(oneScalar());
   const std::vector<float> values(16);
-  client->initialise(std::vector<std::span<const float>>{values});
+  client->initialise(std::vector<std::span<const float>>{values}, kFirstEpoch);
   wire::RpcCheckpointClient checkpoints(*client, 30);
-  EXPECT_TRUE(checkpoints.held().at(0).any);
+  EXPECT_EQ(checkpoints.held().at(0).epoch, kFirstEpoch);
   client->pull();
   EXPECT_EQ(checkpoints.positions(true), (std::vector<CutPosition>{{0}}));
   checkpoints.releaseHold();
@@ -231,6 +233,7 @@ TEST(RpcCheckpointClient, IsForTheChiefAlone) {
   client->declare(oneScalar());
   try {
     wire::RpcCheckpointClient checkpoints(*client, 30);
+    checkpoints.held();
     FAIL() << "worker/1 supervises";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();

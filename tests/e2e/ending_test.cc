@@ -21,13 +21,14 @@ Environment failpoints(const std::string& plan) {
   return {{"DTF_FAILPOINTS", plan}};
 }
 
-// The chief alone passes these: between them the manifest of a checkpoint is written.
+// The chief alone passes these: between them the manifest of a checkpoint is written. The first is
+// that of the initial values.
 constexpr char kTermWhileSaving[] =
-    "checkpoint.after_check_shards=term;checkpoint.after_manifest_create=sleep:500";
+    "checkpoint.after_check_shards=term@2;checkpoint.after_manifest_create=sleep:500@2";
 constexpr char kTermAndAVerySlowDisk[] =
-    "checkpoint.after_check_shards=term;checkpoint.after_manifest_create=sleep:60000";
+    "checkpoint.after_check_shards=term@2;checkpoint.after_manifest_create=sleep:60000@2";
 constexpr char kFreezeWhileSaving[] =
-    "checkpoint.after_check_shards=stop;checkpoint.after_manifest_create=sleep:500";
+    "checkpoint.after_check_shards=stop@2;checkpoint.after_manifest_create=sleep:500@2";
 
 // Whether the process is stopped (SIGSTOP).
 bool isFrozen(pid_t pid) {
@@ -63,7 +64,7 @@ constexpr auto kSoon = seconds(10);  // far below timeouts.step_seconds, 60
 // By hand, so that each process has its own failpoints and exit code.
 class EndingTest : public ClusterTest {
  protected:
-  // The last checkpoint is the only one.
+  // Beside that of the initial values the last checkpoint is the only one.
   static ClusterOptions options(int steps = 200) {
     ClusterOptions options;
     options.mode = "sync";
@@ -229,8 +230,10 @@ TEST_F(EndingTest, AJobThatWasStoppedAndCouldNotBeSavedDoesNotSayThatTrainingIsD
 }
 
 TEST_F(EndingTest, APsLostDuringTheLastSaveIsNamedWithItsOwnExitCode) {
+  ClusterOptions of_job = options();
+  of_job.top_more = "timeouts: {rejoin_seconds: 0}\n";
   std::vector<Process> all =
-      startAll(byHand(options()), {}, failpoints("checkpoint.after_shard_create=kill"));
+      startAll(byHand(of_job), {}, failpoints("checkpoint.after_shard_create=kill@2"));
   const ProcessResult result = chief(all).wait(seconds(30));
   EXPECT_EQ(result.exit_code, 69) << result.err;
   EXPECT_NE(result.err.find("last checkpoint could not be written"), std::string::npos)

@@ -249,7 +249,8 @@ TEST_F(RobustnessTest, APauseOfTheWholeJobBeyondTheLeaseEndsNothing) {
 }
 
 TEST_F(RobustnessTest, AFrozenPsIsNamed) {
-  start({.steps = 100000000, .top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5}\n"});
+  start({.steps = 100000000,
+         .top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5, rejoin_seconds: 0}\n"});
   ps_->signal(SIGSTOP);
   const ProcessResult chief = workers_[0].wait(seconds(15));
   EXPECT_EQ(chief.exit_code, 69) << chief.err;
@@ -257,8 +258,8 @@ TEST_F(RobustnessTest, AFrozenPsIsNamed) {
   EXPECT_NE(chief.err.find("heartbeat"), std::string::npos) << chief.err;
 }
 
-TEST_F(RobustnessTest, AKilledPsIsNamedAtOnce) {
-  start({.steps = 100000000});
+TEST_F(RobustnessTest, AKilledPsThatIsNotWaitedForIsNamedAtOnce) {
+  start({.steps = 100000000, .top_more = "timeouts: {rejoin_seconds: 0}\n"});
   ps_->signal(SIGKILL);
   const ProcessResult chief = workers_[0].wait(seconds(5));
   EXPECT_EQ(chief.exit_code, 69) << chief.err;

@@ -147,6 +147,10 @@ class Session {
   void controlCall(uint8_t method);
   void checkpointCall(uint8_t method);
   void dataCall(uint8_t method);
+  // Most of what is said is of that epoch; some is of an older or a later one.
+  uint64_t epochAt(uint64_t step) const {
+    return step % 16 < 14 ? epoch_ : step % 16 == 14 ? ps::kFirstEpoch : ps::nextEpoch(epoch_, 1);
+  }
   void leaderCall();
   void followerCall();
   void workerCall();
@@ -166,7 +170,8 @@ class Session {
   std::array<std::unique_ptr<fuzz::RawPeer>, 2> raw_;  // control, bulk
   std::array<Client, 2> clients_;
   std::vector<kj::Promise<void>> calls_;
-  std::vector<uint64_t> last_cut_;  // the place that was asked for last; `save` names it again
+  uint64_t epoch_ = ps::kFirstEpoch;  // that an honest chief would be on
+  std::vector<uint64_t> last_cut_;    // the place that was asked for last; `save` names it again
 };
 
 void Session::operation() {
@@ -299,6 +304,7 @@ void Session::checkpointCall(uint8_t method) {
           last_cut_.push_back(arguments_.count());
           position.set(i, last_cut_.back());
         }
+        request.setEpoch(epoch_);
         return send(request);
       }
       case 2:
@@ -316,8 +322,12 @@ void Session::checkpointCall(uint8_t method) {
         request.setFolder(arguments_.folder());
         return send(request, "restore");
       }
-      default:
-        return send(checkpoint->commitRestoreRequest(), "commitRestore");
+      default: {
+        auto request = checkpoint->commitRestoreRequest();
+        epoch_ = ps::nextEpoch(epoch_, 0);
+        request.setEpoch(epoch_);
+        return send(request, "commitRestore");
+      }
     }
   }
 }
@@ -326,6 +336,7 @@ void Session::dataCall(uint8_t method) {
   KJ_IF_MAYBE (data, client().data) {
     if (method % 4 == 0) {
       auto request = data->initialiseRequest();
+      request.setEpoch(epoch_);
       fuzz::fillArena(arguments_, [&](uint32_t chunks) { return request.initValues(chunks); });
       return send(request);
     }
@@ -334,11 +345,13 @@ void Session::dataCall(uint8_t method) {
       const uint8_t wants = arguments_.byte();
       request.setWantsStep(wants % 2 == 1);
       if (wants % 2 == 1) request.setWantedStep(arguments_.count());
+      if (wants % 8 > 3) request.setEpoch(epochAt(wants));
       return send(request);
     }
     if (method % 8 == 7) return send(data->averagesRequest(), "averages");
     auto request = data->exchangeRequest();
     request.setStep(arguments_.count());
+    request.setEpoch(epochAt(request.getStep()));
     request.setBatch(static_cast<uint32_t>(arguments_.count()));
     request.setLoss(arguments_.number<float>());
     fuzz::fillArena(arguments_, [&](uint32_t chunks) { return request.initGradient(chunks); });
@@ -350,6 +363,7 @@ void Session::leaderCall() {
   KJ_IF_MAYBE (leader, client().leader) {
     auto request = leader->receivedRequest();
     request.setStep(arguments_.count());
+    request.setEpoch(epochAt(request.getStep()));
     request.setRank(static_cast<uint32_t>(arguments_.count()));
     return send(request);
   }
@@ -360,6 +374,7 @@ void Session::followerCall() {
   KJ_IF_MAYBE (follower, loop_.follower()) {
     auto request = follower->decidedRequest();
     request.setStep(arguments_.count());
+    request.setEpoch(epochAt(request.getStep()));
     auto ranks = request.initRanks(arguments_.byte() % 4);
     for (uint32_t i = 0; i < ranks.size(); ++i)
       ranks.set(i, static_cast<uint32_t>(arguments_.count()));

@@ -7,6 +7,7 @@
 
 #include "common/base/log.h"
 #include "common/net/connector.h"
+#include "common/ps/epoch.h"
 #include "common/wire/checkpoint_calls.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hostile_ps.h"
@@ -247,7 +248,7 @@ void Session::trainingCall(uint8_t method) {
   switch (method % 7) {
     case 0: {
       const std::span<const float> values[] = {zeros_, zeros_};
-      return training_.start("initialised", data_->initialise(values));
+      return training_.start("initialised", data_->initialise(values, ps::kFirstEpoch));
     }
     case 1:
       return training_.start("waited", control_->waitInitialised());
@@ -305,14 +306,16 @@ void Session::checkpointCall(uint8_t method) {
       return checkpoint_thread_.start("released", checkpoint_->releaseHold());
     case 2:
       cutting_ = true;
-      return checkpoint_thread_.start("cut started", checkpoint_->startCut(position));
+      return checkpoint_thread_.start("cut started",
+                                      checkpoint_->startCut(position, ps::kFirstEpoch));
     case 3:
       if (!std::exchange(cutting_, false)) return;
       return checkpoint_thread_.start("cut", checkpoint_->awaitCut());
     case 4:
       return checkpoint_thread_.start("saved", checkpoint_->save("step-7.tmp-1.1", position));
     default:
-      return checkpoint_thread_.start("restored", checkpoint_->restore("step-5"));
+      return checkpoint_thread_.start("restored",
+                                      checkpoint_->restore({"step-5", 0, 5, ps::kFirstEpoch}));
   }
 }
 

@@ -114,7 +114,10 @@ class HostileControl final : public schema::PsControl::Server {
     return told_.answer(Asked::kCheckpoint, context,
                         [told = told_](Arguments& arguments, auto& to) {
                           const uint8_t kind = arguments.byte();
-                          to.getResults().setInitialised(kind % 2 == 1);
+                          auto held = to.getResults().initHeld();
+                          held.setEpoch(uint64_t{kind % 4} << 40);
+                          held.setUpdates(arguments.byte());
+                          held.setRestored(kind % 8 > 3);
                           if (kind < 240)
                             to.getResults().setCheckpoint(kj::heap<HostileCheckpoint>(told));
                         });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/net/error_bridge.h"
+#include "common/net/timer.h"
 
 namespace dtf::sim {
 
@@ -15,14 +16,16 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
   std::vector<CutPosition> positions(bool hold) override { return await(calls_.positions(hold)); }
   void releaseHold() override { await(calls_.releaseHold()); }
-  void startCut(const CutPosition& position) override { await(calls_.startCut(position)); }
+  void startCut(const CutPosition& position, uint64_t epoch) override {
+    await(calls_.startCut(position, epoch));
+  }
   std::optional<uint64_t> awaitCut() override { return await(calls_.awaitCut()); }
   void callOffCuts() override { calls_.callOffCuts(); }
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override {
     return await(calls_.save(folder, position));
   }
-  void restore(const std::string& folder) override { await(calls_.restore(folder)); }
+  void restore(const checkpoint::GoingBack& target) override { await(calls_.restore(target)); }
 
  private:
   template <class T>
@@ -40,8 +43,8 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
 // Saves in a fiber, while the training fiber waits for answers of the ps.
 class SimSupervisor::Runner final : public train::SaveRunner {
  public:
-  Runner(const kj::FiberPool& fibers, Client& client, kj::WaitScope& training)
-      : fibers_(fibers), client_(client), training_(training) {}
+  Runner(const kj::FiberPool& fibers, Client& client, kj::WaitScope& training, net::Loop& loop)
+      : fibers_(fibers), client_(client), training_(training), loop_(loop) {}
   ~Runner() noexcept override {}
 
   void start(std::function<void()> save) override {
@@ -49,6 +52,7 @@ class SimSupervisor::Runner final : public train::SaveRunner {
     saving_ = fibers_
                   .startFiber([this, save = std::move(save)](kj::WaitScope& scope) {
                     client_.useScope(scope);
+                    scope_ = &scope;
                     save();
                     client_.useScope(training_);
                     running_ = false;
@@ -61,6 +65,9 @@ class SimSupervisor::Runner final : public train::SaveRunner {
     saving_.wait(training_);
     saving_ = nullptr;
   }
+  void pause(Duration length) override {
+    loop_.timer().afterDelay(net::toKj(length)).wait(*scope_);
+  }
   void cancel() {
     saving_ = nullptr;
     running_ = false;
@@ -70,6 +77,8 @@ class SimSupervisor::Runner final : public train::SaveRunner {
   const kj::FiberPool& fibers_;
   Client& client_;
   kj::WaitScope& training_;
+  net::Loop& loop_;
+  kj::WaitScope* scope_ = nullptr;  // of the fiber that saves
   bool running_ = false;
   kj::Promise<void> saving_ = nullptr;
 };
@@ -88,8 +97,8 @@ SimSupervisor::~SimSupervisor() noexcept(false) {
   if (runner_) runner_->cancel();
 }
 
-bool SimSupervisor::restore(const ps::ModelDeclaration& model, Incarnation incarnation,
-                            kj::WaitScope& scope) {
+std::optional<uint64_t> SimSupervisor::restore(const ps::ModelDeclaration& model,
+                                               Incarnation incarnation, kj::WaitScope& scope) {
   client_->useScope(scope);
   train::CheckpointerOptions options{"sim", kRunDir, incarnation, plan_.workers, {}, {}};
   options.spec = plan_.checkpoint;
@@ -100,15 +109,22 @@ bool SimSupervisor::restore(const ps::ModelDeclaration& model, Incarnation incar
 
 void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   client_->useScope(scope);
-  runner_ = std::make_unique<Runner>(fibers, *client_, scope);
+  checkpointer_->saveInitial();
+  runner_ = std::make_unique<Runner>(fibers, *client_, scope, loop_);
+  train::Supervisor::Events events;
+  events.on_saved = [this](const train::SavedCheckpoint& saved) {
+    hooks_.log(fmt::format("saved step {}", saved.global_step));
+    hooks_.on_saved(saved.global_step);
+  };
+  events.on_went_back = [this](const train::WentBack& back) { hooks_.on_went_back(back); };
+  events.on_hopeless = [this](const Error& error) { hooks_.on_hopeless(error); };
   supervisor_ = std::make_unique<train::Supervisor>(
       *checkpointer_, plan_.checkpoint, plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
-      loop_.clock(),
-      [this](const train::SavedCheckpoint& saved) {
-        hooks_.log(fmt::format("saved step {}", saved.global_step));
-        hooks_.on_saved(saved.global_step);
-      },
-      runner_.get());
+      loop_.clock(), std::move(events), runner_.get());
+}
+
+void SimSupervisor::onPsReplaced() {
+  if (supervisor_) supervisor_->onPsReplaced();
 }
 
 void SimSupervisor::onStep(const ps::StepState& state) {

@@ -24,19 +24,26 @@ class SimSupervisor {
   struct Hooks {
     std::function<void(const std::string&)> log;
     std::function<void(uint64_t step)> on_saved;
+    std::function<void(const train::WentBack&)> on_went_back;
+    std::function<void(const Error&)> on_hopeless;
   };
 
   SimSupervisor(const Environment& environment, const Plan& plan, wire::ControlCalls& calls,
                 net::Loop& loop, Hooks hooks);
   ~SimSupervisor() noexcept(false);
 
-  // True when the ps hold values: from the checkpoint of step restoredStep(), or without one from
-  // an earlier chief.
-  bool restore(const ps::ModelDeclaration& model, Incarnation incarnation, kj::WaitScope& scope);
-  std::optional<uint64_t> restoredStep() const { return checkpointer_->lastStep(); }
+  // Nullopt when the ps hold values: from the checkpoint of step restoredStep(), or from an earlier
+  // chief. Else the epoch of the initial ones.
+  std::optional<uint64_t> restore(const ps::ModelDeclaration& model, Incarnation incarnation,
+                                  kj::WaitScope& scope);
+  std::optional<uint64_t> restoredStep() const {
+    if (!checkpointer_->resumed()) return std::nullopt;
+    return checkpointer_->resumed()->step;
+  }
 
   // From now on checkpoints are saved when they are due. `scope` is the training fiber's.
   void start(const kj::FiberPool& fibers, kj::WaitScope& scope);
+  void onPsReplaced();
   void onStep(const ps::StepState& state);
   // When all workers are at rest. False: it could not be written.
   bool saveAtRest();

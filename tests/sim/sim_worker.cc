@@ -4,6 +4,7 @@
 
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
+#include "common/ps/barrier.h"
 #include "common/train/step_loop.h"
 #include "tests/sim/sim_ps.h"
 #include "tests/sim/sim_supervisor.h"
@@ -30,8 +31,8 @@ class SimClient final : public ps::ParameterClient {
     await(control_.declare(declaration));
     await(data_.open(declaration));
   }
-  void initialise(std::span<const std::span<const float>> shards) override {
-    await(data_.initialise(shards));
+  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
+    await(data_.initialise(shards, epoch));
   }
   void waitInitialised() override { await(control_.waitInitialised()); }
   ps::StepState pull() override { return await(data_.pull()); }
@@ -53,12 +54,14 @@ class SimClient final : public ps::ParameterClient {
 
 namespace {
 
-wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t number) {
+wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t number,
+                                     const std::function<void()>& on_replaced) {
   const cluster::JobSpec job = jobOf(plan);
   wire::RpcClientOptions options;
   options.link = wire::linkOptions(job, {JobKind::kWorker, rank},
                                    Incarnation{(uint64_t{number + 1} << 40) + 1 + rank});
   options.ps = wire::addressesOf(job.cluster.ps);
+  options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
   return options;
 }
 
@@ -77,7 +80,10 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
       control_loop_(environment, process_),
       data_loop_(environment, process_),
       model_(plan.model(ledger.elements())),
-      options_(clientOptions(plan, rank, number)),
+      options_(clientOptions(plan, rank, number,
+                             [this] {
+                               if (supervisor_) supervisor_->onPsReplaced();
+                             })),
       data_(std::make_unique<wire::DataCalls>(
           data_loop_, options_, [this](uint32_t ps, uint64_t question) { ask(ps, question); })) {
   wire::ControlCalls::Events events;
@@ -166,6 +172,11 @@ class SimWorker::Steps final : public train::StepWorker {
     worker_.compute(client_);
     return worker_.beforePush(client_, worker_.pushOf(due));
   }
+  void onWentBack(const ps::StepState& state) override {
+    worker_.hooks_.log(
+        fmt::format("{} went back to step {}", worker_.process_->name, state.next_step));
+    worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
+  }
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
     worker_.afterPush(client_, worker_.pushOf(due), state);
   }
@@ -219,36 +230,43 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
                                                     options_.ps[echo_ps_], ledger_.elements());
     client.await(echo_link_->open());
   }
-  bool restored = false;
+  std::optional<uint64_t> epoch = ps::kFirstEpoch;
   if (rank_ == kChief.index && plan_.checkpoints) {
-    supervisor_ =
-        std::make_unique<SimSupervisor>(environment_, plan_, *control_, control_loop_,
-                                        SimSupervisor::Hooks{hooks_.log, hooks_.on_saved});
-    restored = supervisor_->restore(model_, options_.link.incarnation, scope);
-    hooks_.on_restored(restored, supervisor_->restoredStep());
+    supervisor_ = std::make_unique<SimSupervisor>(
+        environment_, plan_, *control_, control_loop_,
+        SimSupervisor::Hooks{hooks_.log, hooks_.on_saved,
+                             [this](const train::WentBack& back) { hooks_.log(back.reason); },
+                             [this](const Error& error) { control_->abort(error); }});
+    epoch = supervisor_->restore(model_, options_.link.incarnation, scope);
+    hooks_.on_restored(!epoch, supervisor_->restoredStep());
   }
-  if (rank_ == kChief.index && !restored) {
+  if (rank_ == kChief.index && epoch) {
     std::vector<float> values(ledger_.elements());
     ledger_.writeInitial(number_, values.data());
     const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
-    client.initialise(shards);
+    client.initialise(shards, *epoch);
   }
   client.waitInitialised();
+  if (supervisor_) supervisor_->start(fibers_, scope);
 }
 
 // As daemons/workerd/worker_job.cc does.
 void SimWorker::train(kj::WaitScope& scope) {
   SimClient client(*control_, *data_, scope);
   join(client, scope);
-  client.barrier("start");
+  client.barrier(ps::kStartBarrier);
   hooks_.log(process_->name + " starts to train");
-  if (supervisor_) supervisor_->start(fibers_, scope);
-  training_now_ = true;
-  Steps steps(*this, client);
-  train::trainSteps(client, steps);
-  training_now_ = false;
-  client.barrier("trained");
-  const bool saved = supervisor_ && supervisor_->saveAtRest();
+  bool saved = false;
+  for (uint32_t round = 1;; ++round) {
+    training_now_ = true;
+    Steps steps(*this, client);
+    train::trainSteps(client, steps);
+    training_now_ = false;
+    client.barrier(ps::trainedBarrier(round));
+    saved = supervisor_ && supervisor_->saveAtRest();
+    client.barrier(ps::savedBarrier(round));
+    if (client.pull().done) break;
+  }
   if (rank_ == kChief.index) {
     const ps::StepState state = client.pull();
     ledger_.onFinal(number_, state, arenas(), hooks_.stopped());

@@ -14,17 +14,18 @@ constexpr Incarnation kOne{1};
 // "captured", "too late", "waits", or the error.
 std::shared_ptr<std::string> cutAt(ShardDriver& driver, CutPosition position) {
   auto what = std::make_shared<std::string>("waits");
-  driver.shard.cutAt(kOne, std::move(position), [what](const CutAnswer& answer) {
-    const Error* error = std::get_if<Error>(&answer);
-    if (error != nullptr) {
-      *what = error->message();
-      return;
-    }
-    const CutResult& result = std::get<CutResult>(answer);
-    *what = result.outcome == CutOutcome::kTooLate
-                ? "too late"
-                : "captured version " + std::to_string(result.version);
-  });
+  driver.shard.cutAt(kOne, driver.shard.word().epoch, std::move(position),
+                     [what](const CutAnswer& answer) {
+                       const Error* error = std::get_if<Error>(&answer);
+                       if (error != nullptr) {
+                         *what = error->message();
+                         return;
+                       }
+                       const CutResult& result = std::get<CutResult>(answer);
+                       *what = result.outcome == CutOutcome::kTooLate
+                                   ? "too late"
+                                   : "captured version " + std::to_string(result.version);
+                     });
   return what;
 }
 
@@ -310,7 +311,7 @@ TEST(Restore, TrainingGoesOnFromTheCut) {
   EXPECT_TRUE(after.restore(kOne, restoredOf(before.shard.captured(kOne, {2, 0}))));
   EXPECT_EQ(waiting, "passed");
   EXPECT_FALSE(after.restore(kOne, restoredOf(before.shard.captured(kOne, {2, 0}))))
-      << "it holds values";
+      << "said again, it has been done";
   after.pull(0, kOne, std::nullopt, [](const PushAnswer& answer) {
     const PushReply& reply = std::get<PushReply>(answer);
     EXPECT_EQ(reply.state.global_step, 2u);

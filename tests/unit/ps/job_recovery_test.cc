@@ -7,8 +7,15 @@
 namespace dtf::ps {
 namespace {
 
-constexpr CutName kAt40{1, 40};
-constexpr CutName kAt60{1, 60};
+// Epochs are written as their numbers.
+constexpr uint64_t epochOf(uint64_t number) {
+  return number << kEpochRandomBits;
+}
+
+constexpr uint64_t kIncarnation = 0x123456789a;
+
+constexpr CutName kAt40{epochOf(1), 40};
+constexpr CutName kAt60{epochOf(1), 60};
 
 PsWord empty() {
   PsWord word;
@@ -18,7 +25,7 @@ PsWord empty() {
 
 PsWord holds(uint64_t epoch, uint64_t step) {
   PsWord word = empty();
-  word.epoch = epoch;
+  word.epoch = epochOf(epoch);
   word.step = step;
   return word;
 }
@@ -37,7 +44,7 @@ PsWord with(PsWord word, std::vector<CutName> snapshots) {
 
 RecoveryDecision decide(const std::vector<PsWord>& words,
                         std::optional<CutName> checkpoint = std::nullopt) {
-  return decideRecovery(words, checkpoint);
+  return decideRecovery(words, {.checkpoint = checkpoint, .incarnation = kIncarnation});
 }
 
 TEST(JobRecovery, WaitsByNameForAPsThatIsAbsent) {
@@ -50,27 +57,27 @@ TEST(JobRecovery, WaitsByNameForAPsThatIsAbsent) {
 TEST(JobRecovery, StartsOnlyWhenNobodyHoldsAnything) {
   const RecoveryDecision decision = decide({empty(), empty()});
   EXPECT_EQ(decision.action, RecoveryAction::kStart);
-  EXPECT_EQ(decision.epoch, 1u);
+  EXPECT_EQ(decision.epoch, epochOf(1) | kIncarnation);
 }
 
 TEST(JobRecovery, InitialValuesThatHaveNotComeToAllAreSentAgain) {
   const RecoveryDecision decision = decide({holds(1, 0), empty()});
   EXPECT_EQ(decision.action, RecoveryAction::kStart);
-  EXPECT_EQ(decision.epoch, 1u);
+  EXPECT_EQ(decision.epoch, epochOf(1)) << "that of the others";
   EXPECT_EQ(decide({holds(1, 1), empty()}).action, RecoveryAction::kEnd) << "one has trained";
 }
 
 TEST(JobRecovery, ANewChiefGoesOnWithWhatAllHold) {
   const RecoveryDecision decision = decide({holds(3, 70), holds(3, 71)}, kAt40);
   EXPECT_EQ(decision.action, RecoveryAction::kContinue);
-  EXPECT_EQ(decision.epoch, 3u);
+  EXPECT_EQ(decision.epoch, epochOf(3));
 }
 
 TEST(JobRecovery, AJobThatEndedGoesOnFromItsCheckpoint) {
-  const RecoveryDecision decision = decide({empty(), empty()}, CutName{4, 90});
+  const RecoveryDecision decision = decide({empty(), empty()}, CutName{epochOf(4), 90});
   EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
   EXPECT_EQ(decision.origin, EpochOrigin::kCheckpoint);
-  EXPECT_EQ(decision.epoch, 5u);
+  EXPECT_EQ(epochNumber(decision.epoch), 5u);
   EXPECT_EQ(decision.steps_lost, 0u);
   EXPECT_EQ(decision.reason, "no ps holds values: all take the checkpoint of step 90");
 }
@@ -79,7 +86,7 @@ TEST(JobRecovery, AllGoBackToTheCheckpointWhenOneLostItsValues) {
   const RecoveryDecision decision = decide({holds(1, 77), empty()}, kAt40);
   EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
   EXPECT_EQ(decision.cut, kAt40);
-  EXPECT_EQ(decision.epoch, 2u);
+  EXPECT_EQ(decision.epoch, epochOf(2) | kIncarnation);
   EXPECT_EQ(decision.steps_lost, 37u);
   EXPECT_EQ(decision.reason,
             "ps/1 lost its values: all go back 37 steps to the checkpoint of step 40");
@@ -95,30 +102,30 @@ TEST(JobRecovery, EndsWhenOneLostItsValuesAndNothingHoldsThem) {
 
 TEST(JobRecovery, AnEmptyPsIsFilledFromItsReplica) {
   PsWord keeper = holds(2, 50);
-  keeper.replica_epoch = 2;  // ps/0 keeps ps/1's, the last one's
+  keeper.replica_epoch = epochOf(2);  // ps/0 keeps ps/1's, the last one's
   const RecoveryDecision decision = decide({keeper, empty()}, kAt40);
   EXPECT_EQ(decision.action, RecoveryAction::kRefill);
-  EXPECT_EQ(decision.epoch, 2u) << "nothing was lost";
+  EXPECT_EQ(decision.epoch, epochOf(2)) << "nothing was lost";
   EXPECT_EQ(decision.ps, (std::vector<uint32_t>{1}));
 }
 
 TEST(JobRecovery, AReplicaThatIsNotWholeOrOfAnotherEpochIsNone) {
   PsWord keeper = holds(2, 50);
   EXPECT_EQ(decide({keeper, empty()}, kAt40).action, RecoveryAction::kGoBack);
-  keeper.replica_epoch = 1;
+  keeper.replica_epoch = epochOf(1);
   EXPECT_EQ(decide({keeper, empty()}, kAt40).action, RecoveryAction::kGoBack);
 }
 
 TEST(JobRecovery, PrimaryAndKeeperLostTogetherCostTheReplica) {
   PsWord third = holds(1, 50);
-  third.replica_epoch = 1;
+  third.replica_epoch = epochOf(1);
   // ps/1's replica lies on ps/2, but ps/0's lay on ps/1.
   EXPECT_EQ(decide({empty(), empty(), third}, kAt40).action, RecoveryAction::kGoBack);
 }
 
 TEST(JobRecovery, TheNewestSnapshotThatAllHaveIsTaken) {
   const RecoveryDecision decision =
-      decide({with(holds(1, 77), {kAt60, {1, 70}}), with(empty(), {kAt60, kAt40})}, kAt40);
+      decide({with(holds(1, 77), {kAt60, {epochOf(1), 70}}), with(empty(), {kAt60, kAt40})}, kAt40);
   EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
   EXPECT_EQ(decision.origin, EpochOrigin::kSnapshot);
   EXPECT_EQ(decision.cut, kAt60);
@@ -139,7 +146,7 @@ TEST(JobRecovery, AnInterruptedGoingBackIsDoneAgainToTheSameCut) {
       decide({with(gone_back, {kAt40, kAt60}), with(holds(1, 77), {kAt40, kAt60})}, std::nullopt);
   EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
   EXPECT_EQ(decision.cut, kAt40);
-  EXPECT_EQ(decision.epoch, 3u);
+  EXPECT_EQ(epochNumber(decision.epoch), 3u);
   EXPECT_EQ(decision.reason,
             "a going back was interrupted: all go back 37 steps to the snapshot of step 40");
 }
@@ -150,6 +157,25 @@ TEST(JobRecovery, AnInterruptedGoingBackWhoseCutIsGoneTakesAnother) {
   EXPECT_EQ(decision.origin, EpochOrigin::kCheckpoint);
   EXPECT_EQ(decision.cut, kAt40);
   EXPECT_EQ(decide({gone_back, holds(1, 77)}).action, RecoveryAction::kEnd);
+}
+
+TEST(JobRecovery, AChiefThatHasTrainedNeverStartsAnew) {
+  const ChiefWord trained{std::nullopt, epochOf(2), 70, kIncarnation};
+  EXPECT_EQ(decideRecovery(std::vector{empty()}, trained).action, RecoveryAction::kEnd);
+  EXPECT_EQ(decideRecovery(std::vector{holds(1, 0), empty()}, trained).action,
+            RecoveryAction::kEnd);
+  const ChiefWord saved{kAt40, epochOf(2), 70, kIncarnation};
+  const RecoveryDecision decision = decideRecovery(std::vector{empty()}, saved);
+  EXPECT_EQ(decision.action, RecoveryAction::kGoBack);
+  EXPECT_EQ(epochNumber(decision.epoch), 3u) << "what the workers hold is of epoch 2";
+  EXPECT_EQ(decision.reason,
+            "ps/0 lost its values: all go back 30 steps to the checkpoint of step 40");
+}
+
+TEST(JobRecovery, TwoChiefsThatKnowNothingOfEachOtherNameTwoEpochs) {
+  const std::vector<PsWord> words{empty(), holds(1, 70)};
+  EXPECT_NE(decideRecovery(words, {kAt40, 0, 0, 1}).epoch,
+            decideRecovery(words, {kAt40, 0, 0, 2}).epoch);
 }
 
 // ---- what holds for every combination of words
@@ -165,7 +191,7 @@ std::vector<PsWord> everyWord() {
     for (const uint64_t replica : {0, 1, 2}) {
       for (const bool snapshot : {false, true}) {
         PsWord word = epoch == 2 ? wentBack(2, EpochOrigin::kSnapshot, kAt40) : holds(epoch, 50);
-        word.replica_epoch = epoch == 0 ? 0 : replica;
+        word.replica_epoch = epoch == 0 ? 0 : epochOf(replica);
         if (snapshot) word.snapshots = {kAt40};
         all.push_back(word);
       }
@@ -181,14 +207,14 @@ void forEveryWorld(Check check) {
     for (const PsWord& second : each)
       for (const PsWord& third : each)
         for (const bool saved : {false, true})
-          check(
-              World{{first, second, third}, saved ? std::optional(CutName{1, 30}) : std::nullopt});
+          check(World{{first, second, third},
+                      saved ? std::optional(CutName{epochOf(1), 30}) : std::nullopt});
 }
 
 TEST(JobRecovery, NeverStartsOverValuesNorContinuesWithoutThem) {
   size_t worlds = 0;
   forEveryWorld([&](const World& world) {
-    const RecoveryDecision decision = decideRecovery(world.words, world.checkpoint);
+    const RecoveryDecision decision = decide(world.words, world.checkpoint);
     const bool all_answered = std::all_of(world.words.begin(), world.words.end(),
                                           [](const PsWord& word) { return word.answered; });
     ASSERT_EQ(decision.action == RecoveryAction::kWait, !all_answered);
@@ -208,7 +234,7 @@ TEST(JobRecovery, NeverStartsOverValuesNorContinuesWithoutThem) {
 TEST(JobRecovery, GoesBackOnlyToWhatAllCanHaveAndToANewEpoch) {
   size_t went_back = 0;
   forEveryWorld([&](const World& world) {
-    const RecoveryDecision decision = decideRecovery(world.words, world.checkpoint);
+    const RecoveryDecision decision = decide(world.words, world.checkpoint);
     if (decision.action != RecoveryAction::kGoBack) return;
     ++went_back;
     for (const PsWord& word : world.words) {
@@ -226,7 +252,7 @@ TEST(JobRecovery, GoesBackOnlyToWhatAllCanHaveAndToANewEpoch) {
 TEST(JobRecovery, RefillsOnlyFromAWholeReplicaOfTheSameEpoch) {
   size_t refilled = 0;
   forEveryWorld([&](const World& world) {
-    const RecoveryDecision decision = decideRecovery(world.words, world.checkpoint);
+    const RecoveryDecision decision = decide(world.words, world.checkpoint);
     if (decision.action != RecoveryAction::kRefill) return;
     ++refilled;
     for (uint32_t i = 0; i < world.words.size(); ++i) {

@@ -1,4 +1,5 @@
 #include "common/ps/local_parameter_client.h"
+#include "common/ps/epoch.h"
 
 #include "tests/conformance/parameter_client_suite.h"
 
@@ -53,7 +54,7 @@ TEST(LocalCluster, CountsStalenessInAHistogram) {
   fast.declare(model);
   const std::vector<float> zeros(16);
   const std::vector<std::span<const float>> values = {zeros};
-  slow.initialise(values);
+  slow.initialise(values, kFirstEpoch);
   const StepState start = slow.pull();
   StepState state = fast.pull();
   for (int i = 0; i < 3; ++i) state = fast.exchange(state.next_step, 0, 0);

@@ -57,14 +57,14 @@ std::vector<float> World::gradient(uint32_t rank, uint64_t step, uint32_t batch)
   return values;
 }
 
-void World::Peers::reportReceived(uint64_t step, uint32_t rank) {
+void World::Peers::reportReceived(StepName step, uint32_t rank) {
   Shard& leader = *world_.shards_[0];
   world_.link(fmt::format("report {}", ps_)).push_back([this, &leader, step, rank] {
     leader.onReceived(ps_, step, rank);
   });
 }
 
-void World::Peers::announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) {
+void World::Peers::announceDecision(StepName step, const std::vector<uint32_t>& ranks) {
   for (uint32_t ps = 1; ps < world_.shards_.size(); ++ps) {
     Shard& shard = *world_.shards_[ps];
     world_.link(fmt::format("decision {}", ps)).push_back([&shard, step, ranks] {

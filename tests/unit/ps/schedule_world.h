@@ -77,8 +77,8 @@ class World {
   class Peers final : public SyncPeers {
    public:
     Peers(World& world, uint32_t ps) : world_(world), ps_(ps) {}
-    void reportReceived(uint64_t step, uint32_t rank) override;
-    void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+    void reportReceived(StepName step, uint32_t rank) override;
+    void announceDecision(StepName step, const std::vector<uint32_t>& ranks) override;
 
    private:
     World& world_;

@@ -35,15 +35,20 @@ class HeldRunner final : public UpdateRunner {
 };
 
 struct RecordedPeers final : SyncPeers {
-  void reportReceived(uint64_t step, uint32_t rank) override {
-    reports.push_back(std::to_string(step) + ":" + std::to_string(rank));
+  void reportReceived(StepName step, uint32_t rank) override {
+    reports.push_back(std::to_string(step.step) + ":" + std::to_string(rank));
   }
-  void announceDecision(uint64_t step, const std::vector<uint32_t>& ranks) override {
-    decisions.emplace_back(step, ranks);
+  void announceDecision(StepName step, const std::vector<uint32_t>& ranks) override {
+    decisions.emplace_back(step.step, ranks);
   }
   std::vector<std::string> reports;
   std::vector<std::pair<uint64_t, std::vector<uint32_t>>> decisions;
 };
+
+// A step of a shard that never went back.
+inline StepName stepName(uint64_t step) {
+  return {kFirstEpoch, step};
+}
 
 // What became of one call.
 struct Recorded {
@@ -104,17 +109,19 @@ class ShardDriver {
 
   // Pushes a gradient that adds `amount` to every parameter when applied alone.
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step, float amount = 1, uint32_t batch = 0,
-                                 uint64_t incarnation = 1) {
-    return pushSized(rank, step, amount, batch, incarnation, elements);
+                                 uint64_t incarnation = 1, uint64_t epoch = kFirstEpoch) {
+    return pushSized(rank, step, amount, batch, incarnation, elements, epoch);
   }
   std::shared_ptr<Recorded> pushSized(uint32_t rank, uint64_t step, float amount, uint32_t batch,
-                                      uint64_t incarnation, uint64_t size) {
+                                      uint64_t incarnation, uint64_t size,
+                                      uint64_t epoch = kFirstEpoch) {
     auto values = std::make_shared<std::vector<float>>(size, -amount);
     auto recorded = std::make_shared<Recorded>();
     shard.push({.rank = rank,
                 .incarnation = Incarnation{incarnation},
                 .step = step,
                 .batch = batch,
+                .epoch = epoch,
                 .sequence = 0,
                 .gradient = *values,
                 .owner = values},

@@ -228,7 +228,8 @@ TEST(SyncCoordinator, ACheckpointWaitsWithItsStepForTheLostWorkersReturn) {
   ShardDriver driver(2, 2, 5, seconds(600));
   driver.push(0, 0, 1);
   std::optional<CutAnswer> cut;
-  driver.shard.cutAt(Incarnation{1}, {1}, [&](CutAnswer answer) { cut = std::move(answer); });
+  driver.shard.cutAt(Incarnation{1}, kFirstEpoch, {1},
+                     [&](CutAnswer answer) { cut = std::move(answer); });
   driver.shard.markLost(1);
   for (int i = 0; i < 100; ++i) {
     driver.clock.advance(seconds(1));
@@ -306,18 +307,18 @@ TEST(SyncCoordinator, TheLeaderDecidesOnceGradientsAreOnAllPs) {
   const auto a = driver.push(0, 0, 1);
   const auto b = driver.push(1, 0, 2);
   const auto c = driver.push(2, 0, 4);
-  driver.shard.onReceived(1, 0, 2);
+  driver.shard.onReceived(1, stepName(0), 2);
   EXPECT_TRUE(driver.peers.decisions.empty());
-  driver.shard.onReceived(1, 0, 0);
+  driver.shard.onReceived(1, stepName(0), 0);
   ASSERT_EQ(driver.peers.decisions.size(), 1u);
   EXPECT_EQ(driver.peers.decisions[0].second, (std::vector<uint32_t>{0, 2}));
   EXPECT_EQ(a->value(), 2.5f);
   EXPECT_EQ(b->state().outcome, Outcome::kStale);
   EXPECT_EQ(b->value(), 2.5f);
   EXPECT_EQ(c->state().outcome, Outcome::kApplied);
-  driver.shard.onReceived(1, 0, 1);  // what was on its way
-  EXPECT_THROW(driver.shard.onReceived(1, 2, 1), Error);
-  EXPECT_THROW(driver.shard.onReceived(2, 1, 1), Error);
+  driver.shard.onReceived(1, stepName(0), 1);  // what was on its way
+  EXPECT_THROW(driver.shard.onReceived(1, stepName(2), 1), Error);
+  EXPECT_THROW(driver.shard.onReceived(2, stepName(1), 1), Error);
 }
 
 TEST(SyncCoordinator, TheOthersReportAndFollow) {
@@ -325,15 +326,15 @@ TEST(SyncCoordinator, TheOthersReportAndFollow) {
   const auto a = driver.push(0, 0, 1);
   const auto b = driver.push(1, 0, 2);
   EXPECT_EQ(driver.peers.reports, (std::vector<std::string>{"0:0", "0:1"}));
-  EXPECT_THROW(driver.shard.onDecision(0, {0, 2}), Error) << "a gradient it doesn't hold";
-  EXPECT_THROW(driver.shard.onDecision(1, {0, 1}), Error) << "a later step";
-  EXPECT_THROW(driver.shard.onDecision(0, {1, 0}), Error) << "not ascending";
-  EXPECT_THROW(driver.shard.onDecision(0, {0}), Error) << "not enough";
+  EXPECT_THROW(driver.shard.onDecision(stepName(0), {0, 2}), Error) << "a gradient it doesn't hold";
+  EXPECT_THROW(driver.shard.onDecision(stepName(1), {0, 1}), Error) << "a later step";
+  EXPECT_THROW(driver.shard.onDecision(stepName(0), {1, 0}), Error) << "not ascending";
+  EXPECT_THROW(driver.shard.onDecision(stepName(0), {0}), Error) << "not enough";
   EXPECT_TRUE(a->waits());
-  driver.shard.onDecision(0, {0, 1});
+  driver.shard.onDecision(stepName(0), {0, 1});
   EXPECT_EQ(a->value(), 1.5f);
   EXPECT_EQ(b->value(), 1.5f);
-  driver.shard.onDecision(0, {0, 1});  // again: no effect
+  driver.shard.onDecision(stepName(0), {0, 1});  // again: no effect
   EXPECT_EQ(driver.shard.status().coordinator.global_step, 1u);
 }
 

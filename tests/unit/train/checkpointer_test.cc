@@ -69,14 +69,14 @@ class CheckpointerTest : public ::testing::Test {
 // ---- restore
 
 TEST_F(CheckpointerTest, AnEmptyFolderStartsAnew) {
-  EXPECT_FALSE(chief(kSync)->restore());
+  EXPECT_NE(chief(kSync)->restore(), std::nullopt);
 }
 
 TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   saveAll({10, 20});
   damage(20, checkpoint::kManifestFile);
   const auto next = chief(kSync);
-  EXPECT_TRUE(next->restore());
+  EXPECT_EQ(next->restore(), std::nullopt);
   EXPECT_EQ(next->lastStep(), 10u);
   EXPECT_EQ(ps_.calls(), Calls{"restore step-10"});
 }
@@ -87,7 +87,7 @@ TEST_F(CheckpointerTest, ItSaysWhatChangedSinceTheCheckpoint) {
   settings_[0].value = "2";
   settings_[1].value = "ff00";
   const auto next = chief(kSync, 50);
-  ASSERT_TRUE(next->restore());
+  ASSERT_EQ(next->restore(), std::nullopt);
   EXPECT_EQ(next->resumed()->step, 10u);
   EXPECT_EQ(next->resumed()->checkpoint, kRunDir / "checkpoints" / "step-10");
   EXPECT_NE(next->resumed()->saved, "");
@@ -100,7 +100,7 @@ TEST_F(CheckpointerTest, AFreshJobSetsTheOldCheckpointsAside) {
   saveAll({10});
   fresh_ = true;
   const auto next = chief(kSync);
-  EXPECT_FALSE(next->restore());
+  EXPECT_NE(next->restore(), std::nullopt);
   EXPECT_FALSE(next->resumed());
   EXPECT_EQ(steps(), std::vector<uint64_t>{});
   EXPECT_TRUE(disk_.exists(kRunDir / "checkpoints.old-1" / "step-10" / checkpoint::kManifestFile));
@@ -155,7 +155,7 @@ TEST_F(CheckpointerTest, WhatADeadChiefLeftHalfWrittenIsSweptThoughThePsHoldValu
   saveAll({10});
   folder().beginAttempt(20);
   ps_.setHoldsValues();
-  EXPECT_TRUE(chief(kSync)->restore());
+  EXPECT_EQ(chief(kSync)->restore(), std::nullopt);
   std::vector<std::string> names;
   for (const FolderEntry& entry : disk_.list(kRunDir / "checkpoints")) names.push_back(entry.name);
   EXPECT_EQ(names, std::vector<std::string>{"step-10"});
@@ -259,7 +259,7 @@ TEST_F(CheckpointerTest, AHoldIsReleasedWhenItComesToNoCut) {
 TEST_F(CheckpointerTest, AJobOfFewerStepsThanItsCheckpointHasNothingToSave) {
   saveAll({100});
   const auto shorter = chief(kSync, 50);
-  ASSERT_TRUE(shorter->restore());
+  ASSERT_EQ(shorter->restore(), std::nullopt);
   EXPECT_FALSE(shorter->save(Motion::kAtRest));
   EXPECT_EQ(steps(), std::vector<uint64_t>{100});
 }
@@ -268,7 +268,7 @@ TEST_F(CheckpointerTest, APlaceBeyondTheStepsOfTheJobIsNotPulledBack) {
   ps_.setHoldsValues();
   ps_.setPosition({100});
   const auto shorter = chief(kSync, 50);
-  ASSERT_TRUE(shorter->restore()) << "the ps hold the values of an earlier process";
+  ASSERT_EQ(shorter->restore(), std::nullopt) << "the ps hold the values of an earlier process";
   EXPECT_EQ(shorter->save(Motion::kAtRest)->global_step, 100u);
 }
 
@@ -305,6 +305,91 @@ TEST_F(CheckpointerTest, AHoldCountsAsAStall) {
   EXPECT_NEAR(saving->save(Motion::kTraining)->stall_seconds, 0.030, 1e-9);
   ps_.setPosition({9, 9});
   EXPECT_NEAR(saving->save(Motion::kAtRest)->stall_seconds, 0.005, 1e-9) << "nobody trains";
+}
+
+// ---- a ps is started again
+
+TEST_F(CheckpointerTest, AfterTheLossOfAPsAllGoBackToTheNewestCheckpoint) {
+  const auto training = chief(kSync);
+  EXPECT_NE(training->restore(), std::nullopt);
+  ps_.setHoldsValues();
+  for (const uint64_t step : {10, 20}) {
+    ps_.setPosition({step});
+    ASSERT_TRUE(training->save(Motion::kAtRest));
+  }
+  ps_.calls();
+  ps_.setHeld({});
+  const std::optional<WentBack> back = training->recover(27);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->step, 20u);
+  EXPECT_EQ(back->steps_lost, 7u);
+  EXPECT_EQ(back->reason, "ps/0 lost its values: all go back 7 steps to the checkpoint of step 20");
+  EXPECT_EQ(ps_.calls(), Calls{"restore step-20"});
+  EXPECT_EQ(ps::epochNumber(ps_.epoch()), 2u);
+  EXPECT_EQ(training->recover(27), std::nullopt) << "all hold their values";
+  // What is saved from here on is of the second epoch, and the next one follows it.
+  ps_.setPosition({30});
+  ASSERT_TRUE(training->save(Motion::kAtRest));
+  ps_.setHeld({});
+  ASSERT_EQ(chief(kSync)->restore(), std::nullopt);
+  EXPECT_EQ(ps::epochNumber(ps_.epoch()), 3u);
+}
+
+TEST_F(CheckpointerTest, WithoutACheckpointALostPsIsTheEnd) {
+  const auto training = chief(kSync);
+  training->restore();
+  try {
+    training->recover(27);
+    FAIL() << "the job would start anew";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_NE(error.message().find("ps/0 lost its values, and nothing holds them"),
+              std::string::npos)
+        << error.message();
+  }
+}
+
+TEST_F(CheckpointerTest, ARecoveryThatFailedIsTriedAgainInAnEpochOfItsOwn) {
+  saveAll({10});
+  const auto training = chief(kSync);
+  ASSERT_EQ(training->restore(), std::nullopt);
+  const uint64_t first = ps_.epoch();
+  ps_.setHeld({});
+  ps_.fail("restore", Error(ErrorCode::kUnavailable, "lost ps/0"));
+  EXPECT_THROW(training->recover(12), Error);
+  ASSERT_TRUE(training->recover(12));
+  EXPECT_GT(ps_.epoch(), first);
+}
+
+TEST_F(CheckpointerTest, ThereIsACheckpointBeforeAnybodyTrains) {
+  const auto training = chief(kSync);
+  training->restore();
+  training->saveInitial();
+  EXPECT_EQ(steps(), std::vector<uint64_t>{0});
+  EXPECT_EQ(training->lastStep(), 0u);
+  ps_.setPosition({10});
+  ASSERT_TRUE(training->save(Motion::kAtRest));
+  EXPECT_EQ(steps(), std::vector<uint64_t>{10}) << "the initial values can be had again";
+}
+
+TEST_F(CheckpointerTest, WhereThereIsOneOrOthersTrainNoneIsTakenAtTheStart) {
+  saveAll({10});
+  const auto restored = chief(kSync);
+  restored->restore();
+  restored->saveInitial();
+  const auto continued = chief(kSync);  // the ps hold what the one before restored
+  EXPECT_EQ(continued->restore(), std::nullopt);
+  EXPECT_EQ(continued->lastStep(), 10u);
+  continued->saveInitial();
+  EXPECT_EQ(steps(), std::vector<uint64_t>{10});
+}
+
+TEST_F(CheckpointerTest, AFirstCheckpointThatCannotBeWrittenStopsNobody) {
+  const auto training = chief(kSync);
+  training->restore();
+  ps_.fail("save", Error(ErrorCode::kCannotWrite, "the disk is full"));
+  training->saveInitial();
+  EXPECT_EQ(steps(), std::vector<uint64_t>{});
 }
 
 }  // namespace

@@ -50,7 +50,16 @@ class FakePs final : public checkpoint::CheckpointClient {
     MutexLock lock(mutex_);
     global_step_ = step;
   }
-  void setHoldsValues() { holds_values_ = true; }
+  void setHeld(checkpoint::HeldValues held) {
+    MutexLock lock(mutex_);
+    held_ = {held};
+  }
+  void setHoldsValues() { setHeld({ps::kFirstEpoch, 0}); }
+  // The newest epoch that began with a checkpoint.
+  uint64_t epoch() {
+    MutexLock lock(mutex_);
+    return held_.at(0).epoch;
+  }
   // Each call of that name takes so long, or fails the next `times` times.
   void slowDown(const std::string& call, Duration by) {
     MutexLock lock(mutex_);
@@ -84,7 +93,10 @@ class FakePs final : public checkpoint::CheckpointClient {
       changed_.wait(mutex_);
   }
 
-  std::vector<checkpoint::HeldValues> held() override { return {{holds_values_, 0}}; }
+  std::vector<checkpoint::HeldValues> held() override {
+    MutexLock lock(mutex_);
+    return held_;
+  }
 
   std::vector<CutPosition> positions(bool hold) override {
     MutexLock lock(mutex_);
@@ -95,7 +107,7 @@ class FakePs final : public checkpoint::CheckpointClient {
     MutexLock lock(mutex_);
     begin("releaseHold", "");
   }
-  void startCut(const CutPosition& position) override {
+  void startCut(const CutPosition& position, uint64_t) override {
     MutexLock lock(mutex_);
     begin("startCut", " " + std::to_string(position.at(0)));
     if (called_off_) throw Error(ErrorCode::kUnavailable, "called off");
@@ -131,9 +143,10 @@ class FakePs final : public checkpoint::CheckpointClient {
     saved.stall_seconds = 0.005;
     return {saved};
   }
-  void restore(const std::string& folder) override {
+  void restore(const checkpoint::GoingBack& target) override {
     MutexLock lock(mutex_);
-    begin("restore", " " + folder);
+    begin("restore", " " + target.folder);
+    held_ = {{target.epoch, target.cut_step, true, target.cut_epoch, target.cut_step}};
   }
 
  private:
@@ -150,11 +163,11 @@ class FakePs final : public checkpoint::CheckpointClient {
 
   FileSystem& disk_;
   ManualClock& clock_;
-  std::atomic<bool> holds_values_ = false;
   Mutex mutex_;
   CondVar changed_;
   bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
   bool called_off_ DTF_GUARDED_BY(mutex_) = false;
+  std::vector<checkpoint::HeldValues> held_ DTF_GUARDED_BY(mutex_) = {{}};
   CutPosition position_ DTF_GUARDED_BY(mutex_) = {0};
   CutPosition target_ DTF_GUARDED_BY(mutex_) = {0};
   bool too_late_ DTF_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,7 @@
 #include "tests/unit/train/job.h"
 
+#include "common/ps/barrier.h"
+
 namespace dtf::train {
 
 namespace {
@@ -11,7 +13,7 @@ void work(TrainingLoop& loop, ps::ParameterClient& client, bool chief, bool eval
   result = loop.run([&](const Progress& progress) {
     if (chief) job.progress.push_back(progress);
   });
-  client.barrier("trained");
+  client.barrier(ps::trainedBarrier(1));
   if (chief) {
     if (evaluates) job.evaluation = loop.evaluate();
     client.pull();

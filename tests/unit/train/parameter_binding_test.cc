@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/clock.h"
+#include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/train/initial_values.h"
 #include "tests/unit/train/models.h"
@@ -25,7 +26,7 @@ class ParameterBindingTest : public ::testing::Test {
     std::vector<std::span<const float>> shards;
     for (const Buffer& arena : arenas)
       shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
-    client_.initialise(shards);
+    client_.initialise(shards, ps::kFirstEpoch);
     client_.pull();
   }
 

@@ -17,7 +17,7 @@ class ScriptedClient final : public ps::ParameterClient {
  public:
   explicit ScriptedClient(Calls& calls) : calls_(calls) {}
   void declare(const ps::ModelDeclaration&) override {}
-  void initialise(std::span<const std::span<const float>>) override {}
+  void initialise(std::span<const std::span<const float>>, uint64_t) override {}
   void waitInitialised() override {}
   ps::StepState pull() override {
     calls_.push_back("pull");
@@ -51,6 +51,9 @@ class NotingWorker final : public StepWorker {
     calls_.push_back("compute " + std::to_string(due.next_step));
     if (fails) throw Error(ErrorCode::kTrainingFailed, "the loss is nan");
     return 0.5F;
+  }
+  void onWentBack(const ps::StepState& state) override {
+    calls_.push_back("went back to " + std::to_string(state.next_step));
   }
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
     calls_.push_back("answer " + std::to_string(due.next_step) + "->" +

@@ -41,12 +41,42 @@ class SupervisorTest : public ::testing::Test {
         std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, 1000), options);
     is_sync_ = mode == ReplicationSpec::Mode::kSync;
     supervisor_.emplace(*checkpointer_, options.spec,
-                        is_sync_ ? ps::CutKind::kAtStep : ps::CutKind::kHeld, clock_,
-                        [this](const SavedCheckpoint& saved) {
-                          if (on_saved_) on_saved_();
-                          MutexLock lock(mutex_);
-                          saved_.push_back(saved.global_step);
-                        });
+                        is_sync_ ? ps::CutKind::kAtStep : ps::CutKind::kHeld, clock_, eventsHere());
+  }
+
+  Supervisor::Events eventsHere() {
+    Supervisor::Events events;
+    events.on_saved = [this](const SavedCheckpoint& saved) {
+      if (on_saved_) on_saved_();
+      MutexLock lock(mutex_);
+      saved_.push_back(saved.global_step);
+    };
+    events.on_went_back = [this](const WentBack& back) {
+      MutexLock lock(mutex_);
+      went_back_.push_back(back.step);
+      changed_.notifyAll();
+    };
+    events.on_hopeless = [this](const Error& error) {
+      MutexLock lock(mutex_);
+      hopeless_ = error.message();
+      changed_.notifyAll();
+    };
+    return events;
+  }
+
+  // A chief that has saved step 10 and trains on; then its ps is started again.
+  void loseThePs() {
+    start(kSync, 0, 0);
+    checkpointer_->restore();
+    ps_.setPosition({10});
+    ASSERT_TRUE(checkpointer_->save(Motion::kAtRest));
+    answer(17);
+    ps_.calls();
+    ps_.setHeld({});
+  }
+  void awaitEnd() {
+    MutexLock lock(mutex_);
+    while (went_back_.empty() && hopeless_.empty()) changed_.wait(mutex_);
   }
 
   // The ps have answered a push; the job is at `step` now.
@@ -87,7 +117,10 @@ class SupervisorTest : public ::testing::Test {
   FakePs ps_{disk_, clock_};
   bool is_sync_ = true;
   Mutex mutex_;
+  CondVar changed_;
   Steps saved_ DTF_GUARDED_BY(mutex_);
+  Steps went_back_ DTF_GUARDED_BY(mutex_);
+  std::string hopeless_ DTF_GUARDED_BY(mutex_);
   std::unique_ptr<Checkpointer> checkpointer_;
   std::optional<Supervisor> supervisor_;
 };
@@ -340,6 +373,65 @@ TEST_F(SupervisorTest, TheEndWaitsForTheSaveUnderWay) {
   std::thread opener([&gate] { gate.set_value(); });
   EXPECT_EQ(end(), Steps{10});
   opener.join();
+}
+
+// ---- a ps is started again
+
+TEST_F(SupervisorTest, APsThatIsStartedAgainTakesAllBack) {
+  loseThePs();
+  supervisor_->onPsReplaced();
+  awaitEnd();
+  EXPECT_EQ(end(), Steps{});
+  MutexLock lock(mutex_);
+  EXPECT_EQ(went_back_, Steps{10});
+}
+
+TEST_F(SupervisorTest, ALossDuringTheRecoveryIsRecoveredFromToo) {
+  loseThePs();
+  ps_.fail("restore", kLostPs);
+  supervisor_->onPsReplaced();
+  awaitEnd();
+  EXPECT_EQ(ps_.calls(), (std::vector<std::string>{"restore step-10", "restore step-10"}));
+}
+
+TEST_F(SupervisorTest, WhatCannotBeRecoveredIsSaidOnce) {
+  loseThePs();
+  ps_.fail("restore", Error(ErrorCode::kBadData, "shard-0 is cut short"));
+  supervisor_->onPsReplaced();
+  awaitEnd();
+  MutexLock lock(mutex_);
+  EXPECT_EQ(hopeless_, "shard-0 is cut short");
+}
+
+TEST_F(SupervisorTest, ARecoveryWaitsForTheSaveThatIsUnderWay) {
+  start(kSync, 0, 10);
+  checkpointer_->restore();
+  std::promise<void> gate;
+  ps_.closeGate(gate.get_future().share());
+  answer(9);
+  ps_.waitForCall("save");
+  ps_.setHeld({});
+  supervisor_->onPsReplaced();
+  EXPECT_EQ(supervisor_->status().saved, 0u);
+  gate.set_value();
+  awaitEnd();
+  EXPECT_EQ(end(), Steps{10});
+  MutexLock lock(mutex_);
+  EXPECT_EQ(went_back_, Steps{10}) << "to the one that was under way";
+}
+
+TEST_F(SupervisorTest, StepsThatComeAgainAreSavedWhenTheyAreDue) {
+  start(kSync, 0, 10);
+  answer(1, 9);
+  expectTried(1);
+  answer(10, 15);
+  ps::StepState back;
+  back.outcome = ps::Outcome::kWentBack;
+  back.global_step = back.next_step = 12;
+  supervisor_->onStep(back);
+  answer(13, 19);
+  expectTried(2);
+  EXPECT_EQ(end(), (Steps{10, 20}));
 }
 
 }  // namespace

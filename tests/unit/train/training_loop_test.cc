@@ -214,8 +214,8 @@ class ChangedClient final : public ps::ParameterClient {
   ChangedClient(ps::LocalCluster& cluster, Change change)
       : client_(cluster, 0), change_(std::move(change)) {}
   void declare(const ps::ModelDeclaration& model) override { client_.declare(model); }
-  void initialise(std::span<const std::span<const float>> shards) override {
-    client_.initialise(shards);
+  void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override {
+    client_.initialise(shards, epoch);
   }
   void waitInitialised() override { client_.waitInitialised(); }
   ps::StepState pull() override {

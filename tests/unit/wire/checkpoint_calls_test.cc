@@ -28,9 +28,9 @@ TEST_F(CheckpointCallsTest, EveryPsSaysWhatItHolds) {
   ps_[0].step = 4;
   const std::vector<checkpoint::HeldValues> held = get(calls_->open());
   ASSERT_EQ(held.size(), ps_.size());
-  EXPECT_TRUE(held[0].any);
+  EXPECT_EQ(held[0].epoch, ps::kFirstEpoch);
   EXPECT_EQ(held[0].updates, 4u);
-  EXPECT_FALSE(held[1].any);
+  EXPECT_EQ(held[1].epoch, 0u);
 }
 
 TEST_F(CheckpointCallsTest, PositionsComeInTheOrderOfThePs) {
@@ -44,21 +44,21 @@ TEST_F(CheckpointCallsTest, ACutHasTheVersionOfPs0) {
   get(calls_->open());
   ps_[0].step = 12;
   ps_[1].step = 11;
-  get(calls_->startCut({11}));
+  get(calls_->startCut({11}, ps::kFirstEpoch));
   EXPECT_EQ(get(calls_->awaitCut()), 12u);
 }
 
 TEST_F(CheckpointCallsTest, ACutThatOnePsIsTooLateForIsNone) {
   get(calls_->open());
   ps_[1].captures = false;
-  get(calls_->startCut({11}));
+  get(calls_->startCut({11}, ps::kFirstEpoch));
   EXPECT_EQ(get(calls_->awaitCut()), std::nullopt);
 }
 
 TEST_F(CheckpointCallsTest, CalledOffACutIsNotAwaited) {
   get(calls_->open());
   ps_[1].hangs = "cut";
-  get(calls_->startCut({11}));
+  get(calls_->startCut({11}, ps::kFirstEpoch));
   auto cut = calls_->awaitCut();
   loop_.settle();
   EXPECT_FALSE(cut.poll(loop_.waitScope()));
@@ -69,10 +69,11 @@ TEST_F(CheckpointCallsTest, CalledOffACutIsNotAwaited) {
 TEST_F(CheckpointCallsTest, WhatIsReadIsTakenWhenEveryPsHasReadIt) {
   get(calls_->open());
   ps_[1].refusal = Error(ErrorCode::kBadData, "shard-1.safetensors is cut short");
-  EXPECT_EQ(errorOf(calls_->restore("step-5")).message(), "shard-1.safetensors is cut short");
+  EXPECT_EQ(errorOf(calls_->restore({"step-5", 0, 5, ps::kFirstEpoch})).message(),
+            "shard-1.safetensors is cut short");
   EXPECT_EQ(ps_[0].calls.back(), "restore") << "not commitRestore";
   ps_[1].refusal.reset();
-  get(calls_->restore("step-5"));
+  get(calls_->restore({"step-5", 0, 5, ps::kFirstEpoch}));
   EXPECT_EQ(ps_[0].calls.back(), "commitRestore");
 }
 
@@ -109,7 +110,7 @@ using CheckpointCallsDeathTest = CheckpointCallsTest;
 
 TEST_F(CheckpointCallsDeathTest, NothingIsAskedBeforeThePsWereAskedForTheirPart) {
   EXPECT_DEATH(calls_->positions(false), "check failed: ps_");
-  EXPECT_DEATH(calls_->restore("step-1"), "check failed: ps_");
+  EXPECT_DEATH(calls_->restore({"step-1", 0, 1, ps::kFirstEpoch}), "check failed: ps_");
   get(calls_->open());
   EXPECT_DEATH(calls_->awaitCut(), "check failed: cuts_");
 }

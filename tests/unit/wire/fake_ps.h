@@ -13,6 +13,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/preamble.h"
 #include "common/net/rpc_connection.h"
+#include "common/ps/epoch.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
@@ -124,8 +125,8 @@ class FakeControl final : public schema::PsControl::Server {
   kj::Promise<void> finish(FinishContext) override { return ps_.called("finish"); }
   kj::Promise<void> supervise(SuperviseContext context) override {
     return ps_.called("supervise", [&] {
-      context.getResults().setInitialised(ps_.holds_values);
-      context.getResults().setUpdates(ps_.step);
+      context.getResults().initHeld().setEpoch(ps_.holds_values ? ps::kFirstEpoch : 0);
+      context.getResults().getHeld().setUpdates(ps_.step);
       context.getResults().setCheckpoint(kj::heap<FakeCheckpoint>(ps_));
     });
   }

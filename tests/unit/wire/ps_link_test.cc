@@ -325,7 +325,7 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
   link.gradients()[3] = 5;
   const std::vector<float> values(fake::kClusterElements);
   const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
-      {"initialise", [&] { return link.initialise(values); }},
+      {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
       {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
       {"averages", [&] { return link.pullAverages(); }},
       {"exchange", [&] { return link.exchange(0, 0, 0.5F).ignoreResult(); }}};

@@ -1,6 +1,7 @@
 // The blocking client on the control loop; its calls are those of checkpoint_calls_test.cc.
 
 #include "common/wire/rpc_checkpoint_client.h"
+#include "common/ps/epoch.h"
 
 #include <gtest/gtest.h>
 
@@ -35,15 +36,16 @@ TEST_F(RpcCheckpointClientTest, ACheckpointIsTakenAndRead) {
     ps.step = 7;
   });
   RpcCheckpointClient client(parameters_, kPatienceSeconds);
-  EXPECT_TRUE(client.held().at(0).any);
-  EXPECT_EQ(client.held().at(0).updates, 7u);
+  const checkpoint::HeldValues held = client.held().at(0);
+  EXPECT_EQ(held.epoch, ps::kFirstEpoch);
+  EXPECT_EQ(held.updates, 7u);
   newCalls();
   EXPECT_EQ(client.positions(true), (std::vector<CutPosition>{{7}}));
   client.releaseHold();
-  client.startCut({8});
+  client.startCut({8}, ps::kFirstEpoch);
   EXPECT_EQ(client.awaitCut(), 7u);
   EXPECT_EQ(client.save("step-7.tmp", {8}).at(0).file.file, "step-7.tmp");
-  client.restore("step-7");
+  client.restore({"step-7", ps::kFirstEpoch, 7, ps::nextEpoch(ps::kFirstEpoch, 1)});
   EXPECT_EQ(newCalls(), (Calls{"position", "releaseHold", "cut", "position", "save", "restore",
                                "commitRestore"}));
 }
@@ -52,6 +54,7 @@ TEST_F(RpcCheckpointClientTest, WhoIsNotTheChiefIsRefused) {
   host_.with([](FakePs& ps) { ps.refusal = Error(ErrorCode::kPermission, "for the chief alone"); });
   try {
     RpcCheckpointClient client(parameters_, kPatienceSeconds);
+    client.held();
     FAIL() << "it supervises";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kPermission);
@@ -61,7 +64,8 @@ TEST_F(RpcCheckpointClientTest, WhoIsNotTheChiefIsRefused) {
 TEST_F(RpcCheckpointClientTest, AnotherThreadCallsOffTheCutThatIsAwaited) {
   host_.with([](FakePs& ps) { ps.hangs = "cut"; });
   RpcCheckpointClient client(parameters_, kPatienceSeconds);
-  client.startCut({8});
+  client.held();
+  client.startCut({8}, ps::kFirstEpoch);
   std::future<void> ended =
       std::async(std::launch::async, [&] { EXPECT_THROW(client.awaitCut(), Error); });
   client.callOffCuts();

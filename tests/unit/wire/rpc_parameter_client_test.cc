@@ -2,6 +2,7 @@
 // (tests/conformance); how calls fail is that of rpc_calls_test.cc.
 
 #include "common/wire/rpc_parameter_client.h"
+#include "common/ps/epoch.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ TEST(RpcParameterClientTest, AJobMakesItsCallsInTheirOrder) {
   RpcParameterClient client(host.clientOptions());
   client.declare(FakePsHost::model());
   const std::vector<float> values(kElements);
-  client.initialise(std::vector<std::span<const float>>{values});
+  client.initialise(std::vector<std::span<const float>>{values}, ps::kFirstEpoch);
   client.waitInitialised();
   client.barrier("start");
   client.pull();

@@ -69,7 +69,11 @@ class CheckpointServiceTest : public ::testing::Test {
     request.setFolder(folder.c_str());
     return refusal(kj::mv(request));
   }
-  std::string commit() { return refusal(session_->commitRestoreRequest()); }
+  std::string commit(uint64_t epoch = ps::nextEpoch(ps::kFirstEpoch, 0)) {
+    auto request = session_->commitRestoreRequest();
+    request.setEpoch(epoch);
+    return refusal(kj::mv(request));
+  }
 
   // A checkpoint of parameters that are all 0.5, at step 0 of a sync job. Its folder.
   std::string saved() {
@@ -77,6 +81,7 @@ class CheckpointServiceTest : public ::testing::Test {
     shard().initialise(0, kChief, std::vector<float>(kElements, 0.5F));
     auto cut = session_->cutRequest();
     cut.initPosition(1).set(0, 0);
+    cut.setEpoch(ps::kFirstEpoch);
     EXPECT_EQ(refusal(kj::mv(cut)), "");
     const std::string attempt = folder_.beginAttempt(0);
     auto request = session_->saveRequest();
@@ -123,14 +128,20 @@ TEST_F(CheckpointServiceTest, WhatWasSavedIsRestoredByAPsWithoutValues) {
   EXPECT_EQ(firstValue(), 0.5F);
 }
 
-TEST_F(CheckpointServiceTest, APsThatHoldsValuesKeepsThem) {
+TEST_F(CheckpointServiceTest, APsThatHoldsValuesGoesBackToALaterEpochOnly) {
   const std::string folder = saved();
   startPs();
   shard().declare(0, kChief, modelOf(Mode::kSync));
-  EXPECT_EQ(restore(folder), "");
   shard().initialise(0, kChief, std::vector<float>(kElements, 2.0F));
-  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(restore(folder), "");
+  EXPECT_EQ(commit(ps::kFirstEpoch), "") << "it is on that epoch: nothing to do";
   EXPECT_EQ(firstValue(), 2.0F);
+  EXPECT_EQ(restore(folder), "");
+  EXPECT_EQ(commit(0), "what is restored needs an epoch");
+  EXPECT_EQ(restore(folder), "");
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(firstValue(), 0.5F);
+  EXPECT_EQ(shard().word().origin, ps::EpochOrigin::kCheckpoint);
 }
 
 // worker/1 was first with another file; the chief declares after it has read the checkpoint.

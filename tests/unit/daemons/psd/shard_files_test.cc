@@ -55,9 +55,10 @@ class Job final : public checkpoint::CheckpointClient {
     options.workers = workers;
     checkpointer_ =
         std::make_unique<train::Checkpointer>(disk, clock_, *this, model_, std::move(options));
-    if (checkpointer_->restore()) return;
+    const std::optional<uint64_t> epoch = checkpointer_->restore();
+    if (!epoch) return;
     for (const auto& shard : shards_)
-      shard->initialise(0, kChiefLife, std::vector<float>(kElements));
+      shard->initialise(0, kChiefLife, std::vector<float>(kElements), *epoch);
   }
 
   // One push to one ps.
@@ -67,6 +68,7 @@ class Job final : public checkpoint::CheckpointClient {
                             .incarnation = kChiefLife,
                             .step = step,
                             .batch = 0,
+                            .epoch = shards_[ps_task]->word().epoch,
                             .sequence = 0,
                             .gradient = *values,
                             .owner = values},
@@ -102,10 +104,10 @@ class Job final : public checkpoint::CheckpointClient {
   void releaseHold() override {
     for (const auto& shard : shards_) shard->releaseHold(kChiefLife);
   }
-  void startCut(const CutPosition& position) override {
+  void startCut(const CutPosition& position, uint64_t epoch) override {
     cuts_.assign(shards_.size(), std::nullopt);
     for (uint32_t i = 0; i < shards_.size(); ++i)
-      shards_[i]->cutAt(kChiefLife, position,
+      shards_[i]->cutAt(kChiefLife, epoch, position,
                         [this, i](const ps::CutAnswer& answer) { cuts_[i] = answer; });
   }
   std::optional<uint64_t> awaitCut() override {
@@ -125,10 +127,14 @@ class Job final : public checkpoint::CheckpointClient {
           saveShard(disk_, kCheckpoints / folder, i, shards_[i]->captured(kChiefLife, position)));
     return saved;
   }
-  void restore(const std::string& folder) override {
-    for (uint32_t i = 0; i < shards_.size(); ++i)
-      shards_[i]->restore(kChiefLife,
-                          restoreShard(disk_, kCheckpoints / folder, i, model_, workers_));
+  void restore(const checkpoint::GoingBack& target) override {
+    for (uint32_t i = 0; i < shards_.size(); ++i) {
+      ps::RestoredShard state =
+          restoreShard(disk_, kCheckpoints / target.folder, i, model_, workers_);
+      state.epoch = target.epoch;
+      state.cut = {target.cut_epoch, target.cut_step};
+      shards_[i]->restore(kChiefLife, state);
+    }
   }
 
  private:
@@ -270,7 +276,7 @@ TEST_F(ShardFiles, ASlotIsLookedAtToo) {
   Job job(disk_, Mode::kAsync, 1);
   job.step(0);
   ASSERT_TRUE(job.shard(0).initialised());
-  job.startCut({1});
+  job.startCut({1}, job.shard(0).word().epoch);
   ASSERT_EQ(job.awaitCut(), 1u);
   const ps::Shard::Captured captured = job.shard(0).captured(kChiefLife, {1});
   ASSERT_EQ(captured.capture->slots.size(), 1u);

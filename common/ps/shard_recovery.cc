@@ -1,0 +1,166 @@
+// Shard, third part: what it says of its values, going back to an earlier cut, and the calls that wait
+// for values.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/shard.h"
+
+namespace dtf::ps {
+
+PsWord Shard::word() const {
+  PsWord word;
+  word.answered = true;
+  if (!initialised()) return word;
+  word.epoch = epoch_;
+  word.step = store_->version();
+  word.origin = origin_;
+  word.origin_cut = origin_cut_;
+  return word;
+}
+
+void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut) {
+  DTF_CHECK(epoch > 0 && epoch_ == 0 && initialised());
+  epoch_ = epoch;
+  origin_ = origin;
+  origin_cut_ = cut;
+  letInitWaitersGo();
+  resumeParked();
+}
+
+// ---- going back
+
+bool Shard::restore(Incarnation chief, const RestoredShard& state) {
+  const OutwardCalls::Scope scope(calls_);
+  checkChief(chief, "a cut to go back to");
+  if (epoch_ == state.epoch) return false;
+  if (epoch_ > state.epoch)
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("ps/{} is on epoch {} already: it doesn't go back to epoch {}",
+                            options_.ps_task, epochNumber(epoch_), epochNumber(state.epoch)));
+  std::vector<Coordinator::Stranded> stranded;
+  if (initialised()) {
+    // What was computed from the values that go now has no effect any more: queued, held, or granted.
+    stranded = coordinator_->takeWaiting();
+    epoch_ = 0;
+    const ModelDeclaration declaration = *declaration_;
+    adopt(declaration);
+  }
+  std::vector<std::span<const float>> slots;
+  for (const Buffer& slot : state.slots)
+    slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));
+  store_->restore({state.values.as<float>(), state.values.bytes() / sizeof(float)}, slots,
+                  state.clock, state.version);
+  coordinator_->restore(state.position);
+  if (state.origin == EpochOrigin::kCheckpoint) saved_version_ = state.version;
+  beginEpoch(state.epoch, state.origin, state.cut);
+  for (Coordinator::Stranded& call : stranded) answerWentBack(call.rank, std::move(call.callback));
+  if (!averages_waiters_.empty()) coordinator_->whenIdle([this] { answerAverages(); });
+  return true;
+}
+
+// With what the worker computes next, which may have to wait for a grant.
+void Shard::answerWentBack(uint32_t rank, PushCallback callback) {
+  DTF_CHECK(initialised() && callback != nullptr);
+  coordinator_->pull(rank, std::nullopt, [callback = std::move(callback)](PushAnswer answer) {
+    if (auto* reply = std::get_if<PushReply>(&answer)) reply->state.outcome = Outcome::kWentBack;
+    callback(std::move(answer));
+  });
+}
+
+// ---- calls that wait for values
+
+void Shard::park(Parked call) {
+  DTF_CHECK(call.rank < options_.workers && call.callback != nullptr);
+  dropParked(call.rank,
+             Error(ErrorCode::kUnavailable,
+                   fmt::format("{} asked ps/{} again; this call gave way to the newer one",
+                               workerName(call.rank), options_.ps_task)));
+  call.deadline = deadlineAfter(clock_.now(), options_.rejoin_timeout);
+  parked_.push_back(std::move(call));
+}
+
+void Shard::dropParked(uint32_t rank, const Error& error) {
+  std::erase_if(parked_, [&](Parked& call) {
+    if (call.rank != rank) return false;
+    calls_.add([callback = std::move(call.callback), error] { callback(error); });
+    return true;
+  });
+}
+
+// Those that wait for a later epoch still are parked again, with their deadline.
+void Shard::resumeParked() {
+  for (Parked& call : std::exchange(parked_, {})) {
+    if (call.epoch > epoch_) {
+      parked_.push_back(std::move(call));
+    } else if (call.contribution) {
+      push(std::move(*call.contribution), std::move(call.callback));
+    } else {
+      pull(call.rank, call.incarnation, call.wanted_step, std::move(call.callback), call.epoch);
+    }
+  }
+  for (const EarlyReport& report : std::exchange(early_, {}))
+    onReceived(report.ps_task, report.step, report.rank);
+}
+
+void Shard::expireParked() {
+  const TimePoint now = clock_.now();
+  std::erase_if(parked_, [&](Parked& call) {
+    if (now < call.deadline) return false;
+    const Error error(ErrorCode::kDeadline,
+                      fmt::format("{} has waited {} for {} to bring the values of ps/{} back",
+                                  workerName(call.rank), secondsText(options_.rejoin_timeout),
+                                  kChief.name(), options_.ps_task));
+    calls_.add([callback = std::move(call.callback), error] { callback(error); });
+    return true;
+  });
+}
+
+std::string Shard::awaitedText() const {
+  if (!parked_.empty())
+    return fmt::format("{} to bring the values of ps/{} back", kChief.name(), options_.ps_task);
+  return coordinator_ ? coordinator_->awaitedText() : "";
+}
+
+bool Shard::awaitsReturn() const {
+  return !parked_.empty() || (coordinator_ && coordinator_->awaitsReturn());
+}
+
+// ---- other ps
+
+// A follower may be on an epoch before the leader is: what it reports counts when this shard is there,
+// too.
+void Shard::onReceived(uint32_t ps_task, StepName step, uint32_t rank) {
+  const OutwardCalls::Scope scope(calls_);
+  if (!initialised() || step.epoch > epoch_) {
+    const size_t early_max = size_t{options_.ps_tasks} * options_.workers;
+    const bool sane = ps_task < options_.ps_tasks && rank < options_.workers;
+    std::erase_if(early_, [&](const EarlyReport& report) {
+      return report.ps_task == ps_task && report.rank == rank;
+    });
+    if (!sane || early_.size() >= early_max)
+      throw Error(ErrorCode::kBadData, fmt::format("ps/{} reported a gradient of {} that can't be",
+                                                   ps_task, workerName(rank)));
+    early_.push_back({ps_task, step, rank});
+    return;
+  }
+  if (step.epoch == epoch_) coordinator_->onReceived(ps_task, step.step, rank);
+}
+
+// A decision of a later epoch can't be: it takes gradients that are on this ps. One that a process of
+// this ps before this one did not hear is of an epoch that will be left.
+void Shard::onDecision(StepName step, const std::vector<uint32_t>& ranks) {
+  const OutwardCalls::Scope scope(calls_);
+  if (!initialised() || step.epoch < epoch_) return;
+  if (step.epoch > epoch_)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} was sent a decision of epoch {}, but it is on epoch {}",
+                            options_.ps_task, epochNumber(step.epoch), epochNumber(epoch_)));
+  coordinator_->onDecision(step.step, ranks);
+}
+
+}  // namespace dtf::ps

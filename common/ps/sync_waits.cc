@@ -1,0 +1,131 @@
+// SyncCoordinator, second part: for whom its calls wait, and until when.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/membership.h"
+#include "common/ps/sync_coordinator.h"
+
+namespace dtf::ps {
+
+std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
+  if (updater_.busy() || !context_.store.initialised() || isDone()) return {};
+  return gone_.awaited([this](uint32_t rank) { return workers_[rank].complete(); });
+}
+
+bool SyncCoordinator::awaitsReturn() const {
+  return !awaitedReturns().empty();
+}
+
+// Who waits for a return has a deadline of its own: the step's begins when the lost one is there.
+void SyncCoordinator::holdDeadlines() {
+  if (!awaitsReturn()) return;
+  const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
+  for (Worker& worker : workers_)
+    if (worker.waiting) worker.deadline = later;
+  cut_.extend(later);
+}
+
+// See GoneWorkers.
+std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
+  if (updater_.busy()) return std::nullopt;
+  const std::optional<std::string> why =
+      gone_.hopelessFor(rank, [this](uint32_t other) { return workers_[other].complete(); });
+  if (!why) return std::nullopt;
+  const auto least = std::min<size_t>(needed_, workers_.size());
+  return hasBackups() ? fmt::format("{} in step {}; sync training needs {} of its {} workers", *why,
+                                    step(), least, workers_.size())
+                      : fmt::format("{} in step {}; sync training needs all {} workers", *why,
+                                    step(), least);
+}
+
+void SyncCoordinator::failHopeless() {
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].waiting) continue;
+    const std::optional<std::string> why = hopelessFor(rank);
+    if (why) cancelWaiting(rank, Error(ErrorCode::kUnavailable, *why));
+  }
+  failHopelessCut();
+}
+
+// A cut is at a step beyond the current one: what keeps the chief from its step keeps its checkpoint
+// from its cut.
+void SyncCoordinator::failHopelessCut() {
+  if (!cut_.armed()) return;
+  const std::optional<std::string> why = hopelessFor(kChief.index);
+  if (!why) return;
+  cut_.answer(Error(ErrorCode::kUnavailable,
+                    fmt::format("no checkpoint at {}: {}", cutText(cut_.target()), *why)));
+}
+
+// A job that is stopped never gets to the steps behind.
+void SyncCoordinator::failCutBeyondTheEnd() {
+  if (!cut_.armed() || cut_.target()[0] <= std::max(last_step_, position(false)[0])) return;
+  cut_.answer(Error(ErrorCode::kUnavailable,
+                    fmt::format("no checkpoint at {}: the job was stopped at step {}",
+                                cutText(cut_.target()), last_step_)));
+}
+
+std::string SyncCoordinator::waitingForText() const {
+  if (updater_.busy()) return "the update itself";
+  std::vector<uint32_t> present;
+  std::vector<uint32_t> missing;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    (workers_[rank].complete() ? present : missing).push_back(rank);
+  }
+  if (!hasBackups()) return workerNames(missing);
+  return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}", needed_,
+                     context_.ps_task, workerNames(present));
+}
+
+std::string SyncCoordinator::awaitedText() const {
+  if (const std::vector<uint32_t> lost = awaitedReturns(); !lost.empty())
+    return fmt::format("the return of {} in step {}", workerNames(lost), step());
+  const TimePoint now = context_.clock.now();
+  const bool long_wait = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+    return worker.waiting && hasWaited(worker.deadline, now, context_.step_timeout);
+  });
+  return long_wait ? fmt::format("{} in step {}", waitingForText(), step()) : "";
+}
+
+void SyncCoordinator::failAll(const Error& error) {
+  const OutwardCalls::Scope scope(context_.calls);
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) cancelWaiting(rank, error);
+  cut_.answer(error);
+}
+
+std::vector<Coordinator::Stranded> SyncCoordinator::takeWaiting() {
+  const OutwardCalls::Scope scope(context_.calls);
+  std::vector<Stranded> stranded;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (auto callback = std::exchange(workers_[rank].waiting, nullptr))
+      stranded.push_back({rank, std::move(callback)});
+  cut_.answer(wentBackDuringCut(context_.ps_task));
+  return stranded;
+}
+
+void SyncCoordinator::tick() {
+  const OutwardCalls::Scope scope(context_.calls);
+  holdDeadlines();
+  failHopeless();  // who did not return in time is given up
+  const TimePoint now = context_.clock.now();
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
+    cancelWaiting(rank, Error(ErrorCode::kDeadline,
+                              fmt::format("{} has waited {} in step {} on ps/{} for {}",
+                                          workerName(rank), secondsText(context_.step_timeout),
+                                          step(), context_.ps_task, waitingForText())));
+  }
+  if (!cut_.expired()) return;
+  cut_.answer(Error(ErrorCode::kDeadline,
+                    fmt::format("ps/{} has waited {} for {}, where a checkpoint is due; it is at "
+                                "step {}, waiting for {}",
+                                context_.ps_task, secondsText(context_.step_timeout),
+                                cutText(cut_.target()), step(), waitingForText())));
+}
+
+}  // namespace dtf::ps

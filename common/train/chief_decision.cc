@@ -1,0 +1,38 @@
+#include "common/train/chief_decision.h"
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::train {
+
+namespace {
+
+std::vector<ps::PsWord> wordsOf(const std::vector<checkpoint::HeldValues>& held) {
+  std::vector<ps::PsWord> words;
+  for (const checkpoint::HeldValues& values : held) {
+    ps::PsWord word;
+    word.answered = true;
+    word.epoch = values.epoch;
+    word.step = values.updates;
+    word.origin = values.restored ? ps::EpochOrigin::kCheckpoint : ps::EpochOrigin::kInitialValues;
+    word.origin_cut = {values.origin_epoch, values.origin_step};
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+}  // namespace
+
+ps::RecoveryDecision decideAsChief(const std::vector<checkpoint::HeldValues>& held,
+                                   const ps::ChiefWord& chief) {
+  DTF_CHECK(!held.empty());
+  ps::RecoveryDecision decision = ps::decideRecovery(wordsOf(held), chief);
+  if (decision.action == ps::RecoveryAction::kEnd)
+    throw Error(ErrorCode::kBadData, decision.reason);
+  // All have answered, and none keeps a replica.
+  DTF_CHECK(decision.action != ps::RecoveryAction::kWait &&
+            decision.action != ps::RecoveryAction::kRefill);
+  return decision;
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,245 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/ps/shard_driver.h"
+
+namespace dtf::ps {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Incarnation kOne{1};
+constexpr Incarnation kTwo{2};
+constexpr uint64_t kSecondEpoch = nextEpoch(kFirstEpoch, 5);
+
+// A cut of `driver`'s shard: every parameter is `value`.
+RestoredShard cutOf(const ShardDriver& driver, CutPosition position, uint64_t version, float value,
+                    uint64_t epoch = kSecondEpoch) {
+  RestoredShard state;
+  state.epoch = epoch;
+  state.cut = {kFirstEpoch, version};
+  state.position = std::move(position);
+  state.version = version;
+  state.values = Buffer(driver.elements * sizeof(float));
+  std::fill_n(state.values.as<float>(), driver.elements, value);
+  return state;
+}
+
+// A shard of a process that was started again: it is declared, and holds nothing.
+class StartedAgain : public ShardDriver {
+ public:
+  explicit StartedAgain(uint32_t workers = 2, uint32_t aggregate = 0)
+      : ShardDriver(workers, aggregate, 100, 1, 2, false, false,
+                    cluster::OptimizerSpec::Kind::kGradientDescent, seconds(60)) {}
+};
+
+TEST(GoingBack, WhatWasPushedBeforeHasNoEffect) {
+  ShardDriver driver(2, 2, 10);
+  const auto held = driver.push(0, 0, 4);
+  EXPECT_TRUE(held->waits());
+  EXPECT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  ASSERT_FALSE(held->waits());
+  EXPECT_EQ(held->state().outcome, Outcome::kWentBack);
+  EXPECT_EQ(held->state().next_step, 3u);
+  EXPECT_EQ(held->state().epoch, kSecondEpoch);
+  EXPECT_EQ(held->value(), 7);
+  // One of the old epoch, of a step that the new one has, too.
+  const auto late = driver.push(1, 3, 100);
+  EXPECT_EQ(late->state().outcome, Outcome::kWentBack);
+  driver.push(0, 3, 2, 0, 1, kSecondEpoch);
+  const auto both = driver.push(1, 3, 4, 0, 1, kSecondEpoch);
+  EXPECT_EQ(both->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(both->value(), 10) << "7 and the mean of 2 and 4";
+}
+
+TEST(GoingBack, AnAsynchronousWorkerGoesOnFromItsOwnCountInTheCut) {
+  ShardDriver driver(2, 0, 100);
+  driver.pull(0);
+  for (uint64_t step = 0; step < 3; ++step) driver.push(0, step);
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {1, 1}, 2, 7)));
+  const auto old = driver.push(0, 3);
+  EXPECT_EQ(old->state().outcome, Outcome::kWentBack);
+  EXPECT_EQ(old->state().next_step, 1u);
+  EXPECT_EQ(old->state().global_step, 2u);
+  const auto again = driver.push(0, 1, 1, 0, 1, kSecondEpoch);
+  EXPECT_EQ(again->state().outcome, Outcome::kApplied) << "the same step was pushed in epoch 1";
+  EXPECT_EQ(again->value(), 8);
+}
+
+TEST(GoingBack, AnUpdateThatRunsIsDropped) {
+  ShardDriver driver(1, 1, 10, 0, 1, true);
+  const auto running = driver.push(0, 0, 4);
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {0}, 0, 7)));
+  EXPECT_EQ(running->state().outcome, Outcome::kWentBack);
+  while (driver.runner.finish()) {
+  }
+  EXPECT_EQ(driver.pull(0)->value(), 7);
+  EXPECT_EQ(driver.pull(0)->state().global_step, 0u);
+}
+
+TEST(GoingBack, ACutThatIsWaitedForIsCalledOff) {
+  ShardDriver driver(2, 2, 10);
+  std::string what = "waits";
+  driver.shard.cutAt(kOne, kFirstEpoch, {5},
+                     [&](const CutAnswer& answer) { what = std::get<Error>(answer).message(); });
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  EXPECT_EQ(what, "ps/0 went back to an earlier cut while a checkpoint was due");
+  driver.shard.cutAt(kOne, kFirstEpoch, {5},
+                     [&](const CutAnswer& answer) { what = std::get<Error>(answer).message(); });
+  EXPECT_EQ(what, "ps/0 went back to an earlier cut while a checkpoint was due")
+      << "its position was chosen from the epoch before";
+}
+
+TEST(GoingBack, IsDoneOnceAndNeverToAnOlderEpoch) {
+  ShardDriver driver(1, 1, 10);
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  driver.push(0, 3, 1, 0, 1, kSecondEpoch);
+  EXPECT_FALSE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7))) << "said again";
+  EXPECT_EQ(driver.pull(0)->value(), 8);
+  EXPECT_THROW(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7, kFirstEpoch)), Error);
+  EXPECT_THROW(driver.shard.restore(kTwo, cutOf(driver, {3}, 3, 7, nextEpoch(kSecondEpoch, 0))),
+               Error)
+      << "not the chief's process";
+  EXPECT_EQ(driver.shard.word().epoch, kSecondEpoch);
+}
+
+TEST(GoingBack, LostAndFinishedWorkersAreKnownAfterwardsToo) {
+  ShardDriver driver(3, 3, 10, seconds(5));
+  driver.shard.markLost(2);
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  const auto waits = driver.push(0, 3, 1, 0, 1, kSecondEpoch);
+  EXPECT_TRUE(waits->waits());
+  EXPECT_EQ(driver.shard.awaitedText(), "the return of worker/2 in step 3");
+  driver.clock.advance(seconds(6));
+  driver.shard.heartbeat(0, kOne);
+  driver.shard.tick();
+  EXPECT_NE(waits->error(), "") << "it did not return in time";
+}
+
+TEST(GoingBack, TheWordNamesTheCut) {
+  ShardDriver driver(1, 1, 10);
+  driver.push(0, 0);
+  EXPECT_EQ(driver.shard.word().epoch, kFirstEpoch);
+  EXPECT_EQ(driver.shard.word().step, 1u);
+  EXPECT_EQ(driver.shard.word().origin, EpochOrigin::kInitialValues);
+  driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7));
+  EXPECT_EQ(driver.shard.word().step, 3u);
+  EXPECT_EQ(driver.shard.word().origin, EpochOrigin::kCheckpoint);
+  EXPECT_EQ(driver.shard.word().origin_cut, (CutName{kFirstEpoch, 3}));
+  EXPECT_TRUE(driver.shard.status().saved) << "its values are those of a checkpoint";
+}
+
+// ---- a process that was started again
+
+TEST(StartedAgain, PullsAndPushesWaitForTheValues) {
+  StartedAgain driver;
+  const auto pull = driver.pull(0);
+  const auto push = driver.push(1, 5);
+  EXPECT_TRUE(pull->waits());
+  EXPECT_TRUE(push->waits());
+  EXPECT_EQ(driver.shard.awaitedText(), "worker/0 to bring the values of ps/1 back");
+  EXPECT_TRUE(driver.shard.awaitsReturn()) << "so that no step's deadline ends the wait";
+  EXPECT_EQ(driver.shard.status().callers_waiting, 2u);
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {4, 4}, 8, 7)));
+  EXPECT_EQ(pull->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(pull->state().next_step, 4u);
+  EXPECT_EQ(push->state().outcome, Outcome::kWentBack);
+  EXPECT_EQ(push->state().epoch, kSecondEpoch);
+  EXPECT_EQ(driver.shard.awaitedText(), "");
+}
+
+TEST(StartedAgain, APushOfTheEpochThatIsBroughtBackIsApplied) {
+  StartedAgain driver;
+  const auto push = driver.push(1, 4, 2, 0, 1, kSecondEpoch);
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {4, 4}, 8, 7)));
+  EXPECT_EQ(push->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(push->value(), 9);
+}
+
+TEST(StartedAgain, APullMayWaitForALaterEpoch) {
+  ShardDriver driver(1, 1, 10, seconds(60));
+  auto recorded = std::make_shared<Recorded>();
+  driver.shard.pull(
+      0, kOne, std::nullopt,
+      [recorded](const PushAnswer& answer) {
+        recorded->answer = std::make_shared<PushAnswer>(answer);
+      },
+      kSecondEpoch);
+  EXPECT_TRUE(recorded->waits());
+  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  EXPECT_EQ(recorded->state().epoch, kSecondEpoch);
+}
+
+TEST(StartedAgain, NobodyWaitsForEver) {
+  StartedAgain driver;
+  const auto pull = driver.pull(0);
+  for (int i = 0; i < 59; ++i) {
+    driver.clock.advance(seconds(1));
+    driver.shard.heartbeat(0, kOne);
+    driver.shard.tick();
+  }
+  EXPECT_TRUE(pull->waits());
+  driver.clock.advance(seconds(1));
+  driver.shard.tick();
+  EXPECT_EQ(pull->error(),
+            "worker/0 has waited 60 s for worker/0 to bring the values of ps/1 back");
+}
+
+TEST(StartedAgain, ANewerProcessOfTheWorkerFencesTheWait) {
+  StartedAgain driver;
+  const auto old = driver.push(1, 5);
+  driver.shard.join(1, kTwo);
+  EXPECT_EQ(old->error(), "fenced: worker/1 was replaced by a newer process; end this one");
+  const auto asked = driver.pull(0);
+  const auto again = driver.pull(0);
+  EXPECT_NE(asked->error().find("gave way"), std::string::npos);
+  EXPECT_TRUE(again->waits());
+  driver.shard.markLost(0);
+  EXPECT_NE(again->error().find("fenced: worker/0 was lost"), std::string::npos);
+}
+
+TEST(StartedAgain, WhereNobodyIsWaitedForCallsFailAtOnce) {
+  ShardDriver driver(1, 1, 10, 0, 1, false, false);
+  EXPECT_NE(driver.pull(0)->error(), "");
+  EXPECT_NE(driver.push(0, 0)->error(), "");
+}
+
+// ---- other ps: ps/0 of two, one gradient of two workers a step
+
+class LeaderOfTwo : public ::testing::Test {
+ protected:
+  LeaderOfTwo()
+      : driver_(2, 1, 10, 0, 2, false, true, cluster::OptimizerSpec::Kind::kGradientDescent,
+                seconds(60)) {}
+  ShardDriver driver_;
+};
+
+TEST_F(LeaderOfTwo, WhatIsOfAnEpochThatWasLeftIsNotHeard) {
+  driver_.shard.restore(kOne, cutOf(driver_, {3}, 3, 7));
+  driver_.push(0, 3, 1, 0, 1, kSecondEpoch);
+  driver_.shard.onReceived(1, {kFirstEpoch, 3}, 0);
+  EXPECT_TRUE(driver_.peers.decisions.empty());
+  driver_.shard.onReceived(1, {kSecondEpoch, 3}, 0);
+  EXPECT_EQ(driver_.peers.decisions.size(), 1u);
+  driver_.shard.onDecision({kFirstEpoch, 9}, {0});  // no effect, no error
+}
+
+TEST_F(LeaderOfTwo, AFollowerMayBeOnTheNextEpochFirst) {
+  driver_.shard.onReceived(1, {kSecondEpoch, 3}, 0);
+  driver_.shard.restore(kOne, cutOf(driver_, {3}, 3, 7));
+  EXPECT_TRUE(driver_.peers.decisions.empty()) << "ps/0 itself has no gradient";
+  driver_.push(0, 3, 1, 0, 1, kSecondEpoch);
+  EXPECT_EQ(driver_.peers.decisions.size(), 1u);
+}
+
+TEST_F(LeaderOfTwo, EarlyReportsAreBounded) {
+  for (uint64_t epoch = kSecondEpoch; epoch < kSecondEpoch + 1000; ++epoch)
+    driver_.shard.onReceived(1, {epoch, 3}, 0);
+  EXPECT_THROW(driver_.shard.onReceived(1, {kSecondEpoch, 3}, 2), Error) << "no such worker";
+  EXPECT_THROW(driver_.shard.onReceived(2, {kSecondEpoch, 3}, 0), Error) << "no such ps";
+  EXPECT_THROW(driver_.shard.onDecision({kSecondEpoch, 3}, {0}), Error);
+}
+
+}  // namespace
+}  // namespace dtf::ps
