@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // What the peer does with a hello, and with a question (`status`).
-struct Peer {
+struct BreakingPeer {
   bool takes_connections = true;
   bool answers_hello = true;
   std::optional<Error> refused_hello;
@@ -26,9 +26,9 @@ struct Peer {
   std::function<void()> on_asked = [] {};
 };
 
-class Gate final : public schema::PsGate::Server {
+class BreakingGate final : public schema::PsGate::Server {
  public:
-  explicit Gate(Peer& peer) : peer_(peer) {}
+  explicit BreakingGate(BreakingPeer& peer) : peer_(peer) {}
 
  private:
   kj::Promise<void> hello(HelloContext) override {
@@ -43,7 +43,7 @@ class Gate final : public schema::PsGate::Server {
     if (!peer_.answers) return kj::NEVER_DONE;
     return kj::READY_NOW;
   }
-  Peer& peer_;
+  BreakingPeer& peer_;
 };
 
 class HealingConnectionTest : public ::testing::Test {
@@ -57,7 +57,8 @@ class HealingConnectionTest : public ::testing::Test {
       if (peer_.takes_connections)
         servers_.push_back(kj::heap<net::RpcConnection>(
             net::wrapStream(kj::mv(pipe.ends[0])),
-            [this](net::RpcConnection&) { return kj::heap<Gate>(peer_); }, net::RpcOptions{}));
+            [this](net::RpcConnection&) { return kj::heap<BreakingGate>(peer_); },
+            net::RpcOptions{}));
       return net::wrapStream(kj::mv(pipe.ends[1]));
     };
     steps_.say_hello = [this](net::RpcConnection& connection) {
@@ -109,7 +110,7 @@ class HealingConnectionTest : public ::testing::Test {
   }
 
   testing::StillLoop loop_;
-  Peer peer_;
+  BreakingPeer peer_;
   std::vector<kj::Own<net::RpcConnection>> servers_;
   int connections_ = 0;
   std::string events_;

@@ -12,14 +12,14 @@ namespace {
 
 using Mode = cluster::ReplicationSpec::Mode;
 
-constexpr Incarnation kChief{5};
-constexpr uint64_t kElements = 16;
-const std::filesystem::path kFolder = "/run/checkpoints";
+constexpr Incarnation kChiefProcess{5};
+constexpr uint64_t kOnlyElements = 16;
+const std::filesystem::path kSavedFolder = "/run/checkpoints";
 
 ps::ModelDeclaration modelOf(Mode mode) {
   ps::ModelDeclaration model;
-  model.layout =
-      ps::makeLayout({{"v", Shape{static_cast<int64_t>(kElements)}, {{0, 0, kElements}}}}, 1);
+  model.layout = ps::makeLayout(
+      {{"v", Shape{static_cast<int64_t>(kOnlyElements)}, {{0, 0, kOnlyElements}}}}, 1);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
   model.optimizer.learning_rate = 1;
   model.steps = 20;
@@ -42,8 +42,8 @@ class CheckpointServiceTest : public ::testing::Test {
     if (host_ != nullptr) host_->stop();
     host_ = std::make_unique<ShardHost>(loop_, loop_, loop_);
     host_->start({.workers = 2}, std::make_unique<ps::InlineUpdateRunner>(), nullptr);
-    for (const uint32_t rank : {0u, 1u}) shard().join(rank, kChief);
-    session_ = makeCheckpoint(*host_, options_, kChief);
+    for (const uint32_t rank : {0u, 1u}) shard().join(rank, kChiefProcess);
+    session_ = makeCheckpoint(*host_, options_, kChiefProcess);
   }
   ps::Shard& shard() { return host_->shard(); }
 
@@ -77,8 +77,8 @@ class CheckpointServiceTest : public ::testing::Test {
 
   // A checkpoint of parameters that are all 0.5, at step 0 of a sync job. Its folder.
   std::string saved() {
-    shard().declare(0, kChief, modelOf(Mode::kSync));
-    shard().initialise(0, kChief, std::vector<float>(kElements, 0.5F));
+    shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+    shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
     auto cut = session_->cutRequest();
     cut.initPosition(1).set(0, 0);
     cut.setEpoch(ps::kFirstEpoch);
@@ -95,7 +95,7 @@ class CheckpointServiceTest : public ::testing::Test {
     manifest.job = "still";
     manifest.worker_batches = {0, 0};
     manifest.clocks = {shard.clock};
-    manifest.variables.push_back({"v", Shape{static_cast<int64_t>(kElements)}, {}});
+    manifest.variables.push_back({"v", Shape{static_cast<int64_t>(kOnlyElements)}, {}});
     manifest.shards = {shard.file};
     EXPECT_EQ(folder_.commit(manifest), checkpoint::CommitOutcome::kCommitted);
     return "step-0";
@@ -103,7 +103,7 @@ class CheckpointServiceTest : public ::testing::Test {
 
   float firstValue() {
     float value = -1;
-    shard().pull(0, kChief, std::nullopt, [&](const ps::PushAnswer& answer) {
+    shard().pull(0, kChiefProcess, std::nullopt, [&](const ps::PushAnswer& answer) {
       if (const auto* reply = std::get_if<ps::PushReply>(&answer))
         value = reply->parameters->data()[0];
     });
@@ -112,8 +112,8 @@ class CheckpointServiceTest : public ::testing::Test {
 
   testing::StillLoop loop_;
   testing::SimulatedDisk disk_;
-  checkpoint::CheckpointFolder folder_{disk_, kFolder, kChief};
-  const CheckpointOptions options_{kFolder, 0, 2, &disk_};
+  checkpoint::CheckpointFolder folder_{disk_, kSavedFolder, kChiefProcess};
+  const CheckpointOptions options_{kSavedFolder, 0, 2, &disk_};
   std::unique_ptr<ShardHost> host_;
   std::optional<schema::PsCheckpoint::Client> session_;
 };
@@ -121,7 +121,7 @@ class CheckpointServiceTest : public ::testing::Test {
 TEST_F(CheckpointServiceTest, WhatWasSavedIsRestoredByAPsWithoutValues) {
   const std::string folder = saved();
   startPs();
-  shard().declare(0, kChief, modelOf(Mode::kSync));
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(restore(folder), "");
   EXPECT_FALSE(shard().status().initialised) << "reading it changes nothing yet";
   EXPECT_EQ(commit(), "");
@@ -131,8 +131,8 @@ TEST_F(CheckpointServiceTest, WhatWasSavedIsRestoredByAPsWithoutValues) {
 TEST_F(CheckpointServiceTest, APsThatHoldsValuesGoesBackToALaterEpochOnly) {
   const std::string folder = saved();
   startPs();
-  shard().declare(0, kChief, modelOf(Mode::kSync));
-  shard().initialise(0, kChief, std::vector<float>(kElements, 2.0F));
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 2.0F));
   EXPECT_EQ(restore(folder), "");
   EXPECT_EQ(commit(ps::kFirstEpoch), "") << "it is on that epoch: nothing to do";
   EXPECT_EQ(firstValue(), 2.0F);
@@ -148,9 +148,9 @@ TEST_F(CheckpointServiceTest, APsThatHoldsValuesGoesBackToALaterEpochOnly) {
 TEST_F(CheckpointServiceTest, WhatWasReadForAnotherModelIsNotTaken) {
   const std::string folder = saved();
   startPs();
-  shard().declare(1, kChief, modelOf(Mode::kAsync));
+  shard().declare(1, kChiefProcess, modelOf(Mode::kAsync));
   EXPECT_EQ(restore(folder), "");
-  shard().declare(0, kChief, modelOf(Mode::kSync));
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(commit(), "another model was declared since the checkpoint was read: restore again");
   EXPECT_FALSE(shard().status().initialised);
   EXPECT_EQ(restore(folder), "");
@@ -175,7 +175,7 @@ TEST_F(CheckpointServiceTest, CallsOutOfTheirOrderAreRefused) {
   const std::string folder = saved();
   EXPECT_NE(save(folder), "") << "the capture was given back";
   startPs();
-  shard().declare(0, kChief, modelOf(Mode::kSync));
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_NE(restore("step-7").find("step-7"), std::string::npos) << "there is none";
   EXPECT_EQ(commit(), "nothing was read to be restored");
 }
@@ -183,9 +183,9 @@ TEST_F(CheckpointServiceTest, CallsOutOfTheirOrderAreRefused) {
 TEST_F(CheckpointServiceTest, ASessionOfAReplacedChiefDoesNothing) {
   const std::string folder = saved();
   startPs();
-  shard().declare(0, kChief, modelOf(Mode::kSync));
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(restore(folder), "");
-  shard().join(0, Incarnation{kChief.value + (uint64_t{1} << 40)});
+  shard().join(0, Incarnation{kChiefProcess.value + (uint64_t{1} << 40)});
   EXPECT_NE(commit(), "");
   EXPECT_FALSE(shard().status().initialised);
 }
