@@ -18,6 +18,7 @@
 #include "common/base/file_system.h"
 #include "common/base/mutex.h"
 #include "common/checkpoint/checkpoint_client.h"
+#include "common/ps/epoch.h"
 #include "common/ps/parameter_client.h"
 
 namespace dtf::train {
