@@ -6,16 +6,38 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/ps/epoch.h"
 #include "common/ps/replication_rules.h"
 
 namespace dtf::ps {
+
+namespace {
+
+// The ps that are not on the greatest epoch, to be asked for it.
+std::vector<Agreement::Pull> pullsForEpoch(std::span<const StepState> states) {
+  uint64_t greatest = states[0].epoch;
+  for (const StepState& state : states) greatest = std::max(greatest, state.epoch);
+  // Of two lines with one number neither is the later: the chief sends all to a third.
+  const auto is_rival = [greatest](const StepState& state) {
+    return state.epoch != greatest && epochNumber(state.epoch) == epochNumber(greatest);
+  };
+  const bool rivals = std::any_of(states.begin(), states.end(), is_rival);
+  const uint64_t wanted = rivals ? nextEpoch(greatest, 0) : greatest;
+  std::vector<Agreement::Pull> pulls;
+  for (uint32_t ps = 0; ps < states.size(); ++ps)
+    if (states[ps].epoch != wanted) pulls.push_back({ps, std::nullopt, wanted});
+  return pulls;
+}
+
+}  // namespace
 
 Agreement agree(const cluster::ReplicationSpec& replication, std::span<const StepState> states,
                 std::span<const std::optional<uint64_t>> asked) {
   DTF_CHECK(!states.empty() && states.size() == asked.size());
   Agreement agreement;
   agreement.state = states[0];
-  if (!sharesSteps(replication)) return agreement;
+  agreement.again = pullsForEpoch(states);
+  if (!agreement.again.empty() || !sharesSteps(replication)) return agreement;
 
   uint64_t lowest = states[0].next_step;
   uint64_t highest = states[0].next_step;
@@ -35,9 +57,9 @@ Agreement agree(const cluster::ReplicationSpec& replication, std::span<const Ste
   }
   for (uint32_t ps = 0; ps < states.size(); ++ps) {
     if (lowest_is_gone && states[ps].next_step < highest) {
-      agreement.again.push_back({ps, std::nullopt});
+      agreement.again.push_back({ps, std::nullopt, states[ps].epoch});
     } else if (!lowest_is_gone && states[ps].next_step > lowest) {
-      agreement.again.push_back({ps, lowest});
+      agreement.again.push_back({ps, lowest, states[ps].epoch});
     }
   }
   return agreement;
@@ -49,7 +71,9 @@ Settlement::Settlement(const cluster::ReplicationSpec& replication, uint32_t ps_
   DTF_CHECK(ps_tasks > 0);
 }
 
-void Settlement::start() {
+void Settlement::start(bool is_push) {
+  is_push_ = is_push;
+  went_back_ = false;
   std::fill(asked_.begin(), asked_.end(), std::nullopt);
   outcome_.reset();
   settled_.reset();
@@ -59,6 +83,7 @@ void Settlement::start() {
 void Settlement::answered(uint32_t ps_task, const StepState& state) {
   DTF_CHECK(ps_task < states_.size() && !settled_);
   states_[ps_task] = state;
+  went_back_ |= state.outcome == Outcome::kWentBack;
 }
 
 std::vector<Agreement::Pull> Settlement::again() {
@@ -68,6 +93,9 @@ std::vector<Agreement::Pull> Settlement::again() {
   if (agreement.again.empty()) {
     settled_ = agreement.state;
     if (outcome_ == Outcome::kStale) settled_->outcome = Outcome::kStale;
+    if (went_back_ || (is_push_ && settled_->epoch != epoch_))
+      settled_->outcome = Outcome::kWentBack;
+    epoch_ = settled_->epoch;
     return {};
   }
   if (++rounds_ > kAgreementRoundsMax)

@@ -4,6 +4,9 @@
 // a crash in the middle of a step, or for a slow backup worker, the answers may name different
 // steps; this says whom to ask again.
 //
+// Parameters of two epochs (ps/epoch.h) are of two lines of history: a ps that is behind is asked
+// until it has gone where the others are.
+//
 // Why it ends: a worker pushes step s only once every ps has told it s. So a ps that has seen a
 // push of its current step knows that all ps have reached that step; until then it keeps the
 // parameters of the step before.
@@ -25,6 +28,8 @@ struct Agreement {
   struct Pull {
     uint32_t ps_task = 0;
     std::optional<uint64_t> wanted_step;
+    uint64_t epoch = 0;  // or a later one; the ps answers when it has got there
+    bool operator==(const Pull&) const = default;
   };
   std::vector<Pull> again;
 };
@@ -46,8 +51,8 @@ class Settlement {
   // `who`: names the worker in errors.
   Settlement(const cluster::ReplicationSpec& replication, uint32_t ps_tasks, std::string who);
 
-  // A call to every ps begins.
-  void start();
+  // A call to every ps begins. `is_push`: with gradients of the parameters that settled last.
+  void start(bool is_push = false);
   void answered(uint32_t ps_task, const StepState& state);
 
   // When all that were asked have answered: pulls to repeat. Empty: settled.
@@ -55,7 +60,8 @@ class Settlement {
   std::vector<Agreement::Pull> again();
 
   // When settled: what the worker acts upon. What became of its push ps/0 said in the first round:
-  // answers to pulls don't tell.
+  // answers to pulls don't tell. If any ps went back, the push has no effect that lasts, whatever
+  // another has said of it: kWentBack.
   const StepState& state() const;
 
  private:
@@ -64,6 +70,9 @@ class Settlement {
   std::vector<StepState> states_;  // per ps: the newest answer
   std::vector<std::optional<uint64_t>> asked_;
   std::optional<Outcome> outcome_;  // of the push
+  bool is_push_ = false;
+  bool went_back_ = false;  // says some ps
+  uint64_t epoch_ = 0;      // of the state that settled last
   std::optional<StepState> settled_;
   int rounds_ = 0;
 };

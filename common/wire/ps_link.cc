@@ -111,6 +111,7 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
                   fromSeconds(options_.timeouts.rejoin_seconds),
                   fromSeconds(options_.timeouts.lease_seconds),
                   {.say_hello = [this](auto& connection) { return sayHello(connection); },
+                   .after_reopening = [this] { return introduce(); },
                    .on_open = [this] { onOpen(); },
                    .on_broken = [this](const Error& why) { onBroken(why); },
                    .on_lost = [this](const Error& error) { events_.on_lost(error); }}) {
@@ -136,10 +137,22 @@ void PsControlLink::meet(Incarnation incarnation) {
   if (incarnation.isBefore(met_))
     kj::throwFatalException(
         net::toKj(net::asio::error::connection_aborted, "an earlier process of it answered"));
-  if (declared_ && incarnation != met_)
-    net::throwAsKj(Error(ErrorCode::kUnavailable,
-                         fmt::format("{} was started again, and has lost its values", peer_)));
+  const bool is_first = met_ == Incarnation{};
+  is_replaced_ |= !is_first && incarnation != met_;
   met_ = incarnation;
+}
+
+// Another process of the ps knows nothing of this worker. Others wait at its barriers for whoever has
+// passed them.
+kj::Promise<void> PsControlLink::introduce() {
+  if (!is_replaced_ || !declared_) return kj::READY_NOW;
+  return sendDeclaration().then([this] {
+    arrivals_.clear();
+    for (const std::string& name : passed_)
+      arrivals_.push_back(sendArrival(name).eagerlyEvaluate([](kj::Exception&&) {}));
+    is_replaced_ = false;
+    if (events_.on_replaced) events_.on_replaced();
+  });
 }
 
 void PsControlLink::onOpen() {
@@ -247,15 +260,24 @@ kj::Promise<void> PsControlLink::waitInitialised() {
 
 kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadline) {
   DTF_CHECK(!name.empty());
-  const auto arrive = [this, name = std::string(name)] {
-    auto request = control_->barrierRequest();
-    request.setName(name);
-    return request.send().ignoreResult();
-  };
+  const auto arrive = [this, name = std::string(name)] { return sendArrival(name); };
   return awaitNamed(io_.timer(),
                     {fmt::format("the other workers at the barrier '{}' of {}", name, peer_),
                      deadline + std::chrono::seconds(5), ErrorCode::kUnavailable},
-                    connection_.untilAnswered<void>("waiting at a barrier", arrive));
+                    connection_.untilAnswered<void>("waiting at a barrier", arrive))
+      .then([this, passed = std::string(name)] { passed_.push_back(passed); });
+}
+
+kj::Promise<void> PsControlLink::sendArrival(const std::string& name) {
+  auto request = control_->barrierRequest();
+  request.setName(name);
+  return request.send().ignoreResult();
+}
+
+kj::Promise<void> PsControlLink::requestStop() {
+  return connection_.untilAnswered<void>("asking it to stop the job", [this] {
+    return control_->requestStopRequest().send().ignoreResult();
+  });
 }
 
 kj::Promise<void> PsControlLink::finish() {
@@ -370,12 +392,13 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
   });
 }
 
-kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step) {
+kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step, uint64_t epoch) {
   parameters_.held = nullptr;
-  return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step] {
+  return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step, epoch] {
     auto request = data_->pullRequest(capnp::MessageSize{8, 0});
     request.setWantsStep(wanted_step.has_value());
     request.setWantedStep(wanted_step.value_or(0));
+    request.setEpoch(epoch);
     return awaitNamed(
         io_.timer(),
         {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},

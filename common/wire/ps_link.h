@@ -80,6 +80,9 @@ class PsControlLink {
     std::function<void()> on_stop_wanted{};  // once: the ps was told to end
     // The connection has broken, and is being made again.
     std::function<void(const Error& why)> on_broken{};
+    // Another process of the ps has been told the model: it holds nothing. Before it is asked again
+    // what the one before has not answered.
+    std::function<void()> on_replaced{};
     // When the ps begins to wait for somebody, or for somebody else, or no more.
     std::function<void(const Awaited&)> on_awaited{};
   };
@@ -93,6 +96,7 @@ class PsControlLink {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
   kj::Promise<void> finish();
+  kj::Promise<void> requestStop();
   // Tells the ps why this worker ends, or ends its job. At once when the link is not open.
   kj::Promise<void> fail(const Error& error, FailureOf failure_of);
 
@@ -108,6 +112,8 @@ class PsControlLink {
  private:
   kj::Promise<void> sayHello(net::RpcConnection& connection);
   void meet(Incarnation incarnation);
+  kj::Promise<void> introduce();
+  kj::Promise<void> sendArrival(const std::string& name);
   void onOpen();
   void onBroken(const Error& why);
   kj::Promise<void> beat();
@@ -124,12 +130,16 @@ class PsControlLink {
   Events events_;
   uint32_t hellos_said_ = 0;
   Incarnation met_;  // the newest process of the ps that has answered a hello
+  // What a process of the ps that was started again has to be told.
   std::optional<ps::ModelDeclaration> declared_;
-  Awaited awaited_;  // as the last heartbeat's answer said
+  std::vector<std::string> passed_;  // barriers, in their order
+  bool is_replaced_ = false;         // it has not been told all of that
+  Awaited awaited_;                  // as the last heartbeat's answer said
   HealingConnection connection_;
   std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;
   kj::Promise<void> ended_ = nullptr;
+  std::vector<kj::Promise<void>> arrivals_;  // said again
   kj::Promise<void> watched_ = nullptr;
 };
 
@@ -148,7 +158,8 @@ class PsDataLink {
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
-  kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step);
+  // `epoch`: see PsData.pull in ps.capnp.
+  kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step, uint64_t epoch = 0);
   kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
 
   // Kept beside the parameters, until the next call.

@@ -42,6 +42,7 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options, Eve
     PsControlLink::Events of_link;
     of_link.on_lost = [this](const Error& error) { abort(error); };
     of_link.on_stop_wanted = [this] { stopWanted(); };
+    of_link.on_replaced = [this, i] { onReplaced(i); };
     if (events.on_broken)
       of_link.on_broken = [i, told = events.on_broken](const Error& why) { told(i, why); };
     if (events.on_awaited)
@@ -62,10 +63,19 @@ void ControlCalls::abort(const Error& error) {
 
 // Once ps/0 is there: another ps may be told to end before.
 kj::Promise<void> ControlCalls::askToStop() {
-  return abort_.guard(opened_.addBranch().then([this] {
-    return awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
-                      links_[0]->control().requestStopRequest().send().ignoreResult());
-  }));
+  return abort_
+      .guard(opened_.addBranch().then([this] {
+        return awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
+                          links_[0]->requestStop());
+      }))
+      .then([this] { stop_asked_ = true; });
+}
+
+// Another process of that ps knows the model again, and nothing else.
+void ControlCalls::onReplaced(uint32_t ps_task) {
+  log::warning("event=ps_replaced ps={}", TaskId{JobKind::kPs, ps_task}.name());
+  if (ps_task == 0 && stop_asked_) stopWanted();
+  if (options_.on_replaced) options_.on_replaced(ps_task);
 }
 
 // A ps was told to end, and asks for the job to be stopped first.
@@ -265,8 +275,9 @@ kj::Promise<ps::StepState> DataCalls::settle() {
   if (pulls.empty()) return settlement_->state();
   std::vector<Call> calls;
   for (const ps::Agreement::Pull& pull : pulls)
-    calls.push_back(
-        {pull.ps_task, [step = pull.wanted_step](PsDataLink& link) { return link.pull(step); }});
+    calls.push_back({pull.ps_task, [step = pull.wanted_step, epoch = pull.epoch](PsDataLink& link) {
+                       return link.pull(step, epoch);
+                     }});
   return send(calls, false).then([this] { return settle(); });
 }
 
@@ -276,7 +287,7 @@ kj::Promise<ps::StepState> DataCalls::onEvery(
   DTF_CHECK(settlement_.has_value());
   std::vector<Call> calls;
   for (uint32_t i = 0; i < links_.size(); ++i) calls.push_back({i, call});
-  settlement_->start();
+  settlement_->start(is_exchange);
   return send(calls, is_exchange).then([this] { return settle(); });
 }
 

@@ -101,6 +101,7 @@ class ControlCalls {
   template <class Fn>
   kj::Promise<void> onEvery(Fn call);
   kj::Promise<void> askToStop();
+  void onReplaced(uint32_t ps_task);
   void stopWanted();
 
   net::Loop& loop_;
@@ -109,7 +110,8 @@ class ControlCalls {
   std::function<void(const Error&)> on_lost_;
   Abort abort_;
   kj::ForkedPromise<void> opened_ = nullptr;
-  kj::Promise<void> stopping_ = nullptr;       // because a ps wants it
+  bool stop_asked_ = false;                    // and not refused
+  kj::Promise<void> stopping_ = nullptr;       // because a ps wants it, or wants it again
   kj::Promise<void> asked_to_stop_ = nullptr;  // because this worker does
   std::map<uint32_t, kj::Promise<void>> hearing_;
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "common/ps/epoch.h"
 
 namespace dtf::ps {
 namespace {
@@ -62,6 +63,89 @@ TEST(Settlement, AsksAgainUntilAllNameTheSameStep) {
   settlement.answered(1, at(6));
   EXPECT_TRUE(settlement.again().empty());
   EXPECT_EQ(settlement.state().next_step, 6u);
+}
+
+constexpr uint64_t kFirst = nextEpoch(0, 11);
+constexpr uint64_t kSecond = nextEpoch(kFirst, 22);
+
+StepState on(uint64_t epoch, uint64_t step, Outcome outcome = Outcome::kApplied) {
+  StepState state = at(step);
+  state.epoch = epoch;
+  state.outcome = outcome;
+  return state;
+}
+
+TEST(StepAgreement, ThosePsThatHaveNotGoneBackYetAreAskedForTheEpochOfTheOthers) {
+  for (const auto& mode : {kSync, kAsyncMode}) {
+    const Agreement agreement =
+        agree(mode, std::vector{on(kSecond, 2), on(kFirst, 5), on(kSecond, 3)}, Asked(3));
+    EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{1, std::nullopt, kSecond}}));
+  }
+}
+
+TEST(StepAgreement, AnEpochOfAHigherNumberIsTheLaterOneWhateverItsOtherBits) {
+  const uint64_t later = nextEpoch(kSecond, 0);
+  const Agreement agreement = agree(kSync, std::vector{on(kSecond, 2), on(later, 2)}, Asked(2));
+  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, std::nullopt, later}}));
+}
+
+// Two chiefs that knew nothing of each other: neither line goes on.
+TEST(StepAgreement, OfTwoEpochsOfOneNumberNeitherIsAskedFor) {
+  const uint64_t rival = nextEpoch(kFirst, 33);
+  const Agreement agreement =
+      agree(kAsyncMode, std::vector{on(kSecond, 2), on(rival, 2)}, Asked(2));
+  ASSERT_EQ(agreement.again.size(), 2u);
+  for (const Agreement::Pull& pull : agreement.again) EXPECT_EQ(epochNumber(pull.epoch), 3u);
+}
+
+TEST(StepAgreement, TheStepBeforeIsAskedForOnTheEpochThatAllAreOn) {
+  const Agreement agreement = agree(kSync, std::vector{on(kSecond, 6), on(kSecond, 5)}, Asked(2));
+  EXPECT_EQ(agreement.again, (std::vector<Agreement::Pull>{{0, 5, kSecond}}));
+}
+
+TEST(Settlement, APushWentBackWhenAnyPsSaysSo) {
+  Settlement settlement(kSync, 2, "worker/1");
+  settlement.start();
+  settlement.answered(0, on(kFirst, 5));
+  settlement.answered(1, on(kFirst, 5));
+  ASSERT_TRUE(settlement.again().empty());
+  settlement.start(true);
+  settlement.answered(0, on(kFirst, 6));  // before it went back
+  settlement.answered(1, on(kSecond, 2, Outcome::kWentBack));
+  ASSERT_EQ(settlement.again().size(), 1u);
+  settlement.answered(0, on(kSecond, 2));
+  ASSERT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().outcome, Outcome::kWentBack);
+  EXPECT_EQ(settlement.state().next_step, 2u);
+  settlement.start(true);
+  for (uint32_t ps = 0; ps < 2; ++ps) settlement.answered(ps, on(kSecond, 3));
+  ASSERT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().outcome, Outcome::kApplied) << "of this one none has said so";
+}
+
+// All have taken it, and all go back before they agree.
+TEST(Settlement, APushWentBackWhenTheParametersAreOfAnotherEpochThanItWas) {
+  Settlement settlement(kSync, 2, "worker/1");
+  settlement.start();
+  for (uint32_t ps = 0; ps < 2; ++ps) settlement.answered(ps, on(kFirst, 5));
+  ASSERT_TRUE(settlement.again().empty());
+  settlement.start(true);
+  settlement.answered(0, on(kFirst, 6));
+  settlement.answered(1, on(kFirst, 5));
+  ASSERT_EQ(settlement.again().size(), 1u);
+  settlement.answered(0, on(kSecond, 2));
+  ASSERT_EQ(settlement.again().size(), 1u);
+  settlement.answered(1, on(kSecond, 2));
+  ASSERT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().outcome, Outcome::kWentBack);
+}
+
+TEST(Settlement, APullOfANewEpochIsNoPushThatWentBack) {
+  Settlement settlement(kAsyncMode, 1, "worker/1");
+  settlement.start();
+  settlement.answered(0, on(kSecond, 2));
+  ASSERT_TRUE(settlement.again().empty());
+  EXPECT_EQ(settlement.state().outcome, Outcome::kApplied);
 }
 
 TEST(Settlement, APushThatWasStaleStaysStaleWhateverPullsSay) {

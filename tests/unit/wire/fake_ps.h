@@ -32,6 +32,7 @@ struct FakePs {
   uint64_t incarnation = 7;
   bool answers_hellos = true;
   std::vector<uint32_t> hellos;  // by their Hello.connection
+  std::vector<uint64_t> epochs;  // of pulls
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>>
       end_awaited;  // by the last caller of awaitEnd()
   std::string awaited;
@@ -46,6 +47,7 @@ struct FakePs {
   std::vector<float> parameters;
   std::vector<float> gradient;  // the last one that came
   uint64_t step = 0;
+  uint64_t epoch = 0;
 
   std::function<void(const std::string&)> on_call;
 
@@ -146,15 +148,18 @@ class FakeData final : public schema::PsData::Server {
  private:
   kj::Promise<void> initialise(InitialiseContext) override { return ps_.called("initialise"); }
   kj::Promise<void> pull(PullContext context) override {
-    return ps_.called("pull",
-                      [&] { fill({.global_step = ps_.step, .next_step = ps_.step}, context); });
+    ps_.epochs.push_back(context.getParams().getEpoch());
+    return ps_.called("pull", [&] {
+      fill({.global_step = ps_.step, .next_step = ps_.step, .epoch = ps_.epoch}, context);
+    });
   }
   kj::Promise<void> exchange(ExchangeContext context) override {
     return ps_.called("exchange", [&] {
       const auto gradient = context.getParams().getGradient()[0];
       const auto* values = reinterpret_cast<const float*>(gradient.begin());
       ps_.gradient.assign(values, values + gradient.size() / sizeof(float));
-      ps::StepState state{.global_step = ps_.step + 1, .next_step = ps_.step + 1};
+      ps::StepState state{
+          .global_step = ps_.step + 1, .next_step = ps_.step + 1, .epoch = ps_.epoch};
       if (ps_.states.empty()) {
         ++ps_.step;
       } else {

@@ -22,6 +22,7 @@ class PsControlLinkTest : public fake::FakeCluster {
     events.on_lost = [this](const Error& error) { lost_.push_back(error.message()); };
     events.on_broken = [this](const Error& why) { broken_.push_back(why.message()); };
     events.on_stop_wanted = [this] { ++stops_wanted_; };
+    events.on_replaced = [this] { ++replaced_; };
     events.on_awaited = [this](const Awaited& awaited) { awaited_.push_back(awaited.whom); };
     link_ =
         std::make_unique<PsControlLink>(loop_, options_.link, 0, options_.ps[0], std::move(events));
@@ -34,6 +35,7 @@ class PsControlLinkTest : public fake::FakeCluster {
   std::vector<std::string> broken_;
   std::vector<std::string> awaited_;
   int stops_wanted_ = 0;
+  int replaced_ = 0;
 };
 
 TEST_F(PsControlLinkTest, HeartbeatsGoOnAtTheirPace) {
@@ -151,6 +153,53 @@ TEST_F(PsControlLinkTest, ACallWhileThePsIsAwayIsMadeWhenItIsBack) {
   loop_.live(seconds(6));  // the hello under way is given up after a lease
   get(kj::mv(waiting));
   EXPECT_EQ(ps_[0].calls, std::vector<std::string>{"barrier start"});
+}
+
+TEST_F(PsControlLinkTest, AnotherProcessOfThePsIsToldWhatItMissed) {
+  PsControlLink& link = open();
+  get(link.declare(model()));
+  get(link.barrier("start", seconds(20)));
+  ps_[0].hangs = "waitInitialised";
+  auto waiting = link.waitInitialised();
+  loop_.settle();
+  ps_[0].hangs.reset();
+  ps_[0].calls.clear();
+  ++ps_[0].incarnation;
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(replaced_, 1);
+  get(kj::mv(waiting));
+  EXPECT_EQ(ps_[0].calls,
+            (std::vector<std::string>{"declare", "barrier start", "waitInitialised"}));
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(replaced_, 1) << "the same process";
+  EXPECT_EQ(ps_[0].calls.size(), 3u);
+}
+
+// It breaks again while it is told.
+TEST_F(PsControlLinkTest, AReplacedPsIsToldOfUntilItKnowsTheModel) {
+  PsControlLink& link = open();
+  get(link.declare(model()));
+  ps_[0].hangs = "declare";
+  ++ps_[0].incarnation;
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(replaced_, 0);
+  ps_[0].hangs.reset();
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(replaced_, 1);
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
+}
+
+TEST_F(PsControlLinkTest, APsThatWasStartedAgainBeforeItWasToldAnythingHasLostNothing) {
+  open();
+  ++ps_[0].incarnation;
+  kill(0);
+  loop_.live(seconds(1));
+  EXPECT_EQ(replaced_, 0);
+  EXPECT_TRUE(lost_.empty()) << lost_[0];
 }
 
 TEST_F(PsControlLinkTest, WhyAPsEndsIsFinal) {

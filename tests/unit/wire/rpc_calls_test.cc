@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/ps/epoch.h"
 #include "tests/unit/wire/fake_cluster.h"
 
 namespace dtf::wire::fake {
@@ -88,6 +89,85 @@ TEST_F(ControlCallsTest, TheReasonEndsAnOpeningThatIsTriedAgain) {
   for (FakePs& ps : ps_) ps.failed_heartbeats = Error(ErrorCode::kBadConfig, "the reason");
   loop_.live(seconds(2));
   EXPECT_EQ(errorOf(kj::mv(opening)).message(), "the reason");
+}
+
+TEST_F(ControlCallsTest, AnotherPs0IsAskedToStopTheJobAgain) {
+  std::vector<uint32_t> replaced;
+  options_.on_replaced = [&](uint32_t ps_task) { replaced.push_back(ps_task); };
+  loop_.on_connect = [this](uint16_t port) { return serve(port); };
+  const auto calls = this->calls();
+  get(calls->opened());
+  get(calls->declare(model()));
+  calls->requestStop([](const Error& error) { ADD_FAILURE() << error.message(); });
+  loop_.settle();
+  for (uint32_t ps = 0; ps < 2; ++ps) {
+    ps_[ps].calls.clear();
+    ++ps_[ps].incarnation;
+    kill(ps);
+    loop_.live(seconds(1));
+  }
+  EXPECT_EQ(replaced, (std::vector<uint32_t>{0, 1}));
+  EXPECT_TRUE(asked(0, "requestStop"));
+  EXPECT_FALSE(asked(1, "requestStop"));
+}
+
+// Both halves of a worker's client, joined as RpcParameterClient joins them.
+class DataCallsTest : public FakeCluster {
+ protected:
+  DataCallsTest() : FakeCluster(2) {
+    options_.on_waiting = [this](const std::string& what, Duration) { waiting_ = what; };
+    options_.link.timeouts.step_seconds = 5;
+    data_ = std::make_unique<DataCalls>(loop_, options_, [this](uint32_t ps, uint64_t question) {
+      ++asked_;
+      control_->hear(ps, [this, ps, question] { data_->heard(ps, question); });
+    });
+    ControlCalls::Events events;
+    events.on_lost = [this](const Error& error) { data_->fail(error); };
+    events.on_broken = [this](uint32_t ps, const Error& why) { data_->onBroken(ps, why); };
+    control_ = std::make_unique<ControlCalls>(loop_, options_, std::move(events));
+    get(control_->opened());
+    get(control_->declare(model()));
+    get(data_->open(model()));
+  }
+  ~DataCallsTest() noexcept override { data_ = nullptr; }
+
+  int asked_ = 0;
+  std::string waiting_;
+  std::unique_ptr<ControlCalls> control_;
+  std::unique_ptr<DataCalls> data_;
+};
+
+TEST_F(DataCallsTest, AStepGoesOnWhenThePsIsBack) {
+  ps_[1].hangs = "exchange";
+  auto step = data_->exchange(0, 0, 0).eagerlyEvaluate(nullptr);
+  loop_.live(seconds(1));
+  ps_[1].answers_hellos = false;
+  kill(1);
+  loop_.live(seconds(8));
+  EXPECT_FALSE(step.poll(loop_.waitScope())) << "its deadline does not run meanwhile";
+  EXPECT_TRUE(waiting_.starts_with("ps/1 to come back (lost ")) << waiting_;
+  EXPECT_GT(asked_, 0);
+  ps_[1].answers_hellos = true;
+  ps_[1].hangs.reset();
+  loop_.live(seconds(6));
+  EXPECT_EQ(get(kj::mv(step)).next_step, 1u);
+  EXPECT_EQ(ps_[0].step, 1u);
+  EXPECT_EQ(ps_[1].step, 1u) << "taken once";
+}
+
+TEST_F(DataCallsTest, APsThatHasNotGoneBackYetIsAskedUntilItHas) {
+  constexpr uint64_t kBefore = ps::nextEpoch(0, 1), kAfter = ps::nextEpoch(kBefore, 1);
+  for (FakePs& ps : ps_) ps.epoch = kBefore;
+  EXPECT_EQ(get(data_->pull()).epoch, kBefore);
+  ps_[0].states.push_back(
+      {.outcome = ps::Outcome::kWentBack, .global_step = 0, .next_step = 0, .epoch = kAfter});
+  ps_[1].states.push_back({.global_step = 1, .next_step = 1, .epoch = kBefore});
+  ps_[1].epoch = kAfter;
+  const ps::StepState state = get(data_->exchange(0, 0, 0));
+  EXPECT_EQ(state.outcome, ps::Outcome::kWentBack);
+  EXPECT_EQ(state.epoch, kAfter);
+  EXPECT_EQ(ps_[1].epochs, (std::vector<uint64_t>{0, kAfter}));
+  EXPECT_EQ(ps_[0].epochs, std::vector<uint64_t>{0});
 }
 
 }  // namespace
