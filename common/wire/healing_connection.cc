@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -13,6 +14,8 @@ namespace dtf::wire {
 namespace {
 
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+// Of a connection: too short for a network to be blamed.
+constexpr Duration kShortLife = std::chrono::milliseconds(10);
 // The attempt under way gives up first, and says how it went.
 constexpr Duration kLastWord = std::chrono::seconds(1);
 
@@ -106,9 +109,10 @@ kj::Promise<void> HealingConnection::noteRefusal(kj::Promise<void> asked) {
 
 // For a peer that closes every connection as soon as it has answered the hello.
 kj::Promise<void> HealingConnection::pause() {
-  const bool healed_just_now = healed_at_ && io_.clock().now() - *healed_at_ < kRetryPause;
-  if (!healed_just_now) return kj::READY_NOW;
-  return io_.timer().afterDelay(net::toKj(kRetryPause));
+  const bool lived = !healed_at_ || io_.clock().now() - *healed_at_ >= kShortLife;
+  pause_ = lived ? Duration{0} : std::min(std::max(2 * pause_, kShortLife), kRetryPause);
+  if (pause_ == Duration{0}) return kj::READY_NOW;
+  return io_.timer().afterDelay(net::toKj(pause_));
 }
 
 // Until everything has been said on a new connection.

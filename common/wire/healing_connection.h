@@ -41,7 +41,10 @@ class HealingConnection {
     std::function<kj::Promise<void>()> after_reopening{};
     std::function<void()> on_open{};  // each time, behind after_reopening; may be null
     std::function<void(const Error& why)> on_broken{};  // each time; may be null
-    std::function<void(const Error&)> on_lost{};        // once: it is not made again; may be null
+    // Between two breaks of one call: then it fails, though hellos are answered. For calls without a
+    // deadline of their own.
+    Duration failing_max = Duration::max();
+    std::function<void(const Error&)> on_lost{};  // once: it is not made again; may be null
   };
   // `rejoin`: from a break to the answer of the next hello; 0: a break is final. `answer_max`: for one
   // hello, of those after a break.
@@ -64,7 +67,9 @@ class HealingConnection {
   // the connection breaks before the answer. After open(). `doing`, a literal, is for an error:
   // "pulling".
   template <class T, class Call>
-  kj::Promise<T> untilAnswered(std::string_view doing, Call call);
+  kj::Promise<T> untilAnswered(std::string_view doing, Call call) {
+    return untilAnswered<T>(doing, std::move(call), std::nullopt);
+  }
 
   // The peer is not heard any more: what a break does, with that reason.
   // While open() is under way it has no effect: that has a patience of its own.
@@ -79,7 +84,11 @@ class HealingConnection {
 
  private:
   template <class T, class Call>
-  kj::Promise<T> again(std::string_view doing, Call call, uint64_t made, kj::Exception&& exception);
+  kj::Promise<T> untilAnswered(std::string_view doing, Call call,
+                               std::optional<TimePoint> failing_since);
+  template <class T, class Call>
+  kj::Promise<T> again(std::string_view doing, Call call, uint64_t made,
+                       std::optional<TimePoint> failing_since, kj::Exception&& exception);
   kj::Promise<void> whenOpen();
   void take(std::unique_ptr<net::RpcConnection> connection);
   void broke(uint64_t made, const Error& why);
@@ -103,6 +112,7 @@ class HealingConnection {
   std::optional<Error> broken_by_;  // the break that is being mended
   TimePoint broken_at_{};
   std::optional<TimePoint> healed_at_;
+  Duration pause_{};  // before the attempt under way
   std::optional<Error> lost_;
   kj::Own<kj::PromiseFulfiller<void>> open_fulfiller_;  // of those who wait for the next connection
   kj::ForkedPromise<void> open_promise_ = nullptr;
@@ -113,18 +123,21 @@ class HealingConnection {
 };
 
 template <class T, class Call>
-kj::Promise<T> HealingConnection::untilAnswered(std::string_view doing, Call call) {
+kj::Promise<T> HealingConnection::untilAnswered(std::string_view doing, Call call,
+                                                std::optional<TimePoint> failing_since) {
   if (!isOpen())
-    return whenOpen().then([this, doing, call = std::move(call)]() mutable {
-      return untilAnswered<T>(doing, std::move(call));
+    return whenOpen().then([this, doing, call = std::move(call), failing_since]() mutable {
+      return untilAnswered<T>(doing, std::move(call), failing_since);
     });
-  return call().catch_([this, doing, call, made = made_](kj::Exception&& exception) mutable {
-    return again<T>(doing, std::move(call), made, kj::mv(exception));
-  });
+  return call().catch_(
+      [this, doing, call, made = made_, failing_since](kj::Exception&& exception) mutable {
+        return again<T>(doing, std::move(call), made, failing_since, kj::mv(exception));
+      });
 }
 
 template <class T, class Call>
 kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint64_t made,
+                                        std::optional<TimePoint> failing_since,
                                         kj::Exception&& exception) {
   // A connection that was given up ends its calls in its own words.
   const bool is_earlier = made != made_ || reopening_;
@@ -132,8 +145,11 @@ kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint6
   if (!is_broken) return net::toKj(net::toError(exception));
   const Error why = lostWhile(doing, exception);
   if (closing_ || rejoin_ == Duration{0}) return net::toKj(why);
+  const TimePoint now = io_.clock().now();
+  if (!failing_since) failing_since = now;
+  if (now - *failing_since > steps_.failing_max) return net::toKj(why);
   broke(made, why);
-  return untilAnswered<T>(doing, std::move(call));
+  return untilAnswered<T>(doing, std::move(call), failing_since);
 }
 
 }  // namespace dtf::wire

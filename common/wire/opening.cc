@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -17,7 +18,7 @@ namespace {
 
 using Connection = std::unique_ptr<net::RpcConnection>;
 
-constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+constexpr Duration kRetryPause = std::chrono::milliseconds(100);  // at most
 
 // Whether the connection broke, rather than that the peer, or this side, has refused.
 bool broken(const kj::Exception& exception) {
@@ -50,7 +51,8 @@ class Attempts {
         .catch_([this](kj::Exception&& exception) -> kj::Promise<Connection> {
           if (!broken(exception)) kj::throwFatalException(kj::mv(exception));
           last_failure_ = net::toError(exception).message();
-          return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this] { return attempt(); });
+          const Duration pause = std::exchange(pause_, std::min(2 * pause_, kRetryPause));
+          return io_.timer().afterDelay(net::toKj(pause)).then([this] { return attempt(); });
         });
   }
 
@@ -99,7 +101,8 @@ class Attempts {
   net::Loop& io_;
   const Opening opening_;
   const SayHello say_hello_;
-  Connection connection_;  // on which the hello is under way
+  Connection connection_;                           // on which the hello is under way
+  Duration pause_ = std::chrono::milliseconds(10);  // before the next attempt
   std::string last_failure_;
 };
 

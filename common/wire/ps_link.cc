@@ -176,21 +176,23 @@ kj::Promise<void> PsControlLink::beat() {
   return control_->heartbeatRequest()
       .send()
       .then([this](auto&& answer) { onBeatAnswered(answer); })
-      .exclusiveJoin(giveUpAfterLease())
+      .exclusiveJoin(giveUpIfSilent())
       .then([this] {
         return io_.timer().afterDelay(net::toKj(fromSeconds(options_.timeouts.heartbeat_seconds)));
       })
       .then([this] { return beat(); });
 }
 
-kj::Promise<void> PsControlLink::giveUpAfterLease() {
-  const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
-  return net::awakeDelay(io_.timer(), lease).then([this]() -> kj::Promise<void> {
+kj::Promise<void> PsControlLink::giveUpIfSilent() {
+  // In time to come back by another connection: the lease of this worker runs out as well.
+  const double share = options_.timeouts.rejoin_seconds > 0 ? 0.5 : 1;
+  const Duration silence = fromSeconds(share * options_.timeouts.lease_seconds);
+  return net::awakeDelay(io_.timer(), silence).then([this, silence]() -> kj::Promise<void> {
     connection_.giveUp(
         Error(ErrorCode::kUnavailable,
-              fmt::format("{} has not answered a heartbeat for {:.0f} s: it is frozen, or the "
+              fmt::format("{} has not answered a heartbeat for {:g} s: it is frozen, or the "
                           "network is cut",
-                          peer_, options_.timeouts.lease_seconds)));
+                          peer_, toSeconds(silence))));
     return kj::NEVER_DONE;
   });
 }
@@ -328,7 +330,9 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                   2 * fromSeconds(options_.timeouts.rejoin_seconds),
                   fromSeconds(options_.timeouts.lease_seconds),
                   {.say_hello = [this](auto& connection) { return sayHello(connection); },
-                   .before_reopening = std::move(before_reopening)}) {
+                   .before_reopening = std::move(before_reopening),
+                   .failing_max = fromSeconds(options_.timeouts.rejoin_seconds +
+                                              options_.timeouts.step_seconds)}) {
   DTF_CHECK(batches_per_step_ > 0);
   DTF_CHECK(elements_ % 2 == 0);  // a gradient is sent as words
 }

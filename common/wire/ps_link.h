@@ -117,7 +117,7 @@ class PsControlLink {
   void onOpen();
   void onBroken(const Error& why);
   kj::Promise<void> beat();
-  kj::Promise<void> giveUpAfterLease();
+  kj::Promise<void> giveUpIfSilent();
   void onFailed(const kj::Exception& exception);
   void onBeatAnswered(schema::PsControl::HeartbeatResults::Reader answer);
   void watch();

@@ -16,9 +16,9 @@ constexpr Duration kWatchEvery = std::chrono::milliseconds(50);
 // Several turns of the watch: a loop that is merely busy goes on counting.
 constexpr Duration kReadClockEvery = 10 * kWatchEvery;
 constexpr Duration kReportEvery = std::chrono::seconds(3);
-// A worker whose connection has closed may come back for that part of its lease: longer than it
-// takes to connect, shorter than anybody would wait for who is gone.
-constexpr double kReturnsPerLease = 10;
+// A worker whose connection has closed may come back that long: longer than it takes to connect, in
+// some attempts, shorter than anybody would wait for who is gone.
+constexpr Duration kReturnMax = std::chrono::seconds(1);
 // After the last answer: time for it to leave, and for the workers to close their connections
 // first.
 constexpr Duration kLingerMax = std::chrono::seconds(2);
@@ -159,6 +159,7 @@ void PsServer::onClosed(const void* key) {
   const Session session = found->second;
   sessions_.erase(found);
   if (!isConnected(session)) disconnected_[session] = clock_.now();
+  loseDisconnected();
 }
 
 bool PsServer::isConnected(const Session& session) const {
@@ -170,8 +171,8 @@ bool PsServer::isConnected(const Session& session) const {
 // to end, gives them no time.
 void PsServer::loseDisconnected() {
   const bool may_return = options_.timeouts.rejoin_seconds > 0 && !options_.stop_wanted;
-  const Duration patience =
-      may_return ? fromSeconds(options_.timeouts.lease_seconds / kReturnsPerLease) : Duration{0};
+  const Duration lease = fromSeconds(options_.timeouts.lease_seconds);
+  const Duration patience = may_return ? std::min(kReturnMax, lease / 10) : Duration{0};
   for (auto at = disconnected_.begin(); at != disconnected_.end();) {
     const auto& [session, since] = *at;
     const bool is_back = isConnected(session);

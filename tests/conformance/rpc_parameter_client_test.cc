@@ -1,145 +1,15 @@
 // The parameter client over RPC against the suite of its interface: real psd servers, each in a
 // thread of its own, on real sockets.
 
-#include <future>
-#include <list>
-#include <map>
-#include <nlohmann/json.hpp>
-
-#include "common/base/mutex.h"
-#include "common/net/connector.h"
-#include "common/net/rpc_connection.h"
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/wire/model_codec.h"
-#include "common/wire/ps.capnp.h"
 #include "common/wire/rpc_checkpoint_client.h"
-#include "common/wire/rpc_parameter_client.h"
-#include "daemons/psd/ps_process.h"
-#include "tests/conformance/parameter_client_suite.h"
-#include "tests/support/loopback.h"
+#include "tests/conformance/rpc_harness.h"
 
 namespace dtf::ps {
 
 namespace {
-
-cluster::Timeouts shortTimeouts() {
-  cluster::Timeouts timeouts;
-  timeouts.heartbeat_seconds = 0.1;
-  timeouts.lease_seconds =
-      3;  // loaded machines and ThreadSanitizer starve a thread for more than 1 s
-  timeouts.start_seconds = 30;
-  timeouts.rejoin_seconds = 0;  // nobody starts a lost worker again
-  return timeouts;
-}
-
-std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
-                                              const cluster::Address& address) {
-  net::Socket socket =
-      net::connectToPeer(reactor.port, address.host, address.port, {}).wait(reactor.wait_scope);
-  return std::make_unique<net::RpcConnection>(
-      kj::heap<net::AsioMessageStream>(reactor.port, std::move(socket), net::Limits{},
-                                       net::BufferPool::create(0)),
-      net::RpcOptions{.peer = "ps"});
-}
-
-class RpcHarness final : public ClusterHarness {
- public:
-  RpcHarness(uint32_t ps_tasks, uint32_t workers,
-             const cluster::Timeouts& timeouts = shortTimeouts()) {
-    job_.job = "conformance";
-    job_.timeouts = timeouts;
-    std::vector<Fd> listening;
-    for (uint32_t i = 0; i < ps_tasks; ++i) {
-      listening.push_back(testing::listenOnLoopback());
-      cluster::TaskSpec task;
-      task.address = {"127.0.0.1", testing::portOf(listening.back())};
-      job_.cluster.ps.push_back(task);
-    }
-    job_.cluster.worker.resize(workers);
-    for (uint32_t i = 0; i < ps_tasks; ++i) startServer(i, std::move(listening[i]));
-  }
-
-  ~RpcHarness() override {
-    for (auto& server : servers_) server.stop();
-    for (auto& server : servers_) server.thread.join();
-  }
-
-  std::unique_ptr<ParameterClient> connect(uint32_t rank) override { return connectRpc(rank); }
-
-  std::unique_ptr<wire::RpcParameterClient> connectRpc(uint32_t rank) {
-    wire::RpcClientOptions options;
-    options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::random());
-    options.ps = wire::addressesOf(job_.cluster.ps);
-    auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
-    MutexLock lock(mu_);
-    clients_[rank] = client.get();
-    return client;
-  }
-
-  const cluster::Address& psAddress(uint32_t ps_task) const {
-    return job_.cluster.ps[ps_task].address;
-  }
-
-  // Freezes the worker's control thread until its lease has run out on every ps.
-  void loseWorker(uint32_t rank) override {
-    std::promise<void> release;
-    wire::RpcParameterClient* client;
-    {
-      MutexLock lock(mu_);
-      client = clients_[rank];
-    }
-    client->TEST_control().post([until = release.get_future().share()] { until.wait(); });
-    for (const cluster::TaskSpec& ps : job_.cluster.ps) awaitLost(ps.address, rank);
-    release.set_value();
-  }
-
- private:
-  struct Server {
-    std::promise<psd::PsProcess*> made;
-    std::shared_future<psd::PsProcess*> server;
-    std::promise<void> stopped;
-    Thread thread;
-    // A server whose job has finished has left run() by itself, and waits for this.
-    void stop() {
-      server.get()->stop();
-      stopped.set_value();
-    }
-  };
-
-  void startServer(uint32_t index, Fd listening) {
-    cluster::TaskOptions options;
-    options.task = {JobKind::kPs, index};
-    options.job = job_;
-    Server& server = servers_.emplace_back();
-    server.server = server.made.get_future().share();
-    auto fd = std::make_shared<Fd>(std::move(listening));
-    server.thread = Thread("ps" + std::to_string(index), [&server, options, fd] {
-      psd::PsProcess ps(options, std::move(*fd));
-      server.made.set_value(&ps);
-      ps.run();
-      server.stopped.get_future().wait();
-    });
-    server.server.wait();
-  }
-
-  static void awaitLost(const cluster::Address& address, uint32_t rank) {
-    net::Reactor reactor;
-    const auto connection = connectTo(reactor, address);
-    auto gate = connection->bootstrap().castAs<schema::PsGate>();
-    const std::string name = TaskId{JobKind::kWorker, rank}.name();
-    for (;;) {
-      const auto response = gate.statusRequest().send().wait(reactor.wait_scope);
-      if (nlohmann::json::parse(response.getJson().cStr())["workers"][name] == "lost") return;
-      reactor.timer.afterDelay(20 * kj::MILLISECONDS).wait(reactor.wait_scope);
-    }
-  }
-
-  cluster::JobSpec job_;
-  std::list<Server> servers_;
-  Mutex mu_;
-  std::map<uint32_t, wire::RpcParameterClient*> clients_ DTF_GUARDED_BY(mu_);
-};
 
 std::unique_ptr<ClusterHarness> makeRpcHarness(uint32_t ps_tasks, uint32_t workers) {
   return std::make_unique<RpcHarness>(ps_tasks, workers);

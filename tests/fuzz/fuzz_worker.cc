@@ -33,7 +33,7 @@ constexpr size_t kCallsMax = 200;
 constexpr double kDiskSeconds = 4;
 // Longer than any call may take, when every round of it is answered at the last moment.
 constexpr Duration kDeadlinesOver = std::chrono::seconds(60);
-constexpr int kDeadlineRounds = 4;
+constexpr int kDeadlineRounds = 64;  // each counts as a moment for a loop that judges its peers
 constexpr Duration kSteps[] = {std::chrono::milliseconds(1), std::chrono::milliseconds(300),
                                std::chrono::milliseconds(1100), std::chrono::seconds(4),
                                std::chrono::seconds(13)};
@@ -48,6 +48,7 @@ wire::RpcClientOptions clientOptions() {
   options.link.timeouts.start_seconds = 5;
   options.link.timeouts.step_seconds = 3;
   options.link.timeouts.finish_seconds = 5;
+  options.link.timeouts.rejoin_seconds = 3;
   for (uint16_t i = 0; i < kPsTasks; ++i) options.ps.push_back({"ps", i});
   return options;
 }

@@ -1,5 +1,7 @@
 #include "common/wire/ps_link.h"
 
+#include <algorithm>
+
 #include "tests/unit/wire/fake_cluster.h"
 
 namespace dtf::wire {
@@ -86,10 +88,10 @@ TEST_F(PsControlLinkTest, AClosedConnectionIsMadeAgain) {
   EXPECT_GE(ps_[0].heartbeats, 5) << "they go on";
 }
 
-TEST_F(PsControlLinkTest, APsThatIsSilentForALeaseIsConnectedToAnew) {
+TEST_F(PsControlLinkTest, APsThatIsSilentForHalfALeaseIsConnectedToAnew) {
   open();
   ps_[0].answers_heartbeats = false;
-  loop_.live(seconds(13));
+  loop_.live(seconds(8));
   ASSERT_EQ(broken_.size(), 1u);
   EXPECT_TRUE(lost_.empty()) << lost_[0];
   EXPECT_EQ(ps_[0].hellos.size(), 2u);
@@ -405,6 +407,25 @@ TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
   get(link.exchange(0, 0, 0));
   EXPECT_EQ(link.parameters()[0], 7);
   EXPECT_EQ(link.parameters()[fake::kClusterElements - 1], 7);
+}
+
+// Each hello is answered, so that the ps is there; but no call ever is.
+TEST_F(PsDataLinkTest, ACallThatBreaksEveryConnectionIsGivenUp) {
+  options_.link.timeouts.rejoin_seconds = 5;
+  options_.link.timeouts.step_seconds = 5;
+  PsDataLink& link = open();
+  ps_[0].hangs = "exchange";
+  std::optional<Error> error;
+  auto exchange = link.exchange(0, 0, 0).ignoreResult().eagerlyEvaluate(
+      [&](kj::Exception&& e) { error = net::toError(e); });
+  for (int i = 0; i < 200 && !error; ++i) {
+    loop_.live(milliseconds(100));
+    kill(0);
+  }
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(error->message().starts_with("lost ps/0 (fake:1) while exchanging a step: "))
+      << error->message();
+  EXPECT_GT(std::count(ps_[0].calls.begin(), ps_[0].calls.end(), "exchange"), 20);
 }
 
 TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
