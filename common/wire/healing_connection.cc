@@ -38,12 +38,15 @@ HealingConnection::HealingConnection(net::Loop& io, Opening opening, Duration re
   DTF_CHECK(rejoin_ >= Duration{0} && answer_max_ > Duration{0});
 }
 
-kj::Promise<void> HealingConnection::open() {
+kj::Promise<void> HealingConnection::open(std::string_view doing) {
   DTF_CHECK(made_ == 0);
   return openConnection(io_, opening_, steps_.say_hello)
       .then([this](std::unique_ptr<net::RpcConnection> connection) {
         take(std::move(connection));
         if (steps_.on_open) steps_.on_open();
+      })
+      .catch_([this, doing](kj::Exception&& e) {
+        net::throwAsKj(isBroken(e) ? lostWhile(doing, e) : net::toError(e));
       });
 }
 

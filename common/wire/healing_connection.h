@@ -52,7 +52,7 @@ class HealingConnection {
                     Steps steps);
 
   // Once. The peer may start later than we do: see opening.patience.
-  kj::Promise<void> open();
+  kj::Promise<void> open(std::string_view doing);
 
   bool isOpen() const { return connection_ != nullptr && !reopening_; }
   // Since when it is broken; nullopt while it isn't.

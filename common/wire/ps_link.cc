@@ -20,17 +20,6 @@ namespace {
 
 constexpr std::string_view kJobFailed = "the job was ended by ";
 
-// The error of a call, told as what it means to the user: which ps, doing what.
-[[noreturn]] void rethrowNamed(const kj::Exception& exception, const std::string& peer,
-                               std::string_view doing) {
-  const Error error = net::toError(exception);
-  if (exception.getType() == kj::Exception::Type::DISCONNECTED &&
-      error.code() == ErrorCode::kUnavailable && !net::carriesError(exception))
-    net::throwAsKj(Error(ErrorCode::kUnavailable,
-                         fmt::format("lost {} while {}: {}", peer, doing, error.message())));
-  net::throwAsKj(error);
-}
-
 // Said before the start rather than by a connection that breaks.
 void requireFits(const std::string& what, uint64_t bytes, const net::Limits& limits) {
   if (bytes <= limits.bytes_max) return;
@@ -119,8 +108,7 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
 }
 
 kj::Promise<void> PsControlLink::open() {
-  return connection_.open().catch_(
-      [this](kj::Exception&& e) { rethrowNamed(e, peer_, "saying hello"); });
+  return connection_.open("saying hello");
 }
 
 kj::Promise<void> PsControlLink::sayHello(net::RpcConnection& connection) {
@@ -305,148 +293,6 @@ kj::Promise<void> PsControlLink::fail(const Error& error, FailureOf failure_of) 
   request.setReason(error.message().substr(0, kReasonBytesMax));
   request.setLeaves(failure_of == FailureOf::kWorker);
   return request.send().ignoreResult();
-}
-
-// ---- data
-
-PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
-                       cluster::Address address, uint64_t elements, uint32_t batches_per_step,
-                       std::function<kj::Promise<void>()> before_reopening)
-    : io_(io),
-      options_(std::move(options)),
-      ps_{JobKind::kPs, ps_task},
-      peer_(peerText(ps_, address)),
-      elements_(elements),
-      batches_per_step_(batches_per_step),
-      gradient_(std::make_shared<Buffer>(elements * sizeof(float))),
-      connection_(io,
-                  {.peer = peer_,
-                   .address = std::move(address),
-                   .kind = net::ConnectionKind::kBulk,
-                   .limits = arenaLimits(elements_),
-                   .pool = net::BufferPool::create(),
-                   .patience = fromSeconds(options_.timeouts.start_seconds)},
-                  // The control link gives a ps up, in half that time.
-                  2 * fromSeconds(options_.timeouts.rejoin_seconds),
-                  fromSeconds(options_.timeouts.lease_seconds),
-                  {.say_hello = [this](auto& connection) { return sayHello(connection); },
-                   .before_reopening = std::move(before_reopening),
-                   .failing_max = fromSeconds(options_.timeouts.rejoin_seconds +
-                                              options_.timeouts.step_seconds)}) {
-  DTF_CHECK(batches_per_step_ > 0);
-  DTF_CHECK(elements_ % 2 == 0);  // a gradient is sent as words
-}
-
-kj::Promise<void> PsDataLink::open() {
-  return connection_.open().catch_(
-      [this](kj::Exception&& e) { rethrowNamed(e, peer_, "opening the bulk connection"); });
-}
-
-kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
-  auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
-  const bool is_first = hellos_said_ == 0;
-  encodeHello(options_, ps_, request.initHello(), hellos_said_++);
-  return request.send().then(
-      [this](auto&& response) { data_ = response.getData(); },
-      [is_first](kj::Exception&& exception) {
-        // A ps that was started again, and has not been told the model.
-        const Error error = net::toError(exception);
-        if (!is_first && error.code() == ErrorCode::kPermission)
-          kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
-        kj::throwFatalException(kj::mv(exception));
-      });
-}
-
-// A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.
-kj::Promise<void> PsDataLink::initialise(std::span<const float> values, uint64_t epoch) {
-  DTF_CHECK(values.size() == elements_);
-  // A copy that the message owns: initial values are sent once, and the caller's may go.
-  auto copy = std::make_shared<Buffer>(values.size_bytes());
-  if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
-  return connection_.untilAnswered<void>("sending the initial values", [this, copy, epoch] {
-    auto request = data_->initialiseRequest();
-    request.setEpoch(epoch);
-    referenceArena({copy->as<float>(), elements_}, copy, request.initValues(arenaChunks(elements_)),
-                   connection_.connection().stream());
-    return awaitNamed(
-        io_.timer(),
-        {peer_ + " to take the initial values", fromSeconds(options_.timeouts.step_seconds)},
-        request.send().ignoreResult());
-  });
-}
-
-// An answer comes with parameters, unless `more_batches` are due for the step: then those from before
-// are still here.
-template <class Results>
-ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& received,
-                               bool more_batches) {
-  return net::bridgeErrors([&] {
-    const ps::StepState state = decodeStepState(response.getState());
-    if (state.outcome == ps::Outcome::kQueued) {
-      if (!more_batches)
-        throw Error(ErrorCode::kInternal,
-                    peer_ + " kept a gradient for later where its parameters were due");
-      return state;
-    }
-    epoch_ = state.epoch;
-    auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
-    received.values = readArena(held->getParameters(), elements_, received.assembled);
-    received.held = kj::mv(held);  // the response before goes back to the pool only now
-    return state;
-  });
-}
-
-kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step, uint64_t epoch) {
-  parameters_.held = nullptr;
-  return connection_.untilAnswered<ps::StepState>("pulling", [this, wanted_step, epoch] {
-    auto request = data_->pullRequest(capnp::MessageSize{8, 0});
-    request.setWantsStep(wanted_step.has_value());
-    request.setWantedStep(wanted_step.value_or(0));
-    request.setEpoch(epoch);
-    return awaitNamed(
-        io_.timer(),
-        {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},
-        request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-          return take(kj::mv(response), parameters_, false);
-        }));
-  });
-}
-
-kj::Promise<void> PsDataLink::pullAverages() {
-  averages_.held = nullptr;
-  return connection_.untilAnswered<void>("pulling the moving averages", [this] {
-    return awaitNamed(
-        io_.timer(),
-        {peer_ + " to send the moving averages", fromSeconds(options_.timeouts.step_seconds + 5)},
-        data_->averagesRequest(capnp::MessageSize{8, 0})
-            .send()
-            .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
-              take(kj::mv(response), averages_, false);
-            }));
-  });
-}
-
-kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
-  // After a step's last batch the parameters before are no longer needed: said now, it travels in
-  // one packet with the request.
-  const bool more_batches = batch + 1 < batches_per_step_;
-  if (!more_batches) parameters_.held = nullptr;
-  // The arena is the caller's again only after the answer: what is said again is the same.
-  return connection_.untilAnswered<ps::StepState>("exchanging a step", [this, step, batch, loss,
-                                                                        more_batches] {
-    // The size spares capnp a first segment of 8 KiB, zeroed, per message.
-    auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
-    request.setStep(step);
-    request.setBatch(batch);
-    request.setLoss(loss);
-    request.setEpoch(epoch_);
-    referenceArena({gradient_->as<float>(), elements_}, gradient_,
-                   request.initGradient(arenaChunks(elements_)), connection_.connection().stream());
-    return request.send().then(
-        [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-          return take(kj::mv(response), parameters_, more_batches);
-        });
-  });
 }
 
 }  // namespace dtf::wire

@@ -79,7 +79,7 @@ class HealingConnectionTest : public ::testing::Test {
     connection_ = std::make_unique<HealingConnection>(
         loop_, Opening{.peer = "ps/1 (here:7)", .address = {"here", 7}, .patience = seconds(8)},
         rejoin, seconds(5), steps_);
-    opening_ = connection_->open().eagerlyEvaluate(nullptr);
+    opening_ = connection_->open("saying hello").eagerlyEvaluate(nullptr);
     loop_.settle();
     EXPECT_TRUE(connection_->isOpen());
     return *connection_;

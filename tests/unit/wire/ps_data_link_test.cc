@@ -1,0 +1,151 @@
+// The data half of ps_link.h; the control half is in ps_link_test.cc.
+
+#include "common/wire/ps_link.h"
+
+#include <algorithm>
+
+#include "tests/unit/wire/fake_cluster.h"
+
+namespace dtf::wire {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class PsDataLinkTest : public fake::FakeCluster {
+ protected:
+  ~PsDataLinkTest() noexcept override {}
+
+  PsDataLink& open(uint32_t batches_per_step = 1) {
+    link_ = std::make_unique<PsDataLink>(loop_, options_.link, 0, options_.ps[0],
+                                         fake::kClusterElements, batches_per_step);
+    get(link_->open());
+    return *link_;
+  }
+  std::unique_ptr<PsDataLink> link_;
+};
+
+TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
+  PsDataLink& link = open();
+  for (uint64_t i = 0; i < fake::kClusterElements; ++i) link.gradients()[i] = static_cast<float>(i);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
+  const ps::StepState state = get(link.exchange(0, 0, 0.5F));
+  EXPECT_EQ(state.next_step, 1u);
+  EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
+  EXPECT_EQ(link.parameters()[15], 7);
+}
+
+TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
+  PsDataLink& link = open(2);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
+  get(link.pull(std::nullopt));
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
+  const ps::StepState state = get(link.exchange(0, 0, 0));
+  EXPECT_EQ(state.outcome, ps::Outcome::kQueued);
+  EXPECT_EQ(link.parameters()[0], 7);
+}
+
+TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
+  PsDataLink& link = open(2);
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued});
+  const Error error = errorOf(link.exchange(0, 1, 0));
+  EXPECT_EQ(error.message(),
+            "ps/0 (fake:1) kept a gradient for later where its parameters were due");
+}
+
+TEST_F(PsDataLinkTest, AShardOfAnotherSizeIsRefused) {
+  PsDataLink& link = open();
+  ps_[0].parameters.resize(fake::kClusterElements / 2);
+  EXPECT_EQ(errorOf(link.pull(std::nullopt)).code(), ErrorCode::kBadData);
+}
+
+TEST_F(PsDataLinkTest, AveragesLieBesideTheParameters) {
+  PsDataLink& link = open();
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
+  get(link.pull(std::nullopt));
+  ps_[0].parameters.assign(fake::kClusterElements, 8);
+  get(link.pullAverages());
+  EXPECT_EQ(link.parameters()[0], 7);
+  EXPECT_EQ(link.averages()[0], 8);
+}
+
+TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
+  PsDataLink& link = open();
+  link.gradients()[3] = 5;
+  const std::vector<float> values(fake::kClusterElements);
+  const std::vector<std::pair<std::string, std::function<kj::Promise<void>()>>> calls = {
+      {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
+      {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
+      {"averages", [&] { return link.pullAverages(); }},
+      {"exchange", [&] { return link.exchange(0, 0, 0.5F).ignoreResult(); }}};
+  for (const auto& [name, call] : calls) {
+    ps_[0].calls.clear();
+    ps_[0].hangs = name;
+    auto waiting = call();
+    loop_.settle();
+    ASSERT_EQ(ps_[0].calls, std::vector<std::string>{name});
+    ps_[0].hangs.reset();
+    ps_[0].gradient.clear();
+    kill(0);
+    loop_.live(milliseconds(200));  // a link that has just healed isn't mended at once
+    get(kj::mv(waiting));
+    EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{name, name}));
+  }
+  EXPECT_EQ(ps_[0].gradient.at(3), 5);
+  EXPECT_EQ(ps_[0].step, 1u);
+}
+
+// Between the batches of a step a worker computes from them.
+TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
+  PsDataLink& link = open(2);
+  ps_[0].parameters.assign(fake::kClusterElements, 7);
+  get(link.pull(std::nullopt));
+  kill(0);
+  ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
+  get(link.exchange(0, 0, 0));
+  EXPECT_EQ(link.parameters()[0], 7);
+  EXPECT_EQ(link.parameters()[fake::kClusterElements - 1], 7);
+}
+
+// Each hello is answered, so that the ps is there; but no call ever is.
+TEST_F(PsDataLinkTest, ACallThatBreaksEveryConnectionIsGivenUp) {
+  options_.link.timeouts.rejoin_seconds = 5;
+  options_.link.timeouts.step_seconds = 5;
+  PsDataLink& link = open();
+  ps_[0].hangs = "exchange";
+  std::optional<Error> error;
+  auto exchange = link.exchange(0, 0, 0).ignoreResult().eagerlyEvaluate(
+      [&](kj::Exception&& e) { error = net::toError(e); });
+  for (int i = 0; i < 200 && !error; ++i) {
+    loop_.live(milliseconds(100));
+    kill(0);
+  }
+  ASSERT_TRUE(error);
+  EXPECT_TRUE(error->message().starts_with("lost ps/0 (fake:1) while exchanging a step: "))
+      << error->message();
+  EXPECT_GT(std::count(ps_[0].calls.begin(), ps_[0].calls.end(), "exchange"), 20);
+}
+
+TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
+  options_.link.timeouts.rejoin_seconds = 0;
+  PsDataLink& link = open();
+  ps_[0].hangs = "exchange";
+  auto exchange = link.exchange(0, 0, 0);
+  loop_.settle();
+  kill(0);
+  const Error error = errorOf(kj::mv(exchange));
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(error.message().starts_with("lost ps/0 (fake:1) while exchanging a step: "))
+      << error.message();
+}
+
+TEST_F(PsDataLinkTest, WhatAPsRefusesKeepsItsCode) {
+  PsDataLink& link = open();
+  ps_[0].refusal = Error(ErrorCode::kPermission, "worker/0 was lost");
+  const Error error = errorOf(link.pull(std::nullopt));
+  EXPECT_EQ(error.code(), ErrorCode::kPermission);
+  EXPECT_EQ(error.message(), "worker/0 was lost");
+}
+
+}  // namespace
+}  // namespace dtf::wire
