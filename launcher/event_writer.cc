@@ -25,6 +25,11 @@ void EventWriter::restored(const RestoredNotice& notice) {
   write("restored", {{"step", notice.step}});
 }
 
+void EventWriter::wentBack(const WentBackNotice& notice) {
+  write("went_back",
+        {{"step", notice.step}, {"steps_lost", notice.steps_lost}, {"reason", notice.reason}});
+}
+
 void EventWriter::progress(const ProgressNotice& notice) {
   write("progress", {{"step", notice.step},
                      {"steps", notice.steps},

@@ -13,7 +13,7 @@
 namespace dtf::launcher {
 
 // Events: started {task, pid}, ready {task}, model {variables, parameters, ps_bytes}, restored
-// {step}, progress {...}, evaluation {step, loss, accuracy}, checkpoint {step, ...}, ended {task,
+// {step}, went_back {step, steps_lost, reason}, progress {...}, evaluation {step, loss, accuracy}, checkpoint {step, ...}, ended {task,
 // exit_code}, restarting {task, restarts}, and at the very end summary {...}, the content of summary.json.
 // Owns: a console for the descriptor, with its bound.
 // Borrows: the descriptor.
@@ -28,6 +28,7 @@ class EventWriter {
   void ready(TaskId id);
   void model(const ModelNotice& notice);
   void restored(const RestoredNotice& notice);
+  void wentBack(const WentBackNotice& notice);
   void progress(const ProgressNotice& notice);
   void evaluation(const EvaluationNotice& notice);
   void checkpoint(const CheckpointNotice& notice);

@@ -21,6 +21,7 @@ MonitorLimits limitsOf(const cluster::JobSpec& job) {
   limits.start = fromSeconds(timeouts.start_seconds);
   // The tasks wait finish_seconds themselves and can say more about it, so they speak first.
   limits.finish = fromSeconds(timeouts.finish_seconds + timeouts.lease_seconds);
+  limits.lease = fromSeconds(timeouts.lease_seconds);
   limits.restarts.max = static_cast<uint32_t>(job.launch.restarts.max);
   limits.restarts.refill = fromSeconds(60 * job.launch.restarts.refill_minutes);
   return limits;

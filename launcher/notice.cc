@@ -52,6 +52,9 @@ std::optional<Notice> parseNotice(std::string_view line) {
   if (event == "restored")
     return RestoredNotice{countOf(parsed, "step").value_or(0), countOf(parsed, "steps").value_or(0),
                           textOf(parsed, "saved"), textsOf(parsed, "changes")};
+  if (event == "went_back")
+    return WentBackNotice{countOf(parsed, "step").value_or(0),
+                          countOf(parsed, "steps_lost").value_or(0), textOf(parsed, "reason")};
   if (event == "checkpoint")
     return CheckpointNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "seconds"),
                             numberOf(parsed, "stall_seconds")};

@@ -46,6 +46,13 @@ struct RestoredNotice {
   std::vector<std::string> changes;  // settings since then: "name before -> now"
 };
 
+// A ps has lost its values: all have gone back.
+struct WentBackNotice {
+  uint64_t step = 0;
+  uint64_t steps_lost = 0;
+  std::string reason;  // "ps/1 lost its values: all go back 37 steps to step 4963"
+};
+
 struct CheckpointNotice {
   uint64_t step = 0;
   std::optional<double> seconds;        // that saving it took, beside the training
@@ -73,9 +80,9 @@ struct FailedNotice {
   std::string message;
 };
 
-using Notice =
-    std::variant<ReadyNotice, ModelNotice, RestoredNotice, CheckpointNotice, ProgressNotice,
-                 EvaluationNotice, ResultNotice, WorkerLostNotice, WaitingNotice, FailedNotice>;
+using Notice = std::variant<ReadyNotice, ModelNotice, RestoredNotice, WentBackNotice,
+                            CheckpointNotice, ProgressNotice, EvaluationNotice, ResultNotice,
+                            WorkerLostNotice, WaitingNotice, FailedNotice>;
 
 // nullopt: not a line of the protocol. Thread-safe.
 std::optional<Notice> parseNotice(std::string_view line);

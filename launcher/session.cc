@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 #include "common/base/wall_time.h"
 #include "common/net/asio.h"
 #include "launcher/announce.h"
@@ -314,6 +315,10 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     checkpoint_ = restored->step;
     say(resumeText(*restored));
     events_.restored(*restored);
+  } else if (const auto* back = std::get_if<WentBackNotice>(&*notice)) {
+    checkpoint_ = back->step;
+    alarm(printable(back->reason));
+    events_.wentBack(*back);
   } else if (const auto* saved = std::get_if<CheckpointNotice>(&*notice)) {
     checkpoint_ = saved->step;
     events_.checkpoint(*saved);

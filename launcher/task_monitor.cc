@@ -89,6 +89,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   DTF_CHECK_MSG(alive(task), ended.id.name());
   ended.exit = status;
   ended.suspended_since.reset();
+  ended.missed_since.reset();
   const bool is_root = root_ && root_->task == task;
   if (status.success()) {
     ended.state = TaskState::kDone;
@@ -123,10 +124,12 @@ bool TaskMonitor::chiefDone() const {
   });
 }
 
-// The job has its result: a worker that was lost, or is back and finds nobody, takes nothing from it.
+// The job has its result: a task that was lost, or a worker that is back and finds nobody, takes
+// nothing from it.
 bool TaskMonitor::isLate(size_t task, const ExitStatus& status) const {
-  return limits_.restarts.max > 0 && tasks_[task].id.job == JobKind::kWorker && chiefDone() &&
-         (status.signal != 0 || mayBeDerived(status));
+  if (limits_.restarts.max == 0 || !chiefDone()) return false;
+  const bool is_worker = tasks_[task].id.job == JobKind::kWorker;
+  return status.signal != 0 || (is_worker && mayBeDerived(status));
 }
 
 void TaskMonitor::forgetFailure(size_t task) {
@@ -136,20 +139,21 @@ void TaskMonitor::forgetFailure(size_t task) {
   if (!judged) judge_time_.reset();
 }
 
-// Another process would meet the same: the task said why it failed, and that says so; or a ps stands
-// still, which is the cause.
+// Another process would meet the same: the task said why it failed, and that says so; it is a ps that
+// has given up its peers; or a ps stands still, which is the cause.
 bool TaskMonitor::isInVain(size_t task, const ExitStatus& status) const {
   const std::optional<FailedNotice>& notice = tasks_[task].notice;
   if (notice && !isWorthRestarting({exitCodeOfWord(notice->code), 0})) return true;
+  if (!mayBeDerived(status)) return false;
+  if (tasks_[task].id.job == JobKind::kPs) return true;
   const std::optional<size_t> frozen = suspendedFirst();
-  return frozen && tasks_[*frozen].id.job == JobKind::kPs && mayBeDerived(status);
+  return frozen && tasks_[*frozen].id.job == JobKind::kPs;
 }
 
 // True: the task gets another process. What it lost with this one is the protocol's to mend.
 bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
   Task& of = tasks_[task];
-  if (stopping() || of.id.job != JobKind::kWorker || chiefDone() || isInVain(task, status))
-    return false;
+  if (stopping() || chiefDone() || isInVain(task, status)) return false;
   const TimePoint now = clock_.now();
   std::optional<Duration> ran;
   if (of.was_ready) ran = of.ready_since ? now - *of.ready_since : Duration{0};
@@ -246,6 +250,7 @@ void TaskMonitor::onTime() {
       stop(std::nullopt);
     else if (!judge_time_)
       checkDeadlines();
+    if (!stopping()) killFrozenPs();
   } else if (!kill_time_ && now >= *stop_time_ + limits_.grace) {
     killAll();
   }
@@ -347,6 +352,26 @@ void TaskMonitor::checkDeadlines() {
   if (finish_time_ && now >= *finish_time_ && anyAlive())
     fail("the workers have finished, and these tasks have not in time: " + namesAlive(),
          TaskState::kReady);
+}
+
+// Nobody but the kernel knows: it answers no question, and its socket takes connections still.
+void TaskMonitor::killFrozenPs() {
+  if (limits_.restarts.max == 0) return;
+  const TimePoint now = clock_.now();
+  const bool workers_run = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.id.job == JobKind::kWorker && task.state == TaskState::kReady &&
+           !task.suspended_since;
+  });
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    Task& of = tasks_[task];
+    if (of.id.job != JobKind::kPs) continue;
+    if (!of.suspended_since || !workers_run)
+      of.missed_since.reset();
+    else if (!of.missed_since)
+      of.missed_since = now;
+    else if (now - *of.missed_since > limits_.lease && alive(task))
+      orders_.push_back(SignalOrder{task, SIGKILL});
+  }
 }
 
 void TaskMonitor::stop(std::optional<RootCause> root) {

@@ -27,7 +27,7 @@ namespace dtf::launcher {
 //   starting           it says that it is ready      ready
 //   starting, ready    exit code 0                   done     (early or not: finished, not failed)
 //   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
-//   starting, ready    any other end of a worker     waiting  (its restarts are not used up; restart_policy.h)
+//   starting, ready    any other end                 waiting  (its restarts are not used up; restart_policy.h)
 //   waiting            its pause is over             starting
 //   waiting            the others stop or are done   stopped
 //   starting, ready    any other end                 stopped  (after: derived from the root cause)
@@ -52,7 +52,10 @@ struct MonitorLimits {
   // is gone), saying that it lost a peer. So an end that may only be derived is not believed to be
   // the root cause for this long.
   Duration settle = std::chrono::milliseconds(300);
-  RestartLimits restarts{.max = 0};  // of workers; the loss of a ps still ends the job
+  RestartLimits restarts{.max = 0};  // of each task
+  // A ps that is suspended for longer while workers run has lost them: it is killed, to be started
+  // again. Workers are given up by the ps, see onLost().
+  Duration lease = std::chrono::seconds(10);
 };
 
 struct SignalOrder {
@@ -144,6 +147,7 @@ class TaskMonitor {
     std::optional<FailedNotice> notice;
     std::optional<TimePoint> first_sign;  // of its failure
     std::optional<TimePoint> suspended_since;
+    std::optional<TimePoint> missed_since;  // a ps: suspended while a worker runs
   };
 
   void judgeBy(TimePoint time);
@@ -157,6 +161,7 @@ class TaskMonitor {
   void dropLate();
   std::optional<size_t> firstFailed(bool even_derived) const;
   void checkDeadlines();
+  void killFrozenPs();
   bool askChiefToSave();
   bool obeyed(size_t task, ExitStatus status) const;
   void stop(std::optional<RootCause> root);

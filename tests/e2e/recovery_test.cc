@@ -101,7 +101,9 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
 TEST_F(RecoveryTest, AFrozenPsIsNamedThoughItsWorkersAreToBeStartedAgain) {
   ClusterOptions options = syncJob();
   options.steps = 100'000'000;
-  options.top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5, rejoin_seconds: 3}\n";
+  options.top_more =
+      "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5, rejoin_seconds: 3}\n"
+      "launch: {restarts: {max: 0}}\n";
   Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   for (const std::string& process : leftovers())

@@ -16,6 +16,11 @@ TEST(Notice, ReadsEveryEvent) {
       *parseNotice(R"({"event":"failed","code":"bad_data","message":"short"})"));
   EXPECT_EQ(failed.code, "bad_data");
   EXPECT_EQ(failed.message, "short");
+  const auto back = std::get<WentBackNotice>(
+      *parseNotice(R"({"event":"went_back","step":4963,"steps_lost":37,"reason":"ps/1 lost"})"));
+  EXPECT_EQ(back.step, 4963u);
+  EXPECT_EQ(back.steps_lost, 37u);
+  EXPECT_EQ(back.reason, "ps/1 lost");
   EXPECT_EQ(std::get<ResultNotice>(*parseNotice(R"({"event":"result","global_step":7})")).json,
             R"({"global_step":7})");
 }

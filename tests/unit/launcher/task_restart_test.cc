@@ -60,13 +60,61 @@ TEST_F(TaskRestartTest, AWorkerThatIsKilledIsStartedAgainAndTheJobGoesOn) {
   EXPECT_EQ(monitor_.restarts(2), 1u);
 }
 
-TEST_F(TaskRestartTest, TheLossOfAPsEndsTheJobAndIsItsCause) {
-  monitor_.onExit(2, {69, 0});  // it has seen the ps go
-  EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
+TEST_F(TaskRestartTest, APsThatIsKilledIsStartedAgain) {
   monitor_.onExit(0, kSigkill);
+  EXPECT_EQ(monitor_.state(0), TaskState::kWaiting);
+  startAgain(0);
+  monitor_.onReady(0);
+  EXPECT_TRUE(orders().empty()) << "its workers wait for it";
+  EXPECT_EQ(monitor_.restarts(0), 1u);
+}
+
+TEST_F(TaskRestartTest, APsThatIsFrozenBeyondTheLeaseIsKilledToBeStartedAgain) {
+  monitor_.onSuspended(0, true);
+  advance(seconds(1));
+  advance(seconds(9));
+  EXPECT_TRUE(orders().empty());
+  advance(seconds(2));
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{0, SIGKILL}}));
+  monitor_.onExit(0, kSigkill);
+  EXPECT_EQ(monitor_.state(0), TaskState::kWaiting);
+}
+
+// As a machine that sleeps, or a person who stops them all: nobody misses anybody.
+TEST_F(TaskRestartTest, AJobThatIsFrozenAsAWholeLosesNoPs) {
+  for (size_t task = 0; task < 3; ++task) monitor_.onSuspended(task, true);
+  for (int i = 0; i < 30; ++i) advance(seconds(1));
+  monitor_.onSuspended(1, false);
+  for (int i = 0; i < 5; ++i) advance(seconds(1));
+  EXPECT_TRUE(orders().empty());
+  monitor_.onSuspended(0, false);
+  for (int i = 0; i < 30; ++i) advance(seconds(1));
+  EXPECT_TRUE(orders().empty());
+}
+
+// Who was lost is the cause, and the history is of who had died before.
+TEST_F(TaskRestartTest, APsThatGivesUpItsPeersEndsTheJob) {
+  monitor_.onExit(0, {69, 0});
+  advance(seconds(1));
+  EXPECT_EQ(monitor_.rootCause()->task, 0u);
+  EXPECT_EQ(monitor_.jobExitCode(), 69);
+}
+
+TEST_F(TaskRestartTest, APsThatFailsForGoodEndsTheJobAndTheRestartsThatAreDue) {
+  monitor_.onExit(2, {69, 0});
+  EXPECT_EQ(monitor_.state(2), TaskState::kWaiting);
+  monitor_.onExit(0, {78, 0});
   EXPECT_EQ(monitor_.rootCause()->task, 0u);
   EXPECT_EQ(monitor_.state(2), TaskState::kStopped);
   EXPECT_TRUE(monitor_.takeStarts().empty());
+}
+
+TEST_F(TaskRestartTest, APsThatIsKilledWhenTheChiefHasFinishedTakesNothingFromTheJob) {
+  monitor_.onExit(1, {0, 0});
+  monitor_.onExit(0, kSigkill);
+  monitor_.onExit(2, {69, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
 }
 
 TEST_F(TaskRestartTest, ARestartThatNeverCameIsNotCounted) {
