@@ -2,7 +2,7 @@
 """Breaks real jobs by plan and says what that cost: one line for each scenario, one table in the end.
 
 Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]
-  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, the chief at each named point, 50 freezes; minutes
+  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, 100 of ps, the chief at each named point; minutes
   --quick          tests/chaos/plans/quick.yaml: less than a minute
   --build FOLDER   where dtf-launch was built (default: build)
   --runs N         of each scenario, instead of the plan's
