@@ -46,14 +46,13 @@ kj::Promise<void> PsDataLink::open() {
 
 kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
   auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
-  const bool is_first = hellos_said_ == 0;
   encodeHello(options_, ps_, request.initHello(), hellos_said_++);
   return request.send().then(
       [this](auto&& response) { data_ = response.getData(); },
-      [is_first](kj::Exception&& exception) {
+      [](kj::Exception&& exception) {
         // A ps that was started again, and has not been told the model.
         const Error error = net::toError(exception);
-        if (!is_first && error.code() == ErrorCode::kPermission)
+        if (error.code() == ErrorCode::kPermission)
           kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
         kj::throwFatalException(kj::mv(exception));
       });
