@@ -36,7 +36,7 @@ void Shard::checkDeclared(uint32_t rank, Incarnation incarnation) {
   const std::optional<Error> error = membershipError(rank, incarnation);
   if (error) throw Error(*error);
   if (!declared_alike_.contains(rank))
-    throw Error(ErrorCode::kUnavailable,
+    throw Error(ErrorCode::kPermission,
                 fmt::format("{} has not declared the model to ps/{}; a worker declares it before "
                             "it asks for parameters",
                             workerName(rank), options_.ps_task));

@@ -62,6 +62,15 @@ struct SavedCheckpoint {
   double stall_seconds = 0;
 };
 
+// In the manifest's `extra`.
+inline constexpr char kModelKey[] = "model";
+inline constexpr char kSettingsKey[] = "settings";
+inline constexpr char kEpochKey[] = "epoch";
+
+// Of which cut a checkpoint is.
+// Errors: kBadData for an epoch that is no number.
+ps::CutName cutOf(const checkpoint::Manifest& manifest);
+
 // What the training threads are doing meanwhile.
 enum class Motion { kTraining, kAtRest };
 
@@ -85,9 +94,10 @@ class Checkpointer {
   // and there is none.
   std::optional<uint64_t> restore();
 
-  // Once the ps hold values and before anybody trains: saves these, unless there is a checkpoint. So
+  // Once the ps hold values and before this chief trains: saves these, unless there is a checkpoint. So
   // there is one to go back to at any time; the next one replaces it. That it can't be written is
   // logged.
+  // Errors: kUnavailable, kDeadline when a ps is lost meanwhile.
   void saveInitial();
 
   // After a ps was started again: takes all to the newest checkpoint. Nullopt: all hold their values.
@@ -121,6 +131,8 @@ class Checkpointer {
     Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
   };
   bool cutsAtStep() const;
+  void renewIfBroken();
+  std::optional<SavedCheckpoint> saveOnce(Motion motion);
   checkpoint::Latest findLatest();
   void checkFits(const checkpoint::Latest::Found& found) const;
   ps::RecoveryDecision decide(const checkpoint::Latest& latest, uint64_t step);
@@ -147,6 +159,7 @@ class Checkpointer {
   std::optional<Cut> cut_;         // told to every ps by startCut(); its step is what is hoped for
   std::optional<uint64_t> last_step_;
   uint64_t epoch_ = 0;      // of the values; 0: not known yet
+  bool broken_ = false;     // a connection, since the ps were asked for their part
   bool continued_ = false;  // with the values of an earlier process of the chief
   std::optional<Resumed> resumed_;
 };

@@ -72,14 +72,19 @@ kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
 }
 
 kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
+  // A connection that broke is made again first.
+  const double seconds = kQuestionSeconds + calls_.link(0).timeouts().rejoin_seconds;
   return fromEvery<checkpoint::HeldValues>(
-      "say whether it holds values", kQuestionSeconds, [this](uint32_t i) {
-        return calls_.link(i).control().superviseRequest().send().then([this, i](auto&& response) {
-          ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
-          const auto held = response.getHeld();
-          return checkpoint::HeldValues{held.getEpoch(), held.getUpdates(), held.getRestored(),
-                                        held.getOriginEpoch(), held.getOriginStep()};
-        });
+      "say whether it holds values", seconds, [this](uint32_t i) {
+        return calls_.link(i)
+            .hear()
+            .then([this, i] { return calls_.link(i).control().superviseRequest().send(); })
+            .then([this, i](auto&& response) {
+              ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
+              const auto held = response.getHeld();
+              return checkpoint::HeldValues{held.getEpoch(), held.getUpdates(), held.getRestored(),
+                                            held.getOriginEpoch(), held.getOriginStep()};
+            });
       });
 }
 

@@ -89,7 +89,6 @@ ps::StepState PsDataLink::take(capnp::Response<Results>&& response, Received& re
                     peer_ + " kept a gradient for later where its parameters were due");
       return state;
     }
-    epoch_ = state.epoch;
     auto held = kj::heap<capnp::Response<Results>>(kj::mv(response));
     received.values = readArena(held->getParameters(), elements_, received.assembled);
     received.held = kj::mv(held);  // the response before goes back to the pool only now
@@ -127,20 +126,21 @@ kj::Promise<void> PsDataLink::pullAverages() {
   });
 }
 
-kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss) {
+kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, float loss,
+                                                uint64_t epoch) {
   // After a step's last batch the parameters before are no longer needed: said now, it travels in
   // one packet with the request.
   const bool more_batches = batch + 1 < batches_per_step_;
   if (!more_batches) parameters_.held = nullptr;
   // The arena is the caller's again only after the answer: what is said again is the same.
   return connection_.untilAnswered<ps::StepState>("exchanging a step", [this, step, batch, loss,
-                                                                        more_batches] {
+                                                                        epoch, more_batches] {
     // The size spares capnp a first segment of 8 KiB, zeroed, per message.
     auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
     request.setStep(step);
     request.setBatch(batch);
     request.setLoss(loss);
-    request.setEpoch(epoch_);
+    request.setEpoch(epoch);
     referenceArena({gradient_->as<float>(), elements_}, gradient_,
                    request.initGradient(arenaChunks(elements_)), connection_.connection().stream());
     return request.send().then(

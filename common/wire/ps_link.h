@@ -103,6 +103,8 @@ class PsControlLink {
   // Done when the ps has answered something that was asked after this, on whichever connection.
   kj::Promise<void> hear();
 
+  const cluster::Timeouts& timeouts() const { return options_.timeouts; }
+
   // After open(): for calls that have no method here.
   schema::PsControl::Client& control() { return *control_; }
 
@@ -160,7 +162,8 @@ class PsDataLink {
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
   // `epoch`: see PsData.pull in ps.capnp.
   kj::Promise<ps::StepState> pull(std::optional<uint64_t> wanted_step, uint64_t epoch = 0);
-  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss);
+  // `epoch`: of the parameters that the gradient was computed from.
+  kj::Promise<ps::StepState> exchange(uint64_t step, uint32_t batch, float loss, uint64_t epoch);
 
   // Kept beside the parameters, until the next call.
   kj::Promise<void> pullAverages();
@@ -195,7 +198,6 @@ class PsDataLink {
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello
-  uint64_t epoch_ = 0;                          // of parameters_
   Received parameters_;                         // may be of a connection before
   Received averages_;
 };

@@ -272,7 +272,10 @@ kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchan
 kj::Promise<ps::StepState> DataCalls::settle() {
   const std::vector<ps::Agreement::Pull> pulls =
       net::bridgeErrors([this] { return settlement_->again(); });
-  if (pulls.empty()) return settlement_->state();
+  if (pulls.empty()) {
+    epoch_ = settlement_->state().epoch;
+    return settlement_->state();
+  }
   std::vector<Call> calls;
   for (const ps::Agreement::Pull& pull : pulls)
     calls.push_back({pull.ps_task, [step = pull.wanted_step, epoch = pull.epoch](PsDataLink& link) {
@@ -303,7 +306,9 @@ kj::Promise<void> DataCalls::pullAverages() {
 }
 
 kj::Promise<ps::StepState> DataCalls::exchange(uint64_t step, uint32_t batch, float loss) {
-  return onEvery([=](PsDataLink& link) { return link.exchange(step, batch, loss); }, true);
+  return onEvery(
+      [=, epoch = epoch_](PsDataLink& link) { return link.exchange(step, batch, loss, epoch); },
+      true);
 }
 
 }  // namespace dtf::wire

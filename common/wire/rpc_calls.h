@@ -184,6 +184,7 @@ class DataCalls {
   std::vector<const float*> parameters_;
   std::vector<float*> gradients_;
   std::optional<ps::Settlement> settlement_;  // once open
+  uint64_t epoch_ = 0;                        // of the parameters that it settled on
   // The call in flight, for the watchdog; on clock_.
   TimePoint since_{};
   TimePoint deadline_from_{};  // `since_`, or when the return of a lost worker was last awaited

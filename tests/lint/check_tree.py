@@ -57,6 +57,7 @@ TESTED_IN = [
     (r"common/net/acceptor\.cc", "tests/unit/net/listener_test.cc"),
     (r"common/net/(frame_\w+|wrapped_stream)\.cc", "tests/unit/net/message_stream_test.cc"),
     (r"common/ps/shard_declaration\.cc", "tests/unit/ps/shard_test.cc"),
+    (r"common/train/checkpoint_recovery\.cc", "tests/unit/train/checkpointer_test.cc"),
     (r"common/ps/sync_waits\.cc", "tests/unit/ps/sync_coordinator_test.cc"),
     (r"common/ps/optimizer_kernels\.cc", "tests/unit/ps/optimizer_test.cc"),
     (r"common/runtime/(cpu_kernels_\w+|cpu_matmul)\.cc", "tests/conformance/device_suite.cc"),

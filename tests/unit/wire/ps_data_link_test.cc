@@ -29,7 +29,7 @@ TEST_F(PsDataLinkTest, AGradientGoesOutAndParametersComeBack) {
   PsDataLink& link = open();
   for (uint64_t i = 0; i < fake::kClusterElements; ++i) link.gradients()[i] = static_cast<float>(i);
   ps_[0].parameters.assign(fake::kClusterElements, 7);
-  const ps::StepState state = get(link.exchange(0, 0, 0.5F));
+  const ps::StepState state = get(link.exchange(0, 0, 0.5F, ps::kFirstEpoch));
   EXPECT_EQ(state.next_step, 1u);
   EXPECT_EQ(ps_[0].gradient, std::vector<float>(link.gradients(), link.gradients() + 16));
   EXPECT_EQ(link.parameters()[15], 7);
@@ -40,7 +40,7 @@ TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
   ps_[0].parameters.assign(fake::kClusterElements, 7);
   get(link.pull(std::nullopt));
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
-  const ps::StepState state = get(link.exchange(0, 0, 0));
+  const ps::StepState state = get(link.exchange(0, 0, 0, ps::kFirstEpoch));
   EXPECT_EQ(state.outcome, ps::Outcome::kQueued);
   EXPECT_EQ(link.parameters()[0], 7);
 }
@@ -48,7 +48,7 @@ TEST_F(PsDataLinkTest, ParametersStayWhileMoreBatchesOfTheStepAreDue) {
 TEST_F(PsDataLinkTest, AnAnswerWithoutTheParametersThatAreDueIsRefused) {
   PsDataLink& link = open(2);
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued});
-  const Error error = errorOf(link.exchange(0, 1, 0));
+  const Error error = errorOf(link.exchange(0, 1, 0, ps::kFirstEpoch));
   EXPECT_EQ(error.message(),
             "ps/0 (fake:1) kept a gradient for later where its parameters were due");
 }
@@ -77,7 +77,7 @@ TEST_F(PsDataLinkTest, WhatIsNotAnsweredIsSaidAgainAsItWas) {
       {"initialise", [&] { return link.initialise(values, ps::kFirstEpoch); }},
       {"pull", [&] { return link.pull(std::nullopt).ignoreResult(); }},
       {"averages", [&] { return link.pullAverages(); }},
-      {"exchange", [&] { return link.exchange(0, 0, 0.5F).ignoreResult(); }}};
+      {"exchange", [&] { return link.exchange(0, 0, 0.5F, ps::kFirstEpoch).ignoreResult(); }}};
   for (const auto& [name, call] : calls) {
     ps_[0].calls.clear();
     ps_[0].hangs = name;
@@ -102,7 +102,7 @@ TEST_F(PsDataLinkTest, ParametersOutliveTheConnectionThatBroughtThem) {
   get(link.pull(std::nullopt));
   kill(0);
   ps_[0].states.push_back({.outcome = ps::Outcome::kQueued, .next_batch = 1});
-  get(link.exchange(0, 0, 0));
+  get(link.exchange(0, 0, 0, ps::kFirstEpoch));
   EXPECT_EQ(link.parameters()[0], 7);
   EXPECT_EQ(link.parameters()[fake::kClusterElements - 1], 7);
 }
@@ -114,8 +114,9 @@ TEST_F(PsDataLinkTest, ACallThatBreaksEveryConnectionIsGivenUp) {
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
   std::optional<Error> error;
-  auto exchange = link.exchange(0, 0, 0).ignoreResult().eagerlyEvaluate(
-      [&](kj::Exception&& e) { error = net::toError(e); });
+  auto exchange = link.exchange(0, 0, 0, ps::kFirstEpoch)
+                      .ignoreResult()
+                      .eagerlyEvaluate([&](kj::Exception&& e) { error = net::toError(e); });
   for (int i = 0; i < 200 && !error; ++i) {
     loop_.live(milliseconds(100));
     kill(0);
@@ -130,7 +131,7 @@ TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
   options_.link.timeouts.rejoin_seconds = 0;
   PsDataLink& link = open();
   ps_[0].hangs = "exchange";
-  auto exchange = link.exchange(0, 0, 0);
+  auto exchange = link.exchange(0, 0, 0, ps::kFirstEpoch);
   loop_.settle();
   kill(0);
   const Error error = errorOf(kj::mv(exchange));
