@@ -7,6 +7,7 @@
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/restore.h"
 #include "common/ps/optimizer.h"
+#include "common/train/checkpointer.h"
 #include "tests/sim/sim_supervisor.h"
 
 // What a cluster has promised: how its processes end, what a life comes back with, what its disk
@@ -21,8 +22,10 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
                      error.message().find("worker/") != std::string::npos;
   // A run directory that can't be written ends the chief at its start.
   const bool disk = error.code() == ErrorCode::kCannotWrite && plan_.disk_error_share > 0;
-  const bool expected =
-      disk || error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+  // A chief whose disk failed at the start has nothing to go back to.
+  const bool lost = ps_lost_ && plan_.disk_error_share > 0 && error.code() == ErrorCode::kBadData;
+  const bool expected = disk || lost || error.code() == ErrorCode::kUnavailable ||
+                        error.code() == ErrorCode::kDeadline;
   if (!expected || !(names || disk))
     complain(fmt::format("{} ends with an error that it should not: {}: {}", who,
                          errorCodeName(error.code()), error.message()));
@@ -41,7 +44,8 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
 void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
   if (step) {
     log(fmt::format("restored step {}", *step));
-    if (step != newest_)
+    // A chief that is started again while a ps is lost goes back to what this life has saved.
+    if (step != newest_ && !ps_lost_)
       complain(fmt::format("the checkpoint of step {} is restored, the newest is of step {}", *step,
                            newest_ ? std::to_string(*newest_) : "none"));
   } else if (!held && newest_) {
@@ -51,7 +55,9 @@ void ClusterSim::onRestored(bool held, std::optional<uint64_t> step) {
 }
 
 void ClusterSim::onRest(uint64_t step) {
-  const bool there = saved_.contains(step) || newest_ == step;
+  // By this chief, or by one before it.
+  const bool there =
+      disk_.exists(std::filesystem::path(kRunDir) / "checkpoints" / fmt::format("step-{}", step));
   if (!there)
     complain(
         fmt::format("the job came to rest at step {} and said so, without a checkpoint", step));
@@ -65,7 +71,7 @@ void ClusterSim::judge() {
   // Once the chief has its result, a ps may end before it has told the others so: they miss it.
   if (!report_.finished && plan_.mustFinish(life()) && !out_of_processes_ && ledger_.finals() == 0)
     complain("the job fails, though every loss could be mended");
-  if (report_.finished && !ps_killed_ && ledger_.finals() == 0)
+  if (report_.finished && !ps_killed_ && !ps_lost_ && ledger_.finals() == 0)
     complain("the job finishes without its chief");
 }
 
@@ -76,6 +82,7 @@ void ClusterSim::judgeDisk() {
   // A job that is to come to its end, whatever was before, gets a disk that works.
   if (life_ + 2 >= plan_.lives.size()) disk_.heal();
   newest_.reset();
+  newest_epoch_ = 0;
   newest_arenas_.clear();
   const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
   if (!disk_.exists(root)) {
@@ -86,7 +93,7 @@ void ClusterSim::judgeDisk() {
   const std::vector<uint64_t> steps = folder.steps();
   size_t kept = plan_.checkpoint.keep == 0 ? saved_.size() : plan_.checkpoint.keep;
   for (auto step = saved_.rbegin(); step != saved_.rend() && kept > 0; ++step, --kept)
-    if (std::find(steps.begin(), steps.end(), *step) == steps.end())
+    if (*step > 0 && std::find(steps.begin(), steps.end(), *step) == steps.end())
       complain(fmt::format("the checkpoint of step {} was committed, and is gone", *step));
   for (const uint64_t step : steps) judgeCheckpoint(step);
 }
@@ -99,23 +106,37 @@ void ClusterSim::judgeCheckpoint(uint64_t step) {
     return complain(fmt::format("the checkpoint of step {} is visible and not whole: {}", step,
                                 verified.problems.at(0).reason));
   newest_ = step;
-  newest_arenas_.assign(plan_.ps_tasks, {});
+  newest_epoch_ = train::cutOf(*verified.manifest).epoch;
+  newest_arenas_ = readArenas(folder, *verified.manifest);
+  if (!judged_.insert(step).second) return;
+  ledger_.onCheckpoint(newest_epoch_, step, newest_arenas_, !life().faults.empty() || life_ > 0);
+  ++report_.checkpoints;
+}
+
+std::vector<SavedArena> ClusterSim::readArenas(const std::filesystem::path& folder,
+                                               const checkpoint::Manifest& manifest) {
+  std::vector<SavedArena> arenas(plan_.ps_tasks);
   for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
-    SavedArena& arena = newest_arenas_[ps];
     const std::string name = fmt::format("v{}", ps);
     const auto read = [&](const std::string& tensor, std::vector<float>& values) {
       values.resize(ledger_.elements());
-      checkpoint::readPart(disk_, folder, *verified.manifest, tensor, 0, ledger_.elements(),
-                           values.data());
+      checkpoint::readPart(disk_, folder, manifest, tensor, 0, ledger_.elements(), values.data());
     };
-    read(name, arena.values);
-    arena.slots.resize(ledger_.slots());
+    read(name, arenas[ps].values);
+    arenas[ps].slots.resize(ledger_.slots());
     for (uint32_t i = 0; i < ledger_.slots(); ++i)
-      read(name + "/" + ps::slotName(plan_.optimizer, i), arena.slots[i]);
+      read(name + "/" + ps::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
   }
-  if (!judged_.insert(step).second) return;
-  ledger_.onCheckpoint(step, newest_arenas_, !life().faults.empty() || life_ > 0);
-  ++report_.checkpoints;
+  return arenas;
+}
+
+// Before any ps does: what workers see of the epoch that begins is judged by this.
+void ClusterSim::onGoingBack(const checkpoint::GoingBack& target) {
+  const std::filesystem::path folder =
+      std::filesystem::path(kRunDir) / "checkpoints" / target.folder;
+  const checkpoint::Manifest manifest = checkpoint::readManifest(disk_, folder);
+  log(fmt::format("all are to go back to step {}", target.cut_step));
+  ledger_.goBack(target.epoch, target.cut_epoch, target.cut_step, readArenas(folder, manifest));
 }
 
 }  // namespace dtf::sim

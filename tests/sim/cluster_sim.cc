@@ -28,6 +28,7 @@ ClusterSim::ClusterSim(const Plan& plan, std::function<void(const std::string&)>
       ledger_(plan_, [this](const std::string& what) { complain(what); }),
       ps_(plan_.ps_tasks),
       ranks_(plan_.workers),
+      ps_started_(plan_.ps_tasks),
       ps_errors_(plan_.ps_tasks) {
   disk_.makeFolder(kRunDir);
   disk_.syncFolder("/");
@@ -70,8 +71,9 @@ void ClusterSim::afterInThisLife(Duration delay, std::function<void()> event) {
 
 void ClusterSim::startPs(uint32_t index) {
   log(fmt::format("ps/{} starts", index));
-  ps_[index] =
-      std::make_unique<SimPs>(environment_, plan_, index, [this](SimPs& ps) { onPsEnded(ps); });
+  ps_errors_[index].reset();
+  ps_[index] = std::make_unique<SimPs>(environment_, plan_, index, ++ps_started_[index],
+                                       [this](SimPs& ps) { onPsEnded(ps); });
 }
 
 void ClusterSim::onPsEnded(SimPs& ps) {
@@ -86,8 +88,10 @@ void ClusterSim::onPsEnded(SimPs& ps) {
     if (status.callers_waiting > 0)
       complain(fmt::format("ps/{} ends with {} callers waiting", index, status.callers_waiting));
     const uint64_t end = ledger_.finals() > 0 ? ledger_.finalStep() : plan_.steps;
-    const uint64_t due = (end - newest_.value_or(0)) * (plan_.sync() ? plan_.aggregate : 1);
-    const bool known = ledger_.finals() > 0 || !stopped_;
+    const uint64_t begin = ps.word().origin_cut.step;  // 0: initial values
+    const uint64_t due = (end - begin) * (plan_.sync() ? plan_.aggregate : 1);
+    // One that was lost behind the end has nothing to show.
+    const bool known = (ledger_.finals() > 0 || !stopped_) && ps.word().epoch > 0;
     const bool counts = known && (plan_.sync() || index == 0);
     if (counts && status.coordinator.gradients_applied != due)
       complain(fmt::format("ps/{} ends with {} gradients applied, {} are due", index,
@@ -102,8 +106,8 @@ void ClusterSim::onPsEnded(SimPs& ps) {
 }
 
 void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
-  const bool served =
-      std::any_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
+  const bool served = ps_due_ > 0 || std::any_of(ps_.begin(), ps_.end(),
+                                                 [](const auto& ps) { return ps != nullptr; });
   if (!served) return endIfOver();
   if (number > ranks_[rank].first) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
@@ -114,7 +118,9 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
                        [this](const std::string& line) { log(line); },
                        [this](uint64_t step) { saved_.insert(step); },
                        [this](bool held, std::optional<uint64_t> step) { onRestored(held, step); },
-                       [this] { return stopped_; }, [this](uint64_t step) { onRest(step); }}));
+                       [this] { return stopped_; }, [this](uint64_t step) { onRest(step); },
+                       [this](const checkpoint::GoingBack& target) { onGoingBack(target); },
+                       [this] { ++report_.went_back; }}));
 }
 
 bool ClusterSim::mayStartWorker(uint32_t rank) {
@@ -146,6 +152,9 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
       "{} ends: {}", worker.process()->name,
       error ? fmt::format("{}: {}", errorCodeName(error->code()), error->message()) : "finished"));
   if (error) checkError(worker.process()->name, *error);
+  if (error && worker.training() && plan_.onlyPsAreKilled(life()))
+    complain(
+        fmt::format("{} fails of the loss of a ps: {}", worker.process()->name, error->message()));
   const bool newest = worker.number() + 1 == ranks_[rank].started;
   destroy(worker);
   if (error && newest) startWorkerLater(rank);
@@ -219,12 +228,23 @@ void ClusterSim::killPs(uint32_t index) {
   if (!ps_[index]) return;
   log(fmt::format("FAULT kill ps/{}", index));
   ++report_.faults;
-  ps_killed_ = true;
   ps_errors_[index] = Error(ErrorCode::kUnavailable, "killed");
   ps_[index]->process()->dead = true;
   network_.killed(ps_[index]->process());
   ps_[index] = nullptr;
-  endIfOver();
+  if (!plan_.psComeBack()) {
+    ps_killed_ = true;
+    return endIfOver();
+  }
+  ++report_.ps_restarts;
+  ps_lost_ = true;
+  ++ps_due_;
+  const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(1500)));
+  afterInThisLife(delay, [this, index] {
+    --ps_due_;
+    ledger_.forgetInitial(index);
+    if (!ps_[index]) startPs(index);
+  });
 }
 
 void ClusterSim::killAll() {
@@ -275,7 +295,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
   const bool silent = life().has(Fault::Kind::kSilence);
   if (worker.joined() && !silent && toSeconds(fault.length) > lease + 1) {
     scheduler_.at(process->frozen_until - Duration(1), nullptr, [this, process] {
-      if (ps_was_frozen_ || process->dead) return;
+      if (ps_was_frozen_ || ps_lost_ || process->dead) return;
       for (Rank& ranks : ranks_)
         for (auto& other : ranks.alive)
           if (other->process() == process) other->setFenced();
@@ -291,6 +311,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
 // ---- the end
 
 void ClusterSim::endIfOver() {
+  if (ps_due_ > 0 && !all_killed_) return;
   for (const auto& ps : ps_)
     if (ps) return;
   for (const Rank& rank : ranks_)
@@ -299,14 +320,15 @@ void ClusterSim::endIfOver() {
 }
 
 void ClusterSim::beginLife() {
-  ps_killed_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
+  ps_due_ = 0;
+  ps_killed_ = ps_lost_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
   ps_errors_.assign(plan_.ps_tasks, std::nullopt);
   std::vector<uint32_t> first;
   for (Rank& rank : ranks_) {
     rank.first = rank.started;
     first.push_back(rank.first);
   }
-  ledger_.beginLife(std::move(first), newest_.value_or(0), newest_arenas_);
+  ledger_.beginLife(std::move(first), newest_epoch_, newest_.value_or(0), newest_arenas_);
   ++report_.lives;
   report_.restored += newest_ ? 1 : 0;
   if (life_ > 0) log(fmt::format("LIFE {}", life_ + 1));

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/checkpoint_client.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/sim_ps.h"
@@ -29,7 +30,9 @@ struct Report {
   uint64_t events = 0;
   double virtual_seconds = 0;
   uint32_t restarts = 0;  // of workers
-  uint32_t faults = 0;    // that met their target
+  uint32_t ps_restarts = 0;
+  uint32_t went_back = 0;  // times that a job went back to a checkpoint while it lived
+  uint32_t faults = 0;     // that met their target
   // Pushes answered as applied and as stale, and pushes of fenced processes.
   uint64_t applied = 0;
   uint64_t stale = 0;
@@ -70,6 +73,7 @@ class ClusterSim {
   void onJoined(SimWorker& worker);
   void onWorkerEnded(SimWorker& worker);
   void onRestored(bool held, std::optional<uint64_t> step);
+  void onGoingBack(const checkpoint::GoingBack& target);
   void onRest(uint64_t step);
   void checkError(const std::string& who, const Error& error);
   void destroy(SimWorker& worker);
@@ -84,6 +88,8 @@ class ClusterSim {
   void judge();
   void judgeDisk();
   void judgeCheckpoint(uint64_t step);
+  std::vector<SavedArena> readArenas(const std::filesystem::path& folder,
+                                     const checkpoint::Manifest& manifest);
 
   const Plan plan_;
   const std::function<void(const std::string&)> print_;
@@ -101,13 +107,17 @@ class ClusterSim {
   std::set<uint64_t> judged_;
   // The newest checkpoint, which the next life must go on from.
   std::optional<uint64_t> newest_;
+  uint64_t newest_epoch_ = 0;
   std::vector<SavedArena> newest_arenas_;
   // Of this life.
   size_t life_ = 0;
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::vector<Rank> ranks_;
+  std::vector<uint32_t> ps_started_;  // processes so far
   std::vector<std::optional<Error>> ps_errors_;
-  bool ps_killed_ = false;
+  bool ps_killed_ = false;  // and not started again
+  bool ps_lost_ = false;    // and started again
+  uint32_t ps_due_ = 0;     // ps that will be
   bool all_killed_ = false;
   bool stopped_ = false;
   bool ps_was_frozen_ = false;

@@ -125,12 +125,13 @@ void Ledger::checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
 }
 
 // What earlier lives brought is in as the checkpoint had it, and nothing else of theirs.
-void Ledger::checkEarlierLives(uint32_t ps, const float* arena, std::string_view who) const {
+void Ledger::checkEarlierLives(const Line& line, uint32_t ps, const float* arena,
+                               std::string_view who) const {
   for (uint32_t rank = 0; rank < plan_.workers; ++rank) {
     const size_t begin = cell({rank, 0, 0, 0});
     const size_t end = cell({rank, first_process_[rank], 0, 0});
     for (size_t i = begin; i < end; ++i) {
-      const bool due = !restored_.empty() && restored_[ps][i] != 0;
+      const bool due = !line.restored.empty() && line.restored[ps][i] != 0;
       if ((arena[i] != 0) == due) continue;
       return complain_(
           fmt::format("{}: ps/{} {} a contribution of an earlier life of worker/{} "
@@ -140,23 +141,51 @@ void Ledger::checkEarlierLives(uint32_t ps, const float* arena, std::string_view
   }
 }
 
-void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t step,
+Ledger::Line& Ledger::line(uint64_t epoch) {
+  return lines_.try_emplace(epoch, base_).first->second;
+}
+
+// What was answered as applied holds as far as it is in the checkpoint.
+Ledger::Line Ledger::lineFrom(const Line& before, uint64_t step,
+                              std::span<const SavedArena> restored) const {
+  Line line;
+  for (uint32_t ps = 0; ps < restored.size(); ++ps) {
+    line.restored.push_back(restored[ps].values);
+    line.marks[ps] = restored[ps].values[0];
+  }
+  line.by_step = before.by_step;
+  line.by_step.erase(line.by_step.upper_bound(restored.empty() ? 0 : step), line.by_step.end());
+  for (const Push& push : before.applied) {
+    const bool in = !restored.empty() &&
+                    std::none_of(line.restored.begin(), line.restored.end(),
+                                 [&](const auto& arena) { return arena[cell(push)] == 0; });
+    if (in) line.applied.insert(push);
+  }
+  return line;
+}
+
+void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint64_t step,
                        std::span<const SavedArena> restored) {
   finals_ = 0;
-  seen_.clear();
+  base_ = lineFrom(line(epoch), step, restored);
+  lines_.clear();
   first_process_ = std::move(first_process);
-  restored_.clear();
-  marks_.clear();
-  for (uint32_t ps = 0; ps < restored.size(); ++ps) {
-    restored_.push_back(restored[ps].values);
-    marks_[ps] = restored[ps].values[0];
-  }
-  by_step_.erase(by_step_.upper_bound(restored.empty() ? 0 : step), by_step_.end());
-  std::erase_if(applied_, [&](const Push& push) {
-    return restored_.empty() ||
-           std::any_of(restored_.begin(), restored_.end(),
-                       [&](const auto& arena) { return arena[cell(push)] == 0; });
-  });
+}
+
+void Ledger::goBack(uint64_t epoch, uint64_t from_epoch, uint64_t step,
+                    std::span<const SavedArena> restored) {
+  lines_.insert_or_assign(epoch, lineFrom(line(from_epoch), step, restored));
+}
+
+void Ledger::forgetInitial(uint32_t ps) {
+  base_.marks.erase(ps);
+  for (auto& [epoch, line] : lines_) line.marks.erase(ps);
+}
+
+uint64_t Ledger::applied() const {
+  size_t most = 0;
+  for (const auto& [epoch, line] : lines_) most = std::max(most, line.applied.size());
+  return most;
 }
 
 void Ledger::writeInitial(uint32_t process, float* arena) const {
@@ -169,16 +198,17 @@ void Ledger::writeGradient(const Push& push, float* arena) const {
   arena[cell(push)] = -static_cast<float>(plan_.sync() ? plan_.aggregate : 1);
 }
 
-void Ledger::checkInitial(uint32_t ps, float mark) {
-  const auto [at, is_new] = marks_.try_emplace(ps, mark);
+void Ledger::checkInitial(Line& line, uint32_t ps, float mark) {
+  const auto [at, is_new] = line.marks.try_emplace(ps, mark);
   if (mark < 1 || at->second != mark)
     complain_(fmt::format("ps/{} was initialised by chief process {} and then shows {}", ps,
                           at->second - 1, mark - 1));
 }
 
 // What was in stays in, for whoever has seen it.
-void Ledger::checkMonotone(uint32_t rank, uint32_t process, uint32_t ps, const float* arena) {
-  std::vector<float>& seen = seen_[{rank, process, ps}];
+void Ledger::checkMonotone(Line& line, uint32_t rank, uint32_t process, uint32_t ps,
+                           const float* arena) {
+  std::vector<float>& seen = line.seen[{rank, process, ps}];
   const size_t count = kFirstCell + identities_;
   for (size_t i = kFirstCell; i < seen.size(); ++i) {
     if (arena[i] >= seen[i]) continue;
@@ -206,7 +236,8 @@ std::vector<uint8_t> Ledger::contributions(const float* arena, std::string_view 
   return sums;
 }
 
-void Ledger::checkSync(const ps::StepState& state, Arenas arenas, std::string_view who) {
+void Ledger::checkSync(Line& line, const ps::StepState& state, Arenas arenas,
+                       std::string_view who) {
   const uint64_t at = state.done ? state.global_step : state.next_step;
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
     const std::vector<uint8_t> sums = contributions(arenas[ps], who);
@@ -220,7 +251,7 @@ void Ledger::checkSync(const ps::StepState& state, Arenas arenas, std::string_vi
           fmt::format("{} at step {}: ps/{} holds {} contributions to step {}, {} are due", who, at,
                       ps, count, step, due));
     }
-    const auto [known, is_new] = by_step_.try_emplace(at, sums);
+    const auto [known, is_new] = line.by_step.try_emplace(at, sums);
     if (known->second != sums)
       return complain_(fmt::format(
           "{}: the parameters of step {} on ps/{} hold another set than elsewhere", who, at, ps));
@@ -242,44 +273,47 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
                           Arenas arenas) {
   const std::string who = fmt::format("worker/{}.{}", rank, process);
   const uint64_t at = state.done ? state.global_step : state.next_step;
+  Line& line = this->line(state.epoch);
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
-    checkInitial(ps, arenas[ps][0]);
-    checkMonotone(rank, process, ps, arenas[ps]);
+    checkInitial(line, ps, arenas[ps][0]);
+    checkMonotone(line, rank, process, ps, arenas[ps]);
     checkExact(ps, arenas[ps], at, who);
-    checkEarlierLives(ps, arenas[ps], who);
+    checkEarlierLives(line, ps, arenas[ps], who);
     for (const Push& push : forbidden_)
       if (arenas[ps][cell(push)] != 0)
         complain_(fmt::format("ps/{} took {} of a fenced process", ps, push.text()));
-    for (const Push& push : stale_)
+    for (const Push& push : line.stale)
       if (arenas[ps][cell(push)] != 0)
         complain_(fmt::format("ps/{} holds {}, which was answered as stale", ps, push.text()));
-    for (const Push& push : applied_)
+    for (const Push& push : line.applied)
       if (push.rank == rank && push.process == process && !plan_.sync() &&
           arenas[ps][cell(push)] == 0)
         complain_(fmt::format("ps/{} lacks {}, which was answered as applied", ps, push.text()));
   }
-  plan_.sync() ? checkSync(state, arenas, who) : checkAsync(state, arenas, who);
+  plan_.sync() ? checkSync(line, state, arenas, who) : checkAsync(state, arenas, who);
 }
 
 // async: a batch that was answered as applied is in on every ps or on none. A worker that died in
 // the middle of its push may leave one that isn't; the step of a checkpoint counts the pushes that
 // are in on ps/0, whatever became of those.
-void Ledger::onCheckpoint(uint64_t step, std::span<const SavedArena> saved, bool torn) {
+void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedArena> saved,
+                          bool torn) {
+  Line& line = this->line(epoch);
   const std::string who = fmt::format("the checkpoint of step {}", step);
   std::vector<const float*> arenas;
   for (uint32_t ps = 0; ps < saved.size(); ++ps) {
     arenas.push_back(saved[ps].values.data());
     checkExact(ps, arenas[ps], step, who);
     checkSlots(ps, saved[ps], step, who);
-    checkEarlierLives(ps, arenas[ps], who);
+    checkEarlierLives(line, ps, arenas[ps], who);
   }
   ps::StepState state;
   state.global_step = step;
   state.next_step = step;
-  if (plan_.sync()) return checkSync(state, arenas, who);
+  if (plan_.sync()) return checkSync(line, state, arenas, who);
   checkAsync(state, arenas, who);
   for (uint32_t ps = 1; ps < arenas.size(); ++ps) {
-    for (const Push& push : applied_)
+    for (const Push& push : line.applied)
       if (holdsBatch(push, arenas[ps]) != holdsBatch(push, arenas[0]))
         complain_(
             fmt::format("{} holds {}, which was answered as applied, either on ps/0 or on "
@@ -305,14 +339,14 @@ void Ledger::onAnswer(const Push& push, const ps::StepState& state, Arenas arena
     complain_(fmt::format("{} of a fenced process was answered", push.text()));
   if (state.outcome == ps::Outcome::kQueued) return;
   if (state.outcome == ps::Outcome::kApplied) {
-    applied_.insert(push);
+    line(state.epoch).applied.insert(push);
     if (plan_.sync()) {
       const std::vector<uint8_t> sums = contributions(arenas[0], push.text());
       if (sums[(push.step * plan_.workers + push.rank) * batches_ + push.batch] != 1)
         complain_(fmt::format("{} was answered as applied and is not in", push.text()));
     }
   } else {
-    stale_.insert(push);
+    stale_total_ += line(state.epoch).stale.insert(push).second;
   }
   onParameters(push.rank, push.process, state, arenas);
 }
@@ -326,7 +360,7 @@ void Ledger::onFinal(uint32_t process, const ps::StepState& state, Arenas arenas
   onParameters(kChief.index, process, state, arenas);
   if (plan_.sync()) return;
   for (uint32_t ps = 0; ps < arenas.size(); ++ps)
-    for (const Push& push : applied_)
+    for (const Push& push : line(state.epoch).applied)
       if (arenas[ps][cell(push)] == 0)
         complain_(fmt::format("at the end ps/{} lacks {}, which was answered as applied", ps,
                               push.text()));

@@ -57,18 +57,35 @@ class Ledger {
   // The chief has the parameters that the job ends with; `stopped`: it was asked to end early.
   void onFinal(uint32_t process, const ps::StepState& state, Arenas arenas, bool stopped);
   // A checkpoint holds this; `torn`: a worker may have died between the two halves of a push.
-  void onCheckpoint(uint64_t step, std::span<const SavedArena> arenas, bool torn);
-  // Everything starts again from a checkpoint (`restored` is empty: from nothing). Process numbers
-  // of each rank go on from `first_process`.
-  void beginLife(std::vector<uint32_t> first_process, uint64_t step,
+  void onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedArena> arenas, bool torn);
+  // Everything starts again from a checkpoint (`restored` is empty: from nothing), which was of
+  // `epoch`. Process numbers of each rank go on from `first_process`.
+  void beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint64_t step,
                  std::span<const SavedArena> restored);
+  // All ps are about to go back to a checkpoint: what is of `epoch` goes on from there.
+  void goBack(uint64_t epoch, uint64_t from_epoch, uint64_t step,
+              std::span<const SavedArena> restored);
+  // A ps was lost: who initialised it may be another chief next time.
+  void forgetInitial(uint32_t ps);
   uint64_t finals() const { return finals_; }         // in this life
   uint64_t finalStep() const { return final_step_; }  // of the last of them
-  uint64_t applied() const { return applied_.size(); }
-  uint64_t stale() const { return stale_.size(); }
+  uint64_t applied() const;                           // in this life, of the epoch that has most
+  uint64_t stale() const { return stale_total_; }
   uint64_t forbidden() const { return forbidden_.size(); }
 
  private:
+  // One epoch: a line of history.
+  struct Line {
+    std::vector<std::vector<float>> restored;          // per ps; empty: it began anew
+    std::map<uint32_t, float> marks;                   // per ps: who initialised it
+    std::map<uint64_t, std::vector<uint8_t>> by_step;  // sync: what the parameters of a step hold
+    // Per process and ps: the arena it saw last.
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<float>> seen;
+    std::set<Push> applied;  // told so
+    std::set<Push> stale;    // told so
+  };
+  Line& line(uint64_t epoch);
+  Line lineFrom(const Line& before, uint64_t step, std::span<const SavedArena> restored) const;
   size_t cell(const Push& push) const;
   std::vector<uint8_t> contributions(const float* arena, std::string_view who) const;
   void computeExpected();
@@ -77,10 +94,11 @@ class Ledger {
   void checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step, std::string_view who) const;
   uint64_t stepOfCell(size_t cell) const;
   bool holdsBatch(Push push, const float* arena) const;
-  void checkEarlierLives(uint32_t ps, const float* arena, std::string_view who) const;
-  void checkInitial(uint32_t ps, float mark);
-  void checkMonotone(uint32_t rank, uint32_t process, uint32_t ps, const float* arena);
-  void checkSync(const ps::StepState& state, Arenas arenas, std::string_view who);
+  void checkEarlierLives(const Line& line, uint32_t ps, const float* arena,
+                         std::string_view who) const;
+  void checkInitial(Line& line, uint32_t ps, float mark);
+  void checkMonotone(Line& line, uint32_t rank, uint32_t process, uint32_t ps, const float* arena);
+  void checkSync(Line& line, const ps::StepState& state, Arenas arenas, std::string_view who);
   void checkAsync(const ps::StepState& state, Arenas arenas, std::string_view who);
 
   const Plan& plan_;
@@ -93,15 +111,10 @@ class Ledger {
   using Table = std::vector<std::vector<float>>;
   Table expected_;
   std::vector<Table> expected_slots_;
-  // What this life was restored from.
-  std::vector<uint32_t> first_process_;
-  std::vector<std::vector<float>> restored_;          // per ps; empty: it began anew
-  std::map<uint32_t, float> marks_;                   // per ps: who initialised it
-  std::map<uint64_t, std::vector<uint8_t>> by_step_;  // sync: what the parameters of a step hold
-  // Per process and ps: the arena it saw last.
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<float>> seen_;
-  std::set<Push> applied_;  // told so
-  std::set<Push> stale_;    // told so
+  std::vector<uint32_t> first_process_;  // of this life
+  std::map<uint64_t, Line> lines_;       // of this life
+  Line base_;                            // what an epoch goes on from that nobody announced
+  uint64_t stale_total_ = 0;
   std::set<Push> forbidden_;
   uint64_t finals_ = 0;
   uint64_t final_step_ = 0;

@@ -184,14 +184,23 @@ bool Plan::undisturbed(const Life& life) const {
 
 bool Plan::mustFinish(const Life& life) const {
   const bool only_stopped = life.faults.size() == 1;
-  return !early_timeouts && !life.has(Fault::Kind::kKillPs) && !life.has(Fault::Kind::kKillAll) &&
-         (only_stopped || !life.has(Fault::Kind::kStop));
+  // Not a ps with a chief: workers that were done may be gone when all must go back.
+  const bool ps_mended =
+      psComeBack() && disk_error_share == 0 && !life.has(Fault::Kind::kKillWorker);
+  return !early_timeouts && (ps_mended || !life.has(Fault::Kind::kKillPs)) &&
+         !life.has(Fault::Kind::kKillAll) && (only_stopped || !life.has(Fault::Kind::kStop));
 }
 
 bool Plan::onlyWorkersAreKilled(const Life& life) const {
   return !early_timeouts && early_echo_share == 0 &&
          std::all_of(life.faults.begin(), life.faults.end(),
                      [](const Fault& fault) { return fault.kind == Fault::Kind::kKillWorker; });
+}
+
+bool Plan::onlyPsAreKilled(const Life& life) const {
+  return psComeBack() && disk_error_share == 0 && !early_timeouts && early_echo_share == 0 &&
+         std::all_of(life.faults.begin(), life.faults.end(),
+                     [](const Fault& fault) { return fault.kind == Fault::Kind::kKillPs; });
 }
 
 std::string Plan::text() const {
@@ -250,6 +259,16 @@ Plan makePlan(uint64_t seed) {
   Random lives(seed, 6);
   drawOptimizer(lives, plan);
   drawLives(lives, plan);
+  Random recovery(seed, 7);
+  plan.ps_return = !oneIn(recovery, 4);
+  // Kills of ps are rare above: they were the end of a job.
+  while (plan.psComeBack() && oneIn(recovery, 2)) {
+    Fault fault = drawFault(recovery, plan);
+    fault.kind = Fault::Kind::kKillPs;
+    fault.target = static_cast<uint32_t>(recovery.below(plan.ps_tasks));
+    plan.lives[0].faults.push_back(fault);
+    sortFaults(plan.lives[0].faults);
+  }
   return plan;
 }
 

@@ -56,6 +56,7 @@ struct Plan {
   cluster::OptimizerSpec optimizer;
   bool checkpoints = false;
   cluster::CheckpointSpec checkpoint;  // when
+  bool ps_return = false;              // who kills a ps starts it again
   double disk_error_share = 0;         // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
@@ -73,6 +74,10 @@ struct Plan {
   bool mustFinish(const Life& life) const;
   // Workers are killed, and nothing else happens to anyone: no other process may fail of it.
   bool onlyWorkersAreKilled(const Life& life) const;
+  // A ps that is killed comes back, and there is a checkpoint to go back to.
+  bool psComeBack() const { return ps_return && checkpoints; }
+  // Ps are killed, which come back, and nothing else happens: a worker that trains keeps its process.
+  bool onlyPsAreKilled(const Life& life) const;
   bool isLast(size_t life) const { return life + 1 == lives.size(); }
   std::string text() const;
 };

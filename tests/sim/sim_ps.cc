@@ -45,7 +45,7 @@ cluster::JobSpec jobOf(const Plan& plan) {
   return job;
 }
 
-SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index,
+SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, uint32_t attempt,
              std::function<void(SimPs&)> on_ended)
     : environment_(environment),
       index_(index),
@@ -55,6 +55,7 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index,
   cluster::TaskOptions task;
   task.task = {JobKind::kPs, index};
   task.job = jobOf(plan);
+  task.attempt = attempt;
   const std::string address = task.job.cluster.ps[index].address.str();
   server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, environment.disk);
   server_->startData(std::make_unique<SlowRunner>(environment, process_));

@@ -18,14 +18,15 @@ cluster::JobSpec jobOf(const Plan& plan);
 // Borrows: `environment`, `plan`.  Made and destroyed from events of the world.
 class SimPs {
  public:
-  // `on_ended` is called from an event of the world, once.
-  SimPs(const Environment& environment, const Plan& plan, uint32_t index,
+  // `attempt`: 1 for its first process. `on_ended` is called from an event of the world, once.
+  SimPs(const Environment& environment, const Plan& plan, uint32_t index, uint32_t attempt,
         std::function<void(SimPs&)> on_ended);
   ~SimPs() noexcept(false);
 
   uint32_t index() const { return index_; }
   const ProcessRef& process() const { return process_; }
   ps::ShardStatus status() { return server_->host().shard().status(); }
+  ps::PsWord word() { return server_->host().shard().word(); }
   // SIGTERM.
   void signal() { server_->onSignal(15); }
   // After it has ended: why, unless all is well.

@@ -10,7 +10,9 @@ namespace dtf::sim {
 // As RpcCheckpointClient: here a fiber waits, there a thread.
 class SimSupervisor::Client final : public checkpoint::CheckpointClient {
  public:
-  explicit Client(wire::CheckpointCalls& calls) : calls_(calls) {}
+  Client(wire::CheckpointCalls& calls,
+         std::function<void(const checkpoint::GoingBack&)> on_going_back)
+      : calls_(calls), on_going_back_(std::move(on_going_back)) {}
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
   std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
@@ -25,7 +27,10 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
                                            const CutPosition& position) override {
     return await(calls_.save(folder, position));
   }
-  void restore(const checkpoint::GoingBack& target) override { await(calls_.restore(target)); }
+  void restore(const checkpoint::GoingBack& target) override {
+    on_going_back_(target);
+    await(calls_.restore(target));
+  }
 
  private:
   template <class T>
@@ -37,6 +42,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
     }
   }
   wire::CheckpointCalls& calls_;
+  const std::function<void(const checkpoint::GoingBack&)> on_going_back_;
   kj::WaitScope* scope_ = nullptr;
 };
 
@@ -90,7 +96,7 @@ SimSupervisor::SimSupervisor(const Environment& environment, const Plan& plan,
       loop_(loop),
       hooks_(std::move(hooks)),
       calls_(std::make_unique<wire::CheckpointCalls>(calls, 20)),
-      client_(std::make_unique<Client>(*calls_)) {}
+      client_(std::make_unique<Client>(*calls_, hooks_.on_going_back)) {}
 
 // A save under way ends here and now: its fiber is unwound.
 SimSupervisor::~SimSupervisor() noexcept(false) {

@@ -26,6 +26,7 @@ class SimSupervisor {
     std::function<void(uint64_t step)> on_saved;
     std::function<void(const train::WentBack&)> on_went_back;
     std::function<void(const Error&)> on_hopeless;
+    std::function<void(const checkpoint::GoingBack&)> on_going_back;
   };
 
   SimSupervisor(const Environment& environment, const Plan& plan, wire::ControlCalls& calls,

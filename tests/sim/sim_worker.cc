@@ -58,8 +58,9 @@ wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t n
                                      const std::function<void()>& on_replaced) {
   const cluster::JobSpec job = jobOf(plan);
   wire::RpcClientOptions options;
-  options.link = wire::linkOptions(job, {JobKind::kWorker, rank},
-                                   Incarnation{(uint64_t{number + 1} << 40) + 1 + rank});
+  options.link =
+      wire::linkOptions(job, {JobKind::kWorker, rank},
+                        Incarnation{(uint64_t{number + 1} << 40) + 100 * number + 1 + rank});
   options.ps = wire::addressesOf(job.cluster.ps);
   options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
   return options;
@@ -148,7 +149,9 @@ void SimWorker::echo(const Push& push) {
   const Duration delay(static_cast<int64_t>(environment_.random.below(3'000'000)));
   echo_ = data_loop_.timer()
               .afterDelay(net::toKj(delay))
-              .then([this, push] { return echo_link_->exchange(push.step, push.batch, 0); })
+              .then([this, push, epoch = due_.epoch] {
+                return echo_link_->exchange(push.step, push.batch, 0, epoch);
+              })
               .then([](ps::StepState) {}, [](kj::Exception&&) {})
               .then([this, push] {
                 ledger_.eraseGradient(push, echo_link_->gradients());
@@ -170,11 +173,15 @@ class SimWorker::Steps final : public train::StepWorker {
   }
   float compute(const ps::StepState& due) override {
     worker_.compute(client_);
+    worker_.due_ = due;
     return worker_.beforePush(client_, worker_.pushOf(due));
   }
   void onWentBack(const ps::StepState& state) override {
     worker_.hooks_.log(
         fmt::format("{} went back to step {}", worker_.process_->name, state.next_step));
+    const Push lost = worker_.pushOf(worker_.due_);
+    for (uint32_t ps = 0; ps < worker_.plan_.ps_tasks; ++ps)
+      worker_.ledger_.eraseGradient(lost, client_.gradients(ps));
     worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
@@ -235,8 +242,12 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
     supervisor_ = std::make_unique<SimSupervisor>(
         environment_, plan_, *control_, control_loop_,
         SimSupervisor::Hooks{hooks_.log, hooks_.on_saved,
-                             [this](const train::WentBack& back) { hooks_.log(back.reason); },
-                             [this](const Error& error) { control_->abort(error); }});
+                             [this](const train::WentBack& back) {
+                               hooks_.log(back.reason);
+                               hooks_.on_went_back();
+                             },
+                             [this](const Error& error) { control_->abort(error); },
+                             hooks_.on_going_back});
     epoch = supervisor_->restore(model_, options_.link.incarnation, scope);
     hooks_.on_restored(!epoch, supervisor_->restoredStep());
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/checkpoint/checkpoint_client.h"
 #include "common/wire/rpc_calls.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/sim_loop.h"
@@ -32,6 +33,9 @@ class SimWorker {
     std::function<bool()> stopped;  // the job was asked to end
     // All are at rest at that step, and it is saved.
     std::function<void(uint64_t step)> on_rest;
+    // The chief takes all ps to a checkpoint; it has done so while the job lived.
+    std::function<void(const checkpoint::GoingBack&)> on_going_back;
+    std::function<void()> on_went_back;
   };
 
   SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
@@ -80,6 +84,7 @@ class SimWorker {
   std::unique_ptr<wire::PsDataLink> echo_link_;
   uint32_t echo_ps_ = 0;
   bool echoing_ = false;
+  ps::StepState due_;     // what the push under way was computed from
   double echo_draw_ = 0;  // decides whether the push under way is repeated, and when
   kj::Promise<void> echo_ = nullptr;
   bool fenced_ = false;
