@@ -13,7 +13,7 @@ namespace dtf::wire {
 
 namespace {
 
-constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+constexpr Duration kReopenPause = std::chrono::milliseconds(100);
 // Of a connection: too short for a network to be blamed.
 constexpr Duration kShortLife = std::chrono::milliseconds(10);
 // The attempt under way gives up first, and says how it went.
@@ -113,7 +113,7 @@ kj::Promise<void> HealingConnection::noteRefusal(kj::Promise<void> asked) {
 // For a peer that closes every connection as soon as it has answered the hello.
 kj::Promise<void> HealingConnection::pause() {
   const bool lived = !healed_at_ || io_.clock().now() - *healed_at_ >= kShortLife;
-  pause_ = lived ? Duration{0} : std::min(std::max(2 * pause_, kShortLife), kRetryPause);
+  pause_ = lived ? Duration{0} : std::min(std::max(2 * pause_, kShortLife), kReopenPause);
   if (pause_ == Duration{0}) return kj::READY_NOW;
   return io_.timer().afterDelay(net::toKj(pause_));
 }
@@ -142,7 +142,7 @@ kj::Promise<void> HealingConnection::reopen() {
       .catch_([this](kj::Exception&& exception) -> kj::Promise<void> {
         if (!isBroken(exception)) return kj::mv(exception);
         if (connection_ != nullptr) retire();
-        return io_.timer().afterDelay(net::toKj(kRetryPause)).then([this] { return reopen(); });
+        return io_.timer().afterDelay(net::toKj(kReopenPause)).then([this] { return reopen(); });
       });
 }
 

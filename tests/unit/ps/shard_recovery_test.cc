@@ -9,8 +9,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Incarnation kOne{1};
-constexpr Incarnation kTwo{2};
+constexpr Incarnation kFirstLife{1};
+constexpr Incarnation kNextLife{2};
 constexpr uint64_t kSecondEpoch = nextEpoch(kFirstEpoch, 5);
 
 // A cut of `driver`'s shard: every parameter is `value`.
@@ -38,7 +38,7 @@ TEST(GoingBack, WhatWasPushedBeforeHasNoEffect) {
   ShardDriver driver(2, 2, 10);
   const auto held = driver.push(0, 0, 4);
   EXPECT_TRUE(held->waits());
-  EXPECT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  EXPECT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
   ASSERT_FALSE(held->waits());
   EXPECT_EQ(held->state().outcome, Outcome::kWentBack);
   EXPECT_EQ(held->state().next_step, 3u);
@@ -57,7 +57,7 @@ TEST(GoingBack, AnAsynchronousWorkerGoesOnFromItsOwnCountInTheCut) {
   ShardDriver driver(2, 0, 100);
   driver.pull(0);
   for (uint64_t step = 0; step < 3; ++step) driver.push(0, step);
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {1, 1}, 2, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {1, 1}, 2, 7)));
   const auto old = driver.push(0, 3);
   EXPECT_EQ(old->state().outcome, Outcome::kWentBack);
   EXPECT_EQ(old->state().next_step, 1u);
@@ -70,7 +70,7 @@ TEST(GoingBack, AnAsynchronousWorkerGoesOnFromItsOwnCountInTheCut) {
 TEST(GoingBack, AnUpdateThatRunsIsDropped) {
   ShardDriver driver(1, 1, 10, 0, 1, true);
   const auto running = driver.push(0, 0, 4);
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {0}, 0, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {0}, 0, 7)));
   EXPECT_EQ(running->state().outcome, Outcome::kWentBack);
   while (driver.runner.finish()) {
   }
@@ -81,11 +81,11 @@ TEST(GoingBack, AnUpdateThatRunsIsDropped) {
 TEST(GoingBack, ACutThatIsWaitedForIsCalledOff) {
   ShardDriver driver(2, 2, 10);
   std::string what = "waits";
-  driver.shard.cutAt(kOne, kFirstEpoch, {5},
+  driver.shard.cutAt(kFirstLife, kFirstEpoch, {5},
                      [&](const CutAnswer& answer) { what = std::get<Error>(answer).message(); });
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
   EXPECT_EQ(what, "ps/0 went back to an earlier cut while a checkpoint was due");
-  driver.shard.cutAt(kOne, kFirstEpoch, {5},
+  driver.shard.cutAt(kFirstLife, kFirstEpoch, {5},
                      [&](const CutAnswer& answer) { what = std::get<Error>(answer).message(); });
   EXPECT_EQ(what, "ps/0 went back to an earlier cut while a checkpoint was due")
       << "its position was chosen from the epoch before";
@@ -93,13 +93,13 @@ TEST(GoingBack, ACutThatIsWaitedForIsCalledOff) {
 
 TEST(GoingBack, IsDoneOnceAndNeverToAnOlderEpoch) {
   ShardDriver driver(1, 1, 10);
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
   driver.push(0, 3, 1, 0, 1, kSecondEpoch);
-  EXPECT_FALSE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7))) << "said again";
+  EXPECT_FALSE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7))) << "said again";
   EXPECT_EQ(driver.pull(0)->value(), 8);
-  EXPECT_THROW(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7, kFirstEpoch)), Error);
-  EXPECT_THROW(driver.shard.restore(kTwo, cutOf(driver, {3}, 3, 7, nextEpoch(kSecondEpoch, 0))),
-               Error)
+  EXPECT_THROW(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7, kFirstEpoch)), Error);
+  EXPECT_THROW(
+      driver.shard.restore(kNextLife, cutOf(driver, {3}, 3, 7, nextEpoch(kSecondEpoch, 0))), Error)
       << "not the chief's process";
   EXPECT_EQ(driver.shard.word().epoch, kSecondEpoch);
 }
@@ -107,12 +107,12 @@ TEST(GoingBack, IsDoneOnceAndNeverToAnOlderEpoch) {
 TEST(GoingBack, LostAndFinishedWorkersAreKnownAfterwardsToo) {
   ShardDriver driver(3, 3, 10, seconds(5));
   driver.shard.markLost(2);
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
   const auto waits = driver.push(0, 3, 1, 0, 1, kSecondEpoch);
   EXPECT_TRUE(waits->waits());
   EXPECT_EQ(driver.shard.awaitedText(), "the return of worker/2 in step 3");
   driver.clock.advance(seconds(6));
-  driver.shard.heartbeat(0, kOne);
+  driver.shard.heartbeat(0, kFirstLife);
   driver.shard.tick();
   EXPECT_NE(waits->error(), "") << "it did not return in time";
 }
@@ -123,7 +123,7 @@ TEST(GoingBack, TheWordNamesTheCut) {
   EXPECT_EQ(driver.shard.word().epoch, kFirstEpoch);
   EXPECT_EQ(driver.shard.word().step, 1u);
   EXPECT_EQ(driver.shard.word().origin, EpochOrigin::kInitialValues);
-  driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7));
+  driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7));
   EXPECT_EQ(driver.shard.word().step, 3u);
   EXPECT_EQ(driver.shard.word().origin, EpochOrigin::kCheckpoint);
   EXPECT_EQ(driver.shard.word().origin_cut, (CutName{kFirstEpoch, 3}));
@@ -141,7 +141,7 @@ TEST(StartedAgain, PullsAndPushesWaitForTheValues) {
   EXPECT_EQ(driver.shard.awaitedText(), "worker/0 to bring the values of ps/1 back");
   EXPECT_TRUE(driver.shard.awaitsReturn()) << "so that no step's deadline ends the wait";
   EXPECT_EQ(driver.shard.status().callers_waiting, 2u);
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {4, 4}, 8, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {4, 4}, 8, 7)));
   EXPECT_EQ(pull->state().outcome, Outcome::kApplied);
   EXPECT_EQ(pull->state().next_step, 4u);
   EXPECT_EQ(push->state().outcome, Outcome::kWentBack);
@@ -152,7 +152,7 @@ TEST(StartedAgain, PullsAndPushesWaitForTheValues) {
 TEST(StartedAgain, APushOfTheEpochThatIsBroughtBackIsApplied) {
   StartedAgain driver;
   const auto push = driver.push(1, 4, 2, 0, 1, kSecondEpoch);
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {4, 4}, 8, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {4, 4}, 8, 7)));
   EXPECT_EQ(push->state().outcome, Outcome::kApplied);
   EXPECT_EQ(push->value(), 9);
 }
@@ -161,13 +161,13 @@ TEST(StartedAgain, APullMayWaitForALaterEpoch) {
   ShardDriver driver(1, 1, 10, seconds(60));
   auto recorded = std::make_shared<Recorded>();
   driver.shard.pull(
-      0, kOne, std::nullopt,
+      0, kFirstLife, std::nullopt,
       [recorded](const PushAnswer& answer) {
         recorded->answer = std::make_shared<PushAnswer>(answer);
       },
       kSecondEpoch);
   EXPECT_TRUE(recorded->waits());
-  ASSERT_TRUE(driver.shard.restore(kOne, cutOf(driver, {3}, 3, 7)));
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
   EXPECT_EQ(recorded->state().epoch, kSecondEpoch);
 }
 
@@ -176,7 +176,7 @@ TEST(StartedAgain, NobodyWaitsForEver) {
   const auto pull = driver.pull(0);
   for (int i = 0; i < 59; ++i) {
     driver.clock.advance(seconds(1));
-    driver.shard.heartbeat(0, kOne);
+    driver.shard.heartbeat(0, kFirstLife);
     driver.shard.tick();
   }
   EXPECT_TRUE(pull->waits());
@@ -189,7 +189,7 @@ TEST(StartedAgain, NobodyWaitsForEver) {
 TEST(StartedAgain, ANewerProcessOfTheWorkerFencesTheWait) {
   StartedAgain driver;
   const auto old = driver.push(1, 5);
-  driver.shard.join(1, kTwo);
+  driver.shard.join(1, kNextLife);
   EXPECT_EQ(old->error(), "fenced: worker/1 was replaced by a newer process; end this one");
   const auto asked = driver.pull(0);
   const auto again = driver.pull(0);
@@ -216,7 +216,7 @@ class LeaderOfTwo : public ::testing::Test {
 };
 
 TEST_F(LeaderOfTwo, WhatIsOfAnEpochThatWasLeftIsNotHeard) {
-  driver_.shard.restore(kOne, cutOf(driver_, {3}, 3, 7));
+  driver_.shard.restore(kFirstLife, cutOf(driver_, {3}, 3, 7));
   driver_.push(0, 3, 1, 0, 1, kSecondEpoch);
   driver_.shard.onReceived(1, {kFirstEpoch, 3}, 0);
   EXPECT_TRUE(driver_.peers.decisions.empty());
@@ -227,7 +227,7 @@ TEST_F(LeaderOfTwo, WhatIsOfAnEpochThatWasLeftIsNotHeard) {
 
 TEST_F(LeaderOfTwo, AFollowerMayBeOnTheNextEpochFirst) {
   driver_.shard.onReceived(1, {kSecondEpoch, 3}, 0);
-  driver_.shard.restore(kOne, cutOf(driver_, {3}, 3, 7));
+  driver_.shard.restore(kFirstLife, cutOf(driver_, {3}, 3, 7));
   EXPECT_TRUE(driver_.peers.decisions.empty()) << "ps/0 itself has no gradient";
   driver_.push(0, 3, 1, 0, 1, kSecondEpoch);
   EXPECT_EQ(driver_.peers.decisions.size(), 1u);
