@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/ps/shard.h"
 
 namespace dtf::ps {
@@ -103,8 +104,14 @@ void Shard::resumeParked() {
       pull(call.rank, call.incarnation, call.wanted_step, std::move(call.callback), call.epoch);
     }
   }
-  for (const EarlyReport& report : std::exchange(early_, {}))
-    onReceived(report.ps_task, report.step, report.rank);
+  for (const EarlyReport& report : std::exchange(early_, {})) {
+    try {
+      onReceived(report.ps_task, report.step, report.rank);
+    } catch (const Error& error) {  // a peer's mistake is no reason not to begin the epoch
+      log::warning("event=early_report_refused ps=ps/{} reason=\"{}\"", report.ps_task,
+                   error.message());
+    }
+  }
 }
 
 void Shard::expireParked() {

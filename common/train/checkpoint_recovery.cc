@@ -176,7 +176,15 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
   cut_.reset();
   const checkpoint::Latest latest = findLatest();
   const ps::RecoveryDecision decision = decide(latest, step);
-  if (decision.action == ps::RecoveryAction::kContinue) return std::nullopt;
+  if (decision.action == ps::RecoveryAction::kContinue && decision.epoch == epoch_)
+    return std::nullopt;
+  if (decision.action == ps::RecoveryAction::kContinue) {
+    // An earlier try has reached every ps, though not every answer has come back.
+    epoch_ = decision.epoch;
+    last_step_ = latest.found.value().manifest.global_step;
+    return WentBack{*last_step_, step > *last_step_ ? step - *last_step_ : 0,
+                    fmt::format("all went back to the checkpoint of step {}", *last_step_)};
+  }
   DTF_CHECK(decision.action == ps::RecoveryAction::kGoBack);
   goBack(latest.found.value(), decision);
   log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,

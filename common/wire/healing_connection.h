@@ -118,7 +118,6 @@ class HealingConnection {
   kj::ForkedPromise<void> open_promise_ = nullptr;
   net::LogLimiter<2> limiter_;           // a link may break many times a second
   kj::Promise<void> retired_ = nullptr;  // the connection before, which ends in a turn of its own
-  kj::Promise<void> watched_ = nullptr;
   kj::Promise<void> mending_ = nullptr;
 };
 

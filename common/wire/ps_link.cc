@@ -133,7 +133,8 @@ void PsControlLink::meet(Incarnation incarnation) {
 // Another process of the ps knows nothing of this worker. Others wait at its barriers for whoever has
 // passed them.
 kj::Promise<void> PsControlLink::introduce() {
-  if (!is_replaced_ || !declared_) return kj::READY_NOW;
+  if (!declared_) is_replaced_ = false;  // no process of it knows the model yet
+  if (!is_replaced_) return kj::READY_NOW;
   return sendDeclaration().then([this] {
     arrivals_.clear();
     for (const std::string& name : passed_)

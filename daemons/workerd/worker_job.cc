@@ -110,10 +110,10 @@ class WorkerJob {
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); }, notifyWaiting);
+    if (supervision_) supervise(loop);
     notify({{"event", "ready"}});
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());
-    if (supervision_) supervise(loop);
     client_.barrier(ps::kStartBarrier);
     const train::TrainingResult result = trainToTheEnd(loop);
     if (isChief()) finishAsChief(loop, result);
@@ -201,7 +201,6 @@ class WorkerJob {
 
   // On the client's control loop.
   void onReplaced(uint32_t ps_task) {
-    log::warning("event=ps_replaced ps={}", ps_task);
     if (!isChief()) return;
     if (!train_.checkpoint) return client_.endWith(lostForGood(ps_task));
     const MutexLock lock(supervisor_mutex_);

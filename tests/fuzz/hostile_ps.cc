@@ -115,7 +115,7 @@ class HostileControl final : public schema::PsControl::Server {
                         [told = told_](Arguments& arguments, auto& to) {
                           const uint8_t kind = arguments.byte();
                           auto held = to.getResults().initHeld();
-                          held.setEpoch(uint64_t{kind % 4} << 40);
+                          held.setEpoch(static_cast<uint64_t>(kind % 4) << 40);
                           held.setUpdates(arguments.byte());
                           held.setRestored(kind % 8 > 3);
                           if (kind < 240)

@@ -361,6 +361,20 @@ TEST_F(CheckpointerTest, ARecoveryThatFailedIsTriedAgainInAnEpochOfItsOwn) {
   EXPECT_GT(ps_.epoch(), first);
 }
 
+TEST_F(CheckpointerTest, ARecoveryWhoseLastAnswerWasLostIsNotForgotten) {
+  saveAll({10});
+  const auto training = chief(kSync);
+  ASSERT_EQ(training->restore(), std::nullopt);
+  // What an earlier try has brought about on every ps.
+  const uint64_t next = ps::nextEpoch(ps_.epoch(), 1);
+  ps_.setHeld({next, 10, true, ps::kFirstEpoch, 10});
+  const std::optional<WentBack> back = training->recover(12);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->step, 10u);
+  EXPECT_EQ(back->steps_lost, 2u);
+  EXPECT_EQ(training->recover(12), std::nullopt);
+}
+
 TEST_F(CheckpointerTest, ThereIsACheckpointBeforeAnybodyTrains) {
   const auto training = chief(kSync);
   training->restore();
