@@ -52,7 +52,8 @@ int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options) {
   ordered_json tasks = ordered_json::array();
   std::string text = options.cluster_file.string() + ": OK: job " + job.job +
-                     "\n  model: " + train::sizeText(size) + "\n";
+                     "\n  model: " + train::sizeText(size) +
+                     "\n  durability: " + job.durability.str() + "\n";
   for (const TaskId id : allTasks(job.cluster)) {
     const std::string address = job.cluster.tasks(id.job)[id.index].address.str();
     tasks.push_back(ordered_json{{"name", id.name()}, {"address", address}});
@@ -63,6 +64,7 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
                          {"parameters", size.parameters},
                          {"ps_bytes", size.ps_bytes},
                          {"memory_bytes", size.memory_bytes},
+                         {"durability", job.durability.str()},
                          {"tasks", tasks}});
   else
     print(text);

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 
+#include "common/base/check.h"
 #include "common/cluster/address.h"
 #include "common/cluster/map_reader.h"
 #include "common/cluster/read_train.h"
@@ -157,6 +158,41 @@ Timeouts readTimeouts(const YamlNode& node, Report& report) {
   return timeouts;
 }
 
+Durability durabilityOf(const Alternative& chosen) {
+  if (chosen.key->name == "checkpoint") return Durability::kCheckpoint;
+  if (chosen.key->name == "snapshot") return Durability::kSnapshot;
+  DTF_CHECK_MSG(chosen.key->name == "replica", std::string(chosen.key->name));
+  return Durability::kReplica;
+}
+
+// A replica lies on another ps.
+void checkReplica(size_t ps_tasks, const Place& place, Report& report) {
+  constexpr size_t kPsTasksMin = 2;
+  if (ps_tasks == 0 || ps_tasks >= kPsTasksMin) return;  // no task at all: said already
+  report.error(place,
+               "'replica' needs at least two ps tasks, as each keeps the values of another, got 1: "
+               "add a ps to the cluster, or choose checkpoint or snapshot");
+}
+
+DurabilitySpec readDurability(const YamlNode& node, size_t ps_tasks, Report& report) {
+  DurabilitySpec durability;
+  const std::optional<Alternative> chosen =
+      readAlternative(node, schema::kDurability, "durability", report);
+  if (!chosen) return durability;
+  const YamlNode& settings = chosen->settings;
+  durability.kind = durabilityOf(*chosen);
+  if (durability.kind == Durability::kSnapshot) {
+    const MapReader reader(settings, schema::kSnapshot, "snapshot", report);
+    // Without it the file is refused; what is read here is whole in any case.
+    if (!reader.whole("every_steps", durability.snapshot_every_steps)) return {};
+  } else if (!settings.isNull()) {
+    report.error(settings.where(),
+                 inQuotes(settings.key) + " has no settings: write durability: " + settings.key);
+  }
+  if (durability.kind == Durability::kReplica) checkReplica(ps_tasks, settings.where(), report);
+  return durability;
+}
+
 }  // namespace
 
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
@@ -178,6 +214,8 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (const YamlNode* launch = reader.find("launch")) job.launch = readLaunch(*launch, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))
     job.timeouts = readTimeouts(*timeouts, report);
+  if (const YamlNode* durability = reader.find("durability"))
+    job.durability = readDurability(*durability, job.cluster.ps.size(), report);
   const YamlNode* train = reader.find("train");
   if (train != nullptr && with_train)
     job.train =

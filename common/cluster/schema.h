@@ -78,6 +78,8 @@ extern const Table kTask;             // an element of ps: and worker:, written 
 extern const Table kLaunch;           // launch:
 extern const Table kRestarts;         // launch.restarts:
 extern const Table kTimeouts;         // timeouts:
+extern const Table kDurability;       // durability: its three values
+extern const Table kSnapshot;         // durability.snapshot:
 extern const Table kTrain;            // a whole TRAIN.yaml
 extern const Table kModel;            // model:
 extern const Table kInput;            // model.input:

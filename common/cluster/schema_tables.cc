@@ -13,6 +13,7 @@ constexpr Key kJobKeys[] = {
     boolean("insecure", "listen beyond loopback, open to all who can connect; default false"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
+    textOrMap("durability", "what a lost ps costs; default checkpoint"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
 };
 
@@ -52,6 +53,16 @@ constexpr Key kTimeoutsKeys[] = {
            "after SIGTERM or Ctrl-C, for the last checkpoint; default 30"),
     number("finish_seconds", kSeconds,
            "for the slowest worker and the last evaluation; default 600"),
+};
+
+constexpr Key kDurabilityKeys[] = {
+    map("checkpoint", "the steps since the newest checkpoint"),
+    map("snapshot", "the steps since the newest snapshot, which each ps keeps in /dev/shm"),
+    map("replica", "no step: another ps has the same values; needs two ps tasks"),
+};
+
+constexpr Key kSnapshotKeys[] = {
+    required(whole("every_steps", 1, kCountMax, "global steps")),
 };
 
 constexpr Key kTrainKeys[] = {
@@ -177,6 +188,8 @@ constinit const Table kTask{"cluster.ps.N, cluster.worker.N", kTaskKeys};
 constinit const Table kLaunch{"launch", kLaunchKeys};
 constinit const Table kRestarts{"launch.restarts", kRestartsKeys};
 constinit const Table kTimeouts{"timeouts", kTimeoutsKeys};
+constinit const Table kDurability{"durability", kDurabilityKeys};
+constinit const Table kSnapshot{"durability.snapshot", kSnapshotKeys};
 constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kModel{"train.model", kModelKeys};
 constinit const Table kInput{"train.model.input", kInputKeys};
@@ -237,7 +250,9 @@ std::span<const Table* const> allTables() {
                                              &kEval,
                                              &kCheckpoint,
                                              &kSummaries,
-                                             &kReport};
+                                             &kReport,
+                                             &kDurability,
+                                             &kSnapshot};
   return kTables;
 }
 

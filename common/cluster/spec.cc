@@ -22,6 +22,19 @@ std::string Mark::str() const {
   return file + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
+std::string DurabilitySpec::str() const {
+  DTF_CHECK((kind == Durability::kSnapshot) == (snapshot_every_steps > 0));
+  switch (kind) {
+    case Durability::kCheckpoint:
+      return "checkpoint";
+    case Durability::kSnapshot:
+      return "snapshot: {every_steps: " + std::to_string(snapshot_every_steps) + "}";
+    case Durability::kReplica:
+      return "replica";
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(kind)));
+}
+
 std::string nameOf(Activation activation) {
   return nameAt(kActivationNames, static_cast<size_t>(activation));
 }

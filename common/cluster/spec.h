@@ -190,6 +190,19 @@ struct LaunchSpec {
   RestartsSpec restarts;
 };
 
+// What takes the place of the values that a lost ps held.
+enum class Durability : uint8_t {
+  kCheckpoint = 1,  // all ps go back to the newest checkpoint
+  kSnapshot,        // all go back to the newest cut that each keeps in the memory of its host
+  kReplica,         // nothing is lost: another ps holds them, too
+};
+
+struct DurabilitySpec {
+  Durability kind = Durability::kCheckpoint;
+  uint64_t snapshot_every_steps = 0;  // kSnapshot: global steps, from 1; else 0
+  std::string str() const;            // as in the file: "snapshot: {every_steps: 100}"
+};
+
 // A whole CLUSTER.yaml.
 struct JobSpec {
   std::string job = "job";        // [A-Za-z0-9._-]{1,128}
@@ -197,6 +210,7 @@ struct JobSpec {
   ClusterSpec cluster;
   LaunchSpec launch;
   Timeouts timeouts;
+  DurabilitySpec durability;
   std::optional<TrainSpec> train;  // psd needs none
   Mark mark;                       // of the file
 };

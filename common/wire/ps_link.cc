@@ -43,11 +43,13 @@ void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Build
   if (options.self.job == JobKind::kWorker && options.self.index < options.workers.size())
     hello.setAddress(options.workers[options.self.index].str());
   hello.setWorkers(fingerprintOf(options.workers));
+  hello.setDurability(options.durability.str());
 }
 
 LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation) {
   DTF_CHECK(self.index < job.cluster.tasks(self.job).size());
-  return {job.job, self, incarnation, job.timeouts, addressesOf(job.cluster.worker)};
+  return {job.job,       self, incarnation, job.timeouts, addressesOf(job.cluster.worker),
+          job.durability};
 }
 
 std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks) {

@@ -34,6 +34,7 @@ struct LinkOptions {
   Incarnation incarnation;
   cluster::Timeouts timeouts;
   std::vector<cluster::Address> workers;  // of the cluster, as this task's file has them
+  cluster::DurabilitySpec durability{};   // likewise
 };
 
 // What `self`, started with `job`, says.

@@ -32,6 +32,7 @@ struct Hello {
   software @4 :Text;     # version text, for logs
   address @5 :Text;      # of a worker in its own cluster file: it must be that in the callee's
   workers @6 :UInt64;    # XXH3-64 of all workers' addresses there, each with a line feed; of a worker it must be the callee's
+  durability @8 :Text;   # as in the caller's cluster file, it must be that in the callee's; empty: checkpoint
   connection @7 :UInt32; # which one of this caller's, for the same purpose: lower ones of the same incarnation are closed
 }
 

@@ -35,7 +35,8 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file
           wire::addressesOf(cluster.worker),
           static_cast<uint32_t>(cluster.ps.size()),
           task.job.timeouts,
-          {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system}};
+          {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system},
+          task.job.durability};
 }
 
 ps::ShardOptions shardOptions(const ServiceOptions& options) {

@@ -268,6 +268,19 @@ void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
                             caller.name(), ours, workersText(options)));
 }
 
+// Only the chief takes snapshots, and a replica takes two ps: who differs would wait for what never comes.
+void checkDurability(const ServiceOptions& options, schema::Hello::Reader hello) {
+  const std::string there = hello.getDurability().size() > 0 ? text(hello.getDurability())
+                                                             : cluster::DurabilitySpec().str();
+  const std::string here = options.durability.str();
+  if (there == here) return;
+  throw Error(
+      ErrorCode::kBadConfig,
+      fmt::format("{} has `durability: {}`, but {} has `durability: {}`: start all tasks "
+                  "with the same cluster file, or the same --set",
+                  wire::decodeTask(hello.getCaller()).name(), there, options.self.name(), here));
+}
+
 }  // namespace
 
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
@@ -292,6 +305,7 @@ void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
   if (hello.getIncarnation() == 0)
     throw Error(ErrorCode::kBadConfig, caller.name() + " sent no incarnation");
   checkWorkers(options, hello);
+  checkDurability(options, hello);
 }
 
 std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& status) {

@@ -25,6 +25,7 @@ struct ServiceOptions {
   uint32_t ps_tasks = 0;
   cluster::Timeouts timeouts;
   CheckpointOptions checkpoint;
+  cluster::DurabilitySpec durability{};
   bool stop_wanted = false;   // set on the control loop: heartbeats pass it on
   Incarnation incarnation{};  // of this ps
 };
@@ -58,7 +59,7 @@ schema::PsDataGate::Client makeDataGate(ShardHost& host, const ServiceOptions& o
                                         daemons::ConnectionRef connection);
 
 // Errors: kBadConfig when the caller's cluster differs from ours: another job, another task meant,
-// a rank too high, other addresses of workers. Those of the ps are not compared: reaching this ps
+// a rank too high, other addresses of workers, another durability. Those of the ps are not compared: reaching this ps
 // proves its own, and from elsewhere it may have another (a forwarded port).
 void checkHello(const ServiceOptions& options, schema::Hello::Reader hello);
 

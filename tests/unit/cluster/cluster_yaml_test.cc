@@ -69,6 +69,24 @@ TEST(LoadCluster, ReadsEveryKey) {
   EXPECT_EQ(job.timeouts.finish_seconds, 50);
 }
 
+TEST(LoadCluster, ReadsWhatALostPsCosts) {
+  const TemporaryFiles files;
+  constexpr std::string_view kTwoPs = "cluster: {ps: [a:1, a:2], worker: [b:1]}\n";
+  const auto read = [&files](std::string_view text, std::vector<std::string> overrides = {}) {
+    files.write("c.yaml", std::string(text));
+    return loadCluster("c.yaml", overrides).durability.str();
+  };
+  EXPECT_EQ(read(kTwoPs), "checkpoint");
+  for (const std::string durability : {"checkpoint", "replica", "snapshot: {every_steps: 12}"}) {
+    const std::string line =
+        "durability: " + (durability[0] == 's' ? "{" + durability + "}" : durability) + "\n";
+    EXPECT_EQ(read(std::string(kTwoPs) + line), durability);
+  }
+  EXPECT_EQ(read(std::string(kTwoPs) + "durability: {replica: }\n"), "replica");
+  EXPECT_EQ(read(kTwoPs, {"durability=replica"}), "replica");
+  EXPECT_EQ(read(kTwoPs, {"durability.snapshot.every_steps=7"}), "snapshot: {every_steps: 7}");
+}
+
 TEST(LoadCluster, IncludesTheTrainFileRelativeToItself) {
   const TemporaryFiles files;
   files.write("clusters/c.yaml", std::string(kCluster) + "train: ../jobs/t.yaml\n");

@@ -21,6 +21,7 @@ constexpr std::string_view kGood =
     "  worker: [localhost:2223, \"localhost:auto\"]\n"
     "launch: {via: local}\n"
     "timeouts: &t {lease_seconds: 10.5}\n"
+    "durability: {snapshot: {every_steps: 20}}\n"
     "train:\n"
     "  model:\n"
     "    input: {shape: [28, 28, 1]}\n"

@@ -79,6 +79,28 @@ TEST_F(PsServiceTest, ACallThatOutlivesItsSessionStillNamesItsWorker) {
   EXPECT_EQ(host_.shard().status().members[0].state, ps::MemberState::kFinished);
 }
 
+// Of three tasks that were started by hand, one was not told.
+TEST_F(PsServiceTest, AHelloWithAnotherDurabilityIsRefusedWithBoth) {
+  cluster::JobSpec theirs = job_;
+  theirs.durability = {cluster::Durability::kSnapshot, 20};
+  capnp::MallocMessageBuilder message;
+  auto hello = message.initRoot<schema::Hello>();
+  wire::encodeHello(wire::linkOptions(theirs, {JobKind::kWorker, 0}, kOne), {JobKind::kPs, 0},
+                    hello);
+  try {
+    checkHello(options_, hello.asReader());
+    FAIL() << "nobody would take the snapshots that this ps is to keep";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(error.message(),
+              "worker/0 has `durability: snapshot: {every_steps: 20}`, but ps/0 has `durability: "
+              "checkpoint`: start all tasks with the same cluster file, or the same --set");
+  }
+  ServiceOptions same = options_;
+  same.durability = theirs.durability;
+  EXPECT_NO_THROW(checkHello(same, hello.asReader()));
+}
+
 TEST_F(PsServiceTest, CallsUnderWayOnOneConnectionAreBounded) {
   constexpr int kCalls = 6000;
   kj::Vector<kj::Promise<void>> answered;
