@@ -103,26 +103,20 @@ kj::Promise<ps::StepState> PsDataLink::pull(std::optional<uint64_t> wanted_step,
     request.setWantsStep(wanted_step.has_value());
     request.setWantedStep(wanted_step.value_or(0));
     request.setEpoch(epoch);
-    return awaitNamed(
-        io_.timer(),
-        {peer_ + " to send its parameters", fromSeconds(options_.timeouts.step_seconds + 5)},
-        request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-          return take(kj::mv(response), parameters_, false);
-        }));
+    return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
+      return take(kj::mv(response), parameters_, false);
+    });
   });
 }
 
 kj::Promise<void> PsDataLink::pullAverages() {
   averages_.held = nullptr;
   return connection_.untilAnswered<void>("pulling the moving averages", [this] {
-    return awaitNamed(
-        io_.timer(),
-        {peer_ + " to send the moving averages", fromSeconds(options_.timeouts.step_seconds + 5)},
-        data_->averagesRequest(capnp::MessageSize{8, 0})
-            .send()
-            .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
-              take(kj::mv(response), averages_, false);
-            }));
+    return data_->averagesRequest(capnp::MessageSize{8, 0})
+        .send()
+        .then([this](capnp::Response<schema::PsData::AveragesResults>&& response) {
+          take(kj::mv(response), averages_, false);
+        });
   });
 }
 

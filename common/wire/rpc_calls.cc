@@ -171,9 +171,10 @@ std::string DataCalls::unansweredText() const {
 
 // A lost worker, or a lost ps: both have a deadline of their own, timeouts.rejoin_seconds, whose end
 // a ps or the link tells.
+// Also where that ps itself has answered: another one may be waiting for workers who wait for it.
 bool DataCalls::awaitsReturn() const {
-  for (uint32_t i = 0; i < answered_.size(); ++i)
-    if (!answered_[i] && (awaited_[i].is_return || links_[i]->brokenSince())) return true;
+  for (uint32_t i = 0; i < links_.size(); ++i)
+    if (awaited_[i].is_return || links_[i]->brokenSince()) return true;
   return false;
 }
 
@@ -196,23 +197,23 @@ void DataCalls::onBroken(uint32_t ps_task, const Error& why) {
   if (ps_task < links_.size()) links_[ps_task]->giveUp(why);
 }
 
-// Looks once a second at the exchange in flight: says who has not answered, and fails at the
+// Looks once a second at the calls in flight: says who has not answered, and fails at the
 // deadline. One timer for all steps: a timer per step would cost more than the step's other
 // bookkeeping.
-kj::Promise<void> DataCalls::watchExchange(Duration deadline, Duration reported) {
+kj::Promise<void> DataCalls::watch(Duration deadline, Duration reported) {
   return loop_.timer().afterDelay(net::toKj(kWatchEvery)).then([this, deadline, reported] {
     const TimePoint now = clock_.now();  // in every turn: it is a clock of turns
     const Duration waited = unanswered_ > 0 ? now - since_ : Duration{0};
     if (awaitsReturn()) deadline_from_ = now;
-    if (waited < kReportEvery) return watchExchange(deadline, Duration{0});
-    if (waited - reported < kReportEvery) return watchExchange(deadline, reported);
+    if (waited < kReportEvery) return watch(deadline, Duration{0});
+    if (waited - reported < kReportEvery) return watch(deadline, reported);
     const std::string what = unansweredText();
     log::info("event=waiting for=\"{}\" waited_s={:.0f}", what, toSeconds(waited));
     if (options_.on_waiting) options_.on_waiting(what, waited);
     if (now - std::max(since_, deadline_from_) >= deadline)
       abort_.fail(Error(ErrorCode::kDeadline,
                         fmt::format("waited {:.0f} s in a step for {}", toSeconds(waited), what)));
-    return watchExchange(deadline, waited);
+    return watch(deadline, waited);
   });
 }
 
@@ -233,7 +234,7 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
     opened.add(links_[i]->open());
   }
   const Duration deadline = fromSeconds(options_.link.timeouts.step_seconds + 5);
-  watchdog_ = watchExchange(deadline, Duration{0}).eagerlyEvaluate(nullptr);
+  watchdog_ = watch(deadline, Duration{0}).eagerlyEvaluate(nullptr);
   return abort_.guard(joinAll(kj::mv(opened)));
 }
 
@@ -246,24 +247,32 @@ kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> 
   return abort_.guard(joinAll(kj::mv(promises)));
 }
 
+// `answer`, which `ps_task` owes until it is there.
+kj::Promise<void> DataCalls::watched(uint32_t ps_task, kj::Promise<void> answer) {
+  DTF_CHECK(answered_.at(ps_task));  // one call at a time
+  answered_[ps_task] = false;
+  ++unanswered_;
+  const auto note = [this, ps_task] {
+    DTF_CHECK(unanswered_ > 0 && !answered_[ps_task]);
+    answered_[ps_task] = true;
+    --unanswered_;
+  };
+  return answer.then(kj::cp(note), [note](kj::Exception&& exception) {
+    note();
+    kj::throwFatalException(kj::mv(exception));
+  });
+}
+
 // Makes `calls` on the links they name, at once, and waits for all the answers.
-kj::Promise<void> DataCalls::send(const std::vector<Call>& calls, bool is_exchange) {
+kj::Promise<void> DataCalls::send(const std::vector<Call>& calls) {
   kj::Vector<kj::Promise<void>> promises;
   since_ = clock_.now();
   for (const Call& call : calls) {
     const uint32_t ps = call.ps_task;
-    if (is_exchange) {
-      answered_[ps] = false;
-      ++unanswered_;
-    }
-    promises.add(call.start(*links_[ps]).then([this, ps](ps::StepState state) {
+    promises.add(watched(ps, call.start(*links_[ps]).then([this, ps](ps::StepState state) {
       settlement_->answered(ps, state);
       parameters_[ps] = links_[ps]->parameters();
-      if (answered_[ps]) return;
-      DTF_CHECK(unanswered_ > 0);
-      answered_[ps] = true;
-      --unanswered_;
-    }));
+    })));
   }
   return abort_.guard(joinAll(kj::mv(promises)));
 }
@@ -281,17 +290,17 @@ kj::Promise<ps::StepState> DataCalls::settle() {
     calls.push_back({pull.ps_task, [step = pull.wanted_step, epoch = pull.epoch](PsDataLink& link) {
                        return link.pull(step, epoch);
                      }});
-  return send(calls, false).then([this] { return settle(); });
+  return send(calls).then([this] { return settle(); });
 }
 
 // The same call to every ps.
 kj::Promise<ps::StepState> DataCalls::onEvery(
-    const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange) {
+    const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_push) {
   DTF_CHECK(settlement_.has_value());
   std::vector<Call> calls;
   for (uint32_t i = 0; i < links_.size(); ++i) calls.push_back({i, call});
-  settlement_->start(is_exchange);
-  return send(calls, is_exchange).then([this] { return settle(); });
+  settlement_->start(is_push);
+  return send(calls).then([this] { return settle(); });
 }
 
 kj::Promise<ps::StepState> DataCalls::pull() {
@@ -301,7 +310,8 @@ kj::Promise<ps::StepState> DataCalls::pull() {
 kj::Promise<void> DataCalls::pullAverages() {
   DTF_CHECK(!links_.empty());
   kj::Vector<kj::Promise<void>> promises;
-  for (auto& link : links_) promises.add(link->pullAverages());
+  since_ = clock_.now();
+  for (uint32_t i = 0; i < links_.size(); ++i) promises.add(watched(i, links_[i]->pullAverages()));
   return abort_.guard(joinAll(kj::mv(promises)));
 }
 

@@ -160,12 +160,13 @@ class DataCalls {
     std::function<kj::Promise<ps::StepState>(PsDataLink&)> start;
   };
   kj::Promise<void> askWhetherThere(uint32_t ps_task);
-  kj::Promise<void> watchExchange(Duration deadline, Duration reported);
+  kj::Promise<void> watch(Duration deadline, Duration reported);
   bool awaitsReturn() const;
   std::string unansweredText() const;
-  kj::Promise<void> send(const std::vector<Call>& calls, bool is_exchange);
+  kj::Promise<void> watched(uint32_t ps_task, kj::Promise<void> answer);
+  kj::Promise<void> send(const std::vector<Call>& calls);
   kj::Promise<ps::StepState> onEvery(
-      const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_exchange);
+      const std::function<kj::Promise<ps::StepState>(PsDataLink&)>& call, bool is_push);
   kj::Promise<ps::StepState> settle();
 
   net::Loop& loop_;

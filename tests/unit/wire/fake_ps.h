@@ -36,6 +36,7 @@ struct FakePs {
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>>
       end_awaited;  // by the last caller of awaitEnd()
   std::string awaited;
+  bool awaits_return = false;
   std::optional<Error> refused_hello;
   std::optional<Error> refusal;      // of every call but hellos and heartbeats
   std::optional<std::string> hangs;  // a call of this name is never answered
@@ -119,6 +120,7 @@ class FakeControl final : public schema::PsControl::Server {
     if (ps_.failed_heartbeats) net::throwAsKj(Error(*ps_.failed_heartbeats));
     context.getResults().setStopWanted(ps_.stop_wanted);
     context.getResults().setAwaited(ps_.awaited);
+    context.getResults().setAwaitsReturn(ps_.awaits_return);
     return kj::READY_NOW;
   }
   kj::Promise<void> barrier(BarrierContext context) override {

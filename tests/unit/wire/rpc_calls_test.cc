@@ -124,6 +124,7 @@ class DataCallsTest : public FakeCluster {
     ControlCalls::Events events;
     events.on_lost = [this](const Error& error) { data_->fail(error); };
     events.on_broken = [this](uint32_t ps, const Error& why) { data_->onBroken(ps, why); };
+    events.on_awaited = [this](uint32_t ps, const Awaited& whom) { data_->setAwaited(ps, whom); };
     control_ = std::make_unique<ControlCalls>(loop_, options_, std::move(events));
     get(control_->opened());
     get(control_->declare(model()));
@@ -153,6 +154,47 @@ TEST_F(DataCallsTest, AStepGoesOnWhenThePsIsBack) {
   EXPECT_EQ(get(kj::mv(step)).next_step, 1u);
   EXPECT_EQ(ps_[0].step, 1u);
   EXPECT_EQ(ps_[1].step, 1u) << "taken once";
+}
+
+// A ps that was started again says that it waits for its values, as long as the chief reads them.
+TEST_F(DataCallsTest, WhoeverPullsWaitsForThePsThatGetsItsValuesBack) {
+  for (const std::string call : {"pull", "averages"}) {
+    SCOPED_TRACE(call);
+    ps_[1].hangs = call;
+    ps_[1].awaits_return = true;
+    const auto ask = [&] {
+      return call == "pull" ? data_->pull().ignoreResult() : data_->pullAverages();
+    };
+    auto waits = ask().eagerlyEvaluate(nullptr);
+    loop_.live(seconds(60));
+    EXPECT_FALSE(waits.poll(loop_.waitScope()));
+    EXPECT_EQ(waiting_, "ps/1 to answer the step");
+    ps_[1].hangs.reset();
+    kill(1);  // what is said again is answered
+    loop_.live(seconds(1));
+    get(kj::mv(waits));
+  }
+}
+
+TEST_F(DataCallsTest, APullThatNobodyKeepsFromItsAnswerHasADeadline) {
+  ps_[1].hangs = "pull";
+  auto waits = data_->pull().eagerlyEvaluate(nullptr);
+  loop_.live(seconds(9));
+  EXPECT_FALSE(waits.poll(loop_.waitScope()));
+  loop_.live(seconds(5));
+  EXPECT_EQ(errorOf(kj::mv(waits)).code(), ErrorCode::kDeadline);
+}
+
+// What ps/0 waits for is with a worker that waits for ps/1.
+TEST_F(DataCallsTest, NoDeadlineRunsWhileAnotherPsWaitsForItsValues) {
+  ps_[0].hangs = "exchange";
+  ps_[1].awaits_return = true;
+  auto step = data_->exchange(0, 0, 0).eagerlyEvaluate(nullptr);
+  loop_.live(seconds(60));
+  EXPECT_FALSE(step.poll(loop_.waitScope()));
+  ps_[1].awaits_return = false;
+  loop_.live(seconds(15));
+  EXPECT_EQ(errorOf(kj::mv(step)).code(), ErrorCode::kDeadline);
 }
 
 TEST_F(DataCallsTest, APsThatHasNotGoneBackYetIsAskedUntilItHas) {
