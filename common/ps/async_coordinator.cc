@@ -355,6 +355,13 @@ std::string AsyncCoordinator::awaitedText() const {
   return "";
 }
 
+// Not that of a hold, which keeps others from training.
+void AsyncCoordinator::extendDeadlines() {
+  const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
+  for (Worker& worker : workers_)
+    if (worker.waiting) worker.deadline = later;
+}
+
 void AsyncCoordinator::failAll(const Error& error) {
   const OutwardCalls::Scope scope(context_.calls);
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {

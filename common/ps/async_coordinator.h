@@ -26,6 +26,7 @@ class AsyncCoordinator final : public Coordinator {
   void finished(uint32_t rank) override;
   void lost(uint32_t rank, const std::string& why) override;
   std::string awaitedText() const override;
+  void extendDeadlines() override;
   void failAll(const Error& error) override;
   std::vector<Stranded> takeWaiting() override;
   void tick() override;

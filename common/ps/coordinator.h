@@ -78,7 +78,9 @@ struct CoordinatorContext {
   uint32_t ps_task = 0;
   uint32_t ps_tasks = 1;
   uint32_t workers = 1;
-  Duration step_timeout{};    // longest wait of one push or pull
+  // Longest wait of one push or pull. Of several ps another may be away meanwhile, with the workers
+  // whose gradients this one waits for: its time to return is in it.
+  Duration step_timeout{};
   Duration rejoin_timeout{};  // longest wait for the return of a lost worker; 0: none
   ModelDeclaration declaration;
   const uint64_t& epoch;  // of the store's values
@@ -121,6 +123,9 @@ class Coordinator {
   // Whether calls wait for the return of a lost worker: their deadlines begin when it is there, or
   // has not returned in time.
   virtual bool awaitsReturn() const { return false; }
+
+  // The time of every call that waits begins anew: what it waits for could not come meanwhile.
+  virtual void extendDeadlines() = 0;
 
   // Answers every call that waits with `error`.
   virtual void failAll(const Error& error) = 0;

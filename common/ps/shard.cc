@@ -40,6 +40,7 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
       fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
   dropInitWaiter(rank, fenced);
   dropParked(rank, fenced);
+  if (rank == kChief.index) restore_expected_since_.reset();
   return true;
 }
 
@@ -213,8 +214,9 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
                  PushCallback callback, uint64_t epoch) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(rank, incarnation);
+  if (!error && !canCome(epoch)) error = cannotCome(rank, epoch);
   if (!error && mayPark() && (!initialised() || epoch_ < epoch))
-    return park({rank, incarnation, epoch, wanted_step, std::nullopt, std::move(callback), {}});
+    return park({rank, incarnation, epoch, wanted_step, std::nullopt, std::move(callback), {}, {}});
   if (!error) error = stepError(rank, incarnation, "a pull");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   coordinator_->pull(rank, wanted_step, std::move(callback));
@@ -255,6 +257,7 @@ void Shard::push(Contribution contribution, PushCallback callback) {
                  std::nullopt,
                  std::move(contribution),
                  std::move(callback),
+                 {},
                  {}});
   if (!error) error = stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
@@ -341,6 +344,7 @@ void Shard::tick() {
   const OutwardCalls::Scope scope(calls_);
   for (const Membership::Loss& loss : membership_.expire()) lose(loss);
   expireInitWaiters();
+  holdDeadlines();
   expireParked();
   barriers_.tick();
   if (coordinator_) coordinator_->tick();

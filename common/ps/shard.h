@@ -40,11 +40,20 @@ struct ShardOptions {
   uint32_t ps_tasks = 1;
   uint32_t workers = 1;
   Duration lease = std::chrono::seconds(10);  // Duration::max(): workers are never lost by time
-  Duration step_timeout = std::chrono::seconds(60);  // longest wait of one push or pull
+  // Longest wait of one push or pull for what is on this ps. With several ps, rejoin_timeout comes on
+  // top: workers whose gradients are missed may themselves be waiting for another ps to return.
+  Duration step_timeout = std::chrono::seconds(60);
   // How long a step that needs a lost worker waits for its return; 0: it fails at once.
   Duration rejoin_timeout{};
   uint64_t memory_bytes = 0;  // of this host: a model that needs more is refused; 0: not known
 };
+
+// How long calls may wait for a chief that lives to bring values: it may read a large checkpoint from
+// a slow disk, more than once.
+inline constexpr Duration kBringBackMax = std::chrono::minutes(30);
+
+// By how many epochs a ps can be behind another: those of goings back that it has missed.
+inline constexpr uint64_t kEpochsMissedMax = 100;
 
 // A shard's state at a cut, and what the shard is once it has it.
 struct RestoredShard {
@@ -150,6 +159,9 @@ class Shard {
   void releaseCapture();
   // The capture of that version is durable.
   void noteSaved(uint64_t version) { saved_version_ = version; }
+  // The chief has every ps read a cut to go back to, restore() follows: until then calls that wait
+  // have no deadline, while the chief lives and for kBringBackMax at most.
+  void expectRestore(Incarnation chief);
   // Takes `state`, in place of initialise() or of what it holds, and lets the waiting workers go on:
   // whoever waits for the answer to a push is answered kWentBack. False: it is on that epoch already.
   // Errors: kUnavailable when it is on a later one.
@@ -190,7 +202,8 @@ class Shard {
     std::optional<uint64_t> wanted_step;
     std::optional<Contribution> contribution;  // a push's
     PushCallback callback;
-    TimePoint deadline;
+    TimePoint since;     // it came
+    TimePoint deadline;  // while the chief is at work: put off, to kBringBackMax after `since`
   };
   struct EarlyReport {
     uint32_t ps_task = 0;
@@ -205,6 +218,11 @@ class Shard {
   bool mayPark() const { return store_ && options_.rejoin_timeout > Duration{0}; }
   void park(Parked call);
   void dropParked(uint32_t rank, const Error& error);
+  bool chiefLives() const;
+  bool isGoingBack() const;
+  void holdDeadlines();
+  bool canCome(uint64_t epoch) const;
+  Error cannotCome(uint32_t rank, uint64_t epoch) const;
   void expireParked();
   void resumeParked();
   void answerWentBack(uint32_t rank, PushCallback callback);
@@ -219,6 +237,7 @@ class Shard {
   void validate(const ModelDeclaration& declaration) const;
   void adopt(const ModelDeclaration& declaration);
   void recallMembers();
+  Duration stepPatience() const;
   uint64_t arenaBytes(const ModelDeclaration& declaration) const;
   Error noMemory(const ModelDeclaration& declaration) const;
   std::string uninitialisedText() const;
@@ -242,6 +261,7 @@ class Shard {
   uint64_t epoch_ = 0;                 // of the store's values; 0: none
   EpochOrigin origin_ = EpochOrigin::kInitialValues;
   CutName origin_cut_;
+  std::optional<TimePoint> restore_expected_since_;
   std::vector<Parked> parked_;      // at most one for each rank
   std::vector<EarlyReport> early_;  // of epochs that are still to come here
   std::vector<AveragesWaiter> averages_waiters_;

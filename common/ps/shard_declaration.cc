@@ -78,6 +78,13 @@ void Shard::validate(const ModelDeclaration& declaration) const {
     throw noMemory(declaration);
 }
 
+Duration Shard::stepPatience() const {
+  const Duration others = options_.ps_tasks > 1 ? options_.rejoin_timeout : Duration{0};
+  DTF_CHECK(options_.step_timeout >= Duration{0} && others >= Duration{0});
+  return others > Duration::max() - options_.step_timeout ? Duration::max()
+                                                          : options_.step_timeout + others;
+}
+
 // All or nothing: a shard that could not be made is not declared.
 void Shard::adopt(const ModelDeclaration& declaration) {
   DTF_CHECK(epoch_ == 0);  // whoever goes back has left it
@@ -89,7 +96,7 @@ void Shard::adopt(const ModelDeclaration& declaration) {
   coordinator_ = makeCoordinator({.ps_task = options_.ps_task,
                                   .ps_tasks = options_.ps_tasks,
                                   .workers = options_.workers,
-                                  .step_timeout = options_.step_timeout,
+                                  .step_timeout = stepPatience(),
                                   .rejoin_timeout = options_.rejoin_timeout,
                                   .declaration = declaration,
                                   .epoch = epoch_,

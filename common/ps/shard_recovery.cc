@@ -35,6 +35,20 @@ void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut) {
 
 // ---- going back
 
+void Shard::expectRestore(Incarnation chief) {
+  checkChief(chief, "a cut to read");
+  restore_expected_since_ = clock_.now();
+}
+
+bool Shard::chiefLives() const {
+  return membership_.member(kChief.index).state == MemberState::kJoined;
+}
+
+bool Shard::isGoingBack() const {
+  return restore_expected_since_ && chiefLives() &&
+         clock_.now() < deadlineAfter(*restore_expected_since_, kBringBackMax);
+}
+
 bool Shard::restore(Incarnation chief, const RestoredShard& state) {
   const OutwardCalls::Scope scope(calls_);
   checkChief(chief, "a cut to go back to");
@@ -58,6 +72,7 @@ bool Shard::restore(Incarnation chief, const RestoredShard& state) {
                   state.clock, state.version);
   coordinator_->restore(state.position);
   if (state.origin == EpochOrigin::kCheckpoint) saved_version_ = state.version;
+  restore_expected_since_.reset();
   beginEpoch(state.epoch, state.origin, state.cut);
   for (Coordinator::Stranded& call : stranded) answerWentBack(call.rank, std::move(call.callback));
   if (!averages_waiters_.empty()) coordinator_->whenIdle([this] { answerAverages(); });
@@ -81,7 +96,8 @@ void Shard::park(Parked call) {
              Error(ErrorCode::kUnavailable,
                    fmt::format("{} asked ps/{} again; this call gave way to the newer one",
                                workerName(call.rank), options_.ps_task)));
-  call.deadline = deadlineAfter(clock_.now(), options_.rejoin_timeout);
+  call.since = clock_.now();
+  call.deadline = deadlineAfter(call.since, options_.rejoin_timeout);
   parked_.push_back(std::move(call));
 }
 
@@ -96,7 +112,11 @@ void Shard::dropParked(uint32_t rank, const Error& error) {
 // Those that wait for a later epoch still are parked again, with their deadline.
 void Shard::resumeParked() {
   for (Parked& call : std::exchange(parked_, {})) {
-    if (call.epoch > epoch_) {
+    if (!canCome(call.epoch)) {
+      calls_.add([callback = std::move(call.callback), error = cannotCome(call.rank, call.epoch)] {
+        callback(error);
+      });
+    } else if (call.epoch > epoch_) {
       parked_.push_back(std::move(call));
     } else if (call.contribution) {
       push(std::move(*call.contribution), std::move(call.callback));
@@ -114,13 +134,37 @@ void Shard::resumeParked() {
   }
 }
 
+// That a worker says so is no proof that there is such an epoch, and while a pull waits for it nobody
+// has a deadline. Before this shard has values of its own there is nothing to judge by.
+bool Shard::canCome(uint64_t epoch) const {
+  return !initialised() || epochNumber(epoch) <= epochNumber(epoch_) + kEpochsMissedMax;
+}
+
+Error Shard::cannotCome(uint32_t rank, uint64_t epoch) const {
+  return {ErrorCode::kBadData,
+          fmt::format("{} asked ps/{} for parameters of epoch {}, but the job is on epoch {}",
+                      workerName(rank), options_.ps_task, epochNumber(epoch), epochNumber(epoch_))};
+}
+
+// A chief that lives brings what is missing. How long it takes to read that is no fault of those who wait;
+// after its loss they wait for its return.
+void Shard::holdDeadlines() {
+  const bool going_back = isGoingBack();
+  if (!going_back && (initialised() || !chiefLives())) return;
+  const TimePoint later = deadlineAfter(clock_.now(), options_.rejoin_timeout);
+  for (Parked& call : parked_)
+    call.deadline =
+        std::max(call.deadline, std::min(later, deadlineAfter(call.since, kBringBackMax)));
+  if (going_back && initialised()) coordinator_->extendDeadlines();
+}
+
 void Shard::expireParked() {
   const TimePoint now = clock_.now();
   std::erase_if(parked_, [&](Parked& call) {
     if (now < call.deadline) return false;
     const Error error(ErrorCode::kDeadline,
                       fmt::format("{} has waited {} for {} to bring the values of ps/{} back",
-                                  workerName(call.rank), secondsText(options_.rejoin_timeout),
+                                  workerName(call.rank), secondsText(now - call.since),
                                   kChief.name(), options_.ps_task));
     calls_.add([callback = std::move(call.callback), error] { callback(error); });
     return true;
@@ -128,13 +172,15 @@ void Shard::expireParked() {
 }
 
 std::string Shard::awaitedText() const {
+  if (parked_.empty() && isGoingBack())
+    return fmt::format("{} to take ps/{} back to an earlier cut", kChief.name(), options_.ps_task);
   if (!parked_.empty())
     return fmt::format("{} to bring the values of ps/{} back", kChief.name(), options_.ps_task);
   return coordinator_ ? coordinator_->awaitedText() : "";
 }
 
 bool Shard::awaitsReturn() const {
-  return !parked_.empty() || (coordinator_ && coordinator_->awaitsReturn());
+  return !parked_.empty() || isGoingBack() || (coordinator_ && coordinator_->awaitsReturn());
 }
 
 // ---- other ps

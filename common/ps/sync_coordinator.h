@@ -48,6 +48,7 @@ class SyncCoordinator final : public Coordinator {
   void lost(uint32_t rank, const std::string& why) override;
   std::string awaitedText() const override;
   bool awaitsReturn() const override;
+  void extendDeadlines() override;
   void failAll(const Error& error) override;
   std::vector<Stranded> takeWaiting() override;
   void tick() override;
@@ -93,7 +94,6 @@ class SyncCoordinator final : public Coordinator {
 
   void gone(uint32_t rank, const std::string& why, Duration patience);
   std::vector<uint32_t> awaitedReturns() const;
-  void holdDeadlines();
   std::optional<std::string> hopelessFor(uint32_t rank) const;
   void failHopeless();
   void failHopelessCut();

@@ -21,9 +21,7 @@ bool SyncCoordinator::awaitsReturn() const {
   return !awaitedReturns().empty();
 }
 
-// Who waits for a return has a deadline of its own: the step's begins when the lost one is there.
-void SyncCoordinator::holdDeadlines() {
-  if (!awaitsReturn()) return;
+void SyncCoordinator::extendDeadlines() {
   const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
   for (Worker& worker : workers_)
     if (worker.waiting) worker.deadline = later;
@@ -110,7 +108,8 @@ std::vector<Coordinator::Stranded> SyncCoordinator::takeWaiting() {
 
 void SyncCoordinator::tick() {
   const OutwardCalls::Scope scope(context_.calls);
-  holdDeadlines();
+  // A return has a deadline of its own: the step's begins when the lost worker is there.
+  if (awaitsReturn()) extendDeadlines();
   failHopeless();  // who did not return in time is given up
   const TimePoint now = context_.clock.now();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/checkpoint_codec.h"
@@ -99,11 +100,12 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     const std::filesystem::path folder =
         options_.folder / folderName(context.getParams().getFolder());
     return host_
-        .askNow<std::optional<ps::ModelDeclaration>>(
-            [](ps::Shard& shard) { return shard.declaration(); })
+        .askNow<std::optional<ps::ModelDeclaration>>([chief = chief_](ps::Shard& shard) {
+          shard.expectRestore(chief);
+          return shard.declaration();
+        })
         .then([this, folder](const std::optional<ps::ModelDeclaration>& declaration) {
-          if (!declaration)
-            net::throwAsKj(Error(ErrorCode::kUnavailable, "no model was declared to restore"));
+          DTF_CHECK(declaration.has_value());  // expectRestore() saw to that
           using Restored = std::shared_ptr<ReadShard>;
           return host_.onDisk<Restored>([options = options_, folder, declaration] {
             return Restored(std::make_shared<ReadShard>(

@@ -34,6 +34,15 @@ class StartedAgain : public ShardDriver {
                     cluster::OptimizerSpec::Kind::kGradientDescent, seconds(60)) {}
 };
 
+// A second after the other; `alive` send heartbeats.
+void pass(ShardDriver& driver, int seconds_passed, const std::vector<uint32_t>& alive) {
+  for (int i = 0; i < seconds_passed; ++i) {
+    driver.clock.advance(seconds(1));
+    for (const uint32_t rank : alive) driver.shard.heartbeat(rank, kFirstLife);
+    driver.shard.tick();
+  }
+}
+
 TEST(GoingBack, WhatWasPushedBeforeHasNoEffect) {
   ShardDriver driver(2, 2, 10);
   const auto held = driver.push(0, 0, 4);
@@ -130,6 +139,65 @@ TEST(GoingBack, TheWordNamesTheCut) {
   EXPECT_TRUE(driver.shard.status().saved) << "its values are those of a checkpoint";
 }
 
+// ---- a ps that keeps its values while another one is away
+
+// ps/0 of two, with two workers whose gradients each step needs.
+class BesideAnother : public ShardDriver {
+ public:
+  explicit BesideAnother(uint32_t aggregate)
+      : ShardDriver(2, aggregate, 100, 0, 2, false, true,
+                    cluster::OptimizerSpec::Kind::kGradientDescent, seconds(90)) {}
+};
+
+// worker/1 waits for ps/1, which has 90 s to return, and can't send what worker/0 waits for.
+TEST(BesideAnother, AStepWaitsForAWorkerThatWaitsForAPs) {
+  BesideAnother driver(2);
+  const auto waits = driver.push(0, 0);
+  pass(driver, 149, {0, 1});
+  EXPECT_TRUE(waits->waits());
+  pass(driver, 2, {0, 1});
+  EXPECT_EQ(waits->error(), "worker/0 has waited 150 s in step 0 on ps/0 for worker/1");
+}
+
+TEST(BesideAnother, AnAsynchronousWorkerWaitsForTheLastStepsAsLong) {
+  ShardDriver driver(2, 0, 1, 0, 2, false, true, cluster::OptimizerSpec::Kind::kGradientDescent,
+                     seconds(90));
+  driver.pull(1);
+  const auto waits = driver.pull(0);
+  pass(driver, 149, {0, 1});
+  EXPECT_TRUE(waits->waits());
+  pass(driver, 2, {0, 1});
+  EXPECT_FALSE(waits->waits());
+}
+
+TEST(BesideAnother, NoStepEndsWhileTheCutToGoBackToIsRead) {
+  for (const uint32_t aggregate : {0u, 2u}) {
+    SCOPED_TRACE(aggregate);
+    ShardDriver driver(2, aggregate, 1, 0, 2, false, true,
+                       cluster::OptimizerSpec::Kind::kGradientDescent, seconds(90));
+    driver.pull(1);
+    const auto waits = aggregate > 0 ? driver.push(0, 0) : driver.pull(0);
+    pass(driver, 100, {0, 1});
+    driver.shard.expectRestore(kFirstLife);
+    EXPECT_TRUE(driver.shard.awaitsReturn()) << "so that the workers' own deadlines wait, too";
+    EXPECT_EQ(driver.shard.awaitedText(), "worker/0 to take ps/0 back to an earlier cut");
+    pass(driver, 1000, {0, 1});
+    EXPECT_TRUE(waits->waits());
+    driver.shard.join(0, kNextLife);
+    EXPECT_FALSE(driver.shard.awaitsReturn()) << "the next chief decides anew";
+  }
+}
+
+TEST(BesideAnother, TheTimeToReadTheCutEnds) {
+  BesideAnother driver(2);
+  driver.shard.expectRestore(kFirstLife);
+  pass(driver, 30 * 60 - 1, {0, 1});
+  EXPECT_TRUE(driver.shard.awaitsReturn());
+  pass(driver, 1, {0, 1});
+  EXPECT_FALSE(driver.shard.awaitsReturn());
+  EXPECT_THROW(driver.shard.expectRestore(kNextLife), Error) << "not the chief's process";
+}
+
 // ---- a process that was started again
 
 TEST(StartedAgain, PullsAndPushesWaitForTheValues) {
@@ -171,19 +239,39 @@ TEST(StartedAgain, APullMayWaitForALaterEpoch) {
   EXPECT_EQ(recorded->state().epoch, kSecondEpoch);
 }
 
+TEST(StartedAgain, AChiefThatIsLostIsWaitedForAsAnyWorker) {
+  StartedAgain driver;
+  const auto pull = driver.pull(1);
+  driver.shard.markLost(0);
+  pass(driver, 59, {1});
+  EXPECT_TRUE(pull->waits());
+  pass(driver, 1, {1});
+  EXPECT_EQ(pull->error(),
+            "worker/1 has waited 60 s for worker/0 to bring the values of ps/1 back");
+}
+
+// It may read a large checkpoint, from a slow disk.
+TEST(StartedAgain, AChiefThatLivesIsGivenTime) {
+  StartedAgain driver;
+  const auto pull = driver.pull(1);
+  const auto push = driver.push(0, 5);
+  pass(driver, 600, {0, 1});
+  EXPECT_TRUE(pull->waits());
+  EXPECT_TRUE(push->waits());
+  driver.shard.markLost(0);
+  pass(driver, 59, {1});
+  EXPECT_TRUE(pull->waits());
+  pass(driver, 2, {1});
+  EXPECT_FALSE(pull->waits());
+}
+
 TEST(StartedAgain, NobodyWaitsForEver) {
   StartedAgain driver;
-  const auto pull = driver.pull(0);
-  for (int i = 0; i < 59; ++i) {
-    driver.clock.advance(seconds(1));
-    driver.shard.heartbeat(0, kFirstLife);
-    driver.shard.tick();
-  }
+  const auto pull = driver.pull(1);
+  pass(driver, 30 * 60 - 1, {0, 1});
   EXPECT_TRUE(pull->waits());
-  driver.clock.advance(seconds(1));
-  driver.shard.tick();
-  EXPECT_EQ(pull->error(),
-            "worker/0 has waited 60 s for worker/0 to bring the values of ps/1 back");
+  pass(driver, 1, {0, 1});
+  EXPECT_FALSE(pull->waits());
 }
 
 TEST(StartedAgain, ANewerProcessOfTheWorkerFencesTheWait) {
@@ -203,6 +291,33 @@ TEST(StartedAgain, WhereNobodyIsWaitedForCallsFailAtOnce) {
   ShardDriver driver(1, 1, 10, 0, 1, false, false);
   EXPECT_NE(driver.pull(0)->error(), "");
   EXPECT_NE(driver.push(0, 0)->error(), "");
+}
+
+std::shared_ptr<Recorded> pullEpoch(ShardDriver& driver, uint32_t rank, uint64_t epoch) {
+  auto recorded = std::make_shared<Recorded>();
+  driver.shard.pull(
+      rank, kFirstLife, std::nullopt,
+      [recorded](const PushAnswer& answer) {
+        recorded->answer = std::make_shared<PushAnswer>(answer);
+      },
+      epoch);
+  return recorded;
+}
+
+// While a pull waits for its epoch nobody's deadline counts.
+TEST(StartedAgain, APullOfAnEpochThatCanNotComeIsRefused) {
+  constexpr uint64_t kFar = nextEpoch(uint64_t{5000} << kEpochRandomBits, 0);
+  ShardDriver driver(2, 2, 10, seconds(60));
+  const auto far = pullEpoch(driver, 1, kFar);
+  EXPECT_EQ(far->error(),
+            "worker/1 asked ps/0 for parameters of epoch 5001, but the job is on epoch 1");
+  EXPECT_FALSE(driver.shard.awaitsReturn());
+  StartedAgain empty;
+  const auto early = pullEpoch(empty, 1, kFar);
+  EXPECT_TRUE(early->waits()) << "what the job's epoch is it doesn't know";
+  ASSERT_TRUE(empty.shard.restore(kFirstLife, cutOf(empty, {4, 4}, 8, 7)));
+  EXPECT_EQ(early->error(),
+            "worker/1 asked ps/1 for parameters of epoch 5001, but the job is on epoch 2");
 }
 
 // ---- other ps: ps/0 of two, one gradient of two workers a step
