@@ -60,7 +60,8 @@ void Shard::finish(uint32_t rank, Incarnation incarnation) {
 void Shard::checkMayEndJob(uint32_t rank, Incarnation incarnation) {
   membership_.check(rank, incarnation);
   const bool finished = membership_.member(rank).state == MemberState::kFinished;
-  if (!finished && (!anybodyTrains() || trained_.contains(rank))) return;
+  const bool decides = rank == kChief.index && declared_alike_.contains(rank);
+  if (!finished && (decides || !anybodyTrains() || trained_.contains(rank))) return;
   throw Error(ErrorCode::kPermission,
               fmt::format("{} {}, so its failure doesn't end the job", workerName(rank),
                           finished ? "has finished" : "came to a job that trains without it"));

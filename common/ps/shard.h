@@ -106,7 +106,8 @@ class Shard {
   void heartbeat(uint32_t rank, Incarnation incarnation);
   void finish(uint32_t rank, Incarnation incarnation);
   // Throws kPermission when this live process can't end the job by failing: it has finished, or it
-  // has sent no gradient itself and another one that lives has. The job goes on without it.
+  // has sent no gradient itself and another one that lives has. The job goes on without it. But the
+  // chief that has declared the job's model may: whether there are values to go on with is its to say.
   void checkMayEndJob(uint32_t rank, Incarnation incarnation);
   // The worker's process is known to be gone (its connection was reset and its launcher says so):
   // don't wait for the lease to run out.

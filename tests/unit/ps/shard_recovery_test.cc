@@ -198,6 +198,22 @@ TEST(BesideAnother, TheTimeToReadTheCutEnds) {
   EXPECT_THROW(driver.shard.expectRestore(kNextLife), Error) << "not the chief's process";
 }
 
+// Another ps may have lost its values, which whoever trains here can't know; nor is a worker that was
+// killed missed at once.
+TEST(BesideAnother, AChiefThatWasStartedAgainMayEndTheJobOnceItIsTheJobsChief) {
+  BesideAnother driver(0);
+  driver.pull(1);
+  driver.push(1, 0);
+  driver.shard.join(0, kNextLife);
+  EXPECT_THROW(driver.shard.checkMayEndJob(0, kNextLife), Error);
+  ModelDeclaration other = driver.model;
+  ++other.steps;
+  EXPECT_THROW(driver.shard.declare(0, kNextLife, other), Error);
+  EXPECT_THROW(driver.shard.checkMayEndJob(0, kNextLife), Error) << "it has the wrong file";
+  driver.shard.declare(0, kNextLife, driver.model);
+  EXPECT_NO_THROW(driver.shard.checkMayEndJob(0, kNextLife));
+}
+
 // ---- a process that was started again
 
 TEST(StartedAgain, PullsAndPushesWaitForTheValues) {
