@@ -40,6 +40,7 @@ bool Shard::join(uint32_t rank, Incarnation incarnation) {
       fmt::format("fenced: {} was replaced by a newer process; end this one", workerName(rank)));
   dropInitWaiter(rank, fenced);
   dropParked(rank, fenced);
+  dropAverages(rank, fenced);
   if (rank == kChief.index) restore_expected_since_.reset();
   return true;
 }
@@ -93,6 +94,7 @@ void Shard::lose(const Membership::Loss& loss) {
   const Error fenced(ErrorCode::kUnavailable, "fenced: " + loss.why);
   dropInitWaiter(loss.rank, fenced);
   dropParked(loss.rank, fenced);
+  dropAverages(loss.rank, fenced);
   if (coordinator_) coordinator_->lost(loss.rank, loss.why);
   barriers_.left(loss.rank);
 }
@@ -133,10 +135,7 @@ void Shard::waitInitialised(uint32_t rank, Incarnation incarnation, Duration tim
   if (store_ && store_->initialised()) {
     return calls_.add([callback = std::move(callback)] { callback(Arrived{}); });
   }
-  dropInitWaiter(rank,
-                 Error(ErrorCode::kUnavailable,
-                       fmt::format("{} asked ps/{} again; this call gave way to the newer one",
-                                   workerName(rank), options_.ps_task)));
+  dropInitWaiter(rank, gaveWay(rank));
   init_waiters_.push_back(
       {rank, std::move(callback), deadlineAfter(clock_.now(), timeout), timeout});
 }
@@ -180,6 +179,12 @@ void Shard::expireInitWaiters() {
 
 // ---- steps
 
+Error Shard::gaveWay(uint32_t rank) const {
+  return {ErrorCode::kUnavailable,
+          fmt::format("{} asked ps/{} again; this call gave way to the newer one", workerName(rank),
+                      options_.ps_task)};
+}
+
 Error Shard::notDeclared(std::string_view what) const {
   return Error(ErrorCode::kUnavailable,
                fmt::format("ps/{} was sent {} before the model was declared to it; it was "
@@ -217,49 +222,24 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
   std::optional<Error> error = membershipError(rank, incarnation);
   if (!error && !canCome(epoch)) error = cannotCome(rank, epoch);
   if (!error && mayPark() && (!initialised() || epoch_ < epoch))
-    return park({rank, incarnation, epoch, wanted_step, std::nullopt, std::move(callback), {}, {}});
+    return park({.rank = rank,
+                 .incarnation = incarnation,
+                 .epoch = epoch,
+                 .wanted_step = wanted_step,
+                 .callback = std::move(callback)});
   if (!error) error = stepError(rank, incarnation, "a pull");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   coordinator_->pull(rank, wanted_step, std::move(callback));
-}
-
-void Shard::pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback) {
-  const OutwardCalls::Scope scope(calls_);
-  const std::optional<Error> error = stepError(rank, incarnation, "a pull of moving averages");
-  if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
-  averages_waiters_.push_back({rank, std::move(callback)});
-  coordinator_->whenIdle([this] { answerAverages(); });
-}
-
-void Shard::answerAverages() {
-  for (AveragesWaiter& waiter : std::exchange(averages_waiters_, {})) {
-    PushAnswer answer =
-        Error(ErrorCode::kBadConfig, fmt::format("ps/{} keeps no moving averages; declare an "
-                                                 "optimizer with moving_average",
-                                                 options_.ps_task));
-    if (std::shared_ptr<const Snapshot> averages = store_->copyAverages()) {
-      StepState state;
-      state.global_step = averages->version();
-      state.epoch = epoch_;
-      answer = PushReply{state, std::move(averages)};
-    }
-    calls_.add(
-        [callback = std::move(waiter.callback), answer = std::move(answer)] { callback(answer); });
-  }
 }
 
 void Shard::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(contribution.rank, contribution.incarnation);
   if (!error && mayPark() && !initialised())
-    return park({contribution.rank,
-                 contribution.incarnation,
-                 0,
-                 std::nullopt,
-                 std::move(contribution),
-                 std::move(callback),
-                 {},
-                 {}});
+    return park({.rank = contribution.rank,
+                 .incarnation = contribution.incarnation,
+                 .contribution = std::move(contribution),
+                 .callback = std::move(callback)});
   if (!error) error = stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   if (contribution.epoch != epoch_) return answerWentBack(contribution.rank, std::move(callback));
@@ -337,6 +317,7 @@ void Shard::failAll(const Error& error) {
   for (uint32_t rank = 0; rank < options_.workers; ++rank) {
     dropInitWaiter(rank, error);
     dropParked(rank, error);
+    dropAverages(rank, error);
   }
   if (coordinator_) coordinator_->failAll(error);
 }
@@ -347,6 +328,7 @@ void Shard::tick() {
   expireInitWaiters();
   holdDeadlines();
   expireParked();
+  expireAverages();
   barriers_.tick();
   if (coordinator_) coordinator_->tick();
 }
@@ -365,8 +347,9 @@ ShardStatus Shard::status() const {
     status.coordinator = coordinator_->status();
     status.saved = saved_version_ == store_->version();
   }
-  status.callers_waiting = static_cast<uint32_t>(init_waiters_.size() + parked_.size()) +
-                           barriers_.waiting() + status.coordinator.callers_waiting;
+  status.callers_waiting =
+      static_cast<uint32_t>(init_waiters_.size() + parked_.size() + averages_waiters_.size()) +
+      barriers_.waiting() + status.coordinator.callers_waiting;
   return status;
 }
 

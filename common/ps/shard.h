@@ -125,8 +125,8 @@ class Shard {
   // Answered once this shard's epoch is `epoch` or a later one.
   void pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t> wanted_step,
             PushCallback callback, uint64_t epoch = 0);
-  // The moving averages, once no update is running; the answer's state says only how many updates
-  // are in them. Answers kBadConfig when none are kept.
+  // The moving averages, once no update is running, and this shard has values; the answer's state says
+  // only how many updates are in them. Answers kBadConfig when none are kept.
   void pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback);
   // A gradient of another epoch has no effect: kWentBack.
   void push(Contribution contribution, PushCallback callback);
@@ -195,13 +195,14 @@ class Shard {
     Duration timeout;
   };
   bool anybodyTrains() const;
-  // A pull or a push that waits for values of an epoch.
+  // A pull, of parameters or averages, or a push that waits for values of an epoch.
   struct Parked {
     uint32_t rank = 0;
     Incarnation incarnation;
     uint64_t epoch = 0;  // a pull's: the earliest
     std::optional<uint64_t> wanted_step;
     std::optional<Contribution> contribution;  // a push's
+    bool averages = false;                     // it is a pull of these
     PushCallback callback;
     TimePoint since;     // it came
     TimePoint deadline;  // while the chief is at work: put off, to kBringBackMax after `since`
@@ -214,6 +215,7 @@ class Shard {
   struct AveragesWaiter {
     uint32_t rank = 0;
     PushCallback callback;
+    TimePoint deadline;
   };
   void lose(const Membership::Loss& loss);
   bool mayPark() const { return store_ && options_.rejoin_timeout > Duration{0}; }
@@ -229,6 +231,8 @@ class Shard {
   void answerWentBack(uint32_t rank, PushCallback callback);
   void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut);
   void answerAverages();
+  void dropAverages(uint32_t rank, const Error& error);
+  void expireAverages();
   void letInitWaitersGo();
   void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
@@ -244,6 +248,7 @@ class Shard {
   std::string uninitialisedText() const;
   std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;
+  Error gaveWay(uint32_t rank) const;
   std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);
   std::optional<Error> stepError(uint32_t rank, Incarnation incarnation, std::string_view what);
 
@@ -263,9 +268,9 @@ class Shard {
   EpochOrigin origin_ = EpochOrigin::kInitialValues;
   CutName origin_cut_;
   std::optional<TimePoint> restore_expected_since_;
-  std::vector<Parked> parked_;      // at most one for each rank
-  std::vector<EarlyReport> early_;  // of epochs that are still to come here
-  std::vector<AveragesWaiter> averages_waiters_;
+  std::vector<Parked> parked_;                    // at most one for each rank
+  std::vector<EarlyReport> early_;                // of epochs that are still to come here
+  std::vector<AveragesWaiter> averages_waiters_;  // at most one for each rank
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;

@@ -92,10 +92,7 @@ void Shard::answerWentBack(uint32_t rank, PushCallback callback) {
 
 void Shard::park(Parked call) {
   DTF_CHECK(call.rank < options_.workers && call.callback != nullptr);
-  dropParked(call.rank,
-             Error(ErrorCode::kUnavailable,
-                   fmt::format("{} asked ps/{} again; this call gave way to the newer one",
-                               workerName(call.rank), options_.ps_task)));
+  dropParked(call.rank, gaveWay(call.rank));
   call.since = clock_.now();
   call.deadline = deadlineAfter(call.since, options_.rejoin_timeout);
   parked_.push_back(std::move(call));
@@ -120,6 +117,8 @@ void Shard::resumeParked() {
       parked_.push_back(std::move(call));
     } else if (call.contribution) {
       push(std::move(*call.contribution), std::move(call.callback));
+    } else if (call.averages) {
+      pullAverages(call.rank, call.incarnation, std::move(call.callback));
     } else {
       pull(call.rank, call.incarnation, call.wanted_step, std::move(call.callback), call.epoch);
     }

@@ -107,6 +107,12 @@ class ShardDriver {
     return recorded;
   }
 
+  std::shared_ptr<Recorded> pullAverages(uint32_t rank) {
+    auto recorded = std::make_shared<Recorded>();
+    shard.pullAverages(rank, Incarnation{1}, recorder(recorded));
+    return recorded;
+  }
+
   // Pushes a gradient that adds `amount` to every parameter when applied alone.
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step, float amount = 1, uint32_t batch = 0,
                                  uint64_t incarnation = 1, uint64_t epoch = kFirstEpoch) {

@@ -336,6 +336,55 @@ TEST(StartedAgain, APullOfAnEpochThatCanNotComeIsRefused) {
             "worker/1 asked ps/1 for parameters of epoch 5001, but the job is on epoch 2");
 }
 
+// ---- moving averages
+
+TEST(StartedAgain, APullOfMovingAveragesWaitsForTheValues) {
+  StartedAgain driver;
+  const auto averages = driver.pullAverages(1);
+  EXPECT_TRUE(averages->waits());
+  EXPECT_TRUE(driver.shard.awaitsReturn());
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {4, 4}, 8, 7)));
+  EXPECT_NE(averages->error().find("keeps no moving averages"), std::string::npos) << "its answer";
+}
+
+// A shard whose update is held, and one who waits for its end.
+class AveragesOfAHeldUpdate : public ShardDriver {
+ public:
+  AveragesOfAHeldUpdate() : ShardDriver(2, 0, 100, 0, 1, true) {
+    pull(0);
+    push(0, 0);
+    averages = pullAverages(1);
+  }
+  std::shared_ptr<Recorded> averages;
+};
+
+TEST(MovingAverages, WhoeverWaitsForTheUpdateIsAnsweredAtTheLatestWhenTheStepWouldBe) {
+  AveragesOfAHeldUpdate driver;
+  EXPECT_EQ(driver.shard.status().callers_waiting, 2u);
+  pass(driver, 59, {0, 1});
+  EXPECT_TRUE(driver.averages->waits());
+  pass(driver, 1, {0, 1});
+  EXPECT_EQ(driver.averages->error(),
+            "worker/1 has waited 60 s on ps/0 for the update that runs, to get the moving averages "
+            "after it");
+  while (driver.runner.finish()) {
+  }
+}
+
+TEST(MovingAverages, AWorkerThatIsGoneIsFencedThere) {
+  AveragesOfAHeldUpdate replaced;
+  replaced.shard.join(1, kNextLife);
+  EXPECT_NE(replaced.averages->error().find("fenced: "), std::string::npos);
+  AveragesOfAHeldUpdate lost;
+  lost.shard.markLost(1);
+  EXPECT_NE(lost.averages->error().find("fenced: "), std::string::npos);
+  AveragesOfAHeldUpdate asked_again;
+  const auto again = asked_again.pullAverages(1);
+  EXPECT_NE(asked_again.averages->error().find("gave way"), std::string::npos);
+  asked_again.shard.failAll(Error(ErrorCode::kUnavailable, "the end"));
+  EXPECT_EQ(again->error(), "the end");
+}
+
 // ---- other ps: ps/0 of two, one gradient of two workers a step
 
 class LeaderOfTwo : public ::testing::Test {
