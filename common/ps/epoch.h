@@ -18,7 +18,14 @@ inline constexpr uint64_t epochNumber(uint64_t epoch) {
   return epoch >> kEpochRandomBits;
 }
 
-// The one after `epoch`. `chief`: the incarnation of who names it, whose random bits it takes.
+// Whether `epoch` can be the name of a line of history. What a peer or a file says is to be asked that;
+// so there is always a next one.
+inline constexpr bool validEpoch(uint64_t epoch) {
+  constexpr uint64_t kNumberMax = (uint64_t{1} << (64 - kEpochRandomBits)) - 2;
+  return epochNumber(epoch) >= 1 && epochNumber(epoch) <= kNumberMax;
+}
+
+// The one after `epoch`, which is 0 or valid. `chief`: the incarnation of who names it, whose random bits it takes.
 inline constexpr uint64_t nextEpoch(uint64_t epoch, uint64_t chief) {
   return (epochNumber(epoch) + 1) << kEpochRandomBits |
          (chief & ((uint64_t{1} << kEpochRandomBits) - 1));

@@ -135,8 +135,7 @@ bool hasReplica(Words words, uint32_t ps, uint64_t epoch) {
 // Whether nobody has trained: who holds values took initial ones, which follow from the seed.
 bool onlyInitialised(Words words, const ChiefWord& chief) {
   return chief.epoch == 0 && std::all_of(words.begin(), words.end(), [](const PsWord& word) {
-           return word.epoch == 0 || (epochNumber(word.epoch) == 1 &&
-                                      word.origin == EpochOrigin::kInitialValues && word.step == 0);
+           return word.epoch == 0 || (word.origin == EpochOrigin::kInitialValues && word.step == 0);
          });
 }
 
@@ -180,8 +179,9 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
     decision.ps = std::move(empty);
     return decision;
   }
-  if (newest > 0 && one_epoch && onlyInitialised(words, chief))
-    return start(newest, "the initial values have not come to every ps");
+  if (newest > 0 && onlyInitialised(words, chief))
+    return start(nextEpoch(newest, chief.incarnation),
+                 "the initial values have not come to every ps");
   std::optional<RecoveryDecision> back;
   if (!one_epoch) back = interrupted(words, newest, chief.checkpoint);
   if (!back) back = newestCut(words, chief.checkpoint);

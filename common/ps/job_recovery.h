@@ -18,9 +18,9 @@
 //                                  trained
 //   all empty                      a common snapshot                         kGoBack, the next epoch
 //   all empty                      a checkpoint                              kGoBack, the next epoch
-//   some empty                     the others hold initial values, without   kStart: the same values again,
-//                                  an update, and the chief has just         of the same epoch
-//                                  started: the one before was lost
+//   some empty, or torn epochs     the others hold initial values, without   kStart: the same values again, on
+//                                  an update, and the chief trains not yet:  all ps, the next epoch
+//                                  one was lost while these were brought
 //   some empty                     each empty one has a whole replica        kRefill, the same epoch
 //   some empty, or torn epochs     all have a snapshot of one cut            kGoBack to the newest such
 //   some empty, or torn epochs     a checkpoint                              kGoBack to it

@@ -111,10 +111,9 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
                             workerName(rank), options_.ps_task, kChief.name()));
   }
   if (!store_) throw notDeclared("initial values");
-  if (store_->initialised()) return false;
-  if (epoch == 0) throw Error(ErrorCode::kBadData, "initial values need an epoch");
-  store_->initialise(values);
-  beginEpoch(epoch, EpochOrigin::kInitialValues, {});
+  requireEpoch(epoch, "the initial values");
+  if (initialised() && epoch <= epoch_) return false;
+  take(epoch, EpochOrigin::kInitialValues, {}, [&] { store_->initialise(values); });
   return true;
 }
 
@@ -220,6 +219,7 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
                  PushCallback callback, uint64_t epoch) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(rank, incarnation);
+  if (!error && epoch != 0) error = badEpoch(epoch, workerName(rank));
   if (!error && !canCome(epoch)) error = cannotCome(rank, epoch);
   if (!error && mayPark() && (!initialised() || epoch_ < epoch))
     return park({.rank = rank,
@@ -235,6 +235,7 @@ void Shard::pull(uint32_t rank, Incarnation incarnation, std::optional<uint64_t>
 void Shard::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(contribution.rank, contribution.incarnation);
+  if (!error) error = badEpoch(contribution.epoch, workerName(contribution.rank));
   if (!error && mayPark() && !initialised())
     return park({.rank = contribution.rank,
                  .incarnation = contribution.incarnation,

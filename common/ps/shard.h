@@ -115,8 +115,9 @@ class Shard {
   // This live process says why it goes: lost, as one whose process has ended.
   void leave(uint32_t rank, Incarnation incarnation, const std::string& reason);
 
-  // Takes the initial values, of this shard's `elements`; `epoch` begins with them. False: it held
-  // values already, and keeps them.
+  // Takes the initial values, of this shard's `elements`; `epoch` begins with them, as with a cut that
+  // the chief goes back to: see restore(). False: it holds values of that epoch or a later one, and
+  // keeps them.
   bool initialise(uint32_t rank, Incarnation incarnation, std::span<const float> values,
                   uint64_t epoch = kFirstEpoch);
   void waitInitialised(uint32_t rank, Incarnation incarnation, Duration timeout,
@@ -165,7 +166,8 @@ class Shard {
   void expectRestore(Incarnation chief);
   // Takes `state`, in place of initialise() or of what it holds, and lets the waiting workers go on:
   // whoever waits for the answer to a push is answered kWentBack. False: it is on that epoch already.
-  // Errors: kUnavailable when it is on a later one.
+  // Errors: kUnavailable when it is on a later one. kBadConfig, kBadData when the state doesn't fit, or
+  // there is no memory for it: this shard is empty then, and whoever waited is told why.
   bool restore(Incarnation chief, const RestoredShard& state);
   const std::optional<ModelDeclaration>& declaration() const { return declaration_; }
 
@@ -229,6 +231,9 @@ class Shard {
   void expireParked();
   void resumeParked();
   void answerWentBack(uint32_t rank, PushCallback callback);
+  void take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::function<void()>& fill);
+  void leaveEpoch(std::vector<Coordinator::Stranded>& stranded);
+  void loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error);
   void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut);
   void answerAverages();
   void dropAverages(uint32_t rank, const Error& error);
@@ -249,6 +254,8 @@ class Shard {
   std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;
   Error gaveWay(uint32_t rank) const;
+  std::optional<Error> badEpoch(uint64_t epoch, const std::string& whose) const;
+  void requireEpoch(uint64_t epoch, const std::string& whose) const;
   std::optional<Error> membershipError(uint32_t rank, Incarnation incarnation);
   std::optional<Error> stepError(uint32_t rank, Incarnation incarnation, std::string_view what);
 

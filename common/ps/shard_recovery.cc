@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "common/base/check.h"
@@ -22,6 +23,18 @@ PsWord Shard::word() const {
   word.origin = origin_;
   word.origin_cut = origin_cut_;
   return word;
+}
+
+// Nullopt: it may be one.
+std::optional<Error> Shard::badEpoch(uint64_t epoch, const std::string& whose) const {
+  if (validEpoch(epoch)) return std::nullopt;
+  return Error(ErrorCode::kBadData,
+               fmt::format("ps/{} was sent {:#x} as the epoch of {}, which is none",
+                           options_.ps_task, epoch, whose));
+}
+
+void Shard::requireEpoch(uint64_t epoch, const std::string& whose) const {
+  if (const std::optional<Error> error = badEpoch(epoch, whose)) throw Error(*error);
 }
 
 void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut) {
@@ -52,31 +65,65 @@ bool Shard::isGoingBack() const {
 bool Shard::restore(Incarnation chief, const RestoredShard& state) {
   const OutwardCalls::Scope scope(calls_);
   checkChief(chief, "a cut to go back to");
+  requireEpoch(state.epoch, "the cut to go back to");
   if (epoch_ == state.epoch) return false;
   if (epoch_ > state.epoch)
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("ps/{} is on epoch {} already: it doesn't go back to epoch {}",
                             options_.ps_task, epochNumber(epoch_), epochNumber(state.epoch)));
+  take(state.epoch, state.origin, state.cut, [&] {
+    std::vector<std::span<const float>> slots;
+    for (const Buffer& slot : state.slots)
+      slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));
+    store_->restore({state.values.as<float>(), state.values.bytes() / sizeof(float)}, slots,
+                    state.clock, state.version);
+    coordinator_->restore(state.position);
+    if (state.origin == EpochOrigin::kCheckpoint) saved_version_ = state.version;
+  });
+  return true;
+}
+
+// `fill` gives an empty store its values. What it had before goes first: a host need not have room for
+// both.
+void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut,
+                 const std::function<void()>& fill) {
+  DTF_CHECK(validEpoch(epoch) && epoch > epoch_);
+  const ModelDeclaration model = declaration_.value();
   std::vector<Coordinator::Stranded> stranded;
-  if (initialised()) {
-    // What was computed from the values that go now has no effect any more: queued, held, or granted.
-    stranded = coordinator_->takeWaiting();
-    epoch_ = 0;
-    const ModelDeclaration declaration = *declaration_;
-    adopt(declaration);
+  try {
+    if (initialised()) leaveEpoch(stranded);
+    fill();
+  } catch (const std::bad_alloc&) {
+    const Error error = noMemory(model);
+    loseValues(std::move(stranded), error);
+    throw Error(error);
+  } catch (const Error& error) {
+    loseValues(std::move(stranded), error);
+    throw;
   }
-  std::vector<std::span<const float>> slots;
-  for (const Buffer& slot : state.slots)
-    slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));
-  store_->restore({state.values.as<float>(), state.values.bytes() / sizeof(float)}, slots,
-                  state.clock, state.version);
-  coordinator_->restore(state.position);
-  if (state.origin == EpochOrigin::kCheckpoint) saved_version_ = state.version;
   restore_expected_since_.reset();
-  beginEpoch(state.epoch, state.origin, state.cut);
+  beginEpoch(epoch, origin, cut);
   for (Coordinator::Stranded& call : stranded) answerWentBack(call.rank, std::move(call.callback));
   if (!averages_waiters_.empty()) coordinator_->whenIdle([this] { answerAverages(); });
-  return true;
+}
+
+// What was computed from the values that go now has no effect any more: queued, held, or granted.
+void Shard::leaveEpoch(std::vector<Coordinator::Stranded>& stranded) {
+  DTF_CHECK(initialised() && epoch_ > 0);
+  stranded = coordinator_->takeWaiting();
+  epoch_ = 0;
+  const ModelDeclaration declaration = *declaration_;
+  adopt(declaration);
+}
+
+// A shard that could not be made again has no model either: whoever declared it has to do so again.
+void Shard::loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error) {
+  DTF_CHECK(!initialised() && epoch_ == 0);
+  log::error("event=values_not_taken ps=ps/{} reason=\"{}\"", options_.ps_task, error.message());
+  if (!declaration_) declared_alike_.clear();
+  for (Coordinator::Stranded& call : stranded)
+    calls_.add([callback = std::move(call.callback), error] { callback(error); });
+  for (uint32_t rank = 0; rank < options_.workers; ++rank) dropAverages(rank, error);
 }
 
 // With what the worker computes next, which may have to wait for a grant.
@@ -188,6 +235,7 @@ bool Shard::awaitsReturn() const {
 // too.
 void Shard::onReceived(uint32_t ps_task, StepName step, uint32_t rank) {
   const OutwardCalls::Scope scope(calls_);
+  requireEpoch(step.epoch, fmt::format("a gradient on ps/{}", ps_task));
   if (!initialised() || step.epoch > epoch_) {
     const size_t early_max = size_t{options_.ps_tasks} * options_.workers;
     const bool sane = ps_task < options_.ps_tasks && rank < options_.workers;

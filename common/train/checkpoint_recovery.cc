@@ -78,9 +78,9 @@ ps::CutName cutOf(const checkpoint::Manifest& manifest) {
   if (found != manifest.extra.end()) {
     const std::string& text = found->second;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), epoch).ptr;
-    if (end != text.data() + text.size() || epoch == 0)
+    if (end != text.data() + text.size() || !ps::validEpoch(epoch))
       throw Error(ErrorCode::kBadData,
-                  fmt::format("the manifest of step {} says epoch '{}', which is no number",
+                  fmt::format("the manifest of step {} says epoch '{}', which is none",
                               manifest.global_step, text));
   }
   return {epoch, manifest.global_step};

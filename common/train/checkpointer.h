@@ -68,7 +68,7 @@ inline constexpr char kSettingsKey[] = "settings";
 inline constexpr char kEpochKey[] = "epoch";
 
 // Of which cut a checkpoint is.
-// Errors: kBadData for an epoch that is no number.
+// Errors: kBadData for an epoch that is none.
 ps::CutName cutOf(const checkpoint::Manifest& manifest);
 
 // What the training threads are doing meanwhile.

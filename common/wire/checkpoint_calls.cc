@@ -1,5 +1,6 @@
 #include "common/wire/checkpoint_calls.h"
 
+#include <fmt/format.h>
 #include <kj/vector.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
+#include "common/ps/epoch.h"
 #include "common/wire/checkpoint_codec.h"
 #include "common/wire/named_wait.h"
 
@@ -39,6 +41,15 @@ kj::Promise<T> named(kj::Promise<T> promise, const std::string& ps, const std::s
 template <class T>
 kj::Promise<void> whenDone(kj::Promise<T> promise) {
   return promise.then([](auto&&) {});
+}
+
+// 0: no values.
+void requireEpoch(uint64_t epoch, uint32_t ps_task) {
+  if (epoch == 0 || ps::validEpoch(epoch)) return;
+  net::throwAsKj(
+      Error(ErrorCode::kBadData, fmt::format("{} says that it holds values of epoch {:#x}, which "
+                                             "is none",
+                                             TaskId{JobKind::kPs, ps_task}.name(), epoch)));
 }
 
 }  // namespace
@@ -82,6 +93,8 @@ kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
             .then([this, i](auto&& response) {
               ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
               const auto held = response.getHeld();
+              requireEpoch(held.getEpoch(), i);
+              requireEpoch(held.getOriginEpoch(), i);
               return checkpoint::HeldValues{held.getEpoch(), held.getUpdates(), held.getRestored(),
                                             held.getOriginEpoch(), held.getOriginStep()};
             });

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/ps/declaration.h"
+#include "common/ps/epoch.h"
 #include "common/wire/optimizer_codec.h"
 
 namespace dtf::wire {
@@ -171,6 +172,10 @@ ps::StepState decodeStepState(schema::StepState::Reader reader) {
   state.staleness = reader.getStaleness();
   state.loss = reader.getLoss();
   state.epoch = reader.getEpoch();
+  if (state.epoch != 0 && !ps::validEpoch(state.epoch))
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("a ps answered with parameters of epoch {:#x}, which is none", state.epoch));
   return state;
 }
 

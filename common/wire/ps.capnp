@@ -11,7 +11,7 @@
 #   worker -> every ps   control: hello -> PsControl
 #                        control: declare(model)            all workers bring the same model, or are refused
 #                        bulk:    hello -> PsData
-#   chief  -> every ps   bulk:    initialise(values)        once; a ps that holds values keeps them
+#   chief  -> every ps   bulk:    initialise(values)        of an epoch; a ps that holds it keeps it
 #   worker -> every ps   control: waitInitialised()         returns when the chief has initialised
 #   worker -> ps/0       control: barrier("start")
 #   worker -> every ps   bulk:    pull()                    the first parameters
@@ -160,7 +160,8 @@ interface PsData {
   # Arenas travel as chunks of 256 MiB, the last one shorter, by reference to the sender's memory.
 
   initialise @0 (values :List(Data), epoch :UInt64) -> ();
-  # `epoch`: of these values; every ps of a job is told the same.
+  # `epoch`: of these values; every ps of a job is told the same. A ps that is on it, or a later one, keeps what it has; one
+  # that is on an earlier one goes back to these.
 
   pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64) -> (state :Types.StepState, parameters :List(Data));
   # Sync: with `wantsStep`, the parameters before that step, which may be the one before the current: after a crash in

@@ -124,8 +124,9 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     state.epoch = params.getEpoch();
     state.origin = ps::EpochOrigin::kCheckpoint;
     state.cut = {params.getCutEpoch(), params.getCutStep()};
-    if (state.epoch == 0)
-      net::throwAsKj(Error(ErrorCode::kBadData, "what is restored needs an epoch"));
+    if (!ps::validEpoch(state.cut.epoch))
+      net::throwAsKj(Error(ErrorCode::kBadData,
+                           fmt::format("{:#x} is no epoch of a checkpoint", state.cut.epoch)));
     return host_
         .askNow<bool>([chief = chief_,
                        restored = std::exchange(restored_, nullptr)](ps::Shard& shard) {

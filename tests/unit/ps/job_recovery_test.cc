@@ -63,7 +63,10 @@ TEST(JobRecovery, StartsOnlyWhenNobodyHoldsAnything) {
 TEST(JobRecovery, InitialValuesThatHaveNotComeToAllAreSentAgain) {
   const RecoveryDecision decision = decide({holds(1, 0), empty()});
   EXPECT_EQ(decision.action, RecoveryAction::kStart);
-  EXPECT_EQ(decision.epoch, epochOf(1)) << "that of the others";
+  EXPECT_EQ(decision.epoch, epochOf(2) | kIncarnation) << "all begin anew";
+  EXPECT_EQ(decide({holds(2, 0), holds(1, 0)}).action, RecoveryAction::kStart)
+      << "one was lost meanwhile, too";
+  EXPECT_EQ(decide({holds(2, 0), holds(1, 0)}).epoch, epochOf(3) | kIncarnation);
   EXPECT_EQ(decide({holds(1, 1), empty()}).action, RecoveryAction::kEnd) << "one has trained";
 }
 

@@ -72,6 +72,7 @@ class CheckpointServiceTest : public ::testing::Test {
   std::string commit(uint64_t epoch = ps::nextEpoch(ps::kFirstEpoch, 0)) {
     auto request = session_->commitRestoreRequest();
     request.setEpoch(epoch);
+    request.setCutEpoch(ps::kFirstEpoch);
     return refusal(kj::mv(request));
   }
 
@@ -137,7 +138,7 @@ TEST_F(CheckpointServiceTest, APsThatHoldsValuesGoesBackToALaterEpochOnly) {
   EXPECT_EQ(commit(ps::kFirstEpoch), "") << "it is on that epoch: nothing to do";
   EXPECT_EQ(firstValue(), 2.0F);
   EXPECT_EQ(restore(folder), "");
-  EXPECT_EQ(commit(0), "what is restored needs an epoch");
+  EXPECT_EQ(commit(0), "ps/0 was sent 0x0 as the epoch of the cut to go back to, which is none");
   EXPECT_EQ(restore(folder), "");
   EXPECT_EQ(commit(), "");
   EXPECT_EQ(firstValue(), 0.5F);
