@@ -43,9 +43,9 @@ interface PsGate {
   # A worker's session. Refused (unavailable) when a newer incarnation of that worker has joined. `incarnation`: of this
   # ps. A worker that comes back to another one has lost what the ps held; an earlier one is no longer the job's.
 
-  peer @1 (hello :Types.Hello, follower :SyncFollower) -> (leader :SyncLeader);
+  peer @1 (hello :Types.Hello, follower :SyncFollower) -> (leader :SyncLeader, incarnation :UInt64);
   # ps/0 only, called by the other ps in sync training with backup workers. The decisions go to `follower`; what is said
-  # to `leader` is said by the ps of the hello.
+  # to `leader` is said by the ps of the hello. `incarnation`: of ps/0. An earlier process of either is not listened to.
 
   status @2 () -> (json :Text);
   # For people and tools: who has joined, the step, what is awaited. Never refused.

@@ -107,15 +107,15 @@ int PsServer::result() const {
 }
 
 void PsServer::serveControl(kj::Own<net::MessageStream> stream, std::string peer) {
-  connections_.serve(kj::mv(stream), std::move(peer),
-                     [this](const daemons::ConnectionRef& connection) {
-                       return makeGate(
-                           host_, *this, options_,
-                           [this](TaskId task, schema::SyncFollower::Client follower) {
-                             return peers_.follow(task, kj::mv(follower));
-                           },
-                           connection);
-                     });
+  connections_.serve(
+      kj::mv(stream), std::move(peer), [this](const daemons::ConnectionRef& connection) {
+        return makeGate(
+            host_, *this, options_,
+            [this](TaskId task, Incarnation incarnation, schema::SyncFollower::Client follower) {
+              return peers_.follow(task, incarnation, kj::mv(follower));
+            },
+            connection);
+      });
 }
 
 void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {

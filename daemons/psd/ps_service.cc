@@ -210,10 +210,11 @@ class Gate final : public schema::PsGate::Server {
       const auto params = context.getParams();
       checkHello(options_, params.getHello());
       const TaskId caller = wire::decodeTask(params.getHello().getCaller());
-      context.getResults().setLeader(follow_(caller, params.getFollower()));
+      const Incarnation incarnation{params.getHello().getIncarnation()};
+      context.getResults().setLeader(follow_(caller, incarnation, params.getFollower()));
+      context.getResults().setIncarnation(options_.incarnation.value);
       connection_->set->greet(*connection_,
-                              {caller, Incarnation{params.getHello().getIncarnation()},
-                               params.getHello().getConnection()});
+                              {caller, incarnation, params.getHello().getConnection()});
       connection_->connection->setPeer(caller.name());
       connection_->connection->stream().setLimits(wire::kControlLimits);
     });

@@ -44,9 +44,10 @@ class WorkerSessions {
   virtual kj::Promise<void> failed() = 0;
 };
 
-// Takes another ps for a follower and returns what it speaks through; throws for whoever is none.
-using Follow =
-    std::function<schema::SyncLeader::Client(TaskId task, schema::SyncFollower::Client follower)>;
+// Takes a process of another ps for a follower and returns what it speaks through; throws for whoever
+// is none.
+using Follow = std::function<schema::SyncLeader::Client(TaskId task, Incarnation incarnation,
+                                                        schema::SyncFollower::Client follower)>;
 
 // Bootstrap of a control connection. `host`, `sessions` and `options` outlive the connection.
 // Control loop only.

@@ -28,8 +28,10 @@ class LogErrors final : public kj::TaskSet::ErrorHandler {
 // What one follower is given.
 class Leader final : public schema::SyncLeader::Server {
  public:
-  Leader(PeerNetwork& network, uint32_t ps_task) : network_(network), ps_task_(ps_task) {}
+  Leader(PeerNetwork& network, uint32_t ps_task, Incarnation incarnation)
+      : network_(network), ps_task_(ps_task), incarnation_(incarnation) {}
   kj::Promise<void> received(ReceivedContext context) override {
+    net::bridgeErrors([&] { network_.checkNewest(ps_task_, incarnation_); });
     const auto params = context.getParams();
     return network_.host()
         .askNow<bool>([task = ps_task_, step = ps::StepName{params.getEpoch(), params.getStep()},
@@ -43,6 +45,7 @@ class Leader final : public schema::SyncLeader::Server {
  private:
   PeerNetwork& network_;
   const uint32_t ps_task_;  // who holds this
+  const Incarnation incarnation_;
 };
 
 class Follower final : public schema::SyncFollower::Server {
@@ -130,7 +133,14 @@ kj::Promise<void> PeerNetwork::connect(Duration patience) {
     auto request = connection.bootstrap().castAs<schema::PsGate>().peerRequest();
     wire::encodeHello(self_, {JobKind::kPs, 0}, request.initHello(), hellos_said_++);
     request.setFollower(kj::heap<Follower>(*this));
-    return request.send().then([leader](auto&& response) { *leader = response.getLeader(); });
+    return request.send().then([this, leader](auto&& response) {
+      const Incarnation incarnation{response.getIncarnation()};
+      if (incarnation.isBefore(met_))
+        kj::throwFatalException(
+            net::toKj(net::asio::error::connection_aborted, "an earlier process of it answered"));
+      met_ = incarnation;
+      *leader = response.getLeader();
+    });
   };
   return wire::openConnection(control_,
                               {.peer = peer_,
@@ -214,11 +224,21 @@ void PeerNetwork::checkFollower(TaskId task) const {
     throw Error(ErrorCode::kBadConfig, task.name() + " does not follow " + self_.self.name());
 }
 
-schema::SyncLeader::Client PeerNetwork::follow(TaskId task, schema::SyncFollower::Client follower) {
+void PeerNetwork::checkNewest(uint32_t ps_task, Incarnation incarnation) const {
+  if (newest_.at(ps_task) == incarnation) return;
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("fenced: ps/{} was replaced by a newer process; end this one", ps_task));
+}
+
+schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnation,
+                                               schema::SyncFollower::Client follower) {
   checkFollower(task);
+  Incarnation& newest = newest_[task.index];
+  if (!incarnation.isBefore(newest)) newest = incarnation;
+  checkNewest(task.index, incarnation);
   followers_.insert_or_assign(task.index, kj::mv(follower));
   for (const Decision& decision : unheard_[task.index]) announce(task.index, decision);
-  return kj::heap<Leader>(*this, task.index);
+  return kj::heap<Leader>(*this, task.index, incarnation);
 }
 
 // A step is decided when every ps has reported its gradients, and a follower reports those of a step

@@ -51,10 +51,14 @@ class PeerNetwork {
 
   ShardHost& host() { return *host_; }
   const wire::LinkOptions& self() const { return self_; }
-  // On ps/0: the connection of follower `task` is there, the first or a new one. Returns what it
-  // speaks through.
-  // Errors: kBadConfig when this is not ps/0, or `task` not one of the others.
-  schema::SyncLeader::Client follow(TaskId task, schema::SyncFollower::Client follower);
+  // On ps/0: the connection of a process of follower `task` is there, the first or a new one. Returns
+  // what it speaks through. A newer process replaces and fences the one before.
+  // Errors: kBadConfig when this is not ps/0, or `task` not one of the others; kUnavailable "fenced:
+  // ..." for an earlier process.
+  schema::SyncLeader::Client follow(TaskId task, Incarnation incarnation,
+                                    schema::SyncFollower::Client follower);
+  // Errors: kUnavailable "fenced: ..." unless this process of the follower is the last that came.
+  void checkNewest(uint32_t ps_task, Incarnation incarnation) const;
   // On a follower, by ps/0.
   void onDecided(ps::StepName step) {
     decided_ = std::max<std::optional<ps::StepName>>(decided_, step);
@@ -95,6 +99,7 @@ class PeerNetwork {
 
   // Follower.
   std::unique_ptr<Link> link_;  // null: there is none at the moment
+  Incarnation met_;             // the last process of ps/0 that answered
   uint64_t links_made_ = 0;
   uint32_t hellos_said_ = 0;
   std::deque<Report> unanswered_;
@@ -104,6 +109,7 @@ class PeerNetwork {
 
   // Leader, by ps task.
   std::map<uint32_t, schema::SyncFollower::Client> followers_;
+  std::map<uint32_t, Incarnation> newest_;            // of each that came
   std::map<uint32_t, std::deque<Decision>> unheard_;  // not answered by the follower
 
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;

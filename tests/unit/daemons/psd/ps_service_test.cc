@@ -32,7 +32,7 @@ class PsServiceTest : public ::testing::Test {
                         [this](const daemons::ConnectionRef& connection) {
                           return makeGate(
                               host_, sessions_, options_,
-                              [](TaskId, schema::SyncFollower::Client) {
+                              [](TaskId, Incarnation, schema::SyncFollower::Client) {
                                 return kj::heap<schema::SyncLeader::Server>();
                               },
                               connection);

@@ -143,6 +143,99 @@ TEST_F(SyncPeersTest, AMachineThatStoodStillDoesNotCostTheLinkItsTime) {
   EXPECT_TRUE(errors_.empty()) << errors_[0];
 }
 
+constexpr Incarnation attempt(uint64_t number) {
+  return {number << 40 | 7};
+}
+
+// What a process of ps/1 is told by ps/0, and speaks through.
+struct Followed {
+  std::string refusal;  // of the hello
+  std::optional<schema::SyncLeader::Client> leader;
+};
+Followed follow(PsWorld& world, net::RpcConnection& connection, Incarnation incarnation) {
+  class Deaf final : public schema::SyncFollower::Server {};
+  auto request = connection.bootstrap().castAs<schema::PsGate>().peerRequest();
+  wire::encodeHello(wire::linkOptions(world.jobSpec(), {JobKind::kPs, 1}, incarnation),
+                    {JobKind::kPs, 0}, request.initHello());
+  request.setFollower(kj::heap<Deaf>());
+  auto promise = request.send();
+  Followed followed;
+  followed.leader = promise.getLeader();
+  followed.refusal = world.refusal(promise.ignoreResult());
+  return followed;
+}
+
+TEST_F(SyncPeersTest, AnEarlierProcessOfAFollowerIsFenced) {
+  const auto report = [this](Followed& from) {
+    auto request = from.leader->receivedRequest();
+    request.setEpoch(ps::kFirstEpoch);
+    return world_.refusal(request.send().ignoreResult());
+  };
+  auto first = world_.client(0), second = world_.client(0), late = world_.client(0);
+  Followed old = follow(world_, *first, attempt(1));
+  EXPECT_EQ(report(old), "");
+  Followed successor = follow(world_, *second, attempt(2));
+  EXPECT_EQ(report(successor), "");
+  EXPECT_EQ(report(old), "fenced: ps/1 was replaced by a newer process; end this one");
+  EXPECT_EQ(follow(world_, *late, attempt(1)).refusal,
+            "fenced: ps/1 was replaced by a newer process; end this one");
+  EXPECT_EQ(report(successor), "") << "it is ps/1 still";
+}
+
+// A gate of ps/0 that says which process it is, and takes every report.
+class NumberedGate final : public schema::PsGate::Server {
+ public:
+  NumberedGate(Incarnation incarnation, int& reports)
+      : incarnation_(incarnation), reports_(reports) {}
+  kj::Promise<void> peer(PeerContext context) override {
+    class Taker final : public schema::SyncLeader::Server {
+     public:
+      explicit Taker(int& reports) : reports_(reports) {}
+      kj::Promise<void> received(ReceivedContext) override {
+        ++reports_;
+        return kj::READY_NOW;
+      }
+
+     private:
+      int& reports_;
+    };
+    context.getResults().setLeader(kj::heap<Taker>(reports_));
+    context.getResults().setIncarnation(incarnation_.value);
+    return kj::READY_NOW;
+  }
+
+ private:
+  const Incarnation incarnation_;
+  int& reports_;
+};
+
+TEST_F(SyncPeersTest, AnEarlierProcessOfTheLeaderIsNotListenedTo) {
+  std::vector<kj::Own<net::RpcConnection>> served;
+  std::vector<int> reports(3);
+  const std::vector<Incarnation> answering{attempt(2), attempt(1), attempt(3)};
+  world_.loop.on_connect = [&](uint16_t) -> kj::Promise<kj::Own<net::MessageStream>> {
+    const size_t i = std::min<size_t>(connections_++, 2);
+    auto pipe = kj::newTwoWayPipe();
+    server_end_ = pipe.ends[0].get();
+    served.push_back(kj::heap<net::RpcConnection>(
+        net::wrapStream(kj::mv(pipe.ends[0])),
+        [&, i](net::RpcConnection&) -> capnp::Capability::Client {
+          return kj::heap<NumberedGate>(answering[i], reports[i]);
+        },
+        net::RpcOptions{}));
+    return net::wrapStream(kj::mv(pipe.ends[1]));
+  };
+  push(1, 1, 0);
+  EXPECT_EQ(reports[0], 1);
+  cut();  // its decision is due still
+  world_.loop.live(seconds(3));
+  EXPECT_GE(connections_, 3);
+  push(1, 2, 0);
+  EXPECT_EQ(reports[1], 0) << "a process that was replaced is told nothing";
+  EXPECT_GT(reports[2], 0);
+  EXPECT_FALSE(world_.ended(1));
+}
+
 TEST_F(SyncPeersTest, ALinkThatCanNotBeMadeAgainEndsThePsByName) {
   push(1, 1, 0);
   push(1, 2, 0);
