@@ -259,6 +259,11 @@ void SimulatedDisk::heal() {
   failing_.clear();
 }
 
+void SimulatedDisk::restart() {
+  crashed_ = false;
+  heal();
+}
+
 void SimulatedDisk::powerCut(uint64_t seed) {
   Random random(seed, 77);
   // Seeds 0 and 1 are the extremes; the others lie between them.

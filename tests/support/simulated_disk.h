@@ -48,6 +48,8 @@ class SimulatedDisk final : public FileSystem {
   void failAll(Op kind, int errno_value) { failing_[kind] = errno_value; }
   void heal();  // no faults any more, those to come included
 
+  // After a crash: another process, and what the one before wrote is all there.
+  void restart();
   // The power goes and comes back. Also ends a crash.
   void powerCut(uint64_t seed);
 
