@@ -12,6 +12,7 @@
 #include "common/base/cut_position.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/snapshot_folder.h"
 
 namespace dtf::checkpoint {
 
@@ -24,19 +25,28 @@ struct SavedShard {
 
 // What one ps holds when the chief asks.
 struct HeldValues {
-  uint64_t epoch = 0;         // of its values, see ps/epoch.h; 0: it holds none
-  uint64_t updates = 0;       // that they have had
-  bool restored = false;      // the epoch began with a checkpoint, else with initial values
-  uint64_t origin_epoch = 0;  // of that checkpoint
+  uint64_t epoch = 0;    // of its values, see ps/epoch.h; 0: it holds none
+  uint64_t updates = 0;  // that they have had
+  bool restored =
+      false;  // the epoch began with a cut that all went back to, else with initial values
+  uint64_t origin_epoch = 0;  // of that cut
   uint64_t origin_step = 0;
+  bool from_snapshot = false;             // it was a snapshot, else a checkpoint
+  std::vector<SnapshotName> snapshots{};  // that it can load
 };
 
-// To what all ps go back: a checkpoint, by its folder's name and that of its cut.
+// To what all ps go back, by the name of its cut.
 struct GoingBack {
-  std::string folder;
+  std::string folder;  // the checkpoint's, its name; empty: to the snapshot of that cut
   uint64_t cut_epoch = 0;
   uint64_t cut_step = 0;
   uint64_t epoch = 0;  // that begins with it
+};
+
+// What one ps keeps in its host's memory.
+struct KeptSnapshot {
+  uint64_t bytes = 0;
+  double stall_seconds = 0;  // how long the capture held up the shard
 };
 
 // Threads: one at a time, beside the training thread of the same worker.
@@ -69,7 +79,16 @@ class CheckpointClient {
   // Errors: kUnavailable when a ps holds the capture of another cut.
   virtual std::vector<SavedShard> save(const std::string& folder, const CutPosition& position) = 0;
 
-  // Every ps reads its part of the checkpoint; when all have, it becomes their state.
+  // Per ps: each keeps what it captured at `position` in its host's memory, under that name, and of
+  // the snapshots before it only `keep`.
+  // Errors: as save().
+  virtual std::vector<KeptSnapshot> snapshot(const SnapshotName& name, const CutPosition& position,
+                                             const std::optional<SnapshotName>& keep) = 0;
+  // No ps has snapshots any more.
+  virtual void forgetSnapshots() = 0;
+
+  // Every ps reads its part of the checkpoint, or its snapshot; when all have, it becomes their state.
+  // Errors: kBadData when a snapshot is damaged: that ps doesn't offer it again.
   virtual void restore(const GoingBack& target) = 0;
 };
 

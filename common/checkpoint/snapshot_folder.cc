@@ -210,4 +210,13 @@ void SnapshotFolder::removeAllBut(const std::optional<SnapshotName>& keep) {
   }
 }
 
+void SnapshotFolder::removeAll() {
+  if (!isThere()) return;
+  removeAllBut(std::nullopt);
+  removeEntry(file_system_, place_.folder, {folder_.filename().string(), true});
+  if (file_system_.list(place_.folder).empty())
+    removeEntry(file_system_, place_.folder.parent_path(),
+                {place_.folder.filename().string(), true});
+}
+
 }  // namespace dtf::checkpoint

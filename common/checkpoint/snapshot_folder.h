@@ -75,6 +75,8 @@ class SnapshotFolder {
   // What can't be removed is logged.
   void remove(const SnapshotName& name);
   void removeAllBut(const std::optional<SnapshotName>& keep);
+  // All of them, with this ps's folder; and the job's, when this was the last ps in it.
+  void removeAll();
 
  private:
   std::filesystem::path pathOf(const SnapshotName& name) const;

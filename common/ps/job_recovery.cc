@@ -48,13 +48,6 @@ bool haveSnapshot(Words words, const CutName& cut) {
   });
 }
 
-std::optional<CutName> newestCommonSnapshot(Words words) {
-  std::optional<CutName> newest;
-  for (const CutName& cut : words[0].snapshots)
-    if ((!newest || cut > *newest) && haveSnapshot(words, cut)) newest = cut;
-  return newest;
-}
-
 // A going back that was interrupted is one decision: it is carried out, not taken anew.
 std::optional<RecoveryDecision> interrupted(Words words, uint64_t newest,
                                             const std::optional<CutName>& checkpoint) {
@@ -73,8 +66,10 @@ std::optional<RecoveryDecision> interrupted(Words words, uint64_t newest,
 }
 
 // Nullopt: no cut that all ps can have.
-std::optional<RecoveryDecision> newestCut(Words words, const std::optional<CutName>& checkpoint) {
-  const std::optional<CutName> snapshot = newestCommonSnapshot(words);
+std::optional<RecoveryDecision> newestCut(Words words, const ChiefWord& chief) {
+  const std::optional<CutName>& checkpoint = chief.checkpoint;
+  const bool of_this_job = newestEpoch(words) > 0 || chief.epoch > 0;
+  const std::optional<CutName> snapshot = of_this_job ? newestCommonSnapshot(words) : std::nullopt;
   if (!snapshot && !checkpoint) return std::nullopt;
   RecoveryDecision decision;
   decision.action = RecoveryAction::kGoBack;
@@ -149,6 +144,14 @@ RecoveryDecision start(uint64_t epoch, std::string reason) {
 
 }  // namespace
 
+std::optional<CutName> newestCommonSnapshot(Words words) {
+  DTF_CHECK(!words.empty());
+  std::optional<CutName> newest;
+  for (const CutName& cut : words[0].snapshots)
+    if ((!newest || cut > *newest) && haveSnapshot(words, cut)) newest = cut;
+  return newest;
+}
+
 RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
   DTF_CHECK(!words.empty());
   RecoveryDecision decision;
@@ -166,6 +169,8 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
   if (newest > 0 && one_epoch && empty.empty()) {
     decision.action = RecoveryAction::kContinue;
     decision.epoch = newest;
+    decision.origin = words[0].origin;
+    decision.cut = words[0].origin_cut;
     decision.reason = "every ps holds its values";
     return decision;
   }
@@ -184,7 +189,7 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
                  "the initial values have not come to every ps");
   std::optional<RecoveryDecision> back;
   if (!one_epoch) back = interrupted(words, newest, chief.checkpoint);
-  if (!back) back = newestCut(words, chief.checkpoint);
+  if (!back) back = newestCut(words, chief);
   const bool lost = newest > 0 || chief.epoch > 0;
   if (back)
     return goBack(std::move(*back), words, lost ? std::move(empty) : std::vector<uint32_t>{},

@@ -16,7 +16,8 @@
 //                                  just started
 //   all empty                      nothing to go back to, a chief that has   kEnd: what they held is gone
 //                                  trained
-//   all empty                      a common snapshot                         kGoBack, the next epoch
+//   all empty                      a common snapshot, a chief that has       kGoBack, the next epoch
+//                                  trained
 //   all empty                      a checkpoint                              kGoBack, the next epoch
 //   some empty, or torn epochs     the others hold initial values, without   kStart: the same values again, on
 //                                  an update, and the chief trains not yet:  all ps, the next epoch
@@ -26,7 +27,9 @@
 //   some empty, or torn epochs     a checkpoint                              kGoBack to it
 //   some empty, or torn epochs     nothing of these                          kEnd: what they held is torn
 //
-// A snapshot is preferred to a checkpoint only when it is of a later cut.
+// A snapshot is preferred to a checkpoint only when it is of a later cut. A chief that has just started
+// knows of no job to which the snapshots of ps without values could belong: what lies in memory may be
+// of a job that has ended, and that its owner wants to begin anew.
 
 #include <compare>
 #include <cstdint>
@@ -88,11 +91,15 @@ struct RecoveryDecision {
   RecoveryAction action = RecoveryAction::kWait;
   uint64_t epoch = 0;        // afterwards; kWait and kEnd: 0
   std::vector<uint32_t> ps;  // kWait: absent; kRefill, kEnd: empty; kGoBack: those that lost values
-  EpochOrigin origin = EpochOrigin::kInitialValues;  // kGoBack
-  CutName cut;                                       // kGoBack
+  // kGoBack: to what; kContinue: with what the epoch began.
+  EpochOrigin origin = EpochOrigin::kInitialValues;
+  CutName cut;
   uint64_t steps_lost = 0;  // kGoBack: from the furthest step that any ps is at
   std::string reason;  // for a person: "ps/1 lost its values: all go back 37 steps to step 4963"
 };
+
+// Nullopt: no snapshot is on every ps.
+std::optional<CutName> newestCommonSnapshot(std::span<const PsWord> words);
 
 // `words`: one for each ps task, in their order.
 RecoveryDecision decideRecovery(std::span<const PsWord> words, const ChiefWord& chief);

@@ -89,20 +89,21 @@ ps::CutName cutOf(const checkpoint::Manifest& manifest) {
 std::optional<uint64_t> Checkpointer::restore() {
   DTF_CHECK(!last_step_ && !resumed_ && !cut_);  // once, before anything is saved
   // The ps may hold values of a chief that died while it was saving: what it left goes, too.
-  if (const uint32_t swept = folder_.sweepStale(); swept > 0)
+  if (const uint32_t swept = folder_ ? folder_->sweepStale() : 0; swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
   if (options_.fresh) startFresh();
   const checkpoint::Latest latest = findLatest();
-  const ps::RecoveryDecision decision = decide(latest, 0);
+  const ps::RecoveryDecision decision = decideAndGoBack(latest, 0);
   epoch_ = decision.epoch;
   switch (decision.action) {
     case ps::RecoveryAction::kStart:
-      log::info("event=starting_anew reason=\"no checkpoint in {}\"", folder_.path().string());
+      log::info("event=starting_anew reason=\"{}\"",
+                folder_ ? "no checkpoint in " + folder_->path().string()
+                        : "the job keeps no checkpoints");
       return decision.epoch;
     case ps::RecoveryAction::kGoBack:
-      goBack(latest.found.value(), decision);
-      noteResumed(*latest.found);
+      if (decision.origin == ps::EpochOrigin::kCheckpoint) noteResumed(*latest.found);
       return std::nullopt;
     default:
       log::info(
@@ -114,7 +115,8 @@ std::optional<uint64_t> Checkpointer::restore() {
 }
 
 checkpoint::Latest Checkpointer::findLatest() {
-  checkpoint::Latest latest = folder_.latestValid();
+  if (!folder_) return {};
+  checkpoint::Latest latest = folder_->latestValid();
   warnAbout(latest.rejected);
   return latest;
 }
@@ -131,43 +133,80 @@ void Checkpointer::checkFits(const checkpoint::Latest::Found& found) const {
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{} is a checkpoint of another model:\n{}\nGive this job another "
                             "run_dir, or remove {} to start anew",
-                            found.folder.string(), difference, folder_.path().string()));
+                            found.folder.string(), difference, folder_->path().string()));
 }
 
 // From the words of all ps, and with what is on the disk. Checkpoints that can't be used are in the
 // way only of a job that needs one.
-ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint64_t step) {
-  const std::vector<checkpoint::HeldValues> held = client_.held();
+ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint64_t step,
+                                          bool with_snapshots) {
+  std::vector<checkpoint::HeldValues> held = client_.held();
+  const auto is_empty = [](const checkpoint::HeldValues& values) { return values.epoch == 0; };
+  const bool of_an_ended_job = epoch_ == 0 && std::all_of(held.begin(), held.end(), is_empty);
+  if (of_an_ended_job && options_.snapshots) client_.forgetSnapshots();
+  for (checkpoint::HeldValues& values : held)
+    if (of_an_ended_job || !with_snapshots) values.snapshots.clear();
+  common_snapshot_ = ps::newestCommonSnapshot(wordsOf(held));
   ps::ChiefWord chief{std::nullopt, epoch_, step, options_.incarnation.value};
   if (latest.found) chief.checkpoint = cutOf(latest.found->manifest);
-  const bool lost =
-      std::any_of(held.begin(), held.end(), [](const auto& v) { return v.epoch == 0; });
-  if (lost && !latest.found && !latest.rejected.empty())
-    throw noneUsable(latest.rejected, folder_.path());
+  const bool lost = std::any_of(held.begin(), held.end(), is_empty);
+  if (lost && !latest.found && !latest.rejected.empty() && !common_snapshot_)
+    throw noneUsable(latest.rejected, folder_->path());
   ps::RecoveryDecision decision = decideAsChief(held, chief);
-  if (decision.action == ps::RecoveryAction::kGoBack) checkFits(latest.found.value());
+  if (decision.action == ps::RecoveryAction::kGoBack &&
+      decision.origin == ps::EpochOrigin::kCheckpoint)
+    checkFits(latest.found.value());
   return decision;
 }
 
-void Checkpointer::goBack(const checkpoint::Latest::Found& found,
-                          const ps::RecoveryDecision& decision) {
-  client_.restore(
-      {found.folder.filename().string(), decision.cut.epoch, decision.cut.step, decision.epoch});
+// A ps doesn't offer a snapshot again that it could not load: so another is decided on, in the end a
+// checkpoint.
+ps::RecoveryDecision Checkpointer::decideAndGoBack(const checkpoint::Latest& latest,
+                                                   uint64_t step) {
+  constexpr int kSnapshotTriesMax = 4;  // each ps keeps two
+  for (int tries = 0;; ++tries) {
+    ps::RecoveryDecision decision = decide(latest, step, tries < kSnapshotTriesMax);
+    if (decision.action != ps::RecoveryAction::kGoBack || goBack(latest, decision)) return decision;
+  }
+}
+
+// False: a snapshot can't be loaded.
+bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDecision& decision) {
+  const bool to_snapshot = decision.origin == ps::EpochOrigin::kSnapshot;
+  checkpoint::GoingBack target{"", decision.cut.epoch, decision.cut.step, decision.epoch};
+  if (!to_snapshot) target.folder = latest.found.value().folder.filename().string();
+  try {
+    client_.restore(target);
+  } catch (const Error& error) {
+    if (!to_snapshot || error.code() != ErrorCode::kBadData) throw;
+    log::warning("event=snapshot_rejected step={} reason=\"{}\"", decision.cut.step,
+                 error.message());
+    return false;
+  }
   epoch_ = decision.epoch;
-  last_step_ = found.manifest.global_step;
+  last_step_.reset();
+  if (latest.found) last_step_ = latest.found->manifest.global_step;
+  if (decision.steps_lost > 0 || !decision.ps.empty())
+    log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,
+                 decision.steps_lost, ps::epochNumber(decision.epoch), decision.reason);
+  return true;
 }
 
 void Checkpointer::saveInitial() {
-  if (last_step_) return;
   // Behind an earlier chief that saved nothing the others may be at work; a step they can't complete
   // without this one.
-  const bool moving = continued_ && !cutsAtStep();
+  const Motion motion = continued_ && !cutsAtStep() ? Motion::kTraining : Motion::kAtRest;
   try {
-    save(moving ? Motion::kTraining : Motion::kAtRest);
+    if (folder_) {
+      if (!last_step_) save(motion);
+    } else if (options_.snapshots && !common_snapshot_) {
+      snapshot(motion);
+    }
   } catch (const Error& error) {
     // Without it the loss of a ps would be the end: whoever lost one now starts again.
     if (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline) throw;
-    log::warning("event=checkpoint_failed step=0 reason=\"{}\"", error.message());
+    log::warning("event={}_failed step=0 reason=\"{}\"", folder_ ? "checkpoint" : "snapshot",
+                 error.message());
   }
 }
 
@@ -175,21 +214,22 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
   DTF_CHECK(epoch_ > 0);  // restore() came first
   cut_.reset();
   const checkpoint::Latest latest = findLatest();
-  const ps::RecoveryDecision decision = decide(latest, step);
-  if (decision.action == ps::RecoveryAction::kContinue && decision.epoch == epoch_)
-    return std::nullopt;
-  if (decision.action == ps::RecoveryAction::kContinue) {
-    // An earlier try has reached every ps, though not every answer has come back.
-    epoch_ = decision.epoch;
-    last_step_ = latest.found.value().manifest.global_step;
-    return WentBack{*last_step_, step > *last_step_ ? step - *last_step_ : 0,
-                    fmt::format("all went back to the checkpoint of step {}", *last_step_)};
-  }
-  DTF_CHECK(decision.action == ps::RecoveryAction::kGoBack);
-  goBack(latest.found.value(), decision);
-  log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,
-               decision.steps_lost, ps::epochNumber(decision.epoch), decision.reason);
-  return WentBack{decision.cut.step, decision.steps_lost, decision.reason};
+  const uint64_t epoch_before = epoch_;
+  const ps::RecoveryDecision decision = decideAndGoBack(latest, step);
+  if (decision.action == ps::RecoveryAction::kGoBack)
+    return WentBack{decision.cut.step, decision.steps_lost, decision.reason};
+  DTF_CHECK(decision.action == ps::RecoveryAction::kContinue);
+  if (decision.epoch == epoch_before) return std::nullopt;
+  // An earlier try has reached every ps, though not every answer has come back.
+  epoch_ = decision.epoch;
+  last_step_.reset();
+  if (latest.found) last_step_ = latest.found->manifest.global_step;
+  const uint64_t back_at = decision.cut.step;
+  return WentBack{
+      back_at, step > back_at ? step - back_at : 0,
+      fmt::format("all went back to the {} of step {}",
+                  decision.origin == ps::EpochOrigin::kSnapshot ? "snapshot" : "checkpoint",
+                  back_at)};
 }
 
 void Checkpointer::startFresh() {
@@ -198,7 +238,8 @@ void Checkpointer::startFresh() {
     throw Error(ErrorCode::kBadConfig,
                 "the ps hold the values of an earlier process of the chief, so the job can't start "
                 "anew (--fresh): end them, too");
-  if (const auto aside = folder_.setAside())
+  if (!folder_) return;
+  if (const auto aside = folder_->setAside())
     log::info("event=checkpoints_set_aside folder={}", aside->string());
 }
 

@@ -51,11 +51,12 @@ Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
       client_(client),
       declaration_(declaration),
       options_(std::move(options)),
-      folder_(file_system, options_.run_dir / "checkpoints", options_.incarnation),
       started_(clock.now()) {
   DTF_CHECK(!options_.job.empty() && options_.workers > 0);
   DTF_CHECK(declaration_.steps > 0 && !declaration_.layout.shards.empty());
-  folder_.prepare();
+  if (!options_.spec) return;
+  folder_.emplace(file_system, options_.run_dir / "checkpoints", options_.incarnation);
+  folder_->prepare();
 }
 
 bool Checkpointer::cutsAtStep() const {
@@ -186,12 +187,18 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   return manifest;
 }
 
+// How long training was held up. A hold lasts until the captures are taken.
+double Checkpointer::stallOf(const Cut& cut, double longest_capture) const {
+  const double held_up = toSeconds(cut.held_up);
+  return cutsAtStep() ? held_up + longest_capture : std::max(held_up, longest_capture);
+}
+
 SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
   checkpoint::Manifest manifest = manifestAt(cut.position, cut.global_step);
   SavedCheckpoint result;
   result.global_step = cut.global_step;
   double longest_capture = 0;
-  const std::string attempt = folder_.beginAttempt(cut.global_step);
+  const std::string attempt = folder_->beginAttempt(cut.global_step);
   try {
     for (checkpoint::SavedShard& shard : client_.save(attempt, cut.position)) {
       result.bytes += shard.file.bytes;
@@ -200,16 +207,13 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
       manifest.shards.push_back(std::move(shard.file));
     }
     DTF_CHECK(manifest.shards.size() == declaration_.layout.shards.size());
-    folder_.commit(manifest);
+    folder_->commit(manifest);
   } catch (const Error&) {
-    folder_.abandon();
+    folder_->abandon();
     throw;
   }
   last_step_ = cut.global_step;
-  const double held_up = toSeconds(cut.held_up);
-  // A hold lasts until the captures are taken.
-  result.stall_seconds =
-      cutsAtStep() ? held_up + longest_capture : std::max(held_up, longest_capture);
+  result.stall_seconds = stallOf(cut, longest_capture);
   result.seconds = toSeconds(clock_.now() - begin);
   return result;
 }
@@ -217,8 +221,8 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
 // The new checkpoint is safe whatever becomes of the old ones.
 void Checkpointer::prune() {
   try {
-    folder_.removeInitial();
-    folder_.prune({options_.spec.keep, options_.spec.keep_every_hours});
+    folder_->removeInitial();
+    folder_->prune({options_.spec->keep, options_.spec->keep_every_hours});
   } catch (const Error& error) {
     log::warning("event=prune_failed reason=\"old checkpoints stay until the next one: {}\"",
                  error.message());
@@ -228,6 +232,7 @@ void Checkpointer::prune() {
 // A connection that was made anew forgets what was asked of it before: the ps are asked for their part
 // again. At rest nothing else is waited for, so that is done at once.
 std::optional<SavedCheckpoint> Checkpointer::save(Motion motion) {
+  DTF_CHECK(folder_);
   try {
     renewIfBroken();
     return saveOnce(motion);
@@ -254,6 +259,33 @@ std::optional<SavedCheckpoint> Checkpointer::saveOnce(Motion motion) {
   const SavedCheckpoint saved = write(*cut, begin);
   prune();
   return saved;
+}
+
+// ---- snapshots
+
+std::optional<TakenSnapshot> Checkpointer::snapshot(Motion motion) {
+  DTF_CHECK(options_.snapshots && epoch_ > 0);
+  renewIfBroken();
+  try {
+    const std::optional<Cut> cut = takeCut(motion);
+    const ps::CutName name{epoch_, cut ? cut->global_step : 0};
+    if (!cut || common_snapshot_ == name) return std::nullopt;
+    std::optional<checkpoint::SnapshotName> keep;
+    if (common_snapshot_) keep = {common_snapshot_->epoch, common_snapshot_->step};
+    TakenSnapshot taken{cut->global_step};
+    double longest_capture = 0;
+    for (const checkpoint::KeptSnapshot& kept :
+         client_.snapshot({name.epoch, name.step}, cut->position, keep)) {
+      taken.bytes += kept.bytes;
+      longest_capture = std::max(longest_capture, kept.stall_seconds);
+    }
+    taken.stall_seconds = stallOf(*cut, longest_capture);
+    common_snapshot_ = name;
+    return taken;
+  } catch (const Error& error) {
+    broken_ = broken_ || error.code() == ErrorCode::kUnavailable;
+    throw;
+  }
 }
 
 }  // namespace dtf::train

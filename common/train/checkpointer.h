@@ -30,10 +30,11 @@ struct CheckpointerOptions {
   std::filesystem::path run_dir;  // the same files for the chief and every ps
   Incarnation incarnation;        // the chief's
   uint32_t workers = 1;
-  cluster::CheckpointSpec spec;
+  std::optional<cluster::CheckpointSpec> spec;  // none: nothing is written to the disk
   cluster::DataSpec data;
   cluster::ModelSpec model;
-  bool fresh = false;  // start anew; what checkpoints there are is set aside
+  bool fresh = false;      // start anew; what checkpoints there are is set aside
+  bool snapshots = false;  // the ps keep them
 };
 
 // What a job goes on from.
@@ -62,6 +63,13 @@ struct SavedCheckpoint {
   double stall_seconds = 0;
 };
 
+// One snapshot that every ps keeps.
+struct TakenSnapshot {
+  uint64_t global_step = 0;
+  uint64_t bytes = 0;
+  double stall_seconds = 0;  // as SavedCheckpoint's
+};
+
 // In the manifest's `extra`.
 inline constexpr char kModelKey[] = "model";
 inline constexpr char kSettingsKey[] = "settings";
@@ -74,7 +82,7 @@ ps::CutName cutOf(const checkpoint::Manifest& manifest);
 // What the training threads are doing meanwhile.
 enum class Motion { kTraining, kAtRest };
 
-// Owns: the view of the checkpoint folder.
+// Owns: the view of the checkpoint folder, where the job keeps checkpoints.
 // Borrows: all references given to the constructor.
 // Threads: one at a time, but callOffCuts().
 // Blocks: until every ps has written or read; their deadlines.
@@ -96,11 +104,12 @@ class Checkpointer {
 
   // Once the ps hold values and before this chief trains: saves these, unless there is a checkpoint. So
   // there is one to go back to at any time; the next one replaces it. That it can't be written is
-  // logged.
+  // logged. In a job without checkpoints it is a snapshot.
   // Errors: kUnavailable, kDeadline when a ps is lost meanwhile.
   void saveInitial();
 
-  // After a ps was started again: takes all to the newest checkpoint. Nullopt: all hold their values.
+  // After a ps was started again: takes all to the newest cut that every ps can have, a snapshot or a
+  // checkpoint. A snapshot that turns out damaged is passed over. Nullopt: all hold their values.
   // `step`: the last global step that is known of.
   // Errors: kBadData when a ps has lost its values, and nothing holds them; kUnavailable, kDeadline
   // when another was lost meanwhile: to be tried again.
@@ -114,8 +123,12 @@ class Checkpointer {
   // Blocks: whoever calls it, and the time counts as a stall.
   void startCut(uint64_t step);
 
-  // Nullopt: the last checkpoint is of this very cut already.
+  // Nullopt: the last checkpoint is of this very cut already. Only where the job keeps checkpoints.
   std::optional<SavedCheckpoint> save(Motion motion);
+
+  // Every ps keeps its shard at one cut in memory. Nullopt: the last snapshot is of this very cut. Only
+  // where the ps keep snapshots.
+  std::optional<TakenSnapshot> snapshot(Motion motion);
 
   // From any thread: a save() that waits for its cut fails soon, as later ones do; one
   // that has captured it is written.
@@ -135,8 +148,10 @@ class Checkpointer {
   std::optional<SavedCheckpoint> saveOnce(Motion motion);
   checkpoint::Latest findLatest();
   void checkFits(const checkpoint::Latest::Found& found) const;
-  ps::RecoveryDecision decide(const checkpoint::Latest& latest, uint64_t step);
-  void goBack(const checkpoint::Latest::Found& found, const ps::RecoveryDecision& decision);
+  ps::RecoveryDecision decide(const checkpoint::Latest& latest, uint64_t step,
+                              bool with_snapshots = true);
+  ps::RecoveryDecision decideAndGoBack(const checkpoint::Latest& latest, uint64_t step);
+  bool goBack(const checkpoint::Latest& latest, const ps::RecoveryDecision& decision);
   std::optional<Cut> takeCut(Motion motion);
   std::optional<Cut> takeStartedCut();
   std::optional<Cut> tryFurthestCut(Motion motion, uint64_t margin);
@@ -148,17 +163,19 @@ class Checkpointer {
   std::string differenceTo(const checkpoint::Manifest& saved) const;
   checkpoint::Manifest manifestAt(const CutPosition& position, uint64_t global_step) const;
   SavedCheckpoint write(const Cut& cut, TimePoint begin);
+  double stallOf(const Cut& cut, double longest_capture) const;
 
   const Clock& clock_;
   checkpoint::CheckpointClient& client_;
   const ps::ModelDeclaration declaration_;
   const CheckpointerOptions options_;
-  checkpoint::CheckpointFolder folder_;
+  std::optional<checkpoint::CheckpointFolder> folder_;  // where the job keeps checkpoints
   const TimePoint started_;
   double run_seconds_before_ = 0;  // of the processes before this one
   std::optional<Cut> cut_;         // told to every ps by startCut(); its step is what is hoped for
-  std::optional<uint64_t> last_step_;
-  uint64_t epoch_ = 0;      // of the values; 0: not known yet
+  std::optional<uint64_t> last_step_;           // of a checkpoint
+  std::optional<ps::CutName> common_snapshot_;  // the newest that every ps keeps
+  uint64_t epoch_ = 0;                          // of the values; 0: not known yet
   bool broken_ = false;     // a connection, since the ps were asked for their part
   bool continued_ = false;  // with the values of an earlier process of the chief
   std::optional<Resumed> resumed_;

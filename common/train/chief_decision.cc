@@ -7,6 +7,13 @@ namespace dtf::train {
 
 namespace {
 
+ps::EpochOrigin originOf(const checkpoint::HeldValues& values) {
+  if (!values.restored) return ps::EpochOrigin::kInitialValues;
+  return values.from_snapshot ? ps::EpochOrigin::kSnapshot : ps::EpochOrigin::kCheckpoint;
+}
+
+}  // namespace
+
 std::vector<ps::PsWord> wordsOf(const std::vector<checkpoint::HeldValues>& held) {
   std::vector<ps::PsWord> words;
   for (const checkpoint::HeldValues& values : held) {
@@ -14,14 +21,14 @@ std::vector<ps::PsWord> wordsOf(const std::vector<checkpoint::HeldValues>& held)
     word.answered = true;
     word.epoch = values.epoch;
     word.step = values.updates;
-    word.origin = values.restored ? ps::EpochOrigin::kCheckpoint : ps::EpochOrigin::kInitialValues;
+    word.origin = originOf(values);
     word.origin_cut = {values.origin_epoch, values.origin_step};
+    for (const checkpoint::SnapshotName& name : values.snapshots)
+      word.snapshots.push_back({name.epoch, name.step});
     words.push_back(std::move(word));
   }
   return words;
 }
-
-}  // namespace
 
 ps::RecoveryDecision decideAsChief(const std::vector<checkpoint::HeldValues>& held,
                                    const ps::ChiefWord& chief) {

@@ -16,16 +16,29 @@ constexpr Duration kRetryLongest = std::chrono::minutes(1);
 
 }  // namespace
 
-Supervisor::Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec,
+bool StepSchedule::isDue(uint64_t next_step, uint64_t ahead) {
+  if (every_ == 0) return false;
+  if (next_ == 0) next_ = (next_step + every_ - ahead) / every_ * every_;
+  if (next_step < next_) return false;
+  next_ = (next_step / every_ + 1) * every_;
+  return true;
+}
+
+Supervisor::Supervisor(Checkpointer& checkpointer, const SaveSchedule& schedule,
                        ps::CutKind cut_kind, const Clock& clock, Events events, SaveRunner* runner)
     : checkpointer_(checkpointer),
-      spec_(spec),
+      schedule_(schedule),
       cut_kind_(cut_kind),
       clock_(clock),
       events_(std::move(events)),
       runner_(runner),
-      next_time_(clock.now() + fromSeconds(spec.every_seconds)) {
-  DTF_CHECK(spec.every_seconds >= 0);
+      next_time_(clock.now()),
+      save_steps_(schedule.checkpoint ? schedule.checkpoint->every_steps : 0),
+      snapshot_steps_(schedule.snapshot_every_steps) {
+  if (schedule_.checkpoint) {
+    DTF_CHECK(schedule_.checkpoint->every_seconds >= 0);
+    next_time_ += fromSeconds(schedule_.checkpoint->every_seconds);
+  }
   status_.last_step = checkpointer.lastStep();
   if (runner_ == nullptr) thread_ = Thread("dtf-checkpoint", [this] { run(); });
 }
@@ -50,47 +63,56 @@ uint64_t Supervisor::announcedAhead() const {
 
 // `next_step`: the first one that a checkpoint can still be of.
 bool Supervisor::isDue(uint64_t next_step) {
-  if (const uint64_t every = spec_.every_steps; every > 0) {
-    if (next_step_ == 0) next_step_ = (next_step + every - announcedAhead()) / every * every;
-    if (next_step >= next_step_) {
-      next_step_ = (next_step / every + 1) * every;
-      return true;
-    }
-  }
-  if (spec_.every_seconds <= 0 || clock_.now() < next_time_) return false;
-  next_time_ = clock_.now() + fromSeconds(spec_.every_seconds);
+  if (!schedule_.checkpoint) return false;
+  if (save_steps_.isDue(next_step, announcedAhead())) return true;
+  const double every_seconds = schedule_.checkpoint->every_seconds;
+  if (every_seconds <= 0 || clock_.now() < next_time_) return false;
+  next_time_ = clock_.now() + fromSeconds(every_seconds);
   return true;
 }
 
-// True when a save is to start, which is then this thread's to start. A failed one is tried again
-// when it was said that it would be, not before: what is due meanwhile waits for that.
-bool Supervisor::claimSave(bool due, uint64_t global_step) {
+// What is to start now, and is then this thread's to start. A save that failed is tried again when it
+// was said that it would be, not before: what is due meanwhile waits for that.
+Supervisor::Work Supervisor::claim(bool save_due, bool snapshot_due, uint64_t global_step) {
   MutexLock lock(mutex_);
   global_step_ = global_step;
-  overdue_ = overdue_ || due;
+  overdue_ = overdue_ || save_due;
+  snapshot_overdue_ = (snapshot_overdue_ || snapshot_due) && snapshots_.off.empty();
+  if (busy_ || replaced_) return Work::kNothing;
   const bool failed = !status_.degraded.empty();
-  const bool wanted = failed ? clock_.now() >= retry_at_ : overdue_;
-  if (!wanted || busy_ || replaced_) return false;
-  overdue_ = false;
-  return busy_ = true;
+  if (failed ? clock_.now() >= retry_at_ : overdue_) {
+    overdue_ = snapshot_overdue_ = false;
+    busy_ = true;
+    return Work::kSave;
+  }
+  if (!snapshot_overdue_) return Work::kNothing;
+  snapshot_overdue_ = false;
+  busy_ = true;
+  return Work::kSnapshot;
 }
 
 // A synchronous job that is due at step N is told so before anyone can push the gradients of step
 // N: this worker has not pushed those of N - 1 yet.
 void Supervisor::onStep(const ps::StepState& state) {
   if (state.done || state.outcome == ps::Outcome::kQueued) return;
-  if (state.outcome == ps::Outcome::kWentBack) next_step_ = 0;  // the steps come again
+  if (state.outcome == ps::Outcome::kWentBack) {
+    save_steps_.restart();
+    snapshot_steps_.restart();
+  }
   const uint64_t next_step = state.global_step + announcedAhead();
-  if (!claimSave(isDue(next_step), state.global_step)) return;
+  const bool save_due = isDue(next_step);
+  const bool snapshot_due = snapshot_steps_.isDue(next_step, announcedAhead());
+  const Work work = claim(save_due, snapshot_due, state.global_step);
+  if (work == Work::kNothing) return;
   if (cut_kind_ == ps::CutKind::kAtStep) {
     try {
       checkpointer_.startCut(next_step);
     } catch (const Error& error) {
-      failed(error);
+      work == Work::kSave ? failed(error) : snapshotFailed(error);
       return beginDue();
     }
   }
-  begin(Work::kSave);
+  begin(work);
 }
 
 // What was claimed. With a runner, not from within what it runs.
@@ -140,7 +162,9 @@ void Supervisor::run() {
 }
 
 void Supervisor::run(Work work) {
+  DTF_CHECK(work != Work::kNothing);
   if (work == Work::kSave) return saveOnce();
+  if (work == Work::kSnapshot) return snapshotOnce();
   recover();
 }
 
@@ -152,6 +176,41 @@ void Supervisor::saveOnce() {
   } catch (const Error& error) {
     failed(error);
   }
+}
+
+void Supervisor::snapshotOnce() {
+  try {
+    const std::optional<TakenSnapshot> taken = checkpointer_.snapshot(Motion::kTraining);
+    MutexLock lock(mutex_);
+    if (taken) {
+      ++snapshots_.kept;
+      snapshots_.last_step = taken->global_step;
+      snapshots_.bytes = taken->bytes;
+      snapshots_.longest_stall = std::max(snapshots_.longest_stall, taken->stall_seconds);
+    }
+    release();
+  } catch (const Error& error) {
+    snapshotFailed(error);
+  }
+}
+
+// A ps that is away will be back: the next one is tried when it is due. A memory that is too small
+// stays so.
+void Supervisor::snapshotFailed(const Error& error) {
+  const bool passes =
+      error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+  {
+    MutexLock lock(mutex_);
+    if (!passes) snapshots_.off = error.message();
+    release();
+  }
+  if (passes)
+    log::info("event=snapshot_missed reason=\"{}\"", error.message());
+  else
+    log::warning(
+        "event=snapshots_off degraded=snapshot reason=\"{}; no more are taken: a lost ps "
+        "costs the steps since the last {}\"",
+        error.message(), schedule_.checkpoint ? "checkpoint" : "snapshot, if all have it");
 }
 
 // Ends the save that is under way.
@@ -235,6 +294,7 @@ bool Supervisor::tryToRecover() {
 }
 
 void Supervisor::saveAtRest() {
+  DTF_CHECK(schedule_.checkpoint);
   if (runner_ != nullptr) runner_->wait();
   {
     MutexLock lock(mutex_);
@@ -257,6 +317,11 @@ void Supervisor::saveAtRest() {
 CheckpointStatus Supervisor::status() const {
   MutexLock lock(mutex_);
   return status_;
+}
+
+SnapshotStatus Supervisor::snapshotStatus() const {
+  MutexLock lock(mutex_);
+  return snapshots_;
 }
 
 }  // namespace dtf::train

@@ -2,7 +2,8 @@
 
 // The chief's supervisor, as TensorFlow's: it restores or says that training starts anew, saves now
 // and then beside the training, and at the end. Trouble with the disk never stops training: it is
-// said, retried, and said again at the end.
+// said, retried, and said again at the end. Snapshots in memory that is too small are said once, and
+// given up.
 
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,34 @@
 #include "common/train/checkpointer.h"
 
 namespace dtf::train {
+
+// What is saved when, beside the end.
+struct SaveSchedule {
+  std::optional<cluster::CheckpointSpec> checkpoint;  // none: no checkpoints
+  uint64_t snapshot_every_steps = 0;                  // global steps; 0: no snapshots
+};
+
+// Finds each multiple of so many steps once.
+class StepSchedule {
+ public:
+  explicit StepSchedule(uint64_t every) : every_(every) {}  // 0: never due
+  // `next_step`: the first one that can still be had; `ahead`: how many steps that is from now.
+  bool isDue(uint64_t next_step, uint64_t ahead);
+  void restart() { next_ = 0; }  // the steps come again
+
+ private:
+  const uint64_t every_;
+  uint64_t next_ = 0;  // 0: not known yet
+};
+
+// For the summary.
+struct SnapshotStatus {
+  std::optional<uint64_t> last_step;
+  uint64_t kept = 0;
+  uint64_t bytes = 0;        // of the last one, on all ps
+  double longest_stall = 0;  // seconds
+  std::string off;           // why no more are taken; empty: they are
+};
 
 // For status pages and the summary.
 struct CheckpointStatus {
@@ -55,27 +84,30 @@ class Supervisor {
     std::function<void(const Error&)> on_hopeless{};
   };
 
-  Supervisor(Checkpointer& checkpointer, const cluster::CheckpointSpec& spec, ps::CutKind cut_kind,
+  Supervisor(Checkpointer& checkpointer, const SaveSchedule& schedule, ps::CutKind cut_kind,
              const Clock& clock, Events events, SaveRunner* runner = nullptr);
   ~Supervisor();
 
-  // After each answer of the ps. Starts a checkpoint when one is due.
+  // After each answer of the ps. Starts a checkpoint or a snapshot when one is due; where both are, a
+  // checkpoint, which is as good.
   void onStep(const ps::StepState& state);
 
-  // A ps was started again, so it holds nothing: takes all of them back to the newest checkpoint, as
+  // A ps was started again, so it holds nothing: takes all of them back to the newest cut, as
   // soon as no save is under way, and again until it has succeeded. Any thread.
   void onPsReplaced() DTF_EXCLUDES(mutex_);
 
   // When all workers are at rest: at the end, or because the job was asked to stop.
   // Errors: those of Checkpointer::save, when the last checkpoint can't be written: the caller
   // would lose work. status() says so too.
+  // Only where the job keeps checkpoints.
   void saveAtRest();
 
   // Never waits for a save.
   CheckpointStatus status() const;
+  SnapshotStatus snapshotStatus() const;
 
  private:
-  enum class Work : uint8_t { kNothing, kSave, kRecover };
+  enum class Work : uint8_t { kNothing, kSave, kSnapshot, kRecover };
 
   void run();
   void run(Work work);
@@ -84,24 +116,28 @@ class Supervisor {
   void beginDue() DTF_EXCLUDES(mutex_);
   void release() DTF_REQUIRES(mutex_);
   void saveOnce();
+  void snapshotOnce();
+  void snapshotFailed(const Error& error) DTF_EXCLUDES(mutex_);
   void recover();
   bool tryToRecover();
   uint64_t announcedAhead() const;  // steps
   bool isDue(uint64_t next_step);
-  bool claimSave(bool due, uint64_t global_step) DTF_EXCLUDES(mutex_);
+  Work claim(bool save_due, bool snapshot_due, uint64_t global_step) DTF_EXCLUDES(mutex_);
   void succeeded(bool saved) DTF_EXCLUDES(mutex_);
   void failed(const Error& error) DTF_EXCLUDES(mutex_);
   void countFailureAtRest(const Error& error) DTF_EXCLUDES(mutex_);
 
   Checkpointer& checkpointer_;
-  const cluster::CheckpointSpec spec_;
+  const SaveSchedule schedule_;
   const ps::CutKind cut_kind_;
   const Clock& clock_;
   const Events events_;
   SaveRunner* const runner_;  // null: thread_ saves
 
-  TimePoint next_time_;     // training thread
-  uint64_t next_step_ = 0;  // ditto; 0: not known yet
+  // Training thread:
+  TimePoint next_time_;
+  StepSchedule save_steps_;
+  StepSchedule snapshot_steps_;
 
   // Held for a look or a note: never over a call of the checkpointer, the report or the log.
   mutable Mutex mutex_;
@@ -110,6 +146,7 @@ class Supervisor {
   bool replaced_ DTF_GUARDED_BY(mutex_) = false;     // a ps was, and nobody has recovered since
   // Due, and not claimed: a save runs, or one that failed waits for its retry.
   bool overdue_ DTF_GUARDED_BY(mutex_) = false;
+  bool snapshot_overdue_ DTF_GUARDED_BY(mutex_) = false;  // ditto
   bool busy_ DTF_GUARDED_BY(mutex_) =
       false;  // claimed: one save or recovery at a time, of any thread
   Work due_ DTF_GUARDED_BY(mutex_) = Work::kNothing;  // it is thread_'s to do
@@ -117,6 +154,7 @@ class Supervisor {
   TimePoint retry_at_ DTF_GUARDED_BY(mutex_);  // not before, after a failure
   Duration retry_pause_ DTF_GUARDED_BY(mutex_){};
   CheckpointStatus status_ DTF_GUARDED_BY(mutex_);
+  SnapshotStatus snapshots_ DTF_GUARDED_BY(mutex_);
   Thread thread_;  // last
 };
 

@@ -92,11 +92,12 @@ kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
             .then([this, i] { return calls_.link(i).control().superviseRequest().send(); })
             .then([this, i](auto&& response) {
               ps_[i] = std::make_unique<schema::PsCheckpoint::Client>(response.getCheckpoint());
-              const auto held = response.getHeld();
-              requireEpoch(held.getEpoch(), i);
-              requireEpoch(held.getOriginEpoch(), i);
-              return checkpoint::HeldValues{held.getEpoch(), held.getUpdates(), held.getRestored(),
-                                            held.getOriginEpoch(), held.getOriginStep()};
+              checkpoint::HeldValues held = decodeHeld(response.getHeld());
+              requireEpoch(held.epoch, i);
+              requireEpoch(held.origin_epoch, i);
+              for (const checkpoint::SnapshotName& name : held.snapshots)
+                requireEpoch(name.epoch, i);
+              return held;
             });
       });
 }
@@ -162,22 +163,48 @@ kj::Promise<std::vector<checkpoint::SavedShard>> CheckpointCalls::save(
       });
 }
 
+kj::Promise<std::vector<checkpoint::KeptSnapshot>> CheckpointCalls::snapshot(
+    const checkpoint::SnapshotName& name, const CutPosition& position,
+    const std::optional<checkpoint::SnapshotName>& keep) {
+  return fromEvery<checkpoint::KeptSnapshot>("keep a snapshot", disk_seconds_, [&](uint32_t i) {
+    auto request = session(i).snapshotRequest();
+    encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
+    encodeCut(name, request.initCut());
+    request.setKeeps(keep.has_value());
+    if (keep) encodeCut(*keep, request.initKeep());
+    return request.send().then([](auto&& response) {
+      return checkpoint::KeptSnapshot{response.getBytes(), response.getStallSeconds()};
+    });
+  });
+}
+
+kj::Promise<void> CheckpointCalls::forgetSnapshots() {
+  return whenDone(
+      fromEvery<Nothing>("remove the snapshots of a job before this one", disk_seconds_,
+                         [this](uint32_t i) { return sent(session(i).forgetSnapshotsRequest()); }));
+}
+
 kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) {
-  return fromEvery<Nothing>("read its part of the checkpoint", disk_seconds_,
+  const std::string what = target.folder.empty() ? "its snapshot" : "its part of the checkpoint";
+  return fromEvery<Nothing>("read " + what, disk_seconds_,
                             [&](uint32_t i) {
+                              if (target.folder.empty()) {
+                                auto request = session(i).restoreSnapshotRequest();
+                                encodeCut({target.cut_epoch, target.cut_step}, request.initCut());
+                                return sent(request);
+                              }
                               auto request = session(i).restoreRequest();
                               request.setFolder(target.folder);
                               return sent(request);
                             })
-      .then([this, target](auto&&) {
-        return whenDone(fromEvery<Nothing>("take its part of the checkpoint", kQuestionSeconds,
-                                           [&](uint32_t i) {
-                                             auto request = session(i).commitRestoreRequest();
-                                             request.setEpoch(target.epoch);
-                                             request.setCutEpoch(target.cut_epoch);
-                                             request.setCutStep(target.cut_step);
-                                             return sent(request);
-                                           }));
+      .then([this, target, what](auto&&) {
+        return whenDone(fromEvery<Nothing>("take " + what, kQuestionSeconds, [&](uint32_t i) {
+          auto request = session(i).commitRestoreRequest();
+          request.setEpoch(target.epoch);
+          request.setCutEpoch(target.cut_epoch);
+          request.setCutStep(target.cut_step);
+          return sent(request);
+        }));
       });
 }
 

@@ -35,6 +35,10 @@ class CheckpointCalls {
   void callOffCuts();
   kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder,
                                                         const CutPosition& position);
+  kj::Promise<std::vector<checkpoint::KeptSnapshot>> snapshot(
+      const checkpoint::SnapshotName& name, const CutPosition& position,
+      const std::optional<checkpoint::SnapshotName>& keep);
+  kj::Promise<void> forgetSnapshots();
   kj::Promise<void> restore(const checkpoint::GoingBack& target);
 
  private:

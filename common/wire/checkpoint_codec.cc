@@ -70,6 +70,23 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader) {
   return saved;
 }
 
+void encodeCut(const checkpoint::SnapshotName& name, schema::Held::Cut::Builder builder) {
+  builder.setEpoch(name.epoch);
+  builder.setStep(name.step);
+}
+
+checkpoint::SnapshotName decodeCut(schema::Held::Cut::Reader reader) {
+  return {reader.getEpoch(), reader.getStep()};
+}
+
+checkpoint::HeldValues decodeHeld(schema::Held::Reader reader) {
+  checkpoint::HeldValues held{reader.getEpoch(), reader.getUpdates(), reader.getRestored(),
+                              reader.getOriginEpoch(), reader.getOriginStep()};
+  held.from_snapshot = reader.getFromSnapshot();
+  for (const auto& cut : reader.getSnapshots()) held.snapshots.push_back(decodeCut(cut));
+  return held;
+}
+
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder) {
   for (uint32_t i = 0; i < builder.size(); ++i) builder.set(i, position[i]);
 }

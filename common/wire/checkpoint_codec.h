@@ -16,6 +16,10 @@ checkpoint::SavedShard decodeSaved(schema::PsCheckpoint::Saved::Reader reader);
 // An upper bound of what encodeSaved() will take for that ps's part of the model.
 uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task);
 
+void encodeCut(const checkpoint::SnapshotName& name, schema::Held::Cut::Builder builder);
+checkpoint::SnapshotName decodeCut(schema::Held::Cut::Reader reader);
+checkpoint::HeldValues decodeHeld(schema::Held::Reader reader);
+
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder);
 CutPosition decodePosition(capnp::List<uint64_t>::Reader reader);
 

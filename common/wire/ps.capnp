@@ -91,9 +91,17 @@ interface PsControl {
 struct Held {
   epoch @0 :UInt64;        # of the values; 0: it holds none
   updates @1 :UInt64;      # that they have had
-  restored @2 :Bool;       # the epoch began with a checkpoint, else with initial values
-  originEpoch @3 :UInt64;  # of that checkpoint's values
+  restored @2 :Bool;       # the epoch began with a cut that all went back to, else with initial values
+  originEpoch @3 :UInt64;  # of that cut
   originStep @4 :UInt64;
+  fromSnapshot @5 :Bool;   # it was a snapshot, else a checkpoint
+  snapshots @6 :List(Cut); # that this ps can load
+
+  struct Cut {
+    # The name of a cut: common/ps/job_recovery.h.
+    epoch @0 :UInt64;
+    step @1 :UInt64;
+  }
 }
 
 interface PsCheckpoint {
@@ -125,10 +133,23 @@ interface PsCheckpoint {
   # Reads this ps's part of a checkpoint, whoever wrote it, and keeps it aside. Errors: bad_data naming file and tensor.
 
   commitRestore @5 (epoch :UInt64, cutEpoch :UInt64, cutStep :UInt64) -> ();
-  # What restore() read becomes the shard's state, and `epoch` begins with it; of what was there before, nothing has an
+  # What restore() or restoreSnapshot() read becomes the shard's state, and `epoch` begins with it; of what was there before, nothing has an
   # effect any more. The workers that wait go on: they are told that the ps went back. Said to every ps only when every
   # ps has read its part, so a chief that is lost in between leaves ps on two epochs, and its successor goes on from
   # there. `cutEpoch`, `cutStep`: the name of the cut. Errors: unavailable when this ps is on a later epoch.
+
+  snapshot @6 (position :List(UInt64), cut :Held.Cut, keeps :Bool, keep :Held.Cut)
+      -> (bytes :UInt64, stallSeconds :Float64);
+  # Keeps what cut() captured at that position in this host's memory, under the name of the cut, and lets the capture
+  # go. Of the snapshots before it only `keep` stays, where `keeps`: the newest that every ps has. Errors: those of
+  # save(); cannot_write also where the memory is too small, or this ps was started without snapshots.
+
+  restoreSnapshot @7 (cut :Held.Cut) -> ();
+  # As restore(), from this ps's own snapshot of that cut. Errors: bad_data when it is damaged, or gone; the ps
+  # doesn't offer it again.
+
+  forgetSnapshots @8 () -> ();
+  # Of a job that starts: what lies in memory is of one that has ended.
 
   struct Saved {
     file @0 :Text;         # in the folder

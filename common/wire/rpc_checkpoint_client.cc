@@ -41,6 +41,16 @@ std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(const std::string&
   return control_.call([&] { return calls_->save(folder, position); });
 }
 
+std::vector<checkpoint::KeptSnapshot> RpcCheckpointClient::snapshot(
+    const checkpoint::SnapshotName& name, const CutPosition& position,
+    const std::optional<checkpoint::SnapshotName>& keep) {
+  return control_.call([&] { return calls_->snapshot(name, position, keep); });
+}
+
+void RpcCheckpointClient::forgetSnapshots() {
+  control_.call([this] { return calls_->forgetSnapshots(); });
+}
+
 void RpcCheckpointClient::restore(const checkpoint::GoingBack& target) {
   control_.call([&] { return calls_->restore(target); });
 }

@@ -27,6 +27,10 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   void callOffCuts() override;
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override;
+  std::vector<checkpoint::KeptSnapshot> snapshot(
+      const checkpoint::SnapshotName& name, const CutPosition& position,
+      const std::optional<checkpoint::SnapshotName>& keep) override;
+  void forgetSnapshots() override;
   void restore(const checkpoint::GoingBack& target) override;
 
  private:

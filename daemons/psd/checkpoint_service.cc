@@ -6,7 +6,6 @@
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/checkpoint_codec.h"
-#include "daemons/psd/shard_files.h"
 
 namespace dtf::psd {
 
@@ -23,6 +22,20 @@ std::string folderName(capnp::Text::Reader reader) {
   if (!plain || name.empty() || name.size() > kNameMax || name[0] == '.')
     net::throwAsKj(Error(ErrorCode::kBadData, "'" + name + "' is no name of a checkpoint folder"));
   return name;
+}
+
+// The name of a cut from the network.
+checkpoint::SnapshotName cutName(schema::Held::Cut::Reader reader) {
+  const checkpoint::SnapshotName name = wire::decodeCut(reader);
+  if (name.epoch == 0) net::throwAsKj(Error(ErrorCode::kBadData, "a cut needs an epoch"));
+  return name;
+}
+
+checkpoint::SnapshotFolder snapshotFolder(const CheckpointOptions& options) {
+  if (options.snapshots.folder.empty())
+    throw Error(ErrorCode::kCannotWrite,
+                fmt::format("ps/{} was started without `durability: snapshot`", options.ps_task));
+  return {*options.file_system, options.snapshots, options.ps_task};
 }
 
 // What it posts to other loops takes its values along, for the session may be gone before that runs.
@@ -71,14 +84,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> save(SaveContext context) override {
     const std::filesystem::path folder =
         options_.folder / folderName(context.getParams().getFolder());
-    return host_
-        .askNow<ps::Shard::Captured>(
-            [chief = chief_,
-             position = wire::decodePosition(context.getParams().getPosition())](ps::Shard& shard) {
-              ps::Shard::Captured captured = shard.captured(chief, position);
-              shard.releaseCapture();
-              return captured;
-            })
+    return takeCapture(wire::decodePosition(context.getParams().getPosition()))
         .then([this, folder](ps::Shard::Captured captured) {
           return host_
               .onDisk<checkpoint::SavedShard>([options = options_, folder, captured] {
@@ -99,21 +105,59 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   kj::Promise<void> restore(RestoreContext context) override {
     const std::filesystem::path folder =
         options_.folder / folderName(context.getParams().getFolder());
-    return host_
-        .askNow<std::optional<ps::ModelDeclaration>>([chief = chief_](ps::Shard& shard) {
-          shard.expectRestore(chief);
-          return shard.declaration();
-        })
-        .then([this, folder](const std::optional<ps::ModelDeclaration>& declaration) {
-          DTF_CHECK(declaration.has_value());  // expectRestore() saw to that
-          using Restored = std::shared_ptr<ReadShard>;
-          return host_.onDisk<Restored>([options = options_, folder, declaration] {
-            return Restored(std::make_shared<ReadShard>(
-                ReadShard{*declaration, restoreShard(*options.file_system, folder, options.ps_task,
-                                                     *declaration, options.workers)}));
+    return readAside([options = options_, folder](const ps::ModelDeclaration& declaration) {
+      return restoreShard(*options.file_system, folder, options.ps_task, declaration,
+                          options.workers);
+    });
+  }
+
+  kj::Promise<void> snapshot(SnapshotContext context) override {
+    const auto params = context.getParams();
+    const checkpoint::SnapshotName name = cutName(params.getCut());
+    std::optional<checkpoint::SnapshotName> keep;
+    if (params.getKeeps()) keep = cutName(params.getKeep());
+    if (keep == name)
+      net::throwAsKj(Error(ErrorCode::kBadData, "a snapshot is kept in place of an earlier one"));
+    return takeCapture(wire::decodePosition(params.getPosition()))
+        .then([this, name, keep](ps::Shard::Captured captured) {
+          return host_.onDisk<checkpoint::KeptSnapshot>([options = options_, name, keep, captured] {
+            checkpoint::SnapshotFolder folder = snapshotFolder(options);
+            return saveSnapshot(folder, name, keep, options, captured);
           });
         })
-        .then([this](std::shared_ptr<ReadShard> restored) { restored_ = std::move(restored); });
+        .then([context](const checkpoint::KeptSnapshot& kept) mutable {
+          context.getResults().setBytes(kept.bytes);
+          context.getResults().setStallSeconds(kept.stall_seconds);
+        });
+  }
+
+  kj::Promise<void> restoreSnapshot(RestoreSnapshotContext context) override {
+    const checkpoint::SnapshotName name = cutName(context.getParams().getCut());
+    return readAside([options = options_, name](const ps::ModelDeclaration& declaration) {
+      checkpoint::SnapshotFolder folder = snapshotFolder(options);
+      try {
+        return dtf::psd::restoreSnapshot(folder, name, options, declaration);
+      } catch (const Error& error) {
+        folder.remove(name);  // what can't be read now will not be better later
+        throw Error(ErrorCode::kBadData,
+                    fmt::format("ps/{}: {}", options.ps_task, error.message()));
+      }
+    });
+  }
+
+  kj::Promise<void> forgetSnapshots(ForgetSnapshotsContext) override {
+    return host_
+        .askNow<bool>([chief = chief_](ps::Shard& shard) {
+          shard.checkDeclared(kChief.index, chief);  // a chief that was replaced has no say
+          return true;
+        })
+        .then([this](bool) {
+          return host_.onDisk<bool>([options = options_] {
+            snapshotFolder(options).removeAllBut(std::nullopt);
+            return true;
+          });
+        })
+        .ignoreResult();
   }
 
   kj::Promise<void> commitRestore(CommitRestoreContext context) override {
@@ -122,7 +166,6 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     const auto params = context.getParams();
     ps::RestoredShard& state = restored_->shard;
     state.epoch = params.getEpoch();
-    state.origin = ps::EpochOrigin::kCheckpoint;
     state.cut = {params.getCutEpoch(), params.getCutStep()};
     if (!ps::validEpoch(state.cut.epoch))
       net::throwAsKj(Error(ErrorCode::kBadData,
@@ -145,6 +188,35 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
     ps::RestoredShard shard;
   };
 
+  kj::Promise<ps::Shard::Captured> takeCapture(CutPosition position) {
+    return host_.askNow<ps::Shard::Captured>(
+        [chief = chief_, position = std::move(position)](ps::Shard& shard) {
+          ps::Shard::Captured captured = shard.captured(chief, position);
+          shard.releaseCapture();
+          return captured;
+        });
+  }
+
+  // What `read` returns, on the disk's thread and for the declared model, waits for commitRestore().
+  kj::Promise<void> readAside(
+      std::function<ps::RestoredShard(const ps::ModelDeclaration& declaration)> read) {
+    return host_
+        .askNow<std::optional<ps::ModelDeclaration>>([chief = chief_](ps::Shard& shard) {
+          shard.expectRestore(chief);
+          return shard.declaration();
+        })
+        .then([this, read = std::move(read)](
+                  const std::optional<ps::ModelDeclaration>& declaration) mutable {
+          DTF_CHECK(declaration.has_value());  // expectRestore() saw to that
+          using Restored = std::shared_ptr<ReadShard>;
+          return host_.onDisk<Restored>([read = std::move(read), declaration] {
+            return Restored(
+                std::make_shared<ReadShard>(ReadShard{*declaration, read(*declaration)}));
+          });
+        })
+        .then([this](std::shared_ptr<ReadShard> restored) { restored_ = std::move(restored); });
+  }
+
   ShardHost& host_;
   const CheckpointOptions& options_;
   const Incarnation chief_;
@@ -152,6 +224,25 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
 };
 
 }  // namespace
+
+std::vector<checkpoint::SnapshotName> listSnapshots(const CheckpointOptions& options) {
+  if (options.snapshots.folder.empty()) return {};
+  try {
+    return snapshotFolder(options).list();
+  } catch (const Error& error) {
+    log::warning("event=snapshots_not_read reason=\"{}\"", error.message());
+    return {};
+  }
+}
+
+void forgetSnapshots(const CheckpointOptions& options) {
+  if (options.snapshots.folder.empty()) return;
+  try {
+    snapshotFolder(options).removeAll();
+  } catch (const Error& error) {
+    log::warning("event=snapshots_not_removed reason=\"{}\"", error.message());
+  }
+}
 
 schema::PsCheckpoint::Client makeCheckpoint(ShardHost& host, const CheckpointOptions& options,
                                             Incarnation chief) {

@@ -3,20 +3,21 @@
 // The PsCheckpoint interface (common/wire/ps.capnp) over a shard and the run directory's
 // checkpoints.
 
-#include <filesystem>
+#include <vector>
 
-#include "common/base/file_system.h"
 #include "common/wire/ps.capnp.h"
+#include "daemons/psd/shard_files.h"
 #include "daemons/psd/shard_host.h"
 
 namespace dtf::psd {
 
-struct CheckpointOptions {
-  std::filesystem::path folder;  // <run_dir>/checkpoints, the same files as the chief's
-  uint32_t ps_task = 0;
-  uint32_t workers = 0;
-  FileSystem* file_system = nullptr;
-};
+// The snapshots that this ps can load; none where it keeps none, or can't read them (logged).
+// Blocks: on reading what says how far each is.
+std::vector<checkpoint::SnapshotName> listSnapshots(const CheckpointOptions& options);
+
+// Removes them: the job has ended well.
+// Blocks: until the memory is free.
+void forgetSnapshots(const CheckpointOptions& options);
 
 // For the chief's process `chief`. Control loop only; disk work is done on the host's disk thread.
 // Borrows: `host`, `options`.

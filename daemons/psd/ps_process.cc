@@ -11,6 +11,15 @@
 
 namespace dtf::psd {
 
+namespace {
+
+checkpoint::SnapshotPlace placeOf(const cluster::JobSpec& job) {
+  if (job.durability.kind != cluster::Durability::kSnapshot) return {};
+  return checkpoint::sharedMemoryPlace(job.job, job.run_dir);
+}
+
+}  // namespace
+
 PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : disk_("psd-disk"),
       data_("psd-data", net::kDataBusyPoll),
@@ -19,7 +28,8 @@ PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listeni
   // A ps that wasn't told what is trained has no timeline.
   if (task.job.train && task.job.train->summaries && task.job.train->summaries->timeline_step > 0)
     trace::start(task.task, task.job.train->summaries->timeline_step);
-  server_ = std::make_unique<PsServer>(task, control_loop_, data_, disk_, realFileSystem());
+  server_ = std::make_unique<PsServer>(task, control_loop_, data_, disk_, realFileSystem(),
+                                       placeOf(task.job));
   data_.call([this] { server_->startData(std::make_unique<ComputeRunner>(data_)); });
   data_.onStop([this] { server_->stopData(); });
   listener_ = daemons::listen(control_, task, std::move(listening),
@@ -39,7 +49,9 @@ int PsProcess::run() {
   server_->start([this] { listener_->close(); }, [this] { control_.stop(); });
   control_.run();
   trace::save(timelines_);
-  return server_->result();
+  const int code = server_->result();
+  if (code == 0) forgetSnapshots(options.checkpoint);  // else the job may need them still
+  return code;
 }
 
 void PsProcess::stop() {

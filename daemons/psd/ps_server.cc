@@ -26,7 +26,8 @@ constexpr Duration kLingerMax = std::chrono::seconds(2);
 constexpr Duration kLateWorkers = std::chrono::seconds(5);
 constexpr Duration kLingerAfterSignal = std::chrono::milliseconds(200);
 
-ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file_system) {
+ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file_system,
+                              checkpoint::SnapshotPlace snapshots) {
   const cluster::ClusterSpec& cluster = task.job.cluster;
   const auto workers = static_cast<uint32_t>(cluster.worker.size());
   return {task.job.job,
@@ -35,7 +36,8 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file
           wire::addressesOf(cluster.worker),
           static_cast<uint32_t>(cluster.ps.size()),
           task.job.timeouts,
-          {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system},
+          {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system, task.job.job,
+           std::move(snapshots)},
           task.job.durability};
 }
 
@@ -55,9 +57,9 @@ ps::ShardOptions shardOptions(const ServiceOptions& options) {
 }  // namespace
 
 PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data,
-                   net::Loop& disk, FileSystem& file_system)
+                   net::Loop& disk, FileSystem& file_system, checkpoint::SnapshotPlace snapshots)
     : task_(task),
-      options_(serviceOptions(task, file_system)),
+      options_(serviceOptions(task, file_system, std::move(snapshots))),
       control_(control),
       clock_(control.clock(), kReadClockEvery),
       started_(clock_.now()),

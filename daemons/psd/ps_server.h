@@ -26,9 +26,10 @@ namespace dtf::psd {
 // Blocks: stopData(), until the updates that run have ended.
 class PsServer final : WorkerSessions {
  public:
-  // `disk` is where files are read and written: blocking there holds up nobody.
+  // `disk` is where files are read and written: blocking there holds up nobody. `snapshots`: where
+  // they are kept, for a job with `durability: snapshot`.
   PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Loop& data, net::Loop& disk,
-           FileSystem& file_system);
+           FileSystem& file_system, checkpoint::SnapshotPlace snapshots = {});
   ~PsServer() noexcept(false) override;
 
   // First and last on the data loop.

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/checkpoint/checkpoint_client.h"
 #include "common/net/error_bridge.h"
+#include "common/wire/checkpoint_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/ps_link.h"
 
@@ -18,6 +19,18 @@ namespace {
 
 std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
+}
+
+void encodeWord(const ps::PsWord& word, schema::Held::Builder held) {
+  held.setEpoch(word.epoch);
+  held.setUpdates(word.step);
+  held.setRestored(word.origin != ps::EpochOrigin::kInitialValues);
+  held.setFromSnapshot(word.origin == ps::EpochOrigin::kSnapshot);
+  held.setOriginEpoch(word.origin_cut.epoch);
+  held.setOriginStep(word.origin_cut.step);
+  auto snapshots = held.initSnapshots(static_cast<uint32_t>(word.snapshots.size()));
+  for (uint32_t i = 0; i < snapshots.size(); ++i)
+    wire::encodeCut({word.snapshots[i].epoch, word.snapshots[i].step}, snapshots[i]);
 }
 
 // The words of a peer, for a log line in quotes.
@@ -111,14 +124,19 @@ class ControlSession final : public schema::PsControl::Server {
           Error(ErrorCode::kPermission,
                 fmt::format("{} asked for the checkpoints of {}, which are {}'s",
                             ps::workerName(rank_), options_.self.name(), kChief.name())));
-    return host_.askNow<ps::PsWord>([](ps::Shard& shard) { return shard.word(); })
+    using Snapshots = std::vector<checkpoint::SnapshotName>;
+    return host_
+        .onDisk<Snapshots>([options = options_.checkpoint] { return listSnapshots(options); })
+        .then([this](Snapshots snapshots) {
+          return host_.askNow<ps::PsWord>([snapshots = std::move(snapshots)](ps::Shard& shard) {
+            ps::PsWord word = shard.word();
+            for (const checkpoint::SnapshotName& name : snapshots)
+              word.snapshots.push_back({name.epoch, name.step});
+            return word;
+          });
+        })
         .then([this, context](const ps::PsWord& word) mutable {
-          auto held = context.getResults().initHeld();
-          held.setEpoch(word.epoch);
-          held.setUpdates(word.step);
-          held.setRestored(word.origin == ps::EpochOrigin::kCheckpoint);
-          held.setOriginEpoch(word.origin_cut.epoch);
-          held.setOriginStep(word.origin_cut.step);
+          encodeWord(word, context.getResults().initHeld());
           context.getResults().setCheckpoint(
               makeCheckpoint(host_, options_.checkpoint, incarnation_));
         });

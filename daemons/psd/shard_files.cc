@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/base/log.h"
+#include "common/base/wall_time.h"
 #include "common/checkpoint/restore.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/optimizer.h"
@@ -35,6 +38,39 @@ void refuseNonFinite(const std::vector<checkpoint::TensorPart>& parts, uint32_t 
                             "help",
                             part.name, ps_task, part.data[*at], part.begin + *at));
   }
+}
+
+// A snapshot is of one shard: each of its slices is a variable of its own.
+std::string sliceName(size_t slice) {
+  return fmt::format("slice-{}", slice);
+}
+
+std::vector<std::string> slotNames(const ps::ModelDeclaration& declaration) {
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < ps::slotCount(declaration.optimizer); ++i)
+    names.push_back(ps::slotName(declaration.optimizer, i));
+  return names;
+}
+
+std::string modelText(const ps::ModelDeclaration& declaration, uint32_t ps_task) {
+  return fmt::format("{} on ps/{}", hexOf(declaration.layout.fingerprint()), ps_task);
+}
+
+// Where nothing is read, and so in the padding, as in a shard that was never saved.
+ps::RestoredShard emptyShard(const ps::ModelDeclaration& declaration, uint32_t ps_task) {
+  const uint64_t elements = declaration.layout.shards[ps_task].elements;
+  ps::RestoredShard restored;
+  restored.values = Buffer(elements * sizeof(float));
+  std::fill_n(restored.values.as<float>(), elements, 0.0f);
+  for (uint32_t i = 0; i < ps::slotCount(declaration.optimizer); ++i) {
+    Buffer slot(elements * sizeof(float));
+    const float padding = ps::isMovingAverage(declaration.optimizer, i)
+                              ? 0.0f
+                              : ps::initialSlotValue(declaration.optimizer, i);
+    std::fill_n(slot.as<float>(), elements, padding);
+    restored.slots.push_back(std::move(slot));
+  }
+  return restored;
 }
 
 }  // namespace
@@ -73,22 +109,11 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
                                uint32_t workers) {
   const checkpoint::Manifest manifest = checkpoint::readManifest(file_system, folder);
   const ps::ShardLayout& shard = declaration.layout.shards[ps_task];
-  ps::RestoredShard restored;
+  ps::RestoredShard restored = emptyShard(declaration, ps_task);
   restored.position = ps::restoredPosition(declaration.replication, workers,
                                            manifest.worker_batches, manifest.global_step);
   restored.version = manifest.global_step;
   restored.clock = restoredClock(manifest, ps_task);
-  restored.values = Buffer(shard.elements * sizeof(float));
-  std::fill_n(restored.values.as<float>(), shard.elements, 0.0f);
-  for (uint32_t i = 0; i < ps::slotCount(declaration.optimizer); ++i) {
-    // Padding has a slot's initial value, as in a shard that was never saved.
-    Buffer slot(shard.elements * sizeof(float));
-    const float padding = ps::isMovingAverage(declaration.optimizer, i)
-                              ? 0.0f
-                              : ps::initialSlotValue(declaration.optimizer, i);
-    std::fill_n(slot.as<float>(), shard.elements, padding);
-    restored.slots.push_back(std::move(slot));
-  }
   std::vector<checkpoint::WantedPart> wanted;
   for (const ps::Slice& slice : shard.slices) {
     const std::string& name = declaration.layout.variables[slice.variable].name;
@@ -98,6 +123,73 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
                         slice.count, restored.slots[i].as<float>() + slice.offset});
   }
   checkpoint::readParts(file_system, folder, manifest, wanted);
+  return restored;
+}
+
+// ---- snapshots
+
+checkpoint::KeptSnapshot saveSnapshot(checkpoint::SnapshotFolder& folder,
+                                      const checkpoint::SnapshotName& name,
+                                      const std::optional<checkpoint::SnapshotName>& keep,
+                                      const CheckpointOptions& options,
+                                      const ps::Shard::Captured& captured) {
+  const ps::ModelDeclaration& declaration = captured.declaration;
+  const std::vector<std::string> slots = slotNames(declaration);
+  const std::vector<ps::Slice>& slices = declaration.layout.shards[options.ps_task].slices;
+  DTF_CHECK(slots.size() == captured.capture->slots.size());
+  checkpoint::Manifest manifest;
+  std::vector<checkpoint::TensorPart> parts;
+  for (size_t s = 0; s < slices.size(); ++s) {
+    const ps::Slice& slice = slices[s];
+    const Shape shape{static_cast<int64_t>(slice.count)};
+    manifest.variables.push_back({sliceName(s), shape, slots});
+    parts.push_back(
+        {sliceName(s), shape, 0, slice.count, captured.capture->parameters->data() + slice.offset});
+    for (size_t i = 0; i < slots.size(); ++i)
+      parts.push_back({sliceName(s) + "/" + slots[i], shape, 0, slice.count,
+                       captured.capture->slots[i].as<float>() + slice.offset});
+  }
+  refuseNonFinite(parts, options.ps_task);
+  const ps::OptimizerClock::State& clock = captured.capture->clock;
+  manifest.job = options.job;
+  manifest.global_step = name.step;
+  manifest.worker_batches = ps::batchesDone(declaration.replication, options.workers,
+                                            captured.capture->position, name.step);
+  manifest.clocks = {{clock.applies, clock.beta1_power, clock.beta2_power}};
+  manifest.model_fingerprint = modelText(declaration, options.ps_task);
+  manifest.created = wallTimeText();
+  manifest.dtf_version = DTF_VERSION;
+  const uint64_t bytes = folder.write(name, keep, std::move(manifest), parts);
+  return {bytes, toSeconds(captured.capture->stall)};
+}
+
+ps::RestoredShard restoreSnapshot(const checkpoint::SnapshotFolder& folder,
+                                  const checkpoint::SnapshotName& name,
+                                  const CheckpointOptions& options,
+                                  const ps::ModelDeclaration& declaration) {
+  const checkpoint::Manifest manifest = folder.manifest(name);
+  const std::string model = modelText(declaration, options.ps_task);
+  if (manifest.model_fingerprint != model)
+    throw Error(ErrorCode::kBadData, fmt::format("the snapshot of step {} is of the model {}, this "
+                                                 "job's is {}",
+                                                 name.step, manifest.model_fingerprint, model));
+  ps::RestoredShard restored = emptyShard(declaration, options.ps_task);
+  restored.origin = ps::EpochOrigin::kSnapshot;
+  restored.position = ps::restoredPosition(declaration.replication, options.workers,
+                                           manifest.worker_batches, manifest.global_step);
+  restored.version = manifest.global_step;
+  restored.clock = restoredClock(manifest, 0);
+  const std::vector<std::string> slots = slotNames(declaration);
+  const std::vector<ps::Slice>& slices = declaration.layout.shards[options.ps_task].slices;
+  std::vector<checkpoint::WantedPart> wanted;
+  for (size_t s = 0; s < slices.size(); ++s) {
+    const ps::Slice& slice = slices[s];
+    wanted.push_back({sliceName(s), 0, slice.count, restored.values.as<float>() + slice.offset});
+    for (size_t i = 0; i < slots.size(); ++i)
+      wanted.push_back({sliceName(s) + "/" + slots[i], 0, slice.count,
+                        restored.slots[i].as<float>() + slice.offset});
+  }
+  folder.read(name, manifest, wanted);
   return restored;
 }
 

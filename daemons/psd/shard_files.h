@@ -6,9 +6,20 @@
 
 #include "common/base/file_system.h"
 #include "common/checkpoint/checkpoint_client.h"
+#include "common/checkpoint/snapshot_folder.h"
 #include "common/ps/shard.h"
 
 namespace dtf::psd {
+
+// Whose files they are, and where.
+struct CheckpointOptions {
+  std::filesystem::path folder;  // <run_dir>/checkpoints, the same files as the chief's
+  uint32_t ps_task = 0;
+  uint32_t workers = 0;
+  FileSystem* file_system = nullptr;
+  std::string job{};
+  checkpoint::SnapshotPlace snapshots{};  // without a folder: none are kept
+};
 
 // Writes what ps `ps_task` captured as its file in `folder`, durably.
 // Blocks: on the disk.
@@ -25,5 +36,23 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
 ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::path& folder,
                                uint32_t ps_task, const ps::ModelDeclaration& declaration,
                                uint32_t workers);
+
+// Keeps what ps `ps_task` captured as snapshot `name` of this process's host, and of the ones before
+// it only `keep`.
+// Blocks: while it is copied.
+// Errors: those of SnapshotFolder::write; kTrainingFailed as saveShard().
+checkpoint::KeptSnapshot saveSnapshot(checkpoint::SnapshotFolder& folder,
+                                      const checkpoint::SnapshotName& name,
+                                      const std::optional<checkpoint::SnapshotName>& keep,
+                                      const CheckpointOptions& options,
+                                      const ps::Shard::Captured& captured);
+
+// Reads it back, for a shard of the same model.
+// Blocks: while it is copied.
+// Errors: kBadData when it is damaged, or of another model.
+ps::RestoredShard restoreSnapshot(const checkpoint::SnapshotFolder& folder,
+                                  const checkpoint::SnapshotName& name,
+                                  const CheckpointOptions& options,
+                                  const ps::ModelDeclaration& declaration);
 
 }  // namespace dtf::psd

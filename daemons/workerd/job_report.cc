@@ -35,6 +35,16 @@ nlohmann::json checkpointJson(const train::CheckpointStatus& status) {
   return json;
 }
 
+nlohmann::json snapshotsJson(const train::SnapshotStatus& status) {
+  nlohmann::json json = {{"last_step", nullptr},
+                         {"kept", status.kept},
+                         {"bytes", status.bytes},
+                         {"longest_stall_ms", 1e3 * status.longest_stall}};
+  if (status.last_step) json["last_step"] = *status.last_step;
+  if (!status.off.empty()) json["degraded"] = status.off;
+  return json;
+}
+
 nlohmann::json summariesJson(const summary::EventWriterStatus& status) {
   nlohmann::json json = {
       {"events", status.written}, {"dropped", status.dropped}, {"failed", status.failed}};
@@ -66,6 +76,7 @@ nlohmann::json resultJson(const JobResult& job) {
   if (job.parameters_digest)
     json["parameters_digest"] = fmt::format("{:016x}", *job.parameters_digest);
   if (job.checkpoints) json["checkpoint"] = checkpointJson(*job.checkpoints);
+  if (job.snapshots) json["snapshots"] = snapshotsJson(*job.snapshots);
   if (job.summaries) json["summaries"] = summariesJson(*job.summaries);
   if (const std::optional<TimePoint> launched = launchedAt()) {
     json["first_step_seconds"] = nullptr;

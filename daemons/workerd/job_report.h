@@ -37,6 +37,7 @@ struct JobResult {
   std::optional<train::Evaluation> evaluation;
   std::optional<train::CheckpointStatus> checkpoints;   // none: the job keeps none
   std::optional<summary::EventWriterStatus> summaries;  // none: the job writes none
+  std::optional<train::SnapshotStatus> snapshots;       // none: the ps keep none
   std::optional<uint64_t> parameters_digest;            // none: a ps was lost before the end
 };
 

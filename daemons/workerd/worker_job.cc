@@ -53,16 +53,22 @@ void sayNothingToEvaluate() {
   notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
 }
 
+// Whether the chief has more to do than to start: in a job without checkpoints, snapshots or replicas
+// the loss of a ps is the end.
+bool isSupervised(const cluster::JobSpec& job) {
+  return job.train->checkpoint || job.durability.kind != cluster::Durability::kCheckpoint;
+}
+
 // The chief's part in checkpoints: made once the model is declared, ended before the connections.
 struct Supervision {
   Supervision(const cluster::TaskOptions& task, const Clock& clock,
               wire::RpcParameterClient& parameter_client, const ps::ModelDeclaration& declaration)
       : client(parameter_client, task.job.timeouts.finish_seconds),
-        checkpointer(
-            realFileSystem(), clock, client, declaration,
-            {task.job.job, task.job.run_dir, Incarnation::random(task.attempt),
-             static_cast<uint32_t>(task.job.cluster.worker.size()), *task.job.train->checkpoint,
-             task.job.train->data, task.job.train->model, task.fresh}) {}
+        checkpointer(realFileSystem(), clock, client, declaration,
+                     {task.job.job, task.job.run_dir, Incarnation::random(task.attempt),
+                      static_cast<uint32_t>(task.job.cluster.worker.size()),
+                      task.job.train->checkpoint, task.job.train->data, task.job.train->model,
+                      task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot}) {}
 
   wire::RpcCheckpointClient client;
   train::Checkpointer checkpointer;
@@ -166,14 +172,14 @@ class WorkerJob {
   // See TrainingLoop::Restore.
   std::optional<uint64_t> restore(const train::TrainingLoop& loop) {
     DTF_CHECK(isChief() && !supervision_);
-    if (!train_.checkpoint) {
+    if (!isSupervised(task_.job)) {
       wire::RpcCheckpointClient ps(client_, task_.job.timeouts.finish_seconds);
       const ps::RecoveryDecision decision = train::decideAsChief(
           ps.held(), {.incarnation = Incarnation::random(task_.attempt).value});
       if (decision.action == ps::RecoveryAction::kContinue) return std::nullopt;
       return decision.epoch;
     }
-    makeWritableFolder(task_.job.run_dir);
+    if (train_.checkpoint) makeWritableFolder(task_.job.run_dir);
     supervision_.emplace(task_, clock_, client_, loop.declaration());
     const std::optional<uint64_t> epoch = supervision_->checkpointer.restore();
     if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
@@ -181,7 +187,8 @@ class WorkerJob {
     return epoch;
   }
 
-  // From now on checkpoints are saved when they are due, and gone back to when a ps is started again.
+  // From now on checkpoints and snapshots are taken when they are due, and gone back to when a ps is
+  // started again.
   void supervise(const train::TrainingLoop& loop) {
     supervision_->checkpointer.saveInitial();
     train::Supervisor::Events events;
@@ -192,9 +199,10 @@ class WorkerJob {
     events.on_went_back = [](const train::WentBack& back) { reportWentBack(back); };
     events.on_hopeless = [this](const Error& error) { client_.endWith(error); };
     const MutexLock lock(supervisor_mutex_);
-    supervision_->supervisor.emplace(supervision_->checkpointer, *train_.checkpoint,
-                                     ps::cutKind(loop.declaration().replication), clock_,
-                                     std::move(events));
+    supervision_->supervisor.emplace(
+        supervision_->checkpointer,
+        train::SaveSchedule{train_.checkpoint, task_.job.durability.snapshot_every_steps},
+        ps::cutKind(loop.declaration().replication), clock_, std::move(events));
     supervisor_ = &*supervision_->supervisor;
     if (replaced_) supervisor_->onPsReplaced();
   }
@@ -202,7 +210,7 @@ class WorkerJob {
   // On the client's control loop.
   void onReplaced(uint32_t ps_task) {
     if (!isChief()) return;
-    if (!train_.checkpoint) return client_.endWith(lostForGood(ps_task));
+    if (!isSupervised(task_.job)) return client_.endWith(lostForGood(ps_task));
     const MutexLock lock(supervisor_mutex_);
     replaced_ = true;
     if (supervisor_ != nullptr) supervisor_->onPsReplaced();
@@ -256,7 +264,7 @@ class WorkerJob {
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
     DTF_CHECK(isChief());
-    JobResult job{result, {}, {}, {}, {}};
+    JobResult job{result, {}, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
       // Under a launcher the ps have nothing to wait for. By hand they are to be told, or one that
@@ -266,7 +274,9 @@ class WorkerJob {
       if (!unsaved_) throw;
       log::warning("event=not_evaluated reason=\"{}\"", error.message());
     }
-    if (supervision_) job.checkpoints = supervision_->supervisor->status();
+    if (train_.checkpoint) job.checkpoints = supervision_->supervisor->status();
+    if (task_.job.durability.kind == cluster::Durability::kSnapshot)
+      job.snapshots = supervision_->supervisor->snapshotStatus();
     job.summaries = finishSummaries(loop);
     report_.result(job);
     if (unsaved_) throw Error(*unsaved_);
@@ -274,7 +284,7 @@ class WorkerJob {
 
   // Why the last checkpoint could not be written.
   std::optional<Error> saveLast(const train::TrainingResult& result) {
-    if (!supervision_) return std::nullopt;
+    if (!train_.checkpoint) return std::nullopt;
     try {
       supervision_->supervisor->saveAtRest();
     } catch (const Error& error) {
@@ -320,7 +330,7 @@ class WorkerJob {
   bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps, since this worker's start
   wire::RpcParameterClient client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
-  std::optional<Supervision> supervision_;     // the chief's, with `checkpoint` in the file
+  std::optional<Supervision> supervision_;     // the chief's, where isSupervised()
 };
 
 }  // namespace

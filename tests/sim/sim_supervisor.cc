@@ -27,6 +27,12 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
                                            const CutPosition& position) override {
     return await(calls_.save(folder, position));
   }
+  std::vector<checkpoint::KeptSnapshot> snapshot(
+      const checkpoint::SnapshotName& name, const CutPosition& position,
+      const std::optional<checkpoint::SnapshotName>& keep) override {
+    return await(calls_.snapshot(name, position, keep));
+  }
+  void forgetSnapshots() override { await(calls_.forgetSnapshots()); }
   void restore(const checkpoint::GoingBack& target) override {
     on_going_back_(target);
     await(calls_.restore(target));
@@ -124,9 +130,10 @@ void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   };
   events.on_went_back = [this](const train::WentBack& back) { hooks_.on_went_back(back); };
   events.on_hopeless = [this](const Error& error) { hooks_.on_hopeless(error); };
-  supervisor_ = std::make_unique<train::Supervisor>(
-      *checkpointer_, plan_.checkpoint, plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
-      loop_.clock(), std::move(events), runner_.get());
+  supervisor_ =
+      std::make_unique<train::Supervisor>(*checkpointer_, train::SaveSchedule{plan_.checkpoint, 0},
+                                          plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
+                                          loop_.clock(), std::move(events), runner_.get());
 }
 
 void SimSupervisor::onPsReplaced() {

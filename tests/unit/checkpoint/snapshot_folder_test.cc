@@ -106,6 +106,19 @@ TEST(SnapshotFolder, AProcessThatDiesWhileItWritesHarmsNoSnapshot) {
   EXPECT_GT(crashes, 10u);
 }
 
+TEST(SnapshotFolder, TheLastPsThatLeavesRemovesTheFolderOfTheJob) {
+  const auto disk = emptyMemory();
+  SnapshotFolder first(*disk, {kHome}, 0);
+  SnapshotFolder second(*disk, {kHome}, 1);
+  for (SnapshotFolder* folder : {&first, &second}) writeCut(*folder, {1, 10});
+  first.removeAll();
+  EXPECT_TRUE(first.list().empty());
+  EXPECT_EQ(second.list(), (Names{{1, 10}}));
+  second.removeAll();
+  EXPECT_FALSE(disk->exists(kHome));
+  second.removeAll();
+}
+
 TEST(SnapshotFolder, AFailedWriteLeavesTheOthersAndNoRest) {
   const auto disk = emptyMemory();
   SnapshotFolder folder(*disk, {kHome}, 0);

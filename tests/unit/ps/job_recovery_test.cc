@@ -135,6 +135,17 @@ TEST(JobRecovery, TheNewestSnapshotThatAllHaveIsTaken) {
   EXPECT_EQ(decision.steps_lost, 17u);
 }
 
+// Both ps were ended at once; or, to a chief that knows of no job yet, another job has ended.
+TEST(JobRecovery, SnapshotsOfPsThatHoldNothingAreForAChiefThatHasTrained) {
+  const std::vector<PsWord> words{with(empty(), {kAt60}), with(empty(), {kAt60})};
+  const RecoveryDecision decision = decideRecovery(words, {kAt40, epochOf(1), 77, kIncarnation});
+  EXPECT_EQ(decision.origin, EpochOrigin::kSnapshot);
+  EXPECT_EQ(decision.reason,
+            "ps/0, ps/1 lost their values: all go back 17 steps to the snapshot of step 60");
+  EXPECT_EQ(decide(words).action, RecoveryAction::kStart);
+  EXPECT_EQ(decide(words, kAt40).origin, EpochOrigin::kCheckpoint);
+}
+
 TEST(JobRecovery, ACheckpointThatIsNewerThanTheSnapshotsIsTaken) {
   const RecoveryDecision decision =
       decide({with(holds(1, 77), {kAt40}), with(empty(), {kAt40})}, kAt60);

@@ -12,10 +12,10 @@ using ps::RecoveryAction;
 
 constexpr uint64_t kFirst = ps::nextEpoch(0, 7);
 constexpr uint64_t kSecond = ps::nextEpoch(kFirst, 7);
-constexpr checkpoint::HeldValues kNothing;
-constexpr checkpoint::HeldValues kInitial{kFirst, 0};
-constexpr checkpoint::HeldValues kTrained{kFirst, 77};
-constexpr checkpoint::HeldValues kWentBack{kSecond, 40, true, kFirst, 40};
+const checkpoint::HeldValues kNothing;
+const checkpoint::HeldValues kInitial{kFirst, 0};
+const checkpoint::HeldValues kTrained{kFirst, 77};
+const checkpoint::HeldValues kWentBack{kSecond, 40, true, kFirst, 40};
 
 ps::RecoveryDecision decide(const Held& held, std::optional<ps::CutName> checkpoint = std::nullopt,
                             uint64_t trained_on = 0) {
@@ -51,6 +51,21 @@ TEST(ChiefDecision, AModelIsNeverTornInSilence) {
   }
   EXPECT_EQ(decide({kTrained, kNothing}, ps::CutName{kFirst, 40}).reason,
             "ps/1 lost its values: all go back 37 steps to the checkpoint of step 40");
+}
+
+// What comes over the wire is what is decided with.
+TEST(ChiefDecision, SnapshotsAreTheWordsOfEachPs) {
+  checkpoint::HeldValues trained = kTrained;
+  checkpoint::HeldValues lost = kNothing;
+  trained.snapshots = {{kFirst, 60}, {kFirst, 70}};
+  lost.snapshots = {{kFirst, 50}, {kFirst, 60}};
+  const ps::RecoveryDecision decision = decide({trained, lost}, ps::CutName{kFirst, 40});
+  EXPECT_EQ(decision.reason,
+            "ps/1 lost its values: all go back 17 steps to the snapshot of step 60");
+  // Half of the ps went back to it, and their chief was lost.
+  checkpoint::HeldValues back{kSecond, 60, true, kFirst, 60, true, trained.snapshots};
+  EXPECT_EQ(decide({back, trained}).origin, ps::EpochOrigin::kSnapshot);
+  EXPECT_EQ(decide({back, trained}).cut, (ps::CutName{kFirst, 60}));
 }
 
 TEST(ChiefDecision, AChiefThatHasTrainedNeverStartsAnew) {

@@ -96,7 +96,9 @@ class FakePs final : public checkpoint::CheckpointClient {
 
   std::vector<checkpoint::HeldValues> held() override {
     MutexLock lock(mutex_);
-    return held_;
+    std::vector<checkpoint::HeldValues> held = held_;
+    held.at(0).snapshots = snapshots_;
+    return held;
   }
 
   std::vector<CutPosition> positions(bool hold) override {
@@ -144,10 +146,33 @@ class FakePs final : public checkpoint::CheckpointClient {
     saved.stall_seconds = 0.005;
     return {saved};
   }
+  std::vector<checkpoint::KeptSnapshot> snapshot(
+      const checkpoint::SnapshotName& name, const CutPosition&,
+      const std::optional<checkpoint::SnapshotName>& keep) override {
+    MutexLock lock(mutex_);
+    begin("snapshot",
+          " " + std::to_string(name.step) + (keep ? " keep " + std::to_string(keep->step) : ""));
+    snapshots_ = {name};
+    if (keep) snapshots_.insert(snapshots_.begin(), *keep);
+    return {{64, 0.005}};
+  }
+  void forgetSnapshots() override {
+    MutexLock lock(mutex_);
+    begin("forgetSnapshots", "");
+    snapshots_.clear();
+  }
   void restore(const checkpoint::GoingBack& target) override {
     MutexLock lock(mutex_);
-    begin("restore", " " + target.folder);
-    held_ = {{target.epoch, target.cut_step, true, target.cut_epoch, target.cut_step}};
+    const bool to_snapshot = target.folder.empty();
+    const checkpoint::SnapshotName name{target.cut_epoch, target.cut_step};
+    try {
+      begin("restore",
+            to_snapshot ? " snapshot " + std::to_string(name.step) : " " + target.folder);
+    } catch (const Error&) {
+      if (to_snapshot) std::erase(snapshots_, name);
+      throw;
+    }
+    held_ = {{target.epoch, target.cut_step, true, target.cut_epoch, target.cut_step, to_snapshot}};
   }
 
  private:
@@ -169,6 +194,7 @@ class FakePs final : public checkpoint::CheckpointClient {
   bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
   bool called_off_ DTF_GUARDED_BY(mutex_) = false;
   std::vector<checkpoint::HeldValues> held_ DTF_GUARDED_BY(mutex_) = {{}};
+  std::vector<checkpoint::SnapshotName> snapshots_ DTF_GUARDED_BY(mutex_);  // outlive what is held
   CutPosition position_ DTF_GUARDED_BY(mutex_) = {0};
   CutPosition target_ DTF_GUARDED_BY(mutex_) = {0};
   bool too_late_ DTF_GUARDED_BY(mutex_) = false;

@@ -1,7 +1,5 @@
 #include "common/train/supervisor.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <functional>
@@ -9,121 +7,13 @@
 #include <thread>
 
 #include "common/base/log.h"
-#include "tests/support/simulated_disk.h"
-#include "tests/unit/train/fake_ps.h"
+#include "tests/unit/train/supervisor_fixture.h"
 
 namespace dtf::train {
 namespace {
 
-using cluster::ReplicationSpec;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Steps = std::vector<uint64_t>;
-
-const Error kLostPs(ErrorCode::kUnavailable, "lost ps/0");
-
-class SupervisorTest : public ::testing::Test {
- protected:
-  SupervisorTest() {
-    disk_.makeFolder(kRunDir);
-    disk_.syncFolder("/");
-  }
-
-  void start(ReplicationSpec::Mode mode, double every_seconds, uint64_t every_steps) {
-    CheckpointerOptions options;
-    options.job = "test";
-    options.run_dir = kRunDir;
-    options.incarnation = Incarnation{1};
-    options.spec.every_seconds = every_seconds;
-    options.spec.every_steps = every_steps;
-    options.spec.keep = 0;
-    checkpointer_ =
-        std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, 1000), options);
-    is_sync_ = mode == ReplicationSpec::Mode::kSync;
-    supervisor_.emplace(*checkpointer_, options.spec,
-                        is_sync_ ? ps::CutKind::kAtStep : ps::CutKind::kHeld, clock_, eventsHere());
-  }
-
-  Supervisor::Events eventsHere() {
-    Supervisor::Events events;
-    events.on_saved = [this](const SavedCheckpoint& saved) {
-      if (on_saved_) on_saved_();
-      MutexLock lock(mutex_);
-      saved_.push_back(saved.global_step);
-    };
-    events.on_went_back = [this](const WentBack& back) {
-      MutexLock lock(mutex_);
-      went_back_.push_back(back.step);
-      changed_.notifyAll();
-    };
-    events.on_hopeless = [this](const Error& error) {
-      MutexLock lock(mutex_);
-      hopeless_ = error.message();
-      changed_.notifyAll();
-    };
-    return events;
-  }
-
-  // A chief that has saved step 10 and trains on; then its ps is started again.
-  void loseThePs() {
-    start(kSync, 0, 0);
-    checkpointer_->restore();
-    ps_.setPosition({10});
-    ASSERT_TRUE(checkpointer_->save(Motion::kAtRest));
-    answer(17);
-    ps_.calls();
-    ps_.setHeld({});
-  }
-  void awaitEnd() {
-    MutexLock lock(mutex_);
-    while (went_back_.empty() && hopeless_.empty()) changed_.wait(mutex_);
-  }
-
-  // The ps have answered a push; the job is at `step` now.
-  void answer(uint64_t step) {
-    ps_.setPosition({step});
-    ps::StepState state;
-    state.global_step = step;
-    state.next_step = step;
-    supervisor_->onStep(state);
-  }
-  void answer(uint64_t first, uint64_t last) {
-    for (uint64_t step = first; step <= last; ++step) answer(step);
-  }
-
-  // Waits until so many have been saved, and so many have failed.
-  void expectTried(uint64_t saved, uint64_t failed = 0) {
-    const SystemClock real;
-    const TimePoint deadline = real.now() + seconds(20);
-    CheckpointStatus status = supervisor_->status();
-    while (status.saved + status.failed < saved + failed && real.now() < deadline) {
-      std::this_thread::yield();
-      status = supervisor_->status();
-    }
-    EXPECT_EQ(status.saved, saved);
-    EXPECT_EQ(status.failed, failed);
-  }
-
-  // Once it has ended: nothing is under way any more.
-  Steps end() {
-    supervisor_.reset();
-    MutexLock lock(mutex_);
-    return saved_;
-  }
-
-  std::function<void()> on_saved_;
-  ManualClock clock_;
-  testing::SimulatedDisk disk_;
-  FakePs ps_{disk_, clock_};
-  bool is_sync_ = true;
-  Mutex mutex_;
-  CondVar changed_;
-  Steps saved_ DTF_GUARDED_BY(mutex_);
-  Steps went_back_ DTF_GUARDED_BY(mutex_);
-  std::string hopeless_ DTF_GUARDED_BY(mutex_);
-  std::unique_ptr<Checkpointer> checkpointer_;
-  std::optional<Supervisor> supervisor_;
-};
 
 // ---- when
 

@@ -2,6 +2,7 @@
 
 #include "daemons/psd/shard_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ constexpr Incarnation kChiefLife{1};
 constexpr uint64_t kElements = 16;  // on each ps
 const std::filesystem::path kRunDir = "/run";
 const std::filesystem::path kCheckpoints = kRunDir / "checkpoints";
+const std::filesystem::path kMemory = "/shm";
 
 ps::ModelDeclaration modelOf(Mode mode, uint32_t ps_tasks, uint32_t workers, uint64_t steps) {
   ps::ModelDeclaration model;
@@ -53,6 +55,7 @@ class Job final : public checkpoint::CheckpointClient {
     options.run_dir = kRunDir;
     options.incarnation = kChiefLife;
     options.workers = workers;
+    options.spec.emplace();
     checkpointer_ =
         std::make_unique<train::Checkpointer>(disk, clock_, *this, model_, std::move(options));
     const std::optional<uint64_t> epoch = checkpointer_->restore();
@@ -88,6 +91,18 @@ class Job final : public checkpoint::CheckpointClient {
       if (const auto* reply = std::get_if<ps::PushReply>(&answer)) state = reply->state;
     });
     return state;
+  }
+
+  // What ps `i` has captured where it is.
+  ps::Shard::Captured capture(uint32_t i) {
+    const CutPosition position = shards_[i]->position(kChiefLife, false);
+    shards_[i]->cutAt(kChiefLife, shards_[i]->word().epoch, position, [](const ps::CutAnswer&) {});
+    return shards_[i]->captured(kChiefLife, position);
+  }
+  CheckpointOptions optionsOf(uint32_t i) const {
+    CheckpointOptions options{kCheckpoints, i, workers_, &disk_};
+    options.job = "test";
+    return options;
   }
 
   ps::Shard& shard(uint32_t i) { return *shards_[i]; }
@@ -127,10 +142,25 @@ class Job final : public checkpoint::CheckpointClient {
           saveShard(disk_, kCheckpoints / folder, i, shards_[i]->captured(kChiefLife, position)));
     return saved;
   }
+  std::vector<checkpoint::KeptSnapshot> snapshot(
+      const checkpoint::SnapshotName& name, const CutPosition& position,
+      const std::optional<checkpoint::SnapshotName>& keep) override {
+    std::vector<checkpoint::KeptSnapshot> kept;
+    for (uint32_t i = 0; i < shards_.size(); ++i) {
+      checkpoint::SnapshotFolder folder(disk_, {kMemory}, i);
+      kept.push_back(saveSnapshot(folder, name, keep, optionsOf(i),
+                                  shards_[i]->captured(kChiefLife, position)));
+    }
+    return kept;
+  }
+  void forgetSnapshots() override {}
   void restore(const checkpoint::GoingBack& target) override {
     for (uint32_t i = 0; i < shards_.size(); ++i) {
+      const checkpoint::SnapshotFolder folder(disk_, {kMemory}, i);
       ps::RestoredShard state =
-          restoreShard(disk_, kCheckpoints / target.folder, i, model_, workers_);
+          target.folder.empty()
+              ? restoreSnapshot(folder, {target.cut_epoch, target.cut_step}, optionsOf(i), model_)
+              : restoreShard(disk_, kCheckpoints / target.folder, i, model_, workers_);
       state.epoch = target.epoch;
       state.cut = {target.cut_epoch, target.cut_step};
       shards_[i]->restore(kChiefLife, state);
@@ -228,6 +258,66 @@ TEST_F(ShardFiles, AJobOfFewerStepsThanItsCheckpointIsDoneAndHasNothingToSave) {
   EXPECT_TRUE(shorter.pull(0).done);
   EXPECT_FALSE(shorter.checkpointer().save(train::Motion::kAtRest));
   EXPECT_EQ(newest().global_step, 5u);
+}
+
+// ---- snapshots
+
+std::vector<float> valuesOf(const Buffer& arena) {
+  return {arena.as<float>(), arena.as<float>() + arena.bytes() / sizeof(float)};
+}
+
+TEST_F(ShardFiles, ASnapshotIsTheWholeStateOfOneShard) {
+  for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
+    SCOPED_TRACE(mode == Mode::kSync ? "sync" : "async");
+    testing::SimulatedDisk disk;
+    disk.makeFolder(kRunDir);
+    Job job(disk, mode, 2);
+    for (uint64_t step = 0; step < 3; ++step)
+      for (uint32_t rank = 0; rank < 2; ++rank) job.step(rank);
+    const ps::Shard::Captured captured = job.capture(1);
+    const checkpoint::SnapshotName name{ps::kFirstEpoch, captured.capture->version};
+    checkpoint::SnapshotFolder folder(disk, {kMemory}, 1);
+    const checkpoint::KeptSnapshot kept =
+        saveSnapshot(folder, name, std::nullopt, job.optionsOf(1), captured);
+    EXPECT_GT(kept.bytes, 2 * kElements * sizeof(float)) << "values and momentum";
+
+    const ps::RestoredShard state =
+        restoreSnapshot(folder, name, job.optionsOf(1), captured.declaration);
+    const ps::Capture& capture = *captured.capture;
+    EXPECT_EQ(state.origin, ps::EpochOrigin::kSnapshot);
+    EXPECT_EQ(state.position, capture.position);
+    EXPECT_EQ(state.version, capture.version);
+    EXPECT_EQ(state.clock.applies, capture.clock.applies);
+    EXPECT_EQ(valuesOf(state.values), std::vector<float>(capture.parameters->data(),
+                                                         capture.parameters->data() + kElements));
+    ASSERT_EQ(state.slots.size(), 1u);
+    EXPECT_EQ(valuesOf(state.slots[0]), valuesOf(capture.slots[0]));
+    EXPECT_NE(valuesOf(state.slots[0])[0], 0.0f);
+  }
+}
+
+TEST_F(ShardFiles, ASnapshotOfAnotherModelIsNotLoaded) {
+  Job job(disk_, Mode::kSync, 1);
+  job.step(0);
+  const ps::Shard::Captured captured = job.capture(0);
+  checkpoint::SnapshotFolder folder(disk_, {kMemory}, 0);
+  const checkpoint::SnapshotName name{ps::kFirstEpoch, 1};
+  saveSnapshot(folder, name, std::nullopt, job.optionsOf(0), captured);
+  const auto refusal = [&](const CheckpointOptions& options, const ps::ModelDeclaration& model) {
+    try {
+      restoreSnapshot(folder, name, options, model);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      return error.message();
+    }
+    return std::string("loaded");
+  };
+  EXPECT_EQ(refusal(job.optionsOf(0), captured.declaration), "loaded");
+  EXPECT_THAT(refusal(job.optionsOf(0), modelOf(Mode::kSync, 1, 1, 1000)),
+              ::testing::HasSubstr("is of the model"));
+  // The one of ps/0 is not ps/1's.
+  EXPECT_THAT(refusal(job.optionsOf(1), captured.declaration),
+              ::testing::HasSubstr("is of the model"));
 }
 
 // ---- what is not written
