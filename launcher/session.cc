@@ -28,6 +28,7 @@
 #include "launcher/progress_display.h"
 #include "launcher/report.h"
 #include "launcher/run_folder.h"
+#include "launcher/snapshot_guard.h"
 #include "launcher/spawner.h"
 #include "launcher/summary.h"
 #include "launcher/timeline.h"
@@ -90,6 +91,7 @@ class Session {
   const uint64_t oom_kills_before_ = oomKills();
   GroupGuard guard_;  // before all that has descriptors
   RunFolder folder_;
+  const SnapshotGuard snapshots_;  // within the lock of folder_
   const int attempt_;
   ListenSockets sockets_;
   std::vector<TaskCommand> plan_;  // one a task
@@ -114,6 +116,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
     : job_(job),
       options_(options),
       folder_(job.run_dir),
+      snapshots_(job),
       attempt_(options.attempt.value_or(nextAttempt(folder_.logs()))),
       console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
       events_(STDOUT_FILENO, options.json),

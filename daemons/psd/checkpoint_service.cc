@@ -27,7 +27,8 @@ std::string folderName(capnp::Text::Reader reader) {
 // The name of a cut from the network.
 checkpoint::SnapshotName cutName(schema::Held::Cut::Reader reader) {
   const checkpoint::SnapshotName name = wire::decodeCut(reader);
-  if (name.epoch == 0) net::throwAsKj(Error(ErrorCode::kBadData, "a cut needs an epoch"));
+  if (!ps::validEpoch(name.epoch))
+    net::throwAsKj(Error(ErrorCode::kBadData, "a cut needs an epoch"));
   return name;
 }
 

@@ -1,0 +1,194 @@
+// `durability: snapshot`: a ps that is lost costs the steps since the newest snapshot in the host's
+// memory, not since the checkpoint. Real processes, real kill -9, real /dev/shm.
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/e2e/recovery_fixture.h"
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kEverySteps = 100;
+
+class SnapshotTest : public RecoveryTest {
+ protected:
+  ~SnapshotTest() override {
+    for (const fs::path& folder : memoryOf(name_)) fs::remove_all(folder);
+  }
+
+  // Sync and Adam, whose slots and clock must come back, too.
+  static ClusterOptions savedInMemory(const std::string& mode = "sync") {
+    ClusterOptions options = syncJob();
+    options.mode = mode;
+    options.top_more =
+        "durability: {snapshot: {every_steps: " + std::to_string(kEverySteps) + "}}\n";
+    return options;
+  }
+  // Checkpoints so rare that the first is the only one before the end.
+  static ClusterOptions savedInMemoryAndOnce(const std::string& mode = "sync") {
+    ClusterOptions options = savedInMemory(mode);
+    options.train_more += "  checkpoint: {every_steps: 1000000}\n";
+    return options;
+  }
+
+  void loseAndStartAgain(const std::vector<int>& ps, int step) {
+    awaitStep(step);
+    for (const int index : ps) kill("ps", index);
+    for (const int index : ps) ps_[index] = task("ps", index);
+  }
+
+  // The folders that jobs of that name have in /dev/shm.
+  static std::vector<fs::path> memoryOf(const std::string& name) {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator("/dev/shm"))
+      if (entry.path().filename().string().find("-" + name + "-") != std::string::npos)
+        found.push_back(entry.path());
+    return found;
+  }
+  // Of the ps that may be writing and removing some meanwhile.
+  static std::vector<fs::path> shardFilesOf(const std::string& name, int ps) {
+    std::vector<fs::path> files;
+    for (const fs::path& job : memoryOf(name)) {
+      std::error_code gone;
+      fs::recursive_directory_iterator entry(job / ("ps-" + std::to_string(ps)), gone);
+      for (; !gone && entry != fs::recursive_directory_iterator(); entry.increment(gone))
+        if (entry->path().extension() == ".safetensors") files.push_back(entry->path());
+    }
+    return files;
+  }
+
+  // How many steps each going back to a `source` cost, by the chief's log.
+  std::vector<int> stepsLost(const std::string& source) {
+    std::vector<int> lost;
+    std::istringstream lines(workers_[0]->err());
+    for (std::string line; std::getline(lines, line);) {
+      const size_t at = line.find("all go back ");
+      if (line.find("event=went_back") == std::string::npos || at == std::string::npos) continue;
+      if (line.find(" to the " + source + " of step ") != std::string::npos)
+        lost.push_back(std::atoi(line.c_str() + at + 12));
+    }
+    return lost;
+  }
+
+  // A job without a disturbance, and then this one: the same bits.
+  void expectTheBitsOfACalmJob() {
+    awaitEnd();
+    EXPECT_EQ(summary(name_)["global_step"], kSteps);
+    const std::string disturbed = digestOf(name_);
+    ClusterOptions calm = syncJob();
+    start(calm, "calm");
+    awaitEnd();
+    EXPECT_EQ(disturbed, digestOf("calm"));
+  }
+
+  // Of one test in one process.
+  const std::string name_ = "memory" + std::to_string(::getpid());
+};
+
+TEST_F(SnapshotTest, ALostPsCostsTheStepsSinceTheSnapshotAndNoBit) {
+  start(savedInMemoryAndOnce(), name_);
+  loseAndStartAgain({1}, 1700);
+  loseAndStartAgain({0}, 4300);
+  EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd));
+  const std::vector<int> lost = stepsLost("snapshot");
+  EXPECT_EQ(lost.size(), 2u) << workers_[0]->err();
+  // Of a checkpoint it would have been 1700 and 4300. The second is taken while the first is copied.
+  for (const int steps : lost) EXPECT_LE(steps, 5 * kEverySteps);
+  expectTheBitsOfACalmJob();
+  EXPECT_GT(summary(name_)["snapshots"]["kept"], 50);
+  EXPECT_TRUE(memoryOf(name_).empty()) << "each ps has removed its own";
+}
+
+TEST_F(SnapshotTest, AllPsMayBeLostAtOnceAndNoCheckpointIsNeeded) {
+  start(savedInMemory(), name_);
+  loseAndStartAgain({0, 1}, 1700);
+  EXPECT_TRUE(workers_[0]->waitForOutput("ps/0, ps/1 lost their values: all go back", kEnd));
+  EXPECT_EQ(stepsLost("snapshot").size(), 1u) << workers_[0]->err();
+  expectTheBitsOfACalmJob();
+}
+
+TEST_F(SnapshotTest, AsyncTrainingGoesBackToIt) {
+  start(savedInMemoryAndOnce("async"), name_);
+  loseAndStartAgain({1}, 1700);
+  loseAndStartAgain({0}, 4300);
+  EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd));
+  EXPECT_EQ(stepsLost("snapshot").size(), 2u) << workers_[0]->err();
+  awaitEnd();
+  EXPECT_EQ(summary(name_)["global_step"], kSteps);
+}
+
+TEST_F(SnapshotTest, DamagedOnesGiveWayToTheCheckpoint) {
+  start(savedInMemoryAndOnce(), name_);
+  awaitStep(1700);
+  kill("ps", 1);
+  const std::vector<fs::path> files = shardFilesOf(name_, 1);
+  EXPECT_FALSE(files.empty());
+  for (const fs::path& file : files) {
+    std::fstream shard(file, std::ios::in | std::ios::out | std::ios::binary);
+    shard.seekp(-4, std::ios::end);
+    shard.write("\x7f\x7f\x7f\x7f", 4);
+  }
+  ps_[1] = task("ps", 1);
+  EXPECT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd));
+  const std::string log = workers_[0]->err();
+  EXPECT_NE(log.find("event=snapshot_rejected"), std::string::npos) << log;
+  EXPECT_NE(log.find("ps/1: "), std::string::npos) << log;
+  EXPECT_EQ(stepsLost("checkpoint").size(), 1u) << log;
+  expectTheBitsOfACalmJob();
+}
+
+TEST_F(SnapshotTest, TheChiefMayBeLostWithThePs) {
+  start(savedInMemoryAndOnce(), name_);
+  awaitStep(1700);
+  kill("ps", 1);
+  kill("worker", 0);
+  ps_[1] = task("ps", 1);
+  workers_[0] = task("worker", 0);
+  EXPECT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd));
+  EXPECT_EQ(stepsLost("snapshot").size(), 1u) << workers_[0]->err();
+  expectTheBitsOfACalmJob();
+}
+
+// The whole job was killed: what it left is no part of the job that is started in its place.
+TEST_F(SnapshotTest, AJobThatStartsForgetsWhatADeadOneLeft) {
+  ClusterOptions options = savedInMemory();
+  options.steps = 100'000'000;
+  start(options, name_);
+  awaitStep(700);
+  for (const int index : {0, 1}) {
+    kill("ps", index);
+    kill("worker", index);
+  }
+  EXPECT_EQ(memoryOf(name_).size(), 1u);
+  ps_.clear();
+  workers_.clear();
+  start(savedInMemory(), name_);
+  expectTheBitsOfACalmJob();
+}
+
+// A ps that is killed can't remove its own; nor can one whose launcher is told to stop at once.
+TEST_F(SnapshotTest, NothingOutlivesTheLaunch) {
+  ClusterOptions options = savedInMemory();
+  options.steps = 100'000'000;
+  Process launcher(launchCommand(writeCluster(options, name_)), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("step ", kEnd)) << launcher.err();
+  while (shardFilesOf(name_, 1).empty() && launcher.running()) ::usleep(5'000);
+  const auto record = nlohmann::json::parse(folder_.read("runs/" + name_ + "/launch.json"));
+  ::kill(record["tasks"][1]["pid"].get<pid_t>(), SIGKILL);
+  ASSERT_TRUE(launcher.waitForOutput("ps/1 lost its values: all go back", kEnd)) << launcher.err();
+  for (const auto& task : record["tasks"])
+    if (task["name"] != "ps/1") ::kill(task["pid"].get<pid_t>(), SIGKILL);
+  launcher.signal(SIGINT);
+  launcher.signal(SIGINT);
+  launcher.wait(kEnd);
+  EXPECT_TRUE(memoryOf(name_).empty());
+  expectNobodyLeft();
+}
+
+}  // namespace
+
+}  // namespace dtf::testing

@@ -1,0 +1,42 @@
+#include "launcher/snapshot_guard.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace dtf::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A ps that was killed while it wrote, in the job's own folder.
+void leaveSnapshots(const fs::path& folder) {
+  const fs::path cut = folder / "ps-1" / "cut-1-20.tmp";
+  fs::create_directories(cut);
+  fs::permissions(folder, fs::perms::owner_all);
+  std::ofstream(cut / "shard-0-of-1.safetensors") << "half of it";
+}
+
+TEST(SnapshotGuard, RemovesWhatALaunchBeforeLeftAndWhatThisOneLeaves) {
+  cluster::JobSpec job;
+  job.job = "snapshot_guard_test";
+  job.run_dir = "/nowhere/" + std::to_string(::getpid());
+  cluster::JobSpec other = job;
+  other.run_dir += "-other";
+  const fs::path folder = checkpoint::sharedMemoryPlace(job.job, job.run_dir).folder;
+  const fs::path others = checkpoint::sharedMemoryPlace(other.job, other.run_dir).folder;
+  leaveSnapshots(folder);
+  leaveSnapshots(others);
+  {
+    const SnapshotGuard guard(job);
+    EXPECT_FALSE(fs::exists(folder));
+    leaveSnapshots(folder);
+  }
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(fs::exists(others)) << "of a job in another run directory";
+  fs::remove_all(others);
+}
+
+}  // namespace
+}  // namespace dtf::launcher
