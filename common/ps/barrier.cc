@@ -2,27 +2,48 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/ps/epoch.h"
 #include "common/ps/membership.h"
 
 namespace dtf::ps {
 
-std::string trainedBarrier(uint32_t round) {
-  return fmt::format("trained.{}", round);
+namespace {
+
+constexpr std::string_view kTrained = "trained.";
+constexpr std::string_view kSaved = "saved.";
+
+// The number of the epoch that a barrier is of. Nullopt: of none.
+std::optional<uint64_t> epochNumberIn(std::string_view name) {
+  for (const std::string_view prefix : {kTrained, kSaved}) {
+    if (!name.starts_with(prefix)) continue;
+    uint64_t number = 0;
+    const char* const last = name.data() + name.size();
+    const auto [end, error] = std::from_chars(name.data() + prefix.size(), last, number);
+    if (error == std::errc() && end == last) return number;
+  }
+  return std::nullopt;
 }
 
-std::string savedBarrier(uint32_t round) {
-  return fmt::format("saved.{}", round);
+}  // namespace
+
+std::string trainedBarrier(uint64_t epoch) {
+  return fmt::format("{}{}", kTrained, epochNumber(epoch));
+}
+
+std::string savedBarrier(uint64_t epoch) {
+  return fmt::format("{}{}", kSaved, epochNumber(epoch));
 }
 
 Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts) {
   if (name == kStartBarrier) return fromSeconds(timeouts.start_seconds);
   // The chief captures and writes the end meanwhile, each for finish_seconds at most.
-  const double waits = name.starts_with("saved.") ? 2 : 1;
+  const double waits = name.starts_with(kSaved) ? 2 : 1;
   return fromSeconds(waits * timeouts.finish_seconds);
 }
 
@@ -37,6 +58,7 @@ void Barriers::arrive(std::string_view name, uint32_t rank, Duration timeout,
                       WaitCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   Waiter waiter{std::move(callback), deadlineAfter(clock_.now(), timeout), timeout};
+  if (isLeft(name)) return answer(waiter, Arrived{});
   auto found = barriers_.find(name);
   if (found == barriers_.end()) {
     const bool bad_name = name.empty() || name.size() > kBarrierNameBytesMax;
@@ -72,9 +94,27 @@ void Barriers::openIfComplete(Barrier& barrier) {
   for (uint32_t rank = 0; rank < workers_; ++rank) {
     if (!barrier.arrived.contains(rank) && !absent_.contains(rank)) return;
   }
+  open(barrier);
+}
+
+void Barriers::open(Barrier& barrier) {
+  DTF_CHECK(!barrier.open);
   barrier.open = true;
   for (auto& [rank, waiter] : barrier.waiters) answer(waiter, Arrived{});
   barrier.waiters.clear();
+}
+
+bool Barriers::isLeft(std::string_view name) const {
+  const std::optional<uint64_t> number = epochNumberIn(name);
+  return number && *number < epoch_number_;
+}
+
+void Barriers::beginEpoch(uint64_t epoch) {
+  const OutwardCalls::Scope scope(calls_);
+  DTF_CHECK(validEpoch(epoch));
+  epoch_number_ = epochNumber(epoch);
+  for (auto& [name, barrier] : barriers_)
+    if (!barrier.open && isLeft(name)) open(barrier);
 }
 
 void Barriers::left(uint32_t rank) {

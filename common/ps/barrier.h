@@ -19,14 +19,16 @@ inline constexpr size_t kBarriersMax = 4096;  // names per job
 inline constexpr size_t kBarrierNameBytesMax = 256;
 
 // The barriers of a job: kStart once; when training is done kTrained, then kSaved when the chief has
-// saved the end. A job that goes back in between trains on, and meets at those of the next round.
+// saved the end. A job that goes back in between trains on, and meets at those of the next epoch: by
+// that name a worker that was started again finds the others.
 inline constexpr std::string_view kStartBarrier = "start";
-std::string trainedBarrier(uint32_t round);  // rounds count from 1
-std::string savedBarrier(uint32_t round);
+std::string trainedBarrier(uint64_t epoch);  // of the parameters at the end of the training
+std::string savedBarrier(uint64_t epoch);
 // How long a worker waits there for the others, and the chief for the disk.
 Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts);
 
-// A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once.
+// A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once. Those of an
+// epoch that the job has left are open: whoever waits there is needed again.
 // Owns: callbacks that wait.
 // Threads: loop-thread only.
 // Blocks: never. Errors, through the callback: kUnavailable naming who is missing; kBadConfig for a
@@ -40,6 +42,8 @@ class Barriers {
   void left(uint32_t rank);
   // A new process of a lost worker: barriers wait for it again.
   void returned(uint32_t rank) { absent_.erase(rank); }
+  // The values of this ps are of `epoch` now.
+  void beginEpoch(uint64_t epoch);
   // Answers waits whose time is up.
   void tick();
   uint32_t waiting() const;
@@ -56,12 +60,15 @@ class Barriers {
     std::map<uint32_t, Waiter> waiters;
   };
   void openIfComplete(Barrier& barrier);
+  void open(Barrier& barrier);
+  bool isLeft(std::string_view name) const;
   void answer(Waiter& waiter, WaitAnswer what);
 
   const uint32_t workers_;
   OutwardCalls& calls_;
   const Clock& clock_;
   std::set<uint32_t> absent_;
+  uint64_t epoch_number_ = 0;  // of the values; 0: there are none
   std::map<std::string, Barrier, std::less<>> barriers_;
 };
 

@@ -42,6 +42,7 @@ void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut) {
   epoch_ = epoch;
   origin_ = origin;
   origin_cut_ = cut;
+  barriers_.beginEpoch(epoch);
   letInitWaitersGo();
   resumeParked();
 }

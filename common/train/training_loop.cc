@@ -110,6 +110,7 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
   on_step_ = on_step;
   const ps::StepState state = trainSteps(client_, *this);
   result_.global_step = state.global_step;
+  result_.epoch = state.epoch;
   result_.stopped = state.global_step < train_.steps;
   result_.seconds = toSeconds(clock_.now() - begin_ - evaluating_);
   if (result_.batches > 0) result_.final_loss = state.loss;

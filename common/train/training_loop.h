@@ -52,6 +52,7 @@ using WaitingCallback = std::function<void(const std::string& what, Duration wai
 struct TrainingResult {
   uint64_t first_step_number = 0;  // the global step that this process found
   uint64_t global_step = 0;
+  uint64_t epoch = 0;          // of the last parameters, see ps/epoch.h
   bool stopped = false;        // before the declared steps, because the job was asked to
   uint64_t batches = 0;        // that this worker computed
   uint64_t batches_stale = 0;  // of them, those that came too late

@@ -18,7 +18,8 @@
 #   worker -> every ps   bulk:    exchange(step, gradient)  push; the answer is the next step's parameters. Repeats
 #   worker -> ps/0       control: barrier("trained.1")
 #   chief  -> every ps   control: the last checkpoint       PsCheckpoint
-#   worker -> ps/0       control: barrier("saved.1")        then pull(): a job that went back meanwhile trains on, to "trained.2"
+#   worker -> ps/0       control: barrier("saved.1")        then pull(): a job that went back meanwhile trains on, to "trained.2":
+#                                                          these barriers have the numbers of epochs
 #   worker -> every ps   control: finish()                  a ps ends when every worker has finished
 #
 # Beside that, a heartbeat each second on every control connection, both ways (the answer is the other way's). A peer

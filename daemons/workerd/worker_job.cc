@@ -132,13 +132,15 @@ class WorkerJob {
 
   // Nobody leaves before the end is saved: until then a ps that is lost takes all back.
   train::TrainingResult trainToTheEnd(train::TrainingLoop& loop) {
-    for (uint32_t round = 1;; ++round) {
+    for (;;) {
       const train::TrainingResult result = train(loop);
       trace::save(task_.job.run_dir / "timeline");
-      client_.barrier(ps::trainedBarrier(round));
-      if (isChief()) unsaved_ = saveLast(result);
+      client_.barrier(ps::trainedBarrier(result.epoch));
+      // The others are at rest unless the ps went back meanwhile.
+      unsaved_.reset();
+      if (isChief() && client_.pull().done) unsaved_ = saveLast(result);
       try {
-        client_.barrier(ps::savedBarrier(round));
+        client_.barrier(ps::savedBarrier(result.epoch));
         if (client_.pull().done) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;

@@ -268,14 +268,14 @@ void SimWorker::train(kj::WaitScope& scope) {
   client.barrier(ps::kStartBarrier);
   hooks_.log(process_->name + " starts to train");
   bool saved = false;
-  for (uint32_t round = 1;; ++round) {
+  for (;;) {
     training_now_ = true;
     Steps steps(*this, client);
-    train::trainSteps(client, steps);
+    const uint64_t epoch = train::trainSteps(client, steps).epoch;
     training_now_ = false;
-    client.barrier(ps::trainedBarrier(round));
-    saved = supervisor_ && supervisor_->saveAtRest();
-    client.barrier(ps::savedBarrier(round));
+    client.barrier(ps::trainedBarrier(epoch));
+    saved = supervisor_ && client.pull().done && supervisor_->saveAtRest();
+    client.barrier(ps::savedBarrier(epoch));
     if (client.pull().done) break;
   }
   if (rank_ == kChief.index) {

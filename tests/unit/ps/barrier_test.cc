@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/ps/epoch.h"
+
 namespace dtf::ps {
 namespace {
 
@@ -38,6 +40,24 @@ TEST_F(BarriersTest, ARestartedWorkerPassesABarrierThatIsOpen) {
   for (uint32_t rank = 0; rank < 3; ++rank) arrive("x", rank, a_);
   arrive("x", 1, b_);
   EXPECT_EQ(b_, "passed");
+}
+
+TEST_F(BarriersTest, WhoeverWaitsForTheEndOfAnEpochThatIsLeftIsNeededAgain) {
+  constexpr uint64_t kSecond = nextEpoch(kFirstEpoch, 9);
+  barriers_.beginEpoch(kFirstEpoch);
+  std::string start, second;
+  arrive(trainedBarrier(kFirstEpoch), 0, a_);
+  arrive(savedBarrier(kFirstEpoch), 2, b_);
+  arrive(trainedBarrier(kSecond), 2, second);
+  arrive("start", 2, start);
+  barriers_.beginEpoch(kSecond);
+  EXPECT_EQ(a_, "passed");
+  EXPECT_EQ(b_, "passed");
+  EXPECT_EQ(second, "waits");
+  EXPECT_EQ(start, "waits");
+  arrive(trainedBarrier(kFirstEpoch), 1, c_);
+  EXPECT_EQ(c_, "passed") << "it comes late to the epoch before";
+  EXPECT_EQ(trainedBarrier(kSecond), "trained.2");
 }
 
 TEST_F(BarriersTest, NamesWhoIsMissingWhenTimeIsUp) {

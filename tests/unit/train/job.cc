@@ -1,6 +1,7 @@
 #include "tests/unit/train/job.h"
 
 #include "common/ps/barrier.h"
+#include "common/ps/epoch.h"
 
 namespace dtf::train {
 
@@ -13,7 +14,7 @@ void work(TrainingLoop& loop, ps::ParameterClient& client, bool chief, bool eval
   result = loop.run([&](const Progress& progress) {
     if (chief) job.progress.push_back(progress);
   });
-  client.barrier(ps::trainedBarrier(1));
+  client.barrier(ps::trainedBarrier(ps::kFirstEpoch));
   if (chief) {
     if (evaluates) job.evaluation = loop.evaluate();
     client.pull();
