@@ -86,16 +86,39 @@ ps::CutName cutOf(const checkpoint::Manifest& manifest) {
   return {epoch, manifest.global_step};
 }
 
-std::optional<uint64_t> Checkpointer::restore() {
-  DTF_CHECK(!last_step_ && !resumed_ && !cut_);  // once, before anything is saved
+std::optional<uint64_t> Checkpointer::start() {
+  constexpr int kTriesMax = 5;
+  for (int tries = 1;; ++tries) {
+    try {
+      const std::optional<uint64_t> epoch = restore();
+      if (!epoch && tries < kTriesMax) saveInitial();
+      return epoch;
+    } catch (const Error& error) {
+      const bool passes =
+          error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+      if (!passes || tries == kTriesMax) throw;
+      log::warning("event=start_again tries={} reason=\"{}\"", tries, error.message());
+    }
+  }
+}
+
+void Checkpointer::prepare() {
+  if (std::exchange(prepared_, true)) return;
   // The ps may hold values of a chief that died while it was saving: what it left goes, too.
   if (const uint32_t swept = folder_ ? folder_->sweepStale() : 0; swept > 0)
     log::info("event=swept folders={} reason=\"left behind by a process that ended while saving\"",
               swept);
   if (options_.fresh) startFresh();
+}
+
+std::optional<uint64_t> Checkpointer::restore() {
+  DTF_CHECK(!cut_);
+  prepare();
+  epoch_ = 0;  // nobody has trained here
   const checkpoint::Latest latest = findLatest();
   const ps::RecoveryDecision decision = decideAndGoBack(latest, 0);
   epoch_ = decision.epoch;
+  const bool is_own = std::exchange(begun_, decision.epoch) == decision.epoch;
   switch (decision.action) {
     case ps::RecoveryAction::kStart:
       log::info("event=starting_anew reason=\"{}\"",
@@ -106,6 +129,7 @@ std::optional<uint64_t> Checkpointer::restore() {
       if (decision.origin == ps::EpochOrigin::kCheckpoint) noteResumed(*latest.found);
       return std::nullopt;
     default:
+      if (is_own) return std::nullopt;
       log::info(
           "event=continued reason=\"the ps hold the values of an earlier process of the chief\"");
       if (latest.found) last_step_ = latest.found->manifest.global_step;

@@ -108,6 +108,11 @@ class Checkpointer {
   // Errors: kUnavailable, kDeadline when a ps is lost meanwhile.
   void saveInitial();
 
+  // Both, and again when a ps is lost meanwhile. As restore(), it is to be called until it says nullopt: so
+  // all ps hold values of one epoch before anybody trains. The initial checkpoint is given up after
+  // some tries.
+  std::optional<uint64_t> start();
+
   // After a ps was started again: takes all to the newest cut that every ps can have, a snapshot or a
   // checkpoint. A snapshot that turns out damaged is passed over. Nullopt: all hold their values.
   // `step`: the last global step that is known of.
@@ -143,6 +148,7 @@ class Checkpointer {
     uint64_t global_step = 0;
     Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
   };
+  void prepare();
   bool cutsAtStep() const;
   void renewIfBroken();
   std::optional<SavedCheckpoint> saveOnce(Motion motion);
@@ -175,6 +181,8 @@ class Checkpointer {
   std::optional<Cut> cut_;         // told to every ps by startCut(); its step is what is hoped for
   std::optional<uint64_t> last_step_;           // of a checkpoint
   std::optional<ps::CutName> common_snapshot_;  // the newest that every ps keeps
+  bool prepared_ = false;                       // what earlier processes of the chief left is gone
+  uint64_t begun_ = 0;                          // the last epoch that this chief began
   uint64_t epoch_ = 0;                          // of the values; 0: not known yet
   bool broken_ = false;     // a connection, since the ps were asked for their part
   bool continued_ = false;  // with the values of an earlier process of the chief

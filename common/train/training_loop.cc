@@ -70,11 +70,13 @@ std::string TrainingLoop::placementTable() const {
 void TrainingLoop::join(const Restore& restore, const WaitingCallback& on_waiting) {
   DTF_CHECK(binding_ == nullptr);
   client_.declare(declaration_);
-  if (place_.rank == kChief.index) {
-    const std::optional<uint64_t> epoch = restore ? restore() : ps::kFirstEpoch;
-    if (epoch) initialise(*epoch, on_waiting);
+  if (place_.rank == kChief.index && restore) {
+    // A ps that is lost once it has them would be waited for in vain: by then all hold values.
+    while (const std::optional<uint64_t> epoch = restore()) initialise(*epoch, on_waiting);
+  } else {
+    if (place_.rank == kChief.index) initialise(ps::kFirstEpoch, on_waiting);
+    client_.waitInitialised();
   }
-  client_.waitInitialised();
   binding_ = std::make_unique<ParameterBinding>(declaration_.layout, client_);
 }
 

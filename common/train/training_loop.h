@@ -93,8 +93,8 @@ class TrainingLoop final : private StepWorker {
   // Returns nullopt when the ps hold values, else the epoch that their initial ones are to begin.
   using Restore = std::function<std::optional<uint64_t>()>;
 
-  // Declares the model, then, on the chief, calls `restore`, and brings the initial values when there
-  // is none, or when it says so. Waits until every ps holds values. `on_waiting` hears every few
+  // Declares the model. The chief calls `restore`, brings the initial values when it says so, and asks
+  // again until all ps hold values; without `restore` it brings them. The others wait for that. `on_waiting` hears every few
   // seconds how far the initial values are.
   void join(const Restore& restore = nullptr, const WaitingCallback& on_waiting = nullptr);
 

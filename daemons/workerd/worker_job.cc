@@ -173,26 +173,37 @@ class WorkerJob {
 
   // See TrainingLoop::Restore.
   std::optional<uint64_t> restore(const train::TrainingLoop& loop) {
-    DTF_CHECK(isChief() && !supervision_);
-    if (!isSupervised(task_.job)) {
-      wire::RpcCheckpointClient ps(client_, task_.job.timeouts.finish_seconds);
-      const ps::RecoveryDecision decision = train::decideAsChief(
-          ps.held(), {.incarnation = Incarnation::random(task_.attempt).value});
-      if (decision.action == ps::RecoveryAction::kContinue) return std::nullopt;
-      return decision.epoch;
-    }
+    DTF_CHECK(isChief());
+    if (!isSupervised(task_.job)) return decideUnsupervised();
     if (train_.checkpoint) makeWritableFolder(task_.job.run_dir);
-    supervision_.emplace(task_, clock_, client_, loop.declaration());
-    const std::optional<uint64_t> epoch = supervision_->checkpointer.restore();
+    if (!supervision_) supervision_.emplace(task_, clock_, client_, loop.declaration());
+    const std::optional<uint64_t> epoch = supervision_->checkpointer.start();
+    if (epoch) return epoch;
     if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
       reportResumed(*resumed, train_.steps);
-    return epoch;
+    return std::nullopt;
+  }
+
+  // What is lost before all ps hold values is no loss: the initial ones are brought again.
+  std::optional<uint64_t> decideUnsupervised() {
+    wire::RpcCheckpointClient ps(client_, task_.job.timeouts.finish_seconds);
+    for (;;) {
+      {
+        const MutexLock lock(supervisor_mutex_);
+        replaced_ = false;
+      }
+      const ps::RecoveryDecision decision = train::decideAsChief(
+          ps.held(), {.incarnation = Incarnation::random(task_.attempt).value});
+      if (decision.action != ps::RecoveryAction::kContinue) return decision.epoch;
+      const MutexLock lock(supervisor_mutex_);
+      has_values_ = !replaced_;
+      if (has_values_) return std::nullopt;
+    }
   }
 
   // From now on checkpoints and snapshots are taken when they are due, and gone back to when a ps is
   // started again.
   void supervise(const train::TrainingLoop& loop) {
-    supervision_->checkpointer.saveInitial();
     train::Supervisor::Events events;
     events.on_saved = [this](const train::SavedCheckpoint& saved) {
       reportCheckpoint(saved);
@@ -212,9 +223,9 @@ class WorkerJob {
   // On the client's control loop.
   void onReplaced(uint32_t ps_task) {
     if (!isChief()) return;
-    if (!isSupervised(task_.job)) return client_.endWith(lostForGood(ps_task));
     const MutexLock lock(supervisor_mutex_);
     replaced_ = true;
+    if (has_values_) return client_.endWith(lostForGood(ps_task));
     if (supervisor_ != nullptr) supervisor_->onPsReplaced();
   }
 
@@ -330,6 +341,8 @@ class WorkerJob {
   Mutex supervisor_mutex_;
   train::Supervisor* supervisor_ DTF_GUARDED_BY(supervisor_mutex_) = nullptr;  // supervision_'s
   bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps, since this worker's start
+  // All ps do, in a job that can't get them back.
+  bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;
   wire::RpcParameterClient client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
   std::optional<Supervision> supervision_;     // the chief's, where isSupervised()

@@ -109,19 +109,19 @@ SimSupervisor::~SimSupervisor() noexcept(false) {
   if (runner_) runner_->cancel();
 }
 
-std::optional<uint64_t> SimSupervisor::restore(const ps::ModelDeclaration& model,
-                                               Incarnation incarnation, kj::WaitScope& scope) {
+std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
+                                             Incarnation incarnation, kj::WaitScope& scope) {
   client_->useScope(scope);
+  if (checkpointer_) return checkpointer_->start();
   train::CheckpointerOptions options{"sim", kRunDir, incarnation, plan_.workers, {}, {}};
   options.spec = plan_.checkpoint;
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
-  return checkpointer_->restore();
+  return checkpointer_->start();
 }
 
 void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   client_->useScope(scope);
-  checkpointer_->saveInitial();
   runner_ = std::make_unique<Runner>(fibers, *client_, scope, loop_);
   train::Supervisor::Events events;
   events.on_saved = [this](const train::SavedCheckpoint& saved) {
@@ -134,9 +134,11 @@ void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
       std::make_unique<train::Supervisor>(*checkpointer_, train::SaveSchedule{plan_.checkpoint, 0},
                                           plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
                                           loop_.clock(), std::move(events), runner_.get());
+  if (replaced_) supervisor_->onPsReplaced();
 }
 
 void SimSupervisor::onPsReplaced() {
+  replaced_ = true;
   if (supervisor_) supervisor_->onPsReplaced();
 }
 

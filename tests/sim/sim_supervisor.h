@@ -33,10 +33,10 @@ class SimSupervisor {
                 net::Loop& loop, Hooks hooks);
   ~SimSupervisor() noexcept(false);
 
-  // Nullopt when the ps hold values: from the checkpoint of step restoredStep(), or from an earlier
-  // chief. Else the epoch of the initial ones.
-  std::optional<uint64_t> restore(const ps::ModelDeclaration& model, Incarnation incarnation,
-                                  kj::WaitScope& scope);
+  // Nullopt when the ps hold values: from the checkpoint of step restoredStep(), from an earlier
+  // chief, or initial ones that were brought. Else the epoch of these: they are due.
+  std::optional<uint64_t> begin(const ps::ModelDeclaration& model, Incarnation incarnation,
+                                kj::WaitScope& scope);
   std::optional<uint64_t> restoredStep() const {
     if (!checkpointer_->resumed()) return std::nullopt;
     return checkpointer_->resumed()->step;
@@ -62,6 +62,7 @@ class SimSupervisor {
   std::unique_ptr<train::Checkpointer> checkpointer_;
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<train::Supervisor> supervisor_;
+  bool replaced_ = false;  // a ps, before supervisor_ was there
 };
 
 }  // namespace dtf::sim

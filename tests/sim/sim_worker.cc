@@ -237,8 +237,11 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
                                                     options_.ps[echo_ps_], ledger_.elements());
     client.await(echo_link_->open());
   }
-  std::optional<uint64_t> epoch = ps::kFirstEpoch;
-  if (rank_ == kChief.index && plan_.checkpoints) {
+  if (rank_ != kChief.index) return client.waitInitialised();
+  std::vector<float> values(ledger_.elements());
+  ledger_.writeInitial(number_, values.data());
+  const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
+  if (plan_.checkpoints) {
     supervisor_ = std::make_unique<SimSupervisor>(
         environment_, plan_, *control_, control_loop_,
         SimSupervisor::Hooks{hooks_.log, hooks_.on_saved,
@@ -248,17 +251,14 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
                              },
                              [this](const Error& error) { control_->abort(error); },
                              hooks_.on_going_back});
-    epoch = supervisor_->restore(model_, options_.link.incarnation, scope);
+    std::optional<uint64_t> epoch = supervisor_->begin(model_, options_.link.incarnation, scope);
     hooks_.on_restored(!epoch, supervisor_->restoredStep());
+    for (; epoch; epoch = supervisor_->begin(model_, options_.link.incarnation, scope))
+      client.initialise(shards, *epoch);
+    return supervisor_->start(fibers_, scope);
   }
-  if (rank_ == kChief.index && epoch) {
-    std::vector<float> values(ledger_.elements());
-    ledger_.writeInitial(number_, values.data());
-    const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
-    client.initialise(shards, *epoch);
-  }
+  client.initialise(shards, ps::kFirstEpoch);
   client.waitInitialised();
-  if (supervisor_) supervisor_->start(fibers_, scope);
 }
 
 // As daemons/workerd/worker_job.cc does.

@@ -15,6 +15,48 @@ TEST_F(CheckpointerTest, AnEmptyFolderStartsAnew) {
   EXPECT_NE(chief(kSync)->restore(), std::nullopt);
 }
 
+// ---- start
+
+const Error kLostPs(ErrorCode::kUnavailable, "lost ps/0");
+
+TEST_F(CheckpointerTest, AStartAsksAgainUntilThePsHoldWhatWasBrought) {
+  const auto starting = chief(kSync);
+  ASSERT_TRUE(starting->start().has_value());
+  const std::optional<uint64_t> again = starting->start();
+  ASSERT_TRUE(again.has_value()) << "the ps that took the values is lost, the next one holds none";
+  ps_.setHeld({*again, 0});
+  EXPECT_EQ(starting->start(), std::nullopt);
+  EXPECT_EQ(steps(), std::vector<uint64_t>{0}) << "there is one to go back to";
+}
+
+TEST_F(CheckpointerTest, APsThatIsLostDuringTheInitialCheckpointDoesNotEndTheChief) {
+  const auto starting = chief(kSync);
+  const std::optional<uint64_t> epoch = starting->start();
+  ps_.setHeld({epoch.value(), 0});
+  ps_.fail("save", kLostPs, 3);
+  EXPECT_EQ(starting->start(), std::nullopt);
+  EXPECT_EQ(steps(), std::vector<uint64_t>{0});
+}
+
+TEST_F(CheckpointerTest, AnInitialCheckpointThatCanNotBeHadIsGivenUp) {
+  const auto starting = chief(kSync);
+  const std::optional<uint64_t> epoch = starting->start();
+  ps_.setHeld({epoch.value(), 0});
+  ps_.fail("save", Error(ErrorCode::kDeadline, "ps/0 has waited"), 100);
+  EXPECT_EQ(starting->start(), std::nullopt) << "training goes on, and the next one is tried";
+  EXPECT_EQ(steps(), std::vector<uint64_t>{});
+}
+
+TEST_F(CheckpointerTest, AStartThatIsRefusedEnds) {
+  saveAll({10});
+  ps_.fail("restore", Error(ErrorCode::kBadData, "shard-0 is cut short"));
+  EXPECT_THROW(chief(kSync)->start(), Error);
+  ps_.fail("restore", kLostPs);
+  const auto starting = chief(kSync);
+  EXPECT_EQ(starting->start(), std::nullopt) << "this passes";
+  EXPECT_EQ(starting->lastStep(), 10u);
+}
+
 TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   saveAll({10, 20});
   damage(20, checkpoint::kManifestFile);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/base/error.h"
+#include "common/ps/epoch.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
@@ -28,6 +29,23 @@ cluster::TrainSpec syncJob(uint64_t steps, uint32_t replicas_to_aggregate = 0) {
   train.replication.mode = ReplicationSpec::Mode::kSync;
   train.replication.replicas_to_aggregate = replicas_to_aggregate;
   return train;
+}
+
+// One of them is lost as soon as it has them, and its next process holds none.
+TEST(TrainingLoop, TheChiefBringsTheInitialValuesUntilAllPsHoldThem) {
+  const SystemClock clock;
+  ps::LocalCluster cluster(2, 1, clock, std::chrono::seconds(10));
+  ps::LocalParameterClient client(cluster, 0);
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  const cluster::TrainSpec train = softmaxJob(1);
+  TrainingLoop loop(train, {0, 1, 2}, trainDigits(), client, kernels, device, clock);
+  constexpr uint64_t kNext = ps::nextEpoch(ps::kFirstEpoch, 3);
+  std::vector<std::optional<uint64_t>> decisions{ps::kFirstEpoch, kNext, std::nullopt};
+  size_t asked = 0;
+  loop.join([&] { return decisions.at(asked++); });
+  EXPECT_EQ(asked, 3u);
+  EXPECT_EQ(client.pull().epoch, kNext);
 }
 
 TEST(TrainingLoop, LearnsTheDigits) {
