@@ -231,11 +231,11 @@ void Checkpointer::prune() {
 
 // A connection that was made anew forgets what was asked of it before: the ps are asked for their part
 // again. At rest nothing else is waited for, so that is done at once.
-std::optional<SavedCheckpoint> Checkpointer::save(Motion motion) {
-  DTF_CHECK(folder_);
+template <class Take>
+auto Checkpointer::withRenewal(Motion motion, const Take& take) {
   try {
     renewIfBroken();
-    return saveOnce(motion);
+    return take();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable) throw;
     broken_ = true;
@@ -243,7 +243,12 @@ std::optional<SavedCheckpoint> Checkpointer::save(Motion motion) {
     log::warning("event=checkpoint_again reason=\"{}\"", error.message());
   }
   renewIfBroken();
-  return saveOnce(motion);
+  return take();
+}
+
+std::optional<SavedCheckpoint> Checkpointer::save(Motion motion) {
+  DTF_CHECK(folder_);
+  return withRenewal(motion, [this, motion] { return saveOnce(motion); });
 }
 
 void Checkpointer::renewIfBroken() {
@@ -265,27 +270,25 @@ std::optional<SavedCheckpoint> Checkpointer::saveOnce(Motion motion) {
 
 std::optional<TakenSnapshot> Checkpointer::snapshot(Motion motion) {
   DTF_CHECK(options_.snapshots && epoch_ > 0);
-  renewIfBroken();
-  try {
-    const std::optional<Cut> cut = takeCut(motion);
-    const ps::CutName name{epoch_, cut ? cut->global_step : 0};
-    if (!cut || common_snapshot_ == name) return std::nullopt;
-    std::optional<checkpoint::SnapshotName> keep;
-    if (common_snapshot_) keep = {common_snapshot_->epoch, common_snapshot_->step};
-    TakenSnapshot taken{cut->global_step};
-    double longest_capture = 0;
-    for (const checkpoint::KeptSnapshot& kept :
-         client_.snapshot({name.epoch, name.step}, cut->position, keep)) {
-      taken.bytes += kept.bytes;
-      longest_capture = std::max(longest_capture, kept.stall_seconds);
-    }
-    taken.stall_seconds = stallOf(*cut, longest_capture);
-    common_snapshot_ = name;
-    return taken;
-  } catch (const Error& error) {
-    broken_ = broken_ || error.code() == ErrorCode::kUnavailable;
-    throw;
+  return withRenewal(motion, [this, motion] { return snapshotOnce(motion); });
+}
+
+std::optional<TakenSnapshot> Checkpointer::snapshotOnce(Motion motion) {
+  const std::optional<Cut> cut = takeCut(motion);
+  const ps::CutName name{epoch_, cut ? cut->global_step : 0};
+  if (!cut || common_snapshot_ == name) return std::nullopt;
+  std::optional<checkpoint::SnapshotName> keep;
+  if (common_snapshot_) keep = {common_snapshot_->epoch, common_snapshot_->step};
+  TakenSnapshot taken{cut->global_step};
+  double longest_capture = 0;
+  for (const checkpoint::KeptSnapshot& kept :
+       client_.snapshot({name.epoch, name.step}, cut->position, keep)) {
+    taken.bytes += kept.bytes;
+    longest_capture = std::max(longest_capture, kept.stall_seconds);
   }
+  taken.stall_seconds = stallOf(*cut, longest_capture);
+  common_snapshot_ = name;
+  return taken;
 }
 
 }  // namespace dtf::train

@@ -151,6 +151,9 @@ class Checkpointer {
   void prepare();
   bool cutsAtStep() const;
   void renewIfBroken();
+  template <class Take>
+  auto withRenewal(Motion motion, const Take& take);
+  std::optional<TakenSnapshot> snapshotOnce(Motion motion);
   std::optional<SavedCheckpoint> saveOnce(Motion motion);
   checkpoint::Latest findLatest();
   void checkFits(const checkpoint::Latest::Found& found) const;

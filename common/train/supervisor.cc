@@ -164,7 +164,7 @@ void Supervisor::run() {
 void Supervisor::run(Work work) {
   DTF_CHECK(work != Work::kNothing);
   if (work == Work::kSave) return saveOnce();
-  if (work == Work::kSnapshot) return snapshotOnce();
+  if (work == Work::kSnapshot) return snapshotOnce(Motion::kTraining);
   recover();
 }
 
@@ -178,9 +178,9 @@ void Supervisor::saveOnce() {
   }
 }
 
-void Supervisor::snapshotOnce() {
+void Supervisor::snapshotOnce(Motion motion) {
   try {
-    const std::optional<TakenSnapshot> taken = checkpointer_.snapshot(Motion::kTraining);
+    const std::optional<TakenSnapshot> taken = checkpointer_.snapshot(motion);
     MutexLock lock(mutex_);
     if (taken) {
       ++snapshots_.kept;
@@ -294,13 +294,13 @@ bool Supervisor::tryToRecover() {
 }
 
 void Supervisor::saveAtRest() {
-  DTF_CHECK(schedule_.checkpoint);
   if (runner_ != nullptr) runner_->wait();
   {
     MutexLock lock(mutex_);
     while (busy_) changed_.wait(mutex_);  // bounded: a save has deadlines of its own
     busy_ = true;
   }
+  if (!schedule_.checkpoint) return snapshotAtRest();
   std::optional<SavedCheckpoint> saved;
   try {
     saved = checkpointer_.save(Motion::kAtRest);
@@ -312,6 +312,18 @@ void Supervisor::saveAtRest() {
   succeeded(saved.has_value());
   beginDue();
   if (saved && events_.on_saved) events_.on_saved(*saved);
+}
+
+// The end of the training, which nobody does again: workers leave once it is kept.
+void Supervisor::snapshotAtRest() {
+  bool wanted = schedule_.snapshot_every_steps > 0;
+  {
+    MutexLock lock(mutex_);
+    wanted = wanted && snapshots_.off.empty();
+    if (!wanted) release();
+  }
+  if (wanted) snapshotOnce(Motion::kAtRest);
+  beginDue();
 }
 
 CheckpointStatus Supervisor::status() const {

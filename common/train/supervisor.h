@@ -99,7 +99,7 @@ class Supervisor {
   // When all workers are at rest: at the end, or because the job was asked to stop.
   // Errors: those of Checkpointer::save, when the last checkpoint can't be written: the caller
   // would lose work. status() says so too.
-  // Only where the job keeps checkpoints.
+  // In a job without checkpoints: keeps a snapshot, if it can.
   void saveAtRest();
 
   // Never waits for a save.
@@ -116,7 +116,8 @@ class Supervisor {
   void beginDue() DTF_EXCLUDES(mutex_);
   void release() DTF_REQUIRES(mutex_);
   void saveOnce();
-  void snapshotOnce();
+  void snapshotOnce(Motion motion);
+  void snapshotAtRest();
   void snapshotFailed(const Error& error) DTF_EXCLUDES(mutex_);
   void recover();
   bool tryToRecover();

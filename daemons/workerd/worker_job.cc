@@ -280,6 +280,11 @@ class WorkerJob {
     JobResult job{result, {}, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
+      if (!unsaved_ && !client_.pull().done)
+        throw Error(
+            ErrorCode::kUnavailable,
+            "the ps went back after the last step, when others had left the job: its end is "
+            "lost; start it again");
       // Under a launcher the ps have nothing to wait for. By hand they are to be told, or one that
       // has written its part would end as if the job were saved.
       if (unsaved_ && notifyEnabled()) finish();
@@ -297,7 +302,7 @@ class WorkerJob {
 
   // Why the last checkpoint could not be written.
   std::optional<Error> saveLast(const train::TrainingResult& result) {
-    if (!train_.checkpoint) return std::nullopt;
+    if (!supervision_) return std::nullopt;
     try {
       supervision_->supervisor->saveAtRest();
     } catch (const Error& error) {

@@ -34,6 +34,7 @@ class SupervisorTest : public ::testing::Test {
     options.run_dir = kRunDir;
     options.incarnation = Incarnation{1};
     options.spec = {.every_seconds = every_seconds, .every_steps = every_steps, .keep = 0};
+    if (!checkpoints_) options.spec.reset();
     options.snapshots = snapshot_every_steps_ > 0;
     checkpointer_ =
         std::make_unique<Checkpointer>(disk_, clock_, ps_, oneVariable(mode, 1000), options);
@@ -115,6 +116,7 @@ class SupervisorTest : public ::testing::Test {
   testing::SimulatedDisk disk_;
   FakePs ps_{disk_, clock_};
   bool is_sync_ = true;
+  bool checkpoints_ = true;
   uint64_t snapshot_every_steps_ = 0;
   SaveRunner* runner_ = nullptr;  // else a thread of the supervisor
   Mutex mutex_;

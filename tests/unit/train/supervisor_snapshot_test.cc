@@ -65,6 +65,18 @@ TEST_F(SnapshotTest, AMemoryThatIsTooSmallIsGivenUpAndCheckpointsGoOn) {
   EXPECT_TRUE(supervisor_->status().degraded.empty());
 }
 
+// Workers leave then, so nobody could do again what a ps loses.
+TEST_F(SnapshotTest, WithoutCheckpointsTheEndIsKeptInMemory) {
+  checkpoints_ = false;
+  begin(0, 0);
+  EXPECT_EQ(keptUpTo(1, 7), (std::vector<std::string>{"snapshot 5"}));
+  ps_.fail("snapshot", kLostPs);
+  supervisor_->saveAtRest();
+  EXPECT_EQ(ps_.calls().back(), "snapshot 7 keep 5") << "again on a connection that has healed";
+  supervisor_->saveAtRest();
+  EXPECT_EQ(supervisor_->snapshotStatus().kept, 2u) << "it is there already";
+}
+
 TEST_F(SnapshotTest, AfterAPsWasAwayTheNextOneIsTaken) {
   begin(0, 0);
   ps_.fail("snapshot", kLostPs);
