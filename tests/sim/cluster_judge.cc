@@ -132,11 +132,39 @@ std::vector<SavedArena> ClusterSim::readArenas(const std::filesystem::path& fold
 
 // Before any ps does: what workers see of the epoch that begins is judged by this.
 void ClusterSim::onGoingBack(const checkpoint::GoingBack& target) {
-  const std::filesystem::path folder =
-      std::filesystem::path(kRunDir) / "checkpoints" / target.folder;
-  const checkpoint::Manifest manifest = checkpoint::readManifest(disk_, folder);
-  log(fmt::format("all are to go back to step {}", target.cut_step));
-  ledger_.goBack(target.epoch, target.cut_epoch, target.cut_step, readArenas(folder, manifest));
+  const bool to_snapshot = target.folder.empty();
+  log(fmt::format("all are to go back to step {}{}", target.cut_step,
+                  to_snapshot ? ", in memory" : ""));
+  std::vector<SavedArena> arenas;
+  if (to_snapshot) {
+    ++report_.to_snapshots;
+    arenas = readSnapshots({target.cut_epoch, target.cut_step});
+  } else {
+    const auto folder = std::filesystem::path(kRunDir) / "checkpoints" / target.folder;
+    arenas = readArenas(folder, checkpoint::readManifest(disk_, folder));
+  }
+  ledger_.goBack(target.epoch, target.cut_epoch, target.cut_step, arenas);
+}
+
+// Of each ps its own: one place of training, as a checkpoint is.
+std::vector<SavedArena> ClusterSim::readSnapshots(const checkpoint::SnapshotName& name) {
+  std::vector<SavedArena> arenas(plan_.ps_tasks);
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) {
+    const checkpoint::SnapshotFolder folder(disk_, {kHostMemory}, ps);
+    const checkpoint::Manifest manifest = folder.manifest(name);
+    const auto read = [&](const std::string& tensor, std::vector<float>& values) {
+      values.resize(ledger_.elements());
+      const checkpoint::WantedPart part{tensor, 0, ledger_.elements(), values.data()};
+      folder.read(name, manifest, {&part, 1});
+    };
+    const std::string variable = manifest.variables.at(0).name;
+    read(variable, arenas[ps].values);
+    arenas[ps].slots.resize(ledger_.slots());
+    for (uint32_t i = 0; i < ledger_.slots(); ++i)
+      read(variable + "/" + ps::slotName(plan_.optimizer, i), arenas[ps].slots[i]);
+  }
+  ledger_.onCheckpoint(name.epoch, name.step, arenas, !life().faults.empty() || life_ > 0);
+  return arenas;
 }
 
 }  // namespace dtf::sim

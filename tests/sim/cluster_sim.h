@@ -31,8 +31,9 @@ struct Report {
   double virtual_seconds = 0;
   uint32_t restarts = 0;  // of workers
   uint32_t ps_restarts = 0;
-  uint32_t went_back = 0;  // times that a job went back to a checkpoint while it lived
-  uint32_t faults = 0;     // that met their target
+  uint32_t went_back = 0;     // times that a job went back to a cut while it lived
+  uint32_t to_snapshots = 0;  // times that one in memory was chosen
+  uint32_t faults = 0;        // that met their target
   // Pushes answered as applied and as stale, and pushes of fenced processes.
   uint64_t applied = 0;
   uint64_t stale = 0;
@@ -90,6 +91,7 @@ class ClusterSim {
   void judgeCheckpoint(uint64_t step);
   std::vector<SavedArena> readArenas(const std::filesystem::path& folder,
                                      const checkpoint::Manifest& manifest);
+  std::vector<SavedArena> readSnapshots(const checkpoint::SnapshotName& name);
 
   const Plan plan_;
   const std::function<void(const std::string&)> print_;

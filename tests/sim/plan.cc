@@ -216,6 +216,8 @@ std::string Plan::text() const {
     text += fmt::format(", a checkpoint every {:.3f} s or {} steps, the newest {} kept{}",
                         checkpoint.every_seconds, checkpoint.every_steps, checkpoint.keep,
                         disk_error_share > 0 ? ", on a disk that fails now and then" : "");
+  if (snapshot_every_steps > 0)
+    text += fmt::format(", a snapshot every {} steps", snapshot_every_steps);
   text += "\n";
   for (const Life& life : lives) {
     for (const Fault& fault : life.faults) text += "  " + fault.text() + "\n";
@@ -261,6 +263,8 @@ Plan makePlan(uint64_t seed) {
   drawLives(lives, plan);
   Random recovery(seed, 7);
   plan.ps_return = !oneIn(recovery, 4);
+  Random durability(seed, 8);
+  if (oneIn(durability, 3)) plan.snapshot_every_steps = 1 + durability.below(4);
   // Kills of ps are rare above: they were the end of a job.
   while (plan.psComeBack() && oneIn(recovery, 2)) {
     Fault fault = drawFault(recovery, plan);

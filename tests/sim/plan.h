@@ -56,6 +56,7 @@ struct Plan {
   cluster::OptimizerSpec optimizer;
   bool checkpoints = false;
   cluster::CheckpointSpec checkpoint;  // when
+  uint64_t snapshot_every_steps = 0;   // in the memory of the hosts; 0: none
   bool ps_return = false;              // who kills a ps starts it again
   double disk_error_share = 0;         // of the operations on the disk that change something
   NetworkOptions network;
@@ -74,8 +75,10 @@ struct Plan {
   bool mustFinish(const Life& life) const;
   // Workers are killed, and nothing else happens to anyone: no other process may fail of it.
   bool onlyWorkersAreKilled(const Life& life) const;
-  // A ps that is killed comes back, and there is a checkpoint to go back to.
-  bool psComeBack() const { return ps_return && checkpoints; }
+  // The chief looks after the values: it saves them, and takes all back when a ps is lost.
+  bool supervised() const { return checkpoints || snapshot_every_steps > 0; }
+  // A ps that is killed comes back, and there is a cut to go back to.
+  bool psComeBack() const { return ps_return && supervised(); }
   // Ps are killed, which come back, and nothing else happens: a worker that trains keeps its process.
   bool onlyPsAreKilled(const Life& life) const;
   bool isLast(size_t life) const { return life + 1 == lives.size(); }

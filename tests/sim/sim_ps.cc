@@ -39,6 +39,8 @@ cluster::JobSpec jobOf(const Plan& plan) {
   job.job = "sim";
   job.run_dir = kRunDir;
   job.timeouts = plan.timeouts;
+  if (plan.snapshot_every_steps > 0)
+    job.durability = {cluster::Durability::kSnapshot, plan.snapshot_every_steps};
   for (uint32_t i = 0; i < plan.ps_tasks; ++i)
     job.cluster.ps.emplace_back().address = {fmt::format("ps{}", i), 1};
   job.cluster.worker.resize(plan.workers);
@@ -57,7 +59,9 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
   task.job = jobOf(plan);
   task.attempt = attempt;
   const std::string address = task.job.cluster.ps[index].address.str();
-  server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, environment.disk);
+  checkpoint::SnapshotPlace memory;
+  if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;
+  server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, environment.disk, memory);
   server_->startData(std::make_unique<SlowRunner>(environment, process_));
   server_->start([this, address] { environment_.network.close(address); },
                  [this, on_ended = std::move(on_ended)] {

@@ -114,7 +114,8 @@ std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
   client_->useScope(scope);
   if (checkpointer_) return checkpointer_->start();
   train::CheckpointerOptions options{"sim", kRunDir, incarnation, plan_.workers, {}, {}};
-  options.spec = plan_.checkpoint;
+  if (plan_.checkpoints) options.spec = plan_.checkpoint;
+  options.snapshots = plan_.snapshot_every_steps > 0;
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
   return checkpointer_->start();
@@ -130,10 +131,11 @@ void SimSupervisor::start(const kj::FiberPool& fibers, kj::WaitScope& scope) {
   };
   events.on_went_back = [this](const train::WentBack& back) { hooks_.on_went_back(back); };
   events.on_hopeless = [this](const Error& error) { hooks_.on_hopeless(error); };
-  supervisor_ =
-      std::make_unique<train::Supervisor>(*checkpointer_, train::SaveSchedule{plan_.checkpoint, 0},
-                                          plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
-                                          loop_.clock(), std::move(events), runner_.get());
+  train::SaveSchedule schedule{std::nullopt, plan_.snapshot_every_steps};
+  if (plan_.checkpoints) schedule.checkpoint = plan_.checkpoint;
+  supervisor_ = std::make_unique<train::Supervisor>(
+      *checkpointer_, schedule, plan_.sync() ? ps::CutKind::kAtStep : ps::CutKind::kHeld,
+      loop_.clock(), std::move(events), runner_.get());
   if (replaced_) supervisor_->onPsReplaced();
 }
 
@@ -152,7 +154,7 @@ void SimSupervisor::onStep(const ps::StepState& state) {
 bool SimSupervisor::saveAtRest() {
   try {
     supervisor_->saveAtRest();
-    return true;
+    return plan_.checkpoints;
   } catch (const Error& error) {  // the job has its result all the same
     hooks_.log("not saved at the end: " + error.message());
     return false;

@@ -17,6 +17,8 @@
 namespace dtf::sim {
 
 inline constexpr char kRunDir[] = "/run";
+// Where the ps keep their snapshots.
+inline constexpr char kHostMemory[] = "/shm";
 
 // Borrows: everything it is given.  Used from the chief's fibers.
 class SimSupervisor {
@@ -46,7 +48,7 @@ class SimSupervisor {
   void start(const kj::FiberPool& fibers, kj::WaitScope& scope);
   void onPsReplaced();
   void onStep(const ps::StepState& state);
-  // When all workers are at rest. False: it could not be written.
+  // When all workers are at rest. False: it could not be written, or the job keeps no checkpoints.
   bool saveAtRest();
 
  private:

@@ -68,15 +68,16 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     sum.checkpoints += report.checkpoints;
     sum.lives += report.lives;
     sum.restored += report.restored;
+    sum.to_snapshots += report.to_snapshots;
     sum.stopped += report.stopped;
     restarts += report.restarts;
     ++(report.finished ? finished : failed);
   }
   std::printf(
       "500 seeds: %lu applied, %lu stale, %lu fenced, %u faults, %lu restarts, %lu finished, "
-      "%lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints\n",
+      "%lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints, %u to snapshots\n",
       sum.applied, sum.stale, sum.fenced, sum.faults, restarts, finished, failed, sum.lives,
-      sum.restored, sum.stopped, sum.checkpoints);
+      sum.restored, sum.stopped, sum.checkpoints, sum.to_snapshots);
   EXPECT_GT(sum.applied, 5'000U);
   EXPECT_GT(sum.stale, 100U);
   EXPECT_GT(sum.fenced, 10U);
@@ -85,6 +86,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   EXPECT_GT(sum.lives, 700U);
   EXPECT_GT(sum.restored, 100U);
   EXPECT_GT(sum.stopped, 20U);
+  EXPECT_GT(sum.to_snapshots, 10U);
   EXPECT_GT(restarts, 200U);
   EXPECT_GT(finished, 350U);
   EXPECT_GT(failed, 4U);

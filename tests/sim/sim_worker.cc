@@ -241,7 +241,7 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   std::vector<float> values(ledger_.elements());
   ledger_.writeInitial(number_, values.data());
   const std::vector<std::span<const float>> shards(plan_.ps_tasks, values);
-  if (plan_.checkpoints) {
+  if (plan_.supervised()) {
     supervisor_ = std::make_unique<SimSupervisor>(
         environment_, plan_, *control_, control_loop_,
         SimSupervisor::Hooks{hooks_.log, hooks_.on_saved,
