@@ -91,8 +91,11 @@ void ClusterSim::judgeDisk() {
   }
   checkpoint::CheckpointFolder folder(disk_, root, Incarnation{1});
   const std::vector<uint64_t> steps = folder.steps();
-  size_t kept = plan_.checkpoint.keep == 0 ? saved_.size() : plan_.checkpoint.keep;
-  for (auto step = saved_.rbegin(); step != saved_.rend() && kept > 0; ++step, --kept)
+  // One whose commit failed at its last step may be visible all the same, and takes a place.
+  std::set<uint64_t> places = saved_;
+  places.insert(steps.begin(), steps.end());
+  size_t kept = plan_.checkpoint.keep == 0 ? places.size() : plan_.checkpoint.keep;
+  for (auto step = places.rbegin(); step != places.rend() && kept > 0; ++step, --kept)
     if (*step > 0 && std::find(steps.begin(), steps.end(), *step) == steps.end())
       complain(fmt::format("the checkpoint of step {} was committed, and is gone", *step));
   for (const uint64_t step : steps) judgeCheckpoint(step);
