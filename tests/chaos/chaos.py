@@ -2,7 +2,7 @@
 """Breaks real jobs by plan and says what that cost: one line for each scenario, one table in the end.
 
 Usage: scripts/chaos.sh [--quick | PLAN.yaml ...] [option...]
-  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, 100 of ps, the chief at each named point; minutes
+  (no plan)        tests/chaos/plans/full.yaml: 200 kills of workers, 100 of ps for each durability, the chief at each named point; minutes
   --quick          tests/chaos/plans/quick.yaml: less than a minute
   --build FOLDER   where dtf-launch was built (default: build)
   --runs N         of each scenario, instead of the plan's
@@ -30,8 +30,8 @@ A plan is a YAML file:
       equal: true                   # the last checkpoint has the same bytes as that of a run that nobody disturbs
 
   job      a small one on the digits that dtf draws: ps, workers, mode, aggregate (gradients a step takes: the other
-           workers are backups), steps, checkpoint_steps, timeouts, launch (as in a cluster file), report_steps (how
-           often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
+           workers are backups), steps, checkpoint_steps, timeouts, launch and durability (as in a cluster file),
+           report_steps (how often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
   faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
            how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn)
            when: nothing (at steps that are drawn); {step: 500}; {event: started, passage: 2} (whenever dtf-launch

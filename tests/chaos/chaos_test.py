@@ -54,6 +54,12 @@ class PlanTest(unittest.TestCase):
                 read(text)
             self.assertIn(complaint, str(caught.exception))
 
+    def test_durability_is_as_in_a_cluster_file(self):
+        for text, line in (("", 'durability: "checkpoint"'), ("durability: replica", 'durability: "replica"'),
+                           ("durability: {snapshot: {every_steps: 5}}", 'durability: {"snapshot": {"every_steps": 5}}')):
+            job = read(ONE % (text, "who: ps")).scenarios[0].job
+            self.assertIn(line, run.job_text(job, (), "/f").splitlines())
+
     def test_points_are_in_the_environment_of_their_task_alone(self):
         scenario = read(ONE % ("workers: 2", "who: worker/1, when: {point: checkpoint.after_rename}")).scenarios[0]
         text = run.job_text(scenario.job, scenario.faults, "/f")

@@ -21,6 +21,7 @@ class Job:
     steps: int = 10000
     report_steps: int = 20  # a progress event so often: what recovery is measured with
     checkpoint_steps: int | None = None  # none: only the last
+    durability: str | dict = "checkpoint"  # as in a cluster file
     timeouts: dict = dataclasses.field(default_factory=dict)
     launch: dict = dataclasses.field(default_factory=dict)
     set: list = dataclasses.field(default_factory=list)

@@ -63,6 +63,7 @@ cluster:
   worker: [{', '.join(task(f'worker/{i}') for i in range(job.workers))}]
 timeouts: {json.dumps(job.timeouts)}
 launch: {json.dumps(job.launch)}
+durability: {json.dumps(job.durability)}
 train:
   model:
     input: {{shape: [28, 28, 1]}}
