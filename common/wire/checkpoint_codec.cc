@@ -1,7 +1,10 @@
 #include "common/wire/checkpoint_codec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "common/base/error.h"
 #include "common/ps/optimizer.h"
 #include "common/wire/ps_link.h"
 
@@ -12,6 +15,9 @@ namespace {
 std::string text(capnp::Text::Reader reader) {
   return {reader.begin(), reader.size()};
 }
+
+// Of one ps: it keeps two, and whatever it couldn't remove.
+constexpr uint32_t kSnapshotsMax = 64;
 
 // Four numbers, a pointer, a name of at least one character.
 constexpr uint64_t kPartBytesMin = 48;
@@ -83,6 +89,9 @@ checkpoint::HeldValues decodeHeld(schema::Held::Reader reader) {
   checkpoint::HeldValues held{reader.getEpoch(), reader.getUpdates(), reader.getRestored(),
                               reader.getOriginEpoch(), reader.getOriginStep()};
   held.from_snapshot = reader.getFromSnapshot();
+  if (reader.getSnapshots().size() > kSnapshotsMax)
+    throw Error(ErrorCode::kBadData, fmt::format("a ps offers {} snapshots, more than {}",
+                                                 reader.getSnapshots().size(), kSnapshotsMax));
   for (const auto& cut : reader.getSnapshots()) held.snapshots.push_back(decodeCut(cut));
   return held;
 }

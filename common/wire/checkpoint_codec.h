@@ -18,6 +18,7 @@ uint64_t savedBytesMax(const ps::ModelDeclaration& model, uint32_t ps_task);
 
 void encodeCut(const checkpoint::SnapshotName& name, schema::Held::Cut::Builder builder);
 checkpoint::SnapshotName decodeCut(schema::Held::Cut::Reader reader);
+// Errors: kBadData for more snapshots than a ps can have.
 checkpoint::HeldValues decodeHeld(schema::Held::Reader reader);
 
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder);

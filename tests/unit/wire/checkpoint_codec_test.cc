@@ -56,6 +56,31 @@ TEST(CheckpointCodec, APsThatClaimsPartsWithoutNamingThemIsRefused) {
   EXPECT_THROW(decodeSaved(root.asReader()), Error);
 }
 
+TEST(CheckpointCodec, WhatAPsHoldsArrivesWithItsSnapshots) {
+  capnp::MallocMessageBuilder message;
+  auto held = message.initRoot<schema::Held>();
+  held.setEpoch(7);
+  held.setRestored(true);
+  held.setFromSnapshot(true);
+  auto snapshots = held.initSnapshots(2);
+  encodeCut({7, 40}, snapshots[0]);
+  encodeCut({7, 60}, snapshots[1]);
+  const checkpoint::HeldValues values = decodeHeld(held.asReader());
+  EXPECT_EQ(values.epoch, 7u);
+  EXPECT_TRUE(values.restored && values.from_snapshot);
+  EXPECT_EQ(values.snapshots, (std::vector<checkpoint::SnapshotName>{{7, 40}, {7, 60}}));
+}
+
+// They are compared with those of every other ps.
+TEST(CheckpointCodec, APsThatOffersMoreSnapshotsThanItCanHaveIsRefused) {
+  capnp::MallocMessageBuilder message;
+  auto held = message.initRoot<schema::Held>();
+  held.initSnapshots(64);
+  EXPECT_NO_THROW(decodeHeld(held.asReader()));
+  held.initSnapshots(65);
+  EXPECT_THROW(decodeHeld(held.asReader()), Error);
+}
+
 }  // namespace
 TEST(CheckpointCodec, ASavedShardArrivesAsItWas) {
   checkpoint::SavedShard saved;

@@ -114,7 +114,7 @@ class CheckpointServiceTest : public ::testing::Test {
   testing::StillLoop loop_;
   testing::SimulatedDisk disk_;
   checkpoint::CheckpointFolder folder_{disk_, kSavedFolder, kChiefProcess};
-  const CheckpointOptions options_{kSavedFolder, 0, 2, &disk_};
+  CheckpointOptions options_{kSavedFolder, 0, 2, &disk_};
   std::unique_ptr<ShardHost> host_;
   std::optional<schema::PsCheckpoint::Client> session_;
 };
@@ -190,6 +190,103 @@ TEST_F(CheckpointServiceTest, ASessionOfAReplacedChiefDoesNothing) {
   shard().join(0, Incarnation{kChiefProcess.value + (uint64_t{1} << 40)});
   EXPECT_NE(commit(), "");
   EXPECT_FALSE(shard().status().initialised);
+}
+
+// ---- snapshots
+
+class SnapshotServiceTest : public CheckpointServiceTest {
+ protected:
+  SnapshotServiceTest() {
+    options_.snapshots.folder = kMemory;
+    startPs();
+    begin();
+  }
+  // A job whose values are all 0.5, at step 0.
+  void begin() {
+    shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+    shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
+  }
+  // Captures where the shard is, and keeps that under the name of `step`.
+  std::string keep(uint64_t step, std::optional<uint64_t> other = std::nullopt) {
+    auto cut = session_->cutRequest();
+    cut.initPosition(1).set(0, 0);
+    cut.setEpoch(ps::kFirstEpoch);
+    EXPECT_EQ(refusal(kj::mv(cut)), "");
+    auto request = session_->snapshotRequest();
+    request.initPosition(1).set(0, 0);
+    wire::encodeCut({ps::kFirstEpoch, step}, request.initCut());
+    request.setKeeps(other.has_value());
+    if (other) wire::encodeCut({ps::kFirstEpoch, *other}, request.initKeep());
+    return refusal(kj::mv(request));
+  }
+  std::string load(uint64_t step) {
+    auto request = session_->restoreSnapshotRequest();
+    wire::encodeCut({ps::kFirstEpoch, step}, request.initCut());
+    return refusal(kj::mv(request));
+  }
+  std::vector<uint64_t> kept() {
+    std::vector<uint64_t> steps;
+    for (const checkpoint::SnapshotName& name : listSnapshots(options_)) steps.push_back(name.step);
+    return steps;
+  }
+
+  static constexpr char kMemory[] = "/dtf-1000-still-0";
+};
+
+TEST_F(SnapshotServiceTest, WhatAPsKeptItsNextProcessTakes) {
+  EXPECT_EQ(keep(10), "");
+  EXPECT_EQ(keep(20, 10), "");
+  EXPECT_EQ(kept(), (std::vector<uint64_t>{10, 20}));
+  startPs();
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  EXPECT_EQ(load(20), "");
+  EXPECT_FALSE(shard().status().initialised) << "reading it changes nothing yet";
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(firstValue(), 0.5F);
+  EXPECT_EQ(shard().word().origin, ps::EpochOrigin::kSnapshot);
+}
+
+TEST_F(SnapshotServiceTest, OneThatCannotBeReadIsNotOfferedAgain) {
+  EXPECT_EQ(keep(10), "");
+  for (const auto& file : disk_.files()) {
+    if (file.extension() != ".safetensors") continue;
+    std::string bytes = disk_.contents(file);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    disk_.setContents(file, bytes);
+  }
+  startPs();
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  EXPECT_EQ(kept(), std::vector<uint64_t>{10});
+  const std::string why = load(10);
+  EXPECT_EQ(why.substr(0, 6), "ps/0: ") << why;
+  EXPECT_EQ(kept(), std::vector<uint64_t>{});
+  EXPECT_EQ(commit(), "nothing was read to be restored");
+}
+
+TEST_F(SnapshotServiceTest, WhatMakesNoSenseIsRefused) {
+  EXPECT_NE(keep(10, 10), "") << "in place of itself";
+  auto request = session_->snapshotRequest();
+  request.initPosition(1).set(0, 0);
+  EXPECT_EQ(refusal(kj::mv(request)), "a cut needs an epoch");
+  EXPECT_NE(load(30), "") << "there is none";
+  options_.snapshots.folder.clear();
+  EXPECT_EQ(keep(20), "ps/0 was started without `durability: snapshot`");
+  EXPECT_EQ(kept(), std::vector<uint64_t>{});
+}
+
+TEST_F(SnapshotServiceTest, TheyGoWhenTheChiefSaysSoAndWhenTheJobHasEndedWell) {
+  EXPECT_EQ(keep(10), "");
+  shard().join(0, Incarnation{kChiefProcess.value + (uint64_t{1} << 40)});
+  EXPECT_NE(refusal(session_->forgetSnapshotsRequest()), "") << "its successor may need them";
+  EXPECT_EQ(kept(), std::vector<uint64_t>{10});
+  startPs();
+  shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+  EXPECT_EQ(refusal(session_->forgetSnapshotsRequest()), "");
+  EXPECT_EQ(kept(), std::vector<uint64_t>{});
+  shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
+  EXPECT_EQ(keep(20), "");
+  forgetSnapshots(options_);
+  EXPECT_FALSE(disk_.exists(kMemory));
 }
 
 }  // namespace
