@@ -273,6 +273,10 @@ Plan makePlan(uint64_t seed) {
     plan.lives[0].faults.push_back(fault);
     sortFaults(plan.lives[0].faults);
   }
+  // Nobody needs them where no ps is lost: those seeds are for what else may go wrong.
+  if (std::none_of(plan.lives.begin(), plan.lives.end(),
+                   [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))
+    plan.snapshot_every_steps = 0;
   return plan;
 }
 
