@@ -31,6 +31,8 @@ using graph::PlacedVariable;
 // that is written, and the optimizer's slots. On a worker: parameters and gradients.
 constexpr uint64_t kPsCopies = 2;
 constexpr uint64_t kWorkerCopies = 2;
+// In /dev/shm, each with the slots: the one that all ps have, and the next.
+constexpr uint64_t kSnapshotCopies = 2;
 
 uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
   uint64_t product = 0;
@@ -171,10 +173,16 @@ class JobChecker {
       if (runsHere(job_.cluster.ps[ps])) ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
     const uint64_t bytes = saturatingMultiply(size.parameters, sizeof(float));
     model_bytes_ =
-        saturatingAdd(saturatingMultiply(ps_bytes, kPsCopies + ps::slotCount(train_.optimizer)),
+        saturatingAdd(saturatingMultiply(ps_bytes, psCopies()),
                       saturatingMultiply(bytes, kWorkerCopies * countHere(job_.cluster.worker)));
     size.memory_bytes = saturatingAdd(model_bytes_, data_bytes_);
     size_ = std::move(size);
+  }
+
+  uint64_t psCopies() const {
+    const uint64_t slots = ps::slotCount(train_.optimizer);
+    const bool snapshots = job_.durability.kind == cluster::Durability::kSnapshot;
+    return kPsCopies + slots + (snapshots ? kSnapshotCopies * (1 + slots) : 0);
   }
 
   bool runsHere(const cluster::TaskSpec& task) const {

@@ -86,6 +86,18 @@ TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
 }
 
+// They are in /dev/shm: memory of the host, too.
+TEST_F(JobCheckTest, SnapshotsTakeMemoryTwice) {
+  const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
+  const std::string train = std::string("train:\n") + kSoftmax + "  optimizer: adam\n";
+  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
+  const uint64_t without = size_->memory_bytes;
+  EXPECT_EQ(mistakesIn(tasks + "durability: {snapshot: {every_steps: 9}}\n" + train,
+                       ErrorCode::kBadConfig),
+            "");
+  EXPECT_EQ(size_->memory_bytes, without + 2u * 3 * 31400) << "with Adam's two slots";
+}
+
 // `check` of a file whose tasks run on several hosts.
 TEST_F(JobCheckTest, OnlyTheTasksOfThisHostCountAgainstItsMemory) {
   runs_here_ = [](const cluster::Address& address) { return address.host == "a"; };
