@@ -48,7 +48,7 @@ std::optional<SnapshotName> parseName(std::string_view text) {
   return name;
 }
 
-uint64_t bytesOf(std::span<const TensorPart> parts) {
+uint64_t partBytes(std::span<const TensorPart> parts) {
   uint64_t bytes = 0;
   for (const TensorPart& part : parts) bytes += part.count * sizeof(float);
   return bytes;
@@ -166,7 +166,7 @@ uint64_t SnapshotFolder::write(const SnapshotName& name, const std::optional<Sna
   DTF_CHECK(manifest.shards.empty() && manifest.global_step == name.step);
   makeFolders();
   removeAllBut(keep);
-  requireRoom(bytesOf(parts));
+  requireRoom(partBytes(parts));
   const Path sealed = pathOf(name);
   const Path temporary = sealed.string() + std::string(kTemporarySuffix);
   file_system_.makeFolder(temporary);

@@ -14,7 +14,7 @@
 
 namespace dtf::train {
 
-using Calls = std::vector<std::string>;
+using CallTexts = std::vector<std::string>;
 
 class CheckpointerTest : public ::testing::Test {
  protected:

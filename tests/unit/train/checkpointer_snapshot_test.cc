@@ -16,7 +16,7 @@ TEST_F(CheckpointerTest, AfterTheLossOfAPsAllGoBackToTheNewestSnapshot) {
     training->startCut(step);
     ASSERT_EQ(training->snapshot(Motion::kTraining)->global_step, step);
   }
-  const Calls calls = ps_.calls();
+  const CallTexts calls = ps_.calls();
   EXPECT_EQ(std::count(calls.begin(), calls.end(), "snapshot 10"), 1);
   EXPECT_EQ(std::count(calls.begin(), calls.end(), "snapshot 30 keep 20"), 1);
   EXPECT_EQ(steps(), std::vector<uint64_t>{0}) << "of the disk";
@@ -25,7 +25,7 @@ TEST_F(CheckpointerTest, AfterTheLossOfAPsAllGoBackToTheNewestSnapshot) {
   ASSERT_TRUE(back);
   EXPECT_EQ(back->step, 30u);
   EXPECT_EQ(back->reason, "ps/0 lost its values: all go back 7 steps to the snapshot of step 30");
-  EXPECT_EQ(ps_.calls(), Calls{"restore snapshot 30"});
+  EXPECT_EQ(ps_.calls(), CallTexts{"restore snapshot 30"});
   EXPECT_EQ(training->recover(37), std::nullopt) << "all hold their values";
   // The next one is of the new epoch, and the one that all have stays.
   ps_.setPosition({35});
@@ -53,8 +53,8 @@ TEST_F(CheckpointerTest, ASnapshotThatCannotBeLoadedGivesWayToTheOneBeforeAndThe
   ps_.fail("restore", Error(ErrorCode::kBadData, "ps/0: a checksum is wrong"));
   EXPECT_EQ(training->recover(15)->reason,
             "ps/0 lost its values: all go back 15 steps to the checkpoint of step 0");
-  EXPECT_EQ(ps_.calls(), (Calls{"restore snapshot 20", "restore snapshot 10", "restore snapshot 10",
-                                "restore step-0"}));
+  EXPECT_EQ(ps_.calls(), (CallTexts{"restore snapshot 20", "restore snapshot 10",
+                                    "restore snapshot 10", "restore step-0"}));
 }
 
 TEST_F(CheckpointerTest, WhatJobsLeftInMemoryIsForgottenBeforeAnotherStarts) {
@@ -64,13 +64,13 @@ TEST_F(CheckpointerTest, WhatJobsLeftInMemoryIsForgottenBeforeAnotherStarts) {
   ps_.calls();
   const auto starting = chief(kSync);
   EXPECT_EQ(starting->restore(), std::nullopt);
-  EXPECT_EQ(ps_.calls(), (Calls{"forgetSnapshots", "restore step-10"}));
+  EXPECT_EQ(ps_.calls(), (CallTexts{"forgetSnapshots", "restore step-10"}));
   // A chief that is started again beside ps that hold values finds its own job's.
   ps_.setPosition({20});
   ASSERT_TRUE(starting->snapshot(Motion::kAtRest));
   ps_.calls();
   EXPECT_EQ(chief(kSync)->restore(), std::nullopt);
-  EXPECT_EQ(ps_.calls(), Calls{});
+  EXPECT_EQ(ps_.calls(), CallTexts{});
 }
 
 TEST_F(CheckpointerTest, SnapshotsNeedNoCheckpoints) {

@@ -63,7 +63,7 @@ TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   const auto next = chief(kSync);
   EXPECT_EQ(next->restore(), std::nullopt);
   EXPECT_EQ(next->lastStep(), 10u);
-  EXPECT_EQ(ps_.calls(), Calls{"restore step-10"});
+  EXPECT_EQ(ps_.calls(), CallTexts{"restore step-10"});
 }
 
 TEST_F(CheckpointerTest, ItSaysWhatChangedSinceTheCheckpoint) {
@@ -118,7 +118,7 @@ TEST_F(CheckpointerTest, OneOfAnotherJobIsRefusedByName) {
               std::string::npos)
         << error.message();
   }
-  EXPECT_EQ(ps_.calls(), Calls{}) << "nothing was restored";
+  EXPECT_EQ(ps_.calls(), CallTexts{}) << "nothing was restored";
 }
 
 TEST_F(CheckpointerTest, APositionOfAnotherLengthIsBadDataOfThatPs) {
@@ -207,7 +207,7 @@ TEST_F(CheckpointerTest, ACutThatThePsWereNotToldIsNotAwaited) {
   ps_.calls();
   ps_.setPosition({6});
   EXPECT_EQ(saving->save(Motion::kTraining)->global_step, 7u);
-  EXPECT_EQ(ps_.calls(), (Calls{"positions", "startCut 7", "awaitCut", "save step-7.tmp-1.1"}));
+  EXPECT_EQ(ps_.calls(), (CallTexts{"positions", "startCut 7", "awaitCut", "save step-7.tmp-1.1"}));
 }
 
 TEST_F(CheckpointerTest, ACutThatFailedIsAsOneThatCameTooLate) {
@@ -309,7 +309,7 @@ TEST_F(CheckpointerTest, AfterTheLossOfAPsAllGoBackToTheNewestCheckpoint) {
   EXPECT_EQ(back->step, 20u);
   EXPECT_EQ(back->steps_lost, 7u);
   EXPECT_EQ(back->reason, "ps/0 lost its values: all go back 7 steps to the checkpoint of step 20");
-  EXPECT_EQ(ps_.calls(), Calls{"restore step-20"});
+  EXPECT_EQ(ps_.calls(), CallTexts{"restore step-20"});
   EXPECT_EQ(ps::epochNumber(ps_.epoch()), 2u);
   EXPECT_EQ(training->recover(27), std::nullopt) << "all hold their values";
   // What is saved from here on is of the second epoch, and the next one follows it.

@@ -17,9 +17,9 @@
 
 namespace dtf::train {
 
-using Steps = std::vector<uint64_t>;
+using SavedSteps = std::vector<uint64_t>;
 
-inline const Error kLostPs(ErrorCode::kUnavailable, "lost ps/0");
+inline const Error kPsIsAway(ErrorCode::kUnavailable, "lost ps/0");
 
 class SupervisorTest : public ::testing::Test {
  protected:
@@ -105,7 +105,7 @@ class SupervisorTest : public ::testing::Test {
   }
 
   // Once it has ended: nothing is under way any more.
-  Steps end() {
+  SavedSteps end() {
     supervisor_.reset();
     MutexLock lock(mutex_);
     return saved_;
@@ -121,8 +121,8 @@ class SupervisorTest : public ::testing::Test {
   SaveRunner* runner_ = nullptr;  // else a thread of the supervisor
   Mutex mutex_;
   CondVar changed_;
-  Steps saved_ DTF_GUARDED_BY(mutex_);
-  Steps went_back_ DTF_GUARDED_BY(mutex_);
+  SavedSteps saved_ DTF_GUARDED_BY(mutex_);
+  SavedSteps went_back_ DTF_GUARDED_BY(mutex_);
   std::string hopeless_ DTF_GUARDED_BY(mutex_);
   std::unique_ptr<Checkpointer> checkpointer_;
   std::optional<Supervisor> supervisor_;

@@ -53,7 +53,7 @@ TEST_F(SnapshotTest, EachMultipleIsKeptButWhereACheckpointIsDue) {
   EXPECT_EQ(status.last_step, 20u);
   EXPECT_EQ(status.bytes, 64u);
   EXPECT_GE(status.longest_stall, 0.005);
-  EXPECT_EQ(end(), (Steps{15}));
+  EXPECT_EQ(end(), (SavedSteps{15}));
 }
 
 TEST_F(SnapshotTest, AMemoryThatIsTooSmallIsGivenUpAndCheckpointsGoOn) {
@@ -70,7 +70,7 @@ TEST_F(SnapshotTest, WithoutCheckpointsTheEndIsKeptInMemory) {
   checkpoints_ = false;
   begin(0, 0);
   EXPECT_EQ(keptUpTo(1, 7), (std::vector<std::string>{"snapshot 5"}));
-  ps_.fail("snapshot", kLostPs);
+  ps_.fail("snapshot", kPsIsAway);
   supervisor_->saveAtRest();
   EXPECT_EQ(ps_.calls().back(), "snapshot 7 keep 5") << "again on a connection that has healed";
   supervisor_->saveAtRest();
@@ -79,8 +79,8 @@ TEST_F(SnapshotTest, WithoutCheckpointsTheEndIsKeptInMemory) {
 
 TEST_F(SnapshotTest, AfterAPsWasAwayTheNextOneIsTaken) {
   begin(0, 0);
-  ps_.fail("snapshot", kLostPs);
-  ps_.fail("startCut", kLostPs);
+  ps_.fail("snapshot", kPsIsAway);
+  ps_.fail("startCut", kPsIsAway);
   EXPECT_EQ(keptUpTo(1, 16), (std::vector<std::string>{"snapshot 10", "snapshot 15"}));
 }
 

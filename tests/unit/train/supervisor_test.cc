@@ -24,7 +24,7 @@ TEST_F(SupervisorTest, EveryStepsIsEachMultipleOfThem) {
   answer(10, 19);
   expectTried(2);
   answer(20, 28);
-  EXPECT_EQ(end(), (Steps{10, 20}));
+  EXPECT_EQ(end(), (SavedSteps{10, 20}));
 }
 
 // A job that goes on at step 8: the first answer is 9, and 10 can still be had.
@@ -32,7 +32,7 @@ TEST_F(SupervisorTest, TheFirstMultipleThatCanBeHadIsNotPassedOver) {
   start(kSync, 0, 10);
   answer(9);
   expectTried(1);
-  EXPECT_EQ(end(), Steps{10});
+  EXPECT_EQ(end(), SavedSteps{10});
 }
 
 TEST_F(SupervisorTest, AMultipleThatIsPassedAlreadyIsNotTried) {
@@ -41,7 +41,7 @@ TEST_F(SupervisorTest, AMultipleThatIsPassedAlreadyIsNotTried) {
   EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
   answer(19);
   expectTried(1);
-  EXPECT_EQ(end(), Steps{20});
+  EXPECT_EQ(end(), SavedSteps{20});
 }
 
 TEST_F(SupervisorTest, AsynchronousTrainingIsSavedWhereItIs) {
@@ -53,7 +53,7 @@ TEST_F(SupervisorTest, AsynchronousTrainingIsSavedWhereItIs) {
   answer(13, 19);
   answer(20);
   expectTried(2);
-  EXPECT_EQ(end(), (Steps{12, 20}));
+  EXPECT_EQ(end(), (SavedSteps{12, 20}));
 }
 
 TEST_F(SupervisorTest, AsynchronousTrainingIsNotSavedWhereItWasRestored) {
@@ -62,7 +62,7 @@ TEST_F(SupervisorTest, AsynchronousTrainingIsNotSavedWhereItWasRestored) {
     start(kAsync, 0, 10);
     answer(restored);  // the first pull
     answer(restored + 1);
-    EXPECT_EQ(end(), Steps{});
+    EXPECT_EQ(end(), SavedSteps{});
     EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
   }
 }
@@ -82,7 +82,7 @@ TEST_F(SupervisorTest, EverySecondsCountsFromTheOneBefore) {
   clock_.advance(seconds(1));
   answer(10);
   expectTried(2);
-  EXPECT_EQ(end(), (Steps{8, 11}));
+  EXPECT_EQ(end(), (SavedSteps{8, 11}));
 }
 
 TEST_F(SupervisorTest, StepsAndSecondsBothCount) {
@@ -94,7 +94,7 @@ TEST_F(SupervisorTest, StepsAndSecondsBothCount) {
   expectTried(2);
   answer(13, 19);
   expectTried(3);
-  EXPECT_EQ(end(), (Steps{10, 13, 20}));
+  EXPECT_EQ(end(), (SavedSteps{10, 13, 20}));
 }
 
 // A status page must not wait for the disk.
@@ -144,7 +144,7 @@ TEST_F(SupervisorTest, OneThatIsDueDuringAnotherIsMadeUpFor) {
   answer(25);
   expectTried(2);
   answer(26, 28);
-  EXPECT_EQ(end(), (Steps{10, 26}));
+  EXPECT_EQ(end(), (SavedSteps{10, 26}));
 }
 
 TEST_F(SupervisorTest, AnAnswerThatIsNoneStartsNothing) {
@@ -156,7 +156,7 @@ TEST_F(SupervisorTest, AnAnswerThatIsNoneStartsNothing) {
   state.done = false;
   state.outcome = ps::Outcome::kQueued;
   supervisor_->onStep(state);
-  EXPECT_EQ(end(), Steps{});
+  EXPECT_EQ(end(), SavedSteps{});
   EXPECT_EQ(ps_.calls(), std::vector<std::string>{});
 }
 
@@ -183,24 +183,24 @@ TEST_F(SupervisorTest, AFailureIsSaidAndRetriedAfterLongerAndLongerPauses) {
   expectTried(1, 3);
   EXPECT_EQ(supervisor_->status().degraded, "");
   EXPECT_EQ(supervisor_->status().last_step, 106u);
-  ps_.fail("save", kLostPs);
+  ps_.fail("save", kPsIsAway);
   answer(199);
   expectTried(1, 4);
   clock_.advance(seconds(1));
   answer(201);
   expectTried(2, 4);
-  EXPECT_EQ(end(), (Steps{106, 202})) << "and the pauses begin at a second again";
+  EXPECT_EQ(end(), (SavedSteps{106, 202})) << "and the pauses begin at a second again";
 }
 
 TEST_F(SupervisorTest, ACutThatCouldNotBeStartedIsRetriedElsewhere) {
   start(kSync, 0, 10);
-  ps_.fail("startCut", kLostPs);
+  ps_.fail("startCut", kPsIsAway);
   answer(9);
   expectTried(0, 1);
   clock_.advance(seconds(1));
   answer(12);
   expectTried(1, 1);
-  EXPECT_EQ(end(), Steps{13});
+  EXPECT_EQ(end(), SavedSteps{13});
 }
 
 // ---- the end
@@ -212,7 +212,7 @@ TEST_F(SupervisorTest, AtRestTheVeryPlaceIsSavedOnce) {
   supervisor_->saveAtRest();
   EXPECT_EQ(supervisor_->status().saved, 1u);
   EXPECT_EQ(supervisor_->status().last_step, 42u);
-  EXPECT_EQ(end(), Steps{42});
+  EXPECT_EQ(end(), SavedSteps{42});
 }
 
 TEST_F(SupervisorTest, AFailureAtRestIsCountedAndGoesOnAsItIs) {
@@ -249,7 +249,7 @@ TEST_F(SupervisorTest, TheEndCallsOffACheckpointWhosePlaceIsNotReached) {
   ps_.stopTraining();
   answer(9);
   ps_.waitForCall("awaitCut");
-  EXPECT_EQ(end(), Steps{});
+  EXPECT_EQ(end(), SavedSteps{});
   const std::vector<std::string> calls = ps_.calls();
   EXPECT_EQ(std::count(calls.begin(), calls.end(), "save"), 0);
 }
@@ -261,7 +261,7 @@ TEST_F(SupervisorTest, TheEndWaitsForTheSaveUnderWay) {
   answer(9);
   ps_.waitForCall("save step-10");
   std::thread opener([&gate] { gate.set_value(); });
-  EXPECT_EQ(end(), Steps{10});
+  EXPECT_EQ(end(), SavedSteps{10});
   opener.join();
 }
 
@@ -271,14 +271,14 @@ TEST_F(SupervisorTest, APsThatIsStartedAgainTakesAllBack) {
   loseThePs();
   supervisor_->onPsReplaced();
   awaitEnd();
-  EXPECT_EQ(end(), Steps{});
+  EXPECT_EQ(end(), SavedSteps{});
   MutexLock lock(mutex_);
-  EXPECT_EQ(went_back_, Steps{10});
+  EXPECT_EQ(went_back_, SavedSteps{10});
 }
 
 TEST_F(SupervisorTest, ALossDuringTheRecoveryIsRecoveredFromToo) {
   loseThePs();
-  ps_.fail("restore", kLostPs);
+  ps_.fail("restore", kPsIsAway);
   supervisor_->onPsReplaced();
   awaitEnd();
   EXPECT_EQ(ps_.calls(), (std::vector<std::string>{"restore step-10", "restore step-10"}));
@@ -305,9 +305,9 @@ TEST_F(SupervisorTest, ARecoveryWaitsForTheSaveThatIsUnderWay) {
   EXPECT_EQ(supervisor_->status().saved, 0u);
   gate.set_value();
   awaitEnd();
-  EXPECT_EQ(end(), Steps{10});
+  EXPECT_EQ(end(), SavedSteps{10});
   MutexLock lock(mutex_);
-  EXPECT_EQ(went_back_, Steps{10}) << "to the one that was under way";
+  EXPECT_EQ(went_back_, SavedSteps{10}) << "to the one that was under way";
 }
 
 TEST_F(SupervisorTest, StepsThatComeAgainAreSavedWhenTheyAreDue) {
@@ -321,7 +321,7 @@ TEST_F(SupervisorTest, StepsThatComeAgainAreSavedWhenTheyAreDue) {
   supervisor_->onStep(back);
   answer(13, 19);
   expectTried(2);
-  EXPECT_EQ(end(), (Steps{10, 20}));
+  EXPECT_EQ(end(), (SavedSteps{10, 20}));
 }
 
 }  // namespace
