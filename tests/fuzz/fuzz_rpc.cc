@@ -324,6 +324,7 @@ void Session::checkpointCall(uint8_t method) {
       }
       default: {
         auto request = checkpoint->commitRestoreRequest();
+        request.setCutEpoch(epoch_);
         epoch_ = ps::nextEpoch(epoch_, 0);
         request.setEpoch(epoch_);
         return send(request, "commitRestore");
