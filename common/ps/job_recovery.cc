@@ -85,7 +85,8 @@ RecoveryDecision goBack(RecoveryDecision decision, Words words, std::vector<uint
                         const ChiefWord& chief) {
   DTF_CHECK(decision.action == RecoveryAction::kGoBack);
   const uint64_t furthest = std::max(furthestStep(words), chief.step);
-  const uint64_t newest = std::max({newestEpoch(words), decision.cut.epoch, chief.epoch});
+  const uint64_t newest =
+      std::max({newestEpoch(words), decision.cut.epoch, chief.epoch, chief.named});
   decision.epoch = nextEpoch(newest, chief.incarnation);
   DTF_CHECK(decision.epoch > newest);
   decision.steps_lost = furthest > decision.cut.step ? furthest - decision.cut.step : 0;
@@ -185,7 +186,7 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
     return decision;
   }
   if (newest > 0 && onlyInitialised(words, chief))
-    return start(nextEpoch(newest, chief.incarnation),
+    return start(nextEpoch(std::max(newest, chief.named), chief.incarnation),
                  "the initial values have not come to every ps");
   std::optional<RecoveryDecision> back;
   if (!one_epoch) back = interrupted(words, newest, chief.checkpoint);
@@ -195,7 +196,8 @@ RecoveryDecision decideRecovery(Words words, const ChiefWord& chief) {
     return goBack(std::move(*back), words, lost ? std::move(empty) : std::vector<uint32_t>{},
                   chief);
   if (lost) return torn(std::move(empty));
-  return start(nextEpoch(0, chief.incarnation), "no ps holds values, and there is no checkpoint");
+  return start(nextEpoch(chief.named, chief.incarnation),
+               "no ps holds values, and there is no checkpoint");
 }
 
 }  // namespace dtf::ps

@@ -76,6 +76,9 @@ struct ChiefWord {
   uint64_t epoch = 0;                   // that it has trained on; 0: it has just started
   uint64_t step = 0;                    // the last that it knows of
   uint64_t incarnation = 0;             // its own: what it names is told apart by it
+  // The last epoch that it has named, whatever became of it: a ps may have been on it that is lost, and
+  // workers have answers of it.
+  uint64_t named = 0;
 };
 
 enum class RecoveryAction : uint8_t {

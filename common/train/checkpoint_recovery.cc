@@ -171,12 +171,13 @@ ps::RecoveryDecision Checkpointer::decide(const checkpoint::Latest& latest, uint
   for (checkpoint::HeldValues& values : held)
     if (of_an_ended_job || !with_snapshots) values.snapshots.clear();
   common_snapshot_ = ps::newestCommonSnapshot(wordsOf(held));
-  ps::ChiefWord chief{std::nullopt, epoch_, step, options_.incarnation.value};
+  ps::ChiefWord chief{std::nullopt, epoch_, step, options_.incarnation.value, named_};
   if (latest.found) chief.checkpoint = cutOf(latest.found->manifest);
   const bool lost = std::any_of(held.begin(), held.end(), is_empty);
   if (lost && !latest.found && !latest.rejected.empty() && !common_snapshot_)
     throw noneUsable(latest.rejected, folder_->path());
   ps::RecoveryDecision decision = decideAsChief(held, chief);
+  named_ = std::max(named_, decision.epoch);
   if (decision.action == ps::RecoveryAction::kGoBack &&
       decision.origin == ps::EpochOrigin::kCheckpoint)
     checkFits(latest.found.value());

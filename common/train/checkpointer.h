@@ -185,6 +185,7 @@ class Checkpointer {
   std::optional<uint64_t> last_step_;           // of a checkpoint
   std::optional<ps::CutName> common_snapshot_;  // the newest that every ps keeps
   bool prepared_ = false;                       // what earlier processes of the chief left is gone
+  uint64_t named_ = 0;                          // see ps::ChiefWord
   uint64_t begun_ = 0;                          // the last epoch that this chief began
   uint64_t epoch_ = 0;                          // of the values; 0: not known yet
   bool broken_ = false;     // a connection, since the ps were asked for their part

@@ -193,7 +193,8 @@ class WorkerJob {
         replaced_ = false;
       }
       const ps::RecoveryDecision decision = train::decideAsChief(
-          ps.held(), {.incarnation = Incarnation::random(task_.attempt).value});
+          ps.held(), {.incarnation = Incarnation::random(task_.attempt).value, .named = named_});
+      named_ = std::max(named_, decision.epoch);
       if (decision.action != ps::RecoveryAction::kContinue) return decision.epoch;
       const MutexLock lock(supervisor_mutex_);
       has_values_ = !replaced_;
@@ -339,6 +340,7 @@ class WorkerJob {
   SystemClock clock_;
   TimePoint logged_{};
   bool finished_ = false;
+  uint64_t named_ = 0;            // see ps::ChiefWord
   std::optional<Error> unsaved_;  // why the end of the training is in no checkpoint
   std::string accuracy_;          // of the last evaluation, for the progress lines
   runtime::KernelTable kernels_;

@@ -70,6 +70,15 @@ TEST(JobRecovery, InitialValuesThatHaveNotComeToAllAreSentAgain) {
   EXPECT_EQ(decide({holds(1, 1), empty()}).action, RecoveryAction::kEnd) << "one has trained";
 }
 
+// A ps may have gone where it was told to, and been lost before it could say so.
+TEST(JobRecovery, AnEpochIsNamedOnce) {
+  const ChiefWord trained{kAt40, epochOf(1), 45, kIncarnation, epochOf(2) | kIncarnation};
+  EXPECT_EQ(decideRecovery(std::vector<PsWord>{empty()}, trained).epoch, epochOf(3) | kIncarnation);
+  const ChiefWord starting{.incarnation = kIncarnation, .named = epochOf(1) | kIncarnation};
+  EXPECT_EQ(decideRecovery(std::vector<PsWord>{empty()}, starting).epoch,
+            epochOf(2) | kIncarnation);
+}
+
 TEST(JobRecovery, ANewChiefGoesOnWithWhatAllHold) {
   const RecoveryDecision decision = decide({holds(3, 70), holds(3, 71)}, kAt40);
   EXPECT_EQ(decision.action, RecoveryAction::kContinue);

@@ -47,6 +47,15 @@ TEST_F(CheckpointerTest, AnInitialCheckpointThatCanNotBeHadIsGivenUp) {
   EXPECT_EQ(steps(), std::vector<uint64_t>{});
 }
 
+// A ps may have done what it was told, and been lost with its answer.
+TEST_F(CheckpointerTest, AGoingBackThatFailedIsTriedAgainUnderAnotherName) {
+  saveAll({10});
+  const auto starting = chief(kSync);
+  ps_.fail("restore", kLostPs);
+  EXPECT_EQ(starting->start(), std::nullopt);
+  EXPECT_EQ(ps::epochNumber(ps_.epoch()), 3u) << "the checkpoint is of 1, the first try of 2";
+}
+
 TEST_F(CheckpointerTest, AStartThatIsRefusedEnds) {
   saveAll({10});
   ps_.fail("restore", Error(ErrorCode::kBadData, "shard-0 is cut short"));
