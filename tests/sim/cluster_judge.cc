@@ -68,8 +68,11 @@ void ClusterSim::judge() {
                                  [](const auto& error) { return !error.has_value(); });
   if (all_killed_) return;
   if (stopped_ && report_.finished) ++report_.stopped;
-  // Once the chief has its result, a ps may end before it has told the others so: they miss it.
-  if (!report_.finished && plan_.mustFinish(life()) && !out_of_processes_ && ledger_.finals() == 0)
+  // Once the chief has its result, a ps may end before it has told the others so: they miss it. And who
+  // is started again with a ps when others have left finds nobody to go back with.
+  const bool alone = ps_lost_ && somebody_finished_;
+  if (!report_.finished && !alone && plan_.mustFinish(life()) && !out_of_processes_ &&
+      ledger_.finals() == 0)
     complain("the job fails, though every loss could be mended");
   if (report_.finished && !ps_killed_ && !ps_lost_ && ledger_.finals() == 0)
     complain("the job finishes without its chief");
@@ -138,6 +141,7 @@ void ClusterSim::onGoingBack(const checkpoint::GoingBack& target) {
   const bool to_snapshot = target.folder.empty();
   log(fmt::format("all are to go back to step {}{}", target.cut_step,
                   to_snapshot ? ", in memory" : ""));
+  applySince(Fault::Since::kGoingBack);
   std::vector<SavedArena> arenas;
   if (to_snapshot) {
     ++report_.to_snapshots;

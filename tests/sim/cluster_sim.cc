@@ -120,7 +120,8 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
                        [this](bool held, std::optional<uint64_t> step) { onRestored(held, step); },
                        [this] { return stopped_; }, [this](uint64_t step) { onRest(step); },
                        [this](const checkpoint::GoingBack& target) { onGoingBack(target); },
-                       [this] { ++report_.went_back; }}));
+                       [this] { ++report_.went_back; },
+                       [this] { applySince(Fault::Since::kFirstTrained); }}));
 }
 
 bool ClusterSim::mayStartWorker(uint32_t rank) {
@@ -152,11 +153,12 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
       "{} ends: {}", worker.process()->name,
       error ? fmt::format("{}: {}", errorCodeName(error->code()), error->message()) : "finished"));
   if (error) checkError(worker.process()->name, *error);
-  if (error && worker.training() && plan_.onlyPsAreKilled(life()))
+  if (error && worker.hasTrained() && plan_.onlyPsAreKilled(life()))
     complain(
         fmt::format("{} fails of the loss of a ps: {}", worker.process()->name, error->message()));
   const bool newest = worker.number() + 1 == ranks_[rank].started;
   destroy(worker);
+  somebody_finished_ |= !error;
   if (error && newest) startWorkerLater(rank);
   endIfOver();
 }
@@ -174,6 +176,13 @@ void ClusterSim::destroy(SimWorker& worker) {
 }
 
 // ---- faults
+
+// Of this life, from events of any process.
+void ClusterSim::applySince(Fault::Since since) {
+  if (!reached_.insert(since).second) return;
+  for (const Fault& fault : life().faults)
+    if (fault.since == since) afterInThisLife(fault.at, [this, &fault] { apply(fault); });
+}
 
 void ClusterSim::apply(const Fault& fault) {
   switch (fault.kind) {
@@ -238,6 +247,9 @@ void ClusterSim::killPs(uint32_t index) {
   }
   ++report_.ps_restarts;
   ps_lost_ = true;
+  if (std::none_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; }))
+    for (Rank& rank : ranks_)
+      for (auto& worker : rank.alive) worker->clearFenced();
   ++ps_due_;
   const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(1500)));
   afterInThisLife(delay, [this, index] {
@@ -322,6 +334,8 @@ void ClusterSim::endIfOver() {
 void ClusterSim::beginLife() {
   ps_due_ = 0;
   ps_killed_ = ps_lost_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
+  somebody_finished_ = false;
+  reached_.clear();
   ps_errors_.assign(plan_.ps_tasks, std::nullopt);
   std::vector<uint32_t> first;
   for (Rank& rank : ranks_) {
@@ -345,7 +359,8 @@ void ClusterSim::runLife() {
     afterInThisLife(milliseconds(300 + static_cast<int64_t>(random_.below(300))),
                     [this, i, number = ranks_[i].started++] { startWorker(i, number); });
   for (const Fault& fault : life().faults)
-    afterInThisLife(milliseconds(301) + fault.at, [this, fault] { apply(fault); });
+    if (fault.since == Fault::Since::kStart)
+      afterInThisLife(milliseconds(301) + fault.at, [this, fault] { apply(fault); });
   const uint64_t too_long = scheduler_.after(kVirtualMax, nullptr, [this] {
     complain(fmt::format("the job has not ended after {:.0f} s", toSeconds(kVirtualMax)));
     killAll();

@@ -78,6 +78,7 @@ class ClusterSim {
   void onRest(uint64_t step);
   void checkError(const std::string& who, const Error& error);
   void destroy(SimWorker& worker);
+  void applySince(Fault::Since since);
   void apply(const Fault& fault);
   void killWorker(uint32_t rank);
   void killPs(uint32_t index);
@@ -123,6 +124,8 @@ class ClusterSim {
   bool all_killed_ = false;
   bool stopped_ = false;
   bool ps_was_frozen_ = false;
+  bool somebody_finished_ = false;
+  std::set<Fault::Since> reached_;  // each once
   bool out_of_processes_ = false;
   Report report_;
   kj::Own<kj::PromiseFulfiller<void>> over_;

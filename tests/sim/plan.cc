@@ -128,9 +128,55 @@ void drawReplication(Random& random, Plan& plan) {
   }
 }
 
+// With backup workers on several ps a loss matters at one moment only: when some ps have a gradient that
+// others lack. So there are many.
+void drawManyLosses(Random& random, Plan& plan) {
+  constexpr size_t kLosses = 8;
+  if (!plan.hasBackups() || plan.ps_tasks == 1 || oneIn(random, 4)) return;
+  plan.lives[0].faults.clear();
+  for (size_t i = 0; i < kLosses; ++i) {
+    Fault fault = drawFault(random, plan);
+    fault.kind = Fault::Kind::kKillWorker;
+    fault.target = static_cast<uint32_t>(random.below(plan.workers));
+    plan.lives[0].faults.push_back(fault);
+  }
+  sortFaults(plan.lives[0].faults);
+}
+
+// What is lost while all go back, or are done, at the end and not quite.
+void drawLossesInBetween(Random& random, Plan& plan) {
+  if (!plan.psComeBack() || !oneIn(random, 2)) return;
+  // Alone in half of the plans, so that promises hold that other faults would excuse.
+  std::vector<Fault>& faults = plan.lives[0].faults;
+  if (oneIn(random, 2)) faults.clear();
+  const bool is_end = oneIn(random, 2);
+  if (!is_end) {
+    Fault first = drawFault(random, plan);
+    first.kind = Fault::Kind::kKillPs;
+    first.target = static_cast<uint32_t>(random.below(plan.ps_tasks));
+    faults.push_back(first);
+    sortFaults(faults);
+  }
+  // That a job was asked to stop a ps/0 forgets with its process: at the end nobody may say it again.
+  if (is_end && plan.lives[0].has(Fault::Kind::kStop)) return;
+  Fault fault;
+  fault.since = is_end ? Fault::Since::kFirstTrained : Fault::Since::kGoingBack;
+  fault.at = upTo(random, milliseconds(is_end ? 60 : 8));
+  const bool is_ps = is_end || oneIn(random, 2);
+  fault.kind = is_ps ? Fault::Kind::kKillPs : Fault::Kind::kKillWorker;
+  fault.target = is_ps ? static_cast<uint32_t>(random.below(plan.ps_tasks)) : kChief.index;
+  faults.push_back(fault);
+}
+
 }  // namespace
 
 std::string Fault::text() const {
+  if (since != Since::kStart) {
+    Fault timed = *this;
+    timed.since = Since::kStart;
+    return (since == Since::kGoingBack ? "when all go back, after " : "at the first end, after ") +
+           timed.text();
+  }
   const double when = toSeconds(at);
   switch (kind) {
     case Kind::kKillWorker:
@@ -184,9 +230,7 @@ bool Plan::undisturbed(const Life& life) const {
 
 bool Plan::mustFinish(const Life& life) const {
   const bool only_stopped = life.faults.size() == 1;
-  // Not a ps with a chief: workers that were done may be gone when all must go back.
-  const bool ps_mended =
-      psComeBack() && disk_error_share == 0 && !life.has(Fault::Kind::kKillWorker);
+  const bool ps_mended = psComeBack() && disk_error_share == 0;
   return !early_timeouts && (ps_mended || !life.has(Fault::Kind::kKillPs)) &&
          !life.has(Fault::Kind::kKillAll) && (only_stopped || !life.has(Fault::Kind::kStop));
 }
@@ -273,6 +317,10 @@ Plan makePlan(uint64_t seed) {
     plan.lives[0].faults.push_back(fault);
     sortFaults(plan.lives[0].faults);
   }
+  Random losses(seed, 8);
+  drawManyLosses(losses, plan);
+  Random in_between(seed, 9);
+  drawLossesInBetween(in_between, plan);
   // Nobody needs them where no ps is lost: those seeds are for what else may go wrong.
   if (std::none_of(plan.lives.begin(), plan.lives.end(),
                    [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))

@@ -25,8 +25,15 @@ struct Fault {
     kStop,     // the job is asked to end: by a worker, or with `successor` by every ps
     kKillAll,
   };
+  // Moments of a job that a time can hardly hit.
+  enum class Since : uint8_t {
+    kStart,
+    kFirstTrained,  // the first worker has done its steps
+    kGoingBack,     // the chief is about to have all ps go back, for the first time
+  };
   Kind kind = Kind::kCut;
-  Duration at{};  // since the start
+  Since since = Since::kStart;
+  Duration at{};  // after that
   uint32_t target = 0;
   Duration length{};
   bool successor = false;

@@ -269,10 +269,11 @@ void SimWorker::train(kj::WaitScope& scope) {
   hooks_.log(process_->name + " starts to train");
   bool saved = false;
   for (;;) {
-    training_now_ = true;
+    training_now_ = has_trained_ = true;
     Steps steps(*this, client);
     const uint64_t epoch = train::trainSteps(client, steps).epoch;
     training_now_ = false;
+    hooks_.on_trained();
     client.barrier(ps::trainedBarrier(epoch));
     saved = supervisor_ && client.pull().done && supervisor_->saveAtRest();
     client.barrier(ps::savedBarrier(epoch));

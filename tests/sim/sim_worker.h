@@ -36,6 +36,7 @@ class SimWorker {
     // The chief takes all ps to a checkpoint; it has done so while the job lived.
     std::function<void(const checkpoint::GoingBack&)> on_going_back;
     std::function<void()> on_went_back;
+    std::function<void()> on_trained;  // this worker has done its steps
   };
 
   SimWorker(const Environment& environment, const Plan& plan, Ledger& ledger,
@@ -47,8 +48,11 @@ class SimWorker {
   const ProcessRef& process() const { return process_; }
   // From now on it is fenced on every ps: what it starts to push must have no effect.
   void setFenced() { fenced_ = true; }
+  // Every ps that knew of its successor is gone: it may be first with the next ones.
+  void clearFenced() { fenced_ = false; }
   bool joined() const { return joined_; }
   bool training() const { return training_now_; }
+  bool hasTrained() const { return has_trained_; }  // it was let in, and trains or meets at the end
   // As at a SIGTERM, while it trains.
   void requestStop();
   const std::optional<Error>& error() const { return error_; }
@@ -90,6 +94,7 @@ class SimWorker {
   bool fenced_ = false;
   bool joined_ = false;
   bool training_now_ = false;
+  bool has_trained_ = false;
   std::optional<Error> error_;
   kj::Promise<void> training_ = nullptr;
 };
