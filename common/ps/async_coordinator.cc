@@ -20,7 +20,7 @@ constexpr size_t kQueuedPerWorkerMax = 4;
 AsyncCoordinator::AsyncCoordinator(const CoordinatorContext& context)
     : context_(context),
       last_step_(context.declaration.steps),
-      updater_(context.store, context.runner, context.calls),
+      updater_(context.store, context.runner, context.calls, context.replicator),
       cut_(context.store, updater_, context.calls, context.clock),
       workers_(context.workers) {}
 
@@ -69,40 +69,10 @@ void AsyncCoordinator::cancelWaiting(uint32_t rank, const Error& error) {
   std::erase(grant_queue_, rank);
 }
 
-void AsyncCoordinator::askForGrant(uint32_t rank) {
-  workers_[rank].awaits_grant = true;
-  grant_queue_.push_back(rank);
-  settle(rank);
-}
-
 void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t>, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   wait(rank, false, std::move(callback));
   askForGrant(rank);
-}
-
-// Answers the worker's waiting call if there is something for it to do, or nothing ever again.
-void AsyncCoordinator::settle(uint32_t rank) {
-  Worker& worker = workers_[rank];
-  DTF_CHECK(worker.waiting != nullptr && worker.awaits_grant);
-  if (leads() && !worker.granted && !isDone()) {
-    if (stepsLeftToGrant() == 0) return;
-    worker.granted = true;
-    ++granted_;
-  }
-  const StepState state =
-      stateOf(worker, Outcome::kApplied, worker.waiting_is_push ? worker.last_staleness : 0);
-  if (worker.waiting_is_push) worker.last_answer = state;
-  worker.version_seen = context_.store.version();
-  answer(std::move(worker.waiting), PushReply{state, context_.store.current()});
-  worker.waiting = nullptr;
-  worker.awaits_grant = false;
-  std::erase(grant_queue_, rank);
-}
-
-void AsyncCoordinator::settleAll() {
-  const std::deque<uint32_t> asking = grant_queue_;
-  for (const uint32_t rank : asking) settle(rank);
 }
 
 // A push that breaks the rules is answered with an Error.
@@ -158,6 +128,7 @@ bool AsyncCoordinator::answeredAsRepeated(const Contribution& c, PushCallback& c
 
 void AsyncCoordinator::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
+  noteGrantShown(contribution);
   if (refused(contribution, callback)) return;
   if (answeredAsRepeated(contribution, callback)) return;
   if (isBeyondCut(contribution)) return park(std::move(contribution), std::move(callback));
@@ -184,7 +155,9 @@ void AsyncCoordinator::applyNext() {
   const PushName name{contribution.incarnation, contribution.step};
   std::vector<Gradient> gradients;
   gradients.push_back({contribution.gradient, contribution.owner});
-  updater_.start(std::move(gradients), [this, rank = contribution.rank, name] {
+  UpdateNote note{{{contribution.rank, contribution.incarnation, contribution.step}},
+                  contribution.loss};
+  updater_.start(std::move(gradients), std::move(note), [this, rank = contribution.rank, name] {
     onApplied(rank, name);
     takeCutIfReached();
     if (isDone()) settleAll();
@@ -204,13 +177,6 @@ void AsyncCoordinator::onApplied(uint32_t rank, const PushName& name) {
   worker.last_applied = true;
   worker.last_staleness = staleness;
   if (worker.waiting && worker.waiting_is_push) askForGrant(rank);
-}
-
-void AsyncCoordinator::returnGrant(uint32_t rank) {
-  if (!workers_[rank].granted) return;
-  workers_[rank].granted = false;
-  --granted_;
-  settleAll();
 }
 
 void AsyncCoordinator::joined(uint32_t rank) {
@@ -334,7 +300,7 @@ void AsyncCoordinator::restore(const CutPosition& position) {
 
 void AsyncCoordinator::requestStop() {
   const OutwardCalls::Scope scope(context_.calls);
-  last_step_ = std::min(last_step_, accepted_ + granted_);
+  last_step_ = std::min(last_step_, accepted_ + granted_ + grantsOfBefore());
   settleAll();
 }
 
@@ -343,7 +309,7 @@ std::string AsyncCoordinator::waitingForText(const Worker& worker) const {
   if (!worker.awaits_grant) return "its gradient to be applied";
   std::vector<uint32_t> holders;
   for (uint32_t other = 0; other < workers_.size(); ++other)
-    if (workers_[other].granted) holders.push_back(other);
+    if (workers_[other].granted || workers_[other].may_hold_grant) holders.push_back(other);
   return "the last steps, which are with " + workerNames(holders);
 }
 
@@ -393,6 +359,7 @@ void AsyncCoordinator::tick() {
     releaseHold();
   }
   const TimePoint now = context_.clock.now();
+  if (grantsOfBefore() > 0 && now >= grants_of_before_until_) forgetGrantsOfBefore();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting || now < workers_[rank].deadline) continue;
     cancelWaiting(rank, Error(ErrorCode::kDeadline,

@@ -38,6 +38,8 @@ class AsyncCoordinator final : public Coordinator {
   const CutTaker& cuts() const override { return cut_; }
   CutTaker& cuts() override { return cut_; }
   void restore(const CutPosition& position) override;
+  PushMemory memory() const override;
+  void resume(const PushMemory& memory) override;
   void requestStop() override;
   void whenIdle(std::function<void()> then) override { updater_.whenIdle(std::move(then)); }
   CoordinatorStatus status() const override;
@@ -49,10 +51,11 @@ class AsyncCoordinator final : public Coordinator {
     bool operator==(const PushName&) const = default;
   };
   struct Worker {
-    uint64_t steps_pushed = 0;  // its own count: accepted pushes, over all its processes
-    bool granted = false;       // ps/0: holds a grant it has not used
-    bool gone = false;          // lost, or finished: nothing more comes
-    uint64_t version_seen = 0;  // of the parameters it was given last
+    uint64_t steps_pushed = 0;    // its own count: accepted pushes, over all its processes
+    bool granted = false;         // ps/0: holds a grant it has not used
+    bool gone = false;            // lost, or finished: nothing more comes
+    bool may_hold_grant = false;  // of an earlier process of ps/0: see resume()
+    uint64_t version_seen = 0;    // of the parameters it was given last
     std::optional<PushName> last_push;
     bool last_applied = false;             // last_push is in the parameters
     uint64_t last_staleness = 0;           // of last_push, once applied
@@ -66,7 +69,10 @@ class AsyncCoordinator final : public Coordinator {
   };
 
   bool leads() const { return context_.ps_task == 0; }
-  uint64_t stepsLeftToGrant() const { return last_step_ - accepted_ - granted_; }
+  uint64_t stepsLeftFor(const Worker& worker) const;
+  uint64_t grantsOfBefore() const;
+  void noteGrantShown(const Contribution& contribution);
+  void forgetGrantsOfBefore();
   bool isDone() const;
   bool refused(const Contribution& contribution, PushCallback& callback);
   bool answeredAsRepeated(const Contribution& contribution, PushCallback& callback);
@@ -105,6 +111,7 @@ class AsyncCoordinator final : public Coordinator {
   std::deque<uint32_t> grant_queue_;  // ranks that await a grant, in order of asking
   uint64_t accepted_ = 0;             // pushes taken, applied or queued
   uint64_t granted_ = 0;              // grants held and not used
+  TimePoint grants_of_before_until_;  // no worker may hold one longer
   CoordinatorStatus counters_;
 };
 

@@ -16,6 +16,8 @@
 #include "common/ps/cut.h"
 #include "common/ps/epoch.h"
 #include "common/ps/parameter_store.h"
+#include "common/ps/push_memory.h"
+#include "common/ps/replicator.h"
 
 namespace dtf::ps {
 
@@ -88,7 +90,8 @@ struct CoordinatorContext {
   UpdateRunner& runner;
   OutwardCalls& calls;
   const Clock& clock;
-  SyncPeers* peers = nullptr;  // needed for sync with backup workers on more than one ps
+  SyncPeers* peers = nullptr;        // needed for sync with backup workers on more than one ps
+  Replicator* replicator = nullptr;  // null: no replica is kept
 };
 
 // Calls come only after the store is initialised and the caller's membership has been checked
@@ -143,6 +146,8 @@ class Coordinator {
 
   virtual void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) = 0;
   virtual void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) = 0;
+  // ps/0 may know nothing of what this shard has reported.
+  virtual void onLeaderLinked() {}
 
   // ---- checkpoints (common/ps/cut.h)
 
@@ -161,6 +166,11 @@ class Coordinator {
 
   // Before the first call of a worker: training goes on from a cut. The store has been restored.
   virtual void restore(const CutPosition& position) = 0;
+
+  // What is remembered of the pushes in the store's values. Before the first push.
+  virtual PushMemory memory() const = 0;
+  // In place of restore(): the store was filled from a replica, with which this came.
+  virtual void resume(const PushMemory& memory) = 0;
 
   // On ps/0: no step beyond those under way. Workers are told that they are done.
   virtual void requestStop() = 0;

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/ps/gradient_math.h"
 
 namespace dtf::ps {
 
@@ -50,7 +51,13 @@ void UpdateJob::measure(uint64_t begin, uint64_t end) {
 
 void UpdateJob::run(uint64_t begin, uint64_t end) {
   DTF_CHECK(begin <= end && end <= elements());
-  if (!copies_.empty()) {
+  if (mean_ != nullptr) {
+    constexpr UpdateConstants kPlain;
+    const UpdateArrays only{.gradients = gradient_data_};
+    for (uint64_t at = begin; at < end; at += kChunkElements)
+      effectiveGradient(kPlain, only, at, std::min(kChunkElements, end - at),
+                        mean_->mutableData() + at);
+  } else if (!copies_.empty()) {
     for (size_t slot = 0; slot < copies_.size(); ++slot)
       copyInto({(*slots_)[slot].as<float>() + begin, end - begin},
                copies_[slot].as<float>() + begin);
@@ -72,6 +79,12 @@ void UpdateJob::runAll() {
 std::vector<Buffer> UpdateJob::takeCopies() {
   DTF_CHECK(!copies_.empty() && elements_done_.load(std::memory_order_acquire) == elements_);
   return std::move(copies_);
+}
+
+Gradient UpdateJob::takeMean() {
+  DTF_CHECK(mean_ != nullptr && elements_done_.load(std::memory_order_acquire) == elements_);
+  gradients_.clear();
+  return {{mean_->data(), elements_}, std::move(mean_)};
 }
 
 void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<void()> done) {
@@ -125,7 +138,8 @@ std::shared_ptr<const Snapshot> ParameterStore::copyAverages() {
 
 void ParameterStore::restore(std::span<const float> values,
                              std::span<const std::span<const float>> slots,
-                             const OptimizerClock::State& clock, uint64_t version) {
+                             const OptimizerClock::State& clock, uint64_t version,
+                             std::span<const float> before) {
   DTF_CHECK(!updating());
   if (slots.size() != slotCount()) {
     throw Error(ErrorCode::kBadData, "a checkpoint with " + std::to_string(slots.size()) +
@@ -138,12 +152,18 @@ void ParameterStore::restore(std::span<const float> values,
   for (uint32_t i = 0; i < slots.size(); ++i) {
     requireSize("slot " + slotName(i), slots[i].size(), elements_);
   }
+  if (!before.empty()) requireSize("parameters before them", before.size(), elements_);
+  DTF_CHECK(before.empty() || version > 0);
   const std::shared_ptr<Snapshot> restored = pool_.acquire(version);
   copyInto(values, restored->mutableData());
   for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
   optimizer_clock_.restore(clock);
   previous_ = nullptr;
   current_ = restored;
+  if (before.empty()) return;
+  const std::shared_ptr<Snapshot> previous = pool_.acquire(version - 1);
+  copyInto(before, previous->mutableData());
+  previous_ = previous;
 }
 
 std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gradients) {
@@ -173,6 +193,35 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareCopy() const {
   job->slots_ = slots_;
   for (uint32_t slot = 0; slot < slotCount(); ++slot)
     job->copies_.emplace_back(elements_ * sizeof(float));
+  return job;
+}
+
+ParameterStore::Image ParameterStore::newest() const {
+  DTF_CHECK(initialised());
+  DTF_CHECK(!updating() || running_->elements_done_.load(std::memory_order_acquire) == elements_);
+  struct Owner {
+    std::shared_ptr<const Snapshot> parameters;
+    std::shared_ptr<const std::array<Buffer, kSlotsMax>> slots;
+  };
+  const auto owner =
+      std::make_shared<Owner>(Owner{updating() ? running_->target_ : current_, slots_});
+  Image image{owner->parameters->version(), optimizer_clock_.state(), {}, owner};
+  image.arenas.emplace_back(owner->parameters->data(), elements_);
+  for (uint32_t slot = 0; slot < slotCount(); ++slot)
+    image.arenas.emplace_back((*slots_)[slot].as<float>(), elements_);
+  return image;
+}
+
+std::shared_ptr<UpdateJob> ParameterStore::prepareMean(std::vector<Gradient> gradients) {
+  DTF_CHECK(initialised() && gradients.size() > 1);
+  auto job = std::make_shared<UpdateJob>();
+  for (const Gradient& gradient : gradients) {
+    DTF_CHECK(gradient.values.size() == elements_);
+    job->gradient_data_.push_back(gradient.values.data());
+  }
+  job->elements_ = elements_;
+  job->gradients_ = std::move(gradients);
+  job->mean_ = pool_.acquire(0);
   return job;
 }
 

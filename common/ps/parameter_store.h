@@ -25,8 +25,8 @@ struct Gradient {
   std::shared_ptr<const void> owner;
 };
 
-// An update that has been decided on, or a copy of the slots for a checkpoint: its parts may run on
-// any threads, then the loop commits it, or takes the copies.
+// An update that has been decided on, a copy of the slots for a checkpoint, or a mean: its parts may run
+// on any threads, then the loop commits it, or takes what it made.
 // Owns (shares): everything it reads and writes, so it may outlive its store.
 // Threads: measure() and run() are thread-safe for disjoint ranges.
 // Blocks: computes.
@@ -43,6 +43,8 @@ class UpdateJob {
   void runAll();
   // Of a copy that has run: the slots as they were.
   std::vector<Buffer> takeCopies();
+  // Of a mean that has run.
+  Gradient takeMean();
 
  private:
   friend class ParameterStore;
@@ -56,6 +58,7 @@ class UpdateJob {
   std::vector<Gradient> gradients_;
   std::vector<const float*> gradient_data_;
   std::vector<Buffer> copies_;         // of a copy: one for each slot; empty in an update
+  std::shared_ptr<Snapshot> mean_;     // of a mean; null in an update
   std::unique_ptr<SliceNorms> norms_;  // where the optimizer needs them
   std::atomic<uint64_t> elements_measured_{0};
   std::atomic<uint64_t> elements_done_{0};
@@ -109,8 +112,10 @@ class ParameterStore {
   // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while
   // updating(). `slots`: slotCount() of them, in the order of slot(). Every array has elements()
   // values, padding (0, or a slot's initial value) included.
+  // `before`: what previous() is then; empty: there is none.
   void restore(std::span<const float> values, std::span<const std::span<const float>> slots,
-               const OptimizerClock::State& clock, uint64_t version);
+               const OptimizerClock::State& clock, uint64_t version,
+               std::span<const float> before = {});
 
   // Not null once initialised.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }
@@ -127,6 +132,19 @@ class ParameterStore {
   // A job that copies all slots; there must be some. While it runs no update may, and other readers
   // of the slots are welcome.
   std::shared_ptr<UpdateJob> prepareCopy() const;
+
+  // All of it after the last update, which may have run and wait for its commit. Nothing is copied: no
+  // update may run while the arenas are read.
+  struct Image {
+    uint64_t version = 0;
+    OptimizerClock::State clock;
+    std::vector<std::span<const float>> arenas;  // parameters, then each slot
+    std::shared_ptr<const void> owner;
+  };
+  Image newest() const;
+
+  // A job that computes the mean of `gradients` as an update with them does.
+  std::shared_ptr<UpdateJob> prepareMean(std::vector<Gradient> gradients);
 
   // prepareApply, run in place, commit.
   void apply(std::vector<Gradient> gradients);

@@ -11,11 +11,12 @@
 namespace dtf::ps {
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner,
-             SyncPeers* peers)
+             SyncPeers* peers, ReplicaLink* replica)
     : options_(options),
       clock_(clock),
       runner_(runner),
       peers_(peers),
+      replica_(replica),
       membership_(options.workers, options.lease, clock),
       barriers_(options.workers, calls_, clock) {}
 

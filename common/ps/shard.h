@@ -80,7 +80,8 @@ struct ShardStatus {
 };
 
 // Owns: all state of one ps task.
-// Borrows: `clock`, `runner`, `peers` (must outlive this; `peers` may be null with one ps).
+// Borrows: `clock`, `runner`, `peers`, `replica` (must outlive this; `peers` may be null with one ps,
+// `replica` where none is kept).
 // Threads: loop-thread only.
 // Blocks: never, but for updates that InlineUpdateRunner or a small arena run in place.
 // Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission what
@@ -88,7 +89,8 @@ struct ShardStatus {
 // awaited.
 class Shard {
  public:
-  Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers);
+  Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers,
+        ReplicaLink* replica = nullptr);
   ~Shard();
 
   // Returns true for a new process of the rank. A newer incarnation replaces and fences the one
@@ -139,6 +141,9 @@ class Shard {
   // Errors: kBadData when it breaks the protocol.
   void onReceived(uint32_t ps_task, StepName step, uint32_t rank);
   void onDecision(StepName step, const std::vector<uint32_t>& ranks);
+  // Another connection to ps/0 is there, perhaps to another process of it: it is told again what this
+  // ps holds.
+  void onLeaderLinked();
 
   // ---- checkpoints: for the chief, whose incarnation is checked
 
@@ -170,6 +175,17 @@ class Shard {
   // there is no memory for it: this shard is empty then, and whoever waited is told why.
   bool restore(Incarnation chief, const RestoredShard& state);
   const std::optional<ModelDeclaration>& declaration() const { return declaration_; }
+
+  // ---- the replica of this shard (replicator.h), by its link
+
+  // Another process of the ps that keeps it is there, with nothing of this shard's.
+  void onReplicaBackup();
+  void onReplicaHeard(uint64_t ticket);
+  // An empty shard fetches its replica, in place of initialise() or restore(). Nothing was lost, so
+  // `epoch` goes on. No effect when it is on that epoch already.
+  // Errors: kUnavailable when it holds other values, or none are kept; kBadData when what comes doesn't
+  // fit.
+  void refill(Incarnation chief, uint64_t epoch, WaitCallback callback);
 
   // Any worker may ask the job to end after the steps under way. Only ps/0 can see to it.
   void requestStop(uint32_t rank, Incarnation incarnation);
@@ -231,10 +247,13 @@ class Shard {
   void expireParked();
   void resumeParked();
   void answerWentBack(uint32_t rank, PushCallback callback);
-  void take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::function<void()>& fill);
+  void take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::function<void()>& fill,
+            bool has_replica = false);
   void leaveEpoch(std::vector<Coordinator::Stranded>& stranded);
   void loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error);
-  void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut);
+  bool awaitsReplica() const { return replicator_ && initialised() && !replicator_->isWhole(); }
+  void takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met);
+  void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica = false);
   void answerAverages();
   void dropAverages(uint32_t rank, const Error& error);
   void expireAverages();
@@ -263,6 +282,7 @@ class Shard {
   const Clock& clock_;
   UpdateRunner& runner_;
   SyncPeers* const peers_;
+  ReplicaLink* const replica_;
   OutwardCalls calls_;
   Membership membership_;
   Barriers barriers_;
@@ -278,7 +298,10 @@ class Shard {
   std::vector<Parked> parked_;                    // at most one for each rank
   std::vector<EarlyReport> early_;                // of epochs that are still to come here
   std::vector<AveragesWaiter> averages_waiters_;  // at most one for each rank
+  uint64_t backups_met_ = 0;                      // processes of the ps that keeps the replica
+  uint64_t replica_tickets_ = 0;
   std::unique_ptr<ParameterStore> store_;
+  std::unique_ptr<Replicator> replicator_;  // null: there is no replica
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<InitWaiter> init_waiters_;
   bool stop_requested_ = false;

@@ -90,9 +90,15 @@ void Shard::adopt(const ModelDeclaration& declaration) {
   DTF_CHECK(epoch_ == 0);  // whoever goes back has left it
   // Before the next is made: a host need not have room for both.
   coordinator_ = nullptr;
+  replicator_ = nullptr;
   store_ = nullptr;
   declaration_.reset();
   std::unique_ptr<ParameterStore> store = makeStore(declaration);
+  if (replica_ != nullptr) {
+    replicator_ = std::make_unique<Replicator>(*store, *replica_, replica_tickets_);
+    if (backups_met_ > 0) replicator_->onBackup();
+    replica_->open(store->elements());
+  }
   coordinator_ = makeCoordinator({.ps_task = options_.ps_task,
                                   .ps_tasks = options_.ps_tasks,
                                   .workers = options_.workers,
@@ -104,7 +110,8 @@ void Shard::adopt(const ModelDeclaration& declaration) {
                                   .runner = runner_,
                                   .calls = calls_,
                                   .clock = clock_,
-                                  .peers = peers_});
+                                  .peers = peers_,
+                                  .replicator = replicator_.get()});
   store_ = std::move(store);
   declaration_ = declaration;
   recallMembers();

@@ -37,12 +37,14 @@ void Shard::requireEpoch(uint64_t epoch, const std::string& whose) const {
   if (const std::optional<Error> error = badEpoch(epoch, whose)) throw Error(*error);
 }
 
-void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut) {
+void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica) {
   DTF_CHECK(epoch > 0 && epoch_ == 0 && initialised());
   epoch_ = epoch;
   origin_ = origin;
   origin_cut_ = cut;
   barriers_.beginEpoch(epoch);
+  if (replicator_)
+    replicator_->begin({epoch, origin, cut, 0, {}, coordinator_->memory()}, has_replica);
   letInitWaitersGo();
   resumeParked();
 }
@@ -86,8 +88,8 @@ bool Shard::restore(Incarnation chief, const RestoredShard& state) {
 
 // `fill` gives an empty store its values. What it had before goes first: a host need not have room for
 // both.
-void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut,
-                 const std::function<void()>& fill) {
+void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::function<void()>& fill,
+                 bool has_replica) {
   DTF_CHECK(validEpoch(epoch) && epoch > epoch_);
   const ModelDeclaration model = declaration_.value();
   std::vector<Coordinator::Stranded> stranded;
@@ -103,7 +105,7 @@ void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut,
     throw;
   }
   restore_expected_since_.reset();
-  beginEpoch(epoch, origin, cut);
+  beginEpoch(epoch, origin, cut, has_replica);
   for (Coordinator::Stranded& call : stranded) answerWentBack(call.rank, std::move(call.callback));
   if (!averages_waiters_.empty()) coordinator_->whenIdle([this] { answerAverages(); });
 }
@@ -197,12 +199,12 @@ Error Shard::cannotCome(uint32_t rank, uint64_t epoch) const {
 // after its loss they wait for its return.
 void Shard::holdDeadlines() {
   const bool going_back = isGoingBack();
-  if (!going_back && (initialised() || !chiefLives())) return;
+  if (!going_back && !awaitsReplica() && (initialised() || !chiefLives())) return;
   const TimePoint later = deadlineAfter(clock_.now(), options_.rejoin_timeout);
   for (Parked& call : parked_)
     call.deadline =
         std::max(call.deadline, std::min(later, deadlineAfter(call.since, kBringBackMax)));
-  if (going_back && initialised()) coordinator_->extendDeadlines();
+  if ((going_back || awaitsReplica()) && initialised()) coordinator_->extendDeadlines();
 }
 
 void Shard::expireParked() {
@@ -223,11 +225,16 @@ std::string Shard::awaitedText() const {
     return fmt::format("{} to take ps/{} back to an earlier cut", kChief.name(), options_.ps_task);
   if (!parked_.empty())
     return fmt::format("{} to bring the values of ps/{} back", kChief.name(), options_.ps_task);
-  return coordinator_ ? coordinator_->awaitedText() : "";
+  if (!coordinator_) return "";
+  std::string text = coordinator_->awaitedText();
+  if (text.empty() || !awaitsReplica()) return text;
+  return fmt::format("ps/{} to take the replica of ps/{}",
+                     backupOf(options_.ps_task, options_.ps_tasks), options_.ps_task);
 }
 
 bool Shard::awaitsReturn() const {
-  return !parked_.empty() || isGoingBack() || (coordinator_ && coordinator_->awaitsReturn());
+  return !parked_.empty() || isGoingBack() || awaitsReplica() ||
+         (coordinator_ && coordinator_->awaitsReturn());
 }
 
 // ---- other ps
@@ -250,6 +257,11 @@ void Shard::onReceived(uint32_t ps_task, StepName step, uint32_t rank) {
     return;
   }
   if (step.epoch == epoch_) coordinator_->onReceived(ps_task, step.step, rank);
+}
+
+void Shard::onLeaderLinked() {
+  const OutwardCalls::Scope scope(calls_);
+  if (initialised()) coordinator_->onLeaderLinked();
 }
 
 // A decision of a later epoch can't be: it takes gradients that are on this ps. One that a process of

@@ -25,7 +25,7 @@ SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
     : context_(context),
       needed_(context.declaration.replication.replicas_to_aggregate),
       last_step_(context.declaration.steps),
-      updater_(context.store, context.runner, context.calls),
+      updater_(context.store, context.runner, context.calls, context.replicator),
       cut_(context.store, updater_, context.calls, context.clock),
       workers_(context.workers),
       gone_(context.workers, std::min(needed_, context.workers), context.clock),
@@ -140,11 +140,22 @@ bool SyncCoordinator::answeredAsPast(const Contribution& c, PushCallback& callba
   return true;
 }
 
+// True for a batch before which others are missing: they were kept by an earlier process of this ps,
+// which its replica doesn't know of. The worker computes them again; where they are held still, they
+// have no effect.
+bool SyncCoordinator::sentBack(const Contribution& c, PushCallback& callback) {
+  if (!resumed_ || c.batch <= workers_[c.rank].firstMissing()) return false;
+  answer(std::move(callback),
+         PushReply{stateNow(c.rank, Outcome::kWentBack), context_.store.current()});
+  return true;
+}
+
 void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(context_.calls);
   gone_.arrived(contribution.rank);
   if (refused(contribution, callback)) return;
   if (answeredAsPast(contribution, callback)) return;
+  if (sentBack(contribution, callback)) return;
   // Whoever pushes this step has been told it by every ps: nobody needs the parameters before it
   // any more.
   context_.store.dropPrevious();
@@ -177,60 +188,7 @@ void SyncCoordinator::hold(Contribution contribution) {
   ++held_;
 }
 
-// Applies the step if it has become complete with a gradient of `rank`.
-void SyncCoordinator::advance(uint32_t rank) {
-  if (!hasBackups()) {
-    if (held_ < needed_) return;
-    std::vector<uint32_t> everyone(workers_.size());
-    for (uint32_t i = 0; i < everyone.size(); ++i) everyone[i] = i;
-    return startUpdate(std::move(everyone));
-  }
-  if (leads()) return onReceived(context_.ps_task, step(), rank);
-  context_.calls.add([peers = context_.peers, at = StepName{context_.epoch, step()}, rank] {
-    peers->reportReceived(at, rank);
-  });
-}
-
-// ---- the set of a step
-
-void SyncCoordinator::onReceived(uint32_t ps_task, uint64_t of_step, uint32_t rank) {
-  const OutwardCalls::Scope scope(context_.calls);
-  const bool sane = hasBackups() && leads() && ps_task < context_.ps_tasks &&
-                    rank < workers_.size() && of_step <= step();
-  if (!sane) {
-    throw Error(ErrorCode::kBadData,
-                fmt::format("ps/{} reported to ps/{} a gradient of {} for step {}, which is out of "
-                            "order: ps/{} is at step {}",
-                            ps_task, context_.ps_task, workerName(rank), of_step, context_.ps_task,
-                            step()));
-  }
-  if (of_step < step() || updater_.busy() || isDone()) return;
-  std::optional<std::vector<uint32_t>> ranks = decider_.received(ps_task, rank);
-  if (!ranks) return;
-  if (context_.ps_tasks > 1) {
-    context_.calls.add([peers = context_.peers, at = StepName{context_.epoch, of_step},
-                        ranks = *ranks] { peers->announceDecision(at, ranks); });
-  }
-  startUpdate(std::move(*ranks));
-}
-
-void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& ranks) {
-  const OutwardCalls::Scope scope(context_.calls);
-  if (of_step < step()) return;  // repeated
-  if (of_step == step() && updater_.busy()) return;
-  bool sane = hasBackups() && !leads() && of_step == step() && ranks.size() == needed_ && !isDone();
-  for (size_t i = 0; sane && i < ranks.size(); ++i) {
-    sane = ranks[i] < workers_.size() && (i == 0 || ranks[i - 1] < ranks[i]) &&
-           workers_[ranks[i]].complete();
-  }
-  if (!sane) {
-    throw Error(ErrorCode::kBadData,
-                fmt::format("ps/{} at step {} can't follow the decision that step {} is made of "
-                            "{}: it doesn't hold these gradients",
-                            context_.ps_task, step(), of_step, workerNames(ranks)));
-  }
-  startUpdate(ranks);
-}
+// ---- updates
 
 void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
   DTF_CHECK(!updater_.busy() && !ranks.empty());
@@ -244,13 +202,18 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
     for (const float loss : workers_[rank].losses) loss_sum += loss;
   }
   set_loss_ = static_cast<float>(loss_sum / static_cast<double>(gradients.size()));
-  updater_.start(std::move(gradients), [this, ranks = std::move(ranks)] { onCommitted(ranks); });
+  UpdateNote note{{}, set_loss_};
+  for (const uint32_t rank : ranks) note.pushes.push_back({rank, {}, step()});
+  updater_.start(std::move(gradients), std::move(note),
+                 [this, ranks = std::move(ranks)] { onCommitted(ranks); });
 }
 
 void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
   counters_.gradients_applied += needed_;
   if (cut_.armed() && cut_.target()[0] == step()) cut_.take();
   last_loss_ = set_loss_;
+  decided_ = std::nullopt;
+  resumed_ = false;
   decider_.nextStep();
   held_ = 0;
   for (Worker& worker : workers_) {
@@ -258,6 +221,7 @@ void SyncCoordinator::onCommitted(const std::vector<uint32_t>& ranks) {
     std::fill(worker.batches.begin(), worker.batches.end(), std::nullopt);
   }
   for (const uint32_t rank : ranks) workers_[rank].sets |= 1;
+  if (announcesAfterwards()) announceLast();
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (!workers_[rank].waiting) continue;
     const bool applied = std::binary_search(ranks.begin(), ranks.end(), rank);
@@ -323,6 +287,25 @@ void SyncCoordinator::cutAt(CutPosition target, CutCallback callback) {
 
 void SyncCoordinator::restore(const CutPosition& position) {
   DTF_CHECK(position.size() == 1 && position[0] == step());
+}
+
+PushMemory SyncCoordinator::memory() const {
+  DTF_CHECK(held_ == 0 && !updater_.busy());
+  PushMemory memory;
+  memory.workers.resize(workers_.size());
+  memory.loss = last_loss_;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    memory.workers[rank].sets = workers_[rank].sets;
+  return memory;
+}
+
+void SyncCoordinator::resume(const PushMemory& memory) {
+  DTF_CHECK(memory.workers.size() == workers_.size() && held_ == 0);
+  resumed_ = true;
+  last_loss_ = memory.loss;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    workers_[rank].sets = memory.workers[rank].sets;
+  if (announcesAfterwards()) announceLast();
 }
 
 void SyncCoordinator::requestStop() {

@@ -54,12 +54,15 @@ class SyncCoordinator final : public Coordinator {
   void tick() override;
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
+  void onLeaderLinked() override;
   CutPosition position(bool hold) override;
   void cutAt(CutPosition target, CutCallback callback) override;
   void releaseHold() override {}
   const CutTaker& cuts() const override { return cut_; }
   CutTaker& cuts() override { return cut_; }
   void restore(const CutPosition& position) override;
+  PushMemory memory() const override;
+  void resume(const PushMemory& memory) override;
   void requestStop() override;
   void whenIdle(std::function<void()> then) override { updater_.whenIdle(std::move(then)); }
   CoordinatorStatus status() const override;
@@ -86,9 +89,13 @@ class SyncCoordinator final : public Coordinator {
 
   bool refused(const Contribution& contribution, PushCallback& callback);
   bool answeredAsPast(const Contribution& contribution, PushCallback& callback);
+  bool sentBack(const Contribution& contribution, PushCallback& callback);
   void hold(Contribution contribution);
   void wait(uint32_t rank, PushCallback callback);
   void advance(uint32_t rank);
+  void report(uint32_t rank);
+  bool announcesAfterwards() const;
+  void announceLast();
   void startUpdate(std::vector<uint32_t> ranks);
   void onCommitted(const std::vector<uint32_t>& ranks);
 
@@ -112,7 +119,10 @@ class SyncCoordinator final : public Coordinator {
   CutTaker cut_;
   std::vector<Worker> workers_;
   GoneWorkers gone_;
-  SetDecider decider_;   // ps/0, with backup workers
+  SetDecider decider_;    // ps/0, with backup workers
+  bool resumed_ = false;  // from a replica, in this step
+  // Of this step, though gradients are missing here: see onDecision().
+  std::optional<std::vector<uint32_t>> decided_;
   float set_loss_ = 0;   // mean over the contributions of the set being applied
   float last_loss_ = 0;  // the same of the step before the current
   uint32_t held_ = 0;    // gradients of the current step

@@ -7,13 +7,15 @@
 
 namespace dtf::ps {
 
-Updater::Updater(ParameterStore& store, UpdateRunner& runner, OutwardCalls& calls)
-    : store_(store), runner_(runner), calls_(calls) {}
+Updater::Updater(ParameterStore& store, UpdateRunner& runner, OutwardCalls& calls,
+                 Replicator* replicator)
+    : store_(store), runner_(runner), calls_(calls), replicator_(replicator) {}
 
-void Updater::start(std::vector<Gradient> gradients, std::function<void()> committed) {
-  DTF_CHECK(!busy_);
+void Updater::start(std::vector<Gradient> gradients, UpdateNote note,
+                    std::function<void()> committed) {
+  DTF_CHECK(!busy_ && !gradients.empty());
   const OutwardCalls::Scope scope(calls_);
-  if (isSmall()) {
+  if (replicator_ == nullptr && isSmall()) {
     {
       const trace::Span span("apply");
       store_.apply(std::move(gradients));
@@ -21,41 +23,102 @@ void Updater::start(std::vector<Gradient> gradients, std::function<void()> commi
     return committed();
   }
   busy_ = true;
-  if (!copying_) return launch(std::move(gradients), std::move(committed));
-  launch_after_copy_ = [this, gradients = std::move(gradients), committed = std::move(committed)] {
-    launch(gradients, committed);
-  };
+  std::function<void()> go;
+  if (replicator_ == nullptr)
+    go = [this, gradients = std::move(gradients), committed = std::move(committed)]() mutable {
+      launch(std::move(gradients), std::move(committed));
+    };
+  else
+    go = [this, gradients = std::move(gradients), note = std::move(note),
+          committed = std::move(committed)]() mutable {
+      launchReplicated(std::move(gradients), note, std::move(committed));
+    };
+  if (!copying_) return go();
+  launch_after_copy_ = std::move(go);
+}
+
+// Calls `done` when the job has run, unless this is gone by then.
+void Updater::run(std::shared_ptr<UpdateJob> job, std::function<void()> done) {
+  if (isSmall()) {
+    job->runAll();
+    return done();
+  }
+  runner_.start(std::move(job),
+                [this, done = std::move(done), alive = std::weak_ptr<char>(alive_)] {
+                  if (alive.expired()) return;
+                  const OutwardCalls::Scope done_scope(calls_);
+                  done();
+                });
 }
 
 void Updater::launch(std::vector<Gradient> gradients, std::function<void()> committed) {
   DTF_CHECK(busy_ && !copying_);
-  std::shared_ptr<UpdateJob> job = store_.prepareApply(std::move(gradients));
-  runner_.start(job,
-                [this, job, committed = std::move(committed), alive = std::weak_ptr<char>(alive_),
-                 begin = trace::recording() ? trace::now() : TimePoint{}] {
-                  if (alive.expired()) return;
-                  if (begin != TimePoint{}) trace::add("apply", begin, trace::now());
-                  const OutwardCalls::Scope done_scope(calls_);
-                  store_.commit(job);
-                  busy_ = false;
-                  for (const auto& waiter : std::exchange(idle_waiters_, {})) waiter();
-                  committed();
-                });
+  const std::shared_ptr<UpdateJob> job = store_.prepareApply(std::move(gradients));
+  run(job, [this, job, committed = std::move(committed),
+            begin = trace::recording() ? trace::now() : TimePoint{}] {
+    if (begin != TimePoint{}) trace::add("apply", begin, trace::now());
+    commit(job, committed);
+  });
 }
+
+void Updater::commit(const std::shared_ptr<UpdateJob>& job,
+                     const std::function<void()>& committed) {
+  DTF_CHECK(busy_);
+  store_.commit(job);
+  busy_ = false;
+  for (const auto& waiter : std::exchange(idle_waiters_, {})) waiter();
+  committed();
+}
+
+// ---- with a replica
+
+// One gradient is sent, and applied here, so that both shards compute the same bits.
+void Updater::launchReplicated(std::vector<Gradient> gradients, const UpdateNote& note,
+                               std::function<void()> committed) {
+  DTF_CHECK(busy_ && !copying_);
+  const auto with_mean = [this, note, committed = std::move(committed)](const Gradient& mean) {
+    replicator_->whenWhole([this, mean, note, committed] { replicate(mean, note, committed); });
+  };
+  if (gradients.size() == 1) return with_mean(gradients[0]);
+  const std::shared_ptr<UpdateJob> job = store_.prepareMean(std::move(gradients));
+  run(job, [job, with_mean] { with_mean(job->takeMean()); });
+}
+
+void Updater::replicate(const Gradient& mean, const UpdateNote& note,
+                        std::function<void()> committed) {
+  DTF_CHECK(busy_ && replicated_.job == nullptr);
+  replicator_->send(mean, note, [this] {
+    replicated_.received = true;
+    commitReplicated();
+  });
+  replicated_ = {store_.prepareApply({mean}), std::move(committed), false, false};
+  run(replicated_.job, [this] {
+    replicated_.applied = true;
+    replicator_->applied();
+    commitReplicated();
+  });
+}
+
+// Nobody sees the new parameters before both shards have the update.
+void Updater::commitReplicated() {
+  if (!replicated_.applied || !replicated_.received) return;
+  const Replicated done = std::exchange(replicated_, {});
+  commit(done.job, done.committed);
+}
+
+// ---- copies
 
 void Updater::copySlots(std::function<void(std::vector<Buffer>)> copied) {
   DTF_CHECK(!copying_ && (!busy_ || launch_after_copy_ != nullptr));  // nothing runs
   const OutwardCalls::Scope scope(calls_);
   if (store_.slotCount() == 0) return copied({});
-  std::shared_ptr<UpdateJob> job = store_.prepareCopy();
+  const std::shared_ptr<UpdateJob> job = store_.prepareCopy();
   if (isSmall()) {
     job->runAll();
     return copied(job->takeCopies());
   }
   copying_ = true;
-  runner_.start(job, [this, job, copied = std::move(copied), alive = std::weak_ptr<char>(alive_)] {
-    if (alive.expired()) return;
-    const OutwardCalls::Scope done_scope(calls_);
+  run(job, [this, job, copied = std::move(copied)] {
     copying_ = false;
     copied(job->takeCopies());
     if (copying_) return;  // there is one more

@@ -71,13 +71,13 @@ class ShardDriver {
       uint32_t workers, uint32_t aggregate, uint64_t steps, uint32_t ps_task = 0,
       uint32_t ps_tasks = 1, bool large = false, bool initialised = true,
       cluster::OptimizerSpec::Kind optimizer = cluster::OptimizerSpec::Kind::kGradientDescent,
-      Duration rejoin = {})
+      Duration rejoin = {}, ReplicaLink* replica = nullptr)
       : elements(large ? 32'768 : 16),
         shard(ShardOptions{.ps_task = ps_task,
                            .ps_tasks = ps_tasks,
                            .workers = workers,
                            .rejoin_timeout = rejoin},
-              clock, runner, &peers) {
+              clock, runner, &peers, replica) {
     std::vector<VariableParts> variables;
     for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
       variables.push_back(

@@ -26,7 +26,7 @@ class UpdaterTest : public ::testing::Test {
       return spec;
     }
     void start(std::function<void()> committed) {
-      updater.start({{*gradient, gradient}}, std::move(committed));
+      updater.start({{*gradient, gradient}}, {}, std::move(committed));
     }
     float value() { return store.current()->data()[0]; }
 

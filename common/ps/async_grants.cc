@@ -1,0 +1,109 @@
+// AsyncCoordinator, second part: who may compute a step, and what a shard that was filled from its
+// replica knows of that.
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/ps/async_coordinator.h"
+
+namespace dtf::ps {
+
+uint64_t AsyncCoordinator::grantsOfBefore() const {
+  return static_cast<uint64_t>(std::count_if(workers_.begin(), workers_.end(),
+                                             [](const Worker& w) { return w.may_hold_grant; }));
+}
+
+// What others may hold of before may be no grants at all: they count until that is known.
+uint64_t AsyncCoordinator::stepsLeftFor(const Worker& worker) const {
+  const uint64_t of_others = grantsOfBefore() - (worker.may_hold_grant ? 1 : 0);
+  const uint64_t taken = accepted_ + granted_ + of_others;
+  return last_step_ - std::min(last_step_, taken);
+}
+
+void AsyncCoordinator::askForGrant(uint32_t rank) {
+  workers_[rank].awaits_grant = true;
+  grant_queue_.push_back(rank);
+  settle(rank);
+}
+
+// Answers the worker's waiting call if there is something for it to do, or nothing ever again.
+void AsyncCoordinator::settle(uint32_t rank) {
+  Worker& worker = workers_[rank];
+  DTF_CHECK(worker.waiting != nullptr && worker.awaits_grant);
+  if (leads() && !worker.granted && !isDone()) {
+    if (stepsLeftFor(worker) == 0) return;
+    worker.may_hold_grant = false;
+    worker.granted = true;
+    ++granted_;
+  }
+  const StepState state =
+      stateOf(worker, Outcome::kApplied, worker.waiting_is_push ? worker.last_staleness : 0);
+  if (worker.waiting_is_push) worker.last_answer = state;
+  worker.version_seen = context_.store.version();
+  answer(std::move(worker.waiting), PushReply{state, context_.store.current()});
+  worker.waiting = nullptr;
+  worker.awaits_grant = false;
+  std::erase(grant_queue_, rank);
+}
+
+void AsyncCoordinator::settleAll() {
+  const std::deque<uint32_t> asking = grant_queue_;
+  for (const uint32_t rank : asking) settle(rank);
+}
+
+void AsyncCoordinator::returnGrant(uint32_t rank) {
+  const bool may_have_held = std::exchange(workers_[rank].may_hold_grant, false);
+  if (!workers_[rank].granted && !may_have_held) return;
+  if (workers_[rank].granted) --granted_;
+  workers_[rank].granted = false;
+  settleAll();
+}
+
+// ---- after a refill
+
+PushMemory AsyncCoordinator::memory() const {
+  DTF_CHECK(queue_.empty() && !updater_.busy());
+  PushMemory memory;
+  for (const Worker& worker : workers_) {
+    const Incarnation last = worker.last_push ? worker.last_push->incarnation : Incarnation{};
+    memory.workers.push_back({last, worker.steps_pushed, 0, worker.last_loss});
+  }
+  return memory;
+}
+
+// Which steps the process before has granted and not seen pushed, its replica doesn't know. Each worker may
+// hold one: it shows it by its push, or gets one that is left besides those that others may hold.
+void AsyncCoordinator::resume(const PushMemory& memory) {
+  DTF_CHECK(memory.workers.size() == workers_.size() && accepted_ == 0 && queue_.empty());
+  accepted_ = context_.store.version();
+  for (size_t rank = 0; rank < workers_.size(); ++rank) {
+    const PushMemory::Worker& known = memory.workers[rank];
+    Worker& worker = workers_[rank];
+    worker.steps_pushed = known.steps;
+    worker.last_loss = known.loss;
+    worker.version_seen = accepted_;
+    if (known.incarnation.value != 0 && known.steps > 0) {
+      worker.last_push = PushName{known.incarnation, known.steps - 1};
+      worker.last_applied = true;
+    }
+    worker.may_hold_grant = leads() && !isDone() && !worker.gone;
+  }
+  grants_of_before_until_ = deadlineAfter(context_.clock.now(), context_.rejoin_timeout);
+}
+
+void AsyncCoordinator::noteGrantShown(const Contribution& c) {
+  Worker& worker = workers_[c.rank];
+  if (!worker.may_hold_grant || c.step != worker.steps_pushed || isDone()) return;
+  worker.may_hold_grant = false;
+  worker.granted = true;
+  ++granted_;
+}
+
+// They are with nobody who would come back.
+void AsyncCoordinator::forgetGrantsOfBefore() {
+  for (Worker& worker : workers_) worker.may_hold_grant = false;
+  settleAll();
+}
+
+}  // namespace dtf::ps

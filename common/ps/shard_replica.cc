@@ -1,0 +1,142 @@
+#include "common/ps/shard_replica.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::ps {
+
+namespace {
+
+// A process older than that many restarts is refused all the same: it isn't the newest one.
+constexpr size_t kReplacedMax = 16;
+
+}  // namespace
+
+void ShardReplica::meet(Incarnation primary) {
+  DTF_CHECK(primary.value != 0);
+  if (primary == primary_) return;
+  const bool is_replaced =
+      std::find(replaced_.begin(), replaced_.end(), primary) != replaced_.end();
+  if (is_replaced || primary.isBefore(primary_))
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("fenced: ps/{} was replaced by a newer process; end this one", ps_task_));
+  if (primary_.value != 0) replaced_.push_back(primary_);
+  if (replaced_.size() > kReplacedMax) replaced_.pop_front();
+  primary_ = primary;
+  // Nobody hears these any more.
+  received_ = nullptr;
+  fetched_ = nullptr;
+}
+
+void ShardReplica::check(Incarnation primary) const {
+  if (primary == primary_) return;
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("fenced: ps/{} was replaced by a newer process; end this one", ps_task_));
+}
+
+void ShardReplica::validate(const ModelDeclaration& declaration, const ReplicaSeed& seed) const {
+  DTF_CHECK(ps_task_ < declaration.layout.shards.size());
+  const uint64_t elements = declaration.layout.shards[ps_task_].elements;
+  bool fits = seed.arenas.size() == 1 + slotCount(declaration.optimizer) && seed.state.epoch > 0;
+  for (const std::span<const float>& arena : seed.arenas) fits &= arena.size() == elements;
+  fits &= seed.state.memory.workers.size() == workers_;
+  if (!fits)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} sent a replica that doesn't fit the declared model", ps_task_));
+}
+
+void ShardReplica::seed(Incarnation primary, const ModelDeclaration& declaration,
+                        const ReplicaSeed& seed) {
+  check(primary);
+  validate(declaration, seed);
+  // Before the next is made: a host need not have room for both.
+  queue_.clear();
+  received_ = nullptr;
+  updater_ = nullptr;
+  store_ = nullptr;
+  const ShardLayout& layout = declaration.layout.shards[ps_task_];
+  auto store =
+      std::make_unique<ParameterStore>(declaration.optimizer, layout.elements, layout.slices);
+  store->restore(seed.arenas[0], std::span(seed.arenas).subspan(1), seed.state.clock,
+                 seed.state.version);
+  updater_ = std::make_unique<Updater>(*store, runner_, calls_);
+  store_ = std::move(store);
+  state_ = seed.state;
+}
+
+void ShardReplica::update(Incarnation primary, const ReplicaUpdate& update,
+                          std::function<void()> received) {
+  const OutwardCalls::Scope scope(calls_);
+  check(primary);
+  const bool is_repeated =
+      store_ && update.epoch == state_.epoch && update.version == state_.version;
+  const bool follows = store_ && update.epoch == state_.epoch &&
+                       update.version == state_.version + 1 &&
+                       update.gradient.values.size() == store_->elements();
+  if (!is_repeated && !follows)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} sent update {} of epoch {} to its replica, which is at {} of {}",
+                            ps_task_, update.version, epochNumber(update.epoch), version(),
+                            epochNumber(epoch())));
+  if (is_repeated && received_) {
+    received_ = std::move(received);
+    return;
+  }
+  if (is_repeated) return calls_.add(std::move(received));
+  for (const UpdateNote::Push& push : update.note.pushes)
+    if (push.rank >= workers_)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("ps/{} sent its replica an update of worker/{}, who is none",
+                              ps_task_, push.rank));
+  state_.version = update.version;
+  state_.memory.applied(update.note);
+  queue_.push_back(update);
+  if (queue_.size() > kQueuedMax)
+    received_ = std::move(received);
+  else
+    calls_.add(std::move(received));
+  applyNext();
+}
+
+void ShardReplica::applyNext() {
+  if (updater_->busy()) return;
+  if (queue_.empty()) return giveBack();
+  std::vector<Gradient> gradients{std::move(queue_.front().gradient)};
+  queue_.pop_front();
+  if (queue_.size() <= kQueuedMax && received_) calls_.add(std::exchange(received_, nullptr));
+  updater_->start(std::move(gradients), {}, [this] { applyNext(); });
+}
+
+void ShardReplica::fetch(Incarnation primary, std::function<void(ReplicaSeed)> fetched) {
+  const OutwardCalls::Scope scope(calls_);
+  check(primary);
+  DTF_CHECK(fetched != nullptr);
+  if (!store_)
+    throw Error(ErrorCode::kUnavailable, fmt::format("no replica of ps/{} is kept here", ps_task_));
+  fetched_ = std::move(fetched);
+  applyNext();
+}
+
+void ShardReplica::giveBack() {
+  if (!fetched_) return;
+  DTF_CHECK(!updater_->busy() && queue_.empty() && store_->version() == state_.version);
+  ParameterStore::Image image = store_->newest();
+  struct Owner {
+    std::shared_ptr<const void> newest;
+    std::shared_ptr<const Snapshot> previous;
+  };
+  const auto owner = std::make_shared<Owner>(Owner{std::move(image.owner), store_->previous()});
+  if (owner->previous != nullptr)
+    image.arenas.emplace_back(owner->previous->data(), store_->elements());
+  state_.clock = image.clock;
+  calls_.add([fetched = std::exchange(fetched_, nullptr),
+              seed = ReplicaSeed{state_, std::move(image.arenas), owner}] { fetched(seed); });
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,77 @@
+// Shard, fourth part: its replica on another ps, and its return from there.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/shard.h"
+
+namespace dtf::ps {
+
+void Shard::onReplicaBackup() {
+  const OutwardCalls::Scope scope(calls_);
+  DTF_CHECK(replica_ != nullptr);
+  ++backups_met_;
+  if (replicator_) replicator_->onBackup();
+}
+
+void Shard::onReplicaHeard(uint64_t ticket) {
+  const OutwardCalls::Scope scope(calls_);
+  if (replicator_) replicator_->onHeard(ticket);
+}
+
+void Shard::refill(Incarnation chief, uint64_t epoch, WaitCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  checkChief(chief, "its replica");
+  requireEpoch(epoch, "its replica");
+  DTF_CHECK(callback != nullptr);
+  if (replica_ == nullptr)
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("no replica is kept of ps/{}", options_.ps_task));
+  if (epoch_ == epoch) return calls_.add([callback = std::move(callback)] { callback(Arrived{}); });
+  replica_->fetch([this, epoch, met = backups_met_, callback = std::move(callback)](
+                      const std::variant<ReplicaSeed, Error>& fetched) {
+    const OutwardCalls::Scope answer_scope(calls_);
+    WaitAnswer answer = Arrived{};
+    try {
+      if (const Error* error = std::get_if<Error>(&fetched)) throw Error(*error);
+      takeReplica(epoch, std::get<ReplicaSeed>(fetched), met);
+    } catch (const Error& error) {
+      answer = error;
+    }
+    calls_.add([callback, answer] { callback(answer); });
+  });
+}
+
+// `backups_met`: when it was asked for.
+void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met) {
+  if (epoch_ == epoch) return;  // it was asked for twice
+  if (initialised() || !store_ || seed.state.epoch != epoch)
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("ps/{} is on epoch {}, and its replica on {}: epoch {} can't go on",
+                            options_.ps_task, epochNumber(epoch_), epochNumber(seed.state.epoch),
+                            epochNumber(epoch)));
+  const size_t own = 1 + store_->slotCount();
+  const bool has_previous = seed.arenas.size() == own + 1;
+  bool fits = (seed.arenas.size() == own || has_previous) && seed.state.epoch > 0 &&
+              seed.state.memory.workers.size() == options_.workers &&
+              (!has_previous || seed.state.version > 0);
+  for (const std::span<const float>& arena : seed.arenas) fits &= arena.size() == elements();
+  if (!fits)
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("what was kept of ps/{} doesn't fit the declared model", options_.ps_task));
+  take(
+      epoch, seed.state.origin, seed.state.origin_cut,
+      [&] {
+        store_->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1),
+                        seed.state.clock, seed.state.version,
+                        has_previous ? seed.arenas[own] : std::span<const float>{});
+        coordinator_->resume(seed.state.memory);
+      },
+      backups_met > 0 && backups_met == backups_met_);
+}
+
+}  // namespace dtf::ps

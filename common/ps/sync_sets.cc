@@ -1,0 +1,108 @@
+// SyncCoordinator, third part: of which gradients a step is made.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/ps/membership.h"
+#include "common/ps/sync_coordinator.h"
+
+namespace dtf::ps {
+
+// Applies the step if it has become complete with a gradient of `rank`.
+void SyncCoordinator::advance(uint32_t rank) {
+  if (!hasBackups()) {
+    if (held_ < needed_) return;
+    std::vector<uint32_t> everyone(workers_.size());
+    for (uint32_t i = 0; i < everyone.size(); ++i) everyone[i] = i;
+    return startUpdate(std::move(everyone));
+  }
+  if (leads()) return onReceived(context_.ps_task, step(), rank);
+  if (decided_) return onDecision(step(), std::exchange(decided_, std::nullopt).value());
+  report(rank);
+}
+
+void SyncCoordinator::report(uint32_t rank) {
+  context_.calls.add([peers = context_.peers, at = StepName{context_.epoch, step()}, rank] {
+    peers->reportReceived(at, rank);
+  });
+}
+
+void SyncCoordinator::onLeaderLinked() {
+  const OutwardCalls::Scope scope(context_.calls);
+  if (!hasBackups() || leads() || updater_.busy() || isDone()) return;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (workers_[rank].complete()) report(rank);
+}
+
+void SyncCoordinator::onReceived(uint32_t ps_task, uint64_t of_step, uint32_t rank) {
+  const OutwardCalls::Scope scope(context_.calls);
+  const bool sane = hasBackups() && leads() && ps_task < context_.ps_tasks &&
+                    rank < workers_.size() && of_step <= step();
+  if (!sane) {
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} reported to ps/{} a gradient of {} for step {}, which is out of "
+                            "order: ps/{} is at step {}",
+                            ps_task, context_.ps_task, workerName(rank), of_step, context_.ps_task,
+                            step()));
+  }
+  // A follower that lost the decision with its process is told it again.
+  if (of_step + 1 == step() && announcesAfterwards()) announceLast();
+  if (of_step < step() || updater_.busy() || isDone()) return;
+  std::optional<std::vector<uint32_t>> ranks = decider_.received(ps_task, rank);
+  if (!ranks) return;
+  if (context_.ps_tasks > 1 && !announcesAfterwards()) {
+    context_.calls.add([peers = context_.peers, at = StepName{context_.epoch, of_step},
+                        ranks = *ranks] { peers->announceDecision(at, ranks); });
+  }
+  startUpdate(std::move(*ranks));
+}
+
+void SyncCoordinator::onDecision(uint64_t of_step, const std::vector<uint32_t>& ranks) {
+  const OutwardCalls::Scope scope(context_.calls);
+  if (of_step < step()) return;  // repeated
+  if (of_step == step() && updater_.busy()) return;
+  bool sane = hasBackups() && !leads() && of_step == step() && ranks.size() == needed_ && !isDone();
+  for (size_t i = 0; sane && i < ranks.size(); ++i)
+    sane = ranks[i] < workers_.size() && (i == 0 || ranks[i - 1] < ranks[i]);
+  const bool holds_all = sane && std::all_of(ranks.begin(), ranks.end(), [this](uint32_t rank) {
+                           return workers_[rank].complete();
+                         });
+  // A process before this one has reported what this one is still to be sent.
+  if (sane && !holds_all && context_.replicator != nullptr) {
+    decided_ = ranks;
+    return;
+  }
+  sane = holds_all;
+  if (!sane) {
+    throw Error(ErrorCode::kBadData,
+                fmt::format("ps/{} at step {} can't follow the decision that step {} is made of "
+                            "{}: it doesn't hold these gradients",
+                            context_.ps_task, step(), of_step, workerNames(ranks)));
+  }
+  startUpdate(ranks);
+}
+
+// With a replica a decision is announced when it is in both shards: a process of ps/0 that is filled from
+// there must not decide otherwise.
+bool SyncCoordinator::announcesAfterwards() const {
+  return context_.replicator != nullptr && hasBackups() && leads() && context_.ps_tasks > 1;
+}
+
+// The epoch is read when the call is made: it may be about to begin.
+void SyncCoordinator::announceLast() {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+    if (workers_[rank].wasInSet(1)) ranks.push_back(rank);
+  if (ranks.empty()) return;
+  DTF_CHECK(step() > 0 && ranks.size() == needed_);
+  context_.calls.add([peers = context_.peers, epoch = &context_.epoch, ranks = std::move(ranks),
+                      of_step = step() - 1] {
+    peers->announceDecision({*epoch, of_step}, ranks);
+  });
+}
+
+}  // namespace dtf::ps

@@ -1,0 +1,228 @@
+// A shard with a replica: what its workers see when its process is lost and another takes its place.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/ps/replica_keeper.h"
+
+namespace dtf::ps {
+namespace {
+
+using Kind = cluster::OptimizerSpec::Kind;
+
+constexpr Incarnation kChiefLife{1};
+
+// One ps with its keeper. The process may be lost: what it had is gone.
+class Replicated {
+ public:
+  Replicated(uint32_t workers, uint32_t aggregate, uint64_t steps)
+      : workers_(workers), aggregate_(aggregate), steps_(steps), keeper(workers) {
+    start(true);
+    driver().shard.onReplicaBackup();
+    keeper.deliverAll();
+  }
+
+  ShardDriver& driver() { return *driver_; }
+
+  // Returns what the chief was answered.
+  std::optional<Error> loseAndRefill(uint64_t epoch = kFirstEpoch) {
+    ++life_;
+    keeper.primaryIsLost(Incarnation{life_});
+    start(false);
+    driver().shard.onReplicaBackup();
+    std::optional<Error> error;
+    driver().shard.refill(kChiefLife, epoch, [&](const WaitAnswer& answer) {
+      if (const Error* e = std::get_if<Error>(&answer)) error = *e;
+    });
+    keeper.deliverAll();
+    return error;
+  }
+
+ private:
+  void start(bool initialised) {
+    driver_ =
+        std::make_unique<ShardDriver>(workers_, aggregate_, steps_, 0, 1, false, initialised,
+                                      Kind::kGradientDescent, std::chrono::seconds(60), &keeper);
+    keeper.model = driver_->model;
+    keeper.heard = [this](uint64_t ticket) { driver_->shard.onReplicaHeard(ticket); };
+  }
+
+  const uint32_t workers_;
+  const uint32_t aggregate_;
+  const uint64_t steps_;
+  uint64_t life_ = 1;
+  std::unique_ptr<ShardDriver> driver_;
+
+ public:
+  ReplicaKeeper keeper;
+};
+
+TEST(ShardReplication, APushIsAnsweredWhenTheReplicaHasIt) {
+  Replicated world(2, 0, 10);
+  world.driver().pull(0);
+  const auto pushed = world.driver().push(0, 0);
+  EXPECT_TRUE(pushed->waits());
+  EXPECT_EQ(world.driver().pull(1)->value(), 0);  // nor does anybody see it
+  world.keeper.deliverAll();
+  EXPECT_EQ(pushed->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(pushed->value(), 1);
+}
+
+TEST(ShardReplication, AsyncNothingThatWasAnsweredIsLostOrAppliedTwice) {
+  Replicated world(2, 0, 4);
+  world.driver().pull(0);
+  world.driver().pull(1);
+  const auto answered = world.driver().push(0, 0);
+  world.keeper.deliverAll();
+  EXPECT_EQ(answered->state().global_step, 1u);
+  const auto unanswered = world.driver().push(1, 0, 2);
+  EXPECT_FALSE(world.loseAndRefill());
+  EXPECT_TRUE(unanswered->waits());
+  EXPECT_EQ(world.driver().shard.word().step, 1u);
+  EXPECT_EQ(world.driver().shard.word().epoch, kFirstEpoch);
+  // The one that was answered, again; and the other, as its worker says it again.
+  const auto again = world.driver().push(0, 0);
+  EXPECT_EQ(again->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(again->state().next_step, 1u);
+  const auto first = world.driver().push(1, 0, 2);
+  world.keeper.deliverAll();
+  ASSERT_FALSE(first->waits());
+  EXPECT_EQ(first->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(first->value(), 3);
+  EXPECT_EQ(world.driver().shard.status().coordinator.global_step, 2u);
+}
+
+TEST(ShardReplication, AsyncWhatTheReplicaReceivedIsAppliedOnceThoughItsAnswerWasLost) {
+  Replicated world(2, 0, 3);
+  world.driver().pull(0);
+  world.keeper.heard = [](uint64_t) {};
+  EXPECT_TRUE(world.driver().push(0, 0)->waits());
+  world.keeper.deliverAll();
+  EXPECT_FALSE(world.loseAndRefill());
+  const auto again = world.driver().push(0, 0);
+  EXPECT_EQ(again->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(again->value(), 1);
+  EXPECT_EQ(again->state().global_step, 1u);
+}
+
+TEST(ShardReplication, AsyncNoStepIsGrantedTwice) {
+  Replicated world(2, 0, 2);
+  world.driver().pull(0);  // both steps are granted
+  world.driver().pull(1);
+  EXPECT_FALSE(world.loseAndRefill());
+  // A new process of worker/0 asks: its step is its own again, worker/1 has the other one.
+  EXPECT_FALSE(world.driver().pull(0)->waits());
+  const auto first = world.driver().push(0, 0);
+  world.keeper.deliverAll();
+  EXPECT_TRUE(first->waits());  // there is no third step: it may come back from worker/1
+  const auto second = world.driver().push(1, 0);
+  world.keeper.deliverAll();
+  EXPECT_TRUE(second->state().done);
+  EXPECT_TRUE(first->state().done);
+  EXPECT_EQ(second->state().global_step, 2u);
+}
+
+TEST(ShardReplication, AsyncAGrantWhoseWorkerIsGonePassesOn) {
+  Replicated world(2, 0, 2);
+  world.driver().pull(0);
+  world.driver().pull(1);
+  EXPECT_FALSE(world.loseAndRefill());
+  const auto first = world.driver().push(0, 0);
+  world.keeper.deliverAll();
+  EXPECT_TRUE(first->waits());
+  world.driver().shard.markLost(1);
+  EXPECT_FALSE(first->waits());
+  EXPECT_FALSE(first->state().done);
+}
+
+TEST(ShardReplication, SyncAStepThatWasAnsweredIsAnsweredAgain) {
+  Replicated world(2, 2, 10);
+  world.driver().push(0, 0, 1);
+  world.driver().push(1, 0, 3);
+  world.keeper.deliverAll();
+  world.driver().push(0, 1, 5);  // of the next step, and lost
+  EXPECT_FALSE(world.loseAndRefill());
+  const auto again = world.driver().push(1, 0, 3);
+  EXPECT_EQ(again->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(again->state().next_step, 1u);
+  EXPECT_EQ(again->value(), 2);
+  // A worker of which another ps still waits for step 0 needs the parameters of then.
+  EXPECT_EQ(world.driver().pull(0, 1, 0)->value(), 0);
+  world.driver().push(0, 1, 5);
+  const auto both = world.driver().push(1, 1, 7);
+  world.keeper.deliverAll();
+  EXPECT_EQ(both->value(), 8);
+}
+
+TEST(ShardReplication, SyncBatchesThatWereKeptForTheirStepAreComputedAgain) {
+  Replicated world(1, 3, 10);
+  EXPECT_EQ(world.driver().push(0, 0, 1, 0)->state().outcome, Outcome::kQueued);
+  EXPECT_FALSE(world.loseAndRefill());
+  const auto next = world.driver().push(0, 0, 1, 1);
+  EXPECT_EQ(next->state().outcome, Outcome::kWentBack);
+  EXPECT_EQ(next->state().next_step, 0u);
+  EXPECT_EQ(next->state().next_batch, 0u);
+  EXPECT_EQ(next->state().epoch, kFirstEpoch);
+}
+
+TEST(ShardReplication, WhatIsKeptOfAnotherEpochIsNotTaken) {
+  Replicated world(2, 2, 10);
+  const std::optional<Error> error = world.loseAndRefill(nextEpoch(kFirstEpoch, 4));
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnavailable);
+  EXPECT_FALSE(world.driver().shard.initialised());
+}
+
+TEST(ShardReplication, ALostReplicaIsAwaitedByName) {
+  Replicated world(2, 0, 10);
+  world.driver().pull(0);
+  world.driver().push(0, 0);
+  world.keeper.startAgain();
+  world.driver().shard.onReplicaBackup();
+  world.driver().clock.advance(std::chrono::seconds(2));
+  EXPECT_EQ(world.driver().shard.awaitedText(), "ps/0 to take the replica of ps/0");  // of one ps
+  EXPECT_TRUE(world.driver().shard.awaitsReturn());
+}
+
+// ---- backup workers: ps/0 of two, whose replica the keeper has
+
+TEST(ShardReplication, ADecisionIsAnnouncedWhenTheReplicaHasItAndToWhoeverMissedIt) {
+  ReplicaKeeper keeper(2);
+  ShardDriver driver(2, 1, 10, 0, 2, false, true, Kind::kGradientDescent, std::chrono::seconds(60),
+                     &keeper);
+  keeper.model = driver.model;
+  keeper.heard = [&](uint64_t ticket) { driver.shard.onReplicaHeard(ticket); };
+  driver.shard.onReplicaBackup();
+  keeper.deliverAll();
+  driver.push(1, 0);
+  driver.shard.onReceived(1, stepName(0), 1);
+  EXPECT_TRUE(driver.peers.decisions.empty());
+  keeper.deliverAll();
+  ASSERT_EQ(driver.peers.decisions.size(), 1u);
+  EXPECT_EQ(driver.peers.decisions[0], std::pair(uint64_t{0}, std::vector<uint32_t>{1}));
+  // Another process of ps/1 reports what its worker says again.
+  driver.shard.onReceived(1, stepName(0), 1);
+  EXPECT_EQ(driver.peers.decisions.size(), 2u);
+}
+
+TEST(ShardReplication, ADecisionWaitsForTheGradientsThatAProcessBeforeHeld) {
+  ReplicaKeeper keeper(2);
+  ShardDriver driver(2, 1, 10, 1, 2, false, true, Kind::kGradientDescent, std::chrono::seconds(60),
+                     &keeper);
+  keeper.heard = [&](uint64_t ticket) { driver.shard.onReplicaHeard(ticket); };
+  keeper.model = driver.model;
+  std::swap(keeper.model.layout.shards[0], keeper.model.layout.shards[1]);  // of the same size
+  driver.shard.onReplicaBackup();
+  keeper.deliverAll();
+  driver.shard.onDecision(stepName(0), {1});
+  const auto late = driver.push(1, 0);
+  keeper.deliverAll();
+  EXPECT_EQ(late->state().outcome, Outcome::kApplied);
+  EXPECT_TRUE(driver.peers.reports.empty());  // ps/0 has decided
+  // A new link to ps/0: it is told again what is held.
+  driver.push(0, 1);
+  driver.shard.onLeaderLinked();
+  EXPECT_EQ(driver.peers.reports, (std::vector<std::string>{"1:0", "1:0"}));
+}
+
+}  // namespace
+}  // namespace dtf::ps
