@@ -33,6 +33,7 @@ struct HeldValues {
   uint64_t origin_step = 0;
   bool from_snapshot = false;             // it was a snapshot, else a checkpoint
   std::vector<SnapshotName> snapshots{};  // that it can load
+  uint64_t replica_epoch = 0;  // of the whole replica of another's shard that it keeps; 0: none
 };
 
 // To what all ps go back, by the name of its cut.
@@ -86,6 +87,10 @@ class CheckpointClient {
                                              const std::optional<SnapshotName>& keep) = 0;
   // No ps has snapshots any more.
   virtual void forgetSnapshots() = 0;
+
+  // These ps, which hold nothing, fetch their replicas: `epoch` goes on.
+  // Errors: kUnavailable when one isn't there any more.
+  virtual void refill(const std::vector<uint32_t>& ps, uint64_t epoch) = 0;
 
   // Every ps reads its part of the checkpoint, or its snapshot; when all have, it becomes their state.
   // Errors: kBadData when a snapshot is damaged: that ps doesn't offer it again.

@@ -191,6 +191,7 @@ ps::RecoveryDecision Checkpointer::decideAndGoBack(const checkpoint::Latest& lat
   constexpr int kSnapshotTriesMax = 4;  // each ps keeps two
   for (int tries = 0;; ++tries) {
     ps::RecoveryDecision decision = decide(latest, step, tries < kSnapshotTriesMax);
+    if (decision.action == ps::RecoveryAction::kRefill) refill(decision);
     if (decision.action != ps::RecoveryAction::kGoBack || goBack(latest, decision)) return decision;
   }
 }
@@ -215,6 +216,13 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
     log::warning("event=went_back step={} steps_lost={} epoch={} reason=\"{}\"", decision.cut.step,
                  decision.steps_lost, ps::epochNumber(decision.epoch), decision.reason);
   return true;
+}
+
+void Checkpointer::refill(const ps::RecoveryDecision& decision) {
+  client_.refill(decision.ps, decision.epoch);
+  broken_ = true;  // what was asked of them before was of other processes
+  log::warning("event=refilled epoch={} reason=\"{}\"", ps::epochNumber(decision.epoch),
+               decision.reason);
 }
 
 void Checkpointer::saveInitial() {
@@ -243,7 +251,8 @@ std::optional<WentBack> Checkpointer::recover(uint64_t step) {
   const ps::RecoveryDecision decision = decideAndGoBack(latest, step);
   if (decision.action == ps::RecoveryAction::kGoBack)
     return WentBack{decision.cut.step, decision.steps_lost, decision.reason};
-  DTF_CHECK(decision.action == ps::RecoveryAction::kContinue);
+  DTF_CHECK(decision.action == ps::RecoveryAction::kContinue ||
+            decision.action == ps::RecoveryAction::kRefill);
   if (decision.epoch == epoch_before) return std::nullopt;
   // An earlier try has reached every ps, though not every answer has come back.
   epoch_ = decision.epoch;

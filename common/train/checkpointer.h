@@ -161,6 +161,7 @@ class Checkpointer {
                               bool with_snapshots = true);
   ps::RecoveryDecision decideAndGoBack(const checkpoint::Latest& latest, uint64_t step);
   bool goBack(const checkpoint::Latest& latest, const ps::RecoveryDecision& decision);
+  void refill(const ps::RecoveryDecision& decision);
   std::optional<Cut> takeCut(Motion motion);
   std::optional<Cut> takeStartedCut();
   std::optional<Cut> tryFurthestCut(Motion motion, uint64_t margin);

@@ -25,6 +25,7 @@ std::vector<ps::PsWord> wordsOf(const std::vector<checkpoint::HeldValues>& held)
     word.origin_cut = {values.origin_epoch, values.origin_step};
     for (const checkpoint::SnapshotName& name : values.snapshots)
       word.snapshots.push_back({name.epoch, name.step});
+    word.replica_epoch = values.replica_epoch;
     words.push_back(std::move(word));
   }
   return words;
@@ -36,9 +37,7 @@ ps::RecoveryDecision decideAsChief(const std::vector<checkpoint::HeldValues>& he
   ps::RecoveryDecision decision = ps::decideRecovery(wordsOf(held), chief);
   if (decision.action == ps::RecoveryAction::kEnd)
     throw Error(ErrorCode::kBadData, decision.reason);
-  // All have answered, and none keeps a replica.
-  DTF_CHECK(decision.action != ps::RecoveryAction::kWait &&
-            decision.action != ps::RecoveryAction::kRefill);
+  DTF_CHECK(decision.action != ps::RecoveryAction::kWait);  // all have answered
   return decision;
 }
 

@@ -15,7 +15,7 @@ namespace dtf::train {
 // What the ps said, as the decision takes it. All have answered.
 std::vector<ps::PsWord> wordsOf(const std::vector<checkpoint::HeldValues>& held);
 
-// kStart, kContinue or kGoBack.
+// kStart, kContinue, kRefill or kGoBack.
 // Errors: kBadData naming the ps that have lost their values, when nothing holds these.
 ps::RecoveryDecision decideAsChief(const std::vector<checkpoint::HeldValues>& held,
                                    const ps::ChiefWord& chief);

@@ -97,6 +97,7 @@ kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
               requireEpoch(held.origin_epoch, i);
               for (const checkpoint::SnapshotName& name : held.snapshots)
                 requireEpoch(name.epoch, i);
+              requireEpoch(held.replica_epoch, i);
               return held;
             });
       });
@@ -182,6 +183,17 @@ kj::Promise<void> CheckpointCalls::forgetSnapshots() {
   return whenDone(
       fromEvery<Nothing>("remove the snapshots of a job before this one", disk_seconds_,
                          [this](uint32_t i) { return sent(session(i).forgetSnapshotsRequest()); }));
+}
+
+kj::Promise<void> CheckpointCalls::refill(const std::vector<uint32_t>& ps, uint64_t epoch) {
+  return whenDone(fromEvery<Nothing>("fetch its replica", disk_seconds_,
+                                     [&](uint32_t i) -> kj::Promise<Nothing> {
+                                       if (std::find(ps.begin(), ps.end(), i) == ps.end())
+                                         return Nothing{};
+                                       auto request = session(i).refillRequest();
+                                       request.setEpoch(epoch);
+                                       return sent(request);
+                                     }));
 }
 
 kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) {

@@ -92,6 +92,7 @@ checkpoint::HeldValues decodeHeld(schema::Held::Reader reader) {
   if (reader.getSnapshots().size() > kSnapshotsMax)
     throw Error(ErrorCode::kBadData, fmt::format("a ps offers {} snapshots, more than {}",
                                                  reader.getSnapshots().size(), kSnapshotsMax));
+  held.replica_epoch = reader.getReplicaEpoch();
   for (const auto& cut : reader.getSnapshots()) held.snapshots.push_back(decodeCut(cut));
   return held;
 }

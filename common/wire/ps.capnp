@@ -97,6 +97,7 @@ struct Held {
   originStep @4 :UInt64;
   fromSnapshot @5 :Bool;   # it was a snapshot, else a checkpoint
   snapshots @6 :List(Cut); # that this ps can load
+  replicaEpoch @7 :UInt64; # of the whole replica of another ps's shard that it keeps; 0: none
 
   struct Cut {
     # The name of a cut: common/ps/job_recovery.h.
@@ -152,6 +153,10 @@ interface PsCheckpoint {
   forgetSnapshots @8 () -> ();
   # Of a job that starts: what lies in memory is of one that has ended.
 
+  refill @9 (epoch :UInt64) -> ();
+  # An empty ps fetches its replica (PsReplica), and `epoch` goes on with it. Errors: unavailable when there is none of
+  # that epoch, or this ps holds other values.
+
   struct Saved {
     file @0 :Text;         # in the folder
     bytes @1 :UInt64;
@@ -176,6 +181,11 @@ interface PsDataGate {
   # Bootstrap of a psd's bulk connections.
   hello @0 (hello :Types.Hello) -> (data :PsData);
   # Refused unless the same incarnation holds a control session that has declared the model.
+
+  replica @1 (hello :Types.Hello) -> (replica :PsReplica, incarnation :UInt64);
+  # Under `durability: replica`, for the ps whose shard is kept here, too: the one before this ps, and the last one on
+  # ps/0. Answered once the model is declared here. `incarnation`: of this ps; another than before keeps nothing yet.
+  # Refused (unavailable) when a newer process of the caller was here.
 }
 
 interface PsData {
@@ -202,6 +212,52 @@ interface PsData {
   averages @3 () -> (state :Types.StepState, parameters :List(Data));
   # The moving averages of the parameters, where the optimizer keeps them; of `state` only globalStep counts: the
   # updates that are in them. Refused (bad_config) where none are kept.
+}
+
+interface PsReplica {
+  # `durability: replica`: what one ps keeps of another's shard (common/ps/replicator.h). The caller says one thing at a
+  # time, and its update counts, which means that a worker may see it, only when the answer is there.
+
+  arena @0 (index :UInt32, values :List(Data)) -> ();
+  # Of the seed to come: 0 the parameters, then the optimizer's slots.
+
+  seed @1 (state :ReplicaState) -> ();
+  # What arena() brought takes the place of what was kept.
+
+  update @2 (epoch :UInt64, version :UInt64, loss :Float32, pushes :List(Push), gradient :List(Data)) -> ();
+  # Answered when it is received, whole; it may be applied later. Repeated, it has its effect once.
+
+  fetch @3 () -> (state :ReplicaState, arenas :UInt32);
+  # For a process of the caller that holds nothing. Errors: unavailable when nothing is kept.
+
+  fetched @4 (index :UInt32) -> (values :List(Data));
+  # After fetch(). One more than the slots: the parameters before the last update.
+
+  struct Push {
+    rank @0 :UInt32;
+    incarnation @1 :UInt64;  # async: of the worker
+    step @2 :UInt64;
+  }
+}
+
+struct ReplicaState {
+  epoch @0 :UInt64;
+  origin @1 :UInt8;        # as ps::EpochOrigin
+  originEpoch @2 :UInt64;
+  originStep @3 :UInt64;
+  version @4 :UInt64;      # of the parameters
+  applies @5 :UInt64;      # the optimizer's clock
+  beta1Power @6 :Float64;
+  beta2Power @7 :Float64;
+  loss @8 :Float32;        # of the last update
+  workers @9 :List(Worker);
+
+  struct Worker {
+    incarnation @0 :UInt64;  # of its last push
+    steps @1 :UInt64;        # one more than the last that it pushed
+    sets @2 :UInt64;         # bit k: it was among those of the update before the last k
+    loss @3 :Float32;
+  }
 }
 
 interface SyncLeader {

@@ -51,6 +51,10 @@ void RpcCheckpointClient::forgetSnapshots() {
   control_.call([this] { return calls_->forgetSnapshots(); });
 }
 
+void RpcCheckpointClient::refill(const std::vector<uint32_t>& ps, uint64_t epoch) {
+  control_.call([&] { return calls_->refill(ps, epoch); });
+}
+
 void RpcCheckpointClient::restore(const checkpoint::GoingBack& target) {
   control_.call([&] { return calls_->restore(target); });
 }

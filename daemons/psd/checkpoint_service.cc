@@ -182,6 +182,18 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         .ignoreResult();
   }
 
+  kj::Promise<void> refill(RefillContext context) override {
+    return host_
+        .ask<bool>([chief = chief_, epoch = context.getParams().getEpoch()](
+                       ps::Shard& shard, ShardHost::Reply<bool> reply) {
+          shard.refill(chief, epoch, [reply = std::move(reply)](const ps::WaitAnswer& answer) {
+            if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
+            reply(true);
+          });
+        })
+        .ignoreResult();
+  }
+
  private:
   // What was read, and for which model.
   struct ReadShard {

@@ -1,14 +1,13 @@
 // The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
 // loop.
 
-#include <array>
-#include <cstring>
-
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/model_codec.h"
+#include "daemons/psd/gradient_reader.h"
 #include "daemons/psd/ps_service.h"
+#include "daemons/psd/replica_service.h"
 
 namespace dtf::psd {
 
@@ -22,7 +21,11 @@ class DataSession final : public schema::PsData::Server {
  public:
   DataSession(ps::Shard& shard, daemons::ConnectionRef connection, uint32_t rank,
               Incarnation incarnation)
-      : shard_(shard), connection_(std::move(connection)), rank_(rank), incarnation_(incarnation) {}
+      : shard_(shard),
+        connection_(std::move(connection)),
+        gradients_(connection_),
+        rank_(rank),
+        incarnation_(incarnation) {}
 
   kj::Promise<void> initialise(InitialiseContext context) override {
     net::bridgeErrors([&] {
@@ -72,31 +75,10 @@ class DataSession final : public schema::PsData::Server {
     contribution.loss = params.getLoss();
     contribution.epoch = params.getEpoch();
     contribution.sequence = sequence_++;
-    auto assembled = std::make_shared<Buffer>();  // used only for a gradient of several chunks
-    contribution.gradient = wire::readArena(params.getGradient(), shard_.elements(), *assembled);
-    if (contribution.gradient.data() == assembled->as<float>()) {
-      contribution.owner = assembled;
-      return contribution;
-    }
-    // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
-    contribution.owner = connection_->connection->stream().pin(contribution.gradient.data());
-    if (contribution.owner == nullptr && !contribution.gradient.empty()) {
-      const std::shared_ptr<Buffer> copy = stagingBuffer(contribution.gradient.size_bytes());
-      std::memcpy(copy->data(), contribution.gradient.data(), contribution.gradient.size_bytes());
-      contribution.gradient = {copy->as<float>(), contribution.gradient.size()};
-      contribution.owner = copy;
-    }
+    ps::Gradient gradient = gradients_.read(params.getGradient(), shard_.elements());
+    contribution.gradient = gradient.values;
+    contribution.owner = std::move(gradient.owner);
     return contribution;
-  }
-
-  // One of this session's buffers that no gradient uses any more.
-  std::shared_ptr<Buffer> stagingBuffer(size_t bytes) {
-    for (std::shared_ptr<Buffer>& buffer : staging_) {
-      if (buffer != nullptr && buffer.use_count() > 1) continue;
-      if (buffer == nullptr || buffer->bytes() != bytes) buffer = std::make_shared<Buffer>(bytes);
-      return buffer;
-    }
-    return std::make_shared<Buffer>(bytes);
   }
 
   // Starts a call of the shard and sends its answer, now or later: state, and parameters by
@@ -143,10 +125,10 @@ class DataSession final : public schema::PsData::Server {
 
   ps::Shard& shard_;
   const daemons::ConnectionRef connection_;
+  GradientReader gradients_;
   const uint32_t rank_;
   const Incarnation incarnation_;
   uint64_t sequence_ = 0;
-  std::array<std::shared_ptr<Buffer>, 2> staging_;
   uint32_t in_flight_ = 0;
 };
 
@@ -172,6 +154,35 @@ class DataGate final : public schema::PsDataGate::Server {
           kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
     });
     return kj::READY_NOW;
+  }
+
+  kj::Promise<void> replica(ReplicaContext context) override {
+    const TaskId primary = net::bridgeErrors([&] {
+      const auto hello = context.getParams().getHello();
+      checkHello(options_, hello);
+      const TaskId caller = wire::decodeTask(hello.getCaller());
+      const Incarnation incarnation{hello.getIncarnation()};
+      if (host_.replica() == nullptr || caller.job != JobKind::kPs ||
+          ps::backupOf(caller.index, options_.ps_tasks) != options_.self.index)
+        throw Error(ErrorCode::kBadConfig,
+                    fmt::format("{} keeps no replica of {}; start all tasks with the same "
+                                "cluster file",
+                                options_.self.name(), caller.name()));
+      host_.replica()->meet(incarnation);
+      connection_->set->greet(*connection_, {caller, incarnation, hello.getConnection()});
+      connection_->connection->setPeer(caller.name() + " replica");
+      return caller;
+    });
+    const Incarnation incarnation{context.getParams().getHello().getIncarnation()};
+    return host_.whenDeclared().then([this, context, primary, incarnation]() mutable {
+      if (connection_->connection == nullptr) return;
+      const ps::ModelDeclaration& model = *host_.shard().declaration();
+      connection_->connection->stream().setLimits(
+          wire::arenaLimits(model.layout.shards.at(primary.index).elements));
+      context.getResults().setIncarnation(options_.incarnation.value);
+      context.getResults().setReplica(
+          makeReplica(*host_.replica(), host_.shard(), connection_, primary.index, incarnation));
+    });
   }
 
  private:

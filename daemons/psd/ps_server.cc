@@ -84,9 +84,24 @@ PsServer::~PsServer() noexcept(false) = default;
 
 void PsServer::startData(std::unique_ptr<ps::UpdateRunner> runner) {
   host_.start(shardOptions(options_), std::move(runner),
-              std::make_unique<ShardPeers>(control_, peers_));
+              std::make_unique<ShardPeers>(control_, peers_), replicaLink());
   bulk_ = std::make_unique<daemons::ConnectionSet>(
       host_.data(), [](const void*) {}, net::RpcOptions{}.calls_bytes_max);
+}
+
+// On the data loop, where it is used.
+std::unique_ptr<ps::ReplicaLink> PsServer::replicaLink() {
+  if (task_.job.durability.kind != cluster::Durability::kReplica) return nullptr;
+  const uint32_t keeper = ps::backupOf(options_.self.index, options_.ps_tasks);
+  return std::make_unique<wire::PsReplicaLink>(
+      host_.data(), peers_.self(), keeper, wire::addressesOf(task_.job.cluster.ps).at(keeper),
+      wire::PsReplicaLink::Events{[this] { host_.shard().onReplicaBackup(); },
+                                  [this](uint64_t ticket) { host_.shard().onReplicaHeard(ticket); },
+                                  [this](const Error& error) {
+                                    control_.post([this, error] {
+                                      if (!ending_) end(error, 0);
+                                    });
+                                  }});
 }
 
 void PsServer::stopData() {

@@ -12,6 +12,7 @@
 
 #include "common/base/awake_clock.h"
 #include "common/cluster/options.h"
+#include "common/wire/replica_link.h"
 #include "daemons/connection_set.h"
 #include "daemons/psd/ps_service.h"
 #include "daemons/psd/shard_host.h"
@@ -61,6 +62,7 @@ class PsServer final : WorkerSessions {
   ShardHost& host() { return host_; }
 
  private:
+  std::unique_ptr<ps::ReplicaLink> replicaLink();
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
   void jobFailed(const Error& error) override;
   void left(uint32_t rank, Incarnation incarnation, const std::string& reason) override;

@@ -28,6 +28,7 @@ void encodeWord(const ps::PsWord& word, schema::Held::Builder held) {
   held.setFromSnapshot(word.origin == ps::EpochOrigin::kSnapshot);
   held.setOriginEpoch(word.origin_cut.epoch);
   held.setOriginStep(word.origin_cut.step);
+  held.setReplicaEpoch(word.replica_epoch);
   auto snapshots = held.initSnapshots(static_cast<uint32_t>(word.snapshots.size()));
   for (uint32_t i = 0; i < snapshots.size(); ++i)
     wire::encodeCut({word.snapshots[i].epoch, word.snapshots[i].step}, snapshots[i]);
@@ -66,10 +67,12 @@ class ControlSession final : public schema::PsControl::Server {
           wire::decodeModel(context.getParams().getModel()));
     });
     return host_
-        .askNow<bool>([rank = rank_, incarnation = incarnation_, model](ps::Shard& shard) {
-          shard.declare(rank, incarnation, *model);
-          return true;
-        })
+        .askNow<bool>(
+            [&host = host_, rank = rank_, incarnation = incarnation_, model](ps::Shard& shard) {
+              shard.declare(rank, incarnation, *model);
+              host.noteDeclared();
+              return true;
+            })
         .ignoreResult();
   }
 
@@ -128,12 +131,13 @@ class ControlSession final : public schema::PsControl::Server {
     return host_
         .onDisk<Snapshots>([options = options_.checkpoint] { return listSnapshots(options); })
         .then([this](Snapshots snapshots) {
-          return host_.askNow<ps::PsWord>([snapshots = std::move(snapshots)](ps::Shard& shard) {
-            ps::PsWord word = shard.word();
-            for (const checkpoint::SnapshotName& name : snapshots)
-              word.snapshots.push_back({name.epoch, name.step});
-            return word;
-          });
+          return host_.askNow<ps::PsWord>(
+              [&host = host_, snapshots = std::move(snapshots)](ps::Shard&) {
+                ps::PsWord word = host.word();
+                for (const checkpoint::SnapshotName& name : snapshots)
+                  word.snapshots.push_back({name.epoch, name.step});
+                return word;
+              });
         })
         .then([this, context](const ps::PsWord& word) mutable {
           encodeWord(word, context.getResults().initHeld());

@@ -12,19 +12,30 @@ constexpr Duration kTick = std::chrono::milliseconds(250);
 }  // namespace
 
 void ShardHost::start(const ps::ShardOptions& options, std::unique_ptr<ps::UpdateRunner> runner,
-                      std::unique_ptr<ps::SyncPeers> peers) {
+                      std::unique_ptr<ps::SyncPeers> peers,
+                      std::unique_ptr<ps::ReplicaLink> replica_link) {
   DTF_CHECK(shard_ == nullptr && runner != nullptr);
   runner_ = std::move(runner);
   peers_ = std::move(peers);
+  replica_link_ = std::move(replica_link);
   clock_.emplace(data_.clock(), kTick);
-  shard_ = std::make_unique<ps::Shard>(options, *clock_, *runner_, peers_.get());
+  shard_ =
+      std::make_unique<ps::Shard>(options, *clock_, *runner_, peers_.get(), replica_link_.get());
+  if (replica_link_) {
+    const uint32_t kept = (options.ps_task + options.ps_tasks - 1) % options.ps_tasks;
+    DTF_CHECK(ps::backupOf(kept, options.ps_tasks) == options.ps_task && kept != options.ps_task);
+    replica_ = std::make_unique<ps::ShardReplica>(kept, options.workers, *runner_, replica_calls_);
+  }
   ticking_ = tick().eagerlyEvaluate(nullptr);
 }
 
 void ShardHost::stop() {
   ticking_ = nullptr;
   runner_ = nullptr;  // joins the compute threads: nothing of the shard runs any more
+  declared_ = nullptr;
   shard_ = nullptr;
+  replica_ = nullptr;
+  replica_link_ = nullptr;
   peers_ = nullptr;
 }
 
@@ -33,6 +44,23 @@ kj::Promise<void> ShardHost::tick() {
     shard_->tick();  // reads the clock, as an AwakeClock wants it
     return tick();
   });
+}
+
+ps::PsWord ShardHost::word() const {
+  ps::PsWord word = shard_->word();
+  if (replica_) word.replica_epoch = replica_->epoch();
+  return word;
+}
+
+kj::Promise<void> ShardHost::whenDeclared() {
+  if (shard_->declared()) return kj::READY_NOW;
+  auto declared = kj::newPromiseAndFulfiller<void>();
+  declared_ = kj::mv(declared.fulfiller);
+  return kj::mv(declared.promise);
+}
+
+void ShardHost::noteDeclared() {
+  if (auto declared = kj::mv(declared_); declared.get() != nullptr) declared->fulfill();
 }
 
 uint64_t ShardHost::add(std::unique_ptr<Pending> pending) {

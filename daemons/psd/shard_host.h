@@ -16,6 +16,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/loop.h"
 #include "common/ps/shard.h"
+#include "common/ps/shard_replica.h"
 
 namespace dtf::psd {
 
@@ -36,8 +37,9 @@ class ShardHost {
   ShardHost& operator=(const ShardHost&) = delete;
 
   // Makes the shard; `peers` may be null. Before the first question, and before stop().
+  // `replica_link`: null where no replicas are kept.
   void start(const ps::ShardOptions& options, std::unique_ptr<ps::UpdateRunner> runner,
-             std::unique_ptr<ps::SyncPeers> peers);
+             std::unique_ptr<ps::SyncPeers> peers, std::unique_ptr<ps::ReplicaLink> replica_link);
   // The last call: questions under way are not answered any more.
   void stop();
 
@@ -64,6 +66,13 @@ class ShardHost {
 
   net::Loop& data() { return data_; }
   ps::Shard& shard() { return *shard_; }
+  // What is kept of another ps's shard; null where no replicas are. Data loop only.
+  ps::ShardReplica* replica() { return replica_.get(); }
+  // What this ps says of all that it keeps. Data loop only.
+  ps::PsWord word() const;
+  // Data loop only: done when the shard's model is declared. The last one that asks is told.
+  kj::Promise<void> whenDeclared();
+  void noteDeclared();
 
  private:
   struct Pending {
@@ -89,7 +98,11 @@ class ShardHost {
   std::optional<AwakeClock> clock_;  // the shard's: a pause costs nobody its lease
   std::unique_ptr<ps::UpdateRunner> runner_;
   std::unique_ptr<ps::SyncPeers> peers_;
+  std::unique_ptr<ps::ReplicaLink> replica_link_;
   std::unique_ptr<ps::Shard> shard_;
+  ps::OutwardCalls replica_calls_;
+  std::unique_ptr<ps::ShardReplica> replica_;
+  kj::Own<kj::PromiseFulfiller<void>> declared_;  // of who waits for it
   kj::Promise<void> ticking_ = nullptr;
 };
 

@@ -165,6 +165,7 @@ kj::Promise<void> PeerNetwork::untilBroken() {
   auto broken = kj::newPromiseAndFulfiller<void>();
   link_->broken = kj::mv(broken.fulfiller);
   for (const Report& again : unanswered_) report(again);
+  if (links_made_ > 1) host_->data().post([host = host_] { host->shard().onLeaderLinked(); });
   return link_->connection->onDisconnect()
       .exclusiveJoin(kj::mv(broken.promise))
       .catch_([](kj::Exception&& exception) {

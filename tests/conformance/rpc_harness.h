@@ -46,8 +46,10 @@ inline std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
 class RpcHarness final : public ClusterHarness {
  public:
   RpcHarness(uint32_t ps_tasks, uint32_t workers,
-             const cluster::Timeouts& timeouts = shortTimeouts()) {
+             const cluster::Timeouts& timeouts = shortTimeouts(),
+             cluster::Durability durability = cluster::Durability::kCheckpoint) {
     job_.job = "conformance";
+    job_.durability.kind = durability;
     job_.timeouts = timeouts;
     std::vector<Fd> listening;
     for (uint32_t i = 0; i < ps_tasks; ++i) {

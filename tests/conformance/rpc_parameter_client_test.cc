@@ -15,6 +15,13 @@ std::unique_ptr<ClusterHarness> makeRpcHarness(uint32_t ps_tasks, uint32_t worke
   return std::make_unique<RpcHarness>(ps_tasks, workers);
 }
 
+// The same under `durability: replica`, which takes two ps.
+std::unique_ptr<ClusterHarness> makeReplicatedHarness(uint32_t ps_tasks, uint32_t workers) {
+  const auto durability =
+      ps_tasks > 1 ? cluster::Durability::kReplica : cluster::Durability::kCheckpoint;
+  return std::make_unique<RpcHarness>(ps_tasks, workers, shortTimeouts(), durability);
+}
+
 // Large enough for the paths that small shards don't take: pooled receive buffers, updates on
 // compute threads, and before them the measuring of norms.
 TEST_P(ParameterClientSuite, LargeShardsTrainToTheBitsOfOneProcess) {
@@ -125,6 +132,8 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));
+INSTANTIATE_TEST_SUITE_P(Replicated, ParameterClientSuite,
+                         ::testing::Values(&makeReplicatedHarness));
 
 }  // namespace
 

@@ -161,6 +161,11 @@ class FakePs final : public checkpoint::CheckpointClient {
     begin("forgetSnapshots", "");
     snapshots_.clear();
   }
+  void refill(const std::vector<uint32_t>& ps, uint64_t epoch) override {
+    MutexLock lock(mutex_);
+    begin("refill", " ps/" + std::to_string(ps.at(0)));
+    held_.at(ps[0]).epoch = epoch;
+  }
   void restore(const checkpoint::GoingBack& target) override {
     MutexLock lock(mutex_);
     const bool to_snapshot = target.folder.empty();

@@ -41,7 +41,7 @@ class CheckpointServiceTest : public ::testing::Test {
   void startPs() {
     if (host_ != nullptr) host_->stop();
     host_ = std::make_unique<ShardHost>(loop_, loop_, loop_);
-    host_->start({.workers = 2}, std::make_unique<ps::InlineUpdateRunner>(), nullptr);
+    host_->start({.workers = 2}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
     for (const uint32_t rank : {0u, 1u}) shard().join(rank, kChiefProcess);
     session_ = makeCheckpoint(*host_, options_, kChiefProcess);
   }

@@ -26,7 +26,7 @@ class OverwriteFreed {
 class PsServiceTest : public ::testing::Test {
  protected:
   PsServiceTest() {
-    host_.start({.workers = 1}, std::make_unique<ps::InlineUpdateRunner>(), nullptr);
+    host_.start({.workers = 1}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
     auto pipe = kj::newTwoWayPipe();
     connections_->serve(net::wrapStream(kj::mv(pipe.ends[0])), "pipe",
                         [this](const daemons::ConnectionRef& connection) {

@@ -154,6 +154,9 @@ class Job final : public checkpoint::CheckpointClient {
     return kept;
   }
   void forgetSnapshots() override {}
+  void refill(const std::vector<uint32_t>&, uint64_t) override {
+    throw Error(ErrorCode::kUnavailable, "no replicas are kept here");
+  }
   void restore(const checkpoint::GoingBack& target) override {
     for (uint32_t i = 0; i < shards_.size(); ++i) {
       const checkpoint::SnapshotFolder folder(disk_, {kMemory}, i);

@@ -11,7 +11,7 @@ namespace {
 class ShardHostTest : public ::testing::Test {
  protected:
   ShardHostTest() {
-    host_.start({.workers = 3}, std::make_unique<ps::InlineUpdateRunner>(), nullptr);
+    host_.start({.workers = 3}, std::make_unique<ps::InlineUpdateRunner>(), nullptr, nullptr);
   }
   ~ShardHostTest() noexcept override { host_.stop(); }
 

@@ -1,0 +1,68 @@
+#include "common/wire/replica_codec.h"
+
+#include "common/base/error.h"
+
+namespace dtf::wire {
+
+void encodeReplicaState(const ps::ReplicaState& state, schema::ReplicaState::Builder builder) {
+  builder.setEpoch(state.epoch);
+  builder.setOrigin(static_cast<uint8_t>(state.origin));
+  builder.setOriginEpoch(state.origin_cut.epoch);
+  builder.setOriginStep(state.origin_cut.step);
+  builder.setVersion(state.version);
+  builder.setApplies(state.clock.applies);
+  builder.setBeta1Power(state.clock.beta1_power);
+  builder.setBeta2Power(state.clock.beta2_power);
+  builder.setLoss(state.memory.loss);
+  auto workers = builder.initWorkers(static_cast<uint32_t>(state.memory.workers.size()));
+  for (uint32_t rank = 0; rank < workers.size(); ++rank) {
+    const ps::PushMemory::Worker& worker = state.memory.workers[rank];
+    workers[rank].setIncarnation(worker.incarnation.value);
+    workers[rank].setSteps(worker.steps);
+    workers[rank].setSets(worker.sets);
+    workers[rank].setLoss(worker.loss);
+  }
+}
+
+ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
+  ps::ReplicaState state;
+  state.epoch = reader.getEpoch();
+  state.origin = static_cast<ps::EpochOrigin>(reader.getOrigin());
+  if (!ps::validEpoch(state.epoch) || state.origin < ps::EpochOrigin::kInitialValues ||
+      state.origin > ps::EpochOrigin::kCheckpoint)
+    throw Error(ErrorCode::kBadData, "a replica came of no epoch, or from nowhere");
+  state.origin_cut = {reader.getOriginEpoch(), reader.getOriginStep()};
+  state.version = reader.getVersion();
+  state.clock = {reader.getApplies(), reader.getBeta1Power(), reader.getBeta2Power()};
+  state.memory.loss = reader.getLoss();
+  for (const auto worker : reader.getWorkers())
+    state.memory.workers.push_back({Incarnation{worker.getIncarnation()}, worker.getSteps(),
+                                    worker.getSets(), worker.getLoss()});
+  return state;
+}
+
+void encodeReplicaUpdate(const ps::ReplicaUpdate& update,
+                         schema::PsReplica::UpdateParams::Builder builder) {
+  builder.setEpoch(update.epoch);
+  builder.setVersion(update.version);
+  builder.setLoss(update.note.loss);
+  auto pushes = builder.initPushes(static_cast<uint32_t>(update.note.pushes.size()));
+  for (uint32_t i = 0; i < pushes.size(); ++i) {
+    pushes[i].setRank(update.note.pushes[i].rank);
+    pushes[i].setIncarnation(update.note.pushes[i].incarnation.value);
+    pushes[i].setStep(update.note.pushes[i].step);
+  }
+}
+
+ps::ReplicaUpdate decodeReplicaUpdate(schema::PsReplica::UpdateParams::Reader reader) {
+  ps::ReplicaUpdate update;
+  update.epoch = reader.getEpoch();
+  update.version = reader.getVersion();
+  update.note.loss = reader.getLoss();
+  for (const auto push : reader.getPushes())
+    update.note.pushes.push_back(
+        {push.getRank(), Incarnation{push.getIncarnation()}, push.getStep()});
+  return update;
+}
+
+}  // namespace dtf::wire

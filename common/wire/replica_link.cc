@@ -1,0 +1,242 @@
+#include "common/wire/replica_link.h"
+
+#include <fmt/format.h>
+#include <kj/vector.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/net/error_bridge.h"
+#include "common/net/timer.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/named_wait.h"
+#include "common/wire/replica_codec.h"
+
+namespace dtf::wire {
+
+namespace {
+
+// A keeper that takes less than that is one that has stopped.
+constexpr uint64_t kBytesPerSecondMin = 20 << 20;
+// The parameters, the slots, and the parameters before.
+constexpr uint32_t kFetchedArenasMax = 2 + ps::kSlotsMax;
+
+// Every call handles its own errors; only a bug gets here.
+class LogReplicaErrors final : public kj::TaskSet::ErrorHandler {
+  void taskFailed(kj::Exception&& exception) override {
+    log::error("event=replica_task_failed reason=\"{}\"", net::toError(exception).message());
+  }
+};
+
+}  // namespace
+
+// What came back, with the messages that it lies in.
+struct PsReplicaLink::Fetched {
+  struct Arena {
+    std::optional<capnp::Response<schema::PsReplica::FetchedResults>> response;
+    Buffer assembled;
+  };
+  ps::ReplicaSeed seed;
+  std::vector<std::unique_ptr<Arena>> arenas;
+};
+
+PsReplicaLink::PsReplicaLink(net::Loop& loop, LinkOptions self, uint32_t keeper,
+                             cluster::Address address, Events events)
+    : loop_(loop),
+      options_(std::move(self)),
+      keeper_{JobKind::kPs, keeper},
+      peer_(peerText(keeper_, address)),
+      events_(std::move(events)),
+      connection_(
+          loop,
+          {.peer = peer_,
+           .address = std::move(address),
+           .kind = net::ConnectionKind::kBulk,
+           .limits = arenaLimits(0),
+           .pool = net::BufferPool::create(),
+           .patience = fromSeconds(options_.timeouts.start_seconds)},
+          fromSeconds(std::max(options_.timeouts.lease_seconds, options_.timeouts.rejoin_seconds)),
+          fromSeconds(options_.timeouts.lease_seconds),
+          {.say_hello = [this](auto& connection) { return sayHello(connection); },
+           .on_open = [this] { onOpen(); },
+           .on_lost = [this](const Error& error) { lost(error); }}),
+      error_handler_(kj::heap<LogReplicaErrors>()),
+      tasks_(*error_handler_) {
+  DTF_CHECK(options_.self.job == JobKind::kPs && options_.self.index != keeper);
+  DTF_CHECK(events_.on_backup && events_.on_heard && events_.on_lost);
+}
+
+PsReplicaLink::~PsReplicaLink() noexcept {}
+
+void PsReplicaLink::lost(const Error& error) {
+  if (!events_.on_lost) return;
+  std::exchange(events_.on_lost, nullptr)(
+      Error(ErrorCode::kUnavailable, fmt::format("{} lost {}, which keeps its replica: {}",
+                                                 options_.self.name(), peer_, error.message())));
+}
+
+// What is fetched comes in messages of one arena each.
+void PsReplicaLink::open(uint64_t elements) {
+  elements_ = elements;
+  if (connection_.isOpen()) connection_.connection().stream().setLimits(arenaLimits(elements));
+  if (std::exchange(opened_, true)) return;
+  linked_ = connection_.open("linking to the keeper of the replica").fork();
+  tasks_.add(linked_.addBranch().catch_(
+      [this](kj::Exception&& exception) { lost(net::toError(exception)); }));
+}
+
+kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
+  auto request = connection.bootstrap().castAs<schema::PsDataGate>().replicaRequest();
+  encodeHello(options_, keeper_, request.initHello(), hellos_said_++);
+  return request.send().then([this, &connection](auto&& response) {
+    connection.stream().setLimits(arenaLimits(elements_));
+    replica_ = response.getReplica();
+    const Incarnation process{response.getIncarnation()};
+    if (process == met_) return;
+    if (process.isBefore(met_))
+      kj::throwFatalException(
+          net::toKj(net::asio::error::not_connected, "an earlier process of it answered"));
+    met_ = process;
+    log::info("event=replica_linked keeper=\"{}\"", peer_);
+    is_new_ = true;
+  });
+}
+
+void PsReplicaLink::onOpen() {
+  if (std::exchange(is_new_, false)) events_.on_backup();
+}
+
+// A keeper that doesn't answer is given up, and the next connection carries the message again.
+kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t bytes) {
+  const Duration patience =
+      fromSeconds(options_.timeouts.lease_seconds +
+                  static_cast<double>(bytes) / static_cast<double>(kBytesPerSecondMin));
+  return answer.exclusiveJoin(net::awakeDelay(loop_.timer(), patience).then([] {
+    kj::throwFatalException(net::toKj(net::asio::error::timed_out, "no answer"));
+  }));
+}
+
+// A message that was called off may still be said: its answer is ignored, and the keeper ignores what
+// doesn't follow.
+void PsReplicaLink::say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes) {
+  DTF_CHECK(ticket > ticket_ && opened_);
+  ticket_ = ticket;
+  tasks_.add(connection_
+                 .untilAnswered<void>("replicating",
+                                      [this, call = std::move(call), bytes, process = met_] {
+                                        // Another process is told what it needs by another message.
+                                        if (process != met_)
+                                          return kj::Promise<void>(kj::READY_NOW);
+                                        return answered(call(), bytes);
+                                      })
+                 .then(
+                     [this, ticket, process = met_] {
+                       if (ticket == ticket_ && process == met_) events_.on_heard(ticket);
+                     },
+                     [this, ticket](kj::Exception&& exception) {
+                       if (ticket == ticket_) lost(net::toError(exception));
+                     }));
+}
+
+kj::Promise<void> PsReplicaLink::sayArena(uint32_t index, std::span<const float> arena,
+                                          const std::shared_ptr<const void>& owner) {
+  auto request = replica_->arenaRequest();
+  request.setIndex(index);
+  referenceArena(arena, owner, request.initValues(arenaChunks(arena.size())),
+                 connection_.connection().stream());
+  return request.send().ignoreResult();
+}
+
+void PsReplicaLink::seed(uint64_t ticket, const ps::ReplicaSeed& seed) {
+  const auto what = std::make_shared<const ps::ReplicaSeed>(seed);
+  uint64_t bytes = 0;
+  for (const std::span<const float>& arena : seed.arenas) bytes += arena.size_bytes();
+  say(
+      ticket,
+      [this, what] {
+        kj::Vector<kj::Promise<void>> said;
+        for (uint32_t i = 0; i < what->arenas.size(); ++i)
+          said.add(sayArena(i, what->arenas[i], what->owner));
+        auto request = replica_->seedRequest();
+        encodeReplicaState(what->state, request.initState());
+        said.add(request.send().ignoreResult());
+        return joinAll(kj::mv(said));
+      },
+      bytes);
+}
+
+void PsReplicaLink::update(uint64_t ticket, const ps::ReplicaUpdate& update) {
+  const auto what = std::make_shared<const ps::ReplicaUpdate>(update);
+  say(
+      ticket,
+      [this, what] {
+        const std::span<const float> values = what->gradient.values;
+        auto request = replica_->updateRequest(capnp::MessageSize{
+            32 + 2 * arenaChunks(values.size()) + 4 * what->note.pushes.size(), 0});
+        encodeReplicaUpdate(*what, request);
+        referenceArena(values, what->gradient.owner,
+                       request.initGradient(arenaChunks(values.size())),
+                       connection_.connection().stream());
+        return request.send().ignoreResult();
+      },
+      update.gradient.values.size_bytes());
+}
+
+// ---- back
+
+void PsReplicaLink::fetch(std::function<void(std::variant<ps::ReplicaSeed, Error>)> fetched) {
+  DTF_CHECK(opened_ && fetched != nullptr);
+  const auto done = std::make_shared<decltype(fetched)>(std::move(fetched));
+  tasks_.add(linked_.addBranch()
+                 .then([this] {
+                   return connection_.untilAnswered<std::shared_ptr<Fetched>>(
+                       "fetching a replica", [this] { return fetchAll(); });
+                 })
+                 .then(
+                     [done](const std::shared_ptr<Fetched>& all) {
+                       ps::ReplicaSeed seed = all->seed;
+                       seed.owner = all;
+                       (*done)(seed);
+                     },
+                     [done](kj::Exception&& exception) { (*done)(net::toError(exception)); }));
+}
+
+kj::Promise<std::shared_ptr<PsReplicaLink::Fetched>> PsReplicaLink::fetchAll() {
+  const auto all = std::make_shared<Fetched>();
+  return replica_->fetchRequest()
+      .send()
+      .then([this, all](capnp::Response<schema::PsReplica::FetchResults>&& response) {
+        const uint32_t count = response.getArenas();
+        net::bridgeErrors([&] {
+          all->seed.state = decodeReplicaState(response.getState());
+          if (count == 0 || count > kFetchedArenasMax)
+            throw Error(ErrorCode::kBadData,
+                        fmt::format("{} keeps a replica of {} arenas", peer_, count));
+        });
+        kj::Vector<kj::Promise<void>> coming;
+        for (uint32_t i = 0; i < count; ++i) {
+          all->arenas.push_back(std::make_unique<Fetched::Arena>());
+          all->seed.arenas.emplace_back();
+        }
+        for (uint32_t i = 0; i < count; ++i) coming.add(fetchFrom(all, i));
+        return answered(joinAll(kj::mv(coming)), count * elements_ * sizeof(float));
+      })
+      .then([all] { return all; });
+}
+
+kj::Promise<void> PsReplicaLink::fetchFrom(std::shared_ptr<Fetched> into, uint32_t index) {
+  auto request = replica_->fetchedRequest(capnp::MessageSize{4, 0});
+  request.setIndex(index);
+  return request.send().then([this, into, index](
+                                 capnp::Response<schema::PsReplica::FetchedResults>&& response) {
+    Fetched::Arena& arena = *into->arenas[index];
+    arena.response.emplace(kj::mv(response));
+    net::bridgeErrors([&] {
+      into->seed.arenas[index] = readArena(arena.response->getValues(), elements_, arena.assembled);
+    });
+  });
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,33 @@
+#include "daemons/psd/gradient_reader.h"
+
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/wire/arena_codec.h"
+
+namespace dtf::psd {
+
+ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks, uint64_t elements) {
+  DTF_CHECK(connection_->connection != nullptr);
+  auto assembled = std::make_shared<Buffer>();  // used only for a gradient of several chunks
+  const std::span<const float> values = wire::readArena(chunks, elements, *assembled);
+  if (values.empty()) return {};
+  if (values.data() == assembled->as<float>()) return {values, assembled};
+  // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
+  if (auto owner = connection_->connection->stream().pin(values.data())) return {values, owner};
+  const std::shared_ptr<Buffer> copy = stagingBuffer(values.size_bytes());
+  std::memcpy(copy->data(), values.data(), values.size_bytes());
+  return {{copy->as<float>(), values.size()}, copy};
+}
+
+// One of these buffers that no gradient uses any more.
+std::shared_ptr<Buffer> GradientReader::stagingBuffer(size_t bytes) {
+  for (std::shared_ptr<Buffer>& buffer : staging_) {
+    if (buffer != nullptr && buffer.use_count() > 1) continue;
+    if (buffer == nullptr || buffer->bytes() != bytes) buffer = std::make_shared<Buffer>(bytes);
+    return buffer;
+  }
+  return std::make_shared<Buffer>(bytes);
+}
+
+}  // namespace dtf::psd

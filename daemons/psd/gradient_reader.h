@@ -1,0 +1,31 @@
+#pragma once
+
+// Gradients as they come over one bulk connection, kept beyond their message.
+
+#include <array>
+#include <memory>
+
+#include "common/ps/parameter_store.h"
+#include "common/wire/ps.capnp.h"
+#include "daemons/connection_set.h"
+
+namespace dtf::psd {
+
+// Owns: buffers for small gradients, used again when nobody uses them any more.
+// Threads: the connection's loop only.
+class GradientReader {
+ public:
+  explicit GradientReader(daemons::ConnectionRef connection) : connection_(std::move(connection)) {}
+
+  // In a method's own body: the connection is there, and so is the message.
+  // Errors: kBadData unless there are `elements`.
+  ps::Gradient read(capnp::List<capnp::Data>::Reader chunks, uint64_t elements);
+
+ private:
+  std::shared_ptr<Buffer> stagingBuffer(size_t bytes);
+
+  const daemons::ConnectionRef connection_;
+  std::array<std::shared_ptr<Buffer>, 2> staging_;
+};
+
+}  // namespace dtf::psd

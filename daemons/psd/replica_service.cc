@@ -1,0 +1,119 @@
+#include "daemons/psd/replica_service.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/log.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/arena_codec.h"
+#include "common/wire/replica_codec.h"
+#include "daemons/psd/gradient_reader.h"
+
+namespace dtf::psd {
+
+namespace {
+
+constexpr size_t kSeedArenasMax = 1 + ps::kSlotsMax;
+
+class ReplicaSession final : public schema::PsReplica::Server {
+ public:
+  ReplicaSession(ps::ShardReplica& replica, const ps::Shard& shard,
+                 daemons::ConnectionRef connection, uint32_t ps_task, Incarnation primary)
+      : replica_(replica),
+        shard_(shard),
+        connection_(std::move(connection)),
+        arenas_(connection_),
+        ps_task_(ps_task),
+        primary_(primary) {}
+
+  kj::Promise<void> arena(ArenaContext context) override {
+    net::bridgeErrors([&] {
+      const uint32_t index = context.getParams().getIndex();
+      if (index >= kSeedArenasMax)
+        throw Error(ErrorCode::kBadData, "a replica was sent an arena that no optimizer has");
+      if (index >= coming_.size()) coming_.resize(index + 1);
+      coming_[index] = arenas_.read(context.getParams().getValues(), elements());
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> seed(SeedContext context) override {
+    net::bridgeErrors([&] {
+      ps::ReplicaSeed seed{wire::decodeReplicaState(context.getParams().getState()), {}, nullptr};
+      const std::vector<ps::Gradient> arenas = std::exchange(coming_, {});
+      for (const ps::Gradient& arena : arenas) seed.arenas.push_back(arena.values);
+      replica_.seed(primary_, model(), seed);
+      log::info("event=replica_seeded ps=ps/{} version={}", ps_task_, replica_.version());
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> update(UpdateContext context) override {
+    ps::ReplicaUpdate update = net::bridgeErrors([&] {
+      ps::ReplicaUpdate decoded = wire::decodeReplicaUpdate(context.getParams());
+      decoded.gradient = arenas_.read(context.getParams().getGradient(), elements());
+      return decoded;
+    });
+    context.releaseParams();
+    auto received = kj::newPromiseAndFulfiller<void>();
+    auto fulfiller =
+        std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(received.fulfiller));
+    net::bridgeErrors(
+        [&] { replica_.update(primary_, update, [fulfiller] { (*fulfiller)->fulfill(); }); });
+    return kj::mv(received.promise);
+  }
+
+  kj::Promise<void> fetch(FetchContext context) override {
+    auto fetched = kj::newPromiseAndFulfiller<ps::ReplicaSeed>();
+    auto fulfiller =
+        std::make_shared<kj::Own<kj::PromiseFulfiller<ps::ReplicaSeed>>>(kj::mv(fetched.fulfiller));
+    net::bridgeErrors([&] {
+      replica_.fetch(primary_,
+                     [fulfiller](ps::ReplicaSeed seed) { (*fulfiller)->fulfill(kj::mv(seed)); });
+    });
+    return fetched.promise.then([this, context](ps::ReplicaSeed seed) mutable {
+      wire::encodeReplicaState(seed.state, context.getResults().initState());
+      context.getResults().setArenas(static_cast<uint32_t>(seed.arenas.size()));
+      fetched_ = std::move(seed);
+    });
+  }
+
+  kj::Promise<void> fetched(FetchedContext context) override {
+    net::bridgeErrors([&] {
+      const uint32_t index = context.getParams().getIndex();
+      if (!fetched_ || index >= fetched_->arenas.size())
+        throw Error(ErrorCode::kBadData, "an arena was asked for that was not fetched");
+      const std::span<const float> arena = fetched_->arenas[index];
+      const uint32_t chunks = wire::arenaChunks(arena.size());
+      auto results = context.getResults(capnp::MessageSize{8 + 2 * chunks, 0});
+      wire::referenceArena(arena, fetched_->owner, results.initValues(chunks),
+                           connection_->connection->stream());
+    });
+    return kj::READY_NOW;
+  }
+
+ private:
+  const ps::ModelDeclaration& model() const { return shard_.declaration().value(); }
+  uint64_t elements() const { return model().layout.shards.at(ps_task_).elements; }
+
+  ps::ShardReplica& replica_;
+  const ps::Shard& shard_;
+  const daemons::ConnectionRef connection_;
+  GradientReader arenas_;
+  const uint32_t ps_task_;
+  const Incarnation primary_;
+  std::vector<ps::Gradient> coming_;  // of the next seed
+  std::optional<ps::ReplicaSeed> fetched_;
+};
+
+}  // namespace
+
+schema::PsReplica::Client makeReplica(ps::ShardReplica& replica, const ps::Shard& shard,
+                                      daemons::ConnectionRef connection, uint32_t ps_task,
+                                      Incarnation primary) {
+  return kj::heap<ReplicaSession>(replica, shard, std::move(connection), ps_task, primary);
+}
+
+}  // namespace dtf::psd

@@ -1,0 +1,65 @@
+#include "common/wire/replica_codec.h"
+
+#include <capnp/message.h>
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+
+namespace dtf::wire {
+namespace {
+
+ps::ReplicaState someState() {
+  ps::ReplicaState state;
+  state.epoch = ps::nextEpoch(ps::kFirstEpoch, 7);
+  state.origin = ps::EpochOrigin::kCheckpoint;
+  state.origin_cut = {ps::kFirstEpoch, 40};
+  state.version = 52;
+  state.clock = {52, 0.25, 0.5};
+  state.memory.loss = 1.5f;
+  state.memory.workers = {{Incarnation{3}, 26, 0b101, 1.25f}, {Incarnation{4}, 26, 0b011, 1.75f}};
+  return state;
+}
+
+template <class Spoil>
+ps::ReplicaState roundTrip(Spoil spoil) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::ReplicaState>();
+  encodeReplicaState(someState(), root);
+  spoil(root);
+  return decodeReplicaState(root.asReader());
+}
+
+TEST(ReplicaCodec, KeepsAllOfAState) {
+  const ps::ReplicaState state = roundTrip([](auto&) {});
+  EXPECT_EQ(state.epoch, someState().epoch);
+  EXPECT_EQ(state.origin, ps::EpochOrigin::kCheckpoint);
+  EXPECT_EQ(state.origin_cut, someState().origin_cut);
+  EXPECT_EQ(state.version, 52u);
+  EXPECT_EQ(state.clock, someState().clock);
+  EXPECT_EQ(state.memory, someState().memory);
+}
+
+TEST(ReplicaCodec, RefusesAStateThatNoShardIsIn) {
+  EXPECT_THROW(roundTrip([](auto& root) { root.setEpoch(0); }), Error);
+  EXPECT_THROW(roundTrip([](auto& root) { root.setEpoch(~uint64_t{0}); }), Error);
+  EXPECT_THROW(roundTrip([](auto& root) { root.setOrigin(0); }), Error);
+  EXPECT_THROW(roundTrip([](auto& root) { root.setOrigin(4); }), Error);
+}
+
+TEST(ReplicaCodec, KeepsAnUpdate) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<schema::PsReplica::UpdateParams>();
+  encodeReplicaUpdate(
+      {ps::kFirstEpoch, 9, {}, {{{0, Incarnation{5}, 8}, {3, Incarnation{6}, 7}}, 2}}, root);
+  const ps::ReplicaUpdate update = decodeReplicaUpdate(root.asReader());
+  EXPECT_EQ(update.epoch, ps::kFirstEpoch);
+  EXPECT_EQ(update.version, 9u);
+  EXPECT_EQ(update.note.loss, 2);
+  ASSERT_EQ(update.note.pushes.size(), 2u);
+  EXPECT_EQ(update.note.pushes[1].rank, 3u);
+  EXPECT_EQ(update.note.pushes[1].incarnation, Incarnation{6});
+  EXPECT_EQ(update.note.pushes[1].step, 7u);
+}
+
+}  // namespace
+}  // namespace dtf::wire
