@@ -142,6 +142,10 @@ void ClusterSim::onGoingBack(const checkpoint::GoingBack& target) {
   log(fmt::format("all are to go back to step {}{}", target.cut_step,
                   to_snapshot ? ", in memory" : ""));
   applySince(Fault::Since::kGoingBack);
+  if (plan_.losesNothing(life()) && target.cut_step < ledger_.furthestStep())
+    complain(
+        fmt::format("all are to go back to step {}, though one ps was lost and its replica was not",
+                    target.cut_step));
   std::vector<SavedArena> arenas;
   if (to_snapshot) {
     ++report_.to_snapshots;

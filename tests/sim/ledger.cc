@@ -170,6 +170,7 @@ void Ledger::beginLife(std::vector<uint32_t> first_process, uint64_t epoch, uint
   base_ = lineFrom(line(epoch), step, restored);
   lines_.clear();
   first_process_ = std::move(first_process);
+  furthest_step_ = 0;
 }
 
 void Ledger::goBack(uint64_t epoch, uint64_t from_epoch, uint64_t step,
@@ -273,6 +274,7 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
                           Arenas arenas) {
   const std::string who = fmt::format("worker/{}.{}", rank, process);
   const uint64_t at = state.done ? state.global_step : state.next_step;
+  furthest_step_ = std::max(furthest_step_, state.global_step);
   Line& line = this->line(state.epoch);
   for (uint32_t ps = 0; ps < arenas.size(); ++ps) {
     checkInitial(line, ps, arenas[ps][0]);

@@ -50,6 +50,8 @@ class Ledger {
   using Arenas = std::span<const float* const>;  // one per ps
   // A process was given parameters and told `state`.
   void onParameters(uint32_t rank, uint32_t process, const ps::StepState& state, Arenas arenas);
+  // That anybody was told in this life.
+  uint64_t furthestStep() const { return furthest_step_; }
   // Its push was answered; `parameters` came unless it was queued.
   void onAnswer(const Push& push, const ps::StepState& state, Arenas arenas);
   // A process that was replaced or lost before it pushed: the push may not be answered, nor show.
@@ -118,6 +120,7 @@ class Ledger {
   std::set<Push> forbidden_;
   uint64_t finals_ = 0;
   uint64_t final_step_ = 0;
+  uint64_t furthest_step_ = 0;
 };
 
 }  // namespace dtf::sim

@@ -168,6 +168,29 @@ void drawLossesInBetween(Random& random, Plan& plan) {
   faults.push_back(fault);
 }
 
+// A ps or two are lost while all train, and nothing else happens in that life: what their replicas bring
+// back is all that there is to see.
+void drawLostReplicas(Random& random, Plan& plan) {
+  plan.replicas = plan.ps_return = true;
+  plan.snapshot_every_steps = 0;
+  plan.early_timeouts = false;
+  plan.timeouts = timeouts();
+  plan.disk_error_share = 0;
+  std::vector<Fault>& faults = plan.lives[0].faults;
+  faults.clear();
+  for (uint64_t i = 0; i <= random.below(2); ++i) {
+    Fault fault;
+    fault.kind = Fault::Kind::kKillPs;
+    fault.target = static_cast<uint32_t>(random.below(plan.ps_tasks));
+    fault.at = milliseconds(200) + milliseconds(1000 * i) +
+               upTo(random, plan.compute_max * static_cast<int64_t>(plan.steps));
+    faults.push_back(fault);
+  }
+  sortFaults(faults);
+  // A second loss may come before the replicas are whole again.
+  if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
+}
+
 }  // namespace
 
 std::string Fault::text() const {
@@ -247,6 +270,10 @@ bool Plan::onlyPsAreKilled(const Life& life) const {
                      [](const Fault& fault) { return fault.kind == Fault::Kind::kKillPs; });
 }
 
+bool Plan::losesNothing(const Life& life) const {
+  return replicas && onlyPsAreKilled(life) && life.faults.size() <= 1;
+}
+
 std::string Plan::text() const {
   std::string text = fmt::format(
       "seed {}: {} ps, {} workers, {}, {} steps{}{}{}{}{}{}{}\n", seed, ps_tasks, workers,
@@ -262,6 +289,7 @@ std::string Plan::text() const {
                         disk_error_share > 0 ? ", on a disk that fails now and then" : "");
   if (snapshot_every_steps > 0)
     text += fmt::format(", a snapshot every {} steps", snapshot_every_steps);
+  if (replicas) text += ", with replicas";
   text += "\n";
   for (const Life& life : lives) {
     for (const Fault& fault : life.faults) text += "  " + fault.text() + "\n";
@@ -308,7 +336,10 @@ Plan makePlan(uint64_t seed) {
   Random recovery(seed, 7);
   plan.ps_return = !oneIn(recovery, 4);
   Random durability(seed, 8);
-  if (oneIn(durability, 3)) plan.snapshot_every_steps = 1 + durability.below(4);
+  if (oneIn(durability, 3))
+    plan.snapshot_every_steps = 1 + durability.below(4);
+  else if (plan.ps_tasks > 1 && plan.checkpoints && oneIn(durability, 2))
+    plan.replicas = true;
   // Kills of ps are rare above: they were the end of a job.
   while (plan.psComeBack() && oneIn(recovery, 2)) {
     Fault fault = drawFault(recovery, plan);
@@ -325,6 +356,8 @@ Plan makePlan(uint64_t seed) {
   if (std::none_of(plan.lives.begin(), plan.lives.end(),
                    [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))
     plan.snapshot_every_steps = 0;
+  Random replicas(seed, 10);
+  if (plan.ps_tasks > 1 && oneIn(replicas, 8)) drawLostReplicas(replicas, plan);
   return plan;
 }
 

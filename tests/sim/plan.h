@@ -65,6 +65,7 @@ struct Plan {
   cluster::CheckpointSpec checkpoint;  // when
   uint64_t snapshot_every_steps = 0;   // in the memory of the hosts; 0: none
   bool ps_return = false;              // who kills a ps starts it again
+  bool replicas = false;               // durability: replica
   double disk_error_share = 0;         // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
@@ -83,9 +84,11 @@ struct Plan {
   // Workers are killed, and nothing else happens to anyone: no other process may fail of it.
   bool onlyWorkersAreKilled(const Life& life) const;
   // The chief looks after the values: it saves them, and takes all back when a ps is lost.
-  bool supervised() const { return checkpoints || snapshot_every_steps > 0; }
-  // A ps that is killed comes back, and there is a cut to go back to.
+  bool supervised() const { return checkpoints || snapshot_every_steps > 0 || replicas; }
+  // A ps that is killed comes back, and there is a replica, or a cut to go back to.
   bool psComeBack() const { return ps_return && supervised(); }
+  // One ps is killed, which comes back, and nothing else happens: its replica brings all back.
+  bool losesNothing(const Life& life) const;
   // Ps are killed, which come back, and nothing else happens: a worker that trains keeps its process.
   bool onlyPsAreKilled(const Life& life) const;
   bool isLast(size_t life) const { return life + 1 == lives.size(); }

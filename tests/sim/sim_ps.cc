@@ -44,6 +44,7 @@ cluster::JobSpec jobOf(const Plan& plan) {
   for (uint32_t i = 0; i < plan.ps_tasks; ++i)
     job.cluster.ps.emplace_back().address = {fmt::format("ps{}", i), 1};
   job.cluster.worker.resize(plan.workers);
+  if (plan.replicas) job.durability.kind = cluster::Durability::kReplica;
   return job;
 }
 

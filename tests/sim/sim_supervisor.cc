@@ -33,6 +33,9 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
     return await(calls_.snapshot(name, position, keep));
   }
   void forgetSnapshots() override { await(calls_.forgetSnapshots()); }
+  void refill(const std::vector<uint32_t>& ps, uint64_t epoch) override {
+    await(calls_.refill(ps, epoch));
+  }
   void restore(const checkpoint::GoingBack& target) override {
     on_going_back_(target);
     await(calls_.restore(target));
