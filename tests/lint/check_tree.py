@@ -57,6 +57,7 @@ TESTED_IN = [
     (r"common/net/acceptor\.cc", "tests/unit/net/listener_test.cc"),
     (r"common/net/(frame_\w+|wrapped_stream)\.cc", "tests/unit/net/message_stream_test.cc"),
     (r"common/ps/shard_declaration\.cc", "tests/unit/ps/shard_test.cc"),
+    (r"common/ps/shard_averages\.cc", "tests/unit/ps/shard_test.cc"),
     (r"common/ps/async_grants\.cc", "tests/unit/ps/shard_replication_test.cc"),
     (r"common/ps/sync_sets\.cc", "tests/unit/ps/shard_replication_test.cc"),
     (r"common/wire/replica_link\.cc", "tests/conformance/rpc_parameter_client_test.cc"),
