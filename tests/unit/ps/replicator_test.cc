@@ -8,16 +8,16 @@
 namespace dtf::ps {
 namespace {
 
-constexpr uint64_t kElements = 16;
+constexpr uint64_t kStoreElements = 16;
 
 // A store that is updated through its replicator.
 class ReplicatorTest : public ::testing::Test {
  protected:
   ReplicatorTest() {
-    keeper_.model.layout = makeLayout({{"v", Shape{16}, {{0, 0, kElements}}}}, 1);
+    keeper_.model.layout = makeLayout({{"v", Shape{16}, {{0, 0, kStoreElements}}}}, 1);
     keeper_.model.optimizer = optimizer();
     keeper_.heard = [this](uint64_t ticket) { replicator_.onHeard(ticket); };
-    store_.initialise(std::vector<float>(kElements, 1));
+    store_.initialise(std::vector<float>(kStoreElements, 1));
   }
 
   static cluster::OptimizerSpec optimizer() {
@@ -31,7 +31,7 @@ class ReplicatorTest : public ::testing::Test {
   }
 
   void update(float gradient) {
-    gradient_ = std::make_shared<std::vector<float>>(kElements, gradient);
+    gradient_ = std::make_shared<std::vector<float>>(kStoreElements, gradient);
     updater_.start({{*gradient_, gradient_}}, {{{0, Incarnation{1}, store_.version()}}, gradient},
                    [this] { ++committed_; });
   }
@@ -40,7 +40,7 @@ class ReplicatorTest : public ::testing::Test {
   OutwardCalls calls_;
   InlineUpdateRunner runner_;
   uint64_t tickets_ = 0;
-  ParameterStore store_{optimizer(), kElements};
+  ParameterStore store_{optimizer(), kStoreElements};
   Replicator replicator_{store_, keeper_, tickets_};
   Updater updater_{store_, runner_, calls_, &replicator_};
   std::shared_ptr<std::vector<float>> gradient_;

@@ -9,16 +9,16 @@
 namespace dtf::ps {
 namespace {
 
-constexpr uint64_t kElements = 16;
+constexpr uint64_t kKeptElements = 16;
 
 // The replica of a store that the test keeps beside it.
 class ShardReplicaTest : public ::testing::Test {
  protected:
   ShardReplicaTest() {
-    model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, kElements}}}}, 1);
+    model_.layout = makeLayout({{"v", Shape{16}, {{0, 0, kKeptElements}}}}, 1);
     model_.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
-    store_ = std::make_unique<ParameterStore>(model_.optimizer, kElements);
-    store_->initialise(std::vector<float>(kElements, 1));
+    store_ = std::make_unique<ParameterStore>(model_.optimizer, kKeptElements);
+    store_->initialise(std::vector<float>(kKeptElements, 1));
     replica_.meet(kPrimary);
   }
 
@@ -31,7 +31,7 @@ class ShardReplicaTest : public ::testing::Test {
   }
 
   ReplicaUpdate next(float gradient) const {
-    const auto values = std::make_shared<std::vector<float>>(kElements, gradient);
+    const auto values = std::make_shared<std::vector<float>>(kKeptElements, gradient);
     return {kFirstEpoch,
             store_->version() + 1,
             {*values, values},
@@ -75,12 +75,12 @@ TEST_F(ShardReplicaTest, HoldsTheSameBitsAndGivesThemBack) {
   EXPECT_EQ(back.state.memory.workers[1].incarnation, Incarnation{5});
   ASSERT_EQ(back.arenas.size(), here.arenas.size() + 1);  // and the parameters before
   for (size_t i = 0; i < here.arenas.size(); ++i)
-    EXPECT_EQ(std::memcmp(back.arenas[i].data(), here.arenas[i].data(), kElements * sizeof(float)),
-              0)
+    EXPECT_EQ(
+        std::memcmp(back.arenas[i].data(), here.arenas[i].data(), kKeptElements * sizeof(float)), 0)
         << "arena " << i;
-  EXPECT_EQ(
-      std::memcmp(back.arenas.back().data(), store_->previous()->data(), kElements * sizeof(float)),
-      0);
+  EXPECT_EQ(std::memcmp(back.arenas.back().data(), store_->previous()->data(),
+                        kKeptElements * sizeof(float)),
+            0);
 }
 
 TEST_F(ShardReplicaTest, AnUpdateThatIsSaidAgainIsAppliedOnce) {

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = cluster::OptimizerSpec::Kind;
 
-constexpr Incarnation kChiefLife{1};
+constexpr Incarnation kReplicatedChief{1};
 
 // One ps with its keeper. The process may be lost: what it had is gone.
 class Replicated {
@@ -30,7 +30,7 @@ class Replicated {
     start(false);
     driver().shard.onReplicaBackup();
     std::optional<Error> error;
-    driver().shard.refill(kChiefLife, epoch, [&](const WaitAnswer& answer) {
+    driver().shard.refill(kReplicatedChief, epoch, [&](const WaitAnswer& answer) {
       if (const Error* e = std::get_if<Error>(&answer)) error = *e;
     });
     keeper.deliverAll();

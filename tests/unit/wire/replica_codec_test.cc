@@ -21,7 +21,7 @@ ps::ReplicaState someState() {
 }
 
 template <class Spoil>
-ps::ReplicaState roundTrip(Spoil spoil) {
+ps::ReplicaState stateThere(Spoil spoil) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::ReplicaState>();
   encodeReplicaState(someState(), root);
@@ -30,7 +30,7 @@ ps::ReplicaState roundTrip(Spoil spoil) {
 }
 
 TEST(ReplicaCodec, KeepsAllOfAState) {
-  const ps::ReplicaState state = roundTrip([](auto&) {});
+  const ps::ReplicaState state = stateThere([](auto&) {});
   EXPECT_EQ(state.epoch, someState().epoch);
   EXPECT_EQ(state.origin, ps::EpochOrigin::kCheckpoint);
   EXPECT_EQ(state.origin_cut, someState().origin_cut);
@@ -40,10 +40,10 @@ TEST(ReplicaCodec, KeepsAllOfAState) {
 }
 
 TEST(ReplicaCodec, RefusesAStateThatNoShardIsIn) {
-  EXPECT_THROW(roundTrip([](auto& root) { root.setEpoch(0); }), Error);
-  EXPECT_THROW(roundTrip([](auto& root) { root.setEpoch(~uint64_t{0}); }), Error);
-  EXPECT_THROW(roundTrip([](auto& root) { root.setOrigin(0); }), Error);
-  EXPECT_THROW(roundTrip([](auto& root) { root.setOrigin(4); }), Error);
+  EXPECT_THROW(stateThere([](auto& root) { root.setEpoch(0); }), Error);
+  EXPECT_THROW(stateThere([](auto& root) { root.setEpoch(~uint64_t{0}); }), Error);
+  EXPECT_THROW(stateThere([](auto& root) { root.setOrigin(0); }), Error);
+  EXPECT_THROW(stateThere([](auto& root) { root.setOrigin(4); }), Error);
 }
 
 TEST(ReplicaCodec, KeepsAnUpdate) {
