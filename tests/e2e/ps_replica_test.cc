@@ -93,6 +93,21 @@ TEST_F(PsReplicaTest, AShardAndItsReplicaLostAtOnceAreTakenBackToTheCheckpoint) 
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
+TEST_F(PsReplicaTest, NoCheckpointIsNeededUnlessBothAreLost) {
+  ClusterOptions options = syncJob();
+  options.top_more += "durability: replica\n";
+  start(options, "job");
+  loseAndStartAgain({1}, 1700);
+  expectNothingLost("job");
+  options.steps = 100'000'000;
+  start(options, "lost");
+  loseAndStartAgain({0, 1}, 400);
+  const ProcessResult chief = workers_[0]->wait(seconds(30));
+  EXPECT_EQ(chief.exit_code, 65) << chief.err;
+  EXPECT_NE(chief.err.find("lost their values, and nothing holds them"), std::string::npos)
+      << chief.err;
+}
+
 TEST_F(PsReplicaTest, TheChiefMayBeLostWithThePs) {
   start(syncJob(), "calm");
   awaitEnd();
