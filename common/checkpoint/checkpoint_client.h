@@ -74,6 +74,8 @@ class CheckpointClient {
   // From any thread, without waiting: the job ends, so no cut will be reached any more. startCut()
   // and awaitCut(), under way or later, throw kUnavailable; save() of a capture goes on.
   virtual void callOffCuts() = 0;
+  // Likewise, for a ps that was lost: what it was to do holds the others up. Only what is under way throws.
+  virtual void interruptCuts() = 0;
 
   // Every ps writes what it captured at `position` into `folder`, the name of an attempt
   // (checkpoint_folder.h).

@@ -138,6 +138,8 @@ class Checkpointer {
   // From any thread: a save() that waits for its cut fails soon, as later ones do; one
   // that has captured it is written.
   void callOffCuts() { client_.callOffCuts(); }
+  // Likewise, but only a save() under way.
+  void interruptCuts() { client_.interruptCuts(); }
 
   std::optional<uint64_t> lastStep() const { return last_step_; }  // saved or restored
 

@@ -139,12 +139,15 @@ void Supervisor::beginDue() {
 }
 
 void Supervisor::onPsReplaced() {
+  bool at_work = false;
   {
     MutexLock lock(mutex_);
     replaced_ = true;
-    if (busy_) return;  // whoever is at work sees it then
-    busy_ = true;
+    at_work = std::exchange(busy_, true);
   }
+  // Whoever is at work sees it then. A save that waits for its cut may do so for a step that nobody can
+  // complete without that ps.
+  if (at_work) return checkpointer_.interruptCuts();
   begin(Work::kRecover);
 }
 

@@ -118,9 +118,15 @@ kj::Promise<void> CheckpointCalls::releaseHold() {
   }));
 }
 
+template <class T>
+kj::Promise<T> CheckpointCalls::guardCut(kj::Promise<T> promise) {
+  return cuts_called_off_.guard(cuts_interrupted_->guard(kj::mv(promise)));
+}
+
 // The question after the cuts is answered after they have arrived: a connection keeps its order.
 kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position, uint64_t epoch) {
   cuts_.clear();
+  cuts_interrupted_ = std::make_unique<Abort>();
   for (uint32_t i = 0; i < ps_.size(); ++i) {
     auto request = session(i).cutRequest();
     encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
@@ -129,7 +135,7 @@ kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position, uint64_
       return response.getCaptured() ? std::optional<uint64_t>(response.getVersion()) : std::nullopt;
     }));
   }
-  return cuts_called_off_.guard(whenDone(positions(false)));
+  return guardCut(whenDone(positions(false)));
 }
 
 kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
@@ -137,14 +143,20 @@ kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
   DTF_CHECK(cuts_.size() == ps_.size());  // startCut() came first, and each cut is awaited once
   auto cuts = std::exchange(cuts_, {});
   // The ps themselves give up after timeouts.step_seconds, and say what they waited for.
-  return cuts_called_off_
-      .guard(fromEvery<Version>("reach the cut of the checkpoint", disk_seconds_ + kQuestionSeconds,
-                                [&](uint32_t i) { return kj::mv(cuts[i]); }))
+  return guardCut(fromEvery<Version>("reach the cut of the checkpoint",
+                                     disk_seconds_ + kQuestionSeconds,
+                                     [&](uint32_t i) { return kj::mv(cuts[i]); }))
       .then([](const std::vector<Version>& versions) {
         const bool all = std::all_of(versions.begin(), versions.end(),
                                      [](const Version& version) { return version.has_value(); });
         return all ? versions.at(0) : std::nullopt;
       });
+}
+
+void CheckpointCalls::interruptCuts() {
+  if (cuts_interrupted_ == nullptr) return;
+  cuts_interrupted_->fail(
+      Error(ErrorCode::kUnavailable, "the checkpoint was given up: a ps was lost"));
 }
 
 void CheckpointCalls::callOffCuts() {

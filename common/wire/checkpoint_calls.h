@@ -33,6 +33,7 @@ class CheckpointCalls {
   kj::Promise<void> startCut(const CutPosition& position, uint64_t epoch);
   kj::Promise<std::optional<uint64_t>> awaitCut();
   void callOffCuts();
+  void interruptCuts();
   kj::Promise<std::vector<checkpoint::SavedShard>> save(const std::string& folder,
                                                         const CutPosition& position);
   kj::Promise<std::vector<checkpoint::KeptSnapshot>> snapshot(
@@ -43,6 +44,8 @@ class CheckpointCalls {
   kj::Promise<void> restore(const checkpoint::GoingBack& target);
 
  private:
+  template <class T>
+  kj::Promise<T> guardCut(kj::Promise<T> promise);
   schema::PsCheckpoint::Client& session(uint32_t ps_task);
   template <class T>
   kj::Promise<std::vector<T>> fromEvery(const std::string& doing, double seconds,
@@ -54,6 +57,7 @@ class CheckpointCalls {
   // Under way: per ps the version it captured; nullopt: it was too late.
   std::vector<kj::Promise<std::optional<uint64_t>>> cuts_;
   Abort cuts_called_off_;
+  std::unique_ptr<Abort> cuts_interrupted_;  // of those under way; null: there were none
 };
 
 }  // namespace dtf::wire

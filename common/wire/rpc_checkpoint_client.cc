@@ -36,6 +36,10 @@ void RpcCheckpointClient::callOffCuts() {
   control_.post([this] { calls_->callOffCuts(); });
 }
 
+void RpcCheckpointClient::interruptCuts() {
+  control_.post([this] { calls_->interruptCuts(); });
+}
+
 std::vector<checkpoint::SavedShard> RpcCheckpointClient::save(const std::string& folder,
                                                               const CutPosition& position) {
   return control_.call([&] { return calls_->save(folder, position); });

@@ -25,6 +25,7 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   void startCut(const CutPosition& position, uint64_t epoch) override;
   std::optional<uint64_t> awaitCut() override;
   void callOffCuts() override;
+  void interruptCuts() override;
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override;
   std::vector<checkpoint::KeptSnapshot> snapshot(

@@ -23,6 +23,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   }
   std::optional<uint64_t> awaitCut() override { return await(calls_.awaitCut()); }
   void callOffCuts() override { calls_.callOffCuts(); }
+  void interruptCuts() override { calls_.interruptCuts(); }
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override {
     return await(calls_.save(folder, position));

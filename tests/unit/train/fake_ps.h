@@ -112,6 +112,7 @@ class FakePs final : public checkpoint::CheckpointClient {
   }
   void startCut(const CutPosition& position, uint64_t) override {
     MutexLock lock(mutex_);
+    interrupted_ = false;
     begin("startCut", " " + std::to_string(position.at(0)));
     if (called_off_) throw Error(ErrorCode::kUnavailable, "called off");
     target_ = position;
@@ -120,7 +121,8 @@ class FakePs final : public checkpoint::CheckpointClient {
   std::optional<uint64_t> awaitCut() override {
     MutexLock lock(mutex_);
     begin("awaitCut", "");
-    while (never_reached_ && !called_off_) changed_.wait(mutex_);
+    while (never_reached_ && !called_off_ && !interrupted_) changed_.wait(mutex_);
+    if (interrupted_) throw Error(ErrorCode::kUnavailable, "interrupted");
     if (called_off_) throw Error(ErrorCode::kUnavailable, "called off");
     if (too_late_) return std::nullopt;
     position_ = std::max(position_, target_);
@@ -129,6 +131,11 @@ class FakePs final : public checkpoint::CheckpointClient {
   void callOffCuts() override {
     MutexLock lock(mutex_);
     called_off_ = true;
+    changed_.notifyAll();
+  }
+  void interruptCuts() override {
+    MutexLock lock(mutex_);
+    interrupted_ = true;
     changed_.notifyAll();
   }
   std::vector<checkpoint::SavedShard> save(const std::string& folder, const CutPosition&) override {
@@ -198,6 +205,7 @@ class FakePs final : public checkpoint::CheckpointClient {
   CondVar changed_;
   bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
   bool called_off_ DTF_GUARDED_BY(mutex_) = false;
+  bool interrupted_ DTF_GUARDED_BY(mutex_) = false;
   std::vector<checkpoint::HeldValues> held_ DTF_GUARDED_BY(mutex_) = {{}};
   std::vector<checkpoint::SnapshotName> snapshots_ DTF_GUARDED_BY(mutex_);  // outlive what is held
   CutPosition position_ DTF_GUARDED_BY(mutex_) = {0};

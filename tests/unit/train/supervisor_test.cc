@@ -293,6 +293,20 @@ TEST_F(SupervisorTest, WhatCannotBeRecoveredIsSaidOnce) {
   EXPECT_EQ(hopeless_, "shard-0 is cut short");
 }
 
+TEST_F(SupervisorTest, ASaveThatWaitsForItsCutGivesWayToARecovery) {
+  start(kSync, 0, 10);
+  checkpointer_->restore();
+  ps_.stopTraining();  // no ps gets there without the one that is lost
+  answer(9);
+  ps_.waitForCall("awaitCut");
+  ps_.setHeld({ps::kFirstEpoch, 9});
+  ps_.fail("positions", kPsIsAway);  // nor can another cut be agreed on
+  supervisor_->onPsReplaced();
+  awaitEnd();
+  EXPECT_EQ(supervisor_->status().degraded, kPsIsAway.message());
+  EXPECT_EQ(supervisor_->status().saved, 0u);
+}
+
 TEST_F(SupervisorTest, ARecoveryWaitsForTheSaveThatIsUnderWay) {
   start(kSync, 0, 10);
   checkpointer_->restore();

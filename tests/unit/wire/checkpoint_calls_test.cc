@@ -66,6 +66,19 @@ TEST_F(CheckpointCallsTest, CalledOffACutIsNotAwaited) {
   EXPECT_EQ(errorOf(kj::mv(cut)).message(), "the checkpoint was called off: the job ends");
 }
 
+TEST_F(CheckpointCallsTest, InterruptedOnlyTheCutUnderWayIsGivenUp) {
+  get(calls_->open());
+  ps_[1].hangs = "cut";
+  get(calls_->startCut({11}, ps::kFirstEpoch));
+  auto cut = calls_->awaitCut();
+  loop_.settle();
+  calls_->interruptCuts();
+  EXPECT_EQ(errorOf(kj::mv(cut)).message(), "the checkpoint was given up: a ps was lost");
+  ps_[1].hangs = "";
+  get(calls_->startCut({12}, ps::kFirstEpoch));
+  EXPECT_TRUE(get(calls_->awaitCut()));
+}
+
 TEST_F(CheckpointCallsTest, WhatIsReadIsTakenWhenEveryPsHasReadIt) {
   get(calls_->open());
   ps_[1].refusal = Error(ErrorCode::kBadData, "shard-1.safetensors is cut short");

@@ -134,6 +134,7 @@ class Job final : public checkpoint::CheckpointClient {
     return std::get<ps::CutResult>(*cuts_[0]).version;
   }
   void callOffCuts() override {}  // none waits here
+  void interruptCuts() override {}
   std::vector<checkpoint::SavedShard> save(const std::string& folder,
                                            const CutPosition& position) override {
     std::vector<checkpoint::SavedShard> saved;
