@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "tests/support/sanitizer.h"
 #include "tests/unit/ps/shard_driver.h"
 
 namespace dtf::ps {
@@ -129,7 +130,7 @@ uint64_t addressSpaceBytes() {
 }
 
 TEST(GoingBackDeathTest, AHostWithoutMemoryTellsWhoeverWaitsAndHoldsNothing) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef DTF_SANITIZER_MALLOC
   GTEST_SKIP() << "a sanitizer reserves address space as it likes";
 #endif
   EXPECT_EXIT(goBackWithoutMemory(), ::testing::ExitedWithCode(0), "");

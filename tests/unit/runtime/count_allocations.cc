@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "tests/support/sanitizer.h"
+
 namespace {
 
 thread_local bool counting = false;
@@ -13,15 +15,6 @@ void note() {
 }
 
 }  // namespace
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DTF_SANITIZER_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define DTF_SANITIZER_MALLOC 1
-#endif
-#endif
 
 #if defined(DTF_SANITIZER_MALLOC)
 // Of <sanitizer/allocator_interface.h>, which g++ 12 lacks.
