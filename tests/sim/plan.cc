@@ -178,13 +178,19 @@ void drawLostReplicas(Random& random, Plan& plan) {
   plan.disk_error_share = 0;
   std::vector<Fault>& faults = plan.lives[0].faults;
   faults.clear();
-  for (uint64_t i = 0; i <= random.below(2); ++i) {
-    Fault fault;
-    fault.kind = Fault::Kind::kKillPs;
-    fault.target = static_cast<uint32_t>(random.below(plan.ps_tasks));
-    fault.at = milliseconds(200) + milliseconds(1000 * i) +
-               upTo(random, plan.compute_max * static_cast<int64_t>(plan.steps));
-    faults.push_back(fault);
+  Fault first;
+  first.kind = Fault::Kind::kKillPs;
+  // The one that decides the sets has most to lose.
+  const bool decides = plan.hasBackups() && oneIn(random, 2);
+  first.target = decides ? 0 : static_cast<uint32_t>(random.below(plan.ps_tasks));
+  first.at = milliseconds(200) + upTo(random, plan.compute_max * static_cast<int64_t>(plan.steps));
+  faults.push_back(first);
+  // Then the one whose replica the first kept: it is whole again, or not quite.
+  if (oneIn(random, 2)) {
+    Fault second = first;
+    second.target = (first.target + plan.ps_tasks - 1) % plan.ps_tasks;
+    second.at += milliseconds(300) + upTo(random, milliseconds(2200));
+    faults.push_back(second);
   }
   sortFaults(faults);
   // A second loss may come before the replicas are whole again.
