@@ -111,7 +111,8 @@ class AsyncCoordinator final : public Coordinator {
   std::deque<uint32_t> grant_queue_;  // ranks that await a grant, in order of asking
   uint64_t accepted_ = 0;             // pushes taken, applied or queued
   uint64_t granted_ = 0;              // grants held and not used
-  TimePoint grants_of_before_until_;  // no worker may hold one longer
+  bool resumed_ = false;              // ps/0, from its replica
+  TimePoint grants_of_before_until_;  // longer none is kept for who may hold it
   CoordinatorStatus counters_;
 };
 

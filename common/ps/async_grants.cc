@@ -89,18 +89,21 @@ void AsyncCoordinator::resume(const PushMemory& memory) {
     }
     worker.may_hold_grant = leads() && !isDone() && !worker.gone;
   }
+  resumed_ = leads();
   grants_of_before_until_ = deadlineAfter(context_.clock.now(), context_.rejoin_timeout);
 }
 
 void AsyncCoordinator::noteGrantShown(const Contribution& c) {
   Worker& worker = workers_[c.rank];
-  if (!worker.may_hold_grant || c.step != worker.steps_pushed || isDone()) return;
+  if (!resumed_ || worker.granted || c.step != worker.steps_pushed || isDone()) return;
+  // It may have been long about that step: then it shows a grant that was not reckoned with any more.
+  if (!worker.may_hold_grant && stepsLeftFor(worker) == 0) return;
   worker.may_hold_grant = false;
   worker.granted = true;
   ++granted_;
 }
 
-// They are with nobody who would come back.
+// Who has them has not used them for so long that others need not wait for that.
 void AsyncCoordinator::forgetGrantsOfBefore() {
   for (Worker& worker : workers_) worker.may_hold_grant = false;
   settleAll();

@@ -139,7 +139,7 @@ std::shared_ptr<const Snapshot> ParameterStore::copyAverages() {
 void ParameterStore::restore(std::span<const float> values,
                              std::span<const std::span<const float>> slots,
                              const OptimizerClock::State& clock, uint64_t version,
-                             std::span<const float> before) {
+                             std::optional<std::span<const float>> before) {
   DTF_CHECK(!updating());
   if (slots.size() != slotCount()) {
     throw Error(ErrorCode::kBadData, "a checkpoint with " + std::to_string(slots.size()) +
@@ -152,17 +152,17 @@ void ParameterStore::restore(std::span<const float> values,
   for (uint32_t i = 0; i < slots.size(); ++i) {
     requireSize("slot " + slotName(i), slots[i].size(), elements_);
   }
-  if (!before.empty()) requireSize("parameters before them", before.size(), elements_);
-  DTF_CHECK(before.empty() || version > 0);
+  if (before) requireSize("parameters before them", before->size(), elements_);
+  DTF_CHECK(!before || version > 0);
   const std::shared_ptr<Snapshot> restored = pool_.acquire(version);
   copyInto(values, restored->mutableData());
   for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
   optimizer_clock_.restore(clock);
   previous_ = nullptr;
   current_ = restored;
-  if (before.empty()) return;
+  if (!before) return;
   const std::shared_ptr<Snapshot> previous = pool_.acquire(version - 1);
-  copyInto(before, previous->mutableData());
+  copyInto(*before, previous->mutableData());
   previous_ = previous;
 }
 
@@ -201,14 +201,16 @@ ParameterStore::Image ParameterStore::newest() const {
   DTF_CHECK(!updating() || running_->elements_done_.load(std::memory_order_acquire) == elements_);
   struct Owner {
     std::shared_ptr<const Snapshot> parameters;
+    std::shared_ptr<const Snapshot> before;
     std::shared_ptr<const std::array<Buffer, kSlotsMax>> slots;
   };
-  const auto owner =
-      std::make_shared<Owner>(Owner{updating() ? running_->target_ : current_, slots_});
+  const auto owner = std::make_shared<Owner>(
+      Owner{updating() ? running_->target_ : current_, updating() ? current_ : previous_, slots_});
   Image image{owner->parameters->version(), optimizer_clock_.state(), {}, owner};
   image.arenas.emplace_back(owner->parameters->data(), elements_);
   for (uint32_t slot = 0; slot < slotCount(); ++slot)
     image.arenas.emplace_back((*slots_)[slot].as<float>(), elements_);
+  if (owner->before) image.arenas.emplace_back(owner->before->data(), elements_);
   return image;
 }
 

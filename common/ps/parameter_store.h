@@ -112,10 +112,10 @@ class ParameterStore {
   // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while
   // updating(). `slots`: slotCount() of them, in the order of slot(). Every array has elements()
   // values, padding (0, or a slot's initial value) included.
-  // `before`: what previous() is then; empty: there is none.
+  // `before`: what previous() is then; nullopt: there is none.
   void restore(std::span<const float> values, std::span<const std::span<const float>> slots,
                const OptimizerClock::State& clock, uint64_t version,
-               std::span<const float> before = {});
+               std::optional<std::span<const float>> before = std::nullopt);
 
   // Not null once initialised.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }
@@ -138,7 +138,8 @@ class ParameterStore {
   struct Image {
     uint64_t version = 0;
     OptimizerClock::State clock;
-    std::vector<std::span<const float>> arenas;  // parameters, then each slot
+    // Parameters, then each slot, then, where they are there still, the parameters before.
+    std::vector<std::span<const float>> arenas;
     std::shared_ptr<const void> owner;
   };
   Image newest() const;

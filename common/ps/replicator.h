@@ -52,7 +52,7 @@ struct ReplicaState {
 // A whole shard.
 struct ReplicaSeed {
   ReplicaState state;
-  // The parameters, then each slot; from a replica then, perhaps, the parameters before the last update.
+  // The parameters, then each slot, then, perhaps, the parameters before the last update.
   std::vector<std::span<const float>> arenas;
   std::shared_ptr<const void> owner;  // keeps the arenas
 };

@@ -237,11 +237,13 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   std::optional<Error> error = membershipError(contribution.rank, contribution.incarnation);
   if (!error) error = badEpoch(contribution.epoch, workerName(contribution.rank));
-  if (!error && mayPark() && !initialised())
-    return park({.rank = contribution.rank,
-                 .incarnation = contribution.incarnation,
-                 .contribution = std::move(contribution),
-                 .callback = std::move(callback)});
+  if (!error && mayPark() && !initialised()) {
+    Parked call{.rank = contribution.rank,
+                .incarnation = contribution.incarnation,
+                .callback = std::move(callback)};
+    call.contribution = std::move(contribution);
+    return park(std::move(call));
+  }
   if (!error) error = stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   if (contribution.epoch != epoch_) return answerWentBack(contribution.rank, std::move(callback));

@@ -265,7 +265,7 @@ void Shard::onLeaderLinked() {
 }
 
 // A decision of a later epoch can't be: it takes gradients that are on this ps. One that a process of
-// this ps before this one did not hear is of an epoch that will be left.
+// this ps before this one did not hear is of an epoch that will be left, or is announced again.
 void Shard::onDecision(StepName step, const std::vector<uint32_t>& ranks) {
   const OutwardCalls::Scope scope(calls_);
   if (!initialised() || step.epoch < epoch_) return;

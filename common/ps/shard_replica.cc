@@ -43,7 +43,9 @@ void ShardReplica::check(Incarnation primary) const {
 void ShardReplica::validate(const ModelDeclaration& declaration, const ReplicaSeed& seed) const {
   DTF_CHECK(ps_task_ < declaration.layout.shards.size());
   const uint64_t elements = declaration.layout.shards[ps_task_].elements;
-  bool fits = seed.arenas.size() == 1 + slotCount(declaration.optimizer) && seed.state.epoch > 0;
+  const size_t own = 1 + slotCount(declaration.optimizer);
+  const bool has_before = seed.arenas.size() == own + 1 && seed.state.version > 0;
+  bool fits = (seed.arenas.size() == own || has_before) && seed.state.epoch > 0;
   for (const std::span<const float>& arena : seed.arenas) fits &= arena.size() == elements;
   fits &= seed.state.memory.workers.size() == workers_;
   if (!fits)
@@ -63,8 +65,11 @@ void ShardReplica::seed(Incarnation primary, const ModelDeclaration& declaration
   const ShardLayout& layout = declaration.layout.shards[ps_task_];
   auto store =
       std::make_unique<ParameterStore>(declaration.optimizer, layout.elements, layout.slices);
-  store->restore(seed.arenas[0], std::span(seed.arenas).subspan(1), seed.state.clock,
-                 seed.state.version);
+  const size_t own = 1 + store->slotCount();
+  std::optional<std::span<const float>> before;
+  if (seed.arenas.size() > own) before = seed.arenas[own];
+  store->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1), seed.state.clock,
+                 seed.state.version, before);
   updater_ = std::make_unique<Updater>(*store, runner_, calls_);
   store_ = std::move(store);
   state_ = seed.state;
@@ -127,16 +132,11 @@ void ShardReplica::giveBack() {
   if (!fetched_) return;
   DTF_CHECK(!updater_->busy() && queue_.empty() && store_->version() == state_.version);
   ParameterStore::Image image = store_->newest();
-  struct Owner {
-    std::shared_ptr<const void> newest;
-    std::shared_ptr<const Snapshot> previous;
-  };
-  const auto owner = std::make_shared<Owner>(Owner{std::move(image.owner), store_->previous()});
-  if (owner->previous != nullptr)
-    image.arenas.emplace_back(owner->previous->data(), store_->elements());
   state_.clock = image.clock;
   calls_.add([fetched = std::exchange(fetched_, nullptr),
-              seed = ReplicaSeed{state_, std::move(image.arenas), owner}] { fetched(seed); });
+              seed = ReplicaSeed{state_, std::move(image.arenas), std::move(image.owner)}] {
+    fetched(seed);
+  });
 }
 
 }  // namespace dtf::ps

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/ps/replication_rules.h"
 #include "common/ps/shard.h"
 
 namespace dtf::ps {
@@ -55,7 +57,13 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
                             epochNumber(epoch)));
   const size_t own = 1 + store_->slotCount();
   const bool has_previous = seed.arenas.size() == own + 1;
-  bool fits = (seed.arenas.size() == own || has_previous) && seed.state.epoch > 0 &&
+  const auto in_last =
+      std::count_if(seed.state.memory.workers.begin(), seed.state.memory.workers.end(),
+                    [](const PushMemory::Worker& worker) { return (worker.sets & 1) != 0; });
+  const uint32_t needed = declaration_->replication.replicas_to_aggregate;
+  const bool sets_fit = !hasBackupWorkers(declaration_->replication) || in_last == 0 ||
+                        (in_last == needed && seed.state.version > 0);
+  bool fits = (seed.arenas.size() == own || has_previous) && sets_fit &&
               seed.state.memory.workers.size() == options_.workers &&
               (!has_previous || seed.state.version > 0);
   for (const std::span<const float>& arena : seed.arenas) fits &= arena.size() == elements();
@@ -68,7 +76,7 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
       [&] {
         store_->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1),
                         seed.state.clock, seed.state.version,
-                        has_previous ? seed.arenas[own] : std::span<const float>{});
+                        has_previous ? std::optional(seed.arenas[own]) : std::nullopt);
         coordinator_->resume(seed.state.memory);
       },
       backups_met > 0 && backups_met == backups_met_);

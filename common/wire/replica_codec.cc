@@ -34,6 +34,9 @@ ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader) {
   state.origin_cut = {reader.getOriginEpoch(), reader.getOriginStep()};
   state.version = reader.getVersion();
   state.clock = {reader.getApplies(), reader.getBeta1Power(), reader.getBeta2Power()};
+  constexpr uint64_t kAppliesMax = uint64_t{1} << 62;
+  if (state.clock.applies > kAppliesMax)
+    throw Error(ErrorCode::kBadData, "a replica came with more updates than can be");
   state.memory.loss = reader.getLoss();
   for (const auto worker : reader.getWorkers())
     state.memory.workers.push_back({Incarnation{worker.getIncarnation()}, worker.getSteps(),

@@ -61,6 +61,8 @@ PsReplicaLink::PsReplicaLink(net::Loop& loop, LinkOptions self, uint32_t keeper,
           fromSeconds(options_.timeouts.lease_seconds),
           {.say_hello = [this](auto& connection) { return sayHello(connection); },
            .on_open = [this] { onOpen(); },
+           .failing_max =
+               fromSeconds(options_.timeouts.rejoin_seconds + options_.timeouts.step_seconds),
            .on_lost = [this](const Error& error) { lost(error); }}),
       error_handler_(kj::heap<LogReplicaErrors>()),
       tasks_(*error_handler_) {
@@ -93,19 +95,18 @@ kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
   return request.send().then([this, &connection](auto&& response) {
     connection.stream().setLimits(arenaLimits(elements_));
     replica_ = response.getReplica();
-    const Incarnation process{response.getIncarnation()};
-    if (process == met_) return;
-    if (process.isBefore(met_))
+    greeted_ = Incarnation{response.getIncarnation()};
+    if (greeted_ == met_) return;
+    if (greeted_.isBefore(met_))
       kj::throwFatalException(
           net::toKj(net::asio::error::not_connected, "an earlier process of it answered"));
-    met_ = process;
     log::info("event=replica_linked keeper=\"{}\"", peer_);
-    is_new_ = true;
   });
 }
 
+// Until then nothing is said to this process: what was said before was meant for the one before.
 void PsReplicaLink::onOpen() {
-  if (std::exchange(is_new_, false)) events_.on_backup();
+  if (std::exchange(met_, greeted_) != greeted_) events_.on_backup();
 }
 
 // A keeper that doesn't answer is given up, and the next connection carries the message again.
@@ -118,26 +119,26 @@ kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t byt
   }));
 }
 
-// A message that was called off may still be said: its answer is ignored, and the keeper ignores what
-// doesn't follow.
+// A message that was called off is not said again.
 void PsReplicaLink::say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes) {
   DTF_CHECK(ticket > ticket_ && opened_);
   ticket_ = ticket;
-  tasks_.add(connection_
-                 .untilAnswered<void>("replicating",
-                                      [this, call = std::move(call), bytes, process = met_] {
-                                        // Another process is told what it needs by another message.
-                                        if (process != met_)
-                                          return kj::Promise<void>(kj::READY_NOW);
-                                        return answered(call(), bytes);
-                                      })
-                 .then(
-                     [this, ticket, process = met_] {
-                       if (ticket == ticket_ && process == met_) events_.on_heard(ticket);
-                     },
-                     [this, ticket](kj::Exception&& exception) {
-                       if (ticket == ticket_) lost(net::toError(exception));
-                     }));
+  tasks_.add(
+      connection_
+          .untilAnswered<void>("replicating",
+                               [this, call = std::move(call), bytes, ticket, process = met_] {
+                                 // Another process is told what it needs by another message.
+                                 if (process != met_ || ticket != ticket_)
+                                   return kj::Promise<void>(kj::READY_NOW);
+                                 return answered(call(), bytes);
+                               })
+          .then(
+              [this, ticket, process = met_] {
+                if (ticket == ticket_ && process == met_) events_.on_heard(ticket);
+              },
+              [this, ticket](kj::Exception&& exception) {
+                if (ticket == ticket_) lost(net::toError(exception));
+              }));
 }
 
 kj::Promise<void> PsReplicaLink::sayArena(uint32_t index, std::span<const float> arena,
@@ -186,25 +187,33 @@ void PsReplicaLink::update(uint64_t ticket, const ps::ReplicaUpdate& update) {
 
 // ---- back
 
+// Who asks while an answer is on its way waits for that.
 void PsReplicaLink::fetch(std::function<void(std::variant<ps::ReplicaSeed, Error>)> fetched) {
   DTF_CHECK(opened_ && fetched != nullptr);
-  const auto done = std::make_shared<decltype(fetched)>(std::move(fetched));
-  tasks_.add(linked_.addBranch()
-                 .then([this] {
-                   return connection_.untilAnswered<std::shared_ptr<Fetched>>(
-                       "fetching a replica", [this] { return fetchAll(); });
-                 })
-                 .then(
-                     [done](const std::shared_ptr<Fetched>& all) {
-                       ps::ReplicaSeed seed = all->seed;
-                       seed.owner = all;
-                       (*done)(seed);
-                     },
-                     [done](kj::Exception&& exception) { (*done)(net::toError(exception)); }));
+  fetching_.push_back(std::move(fetched));
+  if (fetching_.size() > 1) return;
+  tasks_.add(
+      linked_.addBranch()
+          .then([this] {
+            return connection_.untilAnswered<std::shared_ptr<Fetched>>(
+                "fetching a replica", [this] { return fetchAll(); });
+          })
+          .then(
+              [this](const std::shared_ptr<Fetched>& all) {
+                ps::ReplicaSeed seed = all->seed;
+                seed.owner = all;
+                answerFetches(seed);
+              },
+              [this](kj::Exception&& exception) { answerFetches(net::toError(exception)); }));
+}
+
+void PsReplicaLink::answerFetches(const std::variant<ps::ReplicaSeed, Error>& fetched) {
+  for (const auto& waiting : std::exchange(fetching_, {})) waiting(fetched);
 }
 
 kj::Promise<std::shared_ptr<PsReplicaLink::Fetched>> PsReplicaLink::fetchAll() {
   const auto all = std::make_shared<Fetched>();
+  // The keeper answers when it has applied what it has received.
   return replica_->fetchRequest()
       .send()
       .then([this, all](capnp::Response<schema::PsReplica::FetchResults>&& response) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
@@ -54,6 +55,7 @@ class PsReplicaLink final : public ps::ReplicaLink {
                              const std::shared_ptr<const void>& owner);
   void say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes);
   kj::Promise<std::shared_ptr<Fetched>> fetchAll();
+  void answerFetches(const std::variant<ps::ReplicaSeed, Error>& fetched);
   kj::Promise<void> fetchFrom(std::shared_ptr<Fetched> into, uint32_t index);
   kj::Promise<void> answered(kj::Promise<void> answer, uint64_t bytes);
   void lost(const Error& error);
@@ -66,11 +68,12 @@ class PsReplicaLink final : public ps::ReplicaLink {
   uint64_t elements_ = 0;
   uint32_t hellos_said_ = 0;
   Incarnation met_;      // the newest process of the other ps that has answered a hello
-  bool is_new_ = false;  // events_ has not been told of met_
+  Incarnation greeted_;  // that has answered the last hello
   bool opened_ = false;
   kj::ForkedPromise<void> linked_ = nullptr;          // the first hello was answered
   std::optional<schema::PsReplica::Client> replica_;  // of the last hello
   uint64_t ticket_ = 0;                               // of what was said last
+  std::vector<std::function<void(std::variant<ps::ReplicaSeed, Error>)>> fetching_;
   HealingConnection connection_;
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;
   kj::TaskSet tasks_;

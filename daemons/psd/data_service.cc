@@ -176,6 +176,8 @@ class DataGate final : public schema::PsDataGate::Server {
     const Incarnation incarnation{context.getParams().getHello().getIncarnation()};
     return host_.whenDeclared().then([this, context, primary, incarnation]() mutable {
       if (connection_->connection == nullptr) return;
+      if (!host_.shard().declared())
+        net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is declared no more"));
       const ps::ModelDeclaration& model = *host_.shard().declaration();
       connection_->connection->stream().setLimits(
           wire::arenaLimits(model.layout.shards.at(primary.index).elements));

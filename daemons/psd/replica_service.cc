@@ -15,7 +15,8 @@ namespace dtf::psd {
 
 namespace {
 
-constexpr size_t kSeedArenasMax = 1 + ps::kSlotsMax;
+// The parameters, the slots, and the parameters before.
+constexpr size_t kSeedArenasMax = 2 + ps::kSlotsMax;
 
 class ReplicaSession final : public schema::PsReplica::Server {
  public:
@@ -40,6 +41,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
   }
 
   kj::Promise<void> seed(SeedContext context) override {
+    fetched_.reset();
     net::bridgeErrors([&] {
       ps::ReplicaSeed seed{wire::decodeReplicaState(context.getParams().getState()), {}, nullptr};
       const std::vector<ps::Gradient> arenas = std::exchange(coming_, {});
@@ -51,6 +53,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
   }
 
   kj::Promise<void> update(UpdateContext context) override {
+    fetched_.reset();  // the slots change now
     ps::ReplicaUpdate update = net::bridgeErrors([&] {
       ps::ReplicaUpdate decoded = wire::decodeReplicaUpdate(context.getParams());
       decoded.gradient = arenas_.read(context.getParams().getGradient(), elements());

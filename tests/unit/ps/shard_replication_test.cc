@@ -134,6 +134,18 @@ TEST(ShardReplication, AsyncAGrantWhoseWorkerIsGonePassesOn) {
   EXPECT_FALSE(first->state().done);
 }
 
+TEST(ShardReplication, AsyncAGrantThatIsShownLateCountsStill) {
+  Replicated world(2, 0, 10);
+  world.driver().pull(0);
+  EXPECT_FALSE(world.loseAndRefill());
+  world.driver().clock.advance(std::chrono::seconds(61));  // it evaluated meanwhile
+  world.driver().shard.heartbeat(0, kReplicatedChief);
+  world.driver().shard.tick();
+  const auto late = world.driver().push(0, 0);
+  world.keeper.deliverAll();
+  EXPECT_EQ(late->state().outcome, Outcome::kApplied);
+}
+
 TEST(ShardReplication, SyncAStepThatWasAnsweredIsAnsweredAgain) {
   Replicated world(2, 2, 10);
   world.driver().push(0, 0, 1);
