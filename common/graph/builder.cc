@@ -151,6 +151,55 @@ Output Builder::dropout(Output x, Output key, double rate, int64_t layer) {
   return op("Dropout", {x, key}, {{"rate", rate}, {"layer", layer}});
 }
 
+Output Builder::conv2D(Output x, Output filter, const Window& window, int64_t groups) {
+  return op("Conv2D", {x, filter}, convolutionAttributes(window, groups));
+}
+
+Output Builder::conv2DBackpropInput(Shape x, Output filter, Output dy, const Window& window,
+                                    int64_t groups) {
+  Attributes attributes = convolutionAttributes(window, groups);
+  attributes["shape"] = std::move(x);
+  return op("Conv2DBackpropInput", {filter, dy}, std::move(attributes));
+}
+
+Output Builder::conv2DBackpropFilter(Output x, Shape filter, Output dy, const Window& window,
+                                     int64_t groups) {
+  Attributes attributes = convolutionAttributes(window, groups);
+  attributes["shape"] = std::move(filter);
+  return op("Conv2DBackpropFilter", {x, dy}, std::move(attributes));
+}
+
+Builder::MaxPool Builder::maxPool(Output x, const Window& window) {
+  const NodeId id = node("MaxPool", {x}, poolingAttributes(window));
+  return {{id, 0}, {id, 1}};
+}
+
+Output Builder::maxPoolGrad(Output dy, Output argmax, Shape x, const Window& window) {
+  Attributes attributes = poolingAttributes(window);
+  attributes["shape"] = std::move(x);
+  return op("MaxPoolGrad", {dy, argmax}, std::move(attributes));
+}
+
+Output Builder::avgPool(Output x, const Window& window) {
+  return op("AvgPool", {x}, poolingAttributes(window));
+}
+
+Output Builder::avgPoolGrad(Output dy, Shape x, const Window& window) {
+  Attributes attributes = poolingAttributes(window);
+  attributes["shape"] = std::move(x);
+  return op("AvgPoolGrad", {dy}, std::move(attributes));
+}
+
+Output Builder::globalAvgPool(Output x) {
+  const Shape& image = graph_.spec(x).shape;
+  if (image.rank() != 4) return avgPool(x, {});  // which refuses it in words
+  const Shape means = {image.dim(0), image.dim(3)};
+  Window window;
+  window.height.size = image.dim(1);
+  window.width.size = image.dim(2);
+  return reshape(avgPool(x, window), means);
+}
+
 NodeId Builder::applyGradient(Output variable, Output gradient) {
   return node("ApplyGradient", {variable, gradient});
 }

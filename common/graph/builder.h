@@ -10,6 +10,7 @@
 
 #include "common/graph/device_name.h"
 #include "common/graph/graph.h"
+#include "common/graph/window.h"
 
 namespace dtf::graph {
 
@@ -84,6 +85,24 @@ class Builder {
   Output oneHot(Output labels, int64_t depth);
   Output dropout(Output x, Output key, double rate, int64_t layer);
   Output accuracy(Output logits, Output labels);
+
+  // ---- images (standard_image_ops.cc)
+  // The window's size is the filter's, whatever `window` says.
+  Output conv2D(Output x, Output filter, const Window& window = {}, int64_t groups = 1);
+  Output conv2DBackpropInput(Shape x, Output filter, Output dy, const Window& window,
+                             int64_t groups);
+  Output conv2DBackpropFilter(Output x, Shape filter, Output dy, const Window& window,
+                              int64_t groups);
+  struct MaxPool {
+    Output y;
+    Output argmax;
+  };
+  MaxPool maxPool(Output x, const Window& window);
+  Output maxPoolGrad(Output dy, Output argmax, Shape x, const Window& window);
+  Output avgPool(Output x, const Window& window);
+  Output avgPoolGrad(Output dy, Shape x, const Window& window);
+  // The mean of each image and channel: x [B,H,W,C] -> [B,C].
+  Output globalAvgPool(Output x);
 
   // ---- effects
   NodeId applyGradient(Output variable, Output gradient);

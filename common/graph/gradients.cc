@@ -4,24 +4,12 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/graph/gradient_functions.h"
 
 namespace dtf::graph {
 namespace {
 
-using Gradients = std::vector<std::optional<Output>>;
 using Request = GradientRequest;
-
-Output dyOf(const Request& request) {
-  DTF_CHECK_MSG(request.output_gradients.front().has_value(), request.node.name);
-  return *request.output_gradients[0];
-}
-Output in(const Request& request, size_t index) {
-  DTF_CHECK_MSG(index < request.node.inputs.size(), request.node.name);
-  return request.node.inputs[index];
-}
-Output yOf(const Request& request) {
-  return {request.node.id, 0};
-}
 
 Gradients identityGradient(Builder&, const Request& r) {
   return {dyOf(r)};
@@ -125,6 +113,20 @@ Gradients sigmoidCrossEntropyGradient(Builder& b, const Request& r) {
 
 }  // namespace
 
+Output dyOf(const GradientRequest& request) {
+  DTF_CHECK_MSG(request.output_gradients.front().has_value(), request.node.name);
+  return *request.output_gradients[0];
+}
+
+Output in(const GradientRequest& request, size_t index) {
+  DTF_CHECK_MSG(index < request.node.inputs.size(), request.node.name);
+  return request.node.inputs[index];
+}
+
+Output yOf(const GradientRequest& request) {
+  return {request.node.id, 0};
+}
+
 void GradientTable::add(std::string op, GradientFunction gradient) {
   DTF_CHECK_MSG(gradient != nullptr, op);
   const bool added = functions_.emplace(op, std::move(gradient)).second;
@@ -158,6 +160,7 @@ const GradientTable& standardGradients() {
     all.add("Dropout", dropoutGradient);
     all.add("SparseSoftmaxCrossEntropyWithLogits", sparseCrossEntropyGradient);
     all.add("SigmoidCrossEntropyWithLogits", sigmoidCrossEntropyGradient);
+    addImageGradients(all);
     return all;
   }();
   return table;

@@ -34,6 +34,12 @@ void wantRank(const TensorSpec& spec, int rank, const char* name) {
   }
 }
 
+void wantRankAtLeast(const TensorSpec& spec, int rank, const char* name) {
+  if (spec.shape.rank() < rank) {
+    misfit(named(name, spec) + " must have at least " + std::to_string(rank) + " dimension(s)");
+  }
+}
+
 void wantSame(const TensorSpec& a, const char* a_name, const TensorSpec& b, const char* b_name) {
   if (a != b) misfit(named(a_name, a) + " and " + named(b_name, b) + " must be the same");
 }

@@ -19,6 +19,7 @@ std::string specText(const TensorSpec& spec);
 void wantFloat(const TensorSpec& spec, const char* name);
 void wantLabels(const TensorSpec& spec, const char* name);  // uint8, int32 or int64
 void wantRank(const TensorSpec& spec, int rank, const char* name);
+void wantRankAtLeast(const TensorSpec& spec, int rank, const char* name);
 void wantSame(const TensorSpec& a, const char* a_name, const TensorSpec& b, const char* b_name);
 // Dimension `a_axis` of a equals dimension `b_axis` of b.
 void wantSameDim(const TensorSpec& a, int a_axis, const char* a_name, const TensorSpec& b,

@@ -12,8 +12,9 @@
 //   MatMul             a [M,K], b [K,N]   transpose_a bool,  a * b [M,N]; a is stored as [K,M]
 //                                         transpose_b bool   with transpose_a, b as [N,K] with
 //                                         (default false)    transpose_b
-//   BiasAdd            x [B,N], b [N]     -                  x with b added to each row
-//   BiasAddGrad        dy [B,N]           -                  [N]: the sum of dy's rows
+//   BiasAdd            x [..,N], b [N]    -                  x with b added to each row; x has two
+//                                                            dimensions or more
+//   BiasAddGrad        dy [..,N]          -                  [N]: the sum of dy's rows
 //   Mean               x, not empty       -                  scalar: the mean of all elements
 //   MeanGrad           dy scalar          shape, not empty   `shape`, filled with dy / elements
 //   MulRows            dy [B], x [B,C]    -                  [B,C]: row i of x times dy[i]
@@ -62,16 +63,16 @@ Specs inferMatMul(std::span<const TensorSpec> inputs, const Attributes& attribut
 Specs inferBiasAdd(std::span<const TensorSpec> inputs, const Attributes&) {
   wantFloat(inputs[0], "x");
   wantFloat(inputs[1], "b");
-  wantRank(inputs[0], 2, "x");
+  wantRankAtLeast(inputs[0], 2, "x");
   wantRank(inputs[1], 1, "b");
-  wantSameDim(inputs[0], 1, "x", inputs[1], 0, "b");
+  wantSameDim(inputs[0], inputs[0].shape.rank() - 1, "x", inputs[1], 0, "b");
   return {inputs[0]};
 }
 
 Specs inferBiasAddGrad(std::span<const TensorSpec> inputs, const Attributes&) {
   wantFloat(inputs[0], "dy");
-  wantRank(inputs[0], 2, "dy");
-  return {floats({inputs[0].shape.dim(1)})};
+  wantRankAtLeast(inputs[0], 2, "dy");
+  return {floats({inputs[0].shape.dim(inputs[0].shape.rank() - 1)})};
 }
 
 void wantElements(const Shape& shape) {

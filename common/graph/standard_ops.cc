@@ -9,6 +9,7 @@ const OpCatalog& standardOps() {
     OpCatalog all;
     addMathOps(all);
     addNnOps(all);
+    addImageOps(all);
     addStateOps(all);
     return all;
   }();

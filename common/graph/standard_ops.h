@@ -1,6 +1,6 @@
 #pragma once
 
-// The catalogue of standardOps(), in three chapters. Internal to common/graph; each .cc file opens
+// The catalogue of standardOps(), in chapters. Internal to common/graph; each .cc file opens
 // with its ops, their inputs, attributes and outputs: what a kernel must do is written there.
 
 #include "common/graph/op_def.h"
@@ -11,6 +11,7 @@ void addMathOps(
     OpCatalog& catalog);  // standard_math_ops.cc: element by element, products, reductions
 void addNnOps(
     OpCatalog& catalog);  // standard_nn_ops.cc: activations, losses, metrics and their gradients
+void addImageOps(OpCatalog& catalog);  // standard_image_ops.cc: convolutions, pooling
 void addStateOps(
     OpCatalog& catalog);  // standard_state_ops.cc: feeds, constants, variables, other tasks
 

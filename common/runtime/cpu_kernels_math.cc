@@ -87,14 +87,20 @@ std::unique_ptr<Kernel> meanGradKernel(const Operation& o) {
   return makeKernel(run, kOverwritesNothing);
 }
 
-// Ops on [rows, columns] with two inputs.
+// A tensor of at least one dimension as rows of its last one.
+struct Rows {
+  explicit Rows(const Shape& shape)
+      : columns(shape.dim(shape.rank() - 1)), rows(columns == 0 ? 0 : shape.elements() / columns) {}
+  int64_t columns, rows;
+};
+
+// Ops on rows with two inputs.
 using RowLoop = void (*)(const float*, const float*, float*, int64_t, int64_t);
 template <class Overwrites>
 KernelFactory byRow(RowLoop loop, Overwrites overwrites) {
   return [loop, overwrites](const Operation& o) {
-    const Shape& shape = o.output_specs[0].shape;
-    const auto run = [loop, rows = shape.dim(0), columns = shape.dim(1)](const KernelArguments& a) {
-      loop(in(a, 0), in(a, 1), out(a, 0), rows, columns);
+    const auto run = [loop, n = Rows(o.output_specs[0].shape)](const KernelArguments& a) {
+      loop(in(a, 0), in(a, 1), out(a, 0), n.rows, n.columns);
     };
     return makeKernel(run, overwrites);
   };
@@ -102,9 +108,8 @@ KernelFactory byRow(RowLoop loop, Overwrites overwrites) {
 
 KernelFactory biasAddGrad(const VectorLoops& loops) {
   return [loop = loops.biasAddGrad](const Operation& o) {
-    const Shape& shape = o.input_specs[0].shape;
-    const auto run = [loop, rows = shape.dim(0), columns = shape.dim(1)](const KernelArguments& a) {
-      loop(in(a, 0), out(a, 0), rows, columns);
+    const auto run = [loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
+      loop(in(a, 0), out(a, 0), n.rows, n.columns);
     };
     return makeKernel(run, kOverwritesNothing);
   };
@@ -144,6 +149,7 @@ void registerCpuKernels(KernelTable& table, Isa isa) {
   const VectorLoops& loops = vectorLoops(isa);
   addMathKernels(table, loops);
   addNnKernels(table, loops);
+  addImageKernels(table, isa);
   addMatMulKernel(table, isa);
   addFusedKernels(table, isa);
 }

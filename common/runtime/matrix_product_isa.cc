@@ -49,13 +49,18 @@ struct Source {
   }
 };
 
+DTF_INLINE int64_t strideOf(int64_t given, int64_t dense) {
+  return given == 0 ? dense : given;
+}
+
 // One product, and where its parts lie in the workspace.
 struct Work {
   explicit Work(const MatrixProduct& p)
-      : a{p.a, p.transpose_a ? p.m : p.k, p.transpose_a},
-        b{p.b, p.transpose_b ? p.k : p.n, p.transpose_b},
+      : a{p.a, strideOf(p.a_stride, p.transpose_a ? p.m : p.k), p.transpose_a},
+        b{p.b, strideOf(p.b_stride, p.transpose_b ? p.k : p.n), p.transpose_b},
         c(p.c),
-        c_stride(p.n),
+        c_stride(strideOf(p.c_stride, p.n)),
+        accumulate(p.accumulate),
         packs_a(parts(p.n, kColumns) > kUnpackedColumnPanels),
         packs_b(p.transpose_b || parts(p.m, kRows) > kUnpackedRowPanels),
         column_panels(p.workspace),
@@ -71,6 +76,7 @@ struct Work {
   Source a, b;
   float* c;
   int64_t c_stride;
+  bool accumulate;
   bool packs_a, packs_b;
   float* column_panels;
   float* row_panels;
@@ -89,18 +95,6 @@ struct RowPanels {
   DTF_INLINE int64_t begin(int64_t panel) const { return rows * panel / panels; }
   DTF_INLINE int64_t height(int64_t panel) const { return begin(panel + 1) - begin(panel); }
 };
-
-// The first `n` of kLanes floats, the others 0; without a mask where none is needed.
-DTF_INLINE Floats loadSome(const float* p, int64_t n) {
-  return n >= kLanes ? load(p) : loadPartial(p, n);
-}
-DTF_INLINE void storeSome(float* p, Floats v, int64_t n) {
-  if (n >= kLanes) {
-    store(p, v);
-  } else {
-    storePartial(p, v, n);
-  }
-}
 
 // Turns `lines` <= kLanes lines of `length` floats, `stride` apart: out[i * out_stride + line].
 // Writes kLanes floats for each i, in order: what is too much for a narrow `out_stride` the next i
@@ -190,7 +184,7 @@ struct Tile {
   float* c;
   int64_t c_stride;
   int64_t columns;  // in ((V - 1) * kLanes, V * kLanes]
-  bool first;       // of k: nothing is in C yet
+  bool first;       // nothing that counts is in C yet
 };
 
 template <int R, int V, class F>
@@ -251,7 +245,7 @@ void runColumnPanel(const Work& work, const Block& at, int64_t column) {
   tile.depth = at.depth;
   tile.c_stride = work.c_stride;
   tile.columns = columns;
-  tile.first = at.k0 == 0;
+  tile.first = at.k0 == 0 && !work.accumulate;
   const RowPanels panels(at.rows);
   for (int64_t panel = 0; panel < panels.panels; ++panel) {
     const int64_t row = panels.begin(panel), rows = panels.height(panel);

@@ -98,6 +98,18 @@ DTF_INLINE void storePartial(float* p, Floats v, int64_t n) {
 #endif
 }
 
+// The first `n` of kLanes floats, the others 0; without a mask where none is needed.
+DTF_INLINE Floats loadSome(const float* p, int64_t n) {
+  return n >= kLanes ? load(p) : loadPartial(p, n);
+}
+DTF_INLINE void storeSome(float* p, Floats v, int64_t n) {
+  if (n >= kLanes) {
+    store(p, v);
+  } else {
+    storePartial(p, v, n);
+  }
+}
+
 template <class V = Floats>
 DTF_INLINE V splat(float x) {
   return x - V{};  // adding 0 would be an instruction, as it turns -0 into 0

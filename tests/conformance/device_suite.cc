@@ -1,6 +1,3 @@
-// Tolerances are relative to 1 + |expected|: 2e-6 (some 16 units in the last place of 1) by
-// element, 1e-5 where up to some hundred terms in [-1, 1] are summed.
-
 #include "tests/conformance/device_suite.h"
 
 #include <gmock/gmock.h>
@@ -10,46 +7,14 @@
 
 #include "common/base/error.h"
 #include "common/graph/autodiff.h"
-#include "common/graph/builder.h"
-#include "common/graph/op_def.h"
+#include "tests/conformance/device_case.h"
 #include "tests/unit/graph/random_graph.h"
 #include "tests/unit/runtime/models.h"
-#include "tests/unit/runtime/step_runner.h"
 
 namespace dtf::runtime::testing {
 namespace {
 
-using graph::Output;
 using graph::testing::evaluate;
-
-constexpr double kElementwise = 2e-6;
-constexpr double kSums = 1e-5;
-constexpr std::array<int64_t, 4> kSizes = {1, 3, 17, 100};
-
-// A graph under construction with random values for its placeholders.
-struct Case {
-  Output floats(Shape shape, float low = -4, float high = 4) {
-    const Output x = b.placeholder(graph.uniqueName("x"), DType::kFloat32, shape);
-    feeds[x] = randomValues(random, shape.elements(), low, high);
-    return x;
-  }
-  Output integers(DType dtype, Shape shape, int64_t below) {
-    const Output x = b.placeholder(graph.uniqueName("i"), dtype, shape);
-    feeds[x] = randomIntegers(random, shape.elements(), static_cast<uint64_t>(below));
-    return x;
-  }
-  void expect(DeviceUnderTest& device, std::vector<Output> fetches, double tolerance) {
-    for (const bool fuse : {true, false}) {
-      expectLikeReference(*device.device, device.kernels, graph, feeds, fetches, tolerance,
-                          {.fuse = fuse});
-    }
-  }
-
-  Random random{20};
-  graph::Graph graph{graph::standardOps()};
-  graph::Builder b{graph};
-  Feeds feeds;
-};
 
 TEST_P(DeviceSuite, HasAKernelForEveryOpThatComputes) {
   for (const std::string_view op : graph::standardOps().names()) {

@@ -7,24 +7,12 @@
 #include <string>
 
 #include "common/base/random.h"
+#include "tests/unit/graph/reference_kernels.h"
 
 namespace dtf::graph::testing {
 namespace {
 
-// One node to compute: its inputs are known.
-struct Call {
-  const Graph& graph;
-  const Node& node;
-  std::vector<const Values*> inputs;
-
-  const Values& in(size_t i) const { return *inputs[i]; }
-  const Shape& inShape(size_t i) const { return graph.spec(node.inputs[i]).shape; }
-  size_t dim(size_t i, int axis) const { return static_cast<size_t>(inShape(i).dim(axis)); }
-  size_t outElements() const { return static_cast<size_t>(node.outputs[0].shape.elements()); }
-};
-
-using Results = std::vector<Values>;
-using Kernel = std::function<Results(const Call&)>;
+using Kernel = ReferenceKernel;
 
 size_t labelAt(const Call& call, size_t input, size_t row, size_t classes) {
   const double label = call.in(input)[row];
@@ -95,7 +83,7 @@ Results biasAdd(const Call& call) {
 }
 
 Results biasAddGrad(const Call& call) {
-  const size_t n = call.dim(0, 1);
+  const size_t n = call.dim(0, call.inShape(0).rank() - 1);
   Values db(n, 0);
   for (size_t i = 0; i < call.in(0).size(); ++i) db[i % n] += call.in(0)[i];
   return {db};
@@ -214,7 +202,7 @@ Results accuracy(const Call& call) {
   return {{hits / static_cast<double>(rows)}};
 }
 
-std::map<std::string, Kernel, std::less<>> mathKernels() {
+ReferenceKernels mathKernels() {
   std::map<std::string, Kernel, std::less<>> all;
   all["Identity"] = all["Reshape"] = [](const Call& call) { return Results{call.in(0)}; };
   all["ZerosLike"] = unary([](double) { return 0.0; });
@@ -241,7 +229,7 @@ std::map<std::string, Kernel, std::less<>> mathKernels() {
   return all;
 }
 
-std::map<std::string, Kernel, std::less<>> allKernels() {
+ReferenceKernels allKernels() {
   auto all = mathKernels();
   all["Relu"] = unary([](double x) { return std::max(x, 0.0); });
   all["ReluGrad"] = binary([](double dy, double y) { return y > 0 ? dy : 0; });
@@ -257,10 +245,11 @@ std::map<std::string, Kernel, std::less<>> allKernels() {
   all["OneHot"] = oneHot;
   all["Dropout"] = dropout;
   all["Accuracy"] = accuracy;
+  addImageReferences(all);
   return all;
 }
 
-const std::map<std::string, Kernel, std::less<>>& kernels() {
+const ReferenceKernels& kernels() {
   static const auto all = allKernels();
   return all;
 }

@@ -78,12 +78,49 @@ TEST(MatrixProduct, AddsUpEveryElementInTheOrderOfK) {
   }
 }
 
+// Parts of wider matrices, added to what C holds: as one chain of all of k.
+TEST(MatrixProduct, AddsToPartsOfWiderMatrices) {
+  constexpr int64_t kM = 29, kK = 310, kN = 37, kWide = 320, kFirst = 111;
+  Random random(8);
+  std::vector<float> a(kM * kWide), b(kK * kWide), c(kM * kWide, 5), whole(kM * kN);
+  for (float& x : a) x = random.uniform(-1, 1);
+  for (float& x : b) x = random.uniform(-1, 1);
+  for (const Isa isa : supportedIsas()) {
+    SCOPED_TRACE(isaName(isa));
+    MatrixProduct p;
+    p.m = kM, p.k = kK, p.n = kN;
+    p.a = a.data(), p.b = b.data(), p.c = whole.data();
+    p.a_stride = p.b_stride = kWide;
+    Buffer workspace(matrixProductWorkspaceBytes(isa, p));
+    p.workspace = workspace.as<float>();
+    matrixProduct(isa, p);
+    p.c = c.data(), p.c_stride = kWide;
+    p.k = kFirst;
+    matrixProduct(isa, p);
+    p.a += kFirst, p.b += kFirst * kWide, p.k = kK - kFirst;
+    p.accumulate = true;
+    matrixProduct(isa, p);
+    for (int64_t i = 0; i < kM; ++i) {
+      for (int64_t j = 0; j < kWide; ++j) {
+        ASSERT_EQ(c[i * kWide + j], j < kN ? whole[i * kN + j] : 5) << i << ", " << j;
+      }
+    }
+  }
+}
+
 TEST(MatrixProduct, NeedsAWorkspaceThatDoesNotGrowWithTheMatrices) {
   for (const Isa isa : supportedIsas()) {
     MatrixProduct huge;
     huge.m = huge.k = huge.n = 1'000'000;
     EXPECT_LT(matrixProductWorkspaceBytes(isa, huge), 2'500'000u) << isaName(isa);
   }
+}
+
+TEST(MatrixProductDeathTest, RefusesAStrideShorterThanItsRow) {
+  float x[4] = {};
+  MatrixProduct p;
+  p.m = p.k = p.n = 2, p.a = x, p.b = x, p.c = x, p.b_stride = 1;
+  EXPECT_DEATH(matrixProduct(Isa::kBaseline, p), "shorter than its row");
 }
 
 TEST(MatrixProductDeathTest, RefusesAnEmptyProduct) {

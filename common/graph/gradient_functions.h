@@ -1,0 +1,20 @@
+#pragma once
+
+// What the files that fill standardGradients() share. Internal to common/graph.
+
+#include <optional>
+#include <vector>
+
+#include "common/graph/gradients.h"
+
+namespace dtf::graph {
+
+using Gradients = std::vector<std::optional<Output>>;
+
+Output dyOf(const GradientRequest& request);  // of output 0, which has one
+Output in(const GradientRequest& request, size_t index);
+Output yOf(const GradientRequest& request);  // output 0 itself
+
+void addImageGradients(GradientTable& table);  // gradients_image.cc
+
+}  // namespace dtf::graph

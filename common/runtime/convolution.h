@@ -1,0 +1,51 @@
+#pragma once
+
+// Convolutions of any shape as products of matrices: the elements that the windows of some output
+// pixels read are gathered as the rows of a matrix ("im2col"), block by block in a workspace that
+// stays in the caches. A window of one element that goes over every pixel needs no gathering: there
+// the image is the matrix.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/isa.h"
+#include "common/graph/window.h"
+
+namespace dtf::runtime {
+
+// One convolution of images [batch, height, width, channels] to [batch, out_height, out_width,
+// out_channels] with a filter [window, channels / groups, out_channels]. Value type.
+struct Convolution {
+  int64_t batch = 0, height = 0, width = 0, channels = 0;
+  int64_t out_height = 0, out_width = 0, out_channels = 0;
+  int64_t groups = 1;
+  graph::Window window;
+
+  // From the shapes of an op's tensors, which fit (graph/standard_image_ops.cc).
+  static Convolution of(const Shape& x, const Shape& filter, const Shape& y,
+                        const graph::Attributes& attributes);
+
+  int64_t imageElements() const { return batch * height * width * channels; }
+  int64_t pixels() const { return batch * out_height * out_width; }
+  int64_t outElements() const { return pixels() * out_channels; }
+  int64_t groupChannels() const { return channels / groups; }
+  int64_t groupOutChannels() const { return out_channels / groups; }
+  // What one output element is the sum of.
+  int64_t taps() const { return window.height.size * window.width.size * groupChannels(); }
+  int64_t filterElements() const { return taps() * out_channels; }
+  bool empty() const { return outElements() == 0 || taps() == 0; }
+  bool pointwise() const;
+};
+
+size_t convolutionWorkspaceBytes(Isa isa, const Convolution& convolution);
+
+// All three overwrite their result. `workspace` has convolutionWorkspaceBytes(), aligned to 64.
+// Thread-safe for calls that share only what they read.
+void convolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
+              std::byte* workspace);
+void convolveBackpropInput(Isa isa, const Convolution& c, const float* filter, const float* dy,
+                           float* dx, std::byte* workspace);
+void convolveBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
+                            float* dfilter, std::byte* workspace);
+
+}  // namespace dtf::runtime

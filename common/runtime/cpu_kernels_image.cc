@@ -1,0 +1,93 @@
+// Convolutions and pooling; the semantics are in graph/standard_image_ops.cc.
+
+#include "common/runtime/convolution.h"
+#include "common/runtime/cpu_kernels_internal.h"
+#include "common/runtime/pooling.h"
+
+namespace dtf::runtime {
+namespace {
+
+const Shape& inShape(const Operation& o, size_t index) {
+  return o.input_specs[index].shape;
+}
+const Shape& outShape(const Operation& o, size_t index = 0) {
+  return o.output_specs[index].shape;
+}
+
+std::unique_ptr<Kernel> conv2D(const Operation& o, Isa isa) {
+  const auto c = Convolution::of(inShape(o, 0), inShape(o, 1), outShape(o), o.attributes);
+  const auto run = [isa, c](const KernelArguments& a) {
+    convolve(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
+  };
+  return makeKernel(run, kOverwritesNothing, convolutionWorkspaceBytes(isa, c));
+}
+
+std::unique_ptr<Kernel> conv2DBackpropInput(const Operation& o, Isa isa) {
+  const auto c = Convolution::of(outShape(o), inShape(o, 0), inShape(o, 1), o.attributes);
+  const auto run = [isa, c](const KernelArguments& a) {
+    convolveBackpropInput(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
+  };
+  return makeKernel(run, kOverwritesNothing, convolutionWorkspaceBytes(isa, c));
+}
+
+std::unique_ptr<Kernel> conv2DBackpropFilter(const Operation& o, Isa isa) {
+  const auto c = Convolution::of(inShape(o, 0), outShape(o), inShape(o, 1), o.attributes);
+  const auto run = [isa, c](const KernelArguments& a) {
+    convolveBackpropFilter(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
+  };
+  return makeKernel(run, kOverwritesNothing, convolutionWorkspaceBytes(isa, c));
+}
+
+std::unique_ptr<Kernel> maxPool(const Operation& o, const PoolingLoops& loops) {
+  const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
+  const bool bytes = o.output_specs[1].dtype == DType::kUInt8;
+  const auto run = [p, bytes, &loops](const KernelArguments& a) {
+    if (bytes) return loops.maxPool(p, in(a, 0), out(a, 0), out<uint8_t>(a, 1));
+    loops.maxPoolWide(p, in(a, 0), out(a, 0), out<int32_t>(a, 1));
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> maxPoolGrad(const Operation& o, const PoolingLoops& loops) {
+  const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
+  const bool bytes = o.input_specs[1].dtype == DType::kUInt8;
+  const auto run = [p, bytes, &loops](const KernelArguments& a) {
+    if (bytes) return loops.maxPoolGrad(p, in(a, 0), in<uint8_t>(a, 1), out(a, 0));
+    loops.maxPoolGradWide(p, in(a, 0), in<int32_t>(a, 1), out(a, 0));
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> avgPool(const Operation& o, const PoolingLoops& loops) {
+  const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
+  const auto run = [p, &loops](const KernelArguments& a) { loops.avgPool(p, in(a, 0), out(a, 0)); };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingLoops& loops) {
+  const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
+  const auto run = [p, &loops](const KernelArguments& a) {
+    loops.avgPoolGrad(p, in(a, 0), out(a, 0));
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+}  // namespace
+
+void addImageKernels(KernelTable& table, Isa isa) {
+  // `second` is what the factory needs besides the operation.
+  const auto add = [&table](const char* op, auto factory, auto second) {
+    table.add(op, DeviceType::kCpu,
+              [factory, second](const Operation& o) { return factory(o, second); });
+  };
+  add("Conv2D", conv2D, isa);
+  add("Conv2DBackpropInput", conv2DBackpropInput, isa);
+  add("Conv2DBackpropFilter", conv2DBackpropFilter, isa);
+  const auto loops = std::cref(poolingLoops(isa));
+  add("MaxPool", maxPool, loops);
+  add("MaxPoolGrad", maxPoolGrad, loops);
+  add("AvgPool", avgPool, loops);
+  add("AvgPoolGrad", avgPoolGrad, loops);
+}
+
+}  // namespace dtf::runtime

@@ -1,0 +1,67 @@
+// What pooling computes is tested as kernels, by the device suite. Here: same bits whatever the
+// instruction set, and not one element past the end.
+
+#include "common/runtime/pooling.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/base/random.h"
+#include "tests/unit/runtime/guarded_memory.h"
+
+namespace dtf::runtime {
+namespace {
+
+Pooling pooling(const Shape& x, const graph::Window& window) {
+  const Shape y = {x.dim(0), window.height.positions(x.dim(1)), window.width.positions(x.dim(2)),
+                   x.dim(3)};
+  return Pooling::of(x, y, poolingAttributes(window));
+}
+
+// Owns `n` elements that end where inaccessible memory begins, and are not zero.
+struct Memory : testing::Guarded<float> {
+  explicit Memory(int64_t n) : Guarded(static_cast<size_t>(n)), count(n) {
+    Random random(static_cast<uint64_t>(n));
+    for (int64_t i = 0; i < n; ++i) data()[i] = random.uniform(-1, 1);
+  }
+  int64_t count;
+};
+
+std::vector<float> results(Isa isa, const Pooling& p) {
+  const PoolingLoops& loops = poolingLoops(isa);
+  const int64_t out = p.batch * p.out_height * p.out_width * p.channels;
+  const int64_t in = p.batch * p.height * p.width * p.channels;
+  Memory x(in), dy(out), y(out), wide(out), average(out), dx(in), dx_wide(in), dx_average(in);
+  testing::Guarded<uint8_t> argmax(static_cast<size_t>(out));
+  testing::Guarded<int32_t> argmax_wide(static_cast<size_t>(out));
+  loops.maxPool(p, x.data(), y.data(), argmax.data());
+  loops.maxPoolWide(p, x.data(), wide.data(), argmax_wide.data());
+  loops.avgPool(p, x.data(), average.data());
+  loops.maxPoolGrad(p, dy.data(), argmax.data(), dx.data());
+  loops.maxPoolGradWide(p, dy.data(), argmax_wide.data(), dx_wide.data());
+  loops.avgPoolGrad(p, dy.data(), dx_average.data());
+  std::vector<float> all;
+  for (Memory* part : {&y, &wide, &average, &dx, &dx_wide, &dx_average}) {
+    all.insert(all.end(), part->data(), part->data() + part->count);
+  }
+  for (int64_t i = 0; i < out; ++i) EXPECT_EQ(argmax.data()[i], argmax_wide.data()[i]);
+  return all;
+}
+
+TEST(Pooling, HasTheSameBitsOnEveryInstructionSet) {
+  const graph::Window overlapping = {{3, 2, 1, 1, 1}, {2, 1, 1, 0, 1}};
+  const graph::Window halving = {{2, 2}, {2, 2}};
+  for (const Isa isa : supportedIsas()) {
+    for (const int64_t channels : {1, 4, 7, 16, 35}) {
+      for (const graph::Window& window : {overlapping, halving}) {
+        SCOPED_TRACE(::testing::Message() << isaName(isa) << ", " << channels << " channels");
+        const Pooling p = pooling({2, 6, 5, channels}, window);
+        EXPECT_EQ(results(isa, p), results(Isa::kBaseline, p));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtf::runtime
