@@ -217,7 +217,8 @@ void TaskMonitor::onStopRequest(int signal) {
     stop(std::nullopt);
     return killAll();
   }
-  stop_signal_ = signal;
+  // A job that has its result is not interrupted: what is left of it is only ended sooner.
+  if (!chiefDone()) stop_signal_ = signal;
   if (!askChiefToSave()) stop(std::nullopt);
 }
 

@@ -349,6 +349,17 @@ TEST_F(SavingMonitorTest, BeforeAllAreReadyNothingIsToBeSaved) {
   EXPECT_TRUE(monitor.stopping());
 }
 
+TEST_F(SavingMonitorTest, AJobThatHasItsResultIsDoneThoughItsRestIsInterrupted) {
+  monitor_.onExit(1, ExitStatus{0, 0});
+  monitor_.onStopRequest(SIGINT);
+  EXPECT_EQ(orders(), (std::vector<SignalOrder>{{0, SIGTERM}, {2, SIGTERM}}));
+  monitor_.onExit(2, ExitStatus{0, 0});
+  monitor_.onExit(0, ExitStatus{128 + SIGTERM, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+  EXPECT_EQ(monitor_.jobExitCode(), 0);
+}
+
 TEST_F(TaskMonitorTest, InterruptOfAJobWithoutCheckpointsStopsEverybody) {
   for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);
   monitor_.onStopRequest(SIGINT);
