@@ -45,6 +45,11 @@ std::optional<Duration> RestartPolicy::onFailure(const ExitStatus& status,
   return drawPause();
 }
 
+uint32_t RestartPolicy::spent() const {
+  DTF_CHECK(spent_ >= 0 && spent_ <= limits_.max);
+  return static_cast<uint32_t>(std::ceil(spent_));
+}
+
 void RestartPolicy::refill(TimePoint now) {
   DTF_CHECK(now >= spent_at_);
   const double back = limits_.max * toSeconds(now - spent_at_) / toSeconds(limits_.refill);

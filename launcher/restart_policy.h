@@ -44,6 +44,7 @@ class RestartPolicy {
                                     TimePoint now);
 
   uint32_t restarts() const { return restarts_; }  // granted so far
+  uint32_t spent() const;  // of the budget, with the last one granted; what is refilled is not
 
  private:
   void refill(TimePoint now);

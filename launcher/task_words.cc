@@ -65,8 +65,8 @@ std::string TaskMonitor::restartText(size_t task) const {
   const RootCause cause = causeOf(task);
   return fmt::format("{}{}: starting it again in {:.1f} s ({} of {})", cause.what,
                      cause.message.empty() ? "" : ": " + cause.message,
-                     toSeconds(tasks_[task].restart_time - clock_.now()), processIndex(task),
-                     limits_.restarts.max);
+                     toSeconds(tasks_[task].restart_time - clock_.now()),
+                     tasks_[task].policy.spent(), limits_.restarts.max);
 }
 
 std::vector<std::string> TaskMonitor::restartHistory() const {

@@ -64,6 +64,16 @@ TEST(RestartPolicy, TheBudgetRefillsWithTime) {
   EXPECT_TRUE(policy.onFailure(kKilled, seconds(1), now));
 }
 
+TEST(RestartPolicy, WhatIsSpentIsNeverMoreThanTheBudget) {
+  RestartPolicy policy({.max = 2, .refill = minutes(10)}, kSeed);
+  TimePoint now = kStart;
+  policy.onFailure(kKilled, seconds(1), now);
+  EXPECT_EQ(policy.spent(), 1u);
+  for (int i = 0; i < 5; ++i) policy.onFailure(kKilled, seconds(1), now += minutes(5));
+  EXPECT_EQ(policy.restarts(), 6u);
+  EXPECT_LE(policy.spent(), 2u) << "a message says how many of two";
+}
+
 TEST(RestartPolicy, PausesGrowToTheirBoundAndAreNotAllAlike) {
   const RestartLimits limits{.max = 1000};
   Duration longest{};
