@@ -35,7 +35,7 @@ void ClusterSim::checkError(const std::string& who, const Error& error) {
   const bool served =
       std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; });
   const bool mended =
-      plan_.onlyWorkersAreKilled(life()) && plan_.disk_error_share == 0 && !out_of_processes_;
+      plan_.onlyWorkersAreKilled(life()) && plan_.disk_error_share == 0 && !mayFail();
   if (mended && served && !plan_.undisturbed(life()))
     complain(fmt::format("{} fails of the loss of a worker: {}", who, error.message()));
 }
@@ -71,10 +71,14 @@ void ClusterSim::judge() {
   // Once the chief has its result, a ps may end before it has told the others so: they miss it. And who
   // is started again with a ps when others have left finds nobody to go back with.
   const bool alone = ps_lost_ && somebody_finished_;
-  if (!report_.finished && !alone && plan_.mustFinish(life()) && !out_of_processes_ &&
-      ledger_.finals() == 0)
+  const bool must_finish = !alone && plan_.mustFinish(life()) && !mayFail();
+  if (!report_.finished && must_finish && ledger_.finals() == 0)
     complain("the job fails, though every loss could be mended");
-  if (report_.finished && !ps_killed_ && !ps_lost_ && ledger_.finals() == 0)
+  if (!launcher_) return;
+  ++report_.launched;
+  report_.given_up += launcher_->gaveUp();
+  launcher_->judge(must_finish, ledger_.finals() > 0);
+  if (report_.finished && !ps_killed_ && !ps_lost_ && !mayFail() && ledger_.finals() == 0)
     complain("the job finishes without its chief");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "tests/sim/sim_supervisor.h"
 
@@ -23,7 +24,7 @@ constexpr size_t kProblemsMax = 5;
 ClusterSim::ClusterSim(const Plan& plan, std::function<void(const std::string&)> print)
     : plan_(plan),
       print_(std::move(print)),
-      random_(plan.seed, 2),
+      random_(streamOf(plan.seed, Stream::kWorld)),
       network_(scheduler_, random_, plan_.network),
       ledger_(plan_, [this](const std::string& what) { complain(what); }),
       ps_(plan_.ps_tasks),
@@ -33,7 +34,7 @@ ClusterSim::ClusterSim(const Plan& plan, std::function<void(const std::string&)>
   disk_.makeFolder(kRunDir);
   disk_.syncFolder("/");
   // Which operations fail is drawn beforehand.
-  Random errors(plan_.seed, 5);
+  Random errors = streamOf(plan_.seed, Stream::kDiskErrors);
   constexpr size_t kOperationsMax = 5000;
   for (size_t i = 0; plan_.disk_error_share > 0 && i < kOperationsMax; ++i)
     if (errors.uniform() < plan_.disk_error_share)
@@ -70,10 +71,13 @@ void ClusterSim::afterInThisLife(Duration delay, std::function<void()> event) {
 // ---- processes
 
 void ClusterSim::startPs(uint32_t index) {
+  if (launcher_ && launcher_->stopping()) return;
   log(fmt::format("ps/{} starts", index));
   ps_errors_[index].reset();
   ps_[index] = std::make_unique<SimPs>(environment_, plan_, index, ++ps_started_[index],
                                        [this](SimPs& ps) { onPsEnded(ps); });
+  if (launcher_) launcher_->onStarted({JobKind::kPs, index});
+  if (launcher_) launcher_->onReady({JobKind::kPs, index});
 }
 
 void ClusterSim::onPsEnded(SimPs& ps) {
@@ -92,7 +96,7 @@ void ClusterSim::onPsEnded(SimPs& ps) {
     const uint64_t due = (end - begin) * (plan_.sync() ? plan_.aggregate : 1);
     // One that was lost behind the end has nothing to show, and one that was filled from its replica
     // counts from there.
-    const bool refilled = plan_.replicas && life().has(Fault::Kind::kKillPs);
+    const bool refilled = plan_.replicas && ps_lost_;
     const bool known = (ledger_.finals() > 0 || !stopped_) && ps.word().epoch > 0 && !refilled;
     const bool counts = known && (plan_.sync() || index == 0);
     if (counts && status.coordinator.gradients_applied != due)
@@ -101,21 +105,28 @@ void ClusterSim::onPsEnded(SimPs& ps) {
   }
   // A process that ends by itself closes its connections behind what it has sent.
   const ProcessRef process = ps.process();
+  const launcher::ExitStatus status{ps.exitCode(), 0};
   ps_[index] = nullptr;
   network_.killed(process);
   process->dead = true;
+  const bool was_told = status.code == 128 + SIGTERM;
+  if (launcher_)
+    launcher_->onEnded({JobKind::kPs, index}, status, was_told ? std::nullopt : ps_errors_[index]);
   endIfOver();
 }
 
 void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
   const bool served = ps_due_ > 0 || std::any_of(ps_.begin(), ps_.end(),
                                                  [](const auto& ps) { return ps != nullptr; });
-  if (!served) return endIfOver();
+  if (launcher_ ? launcher_->stopping() : !served) return endIfOver();
   if (number > ranks_[rank].first) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
   ranks_[rank].alive.push_back(std::make_unique<SimWorker>(
       environment_, plan_, ledger_, fibers_, rank, number,
       SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); },
+                       [this](SimWorker& worker) {
+                         if (launcher_) launcher_->onReady({JobKind::kWorker, worker.rank()});
+                       },
                        [this](SimWorker& worker) { onWorkerEnded(worker); },
                        [this](const std::string& line) { log(line); },
                        [this](uint64_t step) { saved_.insert(step); },
@@ -124,6 +135,7 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
                        [this](const checkpoint::GoingBack& target) { onGoingBack(target); },
                        [this] { ++report_.went_back; },
                        [this] { applySince(Fault::Since::kFirstTrained); }}));
+  if (launcher_) launcher_->onStarted({JobKind::kWorker, rank});
 }
 
 bool ClusterSim::mayStartWorker(uint32_t rank) {
@@ -132,8 +144,7 @@ bool ClusterSim::mayStartWorker(uint32_t rank) {
   return false;
 }
 
-// As a service manager does for tasks started by hand, unless the job is lost; dtf-launch would end
-// the job.
+// As a service manager does for tasks started by hand, unless the job is lost.
 void ClusterSim::startWorkerLater(uint32_t rank) {
   if (ps_killed_ || !mayStartWorker(rank)) return;
   const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(700)));
@@ -159,13 +170,19 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
   // the first there; no client says it beside the first.
   const bool gave_way = error && plan_.echo_share > 0 &&
                         error->message().find("gave way to the newer one") != std::string::npos;
-  if (error && !gave_way && worker.hasTrained() && plan_.onlyPsAreKilled(life()))
+  // When the chief has its result, dtf-launch brings no ps back.
+  const bool late = launcher_ && ledger_.finals() > 0;
+  const bool may_fail = gave_way || late || mayFail();
+  if (error && !may_fail && worker.hasTrained() && plan_.onlyPsAreKilled(life()))
     complain(
         fmt::format("{} fails of the loss of a ps: {}", worker.process()->name, error->message()));
   const bool newest = worker.number() + 1 == ranks_[rank].started;
   destroy(worker);
   somebody_finished_ |= !error;
-  if (error && newest) startWorkerLater(rank);
+  if (launcher_)
+    launcher_->onEnded({JobKind::kWorker, rank}, {error ? exitCode(error->code()) : 0, 0}, error);
+  else if (error && newest)
+    startWorkerLater(rank);
   endIfOver();
 }
 
@@ -195,6 +212,9 @@ void ClusterSim::apply(const Fault& fault) {
     case Fault::Kind::kKillWorker:
       return killWorker(fault.target);
     case Fault::Kind::kKillPs:
+      if (!ps_[fault.target]) return;
+      log("FAULT " + fault.text());
+      ++report_.faults;
       return killPs(fault.target);
     case Fault::Kind::kFreezeWorker:
       return freezeWorker(fault);
@@ -232,23 +252,32 @@ void ClusterSim::killWorker(uint32_t rank) {
   SimWorker& worker = *ranks_[rank].alive.back();
   log("FAULT kill " + worker.process()->name);
   ++report_.faults;
+  endWorker(worker, {0, SIGKILL});
+}
+
+void ClusterSim::endWorker(SimWorker& worker, launcher::ExitStatus status) {
+  const uint32_t rank = worker.rank();
   worker.process()->dead = true;
   network_.killed(worker.process());
   destroy(worker);
-  startWorkerLater(rank);
+  if (launcher_)
+    launcher_->onEnded({JobKind::kWorker, rank}, status, std::nullopt);
+  else
+    startWorkerLater(rank);
   endIfOver();
 }
 
 void ClusterSim::killPs(uint32_t index) {
   if (!ps_[index]) return;
-  log(fmt::format("FAULT kill ps/{}", index));
-  ++report_.faults;
+  log(fmt::format("ps/{} is killed", index));
   ps_errors_[index] = Error(ErrorCode::kUnavailable, "killed");
   ps_[index]->process()->dead = true;
   network_.killed(ps_[index]->process());
   ps_[index] = nullptr;
-  if (!plan_.psComeBack()) {
+  const bool comes_back = launcher_ ? !launcher_->stopping() : plan_.psComeBack();
+  if (!comes_back) {
     ps_killed_ = true;
+    if (launcher_) launcher_->onEnded({JobKind::kPs, index}, {0, SIGKILL}, std::nullopt);
     return endIfOver();
   }
   ++report_.ps_restarts;
@@ -256,6 +285,8 @@ void ClusterSim::killPs(uint32_t index) {
   if (std::none_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; }))
     for (Rank& rank : ranks_)
       for (auto& worker : rank.alive) worker->clearFenced();
+  if (launcher_)
+    return launcher_->onEnded({JobKind::kPs, index}, {0, SIGKILL}, std::nullopt), endIfOver();
   ++ps_due_;
   const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(1500)));
   afterInThisLife(delay, [this, index] {
@@ -287,13 +318,17 @@ void ClusterSim::killAll() {
 void ClusterSim::stop(const Fault& fault) {
   log("FAULT " + fault.text());
   ++report_.faults;
+  if (launcher_ && fault.successor) return launcher_->onStopRequest();
   std::vector<SimWorker*> training;
   for (Rank& rank : ranks_)
     if (!rank.alive.empty() && rank.alive.back()->training())
       training.push_back(rank.alive.back().get());
+  const auto one = [&] { return training[fault.target % training.size()]; };
+  const uint32_t rank = training.empty() ? fault.target : one()->rank();
+  if (launcher_) return signalTask({JobKind::kWorker, rank}, SIGTERM);
   if (training.empty()) return killAll();
   stopped_ = true;
-  if (!fault.successor) return training[fault.target % training.size()]->requestStop();
+  if (!fault.successor) return one()->requestStop();
   for (auto& ps : ps_)
     if (ps) ps->signal();
 }
@@ -305,7 +340,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
   SimWorker& worker = *rank.alive.back();
   const ProcessRef process = worker.process();
   log(fmt::format("FAULT freeze {} for {:.3f} s{}", process->name, toSeconds(fault.length),
-                  fault.successor ? ", start another meanwhile" : ""));
+                  fault.successor && !launcher_ ? ", start another meanwhile" : ""));
   ++report_.faults;
   process->frozen_until = std::max(process->frozen_until, scheduler_.now() + fault.length);
   const double lease = plan_.timeouts.lease_seconds;
@@ -319,7 +354,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
           if (other->process() == process) other->setFenced();
     });
   }
-  if (fault.successor && mayStartWorker(fault.target)) {
+  if (fault.successor && !launcher_ && mayStartWorker(fault.target)) {
     afterInThisLife(fault.length / 2, [this, target = fault.target, number = rank.started++] {
       startWorker(target, number);
     });
@@ -330,6 +365,7 @@ void ClusterSim::freezeWorker(const Fault& fault) {
 
 void ClusterSim::endIfOver() {
   if (ps_due_ > 0 && !all_killed_) return;
+  if (launcher_ && !launcher_->finished() && !all_killed_) return;
   for (const auto& ps : ps_)
     if (ps) return;
   for (const Rank& rank : ranks_)
@@ -349,6 +385,8 @@ void ClusterSim::beginLife() {
     first.push_back(rank.first);
   }
   ledger_.beginLife(std::move(first), newest_epoch_, newest_.value_or(0), newest_arenas_);
+  launcher_ = nullptr;
+  if (plan_.launched) beginLaunch();
   ++report_.lives;
   report_.restored += newest_ ? 1 : 0;
   if (life_ > 0) log(fmt::format("LIFE {}", life_ + 1));
@@ -358,15 +396,16 @@ void ClusterSim::runLife() {
   beginLife();
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
-  for (uint32_t i = 0; i < plan_.ps_tasks; ++i)
-    afterInThisLife(milliseconds(static_cast<int64_t>(random_.below(300))),
-                    [this, i] { startPs(i); });
+  // dtf-launch has made all processes before it looks at them; a person takes longer.
+  const uint64_t apart = launcher_ ? 20 : 300;
+  const auto soon = [&] { return milliseconds(static_cast<int64_t>(random_.below(apart))); };
+  for (uint32_t i = 0; i < plan_.ps_tasks; ++i) afterInThisLife(soon(), [this, i] { startPs(i); });
   for (uint32_t i = 0; i < plan_.workers; ++i)
-    afterInThisLife(milliseconds(300 + static_cast<int64_t>(random_.below(300))),
+    afterInThisLife(milliseconds(apart) + soon(),
                     [this, i, number = ranks_[i].started++] { startWorker(i, number); });
   for (const Fault& fault : life().faults)
     if (fault.since == Fault::Since::kStart)
-      afterInThisLife(milliseconds(301) + fault.at, [this, fault] { apply(fault); });
+      afterInThisLife(milliseconds(apart + 1) + fault.at, [this, fault] { apply(fault); });
   const uint64_t too_long = scheduler_.after(kVirtualMax, nullptr, [this] {
     complain(fmt::format("the job has not ended after {:.0f} s", toSeconds(kVirtualMax)));
     killAll();

@@ -1,8 +1,8 @@
 #pragma once
 
-// A whole job in one thread: ps and worker processes, their network, a launcher that starts workers
-// again, and the faults of a plan; then the same again on the disk that is left, for each further
-// life. What happens is a pure function of the plan.
+// A whole job in one thread: ps and worker processes, their network, who starts them again (dtf-launch,
+// or a service manager for a job started by hand), and the faults of a plan; then the same again on
+// the disk that is left, for each further life. What happens is a pure function of the plan.
 
 #include <kj/async.h>
 
@@ -16,6 +16,7 @@
 #include "common/checkpoint/checkpoint_client.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/plan.h"
+#include "tests/sim/sim_launcher.h"
 #include "tests/sim/sim_ps.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/support/simulated_disk.h"
@@ -42,6 +43,8 @@ struct Report {
   uint64_t lives = 0;
   uint64_t restored = 0;  // lives that went on from a checkpoint
   uint64_t stopped = 0;   // lives that were asked to end, and did
+  uint64_t launched = 0;  // lives under dtf-launch, and those that it ended for a failure
+  uint64_t given_up = 0;
 };
 
 // Owns: the world.  Call run() once.
@@ -70,6 +73,13 @@ class ClusterSim {
   void startWorker(uint32_t rank, uint32_t number);
   void startWorkerLater(uint32_t rank);
   bool mayStartWorker(uint32_t rank);
+  // cluster_launch.cc: a job under dtf-launch.
+  void beginLaunch();
+  void tickLauncher();
+  void startAgain(TaskId id);
+  void signalTask(TaskId id, int number);
+  void signalWorker(SimWorker& worker);
+  bool mayFail() const { return out_of_processes_ || (launcher_ && launcher_->mayFail()); }
   void onPsEnded(SimPs& ps);
   void onJoined(SimWorker& worker);
   void onWorkerEnded(SimWorker& worker);
@@ -81,6 +91,7 @@ class ClusterSim {
   void applySince(Fault::Since since);
   void apply(const Fault& fault);
   void killWorker(uint32_t rank);
+  void endWorker(SimWorker& worker, launcher::ExitStatus status);
   void killPs(uint32_t index);
   void killAll();
   void stop(const Fault& fault);
@@ -114,6 +125,7 @@ class ClusterSim {
   std::vector<SavedArena> newest_arenas_;
   // Of this life.
   size_t life_ = 0;
+  std::unique_ptr<SimLauncher> launcher_;  // null: started by hand
   std::vector<std::unique_ptr<SimPs>> ps_;
   std::vector<Rank> ranks_;
   std::vector<uint32_t> ps_started_;  // processes so far

@@ -197,6 +197,38 @@ void drawLostReplicas(Random& random, Plan& plan) {
   if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
 }
 
+// One task is killed again and again, each time when its budget has refilled enough.
+void drawSpacedKills(Random& random, Plan& plan) {
+  constexpr int kKills = 6;
+  plan.restarts_max = 2;
+  plan.refill_seconds = 1.5;
+  plan.compute_max = milliseconds(600);
+  plan.straggler_share = 0;
+  plan.early_timeouts = false;
+  plan.timeouts = timeouts();
+  plan.early_echo_share = 0;
+  plan.disk_error_share = 0;
+  Fault fault;
+  const bool is_ps = plan.psComeBack() && oneIn(random, 3);
+  fault.kind = is_ps ? Fault::Kind::kKillPs : Fault::Kind::kKillWorker;
+  fault.target = static_cast<uint32_t>(random.below(is_ps ? plan.ps_tasks : plan.workers));
+  plan.lives[0].faults.clear();
+  for (int i = 0; i < kKills; ++i) {
+    fault.at = milliseconds(800 * (i + 1));
+    plan.lives[0].faults.push_back(fault);
+  }
+}
+
+// Who starts the tasks. dtf-launch starts a lost ps again, whether or not anything holds its values;
+// the simulated chief doesn't look after those that nobody saves.
+void drawLaunch(Random& random, Plan& plan) {
+  const bool ps_lost = std::any_of(plan.lives.begin(), plan.lives.end(), [](const Life& life) {
+    return life.has(Fault::Kind::kKillPs) || life.has(Fault::Kind::kFreezePs);
+  });
+  plan.launched = oneIn(random, 2) && (plan.psComeBack() || !ps_lost);
+  if (plan.launched && oneIn(random, 8)) drawSpacedKills(random, plan);
+}
+
 }  // namespace
 
 std::string Fault::text() const {
@@ -296,6 +328,9 @@ std::string Plan::text() const {
   if (snapshot_every_steps > 0)
     text += fmt::format(", a snapshot every {} steps", snapshot_every_steps);
   if (replicas) text += ", with replicas";
+  if (launched)
+    text += fmt::format(", under dtf-launch (at most {} restarts in {:g} s)", restarts_max,
+                        refill_seconds);
   text += "\n";
   for (const Life& life : lives) {
     for (const Fault& fault : life.faults) text += "  " + fault.text() + "\n";
@@ -307,7 +342,7 @@ std::string Plan::text() const {
 }
 
 Plan makePlan(uint64_t seed) {
-  Random random(seed, 1);
+  Random random = streamOf(seed, Stream::kCluster);
   Plan plan;
   plan.seed = seed;
   plan.ps_tasks = 1 + static_cast<uint32_t>(random.below(3));
@@ -331,17 +366,16 @@ Plan makePlan(uint64_t seed) {
     for (uint64_t i = 0; i < count; ++i) plan.lives[0].faults.push_back(drawFault(random, plan));
     sortFaults(plan.lives[0].faults);
   }
-  // Streams of their own: seeds keep their clusters and faults when these change.
-  Random disk(seed, 4);
+  Random disk = streamOf(seed, Stream::kCheckpoints);
   plan.checkpoints = oneIn(disk, 2);
   if (oneIn(disk, 4)) plan.disk_error_share = 0.02;
   drawCheckpoints(disk, plan);
-  Random lives(seed, 6);
+  Random lives = streamOf(seed, Stream::kLives);
   drawOptimizer(lives, plan);
   drawLives(lives, plan);
-  Random recovery(seed, 7);
+  Random recovery = streamOf(seed, Stream::kLostPs);
   plan.ps_return = !oneIn(recovery, 4);
-  Random durability(seed, 8);
+  Random durability = streamOf(seed, Stream::kDurability);
   if (oneIn(durability, 3))
     plan.snapshot_every_steps = 1 + durability.below(4);
   else if (plan.ps_tasks > 1 && plan.checkpoints && oneIn(durability, 2))
@@ -354,16 +388,18 @@ Plan makePlan(uint64_t seed) {
     plan.lives[0].faults.push_back(fault);
     sortFaults(plan.lives[0].faults);
   }
-  Random losses(seed, 8);
+  Random losses = streamOf(seed, Stream::kManyLosses);
   drawManyLosses(losses, plan);
-  Random in_between(seed, 9);
+  Random in_between = streamOf(seed, Stream::kLossesInBetween);
   drawLossesInBetween(in_between, plan);
   // Nobody needs them where no ps is lost: those seeds are for what else may go wrong.
   if (std::none_of(plan.lives.begin(), plan.lives.end(),
                    [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))
     plan.snapshot_every_steps = 0;
-  Random replicas(seed, 10);
+  Random replicas = streamOf(seed, Stream::kLostReplicas);
   if (plan.ps_tasks > 1 && oneIn(replicas, 8)) drawLostReplicas(replicas, plan);
+  Random launch = streamOf(seed, Stream::kLaunch);
+  drawLaunch(launch, plan);
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/random.h"
 #include "common/cluster/spec.h"
 #include "common/ps/parameter_client.h"
 #include "tests/sim/network.h"
@@ -65,12 +66,17 @@ struct Plan {
   cluster::CheckpointSpec checkpoint;  // when
   uint64_t snapshot_every_steps = 0;   // in the memory of the hosts; 0: none
   bool ps_return = false;              // who kills a ps starts it again
-  bool replicas = false;               // durability: replica
-  double disk_error_share = 0;         // of the operations on the disk that change something
+  // By dtf-launch, which starts again what it thinks fit; else by hand, under a service manager.
+  bool launched = false;
+  uint32_t restarts_max = kRestartsMax;  // dtf-launch's budget for one task
+  double refill_seconds = 600;
+  bool replicas = false;        // durability: replica
+  double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
 
   bool sync() const { return aggregate > 0; }
+  static constexpr uint32_t kRestartsMax = 7;
   bool hasBackups() const { return sync() && aggregate < workers; }
   // A rank has at most so many processes up to the end of life `life`, counted from 0.
   static uint32_t processesMax(size_t life) { return 8 + 4 * static_cast<uint32_t>(life); }
@@ -96,6 +102,25 @@ struct Plan {
 };
 
 inline constexpr size_t kLivesMax = 3;
+
+// What is drawn from a seed, each from a stream of its own: the rest of a seed stays when one of them
+// changes. Their numbers stay as well, for tests name seeds.
+enum class Stream : uint64_t {
+  kCluster = 1,  // and its network, and its faults
+  kWorld = 2,    // whatever happens by chance while it runs
+  kManyLosses = 3,
+  kCheckpoints = 4,
+  kDiskErrors = 5,
+  kLives = 6,  // and the optimizer
+  kLostPs = 7,
+  kDurability = 8,
+  kLossesInBetween = 9,
+  kLostReplicas = 10,
+  kLaunch = 11,
+};
+inline Random streamOf(uint64_t seed, Stream stream) {
+  return Random(seed, static_cast<uint64_t>(stream));
+}
 
 Plan makePlan(uint64_t seed);
 

@@ -93,6 +93,14 @@ std::optional<Error> SimPs::error() const {
   return std::nullopt;
 }
 
+int SimPs::exitCode() const {
+  try {
+    return server_->result();
+  } catch (const Error& error) {
+    return dtf::exitCode(error.code());
+  }
+}
+
 void SimPs::onConnection(Network::Stream stream, net::ConnectionKind kind,
                          const std::string& peer) {
   if (kind == net::ConnectionKind::kControl)

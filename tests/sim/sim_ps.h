@@ -31,6 +31,7 @@ class SimPs {
   void signal() { server_->onSignal(15); }
   // After it has ended: why, unless all is well.
   std::optional<Error> error() const;
+  int exitCode() const;
 
  private:
   void onConnection(Network::Stream stream, net::ConnectionKind kind, const std::string& peer);

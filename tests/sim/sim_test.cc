@@ -70,14 +70,18 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     sum.restored += report.restored;
     sum.to_snapshots += report.to_snapshots;
     sum.stopped += report.stopped;
+    sum.launched += report.launched;
+    sum.given_up += report.given_up;
     restarts += report.restarts;
     ++(report.finished ? finished : failed);
   }
   std::printf(
       "500 seeds: %lu applied, %lu stale, %lu fenced, %u faults, %lu restarts, %lu finished, "
-      "%lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints, %u to snapshots\n",
+      "%lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints, %u to snapshots, %lu "
+      "under "
+      "dtf-launch, which ended %lu\n",
       sum.applied, sum.stale, sum.fenced, sum.faults, restarts, finished, failed, sum.lives,
-      sum.restored, sum.stopped, sum.checkpoints, sum.to_snapshots);
+      sum.restored, sum.stopped, sum.checkpoints, sum.to_snapshots, sum.launched, sum.given_up);
   EXPECT_GT(sum.applied, 5'000U);
   EXPECT_GT(sum.stale, 100U);
   EXPECT_GT(sum.fenced, 10U);
@@ -85,8 +89,10 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   EXPECT_GT(sum.checkpoints, 300U);
   EXPECT_GT(sum.lives, 700U);
   EXPECT_GT(sum.restored, 100U);
-  EXPECT_GT(sum.stopped, 20U);
+  EXPECT_GT(sum.stopped, 10U);
   EXPECT_GT(sum.to_snapshots, 10U);
+  EXPECT_GT(sum.launched, 200U);
+  EXPECT_GT(sum.given_up, 10U);
   EXPECT_GT(restarts, 200U);
   EXPECT_GT(finished, 350U);
   EXPECT_GT(failed, 4U);

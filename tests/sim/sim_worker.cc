@@ -265,6 +265,7 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
 void SimWorker::train(kj::WaitScope& scope) {
   SimClient client(*control_, *data_, scope);
   join(client, scope);
+  hooks_.on_ready(*this);
   client.barrier(ps::kStartBarrier);
   hooks_.log(process_->name + " starts to train");
   bool saved = false;
@@ -281,6 +282,10 @@ void SimWorker::train(kj::WaitScope& scope) {
   }
   if (rank_ == kChief.index) {
     const ps::StepState state = client.pull();
+    if (!state.done)
+      throw Error(ErrorCode::kUnavailable, process_->name +
+                                               ": the ps went back after the last step, when "
+                                               "others had left the job");
     ledger_.onFinal(number_, state, arenas(), hooks_.stopped());
     if (saved) hooks_.on_rest(state.global_step);
   }

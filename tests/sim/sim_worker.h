@@ -24,6 +24,7 @@ class SimWorker {
  public:
   struct Hooks {
     std::function<void(SimWorker&)> on_joined;  // every ps has taken the hello
+    std::function<void(SimWorker&)> on_ready;   // it says so to its launcher
     std::function<void(SimWorker&)> on_ended;   // called from an event of the world, once
     std::function<void(const std::string&)> log;
     std::function<void(uint64_t step)> on_saved;  // a checkpoint is committed

@@ -1,0 +1,145 @@
+#include "tests/sim/sim_launcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "common/base/check.h"
+#include "launcher/monitor_limits.h"
+#include "tests/sim/sim_ps.h"
+
+namespace dtf::sim {
+
+namespace {
+
+// From a failure that nothing mends to the end of the job: two seconds of grace, and some.
+constexpr Duration kEndWithin = std::chrono::seconds(5);
+
+std::vector<TaskId> tasksOf(const Plan& plan) {
+  std::vector<TaskId> tasks;
+  for (uint32_t i = 0; i < plan.ps_tasks; ++i) tasks.push_back({JobKind::kPs, i});
+  for (uint32_t i = 0; i < plan.workers; ++i) tasks.push_back({JobKind::kWorker, i});
+  return tasks;
+}
+
+launcher::MonitorLimits limitsFor(const Plan& plan, uint32_t restarts_max) {
+  cluster::JobSpec job = jobOf(plan);
+  job.launch.restarts.max = restarts_max;
+  job.launch.restarts.refill_minutes = plan.refill_seconds / 60;
+  launcher::MonitorLimits limits = launcher::limitsOf(job);
+  if (plan.checkpoints) limits.save = fromSeconds(plan.timeouts.stop_seconds + 1);
+  return limits;
+}
+
+// As README's table of exit codes has it.
+bool neverStartedAgain(const launcher::ExitStatus& status) {
+  const int code = status.shellCode();
+  for (const ErrorCode never :
+       {ErrorCode::kTrainingFailed, ErrorCode::kUsage, ErrorCode::kBadData, ErrorCode::kCannotWrite,
+        ErrorCode::kPermission, ErrorCode::kBadConfig, ErrorCode::kDeadline})
+    if (code == exitCode(never)) return true;
+  return code == 128 + SIGTERM;  // told to end
+}
+
+}  // namespace
+
+SimLauncher::SimLauncher(const Plan& plan, uint32_t restarts_max, const Clock& clock, Hooks hooks)
+    : clock_(clock),
+      hooks_(std::move(hooks)),
+      limits_(limitsFor(plan, restarts_max)),
+      monitor_(tasksOf(plan), clock, limits_),
+      seen_(monitor_.size()) {}
+
+size_t SimLauncher::taskOf(TaskId id) const {
+  for (size_t task = 0; task < monitor_.size(); ++task)
+    if (monitor_.id(task) == id) return task;
+  DTF_CHECK_MSG(false, id.name());
+  return 0;
+}
+
+void SimLauncher::onStarted(TaskId id) {
+  const size_t task = taskOf(id);
+  if (seen_[task].ended_for_good)
+    hooks_.complain(fmt::format("{} is started again, which mends nothing", id.name()));
+  monitor_.onSpawned(task);
+}
+
+void SimLauncher::onReady(TaskId id) {
+  seen_[taskOf(id)].was_ready = true;
+  monitor_.onReady(taskOf(id));
+}
+
+// More ends within the time of a whole budget than there are restarts in one.
+bool SimLauncher::overBudget(const Seen& seen) const {
+  const size_t count = seen.ends.size();
+  const size_t max = limits_.restarts.max;
+  return count > max &&
+         seen.ends[count - 1] - seen.ends[count - 1 - max] <= limits_.restarts.refill;
+}
+
+void SimLauncher::onEnded(TaskId id, launcher::ExitStatus status,
+                          const std::optional<Error>& said) {
+  const size_t task = taskOf(id);
+  Seen& seen = seen_[task];
+  const bool gives_up = id.job == JobKind::kPs && status.signal == 0;  // it has lost its peers
+  if (!status.success()) {
+    seen.ends.push_back(clock_.now());
+    seen.ended_for_good = !seen.was_ready || neverStartedAgain(status) || gives_up;
+    if (seen.ended_for_good && !failed_at_) failed_at_ = clock_.now();
+    may_fail_ |= seen.ended_for_good || overBudget(seen);
+  }
+  if (said)
+    monitor_.onFailedNotice(task, {std::string(errorCodeName(said->code())), said->message()});
+  monitor_.onExit(task, status);
+  if (monitor_.state(task) == launcher::TaskState::kWaiting)
+    hooks_.log("dtf-launch: " + monitor_.restartText(task));
+  carryOut();
+}
+
+void SimLauncher::onLost(TaskId worker, uint32_t process) {
+  monitor_.onLost(taskOf(worker), process);
+  carryOut();
+}
+
+void SimLauncher::onStopRequest() {
+  may_fail_ |= !monitor_.allReady() || limits_.save == Duration{0};  // there is nothing to save
+  monitor_.onStopRequest(SIGTERM);
+  carryOut();
+}
+
+void SimLauncher::tick() {
+  for (size_t task = 0; task < monitor_.size(); ++task)
+    monitor_.onSuspended(task, monitor_.alive(task) && hooks_.suspended(monitor_.id(task)));
+  monitor_.onTime();
+  for (const size_t task : monitor_.takeStarts()) hooks_.start(monitor_.id(task));
+  carryOut();
+  if (!failed_at_ || said_late_ || finished() || clock_.now() - *failed_at_ < kEndWithin) return;
+  said_late_ = true;
+  hooks_.complain("dtf-launch has not ended a job that nothing mends: " + monitor_.namesAlive());
+}
+
+void SimLauncher::carryOut() {
+  const bool ends = monitor_.stopping();
+  for (const launcher::SignalOrder& order : monitor_.takeOrders()) {
+    const TaskId id = monitor_.id(order.task);
+    if (!monitor_.alive(order.task)) continue;
+    hooks_.log(fmt::format("dtf-launch{}: signal {} to {}", ends ? ", ending the job" : "",
+                           order.signal, id.name()));
+    hooks_.signal(id, order.signal);
+  }
+}
+
+void SimLauncher::judge(bool must_finish, bool has_result) const {
+  const launcher::Outcome outcome = monitor_.outcome();
+  const std::string name(launcher::outcomeName(outcome));
+  const std::string why = monitor_.rootCause() ? ": " + monitor_.rootCause()->what : "";
+  hooks_.log(fmt::format("dtf-launch: {}{}", name, why));
+  const bool good = outcome == launcher::Outcome::kDone || outcome == launcher::Outcome::kStopped;
+  if (must_finish && !good)
+    hooks_.complain(fmt::format("dtf-launch says that the job {}{}", name, why));
+  if (outcome == launcher::Outcome::kDone && !has_result && !may_fail_)
+    hooks_.complain("dtf-launch says that the job is done, and it has no result");
+}
+
+}  // namespace dtf::sim

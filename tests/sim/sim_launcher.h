@@ -1,0 +1,70 @@
+#pragma once
+
+// dtf-launch over simulated processes: the launcher's own decisions (launcher/task_monitor.h), told
+// what happens to the processes of this world, and carried out there. And what README promises of
+// them, in words of its own: a mistake in the launcher is to be seen.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "common/base/error.h"
+#include "launcher/task_monitor.h"
+#include "tests/sim/plan.h"
+
+namespace dtf::sim {
+
+// One launch: the launcher of one life.
+// Borrows: `plan`, `clock`.
+class SimLauncher {
+ public:
+  struct Hooks {
+    std::function<void(const std::string&)> log;
+    std::function<void(const std::string&)> complain;
+    std::function<void(TaskId)> start;  // another process of the task
+    std::function<void(TaskId, int signal)> signal;
+    std::function<bool(TaskId)> suspended;
+  };
+  static constexpr Duration kTick = std::chrono::milliseconds(50);
+
+  // `restarts_max`: of one task; the plan's, or what there is room for.
+  SimLauncher(const Plan& plan, uint32_t restarts_max, const Clock& clock, Hooks hooks);
+
+  void onStarted(TaskId id);
+  void onReady(TaskId id);
+  // The process has ended: with that status, and perhaps saying why.
+  void onEnded(TaskId id, launcher::ExitStatus status, const std::optional<Error>& said);
+  // A ps has given up that process of the worker, counted from 0.
+  void onLost(TaskId worker, uint32_t process);
+  void onStopRequest();  // SIGTERM
+  void tick();           // every kTick
+
+  bool finished() const { return monitor_.finished(); }
+  bool stopping() const { return monitor_.stopping(); }
+  // Something happened that no restart mends, or more often than the budget allows: the job may fail.
+  bool mayFail() const { return may_fail_; }
+  bool gaveUp() const { return monitor_.outcome() == launcher::Outcome::kFailed; }
+  // After the end: complains unless what it says of the job is so.
+  void judge(bool must_finish, bool has_result) const;
+
+ private:
+  struct Seen {  // of one task
+    bool was_ready = false;
+    std::vector<TimePoint> ends;
+    bool ended_for_good = false;  // nothing that a restart mends
+  };
+  size_t taskOf(TaskId id) const;
+  bool overBudget(const Seen& seen) const;
+  void carryOut();
+
+  const Clock& clock_;
+  const Hooks hooks_;
+  const launcher::MonitorLimits limits_;
+  launcher::TaskMonitor monitor_;
+  std::vector<Seen> seen_;
+  bool may_fail_ = false;
+  std::optional<TimePoint> failed_at_;  // since when the job can't be mended
+  bool said_late_ = false;
+};
+
+}  // namespace dtf::sim
