@@ -1,11 +1,16 @@
 // Convolutions and pooling; the semantics are in graph/standard_image_ops.cc.
 
-#include "common/runtime/convolution.h"
+#include "common/runtime/convolution_ways.h"
 #include "common/runtime/cpu_kernels_internal.h"
 #include "common/runtime/pooling.h"
 
 namespace dtf::runtime {
 namespace {
+
+struct ConvolutionChoice {
+  Isa isa;
+  bool winograd;
+};
 
 const Shape& inShape(const Operation& o, size_t index) {
   return o.input_specs[index].shape;
@@ -14,28 +19,29 @@ const Shape& outShape(const Operation& o, size_t index = 0) {
   return o.output_specs[index].shape;
 }
 
-std::unique_ptr<Kernel> conv2D(const Operation& o, Isa isa) {
+// `c` for one pass by the fastest way.
+std::unique_ptr<Kernel> convolutionKernel(const Convolution& c, ConvolutionPass pass,
+                                          const ConvolutionChoice& choice) {
+  const ConvolutionWay& way = fastestWay(pass, c, choice.winograd);
+  const auto run = [c, isa = choice.isa, pass_run = way.run(pass)](const KernelArguments& a) {
+    pass_run(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
+  };
+  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(choice.isa, c));
+}
+
+std::unique_ptr<Kernel> conv2D(const Operation& o, const ConvolutionChoice& choice) {
   const auto c = Convolution::of(inShape(o, 0), inShape(o, 1), outShape(o), o.attributes);
-  const auto run = [isa, c](const KernelArguments& a) {
-    convolve(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
-  };
-  return makeKernel(run, kOverwritesNothing, convolutionWorkspaceBytes(isa, c));
+  return convolutionKernel(c, ConvolutionPass::kForward, choice);
 }
 
-std::unique_ptr<Kernel> conv2DBackpropInput(const Operation& o, Isa isa) {
+std::unique_ptr<Kernel> conv2DBackpropInput(const Operation& o, const ConvolutionChoice& choice) {
   const auto c = Convolution::of(outShape(o), inShape(o, 0), inShape(o, 1), o.attributes);
-  const auto run = [isa, c](const KernelArguments& a) {
-    convolveBackpropInput(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
-  };
-  return makeKernel(run, kOverwritesNothing, convolutionWorkspaceBytes(isa, c));
+  return convolutionKernel(c, ConvolutionPass::kBackpropInput, choice);
 }
 
-std::unique_ptr<Kernel> conv2DBackpropFilter(const Operation& o, Isa isa) {
+std::unique_ptr<Kernel> conv2DBackpropFilter(const Operation& o, const ConvolutionChoice& choice) {
   const auto c = Convolution::of(inShape(o, 0), outShape(o), inShape(o, 1), o.attributes);
-  const auto run = [isa, c](const KernelArguments& a) {
-    convolveBackpropFilter(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
-  };
-  return makeKernel(run, kOverwritesNothing, convolutionWorkspaceBytes(isa, c));
+  return convolutionKernel(c, ConvolutionPass::kBackpropFilter, choice);
 }
 
 std::unique_ptr<Kernel> maxPool(const Operation& o, const PoolingLoops& loops) {
@@ -74,15 +80,16 @@ std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingLoops& loop
 
 }  // namespace
 
-void addImageKernels(KernelTable& table, Isa isa) {
+void addImageKernels(KernelTable& table, Isa isa, bool winograd) {
   // `second` is what the factory needs besides the operation.
   const auto add = [&table](const char* op, auto factory, auto second) {
     table.add(op, DeviceType::kCpu,
               [factory, second](const Operation& o) { return factory(o, second); });
   };
-  add("Conv2D", conv2D, isa);
-  add("Conv2DBackpropInput", conv2DBackpropInput, isa);
-  add("Conv2DBackpropFilter", conv2DBackpropFilter, isa);
+  const ConvolutionChoice choice = {isa, winograd};
+  add("Conv2D", conv2D, choice);
+  add("Conv2DBackpropInput", conv2DBackpropInput, choice);
+  add("Conv2DBackpropFilter", conv2DBackpropFilter, choice);
   const auto loops = std::cref(poolingLoops(isa));
   add("MaxPool", maxPool, loops);
   add("MaxPoolGrad", maxPoolGrad, loops);

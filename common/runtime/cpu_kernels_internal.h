@@ -14,7 +14,7 @@ namespace dtf::runtime {
 
 void addMathKernels(KernelTable& table, const VectorLoops& loops);
 void addNnKernels(KernelTable& table, const VectorLoops& loops);
-void addImageKernels(KernelTable& table, Isa isa);
+void addImageKernels(KernelTable& table, Isa isa, bool winograd);
 void addMatMulKernel(KernelTable& table, Isa isa);
 void addFusedKernels(KernelTable& table, Isa isa);
 

@@ -145,11 +145,11 @@ void addMathKernels(KernelTable& table, const VectorLoops& loops) {
   add("SoftmaxGrad", byRow(loops.softmaxGrad, kOverwritesAny));
 }
 
-void registerCpuKernels(KernelTable& table, Isa isa) {
+void registerCpuKernels(KernelTable& table, Isa isa, bool winograd) {
   const VectorLoops& loops = vectorLoops(isa);
   addMathKernels(table, loops);
   addNnKernels(table, loops);
-  addImageKernels(table, isa);
+  addImageKernels(table, isa, winograd);
   addMatMulKernel(table, isa);
   addFusedKernels(table, isa);
 }

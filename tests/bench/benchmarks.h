@@ -13,7 +13,7 @@ struct BenchOptions {
   int repetitions = 7;  // per number; the median is reported
   bool quick = false;   // small sizes only: does it run at all?
   bool full = false;    // null-step: every row that fits into memory
-  std::string only;  // null-step: rows, rpc: tables with this in their name; optimizers: this isa
+  std::string only;     // see --help
 };
 
 std::vector<Report> benchRpc(const BenchOptions& options);
@@ -21,5 +21,6 @@ std::vector<Report> benchSoftmax(const BenchOptions& options);
 std::vector<Report> benchIdle(const BenchOptions& options);
 std::vector<Report> benchNullStep(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);
+std::vector<Report> benchKernels(const BenchOptions& options);
 
 }  // namespace dtf::bench

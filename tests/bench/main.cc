@@ -34,6 +34,8 @@ constexpr Benchmark kBenchmarks[] = {
      benchNullStep},
     {"optimizers", "updates of 64 MiB of parameters beside memcpy, with each instruction set",
      benchOptimizers},
+    {"kernels", "convolutions and pooling beside the multiply-add peak and memcpy, with each set",
+     benchKernels},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {
@@ -63,7 +65,8 @@ int run(int argc, char** argv) {
       "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?")(
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
-      "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set");
+      "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
+      "kernels: layers whose name begins with this");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;

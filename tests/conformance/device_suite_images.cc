@@ -70,6 +70,19 @@ TEST_P(DeviceSuite, ConvolvesManyPixels) {
   expectConvolution(device_, {3, 15, 16, 12}, {1, 1, 12, 7}, {{.stride = 2}, {.stride = 2}});
 }
 
+// The shapes of residual networks, for which a device may have ways of its own. Transforms such as
+// Winograd's may cost some digits.
+TEST_P(DeviceSuite, ConvolvesManyChannels) {
+  constexpr double kTransformed = 2e-4;
+  const Window same3 = paddedSame({{.size = 3}, {.size = 3}}, 13, 10);
+  const Window same5 = paddedSame({{.size = 5}, {.size = 5}}, 9, 14);
+  expectConvolution(device_, {2, 13, 10, 32}, {3, 3, 32, 48}, same3, 1, kTransformed);
+  expectConvolution(device_, {3, 13, 10, 16}, {3, 3, 16, 16}, {}, 1, kTransformed);
+  expectConvolution(device_, {2, 9, 14, 32}, {5, 5, 32, 16}, same5, 1, kTransformed);
+  expectConvolution(device_, {1, 13, 10, 32}, {3, 3, 32, 32}, {{.stride = 2}, {.stride = 2}}, 1,
+                    kTransformed);
+}
+
 TEST_P(DeviceSuite, ConvolvesNothing) {
   expectConvolution(device_, {0, 5, 5, 3}, {3, 3, 3, 4});
   expectConvolution(device_, {2, 5, 5, 0}, {3, 3, 0, 4});

@@ -72,6 +72,7 @@ TESTED_IN = [
     (r"common/runtime/pooling_isa\.cc", "tests/unit/runtime/pooling_test.cc"),
     (r"common/runtime/step_compiler\.cc", "tests/unit/runtime/compiled_step_test.cc"),
     (r"common/runtime/vector_loops_isa\.cc", "tests/unit/runtime/vector_loops_test.cc"),
+    (r"common/runtime/winograd_isa\.cc", "tests/unit/runtime/winograd_test.cc"),
     (r"common/train/summaries\.cc", "tests/e2e/summaries_test.py"),
     (r"daemons/daemon\.cc", "tests/e2e/robustness_test.cc"),
     (r"daemons/psd/(compute_runner|data_service)\.cc",

@@ -7,8 +7,7 @@
 
 #include <vector>
 
-#include "common/base/random.h"
-#include "tests/unit/runtime/guarded_memory.h"
+#include "tests/unit/runtime/convolution_runner.h"
 
 namespace dtf::runtime {
 namespace {
@@ -19,20 +18,13 @@ Pooling pooling(const Shape& x, const graph::Window& window) {
   return Pooling::of(x, y, poolingAttributes(window));
 }
 
-// Owns `n` elements that end where inaccessible memory begins, and are not zero.
-struct Memory : testing::Guarded<float> {
-  explicit Memory(int64_t n) : Guarded(static_cast<size_t>(n)), count(n) {
-    Random random(static_cast<uint64_t>(n));
-    for (int64_t i = 0; i < n; ++i) data()[i] = random.uniform(-1, 1);
-  }
-  int64_t count;
-};
+using testing::RandomFloats;
 
 std::vector<float> results(Isa isa, const Pooling& p) {
   const PoolingLoops& loops = poolingLoops(isa);
   const int64_t out = p.batch * p.out_height * p.out_width * p.channels;
   const int64_t in = p.batch * p.height * p.width * p.channels;
-  Memory x(in), dy(out), y(out), wide(out), average(out), dx(in), dx_wide(in), dx_average(in);
+  RandomFloats x(in), dy(out), y(out), wide(out), average(out), dx(in), dx_wide(in), dx_average(in);
   testing::Guarded<uint8_t> argmax(static_cast<size_t>(out));
   testing::Guarded<int32_t> argmax_wide(static_cast<size_t>(out));
   loops.maxPool(p, x.data(), y.data(), argmax.data());
@@ -42,8 +34,9 @@ std::vector<float> results(Isa isa, const Pooling& p) {
   loops.maxPoolGradWide(p, dy.data(), argmax_wide.data(), dx_wide.data());
   loops.avgPoolGrad(p, dy.data(), dx_average.data());
   std::vector<float> all;
-  for (Memory* part : {&y, &wide, &average, &dx, &dx_wide, &dx_average}) {
-    all.insert(all.end(), part->data(), part->data() + part->count);
+  for (RandomFloats* part : {&y, &wide, &average, &dx, &dx_wide, &dx_average}) {
+    const std::vector<float> values = part->values();
+    all.insert(all.end(), values.begin(), values.end());
   }
   for (int64_t i = 0; i < out; ++i) EXPECT_EQ(argmax.data()[i], argmax_wide.data()[i]);
   return all;

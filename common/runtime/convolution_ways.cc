@@ -1,0 +1,68 @@
+#include "common/runtime/convolution_ways.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/runtime/winograd.h"
+
+namespace dtf::runtime {
+namespace {
+
+constexpr ConvolutionWay kWays[] = {
+    {"gathered", [](ConvolutionPass, const Convolution&) { return true; },
+     convolutionWorkspaceBytes, convolve, convolveBackpropInput, convolveBackpropFilter},
+    {"winograd", [](ConvolutionPass, const Convolution& c) { return winogradFits(c); },
+     winogradWorkspaceBytes, winogradConvolve, winogradBackpropInput, winogradBackpropFilter},
+};
+constexpr const ConvolutionWay& kGathered = kWays[0];
+constexpr const ConvolutionWay& kWinograd = kWays[1];
+
+// Where images hardly fill their tiles, Winograd's transforms cost more than they save. Of the layers
+// that were measured all save more than twice.
+bool savesMultiplications(const Convolution& c) {
+  const int64_t plain = c.window.height.size * c.window.width.size * c.pixels();
+  return 2 * plain >= 3 * winogradMultiplications(c);
+}
+
+}  // namespace
+
+std::string_view passName(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      return "forward";
+    case ConvolutionPass::kBackpropInput:
+      return "backprop input";
+    case ConvolutionPass::kBackpropFilter:
+      return "backprop filter";
+  }
+  DTF_CHECK(false);
+  return {};
+}
+
+ConvolutionWay::Run ConvolutionWay::run(ConvolutionPass pass) const {
+  const Run chosen = pass == ConvolutionPass::kForward         ? forward
+                     : pass == ConvolutionPass::kBackpropInput ? backpropInput
+                                                               : backpropFilter;
+  DTF_CHECK_MSG(chosen != nullptr, std::string(name) + " has no " + std::string(passName(pass)));
+  return chosen;
+}
+
+std::span<const ConvolutionWay> convolutionWays() {
+  return kWays;
+}
+
+const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd) {
+  if (winograd && kWinograd.fits(pass, c) && savesMultiplications(c)) return kWinograd;
+  return kGathered;
+}
+
+bool winogradAllowed() {
+  const char* const value = std::getenv("DTF_WINOGRAD");
+  if (value == nullptr || std::string_view(value) == "1") return true;
+  if (std::string_view(value) == "0") return false;
+  throw Error(ErrorCode::kUsage, "DTF_WINOGRAD must be 0 or 1, not '" + std::string(value) + "'");
+}
+
+}  // namespace dtf::runtime

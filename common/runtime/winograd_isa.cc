@@ -1,0 +1,389 @@
+// The convolutions of winograd.h, compiled once per instruction set. The transforms interpolate at
+// the points 0, 1, -1, 2, -2 and infinity; both windows share that of the image, as both have tiles
+// of 6 x 6:
+//
+//   y = A^T [(G g G^T) * (B^T d B)] A, element by element, summed over the channels.
+//
+// Transformed tiles lie in 36 planes, one for each element: plane e of the image's is a matrix
+// [tiles, channels], of the filter's [channels, output channels].
+
+#include "common/runtime/winograd_isa.h"
+
+#include "common/runtime/matrix_product_isa.h"
+#include "common/runtime/vector.h"
+
+namespace dtf::runtime::DTF_ISA {
+namespace {
+
+constexpr int kTile = static_cast<int>(kWinogradTile);
+constexpr int64_t kPlanes = kWinogradPlanes;
+static_assert(kWinogradChannels % kLanes == 0);
+
+// Planes whose distance is a power of two would fight for the same lines of the first cache.
+constexpr int64_t kPlanePadding = 16;
+
+// fma() with a factor that is a constant.
+DTF_INLINE Floats times(float factor, Floats a, Floats plus) {
+  return fma(splat(factor), a, plus);
+}
+
+// B^T d.
+DTF_INLINE void transformImage(const Floats (&d)[kTile], Floats (&to)[kTile]) {
+  const Floats even1 = times(-4, d[2], d[4]), odd1 = times(-4, d[1], d[3]);
+  const Floats even2 = d[4] - d[2], odd2 = 2.0f * (d[3] - d[1]);
+  to[0] = times(4, d[0], times(-5, d[2], d[4]));
+  to[1] = even1 + odd1;
+  to[2] = even1 - odd1;
+  to[3] = even2 + odd2;
+  to[4] = even2 - odd2;
+  to[5] = times(4, d[1], times(-5, d[3], d[5]));
+}
+
+// A^T m: `Outputs` (2 or 4) of one tile.
+template <int Outputs>
+DTF_INLINE void transformOutput(const Floats (&m)[kTile], Floats (&to)[Outputs]) {
+  const Floats even1 = m[1] + m[2], odd1 = m[1] - m[2];
+  const Floats even2 = m[3] + m[4], odd2 = m[3] - m[4];
+  to[0] = m[0] + (even1 + even2);
+  if constexpr (Outputs == 2) {
+    to[1] = times(2, odd2, odd1) + m[5];
+  } else {
+    to[1] = times(2, odd2, odd1);
+    to[2] = times(4, even2, even1);
+    to[3] = times(8, odd2, odd1) + m[5];
+  }
+}
+
+// A dy, the reverse.
+template <int Outputs>
+DTF_INLINE void transformGradient(const Floats (&y)[Outputs], Floats (&to)[kTile]) {
+  Floats even1 = y[0], odd1 = y[1], even2 = y[0], odd2 = 2.0f * y[1];
+  if constexpr (Outputs == 4) {
+    even1 += y[2], odd1 += y[3];
+    even2 = times(4, y[2], even2), odd2 = times(8, y[3], odd2);
+  }
+  to[0] = y[0];
+  to[1] = even1 + odd1;
+  to[2] = even1 - odd1;
+  to[3] = even2 + odd2;
+  to[4] = even2 - odd2;
+  to[5] = y[Outputs - 1];
+}
+
+// The rows of G for the points 1 and 2 are n * (1, p, p^2, ...); those of -1 and -2 change the signs
+// of the odd terms.
+constexpr float kScale0 = 1.0f / 4, kScale1 = -1.0f / 6, kScale2 = 1.0f / 24;
+
+// G g.
+template <int Window>
+DTF_INLINE void transformFilter(const Floats (&g)[Window], Floats (&to)[kTile]) {
+  Floats even1 = g[0] + g[2], odd1 = g[1];
+  Floats even2 = times(4, g[2], g[0]), odd2 = 2.0f * g[1];
+  if constexpr (Window == 5) {
+    even1 += g[4], odd1 += g[3];
+    even2 = times(16, g[4], even2), odd2 = times(8, g[3], odd2);
+  }
+  to[0] = kScale0 * g[0];
+  to[1] = kScale1 * (even1 + odd1);
+  to[2] = kScale1 * (even1 - odd1);
+  to[3] = kScale2 * (even2 + odd2);
+  to[4] = kScale2 * (even2 - odd2);
+  to[5] = g[Window - 1];
+}
+
+// G^T u, the reverse.
+template <int Window>
+DTF_INLINE void transformFilterGradient(const Floats (&u)[kTile], Floats (&to)[Window]) {
+  const Floats even1 = kScale1 * (u[1] + u[2]), odd1 = kScale1 * (u[1] - u[2]);
+  const Floats even2 = kScale2 * (u[3] + u[4]), odd2 = kScale2 * (u[3] - u[4]);
+  to[0] = times(kScale0, u[0], even1 + even2);
+  to[1] = times(2, odd2, odd1);
+  to[2] = times(4, even2, even1);
+  if constexpr (Window == 5) {
+    to[3] = times(8, odd2, odd1);
+    to[4] = times(16, even2, even1) + u[5];
+  } else {
+    to[2] += u[5];
+  }
+}
+
+// Both directions: `from(i, j)` gives From x From vectors, `to(i, j, v)` takes To x To; `f` is one of
+// the transforms above.
+template <int From, int To, class Get, class F, class Put>
+DTF_INLINE void transformSquare(const Get& from, const F& f, const Put& to) {
+  Floats half[To][From];
+#pragma GCC unroll 6
+  for (int j = 0; j < From; ++j) {
+    Floats column[From], made[To];
+#pragma GCC unroll 6
+    for (int i = 0; i < From; ++i) column[i] = from(i, j);
+    f(column, made);
+#pragma GCC unroll 6
+    for (int i = 0; i < To; ++i) half[i][j] = made[i];
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < To; ++i) {
+    Floats made[To];
+    f(half[i], made);
+#pragma GCC unroll 6
+    for (int j = 0; j < To; ++j) to(i, j, made[j]);
+  }
+}
+
+// From one plane to the next, in floats.
+struct Planes {
+  explicit Planes(const WinogradTask& t)
+      : filter_plane(t.channels * t.out_channels + kPlanePadding),
+        image_plane(t.block_tiles * t.channels + kPlanePadding),
+        out_plane(t.block_tiles * t.out_channels + kPlanePadding) {}
+
+  int64_t floats() const { return kPlanes * (filter_plane + image_plane + out_plane); }
+
+  int64_t filter_plane, image_plane, out_plane;
+};
+
+// Where they lie, and the workspace of a product behind them.
+struct Workspace : Planes {
+  explicit Workspace(const WinogradTask& t)
+      : Planes(t),
+        filter(t.workspace),
+        image(filter + kPlanes * filter_plane),
+        out(image + kPlanes * image_plane),
+        product(t.workspace + floats()) {}
+
+  float *filter, *image, *out, *product;
+};
+
+// Where a tile stands.
+struct Tile {
+  int64_t n, row, column;       // first element of the image, perhaps outside of it
+  int64_t out_row, out_column;  // first element of the output
+};
+
+DTF_INLINE Tile tileAt(const WinogradTask& t, int64_t number) {
+  const int64_t across = t.tilesAcross(), down = t.tilesDown();
+  Tile tile = {};
+  tile.n = number / (across * down);
+  tile.out_row = number / across % down * t.tileOutputs();
+  tile.out_column = number % across * t.tileOutputs();
+  tile.row = tile.out_row - t.top;
+  tile.column = tile.out_column - t.left;
+  return tile;
+}
+
+// All of [first, first + n) within [0, length).
+DTF_INLINE bool inside(int64_t first, int64_t n, int64_t length) {
+  return first >= 0 && first + n <= length;
+}
+
+// The transforms of the tiles [first, first + tiles).
+void transformImages(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles) {
+  const auto transform = [](const Floats(&d)[kTile], Floats(&to)[kTile]) { transformImage(d, to); };
+  for (int64_t number = 0; number < tiles; ++number) {
+    const Tile at = tileAt(t, first + number);
+    const float* const x = t.x + ((at.n * t.height + at.row) * t.width + at.column) * t.channels;
+    float* const planes = w.image + number * t.channels;
+    const bool whole = inside(at.row, kTile, t.height) && inside(at.column, kTile, t.width);
+    for (int64_t c = 0; c < t.channels; c += kLanes) {
+      const auto element = [&](int i, int j) {
+        return load(x + (i * t.width + j) * t.channels + c);
+      };
+      const auto put = [&](int i, int j, Floats v) {
+        store(planes + (i * kTile + j) * w.image_plane + c, v);
+      };
+      if (whole) {
+        transformSquare<kTile, kTile>(element, transform, put);
+      } else {
+        const auto padded = [&](int i, int j) {
+          const bool within = inside(at.row + i, 1, t.height) && inside(at.column + j, 1, t.width);
+          return within ? element(i, j) : Floats{};
+        };
+        transformSquare<kTile, kTile>(padded, transform, put);
+      }
+    }
+  }
+}
+
+template <int Outputs>
+void makeOutputs(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles,
+                 float* y) {
+  const auto transform = [](const Floats(&m)[kTile], auto& to) { transformOutput<Outputs>(m, to); };
+  for (int64_t number = 0; number < tiles; ++number) {
+    const Tile at = tileAt(t, first + number);
+    float* const to =
+        y + ((at.n * t.out_height + at.out_row) * t.out_width + at.out_column) * t.out_channels;
+    const float* const planes = w.out + number * t.out_channels;
+    const int64_t rows = least(Outputs, t.out_height - at.out_row);
+    const int64_t columns = least(Outputs, t.out_width - at.out_column);
+    for (int64_t k = 0; k < t.out_channels; k += kLanes) {
+      const auto get = [&](int i, int j) {
+        return load(planes + (i * kTile + j) * w.out_plane + k);
+      };
+      transformSquare<kTile, Outputs>(get, transform, [&](int i, int j, Floats v) {
+        if (i < rows && j < columns) store(to + (i * t.out_width + j) * t.out_channels + k, v);
+      });
+    }
+  }
+}
+
+template <int Outputs>
+void transformGradients(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles,
+                        const float* dy) {
+  const auto transform = [](const Floats(&y)[Outputs], Floats(&to)[kTile]) {
+    transformGradient<Outputs>(y, to);
+  };
+  for (int64_t number = 0; number < tiles; ++number) {
+    const Tile at = tileAt(t, first + number);
+    const float* const from =
+        dy + ((at.n * t.out_height + at.out_row) * t.out_width + at.out_column) * t.out_channels;
+    float* const planes = w.out + number * t.out_channels;
+    const int64_t rows = least(Outputs, t.out_height - at.out_row);
+    const int64_t columns = least(Outputs, t.out_width - at.out_column);
+    for (int64_t k = 0; k < t.out_channels; k += kLanes) {
+      const auto get = [&](int i, int j) {
+        const bool within = i < rows && j < columns;
+        return within ? load(from + (i * t.out_width + j) * t.out_channels + k) : Floats{};
+      };
+      transformSquare<Outputs, kTile>(get, transform, [&](int i, int j, Floats v) {
+        store(planes + (i * kTile + j) * w.out_plane + k, v);
+      });
+    }
+  }
+}
+
+template <int Window>
+void transformFilters(const WinogradTask& t, const Workspace& w, const float* filter) {
+  const auto transform = [](const Floats(&g)[Window], Floats(&to)[kTile]) {
+    transformFilter<Window>(g, to);
+  };
+  const int64_t taps = t.channels * t.out_channels;
+  for (int64_t at = 0; at < taps; at += kLanes) {
+    const auto get = [&](int i, int j) { return load(filter + (i * Window + j) * taps + at); };
+    transformSquare<Window, kTile>(get, transform, [&](int i, int j, Floats v) {
+      store(w.filter + (i * kTile + j) * w.filter_plane + at, v);
+    });
+  }
+}
+
+// Of the reverse convolution's filter, whose rows are our columns: by squares of channels, which are
+// turned on the way to their plane.
+template <int Window>
+void transformReversedFilters(const WinogradTask& t, const Workspace& w, const float* filter) {
+  const auto transform = [](const Floats(&g)[Window], Floats(&to)[kTile]) {
+    transformFilter<Window>(g, to);
+  };
+  const int64_t taps = t.channels * t.out_channels;
+  alignas(64) float squares[kPlanes][kLanes * kLanes];
+  for (int64_t out = 0; out < t.out_channels; out += kLanes) {
+    for (int64_t c = 0; c < t.channels; c += kLanes) {
+      for (int64_t row = 0; row < kLanes; ++row) {
+        const float* const from = filter + (out + row) * t.channels + c;
+        const auto get = [&](int i, int j) {
+          return load(from + ((Window - 1 - i) * Window + Window - 1 - j) * taps);
+        };
+        transformSquare<Window, kTile>(get, transform, [&](int i, int j, Floats v) {
+          store(squares[i * kTile + j] + row * kLanes, v);
+        });
+      }
+      for (int64_t plane = 0; plane < kPlanes; ++plane) {
+        Floats square[kLanes];
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) square[i] = load(squares[plane] + i * kLanes);
+        transpose(square);
+        float* const to = w.filter + plane * w.filter_plane + c * t.out_channels + out;
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) store(to + i * t.out_channels, square[i]);
+      }
+    }
+  }
+}
+
+template <int Window>
+void makeFilterGradient(const WinogradTask& t, const Workspace& w, float* dfilter) {
+  const auto transform = [](const Floats(&u)[kTile], auto& to) {
+    transformFilterGradient<Window>(u, to);
+  };
+  const int64_t taps = t.channels * t.out_channels;
+  for (int64_t at = 0; at < taps; at += kLanes) {
+    const auto get = [&](int i, int j) {
+      return load(w.filter + (i * kTile + j) * w.filter_plane + at);
+    };
+    transformSquare<kTile, Window>(get, transform, [&](int i, int j, Floats v) {
+      store(dfilter + (i * Window + j) * taps + at, v);
+    });
+  }
+}
+
+// out = image * filter, of each plane.
+MatrixProduct planeProduct(const WinogradTask& t, int64_t tiles) {
+  MatrixProduct p;
+  p.m = tiles, p.k = t.channels, p.n = t.out_channels;
+  return p;
+}
+
+// filter += image^T * out, of each plane.
+MatrixProduct gradientProduct(const WinogradTask& t, int64_t tiles) {
+  MatrixProduct p;
+  p.m = t.channels, p.k = tiles, p.n = t.out_channels;
+  p.transpose_a = true;
+  return p;
+}
+
+// f(first tile, tiles) for each block.
+template <class F>
+DTF_INLINE void forEachBlock(const WinogradTask& t, const F& f) {
+  const int64_t all = t.tiles();
+  for (int64_t first = 0; first < all; first += t.block_tiles) {
+    f(first, least(t.block_tiles, all - first));
+  }
+}
+
+}  // namespace
+
+int64_t winogradWorkspaceFloats(const WinogradTask& t) {
+  const size_t forward = matrixProductWorkspaceBytes(planeProduct(t, t.block_tiles));
+  const size_t gradient = matrixProductWorkspaceBytes(gradientProduct(t, t.block_tiles));
+  const size_t product = (forward > gradient ? forward : gradient) / sizeof(float);
+  return Planes(t).floats() + static_cast<int64_t>(product);
+}
+
+void winogradForward(const WinogradTask& t, const float* filter, float* y) {
+  const Workspace w(t);
+  if (t.window == 3) {
+    (t.reversed ? transformReversedFilters<3> : transformFilters<3>)(t, w, filter);
+  } else {
+    (t.reversed ? transformReversedFilters<5> : transformFilters<5>)(t, w, filter);
+  }
+  forEachBlock(t, [&](int64_t first, int64_t tiles) {
+    transformImages(t, w, first, tiles);
+    MatrixProduct p = planeProduct(t, tiles);
+    p.workspace = w.product;
+    for (int64_t plane = 0; plane < kPlanes; ++plane) {
+      p.a = w.image + plane * w.image_plane;
+      p.b = w.filter + plane * w.filter_plane;
+      p.c = w.out + plane * w.out_plane;
+      matrixProduct(p);
+    }
+    (t.window == 3 ? makeOutputs<4> : makeOutputs<2>)(t, w, first, tiles, y);
+  });
+}
+
+void winogradFilterGradient(const WinogradTask& t, const float* dy, float* dfilter) {
+  const Workspace w(t);
+  forEachBlock(t, [&](int64_t first, int64_t tiles) {
+    transformImages(t, w, first, tiles);
+    (t.window == 3 ? transformGradients<4> : transformGradients<2>)(t, w, first, tiles, dy);
+    MatrixProduct p = gradientProduct(t, tiles);
+    p.workspace = w.product;
+    p.accumulate = first > 0;
+    for (int64_t plane = 0; plane < kPlanes; ++plane) {
+      p.a = w.image + plane * w.image_plane;
+      p.b = w.out + plane * w.out_plane;
+      p.c = w.filter + plane * w.filter_plane;
+      matrixProduct(p);
+    }
+  });
+  (t.window == 3 ? makeFilterGradient<3> : makeFilterGradient<5>)(t, w, dfilter);
+}
+
+}  // namespace dtf::runtime::DTF_ISA

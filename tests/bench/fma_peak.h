@@ -1,0 +1,24 @@
+#pragma once
+
+// How fast this core multiplies and adds when nothing but registers takes part: what every product of
+// matrices is measured against.
+
+#include "common/base/isa.h"
+
+namespace dtf::bench {
+
+// GF/s of one thread, two operations for each multiply-add; takes some milliseconds. Where the
+// instruction set has no fused multiply-add, of multiplications and additions.
+double fmaPeak(Isa isa);
+
+namespace baseline {
+double fmaChains(long rounds);  // does `rounds`; returns how many operations that were
+}
+namespace v3 {
+double fmaChains(long rounds);
+}
+namespace v4 {
+double fmaChains(long rounds);
+}
+
+}  // namespace dtf::bench

@@ -1,0 +1,70 @@
+#include "common/runtime/convolution_ways.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "common/base/error.h"
+#include "tests/unit/runtime/convolution_runner.h"
+
+namespace dtf::runtime {
+namespace {
+
+using testing::squareConvolution;
+
+constexpr ConvolutionPass kPasses[] = {ConvolutionPass::kForward, ConvolutionPass::kBackpropInput,
+                                       ConvolutionPass::kBackpropFilter};
+
+TEST(ConvolutionWays, TheFirstTakesAll) {
+  for (const ConvolutionPass pass : kPasses) {
+    EXPECT_TRUE(convolutionWays()[0].fits(pass, squareConvolution(1, 5, 6, 2, 9, 3)));
+    EXPECT_TRUE(convolutionWays()[0].fits(pass, squareConvolution(0, 5, 6, 2, 9)));
+  }
+}
+
+TEST(ConvolutionWays, AFastestOneFits) {
+  for (const Convolution& c :
+       {squareConvolution(2, 14, 32, 5, 64), squareConvolution(2, 14, 16, 3, 16),
+        squareConvolution(2, 14, 1, 5, 32), squareConvolution(2, 14, 30, 1, 7)}) {
+    for (const ConvolutionPass pass : kPasses) {
+      for (const bool winograd : {false, true}) {
+        const ConvolutionWay& way = fastestWay(pass, c, winograd);
+        EXPECT_TRUE(way.fits(pass, c)) << way.name;
+        EXPECT_NE(way.run(pass), nullptr) << way.name;
+        if (!winograd) {
+          EXPECT_NE(way.name, "winograd");
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvolutionWays, WinogradIsForImagesThatFillItsTiles) {
+  const auto chosen = [](int64_t side, int64_t window) {
+    const Convolution c = squareConvolution(8, side, 32, window, 32);
+    return fastestWay(ConvolutionPass::kForward, c, true).name;
+  };
+  EXPECT_EQ(chosen(7, 3), "winograd");
+  EXPECT_EQ(chosen(14, 5), "winograd");
+  EXPECT_EQ(chosen(2, 3), "gathered");
+  EXPECT_EQ(chosen(1, 5), "gathered");
+}
+
+TEST(ConvolutionWays, TheEnvironmentTurnsWinogradOff) {
+  const auto with = [](const char* value) {
+    setenv("DTF_WINOGRAD", value, 1);
+    const bool allowed = winogradAllowed();
+    unsetenv("DTF_WINOGRAD");
+    return allowed;
+  };
+  EXPECT_FALSE(with("0"));
+  EXPECT_TRUE(with("1"));
+  EXPECT_TRUE(winogradAllowed()) << "unset";
+  setenv("DTF_WINOGRAD", "off", 1);
+  EXPECT_THROW(winogradAllowed(), Error);
+  unsetenv("DTF_WINOGRAD");
+}
+
+}  // namespace
+}  // namespace dtf::runtime
