@@ -46,6 +46,7 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   kj::Promise<void> whenMore();
 
   std::shared_ptr<const void> pin(const void* data);
+  uint64_t movedBytes() const { return moved_bytes_; }
 
  private:
   class MoreWaiter;
@@ -92,6 +93,7 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
   const std::unique_ptr<std::byte[]> input_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  uint64_t moved_bytes_ = 0;
   bool first_frame_ = true;
   Header header_;  // of the message being cut; keeps its memory
   std::optional<Body> body_;

@@ -73,6 +73,7 @@ void FrameReader::onRead(const error_code& ec, size_t bytes,
   AsioEventPort::Io io(link_->port);
   DTF_CHECK(reading_);
   reading_ = false;
+  moved_bytes_ += bytes;
   if (ec) {
     noteError(ec);
   } else if (memory == nullptr) {
@@ -99,6 +100,7 @@ void FrameReader::drainBody() {
     if (ec == asio::error::would_block) return;
     if (ec) return noteError(ec);
     body_->filled += got;
+    moved_bytes_ += got;
     DTF_CHECK(body_->filled <= body_->header.body_bytes);
     budget -= std::min(budget, got);
   }

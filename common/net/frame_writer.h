@@ -44,6 +44,7 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   void keepUntilWritten(const void* data, std::shared_ptr<const void> owner);
   size_t keptCount() const { return kept_.size(); }
   uint64_t queuedBytes() const;
+  uint64_t movedBytes() const { return moved_bytes_; }
 
  private:
   class LargeWaiter;
@@ -84,6 +85,7 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   std::vector<std::byte> flight_;   // copied, on its way from flight_at_ on
   size_t flight_at_ = 0;
   std::shared_ptr<Large> large_;  // goes after flight_, before pending_
+  uint64_t moved_bytes_ = 0;
   bool flush_due_ = false;
   bool armed_ = false;  // Asio waits until the socket is writable
   error_code error_;

@@ -74,6 +74,7 @@ size_t FrameWriter::gather(iovec* pieces, size_t pieces_max) const {
 
 void FrameWriter::consume(size_t bytes) {
   DTF_CHECK(bytes <= queuedBytes());
+  moved_bytes_ += bytes;
   const size_t copied = std::min(bytes, flight_.size() - flight_at_);
   flight_at_ += copied;
   bytes -= copied;

@@ -80,6 +80,10 @@ uint64_t AsioMessageStream::queuedBytes() const {
   return writer_->queuedBytes();
 }
 
+uint64_t AsioMessageStream::movedBytes() const {
+  return reader_->movedBytes() + writer_->movedBytes();
+}
+
 std::string AsioMessageStream::violation() const {
   return reader_->violation();
 }

@@ -59,6 +59,9 @@ class MessageStream : public capnp::MessageStream {
   // Bytes taken from the RPC layer and not yet with the kernel.
   virtual uint64_t queuedBytes() const = 0;
 
+  // Bytes that have gone to the kernel and come from it so far: while it rises, the peer is there.
+  virtual uint64_t movedBytes() const = 0;
+
   // What the peer sent that no dtf program sends: why the connection has ended. Empty when there
   // was nothing of the kind.
   virtual std::string violation() const = 0;
@@ -95,6 +98,7 @@ class AsioMessageStream final : public MessageStream {
   std::shared_ptr<const void> pin(const void* data) override;
   void setLimits(const Limits& limits) override;
   uint64_t queuedBytes() const override;
+  uint64_t movedBytes() const override;
   std::string violation() const override;
 
   // Owners given to keepUntilWritten() and still held.

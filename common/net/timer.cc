@@ -3,6 +3,7 @@
 #include <kj/async.h>
 
 #include <memory>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/net/asio.h"
@@ -50,11 +51,28 @@ kj::Promise<void> awakeSlices(kj::Timer& timer, kj::Duration slice, int left) {
       [&timer, slice, left] { return awakeSlices(timer, slice, left - 1); });
 }
 
+kj::Promise<void> stillSlices(kj::Timer& timer, kj::Duration slice, int left,
+                              std::function<uint64_t()> progress, uint64_t before) {
+  if (left == 0) return kj::READY_NOW;
+  return timer.afterDelay(slice).then(
+      [&timer, slice, left, progress = std::move(progress), before]() mutable {
+        const uint64_t now = progress();
+        const int still = now == before ? left - 1 : kAwakeSlices;
+        return stillSlices(timer, slice, still, std::move(progress), now);
+      });
+}
+
 }  // namespace
 
 kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time) {
   DTF_CHECK(time >= Duration{0});
   return awakeSlices(timer, toKj(time / kAwakeSlices), kAwakeSlices);
+}
+
+kj::Promise<void> stillDelay(kj::Timer& timer, Duration time, std::function<uint64_t()> progress) {
+  DTF_CHECK(time >= Duration{0} && progress != nullptr);
+  const uint64_t before = progress();
+  return stillSlices(timer, toKj(time / kAwakeSlices), kAwakeSlices, std::move(progress), before);
 }
 
 kj::TimePoint AsioTimer::now() const {

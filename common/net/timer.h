@@ -5,6 +5,9 @@
 #include <kj/async.h>
 #include <kj/timer.h>
 
+#include <cstdint>
+#include <functional>
+
 #include "common/base/clock.h"
 
 namespace dtf::net {
@@ -22,6 +25,10 @@ inline Duration fromKj(kj::Duration d) {
 // counts as an eighth of it at most, so what was sent before the pause is read before this ends.
 // For deadlines by which a peer is judged. `timer` must outlive the promise.
 kj::Promise<void> awakeDelay(kj::Timer& timer, Duration time);
+
+// Resolves when `progress` has given the same for so long, the caller's loop being awake. `timer` must
+// outlive the promise.
+kj::Promise<void> stillDelay(kj::Timer& timer, Duration time, std::function<uint64_t()> progress);
 
 // Borrows: `port` (must outlive this and every promise made here).
 // Threads: loop-thread only.

@@ -77,6 +77,8 @@ class ReplicaLink {
   virtual void update(uint64_t ticket, const ReplicaUpdate& update) = 0;
   // Asks for what is kept.
   virtual void fetch(std::function<void(std::variant<ReplicaSeed, Error>)> fetched) = 0;
+  // The backup was there, and has been lost: its return is awaited.
+  virtual bool isAway() const = 0;
 };
 
 // Borrows: everything given to the constructor.
@@ -103,6 +105,8 @@ class Replicator {
   void applied();
 
   bool isWhole() const { return whole_; }
+  // Something was sent that has not been answered.
+  bool awaitsAnswer() const { return awaited_ != 0; }
 
  private:
   void seedNow();

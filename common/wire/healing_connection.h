@@ -41,8 +41,9 @@ class HealingConnection {
     std::function<kj::Promise<void>()> after_reopening{};
     std::function<void()> on_open{};  // each time, behind after_reopening; may be null
     std::function<void(const Error& why)> on_broken{};  // each time; may be null
-    // Between two breaks of one call: then it fails, though hellos are answered. For calls without a
-    // deadline of their own.
+    // From the first break of a call to the last attempt at it: when that breaks too, the call fails,
+    // though hellos are answered. For calls without a deadline of their own. An attempt that is under
+    // way then may take its time: it ends when its own deadline says so.
     Duration failing_max = Duration::max();
     std::function<void(const Error&)> on_lost{};  // once: it is not made again; may be null
   };
@@ -87,7 +88,7 @@ class HealingConnection {
   kj::Promise<T> untilAnswered(std::string_view doing, Call call,
                                std::optional<TimePoint> failing_since);
   template <class T, class Call>
-  kj::Promise<T> again(std::string_view doing, Call call, uint64_t made,
+  kj::Promise<T> again(std::string_view doing, Call call, uint64_t made, TimePoint begun,
                        std::optional<TimePoint> failing_since, kj::Exception&& exception);
   kj::Promise<void> whenOpen();
   void take(std::unique_ptr<net::RpcConnection> connection);
@@ -128,15 +129,15 @@ kj::Promise<T> HealingConnection::untilAnswered(std::string_view doing, Call cal
     return whenOpen().then([this, doing, call = std::move(call), failing_since]() mutable {
       return untilAnswered<T>(doing, std::move(call), failing_since);
     });
-  return call().catch_(
-      [this, doing, call, made = made_, failing_since](kj::Exception&& exception) mutable {
-        return again<T>(doing, std::move(call), made, failing_since, kj::mv(exception));
-      });
+  return call().catch_([this, doing, call, made = made_, begun = io_.clock().now(),
+                        failing_since](kj::Exception&& exception) mutable {
+    return again<T>(doing, std::move(call), made, begun, failing_since, kj::mv(exception));
+  });
 }
 
 template <class T, class Call>
 kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint64_t made,
-                                        std::optional<TimePoint> failing_since,
+                                        TimePoint begun, std::optional<TimePoint> failing_since,
                                         kj::Exception&& exception) {
   // A connection that was given up ends its calls in its own words.
   const bool is_earlier = made != made_ || reopening_;
@@ -144,9 +145,8 @@ kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint6
   if (!is_broken) return net::toKj(net::toError(exception));
   const Error why = lostWhile(doing, exception);
   if (closing_ || rejoin_ == Duration{0}) return net::toKj(why);
-  const TimePoint now = io_.clock().now();
-  if (!failing_since) failing_since = now;
-  if (now - *failing_since > steps_.failing_max) return net::toKj(why);
+  if (!failing_since) failing_since = io_.clock().now();
+  if (begun - *failing_since > steps_.failing_max) return net::toKj(why);
   broke(made, why);
   return untilAnswered<T>(doing, std::move(call), failing_since);
 }

@@ -18,8 +18,9 @@ namespace dtf::wire {
 
 namespace {
 
-// A keeper that takes less than that is one that has stopped.
-constexpr uint64_t kBytesPerSecondMin = 20 << 20;
+// What a keeper does with a message that has come whole (to copy it, to apply the one before) takes it
+// no longer.
+constexpr uint64_t kWorkedBytesPerSecondMin = 256 << 20;
 // The parameters, the slots, and the parameters before.
 constexpr uint32_t kFetchedArenasMax = 2 + ps::kSlotsMax;
 
@@ -67,6 +68,7 @@ PsReplicaLink::PsReplicaLink(net::Loop& loop, LinkOptions self, uint32_t keeper,
       error_handler_(kj::heap<LogReplicaErrors>()),
       tasks_(*error_handler_) {
   DTF_CHECK(options_.self.job == JobKind::kPs && options_.self.index != keeper);
+  DTF_CHECK(options_.incarnation.value != 0);
   DTF_CHECK(events_.on_backup && events_.on_heard && events_.on_lost);
 }
 
@@ -104,17 +106,35 @@ kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
   });
 }
 
+// A keeper that is gone has lost the replica: the next one is to be seeded also when there is nothing
+// to say.
+void PsReplicaLink::watch() {
+  watched_ =
+      connection_.connection()
+          .onDisconnect()
+          .then([this] {
+            connection_.giveUp(Error(ErrorCode::kUnavailable,
+                                     fmt::format("lost {}: it closed the connection", peer_)));
+          })
+          .eagerlyEvaluate([this](kj::Exception&& e) { connection_.giveUp(net::toError(e)); });
+}
+
 // Until then nothing is said to this process: what was said before was meant for the one before.
 void PsReplicaLink::onOpen() {
+  watch();
   if (std::exchange(met_, greeted_) != greeted_) events_.on_backup();
 }
 
-// A keeper that doesn't answer is given up, and the next connection carries the message again.
+// A keeper that doesn't answer is given up, and the next connection carries the message again. It has
+// as long as it takes to move the bytes: how many come through in a second is the network's business.
 kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t bytes) {
   const Duration patience =
       fromSeconds(options_.timeouts.lease_seconds +
-                  static_cast<double>(bytes) / static_cast<double>(kBytesPerSecondMin));
-  return answer.exclusiveJoin(net::awakeDelay(loop_.timer(), patience).then([] {
+                  static_cast<double>(bytes) / static_cast<double>(kWorkedBytesPerSecondMin));
+  const auto moved = [this] {
+    return connection_.isOpen() ? connection_.connection().stream().movedBytes() : 0;
+  };
+  return answer.exclusiveJoin(net::stillDelay(loop_.timer(), patience, moved).then([] {
     kj::throwFatalException(net::toKj(net::asio::error::timed_out, "no answer"));
   }));
 }
@@ -214,9 +234,8 @@ void PsReplicaLink::answerFetches(const std::variant<ps::ReplicaSeed, Error>& fe
 kj::Promise<std::shared_ptr<PsReplicaLink::Fetched>> PsReplicaLink::fetchAll() {
   const auto all = std::make_shared<Fetched>();
   // The keeper answers when it has applied what it has received.
-  return replica_->fetchRequest()
-      .send()
-      .then([this, all](capnp::Response<schema::PsReplica::FetchResults>&& response) {
+  auto fetched = replica_->fetchRequest().send().then(
+      [this, all](capnp::Response<schema::PsReplica::FetchResults>&& response) {
         const uint32_t count = response.getArenas();
         net::bridgeErrors([&] {
           all->seed.state = decodeReplicaState(response.getState());
@@ -230,9 +249,11 @@ kj::Promise<std::shared_ptr<PsReplicaLink::Fetched>> PsReplicaLink::fetchAll() {
           all->seed.arenas.emplace_back();
         }
         for (uint32_t i = 0; i < count; ++i) coming.add(fetchFrom(all, i));
-        return answered(joinAll(kj::mv(coming)), count * elements_ * sizeof(float));
-      })
-      .then([all] { return all; });
+        return joinAll(kj::mv(coming));
+      });
+  return answered(kj::mv(fetched), kFetchedArenasMax * elements_ * sizeof(float)).then([all] {
+    return all;
+  });
 }
 
 kj::Promise<void> PsReplicaLink::fetchFrom(std::shared_ptr<Fetched> into, uint32_t index) {

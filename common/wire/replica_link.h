@@ -46,11 +46,13 @@ class PsReplicaLink final : public ps::ReplicaLink {
   void seed(uint64_t ticket, const ps::ReplicaSeed& seed) override;
   void update(uint64_t ticket, const ps::ReplicaUpdate& update) override;
   void fetch(std::function<void(std::variant<ps::ReplicaSeed, Error>)> fetched) override;
+  bool isAway() const override { return connection_.brokenSince().has_value(); }
 
  private:
   struct Fetched;
   kj::Promise<void> sayHello(net::RpcConnection& connection);
   void onOpen();
+  void watch();
   kj::Promise<void> sayArena(uint32_t index, std::span<const float> arena,
                              const std::shared_ptr<const void>& owner);
   void say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes);
@@ -75,6 +77,7 @@ class PsReplicaLink final : public ps::ReplicaLink {
   uint64_t ticket_ = 0;                               // of what was said last
   std::vector<std::function<void(std::variant<ps::ReplicaSeed, Error>)>> fetching_;
   HealingConnection connection_;
+  kj::Promise<void> watched_ = nullptr;  // the end of the connection
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;
   kj::TaskSet tasks_;
 };

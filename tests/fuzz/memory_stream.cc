@@ -170,6 +170,7 @@ class MemoryStream final : public net::MessageStream {
 
   void setLimits(const net::Limits&) override {}
   uint64_t queuedBytes() const override { return out_->unread_bytes; }
+  uint64_t movedBytes() const override { return moved_bytes_; }
   std::string violation() const override { return {}; }
 
  private:
@@ -178,6 +179,7 @@ class MemoryStream final : public net::MessageStream {
   void put(Segments segments) {
     out_->unread.push_back(copyOf(segments));
     out_->unread_bytes += bytesOf(segments);
+    moved_bytes_ += bytesOf(segments);
     if (!kept_.empty())
       for (const Segment& segment : segments) kept_.erase(segment.begin());
     Pipe::wake(out_->on_unread);
@@ -189,6 +191,7 @@ class MemoryStream final : public net::MessageStream {
     const size_t taken = bytes->words.size() * sizeof(word);
     DTF_CHECK(in_->unread_bytes >= taken);
     in_->unread_bytes -= taken;
+    moved_bytes_ += taken;
     if (in_->unread_bytes <= kUnreadBytesMax) Pipe::wake(in_->on_room);
     if (live_.size() == kLiveMax) live_.pop_front();
     live_.push_back(bytes);
@@ -203,6 +206,7 @@ class MemoryStream final : public net::MessageStream {
   const std::shared_ptr<Pipe> in_;
   const std::shared_ptr<Pipe> out_;
   Kept kept_;
+  uint64_t moved_bytes_ = 0;
   std::deque<std::weak_ptr<const Bytes>> live_;
 };
 

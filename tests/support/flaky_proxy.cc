@@ -17,6 +17,7 @@ namespace dtf::testing {
 namespace {
 
 constexpr int kTurnMs = 5;
+constexpr int kSlowBufferBytes = 1 << 17;
 
 bool sendAll(int fd, const char* bytes, size_t size) {
   while (size > 0) {
@@ -66,6 +67,14 @@ void FlakyProxy::setChunkMax(size_t bytes) {
   chunk_max_ = bytes;
 }
 
+void FlakyProxy::slowDown(std::chrono::milliseconds pause) {
+  // What a client sends stays with the client: sockets have the listener's buffers.
+  const int bytes = kSlowBufferBytes;
+  ::setsockopt(listener_.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  const std::lock_guard lock(mu_);
+  pause_ = pause;
+}
+
 void FlakyProxy::silence(Way way) {
   const std::lock_guard lock(mu_);
   for (Link& link : links_) link.silent[static_cast<size_t>(way)] = true;
@@ -83,7 +92,7 @@ void FlakyProxy::cutAll() {
 }
 
 void FlakyProxy::run() {
-  while (!ends_) {
+  for (std::chrono::milliseconds pause{0}; !ends_; std::this_thread::sleep_for(pause)) {
     std::vector<pollfd> waiting = {{wake_read_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     {
       const std::lock_guard lock(mu_);
@@ -95,6 +104,7 @@ void FlakyProxy::run() {
     ::poll(waiting.data(), waiting.size(), kTurnMs);
     if (waiting[1].revents != 0) accept();
     const std::lock_guard lock(mu_);
+    pause = pause_;
     size_t at = 2;
     for (auto link = links_.begin(); link != links_.end() && at < waiting.size(); at += 2) {
       const bool stays = (waiting[at].revents == 0 || forward(*link, Way::kToServer)) &&

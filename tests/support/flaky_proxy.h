@@ -38,6 +38,8 @@ class FlakyProxy {
   void cutEvery(std::chrono::milliseconds period);
   // At most so many bytes in one packet.
   void setChunkMax(size_t bytes);
+  // On the connections to come: passes a packet of each, each way, and then nothing for so long.
+  void slowDown(std::chrono::milliseconds pause);
   // On the connections that there are now nothing passes that way any more, nor does their end.
   void silence(Way way);
   // Connections end as soon as they are made.
@@ -69,6 +71,7 @@ class FlakyProxy {
   std::optional<std::chrono::milliseconds> period_;
   std::chrono::steady_clock::time_point next_cut_;
   size_t chunk_max_ = 65536;
+  std::chrono::milliseconds pause_{0};
   bool refuses_ = false;
   std::thread thread_;  // last: it uses all the others
 };

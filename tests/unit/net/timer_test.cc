@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/net/reactor.h"
+#include "tests/support/still_loop.h"
 
 namespace dtf::net {
 namespace {
@@ -46,6 +47,25 @@ TEST(AsioTimer, TimeoutAfterRejectsAsDeadline) {
   } else {
     FAIL();
   }
+}
+
+// The time begins anew with each progress.
+TEST(StillDelay, EndsWhenNothingHasMovedForSoLong) {
+  testing::StillLoop loop;
+  uint64_t moved = 0;
+  bool ended = false;
+  auto still = stillDelay(loop.timer(), std::chrono::seconds(8), [&] {
+                 return moved;
+               }).then([&] {
+                   ended = true;
+                 }).eagerlyEvaluate(nullptr);
+  for (int i = 0; i < 10; ++i) {
+    loop.live(std::chrono::seconds(6));
+    ++moved;
+  }
+  EXPECT_FALSE(ended);
+  loop.live(std::chrono::seconds(10));
+  EXPECT_TRUE(ended);
 }
 
 }  // namespace

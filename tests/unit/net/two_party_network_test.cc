@@ -198,6 +198,7 @@ class BrokenStream final : public MessageStream {
   std::shared_ptr<const void> pin(const void*) override { return nullptr; }
   void setLimits(const Limits&) override {}
   uint64_t queuedBytes() const override { return 0; }
+  uint64_t movedBytes() const override { return 0; }
   std::string violation() const override { return {}; }
 
  private:

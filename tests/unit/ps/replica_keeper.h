@@ -47,6 +47,7 @@ class ReplicaKeeper final : public ReplicaLink {
       }
     });
   }
+  bool isAway() const override { return is_away; }
 
   // One message arrives. False: nothing was said.
   bool deliver() {
@@ -74,6 +75,7 @@ class ReplicaKeeper final : public ReplicaLink {
   std::function<void(uint64_t)> heard = [](uint64_t) {};
   int seeds = 0;    // said
   int updates = 0;  // said
+  bool is_away = false;
   HeldRunner runner_;
 
  private:

@@ -274,5 +274,23 @@ TEST_F(HealingConnectionTest, APeerThatBreaksEachConnectionDoesNotKeepTheLoopBus
   EXPECT_EQ(question->state, "waits");
 }
 
+// An attempt may take long, when much is to be moved: only those that begin too late are too many.
+TEST_F(HealingConnectionTest, AnAttemptThatIsUnderWayWhenTheTimeIsUpMayBreakAndIsRepeatedOnce) {
+  steps_.failing_max = seconds(5);
+  opened();
+  peer_.answers = false;
+  const auto question = ask();
+  killPeer();
+  loop_.live(seconds(10));  // at work on the second attempt
+  EXPECT_EQ(peer_.asked, 2);
+  killPeer();
+  loop_.live(seconds(1));
+  EXPECT_EQ(peer_.asked, 3);
+  EXPECT_EQ(question->state, "waits");
+  killPeer();
+  loop_.live(seconds(1));
+  EXPECT_NE(question->state.find("lost ps/1 (here:7) while asking: "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtf::wire
