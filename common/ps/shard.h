@@ -251,7 +251,8 @@ class Shard {
             bool has_replica = false);
   void leaveEpoch(std::vector<Coordinator::Stranded>& stranded);
   void loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error);
-  bool awaitsReplica() const { return replicator_ && initialised() && !replicator_->isWhole(); }
+  bool awaitsReplica() const;
+  std::string awaitedReplicaText() const;
   void takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met);
   void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica = false);
   void answerAverages();

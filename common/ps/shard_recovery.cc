@@ -226,10 +226,9 @@ std::string Shard::awaitedText() const {
   if (!parked_.empty())
     return fmt::format("{} to bring the values of ps/{} back", kChief.name(), options_.ps_task);
   if (!coordinator_) return "";
-  std::string text = coordinator_->awaitedText();
-  if (text.empty() || !awaitsReplica()) return text;
-  return fmt::format("ps/{} to take the replica of ps/{}",
-                     backupOf(options_.ps_task, options_.ps_tasks), options_.ps_task);
+  // Its deadlines are held meanwhile, so that the coordinator knows nobody who has waited long.
+  if (awaitsReplica() && coordinator_->status().callers_waiting > 0) return awaitedReplicaText();
+  return coordinator_->awaitedText();
 }
 
 bool Shard::awaitsReturn() const {

@@ -24,6 +24,19 @@ void Shard::onReplicaHeard(uint64_t ticket) {
   if (replicator_) replicator_->onHeard(ticket);
 }
 
+// Nothing that is sent to a lost backup is answered before its return.
+bool Shard::awaitsReplica() const {
+  if (!replicator_ || !initialised()) return false;
+  return !replicator_->isWhole() || (replica_->isAway() && replicator_->awaitsAnswer());
+}
+
+std::string Shard::awaitedReplicaText() const {
+  DTF_CHECK(awaitsReplica());
+  const uint32_t backup = backupOf(options_.ps_task, options_.ps_tasks);
+  if (replica_->isAway()) return fmt::format("the replica on ps/{}, which is lost", backup);
+  return fmt::format("ps/{} to take the replica of ps/{}", backup, options_.ps_task);
+}
+
 void Shard::refill(Incarnation chief, uint64_t epoch, WaitCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   checkChief(chief, "its replica");

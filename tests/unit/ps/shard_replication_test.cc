@@ -190,9 +190,47 @@ TEST(ShardReplication, ALostReplicaIsAwaitedByName) {
   world.driver().push(0, 0);
   world.keeper.startAgain();
   world.driver().shard.onReplicaBackup();
+  for (int i = 0; i < 3; ++i) {
+    world.driver().clock.advance(std::chrono::seconds(2));
+    world.driver().shard.tick();
+    EXPECT_EQ(world.driver().shard.awaitedText(), "ps/0 to take the replica of ps/0");  // of one ps
+    EXPECT_TRUE(world.driver().shard.awaitsReturn());
+  }
+}
+
+TEST(ShardReplication, AnUpdateWhoseReplicaIsAwayWaitsForItByName) {
+  Replicated world(2, 2, 10);
+  ShardDriver& driver = world.driver();
+  const auto first = driver.push(0, 0);
+  const auto second = driver.push(1, 0);
+  driver.clock.advance(std::chrono::seconds(2));
+  EXPECT_EQ(driver.shard.awaitedText(), "the update itself in step 0");
+  EXPECT_FALSE(driver.shard.awaitsReturn());
+  world.keeper.is_away = true;
+  for (int i = 0; i < 20; ++i) {  // longer than a step may take
+    driver.clock.advance(std::chrono::seconds(8));
+    driver.shard.heartbeat(0, Incarnation{1});
+    driver.shard.heartbeat(1, Incarnation{1});
+    driver.shard.tick();
+  }
+  EXPECT_EQ(driver.shard.awaitedText(), "the replica on ps/0, which is lost");  // of one ps
+  EXPECT_TRUE(driver.shard.awaitsReturn());
+  EXPECT_TRUE(first->waits());
+  world.keeper.is_away = false;
+  world.keeper.deliverAll();
+  EXPECT_EQ(first->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(second->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(driver.shard.awaitedText(), "");
+  EXPECT_FALSE(driver.shard.awaitsReturn());
+}
+
+TEST(ShardReplication, AReplicaThatIsAwayKeepsNobodyWhoseUpdateItHas) {
+  Replicated world(2, 2, 10);
+  world.driver().push(0, 0);
+  world.keeper.is_away = true;
   world.driver().clock.advance(std::chrono::seconds(2));
-  EXPECT_EQ(world.driver().shard.awaitedText(), "ps/0 to take the replica of ps/0");  // of one ps
-  EXPECT_TRUE(world.driver().shard.awaitsReturn());
+  EXPECT_EQ(world.driver().shard.awaitedText(), "worker/1 in step 0");
+  EXPECT_FALSE(world.driver().shard.awaitsReturn());
 }
 
 // ---- backup workers: ps/0 of two, whose replica the keeper has
