@@ -148,6 +148,8 @@ class Coordinator {
   virtual void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) = 0;
   // ps/0 may know nothing of what this shard has reported.
   virtual void onLeaderLinked() {}
+  // On ps/0: `ps_task` may hold nothing of what it has reported, and reports again what it holds.
+  virtual void onFollowerLinked(uint32_t) {}
 
   // ---- checkpoints (common/ps/cut.h)
 

@@ -39,7 +39,13 @@ class GoneWorkers {
   void gone(uint32_t rank, const std::string& why, Duration patience);
 
   // Those without whose return the step can't be made, while it is hoped for.
-  std::vector<uint32_t> awaited(const HasContributed& has_contributed) const;
+  std::vector<uint32_t> awaited(const HasContributed& has_contributed) const {
+    return awaited(has_contributed, needed_);
+  }
+  // Of a step that takes another number of workers.
+  std::vector<uint32_t> awaited(const HasContributed& has_contributed, size_t needed) const;
+  // Why nobody hopes for the return of `rank` any more; nullopt: it is there, or is awaited.
+  std::optional<std::string> givenUp(uint32_t rank) const;
 
   // Why a call of `rank` waits in vain: too few will contribute. A process that joined after a loss
   // knows of it (the whole job is starting again) and waits for the lost one's return.

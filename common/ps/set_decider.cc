@@ -17,6 +17,17 @@ void SetDecider::nextStep() {
   everywhere_.clear();
 }
 
+void SetDecider::forget(uint32_t ps_task) {
+  DTF_CHECK(ps_task < ps_tasks_);
+  if (everywhere_.size() >= ranks_needed_) return;
+  for (uint32_t rank = 0; rank < workers_; ++rank) {
+    const size_t index = size_t{rank} * ps_tasks_ + ps_task;
+    if (!holds_[index]) continue;
+    holds_[index] = false;
+    if (holders_[rank]-- == ps_tasks_) std::erase(everywhere_, rank);
+  }
+}
+
 std::optional<std::vector<uint32_t>> SetDecider::received(uint32_t ps_task, uint32_t rank) {
   DTF_CHECK(ps_task < ps_tasks_ && rank < workers_);
   const size_t index = size_t{rank} * ps_tasks_ + ps_task;

@@ -22,6 +22,10 @@ class SetDecider {
   // ascending, when this completes it; then nothing more until nextStep().
   std::optional<std::vector<uint32_t>> received(uint32_t ps_task, uint32_t rank);
 
+  // `ps_task` may hold nothing of what was received from it, and says anew what it does hold. No effect
+  // on a set that is complete.
+  void forget(uint32_t ps_task);
+
   // Forgets everything: the next step begins.
   void nextStep();
 

@@ -144,6 +144,8 @@ class Shard {
   // Another connection to ps/0 is there, perhaps to another process of it: it is told again what this
   // ps holds.
   void onLeaderLinked();
+  // See Coordinator.
+  void onFollowerLinked(uint32_t ps_task);
 
   // ---- checkpoints: for the chief, whose incarnation is checked
 
@@ -253,6 +255,7 @@ class Shard {
   void loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error);
   bool awaitsReplica() const;
   std::string awaitedReplicaText() const;
+  void awaitAbsent();
   void takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met);
   void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica = false);
   void answerAverages();

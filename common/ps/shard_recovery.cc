@@ -263,6 +263,12 @@ void Shard::onLeaderLinked() {
   if (initialised()) coordinator_->onLeaderLinked();
 }
 
+void Shard::onFollowerLinked(uint32_t ps_task) {
+  const OutwardCalls::Scope scope(calls_);
+  std::erase_if(early_, [&](const EarlyReport& report) { return report.ps_task == ps_task; });
+  if (initialised()) coordinator_->onFollowerLinked(ps_task);
+}
+
 // A decision of a later epoch can't be: it takes gradients that are on this ps. One that a process of
 // this ps before this one did not hear is of an epoch that will be left, or is announced again.
 void Shard::onDecision(StepName step, const std::vector<uint32_t>& ranks) {

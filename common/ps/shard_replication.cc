@@ -91,8 +91,20 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
                         seed.state.clock, seed.state.version,
                         has_previous ? std::optional(seed.arenas[own]) : std::nullopt);
         coordinator_->resume(seed.state.memory);
+        awaitAbsent();
       },
       backups_met > 0 && backups_met == backups_met_);
+}
+
+// A worker that was lost together with the process before this one never comes here: a step that needs
+// it waits for its return, as for that of one that was lost here.
+void Shard::awaitAbsent() {
+  DTF_CHECK(coordinator_ != nullptr);
+  if (!sharesSteps(declaration_->replication)) return;
+  for (uint32_t rank = 0; rank < options_.workers; ++rank)
+    if (membership_.member(rank).state == MemberState::kAwaited)
+      coordinator_->lost(rank, fmt::format("{} was not there when ps/{} came back",
+                                           workerName(rank), options_.ps_task));
 }
 
 }  // namespace dtf::ps

@@ -55,6 +55,7 @@ class SyncCoordinator final : public Coordinator {
   void onReceived(uint32_t ps_task, uint64_t step, uint32_t rank) override;
   void onDecision(uint64_t step, const std::vector<uint32_t>& ranks) override;
   void onLeaderLinked() override;
+  void onFollowerLinked(uint32_t ps_task) override;
   CutPosition position(bool hold) override;
   void cutAt(CutPosition target, CutCallback callback) override;
   void releaseHold() override {}
@@ -100,6 +101,7 @@ class SyncCoordinator final : public Coordinator {
   void onCommitted(const std::vector<uint32_t>& ranks);
 
   void gone(uint32_t rank, const std::string& why, Duration patience);
+  bool isMissed(uint32_t rank) const;
   std::vector<uint32_t> awaitedReturns() const;
   std::optional<std::string> hopelessFor(uint32_t rank) const;
   void failHopeless();

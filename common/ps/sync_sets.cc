@@ -38,6 +38,13 @@ void SyncCoordinator::onLeaderLinked() {
     if (workers_[rank].complete()) report(rank);
 }
 
+// A gradient that went with a process of a follower must not be in a set that is still to be decided:
+// its worker may be gone, too, and then the set could be had on some ps only.
+void SyncCoordinator::onFollowerLinked(uint32_t ps_task) {
+  DTF_CHECK(ps_task > 0 && ps_task < context_.ps_tasks);
+  if (hasBackups() && leads() && !updater_.busy()) decider_.forget(ps_task);
+}
+
 void SyncCoordinator::onReceived(uint32_t ps_task, uint64_t of_step, uint32_t rank) {
   const OutwardCalls::Scope scope(context_.calls);
   const bool sane = hasBackups() && leads() && ps_task < context_.ps_tasks &&

@@ -12,8 +12,16 @@
 
 namespace dtf::ps {
 
+// Whether ps/0 has made the step of a gradient of `rank` that is not here: no other will do.
+bool SyncCoordinator::isMissed(uint32_t rank) const {
+  return decided_ && !workers_[rank].complete() &&
+         std::binary_search(decided_->begin(), decided_->end(), rank);
+}
+
 std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
   if (updater_.busy() || !context_.store.initialised() || isDone()) return {};
+  if (decided_)
+    return gone_.awaited([this](uint32_t rank) { return !isMissed(rank); }, workers_.size());
   return gone_.awaited([this](uint32_t rank) { return workers_[rank].complete(); });
 }
 
@@ -31,6 +39,14 @@ void SyncCoordinator::extendDeadlines() {
 // See GoneWorkers.
 std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
   if (updater_.busy()) return std::nullopt;
+  for (uint32_t other = 0; other < workers_.size(); ++other) {
+    const std::optional<std::string> gone = isMissed(other) ? gone_.givenUp(other) : std::nullopt;
+    if (gone)
+      return fmt::format(
+          "{} in step {}; its gradient is in the parameters of ps/0, and went with the "
+          "process of ps/{} before this one: start the job again, from its checkpoint",
+          *gone, step(), context_.ps_task);
+  }
   const std::optional<std::string> why =
       gone_.hopelessFor(rank, [this](uint32_t other) { return workers_[other].complete(); });
   if (!why) return std::nullopt;
@@ -73,9 +89,10 @@ std::string SyncCoordinator::waitingForText() const {
   std::vector<uint32_t> present;
   std::vector<uint32_t> missing;
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    (workers_[rank].complete() ? present : missing).push_back(rank);
+    if (workers_[rank].complete()) present.push_back(rank);
+    if (decided_ ? isMissed(rank) : !workers_[rank].complete()) missing.push_back(rank);
   }
-  if (!hasBackups()) return workerNames(missing);
+  if (!hasBackups() || decided_) return workerNames(missing);
   return fmt::format("gradients of {} workers on every ps; ps/{} has those of {}", needed_,
                      context_.ps_task, workerNames(present));
 }

@@ -239,6 +239,15 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
   checkNewest(task.index, incarnation);
   followers_.insert_or_assign(task.index, kj::mv(follower));
   for (const Decision& decision : unheard_[task.index]) announce(task.index, decision);
+  // What was reported over the connection before may have gone with a process. Reports over this one
+  // come behind that.
+  tasks_.add(host_
+                 ->askNow<bool>([ps_task = task.index](ps::Shard& shard) {
+                   shard.onFollowerLinked(ps_task);
+                   return true;
+                 })
+                 .ignoreResult()
+                 .catch_([](kj::Exception&&) {}));  // this ps is about to end
   return kj::heap<Leader>(*this, task.index, incarnation);
 }
 

@@ -274,5 +274,125 @@ TEST(ShardReplication, ADecisionWaitsForTheGradientsThatAProcessBeforeHeld) {
   EXPECT_EQ(driver.peers.reports, (std::vector<std::string>{"1:0", "1:0"}));
 }
 
+// ps/1 of two, of three workers of which two make a step, filled from its replica. worker/2 was lost with
+// the process before it.
+class RefilledFollower {
+ public:
+  RefilledFollower()
+      : driver(3, 2, 10, 1, 2, false, true, Kind::kGradientDescent, std::chrono::seconds(60),
+               &keeper) {
+    keeper.model = driver.model;
+    std::swap(keeper.model.layout.shards[0], keeper.model.layout.shards[1]);  // of the same size
+    begin(driver);
+    keeper.primaryIsLost(Incarnation{2});
+    successor = std::make_unique<Shard>(
+        ShardOptions{
+            .ps_task = 1, .ps_tasks = 2, .workers = 3, .rejoin_timeout = std::chrono::seconds(60)},
+        driver.clock, driver.runner, &driver.peers, &keeper);
+    keeper.heard = [&](uint64_t ticket) { successor->onReplicaHeard(ticket); };
+    for (uint32_t rank = 0; rank < 2; ++rank) successor->join(rank, Incarnation{1});
+    successor->declare(0, Incarnation{1}, driver.model);
+    successor->onReplicaBackup();
+    successor->refill(kReplicatedChief, kFirstEpoch, [](const WaitAnswer&) {});
+    keeper.deliverAll();
+  }
+
+  std::shared_ptr<Recorded> push(uint32_t rank, uint64_t incarnation = 1) {
+    auto values = std::make_shared<std::vector<float>>(driver.elements, -1.0F);
+    auto recorded = std::make_shared<Recorded>();
+    successor->push({.rank = rank,
+                     .incarnation = Incarnation{incarnation},
+                     .gradient = *values,
+                     .owner = values},
+                    [recorded](const PushAnswer& answer) {
+                      recorded->answer = std::make_shared<PushAnswer>(answer);
+                    });
+    return recorded;
+  }
+  void pass(std::chrono::seconds time) {
+    for (auto passed = std::chrono::seconds(0); passed < time; passed += std::chrono::seconds(2)) {
+      driver.clock.advance(std::chrono::seconds(2));
+      for (uint32_t rank = 0; rank < 2; ++rank) successor->heartbeat(rank, Incarnation{1});
+      successor->tick();
+    }
+  }
+
+ private:
+  void begin(ShardDriver& first) {
+    keeper.heard = [&](uint64_t ticket) { first.shard.onReplicaHeard(ticket); };
+    first.shard.onReplicaBackup();
+    keeper.deliverAll();
+  }
+
+ public:
+  ReplicaKeeper keeper{3};
+  ShardDriver driver;
+  std::unique_ptr<Shard> successor;
+};
+
+// ps/0 has applied it: no other set will do.
+TEST(ShardReplication, ADecidedGradientThatWasLostIsComputedAgainByTheSuccessorOfItsWorker) {
+  RefilledFollower world;
+  const auto first = world.push(0);
+  const auto second = world.push(1);
+  world.successor->onDecision(stepName(0), {0, 2});
+  EXPECT_EQ(world.successor->awaitedText(), "the return of worker/2 in step 0");
+  EXPECT_TRUE(world.successor->awaitsReturn());
+  world.pass(std::chrono::seconds(50));
+  world.successor->join(2, Incarnation{2});
+  const auto third = world.push(2, 2);
+  world.keeper.deliverAll();
+  ASSERT_FALSE(first->waits());
+  EXPECT_EQ(first->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(second->state().outcome, Outcome::kStale);
+  EXPECT_EQ(third->state().outcome, Outcome::kApplied);
+  EXPECT_EQ(world.successor->awaitedText(), "");
+}
+
+TEST(ShardReplication, ADecidedGradientWhoseWorkerDoesNotReturnEndsTheWaitWithTheReason) {
+  RefilledFollower world;
+  const auto first = world.push(0);
+  const auto second = world.push(1);
+  world.successor->onDecision(stepName(0), {0, 2});
+  world.pass(std::chrono::seconds(58));
+  EXPECT_TRUE(first->waits());
+  world.pass(std::chrono::seconds(4));
+  ASSERT_FALSE(first->waits());
+  ASSERT_FALSE(second->waits());
+  EXPECT_EQ(
+      first->error(),
+      "worker/2 was not there when ps/1 came back, and did not return within 60 s, in step 0; "
+      "its gradient is in the parameters of ps/0, and went with the process of ps/1 before "
+      "this one: start the job again, from its checkpoint");
+  EXPECT_EQ(second->error(), first->error());
+  EXPECT_EQ(world.successor->status().coordinator.global_step, 0u) << "not of another set";
+}
+
+TEST(ShardReplication, WithoutADecisionTheStepIsMadeByThoseWhoAreThere) {
+  RefilledFollower world;
+  const auto first = world.push(0);
+  world.push(1);
+  EXPECT_FALSE(world.successor->awaitsReturn());
+  world.successor->onDecision(stepName(0), {0, 1});
+  world.keeper.deliverAll();
+  EXPECT_EQ(first->state().outcome, Outcome::kApplied);
+}
+
+// A host is lost, with ps/1 and worker/2: ps/1 had reported worker/2's gradient, and its successor never
+// gets it.
+TEST(ShardReplication, WhatAProcessOfAFollowerReportedIsForgottenWithIt) {
+  ShardDriver driver(3, 2, 10, 0, 2);
+  driver.push(2, 0);
+  driver.shard.onReceived(1, stepName(0), 2);
+  driver.shard.onFollowerLinked(1);
+  driver.push(0, 0);
+  driver.shard.onReceived(1, stepName(0), 0);
+  EXPECT_TRUE(driver.peers.decisions.empty()) << "ps/1 does not hold the gradient of worker/2";
+  driver.push(1, 0);
+  driver.shard.onReceived(1, stepName(0), 1);
+  ASSERT_EQ(driver.peers.decisions.size(), 1u);
+  EXPECT_EQ(driver.peers.decisions[0], std::pair(uint64_t{0}, std::vector<uint32_t>{0, 1}));
+}
+
 }  // namespace
 }  // namespace dtf::ps

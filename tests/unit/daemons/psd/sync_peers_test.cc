@@ -101,6 +101,31 @@ TEST_F(SyncPeersTest, WhatIsNotAnsweredWhenTheLinkBreaksIsSaidAgain) {
   EXPECT_TRUE(errors_.empty()) << errors_[0];
 }
 
+class NoFollower final : public schema::SyncFollower::Server {
+  kj::Promise<void> decided(DecidedContext) override { return kj::READY_NOW; }
+};
+
+TEST_F(SyncPeersTest, NoSetIsMadeOfGradientsThatWentWithAProcessOfAFollower) {
+  for (uint32_t rank = 1; rank < 3; ++rank) push(1, rank, 0);
+  auto successor = world_.client(0);
+  auto hello = successor->bootstrap().castAs<schema::PsGate>().peerRequest();
+  wire::encodeHello(wire::linkOptions(world_.jobSpec(), {JobKind::kPs, 1}, Incarnation{99}),
+                    {JobKind::kPs, 0}, hello.initHello());
+  hello.setFollower(kj::heap<NoFollower>());
+  auto leader = hello.send();
+  world_.loop.settle();
+  for (uint32_t rank = 1; rank < 3; ++rank) push(0, rank, 0);
+  EXPECT_EQ(step(0), 0u);
+  for (uint32_t rank = 1; rank < 3; ++rank) {
+    auto again = leader.getLeader().receivedRequest();
+    again.setEpoch(ps::kFirstEpoch);
+    again.setRank(rank);
+    auto said = again.send().ignoreResult().eagerlyEvaluate(nullptr);
+    world_.loop.settle();
+  }
+  EXPECT_EQ(step(0), 1u);
+}
+
 TEST_F(SyncPeersTest, ADecisionMadeWhileTheLinkIsDownIsHeardLater) {
   for (uint32_t rank = 1; rank < 3; ++rank) push(1, rank, 0);
   push(0, 1, 0);
