@@ -74,12 +74,12 @@ void ClusterSim::judge() {
   const bool must_finish = !alone && plan_.mustFinish(life()) && !mayFail();
   if (!report_.finished && must_finish && ledger_.finals() == 0)
     complain("the job fails, though every loss could be mended");
+  if (report_.finished && !ps_killed_ && !ps_lost_ && !mayFail() && ledger_.finals() == 0)
+    complain("the job finishes without its chief");
   if (!launcher_) return;
   ++report_.launched;
   report_.given_up += launcher_->gaveUp();
   launcher_->judge(must_finish, ledger_.finals() > 0);
-  if (report_.finished && !ps_killed_ && !ps_lost_ && !mayFail() && ledger_.finals() == 0)
-    complain("the job finishes without its chief");
 }
 
 // What is visible must be whole, and one place of training; and the newest that was said to be
