@@ -48,7 +48,8 @@ void ClusterSim::tickLauncher() {
 void ClusterSim::startAgain(TaskId id) {
   if (id.job == JobKind::kPs) {
     ledger_.forgetInitial(id.index);
-    return startPs(id.index);
+    startPs(id.index);
+    return applySince(Fault::Since::kPsIsBack);
   }
   // The ledger has no room for what another process would do.
   if (!mayStartWorker(id.index)) return launcher_->onStopRequest();

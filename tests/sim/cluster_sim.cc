@@ -293,6 +293,7 @@ void ClusterSim::killPs(uint32_t index) {
     --ps_due_;
     ledger_.forgetInitial(index);
     if (!ps_[index]) startPs(index);
+    applySince(Fault::Since::kPsIsBack);
   });
 }
 

@@ -182,6 +182,8 @@ void drawLostReplicas(Random& random, Plan& plan) {
   first.kind = Fault::Kind::kKillPs;
   // The one that decides the sets has most to lose.
   const bool decides = plan.hasBackups() && oneIn(random, 2);
+  // Then two gradients wait for a third: were they forgotten, the other two would not do.
+  if (decides) plan.workers = 4, plan.aggregate = 3;
   first.target = decides ? 0 : static_cast<uint32_t>(random.below(plan.ps_tasks));
   first.at = milliseconds(200) + upTo(random, plan.compute_max * static_cast<int64_t>(plan.steps));
   faults.push_back(first);
@@ -189,7 +191,12 @@ void drawLostReplicas(Random& random, Plan& plan) {
   if (oneIn(random, 2)) {
     Fault second = first;
     second.target = (first.target + plan.ps_tasks - 1) % plan.ps_tasks;
-    second.at += milliseconds(300) + upTo(random, milliseconds(2200));
+    // Before a worker has pushed again, the one that was filled anew knows all from the other.
+    const bool at_once = oneIn(random, 2);
+    second.since = at_once ? Fault::Since::kPsIsBack : Fault::Since::kStart;
+    if (at_once) plan.straggler_share = 0.3;
+    second.at = at_once ? upTo(random, milliseconds(400))
+                        : first.at + milliseconds(300) + upTo(random, milliseconds(2200));
     faults.push_back(second);
   }
   sortFaults(faults);
@@ -235,7 +242,9 @@ std::string Fault::text() const {
   if (since != Since::kStart) {
     Fault timed = *this;
     timed.since = Since::kStart;
-    return (since == Since::kGoingBack ? "when all go back, after " : "at the first end, after ") +
+    return (since == Since::kGoingBack  ? "when all go back, after "
+            : since == Since::kPsIsBack ? "when a lost ps is there again, after "
+                                        : "at the first end, after ") +
            timed.text();
   }
   const double when = toSeconds(at);

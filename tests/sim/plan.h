@@ -31,6 +31,7 @@ struct Fault {
     kStart,
     kFirstTrained,  // the first worker has done its steps
     kGoingBack,     // the chief is about to have all ps go back, for the first time
+    kPsIsBack,      // the first ps that was lost has been started again
   };
   Kind kind = Kind::kCut;
   Since since = Since::kStart;
