@@ -166,10 +166,12 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
       "{} ends: {}", worker.process()->name,
       error ? fmt::format("{}: {}", errorCodeName(error->code()), error->message()) : "finished"));
   if (error) checkError(worker.process()->name, *error);
-  // A call that is said a second time may come to a ps that has its values no more, and take the place of
-  // the first there; no client says it beside the first.
-  const bool gave_way = error && plan_.echo_share > 0 &&
-                        error->message().find("gave way to the newer one") != std::string::npos;
+  // What is said a second time may come to a ps that has its values no more, and take the place of the
+  // call after it there. No client says anything beside its newest call: only that may excuse it.
+  const bool gave_way =
+      error && worker.repeatsOn() &&
+      error->message().find(fmt::format("asked ps/{} again; this call gave way",
+                                        *worker.repeatsOn())) != std::string::npos;
   // When the chief has its result, dtf-launch brings no ps back.
   const bool late = launcher_ && ledger_.finals() > 0;
   const bool may_fail = gave_way || late || mayFail();

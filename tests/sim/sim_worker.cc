@@ -150,12 +150,13 @@ void SimWorker::echo(const Push& push) {
   echo_ = data_loop_.timer()
               .afterDelay(net::toKj(delay))
               .then([this, push, epoch = due_.epoch] {
+                repeated_ = true;
                 return echo_link_->exchange(push.step, push.batch, 0, epoch);
               })
               .then([](ps::StepState) {}, [](kj::Exception&&) {})
               .then([this, push] {
                 ledger_.eraseGradient(push, echo_link_->gradients());
-                echoing_ = false;
+                echoing_ = repeated_ = false;
               })
               .eagerlyEvaluate(nullptr);
 }

@@ -54,6 +54,10 @@ class SimWorker {
   bool joined() const { return joined_; }
   bool training() const { return training_now_; }
   bool hasTrained() const { return has_trained_; }  // it was let in, and trains or meets at the end
+  // The ps that has not answered yet what was said to it a second time.
+  std::optional<uint32_t> repeatsOn() const {
+    return repeated_ ? std::optional(echo_ps_) : std::nullopt;
+  }
   // As at a SIGTERM, while it trains.
   void requestStop();
   const std::optional<Error>& error() const { return error_; }
@@ -89,8 +93,9 @@ class SimWorker {
   std::unique_ptr<wire::PsDataLink> echo_link_;
   uint32_t echo_ps_ = 0;
   bool echoing_ = false;
-  ps::StepState due_;     // what the push under way was computed from
-  double echo_draw_ = 0;  // decides whether the push under way is repeated, and when
+  bool repeated_ = false;  // and said, and not answered
+  ps::StepState due_;      // what the push under way was computed from
+  double echo_draw_ = 0;   // decides whether the push under way is repeated, and when
   kj::Promise<void> echo_ = nullptr;
   bool fenced_ = false;
   bool joined_ = false;
