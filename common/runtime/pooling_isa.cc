@@ -45,17 +45,42 @@ DTF_INLINE void forEachPlace(const Pooling& p, const F& f) {
 // f(offset in the image, number in the window) for every element of the place.
 template <class F>
 DTF_INLINE void forEachElement(const Pooling& p, const Place& at, const F& f) {
-  for (int64_t i = at.row0; i < at.row1; ++i) {
-    for (int64_t j = at.column0; j < at.column1; ++j) {
-      f(at.image + (i * p.width + j) * p.channels, static_cast<int32_t>(i * p.window_width + j));
+  const int64_t line = p.width * p.channels;
+  const auto number = static_cast<int32_t>(at.row0 * p.window_width + at.column0);
+  const int64_t first = at.image + at.row0 * line + at.column0 * p.channels;
+  const int64_t rows = at.row1 - at.row0, columns = at.column1 - at.column0;
+  const auto wide = static_cast<int32_t>(p.window_width);
+  if (rows == 2 && columns == 2) {  // the most frequent window, without loops
+    f(first, number);
+    f(first + p.channels, number + 1);
+    f(first + line, number + wide);
+    f(first + line + p.channels, number + wide + 1);
+    return;
+  }
+  for (int32_t i = 0; i < rows; ++i) {
+    for (int32_t j = 0; j < columns; ++j) {
+      f(first + i * line + j * p.channels, number + i * wide + j);
     }
   }
 }
 
-// f(first channel, how many) for every vector of channels.
+// A whole vector of channels, and the last ones that don't fill it.
+struct Whole {
+  DTF_INLINE Floats load(const float* from) const { return DTF_ISA::load(from); }
+  DTF_INLINE void store(float* to, Floats v) const { DTF_ISA::store(to, v); }
+};
+struct Part {
+  int64_t n;
+  DTF_INLINE Floats load(const float* from) const { return loadPartial(from, n); }
+  DTF_INLINE void store(float* to, Floats v) const { storePartial(to, v, n); }
+};
+
+// f(first channel, Whole or Part) for every vector of channels.
 template <class F>
 DTF_INLINE void forEachVector(int64_t channels, const F& f) {
-  for (int64_t c = 0; c < channels; c += kLanes) f(c, least(kLanes, channels - c));
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) f(c, Whole{});
+  if (c < channels) f(c, Part{channels - c});
 }
 
 template <class T>
@@ -64,62 +89,84 @@ struct IndexVector {
 };
 
 template <class T>
-DTF_INLINE void storeIndices(T* to, Ints v, int64_t n) {
+DTF_INLINE void storeIndices(T* to, Ints v, Whole) {
   const auto narrow = __builtin_convertvector(v, typename IndexVector<T>::Type);
-  if (n == kLanes) {
-    __builtin_memcpy(to, &narrow, sizeof narrow);
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = narrow[i];
-  }
+  __builtin_memcpy(to, &narrow, sizeof narrow);
+}
+template <class T>
+DTF_INLINE void storeIndices(T* to, Ints v, Part part) {
+  for (int64_t i = 0; i < part.n; ++i) to[i] = static_cast<T>(v[i]);
 }
 
 template <class T>
-DTF_INLINE Ints loadIndices(const T* from, int64_t n) {
-  typename IndexVector<T>::Type narrow = {};
-  if (n == kLanes) {
-    __builtin_memcpy(&narrow, from, sizeof narrow);
-  } else {
-    for (int64_t i = 0; i < n; ++i) narrow[i] = from[i];
-  }
+DTF_INLINE Ints loadIndices(const T* from, Whole) {
+  typename IndexVector<T>::Type narrow;
+  __builtin_memcpy(&narrow, from, sizeof narrow);
   return __builtin_convertvector(narrow, Ints);
+}
+template <class T>
+DTF_INLINE Ints loadIndices(const T* from, Part part) {
+  Ints wide = {};
+  for (int64_t i = 0; i < part.n; ++i) wide[i] = from[i];
+  return wide;
 }
 
 // A NaN counts as the largest, so that a broken training shows in its loss.
 template <class T>
-void maxPool(const Pooling& p, const float* x, float* y, T* argmax) {
+void maxPool(const Pooling& given, const float* x, float* y, T* argmax) {
+  const Pooling p = given;  // what is stored can't change it
   forEachPlace(p, [&](const Place& at) {
-    forEachVector(p.channels, [&](int64_t c, int64_t n) {
+    forEachVector(p.channels, [&](int64_t c, auto lanes) {
       const int64_t first = at.image + (at.row0 * p.width + at.column0) * p.channels;
-      Floats best = loadSome(x + first + c, n);
+      Floats best = lanes.load(x + first + c);
       Ints number = static_cast<int32_t>(at.row0 * p.window_width + at.column0) - Ints{};
       forEachElement(p, at, [&](int64_t from, int32_t element) {
-        const Floats v = loadSome(x + from + c, n);
+        const Floats v = lanes.load(x + from + c);
         const Ints larger = (v > best) | (v != v);
         best = larger ? v : best;
         number = larger ? element - Ints{} : number;
       });
-      storeSome(y + at.out + c, best, n);
-      storeIndices(argmax + at.out + c, number, n);
+      lanes.store(y + at.out + c, best);
+      storeIndices(argmax + at.out + c, number, lanes);
     });
   });
 }
 
-DTF_INLINE void clear(float* dx, int64_t n) {
+DTF_INLINE void clear(const Pooling& p, float* dx) {
+  const int64_t n = p.batch * p.height * p.width * p.channels;
   __builtin_memset(dx, 0, static_cast<size_t>(n) * sizeof(float));
 }
 
-template <class T>
-void maxPoolGrad(const Pooling& p, const float* dy, const T* argmax, float* dx) {
-  clear(dx, p.batch * p.height * p.width * p.channels);
+// Whether every element of the image belongs to exactly one window: nothing is added up then.
+DTF_INLINE bool tiles(const Pooling& p) {
+  return p.padding_top == 0 && p.padding_left == 0 && p.stride_height == p.window_height &&
+         p.stride_width == p.window_width && p.out_height * p.window_height == p.height &&
+         p.out_width * p.window_width == p.width;
+}
+
+// dx at every element of each window: `make_part(lanes, c, at)` makes a function of its number.
+template <class MakePart>
+DTF_INLINE void spread(const Pooling& p, float* dx, const MakePart& make_part) {
+  const bool once = tiles(p);
+  if (!once) clear(p, dx);
   forEachPlace(p, [&](const Place& at) {
-    forEachVector(p.channels, [&](int64_t c, int64_t n) {
-      const Floats d = loadSome(dy + at.out + c, n);
-      const Ints number = loadIndices(argmax + at.out + c, n);
+    forEachVector(p.channels, [&](int64_t c, auto lanes) {
+      const auto part = make_part(lanes, c, at);
       forEachElement(p, at, [&](int64_t to, int32_t element) {
-        const Floats here = number == element ? d : Floats{};
-        storeSome(dx + to + c, loadSome(dx + to + c, n) + here, n);
+        float* const target = dx + to + c;
+        lanes.store(target, once ? part(element) : lanes.load(target) + part(element));
       });
     });
+  });
+}
+
+template <class T>
+void maxPoolGrad(const Pooling& given, const float* dy, const T* argmax, float* dx) {
+  const Pooling p = given;
+  spread(p, dx, [&](auto lanes, int64_t c, const Place& at) {
+    const Floats d = lanes.load(dy + at.out + c);
+    const Ints number = loadIndices(argmax + at.out + c, lanes);
+    return [d, number](int32_t element) { return number == element ? d : Floats{}; };
   });
 }
 
@@ -127,27 +174,23 @@ DTF_INLINE float elements(const Place& at) {
   return static_cast<float>((at.row1 - at.row0) * (at.column1 - at.column0));
 }
 
-void avgPool(const Pooling& p, const float* x, float* y) {
+void avgPool(const Pooling& given, const float* x, float* y) {
+  const Pooling p = given;
   forEachPlace(p, [&](const Place& at) {
     const float count = elements(at);
-    forEachVector(p.channels, [&](int64_t c, int64_t n) {
+    forEachVector(p.channels, [&](int64_t c, auto lanes) {
       Floats sum = {};
-      forEachElement(p, at, [&](int64_t from, int32_t) { sum += loadSome(x + from + c, n); });
-      storeSome(y + at.out + c, sum / count, n);
+      forEachElement(p, at, [&](int64_t from, int32_t) { sum += lanes.load(x + from + c); });
+      lanes.store(y + at.out + c, sum / count);
     });
   });
 }
 
-void avgPoolGrad(const Pooling& p, const float* dy, float* dx) {
-  clear(dx, p.batch * p.height * p.width * p.channels);
-  forEachPlace(p, [&](const Place& at) {
-    const float count = elements(at);
-    forEachVector(p.channels, [&](int64_t c, int64_t n) {
-      const Floats d = loadSome(dy + at.out + c, n) / count;
-      forEachElement(p, at, [&](int64_t to, int32_t) {
-        storeSome(dx + to + c, loadSome(dx + to + c, n) + d, n);
-      });
-    });
+void avgPoolGrad(const Pooling& given, const float* dy, float* dx) {
+  const Pooling p = given;
+  spread(p, dx, [&](auto lanes, int64_t c, const Place& at) {
+    const Floats d = lanes.load(dy + at.out + c) / elements(at);
+    return [d](int32_t) { return d; };
   });
 }
 
