@@ -57,6 +57,8 @@ class Builder {
   Output sub(Output a, Output b);
   Output mul(Output a, Output b);
   Output squaredDifference(Output a, Output b);
+  Output abs(Output x);
+  Output absGrad(Output dy, Output x);
   Output scale(Output x, double factor);
   Output addN(std::vector<Output> terms);
   Output matMul(Output a, Output b, bool transpose_a = false, bool transpose_b = false);
@@ -73,6 +75,18 @@ class Builder {
   Output sigmoidGrad(Output dy, Output y);
   Output tanh(Output x);
   Output tanhGrad(Output dy, Output y);
+  Output relu6(Output x);
+  Output relu6Grad(Output dy, Output y);
+  Output leakyRelu(Output x, double alpha);
+  Output leakyReluGrad(Output dy, Output x, double alpha);
+  Output elu(Output x);
+  Output eluGrad(Output dy, Output y);
+  Output gelu(Output x, bool approximate = false);
+  Output geluGrad(Output dy, Output x, bool approximate);
+  Output silu(Output x);
+  Output siluGrad(Output dy, Output x);
+  Output softplus(Output x);
+  Output softplusGrad(Output dy, Output x);
   Output softmax(Output logits);
   Output softmaxGrad(Output dy, Output y);
   struct CrossEntropy {
@@ -80,8 +94,11 @@ class Builder {
     Output backprop;
   };
   CrossEntropy sparseSoftmaxCrossEntropy(Output logits, Output labels);
+  CrossEntropy softmaxCrossEntropy(Output logits, Output targets);  // a row of targets each
   Output sigmoidCrossEntropy(Output logits, Output targets);
   Output sigmoidCrossEntropyGrad(Output dy, Output logits, Output targets);
+  Output huber(Output difference, double delta);
+  Output huberGrad(Output dy, Output difference, double delta);
   Output oneHot(Output labels, int64_t depth);
   Output dropout(Output x, Output key, double rate, int64_t layer);
   Output accuracy(Output logits, Output labels);
@@ -103,6 +120,37 @@ class Builder {
   Output avgPoolGrad(Output dy, Shape x, const Window& window);
   // The mean of each image and channel: x [B,H,W,C] -> [B,C].
   Output globalAvgPool(Output x);
+
+  // A filter [height, width, channels, multiplier] for each channel alone, as TensorFlow's
+  // DepthwiseConv2dNative: output channel c * multiplier + m is of input channel c. It is a conv2D()
+  // with a group for each channel.
+  Output depthwiseConv2D(Output x, Output filter, const Window& window = {});
+
+  // ---- normalisation (standard_norm_ops.cc)
+  struct BatchNorm {
+    Output y, mean, variance, inverse;
+  };
+  BatchNorm batchNorm(Output x, Output scale, Output offset, double epsilon);
+  Output batchNormInference(Output x, Output scale, Output offset, Output mean, Output variance,
+                            double epsilon);
+  struct LayerNorm {
+    Output y, mean, inverse;
+  };
+  LayerNorm layerNorm(Output x, Output scale, Output offset, double epsilon);
+  struct NormGrad {
+    Output dx, dscale, doffset;
+  };
+  NormGrad batchNormGrad(Output dy, Output x, Output scale, Output mean, Output inverse,
+                         double epsilon);
+  NormGrad layerNormGrad(Output dy, Output x, Output scale, Output mean, Output inverse,
+                         double epsilon);
+
+  // ---- parts of tensors, rows of tables (standard_array_ops.cc)
+  Output concat(std::vector<Output> parts, int64_t axis);
+  Output slice(Output x, Shape begin, Shape size);
+  Output pad(Output x, Shape before, Shape after);
+  Output gather(Output table, Output indices);
+  Output unsortedSegmentSum(Output dy, Output indices, Shape table);
 
   // ---- effects
   NodeId applyGradient(Output variable, Output gradient);

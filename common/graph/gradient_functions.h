@@ -16,5 +16,6 @@ Output in(const GradientRequest& request, size_t index);
 Output yOf(const GradientRequest& request);  // output 0 itself
 
 void addImageGradients(GradientTable& table);  // gradients_image.cc
+void addLayerGradients(GradientTable& table);  // gradients_layers.cc
 
 }  // namespace dtf::graph

@@ -161,6 +161,7 @@ const GradientTable& standardGradients() {
     all.add("SparseSoftmaxCrossEntropyWithLogits", sparseCrossEntropyGradient);
     all.add("SigmoidCrossEntropyWithLogits", sigmoidCrossEntropyGradient);
     addImageGradients(all);
+    addLayerGradients(all);
     return all;
   }();
   return table;

@@ -7,6 +7,8 @@
 //   Normalise          x uint8            scale double       float(x) * scale
 //   Add, Sub, Mul      a, b: same         -                  a + b, a - b, a * b by element
 //   SquaredDifference  a, b: same         -                  (a - b)^2 by element
+//   Abs                x                  -                  |x|
+//   AbsGrad            dy, x: same        -                  dy * sign(x), 0 where x is 0
 //   Scale              x                  factor double      x * factor
 //   AddN               one or more: same  -                  their sum, from left to right
 //   MatMul             a [M,K], b [K,N]   transpose_a bool,  a * b [M,N]; a is stored as [K,M]
@@ -113,6 +115,8 @@ void addMathOps(OpCatalog& catalog) {
   catalog.add({"Add", 2, {}, elementwise});
   catalog.add({"Sub", 2, {}, elementwise});
   catalog.add({"Mul", 2, {}, elementwise});
+  catalog.add({"Abs", 1, {}, elementwise});
+  catalog.add({"AbsGrad", 2, {}, elementwise});
   catalog.add({"Scale", 1, {{"factor", Type::kDouble}}, elementwise});
   catalog.add({"AddN", -1, {}, elementwise});
   catalog.add({"MatMul",

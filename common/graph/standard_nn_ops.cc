@@ -9,8 +9,29 @@
 //   SigmoidGrad   dy, y = Sigmoid(x) dy * y * (1 - y)
 //   Tanh          x                  tanh(x)
 //   TanhGrad      dy, y = Tanh(x)    dy * (1 - y^2)
-//   Softmax       logits [B,C]       each row: exp(x - max) / sum
+//   Relu6         x                  min(max(x, 0), 6)
+//   Relu6Grad     dy, y = Relu6(x)   dy where 0 < y < 6, else 0
+//   LeakyRelu     x                  x where x > 0, else alpha * x; attribute alpha double
+//   LeakyReluGrad dy, x              dy where x > 0, else alpha * dy; attribute alpha double
+//   Elu           x                  x where x > 0, else exp(x) - 1
+//   EluGrad       dy, y = Elu(x)     dy where y > 0, else dy * (y + 1)
+//   Gelu          x                  x * (1 + erf(x / sqrt(2))) / 2; with the attribute approximate
+//                                    bool (default false): x * (1 + tanh(u)) / 2 where
+//                                    u = sqrt(2 / pi) * (x + 0.044715 * x^3)
+//   GeluGrad      dy, x              dy times its derivative; attribute approximate
+//   Silu          x                  x * sigmoid(x)
+//   SiluGrad      dy, x              dy times its derivative
+//   Softplus      x                  log(1 + exp(x))
+//   SoftplusGrad  dy, x              dy * sigmoid(x)
+//   Softmax       logits [..,C]      each row: exp(x - max) / sum
 //   SoftmaxGrad   dy, y = Softmax(x) each row: (dy - sum(dy * y)) * y
+//   SoftmaxCrossEntropyWithLogits
+//                 logits [B,C],      0, loss [B]: the sum over the row of z * (log(sum(exp(x))) - x)
+//                 targets: same      1, backprop [B,C]: softmax - z, the gradient of the loss where
+//                                    the targets z of each row add up to 1
+//   Huber         x, a difference    x^2 / 2 where |x| <= delta, else delta * (|x| - delta / 2);
+//                                    attribute delta double > 0
+//   HuberGrad     dy, x              dy * x, where |x| > delta dy * delta * sign(x)
 //   SparseSoftmaxCrossEntropyWithLogits
 //                 logits [B,C],      0, loss [B]: log(sum(exp(x))) - x[label]
 //                 labels [B]         1, backprop [B,C]: softmax - one hot, the gradient of loss
@@ -47,8 +68,30 @@ using Specs = std::vector<TensorSpec>;
 constexpr int64_t kDropoutLayersMax = int64_t{1} << 24;
 constexpr int64_t kDropoutElementsMax = int64_t{1} << 34;
 
+void wantClasses(const TensorSpec& logits) {
+  if (logits.shape.dim(1) == 0) {
+    throw Error(ErrorCode::kBadConfig, "logits " + specText(logits) + " have no classes");
+  }
+}
+
 Specs inferSoftmax(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  wantRankAtLeast(inputs[0], 1, "logits");
+  return elementwise(inputs, attributes);
+}
+
+Specs inferCrossEntropy(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantFloat(inputs[0], "logits");
   wantRank(inputs[0], 2, "logits");
+  wantSame(inputs[0], "logits", inputs[1], "targets");
+  wantClasses(inputs[0]);
+  return {floats({inputs[0].shape.dim(0)}), inputs[0]};
+}
+
+Specs inferHuber(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const double delta = get<double>(attributes, "delta");
+  if (!(delta > 0)) {
+    throw Error(ErrorCode::kBadConfig, "delta must be above 0, it is " + std::to_string(delta));
+  }
   return elementwise(inputs, attributes);
 }
 
@@ -57,9 +100,7 @@ void wantLogitsAndLabels(std::span<const TensorSpec> inputs) {
   wantRank(inputs[0], 2, "logits");
   wantLabels(inputs[1], "labels");
   wantSameDim(inputs[0], 0, "logits", inputs[1], 0, "labels");
-  if (inputs[0].shape.dim(1) == 0) {
-    throw Error(ErrorCode::kBadConfig, "logits " + specText(inputs[0]) + " have no classes");
-  }
+  wantClasses(inputs[0]);
 }
 
 Specs inferSparseCrossEntropy(std::span<const TensorSpec> inputs, const Attributes&) {
@@ -116,6 +157,23 @@ void addNnOps(OpCatalog& catalog) {
   catalog.add({"SigmoidGrad", 2, {}, elementwise});
   catalog.add({"Tanh", 1, {}, elementwise});
   catalog.add({"TanhGrad", 2, {}, elementwise});
+  const AttributeDef alpha{"alpha", Type::kDouble}, delta{"delta", Type::kDouble};
+  const AttributeDef approximate{"approximate", Type::kBool, false};
+  catalog.add({"Relu6", 1, {}, elementwise});
+  catalog.add({"Relu6Grad", 2, {}, elementwise});
+  catalog.add({"LeakyRelu", 1, {alpha}, elementwise});
+  catalog.add({"LeakyReluGrad", 2, {alpha}, elementwise});
+  catalog.add({"Elu", 1, {}, elementwise});
+  catalog.add({"EluGrad", 2, {}, elementwise});
+  catalog.add({"Gelu", 1, {approximate}, elementwise});
+  catalog.add({"GeluGrad", 2, {approximate}, elementwise});
+  catalog.add({"Silu", 1, {}, elementwise});
+  catalog.add({"SiluGrad", 2, {}, elementwise});
+  catalog.add({"Softplus", 1, {}, elementwise});
+  catalog.add({"SoftplusGrad", 2, {}, elementwise});
+  catalog.add({"SoftmaxCrossEntropyWithLogits", 2, {}, inferCrossEntropy});
+  catalog.add({"Huber", 1, {delta}, inferHuber});
+  catalog.add({"HuberGrad", 2, {delta}, inferHuber});
   catalog.add({"Softmax", 1, {}, inferSoftmax});
   catalog.add({"SoftmaxGrad", 2, {}, inferSoftmax});
   catalog.add({"SparseSoftmaxCrossEntropyWithLogits", 2, {}, inferSparseCrossEntropy});

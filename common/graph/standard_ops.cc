@@ -10,6 +10,8 @@ const OpCatalog& standardOps() {
     addMathOps(all);
     addNnOps(all);
     addImageOps(all);
+    addNormOps(all);
+    addArrayOps(all);
     addStateOps(all);
     return all;
   }();

@@ -15,6 +15,8 @@ namespace dtf::runtime {
 void addMathKernels(KernelTable& table, const VectorLoops& loops);
 void addNnKernels(KernelTable& table, const VectorLoops& loops);
 void addImageKernels(KernelTable& table, Isa isa, bool winograd);
+void addNormKernels(KernelTable& table, Isa isa);
+void addArrayKernels(KernelTable& table, const VectorLoops& loops);
 void addMatMulKernel(KernelTable& table, Isa isa);
 void addFusedKernels(KernelTable& table, Isa isa);
 
@@ -26,6 +28,13 @@ template <class T = float>
 T* out(const KernelArguments& a, size_t index) {
   return reinterpret_cast<T*>(a.outputs[index]);
 }
+
+// A tensor of at least one dimension as rows of its last one.
+struct Rows {
+  explicit Rows(const Shape& shape)
+      : columns(shape.dim(shape.rank() - 1)), rows(columns == 0 ? 0 : shape.elements() / columns) {}
+  int64_t columns, rows;
+};
 
 // A kernel that is one call of `f(arguments)`. `overwrites(output, input)`: see
 // Kernel::canOverwrite. Threads, errors: those of `f`.
@@ -52,11 +61,14 @@ std::unique_ptr<Kernel> makeKernel(F f, Overwrites overwrites, size_t workspace_
   return std::make_unique<LoopKernel<F, Overwrites>>(std::move(f), overwrites, workspace_bytes);
 }
 
-// Labels of uint8, int32 or int64 as checked int32. Value type; immutable.
+// Labels or indices of uint8, int32 or int64 as checked int32. Value type; immutable.
 class LabelReader {
  public:
+  // What the numbers are, for messages: classes of rows, or rows of a table.
+  enum class Kind : uint8_t { kLabels, kIndices };
+
   // `operation` has the labels as input `input`; they must be in [0, classes).
-  LabelReader(const Operation& operation, size_t input, int64_t classes);
+  LabelReader(const Operation& operation, size_t input, int64_t classes, Kind kind = Kind::kLabels);
 
   size_t workspaceBytes() const { return static_cast<size_t>(count_) * sizeof(int32_t); }
   // The labels, in place or in `workspace`.
@@ -68,6 +80,7 @@ class LabelReader {
   const int32_t* convert(const T* labels, int32_t* converted) const;
 
   std::string node_;
+  Kind kind_;
   DType dtype_;
   int64_t count_;
   int64_t classes_;

@@ -39,6 +39,28 @@ KernelFactory binary(VectorLoops::Binary loop) {
   };
 }
 
+// With a number that is the attribute `key`.
+KernelFactory unaryWith(void (*loop)(const float*, float, float*, int64_t), const char* key) {
+  return [loop, key](const Operation& o) {
+    const auto number = static_cast<float>(o.attributeOr<double>(key, 0));
+    const auto run = [loop, number, n = outputElements(o)](const KernelArguments& a) {
+      loop(in(a, 0), number, out(a, 0), n);
+    };
+    return makeKernel(run, kOverwritesAny);
+  };
+}
+
+KernelFactory binaryWith(void (*loop)(const float*, const float*, float, float*, int64_t),
+                         const char* key) {
+  return [loop, key](const Operation& o) {
+    const auto number = static_cast<float>(o.attributeOr<double>(key, 0));
+    const auto run = [loop, number, n = outputElements(o)](const KernelArguments& a) {
+      loop(in(a, 0), in(a, 1), number, out(a, 0), n);
+    };
+    return makeKernel(run, kOverwritesAny);
+  };
+}
+
 KernelFactory normalise(const VectorLoops& loops) {
   return [loop = loops.normalise](const Operation& o) {
     const auto scale = static_cast<float>(o.attributeOr<double>("scale", 1));
@@ -87,13 +109,6 @@ std::unique_ptr<Kernel> meanGradKernel(const Operation& o) {
   return makeKernel(run, kOverwritesNothing);
 }
 
-// A tensor of at least one dimension as rows of its last one.
-struct Rows {
-  explicit Rows(const Shape& shape)
-      : columns(shape.dim(shape.rank() - 1)), rows(columns == 0 ? 0 : shape.elements() / columns) {}
-  int64_t columns, rows;
-};
-
 // Ops on rows with two inputs.
 using RowLoop = void (*)(const float*, const float*, float*, int64_t, int64_t);
 template <class Overwrites>
@@ -135,6 +150,27 @@ void addMathKernels(KernelTable& table, const VectorLoops& loops) {
   add("BiasAdd", byRow(loops.biasAdd, [](int, int input) { return input == 0; }));
   add("BiasAddGrad", biasAddGrad(loops));
   add("MulRows", byRow(loops.mulRows, [](int, int input) { return input == 1; }));
+  add("Abs", unary(loops.abs));
+  add("AbsGrad", binary(loops.absGrad));
+  add("Relu6", unary(loops.relu6));
+  add("Relu6Grad", binary(loops.relu6Grad));
+  add("Elu", unary(loops.elu));
+  add("EluGrad", binary(loops.eluGrad));
+  add("Silu", unary(loops.silu));
+  add("SiluGrad", binary(loops.siluGrad));
+  add("Softplus", unary(loops.softplus));
+  add("SoftplusGrad", binary(loops.softplusGrad));
+  add("LeakyRelu", unaryWith(loops.leakyRelu, "alpha"));
+  add("LeakyReluGrad", binaryWith(loops.leakyReluGrad, "alpha"));
+  add("Huber", unaryWith(loops.huber, "delta"));
+  add("HuberGrad", binaryWith(loops.huberGrad, "delta"));
+  add("Gelu", [&loops](const Operation& o) {
+    return unary(o.attributeOr<bool>("approximate", false) ? loops.geluApproximate : loops.gelu)(o);
+  });
+  add("GeluGrad", [&loops](const Operation& o) {
+    return binary(o.attributeOr<bool>("approximate", false) ? loops.geluApproximateGrad
+                                                            : loops.geluGrad)(o);
+  });
   add("Relu", unary(loops.relu));
   add("Sigmoid", unary(loops.sigmoid));
   add("Tanh", unary(loops.tanh));
@@ -149,6 +185,8 @@ void registerCpuKernels(KernelTable& table, Isa isa, bool winograd) {
   const VectorLoops& loops = vectorLoops(isa);
   addMathKernels(table, loops);
   addNnKernels(table, loops);
+  addArrayKernels(table, loops);
+  addNormKernels(table, isa);
   addImageKernels(table, isa, winograd);
   addMatMulKernel(table, isa);
   addFusedKernels(table, isa);

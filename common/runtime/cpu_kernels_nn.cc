@@ -13,9 +13,8 @@ namespace {
 
 KernelFactory softmax(const VectorLoops& loops) {
   return [loop = loops.softmax](const Operation& o) {
-    const Shape& shape = o.input_specs[0].shape;
-    const auto run = [loop, rows = shape.dim(0), columns = shape.dim(1)](const KernelArguments& a) {
-      if (columns > 0) loop(in(a, 0), out(a, 0), rows, columns);
+    const auto run = [loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
+      if (n.columns > 0) loop(in(a, 0), out(a, 0), n.rows, n.columns);
     };
     return makeKernel(run, kOverwritesAny);
   };
@@ -33,6 +32,15 @@ KernelFactory sparseCrossEntropy(const VectorLoops& loops) {
     return makeKernel(
         run, [](int output, int input) { return output == 1 && input == 0; },
         labels.workspaceBytes());
+  };
+}
+
+KernelFactory targetsCrossEntropy(const VectorLoops& loops) {
+  return [loop = loops.targetsCrossEntropy](const Operation& o) {
+    const auto run = [loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
+      loop(in(a, 0), in(a, 1), out(a, 0), out(a, 1), n.rows, n.columns);
+    };
+    return makeKernel(run, kOverwritesNothing);
   };
 }
 
@@ -99,8 +107,9 @@ std::unique_ptr<Kernel> accuracyKernel(const Operation& o) {
 
 }  // namespace
 
-LabelReader::LabelReader(const Operation& operation, size_t input, int64_t classes)
+LabelReader::LabelReader(const Operation& operation, size_t input, int64_t classes, Kind kind)
     : node_(operation.name),
+      kind_(kind),
       dtype_(operation.input_specs[input].dtype),
       count_(operation.input_specs[input].shape.elements()),
       classes_(classes) {
@@ -116,10 +125,13 @@ const int32_t* LabelReader::convert(const T* labels, int32_t* converted) const {
   for (int64_t i = 0; i < count_; ++i) {
     const auto label = static_cast<int64_t>(labels[i]);
     if (label < 0 || label >= classes_) {
-      throw Error(ErrorCode::kBadData, "Node '" + node_ + "': the label of row " +
-                                           std::to_string(i) + " is " + std::to_string(label) +
-                                           ", it must be in [0, " + std::to_string(classes_) +
-                                           "). Check the labels' file and the model's last layer.");
+      const bool labels_kind = kind_ == Kind::kLabels;
+      throw Error(ErrorCode::kBadData,
+                  "Node '" + node_ + "': " + (labels_kind ? "the label of row " : "index ") +
+                      std::to_string(i) + " is " + std::to_string(label) + ", it must be in [0, " +
+                      std::to_string(classes_) + "). " +
+                      (labels_kind ? "Check the labels' file and the model's last layer."
+                                   : "Check the data and the size of the layer's table."));
     }
     if constexpr (!std::is_same_v<T, int32_t>) converted[i] = static_cast<int32_t>(label);
   }
@@ -142,6 +154,7 @@ const int32_t* LabelReader::read(const std::byte* labels, std::byte* workspace) 
 void addNnKernels(KernelTable& table, const VectorLoops& loops) {
   table.add("Softmax", DeviceType::kCpu, softmax(loops));
   table.add("SparseSoftmaxCrossEntropyWithLogits", DeviceType::kCpu, sparseCrossEntropy(loops));
+  table.add("SoftmaxCrossEntropyWithLogits", DeviceType::kCpu, targetsCrossEntropy(loops));
   table.add("SigmoidCrossEntropyGrad", DeviceType::kCpu, sigmoidCrossEntropyGrad(loops));
   table.add("Dropout", DeviceType::kCpu, dropout(loops));
   table.add("OneHot", DeviceType::kCpu, oneHotKernel);

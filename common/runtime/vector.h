@@ -286,4 +286,39 @@ DTF_INLINE V tanh(V x) {
   return a < 0.625f ? near : (x < 0.0f ? -far : far);
 }
 
+// The error function, of Cephes' ndtrf.c.
+template <class V>
+DTF_INLINE V erf(V x) {
+  const V z = x * x;
+  V near = splat<V>(7.853861353153693e-5f);
+  near = near * z - 8.010193625184903e-4f;
+  near = near * z + 5.188327685732524e-3f;
+  near = near * z - 2.685381193529856e-2f;
+  near = near * z + 1.128358514861418e-1f;
+  near = near * z - 3.761262582423300e-1f;
+  near = near * z + 1.128379165726710f;
+  const V a = x < 0.0f ? -x : x;
+  const V q = 1.0f / (a < 1.0f ? splat<V>(1.0f) : a);
+  const V y = q * q;
+  V middle = splat<V>(2.326819970068386e-2f);  // from 1 to 2
+  middle = middle * y - 1.387039388740657e-1f;
+  middle = middle * y + 3.687424674597105e-1f;
+  middle = middle * y - 5.824733027278666e-1f;
+  middle = middle * y + 6.210004621745983e-1f;
+  middle = middle * y - 4.944515323274145e-1f;
+  middle = middle * y + 3.404879937665872e-1f;
+  middle = middle * y - 2.741127028184656e-1f;
+  middle = middle * y + 5.638259427386472e-1f;
+  V far = splat<V>(-1.047766399936249e+1f);
+  far = far * y + 1.297719955372516e+1f;
+  far = far * y - 7.495518717768503f;
+  far = far * y + 2.921019019210786f;
+  far = far * y - 1.015265279202700f;
+  far = far * y + 4.218463358204948e-1f;
+  far = far * y - 2.820767439740514e-1f;
+  far = far * y + 5.641895067754075e-1f;
+  const V beyond = 1.0f - exp(-z) * q * (a < 2.0f ? middle : far);
+  return a < 1.0f ? near * x : (x < 0.0f ? -beyond : beyond);
+}
+
 }  // namespace dtf::runtime::DTF_ISA

@@ -27,12 +27,19 @@ struct VectorLoops {
 
   void (*normalise)(const uint8_t* x, float scale, float* y, int64_t n);
   void (*scale)(const float* x, float factor, float* y, int64_t n);
-  Unary relu, sigmoid, tanh;
+  Unary relu, sigmoid, tanh, relu6, elu, gelu, geluApproximate, silu, softplus, abs;
   Binary add, sub, mul, squaredDifference;
-  Binary reluGrad, sigmoidGrad, tanhGrad;  // (dy, y)
-  Binary sigmoidCrossEntropy;              // (logits, targets)
+  Binary reluGrad, sigmoidGrad, tanhGrad, relu6Grad, eluGrad;             // (dy, y)
+  Binary geluGrad, geluApproximateGrad, siluGrad, softplusGrad, absGrad;  // (dy, x)
+  Binary sigmoidCrossEntropy;                                             // (logits, targets)
   void (*sigmoidCrossEntropyGrad)(const float* dy, const float* logits, const float* targets,
                                   float* dx, int64_t n);
+
+  // With the number that the op has as its attribute.
+  void (*leakyRelu)(const float* x, float alpha, float* y, int64_t n);
+  void (*leakyReluGrad)(const float* dy, const float* x, float alpha, float* dx, int64_t n);
+  void (*huber)(const float* x, float delta, float* y, int64_t n);
+  void (*huberGrad)(const float* dy, const float* x, float delta, float* dx, int64_t n);
 
   void (*dropout)(const float* x, const DropoutMask& mask, float* y, int64_t n);
 
@@ -45,6 +52,9 @@ struct VectorLoops {
   void (*softmaxGrad)(const float* dy, const float* y, float* dx, int64_t rows, int64_t columns);
   // Labels are in [0, columns). `backprop` may be `logits`.
   void (*softmaxCrossEntropy)(const float* logits, const int32_t* labels, float* loss,
+                              float* backprop, int64_t rows, int64_t columns);
+  // As above, with a row of targets for each of logits.
+  void (*targetsCrossEntropy)(const float* logits, const float* targets, float* loss,
                               float* backprop, int64_t rows, int64_t columns);
 };
 

@@ -67,6 +67,114 @@ void tanhGrad(const float* dy, const float* y, float* dx, int64_t n) {
   forEach(
       dx, n, [](Floats d, Floats v) { return d * (1.0f - v * v); }, dy, y);
 }
+// NaN goes through all of these as well.
+DTF_INLINE Floats clampTo(Floats v, float low, float high) {
+  v = v < low ? splat(low) : v;
+  return v > high ? splat(high) : v;
+}
+void relu6(const float* x, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats v) { return clampTo(v, 0, 6); }, x);
+}
+void relu6Grad(const float* dy, const float* y, float* dx, int64_t n) {
+  forEach(
+      dx, n,
+      [](Floats d, Floats v) {
+        const Floats open = v <= 0.0f ? Floats{} : d;
+        return v >= 6.0f ? Floats{} : open;
+      },
+      dy, y);
+}
+void leakyRelu(const float* x, float alpha, float* y, int64_t n) {
+  forEach(
+      y, n, [alpha](Floats v) { return v > 0.0f ? v : v * alpha; }, x);
+}
+void leakyReluGrad(const float* dy, const float* x, float alpha, float* dx, int64_t n) {
+  forEach(
+      dx, n, [alpha](Floats d, Floats v) { return v > 0.0f ? d : d * alpha; }, dy, x);
+}
+void elu(const float* x, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats v) { return v > 0.0f ? v : exp(v) - 1.0f; }, x);
+}
+void eluGrad(const float* dy, const float* y, float* dx, int64_t n) {
+  forEach(
+      dx, n, [](Floats d, Floats v) { return v > 0.0f ? d : d * (v + 1.0f); }, dy, y);
+}
+void silu(const float* x, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats v) { return v * sigmoidOf(v); }, x);
+}
+void siluGrad(const float* dy, const float* x, float* dx, int64_t n) {
+  const auto derivative = [](Floats d, Floats v) {
+    const Floats s = sigmoidOf(v);
+    return d * (s * (1.0f + v * (1.0f - s)));
+  };
+  forEach(dx, n, derivative, dy, x);
+}
+void softplus(const float* x, float* y, int64_t n) {
+  const auto smooth = [](Floats v) {
+    const Floats positive = v < 0.0f ? Floats{} : v;
+    return positive + log1p(exp(v < 0.0f ? v : -v));
+  };
+  forEach(y, n, smooth, x);
+}
+void softplusGrad(const float* dy, const float* x, float* dx, int64_t n) {
+  forEach(
+      dx, n, [](Floats d, Floats v) { return d * sigmoidOf(v); }, dy, x);
+}
+void absLoop(const float* x, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats v) { return v < 0.0f ? -v : v; }, x);
+}
+void absGrad(const float* dy, const float* x, float* dx, int64_t n) {
+  forEach(
+      dx, n,
+      [](Floats d, Floats v) {
+        const Floats negative = v < 0.0f ? -d : d;
+        return v == 0.0f ? Floats{} : negative;
+      },
+      dy, x);
+}
+void gelu(const float* x, float* y, int64_t n) {
+  constexpr float kRootHalf = 0.707106781f;
+  forEach(
+      y, n, [](Floats v) { return 0.5f * v * (1.0f + erf(v * kRootHalf)); }, x);
+}
+void geluGrad(const float* dy, const float* x, float* dx, int64_t n) {
+  constexpr float kRootHalf = 0.707106781f, kDensity = 0.398942280f;
+  const auto derivative = [](Floats d, Floats v) {
+    const Floats distribution = 0.5f * (1.0f + erf(v * kRootHalf));
+    return d * (distribution + v * (kDensity * exp(-0.5f * v * v)));
+  };
+  forEach(dx, n, derivative, dy, x);
+}
+constexpr float kGeluRoot = 0.797884561f, kGeluCube = 0.044715f;  // the first is sqrt(2 / pi)
+void geluApproximate(const float* x, float* y, int64_t n) {
+  const auto value = [](Floats v) {
+    return 0.5f * v * (1.0f + tanh(kGeluRoot * (v + kGeluCube * v * v * v)));
+  };
+  forEach(y, n, value, x);
+}
+void geluApproximateGrad(const float* dy, const float* x, float* dx, int64_t n) {
+  const auto derivative = [](Floats d, Floats v) {
+    const Floats t = tanh(kGeluRoot * (v + kGeluCube * v * v * v));
+    const Floats slope = kGeluRoot * (1.0f + 3.0f * kGeluCube * v * v);
+    return d * (0.5f * (1.0f + t) + 0.5f * v * (1.0f - t * t) * slope);
+  };
+  forEach(dx, n, derivative, dy, x);
+}
+void huber(const float* x, float delta, float* y, int64_t n) {
+  const auto value = [delta](Floats v) {
+    const Floats a = v < 0.0f ? -v : v;
+    return a > delta ? delta * (a - 0.5f * delta) : 0.5f * v * v;
+  };
+  forEach(y, n, value, x);
+}
+void huberGrad(const float* dy, const float* x, float delta, float* dx, int64_t n) {
+  forEach(
+      dx, n, [delta](Floats d, Floats v) { return d * clampTo(v, -delta, delta); }, dy, x);
+}
 void sigmoidCrossEntropy(const float* logits, const float* targets, float* y, int64_t n) {
   const auto loss = [](Floats x, Floats z) {
     const Floats positive = x < 0.0f ? Floats{} : x;
@@ -200,6 +308,24 @@ void softmaxCrossEntropy(const float* logits, const int32_t* labels, float* loss
   }
 }
 
+void targetsCrossEntropy(const float* logits, const float* targets, float* loss, float* backprop,
+                         int64_t rows, int64_t columns) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float max = rowMax(logits, columns);
+    float lanes[kReduceLanes] = {};
+    const auto plus = [](float a, float b) { return a + b; };
+    reduceRow(
+        lanes, columns, [=](int64_t i) { return targets[i] * (logits[i] - max); }, plus);
+    const float of_targets = sum(lanes), weight = rowSum(targets, columns);
+    const float total = expRow(logits, max, backprop, columns);
+    loss[row] = weight * log(splat(total))[0] - of_targets;
+    forEach(
+        backprop, columns, [total](Floats v, Floats z) { return v / total - z; }, backprop,
+        targets);
+    logits += columns, targets += columns, backprop += columns;
+  }
+}
+
 }  // namespace
 
 const VectorLoops kVectorLoops = {
@@ -208,6 +334,13 @@ const VectorLoops kVectorLoops = {
     .relu = relu,
     .sigmoid = sigmoid,
     .tanh = tanhLoop,
+    .relu6 = relu6,
+    .elu = elu,
+    .gelu = gelu,
+    .geluApproximate = geluApproximate,
+    .silu = silu,
+    .softplus = softplus,
+    .abs = absLoop,
     .add = add,
     .sub = sub,
     .mul = mul,
@@ -215,8 +348,19 @@ const VectorLoops kVectorLoops = {
     .reluGrad = reluGrad,
     .sigmoidGrad = sigmoidGrad,
     .tanhGrad = tanhGrad,
+    .relu6Grad = relu6Grad,
+    .eluGrad = eluGrad,
+    .geluGrad = geluGrad,
+    .geluApproximateGrad = geluApproximateGrad,
+    .siluGrad = siluGrad,
+    .softplusGrad = softplusGrad,
+    .absGrad = absGrad,
     .sigmoidCrossEntropy = sigmoidCrossEntropy,
     .sigmoidCrossEntropyGrad = sigmoidCrossEntropyGrad,
+    .leakyRelu = leakyRelu,
+    .leakyReluGrad = leakyReluGrad,
+    .huber = huber,
+    .huberGrad = huberGrad,
     .dropout = dropout,
     .sum = sumLoop,
     .biasAdd = biasAdd,
@@ -225,6 +369,7 @@ const VectorLoops kVectorLoops = {
     .softmax = softmax,
     .softmaxGrad = softmaxGrad,
     .softmaxCrossEntropy = softmaxCrossEntropy,
+    .targetsCrossEntropy = targetsCrossEntropy,
 };
 
 }  // namespace dtf::runtime::DTF_ISA

@@ -73,7 +73,7 @@ TEST_F(GraphTest, EachOpRefusesWhatItCannotTake) {
   EXPECT_THROW(b_.relu(u8), Error);
   EXPECT_THROW(b_.addN({}), Error);
   EXPECT_THROW(b_.addN({x, v}), Error);
-  EXPECT_THROW(b_.softmax(v), Error);
+  EXPECT_THROW(b_.softmax(scalar), Error);
   EXPECT_THROW(b_.sparseSoftmaxCrossEntropy(x, v), Error);
   EXPECT_THROW(b_.sparseSoftmaxCrossEntropy(x, b_.placeholder("y5", DType::kInt32, {5})), Error);
   EXPECT_THROW(b_.sigmoidCrossEntropy(x, v), Error);

@@ -108,7 +108,7 @@ Results mulRows(const Call& call) {
 }
 
 Values softmaxOf(const Call& call) {
-  const size_t classes = call.dim(0, 1);
+  const size_t classes = call.dim(0, call.inShape(0).rank() - 1);
   Values y = call.in(0);
   for (size_t row = 0; row < y.size(); row += classes) {
     const auto begin = y.begin() + static_cast<std::ptrdiff_t>(row);
@@ -124,7 +124,7 @@ Values softmaxOf(const Call& call) {
 Results softmaxGrad(const Call& call) {
   const Values& dy = call.in(0);
   const Values& y = call.in(1);
-  const size_t classes = call.dim(0, 1);
+  const size_t classes = call.dim(0, call.inShape(0).rank() - 1);
   Values dx(y.size());
   for (size_t row = 0; row < y.size(); row += classes) {
     double dot = 0;
@@ -246,6 +246,7 @@ ReferenceKernels allKernels() {
   all["Dropout"] = dropout;
   all["Accuracy"] = accuracy;
   addImageReferences(all);
+  addLayerReferences(all);
   return all;
 }
 

@@ -28,5 +28,6 @@ using ReferenceKernel = std::function<Results(const Call&)>;
 using ReferenceKernels = std::map<std::string, ReferenceKernel, std::less<>>;
 
 void addImageReferences(ReferenceKernels& kernels);  // reference_image_kernels.cc
+void addLayerReferences(ReferenceKernels& kernels);  // reference_layer_kernels.cc
 
 }  // namespace dtf::graph::testing

@@ -42,12 +42,21 @@ Floats results(const VectorLoops& loops, int64_t rows, int64_t columns) {
     EXPECT_EQ(y.back(), guard);
     all.insert(all.end(), y.begin(), y.end());
   };
-  for (const auto loop : {loops.relu, loops.sigmoid, loops.tanh}) {
+  for (const auto loop : {loops.relu, loops.sigmoid, loops.tanh, loops.relu6, loops.elu, loops.gelu,
+                          loops.geluApproximate, loops.silu, loops.softplus, loops.abs}) {
     run(n, [&](float* y) { loop(a.data(), y, n); });
   }
-  for (const auto loop : {loops.add, loops.sub, loops.mul, loops.squaredDifference, loops.reluGrad,
-                          loops.sigmoidGrad, loops.tanhGrad, loops.sigmoidCrossEntropy}) {
+  for (const auto loop :
+       {loops.add, loops.sub, loops.mul, loops.squaredDifference, loops.reluGrad, loops.sigmoidGrad,
+        loops.tanhGrad, loops.sigmoidCrossEntropy, loops.relu6Grad, loops.eluGrad, loops.geluGrad,
+        loops.geluApproximateGrad, loops.siluGrad, loops.softplusGrad, loops.absGrad}) {
     run(n, [&](float* y) { loop(a.data(), t.data(), y, n); });
+  }
+  for (const auto loop : {loops.leakyRelu, loops.huber}) {
+    run(n, [&](float* y) { loop(a.data(), 0.7f, y, n); });
+  }
+  for (const auto loop : {loops.leakyReluGrad, loops.huberGrad}) {
+    run(n, [&](float* y) { loop(b.data(), a.data(), 0.7f, y, n); });
   }
   run(n, [&](float* y) { loops.sigmoidCrossEntropyGrad(b.data(), a.data(), t.data(), y, n); });
   run(n, [&](float* y) { loops.normalise(bytes.data(), 1.0f / 255, y, n); });
@@ -61,6 +70,9 @@ Floats results(const VectorLoops& loops, int64_t rows, int64_t columns) {
   Floats loss(static_cast<size_t>(rows));
   run(n, [&](float* y) {
     loops.softmaxCrossEntropy(a.data(), labels.data(), loss.data(), y, rows, columns);
+  });
+  run(n, [&](float* y) {
+    loops.targetsCrossEntropy(a.data(), t.data(), loss.data(), y, rows, columns);
   });
   all.insert(all.end(), loss.begin(), loss.end());
   all.push_back(static_cast<float>(loops.sum(a.data(), n)));
@@ -129,7 +141,9 @@ TEST(VectorLoops, StayFiniteAtTheEnds) {
 TEST(VectorLoops, LetNanThrough) {
   for (const Isa isa : supportedIsas()) {
     const VectorLoops& loops = vectorLoops(isa);
-    for (const auto loop : {loops.relu, loops.sigmoid, loops.tanh}) {
+    for (const auto loop :
+         {loops.relu, loops.sigmoid, loops.tanh, loops.relu6, loops.elu, loops.gelu,
+          loops.geluApproximate, loops.silu, loops.softplus, loops.abs}) {
       const float x = NAN;
       float y = 0;
       loop(&x, &y, 1);

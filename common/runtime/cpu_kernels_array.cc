@@ -1,0 +1,146 @@
+// Parts of tensors, and rows of tables; the semantics are in graph/standard_array_ops.cc.
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "common/base/check.h"
+#include "common/runtime/cpu_kernels_internal.h"
+
+namespace dtf::runtime {
+namespace {
+
+// A part of a tensor, of which runs of `width` floats are adjacent in both: for the copies between them.
+// Prepared once.
+struct Runs {
+  // `part` begins at `begin` of `whole`, in each dimension.
+  Runs(const Shape& part, const Shape& whole, const std::vector<int64_t>& begin) {
+    if (part.elements() == 0) return;
+    int axis = part.rank();
+    while (axis > 0) {  // dimensions that are whole make one run with those inside of them
+      width *= part.dim(--axis);
+      if (part.dim(axis) != whole.dim(axis)) break;
+    }
+    std::vector<int64_t> strides(static_cast<size_t>(whole.rank()), 1);
+    for (int i = whole.rank() - 2; i >= 0; --i) {
+      const auto at = static_cast<size_t>(i);
+      strides[at] = strides[at + 1] * whole.dim(i + 1);
+    }
+    for (int64_t run = 0; run < part.elements() / width; ++run) {
+      int64_t rest = run, offset = 0;
+      for (int i = part.rank() - 1; i >= 0; --i) {
+        const auto at = static_cast<size_t>(i);
+        int64_t index = 0;
+        if (i < axis) {
+          index = rest % part.dim(i);
+          rest /= part.dim(i);
+        }
+        offset += (begin[at] + index) * strides[at];
+      }
+      offsets.push_back(offset);
+    }
+  }
+
+  // f(offset in the part, offset in the whole)
+  template <class F>
+  void forEach(const F& f) const {
+    int64_t part = 0;
+    for (const int64_t offset : offsets) {
+      f(part, offset);
+      part += width;
+    }
+  }
+  size_t bytes() const { return static_cast<size_t>(width) * sizeof(float); }
+
+  int64_t width = 1;
+  std::vector<int64_t> offsets;  // of the runs, in the whole
+};
+
+std::unique_ptr<Kernel> concatKernel(const Operation& o) {
+  const auto axis = static_cast<size_t>(o.attributeOr<int64_t>("axis", 0));
+  const Shape& whole = o.output_specs[0].shape;
+  std::vector<int64_t> begin(static_cast<size_t>(whole.rank()));
+  std::vector<Runs> parts;
+  for (const graph::TensorSpec& input : o.input_specs) {
+    parts.emplace_back(input.shape, whole, begin);
+    begin[axis] += input.shape.dims()[axis];
+  }
+  const auto run = [parts = std::move(parts)](const KernelArguments& a) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].forEach([&](int64_t from, int64_t to) {
+        std::memcpy(out(a, 0) + to, in(a, i) + from, parts[i].bytes());
+      });
+    }
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> sliceKernel(const Operation& o) {
+  const Runs runs(o.output_specs[0].shape, o.input_specs[0].shape,
+                  o.attributeOr<Shape>("begin", {}).dims());
+  const auto run = [runs](const KernelArguments& a) {
+    runs.forEach([&](int64_t to, int64_t from) {
+      std::memcpy(out(a, 0) + to, in(a, 0) + from, runs.bytes());
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> padKernel(const Operation& o) {
+  const Shape& whole = o.output_specs[0].shape;
+  const Runs runs(o.input_specs[0].shape, whole, o.attributeOr<Shape>("before", {}).dims());
+  const auto run = [runs, n = whole.elements()](const KernelArguments& a) {
+    std::fill_n(out(a, 0), n, 0.0f);
+    runs.forEach([&](int64_t from, int64_t to) {
+      std::memcpy(out(a, 0) + to, in(a, 0) + from, runs.bytes());
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+int64_t rowWidth(const Shape& table) {
+  const std::vector<int64_t>& dims = table.dims();
+  return std::accumulate(dims.begin() + 1, dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::unique_ptr<Kernel> gatherKernel(const Operation& o) {
+  const Shape& table = o.input_specs[0].shape;
+  const LabelReader indices(o, 1, table.dim(0), LabelReader::Kind::kIndices);
+  const auto run = [indices, n = o.input_specs[1].shape.elements(),
+                    width = rowWidth(table)](const KernelArguments& a) {
+    const int32_t* const row = indices.read(a.inputs[1], a.workspace);
+    for (int64_t i = 0; i < n; ++i) {
+      std::copy_n(in(a, 0) + row[i] * width, width, out(a, 0) + i * width);
+    }
+  };
+  return makeKernel(run, kOverwritesNothing, indices.workspaceBytes());
+}
+
+KernelFactory segmentSum(const VectorLoops& loops) {
+  return [add = loops.add](const Operation& o) {
+    const Shape& table = o.output_specs[0].shape;
+    const LabelReader indices(o, 1, table.dim(0), LabelReader::Kind::kIndices);
+    const auto run = [add, indices, all = table.elements(), n = o.input_specs[1].shape.elements(),
+                      width = rowWidth(table)](const KernelArguments& a) {
+      const int32_t* const row = indices.read(a.inputs[1], a.workspace);
+      std::fill_n(out(a, 0), all, 0.0f);
+      for (int64_t i = 0; i < n; ++i) {
+        float* const sum = out(a, 0) + row[i] * width;
+        add(sum, in(a, 0) + i * width, sum, width);
+      }
+    };
+    return makeKernel(run, kOverwritesNothing, indices.workspaceBytes());
+  };
+}
+
+}  // namespace
+
+void addArrayKernels(KernelTable& table, const VectorLoops& loops) {
+  table.add("Concat", DeviceType::kCpu, concatKernel);
+  table.add("Slice", DeviceType::kCpu, sliceKernel);
+  table.add("Pad", DeviceType::kCpu, padKernel);
+  table.add("Gather", DeviceType::kCpu, gatherKernel);
+  table.add("UnsortedSegmentSum", DeviceType::kCpu, segmentSum(loops));
+}
+
+}  // namespace dtf::runtime

@@ -1,0 +1,77 @@
+// What the loops compute is tested as kernels, by the device suite. Here: same bits whatever the
+// instruction set, not one element past the end, and digits that many rows don't lose.
+
+#include "common/runtime/norm_loops.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/unit/runtime/convolution_runner.h"
+
+namespace dtf::runtime {
+namespace {
+
+using testing::RandomFloats;
+
+std::vector<float> results(Isa isa, int64_t rows, int64_t channels) {
+  const NormLoops& loops = normLoops(isa);
+  const int64_t n = rows * channels;
+  RandomFloats x(n), dy(n), scale(channels), offset(channels), y(n), dx(n);
+  RandomFloats of_channels[] = {RandomFloats(channels), RandomFloats(channels),
+                                RandomFloats(channels), RandomFloats(channels),
+                                RandomFloats(channels)};
+  RandomFloats of_rows[] = {RandomFloats(rows), RandomFloats(rows)};
+  std::vector<float> all;
+  const auto keep = [&all](RandomFloats& values) {
+    const std::vector<float> kept = values.values();
+    all.insert(all.end(), kept.begin(), kept.end());
+  };
+  const NormInput in = {rows, channels, 1e-3f, x.data(), scale.data(), offset.data()};
+  float *const mean = of_channels[0].data(), *const variance = of_channels[1].data();
+  float* const inverse = of_channels[2].data();
+  loops.batch(in, {y.data(), mean, variance, inverse});
+  keep(y);
+  loops.batchGrad({rows, channels, dy.data(), x.data(), scale.data(), mean, inverse, dx.data(),
+                   of_channels[3].data(), of_channels[4].data()});
+  keep(dx);
+  loops.batchInference(in, mean, variance, y.data());
+  keep(y);
+  for (RandomFloats& values : of_channels) keep(values);
+  loops.layer(in, {y.data(), of_rows[0].data(), nullptr, of_rows[1].data()});
+  keep(y);
+  loops.layerGrad({rows, channels, dy.data(), x.data(), scale.data(), of_rows[0].data(),
+                   of_rows[1].data(), dx.data(), of_channels[3].data(), of_channels[4].data()});
+  keep(dx);
+  for (RandomFloats& values : of_rows) keep(values);
+  keep(of_channels[3]);
+  return all;
+}
+
+TEST(NormLoops, HaveTheSameBitsOnEveryInstructionSet) {
+  for (const Isa isa : supportedIsas()) {
+    for (const int64_t rows : {1, 7, 300}) {
+      for (const int64_t channels : {1, 5, 16, 67, 130}) {
+        SCOPED_TRACE(::testing::Message() << isaName(isa) << " " << rows << " x " << channels);
+        EXPECT_EQ(results(isa, rows, channels), results(Isa::kBaseline, rows, channels));
+      }
+    }
+  }
+}
+
+TEST(NormLoops, ManyRowsLoseNoDigits) {
+  constexpr int64_t kRows = 1'000'000;
+  std::vector<float> x(kRows), y(kRows);
+  for (int64_t i = 0; i < kRows; ++i) x[i] = i % 2 == 0 ? 100.1f : 100.3f;
+  const float one = 1, zero = 0;
+  float mean = 0, variance = 0, inverse = 0;
+  for (const Isa isa : supportedIsas()) {
+    normLoops(isa).batch({kRows, 1, 1e-6f, x.data(), &one, &zero},
+                         {y.data(), &mean, &variance, &inverse});
+    EXPECT_NEAR(mean, 100.2, 2e-4);
+    EXPECT_NEAR(variance, 0.01, 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace dtf::runtime
