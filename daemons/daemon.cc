@@ -18,7 +18,7 @@
 #include "common/base/print.h"
 #include "common/base/stderr_sink.h"
 #include "common/cluster/address.h"
-#include "common/cluster/error_at.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::daemons {
 
@@ -116,8 +116,8 @@ std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::Task
   const std::string wrong = cluster::parseAddress(listener->address(), bound);
   DTF_CHECK_MSG(wrong.empty(), listener->address());
   if (!cluster.insecure && !cluster::isLoopback(bound.host))
-    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
-                           cluster::refusalToListen(listener->address()));
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                        cluster::refusalToListen(listener->address()));
   return listener;
 }
 

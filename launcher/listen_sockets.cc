@@ -14,8 +14,8 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/cluster/address.h"
-#include "common/cluster/error_at.h"
 #include "common/net/port_holder.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::launcher {
 
@@ -65,11 +65,11 @@ int lookUp(const std::string& host, SocketAddress& address) {
 SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
   SocketAddress address;
   if (const int error = lookUp(task.address.host, address))
-    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
-                           "cannot resolve the host '" + task.address.host + "' of " + id.name() +
-                               ": " + ::gai_strerror(error));
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                        "cannot resolve the host '" + task.address.host + "' of " + id.name() +
+                            ": " + ::gai_strerror(error));
   if (!insecure && !cluster::isLoopback(numericHost(address)))
-    throw cluster::ErrorAt(
+    throw yaml::ErrorAt(
         ErrorCode::kBadConfig, task.mark,
         "the host '" + task.address.host + "' of " + id.name() +
             " is not a loopback address: " + cluster::refusalToListen(task.address.str()));
@@ -79,21 +79,21 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
 [[noreturn]] void failBind(TaskId id, const cluster::TaskSpec& task, int error) {
   const std::string port = "port " + std::to_string(task.address.port) + " of " + id.name();
   if (error == EACCES)
-    throw cluster::ErrorAt(ErrorCode::kPermission, task.mark,
-                           port + " is not for ordinary users: " + errnoText(error));
+    throw yaml::ErrorAt(ErrorCode::kPermission, task.mark,
+                        port + " is not for ordinary users: " + errnoText(error));
   if (error == EADDRNOTAVAIL)
-    throw cluster::ErrorAt(ErrorCode::kBadConfig, task.mark,
-                           "the host '" + task.address.host + "' of " + id.name() +
-                               " is another one: dtf-launch starts tasks on this host only; start "
-                               "those of other hosts by hand");
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
+                        "the host '" + task.address.host + "' of " + id.name() +
+                            " is another one: dtf-launch starts tasks on this host only; start "
+                            "those of other hosts by hand");
   if (error != EADDRINUSE)
-    throw cluster::ErrorAt(
+    throw yaml::ErrorAt(
         ErrorCode::kUnavailable, task.mark,
         "cannot listen on " + task.address.str() + " for " + id.name() + ": " + errnoText(error));
   const std::string holder = net::portHolder(task.address.port);
-  throw cluster::ErrorAt(ErrorCode::kUnavailable, task.mark,
-                         port + " is in use" + (holder.empty() ? "" : " by " + holder) +
-                             "; stop it, or write `auto` for the port");
+  throw yaml::ErrorAt(ErrorCode::kUnavailable, task.mark,
+                      port + " is in use" + (holder.empty() ? "" : " by " + holder) +
+                          "; stop it, or write `auto` for the port");
 }
 
 Fd listenOn(TaskId id, const cluster::TaskSpec& task, bool insecure) {

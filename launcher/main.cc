@@ -16,8 +16,8 @@
 #include "common/base/notify.h"
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
-#include "common/cluster/report.h"
 #include "common/train/job_check.h"
+#include "common/yaml/report.h"
 #include "launcher/commands.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/options.h"
@@ -40,7 +40,7 @@ std::filesystem::path ownFolder() {
 }
 
 // What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
-train::JobSize checkBeforeStart(const cluster::JobSpec& job, cluster::Report& report) {
+train::JobSize checkBeforeStart(const cluster::JobSpec& job, yaml::Report& report) {
   std::map<std::string, bool> known;  // a look-up may take seconds
   const auto runs_here = [&known](const cluster::Address& address) {
     const auto [entry, is_new] = known.try_emplace(address.host);
@@ -60,7 +60,7 @@ int run(const Options& options) {
     print(*options.answer);
     return 0;
   }
-  cluster::Report report;
+  yaml::Report report;
   cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides, report);
   if (options.run_dir) job.run_dir = *options.run_dir;
   switch (options.verb) {

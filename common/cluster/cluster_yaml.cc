@@ -6,14 +6,22 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/cluster/home_path.h"
 #include "common/cluster/override.h"
 #include "common/cluster/read_cluster.h"
 #include "common/cluster/read_train.h"
-#include "common/cluster/report.h"
-#include "common/cluster/yaml_tree.h"
+#include "common/cluster/schema.h"
+#include "common/yaml/home_path.h"
+#include "common/yaml/report.h"
+#include "common/yaml/yaml_tree.h"
 
 namespace dtf::cluster {
+
+using yaml::expandHome;
+using yaml::inQuotes;
+using yaml::parseYamlFile;
+using yaml::Place;
+using yaml::Report;
+using yaml::YamlNode;
 
 namespace {
 
@@ -108,6 +116,7 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
                     Report& report) {
   DTF_CHECK(report.empty());
+  report.setTables(allTables());
   if (file.empty()) throw Error(ErrorCode::kUsage, "the name of the cluster file is empty");
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
   if (root && looksLikeTrainFile(*root))
@@ -121,6 +130,7 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
 
 TrainSpec loadTrain(const std::filesystem::path& file, std::span<const std::string> overrides) {
   Report report;
+  report.setTables(allTables());
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
   if (!root) report.throwIfAny();
   for (const Override& change : parseOverrides(overrides, report))
@@ -134,6 +144,7 @@ JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_host
                      const std::optional<std::filesystem::path>& train_file,
                      std::span<const std::string> overrides) {
   Report report;
+  report.setTables(allTables());
   YamlNode hosts_ps = makeHosts(JobKind::kPs, ps_hosts, report);
   YamlNode hosts_worker = makeHosts(JobKind::kWorker, worker_hosts, report);
   YamlNode cluster = makeNode(YamlNode::Kind::kMap, "cluster", hosts_ps.place);

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "common/cluster/report.h"
 #include "common/cluster/spec.h"
+#include "common/yaml/report.h"
 
 namespace dtf::cluster {
 
@@ -31,7 +31,7 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
 // The same with the files kept in `report`, which is empty before: for what is found out about the
 // job later, and for warnings.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
-                    Report& report);
+                    yaml::Report& report);
 
 // One TRAIN.yaml alone; the paths of the overrides start at its top ("steps=50"). Pins and replica
 // counts can't be checked against a cluster.

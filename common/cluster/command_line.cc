@@ -11,11 +11,17 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/cluster/home_path.h"
-#include "common/cluster/report.h"
 #include "common/cluster/schema.h"
+#include "common/yaml/home_path.h"
+#include "common/yaml/report.h"
 
 namespace dtf::cluster {
+
+using yaml::expandHome;
+using yaml::inQuotes;
+using yaml::keyPath;
+using yaml::Table;
+using yaml::tableWith;
 
 namespace po = boost::program_options;
 
@@ -58,7 +64,7 @@ std::string withoutDashes(std::string_view option) {
 // "--steps 500" is what other trainers have.
 std::string settingHint(std::string option) {
   std::replace(option.begin(), option.end(), '-', '_');
-  const Table* table = tableWith(option);
+  const Table* table = tableWith(allTables(), option);
   if (table == nullptr) return "";
   return fmt::format(": a key of the file is changed by --set {}=VALUE", keyPath(*table, option));
 }

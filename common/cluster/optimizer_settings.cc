@@ -7,6 +7,10 @@
 
 namespace dtf::cluster {
 
+using yaml::Key;
+using yaml::Table;
+using yaml::ValueType;
+
 namespace {
 
 // Up to here every whole number is a double.

@@ -16,21 +16,29 @@
 
 namespace dtf::cluster {
 
+// Where OptimizerSpec keeps a setting. A key of these tables has the address of a kSettingField as
+// its field: the same member, the same address.
+using SettingField =
+    std::variant<double OptimizerSpec::*, bool OptimizerSpec::*, double LearningRateSchedule::*,
+                 bool LearningRateSchedule::*, uint64_t LearningRateSchedule::*>;
+template <auto kMember>
+inline constexpr SettingField kSettingField = kMember;
+
 struct OptimizerSetting {
   std::string_view name;  // "beta1", "moving_average.decay"; no two of one optimizer are alike
-  const Key* key = nullptr;
+  const yaml::Key* key = nullptr;
 };
 
 // Those that the kind of `spec`, and the kind of its schedule, make use of.
 std::vector<OptimizerSetting> optimizerSettings(const OptimizerSpec& spec);
 
-inline bool isSetting(const Key& key) {
-  return !std::holds_alternative<std::monostate>(key.field);
+inline bool isSetting(const yaml::Key& key) {
+  return key.field != nullptr;
 }
 
 // Calls visit(field) with the field of `spec` that the key sets: a double, a bool or a uint64_t.
 template <class Spec, class Visitor>
-void visitField(Spec& spec, const Key& key, const Visitor& visit) {
+void visitField(Spec& spec, const yaml::Key& key, const Visitor& visit) {
   DTF_CHECK_MSG(isSetting(key), std::string(key.name));
   std::visit(
       [&](auto field) {
@@ -40,18 +48,18 @@ void visitField(Spec& spec, const Key& key, const Visitor& visit) {
           visit(spec.schedule.*field);
         }
       },
-      key.field);
+      *static_cast<const SettingField*>(key.field));
 }
 
-double settingValue(const OptimizerSpec& spec, const Key& key);
+double settingValue(const OptimizerSpec& spec, const yaml::Key& key);
 // `value` must be one that the field can hold: see holds().
-void setSetting(OptimizerSpec& spec, const Key& key, double value);
+void setSetting(OptimizerSpec& spec, const yaml::Key& key, double value);
 // As the YAML has it: "0.9", "true", "1000".
-std::string settingText(const OptimizerSpec& spec, const Key& key);
+std::string settingText(const OptimizerSpec& spec, const yaml::Key& key);
 
 // Whether the key's field can hold `value` without changing it.
-bool holds(const Key& key, double value);
+bool holds(const yaml::Key& key, double value);
 // Whether `value` is within the bounds of the key.
-bool fits(const Key& key, double value);
+bool fits(const yaml::Key& key, double value);
 
 }  // namespace dtf::cluster

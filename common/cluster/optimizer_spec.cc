@@ -7,6 +7,8 @@
 
 namespace dtf::cluster {
 
+using yaml::Key;
+
 namespace {
 
 using Kind = OptimizerSpec::Kind;

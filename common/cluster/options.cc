@@ -8,9 +8,11 @@
 #include "common/base/check.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/command_line.h"
-#include "common/cluster/report.h"
+#include "common/yaml/report.h"
 
 namespace dtf::cluster {
+
+using yaml::inQuotes;
 
 namespace {
 

@@ -12,6 +12,12 @@
 
 namespace dtf::cluster {
 
+using yaml::inQuotes;
+using yaml::parseYaml;
+using yaml::Place;
+using yaml::Report;
+using yaml::YamlNode;
+
 namespace {
 
 constexpr size_t kPathKeysMax = 16;

@@ -8,10 +8,22 @@
 
 #include "common/base/check.h"
 #include "common/cluster/address.h"
-#include "common/cluster/map_reader.h"
 #include "common/cluster/read_train.h"
+#include "common/cluster/schema.h"
+#include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
+
+using yaml::Alternative;
+using yaml::inQuotes;
+using yaml::MapReader;
+using yaml::Place;
+using yaml::readAlternative;
+using yaml::readText;
+using yaml::Report;
+using yaml::reportType;
+using yaml::reportUnavailable;
+using yaml::YamlNode;
 
 namespace {
 

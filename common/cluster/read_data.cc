@@ -1,7 +1,14 @@
-#include "common/cluster/map_reader.h"
 #include "common/cluster/read_train.h"
+#include "common/cluster/schema.h"
+#include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
+
+using yaml::inQuotes;
+using yaml::MapReader;
+using yaml::Mark;
+using yaml::Report;
+using yaml::YamlNode;
 
 namespace {
 

@@ -4,11 +4,23 @@
 #include <type_traits>
 
 #include "common/base/check.h"
-#include "common/cluster/map_reader.h"
 #include "common/cluster/optimizer_settings.h"
 #include "common/cluster/read_train.h"
+#include "common/cluster/schema.h"
+#include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
+
+using yaml::Alternative;
+using yaml::Key;
+using yaml::MapReader;
+using yaml::readAlternative;
+using yaml::readNumber;
+using yaml::Report;
+using yaml::reportType;
+using yaml::Table;
+using yaml::ValueType;
+using yaml::YamlNode;
 
 namespace {
 

@@ -4,9 +4,18 @@
 
 #include <charconv>
 
-#include "common/cluster/map_reader.h"
+#include "common/cluster/schema.h"
+#include "common/model/read_model.h"
+#include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
+
+using yaml::inQuotes;
+using yaml::MapReader;
+using yaml::readText;
+using yaml::Report;
+using yaml::reportType;
+using yaml::YamlNode;
 
 namespace {
 
@@ -116,7 +125,7 @@ SummariesSpec readSummaries(const YamlNode& node, Report& report) {
 TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report) {
   const MapReader reader(node, schema::kTrain, node.key, report);
   TrainSpec train;
-  if (const YamlNode* model = reader.find("model")) train.model = readModel(*model, report);
+  if (const YamlNode* model = reader.find("model")) train.model = model::readModel(*model, report);
   train.data = readData(reader.find("data"), report);
   if (const YamlNode* optimizer = reader.find("optimizer"))
     train.optimizer = readOptimizer(*optimizer, report);

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "common/cluster/report.h"
 #include "common/cluster/spec.h"
-#include "common/cluster/yaml_tree.h"
+#include "common/yaml/report.h"
+#include "common/yaml/yaml_tree.h"
 
 namespace dtf::cluster {
 
@@ -19,11 +19,11 @@ struct TaskCounts {
 
 // `counts`, when the cluster is known: pins and replica counts are checked against it. Mistakes go
 // into the report; the result is only meaningful when there are none.
-TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report);
+TrainSpec readTrain(const yaml::YamlNode& node, const std::optional<TaskCounts>& counts,
+                    yaml::Report& report);
 
 // The parts, each in its own file or too long for one.
-ModelSpec readModel(const YamlNode& node, Report& report);
-DataSpec readData(const YamlNode* node, Report& report);  // null: the embedded digits
-OptimizerSpec readOptimizer(const YamlNode& node, Report& report);
+DataSpec readData(const yaml::YamlNode* node, yaml::Report& report);  // null: the embedded digits
+OptimizerSpec readOptimizer(const yaml::YamlNode& node, yaml::Report& report);
 
 }  // namespace dtf::cluster

@@ -3,10 +3,26 @@
 #include <iterator>
 
 #include "common/base/check.h"
+#include "common/cluster/optimizer_settings.h"
 #include "common/cluster/schema.h"
-#include "common/cluster/schema_keys.h"
+#include "common/yaml/keys.h"
 
 namespace dtf::cluster {
+
+using yaml::boolean;
+using yaml::kCountMax;
+using yaml::kDecay;
+using yaml::Key;
+using yaml::kNotNegative;
+using yaml::kPositive;
+using yaml::later;
+using yaml::map;
+using yaml::number;
+using yaml::numberOrMap;
+using yaml::NumberRange;
+using yaml::required;
+using yaml::Table;
+using yaml::whole;
 
 namespace {
 
@@ -30,63 +46,66 @@ constexpr Key kOptimizersKeys[] = {
 
 using Rate = LearningRateSchedule;
 
-constexpr Key real(std::string_view name, SettingField field, NumberRange range,
-                   std::string_view help, std::optional<double> otherwise = {}) {
+template <auto kMember>
+constexpr Key real(std::string_view name, NumberRange range, std::string_view help,
+                   std::optional<double> otherwise = {}) {
   Key key = number(name, range, help);
-  key.field = field;
+  key.field = &kSettingField<kMember>;
   key.default_value = otherwise;
   return key;
 }
-constexpr Key truth(std::string_view name, SettingField field, std::string_view help) {
+template <auto kMember>
+constexpr Key truth(std::string_view name, std::string_view help) {
   Key key = boolean(name, help);
-  key.field = field;
+  key.field = &kSettingField<kMember>;
   return key;
 }
-constexpr Key count(std::string_view name, SettingField field, int64_t min, std::string_view help) {
+template <auto kMember>
+constexpr Key count(std::string_view name, int64_t min, std::string_view help) {
   Key key = whole(name, min, kCountMax, help);
-  key.field = field;
+  key.field = &kSettingField<kMember>;
   return key;
 }
 
 constexpr Key kOptimizerCommonKeys[] = {
-    real("clip_by_value", &OptimizerSpec::clip_by_value, kPositive,
-         "the mean gradient, to [-X, X], on the ps"),
-    real("clip_by_global_norm", &OptimizerSpec::clip_by_global_norm, kPositive,
-         "each worker's whole gradient, before it is pushed"),
+    real<&OptimizerSpec::clip_by_value>("clip_by_value", kPositive,
+                                        "the mean gradient, to [-X, X], on the ps"),
+    real<&OptimizerSpec::clip_by_global_norm>("clip_by_global_norm", kPositive,
+                                              "each worker's whole gradient, before it is pushed"),
     map("moving_average", "keep an average of the parameters; evaluations use it; default none"),
 };
 
 constexpr Key kMovingAverageKeys[] = {
-    required(real("decay", &OptimizerSpec::moving_average_decay, {0, 1, true, true},
-                  "average -= (1 - decay)(average - w) after each update")),
+    required(real<&OptimizerSpec::moving_average_decay>(
+        "decay", {0, 1, true, true}, "average -= (1 - decay)(average - w) after each update")),
 };
 
 constexpr Key rate(std::optional<double> otherwise = {}) {
   Key key = numberOrMap("learning_rate", kPositive, "a map is a schedule");
-  key.field = SettingField(&OptimizerSpec::learning_rate);
+  key.field = &kSettingField<&OptimizerSpec::learning_rate>;
   key.default_value = otherwise;
   return key;
 }
 constexpr Key weightDecay(std::string_view help, std::optional<double> otherwise = {}) {
-  return real("weight_decay", &OptimizerSpec::weight_decay, kNotNegative, help, otherwise);
+  return real<&OptimizerSpec::weight_decay>("weight_decay", kNotNegative, help, otherwise);
 }
 constexpr Key momentum(std::string_view help, std::optional<double> otherwise = {}) {
-  return real("momentum", &OptimizerSpec::momentum, kDecay, help, otherwise);
+  return real<&OptimizerSpec::momentum>("momentum", kDecay, help, otherwise);
 }
 constexpr Key epsilon(NumberRange range, std::string_view help,
                       std::optional<double> otherwise = {}) {
-  return real("epsilon", &OptimizerSpec::epsilon, range, help, otherwise);
+  return real<&OptimizerSpec::epsilon>("epsilon", range, help, otherwise);
 }
 constexpr Key accumulator(NumberRange range) {
-  return real("initial_accumulator_value", &OptimizerSpec::initial_accumulator_value, range,
-              "what the sum of squares starts from");
+  return real<&OptimizerSpec::initial_accumulator_value>("initial_accumulator_value", range,
+                                                         "what the sum of squares starts from");
 }
 constexpr Key kL2 = weightDecay("L2: this times w is added to the gradient");
 constexpr Key kBeta1 =
-    real("beta1", &OptimizerSpec::beta1, kDecay, "decay of the mean of gradients");
-constexpr Key kBeta2 = real("beta2", &OptimizerSpec::beta2, kDecay, "decay of the mean of squares");
+    real<&OptimizerSpec::beta1>("beta1", kDecay, "decay of the mean of gradients");
+constexpr Key kBeta2 = real<&OptimizerSpec::beta2>("beta2", kDecay, "decay of the mean of squares");
 constexpr Key kNesterov =
-    truth("use_nesterov", &OptimizerSpec::use_nesterov, "take the step after the next sum");
+    truth<&OptimizerSpec::use_nesterov>("use_nesterov", "take the step after the next sum");
 constexpr std::string_view kBesideRoot = "added to the root";
 
 constexpr Key kGradientDescentKeys[] = {rate(), kL2};
@@ -97,7 +116,7 @@ constexpr Key kAdagradKeys[] = {rate(), accumulator(kPositive), kL2};
 
 constexpr Key kAdadeltaKeys[] = {
     rate(0.001),
-    real("rho", &OptimizerSpec::rho, kDecay, "decay of the sums"),
+    real<&OptimizerSpec::rho>("rho", kDecay, "decay of the sums"),
     epsilon(kPositive, "inside the roots"),
     kL2,
 };
@@ -114,33 +133,33 @@ constexpr Key kAdamWKeys[] = {
 
 constexpr Key kRmsPropKeys[] = {
     rate(0.001),
-    real("decay", &OptimizerSpec::decay, kDecay, "of the mean of squares, which starts at 1"),
+    real<&OptimizerSpec::decay>("decay", kDecay, "of the mean of squares, which starts at 1"),
     momentum("decay of the sum", 0),
     epsilon(kPositive, "inside the root", 1e-10),
-    truth("centered", &OptimizerSpec::centered, "divide by the deviation, not the mean of squares"),
+    truth<&OptimizerSpec::centered>("centered", "divide by the deviation, not the mean of squares"),
     kL2,
 };
 
 constexpr Key kFtrlKeys[] = {
-    real("learning_rate", &OptimizerSpec::learning_rate, kPositive,
-         "no schedule: the formula needs one rate", 0.001),
-    real("learning_rate_power", &OptimizerSpec::learning_rate_power, {-10, 0, false, false},
-         "others than -0.5 are slow"),
+    real<&OptimizerSpec::learning_rate>("learning_rate", kPositive,
+                                        "no schedule: the formula needs one rate", 0.001),
+    real<&OptimizerSpec::learning_rate_power>("learning_rate_power", {-10, 0, false, false},
+                                              "others than -0.5 are slow"),
     accumulator(kNotNegative),
-    real("l1_regularization_strength", &OptimizerSpec::l1_regularization_strength, kNotNegative,
-         "makes weights exactly 0"),
-    real("l2_regularization_strength", &OptimizerSpec::l2_regularization_strength, kNotNegative,
-         "of the weights"),
-    real("l2_shrinkage_regularization_strength",
-         &OptimizerSpec::l2_shrinkage_regularization_strength, kNotNegative,
-         "in the gradient: twice this times w"),
+    real<&OptimizerSpec::l1_regularization_strength>("l1_regularization_strength", kNotNegative,
+                                                     "makes weights exactly 0"),
+    real<&OptimizerSpec::l2_regularization_strength>("l2_regularization_strength", kNotNegative,
+                                                     "of the weights"),
+    real<&OptimizerSpec::l2_shrinkage_regularization_strength>(
+        "l2_shrinkage_regularization_strength", kNotNegative,
+        "in the gradient: twice this times w"),
 };
 
 constexpr Key kLarsKeys[] = {
     rate(),
     momentum("decay of the sum"),
     weightDecay("this times w is added to the gradient", 0.0001),
-    real("eeta", &OptimizerSpec::eeta, kPositive, "the trust coefficient"),
+    real<&OptimizerSpec::eeta>("eeta", kPositive, "the trust coefficient"),
     epsilon(kNotNegative, "added to the norms", 0),
     kNesterov,
 };
@@ -163,34 +182,34 @@ constexpr Key kLearningRateKeys[] = {
 };
 
 constexpr Key kInitial =
-    required(real("initial", &OptimizerSpec::learning_rate, kPositive, "the first learning rate"));
+    required(real<&OptimizerSpec::learning_rate>("initial", kPositive, "the first learning rate"));
 constexpr Key kWarmup =
-    count("warmup_steps", &Rate::warmup_steps, 0, "linear, up to initial; step counts from there");
-constexpr Key kDecaySteps = required(count("decay_steps", &Rate::decay_steps, 1, "updates"));
+    count<&Rate::warmup_steps>("warmup_steps", 0, "linear, up to initial; step counts from there");
+constexpr Key kDecaySteps = required(count<&Rate::decay_steps>("decay_steps", 1, "updates"));
 
 constexpr Key kConstantRateKeys[] = {kInitial, kWarmup};
 
 constexpr Key kExponentialRateKeys[] = {
     kInitial,
     kDecaySteps,
-    required(real("decay_rate", &Rate::decay_rate, kPositive, "factor of every decay_steps")),
-    truth("staircase", &Rate::staircase, "in whole decay_steps"),
+    required(real<&Rate::decay_rate>("decay_rate", kPositive, "factor of every decay_steps")),
+    truth<&Rate::staircase>("staircase", "in whole decay_steps"),
     kWarmup,
 };
 
 constexpr Key kPolynomialRateKeys[] = {
     kInitial,
     kDecaySteps,
-    real("end", &Rate::end_learning_rate, kNotNegative, "the last learning rate"),
-    real("power", &Rate::power, kPositive, "of what is left of decay_steps"),
-    truth("cycle", &Rate::cycle, "start again, longer, instead of staying at end"),
+    real<&Rate::end_learning_rate>("end", kNotNegative, "the last learning rate"),
+    real<&Rate::power>("power", kPositive, "of what is left of decay_steps"),
+    truth<&Rate::cycle>("cycle", "start again, longer, instead of staying at end"),
     kWarmup,
 };
 
 constexpr Key kCosineRateKeys[] = {
     kInitial,
     kDecaySteps,
-    real("alpha", &Rate::alpha, {0, 1, false, false}, "the last learning rate / initial"),
+    real<&Rate::alpha>("alpha", {0, 1, false, false}, "the last learning rate / initial"),
     kWarmup,
 };
 

@@ -1,8 +1,31 @@
 #include "common/cluster/schema.h"
-#include "common/cluster/schema_keys.h"
-#include "common/cluster/spec.h"
+
+#include <vector>
+
+#include "common/model/layer_table.h"
+#include "common/yaml/keys.h"
 
 namespace dtf::cluster {
+
+using yaml::boolean;
+using yaml::choice;
+using yaml::kCountMax;
+using yaml::kDecay;
+using yaml::Key;
+using yaml::kPatience;
+using yaml::kPositive;
+using yaml::kSeconds;
+using yaml::kSeedMax;
+using yaml::later;
+using yaml::list;
+using yaml::map;
+using yaml::number;
+using yaml::required;
+using yaml::Table;
+using yaml::text;
+using yaml::textOrMap;
+using yaml::ValueType;
+using yaml::whole;
 
 namespace {
 
@@ -78,50 +101,6 @@ constexpr Key kTrainKeys[] = {
     map("summaries", "for TensorBoard; default: none"),
 };
 
-constexpr Key kModelKeys[] = {
-    required(map("input", "one example")),
-    required(list("layers", "from the input to the last")),
-    required(choice("loss", kLossNames, "", "what training makes small")),
-    {.name = "metrics", .type = ValueType::kList, .help = "to evaluate", .choices = "accuracy"},
-    later("graph"),
-};
-
-constexpr Key kInputKeys[] = {
-    {.name = "shape",
-     .type = ValueType::kList,
-     .help = "of one example, without the batch: [28, 28, 1]",
-     .required = true,
-     .whole_min = 1,
-     .whole_max = 1'000'000},
-};
-
-constexpr Key kLayersKeys[] = {
-    map("flatten", "any shape to one dimension"),
-    map("dense", "activation(input x kernel + bias)"),
-    map("relu", "max(x, 0)"),
-    map("sigmoid", "1 / (1 + exp(-x))"),
-    map("tanh", "hyperbolic tangent"),
-    map("dropout", "training: x / (1 - rate) or, at random, 0; evaluation: nothing"),
-};
-
-constexpr Key kDenseKeys[] = {
-    required(whole("units", 1, 1'000'000, "outputs of the layer")),
-    choice("activation", kActivationNames, "", "default none"),
-    boolean("use_bias", "default true"),
-    choice("kernel_initializer", "glorot_uniform|zeros|truncated_normal", "",
-           "default glorot_uniform"),
-    text("name", "unique in the model; default dense, dense_1, ..."),
-};
-
-constexpr Key kDropoutKeys[] = {
-    required(number("rate", kDecay, "the probability that an element becomes 0")),
-    text("name", "unique in the model; default dropout, dropout_1, ..."),
-};
-
-constexpr Key kPlainLayerKeys[] = {
-    text("name", "unique in the model; default the type: relu, relu_1, ..."),
-};
-
 constexpr Key kDataKeys[] = {
     map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
     map("eval", "default: none when data.train is given"),
@@ -191,13 +170,6 @@ constinit const Table kTimeouts{"timeouts", kTimeoutsKeys};
 constinit const Table kDurability{"durability", kDurabilityKeys};
 constinit const Table kSnapshot{"durability.snapshot", kSnapshotKeys};
 constinit const Table kTrain{"train", kTrainKeys};
-constinit const Table kModel{"train.model", kModelKeys};
-constinit const Table kInput{"train.model.input", kInputKeys};
-constinit const Table kLayers{"train.model.layers.N", kLayersKeys};
-constinit const Table kDense{"train.model.layers.N.dense", kDenseKeys};
-constinit const Table kDropout{"train.model.layers.N.dropout", kDropoutKeys};
-constinit const Table kPlainLayer{"train.model.layers.N.flatten, .relu, .sigmoid, .tanh",
-                                  kPlainLayerKeys};
 constinit const Table kData{"train.data", kDataKeys};
 constinit const Table kDataset{"train.data.train, train.data.eval", kDatasetKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
@@ -209,51 +181,45 @@ constinit const Table kSummaries{"train.summaries", kSummariesKeys};
 constinit const Table kReport{"train.report", kReportKeys};
 }  // namespace schema
 
-std::span<const Table* const> allTables() {
+yaml::Tables allTables() {
   using namespace schema;
-  static constexpr const Table* kTables[] = {&kJob,
-                                             &kCluster,
-                                             &kTask,
-                                             &kLaunch,
-                                             &kRestarts,
-                                             &kTimeouts,
-                                             &kTrain,
-                                             &kModel,
-                                             &kInput,
-                                             &kLayers,
-                                             &kDense,
-                                             &kDropout,
-                                             &kPlainLayer,
-                                             &kData,
-                                             &kDataset,
-                                             &kOptimizers,
-                                             &kOptimizerCommon,
-                                             &kGradientDescent,
-                                             &kMomentum,
-                                             &kAdagrad,
-                                             &kAdadelta,
-                                             &kAdam,
-                                             &kAdamW,
-                                             &kRmsProp,
-                                             &kFtrl,
-                                             &kLars,
-                                             &kLamb,
-                                             &kLearningRate,
-                                             &kConstantRate,
-                                             &kExponentialRate,
-                                             &kPolynomialRate,
-                                             &kCosineRate,
-                                             &kMovingAverage,
-                                             &kReplication,
-                                             &kPlacement,
-                                             &kPartition,
-                                             &kEval,
-                                             &kCheckpoint,
-                                             &kSummaries,
-                                             &kReport,
-                                             &kDurability,
-                                             &kSnapshot};
-  return kTables;
+  static const std::vector<const Table*> tables = [] {
+    std::vector<const Table*> all = {&kJob,      &kCluster,  &kTask, &kLaunch,
+                                     &kRestarts, &kTimeouts, &kTrain};
+    for (const Table* table : model::modelTables()) all.push_back(table);
+    for (const Table* table : {&kData,
+                               &kDataset,
+                               &kOptimizers,
+                               &kOptimizerCommon,
+                               &kGradientDescent,
+                               &kMomentum,
+                               &kAdagrad,
+                               &kAdadelta,
+                               &kAdam,
+                               &kAdamW,
+                               &kRmsProp,
+                               &kFtrl,
+                               &kLars,
+                               &kLamb,
+                               &kLearningRate,
+                               &kConstantRate,
+                               &kExponentialRate,
+                               &kPolynomialRate,
+                               &kCosineRate,
+                               &kMovingAverage,
+                               &kReplication,
+                               &kPlacement,
+                               &kPartition,
+                               &kEval,
+                               &kCheckpoint,
+                               &kSummaries,
+                               &kReport,
+                               &kDurability,
+                               &kSnapshot})
+      all.push_back(table);
+    return all;
+  }();
+  return tables;
 }
 
 }  // namespace dtf::cluster

@@ -14,18 +14,10 @@
 
 #include "common/base/ids.h"
 #include "common/cluster/optimizer_spec.h"
+#include "common/model/model_spec.h"
+#include "common/yaml/mark.h"
 
 namespace dtf::cluster {
-
-// Where a value came from, for messages made later (a port found in use, a shape that doesn't fit).
-struct Mark {
-  std::string file;  // or words of the command line: "--set train.steps=5"; empty: a default
-  int line = 0;      // from 1; 0: the command line
-  int column = 0;    // from 1
-  // "local.yaml:9:14", "--set train.steps=5"; empty for a default.
-  std::string str() const;
-  bool operator==(const Mark&) const = default;
-};
 
 struct Address {
   std::string host;         // as written: a name or a numeric address
@@ -37,7 +29,7 @@ struct TaskSpec {
   Address address;
   std::vector<std::string> devices;  // "cpu:0" and so on; empty: cpu:0
   std::map<std::string, std::string> env;
-  Mark mark;
+  yaml::Mark mark;
 };
 
 struct ClusterSpec {
@@ -60,55 +52,6 @@ struct Timeouts {
   double finish_seconds = 600;   // for the slowest worker to finish, and for the last evaluation
 };
 
-// ---- model
-
-enum class Activation : uint8_t { kNone, kRelu, kSigmoid, kTanh };
-// The words of the file, in the order of the enum: the schema's choices.
-inline constexpr std::string_view kActivationNames = "none|relu|sigmoid|tanh";
-std::string nameOf(Activation activation);
-// nullopt for a word that is none of them.
-std::optional<Activation> activationOf(std::string_view name);
-
-struct FlattenLayer {};
-struct DenseLayer {
-  int64_t units = 0;
-  Activation activation = Activation::kNone;
-  bool use_bias = true;
-  // glorot_uniform | zeros | truncated_normal (stddev 1/sqrt(inputs))
-  std::string kernel_initializer = "glorot_uniform";
-};
-struct ActivationLayer {
-  Activation activation = Activation::kRelu;
-};
-
-// While training, sets elements to zero and scales the others by 1 / (1 - rate); evaluation leaves
-// it out.
-struct DropoutLayer {
-  double rate = 0;  // the probability of zero, in [0, 1)
-};
-
-struct LayerSpec {
-  enum class Type : uint8_t { kFlatten, kDense, kActivation, kDropout } type = Type::kFlatten;
-  std::string name;            // unique in the model; "dense_1" and so on where the file gives none
-  DenseLayer dense;            // type kDense
-  ActivationLayer activation;  // type kActivation
-  DropoutLayer dropout;        // type kDropout
-  Mark mark;
-};
-
-enum class Loss : uint8_t { kSoftmaxCrossEntropy, kMse, kSigmoidCrossEntropy };
-inline constexpr std::string_view kLossNames = "softmax_cross_entropy|mse|sigmoid_cross_entropy";
-std::string nameOf(Loss loss);
-
-struct ModelSpec {
-  std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
-  std::vector<LayerSpec> layers;
-  Loss loss = Loss::kSoftmaxCrossEntropy;
-  bool accuracy = false;  // metrics: [accuracy]
-  Mark mark;
-  Mark shape_mark;  // of input.shape
-};
-
 // ---- data
 
 struct DatasetSpec {
@@ -117,16 +60,16 @@ struct DatasetSpec {
       images;  // kIdx: absolute, or relative to the file that names them (already resolved)
   std::filesystem::path labels;
   int64_t count = 10000;  // kDigits: how many to draw
-  Mark mark;
-  Mark images_mark;
-  Mark labels_mark;
+  yaml::Mark mark;
+  yaml::Mark images_mark;
+  yaml::Mark labels_mark;
 };
 
 struct DataSpec {
   DatasetSpec train;
   std::optional<DatasetSpec> eval;
-  int64_t batch_size = 100;  // per replica
-  Mark batch_size_mark;      // empty: the default
+  int64_t batch_size = 100;    // per replica
+  yaml::Mark batch_size_mark;  // empty: the default
   // of the batch order, the initial values, the dropout masks and the embedded digits
   uint64_t seed = 1;
 };
@@ -144,7 +87,7 @@ struct PlacementSpec {
   enum class Strategy : uint8_t { kRoundRobin, kGreedy } strategy = Strategy::kRoundRobin;
   std::map<std::string, std::string>
       pins;  // variable -> device: {"softmax/weights": "/job:ps/task:1"}
-  std::map<std::string, Mark> pin_marks;  // of each pin's variable
+  std::map<std::string, yaml::Mark> pin_marks;  // of each pin's variable
   // A variable of at least this many bytes is split over all ps; 0: none is. Default 4 MiB.
   uint64_t partition_min_bytes = uint64_t{4} << 20;
 };
@@ -167,7 +110,7 @@ struct SummariesSpec {
 };
 
 struct TrainSpec {
-  ModelSpec model;
+  model::ModelSpec model;
   DataSpec data;
   OptimizerSpec optimizer;
   ReplicationSpec replication;
@@ -212,7 +155,7 @@ struct JobSpec {
   Timeouts timeouts;
   DurabilitySpec durability;
   std::optional<TrainSpec> train;  // psd needs none
-  Mark mark;                       // of the file
+  yaml::Mark mark;                 // of the file
 };
 
 }  // namespace dtf::cluster

@@ -8,9 +8,9 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/cluster/error_at.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::data {
 
@@ -31,11 +31,11 @@ namespace {
 
 // What is wrong with a file is said at the key that names it.
 template <class Read>
-auto at(const cluster::Mark& mark, const Read& read) {
+auto at(const yaml::Mark& mark, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw cluster::ErrorAt(error.code(), mark, error.message());
+    throw yaml::ErrorAt(error.code(), mark, error.message());
   }
 }
 

@@ -16,14 +16,14 @@
 //   _Pull *          -               variable, shape       float32: the value of a variable on ps
 //   _Push *          gradient        variable              none; the gradient leaves for the ps
 //
-// A variable is known by the name of its node; the attribute `variable` is that name. Initializers:
-// glorot_uniform, zeros, truncated_normal. Input 0 of ApplyGradient is a Variable node's output.
+// A variable is known by the name of its node; the attribute `variable` is that name. Initializers
+// are those of initializer.h. Input 0 of ApplyGradient is a Variable node's output.
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/graph/initializer.h"
 #include "common/graph/shape_functions.h"
 #include "common/graph/standard_ops.h"
 
@@ -33,16 +33,15 @@ namespace {
 using Type = AttributeDef::Type;
 using Specs = std::vector<TensorSpec>;
 
-constexpr std::array<std::string_view, 3> kInitializers = {"glorot_uniform", "zeros",
-                                                           "truncated_normal"};
-
 Specs inferVariable(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   const std::string& initializer = get<std::string>(attributes, "initializer");
-  if (std::find(kInitializers.begin(), kInitializers.end(), initializer) == kInitializers.end()) {
-    const std::string nearest = nearestWord(initializer, kInitializers);
+  const std::vector<std::string> names = split(kInitializerNames, '|');
+  if (std::find(names.begin(), names.end(), initializer) == names.end()) {
+    const std::vector<std::string_view> words(names.begin(), names.end());
+    const std::string nearest = nearestWord(initializer, words);
     throw Error(ErrorCode::kBadConfig,
                 "unknown initializer '" + initializer + "'" +
-                    (nearest.empty() ? "; it must be glorot_uniform, zeros or truncated_normal"
+                    (nearest.empty() ? "; it must be one of " + join(names, ", ")
                                      : " - did you mean '" + nearest + "'?"));
   }
   return declaredFloat(inputs, attributes);

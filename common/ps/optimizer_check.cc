@@ -19,7 +19,7 @@ using cluster::OptimizerSpec;
 constexpr double kTypingBound = 1e6;
 
 // What a file may leave out is good as it is left.
-bool works(const cluster::Key& key, double value, double by_default) {
+bool works(const yaml::Key& key, double value, double by_default) {
   const bool beyond_typing = key.number.max == kTypingBound && value > kTypingBound;
   return cluster::fits(key, value) || value == by_default ||
          (beyond_typing && cluster::holds(key, value));

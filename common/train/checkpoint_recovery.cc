@@ -12,10 +12,10 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
+#include "common/model/model_text.h"
 #include "common/ps/declaration.h"
 #include "common/train/checkpointer.h"
 #include "common/train/chief_decision.h"
-#include "common/train/model_text.h"
 
 namespace dtf::train {
 
@@ -304,7 +304,7 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
   // A checkpoint of an older version has no text.
   const auto model = saved.extra.find(kModelKey);
   if (model == saved.extra.end()) return {};
-  return modelTextDifference(model->second, wanted.extra.at(kModelKey));
+  return model::modelTextDifference(model->second, wanted.extra.at(kModelKey));
 }
 
 }  // namespace dtf::train

@@ -9,10 +9,10 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/wall_time.h"
+#include "common/model/model_text.h"
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
-#include "common/train/model_text.h"
 
 namespace dtf::train {
 
@@ -181,7 +181,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   manifest.run_seconds = run_seconds_before_ + toSeconds(clock_.now() - started_);
   manifest.created = wallTimeText();
   manifest.dtf_version = DTF_VERSION;
-  manifest.extra[kModelKey] = modelText(options_.model);
+  manifest.extra[kModelKey] = model::modelText(options_.model);
   if (epoch_ > 0) manifest.extra[kEpochKey] = std::to_string(epoch_);
   manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
   return manifest;

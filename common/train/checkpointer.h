@@ -32,7 +32,7 @@ struct CheckpointerOptions {
   uint32_t workers = 1;
   std::optional<cluster::CheckpointSpec> spec;  // none: nothing is written to the disk
   cluster::DataSpec data;
-  cluster::ModelSpec model;
+  model::ModelSpec model;
   bool fresh = false;      // start anew; what checkpoints there are is set aside
   bool snapshots = false;  // the ps keep them
 };

@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "common/base/check.h"
-#include "common/train/model_builder.h"
+#include "common/model/model_graph.h"
+#include "common/train/model_data.h"
 
 namespace dtf::train {
 
@@ -13,14 +14,14 @@ namespace {
 // Large enough that the weights are read rarely, small enough that a batch stays in the cache.
 constexpr int64_t kEvaluationBatch = 250;
 
-ModelStep evaluationStep(const cluster::ModelSpec& model, int64_t batch_size,
+ModelStep evaluationStep(const model::ModelSpec& model, int64_t batch_size,
                          const runtime::KernelTable& kernels, runtime::Device& device) {
-  return ModelStep(buildEvaluationGraph(model, batch_size), kernels, device);
+  return ModelStep(model::buildEvaluationGraph(model, batch_size), kernels, device);
 }
 
 }  // namespace
 
-Evaluator::Evaluator(const cluster::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
+Evaluator::Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
                      const runtime::KernelTable& kernels, runtime::Device& device)
     : dataset_(checkedDataset(model, std::move(dataset))),
       batch_(evaluationStep(model, std::min(dataset_->size(), kEvaluationBatch), kernels, device)) {

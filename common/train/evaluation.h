@@ -29,7 +29,7 @@ struct Evaluation {
 // label without a unit.
 class Evaluator {
  public:
-  Evaluator(const cluster::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
+  Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
             const runtime::KernelTable& kernels, runtime::Device& device);
 
   // `values`: the variables in the order of the model, as ParameterBinding has them. A loss that is

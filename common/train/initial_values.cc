@@ -73,7 +73,7 @@ ps::ParameterLayout layoutOf(const graph::Placement& placement) {
   return ps::makeLayout(variables, placement.ps_tasks);
 }
 
-std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
+std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::ParameterLayout& layout,
                                   uint64_t seed, const InitialProgress& progress) {
   DTF_CHECK(model.variables.size() == layout.variables.size());
   uint64_t total = 0;

@@ -11,10 +11,10 @@
 
 #include "common/cluster/spec.h"
 #include "common/graph/placer.h"
+#include "common/model/model_graph.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/parameter_layout.h"
 #include "common/tensor/tensor.h"
-#include "common/train/model_builder.h"
 
 namespace dtf::train {
 
@@ -39,7 +39,7 @@ using InitialProgress = std::function<void(const std::string& variable, double s
 
 // The initial values of all variables, laid out as one arena per ps task, padding zero. `progress`
 // is called some hundred times a second.
-std::vector<Buffer> initialArenas(const ModelGraph& model, const ps::ParameterLayout& layout,
+std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::ParameterLayout& layout,
                                   uint64_t seed, const InitialProgress& progress = nullptr);
 
 // What this job declares to its ps: the replicas that the file leaves open are filled in with the

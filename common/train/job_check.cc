@@ -8,24 +8,24 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/cluster/error_at.h"
 #include "common/cluster/schema.h"
 #include "common/data/dataset.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
+#include "common/model/model_graph.h"
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/train/initial_values.h"
-#include "common/train/model_builder.h"
+#include "common/train/model_data.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::train {
 
 namespace {
 
 using cluster::DatasetSpec;
-using cluster::LayerSpec;
-using cluster::Mark;
 using graph::PlacedVariable;
+using yaml::Mark;
 
 // Copies of the parameters that nothing can do without. On a ps: the snapshot that is read, the one
 // that is written, and the optimizer's slots. On a worker: parameters and gradients.
@@ -48,10 +48,11 @@ uint64_t saturatingAdd(uint64_t a, uint64_t b) {
 // Borrows: all three, for one call of run.
 class JobChecker {
  public:
-  JobChecker(const cluster::JobSpec& job, const Host& host, cluster::Report& report)
+  JobChecker(const cluster::JobSpec& job, const Host& host, yaml::Report& report)
       : job_(job), train_(*job.train), host_(host), report_(report) {}
 
   std::optional<JobSize> run() {
+    findOutput();
     checkData(train_.data.train, true);
     if (train_.data.eval) checkData(*train_.data.eval, false);
     noting(train_.model.mark, [this] { checkModel(); });
@@ -66,7 +67,7 @@ class JobChecker {
     try {
       check();
       return true;
-    } catch (const cluster::ErrorAt& error) {
+    } catch (const yaml::ErrorAt& error) {
       report_.error(placeOf(error.mark().file.empty() ? mark : error.mark()), error.reason(),
                     error.code());
     } catch (const Error& error) {
@@ -76,8 +77,17 @@ class JobChecker {
   }
 
   // What is left at its default has no place of its own: then the model's, which is always written.
-  cluster::Place placeOf(const Mark& mark) const {
+  yaml::Place placeOf(const Mark& mark) const {
     return report_.placeOf(mark.file.empty() ? train_.model.mark : mark);
+  }
+
+  // What is wrong with the model is for checkModel() to say, after the data.
+  void findOutput() {
+    try {
+      output_ = model::outputOf(train_.model);
+    } catch (const Error&) {
+      output_ = std::nullopt;
+    }
   }
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
@@ -114,24 +124,23 @@ class JobChecker {
           data::countMismatch(dataset.images, images->count, dataset.labels, count);
       if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
     }
-    if (const LayerSpec* output = findOutputLayer(train_.model))
-      data::checkLabels({labels.data(), labels.size()}, dataset.labels.string(),
-                        output->dense.units, output->name);
+    if (output_)
+      data::checkLabels({labels.data(), labels.size()}, dataset.labels.string(), output_->units,
+                        output_->layer->name);
   }
 
   void checkDigitClasses() const {
-    const LayerSpec* output = findOutputLayer(train_.model);
-    if (output == nullptr || output->dense.units >= data::kDigitClasses) return;
-    throw cluster::ErrorAt(
-        ErrorCode::kBadConfig, output->mark,
+    if (!output_ || output_->units >= data::kDigitClasses) return;
+    throw yaml::ErrorAt(
+        ErrorCode::kBadConfig, output_->layer->mark,
         fmt::format("{} have {} classes, but layer '{}' has {} units: give it at least {}",
-                    data::kDigitsName, data::kDigitClasses, output->name, output->dense.units,
+                    data::kDigitsName, data::kDigitClasses, output_->layer->name, output_->units,
                     data::kDigitClasses));
   }
 
   // Builds, places and declares it as a worker does, and lets the ps' own check judge it.
   void checkModel() {
-    const ModelGraph model = buildTrainingGraph(train_.model, train_.data.batch_size);
+    const model::ModelGraph model = model::buildTrainingGraph(train_.model, train_.data.batch_size);
     cluster::PlacementSpec placement = placementOf(train_);
     removeUnknownPins(model, placement.pins);
     const auto ps_tasks = static_cast<uint32_t>(job_.cluster.ps.size());
@@ -142,15 +151,15 @@ class JobChecker {
     ps::validateDeclaration(declarationOf(train_, layoutOf(placed), workers), ps_tasks, workers);
   }
 
-  void removeUnknownPins(const ModelGraph& model, std::map<std::string, std::string>& pins) {
+  void removeUnknownPins(const model::ModelGraph& model, std::map<std::string, std::string>& pins) {
     std::vector<std::string_view> names;
-    for (const ModelVariable& variable : model.variables)
+    for (const model::ModelVariable& variable : model.variables)
       names.push_back(model.graph.node(variable.value.node).name);
     std::erase_if(pins, [&](const auto& pin) {
       if (std::find(names.begin(), names.end(), pin.first) != names.end()) return false;
       report_.error(placeOf(train_.placement.pin_marks.at(pin.first)),
-                    fmt::format("the model has no variable {}{}", cluster::inQuotes(pin.first),
-                                cluster::suggestion(pin.first, names)));
+                    fmt::format("the model has no variable {}{}", yaml::inQuotes(pin.first),
+                                yaml::suggestion(pin.first, names)));
       return true;
     });
   }
@@ -210,7 +219,7 @@ class JobChecker {
         "{}the {} ps and {} workers here need at least {} together; this host has {}{}", what,
         countHere(job_.cluster.ps), countHere(job_.cluster.worker), bytesText(needed),
         bytesText(too_much ? memory.total : memory.available), too_much ? "" : " available");
-    const cluster::Place place =
+    const yaml::Place place =
         placeOf(model_is_larger ? layerMark(largest_layer_) : train_.data.train.mark);
     if (too_much)
       report_.error(place, text);
@@ -220,8 +229,9 @@ class JobChecker {
   }
 
   const Mark& layerMark(const std::string& name) const {
-    const auto layer = std::find_if(train_.model.layers.begin(), train_.model.layers.end(),
-                                    [&name](const LayerSpec& each) { return each.name == name; });
+    const auto layer =
+        std::find_if(train_.model.layers.begin(), train_.model.layers.end(),
+                     [&name](const model::LayerSpec& each) { return each.name == name; });
     DTF_CHECK(layer != train_.model.layers.end());
     return layer->mark;
   }
@@ -229,7 +239,8 @@ class JobChecker {
   const cluster::JobSpec& job_;
   const cluster::TrainSpec& train_;
   const Host& host_;
-  cluster::Report& report_;
+  yaml::Report& report_;
+  std::optional<model::ModelOutput> output_;  // nullopt: the model can't be built
   std::optional<JobSize> size_;
   std::string largest_layer_;
   uint64_t largest_bytes_ = 0;  // of one variable
@@ -256,7 +267,7 @@ std::string sizeText(const JobSize& size) {
 }
 
 std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
-                                cluster::Report& report) {
+                                yaml::Report& report) {
   DTF_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty());
   if (job.train) return JobChecker(job, host, report).run();
   report.error(report.placeOf(job.mark),

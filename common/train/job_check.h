@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/base/host_memory.h"
-#include "common/cluster/report.h"
 #include "common/cluster/spec.h"
+#include "common/yaml/report.h"
 
 namespace dtf::train {
 
@@ -38,6 +38,6 @@ std::string sizeText(const JobSize& size);
 // `host` is where it is asked: tasks elsewhere don't count against its memory.
 // Blocks: on the headers of the data files and the labels: about a millisecond for MNIST.
 std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
-                                cluster::Report& report);
+                                yaml::Report& report);
 
 }  // namespace dtf::train

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "common/base/checksum.h"
-#include "common/train/model_text.h"
+#include "common/model/model_text.h"
 
 namespace dtf::train {
 
@@ -30,7 +30,8 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
       {"model.input.shape", fmt::format("[{}]", fmt::join(train.model.input_shape, ", "))},
       {"model.loss", nameOf(train.model.loss)}};
   for (size_t i = 0; i < train.model.layers.size(); ++i)
-    settings.push_back({fmt::format("model.layers[{}]", i), layerText(train.model.layers[i])});
+    settings.push_back(
+        {fmt::format("model.layers[{}]", i), model::layerText(train.model.layers[i])});
   return settings;
 }
 

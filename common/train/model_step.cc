@@ -9,18 +9,19 @@ namespace dtf::train {
 
 namespace {
 
-const std::string& nameOf(const ModelGraph& model, graph::Output output) {
+const std::string& nameOf(const model::ModelGraph& model, graph::Output output) {
   return model.graph.node(output.node).name;
 }
 
-Tensor tensorFor(const ModelGraph& model, graph::Output output) {
+Tensor tensorFor(const model::ModelGraph& model, graph::Output output) {
   const graph::TensorSpec& spec = model.graph.spec(output);
   return Tensor(spec.dtype, spec.shape);
 }
 
 }  // namespace
 
-graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placement, uint32_t rank) {
+graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& placement,
+                        uint32_t rank) {
   std::map<TaskId, graph::Graph> parts = graph::partition(model.graph, placement);
   const TaskId self{JobKind::kWorker, rank};
   for (const auto& [task, part] : parts) {
@@ -34,11 +35,11 @@ graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placeme
   return std::move(parts.at(self));
 }
 
-ModelStep::ModelStep(const ModelGraph& model, const runtime::KernelTable& kernels,
+ModelStep::ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
                      runtime::Device& device)
     : ModelStep(model, model.graph, kernels, device) {}
 
-ModelStep::ModelStep(const ModelGraph& model, const graph::Graph& part,
+ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
                      const runtime::KernelTable& kernels, runtime::Device& device)
     : features_(tensorFor(model, model.features)),
       labels_(tensorFor(model, model.labels)),
@@ -53,7 +54,7 @@ ModelStep::ModelStep(const ModelGraph& model, const graph::Graph& part,
     random_key_ = tensorFor(model, *model.random_key);
     step_->bindInput(step_->input(nameOf(model, *model.random_key)), random_key_.data());
   }
-  for (const ModelVariable& variable : model.variables) {
+  for (const model::ModelVariable& variable : model.variables) {
     value_handles_.push_back(step_->parameter(nameOf(model, variable.value)));
     if (variable.gradient)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));

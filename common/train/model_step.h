@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "common/graph/placer.h"
+#include "common/model/model_graph.h"
 #include "common/runtime/compiled_step.h"
 #include "common/tensor/tensor.h"
-#include "common/train/model_builder.h"
 
 namespace dtf::train {
 
 // The part of the graph that worker `rank` runs: variables on ps have become pulls and pushes.
 // Errors: kBadConfig when the placement gives something to a third task: nobody would run it.
-graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placement, uint32_t rank);
+graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& placement,
+                        uint32_t rank);
 
 // Owns: the compiled step and the batch's memory.
 // Borrows: the device; the bound values and gradients until they are bound anew.  Movable.
@@ -27,10 +28,11 @@ graph::Graph workerPart(const ModelGraph& model, const graph::Placement& placeme
 class ModelStep {
  public:
   // For evaluation: the whole graph, with loss and accuracy as results.
-  ModelStep(const ModelGraph& model, const runtime::KernelTable& kernels, runtime::Device& device);
-  // For training: one task's part of `model`, with the loss and the gradients as results.
-  ModelStep(const ModelGraph& model, const graph::Graph& part, const runtime::KernelTable& kernels,
+  ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
+  // For training: one task's part of `model`, with the loss and the gradients as results.
+  ModelStep(const model::ModelGraph& model, const graph::Graph& part,
+            const runtime::KernelTable& kernels, runtime::Device& device);
 
   int64_t batchSize() const { return labels_.shape().elements(); }
   // Where the next batch goes: batchSize() examples, and as many labels.
@@ -40,7 +42,7 @@ class ModelStep {
   // What the dropout masks of the next runs are drawn from; nothing where there is no dropout.
   void setRandomKey(uint64_t seed, uint64_t batch);
 
-  // Variables by their place in ModelGraph::variables. A value or gradient is bound until it is
+  // Variables by their place in model::ModelGraph::variables. A value or gradient is bound until it is
   // bound anew.
   void bindValue(uint32_t variable, const float* value);
   void bindGradient(uint32_t variable, float* gradient);

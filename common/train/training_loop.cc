@@ -16,6 +16,7 @@
 #include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
 #include "common/train/job_settings.h"
+#include "common/train/model_data.h"
 
 namespace dtf::train {
 
@@ -42,7 +43,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       kernels_(kernels),
       device_(device),
       clock_(clock),
-      model_(buildTrainingGraph(train.model, train.data.batch_size)),
+      model_(model::buildTrainingGraph(train.model, train.data.batch_size)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
       declaration_(declare(train, layoutOf(placement_), place.workers, *dataset)),
       batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),

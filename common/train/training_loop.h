@@ -83,7 +83,7 @@ class TrainingLoop final : private StepWorker {
   // What all workers of the job declare.
   const ps::ModelDeclaration& declaration() const { return declaration_; }
 
-  const ModelGraph& model() const { return model_; }
+  const model::ModelGraph& model() const { return model_; }
   const graph::Placement& placement() const { return placement_; }
   double examplesPerStep() const;  // that one global step stands for
 
@@ -137,7 +137,7 @@ class TrainingLoop final : private StepWorker {
   const runtime::KernelTable& kernels_;
   runtime::Device& device_;
   const Clock& clock_;
-  const ModelGraph model_;
+  const model::ModelGraph model_;
   const graph::Placement placement_;
   const ps::ModelDeclaration declaration_;
   const uint32_t batches_of_step_;  // in the batch order

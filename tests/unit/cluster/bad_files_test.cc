@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "common/cluster/cluster_yaml.h"
-#include "tests/unit/cluster/temporary_files.h"
+#include "tests/support/temporary_files.h"
 
 namespace dtf::cluster {
+
+using testing::badConfigOf;
+using testing::TemporaryFiles;
 
 namespace {
 

@@ -6,9 +6,11 @@
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/cluster/cluster_yaml.h"
-#include "tests/unit/cluster/temporary_files.h"
+#include "tests/support/temporary_files.h"
 
 namespace dtf::cluster {
+
+using testing::TemporaryFiles;
 
 namespace {
 

@@ -6,6 +6,9 @@
 #include <set>
 
 namespace dtf::cluster {
+
+using yaml::Key;
+using yaml::ValueType;
 namespace {
 
 using Kind = OptimizerSpec::Kind;

@@ -8,6 +8,8 @@
 #include "common/cluster/schema.h"
 
 namespace dtf::cluster {
+
+using yaml::Key;
 namespace {
 
 TEST(OptimizerSpec, EveryKindHasANameASchemaAndDefaultsInsideItsBounds) {

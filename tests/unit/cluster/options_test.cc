@@ -4,9 +4,12 @@
 
 #include "common/base/error.h"
 #include "common/cluster/command_line.h"
-#include "tests/unit/cluster/temporary_files.h"
+#include "tests/support/temporary_files.h"
 
 namespace dtf::cluster {
+
+using testing::badConfigOf;
+using testing::TemporaryFiles;
 
 namespace {
 

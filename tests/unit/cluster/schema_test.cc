@@ -7,6 +7,10 @@
 
 namespace dtf::cluster {
 
+using yaml::Key;
+using yaml::Table;
+using yaml::ValueType;
+
 TEST(Schema, EveryAvailableKeyIsExplainedOnceAndIsConsistent) {
   for (const Table* table : allTables()) {
     std::set<std::string_view> names;

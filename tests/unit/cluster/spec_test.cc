@@ -5,22 +5,10 @@
 namespace dtf::cluster {
 namespace {
 
-TEST(Spec, NamesActivationsAndLossesAsTheFileDoes) {
-  EXPECT_EQ(nameOf(Activation::kNone), "none");
-  EXPECT_EQ(nameOf(Activation::kRelu), "relu");
-  EXPECT_EQ(nameOf(Activation::kSigmoid), "sigmoid");
-  EXPECT_EQ(nameOf(Activation::kTanh), "tanh");
-  EXPECT_EQ(nameOf(Loss::kSoftmaxCrossEntropy), "softmax_cross_entropy");
-  EXPECT_EQ(nameOf(Loss::kMse), "mse");
-  EXPECT_EQ(nameOf(Loss::kSigmoidCrossEntropy), "sigmoid_cross_entropy");
-}
-
-TEST(Spec, FindsAnActivationByItsName) {
-  EXPECT_EQ(activationOf("tanh"), Activation::kTanh);
-  EXPECT_EQ(activationOf("none"), Activation::kNone);
-  EXPECT_EQ(activationOf("Relu"), std::nullopt);
-  EXPECT_EQ(activationOf(""), std::nullopt);
-  EXPECT_EQ(activationOf("none|relu"), std::nullopt);
+TEST(Spec, ADurabilityReadsAsInTheFile) {
+  EXPECT_EQ((DurabilitySpec{Durability::kCheckpoint, 0}.str()), "checkpoint");
+  EXPECT_EQ((DurabilitySpec{Durability::kSnapshot, 100}.str()), "snapshot: {every_steps: 100}");
+  EXPECT_EQ((DurabilitySpec{Durability::kReplica, 0}.str()), "replica");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ class CheckpointerTest : public ::testing::Test {
   bool checkpoints_ = true;
   bool snapshots_ = false;
   std::vector<ps::Setting> settings_;
-  cluster::ModelSpec model_;
+  model::ModelSpec model_;
   uint64_t chiefs_ = 0;
   ManualClock clock_;
   testing::SimulatedDisk disk_;

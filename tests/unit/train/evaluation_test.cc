@@ -41,7 +41,7 @@ TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
   const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
   for (const int64_t count : {1, 249, 250, 251, 700}) {
     const auto dataset = digits(data::DigitStream::kEval, count);
-    Evaluator evaluator(softmaxModel(), dataset, kernels, device);
+    Evaluator evaluator(model::softmaxModel(), dataset, kernels, device);
     const Evaluation expected = slowly(*dataset, weights.as<float>(), biases.as<float>());
     for (int repeat = 0; repeat < 2; ++repeat) {
       const Evaluation evaluation = evaluator.run(values);
@@ -59,10 +59,10 @@ TEST(Evaluator, LeavesDropoutOut) {
   const std::vector<float> biases(10);
   const std::vector<const float*> values = {weights.as<float>().data(), biases.data()};
   const auto dataset = digits(data::DigitStream::kEval, 300);
-  const Evaluation without = Evaluator(softmaxModel(), dataset, kernels, device).run(values);
+  const Evaluation without = Evaluator(model::softmaxModel(), dataset, kernels, device).run(values);
   for (const double rate : {0.0, 0.3, 0.9}) {
-    cluster::ModelSpec model = softmaxModel();
-    model.layers.insert(model.layers.begin() + 1, dropout("dropout", rate));
+    model::ModelSpec model = model::softmaxModel();
+    model.layers.insert(model.layers.begin() + 1, model::dropout("dropout", rate));
     Evaluator evaluator(model, dataset, kernels, device);
     for (int repeat = 0; repeat < 2; ++repeat) {
       const Evaluation evaluation = evaluator.run(values);
@@ -75,7 +75,7 @@ TEST(Evaluator, LeavesDropoutOut) {
 TEST(Evaluator, HasNoAccuracyUnlessTheModelAsksForIt) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
-  cluster::ModelSpec model = softmaxModel();
+  model::ModelSpec model = model::softmaxModel();
   model.accuracy = false;
   Evaluator evaluator(model, digits(data::DigitStream::kEval, 30), kernels, device);
   const std::vector<float> zeros(7840);

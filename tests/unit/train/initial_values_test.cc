@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "common/base/error.h"
-#include "tests/unit/train/models.h"
+#include "tests/unit/model/models.h"
 
 namespace dtf::train {
 namespace {
@@ -61,7 +61,7 @@ TEST(InitialValue, DependsOnSeedAndVariableAlone) {
 }
 
 TEST(InitialArenas, HoldEveryVariableWhetherWholeOrSplit) {
-  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
   for (const uint64_t partition_min_bytes : {0, 1024}) {
     cluster::PlacementSpec spec;
     spec.partition_min_bytes = partition_min_bytes;
@@ -86,7 +86,7 @@ TEST(InitialArenas, HoldEveryVariableWhetherWholeOrSplit) {
 }
 
 TEST(LayoutOf, RefusesAVariableOnAWorker) {
-  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
   cluster::PlacementSpec spec;
   spec.pins = {{"softmax/biases", "/job:worker/task:0"}};
   try {
@@ -101,7 +101,7 @@ TEST(LayoutOf, RefusesAVariableOnAWorker) {
 }
 
 TEST(LayoutOf, EveryWorkerComputesTheSame) {
-  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
   EXPECT_EQ(layoutOf(placeModel(model.graph, {}, 3, 0)),
             layoutOf(placeModel(model.graph, {}, 3, 7)));
 }

@@ -15,7 +15,7 @@
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/training_loop.h"
-#include "tests/unit/train/models.h"
+#include "tests/unit/model/models.h"
 
 namespace dtf::train {
 
@@ -32,7 +32,7 @@ inline runtime::KernelTable cpuKernels() {
 // Softmax regression on 2000 digits with plain gradient descent.
 inline cluster::TrainSpec softmaxJob(uint64_t steps) {
   cluster::TrainSpec train;
-  train.model = softmaxModel();
+  train.model = model::softmaxModel();
   train.data.batch_size = 50;
   train.optimizer.learning_rate = 0.5;
   train.steps = steps;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cluster/cluster_yaml.h"
-#include "tests/unit/cluster/temporary_files.h"
+#include "tests/support/temporary_files.h"
 #include "tests/unit/data/idx_files.h"
 
 namespace dtf::train {
@@ -33,7 +33,7 @@ class JobCheckTest : public ::testing::Test {
   std::string mistakesIn(const std::string& file, ErrorCode code, const HostMemory& memory = kHost,
                          const std::vector<std::string>& overrides = {}) {
     files_.write("c.yaml", file);
-    cluster::Report report;
+    yaml::Report report;
     try {
       const cluster::JobSpec job = cluster::loadCluster("c.yaml", overrides, report);
       size_ = checkJob(job, {memory, runs_here_}, report);
@@ -54,7 +54,7 @@ class JobCheckTest : public ::testing::Test {
     files_.write(name, idxHeader(kLabelsMagic, {count}) + std::string(count, label));
   }
 
-  cluster::TemporaryFiles files_;
+  testing::TemporaryFiles files_;
   std::optional<JobSize> size_;
   std::function<bool(const cluster::Address&)> runs_here_;
   std::string warnings_;

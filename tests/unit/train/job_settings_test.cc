@@ -6,7 +6,7 @@
 #include <map>
 
 #include "common/data/digits.h"
-#include "tests/unit/train/models.h"
+#include "tests/unit/model/models.h"
 
 namespace dtf::train {
 namespace {
@@ -15,7 +15,7 @@ constexpr int64_t kCount = 50;
 
 cluster::TrainSpec smallJob() {
   cluster::TrainSpec train;
-  train.model = softmaxModel();
+  train.model = model::softmaxModel();
   train.data.batch_size = 5;
   return train;
 }
@@ -44,11 +44,15 @@ TEST(JobSettings, AreTheSameForTheSameJob) {
 TEST(JobSettings, TellWhateverChangesTheWork) {
   EXPECT_EQ(changed([](auto& t) { t.data.seed = 2; }), "data.seed ");
   EXPECT_EQ(changed([](auto& t) { t.data.batch_size = 6; }), "data.batch_size ");
-  EXPECT_EQ(changed([](auto& t) { t.model.loss = cluster::Loss::kMse; }), "model.loss ");
-  EXPECT_EQ(
-      changed([](auto& t) { t.model.layers.back().dense.activation = cluster::Activation::kTanh; }),
-      "model.layers[1] ");
-  EXPECT_EQ(changed([](auto& t) { t.model.layers.back().dense.kernel_initializer = "zeros"; }),
+  EXPECT_EQ(changed([](auto& t) { t.model.loss = model::Loss::kMse; }), "model.loss ");
+  EXPECT_EQ(changed([](auto& t) {
+              t.model.layers.back() = model::dense("softmax", 10, model::Activation::kTanh);
+            }),
+            "model.layers[1] ");
+  EXPECT_EQ(changed([](auto& t) {
+              t.model.layers.back() = model::dense("softmax", 10, model::Activation::kNone, 0,
+                                                   "kernel_initializer: zeros");
+            }),
             "model.layers[1] ");
 }
 

@@ -10,7 +10,7 @@ namespace dtf::train {
 namespace {
 
 TEST(WorkerPart, PullsEveryVariableAndPushesEveryGradient) {
-  const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+  const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
   const graph::Graph part = workerPart(model, placeModel(model.graph, {}, 2, 3), 3);
   int pulls = 0;
   int pushes = 0;
@@ -27,9 +27,10 @@ TEST(WorkerPart, PullsEveryVariableAndPushesEveryGradient) {
 TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
-  cluster::ModelSpec spec = softmaxModel();
-  spec.layers = {flatten(), dense("hidden", 8, cluster::Activation::kTanh), dense("softmax", 10)};
-  const ModelGraph model = buildTrainingGraph(spec, 20);
+  model::ModelSpec spec = model::softmaxModel();
+  spec.layers = {model::flatten(), model::dense("hidden", 8, model::Activation::kTanh),
+                 model::dense("softmax", 10)};
+  const model::ModelGraph model = model::buildTrainingGraph(spec, 20);
   ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
   reader.read(0, step.features(), step.labels());
@@ -70,9 +71,9 @@ float lossWithKey(ModelStep& step, uint64_t seed, uint64_t batch) {
 TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
-  cluster::ModelSpec spec = softmaxModel();
-  spec.layers = {flatten(), dropout("dropout", 0.5), dense("softmax", 10)};
-  const ModelGraph model = buildTrainingGraph(spec, 20);
+  model::ModelSpec spec = model::softmaxModel();
+  spec.layers = {model::flatten(), model::dropout("dropout", 0.5), model::dense("softmax", 10)};
+  const model::ModelGraph model = model::buildTrainingGraph(spec, 20);
   ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
   reader.read(0, step.features(), step.labels());

@@ -6,7 +6,7 @@
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/train/initial_values.h"
-#include "tests/unit/train/models.h"
+#include "tests/unit/model/models.h"
 
 namespace dtf::train {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 class ParameterBindingTest : public ::testing::Test {
  protected:
   void start(uint64_t partition_min_bytes) {
-    const ModelGraph model = buildTrainingGraph(softmaxModel(), 10);
+    const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
     cluster::PlacementSpec placement;
     placement.partition_min_bytes = partition_min_bytes;
     layout_ = layoutOf(placeModel(model.graph, placement, 2, 0));

@@ -62,10 +62,10 @@ TEST(TrainingLoop, LearnsWithAHiddenLayerAndEveryLoss) {
   cluster::TrainSpec train = softmaxJob(300);
   train.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   train.optimizer.learning_rate = 0.003;
-  train.model.layers = {flatten(), dense("hidden", 48, cluster::Activation::kRelu),
-                        dense("output", 10)};
-  for (const cluster::Loss loss : {cluster::Loss::kSoftmaxCrossEntropy, cluster::Loss::kMse,
-                                   cluster::Loss::kSigmoidCrossEntropy}) {
+  train.model.layers = {model::flatten(), model::dense("hidden", 48, model::Activation::kRelu),
+                        model::dense("output", 10)};
+  for (const model::Loss loss :
+       {model::Loss::kSoftmaxCrossEntropy, model::Loss::kMse, model::Loss::kSigmoidCrossEntropy}) {
     train.model.loss = loss;
     const JobResult job = runJob(train, {2, 1}, trainDigits(), evalDigits());
     EXPECT_GT(*job.evaluation->accuracy, 0.75) << "loss " << static_cast<int>(loss);
@@ -89,9 +89,9 @@ cluster::TrainSpec dropoutJob(uint64_t steps, uint32_t replicas_to_aggregate = 0
   cluster::TrainSpec train = syncJob(steps, replicas_to_aggregate);
   train.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   train.optimizer.learning_rate = 0.003;
-  train.model.layers = {flatten(), dropout("dropout", 0.2),
-                        dense("hidden", 100, cluster::Activation::kRelu), dropout("dropout_1", 0.5),
-                        dense("output", 10)};
+  train.model.layers = {model::flatten(), model::dropout("dropout", 0.2),
+                        model::dense("hidden", 100, model::Activation::kRelu),
+                        model::dropout("dropout_1", 0.5), model::dense("output", 10)};
   return train;
 }
 
@@ -108,7 +108,8 @@ TEST(TrainingLoop, DropoutRepeatsToTheBitHoweverManyWorkers) {
   EXPECT_EQ(first.parameters, second.parameters);
   EXPECT_EQ(first.parameters, runJob(dropoutJob(30, 2), {2, 1}, trainDigits()).parameters);
   cluster::TrainSpec without = dropoutJob(30);
-  for (cluster::LayerSpec& layer : without.model.layers) layer.dropout.rate = 0;
+  for (model::LayerSpec& layer : without.model.layers)
+    if (layer.type == "dropout") layer = model::dropout(layer.name, 0);
   EXPECT_NE(first.parameters, runJob(without, {2, 2}, trainDigits()).parameters);
 }
 
@@ -212,7 +213,7 @@ TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
 // The loss stays a number for some steps; a job that ended there would be called done.
 TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
   cluster::TrainSpec train = softmaxJob(4);
-  train.model.loss = cluster::Loss::kMse;
+  train.model.loss = model::Loss::kMse;
   train.optimizer.learning_rate = 20;
   try {
     runJob(train, {1, 1}, trainDigits());
@@ -311,7 +312,7 @@ TEST(TrainingLoop, LongInitialisingSaysHowFarItIs) {
   ps::LocalCluster cluster(1, 1, clock, std::chrono::seconds(20));
   ps::LocalParameterClient client(cluster, 0);
   cluster::TrainSpec train = softmaxJob(5);
-  train.model.layers.insert(train.model.layers.begin() + 1, dense("relu", 6000));
+  train.model.layers.insert(train.model.layers.begin() + 1, model::dense("relu", 6000));
   TrainingLoop loop(train, {0, 1, 1}, trainDigits(), client, kernels, device, hasty);
   std::vector<std::string> said;
   loop.join(nullptr, [&](const std::string& what, Duration waited) {
@@ -342,7 +343,7 @@ TEST(TrainingLoop, ReportsAndEvaluatesWhenDue) {
 
 TEST(TrainingLoop, RefusesDataThatDoesNotFitTheModel) {
   cluster::TrainSpec train = softmaxJob(10);
-  train.model.layers[1] = dense("softmax", 7);
+  train.model.layers[1] = model::dense("softmax", 7);
   EXPECT_THROW(runJob(train, {1, 1}, trainDigits()), Error);
   train = softmaxJob(10);
   train.data.batch_size = 2001;

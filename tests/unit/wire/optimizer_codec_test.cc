@@ -40,7 +40,7 @@ TEST(OptimizerCodec, EverySettingArrivesAsItself) {
         spec.schedule.kind = static_cast<cluster::LearningRateSchedule::Kind>(schedule);
         double next = 1;
         for (const cluster::OptimizerSetting& setting : cluster::optimizerSettings(spec)) {
-          const bool is_truth = setting.key->type == cluster::ValueType::kBool;
+          const bool is_truth = setting.key->type == yaml::ValueType::kBool;
           cluster::setSetting(spec, *setting.key, is_truth ? truth : ++next);
         }
         EXPECT_EQ(roundTrip(spec, [](auto&) {}), spec) << kind << " " << schedule;

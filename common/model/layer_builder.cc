@@ -1,0 +1,76 @@
+#include "common/model/layer_builder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/model/layer.h"
+#include "common/yaml/error_at.h"
+#include "common/yaml/key_table.h"
+#include "common/yaml/report.h"
+
+namespace dtf::model {
+
+namespace {
+// With what `repeat` makes of the 1000 that a list may have.
+constexpr int64_t kLayersMax = 10'000;
+}  // namespace
+
+graph::Output LayerBuilder::add(std::span<const LayerSpec> layers, graph::Output x) {
+  names_.emplace_back();
+  for (const LayerSpec& layer : layers) {
+    x = addOne(layer, x);
+    names_.back().emplace(layer.name, x);
+  }
+  names_.pop_back();
+  return x;
+}
+
+graph::Output LayerBuilder::addOne(const LayerSpec& layer, graph::Output x) {
+  DTF_CHECK(layer.layer != nullptr);
+  const LayerSpec* const outer = std::exchange(layer_, &layer);
+  if (++layers_ > kLayersMax)
+    fail(fmt::format("the model has more than {} layers, repeated ones counted", kLayersMax));
+  if (!layer.from.empty()) x = outputOf(layer.from);
+  const graph::Builder::Scope scope = ops_.nameScope(layer.name);
+  const graph::Output output = layer.layer->build(*this, x);
+  layer_ = outer;
+  return output;
+}
+
+graph::Output LayerBuilder::outputOf(const std::string& name) const {
+  std::vector<std::string_view> seen;
+  for (auto names = names_.rbegin(); names != names_.rend(); ++names) {
+    if (const auto found = names->find(name); found != names->end()) return found->second;
+    for (const auto& [other, output] : *names) seen.push_back(other);
+  }
+  fail(fmt::format("layer '{}' names the layer {}, and there is none before it{}", layer_->name,
+                   yaml::inQuotes(name), seen.empty() ? "" : yaml::suggestion(name, seen)));
+}
+
+Shape LayerBuilder::exampleShape(graph::Output x) const {
+  const std::vector<int64_t>& dims = shape(x).dims();
+  DTF_CHECK(!dims.empty());
+  return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
+}
+
+graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::string initializer) {
+  const graph::Output value = ops_.variable(name, std::move(shape), std::move(initializer));
+  model_.variables.push_back({value, {}, {}});
+  last_with_variables_ = layer_;
+  return value;
+}
+
+graph::Output LayerBuilder::randomKey() const {
+  DTF_CHECK(training_ && model_.random_key.has_value());
+  return *model_.random_key;
+}
+
+void LayerBuilder::fail(const std::string& what) const {
+  DTF_CHECK(layer_ != nullptr);
+  throw yaml::ErrorAt(ErrorCode::kBadConfig, layer_->mark, what);
+}
+
+}  // namespace dtf::model

@@ -1,0 +1,73 @@
+#pragma once
+
+// What a layer is given to add itself to the graph.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/graph/builder.h"
+#include "common/model/model_graph.h"
+#include "common/model/model_spec.h"
+
+namespace dtf::model {
+
+// Owns: the numbers of what draws random numbers.
+// Borrows: the model that is being built, and the layer whose turn it is.
+// Threads: thread-compatible.  Never blocks.
+class LayerBuilder {
+ public:
+  LayerBuilder(ModelGraph& model, int64_t batch_size, bool training)
+      : model_(model), ops_(model.graph), batch_size_(batch_size), training_(training) {}
+
+  // Adds the layers one after another, each to the output of the one before, or of the one that it
+  // names. Their names can be named by those that come after them in the list, and by what is below
+  // those. `x` is the first one's input.
+  graph::Output add(std::span<const LayerSpec> layers, graph::Output x);
+
+  // The output of the layer `name`, which the current one can see.
+  // Errors: fail() when there is none.
+  graph::Output outputOf(const std::string& name) const;
+
+  graph::Builder& ops() { return ops_; }
+  const Shape& shape(graph::Output x) const { return model_.graph.spec(x).shape; }
+  // Of one example: without the batch.
+  Shape exampleShape(graph::Output x) const;
+  int64_t batchSize() const { return batch_size_; }
+  bool training() const { return training_; }
+  std::string_view layerName() const { return layer_->name; }
+
+  // A variable that training changes: "dense/weights" for the name "weights".
+  graph::Output variable(std::string_view name, Shape shape, std::string initializer);
+
+  // Of the step, from which everything that draws random numbers draws them. Training graphs only.
+  graph::Output randomKey() const;
+  // Another number for each layer that draws, in evaluation graphs too.
+  int64_t nextRandomLayer() { return random_layers_++; }
+
+  // The last layer that made a variable; nullptr: none did.
+  const LayerSpec* lastWithVariables() const { return last_with_variables_; }
+
+  // Throws yaml::ErrorAt of kBadConfig at the layer.
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  using Names = std::map<std::string, graph::Output, std::less<>>;
+  graph::Output addOne(const LayerSpec& layer, graph::Output x);
+
+  ModelGraph& model_;
+  graph::Builder ops_;
+  const int64_t batch_size_;
+  const bool training_;
+  const LayerSpec* layer_ = nullptr;
+  const LayerSpec* last_with_variables_ = nullptr;
+  std::vector<Names> names_;  // of each list of layers that is being added, the innermost last
+  int64_t layers_ = 0;        // added so far
+  int64_t random_layers_ = 0;
+};
+
+}  // namespace dtf::model

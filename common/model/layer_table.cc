@@ -1,0 +1,67 @@
+#include "common/model/layer_table.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/check.h"
+#include "common/model/layers/layers.h"
+#include "common/model/read_model.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr yaml::Key kAnyLayerKeys[] = {
+    yaml::text("name", "unique in the model; default the type: dense, dense_1, ..."),
+    yaml::text("from", "the layer whose output it reads; default the one before it"),
+};
+
+std::vector<LayerType> allLayers() {
+  std::vector<LayerType> types = {flattenLayer(), denseLayer()};
+  const auto add = [&types](const std::vector<LayerType>& family) {
+    types.insert(types.end(), family.begin(), family.end());
+  };
+  add(activationLayers());
+  types.push_back(dropoutLayer());
+  return types;
+}
+
+}  // namespace
+
+constinit const yaml::Table kAnyLayerTable{"train.model.layers.N.TYPE", kAnyLayerKeys};
+
+std::span<const LayerType> layerTypes() {
+  static const std::vector<LayerType> types = allLayers();
+  return types;
+}
+
+const LayerType& layerType(std::string_view name) {
+  const std::span<const LayerType> types = layerTypes();
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [name](const LayerType& type) { return type.name == name; });
+  DTF_CHECK_MSG(found != types.end(), std::string(name));
+  return *found;
+}
+
+const yaml::Table& layerTable() {
+  static const std::vector<yaml::Key> keys = [] {
+    std::vector<yaml::Key> all;
+    for (const LayerType& type : layerTypes()) all.push_back(yaml::map(type.name, type.help));
+    return all;
+  }();
+  static const yaml::Table table{"train.model.layers.N", keys};
+  return table;
+}
+
+std::vector<const yaml::Table*> modelTables() {
+  std::vector<const yaml::Table*> tables = {&kModelTable, &kInputTable, &layerTable()};
+  // A family shares one table.
+  for (const LayerType& type : layerTypes())
+    if (std::find(tables.begin(), tables.end(), type.keys) == tables.end())
+      tables.push_back(type.keys);
+  tables.push_back(&kAnyLayerTable);
+  return tables;
+}
+
+}  // namespace dtf::model

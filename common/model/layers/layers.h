@@ -1,0 +1,16 @@
+#pragma once
+
+// The rows of the layer table: one function for each file of this folder. For layer_table.cc.
+
+#include <vector>
+
+#include "common/model/layer.h"
+
+namespace dtf::model {
+
+std::vector<LayerType> activationLayers();
+LayerType denseLayer();
+LayerType dropoutLayer();
+LayerType flattenLayer();
+
+}  // namespace dtf::model

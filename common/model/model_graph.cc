@@ -1,0 +1,115 @@
+#include "common/model/model_graph.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/graph/autodiff.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/model/layer.h"
+#include "common/model/layer_builder.h"
+#include "common/model/loss.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::model {
+
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr double kPixelScale = 1.0 / 255.0;
+
+[[noreturn]] void failAt(const yaml::Mark& mark, const std::string& what) {
+  throw yaml::ErrorAt(ErrorCode::kBadConfig, mark, what);
+}
+
+Shape withBatch(const std::vector<int64_t>& example, int64_t batch_size) {
+  std::vector<int64_t> dims = {batch_size};
+  dims.insert(dims.end(), example.begin(), example.end());
+  return Shape(std::move(dims));
+}
+
+// What a batch of examples takes is counted in int64 from here on.
+void checkSizes(const ModelSpec& model, int64_t batch_size) {
+  int64_t elements = batch_size;
+  bool fits = batch_size > 0;
+  for (const int64_t dim : model.input_shape)
+    fits = fits && dim > 0 && !__builtin_mul_overflow(elements, dim, &elements);
+  if (!fits)
+    failAt(model.mark,
+           fmt::format("a batch of {} examples of the model's input shape cannot be counted",
+                       batch_size));
+}
+
+void checkOutput(const ModelSpec& model, const LayerBuilder& layers, const ModelGraph& result) {
+  if (result.variables.empty())
+    failAt(model.mark, "the model has nothing to train: add a 'dense' layer");
+  if (layers.shape(result.logits).rank() != 2)
+    failAt(model.mark,
+           fmt::format("the loss needs an output of [units], the last layer gives {}: end with "
+                       "'flatten' and 'dense'",
+                       layers.exampleShape(result.logits).str()));
+}
+
+ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
+                      const LayerSpec** last_with_variables = nullptr) {
+  checkSizes(model, batch_size);
+  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}};
+  LayerBuilder layers(result, batch_size, training);
+  Builder& ops = layers.ops();
+  result.features =
+      ops.placeholder("features", DType::kUInt8, withBatch(model.input_shape, batch_size));
+  result.labels = ops.placeholder("labels", DType::kUInt8, Shape{batch_size});
+  const bool draws = std::any_of(model.layers.begin(), model.layers.end(), [](const auto& layer) {
+    return layer.layer->drawsRandomNumbers();
+  });
+  if (training && draws) result.random_key = ops.placeholder("random_key", DType::kInt64, Shape{2});
+  const Output x = layers.add(model.layers, ops.normalise(result.features, kPixelScale));
+  if (last_with_variables != nullptr) *last_with_variables = layers.lastWithVariables();
+  result.logits = x;
+  checkOutput(model, layers, result);
+  const Builder::Scope scope = ops.nameScope("loss");
+  result.loss = ops.mean(lossTerms(ops, model.loss, x, result.labels));
+  if (model.accuracy) result.accuracy = ops.accuracy(x, result.labels);
+  return result;
+}
+
+void addTraining(ModelGraph& model) {
+  std::vector<Output> values;
+  for (const ModelVariable& variable : model.variables) values.push_back(variable.value);
+  const std::vector<Output> gradients = graph::addGradients(model.graph, model.loss, values);
+  Builder builder(model.graph);
+  const Builder::Scope scope = builder.nameScope("train");
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    model.variables[i].gradient = gradients[i];
+    model.variables[i].update = builder.applyGradient(values[i], gradients[i]);
+  }
+}
+
+}  // namespace
+
+ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
+  return buildGraph(model, batch_size, false);
+}
+
+ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
+  ModelGraph result = buildGraph(model, batch_size, true);
+  addTraining(result);
+  return result;
+}
+
+ModelOutput outputOf(const ModelSpec& model) {
+  ModelOutput output;
+  const ModelGraph built = buildGraph(model, 1, false, &output.layer);
+  output.units = built.graph.spec(built.logits).shape.dim(1);
+  DTF_CHECK(output.layer != nullptr);
+  return output;
+}
+
+}  // namespace dtf::model

@@ -1,0 +1,54 @@
+#pragma once
+
+// From a model as its file describes it to the graph that trains or evaluates it. Every worker
+// builds the same graph from the same file, so their variables, and with them the placement, agree.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/graph/graph.h"
+#include "common/model/model_spec.h"
+
+namespace dtf::model {
+
+// What the training adds to one variable.
+struct ModelVariable {
+  graph::Output value;
+  std::optional<graph::Output> gradient;  // of the loss; training graphs only
+  std::optional<graph::NodeId> update;    // the ApplyGradient; training graphs only
+};
+
+// A graph with the names of what goes in and comes out. Value type.
+struct ModelGraph {
+  graph::Graph graph;
+  graph::Output features;  // fed: uint8 [batch, input shape...], pixels 0 to 255
+  graph::Output labels;    // fed: uint8 [batch]
+  // Fed where there is dropout, int64 [2]: the job's seed and the number of the batch, from which
+  // each Dropout draws its mask. Training graphs only.
+  std::optional<graph::Output> random_key;
+  graph::Output logits;                   // the last layer's output, float32 [batch, units]
+  graph::Output loss;                     // scalar: the mean of loss.h's terms
+  std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
+  std::vector<ModelVariable> variables;   // in creation order: that of the layers
+};
+
+// Pixels are divided by 255. A layer "softmax" makes the variables "softmax/weights" and
+// "softmax/biases".
+// Errors: yaml::ErrorAt of kBadConfig, "job.yaml:9:7: error: ...", naming the layer whose input
+// doesn't fit it, a variable too large to count, or a model that has no variable or whose output
+// isn't [batch, units].
+ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size);
+
+// The same variables, and the same layers but dropout, without gradients and updates.
+ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size);
+
+// What labels are compared with.
+struct ModelOutput {
+  int64_t units = 0;                 // of one example: the classes
+  const LayerSpec* layer = nullptr;  // the last one with variables; borrowed from the model
+};
+// Errors: as buildEvaluationGraph().
+ModelOutput outputOf(const ModelSpec& model);
+
+}  // namespace dtf::model

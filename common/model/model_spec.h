@@ -1,0 +1,41 @@
+#pragma once
+
+// A model as its file describes it: what read_model.h makes of `model:`. These types hold only what
+// passed validation.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/yaml/mark.h"
+
+namespace dtf::model {
+
+class Layer;
+
+// Value type; copies share the layer, which is immutable.
+struct LayerSpec {
+  std::string type;  // its word in the file: "dense"
+  std::string name;  // unique in the model; "dense_1" and so on where the file gives none
+  std::string from;  // the layer whose output it reads; empty: the one before it
+  std::shared_ptr<const Layer> layer;  // its settings; never null
+  yaml::Mark mark;
+};
+
+enum class Loss : uint8_t { kSoftmaxCrossEntropy, kMse, kSigmoidCrossEntropy };
+// The words of the file, in the order of the enum: the choices of the key.
+inline constexpr std::string_view kLossNames = "softmax_cross_entropy|mse|sigmoid_cross_entropy";
+std::string nameOf(Loss loss);
+
+struct ModelSpec {
+  std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
+  std::vector<LayerSpec> layers;
+  Loss loss = Loss::kSoftmaxCrossEntropy;
+  bool accuracy = false;  // metrics: [accuracy]
+  yaml::Mark mark;
+  yaml::Mark shape_mark;  // of input.shape
+};
+
+}  // namespace dtf::model

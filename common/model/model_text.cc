@@ -1,0 +1,45 @@
+#include "common/model/model_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/model/layer.h"
+
+namespace dtf::model {
+
+std::string layerText(const LayerSpec& layer) {
+  return layer.layer->text(layer.name);
+}
+
+std::string modelText(const ModelSpec& model) {
+  std::string text = fmt::format("input [{}]\n", fmt::join(model.input_shape, ", "));
+  for (const LayerSpec& layer : model.layers)
+    if (const std::string line = layer.layer->meaning(layer.name); !line.empty())
+      text += line + "\n";
+  return text + fmt::format("loss {}", nameOf(model.loss));
+}
+
+// The longest common part would be nicer for long models; lines that are there as often need none.
+std::string modelTextDifference(const std::string& saved, const std::string& wanted) {
+  if (saved == wanted) return {};
+  std::vector<std::string> theirs = split(saved, '\n');
+  std::string ours;
+  for (const std::string& line : split(wanted, '\n')) {
+    const auto same = std::find(theirs.begin(), theirs.end(), line);
+    if (same != theirs.end()) {
+      theirs.erase(same);
+    } else {
+      ours += fmt::format("\n  this job has '{}'", line);
+    }
+  }
+  std::string text;
+  for (const std::string& line : theirs) text += fmt::format("\n  the checkpoint has '{}'", line);
+  text += ours;
+  return text.empty() ? "  the layers are in another order" : text.substr(1);
+}
+
+}  // namespace dtf::model

@@ -1,0 +1,23 @@
+#pragma once
+
+// What a model computes, as text: a checkpoint keeps it, because variables alone don't tell a relu
+// from a tanh.
+
+#include <string>
+
+#include "common/model/model_spec.h"
+
+namespace dtf::model {
+
+// A line for the input, for each layer and for the loss. Without what may change while a job is
+// stopped and leaves the meaning of the weights: dropout, initialisers, metrics.
+std::string modelText(const ModelSpec& model);
+
+// One layer with all its settings.
+std::string layerText(const LayerSpec& layer);
+
+// The lines that only one of them has, for a person: "  the checkpoint has 'X'", "  this job has
+// 'Y'". Empty when there are none.
+std::string modelTextDifference(const std::string& saved, const std::string& wanted);
+
+}  // namespace dtf::model

@@ -1,0 +1,153 @@
+#include "common/model/read_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
+
+#include "common/base/check.h"
+#include "common/model/layer.h"
+#include "common/model/layer_table.h"
+#include "common/yaml/keys.h"
+#include "common/yaml/map_reader.h"
+
+namespace dtf::model {
+
+using yaml::inQuotes;
+using yaml::MapReader;
+using yaml::Report;
+using yaml::YamlNode;
+
+namespace {
+
+constexpr yaml::Key kModelKeys[] = {
+    yaml::required(yaml::map("input", "one example")),
+    yaml::required(yaml::list("layers", "from the input to the last")),
+    yaml::required(yaml::choice("loss", kLossNames, "", "what training makes small")),
+    {.name = "metrics",
+     .type = yaml::ValueType::kList,
+     .help = "to evaluate",
+     .choices = "accuracy"},
+    yaml::later("graph"),
+};
+
+constexpr yaml::Key kInputKeys[] = {
+    {.name = "shape",
+     .type = yaml::ValueType::kList,
+     .help = "of one example, without the batch: [28, 28, 1]",
+     .required = true,
+     .whole_min = 1,
+     .whole_max = 1'000'000},
+};
+
+constexpr size_t kDimensionsMax = 8;
+constexpr size_t kLayersMax = 1000;
+constexpr int64_t kElementsMax = int64_t{1} << 30;  // of one example
+constexpr size_t kNameBytesMax = 128;
+
+std::vector<int64_t> readInputShape(const YamlNode& input, Report& report) {
+  const MapReader reader(input, kInputTable, input.key, report);
+  const std::vector<YamlNode>& sizes = reader.list("shape");
+  std::vector<int64_t> shape;
+  int64_t elements = 1;
+  for (const YamlNode& size : sizes) {
+    const std::optional<int64_t> value = readWhole(size, kInputTable.at("shape"), report);
+    if (!value) continue;
+    shape.push_back(*value);
+    // A size is at most 10^6 and the product before it at most 2^30 + 1: no overflow.
+    elements = std::min(elements * *value, kElementsMax + 1);
+  }
+  const YamlNode* list = input.find("shape");
+  if (list == nullptr || !list->isSequence()) return shape;
+  if (sizes.empty() || sizes.size() > kDimensionsMax)
+    report.error(list->where(), fmt::format("'shape' must have from 1 to {} sizes, got {}",
+                                            kDimensionsMax, sizes.size()));
+  if (elements > kElementsMax)
+    report.error(list->where(), fmt::format("'shape' has more than {} elements", kElementsMax));
+  return shape;
+}
+
+// Variables are named after their layer ("softmax/weights"), and files after variables.
+bool isLayerName(std::string_view name) {
+  return name.size() <= kNameBytesMax && name[0] != '-' && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '.' || c == '_' || c == '-';
+         });
+}
+
+// `type` is the layer's key in the layer table.
+LayerSpec readLayer(const yaml::Alternative& chosen, Report& report) {
+  const LayerType& type = layerType(chosen.key->name);
+  const YamlNode& settings = chosen.settings;
+  const MapReader reader(settings, *type.keys, type.name, report);
+  LayerSpec layer{std::string(type.name), {}, {}, type.read(type, reader), {}};
+  layer.mark = report.markOf(settings.key_place);
+  DTF_CHECK_MSG(layer.layer != nullptr, layer.type);
+  if (reader.text("name", layer.name) && !isLayerName(layer.name)) {
+    report.error(
+        settings.find("name")->where(),
+        "a layer's name has letters, digits, '.', '_' and '-', starts with none of '.' and "
+        "'-', and is at most 128 long, got " +
+            inQuotes(layer.name));
+  }
+  reader.text("from", layer.from);
+  return layer;
+}
+
+// "dense", "dense_1" and so on, in order, past every name that the file gives.
+void giveDefaultNames(std::vector<LayerSpec>& layers, std::set<std::string> taken) {
+  for (LayerSpec& layer : layers) {
+    if (!layer.name.empty()) continue;
+    std::string name = layer.type;
+    for (int n = 1; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", layer.type, n);
+    layer.name = name;
+  }
+}
+
+}  // namespace
+
+constinit const yaml::Table kModelTable{"train.model", kModelKeys};
+constinit const yaml::Table kInputTable{"train.model.input", kInputKeys};
+
+std::vector<LayerSpec> readLayers(const MapReader& reader, std::string_view key) {
+  Report& report = reader.report();
+  const std::vector<YamlNode>& nodes = reader.list(key);
+  const YamlNode* list = reader.find(key);
+  if (list != nullptr && list->isSequence() && (nodes.empty() || nodes.size() > kLayersMax))
+    report.error(list->where(), fmt::format("{} must have from 1 to {} layers, got {}",
+                                            inQuotes(key), kLayersMax, nodes.size()));
+  std::vector<LayerSpec> layers;
+  std::set<std::string> taken;
+  for (const YamlNode& node : nodes) {
+    const std::optional<yaml::Alternative> chosen =
+        readAlternative(node, layerTable(), "layer", report);
+    if (!chosen) continue;
+    LayerSpec layer = readLayer(*chosen, report);
+    if (!layer.name.empty() && !taken.insert(layer.name).second)
+      report.error(chosen->settings.find("name")->where(),
+                   "two layers are named " + inQuotes(layer.name));
+    layers.push_back(std::move(layer));
+  }
+  giveDefaultNames(layers, std::move(taken));
+  return layers;
+}
+
+ModelSpec readModel(const YamlNode& node, Report& report) {
+  const MapReader reader(node, kModelTable, node.key, report);
+  ModelSpec model;
+  model.mark = report.markOf(node.key_place);
+  if (const YamlNode* input = reader.find("input")) {
+    model.input_shape = readInputShape(*input, report);
+    const YamlNode* shape = input->find("shape");
+    model.shape_mark = report.markOf(shape != nullptr ? shape->key_place : input->key_place);
+  }
+  model.layers = readLayers(reader, "layers");
+  reader.choice("loss", model.loss);
+  for (const YamlNode& metric : reader.list("metrics"))
+    model.accuracy |= readChoice(metric, kModelTable.at("metrics"), report).has_value();
+  return model;
+}
+
+}  // namespace dtf::model

@@ -1,0 +1,114 @@
+#include "common/yaml/key_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/text.h"
+
+namespace dtf::yaml {
+
+bool Key::inRange(double value) const {
+  const bool low = number.min_open ? value > number.min : value >= number.min;
+  const bool high = number.max_open ? value < number.max : value <= number.max;
+  return low && high;
+}
+
+std::string Key::rangeText() const {
+  DTF_CHECK(whole_min < whole_max || number.min < number.max);
+  if (type != ValueType::kNumber && type != ValueType::kNumberOrMap)
+    return fmt::format("from {} to {}", whole_min, whole_max);
+  return fmt::format("{} {} and {} {}", number.min_open ? "more than" : "at least", number.min,
+                     number.max_open ? "less than" : "at most", number.max);
+}
+
+std::string Key::typeText() const {
+  switch (type) {
+    case ValueType::kMap:
+      return "map";
+    case ValueType::kList:
+      if (!choices.empty()) return "list of " + std::string(choices);
+      return whole_max > 0 ? "list of whole numbers" : "list";
+    case ValueType::kText:
+      return "text";
+    case ValueType::kTextOrMap:
+      return "text or map";
+    case ValueType::kWhole:
+      return "whole number " + rangeText();
+    case ValueType::kNumber:
+      return "number " + rangeText();
+    case ValueType::kNumberOrMap:
+      return "number " + rangeText() + ", or map";
+    case ValueType::kWholeOrList:
+      return "whole number " + rangeText() + ", or list of them";
+    case ValueType::kChoiceOrList:
+      return fmt::format("{}, whole number {}, or list of them", choices, rangeText());
+    case ValueType::kBool:
+      return "true or false";
+    case ValueType::kChoice:
+      return std::string(choices);
+  }
+  DTF_CHECK_MSG(false, std::string(name));
+}
+
+const Key* Table::find(std::string_view name) const {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.name == name; });
+  if (found != keys.end()) return &*found;
+  return also == nullptr ? nullptr : also->find(name);
+}
+
+const Key& Table::at(std::string_view name) const {
+  const Key* key = find(name);
+  DTF_CHECK_MSG(key != nullptr, fmt::format("no key '{}' in table '{}'", name, path));
+  return *key;
+}
+
+std::vector<std::string_view> Table::names() const {
+  std::vector<std::string_view> names;
+  for (const Key& key : keys)
+    if (key.available) names.push_back(key.name);
+  if (also != nullptr)
+    for (const std::string_view name : also->names()) names.push_back(name);
+  return names;
+}
+
+const Table* tableWith(Tables tables, std::string_view word, const Table* except) {
+  if (word == "name" || word == "address") return nullptr;
+  for (const Table* table : tables) {
+    const Key* key = table->find(word);
+    if (key != nullptr && key->available && table != except) return table;
+  }
+  return nullptr;
+}
+
+std::string keyPath(const Table& table, std::string_view word) {
+  DTF_CHECK(table.find(word) != nullptr);
+  // A table for several maps lists their paths.
+  const std::string_view path = table.path.substr(0, table.path.find(','));
+  return path.empty() ? std::string(word) : fmt::format("{}.{}", path, word);
+}
+
+std::string_view keyWithoutSpace(Tables tables, std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon + 1 == text.size() || text[colon + 1] == ' ')
+    return {};
+  const std::string_view key = text.substr(0, colon);
+  const auto has = [key](const Table* table) { return table->find(key) != nullptr; };
+  return std::any_of(tables.begin(), tables.end(), has) ? key : std::string_view();
+}
+
+std::string nearestKey(std::string_view word, std::span<const std::string_view> words) {
+  constexpr size_t kWordBytesMax = 64;
+  return word.size() > kWordBytesMax ? "" : nearestWord(word, words);
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
+  const std::string near = nearestKey(word, words);
+  if (!near.empty()) return " - did you mean '" + near + "'?";
+  return fmt::format(" (one of {})", fmt::join(words, ", "));
+}
+
+}  // namespace dtf::yaml

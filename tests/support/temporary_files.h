@@ -1,0 +1,31 @@
+#pragma once
+
+// A folder of files for one test, and the working directory while it runs, so that messages name
+// files shortly.
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace dtf::testing {
+
+// Not thread-safe: the working directory belongs to the process.
+class TemporaryFiles {
+ public:
+  TemporaryFiles();   // makes the folder and changes to it
+  ~TemporaryFiles();  // changes back and removes it
+  TemporaryFiles(const TemporaryFiles&) = delete;
+  TemporaryFiles& operator=(const TemporaryFiles&) = delete;
+
+  void write(const std::filesystem::path& name, std::string_view text) const;
+
+ private:
+  std::filesystem::path previous_;
+  std::filesystem::path folder_;
+};
+
+// The message of the dtf::Error(kBadConfig) that `action` throws; "no error" when it throws none.
+std::string badConfigOf(const std::function<void()>& action);
+
+}  // namespace dtf::testing

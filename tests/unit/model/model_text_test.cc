@@ -1,0 +1,61 @@
+#include "common/model/model_text.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/model/models.h"
+
+namespace dtf::model {
+namespace {
+
+ModelSpec exampleModel() {
+  ModelSpec model;
+  model.input_shape = {28, 28, 1};
+  model.layers = {flatten(), dense("hidden", 16, Activation::kRelu, 0, "kernel_initializer: zeros"),
+                  dropout("dropout", 0.5), dense("logits", 10)};
+  return model;
+}
+
+std::string differenceAfter(void (*change)(ModelSpec&)) {
+  ModelSpec other = exampleModel();
+  change(other);
+  return modelTextDifference(modelText(exampleModel()), modelText(other));
+}
+
+TEST(ModelText, SaysWhatIsComputed) {
+  EXPECT_EQ(modelText(exampleModel()),
+            "input [28, 28, 1]\n"
+            "flatten\n"
+            "dense hidden: units=16 activation=relu use_bias=true\n"
+            "dense logits: units=10 activation=none use_bias=true\n"
+            "loss softmax_cross_entropy");
+}
+
+TEST(ModelText, TasksMustAgreeInAllSettings) {
+  const ModelSpec model = exampleModel();
+  EXPECT_EQ(layerText(model.layers[1]),
+            "dense hidden: units=16 activation=relu use_bias=true kernel_initializer=zeros");
+  EXPECT_EQ(layerText(model.layers[2]), "dropout rate=0.5");
+}
+
+TEST(ModelText, ADifferenceNamesBothSides) {
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers[1] = dense("hidden", 16, Activation::kTanh); }),
+            "  the checkpoint has 'dense hidden: units=16 activation=relu use_bias=true'\n"
+            "  this job has 'dense hidden: units=16 activation=tanh use_bias=true'");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.loss = Loss::kMse; }),
+            "  the checkpoint has 'loss softmax_cross_entropy'\n  this job has 'loss mse'");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers.erase(m.layers.begin()); }),
+            "  the checkpoint has 'flatten'");
+  EXPECT_EQ(differenceAfter([](auto& m) { std::swap(m.layers[0], m.layers[1]); }),
+            "  the layers are in another order");
+}
+
+TEST(ModelText, WhatLeavesTheMeaningOfTheWeightsMayChange) {
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers[2] = dropout("dropout", 0.1); }), "");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers.erase(m.layers.begin() + 2); }), "");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers[1] = dense("hidden", 16, Activation::kRelu); }),
+            "");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.accuracy = true; }), "");
+}
+
+}  // namespace
+}  // namespace dtf::model
