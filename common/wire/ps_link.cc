@@ -284,7 +284,8 @@ kj::Promise<void> PsControlLink::finish() {
 
 kj::Promise<void> PsControlLink::hear() {
   return connection_.untilAnswered<void>("asking whether it is there", [this] {
-    return control_->heartbeatRequest().send().ignoreResult();
+    return control_->heartbeatRequest().send().then(
+        [this](auto&& answer) { onBeatAnswered(answer); });
   });
 }
 

@@ -41,7 +41,7 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options, Eve
   for (uint32_t i = 0; i < options.ps.size(); ++i) {
     PsControlLink::Events of_link;
     of_link.on_lost = [this](const Error& error) { abort(error); };
-    of_link.on_stop_wanted = [this] { stopWanted(); };
+    of_link.on_stop_wanted = [this, i] { stopWanted(i); };
     of_link.on_replaced = [this, i] { onReplaced(i); };
     if (events.on_broken)
       of_link.on_broken = [i, told = events.on_broken](const Error& why) { told(i, why); };
@@ -74,12 +74,24 @@ kj::Promise<void> ControlCalls::askToStop() {
 // Another process of that ps knows the model again, and nothing else.
 void ControlCalls::onReplaced(uint32_t ps_task) {
   log::warning("event=ps_replaced ps={}", TaskId{JobKind::kPs, ps_task}.name());
-  if (ps_task == 0 && stop_asked_) stopWanted();
+  if (ps_task == 0 && stop_asked_) passOnStop();
   if (options_.on_replaced) options_.on_replaced(ps_task);
 }
 
 // A ps was told to end, and asks for the job to be stopped first.
-void ControlCalls::stopWanted() {
+void ControlCalls::stopWanted(uint32_t ps_task) {
+  told_to_end_.insert(ps_task);
+  passOnStop();
+}
+
+// Another worker may have passed it on before this one heard of it: so every ps is asked once more.
+kj::Promise<std::set<uint32_t>> ControlCalls::toldToEnd() {
+  return onEvery([](PsControlLink& link) { return link.hear(); }).then([this] {
+    return told_to_end_;
+  });
+}
+
+void ControlCalls::passOnStop() {
   stopping_ = askToStop().eagerlyEvaluate([](kj::Exception&& e) {
     log::warning("event=stop_refused reason=\"{}\"", net::toError(e).message());
   });

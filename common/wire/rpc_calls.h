@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/base/awake_clock.h"
@@ -81,6 +82,9 @@ class ControlCalls {
   // when it is no.
   void requestStop(std::function<void(const Error&)> refused);
 
+  // Those ps that were told to end.
+  kj::Promise<std::set<uint32_t>> toldToEnd();
+
   // Calls `heard` when that ps, the model declared to it, has answered something that was asked after
   // this; never once it is lost. A newer call for the same ps replaces it.
   void hear(uint32_t ps_task, std::function<void()> heard);
@@ -102,7 +106,8 @@ class ControlCalls {
   kj::Promise<void> onEvery(Fn call);
   kj::Promise<void> askToStop();
   void onReplaced(uint32_t ps_task);
-  void stopWanted();
+  void stopWanted(uint32_t ps_task);
+  void passOnStop();
 
   net::Loop& loop_;
   const RpcClientOptions& options_;
@@ -110,6 +115,7 @@ class ControlCalls {
   std::function<void(const Error&)> on_lost_;
   Abort abort_;
   kj::ForkedPromise<void> opened_ = nullptr;
+  std::set<uint32_t> told_to_end_;             // ps
   bool stop_asked_ = false;                    // and not refused
   kj::Promise<void> stopping_ = nullptr;       // because a ps wants it, or wants it again
   kj::Promise<void> asked_to_stop_ = nullptr;  // because this worker does

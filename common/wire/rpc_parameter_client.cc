@@ -97,6 +97,10 @@ void RpcParameterClient::requestStop(std::function<void(const Error&)> refused) 
   });
 }
 
+std::set<uint32_t> RpcParameterClient::toldToEnd() {
+  return control_.call([this] { return control_calls_->toldToEnd(); });
+}
+
 void RpcParameterClient::fail(const Error& error, FailureOf failure_of, Duration patience) {
   control_.call([&] { return control_calls_->fail(error, failure_of, patience); });
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "common/net/caller_loop.h"
 #include "common/net/reactor.h"
@@ -37,6 +38,9 @@ class RpcParameterClient final : public ps::ParameterClient {
   // Asks ps/0 to end the job after the steps under way, and does not wait for the answer: `refused`
   // gets the reason when it is no, on the io thread. Any thread, once declare() has returned.
   void requestStop(std::function<void(const Error&)> refused);
+
+  // Those ps that were told to end. Before finish().
+  std::set<uint32_t> toldToEnd();
 
   // Tells every ps why this worker ends, or ends its job, and waits until they know: see ControlCalls::fail().
   // Any thread.

@@ -124,10 +124,20 @@ class WorkerJob {
     const train::TrainingResult result = trainToTheEnd(loop);
     if (isChief()) finishAsChief(loop, result);
     endSupervision();
+    const JobEnd end = result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd()} : JobEnd{};
     finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
               result.batches, result.batches_stale);
-    return result.stopped && !train_.checkpoint ? JobEnd::kStoppedUnsaved : JobEnd::kDone;
+    return end;
+  }
+
+  // Of a job without checkpoints workers don't ask for a stop: they end at once.
+  std::string whoWasToldToEnd() {
+    std::string names;
+    const std::set<uint32_t> told = client_.toldToEnd();
+    for (const uint32_t ps_task : told)
+      names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, ps_task}.name();
+    return (names.empty() ? "a ps" : names) + (told.size() > 1 ? " were" : " was") + " told to end";
   }
 
   // Nobody leaves before the end is saved: until then a ps that is lost takes all back.

@@ -2,16 +2,18 @@
 
 // What the training thread of a workerd does, from connecting to the last barrier.
 
+#include <string>
+
 #include "common/cluster/options.h"
 #include "daemons/workerd/job_report.h"
 #include "daemons/workerd/worker_status.h"
 
 namespace dtf::workerd {
 
-enum class JobEnd : uint8_t {
-  kDone = 1,
-  // It was asked to stop before its last step, and keeps no checkpoints: what it has learned is lost.
-  kStoppedUnsaved = 2,
+struct JobEnd {
+  // Why it was stopped before its last step, without a checkpoint: what it has learned is lost. "ps/1
+  // was told to end". Empty: it is done.
+  std::string stopped_as{};
 };
 
 // Trains until the job is done: connects to every ps, declares the model, meets the other workers,

@@ -88,8 +88,8 @@ int WorkerServer::run() {
     report_->failed(*error_);
     throw Error(*error_);
   }
-  if (ended_ == JobEnd::kStoppedUnsaved) {
-    const std::string cause = "a ps was told to end, and the job keeps no checkpoints";
+  if (!ended_.stopped_as.empty()) {
+    const std::string cause = ended_.stopped_as + ", and the job keeps no checkpoints";
     log::info("event=interrupted reason=\"{}\"", cause);
     report_->interrupted(SIGTERM, cause);
     return 128 + SIGTERM;

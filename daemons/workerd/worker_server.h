@@ -44,7 +44,7 @@ class WorkerServer {
   std::optional<JobReport> report_;  // once the address is ours: before, the job may be another's
   daemons::SignalExit signals_;
   std::optional<Error> error_;
-  JobEnd ended_ = JobEnd::kDone;
+  JobEnd ended_;
   bool stopping_ = false;
   kj::Promise<void> patience_ = nullptr;
 };

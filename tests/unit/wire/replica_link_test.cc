@@ -23,7 +23,6 @@ namespace dtf::wire {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using FetchAnswer = std::variant<ps::ReplicaSeed, Error>;
 
 constexpr uint64_t kElementsOfShard = 16;

@@ -69,6 +69,17 @@ TEST_F(ControlCallsTest, AWishToStopWaitsForPs0) {
   EXPECT_FALSE(asked(1, "requestStop"));
 }
 
+// Before its next heartbeat: another worker has passed the wish on.
+TEST_F(ControlCallsTest, WhoWasToldToEndIsAskedOfEveryPs) {
+  loop_.on_connect = [this](uint16_t port) { return serve(port); };
+  const auto calls = this->calls();
+  get(calls->opened());
+  ps_[1].stop_wanted = true;
+  EXPECT_EQ(get(calls->toldToEnd()), std::set<uint32_t>{1});
+  ps_[0].stop_wanted = true;
+  EXPECT_EQ(get(calls->toldToEnd()), (std::set<uint32_t>{0, 1}));
+}
+
 // A job that fails while its ps no longer take bulk connections: each attempt breaks, and the control
 // connection says why.
 TEST_F(ControlCallsTest, TheReasonEndsAnOpeningThatIsTriedAgain) {
