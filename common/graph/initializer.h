@@ -7,6 +7,8 @@
 
 namespace dtf::graph {
 
-inline constexpr std::string_view kInitializerNames = "glorot_uniform|zeros|truncated_normal";
+inline constexpr std::string_view kInitializerNames =
+    "glorot_uniform|glorot_normal|he_uniform|he_normal|lecun_uniform|lecun_normal|"
+    "truncated_normal|orthogonal|zeros|ones";
 
 }  // namespace dtf::graph

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -31,6 +33,68 @@ void fill(std::span<float> values, const BlockDone& progress, Draw draw) {
   }
 }
 
+// What a variable connects. Value type.
+struct Fans {
+  double inputs = 1, outputs = 1;
+};
+
+Fans fansOf(const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank == 0) return {};
+  if (rank <= 2)
+    return {static_cast<double>(shape.dim(0)), rank == 1 ? 1.0 : static_cast<double>(shape.dim(1))};
+  const auto channels = static_cast<double>(shape.dim(rank - 2));
+  const auto filters = static_cast<double>(shape.dim(rank - 1));
+  const double window = static_cast<double>(shape.elements()) / (channels * filters);
+  return {window * channels, window * filters};
+}
+
+double varianceOf(std::string_view initializer, const Fans& fans) {
+  if (initializer.starts_with("glorot_")) return 2 / (fans.inputs + fans.outputs);
+  if (initializer.starts_with("he_")) return 2 / fans.inputs;
+  DTF_CHECK_MSG(initializer.starts_with("lecun_"), std::string(initializer));
+  return 1 / fans.inputs;
+}
+
+// The standard deviation that is left of a standard normal distribution within two of them.
+constexpr double kTruncatedDeviation = 0.87962566103423978;
+
+// Fills `rows` with orthonormal rows of `length` elements each, as many as there is room for: normal
+// numbers, made orthogonal to those before by Gram and Schmidt's method in its modified form, twice,
+// since once loses digits (Giraud, Langou and Rozloznik, 2005).
+void drawOrthonormalRows(Random& random, std::vector<double>& rows, size_t length,
+                         const BlockDone& progress) {
+  DTF_CHECK(length > 0 && rows.size() % length == 0 && rows.size() / length <= length);
+  for (size_t begin = 0; begin < rows.size(); begin += length) {
+    const std::span<double> row(rows.data() + begin, length);
+    for (double& element : row) element = random.normal();
+    for (int pass = 0; pass < 2; ++pass) {
+      for (size_t other = 0; other < begin; other += length) {
+        const double* const q = rows.data() + other;
+        const double along = std::inner_product(row.begin(), row.end(), q, 0.0);
+        for (size_t i = 0; i < length; ++i) row[i] -= along * q[i];
+      }
+    }
+    const double norm = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+    for (double& element : row) element /= norm;
+    if (progress) progress(begin + length);
+  }
+}
+
+void drawOrthogonal(Random& random, Tensor& tensor, const BlockDone& progress) {
+  const std::span<float> values = tensor.as<float>();
+  const Shape& shape = tensor.shape();
+  const size_t columns = shape.rank() == 0 ? 1 : static_cast<size_t>(shape.dim(shape.rank() - 1));
+  if (values.empty()) return;
+  const size_t rows = values.size() / columns;
+  std::vector<double> drawn(values.size());
+  drawOrthonormalRows(random, drawn, std::max(rows, columns), progress);
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column)
+      values[row * columns + column] = static_cast<float>(
+          rows < columns ? drawn[row * columns + column] : drawn[column * rows + row]);
+}
+
 // One arena's part of one variable.
 void copySlice(const Tensor& value, const ps::Slice& slice, Buffer& arena) {
   const std::span<const float> from = value.as<float>().subspan(slice.begin, slice.count);
@@ -43,16 +107,29 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
                     const BlockDone& progress) {
   Tensor tensor(DType::kFloat32, shape);
   if (initializer == "zeros") return tensor;
+  if (initializer == "ones") {
+    std::ranges::fill(tensor.as<float>(), 1.0F);
+    return tensor;
+  }
   Random random(seed, streamOf(RandomStream::kInitialValues, index));
-  const auto inputs = static_cast<double>(shape.rank() > 0 ? shape.dim(0) : 1);
-  const double outputs = static_cast<double>(shape.elements()) / inputs;
-  if (initializer == "glorot_uniform") {
-    const auto limit = static_cast<float>(std::sqrt(6.0 / (inputs + outputs)));
+  if (initializer == "orthogonal") {
+    drawOrthogonal(random, tensor, progress);
+    return tensor;
+  }
+  const Fans fans = fansOf(shape);
+  if (initializer == "truncated_normal") {
+    const auto deviation = static_cast<float>(1.0 / std::sqrt(fans.inputs));
+    fill(tensor.as<float>(), progress, [&] { return deviation * truncatedNormal(random); });
+    return tensor;
+  }
+  const double variance = varianceOf(initializer, fans);
+  if (initializer.ends_with("_uniform")) {
+    const auto limit = static_cast<float>(std::sqrt(3 * variance));
     fill(tensor.as<float>(), progress, [&] { return random.uniform(-limit, limit); });
     return tensor;
   }
-  DTF_CHECK_MSG(initializer == "truncated_normal", std::string(initializer));
-  const auto deviation = static_cast<float>(1.0 / std::sqrt(inputs));
+  DTF_CHECK_MSG(initializer.ends_with("_normal"), std::string(initializer));
+  const auto deviation = static_cast<float>(std::sqrt(variance) / kTruncatedDeviation);
   fill(tensor.as<float>(), progress, [&] { return deviation * truncatedNormal(random); });
   return tensor;
 }

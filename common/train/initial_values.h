@@ -20,9 +20,16 @@ namespace dtf::train {
 
 // The value of one variable, a pure function of all arguments. `index` is its place among the
 // model's variables, so that equal shapes get different numbers.
-//   glorot_uniform    uniform in +-sqrt(6 / (inputs + outputs)): Glorot and Bengio, AISTATS 2010
-//   truncated_normal  normal with standard deviation 1/sqrt(inputs), drawn again beyond two of them
-//   zeros
+//   glorot_uniform, _normal  variance 2 / (inputs + outputs): Glorot and Bengio, AISTATS 2010
+//   he_uniform, _normal      variance 2 / inputs: He et al., ICCV 2015
+//   lecun_uniform, _normal   variance 1 / inputs: LeCun et al., Neural Networks: Tricks of the Trade
+//   truncated_normal         normal with standard deviation 1/sqrt(inputs), drawn again beyond two
+//   orthogonal               orthonormal columns, or rows where there are fewer of them: Saxe et al.,
+//                            ICLR 2014; the matrix is [all dimensions but the last, the last]
+//   zeros, ones
+// Inputs and outputs are those of a [inputs, outputs] matrix, or of the filters
+// [height, width, channels, filters] of a convolution, times height * width. A *_normal is truncated
+// at two standard deviations, and widened so that what is left has the variance, as Keras has it.
 // DTF_CHECKs that the initializer is one of these: the graph has validated it. `progress` hears
 // after every block how many elements are drawn.
 inline constexpr uint64_t kInitialBlockElements = uint64_t{1} << 20;

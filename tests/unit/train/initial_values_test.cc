@@ -45,7 +45,47 @@ TEST(InitialValue, TruncatedNormalStaysWithinTwoDeviations) {
   EXPECT_NEAR(moments.deviation, 0.8796 / 20, 0.001);
 }
 
-TEST(InitialValue, ZerosAreZero) {
+// By name, the variance that is asked for, with 300 inputs and 100 outputs.
+TEST(InitialValue, VarianceScalingHasTheVarianceOfItsName) {
+  const std::pair<const char*, double> kVariances[] = {
+      {"glorot_uniform", 2.0 / 400}, {"glorot_normal", 2.0 / 400}, {"he_uniform", 2.0 / 300},
+      {"he_normal", 2.0 / 300},      {"lecun_uniform", 1.0 / 300}, {"lecun_normal", 1.0 / 300}};
+  for (const auto& [name, variance] : kVariances) {
+    const Moments moments = momentsOf(initialValue(name, Shape{300, 100}, 1, 0));
+    EXPECT_NEAR(moments.deviation, std::sqrt(variance), 0.02 * std::sqrt(variance)) << name;
+    EXPECT_NEAR(moments.mean, 0, 0.03 * std::sqrt(variance)) << name;
+  }
+}
+
+TEST(InitialValue, TheInputsOfAFilterAreThoseOfItsWholeWindow) {
+  const double variance = 2.0 / (5 * 5 * 8);
+  const Moments moments = momentsOf(initialValue("he_uniform", Shape{5, 5, 8, 64}, 1, 0));
+  EXPECT_LE(moments.largest, std::sqrt(3 * variance) * 1.0001);
+  EXPECT_NEAR(moments.deviation, std::sqrt(variance), 0.03 * std::sqrt(variance));
+}
+
+TEST(InitialValue, OrthogonalRowsOrColumnsAreOrthonormal) {
+  for (const auto& [rows, columns] : {std::pair(12, 5), std::pair(5, 12), std::pair(7, 7)}) {
+    const Tensor tensor = initialValue("orthogonal", Shape{rows, columns}, 3, 0);
+    const auto values = tensor.as<float>();
+    const bool wide = rows < columns;
+    const int vectors = wide ? rows : columns, length = wide ? columns : rows;
+    const auto element = [&](int vector, int i) {
+      return values[static_cast<size_t>(wide ? vector * columns + i : i * columns + vector)];
+    };
+    for (int a = 0; a < vectors; ++a) {
+      for (int b = 0; b <= a; ++b) {
+        double product = 0;
+        for (int i = 0; i < length; ++i) product += double{element(a, i)} * element(b, i);
+        EXPECT_NEAR(product, a == b ? 1 : 0, 1e-6) << rows << " x " << columns;
+      }
+    }
+  }
+}
+
+TEST(InitialValue, ZerosAreZeroAndOnesAreOne) {
+  const Tensor ones = initialValue("ones", Shape{3}, 1, 0);
+  EXPECT_TRUE(std::ranges::all_of(ones.as<float>(), [](float one) { return one == 1; }));
   EXPECT_EQ(momentsOf(initialValue("zeros", Shape{10}, 1, 0)).largest, 0);
 }
 
