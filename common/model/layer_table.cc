@@ -18,12 +18,14 @@ constexpr yaml::Key kAnyLayerKeys[] = {
 };
 
 std::vector<LayerType> allLayers() {
-  std::vector<LayerType> types = {flattenLayer(), denseLayer()};
+  std::vector<LayerType> types = {flattenLayer(), denseLayer(), conv2dLayer()};
   const auto add = [&types](const std::vector<LayerType>& family) {
     types.insert(types.end(), family.begin(), family.end());
   };
+  add(poolingLayers());
   add(activationLayers());
   types.push_back(dropoutLayer());
+  add(branchLayers());
   return types;
 }
 

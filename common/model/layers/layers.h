@@ -9,8 +9,11 @@
 namespace dtf::model {
 
 std::vector<LayerType> activationLayers();
+std::vector<LayerType> branchLayers();
+LayerType conv2dLayer();
 LayerType denseLayer();
 LayerType dropoutLayer();
 LayerType flattenLayer();
+std::vector<LayerType> poolingLayers();
 
 }  // namespace dtf::model

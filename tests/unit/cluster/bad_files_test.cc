@@ -284,9 +284,15 @@ constexpr BadFile kBadModels[] = {
      "t.yaml:3:3: error: 'graph' is not available in this version"},
     {"  input: {shape: [4]}\n  layers: [dens: {units: 3}]\n  loss: mse\n",
      "t.yaml:3:12: error: unknown layer 'dens' - did you mean 'dense'?"},
-    {"  input: {shape: [4]}\n  layers: [conv2d]\n  loss: mse\n",
-     "t.yaml:3:12: error: unknown layer 'conv2d' (one of flatten, dense, relu, sigmoid, tanh, "
-     "dropout)"},
+    {"  input: {shape: [4]}\n  layers: [conv2]\n  loss: mse\n",
+     "t.yaml:3:12: error: unknown layer 'conv2' - did you mean 'conv2d'?"},
+    {"  input: {shape: [4]}\n  layers: [block: {layers: [dens: {units: 3}]}]\n  loss: mse\n",
+     "t.yaml:3:29: error: unknown layer 'dens' - did you mean 'dense'?"},
+    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel: [3, 3, 3]}]\n  loss: mse\n",
+     "t.yaml:3:33: error: 'kernel' must be one number or 2 of them, got 3"},
+    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel: 3, padding: sam}]\n  loss: "
+     "mse\n",
+     "t.yaml:3:53: error: unknown padding 'sam' - did you mean 'same'?"},
     {"  input: {shape: [4]}\n  layers: [dropout]\n  loss: mse\n",
      "t.yaml:3:12: error: missing key 'rate' in 'dropout': the probability that an element becomes "
      "0"},

@@ -1,0 +1,168 @@
+// Layers that hold or join others: block (a list with a name, repeated), residual (a list beside a
+// shortcut: He et al., CVPR 2016), add.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/model/activation.h"
+#include "common/model/layer_builder.h"
+#include "common/model/layers/layers.h"
+#include "common/model/read_model.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr yaml::Key kBlockKeys[] = {
+    yaml::required(yaml::list("layers", "one after another")),
+    yaml::whole("repeat", 1, 1000, "so often, each with variables of its own; default 1"),
+};
+constexpr yaml::Key kResidualKeys[] = {
+    yaml::required(yaml::list("layers", "one after another")),
+    yaml::list("shortcut", "layers from the input to the sum; default: the input itself"),
+    yaml::choice("activation", kActivationNames, "", "of the sum; default none"),
+};
+constexpr yaml::Key kAddKeys[] = {
+    yaml::required(
+        yaml::list("with", "the layers whose outputs are added to that of the one before")),
+};
+constinit const yaml::Table kBlockTable{"train.model.layers.N.block", kBlockKeys, &kAnyLayerTable};
+constinit const yaml::Table kResidualTable{"train.model.layers.N.residual", kResidualKeys,
+                                           &kAnyLayerTable};
+constinit const yaml::Table kAddTable{"train.model.layers.N.add", kAddKeys, &kAnyLayerTable};
+
+bool anyDraws(const std::vector<LayerSpec>& layers) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& each) { return each.layer->drawsRandomNumbers(); });
+}
+
+using TextOf = std::string (Layer::*)(std::string_view) const;
+
+// A line for each layer, indented below `title`.
+std::string listText(std::string title, const std::vector<LayerSpec>& layers, TextOf text_of) {
+  for (const LayerSpec& each : layers)
+    for (const std::string& line : split((*each.layer.*text_of)(each.name), '\n'))
+      if (!line.empty()) title += "\n  " + line;
+  return title;
+}
+
+class BlockLayer final : public Layer {
+ public:
+  BlockLayer(std::vector<LayerSpec> layers, int64_t repeat)
+      : layers_(std::move(layers)), repeat_(repeat) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    if (repeat_ == 1) return layers.add(layers_, x);
+    for (int64_t i = 0; i < repeat_; ++i) {
+      const graph::Builder::Scope scope = layers.ops().nameScope(std::to_string(i));
+      x = layers.add(layers_, x);
+    }
+    return x;
+  }
+  bool drawsRandomNumbers() const override { return anyDraws(layers_); }
+  std::string meaning(std::string_view name) const override {
+    return listText(title(name), layers_, &Layer::meaning);
+  }
+  std::string text(std::string_view name) const override {
+    return listText(title(name), layers_, &Layer::text);
+  }
+
+ private:
+  std::string title(std::string_view name) const {
+    return fmt::format("block {}: repeat={}", name, repeat_);
+  }
+  const std::vector<LayerSpec> layers_;
+  const int64_t repeat_;
+};
+
+class ResidualLayer final : public Layer {
+ public:
+  ResidualLayer(std::vector<LayerSpec> layers, std::vector<LayerSpec> shortcut,
+                Activation activation)
+      : layers_(std::move(layers)), shortcut_(std::move(shortcut)), activation_(activation) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    const graph::Output y = layers.add(layers_, x);
+    if (!shortcut_.empty()) {
+      const graph::Builder::Scope scope = layers.ops().nameScope("shortcut");
+      x = layers.add(shortcut_, x);
+    }
+    if (layers.shape(x) != layers.shape(y))
+      layers.fail(fmt::format(
+          "layer '{}': its layers give {}, its shortcut {}: both must be alike; "
+          "a conv2d with kernel 1 as 'shortcut' changes channels and stride",
+          layers.layerName(), layers.exampleShape(y).str(), layers.exampleShape(x).str()));
+    return activate(layers.ops(), activation_, layers.ops().add(y, x));
+  }
+  bool drawsRandomNumbers() const override { return anyDraws(layers_) || anyDraws(shortcut_); }
+  std::string meaning(std::string_view name) const override {
+    return textWith(name, &Layer::meaning);
+  }
+  std::string text(std::string_view name) const override { return textWith(name, &Layer::text); }
+
+ private:
+  std::string textWith(std::string_view name, TextOf text_of) const {
+    const std::string title = fmt::format("residual {}: activation={}", name, nameOf(activation_));
+    const std::string body = listText(title, layers_, text_of);
+    return shortcut_.empty() ? body : body + "\n" + listText("shortcut", shortcut_, text_of);
+  }
+  const std::vector<LayerSpec> layers_, shortcut_;
+  const Activation activation_;
+};
+
+class AddLayer final : public Layer {
+ public:
+  explicit AddLayer(std::vector<std::string> with) : with_(std::move(with)) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    for (const std::string& name : with_) {
+      const graph::Output other = layers.outputOf(name);
+      if (layers.shape(other) != layers.shape(x))
+        layers.fail(fmt::format("layer '{}' adds {}, an output of {}, to one of {}",
+                                layers.layerName(), yaml::inQuotes(name),
+                                layers.exampleShape(other).str(), layers.exampleShape(x).str()));
+      x = layers.ops().add(x, other);
+    }
+    return x;
+  }
+  std::string meaning(std::string_view) const override { return "add with=" + join(with_, ","); }
+
+ private:
+  const std::vector<std::string> with_;
+};
+
+std::shared_ptr<const Layer> readBlock(const LayerType&, const yaml::MapReader& settings) {
+  int64_t repeat = 1;
+  settings.whole("repeat", repeat);
+  return std::make_shared<const BlockLayer>(readLayers(settings, "layers"), repeat);
+}
+
+std::shared_ptr<const Layer> readResidual(const LayerType&, const yaml::MapReader& settings) {
+  Activation activation = Activation::kNone;
+  settings.choice("activation", activation);
+  std::vector<LayerSpec> shortcut;
+  if (settings.find("shortcut") != nullptr) shortcut = readLayers(settings, "shortcut");
+  return std::make_shared<const ResidualLayer>(readLayers(settings, "layers"), std::move(shortcut),
+                                               activation);
+}
+
+std::shared_ptr<const Layer> readAdd(const LayerType&, const yaml::MapReader& settings) {
+  std::vector<std::string> with;
+  for (const yaml::YamlNode& node : settings.list("with"))
+    if (const auto name = yaml::readText(node, "with", settings.report())) with.push_back(*name);
+  return std::make_shared<const AddLayer>(std::move(with));
+}
+
+}  // namespace
+
+std::vector<LayerType> branchLayers() {
+  return {{"block", "a list of layers under one name, repeated", &kBlockTable, readBlock},
+          {"residual", "a list of layers, and its input added to what they give", &kResidualTable,
+           readResidual},
+          {"add", "the sum of several layers", &kAddTable, readAdd}};
+}
+
+}  // namespace dtf::model

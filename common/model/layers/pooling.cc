@@ -1,0 +1,77 @@
+// max_pool, avg_pool: the largest element, or the mean, of each window and channel. global_avg_pool:
+// the mean of each channel over the whole image (Lin, Chen and Yan, ICLR 2014).
+
+#include <fmt/format.h>
+
+#include "common/model/layer_builder.h"
+#include "common/model/layers/layers.h"
+#include "common/model/layers/window_keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr yaml::Key kPoolingKeys[] = {
+    yaml::wholes("size", 1, kWindowMax, "of the window, or [height, width]; default 2"),
+    yaml::wholes("stride", 1, kWindowMax, "of [height, width]; default: the size"),
+    paddingKey(),
+};
+constinit const yaml::Table kPoolingTable{"train.model.layers.N.max_pool, .avg_pool", kPoolingKeys,
+                                          &kAnyLayerTable};
+constinit const yaml::Table kGlobalTable{
+    "train.model.layers.N.global_avg_pool", {}, &kAnyLayerTable};
+
+enum class Pooling : uint8_t { kMax, kAverage };
+
+class PoolingLayer final : public Layer {
+ public:
+  PoolingLayer(Pooling kind, const WindowSettings& window) : kind_(kind), window_(window) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    const graph::Window window = window_.over(layers, x);
+    return kind_ == Pooling::kMax ? layers.ops().maxPool(x, window).y
+                                  : layers.ops().avgPool(x, window);
+  }
+  std::string meaning(std::string_view) const override {
+    return fmt::format("{} {}", kind_ == Pooling::kMax ? "max_pool" : "avg_pool", window_.text());
+  }
+
+ private:
+  const Pooling kind_;
+  const WindowSettings window_;
+};
+
+class GlobalAvgPoolLayer final : public Layer {
+ public:
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    requireImages(layers, x);
+    return layers.ops().globalAvgPool(x);
+  }
+  std::string meaning(std::string_view) const override { return "global_avg_pool"; }
+};
+
+template <Pooling kKind>
+std::shared_ptr<const Layer> readPooling(const LayerType&, const yaml::MapReader& settings) {
+  WindowSettings window;
+  window.size = {2, 2};
+  settings.wholes("size", window.size);
+  window.stride = window.size;
+  window.read(settings, false);
+  return std::make_shared<const PoolingLayer>(kKind, window);
+}
+
+std::shared_ptr<const Layer> readGlobalAvgPool(const LayerType&, const yaml::MapReader&) {
+  return std::make_shared<const GlobalAvgPoolLayer>();
+}
+
+}  // namespace
+
+std::vector<LayerType> poolingLayers() {
+  return {{"max_pool", "the largest element of each window", &kPoolingTable,
+           readPooling<Pooling::kMax>},
+          {"avg_pool", "the mean of each window", &kPoolingTable, readPooling<Pooling::kAverage>},
+          {"global_avg_pool", "the mean of each channel over the image", &kGlobalTable,
+           readGlobalAvgPool}};
+}
+
+}  // namespace dtf::model

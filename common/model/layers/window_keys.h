@@ -1,0 +1,50 @@
+#pragma once
+
+// What layers that move a window over images [height, width, channels] have in common: the keys of
+// the window, its padding, and what is wrong with it.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "common/graph/window.h"
+#include "common/model/layer.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+class LayerBuilder;
+
+inline constexpr int64_t kWindowMax = 1024;  // elements of a window along an axis
+
+constexpr yaml::Key paddingKey() {
+  yaml::Key key = yaml::wholes("padding", 0, kWindowMax,
+                               "or [top, bottom, left, right]; same: all of stride; default valid");
+  key.type = yaml::ValueType::kChoiceOrList;
+  key.choices = "valid|same";
+  return key;
+}
+
+// The window of one layer as the file gives it. Value type.
+struct WindowSettings {
+  using Pair = std::array<int64_t, 2>;  // height, width
+  Pair size = {1, 1};
+  Pair stride = {1, 1};
+  Pair dilation = {1, 1};
+  bool same = false;
+  std::array<int64_t, 4> padding = {};  // top, bottom, left, right; unless `same`
+
+  // Reads `stride` and `padding`, and `dilation` where the table has it. The size is the layer's.
+  void read(const yaml::MapReader& settings, bool has_dilation);
+
+  // Where it stands over the images of `x`.
+  // Errors: LayerBuilder::fail() when `x` are no images, or smaller than the window.
+  graph::Window over(const LayerBuilder& layers, graph::Output x) const;
+
+  std::string text() const;  // "kernel=3x3 stride=1x1 padding=same"
+};
+
+// Errors: LayerBuilder::fail() when `x` isn't [batch, height, width, channels].
+void requireImages(const LayerBuilder& layers, graph::Output x);
+
+}  // namespace dtf::model

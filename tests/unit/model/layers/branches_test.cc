@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/model/layers/layer_test.h"
+
+namespace dtf::model {
+namespace {
+
+constexpr const char* kConv = "conv2d: {filters: 3, kernel: 3, padding: same, use_bias: false}";
+
+LayerSpec named(LayerSpec layer, std::string from) {
+  layer.from = std::move(from);
+  return layer;
+}
+
+TEST(BlockLayer, RepeatsItsLayersWithVariablesOfTheirOwn) {
+  const BuiltLayer built(
+      {layerOf("block", std::string("{repeat: 2, layers: [") + kConv + ", relu]}", "stage")},
+      {4, 4, 3});
+  EXPECT_EQ(built.variables(),
+            "stage/0/conv2d/weights [3, 3, 3, 3], stage/1/conv2d/weights [3, 3, 3, 3]");
+  EXPECT_EQ(
+      BuiltLayer({layerOf("block", std::string("{layers: [") + kConv + "]}", "stage")}, {4, 4, 3})
+          .variables(),
+      "stage/conv2d/weights [3, 3, 3, 3]");
+}
+
+TEST(ResidualLayer, AddsItsInput) {
+  const BuiltLayer built(
+      {layerOf("residual", std::string("{activation: relu, layers: [") + kConv + "]}", "r")},
+      {4, 4, 3});
+  const graph::Node& relu = built.model.graph.node(built.output.node);
+  EXPECT_EQ(relu.op, "Relu");
+  const graph::Node& sum = built.model.graph.node(relu.inputs[0].node);
+  EXPECT_EQ(sum.op, "Add");
+  EXPECT_EQ(sum.inputs[1], built.input);
+}
+
+TEST(ResidualLayer, ItsShortcutMayHaveLayers) {
+  const BuiltLayer built(
+      {layerOf("residual",
+               "{layers: [conv2d: {filters: 6, kernel: 3, stride: 2, padding: same}], shortcut: "
+               "[conv2d: {filters: 6, kernel: 1, stride: 2}]}",
+               "r")},
+      {4, 4, 3});
+  EXPECT_EQ(built.shape.str(), "[2, 2, 6]");
+  EXPECT_EQ(built.variables(),
+            "r/conv2d/weights [3, 3, 3, 6], r/conv2d/biases [6], r/shortcut/conv2d/weights [1, 1, "
+            "3, 6], r/shortcut/conv2d/biases [6]");
+}
+
+TEST(ResidualLayer, SaysWhichShapesDiffer) {
+  EXPECT_EQ(
+      buildFailure({layerOf("residual", "{layers: [conv2d: {filters: 6, kernel: 3}]}", "r", 9)},
+                   {4, 4, 3}),
+      "job.yaml:9:7: error: layer 'r': its layers give [2, 2, 6], its shortcut [4, 4, 3]: "
+      "both must be alike; a conv2d with kernel 1 as 'shortcut' changes channels and stride");
+}
+
+TEST(Branches, ALayerMayReadAnyBeforeIt) {
+  const std::vector<LayerSpec> layers = {dense("a", 3), dense("b", 3), named(dense("c", 3), "a"),
+                                         layerOf("add", "{with: [b, a]}", "sum")};
+  const BuiltLayer built(layers, {5});
+  EXPECT_EQ(built.node("c/MatMul").inputs[0].node, built.node("a/BiasAdd").id);
+  const graph::Node& last = built.model.graph.node(built.output.node);
+  EXPECT_EQ(last.inputs[1].node, built.node("a/BiasAdd").id);
+  EXPECT_EQ(built.model.graph.node(last.inputs[0].node).inputs[1].node, built.node("b/BiasAdd").id);
+}
+
+TEST(Branches, ABlockSeesWhatStandsBeforeIt) {
+  const BuiltLayer built(
+      {dense("a", 3), dense("b", 3), layerOf("block", "{layers: [add: {with: [a]}]}", "stage")},
+      {5});
+  EXPECT_EQ(built.node("stage/add/Add").inputs[1].node, built.node("a/BiasAdd").id);
+}
+
+TEST(Branches, NameWhatIsNotThere) {
+  EXPECT_EQ(buildFailure({dense("stem", 3), layerOf("add", "{with: [stm]}", "sum", 4)}, {5}),
+            "job.yaml:4:7: error: layer 'sum' names the layer 'stm', and there is none before it - "
+            "did you mean 'stem'?");
+  EXPECT_EQ(buildFailure({layerOf("block", "{layers: [dense: {units: 2, name: inner}]}", "stage"),
+                          layerOf("add", "{with: [inner]}", "sum", 4)},
+                         {5})
+                .find("job.yaml:4:7: error: layer 'sum' names the layer 'inner'"),
+            0u)
+      << "what a block holds is its own";
+  EXPECT_EQ(
+      buildFailure({dense("a", 3), dense("b", 4), layerOf("add", "{with: [a]}", "sum", 4)}, {5}),
+      "job.yaml:4:7: error: layer 'sum' adds 'a', an output of [3], to one of [4]");
+}
+
+TEST(Branches, RepetitionIsBounded) {
+  const std::string inner = "block: {repeat: 1000, layers: [relu]}";
+  const std::string failure =
+      buildFailure({layerOf("block", "{repeat: 1000, layers: [" + inner + "]}", "b", 4)}, {5});
+  EXPECT_NE(failure.find("the model has more than 10000 layers, repeated ones counted"),
+            std::string::npos)
+      << failure;
+}
+
+TEST(Branches, TheirMeaningHoldsThatOfTheirLayers) {
+  const LayerSpec block =
+      layerOf("block",
+              "{repeat: 3, layers: [relu, residual: {layers: [tanh, dropout: {rate: 0.5}], "
+              "shortcut: [sigmoid]}]}",
+              "stage");
+  EXPECT_EQ(block.layer->meaning("stage"),
+            "block stage: repeat=3\n"
+            "  relu\n"
+            "  residual residual: activation=none\n"
+            "    tanh\n"
+            "  shortcut\n"
+            "    sigmoid");
+  EXPECT_NE(block.layer->text("stage").find("dropout rate=0.5"), std::string::npos);
+  EXPECT_TRUE(block.layer->drawsRandomNumbers());
+}
+
+}  // namespace
+}  // namespace dtf::model

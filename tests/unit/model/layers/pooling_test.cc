@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/model/layers/layer_test.h"
+
+namespace dtf::model {
+namespace {
+
+std::string shapeOf(const std::string& type, const std::string& settings,
+                    const std::vector<int64_t>& example) {
+  return BuiltLayer({layerOf(type, settings, "pool", 5)}, example).shape.str();
+}
+
+TEST(PoolingLayer, StridesByItsSizeUnlessItIsTold) {
+  EXPECT_EQ(shapeOf("max_pool", "{}", {28, 28, 3}), "[14, 14, 3]");
+  EXPECT_EQ(shapeOf("avg_pool", "{size: 3}", {9, 9, 3}), "[3, 3, 3]");
+  EXPECT_EQ(shapeOf("max_pool", "{size: 3, stride: 2, padding: same}", {9, 9, 3}), "[5, 5, 3]");
+  EXPECT_EQ(shapeOf("avg_pool", "{size: [1, 2]}", {9, 9, 3}), "[9, 4, 3]");
+}
+
+TEST(PoolingLayer, GlobalAverageLeavesTheChannels) {
+  EXPECT_EQ(shapeOf("global_avg_pool", "{}", {7, 5, 3}), "[3]");
+}
+
+TEST(PoolingLayer, NeedsImages) {
+  for (const char* type : {"max_pool", "avg_pool", "global_avg_pool"})
+    EXPECT_NE(
+        buildFailure({layerOf(type, "{}", "pool", 5)}, {10}).find("layer 'pool' needs images"),
+        std::string::npos)
+        << type;
+}
+
+TEST(PoolingLayer, ItsMeaningIsItsWindow) {
+  EXPECT_EQ(layerOf("max_pool", "{size: 3, stride: 2}", "p").layer->meaning("p"),
+            "max_pool kernel=3x3 stride=2x2 padding=valid");
+}
+
+}  // namespace
+}  // namespace dtf::model
