@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/runtime/framed_convolution.h"
 #include "common/runtime/winograd.h"
 
 namespace dtf::runtime {
@@ -15,9 +16,25 @@ constexpr ConvolutionWay kWays[] = {
      convolutionWorkspaceBytes, convolve, convolveBackpropInput, convolveBackpropFilter},
     {"winograd", [](ConvolutionPass, const Convolution& c) { return winogradFits(c); },
      winogradWorkspaceBytes, winogradConvolve, winogradBackpropInput, winogradBackpropFilter},
+    {"framed",
+     [](ConvolutionPass pass, const Convolution& c) {
+       return pass != ConvolutionPass::kBackpropInput && framedConvolutionFits(c);
+     },
+     framedConvolutionWorkspaceBytes, framedConvolve, nullptr, framedConvolveBackpropFilter},
 };
 constexpr const ConvolutionWay& kGathered = kWays[0];
 constexpr const ConvolutionWay& kWinograd = kWays[1];
+constexpr const ConvolutionWay& kFramed = kWays[2];
+
+// Wider filters have their rows so far apart that the caches hold too few of them; and with more input
+// channels dy is read for every few of the filter's many taps.
+constexpr int64_t kFramedOutChannels = 128;
+constexpr int64_t kFramedGradientChannels = 32;
+
+bool framedPays(ConvolutionPass pass, const Convolution& c) {
+  if (pass == ConvolutionPass::kForward) return c.out_channels <= kFramedOutChannels;
+  return c.channels <= kFramedGradientChannels;
+}
 
 // Where images hardly fill their tiles, Winograd's transforms cost more than they save. Of the layers
 // that were measured all save more than twice.
@@ -55,7 +72,7 @@ std::span<const ConvolutionWay> convolutionWays() {
 
 const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd) {
   if (winograd && kWinograd.fits(pass, c) && savesMultiplications(c)) return kWinograd;
-  return kGathered;
+  return kFramed.fits(pass, c) && framedPays(pass, c) ? kFramed : kGathered;
 }
 
 bool winogradAllowed() {

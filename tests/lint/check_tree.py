@@ -76,6 +76,7 @@ TESTED_IN = [
     (r"common/runtime/norm_loops_isa\.cc", "tests/unit/runtime/norm_loops_test.cc"),
     (r"common/runtime/pooling_isa\.cc", "tests/unit/runtime/pooling_test.cc"),
     (r"common/runtime/step_compiler\.cc", "tests/unit/runtime/compiled_step_test.cc"),
+    (r"common/runtime/framed_convolution_isa\.cc", "tests/unit/runtime/framed_convolution_test.cc"),
     (r"common/runtime/vector_loops_isa\.cc", "tests/unit/runtime/vector_loops_test.cc"),
     (r"common/runtime/winograd_isa\.cc", "tests/unit/runtime/winograd_test.cc"),
     (r"common/train/summaries\.cc", "tests/e2e/summaries_test.py"),

@@ -47,8 +47,20 @@ TEST(ConvolutionWays, WinogradIsForImagesThatFillItsTiles) {
   };
   EXPECT_EQ(chosen(7, 3), "winograd");
   EXPECT_EQ(chosen(14, 5), "winograd");
-  EXPECT_EQ(chosen(2, 3), "gathered");
-  EXPECT_EQ(chosen(1, 5), "gathered");
+  EXPECT_EQ(chosen(2, 3), "framed");
+  EXPECT_EQ(chosen(1, 5), "framed");
+}
+
+TEST(ConvolutionWays, FirstAndStridedLayersAreFramed) {
+  const auto chosen = [](ConvolutionPass pass, int64_t channels, int64_t out_channels) {
+    return fastestWay(pass, squareConvolution(8, 28, channels, 7, out_channels), true).name;
+  };
+  EXPECT_EQ(chosen(ConvolutionPass::kForward, 3, 64), "framed");
+  EXPECT_EQ(chosen(ConvolutionPass::kForward, 64, 128), "framed");
+  EXPECT_EQ(chosen(ConvolutionPass::kForward, 64, 256), "gathered");
+  EXPECT_EQ(chosen(ConvolutionPass::kBackpropFilter, 32, 256), "framed");
+  EXPECT_EQ(chosen(ConvolutionPass::kBackpropFilter, 64, 64), "gathered");
+  EXPECT_EQ(chosen(ConvolutionPass::kBackpropInput, 3, 64), "gathered");
 }
 
 TEST(ConvolutionWays, TheEnvironmentTurnsWinogradOff) {
