@@ -155,8 +155,9 @@ void AsyncCoordinator::applyNext() {
   const PushName name{contribution.incarnation, contribution.step};
   std::vector<Gradient> gradients;
   gradients.push_back({contribution.gradient, contribution.owner});
-  UpdateNote note{{{contribution.rank, contribution.incarnation, contribution.step}},
-                  contribution.loss};
+  UpdateNote note{{}, contribution.loss};
+  if (context_.replicator != nullptr)  // only a replica remembers it
+    note.pushes.push_back({contribution.rank, contribution.incarnation, contribution.step});
   updater_.start(std::move(gradients), std::move(note), [this, rank = contribution.rank, name] {
     onApplied(rank, name);
     takeCutIfReached();
@@ -324,8 +325,7 @@ std::string AsyncCoordinator::awaitedText() const {
 // Not that of a hold, which keeps others from training.
 void AsyncCoordinator::extendDeadlines() {
   const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
-  for (Worker& worker : workers_)
-    if (worker.waiting) worker.deadline = later;
+  extendCalls(workers_, later);
 }
 
 void AsyncCoordinator::failAll(const Error& error) {
@@ -339,10 +339,7 @@ void AsyncCoordinator::failAll(const Error& error) {
 
 std::vector<Coordinator::Stranded> AsyncCoordinator::takeWaiting() {
   const OutwardCalls::Scope scope(context_.calls);
-  std::vector<Stranded> stranded;
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
-    if (auto callback = std::exchange(workers_[rank].waiting, nullptr))
-      stranded.push_back({rank, std::move(callback)});
+  std::vector<Stranded> stranded = takeCalls(workers_);
   for (Parked& parked : std::exchange(parked_, {}))
     stranded.push_back({parked.contribution.rank, std::move(parked.callback)});
   cut_.answer(wentBackDuringCut(context_.ps_task));
@@ -385,8 +382,7 @@ CoordinatorStatus AsyncCoordinator::status() const {
   CoordinatorStatus status = counters_;
   status.global_step = context_.store.version();
   status.done = isDone();
-  status.callers_waiting = static_cast<uint32_t>(std::count_if(
-      workers_.begin(), workers_.end(), [](const Worker& w) { return w.waiting != nullptr; }));
+  status.callers_waiting = countCalls(workers_);
   return status;
 }
 

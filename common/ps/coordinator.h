@@ -2,12 +2,14 @@
 
 // Decides when which gradients are applied to a shard, and what each worker does next.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -185,6 +187,29 @@ class Coordinator {
 
 // Workers take turns of milliseconds: who waits longer than this wants to know for whom.
 inline constexpr Duration kSaidAfter = std::chrono::seconds(1);
+
+// ---- what coordinators share: of each of their workers a call waits in `waiting` until `deadline`
+
+template <class Worker>
+std::vector<Coordinator::Stranded> takeCalls(std::vector<Worker>& workers) {
+  std::vector<Coordinator::Stranded> taken;
+  for (uint32_t rank = 0; rank < workers.size(); ++rank)
+    if (auto callback = std::exchange(workers[rank].waiting, nullptr))
+      taken.push_back({rank, std::move(callback)});
+  return taken;
+}
+
+template <class Worker>
+void extendCalls(std::vector<Worker>& workers, TimePoint deadline) {
+  for (Worker& worker : workers)
+    if (worker.waiting) worker.deadline = deadline;
+}
+
+template <class Worker>
+uint32_t countCalls(const std::vector<Worker>& workers) {
+  return static_cast<uint32_t>(std::count_if(workers.begin(), workers.end(),
+                                             [](const Worker& w) { return w.waiting != nullptr; }));
+}
 
 // How long pushes may be held back for the sake of a checkpoint.
 inline constexpr Duration kHoldMax = std::chrono::seconds(5);

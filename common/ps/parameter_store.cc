@@ -166,8 +166,8 @@ void ParameterStore::restore(std::span<const float> values,
   previous_ = previous;
 }
 
-std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gradients) {
-  DTF_CHECK(initialised() && running_ == nullptr && !gradients.empty());
+std::shared_ptr<UpdateJob> ParameterStore::jobOf(std::vector<Gradient> gradients) const {
+  DTF_CHECK(initialised() && !gradients.empty());
   auto job = std::make_shared<UpdateJob>();
   for (const Gradient& gradient : gradients) {
     DTF_CHECK(gradient.values.size() == elements_);
@@ -175,6 +175,12 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
   }
   job->elements_ = elements_;
   job->gradients_ = std::move(gradients);
+  return job;
+}
+
+std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gradients) {
+  DTF_CHECK(running_ == nullptr);
+  std::shared_ptr<UpdateJob> job = jobOf(std::move(gradients));
   job->constants_ = optimizer_clock_.next();
   job->source_ = current_;
   job->target_ = pool_.acquire(current_->version() + 1);
@@ -215,14 +221,8 @@ ParameterStore::Image ParameterStore::newest() const {
 }
 
 std::shared_ptr<UpdateJob> ParameterStore::prepareMean(std::vector<Gradient> gradients) {
-  DTF_CHECK(initialised() && gradients.size() > 1);
-  auto job = std::make_shared<UpdateJob>();
-  for (const Gradient& gradient : gradients) {
-    DTF_CHECK(gradient.values.size() == elements_);
-    job->gradient_data_.push_back(gradient.values.data());
-  }
-  job->elements_ = elements_;
-  job->gradients_ = std::move(gradients);
+  DTF_CHECK(gradients.size() > 1);
+  std::shared_ptr<UpdateJob> job = jobOf(std::move(gradients));
   job->mean_ = pool_.acquire(0);
   return job;
 }

@@ -153,6 +153,8 @@ class ParameterStore {
   uint64_t arenasAllocated() const { return pool_.allocated(); }
 
  private:
+  std::shared_ptr<UpdateJob> jobOf(std::vector<Gradient> gradients) const;
+
   const cluster::OptimizerSpec optimizer_;
   const uint64_t elements_;
   const std::vector<Slice> slices_;

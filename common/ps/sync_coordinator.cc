@@ -203,7 +203,8 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
   }
   set_loss_ = static_cast<float>(loss_sum / static_cast<double>(gradients.size()));
   UpdateNote note{{}, set_loss_};
-  for (const uint32_t rank : ranks) note.pushes.push_back({rank, {}, step()});
+  if (context_.replicator != nullptr)  // only a replica remembers it
+    for (const uint32_t rank : ranks) note.pushes.push_back({rank, {}, step()});
   updater_.start(std::move(gradients), std::move(note),
                  [this, ranks = std::move(ranks)] { onCommitted(ranks); });
 }
@@ -318,8 +319,7 @@ CoordinatorStatus SyncCoordinator::status() const {
   CoordinatorStatus status = counters_;
   status.global_step = step();
   status.done = isDone();
-  status.callers_waiting = static_cast<uint32_t>(std::count_if(
-      workers_.begin(), workers_.end(), [](const Worker& w) { return w.waiting != nullptr; }));
+  status.callers_waiting = countCalls(workers_);
   return status;
 }
 

@@ -31,8 +31,7 @@ bool SyncCoordinator::awaitsReturn() const {
 
 void SyncCoordinator::extendDeadlines() {
   const TimePoint later = deadlineAfter(context_.clock.now(), context_.step_timeout);
-  for (Worker& worker : workers_)
-    if (worker.waiting) worker.deadline = later;
+  extendCalls(workers_, later);
   cut_.extend(later);
 }
 
@@ -115,10 +114,7 @@ void SyncCoordinator::failAll(const Error& error) {
 
 std::vector<Coordinator::Stranded> SyncCoordinator::takeWaiting() {
   const OutwardCalls::Scope scope(context_.calls);
-  std::vector<Stranded> stranded;
-  for (uint32_t rank = 0; rank < workers_.size(); ++rank)
-    if (auto callback = std::exchange(workers_[rank].waiting, nullptr))
-      stranded.push_back({rank, std::move(callback)});
+  std::vector<Stranded> stranded = takeCalls(workers_);
   cut_.answer(wentBackDuringCut(context_.ps_task));
   return stranded;
 }

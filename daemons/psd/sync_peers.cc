@@ -252,7 +252,8 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
 }
 
 // A step is decided when every ps has reported its gradients, and a follower reports those of a step
-// when it has applied the one before: so two decisions wait at most.
+// when it has applied the one before: so two decisions wait at most, however often ps/0 says
+// the last one again.
 void PeerNetwork::sendDecision(ps::StepName step, const std::vector<uint32_t>& ranks) {
   DTF_CHECK(isLeader() && !ranks.empty());
   for (uint32_t task = 1; task < ps_.size(); ++task) {
@@ -260,8 +261,11 @@ void PeerNetwork::sendDecision(ps::StepName step, const std::vector<uint32_t>& r
     std::erase_if(unheard, [step](const Decision& earlier) {
       return earlier.step.epoch < step.epoch || earlier.step.step + 1 < step.step;
     });
-    unheard.push_back({step, ranks});
-    if (followers_.contains(task)) announce(task, unheard.back());
+    const Decision decision{step, ranks};
+    if (std::find(unheard.begin(), unheard.end(), decision) == unheard.end())
+      unheard.push_back(decision);
+    DTF_CHECK(unheard.size() <= 2);
+    if (followers_.contains(task)) announce(task, decision);
   }
 }
 

@@ -23,16 +23,6 @@ constexpr size_t kPreambleBytes = 16;  // common/net/preamble.h
 constexpr size_t kKindAt = 8;
 constexpr char kBulk = 2;
 
-bool sendAll(int fd, const char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t n = ::send(fd, bytes, size, MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    bytes += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
 // Cap'n Proto's framing: segments - 1, the words of each, padding to 8 bytes; then the segments.
 // Nullopt-like 0: `header` is not whole yet.
 size_t tableBytes(const std::string& header) {

@@ -9,21 +9,7 @@ using std::chrono::seconds;
 
 namespace {
 
-class PsRecoveryTest : public RecoveryTest {
- protected:
-  // Once the chief has come to `step`: those ps are killed, then started again.
-  void loseAndStartAgain(const std::vector<int>& ps, int step) {
-    awaitStep(step);
-    for (const int index : ps) kill("ps", index);
-    for (const int index : ps) ps_[index] = task("ps", index);
-  }
-
-  // The chief's log, when the job has ended well.
-  std::string logOfTheChief() {
-    const ProcessResult result = workers_[0]->wait(kEnd);
-    return result.err;
-  }
-};
+class PsRecoveryTest : public RecoveryTest {};
 
 ClusterOptions savedJob(const std::string& mode = "sync") {
   ClusterOptions options = syncJob();

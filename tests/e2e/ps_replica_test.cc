@@ -11,13 +11,6 @@ namespace {
 
 class PsReplicaTest : public RecoveryTest {
  protected:
-  // Once the chief has come to `step`: those ps are killed, then started again.
-  void loseAndStartAgain(const std::vector<int>& ps, int step) {
-    awaitStep(step);
-    for (const int index : ps) kill("ps", index);
-    for (const int index : ps) ps_[index] = task("ps", index);
-  }
-
   // One after the other, when the first one's replica is whole again.
   void loseOneAfterTheOther() {
     loseAndStartAgain({1}, 1700);

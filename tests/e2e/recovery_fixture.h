@@ -34,6 +34,13 @@ class RecoveryTest : public ClusterTest {
     workers_[rank] = task("worker", rank);
   }
 
+  // Once the chief has come to `step`: those ps are killed, then started again.
+  void loseAndStartAgain(const std::vector<int>& ps, int step) {
+    awaitStep(step);
+    for (const int index : ps) kill("ps", index);
+    for (const int index : ps) ps_[index] = task("ps", index);
+  }
+
   void kill(const std::string& job, int index) {
     Process& process = *(job == "ps" ? ps_ : workers_)[index];
     process.signal(SIGKILL);

@@ -19,16 +19,6 @@ namespace {
 constexpr int kTurnMs = 5;
 constexpr int kSlowBufferBytes = 1 << 17;
 
-bool sendAll(int fd, const char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t n = ::send(fd, bytes, size, MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    bytes += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
 }  // namespace
 
 FlakyProxy::FlakyProxy(uint16_t server_port)

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 
@@ -36,6 +37,17 @@ inline uint16_t portOf(const Fd& fd) {
   if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
     throw std::runtime_error("getsockname failed");
   return ntohs(address.sin_port);
+}
+
+// False: the connection has ended.
+inline bool sendAll(int fd, const char* bytes, size_t size) {
+  while (size > 0) {
+    const ssize_t n = ::send(fd, bytes, size, MSG_NOSIGNAL);
+    if (n <= 0) return false;
+    bytes += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
 }
 
 }  // namespace dtf::testing
