@@ -15,7 +15,7 @@ namespace dtf::model {
 
 namespace {
 // With what `repeat` makes of the 1000 that a list may have.
-constexpr int64_t kLayersMax = 10'000;
+constexpr int64_t kLayersBuiltMax = 10'000;
 }  // namespace
 
 graph::Output LayerBuilder::add(std::span<const LayerSpec> layers, graph::Output x) {
@@ -31,8 +31,8 @@ graph::Output LayerBuilder::add(std::span<const LayerSpec> layers, graph::Output
 graph::Output LayerBuilder::addOne(const LayerSpec& layer, graph::Output x) {
   DTF_CHECK(layer.layer != nullptr);
   const LayerSpec* const outer = std::exchange(layer_, &layer);
-  if (++layers_ > kLayersMax)
-    fail(fmt::format("the model has more than {} layers, repeated ones counted", kLayersMax));
+  if (++layers_ > kLayersBuiltMax)
+    fail(fmt::format("the model has more than {} layers, repeated ones counted", kLayersBuiltMax));
   if (!layer.from.empty()) x = outputOf(layer.from);
   const graph::Builder::Scope scope = ops_.nameScope(layer.name);
   const graph::Output output = layer.layer->build(*this, x);
