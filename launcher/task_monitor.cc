@@ -97,7 +97,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
     if (chiefDone()) dropLate();
   } else if (stopping() && !is_root) {
     ended.state = TaskState::kStopped;
-  } else if (isLate(task, status)) {
+  } else if (isLate(status)) {
     ended.state = TaskState::kStopped;
     forgetFailure(task);
   } else if (obeyed(task, status)) {
@@ -124,12 +124,11 @@ bool TaskMonitor::chiefDone() const {
   });
 }
 
-// The job has its result: a task that was lost, or a worker that is back and finds nobody, takes
-// nothing from it.
-bool TaskMonitor::isLate(size_t task, const ExitStatus& status) const {
+// The job has its result: a task that was lost, or that is back and finds nobody, takes nothing from
+// it.
+bool TaskMonitor::isLate(const ExitStatus& status) const {
   if (limits_.restarts.max == 0 || !chiefDone()) return false;
-  const bool is_worker = tasks_[task].id.job == JobKind::kWorker;
-  return status.signal != 0 || (is_worker && mayBeDerived(status));
+  return status.signal != 0 || mayBeDerived(status);
 }
 
 void TaskMonitor::forgetFailure(size_t task) {

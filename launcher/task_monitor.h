@@ -153,7 +153,7 @@ class TaskMonitor {
   void judgeBy(TimePoint time);
   void judge();
   bool chiefDone() const;
-  bool isLate(size_t task, const ExitStatus& status) const;
+  bool isLate(const ExitStatus& status) const;
   bool scheduleRestart(size_t task, const ExitStatus& status);
   void forgetFailure(size_t task);
   bool isInVain(size_t task, const ExitStatus& status) const;

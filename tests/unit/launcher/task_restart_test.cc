@@ -117,6 +117,18 @@ TEST_F(TaskRestartTest, APsThatIsKilledWhenTheChiefHasFinishedTakesNothingFromTh
   EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
 }
 
+TEST_F(TaskRestartTest, APsThatIsBackWhenAllHaveFinishedTakesNothingFromTheJob) {
+  monitor_.onExit(0, kSigkill);
+  startAgain(0);
+  monitor_.onReady(0);
+  monitor_.onExit(2, {0, 0});
+  monitor_.onExit(1, {0, 0});
+  monitor_.onFailedNotice(0, {"unavailable", "a worker is missing: worker/1"});
+  monitor_.onExit(0, {69, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
 TEST_F(TaskRestartTest, ARestartThatNeverCameIsNotCounted) {
   monitor_.onExit(2, kSigkill);
   monitor_.onExit(0, {65, 0});  // which ends the job
