@@ -157,8 +157,6 @@ void drawLossesInBetween(Random& random, Plan& plan) {
     faults.push_back(first);
     sortFaults(faults);
   }
-  // That a job was asked to stop a ps/0 forgets with its process: at the end nobody may say it again.
-  if (is_end && plan.lives[0].has(Fault::Kind::kStop)) return;
   Fault fault;
   fault.since = is_end ? Fault::Since::kFirstTrained : Fault::Since::kGoingBack;
   fault.at = upTo(random, milliseconds(is_end ? 60 : 8));
@@ -406,7 +404,7 @@ Plan makePlan(uint64_t seed) {
                    [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))
     plan.snapshot_every_steps = 0;
   Random replicas = streamOf(seed, Stream::kLostReplicas);
-  if (plan.ps_tasks > 1 && oneIn(replicas, 8)) drawLostReplicas(replicas, plan);
+  if (plan.ps_tasks > 1 && oneIn(replicas, 5)) drawLostReplicas(replicas, plan);
   Random launch = streamOf(seed, Stream::kLaunch);
   drawLaunch(launch, plan);
   return plan;

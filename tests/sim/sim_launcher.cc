@@ -86,9 +86,10 @@ void SimLauncher::onEnded(TaskId id, launcher::ExitStatus status,
   if (!status.success()) {
     seen.ends.push_back(clock_.now());
     seen.ended_for_good = !seen.was_ready || neverStartedAgain(status) || gives_up;
-    if (seen.ended_for_good && !failed_at_) failed_at_ = clock_.now();
+    if (seen.ended_for_good && !failed_at_ && !chief_done_) failed_at_ = clock_.now();
     may_fail_ |= seen.ended_for_good || overBudget(seen);
   }
+  chief_done_ |= id == kChief && status.success() && !failed_at_;
   if (said)
     monitor_.onFailedNotice(task, {std::string(errorCodeName(said->code())), said->message()});
   monitor_.onExit(task, status);
@@ -138,6 +139,11 @@ void SimLauncher::judge(bool must_finish, bool has_result) const {
   const bool good = outcome == launcher::Outcome::kDone || outcome == launcher::Outcome::kStopped;
   if (must_finish && !good)
     hooks_.complain(fmt::format("dtf-launch says that the job {}{}", name, why));
+  const bool too_late =
+      monitor_.rootCause() && monitor_.rootCause()->exit_code == exitCode(ErrorCode::kDeadline);
+  if (outcome == launcher::Outcome::kFailed && chief_done_ && !too_late)
+    hooks_.complain(
+        fmt::format("dtf-launch says that the job failed{}, and its chief has finished", why));
   if (outcome == launcher::Outcome::kDone && !has_result && !may_fail_)
     hooks_.complain("dtf-launch says that the job is done, and it has no result");
 }

@@ -63,6 +63,7 @@ class SimLauncher {
   launcher::TaskMonitor monitor_;
   std::vector<Seen> seen_;
   bool may_fail_ = false;
+  bool chief_done_ = false;             // and nothing had failed for good before
   std::optional<TimePoint> failed_at_;  // since when the job can't be mended
   bool said_late_ = false;
 };
