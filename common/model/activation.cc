@@ -24,6 +24,20 @@ graph::Output activate(graph::Builder& ops, Activation activation, graph::Output
       return ops.sigmoid(x);
     case Activation::kTanh:
       return ops.tanh(x);
+    case Activation::kRelu6:
+      return ops.relu6(x);
+    case Activation::kLeakyRelu:
+      return ops.leakyRelu(x, kLeakyReluAlpha);
+    case Activation::kElu:
+      return ops.elu(x);
+    case Activation::kGelu:
+      return ops.gelu(x);
+    case Activation::kSilu:
+      return ops.silu(x);
+    case Activation::kSoftplus:
+      return ops.softplus(x);
+    case Activation::kSoftmax:
+      return ops.softmax(x);
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(activation)));
 }

@@ -11,13 +11,29 @@
 
 namespace dtf::model {
 
-enum class Activation : uint8_t { kNone, kRelu, kSigmoid, kTanh };
+enum class Activation : uint8_t {
+  kNone,
+  kRelu,
+  kSigmoid,
+  kTanh,
+  kRelu6,
+  kLeakyRelu,
+  kElu,
+  kGelu,
+  kSilu,
+  kSoftplus,
+  kSoftmax
+};
 // The words of the file, in the order of the enum: the choices of the key.
-inline constexpr std::string_view kActivationNames = "none|relu|sigmoid|tanh";
+inline constexpr std::string_view kActivationNames =
+    "none|relu|sigmoid|tanh|relu6|leaky_relu|elu|gelu|silu|softplus|softmax";
+
+inline constexpr double kLeakyReluAlpha = 0.2;  // TensorFlow's
 
 std::string_view nameOf(Activation activation);
 
-// `x` itself for kNone.
+// `x` itself for kNone. leaky_relu has kLeakyReluAlpha below 0; gelu is the exact one, with erf;
+// softmax is over the last dimension.
 graph::Output activate(graph::Builder& ops, Activation activation, graph::Output x);
 
 }  // namespace dtf::model

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/model/layers/layers.h"
+#include "common/model/loss.h"
 #include "common/model/read_model.h"
 #include "common/yaml/keys.h"
 
@@ -18,13 +19,15 @@ constexpr yaml::Key kAnyLayerKeys[] = {
 };
 
 std::vector<LayerType> allLayers() {
-  std::vector<LayerType> types = {flattenLayer(), denseLayer(), conv2dLayer()};
+  std::vector<LayerType> types = {flattenLayer(), reshapeLayer(), denseLayer(), conv2dLayer(),
+                                  depthwiseConv2dLayer()};
   const auto add = [&types](const std::vector<LayerType>& family) {
     types.insert(types.end(), family.begin(), family.end());
   };
   add(poolingLayers());
   add(activationLayers());
   types.push_back(dropoutLayer());
+  types.push_back(layerNormLayer());
   add(branchLayers());
   return types;
 }
@@ -63,6 +66,7 @@ std::vector<const yaml::Table*> modelTables() {
     if (std::find(tables.begin(), tables.end(), type.keys) == tables.end())
       tables.push_back(type.keys);
   tables.push_back(&kAnyLayerTable);
+  for (const yaml::Table* table : lossTables()) tables.push_back(table);
   return tables;
 }
 

@@ -2,16 +2,32 @@
 
 // What training makes small.
 
+#include <vector>
+
 #include "common/graph/builder.h"
 #include "common/model/model_spec.h"
+#include "common/yaml/key_table.h"
+#include "common/yaml/report.h"
+#include "common/yaml/yaml_tree.h"
 
 namespace dtf::model {
 
+std::string_view nameOf(Loss loss);  // its word in the file
+
+// Mistakes go into the report.
+LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report);
+std::vector<const yaml::Table*> lossTables();
+
 // Of each element that the mean is taken over. `output` is the last layer's, float32 [batch, units];
-// `labels` uint8 [batch].
-//   softmax_cross_entropy  SparseSoftmaxCrossEntropyWithLogits, one for each example
-//   mse                    (output - one hot)^2, one for each unit of each example
-//   sigmoid_cross_entropy  SigmoidCrossEntropyWithLogits against one hot, likewise
-graph::Output lossTerms(graph::Builder& ops, Loss loss, graph::Output output, graph::Output labels);
+// `labels` uint8 [batch]. With t the one-hot row of a label:
+//   softmax_cross_entropy  SparseSoftmaxCrossEntropyWithLogits, one for each example; smoothed:
+//                          against t * (1 - s) + s / units (Szegedy et al., CVPR 2016)
+//   sigmoid_cross_entropy  SigmoidCrossEntropyWithLogits against t, one for each unit of each
+//                          example; smoothed: against t * (1 - s) + s / 2
+//   mse, mae               (output - t)^2, |output - t|, likewise
+//   huber                  d^2 / 2 up to |d| = delta, a line beyond, with d = output - t (Huber, 1964)
+//   hinge                  max(0, 1 - (2t - 1) * output): one linear SVM for each class
+graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output output,
+                        graph::Output labels);
 
 }  // namespace dtf::model

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/yaml/mark.h"
@@ -24,15 +23,27 @@ struct LayerSpec {
   yaml::Mark mark;
 };
 
-enum class Loss : uint8_t { kSoftmaxCrossEntropy, kMse, kSigmoidCrossEntropy };
-// The words of the file, in the order of the enum: the choices of the key.
-inline constexpr std::string_view kLossNames = "softmax_cross_entropy|mse|sigmoid_cross_entropy";
-std::string nameOf(Loss loss);
+enum class Loss : uint8_t {
+  kSoftmaxCrossEntropy,
+  kMse,
+  kSigmoidCrossEntropy,
+  kMae,
+  kHuber,
+  kHinge
+};
+
+struct LossSpec {
+  Loss kind = Loss::kSoftmaxCrossEntropy;
+  double label_smoothing = 0;  // the cross-entropies, in [0, 1)
+  double delta = 1;            // kHuber: where the square becomes a line
+  std::string text() const;    // "mse", "huber delta=2"
+  bool operator==(const LossSpec&) const = default;
+};
 
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
   std::vector<LayerSpec> layers;
-  Loss loss = Loss::kSoftmaxCrossEntropy;
+  LossSpec loss;
   bool accuracy = false;  // metrics: [accuracy]
   yaml::Mark mark;
   yaml::Mark shape_mark;  // of input.shape

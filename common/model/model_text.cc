@@ -20,7 +20,7 @@ std::string modelText(const ModelSpec& model) {
   for (const LayerSpec& layer : model.layers)
     if (const std::string line = layer.layer->meaning(layer.name); !line.empty())
       text += line + "\n";
-  return text + fmt::format("loss {}", nameOf(model.loss));
+  return text + "loss " + model.loss.text();
 }
 
 // The longest common part would be nicer for long models; lines that are there as often need none.

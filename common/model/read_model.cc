@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/model/layer.h"
 #include "common/model/layer_table.h"
+#include "common/model/loss.h"
 #include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
 
@@ -25,7 +26,8 @@ namespace {
 constexpr yaml::Key kModelKeys[] = {
     yaml::required(yaml::map("input", "one example")),
     yaml::required(yaml::list("layers", "from the input to the last")),
-    yaml::required(yaml::choice("loss", kLossNames, "", "what training makes small")),
+    yaml::required(
+        yaml::textOrMap("loss", "what training makes small: a name, or {name: {settings}}")),
     {.name = "metrics",
      .type = yaml::ValueType::kList,
      .help = "to evaluate",
@@ -144,7 +146,7 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
     model.shape_mark = report.markOf(shape != nullptr ? shape->key_place : input->key_place);
   }
   model.layers = readLayers(reader, "layers");
-  reader.choice("loss", model.loss);
+  if (const YamlNode* loss = reader.find("loss")) model.loss = readLoss(*loss, report);
   for (const YamlNode& metric : reader.list("metrics"))
     model.accuracy |= readChoice(metric, kModelTable.at("metrics"), report).has_value();
   return model;

@@ -28,7 +28,7 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
       {"data.seed", fmt::format("{}", train.data.seed)},
       {"data.batch_size", fmt::format("{}", train.data.batch_size)},
       {"model.input.shape", fmt::format("[{}]", fmt::join(train.model.input_shape, ", "))},
-      {"model.loss", nameOf(train.model.loss)}};
+      {"model.loss", train.model.loss.text()}};
   for (size_t i = 0; i < train.model.layers.size(); ++i)
     settings.push_back(
         {fmt::format("model.layers[{}]", i), model::layerText(train.model.layers[i])});

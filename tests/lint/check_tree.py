@@ -49,7 +49,7 @@ TESTED_IN = [
     (r"common/checkpoint/verify\.cc", "tests/unit/checkpoint/damage_test.cc"),
     (r"common/yaml/home_path\.cc", "tests/unit/cluster/cluster_yaml_test.cc"),
     (r"common/(yaml/(map_reader|yaml_syntax)|cluster/read_\w+|model/read_model)\.cc", "tests/unit/cluster/bad_files_test.cc"),
-    (r"common/model/(layer_builder|layers/(activation|dense|dropout|flatten))\.cc", "tests/unit/model/model_graph_test.cc"),
+    (r"common/model/(layer_builder|layers/(dense|dropout|flatten))\.cc", "tests/unit/model/model_graph_test.cc"),
     (r"common/model/layers/window_keys\.cc", "tests/unit/model/layers/conv2d_test.cc"),
     (r"common/cluster/schema_(optimizers|tables)\.cc", "tests/unit/cluster/schema_test.cc"),
     (r"common/cluster/command_line\.cc", "tests/unit/cluster/options_test.cc"),

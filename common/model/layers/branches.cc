@@ -1,5 +1,5 @@
 // Layers that hold or join others: block (a list with a name, repeated), residual (a list beside a
-// shortcut: He et al., CVPR 2016), add.
+// shortcut: He et al., CVPR 2016), add, concat.
 
 #include <fmt/format.h>
 
@@ -29,10 +29,16 @@ constexpr yaml::Key kAddKeys[] = {
     yaml::required(
         yaml::list("with", "the layers whose outputs are added to that of the one before")),
 };
+constexpr yaml::Key kConcatKeys[] = {
+    yaml::required(
+        yaml::list("with", "the layers whose channels come after those of the one before")),
+};
 constinit const yaml::Table kBlockTable{"train.model.layers.N.block", kBlockKeys, &kAnyLayerTable};
 constinit const yaml::Table kResidualTable{"train.model.layers.N.residual", kResidualKeys,
                                            &kAnyLayerTable};
 constinit const yaml::Table kAddTable{"train.model.layers.N.add", kAddKeys, &kAnyLayerTable};
+constinit const yaml::Table kConcatTable{"train.model.layers.N.concat", kConcatKeys,
+                                         &kAnyLayerTable};
 
 bool anyDraws(const std::vector<LayerSpec>& layers) {
   return std::any_of(layers.begin(), layers.end(),
@@ -134,6 +140,33 @@ class AddLayer final : public Layer {
   const std::vector<std::string> with_;
 };
 
+// Along the last dimension, the channels.
+class ConcatLayer final : public Layer {
+ public:
+  explicit ConcatLayer(std::vector<std::string> with) : with_(std::move(with)) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    std::vector<graph::Output> parts = {x};
+    const Shape& shape = layers.shape(x);
+    for (const std::string& name : with_) {
+      parts.push_back(layers.outputOf(name));
+      const Shape& other = layers.shape(parts.back());
+      if (!std::equal(shape.dims().begin(), shape.dims().end() - 1, other.dims().begin(),
+                      other.dims().empty() ? other.dims().end() : other.dims().end() - 1))
+        layers.fail(
+            fmt::format("layer '{}' puts {}, an output of {}, behind one of {}: all but "
+                        "their channels must be alike",
+                        layers.layerName(), yaml::inQuotes(name),
+                        layers.exampleShape(parts.back()).str(), layers.exampleShape(x).str()));
+    }
+    return layers.ops().concat(std::move(parts), shape.rank() - 1);
+  }
+  std::string meaning(std::string_view) const override { return "concat with=" + join(with_, ","); }
+
+ private:
+  const std::vector<std::string> with_;
+};
+
 std::shared_ptr<const Layer> readBlock(const LayerType&, const yaml::MapReader& settings) {
   int64_t repeat = 1;
   settings.whole("repeat", repeat);
@@ -149,11 +182,12 @@ std::shared_ptr<const Layer> readResidual(const LayerType&, const yaml::MapReade
                                                activation);
 }
 
-std::shared_ptr<const Layer> readAdd(const LayerType&, const yaml::MapReader& settings) {
+template <class Joined>
+std::shared_ptr<const Layer> readJoined(const LayerType&, const yaml::MapReader& settings) {
   std::vector<std::string> with;
   for (const yaml::YamlNode& node : settings.list("with"))
     if (const auto name = yaml::readText(node, "with", settings.report())) with.push_back(*name);
-  return std::make_shared<const AddLayer>(std::move(with));
+  return std::make_shared<const Joined>(std::move(with));
 }
 
 }  // namespace
@@ -162,7 +196,9 @@ std::vector<LayerType> branchLayers() {
   return {{"block", "a list of layers under one name, repeated", &kBlockTable, readBlock},
           {"residual", "a list of layers, and its input added to what they give", &kResidualTable,
            readResidual},
-          {"add", "the sum of several layers", &kAddTable, readAdd}};
+          {"add", "the sum of several layers", &kAddTable, readJoined<AddLayer>},
+          {"concat", "the channels of several layers, one after another", &kConcatTable,
+           readJoined<ConcatLayer>}};
 }
 
 }  // namespace dtf::model

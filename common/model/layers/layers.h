@@ -12,8 +12,11 @@ std::vector<LayerType> activationLayers();
 std::vector<LayerType> branchLayers();
 LayerType conv2dLayer();
 LayerType denseLayer();
+LayerType depthwiseConv2dLayer();
 LayerType dropoutLayer();
 LayerType flattenLayer();
+LayerType layerNormLayer();
 std::vector<LayerType> poolingLayers();
+LayerType reshapeLayer();
 
 }  // namespace dtf::model

@@ -213,7 +213,7 @@ TEST(LoadTrain, ReadsTheModel) {
   EXPECT_EQ(model::layerText(read.layers.at(0)),
             "dense dense: units=5 activation=tanh use_bias=false "
             "kernel_initializer=truncated_normal");
-  EXPECT_EQ(read.loss, model::Loss::kSigmoidCrossEntropy);
+  EXPECT_EQ(read.loss.kind, model::Loss::kSigmoidCrossEntropy);
   EXPECT_TRUE(read.accuracy);
   EXPECT_EQ(read.layers[0].mark.line, 4);
 }

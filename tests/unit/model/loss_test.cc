@@ -2,13 +2,82 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "common/base/error.h"
+#include "common/graph/op_def.h"
+#include "tests/unit/graph/reference_interpreter.h"
+
 namespace dtf::model {
 namespace {
+
+LossSpec lossOf(const std::string& text) {
+  yaml::Report report;
+  const std::optional<yaml::YamlNode> node =
+      yaml::parseYaml(text, report.addFile("loss.yaml", text), report);
+  report.throwIfAny();
+  const LossSpec loss = readLoss(*node, report);
+  report.throwIfAny();
+  return loss;
+}
 
 TEST(Loss, IsNamedAsTheFileDoes) {
   EXPECT_EQ(nameOf(Loss::kSoftmaxCrossEntropy), "softmax_cross_entropy");
   EXPECT_EQ(nameOf(Loss::kMse), "mse");
   EXPECT_EQ(nameOf(Loss::kSigmoidCrossEntropy), "sigmoid_cross_entropy");
+  EXPECT_EQ(nameOf(Loss::kMae), "mae");
+  EXPECT_EQ(nameOf(Loss::kHuber), "huber");
+  EXPECT_EQ(nameOf(Loss::kHinge), "hinge");
+}
+
+TEST(Loss, IsReadWithItsSettings) {
+  EXPECT_EQ(lossOf("mse"), (LossSpec{Loss::kMse}));
+  EXPECT_EQ(lossOf("softmax_cross_entropy: {label_smoothing: 0.1}"),
+            (LossSpec{Loss::kSoftmaxCrossEntropy, 0.1}));
+  EXPECT_EQ(lossOf("huber: {delta: 2}"), (LossSpec{Loss::kHuber, 0, 2}));
+  EXPECT_EQ(lossOf("huber: {delta: 2}").text(), "huber delta=2");
+  EXPECT_EQ(lossOf("softmax_cross_entropy: {label_smoothing: 0.1}").text(),
+            "softmax_cross_entropy label_smoothing=0.1");
+  EXPECT_EQ(lossOf("mse").text(), "mse");
+}
+
+TEST(Loss, RefusesTheSettingsOfAnother) {
+  for (const char* text : {"mse: {delta: 1}", "huber: {label_smoothing: 0.1}", "hinges",
+                           "softmax_cross_entropy: {label_smoothing: 1}"})
+    EXPECT_THROW(lossOf(text), Error) << text;
+}
+
+// The terms of one example with outputs (2, -1, 0.5) and label 1, computed in double precision.
+std::vector<double> termsOf(const LossSpec& loss) {
+  graph::Graph graph(graph::standardOps());
+  graph::Builder ops(graph);
+  const graph::Output output = ops.placeholder("output", DType::kFloat32, Shape{1, 3});
+  const graph::Output labels = ops.placeholder("labels", DType::kUInt8, Shape{1});
+  const graph::Output terms = lossTerms(ops, loss, output, labels);
+  return graph::testing::evaluate(graph, {{output, {2, -1, 0.5}}, {labels, {1}}}, terms);
+}
+
+void expectTerms(const LossSpec& loss, const std::vector<double>& wanted) {
+  const std::vector<double> terms = termsOf(loss);
+  ASSERT_EQ(terms.size(), wanted.size()) << loss.text();
+  for (size_t i = 0; i < terms.size(); ++i) EXPECT_NEAR(terms[i], wanted[i], 1e-6) << loss.text();
+}
+
+TEST(Loss, ComparesWithOneHotRows) {
+  expectTerms({Loss::kMse}, {4, 4, 0.25});
+  expectTerms({Loss::kMae}, {2, 2, 0.5});
+  expectTerms({Loss::kHuber, 0, 1}, {1.5, 1.5, 0.125});
+  expectTerms({Loss::kHuber, 0, 3}, {2, 2, 0.125});
+  expectTerms({Loss::kHinge}, {3, 2, 1.5});
+  const auto sigmoid = [](double x, double z) {
+    return std::max(x, 0.0) - x * z + std::log1p(std::exp(-std::fabs(x)));
+  };
+  expectTerms({Loss::kSigmoidCrossEntropy}, {sigmoid(2, 0), sigmoid(-1, 1), sigmoid(0.5, 0)});
+  expectTerms({Loss::kSigmoidCrossEntropy, 0.2},
+              {sigmoid(2, 0.1), sigmoid(-1, 0.9), sigmoid(0.5, 0.1)});
+  const double log_sum = std::log(std::exp(2) + std::exp(-1) + std::exp(0.5));
+  expectTerms({Loss::kSoftmaxCrossEntropy}, {log_sum + 1});
+  expectTerms({Loss::kSoftmaxCrossEntropy, 0.3}, {log_sum - (0.1 * 2 - 0.8 * 1 + 0.1 * 0.5)});
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST(ModelGraph, TrainingAndEvaluationAgreeOnTheVariables) {
 TEST(ModelGraph, BuildsEveryLossAndActivation) {
   for (const Loss loss : {Loss::kSoftmaxCrossEntropy, Loss::kMse, Loss::kSigmoidCrossEntropy}) {
     ModelSpec spec = softmaxModel();
-    spec.loss = loss;
+    spec.loss.kind = loss;
     spec.layers = {flatten(), dense("a", 8, Activation::kTanh, 0, "use_bias: false"),
                    dense("b", 8, Activation::kSigmoid), activation("c", Activation::kRelu),
                    dense("d", 10)};

@@ -41,7 +41,7 @@ TEST(ModelText, ADifferenceNamesBothSides) {
   EXPECT_EQ(differenceAfter([](auto& m) { m.layers[1] = dense("hidden", 16, Activation::kTanh); }),
             "  the checkpoint has 'dense hidden: units=16 activation=relu use_bias=true'\n"
             "  this job has 'dense hidden: units=16 activation=tanh use_bias=true'");
-  EXPECT_EQ(differenceAfter([](auto& m) { m.loss = Loss::kMse; }),
+  EXPECT_EQ(differenceAfter([](auto& m) { m.loss.kind = Loss::kMse; }),
             "  the checkpoint has 'loss softmax_cross_entropy'\n  this job has 'loss mse'");
   EXPECT_EQ(differenceAfter([](auto& m) { m.layers.erase(m.layers.begin()); }),
             "  the checkpoint has 'flatten'");

@@ -157,7 +157,7 @@ TEST_F(CheckpointerTest, WhatADeadChiefLeftHalfWrittenIsSweptThoughThePsHoldValu
 
 TEST_F(CheckpointerTest, OneOfAModelThatComputesSomethingElseIsRefused) {
   saveAll({10});
-  model_.loss = model::Loss::kMse;
+  model_.loss.kind = model::Loss::kMse;
   try {
     chief(kSync)->restore();
     FAIL() << "restored";

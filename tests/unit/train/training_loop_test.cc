@@ -66,7 +66,7 @@ TEST(TrainingLoop, LearnsWithAHiddenLayerAndEveryLoss) {
                         model::dense("output", 10)};
   for (const model::Loss loss :
        {model::Loss::kSoftmaxCrossEntropy, model::Loss::kMse, model::Loss::kSigmoidCrossEntropy}) {
-    train.model.loss = loss;
+    train.model.loss.kind = loss;
     const JobResult job = runJob(train, {2, 1}, trainDigits(), evalDigits());
     EXPECT_GT(*job.evaluation->accuracy, 0.75) << "loss " << static_cast<int>(loss);
   }
@@ -213,7 +213,7 @@ TEST(TrainingLoop, NamesWorkerAndStepWhenTheLossIsNoNumber) {
 // The loss stays a number for some steps; a job that ended there would be called done.
 TEST(TrainingLoop, ALossAMillionTimesItsStartIsNoSuccessThoughItIsANumber) {
   cluster::TrainSpec train = softmaxJob(4);
-  train.model.loss = model::Loss::kMse;
+  train.model.loss.kind = model::Loss::kMse;
   train.optimizer.learning_rate = 20;
   try {
     runJob(train, {1, 1}, trainDigits());

@@ -73,6 +73,20 @@ TEST(Branches, ABlockSeesWhatStandsBeforeIt) {
   EXPECT_EQ(built.node("stage/add/Add").inputs[1].node, built.node("a/BiasAdd").id);
 }
 
+TEST(Branches, ConcatPutsChannelsSideBySide) {
+  const BuiltLayer built(
+      {layerOf("conv2d", "{filters: 3, kernel: 1}", "a"),
+       layerOf("conv2d", "{filters: 5, kernel: 1}", "b"), layerOf("concat", "{with: [a]}", "both")},
+      {4, 4, 2});
+  EXPECT_EQ(built.shape.str(), "[4, 4, 8]");
+  EXPECT_EQ(buildFailure({layerOf("conv2d", "{filters: 3, kernel: 1}", "a"),
+                          layerOf("conv2d", "{filters: 3, kernel: 3}", "b"),
+                          layerOf("concat", "{with: [a]}", "both", 4)},
+                         {4, 4, 2}),
+            "job.yaml:4:7: error: layer 'both' puts 'a', an output of [4, 4, 3], behind one of [2, "
+            "2, 3]: all but their channels must be alike");
+}
+
 TEST(Branches, NameWhatIsNotThere) {
   EXPECT_EQ(buildFailure({dense("stem", 3), layerOf("add", "{with: [stm]}", "sum", 4)}, {5}),
             "job.yaml:4:7: error: layer 'sum' names the layer 'stm', and there is none before it - "

@@ -1,0 +1,84 @@
+// depthwise_conv2d: each channel convolved with filters of its own (Sifre, 2014; MobileNets). Weights
+// are [height, width, channels, multiplier], as TensorFlow's.
+
+#include <fmt/format.h>
+
+#include "common/graph/initializer.h"
+#include "common/model/activation.h"
+#include "common/model/layer_builder.h"
+#include "common/model/layers/layers.h"
+#include "common/model/layers/window_keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr yaml::Key kDepthwiseKeys[] = {
+    yaml::required(yaml::wholes("kernel", 1, kWindowMax, "of [height, width]")),
+    yaml::whole("multiplier", 1, 1'000'000, "filters of each channel; default 1"),
+    yaml::wholes("stride", 1, kWindowMax, "of [height, width]; default 1"),
+    paddingKey(),
+    yaml::wholes("dilation", 1, kWindowMax, "of [height, width]; default 1"),
+    yaml::choice("activation", kActivationNames, "", "default none"),
+    yaml::boolean("use_bias", "default true"),
+    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
+};
+constinit const yaml::Table kDepthwiseTable{"train.model.layers.N.depthwise_conv2d", kDepthwiseKeys,
+                                            &kAnyLayerTable};
+
+struct DepthwiseSettings {
+  WindowSettings window;
+  int64_t multiplier = 1;
+  Activation activation = Activation::kNone;
+  bool use_bias = true;
+  std::string kernel_initializer = "glorot_uniform";
+};
+
+class DepthwiseConv2dLayer final : public Layer {
+ public:
+  explicit DepthwiseConv2dLayer(DepthwiseSettings settings) : settings_(std::move(settings)) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    const graph::Window window = settings_.window.over(layers, x);
+    const int64_t channels = layers.shape(x).dim(3);
+    const Shape filters{window.height.size, window.width.size, channels, settings_.multiplier};
+    const graph::Output weights = layers.variable("weights", filters, settings_.kernel_initializer);
+    x = layers.ops().depthwiseConv2D(x, weights, window);
+    if (settings_.use_bias)
+      x = layers.ops().biasAdd(
+          x, layers.variable("biases", Shape{channels * settings_.multiplier}, "zeros"));
+    return activate(layers.ops(), settings_.activation, x);
+  }
+
+  std::string meaning(std::string_view name) const override {
+    return fmt::format("depthwise_conv2d {}: multiplier={} {} activation={} use_bias={}", name,
+                       settings_.multiplier, settings_.window.text(), nameOf(settings_.activation),
+                       settings_.use_bias);
+  }
+  std::string text(std::string_view name) const override {
+    return meaning(name) + " kernel_initializer=" + settings_.kernel_initializer;
+  }
+
+ private:
+  const DepthwiseSettings settings_;
+};
+
+std::shared_ptr<const Layer> readDepthwise(const LayerType&, const yaml::MapReader& settings) {
+  DepthwiseSettings conv;
+  settings.wholes("kernel", conv.window.size);
+  settings.whole("multiplier", conv.multiplier);
+  conv.window.read(settings, true);
+  settings.choice("activation", conv.activation);
+  settings.boolean("use_bias", conv.use_bias);
+  settings.word("kernel_initializer", conv.kernel_initializer);
+  return std::make_shared<const DepthwiseConv2dLayer>(std::move(conv));
+}
+
+}  // namespace
+
+LayerType depthwiseConv2dLayer() {
+  return {"depthwise_conv2d", "activation(each channel convolved with its kernel + bias)",
+          &kDepthwiseTable, readDepthwise};
+}
+
+}  // namespace dtf::model

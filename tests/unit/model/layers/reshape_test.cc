@@ -1,0 +1,18 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/model/layers/layer_test.h"
+
+namespace dtf::model {
+namespace {
+
+TEST(ReshapeLayer, KeepsTheBatchAndTheElements) {
+  EXPECT_EQ(BuiltLayer({layerOf("reshape", "{shape: [2, 3, 4]}", "r")}, {24}).shape.str(),
+            "[2, 3, 4]");
+  EXPECT_EQ(buildFailure({layerOf("reshape", "{shape: [2, 3]}", "r", 8)}, {7}),
+            "job.yaml:8:7: error: layer 'r' can't make [2, 3] of [7]: they differ in their number "
+            "of elements");
+  EXPECT_EQ(layerOf("reshape", "{shape: [2, 3]}", "r").layer->meaning("r"), "reshape shape=[2, 3]");
+}
+
+}  // namespace
+}  // namespace dtf::model
