@@ -26,6 +26,12 @@ class PlanTest(unittest.TestCase):
         for name in names:
             self.assertTrue(plan.read_plan(chaos.HERE / "plans" / name).scenarios)
 
+    def test_both_plans_have_a_row_for_every_promise(self):
+        for name in ("quick.yaml", "full.yaml"):
+            scenarios = plan.read_plan(chaos.HERE / "plans" / name).scenarios
+            rows = {row for scenario in scenarios for row in scenario.rows.split(", ")}
+            self.assertEqual(rows, {"R1", "R2", "R3", "R4", "R5", "R12", "R21", "checkpoint", "snapshot", "replica"}, name)
+
     def test_a_fault_in_all_its_forms(self):
         scenario = read(ONE % ("workers: 3", "who: worker/2, how: {stop: [1, 2]}, when: {step: 5}, times: 2")).scenarios[0]
         fault = scenario.faults[0]
