@@ -12,7 +12,7 @@ using graph::WindowAxis;
 
 // The transformed tiles of a block stay in the second cache, unless the transformed filter is so
 // large that it must be read from further away for as many tiles as can be had.
-constexpr int64_t kBlockBytes = 600'000;
+constexpr int64_t kBlockBytes = 300'000;
 constexpr int64_t kFilterBytesLarge = 1'000'000;
 constexpr int64_t kBlockTilesMin = 12;
 constexpr int64_t kBlockTilesOfLargeFilters = 96;

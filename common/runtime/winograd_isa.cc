@@ -135,23 +135,30 @@ struct Planes {
   explicit Planes(const WinogradTask& t)
       : filter_plane(t.channels * t.out_channels + kPlanePadding),
         image_plane(t.block_tiles * t.channels + kPlanePadding),
-        out_plane(t.block_tiles * t.out_channels + kPlanePadding) {}
+        out_plane(t.block_tiles * t.out_channels + kPlanePadding),
+        patch_floats(kPlanes * t.channels) {}
 
-  int64_t floats() const { return kPlanes * (filter_plane + image_plane + out_plane); }
+  int64_t floats() const {
+    return kPlanes * (filter_plane + image_plane + out_plane) + patch_floats;
+  }
 
   int64_t filter_plane, image_plane, out_plane;
+  int64_t patch_floats;
 };
 
-// Where they lie, and the workspace of a product behind them.
+// Where they lie; behind them a patch of the image, and the workspace of a product.
 struct Workspace : Planes {
   explicit Workspace(const WinogradTask& t)
       : Planes(t),
         filter(t.workspace),
         image(filter + kPlanes * filter_plane),
         out(image + kPlanes * image_plane),
+        patch(out + kPlanes * out_plane),
         product(t.workspace + floats()) {}
 
-  float *filter, *image, *out, *product;
+  float *filter, *image, *out;
+  float* patch;  // of one tile of the image
+  float* product;
 };
 
 // Where a tile stands.
@@ -176,6 +183,27 @@ DTF_INLINE bool inside(int64_t first, int64_t n, int64_t length) {
   return first >= 0 && first + n <= length;
 }
 
+// Where the elements of a square of an image lie: (i, j) at from + (i * line + j) * channels.
+struct Square {
+  const float* from;
+  int64_t line;  // in elements
+};
+
+// A copy of a tile that is not wholly within the image, with zeros around it.
+DTF_INLINE Square framed(const WinogradTask& t, const Tile& at, const float* x, float* patch) {
+  const int64_t floats = kPlanes * t.channels;
+  __builtin_memset(patch, 0, static_cast<size_t>(floats) * sizeof(float));
+  const int64_t row0 = at.row < 0 ? -at.row : 0, row1 = least(kTile, t.height - at.row);
+  const int64_t column0 = at.column < 0 ? -at.column : 0;
+  const int64_t columns = least(kTile, t.width - at.column) - column0;
+  for (int64_t i = row0; i < row1 && columns > 0; ++i) {
+    __builtin_memcpy(patch + (i * kTile + column0) * t.channels,
+                     x + (i * t.width + column0) * t.channels,
+                     static_cast<size_t>(columns * t.channels) * sizeof(float));
+  }
+  return {patch, kTile};
+}
+
 // The transforms of the tiles [first, first + tiles).
 void transformImages(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles) {
   const auto transform = [](const Floats(&d)[kTile], Floats(&to)[kTile]) { transformImage(d, to); };
@@ -184,24 +212,27 @@ void transformImages(const WinogradTask& t, const Workspace& w, int64_t first, i
     const float* const x = t.x + ((at.n * t.height + at.row) * t.width + at.column) * t.channels;
     float* const planes = w.image + number * t.channels;
     const bool whole = inside(at.row, kTile, t.height) && inside(at.column, kTile, t.width);
+    const Square square = whole ? Square{x, t.width} : framed(t, at, x, w.patch);
     for (int64_t c = 0; c < t.channels; c += kLanes) {
-      const auto element = [&](int i, int j) {
-        return load(x + (i * t.width + j) * t.channels + c);
-      };
-      const auto put = [&](int i, int j, Floats v) {
-        store(planes + (i * kTile + j) * w.image_plane + c, v);
-      };
-      if (whole) {
-        transformSquare<kTile, kTile>(element, transform, put);
-      } else {
-        const auto padded = [&](int i, int j) {
-          const bool within = inside(at.row + i, 1, t.height) && inside(at.column + j, 1, t.width);
-          return within ? element(i, j) : Floats{};
-        };
-        transformSquare<kTile, kTile>(padded, transform, put);
-      }
+      transformSquare<kTile, kTile>(
+          [&](int i, int j) { return load(square.from + (i * square.line + j) * t.channels + c); },
+          transform,
+          [&](int i, int j, Floats v) { store(planes + (i * kTile + j) * w.image_plane + c, v); });
     }
   }
+}
+
+// The part of a tile's outputs that lies within the image.
+struct OutputTile {
+  int64_t at;  // of the first, in floats
+  int64_t rows, columns;
+};
+template <int Outputs>
+DTF_INLINE OutputTile outputTile(const WinogradTask& t, int64_t number) {
+  const Tile tile = tileAt(t, number);
+  return {((tile.n * t.out_height + tile.out_row) * t.out_width + tile.out_column) * t.out_channels,
+          least(Outputs, t.out_height - tile.out_row),
+          least(Outputs, t.out_width - tile.out_column)};
 }
 
 template <int Outputs>
@@ -209,19 +240,24 @@ void makeOutputs(const WinogradTask& t, const Workspace& w, int64_t first, int64
                  float* y) {
   const auto transform = [](const Floats(&m)[kTile], auto& to) { transformOutput<Outputs>(m, to); };
   for (int64_t number = 0; number < tiles; ++number) {
-    const Tile at = tileAt(t, first + number);
-    float* const to =
-        y + ((at.n * t.out_height + at.out_row) * t.out_width + at.out_column) * t.out_channels;
+    const OutputTile tile = outputTile<Outputs>(t, first + number);
     const float* const planes = w.out + number * t.out_channels;
-    const int64_t rows = least(Outputs, t.out_height - at.out_row);
-    const int64_t columns = least(Outputs, t.out_width - at.out_column);
+    const bool whole = tile.rows == Outputs && tile.columns == Outputs;
     for (int64_t k = 0; k < t.out_channels; k += kLanes) {
+      float* const to = y + tile.at + k;
       const auto get = [&](int i, int j) {
         return load(planes + (i * kTile + j) * w.out_plane + k);
       };
-      transformSquare<kTile, Outputs>(get, transform, [&](int i, int j, Floats v) {
-        if (i < rows && j < columns) store(to + (i * t.out_width + j) * t.out_channels + k, v);
-      });
+      const auto put = [&](int i, int j, Floats v) {
+        store(to + (i * t.out_width + j) * t.out_channels, v);
+      };
+      if (whole) {
+        transformSquare<kTile, Outputs>(get, transform, put);
+      } else {
+        transformSquare<kTile, Outputs>(get, transform, [&](int i, int j, Floats v) {
+          if (i < tile.rows && j < tile.columns) put(i, j, v);
+        });
+      }
     }
   }
 }
@@ -233,20 +269,25 @@ void transformGradients(const WinogradTask& t, const Workspace& w, int64_t first
     transformGradient<Outputs>(y, to);
   };
   for (int64_t number = 0; number < tiles; ++number) {
-    const Tile at = tileAt(t, first + number);
-    const float* const from =
-        dy + ((at.n * t.out_height + at.out_row) * t.out_width + at.out_column) * t.out_channels;
+    const OutputTile tile = outputTile<Outputs>(t, first + number);
     float* const planes = w.out + number * t.out_channels;
-    const int64_t rows = least(Outputs, t.out_height - at.out_row);
-    const int64_t columns = least(Outputs, t.out_width - at.out_column);
+    const bool whole = tile.rows == Outputs && tile.columns == Outputs;
     for (int64_t k = 0; k < t.out_channels; k += kLanes) {
+      const float* const from = dy + tile.at + k;
       const auto get = [&](int i, int j) {
-        const bool within = i < rows && j < columns;
-        return within ? load(from + (i * t.out_width + j) * t.out_channels + k) : Floats{};
+        return load(from + (i * t.out_width + j) * t.out_channels);
       };
-      transformSquare<Outputs, kTile>(get, transform, [&](int i, int j, Floats v) {
+      const auto put = [&](int i, int j, Floats v) {
         store(planes + (i * kTile + j) * w.out_plane + k, v);
-      });
+      };
+      if (whole) {
+        transformSquare<Outputs, kTile>(get, transform, put);
+      } else {
+        const auto part = [&](int i, int j) {
+          return i < tile.rows && j < tile.columns ? get(i, j) : Floats{};
+        };
+        transformSquare<Outputs, kTile>(part, transform, put);
+      }
     }
   }
 }
