@@ -20,6 +20,7 @@
 #include "tests/fuzz/program.h"
 #include "tests/fuzz/raw_peer.h"
 #include "tests/fuzz/reached.h"
+#include "tests/fuzz/replica_caller.h"
 #include "tests/fuzz/rpc_messages.h"
 #include "tests/fuzz/rpc_world.h"
 
@@ -31,8 +32,10 @@ using fuzz::Arguments;
 using fuzz::kElements;
 using fuzz::kWorkers;
 
-const fuzz::MustReach kMustReach = {"save", "restore",       "commitRestore", "decided", "averages",
-                                    "raw",  "worker status", "lease over",    "ended"};
+const fuzz::MustReach kMustReach = {
+    "save",          "restore",  "commitRestore",   "decided",         "averages", "raw",
+    "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",   "seed",
+    "update",        "fetched",  "ended",           "lease over"};
 
 constexpr size_t kCallsMax = 200;
 constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
@@ -42,22 +45,11 @@ constexpr Duration kSteps[] = {std::chrono::milliseconds(1),    std::chrono::mil
                                std::chrono::milliseconds(300),  std::chrono::milliseconds(1100),
                                std::chrono::milliseconds(5600), std::chrono::seconds(11)};
 
-cluster::TaskOptions taskOptions(uint32_t ps_task) {
-  cluster::TaskOptions options;
-  options.task = {JobKind::kPs, ps_task};
-  options.job.job = fuzz::kJob;
-  options.job.run_dir = fuzz::kRunDir;
-  options.job.cluster.ps.resize(2);
-  for (cluster::TaskSpec& task : options.job.cluster.ps) task.address = {"127.0.0.1", 1};
-  options.job.cluster.worker.resize(kWorkers);
-  return options;
-}
-
 // What is made once for all inputs.
 struct World {
   net::Reactor reactor;
   fuzz::PreparedDisk disk;
-  const cluster::TaskOptions tasks[2] = {taskOptions(0), taskOptions(1)};
+  const checkpoint::SnapshotPlace snapshots{.folder = "/shm"};
 };
 
 class Follower final : public schema::SyncFollower::Server {
@@ -78,9 +70,13 @@ class Session {
  public:
   Session(World& world, uint8_t kind)
       : self_(kind % 2),
-        task_(world.tasks[self_]),
+        durability_(fuzz::durabilityIn(kind)),
+        task_(fuzz::taskOptions(self_, durability_)),
         loop_(world.reactor, kind >= kSocketsFrom),
-        server_(std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh())) {
+        server_(std::make_unique<psd::PsServer>(task_, loop_, loop_, loop_, world.disk.fresh(),
+                                                durability_ == cluster::Durability::kSnapshot
+                                                    ? world.snapshots
+                                                    : checkpoint::SnapshotPlace{})) {
     server_->startData(std::make_unique<ps::InlineUpdateRunner>());
     server_->start([] {}, [this] { ended_ = true; });
   }
@@ -105,6 +101,8 @@ class Session {
     calls_.clear();
     for (Client& client : clients_) client = {};
     raw_ = {};
+    replica_ = {};
+    replica_connection_ = nullptr;
     worker_connection_ = nullptr;
     settle();
     loop_.close();
@@ -153,13 +151,19 @@ class Session {
   }
   void leaderCall();
   void followerCall();
+  void replicaCall(uint8_t method);
   void workerCall();
+  void fillCut(schema::Held::Cut::Builder cut) {
+    cut.setStep(arguments_.count());
+    cut.setEpoch(epochAt(cut.getStep()));
+  }
   void timeOrSignal(uint8_t what);
   void rawCall(uint8_t which);
 
   Arguments arguments_{{}};
   const uint32_t self_;  // the ps that is fuzzed
-  const cluster::TaskOptions& task_;
+  const cluster::Durability durability_;
+  const cluster::TaskOptions task_;
   const workerd::WorkerStatus worker_status_;
   fuzz::PeerLoop loop_;
   std::unique_ptr<daemons::ConnectionSet> worker_ =
@@ -169,6 +173,8 @@ class Session {
   bool ended_ = false;                                 // the ps has nothing more to do
   std::array<std::unique_ptr<fuzz::RawPeer>, 2> raw_;  // control, bulk
   std::array<Client, 2> clients_;
+  std::unique_ptr<net::RpcConnection> replica_connection_;  // of the ps whose replica is kept here
+  fuzz::ReplicaCaller replica_;
   std::vector<kj::Promise<void>> calls_;
   uint64_t epoch_ = ps::kFirstEpoch;  // that an honest chief would be on
   std::vector<uint64_t> last_cut_;    // the place that was asked for last; `save` names it again
@@ -189,7 +195,7 @@ void Session::operation() {
     case 4:
       return self_ == 0 || method % 4 == 3 ? leaderCall() : followerCall();
     case 5:
-      return workerCall();
+      return durability_ == cluster::Durability::kReplica ? replicaCall(method) : workerCall();
     case 6:
       return timeOrSignal(method);
     default:
@@ -230,7 +236,7 @@ void Session::gateCall(uint8_t method) {
   if (method % 5 == 3) {
     if (one.data_connection == nullptr) one.data_connection = connect(true);
     auto request = one.data_connection->bootstrap().castAs<schema::PsDataGate>().helloRequest();
-    fuzz::fillHello(arguments_, self_, false, request.initHello());
+    fuzz::fillHello(arguments_, self_, false, durability_, request.initHello());
     auto sent = request.send();
     one.data = sent.getData();
     keep(sent.ignoreResult());
@@ -240,13 +246,13 @@ void Session::gateCall(uint8_t method) {
   auto gate = one.control_connection->bootstrap().castAs<schema::PsGate>();
   if (method % 5 == 0) {
     auto request = gate.helloRequest();
-    fuzz::fillHello(arguments_, self_, false, request.initHello());
+    fuzz::fillHello(arguments_, self_, false, durability_, request.initHello());
     auto sent = request.send();
     one.control = sent.getControl();
     keep(sent.ignoreResult());
   } else if (method % 5 == 1) {
     auto request = gate.peerRequest();
-    fuzz::fillHello(arguments_, self_, true, request.initHello());
+    fuzz::fillHello(arguments_, self_, true, durability_, request.initHello());
     request.setFollower(kj::heap<Follower>());
     auto sent = request.send();
     one.leader = sent.getLeader();
@@ -262,7 +268,7 @@ void Session::controlCall(uint8_t method) {
     switch (method % 7) {
       case 0: {
         auto request = control->declareRequest();
-        fuzz::fillModel(arguments_, self_, request);
+        fuzz::fillModel(arguments_, self_, durability_ == cluster::Durability::kReplica, request);
         return send(request);
       }
       case 1:
@@ -290,7 +296,7 @@ void Session::controlCall(uint8_t method) {
 
 void Session::checkpointCall(uint8_t method) {
   KJ_IF_MAYBE (checkpoint, client().checkpoint) {
-    switch (method % 6) {
+    switch (method < 192 ? method % 6 : 6 + method % 4) {
       case 0: {
         auto request = checkpoint->positionRequest();
         request.setHold(arguments_.byte() % 2 == 1);
@@ -321,6 +327,27 @@ void Session::checkpointCall(uint8_t method) {
         auto request = checkpoint->restoreRequest();
         request.setFolder(arguments_.folder());
         return send(request, "restore");
+      }
+      case 6: {
+        auto request = checkpoint->snapshotRequest();
+        auto position = request.initPosition(static_cast<uint32_t>(last_cut_.size()));
+        for (uint32_t i = 0; i < position.size(); ++i) position.set(i, last_cut_[i]);
+        fillCut(request.initCut());
+        request.setKeeps(arguments_.byte() % 2 == 1);
+        fillCut(request.initKeep());
+        return send(request, "snapshot");
+      }
+      case 7: {
+        auto request = checkpoint->restoreSnapshotRequest();
+        fillCut(request.initCut());
+        return send(request, "restoreSnapshot");
+      }
+      case 8:
+        return send(checkpoint->forgetSnapshotsRequest(), "forgetSnapshots");
+      case 9: {
+        auto request = checkpoint->refillRequest();
+        request.setEpoch(epochAt(arguments_.byte()));
+        return send(request, "refill");
       }
       default: {
         auto request = checkpoint->commitRestoreRequest();
@@ -381,6 +408,11 @@ void Session::followerCall() {
       ranks.set(i, static_cast<uint32_t>(arguments_.count()));
     return send(request, "decided");
   }
+}
+
+void Session::replicaCall(uint8_t method) {
+  if (replica_connection_ == nullptr) replica_connection_ = connect(true);
+  keep(replica_.call(method, arguments_, self_, epoch_, *replica_connection_));
 }
 
 void Session::workerCall() {

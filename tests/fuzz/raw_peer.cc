@@ -42,11 +42,11 @@ void fillPayload(Arguments& arguments, uint32_t ps_task, capnp::rpc::Payload::Bu
   auto content = payload.initContent();
   switch (kind % 7) {
     case 0:
-      fillHello(arguments, ps_task, kind % 2 == 1,
+      fillHello(arguments, ps_task, kind % 2 == 1, cluster::Durability::kCheckpoint,
                 content.initAs<schema::PsGate::HelloParams>().initHello());
       break;
     case 1:
-      fillModel(arguments, ps_task, content.initAs<schema::PsControl::DeclareParams>());
+      fillModel(arguments, ps_task, false, content.initAs<schema::PsControl::DeclareParams>());
       break;
     case 2: {
       auto params = content.initAs<schema::PsData::ExchangeParams>();

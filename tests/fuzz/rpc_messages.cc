@@ -23,13 +23,14 @@ void fillTask(Arguments& arguments, schema::Task::Builder task) {
   task.setIndex(kind < 200 ? kind % (kWorkers + 1) : static_cast<uint32_t>(arguments.count()));
 }
 
-void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, schema::Hello::Builder hello) {
+void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, cluster::Durability durability,
+               schema::Hello::Builder hello) {
   const uint8_t flaw = arguments.byte();
   hello.setJob(flaw == 1 ? arguments.text() : kj::StringPtr(kJob));
   fillTask(arguments, hello.initCaller());
   if (from_ps) {
     hello.getCaller().setJob(schema::JobKind::PS);
-    hello.getCaller().setIndex(flaw == 2 ? 0 : 1);
+    hello.getCaller().setIndex(flaw == 2 ? callee : 1 - callee);
   }
   const schema::Task::Reader caller = hello.getCaller().asReader();
   if (caller.getJob() == schema::JobKind::WORKER && caller.getIndex() < kWorkers && flaw != 5) {
@@ -37,13 +38,14 @@ void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, schema::Hell
     hello.setAddress(workers[caller.getIndex()].str());
     hello.setWorkers(wire::fingerprintOf(workers));
   }
+  if (flaw != 6) hello.setDurability(durabilityOf(durability).str());
   hello.setIncarnation(flaw == 3 ? arguments.number<uint64_t>() : 1 + flaw % 2);
   if (flaw == 4) return fillTask(arguments, hello.initCallee());
   hello.initCallee().setJob(schema::JobKind::PS);
   hello.getCallee().setIndex(callee);
 }
 
-void fillModel(Arguments& arguments, uint32_t holder,
+void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
                schema::PsControl::DeclareParams::Builder params) {
   const uint8_t kind = arguments.byte();
   if (kind >= 200) {
@@ -51,7 +53,8 @@ void fillModel(Arguments& arguments, uint32_t holder,
     return params.setModel(any.root<schema::Model>());
   }
   auto model = params.initModel();
-  auto variable = model.initVariables(1)[0];
+  auto variables = model.initVariables(on_both ? 2 : 1);
+  auto variable = variables[0];
   variable.setName(kind == 1 ? arguments.text() : kj::StringPtr("v"));
   auto shape = variable.initShape(1);
   shape.set(0, static_cast<int64_t>(kind == 2 ? arguments.number<uint64_t>() : kElements));
@@ -63,6 +66,16 @@ void fillModel(Arguments& arguments, uint32_t holder,
     slice.setBegin(kind == 6 ? arguments.number<uint64_t>() : 0);
     slice.setCount(kind == 7 ? arguments.number<uint64_t>() : kElements);
     slice.setOffset(kind == 8 ? arguments.number<uint64_t>() : 0);
+  }
+  if (on_both) {
+    variables[1].setName("w");
+    variables[1].initShape(1).set(0, kElements);
+    if (shards.size() == 2) {
+      shards[1 - holder].setElements(kElements);
+      auto slice = shards[1 - holder].initSlices(1)[0];
+      slice.setVariable(1);
+      slice.setCount(kElements);
+    }
   }
   auto optimizer = model.initOptimizer();
   auto spec = cluster::defaultOptimizer(static_cast<cluster::OptimizerSpec::Kind>(1 + kind % 3));
@@ -78,6 +91,35 @@ void fillModel(Arguments& arguments, uint32_t holder,
   replication.setReplicasToAggregate(kind >= 150 ? 1 : replicas);
   replication.setTotalNumReplicas(replicas);
   model.setSteps(kind == 15 ? arguments.number<uint64_t>() : 20);
+}
+
+void fillReplicaState(Arguments& arguments, uint64_t epoch, schema::ReplicaState::Builder state) {
+  const uint8_t kind = arguments.byte();
+  state.setEpoch(kind == 1 ? arguments.number<uint64_t>() : epoch);
+  state.setOrigin(kind == 2 ? arguments.byte() : 1);
+  state.setVersion(arguments.count());
+  state.setApplies(kind == 3 ? arguments.number<uint64_t>() : state.getVersion());
+  state.setBeta1Power(kind == 4 ? arguments.number<double>() : 0.5);
+  state.setBeta2Power(kind == 5 ? arguments.number<double>() : 0.5);
+  auto workers = state.initWorkers(kind == 6 ? arguments.byte() % 8 : kWorkers);
+  for (auto worker : workers) {
+    worker.setIncarnation(arguments.count());
+    worker.setSteps(arguments.count());
+    worker.setSets(arguments.count());
+  }
+}
+
+void fillReplicaUpdate(Arguments& arguments, uint64_t epoch,
+                       schema::PsReplica::UpdateParams::Builder update) {
+  const uint8_t kind = arguments.byte();
+  update.setEpoch(kind == 1 ? arguments.number<uint64_t>() : epoch);
+  update.setVersion(arguments.count());
+  update.setLoss(kind == 2 ? arguments.number<float>() : 1);
+  for (auto push : update.initPushes(1 + kind % 4)) {
+    push.setRank(static_cast<uint32_t>(arguments.count()));
+    push.setIncarnation(1);
+    push.setStep(arguments.count());
+  }
 }
 
 void fillState(Arguments& arguments, schema::StepState::Builder state) {

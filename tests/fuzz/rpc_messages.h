@@ -8,16 +8,20 @@
 
 namespace dtf::fuzz {
 
-inline constexpr char kJob[] = "fuzz";
-
 void fillTask(Arguments& arguments, schema::Task::Builder task);
 
-// To ps/`callee`, of a worker or of ps/1.
-void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, schema::Hello::Builder hello);
+// To ps/`callee` of a job of two ps that keeps its values so, of a worker or of the other ps.
+void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, cluster::Durability durability,
+               schema::Hello::Builder hello);
 
-// A model of one variable, whole on ps/`holder`.
-void fillModel(Arguments& arguments, uint32_t holder,
+// A model of one variable, whole on ps/`holder`; `on_both`: and one more on the other ps.
+void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
                schema::PsControl::DeclareParams::Builder params);
+
+// A replica's state, and what an update is made of but its gradient: mostly as the other ps would say.
+void fillReplicaState(Arguments& arguments, uint64_t epoch, schema::ReplicaState::Builder state);
+void fillReplicaUpdate(Arguments& arguments, uint64_t epoch,
+                       schema::PsReplica::UpdateParams::Builder update);
 
 // `init(n)` makes a list of n chunks.
 template <class Init>

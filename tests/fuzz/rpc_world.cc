@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/net/connector.h"
+#include "common/ps/epoch.h"
 #include "common/ps/optimizer.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -31,6 +32,35 @@ class LeaderGate final : public schema::PsGate::Server {
   kj::Maybe<schema::SyncFollower::Client>& follower_;
 };
 
+// Takes everything, and gives back values that nobody has trained.
+class Keeper final : public schema::PsReplica::Server {
+  kj::Promise<void> arena(ArenaContext) override { return kj::READY_NOW; }
+  kj::Promise<void> seed(SeedContext) override { return kj::READY_NOW; }
+  kj::Promise<void> update(UpdateContext) override { return kj::READY_NOW; }
+  kj::Promise<void> fetch(FetchContext context) override {
+    auto state = context.getResults().initState();
+    state.setEpoch(ps::kFirstEpoch);
+    state.setOrigin(1);
+    state.setBeta1Power(1);
+    state.setBeta2Power(1);
+    state.initWorkers(kWorkers);
+    context.getResults().setArenas(1);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> fetched(FetchedContext context) override {
+    context.getResults().initValues(1).init(0, kElements * sizeof(float));
+    return kj::READY_NOW;
+  }
+};
+
+class KeeperGate final : public schema::PsDataGate::Server {
+  kj::Promise<void> replica(ReplicaContext context) override {
+    context.getResults().setIncarnation(1);
+    context.getResults().setReplica(kj::heap<Keeper>());
+    return kj::READY_NOW;
+  }
+};
+
 // Of the optimizers that the fuzzed models name.
 std::vector<std::string> slotNames() {
   std::vector<std::string> names;
@@ -44,6 +74,31 @@ std::vector<std::string> slotNames() {
 }
 
 }  // namespace
+
+cluster::DurabilitySpec durabilityOf(cluster::Durability kind) {
+  cluster::DurabilitySpec durability;
+  durability.kind = kind;
+  if (kind == cluster::Durability::kSnapshot) durability.snapshot_every_steps = 4;
+  return durability;
+}
+
+cluster::Durability durabilityIn(uint8_t world) {
+  if (world >= 16 && world < 40) return cluster::Durability::kSnapshot;
+  if (world >= 40 && world < 60) return cluster::Durability::kReplica;
+  return cluster::Durability::kCheckpoint;
+}
+
+cluster::TaskOptions taskOptions(uint32_t ps_task, cluster::Durability durability) {
+  cluster::TaskOptions options;
+  options.task = {JobKind::kPs, ps_task};
+  options.job.job = kJob;
+  options.job.run_dir = kRunDir;
+  options.job.cluster.ps.resize(2);
+  for (cluster::TaskSpec& task : options.job.cluster.ps) task.address = {"127.0.0.1", 1};
+  options.job.cluster.worker.resize(kWorkers);
+  options.job.durability = durabilityOf(durability);
+  return options;
+}
 
 void prepareDisk(FileSystem& disk) {
   const std::filesystem::path root = std::filesystem::path(kRunDir) / "checkpoints";
@@ -91,15 +146,19 @@ StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits) {
 PeerLoop::~PeerLoop() noexcept = default;
 
 kj::Promise<kj::Own<net::MessageStream>> PeerLoop::connect(std::string, uint16_t,
-                                                           net::ConnectOptions, const net::Limits&,
+                                                           net::ConnectOptions options,
+                                                           const net::Limits&,
                                                            std::shared_ptr<net::BufferPool>) {
   if (served_ == nullptr)
     served_ = std::make_unique<daemons::ConnectionSet>(*this, [](const void*) {});
   StreamPair streams = memoryStreams();
-  served_->serve(kj::mv(streams.far), "psd",
-                 [this](const daemons::ConnectionRef&) -> capnp::Capability::Client {
-                   return schema::PsGate::Client(kj::heap<LeaderGate>(follower_));
-                 });
+  served_->serve(
+      kj::mv(streams.far), "psd",
+      [this, kind = options.kind](const daemons::ConnectionRef&) -> capnp::Capability::Client {
+        if (kind == net::ConnectionKind::kBulk)
+          return schema::PsDataGate::Client(kj::heap<KeeperGate>());
+        return schema::PsGate::Client(kj::heap<LeaderGate>(follower_));
+      });
   return kj::mv(streams.near);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "common/base/file_system.h"
+#include "common/cluster/options.h"
 #include "common/wire/ps.capnp.h"
 #include "daemons/connection_set.h"
 #include "tests/fuzz/fuzz_loop.h"
@@ -22,6 +23,12 @@ inline constexpr uint64_t kElements = 32;  // of variable "v", which lies whole 
 inline constexpr char kRunDir[] = "/run";
 inline constexpr char kSaved[] = "step-5";            // a checkpoint of "v", for every optimizer
 inline constexpr char kAttempt[] = "step-7.tmp-1.1";  // an empty folder, where a ps may write
+
+// Of the job, whose world says with what it keeps its values.
+inline constexpr char kJob[] = "fuzz";
+cluster::Durability durabilityIn(uint8_t world);
+cluster::DurabilitySpec durabilityOf(cluster::Durability kind);
+cluster::TaskOptions taskOptions(uint32_t ps_task, cluster::Durability durability);
 
 // The disk of prepareDisk(), made again only when an input has written to it.
 class PreparedDisk {
@@ -40,7 +47,8 @@ void prepareDisk(FileSystem& disk);
 // Borrows: `reactor` (must outlive the streams).
 StreamPair socketStreams(net::Reactor& reactor, const net::Limits& limits = {});
 
-// The loop of a psd on manual time, whose connections to others end here: each is served by a ps/0.
+// The loop of a psd on manual time, whose connections to others end here: each is served by a ps/0, or by
+// the keeper of its replica.
 // Threads: one.
 class PeerLoop final : public FuzzLoop {
  public:

@@ -1,0 +1,25 @@
+#pragma once
+
+// A ps as it speaks to the keeper of its replica (PsReplica).
+
+#include <kj/async.h>
+
+#include "common/net/rpc_connection.h"
+#include "common/wire/ps.capnp.h"
+#include "tests/fuzz/arguments.h"
+
+namespace dtf::fuzz {
+
+// Owns: what the keeper, ps/`callee` of two, gave it.
+// Threads: one.
+class ReplicaCaller {
+ public:
+  // One call over `connection`, a bulk one, which `method` chooses. `epoch`: of most of what is said.
+  kj::Promise<void> call(uint8_t method, Arguments& arguments, uint32_t callee, uint64_t epoch,
+                         net::RpcConnection& connection);
+
+ private:
+  kj::Maybe<schema::PsReplica::Client> replica_;
+};
+
+}  // namespace dtf::fuzz
