@@ -2,6 +2,7 @@
 
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/cpu_kernels_internal.h"
+#include "common/runtime/fusion.h"
 #include "common/runtime/pooling.h"
 
 namespace dtf::runtime {
@@ -64,6 +65,24 @@ std::unique_ptr<Kernel> maxPoolGrad(const Operation& o, const PoolingLoops& loop
   return makeKernel(run, kOverwritesNothing);
 }
 
+std::unique_ptr<Kernel> fusedPool(const Operation& o, const PoolingLoops& loops) {
+  const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
+  const auto run = [p, &loops](const KernelArguments& a) {
+    loops.biasReluMaxPool(p, in(a, 0), in(a, 1), out(a, 0), out<uint8_t>(a, 1));
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> fusedPoolGrad(const Operation& o, const PoolingLoops& loops) {
+  const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
+  const bool bias = o.attributeOr<bool>("bias_gradient", false);
+  const auto run = [p, bias, &loops](const KernelArguments& a) {
+    loops.biasReluMaxPoolGrad(p, in(a, 0), in<uint8_t>(a, 1), out(a, 0),
+                              bias ? out(a, 1) : nullptr);
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
 std::unique_ptr<Kernel> avgPool(const Operation& o, const PoolingLoops& loops) {
   const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
   const auto run = [p, &loops](const KernelArguments& a) { loops.avgPool(p, in(a, 0), out(a, 0)); };
@@ -82,8 +101,8 @@ std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingLoops& loop
 
 void addImageKernels(KernelTable& table, Isa isa, bool winograd) {
   // `second` is what the factory needs besides the operation.
-  const auto add = [&table](const char* op, auto factory, auto second) {
-    table.add(op, DeviceType::kCpu,
+  const auto add = [&table](std::string_view op, auto factory, auto second) {
+    table.add(std::string(op), DeviceType::kCpu,
               [factory, second](const Operation& o) { return factory(o, second); });
   };
   const ConvolutionChoice choice = {isa, winograd};
@@ -93,6 +112,8 @@ void addImageKernels(KernelTable& table, Isa isa, bool winograd) {
   const auto loops = std::cref(poolingLoops(isa));
   add("MaxPool", maxPool, loops);
   add("MaxPoolGrad", maxPoolGrad, loops);
+  add(kFusedPoolOp, fusedPool, loops);
+  add(kFusedPoolGradOp, fusedPoolGrad, loops);
   add("AvgPool", avgPool, loops);
   add("AvgPoolGrad", avgPoolGrad, loops);
 }

@@ -5,57 +5,12 @@
 #include <set>
 
 #include "common/runtime/fused_softmax.h"
+#include "common/runtime/fusion_uses.h"
 
 namespace dtf::runtime {
 namespace {
 
 using graph::Output;
-
-// Who makes and who reads each tensor. Borrows: the step, which must not change meanwhile.
-class Uses {
- public:
-  explicit Uses(const LoweredStep& step) : step_(step) {
-    for (size_t i = 0; i < step.operations.size(); ++i) {
-      for (const Output& output : step.operations[i].outputs) producers_[output] = i;
-      for (const Output& input : step.operations[i].inputs) readers_[input].push_back(i);
-    }
-    for (const BoundTensor& fetch : step.fetches) kept_.insert(fetch.tensor);
-    for (const BoundTensor& gradient : step.gradients) kept_.insert(gradient.tensor);
-  }
-
-  const Operation& operation(size_t index) const { return step_.operations[index]; }
-  bool kept(const Output& tensor) const { return kept_.contains(tensor); }
-
-  // The operation of type `op` that makes `tensor`.
-  std::optional<size_t> producer(const Output& tensor, std::string_view op) const {
-    const auto at = producers_.find(tensor);
-    if (at == producers_.end() || operation(at->second).op != op) return std::nullopt;
-    return at->second;
-  }
-  const std::vector<size_t>& readers(const Output& tensor) const {
-    static const std::vector<size_t> none;
-    const auto at = readers_.find(tensor);
-    return at == readers_.end() ? none : at->second;
-  }
-  // The readers of type `op` that read `tensor` as their input `input` and nowhere else.
-  std::vector<size_t> readersAs(const Output& tensor, std::string_view op, size_t input) const {
-    std::vector<size_t> found;
-    for (const size_t reader : readers(tensor)) {
-      const std::vector<Output>& inputs = operation(reader).inputs;
-      if (operation(reader).op == op && inputs[input] == tensor &&
-          std::count(inputs.begin(), inputs.end(), tensor) == 1) {
-        found.push_back(reader);
-      }
-    }
-    return found;
-  }
-
- private:
-  const LoweredStep& step_;
-  std::map<Output, size_t> producers_;
-  std::map<Output, std::vector<size_t>> readers_;
-  std::set<Output> kept_;
-};
 
 // The match of one SparseSoftmaxCrossEntropyWithLogits and what belongs to it.
 // Borrows: `step` and `uses`, for one call of match().
@@ -178,15 +133,19 @@ class SoftmaxMatcher {
 }  // namespace
 
 void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device) {
-  if (!kernels.has(kFusedSoftmaxOp, device)) return;
   std::set<size_t> covered;
   std::vector<Operation> fused;
   const Uses uses(step);
-  for (size_t i = 0; i < step.operations.size(); ++i) {
-    if (step.operations[i].op != "SparseSoftmaxCrossEntropyWithLogits") continue;
-    if (auto operation = SoftmaxMatcher(step, uses).match(i, covered)) {
-      fused.push_back(std::move(*operation));
+  if (kernels.has(kFusedSoftmaxOp, device)) {
+    for (size_t i = 0; i < step.operations.size(); ++i) {
+      if (step.operations[i].op != "SparseSoftmaxCrossEntropyWithLogits") continue;
+      if (auto operation = SoftmaxMatcher(step, uses).match(i, covered)) {
+        fused.push_back(std::move(*operation));
+      }
     }
+  }
+  if (kernels.has(kFusedPoolOp, device) && kernels.has(kFusedPoolGradOp, device)) {
+    fusePooling(step, uses, covered, fused);
   }
   for (size_t i = 0; i < step.operations.size(); ++i) {
     if (!covered.contains(i)) fused.push_back(std::move(step.operations[i]));

@@ -24,6 +24,19 @@ inline constexpr std::string_view kFusedSoftmaxOp = "_FusedSoftmax";
 inline constexpr std::array<std::string_view, 5> kFusedSoftmaxResults = {
     "loss", "accuracy", "logits_gradient", "weights_gradient", "bias_gradient"};
 
+// The end of a convolutional layer, and what goes back through it:
+//
+//   BiasAdd(x, b) -> Relu -> MaxPool           inputs x, b; outputs of MaxPool, but where the maximum
+//                                              isn't above 0 its number is 255: no gradient goes there
+//   MaxPoolGrad -> ReluGrad [-> BiasAddGrad]   inputs dy and that argmax; outputs dx, and db where the
+//                                              attribute bias_gradient is true
+//
+// What lies between them is four times as large as y and is never written. Attributes are those of the
+// pooling.
+inline constexpr std::string_view kFusedPoolOp = "_FusedBiasReluMaxPool";
+inline constexpr std::string_view kFusedPoolGradOp = "_FusedBiasReluMaxPoolGrad";
+inline constexpr uint8_t kFusedPoolClosed = 255;
+
 // Rewrites the operations of `step`. What would exist only inside a fused operation is not fused
 // away when someone outside reads it (a fetch, a push, another operation).
 void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device);

@@ -112,24 +112,56 @@ DTF_INLINE Ints loadIndices(const T* from, Part part) {
 }
 
 // A NaN counts as the largest, so that a broken training shows in its loss.
-template <class T>
-void maxPool(const Pooling& given, const float* x, float* y, T* argmax) {
-  const Pooling p = given;  // what is stored can't change it
+// The maximum of `value(offset in the image, lanes)`; `finish(best, number)` may change what is stored.
+template <class T, class Value, class Finish>
+DTF_INLINE void maxPoolOf(const Pooling& p, const Value& value, const Finish& finish, float* y,
+                          T* argmax) {
   forEachPlace(p, [&](const Place& at) {
     forEachVector(p.channels, [&](int64_t c, auto lanes) {
       const int64_t first = at.image + (at.row0 * p.width + at.column0) * p.channels;
-      Floats best = lanes.load(x + first + c);
+      const auto value_at = value(c, lanes);
+      Floats best = value_at(first);
       Ints number = static_cast<int32_t>(at.row0 * p.window_width + at.column0) - Ints{};
       forEachElement(p, at, [&](int64_t from, int32_t element) {
-        const Floats v = lanes.load(x + from + c);
+        const Floats v = value_at(from);
         const Ints larger = (v > best) | (v != v);
         best = larger ? v : best;
         number = larger ? element - Ints{} : number;
       });
+      finish(best, number);
       lanes.store(y + at.out + c, best);
       storeIndices(argmax + at.out + c, number, lanes);
     });
   });
+}
+
+template <class T>
+void maxPool(const Pooling& given, const float* x, float* y, T* argmax) {
+  const Pooling p = given;  // what is stored can't change it
+  const auto value = [x](int64_t c, auto lanes) {
+    return [from = x + c, lanes](int64_t offset) { return lanes.load(from + offset); };
+  };
+  maxPoolOf(
+      p, value, [](Floats&, Ints&) {}, y, argmax);
+}
+
+constexpr int32_t kClosed = 255;
+
+// Each element plus its bias before they are compared, so that the same elements are equal as in
+// separate steps; a maximum that isn't positive becomes 0, as all of its window would have.
+void biasReluMaxPool(const Pooling& given, const float* x, const float* bias, float* y,
+                     uint8_t* argmax) {
+  const Pooling p = given;
+  const auto value = [x, bias](int64_t c, auto lanes) {
+    return [from = x + c, b = lanes.load(bias + c), lanes](int64_t offset) {
+      return lanes.load(from + offset) + b;
+    };
+  };
+  const auto finish = [](Floats& best, Ints& number) {
+    number = best <= 0.0f ? kClosed - Ints{} : number;
+    best = best < 0.0f ? Floats{} : best;
+  };
+  maxPoolOf(p, value, finish, y, argmax);
 }
 
 DTF_INLINE void clear(const Pooling& p, float* dx) {
@@ -170,6 +202,22 @@ void maxPoolGrad(const Pooling& given, const float* dy, const T* argmax, float* 
   });
 }
 
+void biasReluMaxPoolGrad(const Pooling& given, const float* dy, const uint8_t* argmax, float* dx,
+                         float* dbias) {
+  maxPoolGrad(given, dy, argmax, dx);  // no element of a window has the number kClosed
+  if (dbias == nullptr) return;
+  const Pooling p = given;
+  const int64_t pixels = p.batch * p.out_height * p.out_width;
+  forEachVector(p.channels, [&](int64_t c, auto lanes) {
+    Floats sum = {};
+    for (int64_t i = c; i < pixels * p.channels; i += p.channels) {
+      const Floats d = lanes.load(dy + i);
+      sum += loadIndices(argmax + i, lanes) == kClosed ? Floats{} : d;
+    }
+    lanes.store(dbias + c, sum);
+  });
+}
+
 DTF_INLINE float elements(const Place& at) {
   return static_cast<float>((at.row1 - at.row0) * (at.column1 - at.column0));
 }
@@ -201,6 +249,8 @@ const PoolingLoops kPoolingLoops = {
     .maxPoolWide = maxPool<int32_t>,
     .maxPoolGrad = maxPoolGrad<uint8_t>,
     .maxPoolGradWide = maxPoolGrad<int32_t>,
+    .biasReluMaxPool = biasReluMaxPool,
+    .biasReluMaxPoolGrad = biasReluMaxPoolGrad,
     .avgPool = avgPool,
     .avgPoolGrad = avgPoolGrad,
 };

@@ -126,6 +126,20 @@ TEST_P(DeviceSuite, PoolsOverWholeImages) {
            kSums);
 }
 
+// Fused or not: the end of a layer, where many maxima are 0.
+TEST_P(DeviceSuite, EndsALayerInAPooling) {
+  for (const int64_t channels : kSizes) {
+    Case c;
+    const Output x = c.floats({2, 6, 7, channels}), bias = c.floats({channels}, -4, 1);
+    const Window window = {{.size = 3, .stride = 2, .before = 1}, {.size = 2, .stride = 2}};
+    const Output y = c.b.maxPool(c.b.relu(c.b.biasAdd(x, bias)), window).y;
+    const Output loss = c.b.mean(c.b.mul(y, c.floats(c.graph.spec(y).shape)));
+    std::vector<Output> fetches = graph::addGradients(c.graph, loss, std::array{x, bias});
+    fetches.push_back(y);
+    c.expect(device_, fetches, kSums);
+  }
+}
+
 // Of equal elements the first gets the gradient, as in TensorFlow.
 TEST_P(DeviceSuite, TheFirstOfEqualsIsTheMaximum) {
   Case c;

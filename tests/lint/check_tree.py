@@ -72,6 +72,7 @@ TESTED_IN = [
     (r"common/ps/optimizer_kernels\.cc", "tests/unit/ps/optimizer_test.cc"),
     (r"common/runtime/(cpu_kernels_\w+|cpu_matmul)\.cc", "tests/conformance/device_suite.cc"),
     (r"common/runtime/fused_softmax_isa\.cc", "tests/unit/runtime/fused_softmax_test.cc"),
+    (r"common/runtime/fusion_pooling\.cc", "tests/unit/runtime/fusion_test.cc"),
     (r"common/runtime/matrix_product_isa\.cc", "tests/unit/runtime/matrix_product_test.cc"),
     (r"common/runtime/norm_loops_isa\.cc", "tests/unit/runtime/norm_loops_test.cc"),
     (r"common/runtime/pooling_isa\.cc", "tests/unit/runtime/pooling_test.cc"),

@@ -6,7 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
+#include "common/graph/op_def.h"
 #include "common/runtime/cpu_kernels.h"
 #include "tests/unit/runtime/models.h"
 
@@ -83,6 +87,61 @@ TEST_F(FusionTest, LeavesADeviceWithoutTheKernelAlone) {
   const size_t before = step.operations.size();
   fuse(step, kernels_, DeviceType::kGpu);
   EXPECT_EQ(step.operations.size(), before);
+}
+
+// A convolutional layer: its tensors, and the gradients of filter and bias.
+struct Layer {
+  explicit Layer(int64_t window = 2) {
+    graph::Builder b(graph);
+    const Output x = b.placeholder("x", DType::kFloat32, {2, 20, 20, 3});
+    const Output filter = b.variable("filter", {3, 3, 3, 4}), bias = b.variable("bias", {4});
+    relu = b.relu(b.biasAdd(b.conv2D(x, filter), bias));
+    pooled = b.maxPool(relu, {{window, 2}, {window, 2}});
+    loss = b.mean(pooled.y);
+    gradients = graph::addGradients(graph, loss, std::array{filter, bias});
+  }
+  graph::Graph graph{graph::standardOps()};
+  Output relu, loss;
+  graph::Builder::MaxPool pooled;
+  std::vector<Output> gradients;
+};
+
+TEST_F(FusionTest, JoinsTheEndOfAConvolutionalLayer) {
+  const Layer layer;
+  std::vector<Output> fetches = layer.gradients;
+  fetches.push_back(layer.loss);
+  EXPECT_THAT(fusedOps(layer.graph, fetches),
+              ::testing::UnorderedElementsAre("Conv2D", "_FusedBiasReluMaxPool", "Mean",
+                                              "_FusedBiasReluMaxPoolGrad", "Conv2DBackpropFilter"));
+}
+
+TEST_F(FusionTest, JoinsALayerThatIsNotTrained) {
+  const Layer layer;
+  EXPECT_THAT(fusedOps(layer.graph, {layer.pooled.y}),
+              ElementsAre("Conv2D", "_FusedBiasReluMaxPool"));
+  EXPECT_THAT(fusedOps(layer.graph, {layer.gradients[0]}),
+              ::testing::UnorderedElementsAre("Conv2D", "_FusedBiasReluMaxPool",
+                                              "_FusedBiasReluMaxPoolGrad", "Conv2DBackpropFilter"))
+      << "without the bias's gradient";
+}
+
+TEST_F(FusionTest, KeepsALayerOfWhichMoreIsWanted) {
+  Layer fetched;
+  EXPECT_THAT(fusedOps(fetched.graph, {fetched.pooled.y, fetched.relu}), Contains("MaxPool"));
+  Layer read;
+  const Output also = graph::Builder(read.graph).mean(read.relu);
+  EXPECT_THAT(fusedOps(read.graph, {read.pooled.y, also}), Contains("MaxPool"));
+  const Layer wide(16);
+  EXPECT_THAT(fusedOps(wide.graph, {wide.pooled.y}), Contains("MaxPool")) << "no byte is left";
+}
+
+TEST_F(FusionTest, KeepsABiasOfOtherChannels) {
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  const Output x = b.placeholder("x", DType::kFloat32, {2, 64}), bias = b.variable("bias", {64});
+  const Output image = b.reshape(b.relu(b.biasAdd(x, bias)), {2, 4, 4, 4});
+  EXPECT_THAT(fusedOps(graph, {b.maxPool(image, {{2, 2}, {2, 2}}).y}),
+              ElementsAre("BiasAdd", "Relu", "MaxPool"));
 }
 
 }  // namespace

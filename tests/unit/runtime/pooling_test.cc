@@ -30,15 +30,19 @@ std::vector<float> results(Isa isa, const Pooling& p) {
   loops.maxPool(p, x.data(), y.data(), argmax.data());
   loops.maxPoolWide(p, x.data(), wide.data(), argmax_wide.data());
   loops.avgPool(p, x.data(), average.data());
+  for (int64_t i = 0; i < out; ++i) EXPECT_EQ(argmax.data()[i], argmax_wide.data()[i]);
   loops.maxPoolGrad(p, dy.data(), argmax.data(), dx.data());
   loops.maxPoolGradWide(p, dy.data(), argmax_wide.data(), dx_wide.data());
   loops.avgPoolGrad(p, dy.data(), dx_average.data());
+  RandomFloats bias(p.channels), fused(out), dx_fused(in), dbias(p.channels);
+  loops.biasReluMaxPool(p, x.data(), bias.data(), fused.data(), argmax.data());
+  loops.biasReluMaxPoolGrad(p, dy.data(), argmax.data(), dx_fused.data(), dbias.data());
   std::vector<float> all;
-  for (RandomFloats* part : {&y, &wide, &average, &dx, &dx_wide, &dx_average}) {
+  for (RandomFloats* part :
+       {&y, &wide, &average, &dx, &dx_wide, &dx_average, &fused, &dx_fused, &dbias}) {
     const std::vector<float> values = part->values();
     all.insert(all.end(), values.begin(), values.end());
   }
-  for (int64_t i = 0; i < out; ++i) EXPECT_EQ(argmax.data()[i], argmax_wide.data()[i]);
   return all;
 }
 

@@ -1,0 +1,117 @@
+// The layers of fusion.h that end in a pooling.
+
+#include "common/base/check.h"
+#include "common/graph/window.h"
+#include "common/runtime/fusion_uses.h"
+
+namespace dtf::runtime {
+namespace {
+
+using graph::Output;
+
+// The match of one MaxPool and what belongs to it.
+// Borrows: `uses`, for one call of match().
+class PoolMatcher {
+ public:
+  explicit PoolMatcher(const Uses& uses) : uses_(uses) {}
+
+  bool match(size_t pool) {
+    pool_ = pool;
+    return matchForward() && matchBackward();
+  }
+
+  Operation forward() const {
+    const Operation &pool = operation(pool_), &bias_add = operation(bias_add_);
+    return {pool.name,        std::string(kFusedPoolOp), pool.attributes,
+            bias_add.inputs,  bias_add.input_specs,      pool.outputs,
+            pool.output_specs};
+  }
+
+  std::optional<Operation> backward() const {
+    if (!pool_grad_) return std::nullopt;
+    const Operation &pool_grad = operation(*pool_grad_), &relu_grad = operation(*relu_grad_);
+    Operation made = {pool_grad.name,        std::string(kFusedPoolGradOp), pool_grad.attributes,
+                      pool_grad.inputs,      pool_grad.input_specs,         relu_grad.outputs,
+                      relu_grad.output_specs};
+    if (bias_grad_) {
+      made.attributes["bias_gradient"] = true;
+      made.outputs.push_back(operation(*bias_grad_).outputs[0]);
+      made.output_specs.push_back(operation(*bias_grad_).output_specs[0]);
+    }
+    return made;
+  }
+
+  void cover(std::set<size_t>& covered) const {
+    covered.insert({pool_, relu_, bias_add_});
+    for (const auto& index : {pool_grad_, relu_grad_, bias_grad_}) {
+      if (index) covered.insert(*index);
+    }
+  }
+
+ private:
+  const Operation& operation(size_t index) const { return uses_.operation(index); }
+  const Output& outputOf(size_t index, size_t output = 0) const {
+    DTF_CHECK(output < operation(index).outputs.size());
+    return operation(index).outputs[output];
+  }
+  // The readers of a tensor that nobody outside wants; nullptr where somebody does.
+  const std::vector<size_t>* innerReaders(const Output& tensor) const {
+    return uses_.kept(tensor) ? nullptr : &uses_.readers(tensor);
+  }
+  // Its only reader, of type `op`, as input `input`.
+  std::optional<size_t> onlyReader(const Output& tensor, std::string_view op, size_t input) const {
+    const std::vector<size_t>* const readers = innerReaders(tensor);
+    if (readers == nullptr || readers->size() != 1) return std::nullopt;
+    const std::vector<size_t> found = uses_.readersAs(tensor, op, input);
+    return found.empty() ? std::nullopt : std::optional(found[0]);
+  }
+
+  bool matchForward() {
+    const Operation& pool = operation(pool_);
+    if (pool.output_specs[1].dtype != DType::kUInt8) return false;
+    const graph::Window window = graph::poolingWindow(pool.attributes);
+    if (window.height.size * window.width.size > kFusedPoolClosed) return false;
+    const auto relu = uses_.producer(pool.inputs[0], "Relu");
+    if (!relu) return false;
+    const auto bias_add = uses_.producer(operation(*relu).inputs[0], "BiasAdd");
+    if (!bias_add || !onlyReader(outputOf(*bias_add), "Relu", 0)) return false;
+    // A tensor that was reshaped in between has other channels.
+    if (operation(*bias_add).output_specs[0] != pool.input_specs[0]) return false;
+    relu_ = *relu, bias_add_ = *bias_add;
+    return !uses_.kept(outputOf(pool_, 1)) && !uses_.kept(outputOf(relu_));
+  }
+
+  // The forward operation alone, or with all that goes back through it.
+  bool matchBackward() {
+    if (uses_.readers(outputOf(pool_, 1)).empty())
+      return uses_.readers(outputOf(relu_)).size() == 1;
+    pool_grad_ = onlyReader(outputOf(pool_, 1), "MaxPoolGrad", 1);
+    if (!pool_grad_) return false;
+    relu_grad_ = onlyReader(outputOf(*pool_grad_), "ReluGrad", 0);
+    if (!relu_grad_ || operation(*relu_grad_).inputs[1] != outputOf(relu_)) return false;
+    if (uses_.readers(outputOf(relu_)).size() != 2) return false;  // MaxPool, ReluGrad
+    const std::vector<size_t> bias = uses_.readersAs(outputOf(*relu_grad_), "BiasAddGrad", 0);
+    if (bias.size() == 1) bias_grad_ = bias[0];
+    return true;
+  }
+
+  const Uses& uses_;
+  size_t pool_ = 0, relu_ = 0, bias_add_ = 0;
+  std::optional<size_t> pool_grad_, relu_grad_, bias_grad_;
+};
+
+}  // namespace
+
+void fusePooling(const LoweredStep& step, const Uses& uses, std::set<size_t>& covered,
+                 std::vector<Operation>& fused) {
+  for (size_t i = 0; i < step.operations.size(); ++i) {
+    if (step.operations[i].op != "MaxPool") continue;
+    PoolMatcher matcher(uses);
+    if (!matcher.match(i)) continue;
+    fused.push_back(matcher.forward());
+    if (auto backward = matcher.backward()) fused.push_back(std::move(*backward));
+    matcher.cover(covered);
+  }
+}
+
+}  // namespace dtf::runtime

@@ -1,0 +1,68 @@
+#pragma once
+
+// What the files that implement fusion.h share.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "common/runtime/fusion.h"
+
+namespace dtf::runtime {
+
+// Who makes and who reads each tensor. Borrows: the step, which must not change meanwhile.
+class Uses {
+ public:
+  explicit Uses(const LoweredStep& step) : step_(step) {
+    for (size_t i = 0; i < step.operations.size(); ++i) {
+      for (const graph::Output& output : step.operations[i].outputs) producers_[output] = i;
+      for (const graph::Output& input : step.operations[i].inputs) readers_[input].push_back(i);
+    }
+    for (const BoundTensor& fetch : step.fetches) kept_.insert(fetch.tensor);
+    for (const BoundTensor& gradient : step.gradients) kept_.insert(gradient.tensor);
+  }
+
+  const Operation& operation(size_t index) const { return step_.operations[index]; }
+  bool kept(const graph::Output& tensor) const { return kept_.contains(tensor); }
+
+  // The operation of type `op` that makes `tensor`.
+  std::optional<size_t> producer(const graph::Output& tensor, std::string_view op) const {
+    const auto at = producers_.find(tensor);
+    if (at == producers_.end() || operation(at->second).op != op) return std::nullopt;
+    return at->second;
+  }
+  const std::vector<size_t>& readers(const graph::Output& tensor) const {
+    static const std::vector<size_t> none;
+    const auto at = readers_.find(tensor);
+    return at == readers_.end() ? none : at->second;
+  }
+  // The readers of type `op` that read `tensor` as their input `input` and nowhere else.
+  std::vector<size_t> readersAs(const graph::Output& tensor, std::string_view op,
+                                size_t input) const {
+    std::vector<size_t> found;
+    for (const size_t reader : readers(tensor)) {
+      const std::vector<graph::Output>& inputs = operation(reader).inputs;
+      if (operation(reader).op == op && inputs[input] == tensor &&
+          std::count(inputs.begin(), inputs.end(), tensor) == 1) {
+        found.push_back(reader);
+      }
+    }
+    return found;
+  }
+
+ private:
+  const LoweredStep& step_;
+  std::map<graph::Output, size_t> producers_;
+  std::map<graph::Output, std::vector<size_t>> readers_;
+  std::set<graph::Output> kept_;
+};
+
+// Adds the fused operations of all layers that end in a pooling to `fused`, and the indices of what they
+// replace to `covered`.
+void fusePooling(const LoweredStep& step, const Uses& uses, std::set<size_t>& covered,
+                 std::vector<Operation>& fused);
+
+}  // namespace dtf::runtime
