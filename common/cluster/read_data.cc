@@ -1,5 +1,6 @@
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
+#include "common/yaml/home_path.h"
 #include "common/yaml/map_reader.h"
 
 namespace dtf::cluster {
@@ -29,19 +30,44 @@ void readPath(const MapReader& reader, const YamlNode& dataset, std::string_view
   mark = report.markOf(node.place);
 }
 
-// Every key belongs to one format; one of another format would be ignored, so it is a mistake.
+// Which format a key belongs to; it needs all of those but `count`.
+struct FormatKey {
+  std::string_view key;
+  DatasetSpec::Format format;
+  std::string_view value;  // "a file"
+};
+constexpr FormatKey kFormatKeys[] = {
+    {"images", DatasetSpec::Format::kIdx, "a file"},
+    {"labels", DatasetSpec::Format::kIdx, "a file"},
+    {"files", DatasetSpec::Format::kCifar10, "a list of files"},
+    {"count", DatasetSpec::Format::kDigits, ""},
+};
+
+// A key of another format would be ignored, so it is a mistake.
 void checkFormatKeys(const YamlNode& node, DatasetSpec::Format format, Report& report) {
-  const bool idx = format == DatasetSpec::Format::kIdx;
-  for (const std::string_view key : {"images", "labels"}) {
-    const YamlNode* given = node.find(key);
-    if (idx && given == nullptr)
-      report.error(node.key_place, "format idx needs " + inQuotes(key) + ", a file");
-    if (!idx && given != nullptr)
-      report.error(given->key_place, inQuotes(key) + " has no meaning for format digits");
+  const std::string name = node.find("format")->text;
+  for (const FormatKey& entry : kFormatKeys) {
+    const YamlNode* given = node.find(entry.key);
+    if (entry.format == format && given == nullptr && !entry.value.empty())
+      report.error(node.key_place, "format " + name + " needs " + inQuotes(entry.key) + ", " +
+                                       std::string(entry.value));
+    if (entry.format != format && given != nullptr)
+      report.error(given->key_place, inQuotes(entry.key) + " has no meaning for format " + name);
   }
-  const YamlNode* count = node.find("count");
-  if (idx && count != nullptr)
-    report.error(count->key_place, "'count' has no meaning for format idx");
+}
+
+void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
+  for (const YamlNode& node : reader.list("files")) {
+    std::optional<std::string> path = yaml::readText(node, "files", report);
+    if (!path) continue;
+    if (const std::string wrong = yaml::expandHome(*path); !wrong.empty())
+      report.error(node.where(), wrong);
+    if (dataset.files.empty()) dataset.files_mark = report.markOf(node.place);
+    dataset.files.push_back(resolve(node, *path, report));
+  }
+  const YamlNode* list = reader.find("files");
+  if (list != nullptr && list->isSequence() && list->children.empty())
+    report.error(list->where(), "'files' is empty: name at least one file");
 }
 
 DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& report) {
@@ -52,6 +78,7 @@ DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& rep
   const bool known = reader.choice("format", dataset.format);
   readPath(reader, node, "images", dataset.images, dataset.images_mark, report);
   readPath(reader, node, "labels", dataset.labels, dataset.labels_mark, report);
+  readFiles(reader, dataset, report);
   reader.whole("count", dataset.count);
   if (known) checkFormatKeys(node, dataset.format, report);
   return dataset;

@@ -109,10 +109,11 @@ constexpr Key kDataKeys[] = {
 };
 
 constexpr Key kDatasetKeys[] = {
-    required(choice("format", "digits|idx", "cifar10|csv|npy",
-                    "digits: drawn, no files needed; idx: MNIST's files, .gz too")),
+    required(choice("format", "digits|idx|cifar10", "csv|npy",
+                    "digits: drawn, no files; idx: MNIST's files; cifar10: its .bin")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx: a file, relative to this one"),
+    list("files", "cifar10: files, relative to this one, plain or .gz"),
     whole("count", 1, 1'000'000, "digits: how many; default 10000 (eval: 2000)"),
 };
 

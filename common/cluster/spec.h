@@ -55,14 +55,16 @@ struct Timeouts {
 // ---- data
 
 struct DatasetSpec {
-  enum class Format : uint8_t { kDigits, kIdx } format = Format::kDigits;
+  enum class Format : uint8_t { kDigits, kIdx, kCifar10 } format = Format::kDigits;
   std::filesystem::path
       images;  // kIdx: absolute, or relative to the file that names them (already resolved)
   std::filesystem::path labels;
-  int64_t count = 10000;  // kDigits: how many to draw
+  std::vector<std::filesystem::path> files;  // kCifar10: in order, resolved likewise
+  int64_t count = 10000;                     // kDigits: how many to draw
   yaml::Mark mark;
   yaml::Mark images_mark;
   yaml::Mark labels_mark;
+  yaml::Mark files_mark;
 };
 
 struct DataSpec {

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/data/cifar10_reader.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
 #include "common/yaml/error_at.h"
@@ -52,6 +53,9 @@ std::shared_ptr<const Dataset> openIdx(const cluster::DatasetSpec& spec) {
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval) {
   if (spec.format == cluster::DatasetSpec::Format::kIdx) return openIdx(spec);
+  if (spec.format == cluster::DatasetSpec::Format::kCifar10)
+    return at(spec.files_mark,
+              [&] { return std::make_shared<const Dataset>(readCifar10(spec.files)); });
   // More threads than this would not be felt, and the other tasks of a local job draw at the same
   // time.
   constexpr unsigned kThreadsMax = 4;

@@ -71,7 +71,7 @@ class Dataset {
 // Reads or draws what `spec` asks for. `seed` and `eval` choose which digits are drawn; files don't
 // depend on them.
 // Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4 threads.
-// Errors: as readIdxDataset(), at the key that names the file; kBadConfig for a count of digits outside [1, kDigitsMax].
+// Errors: as readIdxDataset() and readCifar10(), at the key that names the file; kBadConfig for a count of digits outside [1, kDigitsMax].
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
 

@@ -28,11 +28,19 @@ std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
   return text;
 }
 
+std::string examplesText(const cluster::DatasetSpec& dataset) {
+  using Format = cluster::DatasetSpec::Format;
+  if (dataset.format == Format::kIdx) return dataset.images.string();
+  if (dataset.format == Format::kDigits) return fmt::format("{} digits", dataset.count);
+  DTF_CHECK(dataset.format == Format::kCifar10 && !dataset.files.empty());
+  std::string names;
+  for (const std::filesystem::path& file : dataset.files)
+    names += (names.empty() ? "" : ",") + file.string();
+  return names;
+}
+
 std::string dataText(const cluster::DataSpec& data) {
-  const bool idx = data.train.format == cluster::DatasetSpec::Format::kIdx;
-  return fmt::format("{} batch_size={}",
-                     idx ? data.train.images.string() : fmt::format("{} digits", data.train.count),
-                     data.batch_size);
+  return fmt::format("{} batch_size={}", examplesText(data.train), data.batch_size);
 }
 
 // "name=value", a line each.

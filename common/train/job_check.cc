@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/cluster/schema.h"
+#include "common/data/cifar10_reader.h"
 #include "common/data/dataset.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
@@ -91,19 +92,30 @@ class JobChecker {
   }
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
-    const bool is_idx = dataset.format == DatasetSpec::Format::kIdx;
     std::optional<data::IdxImages> images;
-    if (is_idx) {
-      noting(dataset.images_mark, [&] { images = data::readIdxImagesHeader(dataset.images); });
-      noting(dataset.labels_mark, [&] { checkLabels(dataset, images); });
-    } else {
-      images = {dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1}};
-      noting(dataset.mark, [this] { checkDigitClasses(); });
+    std::string name;
+    Mark mark = dataset.mark;
+    switch (dataset.format) {
+      case DatasetSpec::Format::kIdx:
+        name = dataset.images.string();
+        mark = dataset.images_mark;
+        noting(mark, [&] { images = data::readIdxImagesHeader(dataset.images); });
+        noting(dataset.labels_mark, [&] { checkLabels(dataset, images); });
+        break;
+      case DatasetSpec::Format::kCifar10:
+        name = dataset.files.empty() ? "" : dataset.files[0].string();
+        mark = dataset.files_mark;
+        noting(mark, [&] { images = cifar10Images(dataset); });
+        noting(mark, [&] { checkClasses("CIFAR-10", data::kCifar10Classes); });
+        break;
+      case DatasetSpec::Format::kDigits:
+        name = data::kDigitsName;
+        images = {dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1}};
+        noting(mark, [this] { checkClasses(data::kDigitsName, data::kDigitClasses); });
+        break;
     }
     if (!images) return;
-    const std::string name = is_idx ? dataset.images.string() : data::kDigitsName;
-    noting(dataset.images_mark,
-           [&] { checkExampleShape(train_.model, images->example_shape, name); });
+    noting(mark, [&] { checkExampleShape(train_.model, images->example_shape, name); });
     const auto bytes =
         static_cast<uint64_t>(images->count * (images->example_shape.elements() + 1));
     // The chief alone evaluates.
@@ -129,13 +141,20 @@ class JobChecker {
                         output_->layer->name);
   }
 
-  void checkDigitClasses() const {
-    if (!output_ || output_->units >= data::kDigitClasses) return;
+  static data::IdxImages cifar10Images(const DatasetSpec& dataset) {
+    data::IdxImages images{0,
+                           Shape{data::kCifar10Side, data::kCifar10Side, data::kCifar10Channels}};
+    for (const std::filesystem::path& file : dataset.files)
+      images.count += data::readCifar10Count(file);
+    return images;
+  }
+
+  void checkClasses(const char* name, int64_t classes) const {
+    if (!output_ || output_->units >= classes) return;
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, output_->layer->mark,
-        fmt::format("{} have {} classes, but layer '{}' has {} units: give it at least {}",
-                    data::kDigitsName, data::kDigitClasses, output_->layer->name, output_->units,
-                    data::kDigitClasses));
+        fmt::format("{} have {} classes, but layer '{}' has {} units: give it at least {}", name,
+                    classes, output_->layer->name, output_->units, classes));
   }
 
   // Builds, places and declares it as a worker does, and lets the ps' own check judge it.

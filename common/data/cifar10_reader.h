@@ -1,0 +1,32 @@
+#pragma once
+
+// The binary version of CIFAR-10 (https://www.cs.toronto.edu/~kriz/cifar.html): records of one byte,
+// the label (0 to 9), and 3072, a 32 x 32 image: its red, then its green, then its blue plane. Plain
+// or gzip, told apart by content; several files in order make one data set.
+//
+// Files are untrusted, as IDX files are.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "common/data/dataset.h"
+
+namespace dtf::data {
+
+inline constexpr int64_t kCifar10Side = 32;
+inline constexpr int64_t kCifar10Channels = 3;
+inline constexpr int kCifar10Classes = 10;
+inline constexpr uint64_t kCifar10BytesMax = uint64_t{8} << 30;  // of all files, unpacked
+
+// How many records the file has, told by its size; a packed one is read for that.
+// Blocks: on the disk.
+// Errors: kBadData naming the file: missing, empty, or not whole records. kPermission.
+int64_t readCifar10Count(const std::filesystem::path& path);
+
+// Images are [32, 32, 3], the channels of a pixel side by side.
+// Blocks: on the disk; about 0.1 s for 10 000 images.
+// Errors: as readCifar10Count(), and kBadData for a label above 9, or more than kCifar10BytesMax.
+Dataset readCifar10(std::span<const std::filesystem::path> files);
+
+}  // namespace dtf::data

@@ -1,0 +1,70 @@
+#include "common/data/cifar10_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::data {
+namespace {
+
+constexpr size_t kPlane = 32 * 32;
+
+// Red is `base`, green one more, blue two more; the first pixel 100 more.
+std::string record(char label, int base) {
+  std::string bytes(1, label);
+  for (int channel = 0; channel < 3; ++channel) {
+    std::string plane(kPlane, static_cast<char>(base + channel));
+    plane[0] = static_cast<char>(base + channel + 100);
+    bytes += plane;
+  }
+  return bytes;
+}
+
+std::string failure(const std::filesystem::path& path) {
+  try {
+    readCifar10(std::vector{path});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(Cifar10Reader, PutsTheChannelsOfAPixelSideBySide) {
+  const TemporaryFolder folder;
+  const std::vector<std::filesystem::path> files = {
+      folder.write("a.bin", record(3, 10) + record(9, 20)),
+      folder.write("b.bin", gzipped(record(0, 30)))};
+  EXPECT_EQ(readCifar10Count(files[0]), 2);
+  EXPECT_EQ(readCifar10Count(files[1]), 1);
+  const Dataset dataset = readCifar10(files);
+  EXPECT_EQ(dataset.size(), 3);
+  EXPECT_EQ(dataset.exampleShape().str(), "[32, 32, 3]");
+  EXPECT_EQ(std::vector<int>(dataset.labels().begin(), dataset.labels().end()),
+            (std::vector<int>{3, 9, 0}));
+  for (int i = 0; i < 3; ++i) {
+    const auto image = dataset.image(i).first(6);
+    const int base = 10 * (i + 1);
+    EXPECT_EQ(std::vector<int>(image.begin(), image.end()),
+              (std::vector<int>{base + 100, base + 101, base + 102, base, base + 1, base + 2}));
+  }
+}
+
+TEST(Cifar10Reader, NamesTheFileAndTheRecordThatIsWrong) {
+  const TemporaryFolder folder;
+  const auto cut = folder.write("cut", record(1, 0) + record(1, 0).substr(0, 100));
+  EXPECT_EQ(failure(cut), cut.string() +
+                              ": record 1 has 100 bytes, one of CIFAR-10 has 3073: the file is cut "
+                              "off, or of another kind");
+  EXPECT_THROW(readCifar10Count(cut), Error);
+  const auto label = folder.write("label", record(1, 0) + record(10, 0));
+  EXPECT_EQ(failure(label),
+            label.string() + ": record 1 has label 10, those of CIFAR-10 are 0 to 9");
+  const auto empty = folder.write("empty", "");
+  EXPECT_EQ(failure(empty), empty.string() + ": the file is empty");
+  EXPECT_NE(failure(folder.path() / "nowhere").find("cannot open it"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtf::data
