@@ -2,6 +2,8 @@
 
 // One layer in a graph of its own.
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
