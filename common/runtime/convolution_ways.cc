@@ -36,11 +36,15 @@ bool framedPays(ConvolutionPass pass, const Convolution& c) {
   return c.channels <= kFramedGradientChannels;
 }
 
+// A transformed filter has 36 elements for each pair of channels.
+constexpr int64_t kWinogradChannelPairs = 512 * 512;
+
 // Where images hardly fill their tiles, Winograd's transforms cost more than they save. Of the layers
 // that were measured all save more than twice.
-bool savesMultiplications(const Convolution& c) {
+bool winogradPays(const Convolution& c) {
   const int64_t plain = c.window.height.size * c.window.width.size * c.pixels();
-  return 2 * plain >= 3 * winogradMultiplications(c);
+  return c.channels * c.out_channels <= kWinogradChannelPairs &&
+         2 * plain >= 3 * winogradMultiplications(c);
 }
 
 }  // namespace
@@ -71,7 +75,7 @@ std::span<const ConvolutionWay> convolutionWays() {
 }
 
 const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd) {
-  if (winograd && kWinograd.fits(pass, c) && savesMultiplications(c)) return kWinograd;
+  if (winograd && kWinograd.fits(pass, c) && winogradPays(c)) return kWinograd;
   return kFramed.fits(pass, c) && framedPays(pass, c) ? kFramed : kGathered;
 }
 

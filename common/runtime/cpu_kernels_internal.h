@@ -15,6 +15,7 @@ namespace dtf::runtime {
 void addMathKernels(KernelTable& table, const VectorLoops& loops);
 void addNnKernels(KernelTable& table, const VectorLoops& loops);
 void addImageKernels(KernelTable& table, Isa isa, bool winograd);
+void addConvPoolKernels(KernelTable& table, Isa isa, bool winograd);
 void addNormKernels(KernelTable& table, Isa isa);
 void addArrayKernels(KernelTable& table, const VectorLoops& loops);
 void addMatMulKernel(KernelTable& table, Isa isa);

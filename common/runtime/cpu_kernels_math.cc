@@ -188,6 +188,7 @@ void registerCpuKernels(KernelTable& table, Isa isa, bool winograd) {
   addArrayKernels(table, loops);
   addNormKernels(table, isa);
   addImageKernels(table, isa, winograd);
+  addConvPoolKernels(table, isa, winograd);
   addMatMulKernel(table, isa);
   addFusedKernels(table, isa);
 }

@@ -145,7 +145,9 @@ void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device) {
     }
   }
   if (kernels.has(kFusedPoolOp, device) && kernels.has(kFusedPoolGradOp, device)) {
-    fusePooling(step, uses, covered, fused);
+    const bool first_layers =
+        kernels.has(kFusedConvPoolOp, device) && kernels.has(kFusedConvPoolGradOp, device);
+    fusePooling(step, uses, first_layers, covered, fused);
   }
   for (size_t i = 0; i < step.operations.size(); ++i) {
     if (!covered.contains(i)) fused.push_back(std::move(step.operations[i]));

@@ -37,6 +37,19 @@ inline constexpr std::string_view kFusedPoolOp = "_FusedBiasReluMaxPool";
 inline constexpr std::string_view kFusedPoolGradOp = "_FusedBiasReluMaxPoolGrad";
 inline constexpr uint8_t kFusedPoolClosed = 255;
 
+// The same with the convolution of a first layer, whose images have at most kFusedConvChannelsMax channels:
+//
+//   Conv2D(x, f) -> BiasAdd(., b) -> Relu -> MaxPool       inputs x, f, b; outputs as above
+//   MaxPoolGrad -> ReluGrad -> Conv2DBackpropFilter(x, .)  inputs dy, argmax, x; outputs df, and db
+//                          [-> BiasAddGrad]                as above
+//
+// A few images at a time: what the convolution makes stays in the caches. The convolution's attributes
+// have kFusedConvPrefix before their names, as the pooling has some of the same.
+inline constexpr std::string_view kFusedConvPoolOp = "_FusedConvBiasReluMaxPool";
+inline constexpr std::string_view kFusedConvPoolGradOp = "_FusedConvBiasReluMaxPoolGrad";
+inline constexpr std::string_view kFusedConvPrefix = "conv_";
+inline constexpr int64_t kFusedConvChannelsMax = 4;
+
 // Rewrites the operations of `step`. What would exist only inside a fused operation is not fused
 // away when someone outside reads it (a fetch, a push, another operation).
 void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device);

@@ -15,16 +15,29 @@ class PoolMatcher {
  public:
   explicit PoolMatcher(const Uses& uses) : uses_(uses) {}
 
-  bool match(size_t pool) {
+  bool match(size_t pool, bool first_layers) {
     pool_ = pool;
-    return matchForward() && matchBackward();
+    if (!matchForward() || !matchBackward()) return false;
+    if (first_layers) matchConvolution();
+    return true;
   }
 
   Operation forward() const {
     const Operation &pool = operation(pool_), &bias_add = operation(bias_add_);
-    return {pool.name,        std::string(kFusedPoolOp), pool.attributes,
-            bias_add.inputs,  bias_add.input_specs,      pool.outputs,
-            pool.output_specs};
+    Operation made = {pool.name,        std::string(kFusedPoolOp), pool.attributes,
+                      bias_add.inputs,  bias_add.input_specs,      pool.outputs,
+                      pool.output_specs};
+    if (convolution_) {
+      const Operation& convolution = operation(*convolution_);
+      made.name = convolution.name;
+      made.op = kFusedConvPoolOp;
+      made.inputs.insert(made.inputs.begin(), convolution.inputs[0]);
+      made.inputs[1] = convolution.inputs[1];
+      made.input_specs.insert(made.input_specs.begin(), convolution.input_specs[0]);
+      made.input_specs[1] = convolution.input_specs[1];
+      addConvolution(convolution.attributes, made);
+    }
+    return made;
   }
 
   std::optional<Operation> backward() const {
@@ -33,6 +46,16 @@ class PoolMatcher {
     Operation made = {pool_grad.name,        std::string(kFusedPoolGradOp), pool_grad.attributes,
                       pool_grad.inputs,      pool_grad.input_specs,         relu_grad.outputs,
                       relu_grad.output_specs};
+    if (filter_grad_) {
+      const Operation& filter_grad = operation(*filter_grad_);
+      made.name = filter_grad.name;
+      made.op = kFusedConvPoolGradOp;
+      made.inputs.push_back(filter_grad.inputs[0]);
+      made.input_specs.push_back(filter_grad.input_specs[0]);
+      made.outputs = filter_grad.outputs;
+      made.output_specs = filter_grad.output_specs;
+      addConvolution(filter_grad.attributes, made);
+    }
     if (bias_grad_) {
       made.attributes["bias_gradient"] = true;
       made.outputs.push_back(operation(*bias_grad_).outputs[0]);
@@ -43,7 +66,7 @@ class PoolMatcher {
 
   void cover(std::set<size_t>& covered) const {
     covered.insert({pool_, relu_, bias_add_});
-    for (const auto& index : {pool_grad_, relu_grad_, bias_grad_}) {
+    for (const auto& index : {pool_grad_, relu_grad_, bias_grad_, convolution_, filter_grad_}) {
       if (index) covered.insert(*index);
     }
   }
@@ -95,19 +118,43 @@ class PoolMatcher {
     return true;
   }
 
+  static void addConvolution(const graph::Attributes& attributes, Operation& made) {
+    for (const auto& [name, value] : attributes) {
+      made.attributes[std::string(kFusedConvPrefix) + name] = value;
+    }
+  }
+
+  // Of a first layer: the convolution, and the gradient of its filter where that alone reads what goes
+  // back.
+  void matchConvolution() {
+    const Output& input = operation(bias_add_).inputs[0];
+    const auto convolution = uses_.producer(input, "Conv2D");
+    if (!convolution || !onlyReader(input, "BiasAdd", 0)) return;
+    const Shape& images = operation(*convolution).input_specs[0].shape;
+    if (images.dim(3) > kFusedConvChannelsMax) return;
+    convolution_ = convolution;
+    if (!relu_grad_) return;
+    const Output& back = outputOf(*relu_grad_);
+    const std::vector<size_t> filters = uses_.readersAs(back, "Conv2DBackpropFilter", 1);
+    const size_t readers = (bias_grad_ ? 1 : 0) + filters.size();
+    if (filters.size() == 1 && !uses_.kept(back) && uses_.readers(back).size() == readers) {
+      filter_grad_ = filters[0];
+    }
+  }
+
   const Uses& uses_;
   size_t pool_ = 0, relu_ = 0, bias_add_ = 0;
-  std::optional<size_t> pool_grad_, relu_grad_, bias_grad_;
+  std::optional<size_t> pool_grad_, relu_grad_, bias_grad_, convolution_, filter_grad_;
 };
 
 }  // namespace
 
-void fusePooling(const LoweredStep& step, const Uses& uses, std::set<size_t>& covered,
-                 std::vector<Operation>& fused) {
+void fusePooling(const LoweredStep& step, const Uses& uses, bool first_layers,
+                 std::set<size_t>& covered, std::vector<Operation>& fused) {
   for (size_t i = 0; i < step.operations.size(); ++i) {
     if (step.operations[i].op != "MaxPool") continue;
     PoolMatcher matcher(uses);
-    if (!matcher.match(i)) continue;
+    if (!matcher.match(i, first_layers)) continue;
     fused.push_back(matcher.forward());
     if (auto backward = matcher.backward()) fused.push_back(std::move(*backward));
     matcher.cover(covered);

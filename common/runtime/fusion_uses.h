@@ -61,8 +61,8 @@ class Uses {
 };
 
 // Adds the fused operations of all layers that end in a pooling to `fused`, and the indices of what they
-// replace to `covered`.
-void fusePooling(const LoweredStep& step, const Uses& uses, std::set<size_t>& covered,
-                 std::vector<Operation>& fused);
+// replace to `covered`. `first_layers`: with their convolutions.
+void fusePooling(const LoweredStep& step, const Uses& uses, bool first_layers,
+                 std::set<size_t>& covered, std::vector<Operation>& fused);
 
 }  // namespace dtf::runtime

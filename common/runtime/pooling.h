@@ -35,6 +35,8 @@ struct PoolingLoops {
                           uint8_t* argmax);
   void (*biasReluMaxPoolGrad)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx,
                               float* dbias);
+  // That of the bias alone: by channel, the sum of dy where its argmax isn't 255.
+  void (*openGradSum)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dbias);
   void (*avgPool)(const Pooling& p, const float* x, float* y);
   void (*avgPoolGrad)(const Pooling& p, const float* dy, float* dx);
 };

@@ -202,10 +202,7 @@ void maxPoolGrad(const Pooling& given, const float* dy, const T* argmax, float* 
   });
 }
 
-void biasReluMaxPoolGrad(const Pooling& given, const float* dy, const uint8_t* argmax, float* dx,
-                         float* dbias) {
-  maxPoolGrad(given, dy, argmax, dx);  // no element of a window has the number kClosed
-  if (dbias == nullptr) return;
+void openGradSum(const Pooling& given, const float* dy, const uint8_t* argmax, float* dbias) {
   const Pooling p = given;
   const int64_t pixels = p.batch * p.out_height * p.out_width;
   forEachVector(p.channels, [&](int64_t c, auto lanes) {
@@ -216,6 +213,12 @@ void biasReluMaxPoolGrad(const Pooling& given, const float* dy, const uint8_t* a
     }
     lanes.store(dbias + c, sum);
   });
+}
+
+void biasReluMaxPoolGrad(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx,
+                         float* dbias) {
+  maxPoolGrad(p, dy, argmax, dx);  // no element of a window has the number kClosed
+  if (dbias != nullptr) openGradSum(p, dy, argmax, dbias);
 }
 
 DTF_INLINE float elements(const Place& at) {
@@ -251,6 +254,7 @@ const PoolingLoops kPoolingLoops = {
     .maxPoolGradWide = maxPoolGrad<int32_t>,
     .biasReluMaxPool = biasReluMaxPool,
     .biasReluMaxPoolGrad = biasReluMaxPoolGrad,
+    .openGradSum = openGradSum,
     .avgPool = avgPool,
     .avgPoolGrad = avgPoolGrad,
 };

@@ -140,6 +140,25 @@ TEST_P(DeviceSuite, EndsALayerInAPooling) {
   }
 }
 
+// Fused or not: a first layer, also where its images don't fill the last group that is computed together.
+TEST_P(DeviceSuite, TrainsAFirstLayer) {
+  for (const int64_t channels : {1, 3}) {
+    for (const int64_t batch : {1, 7}) {
+      Case c;
+      const Output x = c.floats({batch, 33, 31, channels}, -1, 1);
+      const Output f = c.floats({5, 3, channels, 20}, -0.3f, 0.3f), bias = c.floats({20}, -1, 1);
+      const Window same = paddedSame({{.size = 5}, {.size = 3, .stride = 2}}, 33, 31);
+      const Window half = {{2, 2}, {3, 2, 1, 1, 0}};
+      const Output y = c.b.maxPool(c.b.relu(c.b.biasAdd(c.b.conv2D(x, f, same), bias)), half).y;
+      const Output weights = c.floats(c.graph.spec(y).shape, -1, 1);
+      const Output loss = c.b.mean(c.b.mul(y, weights));
+      std::vector<Output> fetches = graph::addGradients(c.graph, loss, std::array{f, bias});
+      fetches.push_back(y);
+      c.expect(device_, fetches, kSums);
+    }
+  }
+}
+
 // Of equal elements the first gets the gradient, as in TensorFlow.
 TEST_P(DeviceSuite, TheFirstOfEqualsIsTheMaximum) {
   Case c;

@@ -47,6 +47,8 @@ TEST(ConvolutionWays, WinogradIsForImagesThatFillItsTiles) {
   };
   EXPECT_EQ(chosen(7, 3), "winograd");
   EXPECT_EQ(chosen(14, 5), "winograd");
+  const Convolution huge = squareConvolution(8, 14, 1024, 3, 1024);
+  EXPECT_EQ(fastestWay(ConvolutionPass::kForward, huge, true).name, "gathered") << "151 MB";
   EXPECT_EQ(chosen(2, 3), "framed");
   EXPECT_EQ(chosen(1, 5), "framed");
 }

@@ -91,10 +91,10 @@ TEST_F(FusionTest, LeavesADeviceWithoutTheKernelAlone) {
 
 // A convolutional layer: its tensors, and the gradients of filter and bias.
 struct Layer {
-  explicit Layer(int64_t window = 2) {
+  explicit Layer(int64_t window = 2, int64_t channels = 5) {
     graph::Builder b(graph);
-    const Output x = b.placeholder("x", DType::kFloat32, {2, 20, 20, 3});
-    const Output filter = b.variable("filter", {3, 3, 3, 4}), bias = b.variable("bias", {4});
+    const Output x = b.placeholder("x", DType::kFloat32, {2, 20, 20, channels});
+    const Output filter = b.variable("filter", {3, 3, channels, 4}), bias = b.variable("bias", {4});
     relu = b.relu(b.biasAdd(b.conv2D(x, filter), bias));
     pooled = b.maxPool(relu, {{window, 2}, {window, 2}});
     loss = b.mean(pooled.y);
@@ -123,6 +123,26 @@ TEST_F(FusionTest, JoinsALayerThatIsNotTrained) {
               ::testing::UnorderedElementsAre("Conv2D", "_FusedBiasReluMaxPool",
                                               "_FusedBiasReluMaxPoolGrad", "Conv2DBackpropFilter"))
       << "without the bias's gradient";
+}
+
+TEST_F(FusionTest, JoinsAFirstLayerWithItsConvolution) {
+  const Layer layer(2, 4);
+  std::vector<Output> fetches = layer.gradients;
+  fetches.push_back(layer.loss);
+  EXPECT_THAT(fusedOps(layer.graph, fetches),
+              ::testing::UnorderedElementsAre("_FusedConvBiasReluMaxPool", "Mean",
+                                              "_FusedConvBiasReluMaxPoolGrad"));
+  EXPECT_THAT(fusedOps(layer.graph, {layer.gradients[0]}),
+              ElementsAre("_FusedConvBiasReluMaxPool", "_FusedConvBiasReluMaxPoolGrad"));
+}
+
+TEST_F(FusionTest, KeepsWhatGoesBackIntoAFirstLayerWhereTheImageWantsItToo) {
+  Layer layer(2, 4);
+  const Output x{layer.graph.find("x")->id}, filter{layer.graph.find("filter")->id};
+  EXPECT_THAT(
+      fusedOps(layer.graph, graph::addGradients(layer.graph, layer.loss, std::array{x, filter})),
+      ::testing::UnorderedElementsAre("_FusedConvBiasReluMaxPool", "_FusedBiasReluMaxPoolGrad",
+                                      "Conv2DBackpropInput", "Conv2DBackpropFilter"));
 }
 
 TEST_F(FusionTest, KeepsALayerOfWhichMoreIsWanted) {
