@@ -162,14 +162,14 @@ struct Workspace : Planes {
 };
 
 // Where a tile stands.
-struct Tile {
+struct ImageTile {
   int64_t n, row, column;       // first element of the image, perhaps outside of it
   int64_t out_row, out_column;  // first element of the output
 };
 
-DTF_INLINE Tile tileAt(const WinogradTask& t, int64_t number) {
+DTF_INLINE ImageTile tileAt(const WinogradTask& t, int64_t number) {
   const int64_t across = t.tilesAcross(), down = t.tilesDown();
-  Tile tile = {};
+  ImageTile tile = {};
   tile.n = number / (across * down);
   tile.out_row = number / across % down * t.tileOutputs();
   tile.out_column = number % across * t.tileOutputs();
@@ -190,7 +190,7 @@ struct Square {
 };
 
 // A copy of a tile that is not wholly within the image, with zeros around it.
-DTF_INLINE Square framed(const WinogradTask& t, const Tile& at, const float* x, float* patch) {
+DTF_INLINE Square framed(const WinogradTask& t, const ImageTile& at, const float* x, float* patch) {
   const int64_t floats = kPlanes * t.channels;
   __builtin_memset(patch, 0, static_cast<size_t>(floats) * sizeof(float));
   const int64_t row0 = at.row < 0 ? -at.row : 0, row1 = least(kTile, t.height - at.row);
@@ -208,7 +208,7 @@ DTF_INLINE Square framed(const WinogradTask& t, const Tile& at, const float* x, 
 void transformImages(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles) {
   const auto transform = [](const Floats(&d)[kTile], Floats(&to)[kTile]) { transformImage(d, to); };
   for (int64_t number = 0; number < tiles; ++number) {
-    const Tile at = tileAt(t, first + number);
+    const ImageTile at = tileAt(t, first + number);
     const float* const x = t.x + ((at.n * t.height + at.row) * t.width + at.column) * t.channels;
     float* const planes = w.image + number * t.channels;
     const bool whole = inside(at.row, kTile, t.height) && inside(at.column, kTile, t.width);
@@ -229,7 +229,7 @@ struct OutputTile {
 };
 template <int Outputs>
 DTF_INLINE OutputTile outputTile(const WinogradTask& t, int64_t number) {
-  const Tile tile = tileAt(t, number);
+  const ImageTile tile = tileAt(t, number);
   return {((tile.n * t.out_height + tile.out_row) * t.out_width + tile.out_column) * t.out_channels,
           least(Outputs, t.out_height - tile.out_row),
           least(Outputs, t.out_width - tile.out_column)};
