@@ -18,6 +18,9 @@ int up(const cluster::JobSpec& job, const Options& options,
 // The job was checked without a mistake: says so, how large it is, and lists the tasks.
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
 
+// Prints the model layer by layer, and where its variables lie. The job was checked.
+int explain(const cluster::JobSpec& job, const Options& options);
+
 // The following find the run as find_run.h says, with its errors.
 
 constexpr int kNotRunning = 3;  // as `systemctl status` answers

@@ -69,6 +69,9 @@ int run(const Options& options) {
       return up(job, options, ownFolder());
     case Verb::kCheck:
       return check(job, checkBeforeStart(job, report), options);
+    case Verb::kExplain:
+      checkBeforeStart(job, report);
+      return explain(job, options);
     case Verb::kStatus:
       return status(job, options);
     case Verb::kLogs:

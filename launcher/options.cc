@@ -49,6 +49,9 @@ constexpr VerbInfo kVerbs[] = {
      "With -d it returns once every task is ready, and the job goes on: see status, attach, "
      "stop.\n"},
     {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks", ""},
+    {"explain", Verb::kExplain, "CLUSTER.yaml", "print the model layer by layer, and its placement",
+     "Each layer with its output, parameters and floating-point operations, then which variable\n"
+     "lies on which ps. Nothing is started.\n"},
     {"status", Verb::kStatus, "CLUSTER.yaml", "how far the job is, or how it ended",
      "Finds the run of this file from any folder. Exit code 0: it runs; 3: it doesn't.\n"},
     {"attach", Verb::kAttach, "CLUSTER.yaml", "watch a running job; Ctrl-C leaves it running",
@@ -62,7 +65,7 @@ constexpr VerbInfo kVerbs[] = {
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kSynonyms = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kSynonyms = {
     {{"down", "stop"},
      {"kill", "stop"},
      {"cancel", "stop"},
@@ -73,6 +76,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kSynonym
      {"validate", "check"},
      {"lint", "check"},
      {"verify", "check"},
+     {"describe", "explain"},
+     {"model", "explain"},
+     {"show", "explain"},
      {"run", "up"},
      {"start", "up"},
      {"launch", "up"},

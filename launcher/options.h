@@ -12,7 +12,7 @@
 
 namespace dtf::launcher {
 
-enum class Verb : uint8_t { kUp, kCheck, kStatus, kAttach, kLogs, kStop };
+enum class Verb : uint8_t { kUp, kCheck, kExplain, kStatus, kAttach, kLogs, kStop };
 
 struct Options {
   // help, --help, --help-config or --version: write this to stdout and exit 0; the rest is not set.

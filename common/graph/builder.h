@@ -45,6 +45,9 @@ class Builder {
   Scope deviceScope(
       std::string_view device);  // merged into the outer scopes; innermost wins per field
 
+  // What names get in front of them: "tower/dense/", or empty.
+  const std::string& namePrefix() const { return name_scope_; }
+
   // ---- from outside
   Output placeholder(std::string_view name, DType dtype, Shape shape);
   Output variable(std::string_view name, Shape shape, std::string initializer = "glorot_uniform");

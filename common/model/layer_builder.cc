@@ -35,7 +35,18 @@ graph::Output LayerBuilder::addOne(const LayerSpec& layer, graph::Output x) {
     fail(fmt::format("the model has more than {} layers, repeated ones counted", kLayersBuiltMax));
   if (!layer.from.empty()) x = outputOf(layer.from);
   const graph::Builder::Scope scope = ops_.nameScope(layer.name);
+  const size_t index = model_.layers.size();
+  const std::string path = ops_.namePrefix().substr(0, ops_.namePrefix().size() - 1);
+  const std::string text = layer.layer->text(layer.name);
+  model_.layers.push_back({path,
+                           text.substr(0, text.find('\n')),
+                           static_cast<int>(names_.size()) - 1,
+                           {},
+                           nodeCount(),
+                           0});
   const graph::Output output = layer.layer->build(*this, x);
+  model_.layers[index].output = output;
+  model_.layers[index].end_node = nodeCount();
   layer_ = outer;
   return output;
 }

@@ -60,7 +60,7 @@ void checkOutput(const ModelSpec& model, const LayerBuilder& layers, const Model
 ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
                       const LayerSpec** last_with_variables = nullptr) {
   checkSizes(model, batch_size);
-  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}};
+  ModelGraph result{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}};
   LayerBuilder layers(result, batch_size, training);
   Builder& ops = layers.ops();
   result.features =

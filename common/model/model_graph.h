@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/graph/graph.h"
@@ -19,6 +20,16 @@ struct ModelVariable {
   std::optional<graph::NodeId> update;    // the ApplyGradient; training graphs only
 };
 
+// What one layer added to the graph. Value type.
+struct AddedLayer {
+  std::string path;  // "stage1/0/conv2d"
+  std::string text;  // its settings, see Layer::text(); of one that holds others without theirs
+  int depth = 0;     // 0: of the model's list; 1: of a list that such a layer holds
+  graph::Output output;
+  // Its nodes are those of [first_node, end_node), with those of the layers that it holds.
+  int32_t first_node = 0, end_node = 0;
+};
+
 // A graph with the names of what goes in and comes out. Value type.
 struct ModelGraph {
   graph::Graph graph;
@@ -31,6 +42,7 @@ struct ModelGraph {
   graph::Output loss;                     // scalar: the mean of loss.h's terms
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
   std::vector<ModelVariable> variables;   // in creation order: that of the layers
+  std::vector<AddedLayer> layers;         // likewise; one that holds others before them
 };
 
 // Pixels are divided by 255. A layer "softmax" makes the variables "softmax/weights" and

@@ -43,6 +43,19 @@ TEST_F(VerbsTest, WithoutAJobEachSaysThatNothingRuns) {
   EXPECT_NE(logs.err.find("no log in"), std::string::npos) << logs.err;
 }
 
+TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
+  const ProcessResult text = verb("explain");
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("softmax/weights"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("/job:ps/task:0"), std::string::npos) << text.out;
+  const nlohmann::json said = nlohmann::json::parse(verb("explain", {"--json"}).out);
+  EXPECT_EQ(said["parameters"], 7850);
+  EXPECT_EQ(said["layers"].back()["output"], nlohmann::json::array({10}));
+  EXPECT_EQ(said["variables"].size(), 2u);
+  EXPECT_EQ(verb("explain", {"--set", "train.model.layers=[dense: {units: 10}]"}).exit_code, 78);
+  EXPECT_EQ(verb("status").exit_code, 3) << "nothing was started";
+}
+
 TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   Process launcher(launchCommand(file_), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();

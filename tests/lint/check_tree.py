@@ -89,7 +89,7 @@ TESTED_IN = [
     (r"launcher/main\.cc", "tests/e2e/launch_test.cc"),
     (r"launcher/(announce|commands|fd_watch|pipe_reader|progress_display|spawner)\.cc",
      "tests/unit/launcher/session_test.cc"),
-    (r"launcher/(attach_command|detach|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
+    (r"launcher/(attach_command|detach|explain_command|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
     (r"launcher/task_words\.cc", "tests/unit/launcher/task_monitor_test.cc"),
 ]
 

@@ -41,6 +41,7 @@ TEST(Options, UpIsTheDefaultVerb) {
 TEST(Options, VerbsAndTheirWords) {
   EXPECT_EQ(parse({"up", "a.yaml"}).verb, Verb::kUp);
   EXPECT_EQ(parse({"check", "a.yaml"}).verb, Verb::kCheck);
+  EXPECT_EQ(parse({"explain", "a.yaml"}).verb, Verb::kExplain);
   EXPECT_EQ(parse({"logs", "a.yaml", "ps/0", "worker/1"}).tasks,
             (std::vector<std::string>{"ps/0", "worker/1"}));
   EXPECT_EQ(parse({"./check"}).cluster_file, "./check");

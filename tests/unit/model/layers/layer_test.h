@@ -19,7 +19,7 @@ namespace dtf::model {
 struct BuiltLayer {
   BuiltLayer(const std::vector<LayerSpec>& layers, const std::vector<int64_t>& example,
              bool training = true)
-      : model{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}} {
+      : model{graph::Graph(graph::standardOps()), {}, {}, {}, {}, {}, {}, {}, {}} {
     LayerBuilder builder(model, 2, training);
     std::vector<int64_t> dims = {2};
     dims.insert(dims.end(), example.begin(), example.end());
