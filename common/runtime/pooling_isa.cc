@@ -124,7 +124,7 @@ DTF_INLINE void maxPoolOf(const Pooling& p, const Value& value, const Finish& fi
       Ints number = static_cast<int32_t>(at.row0 * p.window_width + at.column0) - Ints{};
       forEachElement(p, at, [&](int64_t from, int32_t element) {
         const Floats v = value_at(from);
-        const Ints larger = (v > best) | (v != v);
+        const Ints larger = (v > best) | (v != v);  // NOLINT(misc-redundant-expression): a NaN is
         best = larger ? v : best;
         number = larger ? element - Ints{} : number;
       });
