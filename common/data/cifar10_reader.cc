@@ -20,7 +20,7 @@ constexpr size_t kImageBytes = kPlaneBytes * kCifar10Channels;
 constexpr size_t kRecordBytes = 1 + kImageBytes;
 using Record = std::array<uint8_t, kRecordBytes>;
 
-[[noreturn]] void failIn(const std::filesystem::path& path, const std::string& why) {
+[[noreturn]] void failAtRecord(const std::filesystem::path& path, const std::string& why) {
   throw Error(ErrorCode::kBadData, path.string() + ": " + why);
 }
 
@@ -28,10 +28,11 @@ using Record = std::array<uint8_t, kRecordBytes>;
 bool readRecord(ByteSource& source, const std::filesystem::path& path, int64_t index,
                 Record& record) {
   const size_t bytes = source.read(record.data(), record.size());
-  if (bytes == 0 && index == 0) failIn(path, "the file is empty");
+  if (bytes == 0 && index == 0) failAtRecord(path, "the file is empty");
   if (bytes == 0) return false;
   if (bytes < record.size())
-    failIn(path, fmt::format("record {} has {} bytes, one of CIFAR-10 has {}: the file is cut off, "
+    failAtRecord(path,
+                 fmt::format("record {} has {} bytes, one of CIFAR-10 has {}: the file is cut off, "
                              "or of another kind",
                              index, bytes, kRecordBytes));
   return true;
@@ -73,10 +74,10 @@ Dataset readCifar10(std::span<const std::filesystem::path> files) {
     ByteSource source(path);
     for (int64_t index = 0; readRecord(source, path, index, record); ++index) {
       if (record[0] >= kCifar10Classes)
-        failIn(path, fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}", index,
-                                 record[0], kCifar10Classes - 1));
+        failAtRecord(path, fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}",
+                                       index, record[0], kCifar10Classes - 1));
       if (images.size() + kImageBytes > kCifar10BytesMax)
-        failIn(path, fmt::format("the files hold more than {} bytes", kCifar10BytesMax));
+        failAtRecord(path, fmt::format("the files hold more than {} bytes", kCifar10BytesMax));
       labels.push_back(record[0]);
       appendImage(record, images);
     }
