@@ -51,7 +51,7 @@ TEST(AsioTimer, TimeoutAfterRejectsAsDeadline) {
 
 // The time begins anew with each progress.
 TEST(StillDelay, EndsWhenNothingHasMovedForSoLong) {
-  testing::StillLoop loop;
+  dtf::testing::StillLoop loop;
   uint64_t moved = 0;
   bool ended = false;
   auto still = stillDelay(loop.timer(), std::chrono::seconds(8), [&] {
