@@ -62,7 +62,7 @@ void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
     if (!path) continue;
     if (const std::string wrong = yaml::expandHome(*path); !wrong.empty())
       report.error(node.where(), wrong);
-    if (dataset.files.empty()) dataset.files_mark = report.markOf(node.place);
+    dataset.files_marks.push_back(report.markOf(node.place));
     dataset.files.push_back(resolve(node, *path, report));
   }
   const YamlNode* list = reader.find("files");

@@ -64,7 +64,7 @@ struct DatasetSpec {
   yaml::Mark mark;
   yaml::Mark images_mark;
   yaml::Mark labels_mark;
-  yaml::Mark files_mark;
+  std::vector<yaml::Mark> files_marks;  // of each of `files`
 };
 
 struct DataSpec {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A file's bytes in order, unpacked if it is gzip. Used by idx_reader.cc alone.
+// A file's bytes in order, unpacked if it is gzip. For the readers of this library.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace dtf::data {
 // is damaged; kPermission from the constructor.
 class ByteSource {
  public:
-  // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one.
+  // Plain or gzip, told by the first two bytes: no IDX file begins like a gzip one, nor does one of CIFAR-10, whose labels end at 9.
   explicit ByteSource(const std::filesystem::path& path);
   ~ByteSource();
 

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -35,57 +35,64 @@ bool readRecord(ByteSource& source, const std::filesystem::path& path, int64_t i
                  fmt::format("record {} has {} bytes, one of CIFAR-10 has {}: the file is cut off, "
                              "or of another kind",
                              index, bytes, kRecordBytes));
+  if (record[0] >= kCifar10Classes)
+    failAtRecord(path, fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}", index,
+                                   record[0], kCifar10Classes - 1));
   return true;
 }
 
 // Planes to pixels.
-void appendImage(const Record& record, std::vector<uint8_t>& images) {
+void writeImage(const Record& record, uint8_t* image) {
   const uint8_t* const planes = record.data() + 1;
   for (size_t pixel = 0; pixel < kPlaneBytes; ++pixel)
     for (size_t channel = 0; channel < kCifar10Channels; ++channel)
-      images.push_back(planes[channel * kPlaneBytes + pixel]);
-}
-
-ByteBlock blockOf(const std::vector<uint8_t>& bytes) {
-  ByteBlock block(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), block.data());
-  return block;
+      *image++ = planes[channel * kPlaneBytes + pixel];
 }
 
 }  // namespace
 
 int64_t readCifar10Count(const std::filesystem::path& path) {
   ByteSource source(path);
-  if (!source.packed() && source.bytesMax() > 0 && source.bytesMax() % kRecordBytes == 0)
-    return static_cast<int64_t>(source.bytesMax() / kRecordBytes);
   Record record;
   int64_t count = 0;
-  while (readRecord(source, path, count, record)) ++count;
+  while (readRecord(source, path, count, record)) {
+    ++count;
+    if (static_cast<uint64_t>(count) * kImageBytes > kCifar10BytesMax)
+      failAtRecord(path, fmt::format("the file holds more than {} bytes", kCifar10BytesMax));
+  }
   return count;
 }
 
 Dataset readCifar10(std::span<const std::filesystem::path> files) {
   DTF_CHECK(!files.empty());
-  std::vector<uint8_t> images, labels;
+  std::vector<int64_t> counts;
+  size_t total = 0;
   std::string names;
-  Record record;
   for (const std::filesystem::path& path : files) {
     names += (names.empty() ? "" : ", ") + path.string();
-    ByteSource source(path);
-    for (int64_t index = 0; readRecord(source, path, index, record); ++index) {
-      if (record[0] >= kCifar10Classes)
-        failAtRecord(path, fmt::format("record {} has label {}, those of CIFAR-10 are 0 to {}",
-                                       index, record[0], kCifar10Classes - 1));
-      if (images.size() + kImageBytes > kCifar10BytesMax)
-        failAtRecord(path, fmt::format("the files hold more than {} bytes", kCifar10BytesMax));
-      labels.push_back(record[0]);
-      appendImage(record, images);
+    counts.push_back(readCifar10Count(path));
+    total += static_cast<size_t>(counts.back());
+    if (total * kImageBytes > kCifar10BytesMax)
+      failAtRecord(
+          path, fmt::format("with those before it, it holds more than {} bytes", kCifar10BytesMax));
+  }
+  ByteBlock images(total * kImageBytes), labels(total);
+  size_t at = 0;
+  for (size_t file = 0; file < files.size(); ++file) {
+    ByteSource source(files[file]);
+    Record record;
+    for (int64_t index = 0; index < counts[file]; ++index, ++at) {
+      if (!readRecord(source, files[file], index, record))
+        failAtRecord(files[file], "the file became shorter while it was read");
+      labels.data()[at] = record[0];
+      writeImage(record, images.data() + at * kImageBytes);
     }
   }
+  DTF_CHECK(at == total);
   return {{names, names},
           Shape{kCifar10Side, kCifar10Side, kCifar10Channels},
-          blockOf(images),
-          blockOf(labels)};
+          std::move(images),
+          std::move(labels)};
 }
 
 }  // namespace dtf::data

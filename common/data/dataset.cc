@@ -54,7 +54,7 @@ std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uin
                                            bool eval) {
   if (spec.format == cluster::DatasetSpec::Format::kIdx) return openIdx(spec);
   if (spec.format == cluster::DatasetSpec::Format::kCifar10)
-    return at(spec.files_mark,
+    return at(spec.files_marks.at(0),
               [&] { return std::make_shared<const Dataset>(readCifar10(spec.files)); });
   // More threads than this would not be felt, and the other tasks of a local job draw at the same
   // time.

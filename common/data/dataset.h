@@ -1,7 +1,7 @@
 #pragma once
 
 // A data set in memory: images as bytes, labels as class numbers. Where it comes from (drawn here,
-// read from IDX files) is openDataset()'s business; which of its examples make up a batch is
+// read from the files of IDX or CIFAR-10) is openDataset()'s business; which of its examples make up a batch is
 // batch_order.h's.
 
 #include <cstdint>
@@ -71,7 +71,8 @@ class Dataset {
 // Reads or draws what `spec` asks for. `seed` and `eval` choose which digits are drawn; files don't
 // depend on them.
 // Blocks: on the disk, or for about 20 us an image drawn, shared by up to 4 threads.
-// Errors: as readIdxDataset() and readCifar10(), at the key that names the file; kBadConfig for a count of digits outside [1, kDigitsMax].
+// Errors: as readIdxDataset() and readCifar10(), at the key that names the file; kBadConfig for a
+// count of digits outside [1, kDigitsMax].
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
 

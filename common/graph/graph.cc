@@ -133,6 +133,7 @@ NodeId Graph::addNode(NodeDef def) {
   DTF_CHECK(std::in_range<int32_t>(nodes_.size()));
   const NodeId id{static_cast<int32_t>(nodes_.size())};
   by_name_.emplace(def.name, id);
+  noteSuffix(def.name);
   nodes_.push_back(Node{.id = id,
                         .name = std::move(def.name),
                         .op = std::move(def.op),
@@ -162,10 +163,18 @@ const TensorSpec& Graph::spec(Output output) const {
 
 std::string Graph::uniqueName(std::string_view prefix) const {
   std::string name(prefix);
-  for (int suffix = 1; by_name_.contains(name); ++suffix) {
-    name = std::string(prefix) + "_" + std::to_string(suffix);
-  }
+  // Thousands of nodes may begin alike.
+  const auto known = suffixes_.find(prefix);
+  int suffix = known == suffixes_.end() ? 0 : known->second;
+  while (by_name_.contains(name)) name = std::string(prefix) + "_" + std::to_string(++suffix);
   return name;
+}
+
+void Graph::noteSuffix(const std::string& name) {
+  const size_t mark = name.rfind('_');
+  if (mark == std::string::npos) return;
+  int& taken = suffixes_[name.substr(0, mark)];
+  if (name.substr(mark + 1) == std::to_string(taken + 1)) ++taken;
 }
 
 }  // namespace dtf::graph

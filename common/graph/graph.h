@@ -92,9 +92,12 @@ class Graph {
   const OpCatalog& catalog() const { return *catalog_; }
 
  private:
+  void noteSuffix(const std::string& name);
+
   const OpCatalog* catalog_;
   std::vector<Node> nodes_;
   std::map<std::string, NodeId, std::less<>> by_name_;
+  std::map<std::string, int, std::less<>> suffixes_;  // by prefix: the numbers up to it are taken
 };
 
 }  // namespace dtf::graph

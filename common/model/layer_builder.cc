@@ -44,11 +44,22 @@ graph::Output LayerBuilder::addOne(const LayerSpec& layer, graph::Output x) {
                            {},
                            nodeCount(),
                            0});
-  const graph::Output output = layer.layer->build(*this, x);
+  const graph::Output output = buildAt(layer, x);
   model_.layers[index].output = output;
   model_.layers[index].end_node = nodeCount();
   layer_ = outer;
   return output;
+}
+
+// What the graph refuses is said of the innermost layer that added it.
+graph::Output LayerBuilder::buildAt(const LayerSpec& layer, graph::Output x) {
+  try {
+    return layer.layer->build(*this, x);
+  } catch (const yaml::ErrorAt&) {
+    throw;
+  } catch (const Error& error) {
+    fail(fmt::format("layer '{}': {}", layer.name, error.message()));
+  }
 }
 
 graph::Output LayerBuilder::outputOf(const std::string& name) const {

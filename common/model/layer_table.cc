@@ -53,6 +53,8 @@ const yaml::Table& layerTable() {
   static const std::vector<yaml::Key> keys = [] {
     std::vector<yaml::Key> all;
     for (const LayerType& type : layerTypes()) all.push_back(yaml::map(type.name, type.help));
+    all.push_back(yaml::later("batch_norm"));
+    all.push_back(yaml::later("embedding"));
     return all;
   }();
   static const yaml::Table table{"train.model.layers.N", keys};

@@ -16,7 +16,7 @@ constexpr yaml::Key kSmoothingKeys[] = {
     yaml::number("label_smoothing", yaml::kDecay, "this much of each label goes to all classes"),
 };
 constexpr yaml::Key kHuberKeys[] = {
-    yaml::number("delta", yaml::kPositive, "where the square becomes a line; default 1"),
+    yaml::number("delta", {1e-6, 1e6, false, false}, "where the square becomes a line; default 1"),
 };
 constinit const yaml::Table kSmoothingTable{
     "train.model.loss.softmax_cross_entropy, .sigmoid_cross_entropy", kSmoothingKeys};

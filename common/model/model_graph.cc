@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
+#include "common/graph/prune.h"
 #include "common/model/layer.h"
 #include "common/model/layer_builder.h"
 #include "common/model/loss.h"
@@ -80,6 +82,23 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
   return result;
 }
 
+// What no layer reads has no gradient.
+void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
+  const graph::Graph needed = graph::prune(model.graph, {}, std::array{model.loss}, {}).graph;
+  for (const ModelVariable& variable : model.variables) {
+    const std::string& name = model.graph.node(variable.value.node).name;
+    if (needed.find(name) != nullptr) continue;
+    const std::string layer = name.substr(0, name.rfind('/'));
+    const std::string listed = name.substr(0, name.find('/'));
+    const auto at = std::find_if(spec.layers.begin(), spec.layers.end(),
+                                 [&](const LayerSpec& each) { return each.name == listed; });
+    failAt(at == spec.layers.end() ? spec.mark : at->mark,
+           fmt::format("nothing reads layer '{}': take it out, or name it in 'from' or 'with' of "
+                       "another one",
+                       layer));
+  }
+}
+
 void addTraining(ModelGraph& model) {
   std::vector<Output> values;
   for (const ModelVariable& variable : model.variables) values.push_back(variable.value);
@@ -100,6 +119,7 @@ ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
 
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
   ModelGraph result = buildGraph(model, batch_size, true);
+  checkAllRead(model, result);
   addTraining(result);
   return result;
 }

@@ -11,15 +11,33 @@
 
 namespace dtf::model {
 
+namespace {
+
+// `text` is the layer's, or empty.
+std::string withReferences(const LayerSpec& layer, const std::string& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  std::string first = text.substr(0, end);
+  const bool names_itself = first.starts_with(layer.type + " " + layer.name + ":");
+  if (!first.empty() && !names_itself && !layer.name.starts_with(layer.type))
+    first += " name=" + layer.name;
+  if (!layer.from.empty()) first += (first.empty() ? layer.type : "") + " from=" + layer.from;
+  return first + text.substr(end);
+}
+
+}  // namespace
+
+std::string layerMeaning(const LayerSpec& layer) {
+  return withReferences(layer, layer.layer->meaning(layer.name));
+}
+
 std::string layerText(const LayerSpec& layer) {
-  return layer.layer->text(layer.name);
+  return withReferences(layer, layer.layer->text(layer.name));
 }
 
 std::string modelText(const ModelSpec& model) {
   std::string text = fmt::format("input [{}]\n", fmt::join(model.input_shape, ", "));
   for (const LayerSpec& layer : model.layers)
-    if (const std::string line = layer.layer->meaning(layer.name); !line.empty())
-      text += line + "\n";
+    if (const std::string lines = layerMeaning(layer); !lines.empty()) text += lines + "\n";
   return text + "loss " + model.loss.text();
 }
 

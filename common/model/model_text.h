@@ -13,7 +13,10 @@ namespace dtf::model {
 // stopped and leaves the meaning of the weights: dropout, initialisers, metrics.
 std::string modelText(const ModelSpec& model);
 
-// One layer with all its settings.
+// Layer::meaning() and Layer::text() of a layer, with the layer that it reads where that isn't the
+// one before it, and with its own name where it was given one: others may read it by that. Layers
+// that it holds are lines of their own.
+std::string layerMeaning(const LayerSpec& layer);
 std::string layerText(const LayerSpec& layer);
 
 // The lines that only one of them has, for a person: "  the checkpoint has 'X'", "  this job has

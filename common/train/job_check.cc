@@ -104,8 +104,8 @@ class JobChecker {
         break;
       case DatasetSpec::Format::kCifar10:
         name = dataset.files.empty() ? "" : dataset.files[0].string();
-        mark = dataset.files_mark;
-        noting(mark, [&] { images = cifar10Images(dataset); });
+        if (!dataset.files_marks.empty()) mark = dataset.files_marks[0];
+        images = cifar10Images(dataset);
         noting(mark, [&] { checkClasses("CIFAR-10", data::kCifar10Classes); });
         break;
       case DatasetSpec::Format::kDigits:
@@ -141,12 +141,16 @@ class JobChecker {
                         output_->layer->name);
   }
 
-  static data::IdxImages cifar10Images(const DatasetSpec& dataset) {
+  // Nullopt: a file can't be read, which is reported.
+  std::optional<data::IdxImages> cifar10Images(const DatasetSpec& dataset) {
     data::IdxImages images{0,
                            Shape{data::kCifar10Side, data::kCifar10Side, data::kCifar10Channels}};
-    for (const std::filesystem::path& file : dataset.files)
-      images.count += data::readCifar10Count(file);
-    return images;
+    bool all = !dataset.files.empty();
+    for (size_t i = 0; i < dataset.files.size(); ++i)
+      all = noting(dataset.files_marks.at(i),
+                   [&] { images.count += data::readCifar10Count(dataset.files[i]); }) &&
+            all;
+    return all ? std::optional(images) : std::nullopt;
   }
 
   void checkClasses(const char* name, int64_t classes) const {

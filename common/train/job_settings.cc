@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "common/base/checksum.h"
+#include "common/base/text.h"
 #include "common/model/model_text.h"
 
 namespace dtf::train {
@@ -29,9 +30,15 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
       {"data.batch_size", fmt::format("{}", train.data.batch_size)},
       {"model.input.shape", fmt::format("[{}]", fmt::join(train.model.input_shape, ", "))},
       {"model.loss", train.model.loss.text()}};
-  for (size_t i = 0; i < train.model.layers.size(); ++i)
-    settings.push_back(
-        {fmt::format("model.layers[{}]", i), model::layerText(train.model.layers[i])});
+  for (size_t i = 0; i < train.model.layers.size(); ++i) {
+    // The layers that one holds are settings of their own: each fits a message, and a line of the
+    // text that a checkpoint keeps.
+    const std::vector<std::string> lines = split(model::layerText(train.model.layers[i]), '\n');
+    for (size_t line = 0; line < lines.size(); ++line)
+      settings.push_back({line == 0 ? fmt::format("model.layers[{}]", i)
+                                    : fmt::format("model.layers[{}].{}", i, line),
+                          lines[line]});
+  }
   return settings;
 }
 

@@ -77,10 +77,10 @@ std::vector<std::string_view> Table::names() const {
 
 const Table* tableWith(Tables tables, std::string_view word, const Table* except) {
   if (word == "name" || word == "address") return nullptr;
-  for (const Table* table : tables) {
-    const Key* key = table->find(word);
-    if (key != nullptr && key->available && table != except) return table;
-  }
+  // What many maps may have belongs in none of them: only their own keys count.
+  for (const Table* table : tables)
+    for (const Key& key : table->keys)
+      if (key.name == word && key.available && table != except) return table;
   return nullptr;
 }
 

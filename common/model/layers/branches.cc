@@ -9,6 +9,7 @@
 #include "common/model/activation.h"
 #include "common/model/layer_builder.h"
 #include "common/model/layers/layers.h"
+#include "common/model/model_text.h"
 #include "common/model/read_model.h"
 #include "common/yaml/keys.h"
 
@@ -45,12 +46,12 @@ bool anyDraws(const std::vector<LayerSpec>& layers) {
                      [](const LayerSpec& each) { return each.layer->drawsRandomNumbers(); });
 }
 
-using TextOf = std::string (Layer::*)(std::string_view) const;
+using TextOf = std::string (*)(const LayerSpec&);
 
 // A line for each layer, indented below `title`.
 std::string listText(std::string title, const std::vector<LayerSpec>& layers, TextOf text_of) {
   for (const LayerSpec& each : layers)
-    for (const std::string& line : split((*each.layer.*text_of)(each.name), '\n'))
+    for (const std::string& line : split(text_of(each), '\n'))
       if (!line.empty()) title += "\n  " + line;
   return title;
 }
@@ -70,10 +71,10 @@ class BlockLayer final : public Layer {
   }
   bool drawsRandomNumbers() const override { return anyDraws(layers_); }
   std::string meaning(std::string_view name) const override {
-    return listText(title(name), layers_, &Layer::meaning);
+    return listText(title(name), layers_, layerMeaning);
   }
   std::string text(std::string_view name) const override {
-    return listText(title(name), layers_, &Layer::text);
+    return listText(title(name), layers_, layerText);
   }
 
  private:
@@ -104,10 +105,8 @@ class ResidualLayer final : public Layer {
     return activate(layers.ops(), activation_, layers.ops().add(y, x));
   }
   bool drawsRandomNumbers() const override { return anyDraws(layers_) || anyDraws(shortcut_); }
-  std::string meaning(std::string_view name) const override {
-    return textWith(name, &Layer::meaning);
-  }
-  std::string text(std::string_view name) const override { return textWith(name, &Layer::text); }
+  std::string meaning(std::string_view name) const override { return textWith(name, layerMeaning); }
+  std::string text(std::string_view name) const override { return textWith(name, layerText); }
 
  private:
   std::string textWith(std::string_view name, TextOf text_of) const {
@@ -184,8 +183,15 @@ std::shared_ptr<const Layer> readResidual(const LayerType&, const yaml::MapReade
 
 template <class Joined>
 std::shared_ptr<const Layer> readJoined(const LayerType&, const yaml::MapReader& settings) {
+  constexpr size_t kJoinedMax = 16;
   std::vector<std::string> with;
-  for (const yaml::YamlNode& node : settings.list("with"))
+  const std::vector<yaml::YamlNode>& names = settings.list("with");
+  const yaml::YamlNode* list = settings.find("with");
+  if (list != nullptr && list->isSequence() && (names.empty() || names.size() > kJoinedMax))
+    settings.report().error(
+        list->where(),
+        fmt::format("'with' must have from 1 to {} names, got {}", kJoinedMax, names.size()));
+  for (const yaml::YamlNode& node : names)
     if (const auto name = yaml::readText(node, "with", settings.report())) with.push_back(*name);
   return std::make_shared<const Joined>(std::move(with));
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr double kEpsilon = 0.001;  // Keras'
 
 constexpr yaml::Key kLayerNormKeys[] = {
-    yaml::number("epsilon", yaml::kPositive, "added to the variance; default 0.001"),
+    yaml::number("epsilon", {1e-12, 1e6, false, false}, "added to the variance; default 0.001"),
 };
 constinit const yaml::Table kLayerNormTable{"train.model.layers.N.layer_norm", kLayerNormKeys,
                                             &kAnyLayerTable};

@@ -46,8 +46,15 @@ class ReshapeLayer final : public Layer {
 };
 
 std::shared_ptr<const Layer> readReshape(const LayerType&, const yaml::MapReader& settings) {
+  constexpr size_t kDimensionsMax = 8;
   std::vector<int64_t> shape;
-  for (const yaml::YamlNode& node : settings.list("shape"))
+  const std::vector<yaml::YamlNode>& sizes = settings.list("shape");
+  const yaml::YamlNode* list = settings.find("shape");
+  if (list != nullptr && list->isSequence() && (sizes.empty() || sizes.size() > kDimensionsMax))
+    settings.report().error(
+        list->where(),
+        fmt::format("'shape' must have from 1 to {} sizes, got {}", kDimensionsMax, sizes.size()));
+  for (const yaml::YamlNode& node : sizes)
     if (const auto size = yaml::readWhole(node, kReshapeKeys[0], settings.report()))
       shape.push_back(*size);
   return std::make_shared<const ReshapeLayer>(std::move(shape));

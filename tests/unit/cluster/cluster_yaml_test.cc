@@ -192,7 +192,7 @@ TEST(LoadTrain, NamesLayersInOrderPastTheGivenNames) {
   EXPECT_EQ(names, (std::vector<std::string>{"dense", "dense_1", "relu", "dense_2", "t", "sigmoid",
                                              "flatten", "dropout"}));
   EXPECT_EQ(layers[2].type, "relu");
-  EXPECT_EQ(model::layerText(layers[4]), "tanh");
+  EXPECT_EQ(model::layerText(layers[4]), "tanh name=t");
   EXPECT_EQ(model::layerText(layers[5]), "sigmoid");
   EXPECT_EQ(layers[6].type, "flatten");
   EXPECT_EQ(model::layerText(layers[7]), "dropout rate=0.25");

@@ -61,6 +61,7 @@ TEST(Cifar10Reader, NamesTheFileAndTheRecordThatIsWrong) {
   const auto label = folder.write("label", record(1, 0) + record(10, 0));
   EXPECT_EQ(failure(label),
             label.string() + ": record 1 has label 10, those of CIFAR-10 are 0 to 9");
+  EXPECT_THROW(readCifar10Count(label), Error) << "before a job starts";
   const auto empty = folder.write("empty", "");
   EXPECT_EQ(failure(empty), empty.string() + ": the file is empty");
   EXPECT_NE(failure(folder.path() / "nowhere").find("cannot open it"), std::string::npos);

@@ -16,7 +16,7 @@ TEST(LayerTable, EveryLayerIsThereOnceAndExplained) {
     EXPECT_NE(type.keys->find("name"), nullptr) << type.name << ": every layer can be named";
     EXPECT_EQ(&layerType(type.name), &type);
   }
-  EXPECT_EQ(layerTable().keys.size(), names.size());
+  EXPECT_EQ(layerTable().names().size(), names.size());
 }
 
 TEST(LayerTable, EveryTableIsListedForTheReference) {

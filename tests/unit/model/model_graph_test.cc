@@ -120,6 +120,16 @@ TEST(ModelGraph, NamesTheLayerThatNeedsAFlatInput) {
             "'flatten' before it");
 }
 
+TEST(ModelGraph, NamesTheLayerThatNothingReads) {
+  ModelSpec spec = softmaxModel();
+  spec.layers = {flatten(), dense("read", 8), dense("unread", 8, Activation::kNone, 12),
+                 dense("softmax", 10)};
+  spec.layers[3].from = "read";
+  EXPECT_EQ(failure(spec),
+            "job.yaml:12:7: error: nothing reads layer 'unread': take it out, or name it in 'from' "
+            "or 'with' of another one");
+}
+
 TEST(ModelGraph, RefusesAModelWithNothingToTrain) {
   ModelSpec spec = softmaxModel();
   spec.layers = {flatten()};

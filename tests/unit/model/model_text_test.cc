@@ -37,6 +37,16 @@ TEST(ModelText, TasksMustAgreeInAllSettings) {
   EXPECT_EQ(layerText(model.layers[2]), "dropout rate=0.5");
 }
 
+TEST(ModelText, WhichLayerReadsWhichIsPartOfTheMeaning) {
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers[3].from = "hidden"; }),
+            "  the checkpoint has 'dense logits: units=10 activation=none use_bias=true'\n"
+            "  this job has 'dense logits: units=10 activation=none use_bias=true from=hidden'");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers[0].name = "pixels"; }),
+            "  the checkpoint has 'flatten'\n  this job has 'flatten name=pixels'");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.layers[2].from = "hidden"; }),
+            "  this job has 'dropout from=hidden'");
+}
+
 TEST(ModelText, ADifferenceNamesBothSides) {
   EXPECT_EQ(differenceAfter([](auto& m) { m.layers[1] = dense("hidden", 16, Activation::kTanh); }),
             "  the checkpoint has 'dense hidden: units=16 activation=relu use_bias=true'\n"

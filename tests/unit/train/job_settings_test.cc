@@ -61,6 +61,15 @@ TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
   EXPECT_EQ(changed([](auto&) {}, kCount, 2), "data.train: content ");
 }
 
+// Each fits a message, and a line of what a checkpoint keeps.
+TEST(JobSettings, AreOneForEachLayerHoweverDeep) {
+  EXPECT_EQ(changed([](auto& t) {
+              t.model.layers[0] = model::layerOf(
+                  "block", "{layers: [flatten, relu: {name: other, from: flatten}]}", "flatten");
+            }),
+            "model.layers[0] model.layers[0].1 model.layers[0].2 ");
+}
+
 // Where the files lie may differ from host to host.
 TEST(JobSettings, DoNotTellPaths) {
   EXPECT_EQ(changed([](auto& t) { t.data.train.images = "/elsewhere/images"; }), "");

@@ -102,6 +102,33 @@ TEST(Branches, NameWhatIsNotThere) {
       "job.yaml:4:7: error: layer 'sum' adds 'a', an output of [3], to one of [4]");
 }
 
+TEST(Branches, JoinFromOneToSixteen) {
+  for (const char* type : {"add", "concat"}) {
+    EXPECT_NE(readFailure(type, "{with: []}").find("'with' must have from 1 to 16 names, got 0"),
+              std::string::npos);
+    std::string many = "a";
+    for (int i = 0; i < 16; ++i) many += ", a";
+    EXPECT_NE(readFailure(type, "{with: [" + many + "]}").find("got 17"), std::string::npos);
+  }
+}
+
+TEST(Branches, WhichLayerReadsWhichIsPartOfTheirMeaning) {
+  const LayerSpec block =
+      layerOf("block", "{layers: [dense: {units: 3, name: a}, relu: {name: b, from: a}]}", "stage");
+  EXPECT_EQ(block.layer->meaning("stage"),
+            "block stage: repeat=1\n"
+            "  dense a: units=3 activation=none use_bias=true\n"
+            "  relu name=b from=a");
+}
+
+TEST(Branches, WhatTheGraphRefusesIsSaidOfTheInnermostLayer) {
+  EXPECT_EQ(buildFailure({layerOf("block", "{layers: [max_pool: {size: 2, padding: 5, name: p}]}",
+                                  "stage", 4)},
+                         {8, 8, 3})
+                .find("settings:1:11: error: layer 'p': "),
+            0u);
+}
+
 TEST(Branches, RepetitionIsBounded) {
   const std::string inner = "block: {repeat: 1000, layers: [relu]}";
   const std::string failure =

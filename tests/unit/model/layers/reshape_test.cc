@@ -14,5 +14,13 @@ TEST(ReshapeLayer, KeepsTheBatchAndTheElements) {
   EXPECT_EQ(layerOf("reshape", "{shape: [2, 3]}", "r").layer->meaning("r"), "reshape shape=[2, 3]");
 }
 
+TEST(ReshapeLayer, HasFromOneToEightSizes) {
+  EXPECT_NE(
+      readFailure("reshape", "{shape: []}").find("'shape' must have from 1 to 8 sizes, got 0"),
+      std::string::npos);
+  EXPECT_NE(readFailure("reshape", "{shape: [1, 1, 1, 1, 1, 1, 1, 1, 1]}").find("got 9"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtf::model
