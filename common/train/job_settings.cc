@@ -6,6 +6,7 @@
 #include "common/base/checksum.h"
 #include "common/base/text.h"
 #include "common/model/model_text.h"
+#include "common/runtime/convolution_ways.h"
 
 namespace dtf::train {
 
@@ -29,7 +30,8 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
       {"data.seed", fmt::format("{}", train.data.seed)},
       {"data.batch_size", fmt::format("{}", train.data.batch_size)},
       {"model.input.shape", fmt::format("[{}]", fmt::join(train.model.input_shape, ", "))},
-      {"model.loss", train.model.loss.text()}};
+      {"model.loss", train.model.loss.text()},
+      {"environment DTF_WINOGRAD", runtime::winogradAllowed() ? "1" : "0"}};
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
     // The layers that one holds are settings of their own: each fits a message, and a line of the
     // text that a checkpoint keeps.

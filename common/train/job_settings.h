@@ -11,7 +11,8 @@
 
 namespace dtf::train {
 
-// The input, the layers with all their settings, the loss, the data, their seed and the batch size.
+// The input, the layers with all their settings, the loss, the data, their seed and the batch size,
+// and whether convolutions may round as Winograd's do.
 // "data.train" says how many examples of which shape there are; "data.train: content" is XXH3-64 of
 // every image and label in memory, wherever they came from: nothing is read again, and a gigabyte
 // takes a tenth of a second.

@@ -39,6 +39,23 @@ TEST(Dataset, OpensIdxFiles) {
   EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
 }
 
+TEST(Dataset, OpensFilesOfCifar10AtTheirPlace) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kCifar10;
+  spec.files = {folder.write("a.bin", std::string(2 * 3073, '\5'))};
+  spec.files_marks = {{"job.yaml", 7, 9}};
+  EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
+  spec.files = {folder.write("b.bin", std::string(3072, '\5'))};
+  try {
+    openDataset(spec, 1, true);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_EQ(error.message().find("job.yaml:7:9: error: "), 0u) << error.message();
+  }
+}
+
 TEST(Dataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
   const TemporaryFolder folder;
   cluster::DatasetSpec spec;

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "common/cluster/cluster_yaml.h"
+#include "common/model/model_graph.h"
 #include "tests/support/temporary_files.h"
 #include "tests/unit/data/idx_files.h"
 
@@ -174,6 +177,53 @@ TEST_F(JobCheckTest, LabelsAreComparedWithTheUnitsAndTheImages) {
                 .find("c.yaml:3:55: error: the embedded digits have 10 classes, but layer 'dense' "
                       "has 9 units"),
             std::string::npos);
+}
+
+TEST_F(JobCheckTest, EachFileOfCifar10IsJudgedAtItsOwnPlace) {
+  const std::string record(3073, '\3');
+  files_.write("a.bin", record + record);
+  files_.write("b.bin", record + record.substr(1));
+  const std::string train =
+      "  model: {input: {shape: [32, 32, 3]}, layers: [flatten, dense: {units: 10, name: d}], "
+      "loss: "
+      "mse}\n"
+      "  data:\n"
+      "    batch_size: 2\n"
+      "    train: {format: cifar10, files: [a.bin, FILE]}\n";
+  const auto with = [&train](const std::string& file, std::string text = "") {
+    if (text.empty()) text = train;
+    return text.replace(text.find("FILE"), 4, file);
+  };
+  EXPECT_EQ(mistakesOf(with("a.bin")), "");
+  ASSERT_TRUE(size_);
+  EXPECT_EQ(
+      firstLine(mistakesOf(with("b.bin"), kBadData)),
+      "c.yaml:6:45: error: b.bin: record 1 has 3072 bytes, one of CIFAR-10 has 3073: the file "
+      "is cut off, or of another kind");
+  EXPECT_NE(mistakesOf(with("nowhere"), kBadData).find("c.yaml:6:45: error: nowhere: cannot open"),
+            std::string::npos);
+  std::string five = train;
+  five.replace(five.find("units: 10"), 9, "units: 5");
+  EXPECT_NE(mistakesOf(with("a.bin", five))
+                .find("CIFAR-10 have 10 classes, but layer 'd' has 5 units: give it at least 10"),
+            std::string::npos);
+  std::string gray = train;
+  gray.replace(gray.find("32, 3]"), 6, "32, 1]");
+  EXPECT_NE(mistakesOf(with("a.bin", gray)).find("those of a.bin have [32, 32, 3]"),
+            std::string::npos);
+}
+
+// What newcomers copy.
+TEST_F(JobCheckTest, TheModelOfEveryJobThatIsShippedCanBeBuilt) {
+  int jobs = 0;
+  for (const auto& file : std::filesystem::directory_iterator(
+           std::filesystem::path(DTF_SOURCE_ROOT) / "configs/jobs")) {
+    const cluster::TrainSpec train = cluster::loadTrain(file.path(), {});
+    EXPECT_FALSE(model::buildTrainingGraph(train.model, 2).variables.empty()) << file.path();
+    EXPECT_GE(model::outputOf(train.model).units, 10) << file.path();
+    ++jobs;
+  }
+  EXPECT_GE(jobs, 7);
 }
 
 TEST_F(JobCheckTest, ABatchIsNoLargerThanItsData) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -59,6 +60,19 @@ TEST(JobSettings, TellWhateverChangesTheWork) {
 TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
   EXPECT_EQ(changed([](auto&) {}, kCount + 1), "data.train data.train: content ");
   EXPECT_EQ(changed([](auto&) {}, kCount, 2), "data.train: content ");
+}
+
+TEST(JobSettings, TellWhetherConvolutionsMayRoundAsWinogradsDo) {
+  const auto value = [] {
+    for (const ps::Setting& setting :
+         jobSettings(smallJob(), data::drawDigits(1, data::DigitStream::kTrain, kCount, 1)))
+      if (setting.name == "environment DTF_WINOGRAD") return setting.value;
+    return std::string("not told");
+  };
+  EXPECT_EQ(value(), "1");
+  ::setenv("DTF_WINOGRAD", "0", 1);
+  EXPECT_EQ(value(), "0");
+  ::unsetenv("DTF_WINOGRAD");
 }
 
 // Each fits a message, and a line of what a checkpoint keeps.
