@@ -65,7 +65,8 @@ TEST(InitialValue, TheInputsOfAFilterAreThoseOfItsWholeWindow) {
 }
 
 TEST(InitialValue, OrthogonalRowsOrColumnsAreOrthonormal) {
-  for (const auto& [rows, columns] : {std::pair(12, 5), std::pair(5, 12), std::pair(7, 7)}) {
+  for (const auto& size : {std::pair(12, 5), std::pair(5, 12), std::pair(7, 7)}) {
+    const int rows = size.first, columns = size.second;
     const Tensor tensor = initialValue("orthogonal", Shape{rows, columns}, 3, 0);
     const auto values = tensor.as<float>();
     const bool wide = rows < columns;
