@@ -28,8 +28,26 @@ uint32_t below(Random& random, uint32_t bound) {
 }
 
 const Dataset& checkSize(const Dataset& dataset, int64_t batch_size) {
-  checkBatchSize(batch_size, dataset.size(), dataset.names().images);
+  checkBatchSize(batch_size, dataset.size(), dataset.features().source());
   return dataset;
+}
+
+// The examples lie anywhere in memory: asking for the first lines of those ahead hides most of the
+// misses.
+void copyExamples(const Part& from, std::span<const uint32_t> order, Tensor& to) {
+  constexpr size_t kAhead = 4;
+  constexpr size_t kLineBytes = 64;
+  const size_t bytes = from.spec().bytes();
+  DTF_CHECK(to.dtype() == from.spec().dtype && to.bytes() == order.size() * bytes);
+  const size_t asked = std::min<size_t>(bytes, 1024);
+  std::byte* next = to.data();
+  for (size_t i = 0; i < order.size(); ++i, next += bytes) {
+    if (i + kAhead < order.size()) {
+      const uint8_t* const ahead = from.of(order[i + kAhead]).data();
+      for (size_t line = 0; line < asked; line += kLineBytes) __builtin_prefetch(ahead + line);
+    }
+    std::memcpy(next, from.of(order[i]).data(), bytes);
+  }
 }
 
 }  // namespace
@@ -86,25 +104,11 @@ std::span<const uint32_t> BatchReader::examples(uint64_t global_batch) {
                                    static_cast<size_t>(batch_size_));
 }
 
-void BatchReader::read(uint64_t global_batch, std::span<uint8_t> images,
-                       std::span<uint8_t> labels) {
-  const size_t bytes = dataset_->exampleBytes();
+void BatchReader::read(uint64_t global_batch, Batch& batch) {
   const std::span<const uint32_t> order = examples(global_batch);
-  DTF_CHECK(images.size() == order.size() * bytes && labels.size() == order.size());
-  // The examples lie anywhere in memory: asking for the first lines of those ahead hides most of
-  // the misses.
-  constexpr size_t kAhead = 4;
-  constexpr size_t kLineBytes = 64;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i + kAhead < order.size()) {
-      const uint8_t* ahead = dataset_->image(order[i + kAhead]).data();
-      for (size_t line = 0; line < std::min<size_t>(bytes, 1024); line += kLineBytes)
-        __builtin_prefetch(ahead + line);
-      __builtin_prefetch(dataset_->labels().data() + order[i + kAhead]);
-    }
-    std::memcpy(images.data() + i * bytes, dataset_->image(order[i]).data(), bytes);
-    labels[i] = dataset_->label(order[i]);
-  }
+  DTF_CHECK(batch.parts.size() == dataset_->parts().size());
+  for (size_t part = 0; part < batch.parts.size(); ++part)
+    copyExamples(dataset_->parts()[part], order, batch.parts[part]);
   // The next permutation is as far along as this epoch, however many of its batches are other
   // workers'.
   const uint64_t read = global_batch % static_cast<uint64_t>(batches_per_epoch_) + 1;

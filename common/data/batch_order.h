@@ -65,9 +65,9 @@ class BatchReader {
   // the next epoch begins; any other epoch costs a shuffle (about 10 ns an example).
   std::span<const uint32_t> examples(uint64_t global_batch);
 
-  // Copies batch `global_batch`: batch_size images to `images`, as many labels to `labels`, both of
-  // exactly that size (DTF_CHECK). Allocates nothing.
-  void read(uint64_t global_batch, std::span<uint8_t> images, std::span<uint8_t> labels);
+  // Copies batch `global_batch` to `batch`, which is one of this data set and size (DTF_CHECK).
+  // Allocates nothing.
+  void read(uint64_t global_batch, Batch& batch);
 
  private:
   void enterEpoch(uint64_t epoch);

@@ -89,10 +89,9 @@ Dataset readCifar10(std::span<const std::filesystem::path> files) {
     }
   }
   DTF_CHECK(at == total);
-  return {{names, names},
-          Shape{kCifar10Side, kCifar10Side, kCifar10Channels},
-          std::move(images),
-          std::move(labels)};
+  const Shape image{kCifar10Side, kCifar10Side, kCifar10Channels};
+  return {{{kFeatures, DType::kUInt8, image}, names, std::move(images)},
+          {{kLabels, DType::kUInt8, Shape()}, names, std::move(labels)}};
 }
 
 }  // namespace dtf::data

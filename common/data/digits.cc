@@ -266,8 +266,10 @@ Dataset drawDigits(uint64_t seed, DigitStream stream, int64_t count, int threads
                            [=] { draw(count * part / parts, count * (part + 1) / parts); });
     draw(0, count / parts);
   }
-  return Dataset({kDigitsName, kDigitsName}, Shape{kDigitSide, kDigitSide, 1}, std::move(images),
-                 std::move(labels));
+  return {{{kFeatures, DType::kUInt8, Shape{kDigitSide, kDigitSide, 1}},
+           kDigitsName,
+           std::move(images)},
+          {{kLabels, DType::kUInt8, Shape()}, kDigitsName, std::move(labels)}};
 }
 
 }  // namespace dtf::data

@@ -122,8 +122,8 @@ IdxImages readIdxImagesHeader(const std::filesystem::path& path) {
   return {dims[0], exampleShape(dims)};
 }
 
-ByteBlock readIdxLabels(const std::filesystem::path& path) {
-  return std::move(readIdx(path, 1, 1).bytes);
+Part readIdxLabels(const std::filesystem::path& path) {
+  return {{kLabels, DType::kUInt8, Shape()}, path.string(), std::move(readIdx(path, 1, 1).bytes)};
 }
 
 IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
@@ -151,15 +151,16 @@ std::string countMismatch(const std::filesystem::path& images, int64_t image_cou
                      labels.string(), label_count, images.string(), image_count);
 }
 
-Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
-                       ByteBlock label_bytes) {
+Dataset readIdxDataset(const std::filesystem::path& images, Part labels) {
   IdxArray image_array = readIdx(images, kImagesRankMin, kImagesRankMax);
   const std::string mismatch =
-      countMismatch(images, image_array.dims[0], labels, static_cast<int64_t>(label_bytes.size()));
+      countMismatch(images, image_array.dims[0], labels.source(), labels.count());
   if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
   checkImages(images, image_array.dims);
-  return Dataset({images.string(), labels.string()}, exampleShape(image_array.dims),
-                 std::move(image_array.bytes), std::move(label_bytes));
+  return Dataset({{kFeatures, DType::kUInt8, exampleShape(image_array.dims)},
+                  images.string(),
+                  std::move(image_array.bytes)},
+                 std::move(labels));
 }
 
 }  // namespace dtf::data

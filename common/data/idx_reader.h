@@ -43,16 +43,14 @@ IdxImages readIdxImagesHeader(const std::filesystem::path& path);
 
 // One label a byte.
 // Errors: as readIdx().
-ByteBlock readIdxLabels(const std::filesystem::path& path);
+Part readIdxLabels(const std::filesystem::path& path);
 
 // What is wrong when the two files of a data set hold different numbers of examples; empty: nothing.
 std::string countMismatch(const std::filesystem::path& images, int64_t image_count,
                           const std::filesystem::path& labels, int64_t label_count);
 
-// Images of 3 dimensions (count, height, width) or 4 (and channels) with labels of 1, which were read
-// from the file `labels`.
+// Images of 3 dimensions (count, height, width) or 4 (and channels), with the labels of another file.
 // Errors: as readIdx(), and kBadData when the counts differ or are 0.
-Dataset readIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
-                       ByteBlock label_bytes);
+Dataset readIdxDataset(const std::filesystem::path& images, Part labels);
 
 }  // namespace dtf::data

@@ -26,16 +26,23 @@ constinit const yaml::Table kPlainTable{"train.model.loss.mse, .mae, .hinge", {}
 // In the order of the enum.
 constexpr yaml::Key kLossKeys[] = {
     yaml::map("softmax_cross_entropy", "one class for each example"),
-    yaml::map("mse", "the mean square of output - one hot"),
-    yaml::map("sigmoid_cross_entropy", "each class by itself"),
-    yaml::map("mae", "the mean size of output - one hot"),
+    yaml::map("mse", "the mean square of output - target (of classes: one hot)"),
+    yaml::map("sigmoid_cross_entropy", "each class or target by itself; one unit: two classes"),
+    yaml::map("mae", "the mean size of output - target (of classes: one hot)"),
     yaml::map("huber", "mse for small differences, mae for large ones"),
-    yaml::map("hinge", "a linear support vector machine for each class"),
+    yaml::map("hinge", "a linear support vector machine for each class; one unit: two classes"),
 };
 constexpr const yaml::Table* kSettings[] = {&kSmoothingTable, &kPlainTable, &kSmoothingTable,
                                             &kPlainTable,     &kHuberTable, &kPlainTable};
 static_assert(std::size(kSettings) == std::size(kLossKeys));
 constinit const yaml::Table kLossTable{"train.model.loss", kLossKeys};
+
+// What `output` is to be.
+graph::Output targetsOf(graph::Builder& ops, const Shape& output, graph::Output labels) {
+  if (ops.graph().spec(labels).dtype == DType::kFloat32) return labels;
+  if (output.dim(1) != 1) return ops.oneHot(labels, output.dim(1));
+  return ops.slice(ops.oneHot(labels, 2), Shape{0, 1}, output);  // the column of class 1
+}
 
 graph::Output smoothed(graph::Builder& ops, graph::Output targets, double smoothing, double floor) {
   if (smoothing == 0) return targets;
@@ -80,7 +87,7 @@ graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output
   if (loss.kind == Loss::kSoftmaxCrossEntropy && loss.label_smoothing == 0)
     return ops.sparseSoftmaxCrossEntropy(output, labels).loss;
   const Shape shape = ops.graph().spec(output).shape;
-  const graph::Output targets = ops.oneHot(labels, shape.dim(1));
+  const graph::Output targets = targetsOf(ops, shape, labels);
   switch (loss.kind) {
     case Loss::kSoftmaxCrossEntropy: {
       const double share = 1.0 / static_cast<double>(shape.dim(1));

@@ -19,7 +19,8 @@ LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report);
 std::vector<const yaml::Table*> lossTables();
 
 // Of each element that the mean is taken over. `output` is the last layer's, float32 [batch, units];
-// `labels` uint8 [batch]. With t the one-hot row of a label:
+// `labels` are float32 targets t of the same shape, or classes [batch]. Then t is the one-hot row of
+// a class, or, of one unit, the class itself, 0 or 1. softmax_cross_entropy wants classes:
 //   softmax_cross_entropy  SparseSoftmaxCrossEntropyWithLogits, one for each example; smoothed:
 //                          against t * (1 - s) + s / units (Szegedy et al., CVPR 2016)
 //   sigmoid_cross_entropy  SigmoidCrossEntropyWithLogits against t, one for each unit of each

@@ -59,6 +59,35 @@ void checkOutput(const ModelSpec& model, const LayerBuilder& layers, const Model
                        layers.exampleShape(result.logits).str()));
 }
 
+void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
+  DTF_CHECK(last != nullptr && units > 0);
+  const bool softmax = model.loss.kind == Loss::kSoftmaxCrossEntropy;
+  if (softmax && model.hasTargets())
+    failAt(model.mark,
+           "softmax_cross_entropy wants one class for each example, and the data have targets: "
+           "choose sigmoid_cross_entropy (each unit by itself), mse, mae, huber or hinge");
+  if (softmax && units == 1)
+    failAt(
+        last->mark,
+        fmt::format("the softmax of one unit is 1 whatever it reads: give layer '{}' 2 units, or "
+                    "choose sigmoid_cross_entropy for two classes",
+                    last->name));
+  if (model.accuracy && model.hasTargets())
+    failAt(model.mark,
+           "metric accuracy counts classes, and the data have targets: leave it out; the "
+           "evaluation's loss says how good the model is");
+}
+
+// One unit tells class 1 from class 0 where it is beyond the middle of what it is trained towards:
+// it is compared with that as if it were a second unit.
+Output addAccuracy(Builder& ops, const LossSpec& loss, Output output, Output labels) {
+  const Shape shape = ops.graph().spec(output).shape;
+  if (shape.dim(1) != 1) return ops.accuracy(output, labels);
+  const bool logit = loss.kind == Loss::kSigmoidCrossEntropy || loss.kind == Loss::kHinge;
+  const Output middle = ops.constant(shape, logit ? 0 : 0.5);
+  return ops.accuracy(ops.concat({middle, output}, 1), labels);
+}
+
 ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
                       const LayerSpec** last_with_variables = nullptr) {
   checkSizes(model, batch_size);
@@ -66,19 +95,25 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
   LayerBuilder layers(result, batch_size, training);
   Builder& ops = layers.ops();
   result.features =
-      ops.placeholder("features", DType::kUInt8, withBatch(model.input_shape, batch_size));
-  result.labels = ops.placeholder("labels", DType::kUInt8, Shape{batch_size});
+      ops.placeholder("features", model.input_dtype, withBatch(model.input_shape, batch_size));
+  if (!model.hasTargets())
+    result.labels = ops.placeholder("labels", model.labels_dtype, Shape{batch_size});
   const bool draws = std::any_of(model.layers.begin(), model.layers.end(), [](const auto& layer) {
     return layer.layer->drawsRandomNumbers();
   });
   if (training && draws) result.random_key = ops.placeholder("random_key", DType::kInt64, Shape{2});
-  const Output x = layers.add(model.layers, ops.normalise(result.features, kPixelScale));
+  const bool pixels = model.input_dtype == DType::kUInt8;
+  const Output x = layers.add(
+      model.layers, pixels ? ops.normalise(result.features, kPixelScale) : result.features);
   if (last_with_variables != nullptr) *last_with_variables = layers.lastWithVariables();
   result.logits = x;
   checkOutput(model, layers, result);
+  checkLoss(model, layers.shape(x).dim(1), layers.lastWithVariables());
+  if (model.hasTargets())
+    result.labels = ops.placeholder("labels", DType::kFloat32, layers.shape(x));
   const Builder::Scope scope = ops.nameScope("loss");
   result.loss = ops.mean(lossTerms(ops, model.loss, x, result.labels));
-  if (model.accuracy) result.accuracy = ops.accuracy(x, result.labels);
+  if (model.accuracy) result.accuracy = addAccuracy(ops, model.loss, x, result.labels);
   return result;
 }
 

@@ -33,8 +33,8 @@ struct AddedLayer {
 // A graph with the names of what goes in and comes out. Value type.
 struct ModelGraph {
   graph::Graph graph;
-  graph::Output features;  // fed: uint8 [batch, input shape...], pixels 0 to 255
-  graph::Output labels;    // fed: uint8 [batch]
+  graph::Output features;  // fed: [batch, input shape...] of ModelSpec::input_dtype
+  graph::Output labels;    // fed: classes [batch], or float32 targets [batch, units]
   // Fed where there is dropout, int64 [2]: the job's seed and the number of the batch, from which
   // each Dropout draws its mask. Training graphs only.
   std::optional<graph::Output> random_key;
@@ -45,11 +45,11 @@ struct ModelGraph {
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them
 };
 
-// Pixels are divided by 255. A layer "softmax" makes the variables "softmax/weights" and
+// uint8 features are pixels, which are divided by 255. One unit tells class 0 from class 1. A layer "softmax" makes the variables "softmax/weights" and
 // "softmax/biases".
 // Errors: yaml::ErrorAt of kBadConfig, "job.yaml:9:7: error: ...", naming the layer whose input
-// doesn't fit it, a variable too large to count, or a model that has no variable or whose output
-// isn't [batch, units].
+// doesn't fit it, a variable too large to count, or a model that has no variable, whose output
+// isn't [batch, units], or whose loss or metrics don't fit units and labels.
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size);
 
 // The same variables, and the same layers but dropout, without gradients and updates.
@@ -57,7 +57,7 @@ ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size);
 
 // What labels are compared with.
 struct ModelOutput {
-  int64_t units = 0;                 // of one example: the classes
+  int64_t units = 0;                 // of one example: the classes, or its targets
   const LayerSpec* layer = nullptr;  // the last one with variables; borrowed from the model
 };
 // Errors: as buildEvaluationGraph().

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/tensor/dtype.h"
 #include "common/yaml/mark.h"
 
 namespace dtf::model {
@@ -42,11 +43,18 @@ struct LossSpec {
 
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
+  // What is fed; it follows from the format of the data. uint8 are pixels, which are divided by 255;
+  // float32 and int32 are read as they are.
+  DType input_dtype = DType::kUInt8;
+  // Whole numbers are classes, one for each example; float32 are targets, one for each unit of the
+  // last layer.
+  DType labels_dtype = DType::kUInt8;
   std::vector<LayerSpec> layers;
   LossSpec loss;
   bool accuracy = false;  // metrics: [accuracy]
   yaml::Mark mark;
   yaml::Mark shape_mark;  // of input.shape
+  bool hasTargets() const { return labels_dtype == DType::kFloat32; }
 };
 
 }  // namespace dtf::model

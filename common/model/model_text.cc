@@ -34,11 +34,17 @@ std::string layerText(const LayerSpec& layer) {
   return withReferences(layer, layer.layer->text(layer.name));
 }
 
+std::string inputText(const ModelSpec& model) {
+  const bool pixels = model.input_dtype == DType::kUInt8;
+  return fmt::format("{}[{}]", pixels ? "" : fmt::format("{} ", dtypeName(model.input_dtype)),
+                     fmt::join(model.input_shape, ", "));
+}
+
 std::string modelText(const ModelSpec& model) {
-  std::string text = fmt::format("input [{}]\n", fmt::join(model.input_shape, ", "));
+  std::string text = fmt::format("input {}\n", inputText(model));
   for (const LayerSpec& layer : model.layers)
     if (const std::string lines = layerMeaning(layer); !lines.empty()) text += lines + "\n";
-  return text + "loss " + model.loss.text();
+  return text + "loss " + model.loss.text() + (model.hasTargets() ? " of targets" : "");
 }
 
 // The longest common part would be nicer for long models; lines that are there as often need none.

@@ -13,6 +13,9 @@ namespace dtf::model {
 // stopped and leaves the meaning of the weights: dropout, initialisers, metrics.
 std::string modelText(const ModelSpec& model);
 
+// "[28, 28, 1]" for pixels, "float32 [10]" for what is read as it is.
+std::string inputText(const ModelSpec& model);
+
 // Layer::meaning() and Layer::text() of a layer, with the layer that it reads where that isn't the
 // one before it, and with its own name where it was given one: others may read it by that. Layers
 // that it holds are lines of their own.

@@ -1,7 +1,6 @@
 #include "common/train/evaluation.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "common/base/check.h"
 #include "common/model/model_graph.h"
@@ -34,11 +33,9 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
   const int64_t batch = step.batchSize();
   DTF_CHECK(batch > 0 && (last - first) % batch == 0);
   for (uint32_t i = 0; i < values.size(); ++i) step.bindValue(i, values[i]);
-  const size_t bytes = dataset_->exampleBytes();
   for (int64_t at = first; at < last; at += batch) {
-    const std::span<uint8_t> features = step.features();
-    std::memcpy(features.data(), dataset_->image(at).data(), static_cast<size_t>(batch) * bytes);
-    std::memcpy(step.labels().data(), dataset_->labels().data() + at, static_cast<size_t>(batch));
+    step.bindExamples(reinterpret_cast<const std::byte*>(dataset_->features().of(at).data()),
+                      reinterpret_cast<const std::byte*>(dataset_->labels().of(at).data()));
     step.run();
     const auto weight = static_cast<double>(batch);
     sums.loss += weight * step.loss();

@@ -115,7 +115,8 @@ class JobChecker {
         break;
     }
     if (!images) return;
-    noting(mark, [&] { checkExampleShape(train_.model, images->example_shape, name); });
+    const data::PartSpec features{data::kFeatures, DType::kUInt8, images->example_shape};
+    noting(mark, [&] { checkFeatures(train_.model, features, name); });
     const auto bytes =
         static_cast<uint64_t>(images->count * (images->example_shape.elements() + 1));
     // The chief alone evaluates.
@@ -129,16 +130,14 @@ class JobChecker {
   }
 
   void checkLabels(const DatasetSpec& dataset, const std::optional<data::IdxImages>& images) {
-    const data::ByteBlock labels = data::readIdxLabels(dataset.labels);
-    const auto count = static_cast<int64_t>(labels.size());
+    const data::Part labels = data::readIdxLabels(dataset.labels);
+    const int64_t count = labels.count();
     if (images) {
       const std::string mismatch =
           data::countMismatch(dataset.images, images->count, dataset.labels, count);
       if (!mismatch.empty()) throw Error(ErrorCode::kBadData, mismatch);
     }
-    if (output_)
-      data::checkLabels({labels.data(), labels.size()}, dataset.labels.string(), output_->units,
-                        output_->layer->name);
+    if (output_) data::checkLabels(labels, output_->units, output_->layer->name);
   }
 
   // Nullopt: a file can't be read, which is reported.

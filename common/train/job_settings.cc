@@ -1,7 +1,6 @@
 #include "common/train/job_settings.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "common/base/checksum.h"
 #include "common/base/text.h"
@@ -12,10 +11,19 @@ namespace dtf::train {
 
 namespace {
 
+// "[28, 28, 1]" for images with a class each, which need no types: "float32 [10] with int32 []".
+std::string exampleText(const data::Dataset& dataset) {
+  const data::PartSpec& features = dataset.features().spec();
+  const data::PartSpec& labels = dataset.labels().spec();
+  if (features.dtype == DType::kUInt8 && labels.dtype == DType::kUInt8) return features.shape.str();
+  return fmt::format("{} {} with {} {}", dtypeName(features.dtype), features.shape.str(),
+                     dtypeName(labels.dtype), labels.shape.str());
+}
+
 std::string contentText(const data::Dataset& dataset) {
   Checksum checksum;
-  checksum.update(dataset.images().data(), dataset.images().size());
-  checksum.update(dataset.labels().data(), dataset.labels().size());
+  for (const data::Part& part : dataset.parts())
+    checksum.update(part.bytes().data(), part.bytes().size());
   return hexOf(checksum.value());
 }
 
@@ -24,12 +32,11 @@ std::string contentText(const data::Dataset& dataset) {
 std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
                                      const data::Dataset& dataset) {
   std::vector<ps::Setting> settings = {
-      {"data.train",
-       fmt::format("{} examples of {}", dataset.size(), dataset.exampleShape().str())},
+      {"data.train", fmt::format("{} examples of {}", dataset.size(), exampleText(dataset))},
       {"data.train: content", contentText(dataset)},
       {"data.seed", fmt::format("{}", train.data.seed)},
       {"data.batch_size", fmt::format("{}", train.data.batch_size)},
-      {"model.input.shape", fmt::format("[{}]", fmt::join(train.model.input_shape, ", "))},
+      {"model.input.shape", model::inputText(train.model)},
       {"model.loss", train.model.loss.text()},
       {"environment DTF_WINOGRAD", runtime::winogradAllowed() ? "1" : "0"}};
   for (size_t i = 0; i < train.model.layers.size(); ++i) {

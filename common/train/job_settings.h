@@ -14,7 +14,7 @@ namespace dtf::train {
 // The input, the layers with all their settings, the loss, the data, their seed and the batch size,
 // and whether convolutions may round as Winograd's do.
 // "data.train" says how many examples of which shape there are; "data.train: content" is XXH3-64 of
-// every image and label in memory, wherever they came from: nothing is read again, and a gigabyte
+// every example in memory, wherever they came from: nothing is read again, and a gigabyte
 // takes a tenth of a second.
 std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset);
 

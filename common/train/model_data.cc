@@ -19,22 +19,52 @@ Shape withoutSingleChannel(const Shape& shape) {
 
 }  // namespace
 
-void checkExampleShape(const model::ModelSpec& model, const Shape& example_shape,
-                       const std::string& name) {
+void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features,
+                   const std::string& name) {
   const Shape wanted(model.input_shape);
+  const Shape& example_shape = features.shape;
+  if (features.dtype != model.input_dtype)
+    throw yaml::ErrorAt(
+        ErrorCode::kBadConfig, model.shape_mark,
+        fmt::format("the model reads {} examples, those of {} are {}: evaluate on data of the "
+                    "format that it trains on",
+                    dtypeName(model.input_dtype), name, dtypeName(features.dtype)));
   if (withoutSingleChannel(wanted) == withoutSingleChannel(example_shape)) return;
   throw yaml::ErrorAt(ErrorCode::kBadConfig, model.shape_mark,
                       fmt::format("the model reads examples of shape {}, those of {} have {}: set "
-                                  "model.input.shape to it, or use other images",
-                                  wanted.str(), name, example_shape.str()));
+                                  "model.input.shape to it, or use other {}",
+                                  wanted.str(), name, example_shape.str(),
+                                  features.dtype == DType::kUInt8 ? "images" : "data"));
+}
+
+data::TargetRange targetRange(const model::LossSpec& loss) {
+  switch (loss.kind) {
+    case model::Loss::kSoftmaxCrossEntropy:
+    case model::Loss::kSigmoidCrossEntropy:
+      return data::TargetRange::kProbability;
+    case model::Loss::kHinge:
+      return data::TargetRange::kZeroOrOne;
+    case model::Loss::kMse:
+    case model::Loss::kMae:
+    case model::Loss::kHuber:
+      return data::TargetRange::kAny;
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss.kind)));
 }
 
 std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& model,
                                                     std::shared_ptr<const data::Dataset> dataset) {
   DTF_CHECK(dataset != nullptr);
-  checkExampleShape(model, dataset->exampleShape(), dataset->names().images);
+  checkFeatures(model, dataset->features().spec(), dataset->features().source());
+  const data::Part& labels = dataset->labels();
+  if (labels.spec().dtype != model.labels_dtype)
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, model.mark,
+                        fmt::format("the model learns {} labels, those of {} are {}: evaluate on "
+                                    "data of the format that it trains on",
+                                    dtypeName(model.labels_dtype), labels.source(),
+                                    dtypeName(labels.spec().dtype)));
   const model::ModelOutput output = model::outputOf(model);
-  data::checkLabels(dataset->labels(), dataset->names().labels, output.units, output.layer->name);
+  data::checkLabels(labels, output.units, output.layer->name, targetRange(model.loss));
   return dataset;
 }
 

@@ -6,19 +6,23 @@
 #include <string>
 
 #include "common/data/dataset.h"
+#include "common/data/label_check.h"
 #include "common/model/model_spec.h"
 
 namespace dtf::train {
 
-// `name` is what messages call the images. [28, 28] and [28, 28, 1] are one shape.
-// Errors: kBadConfig at model.input.shape for examples of another shape.
-void checkExampleShape(const model::ModelSpec& model, const Shape& example_shape,
-                       const std::string& name);
+// `name` is what messages call the features. [28, 28] and [28, 28, 1] are one shape.
+// Errors: kBadConfig at model.input.shape for examples of another shape or type.
+void checkFeatures(const model::ModelSpec& model, const data::PartSpec& features,
+                   const std::string& name);
+
+// What the loss wants of targets.
+data::TargetRange targetRange(const model::LossSpec& loss);
 
 // Returns `dataset` when its examples are what the model reads, and its labels classes that the
-// model has.
-// Errors: as checkExampleShape() and model::outputOf(); kBadData for a label without a unit, as
-// data::checkLabels().
+// model has, or targets for its units.
+// Errors: as checkFeatures() and model::outputOf(); kBadData for a label without a unit, as
+// data::checkLabels(); kBadConfig for labels of another kind than the model was built for.
 std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& model,
                                                     std::shared_ptr<const data::Dataset> dataset);
 

@@ -41,15 +41,16 @@ ModelStep::ModelStep(const model::ModelGraph& model, const runtime::KernelTable&
 
 ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
                      const runtime::KernelTable& kernels, runtime::Device& device)
-    : features_(tensorFor(model, model.features)),
-      labels_(tensorFor(model, model.labels)),
+    : batch_size_(model.graph.spec(model.features).shape.dim(0)),
+      features_(model.graph.spec(model.features)),
+      labels_(model.graph.spec(model.labels)),
       has_accuracy_(model.accuracy && !model.variables[0].gradient) {
   DTF_CHECK(!model.variables.empty());
   std::vector<graph::Output> fetches = {graph::findTensor(part, nameOf(model, model.loss))};
   if (has_accuracy_) fetches.push_back(graph::findTensor(part, nameOf(model, *model.accuracy)));
   step_ = runtime::compile(part, fetches, device, kernels);
-  step_->bindInput(step_->input(nameOf(model, model.features)), features_.data());
-  step_->bindInput(step_->input(nameOf(model, model.labels)), labels_.data());
+  features_handle_ = step_->input(nameOf(model, model.features));
+  labels_handle_ = step_->input(nameOf(model, model.labels));
   if (model.random_key) {
     random_key_ = tensorFor(model, *model.random_key);
     step_->bindInput(step_->input(nameOf(model, *model.random_key)), random_key_.data());
@@ -59,6 +60,24 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
     if (variable.gradient)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
   }
+}
+
+void ModelStep::bindExamples(const std::byte* features, const std::byte* labels) {
+  DTF_CHECK(features != nullptr && labels != nullptr);
+  step_->bindInput(features_handle_, features);
+  step_->bindInput(labels_handle_, labels);
+}
+
+void ModelStep::bindBatch(const data::Batch& batch) {
+  DTF_CHECK(batch.parts.size() == 2);
+  const Tensor& features = batch.parts[0];
+  const Tensor& labels = batch.parts[1];
+  // A shape may have a dimension of 1 more or less: the bytes are the same.
+  DTF_CHECK(features.dtype() == features_.dtype &&
+            features.shape().elements() == features_.shape.elements());
+  DTF_CHECK(labels.dtype() == labels_.dtype &&
+            labels.shape().elements() == labels_.shape.elements());
+  bindExamples(features.data(), labels.data());
 }
 
 void ModelStep::setRandomKey(uint64_t seed, uint64_t batch) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The model compiled for one device and one batch size, with the buffers of a batch.
+// The model compiled for one device and one batch size.
 
 #include <cstdint>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "common/data/part.h"
 #include "common/graph/placer.h"
 #include "common/model/model_graph.h"
 #include "common/runtime/compiled_step.h"
@@ -20,8 +21,8 @@ namespace dtf::train {
 graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& placement,
                         uint32_t rank);
 
-// Owns: the compiled step and the batch's memory.
-// Borrows: the device; the bound values and gradients until they are bound anew.  Movable.
+// Owns: the compiled step.
+// Borrows: the device; the bound batch, values and gradients until they are bound anew.  Movable.
 // Threads: thread-compatible.
 // Blocks: run() computes.
 // Errors: those of runtime::compile and of the kernels.
@@ -34,10 +35,11 @@ class ModelStep {
   ModelStep(const model::ModelGraph& model, const graph::Graph& part,
             const runtime::KernelTable& kernels, runtime::Device& device);
 
-  int64_t batchSize() const { return labels_.shape().elements(); }
-  // Where the next batch goes: batchSize() examples, and as many labels.
-  std::span<uint8_t> features() { return features_.as<uint8_t>(); }
-  std::span<uint8_t> labels() { return labels_.as<uint8_t>(); }
+  int64_t batchSize() const { return batch_size_; }
+  // The next runs read batchSize() examples where they lie: their features and their labels, of the
+  // types and shapes that the model was built for.
+  void bindExamples(const std::byte* features, const std::byte* labels);
+  void bindBatch(const data::Batch& batch);
 
   // What the dropout masks of the next runs are drawn from; nothing where there is no dropout.
   void setRandomKey(uint64_t seed, uint64_t batch);
@@ -54,11 +56,14 @@ class ModelStep {
   float accuracy() const { return step_->fetch(1)[0]; }  // hasAccuracy()
 
  private:
-  Tensor features_;
-  Tensor labels_;
+  int64_t batch_size_;
+  graph::TensorSpec features_;
+  graph::TensorSpec labels_;
   Tensor random_key_;  // empty where nothing is drawn
   bool has_accuracy_ = false;
   std::unique_ptr<runtime::CompiledStep> step_;
+  int features_handle_ = 0;
+  int labels_handle_ = 0;
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;
 };

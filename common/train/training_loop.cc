@@ -50,8 +50,10 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
               train.data.seed),
+      batch_(reader_.dataset().parts(), train.data.batch_size),
       report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
+  step_.bindBatch(batch_);
 }
 
 TrainingLoop::~TrainingLoop() = default;
@@ -178,7 +180,7 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
                                            place_.workers, batches_of_step_);
   {
     const trace::Span span("read batch");
-    reader_.read(batch, step_.features(), step_.labels());
+    reader_.read(batch, batch_);
   }
   step_.setRandomKey(train_.data.seed, batch);  // so masks, too, follow from the step
   const trace::Span span("compute");

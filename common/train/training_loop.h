@@ -143,6 +143,7 @@ class TrainingLoop final : private StepWorker {
   const uint32_t batches_of_step_;  // in the batch order
   ModelStep step_;
   data::BatchReader reader_;
+  data::Batch batch_;
   std::unique_ptr<ParameterBinding>
       binding_;  // made in join(): a client has arenas once it has declared
   std::unique_ptr<Evaluator> evaluator_;

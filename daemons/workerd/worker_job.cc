@@ -11,7 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/base/notify.h"
 #include "common/base/trace.h"
-#include "common/data/dataset.h"
+#include "common/data/open_dataset.h"
 #include "common/ps/barrier.h"
 #include "common/ps/parameter_digest.h"
 #include "common/ps/replication_rules.h"

@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/data/digits.h"
+#include "tests/unit/data/part_of.h"
 
 namespace dtf::data {
 namespace {
@@ -63,10 +64,9 @@ TEST(BatchReader, ABatchDependsOnItsNumberAlone) {
     EXPECT_EQ(examplesOf(other, b), expected[b]) << b;
   // A worker that reads every third batch shuffles as far as one that reads all.
   BatchReader third(dataset, 5, 9);
-  std::vector<uint8_t> images(5 * kDigitPixels);
-  std::vector<uint8_t> labels(5);
+  Batch batch(dataset->parts(), 5);
   for (uint64_t b = 1; b < 60; b += 3) {
-    third.read(b, images, labels);
+    third.read(b, batch);
     EXPECT_EQ(examplesOf(third, b), expected[b]);
   }
 }
@@ -81,16 +81,33 @@ TEST(BatchReader, TheOrderStaysAsItIs) {
 TEST(BatchReader, CopiesTheImagesAndLabelsOfItsExamples) {
   const auto dataset = digits(64);
   BatchReader reader(dataset, 8, 4);
-  std::vector<uint8_t> images(8 * kDigitPixels);
-  std::vector<uint8_t> labels(8);
+  Batch batch(dataset->parts(), 8);
+  const std::span<const uint8_t> images = std::as_const(batch.parts[0]).as<uint8_t>();
+  const std::span<const uint8_t> labels = std::as_const(batch.parts[1]).as<uint8_t>();
   for (uint64_t b = 0; b < 20; ++b) {
-    reader.read(b, images, labels);
+    reader.read(b, batch);
     const auto examples = examplesOf(reader, b);
     for (size_t i = 0; i < examples.size(); ++i) {
-      EXPECT_EQ(labels[i], dataset->label(examples[i]));
-      EXPECT_TRUE(std::ranges::equal(std::span(images).subspan(i * kDigitPixels, kDigitPixels),
-                                     dataset->image(examples[i])));
+      EXPECT_EQ(labels[i], dataset->labels().of(examples[i])[0]);
+      EXPECT_TRUE(std::ranges::equal(images.subspan(i * kDigitPixels, kDigitPixels),
+                                     dataset->features().of(examples[i])));
     }
+  }
+}
+
+TEST(BatchReader, CopiesPartsOfAnyTypeAndShape) {
+  const auto dataset = std::make_shared<const Dataset>(
+      partOf<float>(kFeatures, Shape{2}, {0, 0.5F, 1, 1.5F, 2, 2.5F, 3, 3.5F}),
+      partOf<int32_t>(kLabels, Shape(), {0, 1000, 2000, 3000}));
+  BatchReader reader(dataset, 3, 4);
+  Batch batch(dataset->parts(), 3);
+  reader.read(1, batch);
+  const auto examples = examplesOf(reader, 1);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto example = static_cast<float>(examples[i]);
+    EXPECT_EQ(batch.parts[0].as<float>()[2 * i], example);
+    EXPECT_EQ(batch.parts[0].as<float>()[2 * i + 1], example + 0.5F);
+    EXPECT_EQ(batch.parts[1].as<int32_t>()[i], 1000 * static_cast<int32_t>(examples[i]));
   }
 }
 

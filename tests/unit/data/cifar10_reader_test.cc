@@ -40,11 +40,11 @@ TEST(Cifar10Reader, PutsTheChannelsOfAPixelSideBySide) {
   EXPECT_EQ(readCifar10Count(files[1]), 1);
   const Dataset dataset = readCifar10(files);
   EXPECT_EQ(dataset.size(), 3);
-  EXPECT_EQ(dataset.exampleShape().str(), "[32, 32, 3]");
-  EXPECT_EQ(std::vector<int>(dataset.labels().begin(), dataset.labels().end()),
+  EXPECT_EQ(dataset.features().spec().shape.str(), "[32, 32, 3]");
+  EXPECT_EQ(std::vector<int>(dataset.labels().bytes().begin(), dataset.labels().bytes().end()),
             (std::vector<int>{3, 9, 0}));
   for (int i = 0; i < 3; ++i) {
-    const auto image = dataset.image(i).first(6);
+    const auto image = dataset.features().of(i).first(6);
     const int base = 10 * (i + 1);
     EXPECT_EQ(std::vector<int>(image.begin(), image.end()),
               (std::vector<int>{base + 100, base + 101, base + 102, base, base + 1, base + 2}));

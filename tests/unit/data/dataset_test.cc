@@ -2,102 +2,50 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <limits>
 
 #include "common/base/error.h"
-#include "tests/unit/data/idx_files.h"
+#include "tests/unit/data/part_of.h"
 
 namespace dtf::data {
 namespace {
 
-TEST(Dataset, OpensTheEmbeddedDigits) {
-  cluster::DatasetSpec spec;
-  spec.count = 600;
-  const auto train = openDataset(spec, 7, false);
-  EXPECT_EQ(train->size(), 600);
-  EXPECT_EQ(train->exampleShape(), (Shape{28, 28, 1}));
-  EXPECT_EQ(train->classes(), 10);
-  EXPECT_EQ(train->images().size(), 600u * 784);
-  const auto eval = openDataset(spec, 7, true);
-  EXPECT_FALSE(std::ranges::equal(train->images(), eval->images()));
+TEST(Dataset, HoldsPartsOfAnyTypeAndShape) {
+  const Dataset dataset(partOf<float>(kFeatures, Shape{2}, {1, 2, 3, 4, 5, 6}),
+                        partOf<int32_t>(kLabels, Shape(), {7, 8, 90'000}));
+  EXPECT_EQ(dataset.size(), 3);
+  EXPECT_EQ(dataset.features().as<float>()[5], 6);
+  EXPECT_EQ(dataset.features().of(1).size(), 8u);
+  EXPECT_EQ(dataset.labels().as<int32_t>()[2], 90'000);
+  EXPECT_TRUE(areClasses(dataset.labels().spec()));
+  EXPECT_FALSE(areClasses(dataset.features().spec()));
 }
 
-TEST(Dataset, RefusesACountOfDigitsOutOfRange) {
-  cluster::DatasetSpec spec;
-  for (const int64_t count : {int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
-    spec.count = count;
-    EXPECT_THROW(openDataset(spec, 1, false), Error) << count;
-  }
+TEST(Batch, HasATensorForEachPart) {
+  const Dataset dataset(partOf<float>(kFeatures, Shape{2, 3}, std::vector<float>(12)),
+                        partOf<uint8_t>(kLabels, Shape(), {1, 2}));
+  const Batch batch(dataset.parts(), 5);
+  ASSERT_EQ(batch.parts.size(), 2u);
+  EXPECT_EQ(batch.parts[0].dtype(), DType::kFloat32);
+  EXPECT_EQ(batch.parts[0].shape(), (Shape{5, 2, 3}));
+  EXPECT_EQ(batch.parts[1].dtype(), DType::kUInt8);
+  EXPECT_EQ(batch.parts[1].shape(), (Shape{5}));
 }
 
-TEST(Dataset, OpensIdxFiles) {
-  const TemporaryFolder folder;
-  cluster::DatasetSpec spec;
-  spec.format = cluster::DatasetSpec::Format::kIdx;
-  spec.images = folder.write("images.gz", gzipped(idxHeader(kImagesMagic, {2, 1, 2}) + "abcd"));
-  spec.labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + std::string("\x00\x0c", 2));
-  EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
+using DatasetDeathTest = ::testing::Test;
+
+TEST(DatasetDeathTest, PartsThatDoNotBelongTogetherAreAMistakeOfTheProgram) {
+  EXPECT_DEATH(Dataset(partOf<float>(kFeatures, Shape{2}, {1, 2, 3, 4}),
+                       partOf<uint8_t>(kLabels, Shape(), {1})),
+               "count");
+  EXPECT_DEATH(partOf<float>(kFeatures, Shape{2}, {1, 2, 3}), "features");
 }
 
-TEST(Dataset, OpensFilesOfCifar10AtTheirPlace) {
-  const TemporaryFolder folder;
-  cluster::DatasetSpec spec;
-  spec.format = cluster::DatasetSpec::Format::kCifar10;
-  spec.files = {folder.write("a.bin", std::string(2 * 3073, '\5'))};
-  spec.files_marks = {{"job.yaml", 7, 9}};
-  EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
-  spec.files = {folder.write("b.bin", std::string(3072, '\5'))};
-  try {
-    openDataset(spec, 1, true);
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kBadData);
-    EXPECT_EQ(error.message().find("job.yaml:7:9: error: "), 0u) << error.message();
-  }
-}
-
-TEST(Dataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
-  const TemporaryFolder folder;
-  cluster::DatasetSpec spec;
-  spec.format = cluster::DatasetSpec::Format::kIdx;
-  spec.images = folder.path() / "images";
-  spec.labels = folder.path() / "labels";
-  spec.images_mark = {"t.yaml", 3, 13};
-  spec.labels_mark = {"t.yaml", 4, 13};
-  const auto failure = [&spec] {
-    try {
-      openDataset(spec, 1, false);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kBadData);
-      return error.message();
-    }
-    return std::string("no error");
-  };
-  const std::string missing = ": cannot open it: No such file or directory (2)";
-  EXPECT_EQ(failure(), "t.yaml:4:13: error: " + spec.labels.string() + missing);
-  folder.write("labels", idxHeader(kLabelsMagic, {1}) + "a");
-  EXPECT_EQ(failure(), "t.yaml:3:13: error: " + spec.images.string() + missing);
-}
-
-TEST(CheckLabels, NamesTheFileTheExampleAndTheLayer) {
-  const TemporaryFolder folder;
-  cluster::DatasetSpec spec;
-  spec.format = cluster::DatasetSpec::Format::kIdx;
-  spec.images = folder.write("images", idxHeader(kImagesMagic, {2, 1, 2}) + "abcd");
-  spec.labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + std::string("\x00\x0c", 2));
-  const auto dataset = openDataset(spec, 1, false);
-  checkLabels(dataset->labels(), dataset->names().labels, 13, "softmax");
-  try {
-    checkLabels(dataset->labels(), dataset->names().labels, 10, "softmax");
-    FAIL() << "label 12 passed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kBadData);
-    EXPECT_EQ(
-        error.message(),
-        spec.labels.string() +
-            ": example 1 has label 12, but layer 'softmax' has 10 units (labels 0 to 9): give "
-            "it at least 13 units, or use other labels");
-  }
+TEST(CheckBatchSize, ABatchIsOfExamplesThatThereAre) {
+  checkBatchSize(5, 5, "x");
+  for (const int64_t size : {int64_t{0}, int64_t{6}})
+    EXPECT_THROW(checkBatchSize(size, 5, "x"), Error);
+  EXPECT_THROW(checkBatchSize(1, int64_t{std::numeric_limits<uint32_t>::max()} + 1, "x"), Error);
 }
 
 }  // namespace

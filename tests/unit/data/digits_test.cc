@@ -21,19 +21,19 @@ uint64_t fnv1a(std::span<const uint8_t> bytes, uint64_t hash = 14695981039346656
 // lose their meaning.
 TEST(Digits, DrawsTheSameImagesEverywhere) {
   const Dataset train = drawDigits(1, DigitStream::kTrain, 100, 1);
-  EXPECT_EQ(fnv1a(train.labels(), fnv1a(train.images())), 12815198033487111809U);
+  EXPECT_EQ(fnv1a(train.labels().bytes(), fnv1a(train.features().bytes())), 12815198033487111809U);
   const Dataset eval = drawDigits(1, DigitStream::kEval, 100, 1);
-  EXPECT_EQ(fnv1a(eval.labels(), fnv1a(eval.images())), 17222000153682918379U);
+  EXPECT_EQ(fnv1a(eval.labels().bytes(), fnv1a(eval.features().bytes())), 17222000153682918379U);
 }
 
 TEST(Digits, AnImageDependsOnItsNumberAlone) {
   const Dataset one_thread = drawDigits(3, DigitStream::kTrain, 1500, 1);
   const Dataset four_threads = drawDigits(3, DigitStream::kTrain, 1500, 4);
-  EXPECT_TRUE(std::ranges::equal(one_thread.images(), four_threads.images()));
-  EXPECT_TRUE(std::ranges::equal(one_thread.labels(), four_threads.labels()));
+  EXPECT_TRUE(std::ranges::equal(one_thread.features().bytes(), four_threads.features().bytes()));
+  EXPECT_TRUE(std::ranges::equal(one_thread.labels().bytes(), four_threads.labels().bytes()));
   std::array<uint8_t, kDigitPixels> pixels;
-  EXPECT_EQ(drawDigit(3, DigitStream::kTrain, 1234, pixels), one_thread.label(1234));
-  EXPECT_TRUE(std::ranges::equal(pixels, one_thread.image(1234)));
+  EXPECT_EQ(drawDigit(3, DigitStream::kTrain, 1234, pixels), one_thread.labels().of(1234)[0]);
+  EXPECT_TRUE(std::ranges::equal(pixels, one_thread.features().of(1234)));
 }
 
 TEST(Digits, SeedsAndStreamsDiffer) {
@@ -41,7 +41,7 @@ TEST(Digits, SeedsAndStreamsDiffer) {
   for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 32}) {
     for (const DigitStream stream : {DigitStream::kTrain, DigitStream::kEval}) {
       const Dataset dataset = drawDigits(seed, stream, 50, 1);
-      for (int64_t i = 0; i < dataset.size(); ++i) seen.insert(fnv1a(dataset.image(i)));
+      for (int64_t i = 0; i < dataset.size(); ++i) seen.insert(fnv1a(dataset.features().of(i)));
     }
   }
   EXPECT_EQ(seen.size(), 300u);
@@ -51,8 +51,8 @@ TEST(Digits, ClassesAreBalancedAndImagesHaveInkAndBackground) {
   const Dataset dataset = drawDigits(1, DigitStream::kTrain, 2000, 2);
   std::array<int, 10> count{};
   for (int64_t i = 0; i < dataset.size(); ++i) {
-    ++count[dataset.label(i)];
-    const auto image = dataset.image(i);
+    ++count[dataset.labels().of(i)[0]];
+    const auto image = dataset.features().of(i);
     const auto ink = std::ranges::count_if(image, [](uint8_t p) { return p > 100; });
     EXPECT_TRUE(ink >= 20 && ink < 350) << "image " << i << " has " << ink << " pixels of ink";
   }
@@ -67,17 +67,17 @@ TEST(Digits, AreNeitherTrivialNorHopelessForALinearModel) {
   std::array<std::array<double, kDigitPixels>, 10> mean{};
   std::array<int, 10> count{};
   for (int64_t i = 0; i < train.size(); ++i) {
-    auto& m = mean[train.label(i)];
-    for (size_t p = 0; p < m.size(); ++p) m[p] += train.image(i)[p];
-    ++count[train.label(i)];
+    auto& m = mean[train.labels().of(i)[0]];
+    for (size_t p = 0; p < m.size(); ++p) m[p] += train.features().of(i)[p];
+    ++count[train.labels().of(i)[0]];
   }
   int right = 0;
   for (int64_t i = 0; i < eval.size(); ++i) {
     std::array<double, 10> distance{};
     for (size_t c = 0; c < 10; ++c)
       for (size_t p = 0; p < kDigitPixels; ++p)
-        distance[c] += std::pow(mean[c][p] / count[c] - eval.image(i)[p], 2);
-    right += std::ranges::min_element(distance) - distance.begin() == eval.label(i);
+        distance[c] += std::pow(mean[c][p] / count[c] - eval.features().of(i)[p], 2);
+    right += std::ranges::min_element(distance) - distance.begin() == eval.labels().of(i)[0];
   }
   EXPECT_GT(right, 600);
   EXPECT_LT(right, 900);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "common/data/label_check.h"
 #include "tests/unit/data/idx_files.h"
 
 namespace dtf::data {
@@ -186,26 +187,27 @@ TEST(IdxDataset, PairsImagesWithLabels) {
   const auto images = folder.write("images", kTwoByTwo);
   const auto labels =
       folder.write("labels", idxHeader(kLabelsMagic, {3}) + std::string("\x01\x00\x07", 3));
-  const Dataset dataset = readIdxDataset(images, labels, readIdxLabels(labels));
+  const Dataset dataset = readIdxDataset(images, readIdxLabels(labels));
   EXPECT_EQ(dataset.size(), 3);
-  EXPECT_EQ(dataset.exampleShape(), (Shape{2, 2, 1}));
-  EXPECT_EQ(dataset.classes(), 8);
-  EXPECT_EQ(dataset.image(1)[0], 'b');
-  EXPECT_EQ(dataset.label(2), 7);
+  EXPECT_EQ(dataset.features().spec().shape, (Shape{2, 2, 1}));
+  EXPECT_EQ(classesOf(dataset.labels()), 8);
+  EXPECT_EQ(dataset.features().of(1)[0], 'b');
+  EXPECT_EQ(dataset.labels().of(2)[0], 7);
 }
 
 TEST(IdxDataset, KeepsTheChannelsOfFourDimensions) {
   const TemporaryFolder folder;
   const auto images = folder.write("images", idxHeader(0x804, {1, 2, 2, 3}) + "abcdefghijkl");
   const auto labels = folder.write("labels", idxHeader(kLabelsMagic, {1}) + "a");
-  EXPECT_EQ(readIdxDataset(images, labels, readIdxLabels(labels)).exampleShape(), (Shape{2, 2, 3}));
+  EXPECT_EQ(readIdxDataset(images, readIdxLabels(labels)).features().spec().shape,
+            (Shape{2, 2, 3}));
 }
 
 TEST(IdxDataset, RefusesCountsThatDiffer) {
   const TemporaryFolder folder;
   const auto images = folder.write("images", kTwoByTwo);
   const auto labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + "ab");
-  EXPECT_EQ(failure([&] { readIdxDataset(images, labels, readIdxLabels(labels)); }),
+  EXPECT_EQ(failure([&] { readIdxDataset(images, readIdxLabels(labels)); }),
             labels.string() + ": 2 labels, but " + images.string() +
                 " holds 3 images: the two files don't belong together");
 }
@@ -214,7 +216,7 @@ TEST(IdxDataset, RefusesAnEmptyOne) {
   const TemporaryFolder folder;
   const auto images = folder.write("images", idxHeader(kImagesMagic, {0, 28, 28}));
   const auto labels = folder.write("labels", idxHeader(kLabelsMagic, {0}));
-  EXPECT_EQ(failure([&] { readIdxDataset(images, labels, readIdxLabels(labels)); }),
+  EXPECT_EQ(failure([&] { readIdxDataset(images, readIdxLabels(labels)); }),
             images.string() + ": empty: the header promises 0 x 28 x 28 = 0 bytes");
 }
 

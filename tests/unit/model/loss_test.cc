@@ -47,6 +47,49 @@ TEST(Loss, RefusesTheSettingsOfAnother) {
     EXPECT_THROW(lossOf(text), Error) << text;
 }
 
+// The terms of one example with two outputs (2, -1) and these targets.
+std::vector<double> termsOfTargets(const LossSpec& loss, std::vector<double> targets) {
+  graph::Graph graph(graph::standardOps());
+  graph::Builder ops(graph);
+  const graph::Output output = ops.placeholder("output", DType::kFloat32, Shape{1, 2});
+  const graph::Output labels = ops.placeholder("labels", DType::kFloat32, Shape{1, 2});
+  const graph::Output terms = lossTerms(ops, loss, output, labels);
+  return graph::testing::evaluate(graph, {{output, {2, -1}}, {labels, std::move(targets)}}, terms);
+}
+
+// Of three examples with one output each (2, -1, 0.5) and the classes 1, 1, 0.
+std::vector<double> termsOfOneUnit(const LossSpec& loss) {
+  graph::Graph graph(graph::standardOps());
+  graph::Builder ops(graph);
+  const graph::Output output = ops.placeholder("output", DType::kFloat32, Shape{3, 1});
+  const graph::Output labels = ops.placeholder("labels", DType::kInt32, Shape{3});
+  const graph::Output terms = lossTerms(ops, loss, output, labels);
+  return graph::testing::evaluate(graph, {{output, {2, -1, 0.5}}, {labels, {1, 1, 0}}}, terms);
+}
+
+void expectNear(const std::vector<double>& terms, const std::vector<double>& wanted) {
+  ASSERT_EQ(terms.size(), wanted.size());
+  for (size_t i = 0; i < terms.size(); ++i) EXPECT_NEAR(terms[i], wanted[i], 1e-6) << i;
+}
+
+TEST(Loss, ComparesWithTargetsAsTheyAre) {
+  expectNear(termsOfTargets({Loss::kMse}, {5, -1.5}), {9, 0.25});
+  expectNear(termsOfTargets({Loss::kMae}, {5, -1.5}), {3, 0.5});
+  expectNear(termsOfTargets({Loss::kHuber, 0, 1}, {5, -1.5}), {2.5, 0.125});
+  expectNear(termsOfTargets({Loss::kHinge}, {1, 1}), {0, 2});
+  expectNear(termsOfTargets({Loss::kHinge}, {0, 0}), {3, 0});
+  expectNear(termsOfTargets({Loss::kSigmoidCrossEntropy}, {1, 0.25}),
+             {std::log1p(std::exp(-2)), 0.25 + std::log1p(std::exp(-1))});
+}
+
+TEST(Loss, OneUnitIsComparedWithTheClassItself) {
+  expectNear(termsOfOneUnit({Loss::kMse}), {1, 4, 0.25});
+  expectNear(termsOfOneUnit({Loss::kHinge}), {0, 2, 1.5});
+  expectNear(
+      termsOfOneUnit({Loss::kSigmoidCrossEntropy}),
+      {std::log1p(std::exp(-2)), 1 + std::log1p(std::exp(-1)), 0.5 + std::log1p(std::exp(-0.5))});
+}
+
 // The terms of one example with outputs (2, -1, 0.5) and label 1, computed in double precision.
 std::vector<double> termsOf(const LossSpec& loss) {
   graph::Graph graph(graph::standardOps());

@@ -148,6 +148,39 @@ TEST(ModelGraph, RefusesSizesThatCannotBeCounted) {
   EXPECT_EQ(failure(spec).find("job.yaml:3:1: error: a batch of 100 examples"), 0u);
 }
 
+TEST(ModelGraph, FeedsWhatTheDataHold) {
+  ModelSpec spec = softmaxModel();
+  spec.input_shape = {8};
+  spec.layers = {dense("out", 3)};
+  spec.input_dtype = DType::kFloat32;
+  spec.labels_dtype = DType::kInt32;
+  const ModelGraph classes = buildTrainingGraph(spec, 4);
+  EXPECT_EQ(classes.graph.spec(classes.features), (graph::TensorSpec{DType::kFloat32, {4, 8}}));
+  EXPECT_EQ(classes.graph.spec(classes.labels), (graph::TensorSpec{DType::kInt32, {4}}));
+  EXPECT_EQ(classes.graph.find("Normalise"), nullptr) << "only pixels are divided by 255";
+  spec.labels_dtype = DType::kFloat32;
+  spec.loss.kind = Loss::kMse;
+  spec.accuracy = false;
+  const ModelGraph targets = buildTrainingGraph(spec, 4);
+  EXPECT_EQ(targets.graph.spec(targets.labels), (graph::TensorSpec{DType::kFloat32, {4, 3}}));
+}
+
+TEST(ModelGraph, LossAndMetricsFitUnitsAndLabels) {
+  ModelSpec spec = softmaxModel();
+  spec.layers = {flatten(), dense("out", 1, Activation::kNone, 9)};
+  EXPECT_EQ(failure(spec),
+            "job.yaml:9:7: error: the softmax of one unit is 1 whatever it reads: give layer 'out' "
+            "2 units, or choose sigmoid_cross_entropy for two classes");
+  spec.loss.kind = Loss::kSigmoidCrossEntropy;
+  EXPECT_EQ(failure(spec), "no error");
+  spec.labels_dtype = DType::kFloat32;
+  EXPECT_EQ(failure(spec).find("job.yaml:3:1: error: metric accuracy counts classes"), 0u);
+  spec.accuracy = false;
+  EXPECT_EQ(failure(spec), "no error");
+  spec.loss.kind = Loss::kSoftmaxCrossEntropy;
+  EXPECT_EQ(failure(spec).find("job.yaml:3:1: error: softmax_cross_entropy wants one class"), 0u);
+}
+
 TEST(ModelGraph, TheOutputIsThatOfTheLastLayer) {
   ModelSpec spec = softmaxModel();
   spec.layers = {flatten(), dense("hidden", 32), dense("last", 12),

@@ -30,6 +30,17 @@ TEST(ModelText, SaysWhatIsComputed) {
             "loss softmax_cross_entropy");
 }
 
+TEST(ModelText, SaysWhatIsFedWhereThatIsNotPixelsAndClasses) {
+  EXPECT_EQ(differenceAfter([](auto& m) { m.labels_dtype = DType::kInt32; }), "")
+      << "classes are classes";
+  EXPECT_EQ(differenceAfter([](auto& m) { m.input_dtype = DType::kFloat32; }),
+            "  the checkpoint has 'input [28, 28, 1]'\n"
+            "  this job has 'input float32 [28, 28, 1]'");
+  EXPECT_EQ(differenceAfter([](auto& m) { m.labels_dtype = DType::kFloat32; }),
+            "  the checkpoint has 'loss softmax_cross_entropy'\n"
+            "  this job has 'loss softmax_cross_entropy of targets'");
+}
+
 TEST(ModelText, TasksMustAgreeInAllSettings) {
   const ModelSpec model = exampleModel();
   EXPECT_EQ(layerText(model.layers[1]),

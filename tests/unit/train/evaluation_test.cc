@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/train/initial_values.h"
+#include "tests/unit/data/part_of.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
@@ -21,12 +22,13 @@ Evaluation slowly(const data::Dataset& dataset, std::span<const float> weights,
     for (size_t c = 0; c < 10; ++c) {
       logits[c] = biases[c];
       for (size_t p = 0; p < 784; ++p)
-        logits[c] += dataset.image(i)[p] / 255.0 * weights[p * 10 + c];
+        logits[c] += dataset.features().of(i)[p] / 255.0 * weights[p * 10 + c];
     }
     double sum = 0;
     for (const double logit : logits) sum += std::exp(logit);
-    sums.loss += std::log(sum) - logits[dataset.label(i)];
-    *sums.accuracy += std::ranges::max_element(logits) - logits.begin() == dataset.label(i) ? 1 : 0;
+    sums.loss += std::log(sum) - logits[dataset.labels().of(i)[0]];
+    *sums.accuracy +=
+        std::ranges::max_element(logits) - logits.begin() == dataset.labels().of(i)[0] ? 1 : 0;
   }
   sums.loss /= static_cast<double>(dataset.size());
   *sums.accuracy /= static_cast<double>(dataset.size());
@@ -70,6 +72,32 @@ TEST(Evaluator, LeavesDropoutOut) {
       EXPECT_EQ(evaluation.accuracy, without.accuracy) << rate;
     }
   }
+}
+
+// The outputs are the features themselves.
+std::optional<double> accuracyOfOneUnit(model::Loss loss) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  model::ModelSpec model = model::softmaxModel();
+  model.input_shape = {1};
+  model.input_dtype = DType::kFloat32;
+  model.labels_dtype = DType::kInt32;
+  model.layers = {model::dense("out", 1)};
+  model.loss.kind = loss;
+  const auto dataset = std::make_shared<const data::Dataset>(
+      data::partOf<float>(data::kFeatures, Shape{1}, {-2, 0.25F, 0.75F, 3, 0}),
+      data::partOf<int32_t>(data::kLabels, Shape(), {0, 1, 1, 0, 0}));
+  const float one = 1;
+  const float zero = 0;
+  return Evaluator(model, dataset, kernels, device)
+      .run(std::vector<const float*>{&one, &zero})
+      .accuracy;
+}
+
+TEST(Evaluator, OneUnitTellsTwoClassesByTheMiddleOfItsLoss) {
+  EXPECT_NEAR(accuracyOfOneUnit(model::Loss::kSigmoidCrossEntropy).value(), 0.8, 1e-6);
+  EXPECT_NEAR(accuracyOfOneUnit(model::Loss::kHinge).value(), 0.8, 1e-6);
+  EXPECT_NEAR(accuracyOfOneUnit(model::Loss::kMse).value(), 0.6, 1e-6) << "0.25 is nearer to 0";
 }
 
 TEST(Evaluator, HasNoAccuracyUnlessTheModelAsksForIt) {

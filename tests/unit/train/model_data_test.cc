@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "tests/unit/data/part_of.h"
 #include "tests/unit/model/models.h"
 
 namespace dtf::train {
@@ -18,7 +19,8 @@ data::Dataset dataset(Shape shape, uint8_t label) {
   std::fill_n(images.data(), images.size(), uint8_t{0});
   data::ByteBlock labels(1);
   labels.data()[0] = label;
-  return {{"images.gz", "labels.gz"}, std::move(shape), std::move(images), std::move(labels)};
+  return {{{data::kFeatures, DType::kUInt8, std::move(shape)}, "images.gz", std::move(images)},
+          {{data::kLabels, DType::kUInt8, Shape()}, "labels.gz", std::move(labels)}};
 }
 
 std::string mismatch(data::Dataset dataset, const ModelSpec& model = softmaxModel()) {
@@ -40,6 +42,31 @@ TEST(CheckDataset, RefusesImagesOfAnotherShapeAndLabelsWithoutUnit) {
             "labels.gz: example 0 has label 10, but layer 'softmax' has 10 units (labels 0 to 9): "
             "give it at least 11 "
             "units, or use other labels");
+}
+
+TEST(CheckDataset, TypesAreThoseThatTheModelWasBuiltFor) {
+  const auto floats = [](float target) {
+    return data::Dataset(data::partOf<float>(data::kFeatures, Shape{2}, {1, 2}, "f.npy"),
+                         data::partOf<float>(data::kLabels, Shape(), {target}, "t.npy"));
+  };
+  ModelSpec model = softmaxModel();
+  model.input_shape = {2};
+  model.layers = {model::dense("out", 1)};
+  model.accuracy = false;
+  model.loss.kind = model::Loss::kMse;
+  EXPECT_EQ(mismatch(floats(7), model),
+            "job.yaml:4:10: error: the model reads uint8 examples, those of f.npy are float32: "
+            "evaluate on data of the format that it trains on");
+  model.input_dtype = DType::kFloat32;
+  EXPECT_EQ(mismatch(floats(7), model),
+            "job.yaml:3:1: error: the model learns uint8 labels, those of t.npy are float32: "
+            "evaluate on data of the format that it trains on");
+  model.labels_dtype = DType::kFloat32;
+  EXPECT_EQ(mismatch(floats(7), model), "no error");
+  model.loss.kind = model::Loss::kHinge;
+  EXPECT_EQ(mismatch(floats(7), model),
+            "t.npy: example 0 has target 7, but this loss wants 0 or 1");
+  EXPECT_EQ(mismatch(floats(1), model), "no error");
 }
 
 TEST(CheckDataset, ASingleChannelNeedsNoDimensionOfItsOwn) {

@@ -33,7 +33,9 @@ TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   const model::ModelGraph model = model::buildTrainingGraph(spec, 20);
   ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
-  reader.read(0, step.features(), step.labels());
+  data::Batch batch(reader.dataset().parts(), 20);
+  reader.read(0, batch);
+  step.bindBatch(batch);
   std::vector<Tensor> values;
   std::vector<Tensor> gradients;
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
@@ -76,7 +78,9 @@ TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   const model::ModelGraph model = model::buildTrainingGraph(spec, 20);
   ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
-  reader.read(0, step.features(), step.labels());
+  data::Batch batch(reader.dataset().parts(), 20);
+  reader.read(0, batch);
+  step.bindBatch(batch);
   const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   Tensor weights_gradient(DType::kFloat32, Shape{784, 10});

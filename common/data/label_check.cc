@@ -1,0 +1,89 @@
+#include "common/data/label_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/dataset.h"
+
+namespace dtf::data {
+
+namespace {
+
+[[noreturn]] void failLabels(const Part& labels, const std::string& why) {
+  throw Error(ErrorCode::kBadData, labels.source() + ": " + why);
+}
+
+// Calls `f` with the labels as what they are: a span of uint8_t, int32_t or int64_t.
+template <class F>
+auto withClasses(const Part& labels, F f) {
+  switch (labels.spec().dtype) {
+    case DType::kUInt8:
+      return f(labels.as<uint8_t>());
+    case DType::kInt32:
+      return f(labels.as<int32_t>());
+    case DType::kInt64:
+      return f(labels.as<int64_t>());
+    case DType::kFloat32:
+      break;
+  }
+  DTF_CHECK_MSG(false, "targets are no classes");
+}
+
+void checkClassesOf(const Part& labels, int64_t units, std::string_view layer) {
+  const int64_t classes = units == 1 ? 2 : units;
+  const int64_t all = classesOf(labels);
+  if (all <= classes) return;
+  withClasses(labels, [&](auto values) {
+    const auto bad = std::find_if(values.begin(), values.end(),
+                                  [classes](auto value) { return int64_t{value} >= classes; });
+    failLabels(labels, fmt::format("example {} has label {}, but layer '{}' has {} (labels 0 {} "
+                                   "{}): give it at least {} units, or use other labels",
+                                   bad - values.begin(), *bad, layer,
+                                   units == 1 ? "one unit" : fmt::format("{} units", units),
+                                   units == 1 ? "and" : "to", classes - 1, all));
+  });
+}
+
+void checkTargets(const Part& labels, int64_t units, std::string_view layer, TargetRange range) {
+  const int64_t width = labels.spec().shape.elements();
+  if (width != units)
+    failLabels(labels,
+               fmt::format("each example has {} target{}, but layer '{}' has {} unit{}: "
+                           "give it as many",
+                           width, width == 1 ? "" : "s", layer, units, units == 1 ? "" : "s"));
+  if (range == TargetRange::kAny) return;
+  const std::span<const float> values = labels.as<float>();
+  const auto bad = std::find_if(values.begin(), values.end(), [range](float value) {
+    return range == TargetRange::kZeroOrOne ? value != 0 && value != 1
+                                            : !(value >= 0 && value <= 1);
+  });
+  if (bad == values.end()) return;
+  failLabels(labels, fmt::format("example {} has target {}, but this loss wants {}",
+                                 (bad - values.begin()) / width, *bad,
+                                 range == TargetRange::kZeroOrOne ? "0 or 1" : "0 to 1"));
+}
+
+}  // namespace
+
+int64_t classesOf(const Part& labels) {
+  return withClasses(labels, [&](auto values) -> int64_t {
+    if (values.empty()) return 0;
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    if (int64_t{*least} < 0)
+      failLabels(labels, fmt::format("example {} has label {}: classes count from 0",
+                                     least - values.begin(), *least));
+    return int64_t{*most} + 1;
+  });
+}
+
+void checkLabels(const Part& labels, int64_t units, std::string_view layer, TargetRange range) {
+  DTF_CHECK(units > 0 && !layer.empty());
+  if (areClasses(labels.spec())) return checkClassesOf(labels, units, layer);
+  checkTargets(labels, units, layer, range);
+}
+
+}  // namespace dtf::data

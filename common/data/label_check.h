@@ -1,0 +1,29 @@
+#pragma once
+
+// Whether labels are such that a model can learn them.
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/data/part.h"
+
+namespace dtf::data {
+
+// What float targets may be.
+enum class TargetRange : uint8_t {
+  kAny,
+  kProbability,  // from 0 to 1
+  kZeroOrOne
+};
+
+// Classes: `units` are those of the layer whose output they are compared with; one unit tells class
+// 0 from class 1. Targets: each example has one for each unit.
+// Errors: kBadData naming the labels' source, the first example that doesn't fit, and the layer.
+void checkLabels(const Part& labels, int64_t units, std::string_view layer,
+                 TargetRange range = TargetRange::kAny);
+
+// 1 + the largest class; 0 for none. The labels are classes (DTF_CHECK).
+// Errors: kBadData for one below 0.
+int64_t classesOf(const Part& labels);
+
+}  // namespace dtf::data

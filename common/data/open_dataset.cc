@@ -1,0 +1,63 @@
+#include "common/data/open_dataset.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/cifar10_reader.h"
+#include "common/data/digits.h"
+#include "common/data/idx_reader.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::data {
+
+namespace {
+
+using cluster::DatasetSpec;
+
+// What is wrong with a file is said at the key that names it.
+template <class Read>
+auto at(const yaml::Mark& mark, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw yaml::ErrorAt(error.code(), mark, error.message());
+  }
+}
+
+Dataset openIdx(const DatasetSpec& spec) {
+  Part labels = at(spec.labels_mark, [&] { return readIdxLabels(spec.labels); });
+  return at(spec.images_mark, [&] { return readIdxDataset(spec.images, std::move(labels)); });
+}
+
+Dataset drawAll(const DatasetSpec& spec, uint64_t seed, bool eval) {
+  // More threads than this would not be felt, and the other tasks of a local job draw at the same
+  // time.
+  constexpr unsigned kThreadsMax = 4;
+  const int threads =
+      static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsMax));
+  const DigitStream stream = eval ? DigitStream::kEval : DigitStream::kTrain;
+  return drawDigits(seed, stream, spec.count, threads);
+}
+
+Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
+  switch (spec.format) {
+    case DatasetSpec::Format::kIdx:
+      return openIdx(spec);
+    case DatasetSpec::Format::kCifar10:
+      return at(spec.files_marks.at(0), [&] { return readCifar10(spec.files); });
+    case DatasetSpec::Format::kDigits:
+      return drawAll(spec, seed, eval);
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
+}
+
+}  // namespace
+
+std::shared_ptr<const Dataset> openDataset(const DatasetSpec& spec, uint64_t seed, bool eval) {
+  return std::make_shared<const Dataset>(open(spec, seed, eval));
+}
+
+}  // namespace dtf::data

@@ -1,0 +1,97 @@
+#pragma once
+
+// What examples are made of. An example has named, typed parts of one shape each ("features", "labels"); a
+// data set holds a part of all its examples, a batch that of some. Which parts there are, and of which
+// type, is said by PartSpec alone, so that whoever moves examples moves bytes.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "common/tensor/tensor.h"
+
+namespace dtf::data {
+
+// As the model's graph names the inputs that are fed.
+inline constexpr const char* kFeatures = "features";
+inline constexpr const char* kLabels = "labels";
+
+// Value type.
+struct PartSpec {
+  std::string name;
+  DType dtype = DType::kUInt8;
+  Shape shape;  // of one example
+  size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtypeBytes(dtype); }
+  bool operator==(const PartSpec&) const = default;
+};
+
+// Bytes that are not zeroed before something writes them: a data set is large and filled once.
+class ByteBlock {
+ public:
+  ByteBlock() = default;
+  explicit ByteBlock(size_t bytes)
+      : data_(std::make_unique_for_overwrite<uint8_t[]>(bytes)), bytes_(bytes) {}
+  uint8_t* data() { return data_.get(); }
+  const uint8_t* data() const { return data_.get(); }
+  size_t size() const { return bytes_; }
+
+ private:
+  std::unique_ptr<uint8_t[]> data_;
+  size_t bytes_ = 0;
+};
+
+// One part of all examples, one after another.
+// Owns: their bytes.
+// Threads: immutable after construction, hence thread-safe.
+class Part {
+ public:
+  // `source` is what messages call it: a path, or "the embedded digits". The bytes are of whole
+  // examples (DTF_CHECK).
+  Part(PartSpec spec, std::string source, ByteBlock bytes)
+      : spec_(std::move(spec)), source_(std::move(source)), bytes_(std::move(bytes)) {
+    DTF_CHECK(!spec_.name.empty() && !source_.empty());
+    DTF_CHECK_MSG(spec_.bytes() > 0 && bytes_.size() % spec_.bytes() == 0, spec_.name);
+  }
+
+  const PartSpec& spec() const { return spec_; }
+  const std::string& source() const { return source_; }
+  int64_t count() const { return static_cast<int64_t>(bytes_.size() / spec_.bytes()); }
+  std::span<const uint8_t> bytes() const { return {bytes_.data(), bytes_.size()}; }
+  // T must be the C++ type of the spec's dtype.
+  template <class T>
+  std::span<const T> as() const {
+    DTF_CHECK(DTypeOf<T>::value == spec_.dtype);
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  // Of example `index` in [0, count()); unchecked, it is called per example and step.
+  std::span<const uint8_t> of(int64_t index) const {
+    return {bytes_.data() + static_cast<size_t>(index) * spec_.bytes(), spec_.bytes()};
+  }
+
+ private:
+  PartSpec spec_;
+  std::string source_;
+  ByteBlock bytes_;
+};
+
+// Some examples, where a step reads them: for each part a tensor whose first dimension is the batch.
+struct Batch {
+  Batch() = default;
+  Batch(std::span<const Part> like, int64_t examples) {
+    DTF_CHECK(examples > 0);
+    for (const Part& part : like) {
+      std::vector<int64_t> dims = {examples};
+      const std::vector<int64_t>& of_one = part.spec().shape.dims();
+      dims.insert(dims.end(), of_one.begin(), of_one.end());
+      parts.emplace_back(part.spec().dtype, Shape(std::move(dims)));
+    }
+  }
+  std::vector<Tensor> parts;  // in the order of the data set
+};
+
+}  // namespace dtf::data

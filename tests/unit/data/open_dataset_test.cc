@@ -1,0 +1,84 @@
+#include "common/data/open_dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "common/data/label_check.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::data {
+namespace {
+
+TEST(OpenDataset, OpensTheEmbeddedDigits) {
+  cluster::DatasetSpec spec;
+  spec.count = 600;
+  const auto train = openDataset(spec, 7, false);
+  EXPECT_EQ(train->size(), 600);
+  EXPECT_EQ(train->features().spec().shape, (Shape{28, 28, 1}));
+  EXPECT_EQ(classesOf(train->labels()), 10);
+  EXPECT_EQ(train->features().bytes().size(), 600u * 784);
+  const auto eval = openDataset(spec, 7, true);
+  EXPECT_FALSE(std::ranges::equal(train->features().bytes(), eval->features().bytes()));
+}
+
+TEST(OpenDataset, RefusesACountOfDigitsOutOfRange) {
+  cluster::DatasetSpec spec;
+  for (const int64_t count : {int64_t{0}, int64_t{-1}, int64_t{1} << 40}) {
+    spec.count = count;
+    EXPECT_THROW(openDataset(spec, 1, false), Error) << count;
+  }
+}
+
+TEST(OpenDataset, OpensIdxFiles) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kIdx;
+  spec.images = folder.write("images.gz", gzipped(idxHeader(kImagesMagic, {2, 1, 2}) + "abcd"));
+  spec.labels = folder.write("labels", idxHeader(kLabelsMagic, {2}) + std::string("\x00\x0c", 2));
+  EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
+}
+
+TEST(OpenDataset, OpensFilesOfCifar10AtTheirPlace) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kCifar10;
+  spec.files = {folder.write("a.bin", std::string(2 * 3073, '\5'))};
+  spec.files_marks = {{"job.yaml", 7, 9}};
+  EXPECT_EQ(openDataset(spec, 1, true)->size(), 2);
+  spec.files = {folder.write("b.bin", std::string(3072, '\5'))};
+  try {
+    openDataset(spec, 1, true);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_EQ(error.message().find("job.yaml:7:9: error: "), 0u) << error.message();
+  }
+}
+
+TEST(OpenDataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kIdx;
+  spec.images = folder.path() / "images";
+  spec.labels = folder.path() / "labels";
+  spec.images_mark = {"t.yaml", 3, 13};
+  spec.labels_mark = {"t.yaml", 4, 13};
+  const auto failure = [&spec] {
+    try {
+      openDataset(spec, 1, false);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  const std::string missing = ": cannot open it: No such file or directory (2)";
+  EXPECT_EQ(failure(), "t.yaml:4:13: error: " + spec.labels.string() + missing);
+  folder.write("labels", idxHeader(kLabelsMagic, {1}) + "a");
+  EXPECT_EQ(failure(), "t.yaml:3:13: error: " + spec.images.string() + missing);
+}
+
+}  // namespace
+}  // namespace dtf::data
