@@ -43,4 +43,10 @@ int logs(const cluster::JobSpec& job, const Options& options);
 // Errors: kDeadline; kPermission for a job of another user.
 int stop(const cluster::JobSpec& job, const Options& options);
 
+// The following use what the run has saved, see trained_model.h, with its errors. They start nothing.
+
+// Prints how good the model is on the job's evaluation data.
+// Errors: kBadConfig where the job names none.
+int eval(const cluster::JobSpec& job, const Options& options);
+
 }  // namespace dtf::launcher

@@ -80,6 +80,8 @@ int run(const Options& options) {
       return attach(job, options);
     case Verb::kStop:
       return stop(job, options);
+    case Verb::kEval:
+      return eval(job, options);
   }
   return exitCode(ErrorCode::kInternal);
 }

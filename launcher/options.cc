@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/cluster/command_line.h"
 
@@ -23,6 +24,7 @@ constexpr OptionDef kLaunchOptions[] = {
     {"fresh", "", "up: start anew; old checkpoints become checkpoints.old-N in the run directory"},
     {"detach", "", "-d: up: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
+    {"checkpoint", "STEP|DIR", "eval: this one, not the newest whole one of the job"},
     {"dry-run", "", "up: print the command of each task, and start none"},
     {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
@@ -62,34 +64,32 @@ constexpr VerbInfo kVerbs[] = {
     {"stop", Verb::kStop, "CLUSTER.yaml", "save and end a running job",
      "Finds the run of this file from any folder, and waits until it has ended. Exit code 0: it\n"
      "was saved, or done; 3: nothing ran; else the job's, which ended unsaved.\n"},
+    {"eval", Verb::kEval, "CLUSTER.yaml", "evaluate the newest checkpoint, without the cluster",
+     "Loss and metrics over the job's evaluation data, as its own evaluations compute them, in "
+     "this\n"
+     "process alone; the job may run meanwhile. --checkpoint STEP or a checkpoint's folder names\n"
+     "another one.\n"},
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kSynonyms = {
-    {{"down", "stop"},
-     {"kill", "stop"},
-     {"cancel", "stop"},
-     {"ps", "status"},
-     {"ls", "status"},
-     {"list", "status"},
-     {"top", "status"},
-     {"validate", "check"},
-     {"lint", "check"},
-     {"verify", "check"},
-     {"describe", "explain"},
-     {"model", "explain"},
-     {"show", "explain"},
-     {"run", "up"},
-     {"start", "up"},
-     {"launch", "up"},
-     {"resume", "up"},
-     {"log", "logs"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kSynonyms = {
+    {{"evaluate", "eval"},    {"test", "eval"},      {"down", "stop"},    {"kill", "stop"},
+     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},    {"list", "status"},
+     {"top", "status"},       {"validate", "check"}, {"lint", "check"},   {"verify", "check"},
+     {"describe", "explain"}, {"model", "explain"},  {"show", "explain"}, {"run", "up"},
+     {"start", "up"},         {"launch", "up"},      {"resume", "up"},    {"log", "logs"},
      {"watch", "attach"}}};
 
 const VerbInfo* verbNamed(std::string_view name) {
   for (const VerbInfo& info : kVerbs)
     if (info.name == name) return &info;
   return nullptr;
+}
+
+std::string_view nameOf(Verb verb) {
+  for (const VerbInfo& info : kVerbs)
+    if (info.verb == verb) return info.name;
+  DTF_CHECK_MSG(false, "a verb that the table lacks");
 }
 
 std::string helpText(const std::vector<OptionDef>& options) {
@@ -186,11 +186,19 @@ std::optional<std::filesystem::path> folderOf(const CommandLine& line, std::stri
 
 // An option that another verb would ignore is a mistake.
 void checkFits(const CommandLine& line, const Options& options) {
-  const std::pair<const char*, Verb> only[] = {
-      {"detach", Verb::kUp}, {"dry-run", Verb::kUp}, {"fresh", Verb::kUp}, {"follow", Verb::kLogs}};
-  for (const auto& [name, verb] : only) {
-    if (!line.has(name) || options.verb == verb) continue;
-    line.fail(fmt::format("--{} is for the verb '{}'", name, verb == Verb::kUp ? "up" : "logs"));
+  const std::pair<const char*, std::vector<Verb>> only[] = {{"detach", {Verb::kUp}},
+                                                            {"dry-run", {Verb::kUp}},
+                                                            {"fresh", {Verb::kUp}},
+                                                            {"follow", {Verb::kLogs}},
+                                                            {"checkpoint", {Verb::kEval}}};
+  for (const auto& [name, verbs] : only) {
+    if (!line.has(name) || std::find(verbs.begin(), verbs.end(), options.verb) != verbs.end())
+      continue;
+    std::string names;
+    for (const Verb verb : verbs)
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", nameOf(verb));
+    line.fail(
+        fmt::format("--{} is for the {} {}", name, verbs.size() > 1 ? "verbs" : "verb", names));
   }
   if (line.has("quiet") && line.has("verbose"))
     line.fail("--quiet and --verbose exclude each other");
@@ -224,6 +232,7 @@ Options parseOptions(int argc, const char* const* argv) {
   const std::string color = line.value("color").value_or("auto");
   if (!parseColorMode(color, options.color))
     line.fail("--color expects auto, always or never, got '" + color + "'");
+  options.checkpoint = line.value("checkpoint").value_or("");
   checkFits(line, options);
   return options;
 }

@@ -12,7 +12,7 @@
 
 namespace dtf::launcher {
 
-enum class Verb : uint8_t { kUp, kCheck, kExplain, kStatus, kAttach, kLogs, kStop };
+enum class Verb : uint8_t { kUp, kCheck, kExplain, kStatus, kAttach, kLogs, kStop, kEval };
 
 struct Options {
   // help, --help, --help-config or --version: write this to stdout and exit 0; the rest is not set.
@@ -32,6 +32,9 @@ struct Options {
   bool json = false;
   bool detach = false;  // up: return when every task is ready
   bool follow = false;  // logs: as long as the job runs
+
+  // eval: a step or a folder; empty: the newest
+  std::string checkpoint;
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.

@@ -59,7 +59,7 @@ bool isMovingAverage(const cluster::OptimizerSpec& spec, uint32_t slot) {
 
 std::string slotName(const cluster::OptimizerSpec& spec, uint32_t slot) {
   DTF_CHECK(slot < slotCount(spec));
-  if (isMovingAverage(spec, slot)) return "ExponentialMovingAverage";
+  if (isMovingAverage(spec, slot)) return kMovingAverageSlot;
   const std::string name = slotsOf(spec).name;
   return slot == 0 ? name : name + "_" + std::to_string(slot);
 }

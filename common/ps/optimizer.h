@@ -24,6 +24,7 @@ uint32_t slotCount(const cluster::OptimizerSpec& spec);
 // What TensorFlow appends to the variable's name in a checkpoint: "Adam", "Adam_1",
 // "ExponentialMovingAverage".
 std::string slotName(const cluster::OptimizerSpec& spec, uint32_t slot);
+inline constexpr char kMovingAverageSlot[] = "ExponentialMovingAverage";
 // Starts as the parameters do, where every other slot starts as initialSlotValue().
 bool isMovingAverage(const cluster::OptimizerSpec& spec, uint32_t slot);
 float initialSlotValue(const cluster::OptimizerSpec& spec, uint32_t slot);

@@ -68,6 +68,15 @@ TEST(Options, MistakesSayWhatToDo) {
               ::testing::HasSubstr("--bin-dir expects a folder"));
 }
 
+TEST(Options, OfAVerbThatUsesACheckpoint) {
+  EXPECT_EQ(parse({"eval", "a.yaml"}).verb, Verb::kEval);
+  EXPECT_EQ(parse({"eval", "a.yaml", "--checkpoint", "7"}).checkpoint, "7");
+  EXPECT_THAT(mistake({"a.yaml", "--checkpoint", "7"}),
+              ::testing::HasSubstr("for the verb 'eval'"));
+  EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
+              ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
+}
+
 TEST(Options, LettersOfTheDailyOptions) {
   EXPECT_EQ(parse({"a.yaml", "-q"}).verbosity, Verbosity::kQuiet);
   EXPECT_EQ(parse({"a.yaml", "-v"}).verbosity, Verbosity::kVerbose);

@@ -1,0 +1,178 @@
+#include "common/train/saved_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/checkpoint/restore.h"
+#include "common/checkpoint/verify.h"
+#include "common/model/model_graph.h"
+#include "common/model/model_text.h"
+#include "common/ps/optimizer.h"
+#include "common/train/checkpointer.h"
+
+namespace dtf::train {
+
+namespace {
+
+using checkpoint::CheckpointFolder;
+using checkpoint::Latest;
+using checkpoint::Manifest;
+using checkpoint::VariableInfo;
+
+// So many problems are named in an error.
+constexpr size_t kProblemsNamedMax = 10;
+
+std::string problemsText(const std::vector<checkpoint::Problem>& problems) {
+  std::string text;
+  for (size_t i = 0; i < std::min(problems.size(), kProblemsNamedMax); ++i)
+    text += "\n  " + problems[i].reason;
+  if (problems.size() > kProblemsNamedMax)
+    text += fmt::format("\n  and {} more", problems.size() - kProblemsNamedMax);
+  return text;
+}
+
+[[noreturn]] void failNone(const CheckpointFolder& folder, const Latest& latest) {
+  if (latest.rejected.empty())
+    throw Error(ErrorCode::kBadData,
+                fmt::format("there is no checkpoint in {}: train with a 'checkpoint:' section "
+                            "first; or name one with --checkpoint, or its run with --run-dir",
+                            folder.path().string()));
+  std::vector<checkpoint::Problem> problems;
+  for (const checkpoint::Rejected& one : latest.rejected) problems.push_back(one.problems.at(0));
+  throw Error(ErrorCode::kBadData, fmt::format("none of the checkpoints in {} can be used:{}",
+                                               folder.path().string(), problemsText(problems)));
+}
+
+// "7" -> 7
+std::optional<uint64_t> stepOf(std::string_view text) {
+  uint64_t step = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, step);
+  if (read.ec != std::errc{} || read.ptr != end) return std::nullopt;
+  return step;
+}
+
+Latest findNamed(FileSystem& file_system, CheckpointFolder& folder, std::string_view which) {
+  const std::optional<uint64_t> step = stepOf(which);
+  const std::filesystem::path path = step ? folder.stepFolder(*step) : std::filesystem::path(which);
+  if (!file_system.exists(path)) {
+    const std::vector<uint64_t> steps = folder.steps();
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("there is no checkpoint {}{}", path.string(),
+                    steps.empty() || !step ? ""
+                                           : fmt::format("; there are those of the steps {}",
+                                                         fmt::join(steps, ", "))));
+  }
+  checkpoint::Verification verified =
+      checkpoint::verifyCheckpoint(file_system, path, checkpoint::VerifyDepth::kFull);
+  if (!verified.whole())
+    throw Error(ErrorCode::kBadData, fmt::format("the checkpoint {} can't be used:{}",
+                                                 path.string(), problemsText(verified.problems)));
+  Latest named;
+  named.found = Latest::Found{path, std::move(*verified.manifest)};
+  return named;
+}
+
+Latest find(FileSystem& file_system, CheckpointFolder& folder, std::string_view which) {
+  if (!which.empty()) return findNamed(file_system, folder, which);
+  Latest latest = folder.latestValid();
+  if (!latest.found) failNone(folder, latest);
+  return latest;
+}
+
+// What a job of this model would save, with the optimizer and the slots of `saved`: those don't
+// matter to who only uses the model.
+Manifest wantedOf(const model::ModelGraph& graph, const Manifest& saved) {
+  Manifest wanted;
+  wanted.optimizer = saved.optimizer;
+  for (const model::ModelVariable& variable : graph.variables) {
+    VariableInfo info{
+        graph.graph.node(variable.value.node).name, graph.graph.spec(variable.value).shape, {}};
+    const auto same =
+        std::find_if(saved.variables.begin(), saved.variables.end(),
+                     [&info](const VariableInfo& each) { return each.name == info.name; });
+    if (same != saved.variables.end()) info.slots = same->slots;
+    wanted.variables.push_back(std::move(info));
+  }
+  return wanted;
+}
+
+void checkModel(const Latest::Found& found, const Manifest& wanted, const model::ModelSpec& model) {
+  std::string difference = checkpoint::manifestDifference(found.manifest, wanted);
+  const auto text = found.manifest.extra.find(kModelKey);
+  if (difference.empty() && text != found.manifest.extra.end())
+    difference = model::modelTextDifference(text->second, model::modelText(model));
+  if (!difference.empty())
+    throw Error(ErrorCode::kBadConfig, fmt::format("{} is a checkpoint of another model:\n{}",
+                                                   found.folder.string(), difference));
+}
+
+bool hasAverage(const VariableInfo& variable) {
+  return std::find(variable.slots.begin(), variable.slots.end(), ps::kMovingAverageSlot) !=
+         variable.slots.end();
+}
+
+SavedModel read(FileSystem& file_system, const Latest::Found& found, const Manifest& wanted) {
+  SavedModel result;
+  result.checkpoint = found.folder;
+  result.step = found.manifest.global_step;
+  std::vector<checkpoint::WantedPart> parts;
+  for (const VariableInfo& variable : wanted.variables) {
+    Tensor value(DType::kFloat32, variable.shape);
+    std::string name = variable.name;
+    if (hasAverage(variable)) name += std::string("/") + ps::kMovingAverageSlot;
+    result.moving_averages = result.moving_averages || hasAverage(variable);
+    const std::span<float> all = value.as<float>();
+    parts.push_back({std::move(name), 0, all.size(), all.data()});
+    result.variables.push_back({variable.name, std::move(value)});
+  }
+  checkpoint::readParts(file_system, found.folder, found.manifest, parts);
+  return result;
+}
+
+SavedModel loadOnce(FileSystem& file_system, CheckpointFolder& folder, std::string_view which,
+                    const model::ModelSpec& model, const model::ModelGraph& graph) {
+  Latest latest = find(file_system, folder, which);
+  DTF_CHECK(latest.found.has_value());
+  const Manifest wanted = wantedOf(graph, latest.found->manifest);
+  checkModel(*latest.found, wanted, model);
+  SavedModel result = read(file_system, *latest.found, wanted);
+  DTF_CHECK(result.variables.size() == graph.variables.size());
+  result.rejected = std::move(latest.rejected);
+  return result;
+}
+
+}  // namespace
+
+std::vector<const float*> SavedModel::values() const {
+  std::vector<const float*> all;
+  for (const Variable& variable : variables) all.push_back(variable.value.as<float>().data());
+  return all;
+}
+
+SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& folder,
+                          std::string_view which, const model::ModelSpec& model) {
+  constexpr int kTriesMax = 5;
+  const model::ModelGraph graph = model::buildEvaluationGraph(model, 1);
+  CheckpointFolder checkpoints(file_system, folder, Incarnation::random());
+  for (int tries = 1;; ++tries) {
+    const std::vector<uint64_t> before = checkpoints.steps();
+    try {
+      return loadOnce(file_system, checkpoints, which, model, graph);
+    } catch (const Error& error) {
+      // A job that runs has saved another one meanwhile, and removed what was being read.
+      const bool moved = checkpoints.steps() != before;
+      if (error.code() != ErrorCode::kBadData || !moved || tries == kTriesMax) throw;
+    }
+  }
+}
+
+}  // namespace dtf::train

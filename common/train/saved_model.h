@@ -1,0 +1,45 @@
+#pragma once
+
+// A trained model as a checkpoint of its job holds it: which one, and its variables as whole tensors.
+// For those who use a model without its cluster; a job that runs meanwhile isn't disturbed.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/file_system.h"
+#include "common/checkpoint/checkpoint_folder.h"
+#include "common/model/model_spec.h"
+#include "common/tensor/tensor.h"
+
+namespace dtf::train {
+
+// Owns: the variables. Move-only; immutable once loaded.
+struct SavedModel {
+  struct Variable {
+    std::string name;
+    Tensor value;  // float32
+  };
+
+  std::filesystem::path checkpoint;  // its folder
+  uint64_t step = 0;
+  // The values are the moving averages that the optimizer keeps, as evaluations use them.
+  bool moving_averages = false;
+  std::vector<Variable> variables;             // in the order of the model
+  std::vector<checkpoint::Rejected> rejected;  // newer ones that can't be used
+
+  // As Evaluator and Inference take them. Borrowed from this.
+  std::vector<const float*> values() const;
+};
+
+// `which`: empty: the newest whole checkpoint in `folder` (<run_dir>/checkpoints); a number: that of
+// that step; else the path of a checkpoint's own folder.
+// Blocks: on the disk: reads every byte of the checkpoint.
+// Errors: kBadData when there is no such checkpoint, or none that is whole, with the reasons;
+// kBadConfig with the difference when it is one of another model.
+SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& folder,
+                          std::string_view which, const model::ModelSpec& model);
+
+}  // namespace dtf::train

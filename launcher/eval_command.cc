@@ -1,0 +1,65 @@
+// dtf-launch eval: how good the model of a checkpoint is, without the cluster that trains it.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+#include "common/base/print.h"
+#include "common/base/text.h"
+#include "common/data/dataset.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/train/evaluation.h"
+#include "common/yaml/error_at.h"
+#include "launcher/commands.h"
+#include "launcher/json_fields.h"
+#include "launcher/output.h"
+#include "launcher/trained_model.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+// As the chief evaluates, so that the numbers are the same to the last bit.
+train::Evaluation evaluationOf(const cluster::TrainSpec& train, const train::SavedModel& saved) {
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels);
+  runtime::CpuDevice device;
+  train::Evaluator evaluator(
+      train.model, data::openDataset(*train.data.eval, train.data.seed, true), kernels, device);
+  return evaluator.run(saved.values());
+}
+
+std::string evalText(const std::string& job, const train::SavedModel& saved,
+                     const train::Evaluation& evaluation) {
+  std::string text = fmt::format("{}: step {}: ", job, saved.step);
+  if (evaluation.accuracy) text += fmt::format("accuracy {:.4f}, ", *evaluation.accuracy);
+  return text + fmt::format("loss {:.4f} on {} examples\n  checkpoint  {}{}\n", evaluation.loss,
+                            evaluation.examples, saved.checkpoint.string(),
+                            saved.moving_averages ? ", its moving averages" : "");
+}
+
+}  // namespace
+
+int eval(const cluster::JobSpec& job, const Options& options) {
+  const cluster::TrainSpec& train = trainOf(job);
+  if (!train.data.eval)
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, train.data.train.mark,
+                        "the job names no data to evaluate: add 'eval' beside 'train' in 'data'");
+  const train::SavedModel saved = openTrainedModel(job, options);
+  const train::Evaluation evaluation = evaluationOf(train, saved);
+  if (options.json)
+    printEvent("eval", {{"job", job.job},
+                        {"checkpoint", saved.checkpoint.string()},
+                        {"step", saved.step},
+                        {"moving_averages", saved.moving_averages},
+                        {"examples", evaluation.examples},
+                        {"loss", evaluation.loss},
+                        {"accuracy", orNull(evaluation.accuracy)}});
+  else
+    print(evalText(job.job, saved, evaluation));
+  return 0;
+}
+
+}  // namespace dtf::launcher

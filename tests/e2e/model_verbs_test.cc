@@ -1,0 +1,111 @@
+// dtf-launch eval: what uses a trained model without its cluster.
+
+#include <filesystem>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+class ModelVerbsTest : public ClusterTest {
+ protected:
+  static ClusterOptions options() {
+    ClusterOptions options;
+    options.mode = "sync";
+    options.eval_examples = 333;  // no multiple of a batch
+    options.train_more = "  checkpoint: {every_steps: 20}\n";
+    return options;
+  }
+
+  ProcessResult verb(const std::string& name, const std::string& file,
+                     std::vector<std::string> more = {}) {
+    std::vector<std::string> argv = {binary("dtf-launch"), name, file};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return runProcess(std::move(argv), seconds(60), {}, folder_.path());
+  }
+
+  nlohmann::json evalOf(const std::string& file, std::vector<std::string> more = {}) {
+    more.push_back("--json");
+    const ProcessResult result = verb("eval", file, std::move(more));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  }
+};
+
+// Variables that are split over the ps, moving averages, and layers that training alone has.
+TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
+  ClusterOptions averaged = options();
+  averaged.optimizer = "{adam: {learning_rate: 0.01, moving_average: {decay: 0.9}}}";
+  averaged.layers =
+      "[flatten: , dense: {units: 30, activation: relu}, dropout: {rate: 0.4}, dense: {units: 10, "
+      "name: softmax}]";
+  averaged.train_more += "  placement: {partition: {min_bytes: 4096}}\n";
+  for (const ClusterOptions& each : {options(), averaged}) {
+    std::filesystem::remove_all(folder_.path() + "/runs");
+    const std::string file = writeCluster(each);
+    const ProcessResult trained = launch(file);
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    const nlohmann::json said = evalOf(file);
+    EXPECT_EQ(said["step"], 40);
+    EXPECT_EQ(said["examples"], 333);
+    EXPECT_EQ(said["loss"].get<double>(), summary()["eval"]["loss"].get<double>());
+    EXPECT_EQ(said["accuracy"].get<double>(), summary()["eval"]["accuracy"].get<double>());
+    EXPECT_EQ(said["moving_averages"], each.optimizer == averaged.optimizer);
+    const ProcessResult text = verb("eval", file);
+    EXPECT_TRUE(text.out.starts_with("job: step 40: accuracy ")) << text.out;
+    EXPECT_NE(text.out.find(" on 333 examples\n"), std::string::npos) << text.out;
+
+    EXPECT_EQ(evalOf(file, {"--checkpoint", "20"})["step"], 20);
+    EXPECT_NE(evalOf(file, {"--checkpoint", "20"})["loss"], said["loss"]);
+    const std::string newest = folder_.path() + "/runs/job/checkpoints/step-40";
+    EXPECT_EQ(said["checkpoint"], newest);
+    EXPECT_EQ(evalOf(file, {"--checkpoint", newest})["loss"], said["loss"]);
+  }
+}
+
+TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {
+  ClusterOptions endless = options();
+  endless.steps = 100'000'000;
+  endless.train_more = "  checkpoint: {every_steps: 20, keep: 1}\n";
+  const std::string file = writeCluster(endless);
+  Process launcher(launchCommand(file), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("event=checkpoint ", seconds(30))) << launcher.err();
+  uint64_t step = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto newer = evalOf(file)["step"].get<uint64_t>();
+    EXPECT_GE(newer, step);
+    step = newer;
+  }
+  EXPECT_GT(step, 0u);
+  EXPECT_EQ(verb("stop", file).exit_code, 0);
+  EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
+}
+
+TEST_F(ModelVerbsTest, MistakesAreSaidInWords) {
+  const std::string file = writeCluster(options());
+  const ProcessResult none = verb("eval", file, {"--json"});
+  EXPECT_EQ(none.exit_code, 65);
+  EXPECT_NE(none.err.find("there is no checkpoint in "), std::string::npos) << none.err;
+  EXPECT_EQ(nlohmann::json::parse(none.out)["event"], "error") << none.out;
+  ASSERT_EQ(launch(file).exit_code, 0);
+
+  const ProcessResult other = verb(
+      "eval", file, {"--set", "train.model.layers=[flatten: , dense: {units: 12, name: softmax}]"});
+  EXPECT_EQ(other.exit_code, 78);
+  EXPECT_NE(other.err.find("is a checkpoint of another model"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("softmax/biases has shape [10] in the checkpoint, [12] in this job"),
+            std::string::npos)
+      << other.err;
+  const ProcessResult missing = verb("eval", file, {"--checkpoint", "7"});
+  EXPECT_EQ(missing.exit_code, 65);
+  EXPECT_NE(missing.err.find("there are those of the steps 20, 40"), std::string::npos)
+      << missing.err;
+  const ProcessResult no_data = verb(
+      "eval", file, {"--set", "train.data={train: {format: digits, count: 50}, batch_size: 10}"});
+  EXPECT_EQ(no_data.exit_code, 78) << no_data.out;
+  EXPECT_NE(no_data.err.find("names no data to evaluate"), std::string::npos) << no_data.err;
+  EXPECT_EQ(verb("status", file, {"--checkpoint", "7"}).exit_code, 2);
+}
+
+}  // namespace dtf::testing
