@@ -7,7 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
-#include "common/data/dataset.h"
+#include "common/data/open_dataset.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/evaluation.h"
