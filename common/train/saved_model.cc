@@ -154,7 +154,8 @@ SavedModel loadOnce(FileSystem& file_system, CheckpointFolder& folder, std::stri
 
 std::vector<const float*> SavedModel::values() const {
   std::vector<const float*> all;
-  for (const Variable& variable : variables) all.push_back(variable.value.as<float>().data());
+  for (const model_files::NamedTensor& variable : variables)
+    all.push_back(variable.value.as<float>().data());
   return all;
 }
 

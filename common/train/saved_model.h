@@ -12,23 +12,18 @@
 #include "common/base/file_system.h"
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/model/model_spec.h"
-#include "common/tensor/tensor.h"
+#include "common/model_files/trained_model.h"
 
 namespace dtf::train {
 
 // Owns: the variables. Move-only; immutable once loaded.
 struct SavedModel {
-  struct Variable {
-    std::string name;
-    Tensor value;  // float32
-  };
-
   std::filesystem::path checkpoint;  // its folder
   uint64_t step = 0;
   // The values are the moving averages that the optimizer keeps, as evaluations use them.
   bool moving_averages = false;
-  std::vector<Variable> variables;             // in the order of the model
-  std::vector<checkpoint::Rejected> rejected;  // newer ones that can't be used
+  std::vector<model_files::NamedTensor> variables;  // in the order of the model
+  std::vector<checkpoint::Rejected> rejected;       // newer ones that can't be used
 
   // As Evaluator and Inference take them. Borrowed from this.
   std::vector<const float*> values() const;

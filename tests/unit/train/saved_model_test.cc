@@ -57,7 +57,7 @@ class SavedModelTest : public ::testing::Test {
 };
 
 void expectValues(const SavedModel& saved, const std::string& slot, uint64_t step) {
-  for (const SavedModel::Variable& variable : saved.variables) {
+  for (const model_files::NamedTensor& variable : saved.variables) {
     const std::span<const float> values = variable.value.as<float>();
     for (size_t i = 0; i < values.size(); ++i)
       ASSERT_EQ(std::bit_cast<uint32_t>(values[i]),

@@ -1,0 +1,151 @@
+#include "common/model_files/onnx_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/model/inference_graph.h"
+#include "common/model_files/onnx_ops.h"
+#include "common/model_files/onnx_values.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::model_files {
+
+namespace {
+
+using graph::Node;
+using graph::NodeId;
+using graph::Output;
+
+// Stands for the batch, whose size is open: no other dimension is likely to be equal to it.
+constexpr int64_t kAnyBatch = 7919;
+
+std::vector<int64_t> withoutBatch(const Shape& shape) {
+  DTF_CHECK(shape.rank() > 0 && shape.dim(0) == kAnyBatch);
+  return {shape.dims().begin() + 1, shape.dims().end()};
+}
+
+class OnnxExport {
+ public:
+  explicit OnnxExport(const TrainedModel& trained)
+      : trained_(trained),
+        built_(model::buildInferenceGraph(trained.model, kAnyBatch)),
+        graph_(built_.model.graph),
+        values_(graph_) {
+    need(built_.outputs.node);
+    need(built_.model.logits.node);
+  }
+
+  std::string run() {
+    values_.setInput(built_.model.features, "features");
+    setWeights();
+    for (const Node& node : graph_.nodes())
+      if (isDue(node)) convert(node);
+    const std::string name(model::outputName(trained_.model));
+    const std::vector<std::pair<std::string, Output>> outputs = {{name, built_.outputs},
+                                                                 {"logits", built_.model.logits}};
+    std::vector<OnnxValue> described;
+    for (const auto& [title, output] : outputs) {
+      const std::string from = values_.in(Layout::kRows, output);
+      values_.proto().addNode("Identity", {&from, 1}, title, {});
+      described.push_back({title, DType::kFloat32, withoutBatch(graph_.spec(output).shape)});
+    }
+    const graph::TensorSpec& input = graph_.spec(built_.model.features);
+    return values_.proto().finish(trained_.job,
+                                  {"features", input.dtype, withoutBatch(input.shape)}, described,
+                                  metadataOf(trained_));
+  }
+
+ private:
+  // The node and what it depends on. Inputs are always older.
+  void need(NodeId last) {
+    needed_.insert(last);
+    for (auto id = needed_.rbegin(); id != needed_.rend(); ++id)
+      for (const Output input : graph_.node(*id).inputs) needed_.insert(input.node);
+  }
+
+  void setWeights() {
+    DTF_CHECK(trained_.variables.size() == built_.model.variables.size());
+    for (size_t i = 0; i < trained_.variables.size(); ++i) {
+      const NamedTensor& variable = trained_.variables[i];
+      const Output value = built_.model.variables[i].value;
+      DTF_CHECK_MSG(graph_.node(value.node).name == variable.name, variable.name);
+      DTF_CHECK_MSG(graph_.spec(value).shape == variable.value.shape(), variable.name);
+      values_.setWeight(value, {variable.name, variable.value.shape(), variable.value.as<float>()});
+    }
+  }
+
+  bool isDue(const Node& node) const {
+    return needed_.contains(node.id) && !done_.contains(node.id) && node.op != "Placeholder" &&
+           node.op != "Variable";
+  }
+
+  void convert(const Node& node) {
+    if (!canConvert(node))
+      fail(node, fmt::format("there is no conversion of its operation {}", node.op));
+    const Node* const bias = biasOf(node);
+    if (bias != nullptr) done_.insert(bias->id);
+    try {
+      convertOp(values_, node, bias);
+    } catch (const yaml::ErrorAt&) {
+      throw;
+    } catch (const Error& error) {
+      fail(node, fmt::format("its operation {}: {}", node.op, error.message()));
+    }
+  }
+
+  // The only reader of `node`, where that adds a variable to it.
+  const Node* biasOf(const Node& node) const {
+    if (!takesBias(node) || built_.model.logits.node == node.id) return nullptr;
+    const Node* reader = nullptr;
+    for (const NodeId id : needed_) {
+      const Node& other = graph_.node(id);
+      for (const Output input : other.inputs) {
+        if (input.node != node.id) continue;
+        if (reader != nullptr) return nullptr;
+        reader = &other;
+      }
+    }
+    const bool adds = reader != nullptr && reader->op == "BiasAdd" &&
+                      reader->inputs[0].node == node.id &&
+                      values_.weight(reader->inputs[1]) != nullptr;
+    return adds ? reader : nullptr;
+  }
+
+  [[noreturn]] void fail(const Node& node, const std::string& why) const {
+    std::string path = node.name;
+    int depth = -1;
+    for (const model::AddedLayer& layer : built_.model.layers) {
+      const bool holds = layer.first_node <= node.id.value && node.id.value < layer.end_node;
+      if (!holds || layer.depth <= depth) continue;
+      depth = layer.depth;
+      path = layer.path;
+    }
+    const std::string listed = path.substr(0, path.find('/'));
+    yaml::Mark mark = trained_.model.mark;
+    for (const model::LayerSpec& layer : trained_.model.layers)
+      if (layer.name == listed) mark = layer.mark;
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, mark,
+                        fmt::format("layer '{}' can't be exported to ONNX: {}; .safetensors and "
+                                    ".npz hold the variables of any model",
+                                    path, why));
+  }
+
+  const TrainedModel& trained_;
+  const model::InferenceGraph built_;
+  const graph::Graph& graph_;
+  OnnxValues values_;
+  std::set<NodeId> needed_;
+  std::set<NodeId> done_;
+};
+
+}  // namespace
+
+std::string encodeOnnx(const TrainedModel& trained) {
+  return OnnxExport(trained).run();
+}
+
+}  // namespace dtf::model_files

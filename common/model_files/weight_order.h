@@ -1,0 +1,17 @@
+#pragma once
+
+// The order of a convolution's filter: dtf's, as TensorFlow's, is [height, width, channels, filters];
+// ONNX's and PyTorch's is [filters, channels, height, width].
+
+#include <span>
+#include <vector>
+
+#include "common/tensor/shape.h"
+
+namespace dtf::model_files {
+
+// `filter` has four dimensions, [height, width, channels, filters] (DTF_CHECK).
+Shape channelsFirst(const Shape& filter);
+std::vector<float> channelsFirst(const Shape& filter, std::span<const float> values);
+
+}  // namespace dtf::model_files

@@ -1,0 +1,126 @@
+// What the nodes compute is compared with onnxruntime in tests/e2e/export_python_test.py.
+
+#include "common/model_files/onnx_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <protozero/pbf_reader.hpp>
+
+#include "common/base/error.h"
+#include "common/model/layer_builder.h"
+#include "common/model/model_graph.h"
+#include "tests/unit/model/models.h"
+
+namespace dtf::model_files {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+std::vector<NamedTensor> zerosFor(const model::ModelSpec& model) {
+  std::vector<NamedTensor> variables;
+  const model::ModelGraph built = model::buildEvaluationGraph(model, 1);
+  for (const model::ModelVariable& variable : built.variables)
+    variables.push_back({built.graph.node(variable.value.node).name,
+                         Tensor(DType::kFloat32, built.graph.spec(variable.value).shape)});
+  return variables;
+}
+
+std::string onnxOf(const model::ModelSpec& model) {
+  const std::vector<NamedTensor> variables = zerosFor(model);
+  return encodeOnnx({"job", 7, false, model, variables});
+}
+
+// What is under `field` of a message, at every level of `path`.
+std::vector<std::string> textsAt(const std::string& bytes, std::vector<uint32_t> path) {
+  std::vector<std::string> found;
+  const uint32_t field = path.front();
+  path.erase(path.begin());
+  protozero::pbf_reader reader(bytes);
+  while (reader.next()) {
+    if (reader.tag() != field || reader.wire_type() != protozero::pbf_wire_type::length_delimited) {
+      reader.skip();
+      continue;
+    }
+    const std::string inner = reader.get_string();
+    if (path.empty()) {
+      found.push_back(inner);
+      continue;
+    }
+    for (std::string& text : textsAt(inner, path)) found.push_back(std::move(text));
+  }
+  return found;
+}
+
+// Of ModelProto.graph.node.op_type and so on.
+std::map<std::string, int> opsOf(const std::string& onnx) {
+  std::map<std::string, int> ops;
+  for (const std::string& op : textsAt(onnx, {7, 1, 4})) ++ops[op];
+  return ops;
+}
+
+TEST(OnnxFile, AProductAndItsBiasAreOneNodeAndTheScalingIsInside) {
+  const std::string onnx = onnxOf(model::softmaxModel());
+  EXPECT_THAT(opsOf(onnx), ElementsAre(Pair("Cast", 1), Pair("Gemm", 1), Pair("Identity", 2),
+                                       Pair("Mul", 1), Pair("Reshape", 1), Pair("Softmax", 1)));
+  EXPECT_THAT(textsAt(onnx, {7, 11, 1}), ElementsAre("features"));
+  EXPECT_THAT(textsAt(onnx, {7, 12, 1}), ElementsAre("probabilities", "logits"));
+  const std::vector<std::string> constants = textsAt(onnx, {7, 5, 8});
+  EXPECT_THAT(constants, ::testing::Contains("softmax/weights"));
+  EXPECT_THAT(constants, ::testing::Contains("softmax/biases"));
+  EXPECT_THAT(textsAt(onnx, {14, 1}), ::testing::Contains("scaling"));
+}
+
+// One turn at the beginning and one before what reads an example as a row.
+TEST(OnnxFile, ImagesStayChannelsFirstBetweenConvolutions) {
+  model::ModelSpec model = model::softmaxModel();
+  model.layers = {model::layerOf("conv2d", "filters: 3\nkernel: 3\nactivation: relu", "first"),
+                  model::layerOf("max_pool", "size: 2", "pool"),
+                  model::layerOf("conv2d", "filters: 5\nkernel: 3\nactivation: gelu", "second"),
+                  model::layerOf("avg_pool", "size: 2", "means"),
+                  model::layerOf("relu6", "{}", "bounded"),
+                  model::flatten(),
+                  model::dense("softmax", 10)};
+  const std::map<std::string, int> ops = opsOf(onnxOf(model));
+  EXPECT_EQ(ops.at("Transpose"), 2);
+  EXPECT_EQ(ops.at("Conv"), 2);
+  EXPECT_EQ(ops.count("Add"), 1u) << "of gelu, no bias";
+  EXPECT_EQ(ops.at("Clip"), 1);
+}
+
+TEST(OnnxFile, AfterAGlobalPoolingNothingIsTurnedBack) {
+  model::ModelSpec model = model::softmaxModel();
+  model.layers = {model::layerOf("depthwise_conv2d", "kernel: 3\nmultiplier: 4", "first"),
+                  model::layerOf("global_avg_pool", "{}", "means"), model::dense("softmax", 10)};
+  EXPECT_EQ(opsOf(onnxOf(model)).at("Transpose"), 1);
+}
+
+// A layer of an operation that has no conversion.
+class CurvedLayer final : public model::Layer {
+ public:
+  graph::Output build(model::LayerBuilder& layers, graph::Output x) const override {
+    return layers.ops().huber(x, 1);
+  }
+  std::string meaning(std::string_view name) const override { return std::string(name); }
+};
+
+TEST(OnnxFile, RefusesByNameAndLineWhatItHasNoWordsFor) {
+  model::ModelSpec model = model::softmaxModel();
+  model.layers.push_back(
+      {"curved", "bend", {}, std::make_shared<const CurvedLayer>(), {"job.yaml", 12, 7}});
+  try {
+    onnxOf(model);
+    ADD_FAILURE() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_THAT(error.message(),
+                HasSubstr("job.yaml:12:7: error: layer 'bend' can't be exported to "
+                          "ONNX: there is no conversion of its operation Huber"));
+  }
+}
+
+}  // namespace
+}  // namespace dtf::model_files
