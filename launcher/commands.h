@@ -49,4 +49,15 @@ int stop(const cluster::JobSpec& job, const Options& options);
 // Errors: kBadConfig where the job names none.
 int eval(const cluster::JobSpec& job, const Options& options);
 
+// Prints, or writes to --output, what the model says of the examples of --input, or of the job's
+// evaluation data.
+// Errors: kUsage for an ending of --output that is no format; kBadConfig where there are no examples,
+// or of another shape than the model's; kBadData for a file that is damaged; kCannotWrite.
+int predict(const cluster::JobSpec& job, const Options& options);
+
+// Writes the model to --to.
+// Errors: kUsage for an ending that is no format; kBadConfig at the layer that the format has no words
+// for; kCannotWrite.
+int exportModel(const cluster::JobSpec& job, const Options& options);
+
 }  // namespace dtf::launcher

@@ -9,6 +9,7 @@
 #include "common/base/print.h"
 #include "common/graph/placer.h"
 #include "common/model/model_table.h"
+#include "common/model_files/trained_model.h"
 #include "common/train/initial_values.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
@@ -57,13 +58,15 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   if (options.json) {
     printEvent("explain", {{"job", job.job},
                            {"input", table.input.dims()},
+                           {"input_scaling", model_files::scalingText(train.model)},
                            {"loss", train.model.loss.text()},
                            {"parameters", table.parameters},
                            {"flops", table.flops},
                            {"layers", layersOf(table)},
                            {"variables", variablesOf(placement)}});
   } else {
-    print(fmt::format("{}\nloss: {}\n\n{}", table.str(), train.model.loss.text(),
+    print(fmt::format("{}\ninput scaling: {}\nloss: {}\n\n{}", table.str(),
+                      model_files::scalingText(train.model), train.model.loss.text(),
                       graph::placementTable(placement)));
   }
   return 0;

@@ -82,6 +82,10 @@ int run(const Options& options) {
       return stop(job, options);
     case Verb::kEval:
       return eval(job, options);
+    case Verb::kPredict:
+      return predict(job, options);
+    case Verb::kExport:
+      return exportModel(job, options);
   }
   return exitCode(ErrorCode::kInternal);
 }

@@ -24,7 +24,11 @@ constexpr OptionDef kLaunchOptions[] = {
     {"fresh", "", "up: start anew; old checkpoints become checkpoints.old-N in the run directory"},
     {"detach", "", "-d: up: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
-    {"checkpoint", "STEP|DIR", "eval: this one, not the newest whole one of the job"},
+    {"checkpoint", "STEP|DIR",
+     "eval, predict, export: this one, not the newest whole one of the job"},
+    {"input", "FILE", "predict: examples in the IDX format; default: the job's evaluation data"},
+    {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
+    {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"dry-run", "", "up: print the command of each task, and start none"},
     {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
@@ -69,15 +73,27 @@ constexpr VerbInfo kVerbs[] = {
      "this\n"
      "process alone; the job may run meanwhile. --checkpoint STEP or a checkpoint's folder names\n"
      "another one.\n"},
+    {"predict", Verb::kPredict, "CLUSTER.yaml", "what the newest checkpoint says of each example",
+     "For each example of --input FILE, or of the job's evaluation data, its class and the "
+     "model's\n"
+     "outputs: probabilities where the loss has them. With --json one JSON object for each.\n"},
+    {"export", Verb::kExport, "CLUSTER.yaml --to FILE",
+     "the newest checkpoint as one file for others",
+     "All variables, whole, without what the optimizer remembers: FILE.safetensors, FILE.npz "
+     "(NumPy),\n"
+     "or FILE.onnx (opset 17) with the whole model, its input's scaling included. What the model "
+     "reads\n"
+     "and gives is in the file's metadata.\n"},
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kSynonyms = {
-    {{"evaluate", "eval"},    {"test", "eval"},      {"down", "stop"},    {"kill", "stop"},
-     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},    {"list", "status"},
-     {"top", "status"},       {"validate", "check"}, {"lint", "check"},   {"verify", "check"},
-     {"describe", "explain"}, {"model", "explain"},  {"show", "explain"}, {"run", "up"},
-     {"start", "up"},         {"launch", "up"},      {"resume", "up"},    {"log", "logs"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kSynonyms = {
+    {{"save", "export"},      {"convert", "export"}, {"evaluate", "eval"}, {"infer", "predict"},
+     {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},     {"kill", "stop"},
+     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},     {"list", "status"},
+     {"top", "status"},       {"validate", "check"}, {"lint", "check"},    {"verify", "check"},
+     {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},  {"run", "up"},
+     {"start", "up"},         {"launch", "up"},      {"resume", "up"},     {"log", "logs"},
      {"watch", "attach"}}};
 
 const VerbInfo* verbNamed(std::string_view name) {
@@ -184,13 +200,23 @@ std::optional<std::filesystem::path> folderOf(const CommandLine& line, std::stri
   return line.folder(name, *text);
 }
 
+std::optional<std::filesystem::path> fileOf(const CommandLine& line, std::string_view name) {
+  const std::optional<std::string> text = line.value(name);
+  if (text && text->empty()) line.fail(fmt::format("--{} expects a file", name));
+  return text;
+}
+
 // An option that another verb would ignore is a mistake.
 void checkFits(const CommandLine& line, const Options& options) {
-  const std::pair<const char*, std::vector<Verb>> only[] = {{"detach", {Verb::kUp}},
-                                                            {"dry-run", {Verb::kUp}},
-                                                            {"fresh", {Verb::kUp}},
-                                                            {"follow", {Verb::kLogs}},
-                                                            {"checkpoint", {Verb::kEval}}};
+  const std::pair<const char*, std::vector<Verb>> only[] = {
+      {"detach", {Verb::kUp}},
+      {"dry-run", {Verb::kUp}},
+      {"fresh", {Verb::kUp}},
+      {"follow", {Verb::kLogs}},
+      {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
+      {"to", {Verb::kExport}},
+      {"input", {Verb::kPredict}},
+      {"output", {Verb::kPredict}}};
   for (const auto& [name, verbs] : only) {
     if (!line.has(name) || std::find(verbs.begin(), verbs.end(), options.verb) != verbs.end())
       continue;
@@ -233,6 +259,9 @@ Options parseOptions(int argc, const char* const* argv) {
   if (!parseColorMode(color, options.color))
     line.fail("--color expects auto, always or never, got '" + color + "'");
   options.checkpoint = line.value("checkpoint").value_or("");
+  options.input = fileOf(line, "input");
+  options.output = fileOf(line, "output");
+  options.to = fileOf(line, "to");
   checkFits(line, options);
   return options;
 }

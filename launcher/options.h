@@ -12,7 +12,18 @@
 
 namespace dtf::launcher {
 
-enum class Verb : uint8_t { kUp, kCheck, kExplain, kStatus, kAttach, kLogs, kStop, kEval };
+enum class Verb : uint8_t {
+  kUp,
+  kCheck,
+  kExplain,
+  kStatus,
+  kAttach,
+  kLogs,
+  kStop,
+  kEval,
+  kPredict,
+  kExport
+};
 
 struct Options {
   // help, --help, --help-config or --version: write this to stdout and exit 0; the rest is not set.
@@ -33,8 +44,11 @@ struct Options {
   bool detach = false;  // up: return when every task is ready
   bool follow = false;  // logs: as long as the job runs
 
-  // eval: a step or a folder; empty: the newest
+  // eval, predict, export: a step or a folder; empty: the newest
   std::string checkpoint;
+  std::optional<std::filesystem::path> input;   // predict: examples
+  std::optional<std::filesystem::path> output;  // predict: instead of stdout
+  std::optional<std::filesystem::path> to;      // export
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.

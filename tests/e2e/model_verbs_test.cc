@@ -1,6 +1,8 @@
-// dtf-launch eval: what uses a trained model without its cluster.
+// dtf-launch eval and predict: what uses a trained model without its cluster.
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -62,6 +64,52 @@ TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
     EXPECT_EQ(said["checkpoint"], newest);
     EXPECT_EQ(evalOf(file, {"--checkpoint", newest})["loss"], said["loss"]);
   }
+}
+
+// Of the evaluation data; and of a file of images.
+TEST_F(ModelVerbsTest, PredictNamesAClassForEachExample) {
+  ClusterOptions learned = options();
+  learned.steps = 200;
+  learned.train_more = "  checkpoint: {every_steps: 100}\n";
+  const std::string file = writeCluster(learned);
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const ProcessResult lines = verb("predict", file, {"--json"});
+  ASSERT_EQ(lines.exit_code, 0) << lines.err;
+  std::istringstream read(lines.out);
+  int examples = 0;
+  for (std::string line; std::getline(read, line); ++examples) {
+    const nlohmann::json said = nlohmann::json::parse(line);
+    EXPECT_EQ(said["example"], examples);
+    ASSERT_EQ(said["probabilities"].size(), 10u);
+    double sum = 0;
+    for (const double probability : said["probabilities"]) sum += probability;
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_GE(said["probabilities"][said["class"].get<size_t>()].get<double>(), 0.1);
+  }
+  EXPECT_EQ(examples, 333);
+
+  // 5 black images, as IDX.
+  std::string images("\0\0\x08\x03\0\0\0\x05\0\0\0\x1c\0\0\0\x1c", 16);
+  images.append(5 * 784, '\0');
+  const std::string input = folder_.write("images-idx3-ubyte", images);
+  const ProcessResult text = verb("predict", file, {"--input", input});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 6) << text.out;
+  const std::string output = folder_.path() + "/predictions.csv";
+  const ProcessResult written = verb("predict", file, {"--input", input, "--output", output});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_NE(written.out.find("5 predictions in " + output), std::string::npos) << written.out;
+  EXPECT_TRUE(folder_.read("predictions.csv").starts_with("example,class,probability_0,"));
+
+  const std::string narrow = folder_.write("narrow", images.replace(15, 1, "\x0e"));
+  EXPECT_EQ(verb("predict", file, {"--input", narrow}).exit_code, 65) << "more bytes than promised";
+  images.resize(16 + 5 * 392);
+  const ProcessResult other = verb("predict", file, {"--input", folder_.write("other", images)});
+  EXPECT_EQ(other.exit_code, 78);
+  EXPECT_NE(other.err.find("[28, 14]"), std::string::npos) << other.err;
+  EXPECT_EQ(verb("predict", file, {"--output", "x.xls"}).exit_code, 2);
+  EXPECT_EQ(verb("predict", file, {"--output", folder_.path() + "/no/x.csv"}).exit_code, 73);
+  EXPECT_EQ(verb("predict", file, {"--input", folder_.path() + "/no"}).exit_code, 65);
 }
 
 TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {

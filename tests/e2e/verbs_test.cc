@@ -48,6 +48,7 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("softmax/weights"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("/job:ps/task:0"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("input scaling: features / 255"), std::string::npos) << text.out;
   const nlohmann::json said = nlohmann::json::parse(verb("explain", {"--json"}).out);
   EXPECT_EQ(said["parameters"], 7850);
   EXPECT_EQ(said["layers"].back()["output"], nlohmann::json::array({10}));

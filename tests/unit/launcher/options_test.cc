@@ -72,7 +72,15 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
   EXPECT_EQ(parse({"eval", "a.yaml"}).verb, Verb::kEval);
   EXPECT_EQ(parse({"eval", "a.yaml", "--checkpoint", "7"}).checkpoint, "7");
   EXPECT_THAT(mistake({"a.yaml", "--checkpoint", "7"}),
-              ::testing::HasSubstr("for the verb 'eval'"));
+              ::testing::HasSubstr("for the verbs 'eval', 'predict', 'export'"));
+  const Options predict = parse({"predict", "a.yaml", "--input", "x", "--output", "y.csv"});
+  EXPECT_EQ(predict.input, "x");
+  EXPECT_EQ(predict.output, "y.csv");
+  EXPECT_THAT(mistake({"predict", "a.yaml", "--input", ""}),
+              ::testing::HasSubstr("--input expects a file"));
+  EXPECT_THAT(mistake({"eval", "a.yaml", "--output", "x"}),
+              ::testing::HasSubstr("--output is for the verb 'predict'"));
+  EXPECT_EQ(parse({"export", "a.yaml", "--to", "m.onnx"}).to, "m.onnx");
   EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
 }

@@ -1,0 +1,106 @@
+// dtf-launch predict: what the model of a checkpoint says of examples.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/file.h"
+#include "common/base/print.h"
+#include "common/data/idx_reader.h"
+#include "common/data/open_dataset.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/train/inference.h"
+#include "common/train/model_data.h"
+#include "common/yaml/error_at.h"
+#include "launcher/commands.h"
+#include "launcher/output.h"
+#include "launcher/predictions.h"
+#include "launcher/trained_model.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+// Features without labels, one example after another.
+// Owns: what holds them.
+struct Examples {
+  std::shared_ptr<const data::Dataset> dataset;  // of the job's own
+  data::ByteBlock block;                         // of --input
+  std::span<const std::byte> bytes() const {
+    if (dataset) return std::as_bytes(dataset->features().bytes());
+    return {reinterpret_cast<const std::byte*>(block.data()), block.size()};
+  }
+};
+
+Examples evaluationData(const cluster::TrainSpec& train) {
+  if (!train.data.eval)
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, train.data.train.mark,
+                        "the job names no data to evaluate: name a file with --input, or add "
+                        "'eval' beside 'train' in 'data'");
+  auto dataset = data::openDataset(*train.data.eval, train.data.seed, true);
+  train::checkFeatures(train.model, dataset->features().spec(), dataset->features().source());
+  return {std::move(dataset), {}};
+}
+
+Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path& file) {
+  data::IdxArray array = data::readIdx(file, 2, 4);
+  if (array.bytes.size() == 0)
+    throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");
+  const Shape shape(std::vector<int64_t>(array.dims.begin() + 1, array.dims.end()));
+  train::checkFeatures(train.model, {data::kFeatures, DType::kUInt8, shape}, file.string());
+  return {nullptr, std::move(array.bytes)};
+}
+
+std::vector<float> outputsOf(train::Inference& inference, std::span<const std::byte> examples) {
+  std::vector<float> all;
+  inference.run(examples, [&all](int64_t, std::span<const float> outputs) {
+    all.insert(all.end(), outputs.begin(), outputs.end());
+  });
+  DTF_CHECK(!all.empty());
+  return all;
+}
+
+void say(const cluster::JobSpec& job, const Options& options, const train::SavedModel& saved,
+         uint64_t examples) {
+  if (options.json)
+    printEvent("predict", {{"job", job.job},
+                           {"checkpoint", saved.checkpoint.string()},
+                           {"step", saved.step},
+                           {"moving_averages", saved.moving_averages},
+                           {"examples", examples},
+                           {"output", options.output->string()}});
+  else
+    print(fmt::format("{}: step {}: {} predictions in {}\n", job.job, saved.step, examples,
+                      options.output->string()));
+}
+
+}  // namespace
+
+int predict(const cluster::JobSpec& job, const Options& options) {
+  const cluster::TrainSpec& train = trainOf(job);
+  const PredictionFormat format = predictionFormat(options.output, options.json);
+  const train::SavedModel saved = openTrainedModel(job, options);
+  const Examples examples =
+      options.input ? readInput(train, *options.input) : evaluationData(train);
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels);
+  runtime::CpuDevice device;
+  train::Inference inference(train.model, kernels, device);
+  inference.bindValues(saved.values());
+  const std::vector<float> outputs = outputsOf(inference, examples.bytes());
+  const std::string text = encodePredictions(format, train.model, outputs, inference.units());
+  if (!options.output) {
+    print(text);
+    return 0;
+  }
+  atomicReplace(*options.output, text);
+  say(job, options, saved, outputs.size() / static_cast<size_t>(inference.units()));
+  return 0;
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,33 @@
+#pragma once
+
+// What a model says of examples, as lines or a file.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/model/model_spec.h"
+
+namespace dtf::launcher {
+
+enum class PredictionFormat : uint8_t { kText, kJson, kCsv, kNpy };
+
+// By the ending of the file: .txt, .jsonl, .csv or .npy; without a file text, or JSON where it is asked
+// for.
+// Errors: kUsage for another ending.
+PredictionFormat predictionFormat(const std::optional<std::filesystem::path>& file, bool json);
+
+// `outputs`: of all examples, `units` for each.
+//   kText  a line that names the columns, then for each example, with tabs between: its number, the class,
+//          the outputs with six digits
+//   kJson  for each example one object: "event", "example", "class", and the outputs under their name
+//   kCsv   columns example, class, probability_0 ... (output_0 ...)
+//   kNpy   the outputs alone: float32 [examples, units]
+// A model that is trained towards targets names no class: that column, or member, is left out.
+// kJson and kCsv give each number the digits that it takes to read the same float32 back.
+std::string encodePredictions(PredictionFormat format, const model::ModelSpec& model,
+                              std::span<const float> outputs, int64_t units);
+
+}  // namespace dtf::launcher

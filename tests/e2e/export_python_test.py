@@ -1,0 +1,130 @@
+"""NumPy, safetensors and onnxruntime open what `dtf-launch export` writes, and onnxruntime computes what dtf does.
+Usage: export_python_test.py DTF_LAUNCH
+
+Exit 77 (skipped, with the reason) where Python lacks one of them; scripts/python-env.sh installs them.
+"""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+try:
+    import numpy
+    import onnxruntime
+    from safetensors import safe_open
+except ImportError as missing:
+    print(f"SKIPPED: {sys.executable} has no {missing.name}: run scripts/python-env.sh", file=sys.stderr)
+    sys.exit(77)
+
+JOB = """job: exported
+run_dir: {folder}/run
+cluster:
+  ps: [localhost:auto, localhost:auto]
+  worker: [localhost:auto]
+train:
+  model:
+    input: {{shape: [28, 28, 1]}}
+    layers: {layers}
+    loss: {loss}
+  data:
+    train: {{format: digits, count: 100}}
+    eval: {{format: digits, count: 61}}
+    batch_size: 20
+  optimizer: {{adam: {{learning_rate: 0.003}}}}
+  replication: {{mode: sync}}
+  placement: {{partition: {{min_bytes: 4096}}}}
+  steps: 20
+  checkpoint: {{every_steps: 100}}
+"""
+ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus", "sigmoid", "tanh", "softmax"]
+# Together they hold every layer that dtf has.
+MODELS = {
+    "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
+                   ", layer_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
+                   ", dropout: {rate: 0.3}, dense: {units: 10, use_bias: false}]", "softmax_cross_entropy"),
+    "lenet": ("[conv2d: {filters: 6, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+              "conv2d: {filters: 8, kernel: [5, 3], stride: [2, 1], activation: tanh}, "
+              "avg_pool: {size: 3, stride: 2, padding: same}, flatten: , dense: {units: 10}]", "sigmoid_cross_entropy"),
+    "separable": ("[conv2d: {filters: 8, kernel: 3, dilation: 2, activation: gelu}, "
+                  "depthwise_conv2d: {kernel: 3, multiplier: 2, padding: same}, layer_norm: , "
+                  "conv2d: {filters: 8, kernel: 1, groups: 4, use_bias: false}, softmax: , global_avg_pool: , "
+                  "dense: {units: 10}]", "mse"),
+    "residual": ("[conv2d: {filters: 4, kernel: 3, padding: same, activation: relu, name: stem}, "
+                 "block: {name: stage, repeat: 2, layers: [residual: {activation: relu, layers: ["
+                 "conv2d: {filters: 4, kernel: 3, padding: same, activation: silu}, "
+                 "conv2d: {filters: 4, kernel: 3, padding: same}]}]}, add: {with: [stem]}, concat: {with: [stem]}, "
+                 "residual: {layers: [conv2d: {filters: 6, kernel: 3, stride: 2, padding: same}], "
+                 "shortcut: [conv2d: {filters: 6, kernel: 1, stride: 2}]}, "
+                 "reshape: {shape: [14, 84]}, layer_norm: , flatten: , dense: {units: 10}]", "hinge"),
+}
+TOLERANCE = 1e-5
+
+
+def run(*words):
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=120)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+def write_idx(path, images):
+    path.write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, *images.shape) + images.tobytes())
+
+
+def check_weights(launch, job, folder):
+    """Both hold the same arrays, whole, with the same metadata."""
+    for ending in ("safetensors", "npz"):
+        run(launch, "export", job, "--to", folder / f"model.{ending}")
+    with safe_open(folder / "model.safetensors", framework="numpy") as opened:
+        weights = {name: opened.get_tensor(name) for name in opened.keys()}
+        metadata = opened.metadata()
+    assert zipfile.ZipFile(folder / "model.npz").testzip() is None
+    archive = numpy.load(folder / "model.npz")
+    assert json.loads(archive["metadata.json"]) == metadata
+    assert set(archive.files) == set(weights) | {"metadata.json"}
+    for name, array in weights.items():
+        assert array.dtype == numpy.float32 and array.tobytes() == archive[name].tobytes(), name
+        assert array.shape == archive[name].shape and numpy.isfinite(array).all(), name
+    assert metadata["scaling"].startswith("features / 255"), metadata
+    assert metadata["step"] == "20", metadata
+    return weights
+
+
+def check_onnx(launch, job, folder, weights, loss):
+    run(launch, "export", job, "--to", folder / "model.onnx")
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    (features,) = session.get_inputs()
+    assert (features.name, features.type, features.shape) == ("features", "tensor(uint8)", ["batch", 28, 28, 1])
+    title = "probabilities" if "entropy" in loss else "outputs"
+    assert [output.name for output in session.get_outputs()] == [title, "logits"]
+    images = numpy.random.default_rng(7).integers(0, 256, (301, 28, 28), dtype=numpy.uint8)
+    write_idx(folder / "images", images)
+    run(launch, "predict", job, "--input", folder / "images", "--output", folder / "ours.npy")
+    ours = numpy.load(folder / "ours.npy")
+    theirs, logits = session.run(None, {"features": images.reshape(-1, 28, 28, 1)})
+    assert ours.shape == theirs.shape == logits.shape == (301, 10), (ours.shape, theirs.shape)
+    difference = float((numpy.abs(ours - theirs) / (1 + numpy.abs(ours))).max())
+    assert difference <= TOLERANCE, difference
+    assert float(numpy.ptp(ours, axis=0).max()) > 1e-3, "the outputs depend on the input"
+    held_out = run(launch, "predict", job, "--json").splitlines()
+    assert len(held_out) == 61 and json.loads(held_out[60])["example"] == 60
+    return difference
+
+
+def main(launch):
+    for name, (layers, loss) in MODELS.items():
+        with tempfile.TemporaryDirectory() as root:
+            folder = pathlib.Path(root)
+            job = folder / "job.yaml"
+            job.write_text(JOB.format(folder=folder, layers=layers, loss=loss))
+            run(launch, job)
+            weights = check_weights(launch, job, folder)
+            difference = check_onnx(launch, job, folder, weights, loss)
+            print(f"{name}: {len(weights)} variables; onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
