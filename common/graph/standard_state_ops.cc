@@ -7,8 +7,8 @@
 //                                    value double
 //   Variable *       -               shape,                float32: the variable's value
 //                                    initializer string
-//   ApplyGradient *  variable,       -                     none; the optimizer takes one step
-//                    gradient: same
+//   ApplyGradient *  variable,       -                     none; the optimizer takes one step,
+//                    gradient: same                        or a moving average moves to `gradient`
 //   NoOp             -               -                     none; holds control inputs together
 // The partitioner inserts:
 //   _Send *          x, any dtype    key, dtype, shape     none; x leaves under key

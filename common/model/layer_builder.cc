@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -80,9 +81,26 @@ Shape LayerBuilder::exampleShape(graph::Output x) const {
 
 graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::string initializer) {
   const graph::Output value = ops_.variable(name, std::move(shape), std::move(initializer));
-  model_.variables.push_back({value, {}, {}});
+  model_.variables.push_back({value, {}, {}, {}});
   last_with_variables_ = layer_;
   return value;
+}
+
+graph::Output LayerBuilder::movingAverage(std::string_view name, Shape shape,
+                                          std::string initializer, double momentum) {
+  DTF_CHECK(momentum >= 0 && momentum < 1);
+  const graph::Output value = ops_.variable(name, std::move(shape), std::move(initializer));
+  model_.variables.push_back({value, {}, {}, momentum});
+  return value;
+}
+
+void LayerBuilder::setStatistic(graph::Output average, graph::Output statistic) {
+  DTF_CHECK(training_ && shape(average) == shape(statistic));
+  const auto variable =
+      std::find_if(model_.variables.begin(), model_.variables.end(),
+                   [average](const ModelVariable& each) { return each.value == average; });
+  DTF_CHECK(variable != model_.variables.end() && variable->momentum && !variable->gradient);
+  variable->gradient = statistic;
 }
 
 graph::Output LayerBuilder::randomKey() const {

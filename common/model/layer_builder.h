@@ -44,6 +44,13 @@ class LayerBuilder {
   // A variable that training changes: "dense/weights" for the name "weights".
   graph::Output variable(std::string_view name, Shape shape, std::string initializer);
 
+  // A variable that isn't trained: the moving average of what setStatistic() gives it in each
+  // training step.
+  graph::Output movingAverage(std::string_view name, Shape shape, std::string initializer,
+                              double momentum);
+  // Training graphs only. `average` is of movingAverage(), `statistic` of its shape.
+  void setStatistic(graph::Output average, graph::Output statistic);
+
   // Of the step, from which everything that draws random numbers draws them. Training graphs only.
   graph::Output randomKey() const;
   // Another number for each layer that draws, in evaluation graphs too.
@@ -68,7 +75,7 @@ class LayerBuilder {
   const LayerSpec* layer_ = nullptr;
   const LayerSpec* last_with_variables_ = nullptr;
   std::vector<Names> names_;  // of each list of layers that is being added, the innermost last
-  int64_t layers_ = 0;        // added so far
+  int64_t layers_ = 0;  // added so far
   int64_t random_layers_ = 0;
 };
 

@@ -27,6 +27,7 @@ std::vector<LayerType> allLayers() {
   add(poolingLayers());
   add(activationLayers());
   types.push_back(dropoutLayer());
+  types.push_back(batchNormLayer());
   types.push_back(layerNormLayer());
   add(branchLayers());
   return types;
@@ -53,7 +54,6 @@ const yaml::Table& layerTable() {
   static const std::vector<yaml::Key> keys = [] {
     std::vector<yaml::Key> all;
     for (const LayerType& type : layerTypes()) all.push_back(yaml::map(type.name, type.help));
-    all.push_back(yaml::later("batch_norm"));
     all.push_back(yaml::later("embedding"));
     return all;
   }();

@@ -50,7 +50,8 @@ void checkSizes(const ModelSpec& model, int64_t batch_size) {
 }
 
 void checkOutput(const ModelSpec& model, const LayerBuilder& layers, const ModelGraph& result) {
-  if (result.variables.empty())
+  if (std::ranges::all_of(result.variables,
+                          [](const ModelVariable& each) { return each.momentum.has_value(); }))
     failAt(model.mark, "the model has nothing to train: add a 'dense' layer");
   if (layers.shape(result.logits).rank() != 2)
     failAt(model.mark,
@@ -121,7 +122,9 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
 void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
   const graph::Graph needed = graph::prune(model.graph, {}, std::array{model.loss}, {}).graph;
   for (const ModelVariable& variable : model.variables) {
-    const std::string& name = model.graph.node(variable.value.node).name;
+    // Of a moving average the statistic is what the loss may need, or not.
+    const Output& read = variable.momentum ? *variable.gradient : variable.value;
+    const std::string& name = model.graph.node(read.node).name;
     if (needed.find(name) != nullptr) continue;
     const std::string layer = name.substr(0, name.rfind('/'));
     const std::string listed = name.substr(0, name.find('/'));
@@ -135,14 +138,18 @@ void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
 }
 
 void addTraining(ModelGraph& model) {
-  std::vector<Output> values;
-  for (const ModelVariable& variable : model.variables) values.push_back(variable.value);
-  const std::vector<Output> gradients = graph::addGradients(model.graph, model.loss, values);
+  std::vector<Output> trained;
+  for (const ModelVariable& variable : model.variables)
+    if (!variable.momentum) trained.push_back(variable.value);
+  const std::vector<Output> gradients = graph::addGradients(model.graph, model.loss, trained);
+  DTF_CHECK(gradients.size() == trained.size());
   Builder builder(model.graph);
   const Builder::Scope scope = builder.nameScope("train");
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    model.variables[i].gradient = gradients[i];
-    model.variables[i].update = builder.applyGradient(values[i], gradients[i]);
+  auto next = gradients.begin();
+  for (ModelVariable& variable : model.variables) {
+    if (!variable.momentum) variable.gradient = *next++;
+    DTF_CHECK(variable.gradient.has_value());
+    variable.update = builder.applyGradient(variable.value, *variable.gradient);
   }
 }
 

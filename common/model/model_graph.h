@@ -16,8 +16,11 @@ namespace dtf::model {
 // What the training adds to one variable.
 struct ModelVariable {
   graph::Output value;
-  std::optional<graph::Output> gradient;  // of the loss; training graphs only
-  std::optional<graph::NodeId> update;    // the ApplyGradient; training graphs only
+  // Of the loss; of a moving average in its place what the batch says. Training graphs only.
+  std::optional<graph::Output> gradient;
+  std::optional<graph::NodeId> update;  // the ApplyGradient; training graphs only
+  // Set: not trained, a moving average (ps::VariableInfo), which training steps don't read.
+  std::optional<double> momentum;
 };
 
 // What one layer added to the graph. Value type.
@@ -38,8 +41,8 @@ struct ModelGraph {
   // Fed where there is dropout, int64 [2]: the job's seed and the number of the batch, from which
   // each Dropout draws its mask. Training graphs only.
   std::optional<graph::Output> random_key;
-  graph::Output logits;                   // the last layer's output, float32 [batch, units]
-  graph::Output loss;                     // scalar: the mean of loss.h's terms
+  graph::Output logits;  // the last layer's output, float32 [batch, units]
+  graph::Output loss;    // scalar: the mean of loss.h's terms, and the layers' penalties
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
   std::vector<ModelVariable> variables;   // in creation order: that of the layers
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them

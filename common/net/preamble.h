@@ -13,7 +13,7 @@
 
 namespace dtf::net {
 
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 inline constexpr size_t kPreambleBytes = 16;
 
 // A peer has two connections, so that a ping never waits behind a gigabyte.

@@ -92,6 +92,11 @@ class Differences {
   size_t count_ = 0;
 };
 
+std::string ruleText(const VariableInfo& variable) {
+  return variable.momentum ? fmt::format("a moving average with momentum {}", *variable.momentum)
+                           : "trained";
+}
+
 void compareLayouts(const ParameterLayout& job, const ParameterLayout& other, Differences& out) {
   if (job == other) return;
   out.compare("the number of variables", job.variables.size(), other.variables.size());
@@ -101,6 +106,8 @@ void compareLayouts(const ParameterLayout& job, const ParameterLayout& other, Di
     out.compare(fmt::format("variable {}", i),
                 job.variables[i].name + " " + job.variables[i].shape.str(),
                 other.variables[i].name + " " + other.variables[i].shape.str());
+    if (out.empty())
+      out.compare(job.variables[i].name, ruleText(job.variables[i]), ruleText(other.variables[i]));
   }
   if (!out.empty()) return;
   out.compare("the placement of the same variables (fingerprint)",
@@ -124,6 +131,10 @@ void compareSettings(const std::vector<Setting>& job, const std::vector<Setting>
 }  // namespace
 
 void validateLayout(const ParameterLayout& layout) {
+  for (const VariableInfo& variable : layout.variables)
+    if (variable.momentum && !(*variable.momentum >= 0 && *variable.momentum < 1))
+      bad(fmt::format("the moving average '{}' has momentum {}, but it must be from 0 to below 1",
+                      variable.name, *variable.momentum));
   for (const ShardLayout& shard : layout.shards) validateShard(layout, shard);
 }
 

@@ -13,7 +13,7 @@ namespace dtf::ps {
 // 120 GiB: what one message can carry as chunks of 256 MiB (common/wire/arena_codec.h).
 inline constexpr uint64_t kShardElementsMax = uint64_t{480} << 26;
 
-// Slices lie in their variables, and fill their shards without overlap or more gaps than alignment
+// Moving averages have a momentum from 0 to below 1. Slices lie in their variables, and fill their shards without overlap or more gaps than alignment
 // makes. What passes is safe to index by, and asks for no more memory than its variables do.
 // Errors: kBadConfig saying what is wrong.
 void validateLayout(const ParameterLayout& layout);

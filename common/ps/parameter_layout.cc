@@ -1,5 +1,6 @@
 #include "common/ps/parameter_layout.h"
 
+#include <bit>
 #include <string_view>
 
 #include "common/base/check.h"
@@ -40,6 +41,8 @@ uint64_t ParameterLayout::fingerprint() const {
     hash.text(variable.name);
     hash.number(static_cast<uint64_t>(variable.shape.rank()));
     for (const int64_t dim : variable.shape.dims()) hash.number(static_cast<uint64_t>(dim));
+    hash.number(variable.momentum ? 1 : 0);
+    hash.number(std::bit_cast<uint64_t>(variable.momentum.value_or(0)));
   }
   hash.number(shards.size());
   for (const ShardLayout& shard : shards) {
@@ -60,7 +63,7 @@ ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t
   layout.shards.resize(ps_tasks);
   for (const VariableParts& variable : variables) {
     const auto index = static_cast<uint32_t>(layout.variables.size());
-    layout.variables.push_back({variable.name, variable.shape});
+    layout.variables.push_back({variable.name, variable.shape, variable.momentum});
     uint64_t covered = 0;
     for (const VariableParts::Part& part : variable.parts) {
       DTF_CHECK_MSG(part.ps_task < ps_tasks, variable.name);

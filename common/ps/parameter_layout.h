@@ -8,6 +8,7 @@
 // layout: one message each.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct ShardLayout {
 struct VariableInfo {
   std::string name;
   Shape shape;
+  // Set: the optimizer leaves the variable alone. It is a moving average of what workers send in the
+  // place of its gradient, and each update moves it by 1 - momentum towards the mean of that.
+  std::optional<double> momentum = std::nullopt;
   bool operator==(const VariableInfo&) const = default;
 };
 
@@ -58,6 +62,7 @@ struct VariableParts {
     uint64_t count = 0;
   };
   std::vector<Part> parts;
+  std::optional<double> momentum = std::nullopt;  // see VariableInfo
 };
 
 // Slices lie in each arena in the order of `variables`.

@@ -61,14 +61,30 @@ void UpdateJob::run(uint64_t begin, uint64_t end) {
     for (size_t slot = 0; slot < copies_.size(); ++slot)
       copyInto({(*slots_)[slot].as<float>() + begin, end - begin},
                copies_[slot].as<float>() + begin);
-  } else if (needsMeasuring()) {
-    DTF_CHECK(elements_measured_.load(std::memory_order_acquire) == elements());
-    norms_->update(constants_, arrays(), begin, end);
   } else {
-    updateRange(constants_, arrays(), begin, end);
+    update(begin, end);
   }
   // Released to commit(), which must see every part's writes.
   elements_done_.fetch_add(end - begin, std::memory_order_release);
+}
+
+// Moving averages by their own rule, what lies between them by the optimizer's.
+void UpdateJob::update(uint64_t begin, uint64_t end) {
+  for (auto range = std::ranges::upper_bound(*moving_, begin, {}, &MovingRange::end);
+       begin < end && range != moving_->end() && range->begin < end; ++range) {
+    if (begin < range->begin) optimize(begin, range->begin);
+    begin = std::max(begin, range->begin);
+    const uint64_t stop = std::min(end, range->end);
+    moveRange(*range, arrays(), constants_.average_slot, begin, stop);
+    begin = stop;
+  }
+  if (begin < end) optimize(begin, end);
+}
+
+void UpdateJob::optimize(uint64_t begin, uint64_t end) {
+  if (!needsMeasuring()) return updateRange(constants_, arrays(), begin, end);
+  DTF_CHECK(elements_measured_.load(std::memory_order_acquire) == elements());
+  norms_->update(constants_, arrays(), begin, end);
 }
 
 void UpdateJob::runAll() {
@@ -93,13 +109,15 @@ void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<voi
 }
 
 ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
-                               std::vector<Slice> slices)
+                               std::vector<Slice> slices, std::vector<MovingRange> moving)
     : optimizer_(optimizer),
       elements_(elements),
       slices_(std::move(slices)),
+      moving_(std::make_shared<const std::vector<MovingRange>>(std::move(moving))),
       pool_(elements, kUnusedArenasMax),
       optimizer_clock_(optimizer),
       slots_(std::make_shared<std::array<Buffer, kSlotsMax>>()) {
+  DTF_CHECK(moving_->empty() || moving_->back().end <= elements);
   for (uint32_t slot = 0; slot < slotCount(); ++slot) {
     (*slots_)[slot] = Buffer(elements * sizeof(float));
     if (isMovingAverage(optimizer, slot)) continue;
@@ -185,6 +203,7 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
   job->source_ = current_;
   job->target_ = pool_.acquire(current_->version() + 1);
   job->slots_ = slots_;
+  job->moving_ = moving_;
   if (cluster::needsWholeVariables(optimizer_.kind)) {
     job->norms_ = std::make_unique<SliceNorms>(slices_, elements_);
   }
@@ -235,6 +254,12 @@ void ParameterStore::commit(const std::shared_ptr<UpdateJob>& job) {
   job->source_ = nullptr;
   job->gradients_.clear();
   running_ = nullptr;
+}
+
+std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task) {
+  const ShardLayout& shard = declaration.layout.shards.at(ps_task);
+  return std::make_unique<ParameterStore>(declaration.optimizer, shard.elements, shard.slices,
+                                          movingRanges(declaration.layout, ps_task));
 }
 
 void ParameterStore::apply(std::vector<Gradient> gradients) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/slice_norms.h"
@@ -49,6 +50,8 @@ class UpdateJob {
  private:
   friend class ParameterStore;
   UpdateArrays arrays() const;
+  void update(uint64_t begin, uint64_t end);
+  void optimize(uint64_t begin, uint64_t end);
 
   uint64_t elements_ = 0;
   UpdateConstants constants_;
@@ -60,6 +63,7 @@ class UpdateJob {
   std::vector<Buffer> copies_;         // of a copy: one for each slot; empty in an update
   std::shared_ptr<Snapshot> mean_;     // of a mean; null in an update
   std::unique_ptr<SliceNorms> norms_;  // where the optimizer needs them
+  std::shared_ptr<const std::vector<MovingRange>> moving_;  // that the optimizer leaves alone
   std::atomic<uint64_t> elements_measured_{0};
   std::atomic<uint64_t> elements_done_{0};
 };
@@ -90,9 +94,10 @@ inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 // Errors: kBadConfig for initial values of the wrong size, kBadData for restored ones.
 class ParameterStore {
  public:
-  // `slices`: the variables, each of them whole, for an optimizer that needs their norms.
+  // `slices`: the variables, each of them whole, for an optimizer that needs their norms. `moving`: by
+  // begin, what the optimizer leaves alone.
   ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
-                 std::vector<Slice> slices = {});
+                 std::vector<Slice> slices = {}, std::vector<MovingRange> moving = {});
 
   uint64_t elements() const { return elements_; }
   bool initialised() const { return current_ != nullptr; }
@@ -158,6 +163,7 @@ class ParameterStore {
   const cluster::OptimizerSpec optimizer_;
   const uint64_t elements_;
   const std::vector<Slice> slices_;
+  const std::shared_ptr<const std::vector<MovingRange>> moving_;  // shared with jobs
   SnapshotPool pool_;
   OptimizerClock optimizer_clock_;
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
@@ -165,5 +171,8 @@ class ParameterStore {
   std::shared_ptr<const Snapshot> previous_;
   std::shared_ptr<UpdateJob> running_;
 };
+
+// That of one ps of a job.
+std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task);
 
 }  // namespace dtf::ps

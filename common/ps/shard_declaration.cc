@@ -144,9 +144,8 @@ void Shard::recallMembers() {
 }
 
 std::unique_ptr<ParameterStore> Shard::makeStore(const ModelDeclaration& declaration) const {
-  const ShardLayout& layout = declaration.layout.shards[options_.ps_task];
   try {
-    return std::make_unique<ParameterStore>(declaration.optimizer, layout.elements, layout.slices);
+    return ps::makeStore(declaration, options_.ps_task);
   } catch (const std::bad_alloc&) {
     throw noMemory(declaration);
   }

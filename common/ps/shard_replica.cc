@@ -62,9 +62,7 @@ void ShardReplica::seed(Incarnation primary, const ModelDeclaration& declaration
   received_ = nullptr;
   updater_ = nullptr;
   store_ = nullptr;
-  const ShardLayout& layout = declaration.layout.shards[ps_task_];
-  auto store =
-      std::make_unique<ParameterStore>(declaration.optimizer, layout.elements, layout.slices);
+  std::unique_ptr<ParameterStore> store = makeStore(declaration, ps_task_);
   const size_t own = 1 + store->slotCount();
   std::optional<std::span<const float>> before;
   if (seed.arenas.size() > own) before = seed.arenas[own];

@@ -11,6 +11,7 @@
 #include "common/base/wall_time.h"
 #include "common/model/model_text.h"
 #include "common/ps/declaration.h"
+#include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
 
@@ -182,7 +183,7 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   manifest.model_fingerprint = fmt::format("{:016x}", declaration_.layout.fingerprint());
   for (const ps::VariableInfo& variable : declaration_.layout.variables) {
     checkpoint::VariableInfo info{variable.name, variable.shape, {}};
-    for (uint32_t i = 0; i < ps::slotCount(declaration_.optimizer); ++i)
+    for (uint32_t i = 0; i < ps::slotCount(declaration_.optimizer, variable); ++i)
       info.slots.push_back(ps::slotName(declaration_.optimizer, i));
     manifest.variables.push_back(std::move(info));
   }

@@ -134,15 +134,18 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
   return tensor;
 }
 
-ps::ParameterLayout layoutOf(const graph::Placement& placement) {
+ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement) {
+  DTF_CHECK(placement.variables.size() == model.variables.size());
   std::vector<ps::VariableParts> variables;
-  for (const graph::PlacedVariable& placed : placement.variables) {
+  for (size_t i = 0; i < placement.variables.size(); ++i) {
+    const graph::PlacedVariable& placed = placement.variables[i];
+    DTF_CHECK_MSG(placed.node == model.variables[i].value.node, placed.name);
     if (placed.parts.empty())
       throw Error(ErrorCode::kBadConfig,
                   "variable '" + placed.name + "' is placed on " +
                       placement.device(placed.node).str() +
                       ", but variables live on ps tasks: remove its pin, or pin it to one");
-    ps::VariableParts parts{placed.name, placed.shape, {}};
+    ps::VariableParts parts{placed.name, placed.shape, {}, model.variables[i].momentum};
     for (const graph::VariablePart& part : placed.parts)
       parts.parts.push_back({part.ps_task, part.begin, part.count});
     variables.push_back(std::move(parts));

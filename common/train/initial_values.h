@@ -37,9 +37,9 @@ using BlockDone = std::function<void(uint64_t elements)>;
 Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index,
                     const BlockDone& progress = nullptr);
 
-// Where the placer put each variable, as the ps and the wire need it.
+// Where the placer put each variable of the model, as the ps and the wire need it.
 // Errors: kBadConfig for a variable that is placed on a worker.
-ps::ParameterLayout layoutOf(const graph::Placement& placement);
+ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement);
 
 // Which variable is being drawn, and which share of all elements is drawn.
 using InitialProgress = std::function<void(const std::string& variable, double share)>;

@@ -170,7 +170,8 @@ class JobChecker {
     countModel(placed);
     if (!fitsMemory()) return;
     const auto workers = static_cast<uint32_t>(job_.cluster.worker.size());
-    ps::validateDeclaration(declarationOf(train_, layoutOf(placed), workers), ps_tasks, workers);
+    ps::validateDeclaration(declarationOf(train_, layoutOf(model, placed), workers), ps_tasks,
+                            workers);
   }
 
   void removeUnknownPins(const model::ModelGraph& model, std::map<std::string, std::string>& pins) {

@@ -9,6 +9,9 @@ namespace dtf::train {
 
 namespace {
 
+// Of a variable that the step doesn't read: a moving average, while training.
+constexpr int kUnread = -1;
+
 const std::string& nameOf(const model::ModelGraph& model, graph::Output output) {
   return model.graph.node(output.node).name;
 }
@@ -56,7 +59,8 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
     step_->bindInput(step_->input(nameOf(model, *model.random_key)), random_key_.data());
   }
   for (const model::ModelVariable& variable : model.variables) {
-    value_handles_.push_back(step_->parameter(nameOf(model, variable.value)));
+    const bool is_read = !variable.momentum || !variable.gradient;
+    value_handles_.push_back(is_read ? step_->parameter(nameOf(model, variable.value)) : kUnread);
     if (variable.gradient)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
   }
@@ -88,6 +92,7 @@ void ModelStep::setRandomKey(uint64_t seed, uint64_t batch) {
 
 void ModelStep::bindValue(uint32_t variable, const float* value) {
   DTF_CHECK(variable < value_handles_.size() && value != nullptr);
+  if (value_handles_[variable] == kUnread) return;
   step_->bindParameter(value_handles_[variable], value);
 }
 

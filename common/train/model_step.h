@@ -45,7 +45,7 @@ class ModelStep {
   void setRandomKey(uint64_t seed, uint64_t batch);
 
   // Variables by their place in model::ModelGraph::variables. A value or gradient is bound until it is
-  // bound anew.
+  // bound anew. A step that doesn't read a value needs none.
   void bindValue(uint32_t variable, const float* value);
   void bindGradient(uint32_t variable, float* gradient);
 

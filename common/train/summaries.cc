@@ -80,6 +80,7 @@ void Summaries::onGradients(ParameterBinding& binding) {
   if (!due_) return;
   const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
   for (uint32_t i = 0; i < binding.variables(); ++i) {
+    if (variables[i].momentum) continue;  // it has no gradient
     const auto elements = static_cast<size_t>(variables[i].shape.elements());
     const float* gradient = binding.gradient(i);
     due_->histograms.push_back({variables[i].name + "/gradient", {gradient, gradient + elements}});

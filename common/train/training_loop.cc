@@ -45,7 +45,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       clock_(clock),
       model_(model::buildTrainingGraph(train.model, train.data.batch_size)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
-      declaration_(declare(train, layoutOf(placement_), place.workers, *dataset)),
+      declaration_(declare(train, layoutOf(model_, placement_), place.workers, *dataset)),
       batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
@@ -200,9 +200,11 @@ void TrainingLoop::clipGradients(const ps::StepState& due) {
   if (train_.optimizer.clip_by_global_norm == 0) return;
   const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
   gradients_.clear();
-  for (uint32_t i = 0; i < binding_->variables(); ++i)
+  for (uint32_t i = 0; i < binding_->variables(); ++i) {
+    if (variables[i].momentum) continue;  // what a moving average is sent is no gradient
     gradients_.emplace_back(binding_->gradient(i),
                             static_cast<size_t>(variables[i].shape.elements()));
+  }
   const double norm = clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm);
   if (std::isfinite(norm)) return;
   throw trainingFailed(fmt::format("the norm of the gradient is {} on {} at step {}", norm,

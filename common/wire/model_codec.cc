@@ -38,6 +38,7 @@ ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   std::vector<int64_t> shape;
   for (const int64_t dim : dims) shape.push_back(dim);
   variable.shape = Shape(std::move(shape));
+  if (reader.getMoves()) variable.momentum = reader.getMomentum();
   return variable;
 }
 
@@ -89,6 +90,8 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
     const std::vector<int64_t>& dims = layout.variables[i].shape.dims();
     auto shape = variables[i].initShape(static_cast<uint32_t>(dims.size()));
     for (uint32_t axis = 0; axis < shape.size(); ++axis) shape.set(axis, dims[axis]);
+    variables[i].setMoves(layout.variables[i].momentum.has_value());
+    variables[i].setMomentum(layout.variables[i].momentum.value_or(0));
   }
   auto shards = builder.initShards(static_cast<uint32_t>(layout.shards.size()));
   for (uint32_t i = 0; i < shards.size(); ++i) {

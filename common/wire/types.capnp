@@ -47,6 +47,8 @@ struct Slice {
 struct Variable {
   name @0 :Text;
   shape @1 :List(Int64);
+  moves @2 :Bool;        # not trained: a moving average of what workers send in the place of its gradient
+  momentum @3 :Float64;  # of that: from 0 to below 1
 }
 
 struct Shard {

@@ -10,6 +10,7 @@
 #include "common/base/wall_time.h"
 #include "common/checkpoint/restore.h"
 #include "common/ps/gradient_math.h"
+#include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
 
@@ -73,6 +74,18 @@ ps::RestoredShard emptyShard(const ps::ModelDeclaration& declaration, uint32_t p
   return restored;
 }
 
+// Checkpoints hold no slots of the variables that the optimizer leaves alone. Their moving average,
+// where it keeps those, is the value itself.
+void fillAverages(ps::RestoredShard& restored, const ps::ModelDeclaration& declaration,
+                  uint32_t ps_task) {
+  for (uint32_t slot = 0; slot < restored.slots.size(); ++slot) {
+    if (!ps::isMovingAverage(declaration.optimizer, slot)) continue;
+    for (const ps::MovingRange& range : ps::movingRanges(declaration.layout, ps_task))
+      std::copy(restored.values.as<float>() + range.begin, restored.values.as<float>() + range.end,
+                restored.slots[slot].as<float>() + range.begin);
+  }
+}
+
 }  // namespace
 
 checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
@@ -83,7 +96,7 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
     const ps::VariableInfo& variable = layout.variables[slice.variable];
     parts.push_back({variable.name, variable.shape, slice.begin, slice.count,
                      captured.capture->parameters->data() + slice.offset});
-    for (uint32_t i = 0; i < captured.capture->slots.size(); ++i)
+    for (uint32_t i = 0; i < ps::slotCount(captured.declaration.optimizer, variable); ++i)
       parts.push_back({variable.name + "/" + ps::slotName(captured.declaration.optimizer, i),
                        variable.shape, slice.begin, slice.count,
                        captured.capture->slots[i].as<float>() + slice.offset});
@@ -116,13 +129,15 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
   restored.clock = restoredClock(manifest, ps_task);
   std::vector<checkpoint::WantedPart> wanted;
   for (const ps::Slice& slice : shard.slices) {
-    const std::string& name = declaration.layout.variables[slice.variable].name;
+    const ps::VariableInfo& variable = declaration.layout.variables[slice.variable];
+    const std::string& name = variable.name;
     wanted.push_back({name, slice.begin, slice.count, restored.values.as<float>() + slice.offset});
-    for (uint32_t i = 0; i < restored.slots.size(); ++i)
+    for (uint32_t i = 0; i < ps::slotCount(declaration.optimizer, variable); ++i)
       wanted.push_back({name + "/" + ps::slotName(declaration.optimizer, i), slice.begin,
                         slice.count, restored.slots[i].as<float>() + slice.offset});
   }
   checkpoint::readParts(file_system, folder, manifest, wanted);
+  fillAverages(restored, declaration, ps_task);
   return restored;
 }
 

@@ -10,6 +10,7 @@ namespace dtf::model {
 
 std::vector<LayerType> activationLayers();
 std::vector<LayerType> branchLayers();
+LayerType batchNormLayer();
 LayerType conv2dLayer();
 LayerType denseLayer();
 LayerType depthwiseConv2dLayer();

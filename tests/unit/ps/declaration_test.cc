@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "common/base/error.h"
@@ -68,6 +69,29 @@ TEST(Declaration, RefusesElementsThatNoVariableHas) {
               m.layout.shards[1].slices.clear();  // of a shard of 16 elements
             }),
             "");
+}
+
+TEST(Declaration, RefusesAMovingAverageThatNeverMovesOrOvershoots) {
+  EXPECT_EQ(refusal([](auto& m) { m.layout.variables[1].momentum = 0; }), "");
+  for (const double momentum : {1.0, -0.5, std::nan("")})
+    EXPECT_NE(refusal([&](auto& m) {
+                m.layout.variables[1].momentum = momentum;
+              }).find("the moving average 'b' has momentum"),
+              std::string::npos)
+        << momentum;
+}
+
+TEST(Declaration, NamesAVariableThatOnlyOneOfThemTrains) {
+  ModelDeclaration moving = goodModel();
+  moving.layout.variables[1].momentum = 0.99;
+  EXPECT_EQ(declarationDifference(goodModel(), moving),
+            "b is a moving average with momentum 0.99, the job's is trained");
+  ModelDeclaration slower = moving;
+  slower.layout.variables[1].momentum = 0.999;
+  EXPECT_EQ(
+      declarationDifference(moving, slower),
+      "b is a moving average with momentum 0.999, the job's is a moving average with momentum "
+      "0.99");
 }
 
 TEST(Declaration, RefusesOptimizersThatCannotWork) {

@@ -39,6 +39,12 @@ TEST(ParameterLayout, FingerprintTellsLayoutsApart) {
   EXPECT_NE(base, makeLayout({whole("ab", 4, 0), whole("", 4, 1)}, 2).fingerprint());
   EXPECT_NE(base, makeLayout({whole("a", 5, 0), whole("b", 4, 1)}, 2).fingerprint());
   EXPECT_NE(base, makeLayout({whole("a", 4, 0), whole("b", 4, 1)}, 3).fingerprint());
+  VariableParts moving = whole("b", 4, 1);
+  moving.momentum = 0;
+  const uint64_t at_once = makeLayout({whole("a", 4, 0), moving}, 2).fingerprint();
+  EXPECT_NE(base, at_once);
+  moving.momentum = 0.5;
+  EXPECT_NE(at_once, makeLayout({whole("a", 4, 0), moving}, 2).fingerprint());
 }
 
 TEST(ParameterLayout, FingerprintIsTheSameOnEveryMachine) {

@@ -106,7 +106,7 @@ TEST(InitialArenas, HoldEveryVariableWhetherWholeOrSplit) {
   for (const uint64_t partition_min_bytes : {0, 1024}) {
     cluster::PlacementSpec spec;
     spec.partition_min_bytes = partition_min_bytes;
-    const ps::ParameterLayout layout = layoutOf(placeModel(model.graph, spec, 2, 0));
+    const ps::ParameterLayout layout = layoutOf(model, placeModel(model.graph, spec, 2, 0));
     EXPECT_EQ(layout.variables[0].name, "softmax/weights");
     const std::vector<Buffer> arenas = initialArenas(model, layout, 5);
     const Tensor expected = initialValue("glorot_uniform", Shape{784, 10}, 5, 0);
@@ -131,7 +131,7 @@ TEST(LayoutOf, RefusesAVariableOnAWorker) {
   cluster::PlacementSpec spec;
   spec.pins = {{"softmax/biases", "/job:worker/task:0"}};
   try {
-    layoutOf(placeModel(model.graph, spec, 2, 0));
+    layoutOf(model, placeModel(model.graph, spec, 2, 0));
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
@@ -143,8 +143,8 @@ TEST(LayoutOf, RefusesAVariableOnAWorker) {
 
 TEST(LayoutOf, EveryWorkerComputesTheSame) {
   const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
-  EXPECT_EQ(layoutOf(placeModel(model.graph, {}, 3, 0)),
-            layoutOf(placeModel(model.graph, {}, 3, 7)));
+  EXPECT_EQ(layoutOf(model, placeModel(model.graph, {}, 3, 0)),
+            layoutOf(model, placeModel(model.graph, {}, 3, 7)));
 }
 
 TEST(DeclarationOf, FillsInTheReplicas) {

@@ -18,7 +18,7 @@ class ParameterBindingTest : public ::testing::Test {
     const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
     cluster::PlacementSpec placement;
     placement.partition_min_bytes = partition_min_bytes;
-    layout_ = layoutOf(placeModel(model.graph, placement, 2, 0));
+    layout_ = layoutOf(model, placeModel(model.graph, placement, 2, 0));
     cluster::TrainSpec train;
     train.optimizer.learning_rate = 1;
     client_.declare(declarationOf(train, layout_, 1));

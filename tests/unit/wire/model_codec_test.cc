@@ -15,7 +15,8 @@ ps::ModelDeclaration softmaxModel() {
   ps::ModelDeclaration model;
   model.layout =
       ps::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
-                      {"softmax/biases", Shape{10}, {{1, 0, 10}}}},
+                      {"softmax/biases", Shape{10}, {{1, 0, 10}}},
+                      {"norm/moving_mean", Shape{10}, {{0, 0, 10}}, 0.99}},
                      2);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
@@ -53,6 +54,7 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
       << "slices overlap";
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].getShape().set(0, -4); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setName(""); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[2].setMomentum(1); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getOptimizer().setKind(0); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.initSettings(kSettingsMax + 1); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) {

@@ -42,7 +42,10 @@ ps::ModelDeclaration modelOf(Mode mode, uint32_t ps_tasks, uint32_t workers, uin
 class Job final : public checkpoint::CheckpointClient {
  public:
   Job(FileSystem& disk, Mode mode, uint32_t workers, uint64_t steps = 1000, uint32_t ps_tasks = 2)
-      : disk_(disk), workers_(workers), model_(modelOf(mode, ps_tasks, workers, steps)) {
+      : Job(disk, workers, modelOf(mode, ps_tasks, workers, steps)) {}
+  Job(FileSystem& disk, uint32_t workers, const ps::ModelDeclaration& model)
+      : disk_(disk), workers_(workers), model_(model) {
+    const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     for (uint32_t i = 0; i < ps_tasks; ++i) {
       shards_.push_back(std::make_unique<ps::Shard>(
           ps::ShardOptions{.ps_task = i, .ps_tasks = ps_tasks, .workers = workers}, clock_, runner_,
@@ -182,6 +185,10 @@ class Job final : public checkpoint::CheckpointClient {
   std::unique_ptr<train::Checkpointer> checkpointer_;
 };
 
+std::vector<float> valuesOf(const Buffer& arena) {
+  return {arena.as<float>(), arena.as<float>() + arena.bytes() / sizeof(float)};
+}
+
 class ShardFiles : public ::testing::Test {
  protected:
   ShardFiles() {
@@ -264,11 +271,40 @@ TEST_F(ShardFiles, AJobOfFewerStepsThanItsCheckpointIsDoneAndHasNothingToSave) {
   EXPECT_EQ(newest().global_step, 5u);
 }
 
-// ---- snapshots
+// ---- moving averages, which the optimizer leaves alone
 
-std::vector<float> valuesOf(const Buffer& arena) {
-  return {arena.as<float>(), arena.as<float>() + arena.bytes() / sizeof(float)};
+TEST_F(ShardFiles, AMovingAverageIsSavedWithoutSlotsAndGoesOnWithTheSameBits) {
+  ps::ModelDeclaration model = modelOf(Mode::kSync, 2, 1, 1000);
+  const Shape shape{int64_t{kElements}};
+  model.layout = ps::makeLayout(
+      {{"w", shape, {{0, 0, kElements}}}, {"moving_mean", shape, {{1, 0, kElements}}, 0.75}}, 2);
+  model.optimizer.moving_average_decay = 0.5;
+  Job before(disk_, 1, model);
+  for (int i = 0; i < 3; ++i) before.step(0);
+  ASSERT_EQ(save(before), 3u);
+  const std::vector<std::string> slots = {"Momentum", "ExponentialMovingAverage"};
+  const std::vector<checkpoint::VariableInfo> saved = newest().variables;
+  ASSERT_EQ(saved.size(), 2u);
+  EXPECT_EQ(saved[0], (checkpoint::VariableInfo{"w", shape, slots}));
+  EXPECT_EQ(saved[1], (checkpoint::VariableInfo{"moving_mean", shape, {}}));
+
+  Job after(disk_, 1, model);
+  for (Job* job : {&before, &after}) job->step(0);
+  for (const uint32_t ps : {0u, 1u}) {
+    const ps::Shard::Captured one = before.capture(ps), other = after.capture(ps);
+    const auto values = [](const ps::Shard::Captured& captured) {
+      const float* const data = captured.capture->parameters->data();
+      return std::vector<float>(data, data + kElements);
+    };
+    EXPECT_EQ(values(one), values(other));
+    ASSERT_EQ(other.capture->slots.size(), slots.size());
+    for (size_t i = 0; i < slots.size(); ++i)
+      EXPECT_EQ(valuesOf(one.capture->slots[i]), valuesOf(other.capture->slots[i])) << slots[i];
+  }
+  EXPECT_LT(after.capture(1).capture->parameters->data()[0], -0.5f) << "moved towards -1";
 }
+
+// ---- snapshots
 
 TEST_F(ShardFiles, ASnapshotIsTheWholeStateOfOneShard) {
   for (const Mode mode : {Mode::kSync, Mode::kAsync}) {

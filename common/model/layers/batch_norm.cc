@@ -1,0 +1,82 @@
+// batch_norm: each channel to mean 0 and variance 1, then scaled and shifted by variables gamma and
+// beta (Ioffe and Szegedy, ICML 2015). Training takes mean and variance of the batch, evaluation their
+// moving averages, which are variables that the ps keep beside the trained ones.
+
+#include <fmt/format.h>
+
+#include "common/model/layer_builder.h"
+#include "common/model/layers/layers.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr yaml::Key kBatchNormKeys[] = {
+    yaml::number("momentum", yaml::kDecay, "what the moving averages keep; default 0.99"),
+    yaml::number("epsilon", {1e-12, 1e6, false, false}, "added to the variance; default 0.001"),
+    yaml::boolean("scale", "by the variable gamma; default true"),
+    yaml::boolean("center", "by the variable beta; default true"),
+};
+constinit const yaml::Table kBatchNormTable{"train.model.layers.N.batch_norm", kBatchNormKeys,
+                                            &kAnyLayerTable};
+
+// Keras' defaults.
+struct BatchNormSettings {
+  double momentum = 0.99;
+  double epsilon = 0.001;
+  bool scale = true;
+  bool center = true;
+};
+
+class BatchNormLayer final : public Layer {
+ public:
+  explicit BatchNormLayer(const BatchNormSettings& settings) : settings_(settings) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    graph::Builder& ops = layers.ops();
+    const Shape& shape = layers.shape(x);
+    const Shape channels{shape.dim(shape.rank() - 1)};
+    const graph::Output gamma =
+        settings_.scale ? layers.variable("gamma", channels, "ones") : ops.constant(channels, 1);
+    const graph::Output beta =
+        settings_.center ? layers.variable("beta", channels, "zeros") : ops.constant(channels, 0);
+    const double momentum = settings_.momentum;
+    const graph::Output mean = layers.movingAverage("moving_mean", channels, "zeros", momentum);
+    const graph::Output variance =
+        layers.movingAverage("moving_variance", channels, "ones", momentum);
+    if (!layers.training())
+      return ops.batchNormInference(x, gamma, beta, mean, variance, settings_.epsilon);
+    const graph::Builder::BatchNorm normalised = ops.batchNorm(x, gamma, beta, settings_.epsilon);
+    layers.setStatistic(mean, normalised.mean);
+    layers.setStatistic(variance, normalised.variance);
+    return normalised.y;
+  }
+  std::string meaning(std::string_view name) const override {
+    return fmt::format("batch_norm {}: momentum={} epsilon={} scale={} center={}", name,
+                       settings_.momentum, settings_.epsilon, settings_.scale, settings_.center);
+  }
+
+ private:
+  const BatchNormSettings settings_;
+};
+
+std::shared_ptr<const Layer> readBatchNorm(const LayerType&, const yaml::MapReader& settings) {
+  BatchNormSettings norm;
+  settings.number("momentum", norm.momentum);
+  settings.number("epsilon", norm.epsilon);
+  settings.boolean("scale", norm.scale);
+  settings.boolean("center", norm.center);
+  return std::make_shared<const BatchNormLayer>(norm);
+}
+
+}  // namespace
+
+LayerType batchNormLayer() {
+  return {"batch_norm",
+          "each channel over the batch to mean 0 and variance 1, scaled and shifted; evaluation "
+          "takes moving averages",
+          &kBatchNormTable, readBatchNorm};
+}
+
+}  // namespace dtf::model

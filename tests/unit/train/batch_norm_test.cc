@@ -1,0 +1,153 @@
+// Batch normalisation from the file to the ps: what becomes of its moving statistics.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "common/data/batch_order.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+constexpr size_t kPixels = 784;
+// On one ps, each a multiple of a cache line.
+constexpr size_t kMeanAt = 2 * kPixels, kVarianceAt = 3 * kPixels, kWeightsAt = 4 * kPixels;
+constexpr double kMomentum = 0.75;
+
+const std::shared_ptr<const data::Dataset>& trainDigits() {
+  static const auto dataset = digits(data::DigitStream::kTrain, 2000);
+  return dataset;
+}
+
+// The pixels themselves are normalised, so that their statistics follow from the data alone.
+cluster::TrainSpec normJob(uint64_t steps, uint32_t aggregate = 0, double momentum = kMomentum) {
+  cluster::TrainSpec train = softmaxJob(steps);
+  train.optimizer.learning_rate = 0.1;
+  train.replication.mode = cluster::ReplicationSpec::Mode::kSync;
+  train.replication.replicas_to_aggregate = aggregate;
+  const std::string settings = fmt::format("momentum: {}", momentum);
+  train.model.layers = {model::flatten(), model::layerOf("batch_norm", settings, "norm"),
+                        model::dense("out", 10)};
+  return train;
+}
+
+struct Statistics {
+  std::vector<double> mean = std::vector<double>(kPixels, 0);
+  std::vector<double> variance = std::vector<double>(kPixels, 1);
+};
+
+// Of each pixel of one batch; the variance unbiased, as TensorFlow's fused kernel gives it.
+Statistics statisticsOf(std::span<const uint8_t> images, size_t batch) {
+  Statistics result;
+  for (size_t pixel = 0; pixel < kPixels; ++pixel) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < batch; ++i) sum += images[i * kPixels + pixel] / 255.0;
+    const double mean = sum / static_cast<double>(batch);
+    for (size_t i = 0; i < batch; ++i)
+      squares += std::pow(images[i * kPixels + pixel] / 255.0 - mean, 2);
+    result.mean[pixel] = mean;
+    result.variance[pixel] = squares / static_cast<double>(batch - 1);
+  }
+  return result;
+}
+
+// Keras' moving -= (moving - of the batch) * (1 - momentum), from 0 and 1.
+Statistics expectedAfter(uint64_t steps, size_t batch) {
+  data::BatchReader reader(trainDigits(), static_cast<int64_t>(batch),
+                           cluster::TrainSpec{}.data.seed);
+  data::Batch examples(reader.dataset().parts(), static_cast<int64_t>(batch));
+  Statistics moving;
+  for (uint64_t step = 0; step < steps; ++step) {
+    reader.read(step, examples);
+    const Statistics now = statisticsOf(examples.parts[0].as<uint8_t>(), batch);
+    for (size_t i = 0; i < kPixels; ++i) {
+      moving.mean[i] -= (moving.mean[i] - now.mean[i]) * (1 - kMomentum);
+      moving.variance[i] -= (moving.variance[i] - now.variance[i]) * (1 - kMomentum);
+    }
+  }
+  return moving;
+}
+
+double largestError(std::span<const float> found, const std::vector<double>& expected) {
+  double error = 0;
+  for (size_t i = 0; i < expected.size(); ++i)
+    error = std::max(error, std::abs(found[i] - expected[i]));
+  return error;
+}
+
+// The optimizer does all it can to them.
+TEST(BatchNorm, StatisticsMoveByKerasFormulaWhateverTheOptimizerDoes) {
+  constexpr uint64_t kSteps = 5;
+  cluster::TrainSpec train = normJob(kSteps);
+  train.optimizer.clip_by_global_norm = 1e-3;
+  train.optimizer.clip_by_value = 1e-4;
+  train.optimizer.weight_decay = 0.1;
+  train.optimizer.moving_average_decay = 0.9;
+  const JobResult job = runJob(train, {1, 1}, trainDigits());
+  const std::span<const float> arena = job.parameters.at(0);
+  const Statistics expected = expectedAfter(kSteps, 50);
+  EXPECT_GT(*std::ranges::max_element(expected.mean), 0.3) << "there is something to see";
+  EXPECT_LT(largestError(arena.subspan(kMeanAt, kPixels), expected.mean), 1e-6);
+  EXPECT_LT(largestError(arena.subspan(kVarianceAt, kPixels), expected.variance), 1e-6);
+}
+
+// One step with learning rate 1 moves what is trained by the clipped gradient.
+TEST(BatchNorm, StatisticsAreNoPartOfTheGradientsNorm) {
+  cluster::TrainSpec train = normJob(1);
+  train.optimizer.clip_by_global_norm = 0.01;
+  train.optimizer.learning_rate = 1;
+  cluster::TrainSpec still = train;
+  still.optimizer.learning_rate = 1e-30;
+  const JobResult before = runJob(still, {1, 1}, trainDigits());
+  const JobResult after = runJob(train, {1, 1}, trainDigits());
+  double sum = 0;
+  for (size_t i = 0; i < after.parameters[0].size(); ++i) {
+    const double moved = double{after.parameters[0][i]} - before.parameters[0][i];
+    if (i < kMeanAt || i >= kWeightsAt)
+      sum += moved * moved;
+    else
+      EXPECT_EQ(moved, 0) << "statistics of the same batch";
+  }
+  EXPECT_NEAR(std::sqrt(sum), 0.01, 1e-4);
+}
+
+TEST(BatchNorm, TwoSyncWorkersEqualOneThatTakesBothBatches) {
+  const JobResult two = runJob(normJob(20), {2, 2}, trainDigits());
+  EXPECT_EQ(two.parameters, runJob(normJob(20), {2, 2}, trainDigits()).parameters);
+  EXPECT_EQ(two.parameters, runJob(normJob(20, 2), {2, 1}, trainDigits()).parameters);
+}
+
+TEST(BatchNorm, EvaluationNormalisesByTheMovingStatistics) {
+  const auto held_out = digits(data::DigitStream::kEval, 1003);
+  const JobResult job = runJob(normJob(200), {2, 1}, trainDigits(), held_out);
+  EXPECT_GT(*job.evaluation->accuracy, 0.8);
+  // Statistics that stayed where they began, at 0 and 1, are those of no data.
+  const JobResult frozen = runJob(normJob(200, 0, 0.9999999), {2, 1}, trainDigits(), held_out);
+  EXPECT_EQ(frozen.workers[0].final_loss, job.workers[0].final_loss) << "training reads none";
+  EXPECT_GT(frozen.evaluation->loss, 1.5 * job.evaluation->loss);
+}
+
+// Evaluations read the averages of what is trained, and the statistics as they are.
+TEST(BatchNorm, AveragesOfTheParametersComeWithTheStatistics) {
+  const auto held_out = digits(data::DigitStream::kEval, 500);
+  cluster::TrainSpec train = normJob(200);
+  train.optimizer.moving_average_decay = 0.5;
+  const JobResult averaged = runJob(train, {2, 1}, trainDigits(), held_out);
+  const JobResult plain = runJob(normJob(200), {2, 1}, trainDigits(), held_out);
+  EXPECT_NEAR(averaged.evaluation->loss, plain.evaluation->loss, 0.1 * plain.evaluation->loss);
+}
+
+TEST(BatchNorm, LearnsAsynchronouslyWithSeveralWorkersAndPs) {
+  cluster::TrainSpec train = normJob(200);
+  train.replication = {};
+  train.placement.partition_min_bytes = 1024;  // the statistics are split, too
+  const JobResult job = runJob(train, {3, 2}, trainDigits(), digits(data::DigitStream::kEval, 500));
+  EXPECT_GT(*job.evaluation->accuracy, 0.7);
+}
+
+}  // namespace
+}  // namespace dtf::train
