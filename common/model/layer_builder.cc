@@ -103,6 +103,11 @@ void LayerBuilder::setStatistic(graph::Output average, graph::Output statistic) 
   variable->gradient = statistic;
 }
 
+void LayerBuilder::addPenalty(graph::Output penalty) {
+  DTF_CHECK(shape(penalty).rank() == 0);
+  penalties_.push_back(penalty);
+}
+
 graph::Output LayerBuilder::randomKey() const {
   DTF_CHECK(training_ && model_.random_key.has_value());
   return *model_.random_key;

@@ -51,6 +51,10 @@ class LayerBuilder {
   // Training graphs only. `average` is of movingAverage(), `statistic` of its shape.
   void setStatistic(graph::Output average, graph::Output statistic);
 
+  // A scalar that is added to the loss of the batch.
+  void addPenalty(graph::Output penalty);
+  std::span<const graph::Output> penalties() const { return penalties_; }
+
   // Of the step, from which everything that draws random numbers draws them. Training graphs only.
   graph::Output randomKey() const;
   // Another number for each layer that draws, in evaluation graphs too.
@@ -75,6 +79,7 @@ class LayerBuilder {
   const LayerSpec* layer_ = nullptr;
   const LayerSpec* last_with_variables_ = nullptr;
   std::vector<Names> names_;  // of each list of layers that is being added, the innermost last
+  std::vector<graph::Output> penalties_;
   int64_t layers_ = 0;  // added so far
   int64_t random_layers_ = 0;
 };

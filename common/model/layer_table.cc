@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/model/loss.h"
 #include "common/model/read_model.h"
@@ -67,7 +68,8 @@ std::vector<const yaml::Table*> modelTables() {
   for (const LayerType& type : layerTypes())
     if (std::find(tables.begin(), tables.end(), type.keys) == tables.end())
       tables.push_back(type.keys);
-  tables.push_back(&kAnyLayerTable);
+  for (const yaml::Table* table : {&kKernelTable, &kRegularizerTable, &kAnyLayerTable})
+    tables.push_back(table);
   for (const yaml::Table* table : lossTables()) tables.push_back(table);
   return tables;
 }

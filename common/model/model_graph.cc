@@ -114,6 +114,7 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
     result.labels = ops.placeholder("labels", DType::kFloat32, layers.shape(x));
   const Builder::Scope scope = ops.nameScope("loss");
   result.loss = ops.mean(lossTerms(ops, model.loss, x, result.labels));
+  for (const Output& penalty : layers.penalties()) result.loss = ops.add(result.loss, penalty);
   if (model.accuracy) result.accuracy = addAccuracy(ops, model.loss, x, result.labels);
   return result;
 }

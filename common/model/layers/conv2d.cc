@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "common/graph/initializer.h"
-#include "common/model/activation.h"
 #include "common/model/layer_builder.h"
+#include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/model/layers/window_keys.h"
 
@@ -20,20 +19,14 @@ constexpr yaml::Key kConv2dKeys[] = {
     paddingKey(),
     yaml::wholes("dilation", 1, kWindowMax, "of [height, width]; default 1"),
     yaml::whole("groups", 1, 1'000'000, "of channels, each with filters of its own; default 1"),
-    yaml::choice("activation", kActivationNames, "", "default none"),
-    yaml::boolean("use_bias", "default true"),
-    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
 };
-constinit const yaml::Table kConv2dTable{"train.model.layers.N.conv2d", kConv2dKeys,
-                                         &kAnyLayerTable};
+constinit const yaml::Table kConv2dTable{"train.model.layers.N.conv2d", kConv2dKeys, &kKernelTable};
 
 struct Conv2dSettings {
   int64_t filters = 0;
   WindowSettings window;
   int64_t groups = 1;
-  Activation activation = Activation::kNone;
-  bool use_bias = true;
-  std::string kernel_initializer = "glorot_uniform";
+  KernelSettings kernel;
 };
 
 class Conv2dLayer final : public Layer {
@@ -46,22 +39,19 @@ class Conv2dLayer final : public Layer {
     checkGroups(layers, channels);
     const Shape filters{window.height.size, window.width.size, channels / settings_.groups,
                         settings_.filters};
-    const graph::Output weights = layers.variable("weights", filters, settings_.kernel_initializer);
-    x = layers.ops().conv2D(x, weights, window, settings_.groups);
-    if (settings_.use_bias)
-      x = layers.ops().biasAdd(x, layers.variable("biases", Shape{settings_.filters}, "zeros"));
-    return activate(layers.ops(), settings_.activation, x);
+    const graph::Output weights = settings_.kernel.weights(layers, filters);
+    return settings_.kernel.finish(layers,
+                                   layers.ops().conv2D(x, weights, window, settings_.groups));
   }
 
   std::string meaning(std::string_view name) const override {
     const std::string groups =
         settings_.groups == 1 ? "" : fmt::format(" groups={}", settings_.groups);
-    return fmt::format("conv2d {}: filters={} {}{} activation={} use_bias={}", name,
-                       settings_.filters, settings_.window.text(), groups,
-                       nameOf(settings_.activation), settings_.use_bias);
+    return fmt::format("conv2d {}: filters={} {}{}{}", name, settings_.filters,
+                       settings_.window.text(), groups, settings_.kernel.meaning());
   }
   std::string text(std::string_view name) const override {
-    return meaning(name) + " kernel_initializer=" + settings_.kernel_initializer;
+    return meaning(name) + settings_.kernel.rest();
   }
 
  private:
@@ -82,9 +72,7 @@ std::shared_ptr<const Layer> readConv2d(const LayerType&, const yaml::MapReader&
   settings.wholes("kernel", conv.window.size);
   conv.window.read(settings, true);
   settings.whole("groups", conv.groups);
-  settings.choice("activation", conv.activation);
-  settings.boolean("use_bias", conv.use_bias);
-  settings.word("kernel_initializer", conv.kernel_initializer);
+  conv.kernel.read(settings);
   return std::make_shared<const Conv2dLayer>(std::move(conv));
 }
 

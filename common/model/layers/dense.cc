@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "common/graph/initializer.h"
-#include "common/model/activation.h"
 #include "common/model/layer_builder.h"
+#include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/yaml/keys.h"
 
@@ -14,17 +13,12 @@ namespace {
 
 constexpr yaml::Key kDenseKeys[] = {
     yaml::required(yaml::whole("units", 1, 1'000'000, "outputs of the layer")),
-    yaml::choice("activation", kActivationNames, "", "default none"),
-    yaml::boolean("use_bias", "default true"),
-    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
 };
-constinit const yaml::Table kDenseTable{"train.model.layers.N.dense", kDenseKeys, &kAnyLayerTable};
+constinit const yaml::Table kDenseTable{"train.model.layers.N.dense", kDenseKeys, &kKernelTable};
 
 struct DenseSettings {
   int64_t units = 0;
-  Activation activation = Activation::kNone;
-  bool use_bias = true;
-  std::string kernel_initializer = "glorot_uniform";
+  KernelSettings kernel;
 };
 
 class DenseLayer final : public Layer {
@@ -34,20 +28,15 @@ class DenseLayer final : public Layer {
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
     checkInput(layers, x);
     const Shape weights{layers.shape(x).dim(1), settings_.units};
-    x = layers.ops().matMul(x, layers.variable("weights", weights, settings_.kernel_initializer));
-    if (settings_.use_bias) {
-      const graph::Output biases = layers.variable("biases", Shape{settings_.units}, "zeros");
-      x = layers.ops().biasAdd(x, biases);
-    }
-    return activate(layers.ops(), settings_.activation, x);
+    x = layers.ops().matMul(x, settings_.kernel.weights(layers, weights));
+    return settings_.kernel.finish(layers, x);
   }
 
   std::string meaning(std::string_view name) const override {
-    return fmt::format("dense {}: units={} activation={} use_bias={}", name, settings_.units,
-                       nameOf(settings_.activation), settings_.use_bias);
+    return fmt::format("dense {}: units={}{}", name, settings_.units, settings_.kernel.meaning());
   }
   std::string text(std::string_view name) const override {
-    return meaning(name) + " kernel_initializer=" + settings_.kernel_initializer;
+    return meaning(name) + settings_.kernel.rest();
   }
 
  private:
@@ -72,9 +61,7 @@ class DenseLayer final : public Layer {
 std::shared_ptr<const Layer> readDense(const LayerType&, const yaml::MapReader& settings) {
   DenseSettings dense;
   settings.whole("units", dense.units);
-  settings.choice("activation", dense.activation);
-  settings.boolean("use_bias", dense.use_bias);
-  settings.word("kernel_initializer", dense.kernel_initializer);
+  dense.kernel.read(settings);
   return std::make_shared<const DenseLayer>(dense);
 }
 

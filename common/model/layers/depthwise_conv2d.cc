@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "common/graph/initializer.h"
-#include "common/model/activation.h"
 #include "common/model/layer_builder.h"
+#include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/model/layers/window_keys.h"
 
@@ -19,19 +18,14 @@ constexpr yaml::Key kDepthwiseKeys[] = {
     yaml::wholes("stride", 1, kWindowMax, "of [height, width]; default 1"),
     paddingKey(),
     yaml::wholes("dilation", 1, kWindowMax, "of [height, width]; default 1"),
-    yaml::choice("activation", kActivationNames, "", "default none"),
-    yaml::boolean("use_bias", "default true"),
-    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
 };
 constinit const yaml::Table kDepthwiseTable{"train.model.layers.N.depthwise_conv2d", kDepthwiseKeys,
-                                            &kAnyLayerTable};
+                                            &kKernelTable};
 
 struct DepthwiseSettings {
   WindowSettings window;
   int64_t multiplier = 1;
-  Activation activation = Activation::kNone;
-  bool use_bias = true;
-  std::string kernel_initializer = "glorot_uniform";
+  KernelSettings kernel;
 };
 
 class DepthwiseConv2dLayer final : public Layer {
@@ -42,21 +36,16 @@ class DepthwiseConv2dLayer final : public Layer {
     const graph::Window window = settings_.window.over(layers, x);
     const int64_t channels = layers.shape(x).dim(3);
     const Shape filters{window.height.size, window.width.size, channels, settings_.multiplier};
-    const graph::Output weights = layers.variable("weights", filters, settings_.kernel_initializer);
-    x = layers.ops().depthwiseConv2D(x, weights, window);
-    if (settings_.use_bias)
-      x = layers.ops().biasAdd(
-          x, layers.variable("biases", Shape{channels * settings_.multiplier}, "zeros"));
-    return activate(layers.ops(), settings_.activation, x);
+    const graph::Output weights = settings_.kernel.weights(layers, filters);
+    return settings_.kernel.finish(layers, layers.ops().depthwiseConv2D(x, weights, window));
   }
 
   std::string meaning(std::string_view name) const override {
-    return fmt::format("depthwise_conv2d {}: multiplier={} {} activation={} use_bias={}", name,
-                       settings_.multiplier, settings_.window.text(), nameOf(settings_.activation),
-                       settings_.use_bias);
+    return fmt::format("depthwise_conv2d {}: multiplier={} {}{}", name, settings_.multiplier,
+                       settings_.window.text(), settings_.kernel.meaning());
   }
   std::string text(std::string_view name) const override {
-    return meaning(name) + " kernel_initializer=" + settings_.kernel_initializer;
+    return meaning(name) + settings_.kernel.rest();
   }
 
  private:
@@ -68,9 +57,7 @@ std::shared_ptr<const Layer> readDepthwise(const LayerType&, const yaml::MapRead
   settings.wholes("kernel", conv.window.size);
   settings.whole("multiplier", conv.multiplier);
   conv.window.read(settings, true);
-  settings.choice("activation", conv.activation);
-  settings.boolean("use_bias", conv.use_bias);
-  settings.word("kernel_initializer", conv.kernel_initializer);
+  conv.kernel.read(settings);
   return std::make_shared<const DepthwiseConv2dLayer>(std::move(conv));
 }
 

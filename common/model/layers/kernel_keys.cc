@@ -1,0 +1,77 @@
+#include "common/model/layers/kernel_keys.h"
+
+#include <fmt/format.h>
+
+#include "common/graph/initializer.h"
+#include "common/model/layer_builder.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr yaml::Key kKernelKeys[] = {
+    yaml::choice("activation", kActivationNames, "", "default none"),
+    yaml::boolean("use_bias", "default true"),
+    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
+    yaml::map("kernel_regularizer", "added to the loss; default nothing"),
+};
+
+constexpr yaml::Key kRegularizerKeys[] = {
+    yaml::number("l1", yaml::kNotNegative, "times the sum of |weight|; default 0"),
+    yaml::number("l2", yaml::kNotNegative, "times the sum of weight^2; default 0"),
+};
+
+// `factor` times the sum of the elements.
+graph::Output scaledSum(graph::Builder& ops, graph::Output x, double factor) {
+  const auto elements = static_cast<double>(ops.graph().spec(x).shape.elements());
+  return ops.scale(ops.mean(x), factor * elements);
+}
+
+}  // namespace
+
+constinit const yaml::Table kKernelTable{
+    "train.model.layers.N.dense, .conv2d, .depthwise_conv2d, beside their own", kKernelKeys,
+    &kAnyLayerTable};
+constinit const yaml::Table kRegularizerTable{"train.model.layers.N.dense.kernel_regularizer",
+                                              kRegularizerKeys};
+
+void KernelSettings::read(const yaml::MapReader& settings) {
+  settings.choice("activation", activation);
+  settings.boolean("use_bias", use_bias);
+  settings.word("kernel_initializer", initializer);
+  const yaml::YamlNode* const node = settings.find("kernel_regularizer");
+  if (node == nullptr) return;
+  const yaml::MapReader regularizer(*node, kRegularizerTable, "kernel_regularizer",
+                                    settings.report());
+  regularizer.number("l1", l1);
+  regularizer.number("l2", l2);
+}
+
+graph::Output KernelSettings::weights(LayerBuilder& layers, const Shape& shape) const {
+  graph::Builder& ops = layers.ops();
+  const graph::Output weights = layers.variable("weights", shape, initializer);
+  const graph::Builder::Scope scope = ops.nameScope("kernel_regularizer");
+  if (l1 > 0) layers.addPenalty(scaledSum(ops, ops.abs(weights), l1));
+  if (l2 > 0) layers.addPenalty(scaledSum(ops, ops.mul(weights, weights), l2));
+  return weights;
+}
+
+graph::Output KernelSettings::finish(LayerBuilder& layers, graph::Output x) const {
+  const Shape& shape = layers.shape(x);
+  const Shape channels{shape.dim(shape.rank() - 1)};
+  if (use_bias) x = layers.ops().biasAdd(x, layers.variable("biases", channels, "zeros"));
+  return activate(layers.ops(), activation, x);
+}
+
+std::string KernelSettings::meaning() const {
+  return fmt::format(" activation={} use_bias={}", nameOf(activation), use_bias);
+}
+
+std::string KernelSettings::rest() const {
+  std::string text = " kernel_initializer=" + initializer;
+  if (l1 > 0) text += fmt::format(" l1={}", l1);
+  if (l2 > 0) text += fmt::format(" l2={}", l2);
+  return text;
+}
+
+}  // namespace dtf::model
