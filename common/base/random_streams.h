@@ -12,6 +12,9 @@ enum class RandomStream : uint8_t {
   kTrainImages = 1,
   kEvalImages = 2,
   kBatchOrder = 3,
+  kTrainTables = 4,
+  kEvalTables = 5,
+  kTableRules = 6,
   kInitialValues = 0x10,
   kDropoutMasks = 0x11,  // their kernels draw blocks by themselves: see standard_nn_ops.cc
 };

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
 #include "common/yaml/home_path.h"
@@ -30,30 +35,70 @@ void readPath(const MapReader& reader, const YamlNode& dataset, std::string_view
   mark = report.markOf(node.place);
 }
 
-// Which format a key belongs to; it needs all of those but `count`.
+using Format = DatasetSpec::Format;
+
+constexpr unsigned formatBits(Format format) {
+  return 1U << static_cast<unsigned>(format);
+}
+template <class... More>
+constexpr unsigned formatBits(Format format, More... more) {
+  return formatBits(format) | formatBits(more...);
+}
+
+// Which formats a key belongs to.
 struct FormatKey {
   std::string_view key;
-  DatasetSpec::Format format;
-  std::string_view value;  // "a file"
+  unsigned formats;
+  unsigned needed_by;
+  std::string_view value;  // "a file", where one is needed
 };
 constexpr FormatKey kFormatKeys[] = {
-    {"images", DatasetSpec::Format::kIdx, "a file"},
-    {"labels", DatasetSpec::Format::kIdx, "a file"},
-    {"files", DatasetSpec::Format::kCifar10, "a list of files"},
-    {"count", DatasetSpec::Format::kDigits, ""},
+    {"images", formatBits(Format::kIdx), formatBits(Format::kIdx), "a file"},
+    {"labels", formatBits(Format::kIdx, Format::kNpy, Format::kNpz), formatBits(Format::kIdx),
+     "a file"},
+    {"files", formatBits(Format::kCifar10, Format::kCsv),
+     formatBits(Format::kCifar10, Format::kCsv), "a list of files"},
+    {"count", formatBits(Format::kDigits, Format::kSynthetic), 0, ""},
+    {"problem", formatBits(Format::kSynthetic), formatBits(Format::kSynthetic),
+     "what is to be learnt"},
+    {"classes", formatBits(Format::kSynthetic), 0, ""},
+    {"header", formatBits(Format::kCsv), 0, ""},
+    {"delimiter", formatBits(Format::kCsv), 0, ""},
+    {"label_column", formatBits(Format::kCsv), 0, ""},
+    {"target_columns", formatBits(Format::kCsv), 0, ""},
+    {"feature_columns", formatBits(Format::kCsv), 0, ""},
+    {"class_names", formatBits(Format::kCsv), 0, ""},
+    {"max_bad_records", formatBits(Format::kCsv), 0, ""},
+    {"archive", formatBits(Format::kNpz), formatBits(Format::kNpz), "a file"},
+    {"features", formatBits(Format::kNpy, Format::kNpz), formatBits(Format::kNpy, Format::kNpz),
+     "an array"},
+    {"targets", formatBits(Format::kNpy, Format::kNpz), 0, ""},
+    {"features_as", formatBits(Format::kNpy, Format::kNpz), 0, ""},
 };
 
 // A key of another format would be ignored, so it is a mistake.
-void checkFormatKeys(const YamlNode& node, DatasetSpec::Format format, Report& report) {
+void checkFormatKeys(const YamlNode& node, Format format, Report& report) {
   const std::string name = node.find("format")->text;
   for (const FormatKey& entry : kFormatKeys) {
     const YamlNode* given = node.find(entry.key);
-    if (entry.format == format && given == nullptr && !entry.value.empty())
+    if ((entry.needed_by & formatBits(format)) != 0 && given == nullptr)
       report.error(node.key_place, "format " + name + " needs " + inQuotes(entry.key) + ", " +
                                        std::string(entry.value));
-    if (entry.format != format && given != nullptr)
+    if ((entry.formats & formatBits(format)) == 0 && given != nullptr)
       report.error(given->key_place, inQuotes(entry.key) + " has no meaning for format " + name);
   }
+}
+
+// Exactly one of two keys.
+void checkEither(const YamlNode& node, std::string_view one, std::string_view other,
+                 Report& report) {
+  const YamlNode* second = node.find(other);
+  if (node.find(one) == nullptr && second == nullptr)
+    report.error(node.key_place, "format " + node.find("format")->text + " needs " + inQuotes(one) +
+                                     " for classes or " + inQuotes(other) + " for numbers");
+  if (node.find(one) != nullptr && second != nullptr)
+    report.error(second->key_place,
+                 inQuotes(one) + " and " + inQuotes(other) + " exclude each other");
 }
 
 void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
@@ -70,18 +115,103 @@ void readFiles(const MapReader& reader, DatasetSpec& dataset, Report& report) {
     report.error(list->where(), "'files' is empty: name at least one file");
 }
 
+std::vector<std::string> readWords(const MapReader& reader, std::string_view key, Report& report) {
+  std::vector<std::string> words;
+  for (const YamlNode& node : reader.list(key))
+    if (std::optional<std::string> word = yaml::readText(node, key, report))
+      words.push_back(std::move(*word));
+  return words;
+}
+
+void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
+  reader.boolean("header", csv.header);
+  std::string delimiter(1, csv.delimiter);
+  if (reader.text("delimiter", delimiter)) {
+    if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
+    if (delimiter.size() != 1 || delimiter == "\"" || delimiter == "\n" || delimiter == ".")
+      report.error(reader.find("delimiter")->where(),
+                   "'delimiter' is one character such as ',' or ';', or tab");
+    else
+      csv.delimiter = delimiter[0];
+  }
+  reader.text("label_column", csv.label);
+  csv.targets = readWords(reader, "target_columns", report);
+  csv.features = readWords(reader, "feature_columns", report);
+  csv.class_names = readWords(reader, "class_names", report);
+  for (const std::string& name : csv.class_names)
+    if (std::count(csv.class_names.begin(), csv.class_names.end(), name) > 1) {
+      report.error(reader.find("class_names")->where(), "two classes are named " + inQuotes(name));
+      break;
+    }
+  reader.whole("max_bad_records", csv.max_bad_records);
+}
+
+// The name of an array, or a path.
+void readArray(const MapReader& reader, const YamlNode& dataset, std::string_view key, bool is_path,
+               DataFile& file, Report& report) {
+  if (is_path) return readPath(reader, dataset, key, file.path, file.mark, report);
+  std::string name;
+  if (!reader.text(key, name)) return;
+  file = {name, report.markOf(dataset.find(key)->place)};
+}
+
+void readNpy(const MapReader& reader, const YamlNode& node, bool npz, NpySpec& npy,
+             Report& report) {
+  if (npz) readPath(reader, node, "archive", npy.archive.path, npy.archive.mark, report);
+  readArray(reader, node, "features", !npz, npy.features, report);
+  readArray(reader, node, "labels", !npz, npy.labels, report);
+  readArray(reader, node, "targets", !npz, npy.targets, report);
+  FeaturesAs as = FeaturesAs::kFloat32;
+  if (reader.choice("features_as", as, 1)) npy.features_as = as;
+}
+
 DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& report) {
   const MapReader reader(node, schema::kDataset, node.key, report);
   DatasetSpec dataset;
   dataset.mark = report.markOf(node.key_place);
   dataset.count = default_count;
-  const bool known = reader.choice("format", dataset.format);
-  readPath(reader, node, "images", dataset.images, dataset.images_mark, report);
-  readPath(reader, node, "labels", dataset.labels, dataset.labels_mark, report);
-  readFiles(reader, dataset, report);
+  if (!reader.choice("format", dataset.format)) return dataset;
+  checkFormatKeys(node, dataset.format, report);
+  switch (dataset.format) {
+    case Format::kDigits:
+      break;
+    case Format::kIdx:
+      readPath(reader, node, "images", dataset.images, dataset.images_mark, report);
+      readPath(reader, node, "labels", dataset.labels, dataset.labels_mark, report);
+      break;
+    case Format::kCifar10:
+      readFiles(reader, dataset, report);
+      break;
+    case Format::kSynthetic:
+      reader.choice("problem", dataset.problem);
+      if (reader.whole("classes", dataset.classes) && dataset.problem != Problem::kCentres)
+        report.error(node.find("classes")->key_place, "'classes' belongs to problem centres");
+      break;
+    case Format::kCsv:
+      readFiles(reader, dataset, report);
+      readCsv(reader, dataset.csv, report);
+      checkEither(node, "label_column", "target_columns", report);
+      break;
+    case Format::kNpy:
+    case Format::kNpz:
+      readNpy(reader, node, dataset.format == Format::kNpz, dataset.npy, report);
+      checkEither(node, "labels", "targets", report);
+      break;
+  }
   reader.whole("count", dataset.count);
-  if (known) checkFormatKeys(node, dataset.format, report);
   return dataset;
+}
+
+// One model reads both.
+void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
+  const auto check = [&](DType train_type, DType eval_type, const char* what) {
+    if (train_type != eval_type)
+      report.error(eval.key_place, "data.train gives the model " +
+                                       std::string(dtypeName(train_type)) + " " + what +
+                                       ", data.eval " + std::string(dtypeName(eval_type)));
+  };
+  check(data.train.featuresType(), data.eval->featuresType(), "features");
+  check(data.train.labelsType(), data.eval->labelsType(), "labels");
 }
 
 }  // namespace
@@ -100,6 +230,7 @@ DataSpec readData(const YamlNode* node, Report& report) {
   const YamlNode* eval = reader.find("eval");
   if (train != nullptr) data.train = readDataset(*train, kDigitsToTrain, report);
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
+  if (eval != nullptr) checkAlike(data, *eval, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;
   if (reader.whole("batch_size", data.batch_size))
     data.batch_size_mark = report.markOf(node->find("batch_size")->place);

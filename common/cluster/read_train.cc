@@ -127,6 +127,8 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
   TrainSpec train;
   if (const YamlNode* model = reader.find("model")) train.model = model::readModel(*model, report);
   train.data = readData(reader.find("data"), report);
+  train.model.input_dtype = train.data.train.featuresType();
+  train.model.labels_dtype = train.data.train.labelsType();
   if (const YamlNode* optimizer = reader.find("optimizer"))
     train.optimizer = readOptimizer(*optimizer, report);
   if (const YamlNode* replication = reader.find("replication"))

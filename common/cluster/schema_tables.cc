@@ -109,12 +109,28 @@ constexpr Key kDataKeys[] = {
 };
 
 constexpr Key kDatasetKeys[] = {
-    required(choice("format", "digits|idx|cifar10", "csv|npy",
-                    "digits: drawn, no files; idx: MNIST's files; cifar10: its .bin")),
+    required(choice("format", "digits|idx|cifar10|synthetic|csv|npy|npz", "",
+                    "digits, synthetic: drawn; idx: MNIST's; csv: tables; npy, npz: NumPy's")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
-    text("labels", "idx: a file, relative to this one"),
-    list("files", "cifar10: files, relative to this one, plain or .gz"),
-    whole("count", 1, 1'000'000, "digits: how many; default 10000 (eval: 2000)"),
+    text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
+    list("files", "cifar10, csv: files, relative to this one, plain or .gz"),
+    whole("count", 1, 1'000'000, "digits, synthetic: how many; default 10000 (eval: 2000)"),
+    choice("problem", "friedman|linear|tags|centres", "",
+           "synthetic: a number; 2 classes; 4 of 2 at once; many classes"),
+    whole("classes", 2, 1'000'000, "synthetic centres: how many; default 10"),
+    boolean("header", "csv: the first line of each file names the columns; default true"),
+    text("delimiter", "csv: one character, or tab; default ','"),
+    text("label_column", "csv: name or number from 1 of the column with the class"),
+    list("target_columns", "csv: those of the numbers to learn, in place of a label"),
+    list("feature_columns", "csv: those to read; default: all others"),
+    list("class_names", "csv: the label's words, from class 0; default: whole numbers"),
+    whole("max_bad_records", 0, 1'000'000'000,
+          "csv: records that may be skipped, each with a warning; default 100"),
+    text("archive", "npz: a file, relative to this one"),
+    text("features", "npy: a file, relative to this one; npz: an array"),
+    text("targets", "npy, npz: as labels, but numbers to learn, one row each"),
+    choice("features_as", "float32|pixels|indices", "",
+           "npy, npz: pixels are divided by 255; default float32"),
 };
 
 constexpr Key kReplicationKeys[] = {

@@ -19,4 +19,50 @@ std::string DurabilitySpec::str() const {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(kind)));
 }
 
+DType DatasetSpec::featuresType() const {
+  switch (format) {
+    case Format::kDigits:
+    case Format::kIdx:
+    case Format::kCifar10:
+      return DType::kUInt8;
+    case Format::kSynthetic:
+    case Format::kCsv:
+      return DType::kFloat32;
+    case Format::kNpy:
+    case Format::kNpz:
+      return npy.featuresType();
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(format)));
+}
+
+DType DatasetSpec::labelsType() const {
+  switch (format) {
+    case Format::kDigits:
+    case Format::kIdx:
+    case Format::kCifar10:
+      return DType::kUInt8;
+    case Format::kSynthetic:
+      return problem == Problem::kFriedman || problem == Problem::kTags ? DType::kFloat32
+                                                                        : DType::kInt32;
+    case Format::kCsv:
+      return csv.targets.empty() ? DType::kInt32 : DType::kFloat32;
+    case Format::kNpy:
+    case Format::kNpz:
+      return npy.targets.path.empty() ? DType::kInt32 : DType::kFloat32;
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(format)));
+}
+
+DType NpySpec::featuresType() const {
+  switch (features_as.value_or(FeaturesAs::kFloat32)) {
+    case FeaturesAs::kFloat32:
+      return DType::kFloat32;
+    case FeaturesAs::kPixels:
+      return DType::kUInt8;
+    case FeaturesAs::kIndices:
+      return DType::kInt32;
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(*features_as)));
+}
+
 }  // namespace dtf::cluster

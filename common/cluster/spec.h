@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/cluster/data_spec.h"
 #include "common/cluster/optimizer_spec.h"
 #include "common/model/model_spec.h"
 #include "common/yaml/mark.h"
@@ -50,30 +51,6 @@ struct Timeouts {
   double rejoin_seconds = 60;    // for a lost worker that the others need to be started again
   double stop_seconds = 30;      // after SIGTERM, for the last checkpoint
   double finish_seconds = 600;   // for the slowest worker to finish, and for the last evaluation
-};
-
-// ---- data
-
-struct DatasetSpec {
-  enum class Format : uint8_t { kDigits, kIdx, kCifar10 } format = Format::kDigits;
-  std::filesystem::path
-      images;  // kIdx: absolute, or relative to the file that names them (already resolved)
-  std::filesystem::path labels;
-  std::vector<std::filesystem::path> files;  // kCifar10: in order, resolved likewise
-  int64_t count = 10000;                     // kDigits: how many to draw
-  yaml::Mark mark;
-  yaml::Mark images_mark;
-  yaml::Mark labels_mark;
-  std::vector<yaml::Mark> files_marks;  // of each of `files`
-};
-
-struct DataSpec {
-  DatasetSpec train;
-  std::optional<DatasetSpec> eval;
-  int64_t batch_size = 100;    // per replica
-  yaml::Mark batch_size_mark;  // empty: the default
-  // of the batch order, the initial values, the dropout masks and the embedded digits
-  uint64_t seed = 1;
 };
 
 // ---- training

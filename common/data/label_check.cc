@@ -49,12 +49,8 @@ void checkClassesOf(const Part& labels, int64_t units, std::string_view layer) {
 }
 
 void checkTargets(const Part& labels, int64_t units, std::string_view layer, TargetRange range) {
+  checkTargetCount(labels.spec(), labels.source(), units, layer);
   const int64_t width = labels.spec().shape.elements();
-  if (width != units)
-    failLabels(labels,
-               fmt::format("each example has {} target{}, but layer '{}' has {} unit{}: "
-                           "give it as many",
-                           width, width == 1 ? "" : "s", layer, units, units == 1 ? "" : "s"));
   if (range == TargetRange::kAny) return;
   const std::span<const float> values = labels.as<float>();
   const auto bad = std::find_if(values.begin(), values.end(), [range](float value) {
@@ -68,6 +64,18 @@ void checkTargets(const Part& labels, int64_t units, std::string_view layer, Tar
 }
 
 }  // namespace
+
+void checkTargetCount(const PartSpec& targets, const std::string& source, int64_t units,
+                      std::string_view layer) {
+  DTF_CHECK(units > 0 && !areClasses(targets));
+  const int64_t width = targets.shape.elements();
+  if (width == units) return;
+  throw Error(
+      ErrorCode::kBadData,
+      fmt::format("{}: each example has {} target{}, but layer '{}' has {} unit{}: give it "
+                  "as many",
+                  source, width, width == 1 ? "" : "s", layer, units, units == 1 ? "" : "s"));
+}
 
 int64_t classesOf(const Part& labels) {
   return withClasses(labels, [&](auto values) -> int64_t {

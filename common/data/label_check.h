@@ -3,6 +3,7 @@
 // Whether labels are such that a model can learn them.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "common/data/part.h"
@@ -21,6 +22,12 @@ enum class TargetRange : uint8_t {
 // Errors: kBadData naming the labels' source, the first example that doesn't fit, and the layer.
 void checkLabels(const Part& labels, int64_t units, std::string_view layer,
                  TargetRange range = TargetRange::kAny);
+
+// That each example has a target for each unit, from what is known without reading them. `source` is
+// what messages call them.
+// Errors: kBadData.
+void checkTargetCount(const PartSpec& targets, const std::string& source, int64_t units,
+                      std::string_view layer);
 
 // 1 + the largest class; 0 for none. The labels are classes (DTF_CHECK).
 // Errors: kBadData for one below 0.

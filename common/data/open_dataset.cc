@@ -7,8 +7,11 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/data/cifar10_reader.h"
+#include "common/data/csv_reader.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
+#include "common/data/npy_dataset.h"
+#include "common/data/synthetic.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::data {
@@ -50,6 +53,13 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
       return at(spec.files_marks.at(0), [&] { return readCifar10(spec.files); });
     case DatasetSpec::Format::kDigits:
       return drawAll(spec, seed, eval);
+    case DatasetSpec::Format::kSynthetic:
+      return drawSynthetic(spec.problem, spec.classes, seed, eval, spec.count);
+    case DatasetSpec::Format::kCsv:
+      return at(spec.files_marks.at(0), [&] { return readCsv(spec.files, spec.csv).dataset; });
+    case DatasetSpec::Format::kNpy:
+    case DatasetSpec::Format::kNpz:
+      return readNpyDataset(spec);
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "common/base/check.h"
@@ -10,9 +11,12 @@
 #include "common/base/text.h"
 #include "common/cluster/schema.h"
 #include "common/data/cifar10_reader.h"
+#include "common/data/csv_reader.h"
 #include "common/data/dataset.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
+#include "common/data/npy_dataset.h"
+#include "common/data/synthetic.h"
 #include "common/model/model_graph.h"
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
@@ -43,6 +47,13 @@ uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
 uint64_t saturatingAdd(uint64_t a, uint64_t b) {
   uint64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+// 0: it has gone meanwhile, and its reader will say so.
+uint64_t sizeOf(const std::filesystem::path& file) {
+  std::error_code gone;
+  const uint64_t bytes = std::filesystem::file_size(file, gone);
+  return gone ? 0 : bytes;
 }
 
 // Checks one job.
@@ -91,42 +102,137 @@ class JobChecker {
     }
   }
 
+  // What can be known of a data set before it is read.
+  struct Seen {
+    std::optional<int64_t> count;   // of the examples
+    std::optional<uint64_t> bytes;  // that they take, where the count isn't known
+    data::PartSpec features;
+    data::PartSpec labels{data::kLabels, DType::kUInt8, Shape()};
+    std::string name;  // of the features, for messages
+    Mark mark;
+  };
+
   void checkData(const DatasetSpec& dataset, bool to_train) {
-    std::optional<data::IdxImages> images;
-    std::string name;
-    Mark mark = dataset.mark;
-    switch (dataset.format) {
-      case DatasetSpec::Format::kIdx:
-        name = dataset.images.string();
-        mark = dataset.images_mark;
-        noting(mark, [&] { images = data::readIdxImagesHeader(dataset.images); });
-        noting(dataset.labels_mark, [&] { checkLabels(dataset, images); });
-        break;
-      case DatasetSpec::Format::kCifar10:
-        name = dataset.files.empty() ? "" : dataset.files[0].string();
-        if (!dataset.files_marks.empty()) mark = dataset.files_marks[0];
-        images = cifar10Images(dataset);
-        noting(mark, [&] { checkClasses("CIFAR-10", data::kCifar10Classes); });
-        break;
-      case DatasetSpec::Format::kDigits:
-        name = data::kDigitsName;
-        images = {dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1}};
-        noting(mark, [this] { checkClasses(data::kDigitsName, data::kDigitClasses); });
-        break;
-    }
-    if (!images) return;
-    const data::PartSpec features{data::kFeatures, DType::kUInt8, images->example_shape};
-    noting(mark, [&] { checkFeatures(train_.model, features, name); });
-    const auto bytes =
-        static_cast<uint64_t>(images->count * (images->example_shape.elements() + 1));
+    const std::optional<Seen> seen = look(dataset);
+    if (!seen) return;
+    noting(seen->mark, [&] { checkFeatures(train_.model, seen->features, seen->name); });
+    if (output_ && !data::areClasses(seen->labels))
+      noting(seen->mark, [&] {
+        data::checkTargetCount(seen->labels, seen->name, output_->units, output_->layer->name);
+      });
+    const uint64_t example_bytes = seen->features.bytes() + seen->labels.bytes();
+    const uint64_t bytes =
+        seen->count ? saturatingMultiply(static_cast<uint64_t>(*seen->count), example_bytes)
+                    : seen->bytes.value();
     // The chief alone evaluates.
     const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
     const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
     data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
-    if (!to_train) return;
+    if (!to_train || !seen->count) return;
     const Mark& batch_mark = train_.data.batch_size_mark;
     noting(batch_mark.file.empty() ? dataset.mark : batch_mark,
-           [&] { data::checkBatchSize(train_.data.batch_size, images->count, name); });
+           [&] { data::checkBatchSize(train_.data.batch_size, *seen->count, seen->name); });
+  }
+
+  // Nullopt: a file can't be read, which is reported.
+  std::optional<Seen> look(const DatasetSpec& dataset) {
+    switch (dataset.format) {
+      case DatasetSpec::Format::kIdx:
+        return lookAtIdx(dataset);
+      case DatasetSpec::Format::kCifar10:
+        return lookAtCifar10(dataset);
+      case DatasetSpec::Format::kDigits:
+        noting(dataset.mark, [this] { checkClasses(data::kDigitsName, data::kDigitClasses); });
+        return pixels(dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1},
+                      data::kDigitsName, dataset.mark);
+      case DatasetSpec::Format::kSynthetic:
+        return lookAtSynthetic(dataset);
+      case DatasetSpec::Format::kCsv:
+        return lookAtCsv(dataset);
+      case DatasetSpec::Format::kNpy:
+      case DatasetSpec::Format::kNpz:
+        return lookAtNpy(dataset);
+    }
+    DTF_CHECK_MSG(false, std::to_string(static_cast<int>(dataset.format)));
+  }
+
+  static Seen pixels(int64_t count, Shape shape, std::string name, const Mark& mark) {
+    Seen seen;
+    seen.count = count;
+    seen.features = {data::kFeatures, DType::kUInt8, std::move(shape)};
+    seen.name = std::move(name);
+    seen.mark = mark;
+    return seen;
+  }
+
+  std::optional<Seen> lookAtIdx(const DatasetSpec& dataset) {
+    std::optional<data::IdxImages> images;
+    noting(dataset.images_mark, [&] { images = data::readIdxImagesHeader(dataset.images); });
+    noting(dataset.labels_mark, [&] { checkLabels(dataset, images); });
+    if (!images) return std::nullopt;
+    return pixels(images->count, images->example_shape, dataset.images.string(),
+                  dataset.images_mark);
+  }
+
+  std::optional<Seen> lookAtCifar10(const DatasetSpec& dataset) {
+    int64_t count = 0;
+    bool all = !dataset.files.empty();
+    for (size_t i = 0; i < dataset.files.size(); ++i)
+      all = noting(dataset.files_marks.at(i),
+                   [&] { count += data::readCifar10Count(dataset.files[i]); }) &&
+            all;
+    const Mark& mark = dataset.files.empty() ? dataset.mark : dataset.files_marks.at(0);
+    noting(mark, [&] { checkClasses("CIFAR-10", data::kCifar10Classes); });
+    if (!all) return std::nullopt;
+    return pixels(count, Shape{data::kCifar10Side, data::kCifar10Side, data::kCifar10Channels},
+                  dataset.files[0].string(), mark);
+  }
+
+  std::optional<Seen> lookAtSynthetic(const DatasetSpec& dataset) {
+    Seen seen{dataset.count,
+              std::nullopt,
+              data::syntheticFeatures(dataset.problem),
+              data::syntheticLabels(dataset.problem),
+              data::kSyntheticName,
+              dataset.mark};
+    const bool many = dataset.problem == cluster::Problem::kCentres;
+    if (data::areClasses(seen.labels))
+      noting(dataset.mark, [&] { checkClasses(data::kSyntheticName, many ? dataset.classes : 2); });
+    return seen;
+  }
+
+  std::optional<Seen> lookAtCsv(const DatasetSpec& dataset) {
+    if (dataset.files.empty()) return std::nullopt;
+    Seen seen;
+    seen.name = dataset.files[0].string();
+    seen.mark = dataset.files_marks.at(0);
+    const bool read = noting(seen.mark, [&] {
+      const data::CsvHeader header = data::readCsvHeader(dataset.files, dataset.csv);
+      seen.features = header.features;
+      seen.labels = header.labels;
+      // A number of 4 bytes is hardly shorter than 3 with its delimiter.
+      uint64_t bytes = 0;
+      for (const std::filesystem::path& file : dataset.files)
+        bytes = saturatingAdd(bytes, sizeOf(file));
+      seen.bytes = saturatingMultiply(bytes, 4) / 3;
+    });
+    if (!read) return std::nullopt;
+    if (!dataset.csv.class_names.empty())
+      noting(seen.mark, [&] {
+        checkClasses("class_names", static_cast<int64_t>(dataset.csv.class_names.size()));
+      });
+    return seen;
+  }
+
+  std::optional<Seen> lookAtNpy(const DatasetSpec& dataset) {
+    Seen seen;
+    const cluster::DataFile& features = dataset.npy.features;
+    const bool read = noting(features.mark, [&] {
+      const data::NpyParts parts = data::readNpyParts(dataset);
+      seen = {parts.count,  std::nullopt,           parts.features,
+              parts.labels, features.path.string(), features.mark};
+    });
+    return read ? std::optional(seen) : std::nullopt;
   }
 
   void checkLabels(const DatasetSpec& dataset, const std::optional<data::IdxImages>& images) {
@@ -140,20 +246,8 @@ class JobChecker {
     if (output_) data::checkLabels(labels, output_->units, output_->layer->name);
   }
 
-  // Nullopt: a file can't be read, which is reported.
-  std::optional<data::IdxImages> cifar10Images(const DatasetSpec& dataset) {
-    data::IdxImages images{0,
-                           Shape{data::kCifar10Side, data::kCifar10Side, data::kCifar10Channels}};
-    bool all = !dataset.files.empty();
-    for (size_t i = 0; i < dataset.files.size(); ++i)
-      all = noting(dataset.files_marks.at(i),
-                   [&] { images.count += data::readCifar10Count(dataset.files[i]); }) &&
-            all;
-    return all ? std::optional(images) : std::nullopt;
-  }
-
   void checkClasses(const char* name, int64_t classes) const {
-    if (!output_ || output_->units >= classes) return;
+    if (!output_ || output_->units >= classes || (output_->units == 1 && classes == 2)) return;
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, output_->layer->mark,
         fmt::format("{} have {} classes, but layer '{}' has {} units: give it at least {}", name,

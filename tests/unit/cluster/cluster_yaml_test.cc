@@ -164,6 +164,45 @@ TEST(LoadCluster, PointsAtTheLineThatNamesAMissingTrainFile) {
             "    |        ^~~~~~~~~");
 }
 
+TEST(LoadTrain, WhatTheModelReadsFollowsFromTheFormatOfTheData) {
+  const auto types = [](const std::string& train) {
+    const model::ModelSpec model = trainOf("data: {train: {" + train + "}}\n").model;
+    return std::pair(model.input_dtype, model.labels_dtype);
+  };
+  const auto pair = [](DType features, DType labels) { return std::pair(features, labels); };
+  EXPECT_EQ(types("format: digits"), pair(DType::kUInt8, DType::kUInt8));
+  EXPECT_EQ(types("format: synthetic, problem: friedman"), pair(DType::kFloat32, DType::kFloat32));
+  EXPECT_EQ(types("format: synthetic, problem: linear"), pair(DType::kFloat32, DType::kInt32));
+  EXPECT_EQ(types("format: csv, files: [a], label_column: l"),
+            pair(DType::kFloat32, DType::kInt32));
+  EXPECT_EQ(types("format: csv, files: [a], target_columns: [t]"),
+            pair(DType::kFloat32, DType::kFloat32));
+  EXPECT_EQ(types("format: npy, features: f, labels: l, features_as: pixels"),
+            pair(DType::kUInt8, DType::kInt32));
+  EXPECT_EQ(types("format: npz, archive: a, features: f, targets: t, features_as: indices"),
+            pair(DType::kInt32, DType::kFloat32));
+}
+
+TEST(LoadTrain, ReadsTheSettingsOfTables) {
+  const DatasetSpec csv = trainOf(
+                              "data: {train: {format: csv, files: [a.csv, b.csv], header: "
+                              "false, delimiter: tab, label_column: 3, feature_columns: [1, "
+                              "x], class_names: [u, v], max_bad_records: 7}}\n")
+                              .data.train;
+  EXPECT_EQ(csv.files.size(), 2u);
+  EXPECT_FALSE(csv.csv.header);
+  EXPECT_EQ(csv.csv.delimiter, '\t');
+  EXPECT_EQ(csv.csv.label, "3");
+  EXPECT_EQ(csv.csv.features, (std::vector<std::string>{"1", "x"}));
+  EXPECT_EQ(csv.csv.class_names, (std::vector<std::string>{"u", "v"}));
+  EXPECT_EQ(csv.csv.max_bad_records, 7);
+  const DatasetSpec npz =
+      trainOf("data: {train: {format: npz, archive: d.npz, features: f, targets: t}}\n").data.train;
+  EXPECT_EQ(npz.npy.archive.path.filename(), "d.npz");
+  EXPECT_EQ(npz.npy.features.path, "f") << "the name of an array is no path";
+  EXPECT_EQ(npz.npy.targets.path, "t");
+}
+
 TEST(LoadTrain, TheEmbeddedDigitsAreTheDefaultData) {
   const DataSpec data = trainOf("").data;
   EXPECT_EQ(data.train.format, DatasetSpec::Format::kDigits);

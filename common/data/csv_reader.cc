@@ -1,0 +1,266 @@
+#include "common/data/csv_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/data/csv_records.h"
+#include "common/yaml/key_table.h"
+
+namespace dtf::data {
+
+namespace {
+
+constexpr int64_t kBadShownMax = 10;  // in the log
+
+[[noreturn]] void failColumns(const std::string& file, const std::string& why) {
+  throw Error(ErrorCode::kBadConfig, file + ": " + why);
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+template <class T>
+std::optional<T> numberOf(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// Which columns are read.
+struct Columns {
+  std::vector<std::string> names;  // "price", or "3" where there is no header
+  std::vector<size_t> features;
+  std::vector<size_t> targets;
+  std::optional<size_t> label;
+};
+
+std::vector<std::string> fieldsOf(const CsvRecords& records) {
+  std::vector<std::string> fields;
+  for (size_t i = 0; i < records.size(); ++i) fields.emplace_back(trimmed(records.field(i)));
+  return fields;
+}
+
+size_t columnOf(const std::string& file, const Columns& columns, const std::string& wanted) {
+  const auto named = std::find(columns.names.begin(), columns.names.end(), wanted);
+  if (named != columns.names.end()) return static_cast<size_t>(named - columns.names.begin());
+  const std::optional<uint64_t> number = numberOf<uint64_t>(wanted);
+  if (number && *number >= 1 && *number <= columns.names.size()) return *number - 1;
+  const std::vector<std::string_view> names(columns.names.begin(), columns.names.end());
+  constexpr size_t kListedMax = 20;
+  failColumns(file, fmt::format("there is no column '{}' among {}{}", wanted, names.size(),
+                                names.size() > kListedMax ? "" : yaml::suggestion(wanted, names)));
+}
+
+Columns chooseColumns(const std::string& file, std::vector<std::string> names,
+                      const cluster::CsvSpec& spec) {
+  Columns columns;
+  columns.names = std::move(names);
+  std::vector<bool> taken(columns.names.size());
+  const auto take = [&](const std::string& wanted) {
+    const size_t column = columnOf(file, columns, wanted);
+    if (taken[column]) failColumns(file, fmt::format("column '{}' is asked for twice", wanted));
+    taken[column] = true;
+    return column;
+  };
+  if (!spec.label.empty()) columns.label = take(spec.label);
+  for (const std::string& target : spec.targets) columns.targets.push_back(take(target));
+  for (const std::string& feature : spec.features) columns.features.push_back(take(feature));
+  DTF_CHECK(columns.label.has_value() == columns.targets.empty());
+  if (spec.features.empty())
+    for (size_t i = 0; i < taken.size(); ++i)
+      if (!taken[i]) columns.features.push_back(i);
+  if (columns.features.empty()) failColumns(file, "no column is left for the features");
+  return columns;
+}
+
+// The columns of a file whose first record is in `records`.
+Columns readColumns(const std::string& file, const CsvRecords& records,
+                    const cluster::CsvSpec& spec) {
+  std::vector<std::string> names = fieldsOf(records);
+  if (spec.header) {
+    const bool numbers = std::all_of(names.begin(), names.end(), [](const std::string& name) {
+      return numberOf<double>(name).has_value();
+    });
+    if (numbers)
+      failColumns(file, "the first line has numbers only: set 'header: false' if it names nothing");
+  } else {
+    for (size_t i = 0; i < names.size(); ++i) names[i] = fmt::format("{}", i + 1);
+  }
+  return chooseColumns(file, std::move(names), spec);
+}
+
+PartSpec featuresOf(const Columns& columns) {
+  return {kFeatures, DType::kFloat32, Shape{static_cast<int64_t>(columns.features.size())}};
+}
+
+PartSpec labelsOf(const Columns& columns) {
+  if (columns.label) return {kLabels, DType::kInt32, Shape()};
+  return {kLabels, DType::kFloat32, Shape{static_cast<int64_t>(columns.targets.size())}};
+}
+
+template <class T>
+ByteBlock blockOf(const std::vector<T>& values) {
+  ByteBlock block(values.size() * sizeof(T));
+  std::memcpy(block.data(), values.data(), block.size());
+  return block;
+}
+
+// Collects the records of one table.
+// Borrows: the settings.
+class TableReader {
+ public:
+  explicit TableReader(const cluster::CsvSpec& spec) : spec_(spec) {
+    for (const std::string& name : spec.class_names)
+      classes_.emplace(name, static_cast<int32_t>(classes_.size()));
+  }
+
+  void readFile(const std::filesystem::path& path) {
+    CsvRecords records(path, spec_.delimiter);
+    if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
+    Columns columns = readColumns(path.string(), records, spec_);
+    if (columns_ && columns_->names != columns.names)
+      failColumns(path.string(), "its columns are others than those of " + names_);
+    if (!columns_) columns_ = std::move(columns);
+    names_ += (names_.empty() ? "" : ", ") + path.string();
+    if (!spec_.header) addRecord(records);
+    while (records.next()) addRecord(records);
+  }
+
+  CsvTable finish() {
+    const size_t width = columns_->features.size();
+    const size_t count = features_.size() / width;
+    if (count == 0)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("{}: no good record, {} bad ones", names_, bad_records_));
+    if (bad_records_ > 0)
+      log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad_records_,
+                   static_cast<int64_t>(count) + bad_records_, names_);
+    Part labels(labelsOf(*columns_), names_,
+                columns_->label ? blockOf(labels_) : blockOf(targets_));
+    return {Dataset({featuresOf(*columns_), names_, blockOf(features_)}, std::move(labels)),
+            bad_records_};
+  }
+
+ private:
+  void addRecord(const CsvRecords& records) {
+    const size_t features = features_.size();
+    const size_t targets = targets_.size();
+    const std::string wrong = readRecord(records);
+    if (wrong.empty()) return;
+    features_.resize(features);
+    targets_.resize(targets);
+    ++bad_records_;
+    if (bad_records_ > spec_.max_bad_records)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("{}: that is bad record number {}, and max_bad_records is {}", wrong,
+                              bad_records_, spec_.max_bad_records));
+    if (bad_records_ <= kBadShownMax) log::warning("event=bad_record reason=\"{}\"", wrong);
+  }
+
+  // Returns what is wrong with it and where; empty: it was added.
+  std::string readRecord(const CsvRecords& records) {
+    if (records.size() != columns_->names.size())
+      return fmt::format("{}: the record has {} fields, the others have {}",
+                         records.where(records.size() - 1), records.size(), columns_->names.size());
+    for (const size_t column : columns_->features)
+      if (!addNumber(records, column, features_)) return noNumber(records, column);
+    for (const size_t column : columns_->targets)
+      if (!addNumber(records, column, targets_)) return noNumber(records, column);
+    return columns_->label ? addLabel(records, *columns_->label) : "";
+  }
+
+  static bool addNumber(const CsvRecords& records, size_t column, std::vector<float>& to) {
+    // As a double first: what is too small for a float is 0, and no mistake.
+    const std::optional<double> number = numberOf<double>(trimmed(records.field(column)));
+    if (!number || !std::isfinite(static_cast<float>(*number))) return false;
+    to.push_back(static_cast<float>(*number));
+    return true;
+  }
+
+  std::string noNumber(const CsvRecords& records, size_t column) const {
+    return fmt::format("{}: '{}' in column '{}' is no number", records.where(column),
+                       shown(records.field(column)), columns_->names[column]);
+  }
+
+  std::string addLabel(const CsvRecords& records, size_t column) {
+    const std::string_view text = trimmed(records.field(column));
+    if (classes_.empty()) {
+      const std::optional<int32_t> label = numberOf<int32_t>(text);
+      if (label && *label >= 0) labels_.push_back(*label);
+      if (label && *label >= 0) return "";
+      return fmt::format(
+          "{}: '{}' in column '{}' is no class, a whole number from 0 (for words "
+          "there is class_names)",
+          records.where(column), shown(text), columns_->names[column]);
+    }
+    const auto found = classes_.find(text);
+    if (found == classes_.end())
+      return fmt::format("{}: '{}' in column '{}' is none of the class_names",
+                         records.where(column), shown(text), columns_->names[column]);
+    labels_.push_back(found->second);
+    return "";
+  }
+
+  // Fit for a line of the log.
+  static std::string shown(std::string_view text) {
+    constexpr size_t kShownMax = 40;
+    std::string shown(text.substr(0, kShownMax));
+    std::replace_if(
+        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == '"'; }, ' ');
+    return shown + (text.size() > kShownMax ? "..." : "");
+  }
+
+  const cluster::CsvSpec& spec_;
+  std::map<std::string, int32_t, std::less<>> classes_;
+  std::optional<Columns> columns_;  // of the first file
+  std::string names_;               // of the files
+  std::vector<float> features_;
+  std::vector<float> targets_;
+  std::vector<int32_t> labels_;
+  int64_t bad_records_ = 0;
+};
+
+}  // namespace
+
+CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
+                        const cluster::CsvSpec& spec) {
+  DTF_CHECK(!files.empty());
+  std::optional<Columns> first;
+  for (const std::filesystem::path& path : files) {
+    CsvRecords records(path, spec.delimiter);
+    if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
+    Columns columns = readColumns(path.string(), records, spec);
+    if (first && first->names != columns.names)
+      failColumns(path.string(), "its columns are others than those of " + files[0].string());
+    if (!first) first = std::move(columns);
+  }
+  return {featuresOf(*first), labelsOf(*first)};
+}
+
+CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec) {
+  DTF_CHECK(!files.empty());
+  TableReader reader(spec);
+  for (const std::filesystem::path& path : files) reader.readFile(path);
+  return reader.finish();
+}
+
+}  // namespace dtf::data

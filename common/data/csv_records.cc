@@ -1,0 +1,134 @@
+#include "common/data/csv_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/file_kind.h"
+
+namespace dtf::data {
+
+namespace {
+
+constexpr int kEndOfFile = -1;
+
+}  // namespace
+
+CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter)
+    : path_(path.string()), delimiter_(delimiter), source_(path) {
+  DTF_CHECK(delimiter != '"' && delimiter != '\n' && delimiter != '\r');
+  peek();
+  refuseOtherKinds();
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (std::string_view(reinterpret_cast<const char*>(chunk_.data()), held_)
+          .starts_with(kByteOrderMark))
+    at_ = kByteOrderMark.size();
+}
+
+void CsvRecords::fail(int64_t line, const std::string& why) const {
+  throw Error(ErrorCode::kBadData, fmt::format("{}:{}: {}", path_, line, why));
+}
+
+void CsvRecords::refuseOtherKinds() {
+  const auto first = std::span<const uint8_t>(chunk_).first(std::min(held_, kKindBytes));
+  if (std::find(first.begin(), first.end(), 0) == first.end()) return;
+  throw Error(ErrorCode::kBadData, fmt::format("{}: this looks like {}; expected a table in text",
+                                               path_, fileKind(first)));
+}
+
+int CsvRecords::peek() {
+  if (at_ == held_) {
+    held_ = source_.read(chunk_.data(), chunk_.size());
+    at_ = 0;
+    if (held_ == 0) return kEndOfFile;
+  }
+  return chunk_[at_];
+}
+
+int CsvRecords::take() {
+  const int c = peek();
+  DTF_CHECK(c != kEndOfFile);
+  ++at_;
+  ++column_;
+  return c;
+}
+
+bool CsvRecords::atLineEnd() {
+  const int c = peek();
+  return c == kEndOfFile || c == '\n' || c == '\r';
+}
+
+// "\n", "\r\n" or "\r".
+void CsvRecords::takeLineEnd() {
+  if (peek() == kEndOfFile) return;
+  if (take() == '\r' && peek() == '\n') take();
+  ++line_;
+  column_ = 1;
+}
+
+void CsvRecords::append(int c) {
+  if (text_.size() == kCsvRecordBytesMax)
+    fail(fields_.empty() ? line_ : fields_.front().line,
+         fmt::format("the record that begins here has more than {} bytes: is a quote missing?",
+                     kCsvRecordBytesMax));
+  text_.push_back(static_cast<char>(c));
+}
+
+void CsvRecords::readQuoted() {
+  const int64_t begin = line_;
+  take();
+  for (;;) {
+    if (peek() == kEndOfFile) fail(begin, "the quote in this line is never closed");
+    if (atLineEnd()) {
+      takeLineEnd();
+      append('\n');
+      continue;
+    }
+    const int c = take();
+    if (c == '"') {
+      if (peek() != '"') return;
+      take();
+    }
+    append(c);
+  }
+}
+
+void CsvRecords::readField() {
+  Field field{text_.size(), 0, line_, column_};
+  if (peek() == '"') readQuoted();
+  while (!atLineEnd() && peek() != static_cast<uint8_t>(delimiter_)) append(take());
+  field.end = text_.size();
+  fields_.push_back(field);
+}
+
+bool CsvRecords::next() {
+  while (peek() != kEndOfFile) {
+    text_.clear();
+    fields_.clear();
+    readField();
+    while (!atLineEnd()) {
+      take();  // the delimiter
+      readField();
+    }
+    const bool quoted = column_ != fields_[0].column || line_ != fields_[0].line;
+    takeLineEnd();
+    if (fields_.size() > 1 || !text_.empty() || quoted) return true;
+  }
+  return false;
+}
+
+std::string_view CsvRecords::field(size_t index) const {
+  DTF_CHECK(index < fields_.size());
+  return std::string_view(text_).substr(fields_[index].begin,
+                                        fields_[index].end - fields_[index].begin);
+}
+
+std::string CsvRecords::where(size_t index) const {
+  DTF_CHECK(index < fields_.size());
+  return fmt::format("{}:{}:{}", path_, fields_[index].line, fields_[index].column);
+}
+
+}  // namespace dtf::data

@@ -1,0 +1,62 @@
+#pragma once
+
+// The records of a table in text (RFC 4180: fields between delimiters, "quoted" ones may hold delimiters,
+// line ends and "" for a quote), one at a time, with the place of each field.
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/data/byte_source.h"
+
+namespace dtf::data {
+
+inline constexpr size_t kCsvRecordBytesMax = size_t{16} << 20;
+
+// Owns: the file and the current record.
+// Threads: thread-compatible.
+// Blocks: on the disk.
+// Errors: those of ByteSource; kBadData naming file and line for bytes that are no text, a quote that
+// is never closed, and a record of more than kCsvRecordBytesMax bytes.
+class CsvRecords {
+ public:
+  CsvRecords(const std::filesystem::path& path, char delimiter);
+
+  // The next record that isn't an empty line; false at the end of the file.
+  bool next();
+
+  size_t size() const { return fields_.size(); }
+  // Valid until the next call of next().
+  std::string_view field(size_t index) const;
+  // "a.csv:17:12", lines and bytes of a line counted from 1.
+  std::string where(size_t index) const;
+
+ private:
+  struct Field {
+    size_t begin = 0, end = 0;  // in text_
+    int64_t line = 0, column = 0;
+  };
+  [[noreturn]] void fail(int64_t line, const std::string& why) const;
+  void refuseOtherKinds();
+  int peek();
+  int take();
+  bool atLineEnd();
+  void takeLineEnd();
+  void append(int c);
+  void readField();
+  void readQuoted();
+
+  const std::string path_;
+  const char delimiter_;
+  ByteSource source_;
+  std::array<uint8_t, 65536> chunk_;
+  size_t at_ = 0, held_ = 0;
+  int64_t line_ = 1, column_ = 1;
+  std::string text_;  // the fields of the record, one after another, without quotes
+  std::vector<Field> fields_;
+};
+
+}  // namespace dtf::data

@@ -1,0 +1,237 @@
+#include "common/data/npy_dataset.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/zip_archive.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::data {
+
+namespace {
+
+using cluster::DataFile;
+using cluster::DatasetSpec;
+using cluster::FeaturesAs;
+using cluster::NpySpec;
+
+constexpr size_t kFeatureDimsMax = 4;  // with that of the examples
+
+[[noreturn]] void failAt(const DataFile& file, ErrorCode code, const std::string& why) {
+  throw yaml::ErrorAt(code, file.mark, why);
+}
+
+// Where the arrays are: files, or one archive.
+// Borrows: the description.
+class NpySource {
+ public:
+  explicit NpySource(const DatasetSpec& spec) : npy_(spec.npy) {
+    DTF_CHECK(spec.format == DatasetSpec::Format::kNpy || spec.format == DatasetSpec::Format::kNpz);
+    if (spec.format != DatasetSpec::Format::kNpz) return;
+    blame(npy_.archive, [&] { archive_ = std::make_unique<ZipArchive>(npy_.archive.path); });
+  }
+
+  std::string nameOf(const DataFile& file) const {
+    return archive_ ? npy_.archive.path.string() + ": " + file.path.string() : file.path.string();
+  }
+  NpyHeader header(const DataFile& file) const {
+    if (archive_) return array(file).header;
+    NpyHeader header;
+    blame(file, [&] { header = readNpyHeader(file.path); });
+    return header;
+  }
+  NpyArray array(const DataFile& file) const {
+    NpyArray array;
+    blame(file, [&] {
+      if (!archive_) {
+        array = readNpy(file.path);
+        return;
+      }
+      const ByteBlock bytes = archive_->read(file.path.string() + ".npy", kNpyBytesMax);
+      array = parseNpy({bytes.data(), bytes.size()}, nameOf(file));
+    });
+    return array;
+  }
+
+ private:
+  // What is wrong with an array is said at the key that names it.
+  template <class Read>
+  static void blame(const DataFile& file, const Read& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      failAt(file, error.code(), error.message());
+    }
+  }
+
+  const NpySpec& npy_;
+  std::unique_ptr<ZipArchive> archive_;
+};
+
+// What becomes of an array.
+struct Wanted {
+  const DataFile& file;
+  std::string name;  // of the array, for messages
+  PartSpec part;
+};
+
+Wanted wantFeatures(const NpySource& source, const NpySpec& npy, const NpyHeader& header) {
+  const std::string name = source.nameOf(npy.features);
+  if (header.dims.empty() || header.dims.size() > kFeatureDimsMax)
+    failAt(npy.features, ErrorCode::kBadData,
+           fmt::format("{}: the array has {} dimensions; the first counts the examples, and each "
+                       "has 0 to 3",
+                       name, header.dims.size()));
+  if (header.type == NpyType::kUInt8 && !npy.features_as)
+    failAt(npy.features, ErrorCode::kBadConfig,
+           fmt::format("{}: are these bytes pixels? Say 'features_as: pixels' (the model divides "
+                       "them by 255) or 'features_as: float32' (as they are)",
+                       name));
+  const FeaturesAs as = npy.features_as.value_or(FeaturesAs::kFloat32);
+  const bool floats = header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64;
+  if ((as == FeaturesAs::kPixels && header.type != NpyType::kUInt8) ||
+      (as == FeaturesAs::kIndices && floats))
+    failAt(npy.features, ErrorCode::kBadConfig,
+           fmt::format("{}: the elements are {}, but features_as wants {}", name,
+                       npyTypeName(header.type),
+                       as == FeaturesAs::kPixels ? "pixels, which are uint8" : "whole numbers"));
+  return {npy.features, name, {kFeatures, npy.featuresType(), header.exampleShape()}};
+}
+
+Wanted wantLabels(const NpySource& source, const NpySpec& npy, const NpyHeader& header) {
+  const bool targets = !npy.targets.path.empty();
+  const DataFile& file = targets ? npy.targets : npy.labels;
+  const std::string name = source.nameOf(file);
+  const bool floats = header.type == NpyType::kFloat32 || header.type == NpyType::kFloat64;
+  if (!targets && floats)
+    failAt(file, ErrorCode::kBadConfig,
+           fmt::format("{}: the elements are {}, but classes are whole numbers; numbers to learn "
+                       "are named by 'targets'",
+                       name, npyTypeName(header.type)));
+  const bool one_each = header.dims.size() == 1 || (header.dims.size() == 2 && header.dims[1] == 1);
+  if (!one_each && !(targets && header.dims.size() == 2))
+    failAt(file, ErrorCode::kBadData,
+           fmt::format("{}: the array has {} dimensions, {}", name, header.dims.size(),
+                       targets ? "targets have 1 or 2" : "labels have 1"));
+  const Shape shape = targets ? header.exampleShape() : Shape();
+  return {file, name, {kLabels, targets ? DType::kFloat32 : DType::kInt32, shape}};
+}
+
+void checkCounts(const Wanted& features, const NpyHeader& feature_header, const Wanted& labels,
+                 const NpyHeader& label_header) {
+  if (feature_header.count() != label_header.count())
+    failAt(labels.file, ErrorCode::kBadData,
+           fmt::format("{}: {} examples, but {} has {}: the two arrays don't belong together",
+                       labels.name, label_header.count(), features.name, feature_header.count()));
+  if (feature_header.count() == 0 || features.part.bytes() == 0 || labels.part.bytes() == 0)
+    failAt(features.file, ErrorCode::kBadData, features.name + ": the array is empty");
+}
+
+template <class T>
+T elementAt(const uint8_t* bytes, uint64_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// As `To`, the same number; nullopt: it has none.
+template <class To, class From>
+std::optional<To> sameNumber(From value) {
+  if constexpr (std::is_same_v<To, int32_t>) {
+    static_assert(std::is_integral_v<From>);
+    if (int64_t{value} < 0 || int64_t{value} > std::numeric_limits<int32_t>::max())
+      return std::nullopt;
+    return static_cast<int32_t>(value);
+  } else if constexpr (std::is_floating_point_v<From>) {
+    const auto number = static_cast<float>(value);
+    return std::isfinite(number) ? std::optional(number) : std::nullopt;
+  } else {
+    constexpr int64_t kExactMax = int64_t{1} << 24;
+    if (int64_t{value} < -kExactMax || int64_t{value} > kExactMax) return std::nullopt;
+    return static_cast<float>(value);
+  }
+}
+
+template <class To, class From>
+ByteBlock convertElements(const NpyArray& array, const Wanted& wanted) {
+  const uint64_t count = array.bytes.size() / sizeof(From);
+  ByteBlock converted(count * sizeof(To));
+  for (uint64_t i = 0; i < count; ++i) {
+    const From value = elementAt<From>(array.bytes.data(), i);
+    const std::optional<To> number = sameNumber<To>(value);
+    if (!number)
+      failAt(wanted.file, ErrorCode::kBadData,
+             fmt::format("{}: example {} has {}, which is no {}", wanted.name,
+                         i / static_cast<uint64_t>(wanted.part.shape.elements()), value,
+                         std::is_same_v<To, float> ? "number that a float32 holds"
+                                                   : "whole number from 0 to 2147483647"));
+    std::memcpy(converted.data() + i * sizeof(To), &*number, sizeof(To));
+  }
+  return converted;
+}
+
+Part convert(NpyArray array, const Wanted& wanted) {
+  const auto part = [&](ByteBlock bytes) {
+    return Part(wanted.part, wanted.name, std::move(bytes));
+  };
+  const NpyType type = array.header.type;
+  if (wanted.part.dtype == DType::kUInt8) return part(std::move(array.bytes));
+  if (wanted.part.dtype == DType::kInt32) {
+    if (type == NpyType::kUInt8) return part(convertElements<int32_t, uint8_t>(array, wanted));
+    if (type == NpyType::kInt32) return part(convertElements<int32_t, int32_t>(array, wanted));
+    DTF_CHECK(type == NpyType::kInt64);
+    return part(convertElements<int32_t, int64_t>(array, wanted));
+  }
+  DTF_CHECK(wanted.part.dtype == DType::kFloat32);
+  switch (type) {
+    case NpyType::kFloat32:
+      return part(convertElements<float, float>(array, wanted));
+    case NpyType::kFloat64:
+      return part(convertElements<float, double>(array, wanted));
+    case NpyType::kUInt8:
+      return part(convertElements<float, uint8_t>(array, wanted));
+    case NpyType::kInt32:
+      return part(convertElements<float, int32_t>(array, wanted));
+    case NpyType::kInt64:
+      return part(convertElements<float, int64_t>(array, wanted));
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(type)));
+}
+
+const DataFile& labelFile(const NpySpec& npy) {
+  return npy.targets.path.empty() ? npy.labels : npy.targets;
+}
+
+}  // namespace
+
+NpyParts readNpyParts(const DatasetSpec& spec) {
+  const NpySource source(spec);
+  const NpyHeader features = source.header(spec.npy.features);
+  const NpyHeader labels = source.header(labelFile(spec.npy));
+  const Wanted wanted = wantFeatures(source, spec.npy, features);
+  const Wanted wanted_labels = wantLabels(source, spec.npy, labels);
+  checkCounts(wanted, features, wanted_labels, labels);
+  return {features.count(), wanted.part, wanted_labels.part};
+}
+
+Dataset readNpyDataset(const DatasetSpec& spec) {
+  const NpySource source(spec);
+  NpyArray labels = source.array(labelFile(spec.npy));
+  NpyArray features = source.array(spec.npy.features);
+  const Wanted wanted = wantFeatures(source, spec.npy, features.header);
+  const Wanted wanted_labels = wantLabels(source, spec.npy, labels.header);
+  checkCounts(wanted, features.header, wanted_labels, labels.header);
+  Part label_part = convert(std::move(labels), wanted_labels);
+  return {convert(std::move(features), wanted), std::move(label_part)};
+}
+
+}  // namespace dtf::data

@@ -1,0 +1,26 @@
+#pragma once
+
+// A data set from arrays of NumPy: whose first dimension counts the examples. Features become float32,
+// pixels or indices; labels classes; targets float32. A number that would become another one (an
+// integer beyond 2^24 as a float, a label beyond 32 bits, one that is not finite) is bad data.
+
+#include "common/cluster/data_spec.h"
+#include "common/data/dataset.h"
+#include "common/data/npy_reader.h"
+
+namespace dtf::data {
+
+// What the arrays' headers say: `count` examples with these parts.
+struct NpyParts {
+  int64_t count = 0;
+  PartSpec features;
+  PartSpec labels;
+};
+
+// Both are for format npy or npz.
+// Errors: yaml::ErrorAt at the key that names the array: those of readNpy() and ZipArchive; kBadData
+// for arrays of different lengths, or elements that can't be what they are to be.
+NpyParts readNpyParts(const cluster::DatasetSpec& spec);
+Dataset readNpyDataset(const cluster::DatasetSpec& spec);
+
+}  // namespace dtf::data

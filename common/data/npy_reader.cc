@@ -1,0 +1,266 @@
+#include "common/data/npy_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/data/byte_source.h"
+#include "common/data/file_kind.h"
+
+namespace dtf::data {
+
+namespace {
+
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr size_t kNpyHeaderBytesMax = 65536;
+constexpr size_t kNpyRankMax = 8;
+
+struct TypeRow {
+  std::string_view description, name;
+  size_t bytes;
+};
+// In the order of the enum.
+constexpr TypeRow kNpyTypes[] = {
+    {"<f4", "float32", 4}, {"<f8", "float64", 8}, {"|u1", "uint8", 1},
+    {"<i4", "int32", 4},   {"<i8", "int64", 8},
+};
+
+// Where an array's bytes come from.
+struct NpyInput {
+  std::string name;  // for messages
+  std::function<size_t(uint8_t* to, size_t bytes)> read;
+  uint64_t bytes_max = 0;  // that there can be
+  bool exact = false;      // and that there are
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Error(ErrorCode::kBadData, name + ": " + why);
+  }
+};
+
+// Reads the dictionary, which Python wrote: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+class DictionaryReader {
+ public:
+  DictionaryReader(std::string_view text, const NpyInput& input) : text_(text), input_(input) {}
+
+  NpyHeader read() {
+    expect('{');
+    while (!accept('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      readValue(key);
+      if (accept('}')) break;
+      expect(',');
+    }
+    skipSpace();
+    if (!text_.empty()) fail("something after its '}'");
+    if (!type_ || !shape_ || !has_order_) fail("'descr', 'fortran_order' or 'shape' is missing");
+    return {*type_, *shape_};
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    input_.fail("the header of this .npy can't be read: " + why);
+  }
+  void skipSpace() {
+    text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size()));
+  }
+  bool accept(char c) {
+    skipSpace();
+    if (text_.empty() || text_[0] != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(fmt::format("'{}' was expected, there is '{}'", c, text_.substr(0, 10)));
+  }
+  std::string_view quoted() {
+    const char quote = accept('"') ? '"' : '\'';
+    if (quote == '\'') expect('\'');
+    const size_t end = text_.find(quote);
+    if (end == std::string_view::npos) fail("a quote is not closed");
+    const std::string_view word = text_.substr(0, end);
+    text_.remove_prefix(end + 1);
+    return word;
+  }
+
+  void readValue(std::string_view key) {
+    skipSpace();
+    if (key == "descr") return readType();
+    if (key == "fortran_order") return readOrder();
+    if (key == "shape") return readShape();
+    fail(fmt::format("unknown key '{}'", key));
+  }
+
+  void readType() {
+    if (!text_.empty() && text_[0] == '[')
+      input_.fail("the array has records of fields: save one array for each part");
+    const std::string_view description = quoted();
+    for (size_t i = 0; i < std::size(kNpyTypes); ++i)
+      if (kNpyTypes[i].description == description ||
+          kNpyTypes[i].description.substr(1) == description)
+        type_ = static_cast<NpyType>(i);
+    if (type_) return;
+    std::string hint = "; convert it, as with a.astype('float32')";
+    if (description.starts_with('>')) hint = ", which is big-endian; convert it, a.astype('<f4')";
+    input_.fail(
+        fmt::format("the elements are '{}'{} (float32, float64, uint8, int32 and int64 are read)",
+                    description, hint));
+  }
+
+  void readOrder() {
+    has_order_ = true;
+    if (text_.starts_with("False")) return text_.remove_prefix(5);
+    if (text_.starts_with("True"))
+      input_.fail("the array is stored column by column: save numpy.ascontiguousarray(a)");
+    fail("fortran_order is neither True nor False");
+  }
+
+  void readShape() {
+    shape_.emplace();
+    expect('(');
+    while (!accept(')')) {
+      int64_t dim = 0;
+      const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), dim);
+      if (error != std::errc{} || dim < 0) fail("its shape is no list of sizes");
+      text_.remove_prefix(static_cast<size_t>(end - text_.data()));
+      shape_->push_back(dim);
+      if (shape_->size() > kNpyRankMax)
+        input_.fail(fmt::format("the array has more than {} dimensions", kNpyRankMax));
+      if (accept(')')) break;
+      expect(',');
+      skipSpace();
+    }
+  }
+
+  std::string_view text_;
+  const NpyInput& input_;
+  std::optional<NpyType> type_;
+  std::optional<std::vector<int64_t>> shape_;
+  bool has_order_ = false;
+};
+
+void readWhole(const NpyInput& input, uint8_t* to, size_t bytes) {
+  if (input.read(to, bytes) < bytes) input.fail("truncated: the file ends in the header");
+}
+
+// The bytes of the elements; refuses more than there can be.
+uint64_t elementBytes(const NpyInput& input, const NpyHeader& header, uint64_t header_bytes) {
+  uint64_t bytes = npyTypeBytes(header.type);
+  bool fits = true;
+  for (const int64_t dim : header.dims)
+    fits = fits && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes);
+  const uint64_t held = input.bytes_max - std::min(input.bytes_max, header_bytes);
+  if (!fits || bytes > held)
+    input.fail(fmt::format(
+        "truncated: the header promises {} of {}, the file holds at most {} bytes",
+        npyTypeName(header.type), fmt::format("[{}]", fmt::join(header.dims, ", ")), held));
+  if (input.exact && bytes < held)
+    input.fail(
+        fmt::format("trailing bytes: the header promises {}, the file holds {}", bytes, held));
+  return bytes;
+}
+
+struct OpenedNpy {
+  NpyHeader header;
+  uint64_t bytes = 0;  // of the elements, which are read next
+};
+
+OpenedNpy openNpy(const NpyInput& input) {
+  std::array<uint8_t, kKindBytes> first{};
+  constexpr size_t kBegin = 10;  // magic, version, and the length of versions 1
+  const size_t got = input.read(first.data(), kBegin);
+  if (got == 0) input.fail("the file is empty");
+  if (got < kBegin || std::memcmp(first.data(), kNpyMagic.data(), kNpyMagic.size()) != 0) {
+    const size_t held =
+        got < kBegin ? got : kBegin + input.read(first.data() + kBegin, first.size() - kBegin);
+    input.fail(fmt::format("this looks like {}; expected a NumPy array (.npy)",
+                           fileKind(std::span(first).first(held))));
+  }
+  const uint8_t version = first[6];
+  if (version < 1 || version > 3)
+    input.fail(fmt::format("version {} of .npy; 1 to 3 are read", version));
+  uint64_t length = first[8] | uint64_t{first[9]} << 8;
+  uint64_t begin = kBegin;
+  if (version > 1) {
+    std::array<uint8_t, 2> more{};
+    readWhole(input, more.data(), more.size());
+    length |= uint64_t{more[0]} << 16 | uint64_t{more[1]} << 24;
+    begin += more.size();
+  }
+  if (length > kNpyHeaderBytesMax)
+    input.fail(
+        fmt::format("its header has {} bytes, at most {} are read", length, kNpyHeaderBytesMax));
+  std::string text(length, '\0');
+  readWhole(input, reinterpret_cast<uint8_t*>(text.data()), text.size());
+  OpenedNpy opened;
+  opened.header = DictionaryReader(text, input).read();
+  opened.bytes = elementBytes(input, opened.header, begin + length);
+  return opened;
+}
+
+NpyInput inputOf(ByteSource& source, const std::filesystem::path& path) {
+  return {path.string(), [&source](uint8_t* to, size_t bytes) { return source.read(to, bytes); },
+          source.bytesMax(), !source.packed()};
+}
+
+NpyArray readArray(const NpyInput& input, uint64_t bytes_max) {
+  OpenedNpy opened = openNpy(input);
+  if (opened.bytes > bytes_max)
+    input.fail(fmt::format("too large: {} bytes, at most {} are read", opened.bytes, bytes_max));
+  NpyArray array{std::move(opened.header), ByteBlock(opened.bytes)};
+  if (const size_t got = input.read(array.bytes.data(), opened.bytes); got < opened.bytes)
+    input.fail(fmt::format("truncated: {} bytes of elements of {}", got, opened.bytes));
+  uint8_t extra = 0;
+  if (input.read(&extra, 1) != 0) input.fail("trailing bytes after the elements");
+  return array;
+}
+
+}  // namespace
+
+size_t npyTypeBytes(NpyType type) {
+  DTF_CHECK(static_cast<size_t>(type) < std::size(kNpyTypes));
+  return kNpyTypes[static_cast<size_t>(type)].bytes;
+}
+
+std::string_view npyTypeName(NpyType type) {
+  DTF_CHECK(static_cast<size_t>(type) < std::size(kNpyTypes));
+  return kNpyTypes[static_cast<size_t>(type)].name;
+}
+
+Shape NpyHeader::exampleShape() const {
+  DTF_CHECK(!dims.empty());
+  return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
+}
+
+NpyHeader readNpyHeader(const std::filesystem::path& path) {
+  ByteSource source(path);
+  return openNpy(inputOf(source, path)).header;
+}
+
+NpyArray readNpy(const std::filesystem::path& path, uint64_t bytes_max) {
+  ByteSource source(path);
+  return readArray(inputOf(source, path), bytes_max);
+}
+
+NpyArray parseNpy(std::span<const uint8_t> bytes, const std::string& name, uint64_t bytes_max) {
+  size_t at = 0;
+  const auto read = [&](uint8_t* to, size_t wanted) {
+    const size_t n = std::min(wanted, bytes.size() - at);
+    if (n > 0) std::memcpy(to, bytes.data() + at, n);
+    at += n;
+    return n;
+  };
+  return readArray({name, read, bytes.size(), true}, bytes_max);
+}
+
+}  // namespace dtf::data

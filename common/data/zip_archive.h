@@ -1,0 +1,51 @@
+#pragma once
+
+// The files in a zip archive, as NumPy writes them into .npz: stored or deflated, also with the sizes of
+// zip64 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT). No encryption, no parts.
+//
+// Archives are untrusted: offsets and sizes are compared with the file's, and what is unpacked with its
+// checksum.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/file.h"
+#include "common/data/part.h"
+
+namespace dtf::data {
+
+// Owns: the open file and the list of what is in it.
+// Threads: thread-compatible.
+// Blocks: on the disk.
+// Errors: kBadData naming the archive: missing, no zip archive, damaged, a file in it that is missing,
+// too large, or packed otherwise; kPermission.
+class ZipArchive {
+ public:
+  explicit ZipArchive(const std::filesystem::path& path);
+
+  std::vector<std::string> names() const;
+  // A whole file of the archive.
+  ByteBlock read(std::string_view name, uint64_t bytes_max) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    uint16_t method = 0;
+    uint32_t crc = 0;
+    uint64_t packed_bytes = 0, bytes = 0, offset = 0;
+  };
+  [[noreturn]] void fail(const std::string& why) const;
+  std::string readAt(uint64_t offset, size_t bytes) const;
+  void readDirectory();
+  Entry readEntry(std::string_view record, size_t& at) const;
+
+  const std::filesystem::path path_;
+  Fd fd_;
+  uint64_t file_bytes_ = 0;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace dtf::data

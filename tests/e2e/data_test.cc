@@ -1,0 +1,111 @@
+// Data of each kind through dtf-launch: tables, arrays, drawn numbers, and what is wrong with them.
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/e2e/cluster_fixture.h"
+#include "tests/unit/data/npy_files.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+class DataTest : public ClusterTest {
+ protected:
+  // 2 ps and 2 workers in sync mode with this train section.
+  std::string write(const std::string& train) {
+    return folder_.write("job.yaml", "job: job\nrun_dir: " + folder_.path() +
+                                         "/runs/job\ncluster:\n  ps: [localhost:auto, "
+                                         "localhost:auto]\n  worker: [localhost:auto, "
+                                         "localhost:auto]\ntrain:\n" +
+                                         train + "  replication: {mode: sync}\n");
+  }
+
+  // y = 3 a - 2 b + 1 for a, b on a grid; `bad` is one more line.
+  std::string gridTable(const std::string& bad = "") {
+    std::string text = "name,a,y,b\n";
+    for (int i = 0; i < 400; ++i) {
+      const double a = (i % 20) / 20.0;
+      const double b = (i / 20) / 20.0;
+      text += "row," + std::to_string(a) + "," + std::to_string(3 * a - 2 * b + 1) + "," +
+              std::to_string(b) + "\n";
+      if (i == 100) text += bad;
+    }
+    return text;
+  }
+};
+
+constexpr const char* kLine =
+    "  model: {input: {shape: [2]}, layers: [dense: {units: 1}], loss: mse}\n"
+    "  data:\n"
+    "    train: {format: csv, files: [t.csv], target_columns: [y], feature_columns: [a, b]}\n"
+    "    eval: {format: csv, files: [t.csv], target_columns: [y], feature_columns: [a, b]}\n"
+    "    batch_size: 40\n"
+    "  optimizer: {adam: {learning_rate: 0.1}}\n"
+    "  steps: 400\n";
+
+TEST_F(DataTest, ATableOfNumbersIsLearntAndItsBadRecordIsNamed) {
+  folder_.write("t.csv", gridTable("row,zero,1,1\n"));
+  const std::string file = write(kLine);
+  const ProcessResult result = launch(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(summary()["eval"]["loss"].get<double>(), 1e-3);
+  EXPECT_NE((result.out + result.err).find("t.csv:103:5: 'zero' in column 'a' is no number"),
+            std::string::npos)
+      << result.err;
+  expectNothingLeft();
+}
+
+TEST_F(DataTest, ATableThatCannotBeReadEndsTheJobAsBadData) {
+  folder_.write("t.csv", gridTable("row,zero,1,1\n"));
+  std::string train = kLine;
+  train.replace(train.find("[a, b]}"), 7, "[a, b], max_bad_records: 0}");
+  const ProcessResult result = launch(write(train));
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  EXPECT_NE(result.err.find("t.csv:103:5: 'zero' in column 'a' is no number: that is bad record "
+                            "number 1, and max_bad_records is 0"),
+            std::string::npos)
+      << result.err;
+  expectNothingLeft();
+}
+
+// The class is whether the first number is larger than the second.
+TEST_F(DataTest, ArraysOfNumPyAreLearnt) {
+  std::vector<double> x;
+  std::vector<int64_t> y;
+  for (int i = 0; i < 1000; ++i) {
+    const double a = (i * 37 % 101) / 101.0;
+    const double b = (i * 59 % 103) / 103.0;
+    x.insert(x.end(), {a, b});
+    y.push_back(a > b ? 1 : 0);
+  }
+  const std::string x_file = data::npyOf<double>("<f8", "(1000, 2)", x);
+  const std::string y_file = data::npyOf<int64_t>("<i8", "(1000,)", y);
+  folder_.write("x.npy", x_file);
+  folder_.write("y.npy", y_file);
+  folder_.write("d.npz", data::zipOf({{"x.npy", x_file}, {"y.npy", y_file}}, true));
+  const std::string file = write(
+      "  model: {input: {shape: [2]}, layers: [dense: {units: 1}], loss: hinge, metrics: "
+      "[accuracy]}\n"
+      "  data:\n"
+      "    train: {format: npy, features: x.npy, labels: y.npy}\n"
+      "    eval: {format: npz, archive: d.npz, features: x, labels: y}\n"
+      "  optimizer: {adam: {learning_rate: 0.05}}\n"
+      "  steps: 500\n");
+  const ProcessResult result = launch(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(summary()["eval"]["accuracy"].get<double>(), 0.98);
+  expectNothingLeft();
+}
+
+TEST_F(DataTest, ARegressionThatIsShippedComesNearItsNoise) {
+  const std::string root = std::getenv("DTF_SOURCE_ROOT");
+  const ProcessResult result = launch(root + "/configs/clusters/local-sync.yaml",
+                                      {"--run-dir", folder_.path() + "/runs/job", "--set",
+                                       "train=" + root + "/configs/jobs/friedman_regression.yaml"},
+                                      seconds(100));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(summary()["eval"]["loss"].get<double>(), 1.2);
+}
+
+}  // namespace dtf::testing

@@ -1,0 +1,155 @@
+#include "common/data/csv_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::data {
+namespace {
+
+class CsvReader : public ::testing::Test {
+ protected:
+  CsvReader() { spec_.label = "kind"; }
+
+  CsvTable read(const std::vector<std::string>& texts) {
+    std::vector<std::filesystem::path> files;
+    for (const std::string& text : texts)
+      files.push_back(folder_.write("t" + std::to_string(files.size()) + ".csv", text));
+    return readCsv(files, spec_);
+  }
+  // Without the folder.
+  std::string mistake(const std::vector<std::string>& texts, ErrorCode code = ErrorCode::kBadData) {
+    try {
+      read(texts);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.message();
+      std::string message = error.message();
+      for (size_t at; (at = message.find(folder_.path().string() + "/")) != std::string::npos;)
+        message.erase(at, folder_.path().string().size() + 1);
+      return message;
+    }
+    return "";
+  }
+  static std::vector<float> floats(const Part& part) {
+    const std::span<const float> values = part.as<float>();
+    return {values.begin(), values.end()};
+  }
+  static std::vector<int32_t> classes(const Part& part) {
+    const std::span<const int32_t> values = part.as<int32_t>();
+    return {values.begin(), values.end()};
+  }
+
+  TemporaryFolder folder_;
+  cluster::CsvSpec spec_;
+};
+
+TEST_F(CsvReader, ReadsFeaturesAndClassesByTheNamesOfTheColumns) {
+  const CsvTable table = read({"a,kind,b\n1,0,-2.5\n 3e2 ,7,+.5\n"});
+  EXPECT_EQ(table.dataset.features().spec().shape, Shape{2});
+  EXPECT_EQ(floats(table.dataset.features()), (std::vector<float>{1, -2.5F, 300, 0.5F}));
+  EXPECT_EQ(classes(table.dataset.labels()), (std::vector<int32_t>{0, 7}));
+  EXPECT_EQ(table.bad_records, 0);
+}
+
+TEST_F(CsvReader, ReadsNumbersToLearnAndTheColumnsThatAreAskedFor) {
+  spec_.label = "";
+  spec_.targets = {"y", "x"};
+  spec_.features = {"3"};
+  const CsvTable table = read({"x,y,z,w\n1,2,3,word\n5,6,7,\n"});
+  EXPECT_EQ(floats(table.dataset.features()), (std::vector<float>{3, 7}));
+  EXPECT_EQ(floats(table.dataset.labels()), (std::vector<float>{2, 1, 6, 5}));
+  EXPECT_EQ(table.dataset.labels().spec().shape, Shape{2});
+}
+
+TEST_F(CsvReader, ReadsTablesWithoutAHeaderAndOtherDelimiters) {
+  spec_.header = false;
+  spec_.label = "1";
+  spec_.delimiter = ';';
+  const CsvTable table = read({"4;1;2\n5;3;4\n", "6;5;6"});
+  EXPECT_EQ(floats(table.dataset.features()), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(classes(table.dataset.labels()), (std::vector<int32_t>{4, 5, 6}));
+}
+
+TEST_F(CsvReader, ReadsWordsAsClasses) {
+  spec_.class_names = {"cat", "dog"};
+  const CsvTable table = read({"a,kind\n1,dog\n2, cat\n3,\"dog\"\n4,cow\n"});
+  EXPECT_EQ(classes(table.dataset.labels()), (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(table.bad_records, 1);
+}
+
+TEST_F(CsvReader, ReadsQuotesLineEndsOfAnyKindAndGzip) {
+  const std::string text = "\xef\xbb\xbf\"a \"\"x\"\"\",kind\r\n\"1\",2\r\n\r\n2,\"3\"\r3,4";
+  EXPECT_EQ(classes(read({text}).dataset.labels()), (std::vector<int32_t>{2, 3, 4}));
+  EXPECT_EQ(classes(read({gzipped(text)}).dataset.labels()), (std::vector<int32_t>{2, 3, 4}));
+}
+
+TEST_F(CsvReader, AMalformedRecordCostsOneRecord) {
+  const CsvTable table =
+      read({"a,kind,b\n1,0,1\nx,1,2\n3,1\n4,2.5,4\n5,-1,5\n6,1,1e99\n7,1,nan\n8,1,\n9,1,9\n"});
+  EXPECT_EQ(table.bad_records, 7);
+  EXPECT_EQ(floats(table.dataset.features()), (std::vector<float>{1, 1, 9, 9}));
+  EXPECT_EQ(classes(table.dataset.labels()), (std::vector<int32_t>{0, 1}));
+}
+
+TEST_F(CsvReader, OneBadRecordTooManyIsNamedWithItsPlace) {
+  spec_.max_bad_records = 0;
+  const std::string end = ": that is bad record number 1, and max_bad_records is 0";
+  EXPECT_EQ(mistake({"a,kind\n1,0\n1,0\nx y,1\n"}),
+            "t0.csv:4:1: 'x y' in column 'a' is no number" + end);
+  EXPECT_EQ(mistake({"a,kind\n1,0\n", "a,kind\n1,0,3\n"}),
+            "t1.csv:2:5: the record has 3 fields, the others have 2" + end);
+  EXPECT_EQ(mistake({"a,kind\n\"1\n\",2\n3,k\n"}),
+            "t0.csv:2:1: '1 ' in column 'a' is no number" + end);
+  EXPECT_EQ(
+      mistake({"a,kind\n1,1.5\n"}),
+      "t0.csv:2:3: '1.5' in column 'kind' is no class, a whole number from 0 (for words there "
+      "is class_names)" +
+          end);
+  spec_.class_names = {"cat"};
+  EXPECT_EQ(mistake({"a,kind\n1,cot\n"}),
+            "t0.csv:2:3: 'cot' in column 'kind' is none of the class_names" + end);
+  spec_.max_bad_records = 1;
+  EXPECT_EQ(mistake({"a,kind\n1,cot\n1,cut\n2,cat\n"}),
+            "t0.csv:3:3: 'cut' in column 'kind' is none of the class_names: that is bad record "
+            "number 2, and max_bad_records is 1");
+  EXPECT_EQ(mistake({"a,kind\n1,cot\n"}), "t0.csv: no good record, 1 bad ones");
+}
+
+TEST_F(CsvReader, ColumnsThatAreNotThereAreAMistakeOfTheJob) {
+  spec_.label = "kimd";
+  EXPECT_EQ(mistake({"a,kind\n1,2\n"}, ErrorCode::kBadConfig),
+            "t0.csv: there is no column 'kimd' among 2 - did you mean 'kind'?");
+  spec_.label = "kind";
+  spec_.features = {"kind"};
+  EXPECT_EQ(mistake({"a,kind\n1,2\n"}, ErrorCode::kBadConfig),
+            "t0.csv: column 'kind' is asked for twice");
+  spec_.features = {};
+  EXPECT_EQ(mistake({"kind\n1\n"}, ErrorCode::kBadConfig),
+            "t0.csv: no column is left for the features");
+  EXPECT_EQ(mistake({"a,kind\n1,2\n", "b,kind\n1,2\n"}, ErrorCode::kBadConfig)
+                .find("t1.csv: its columns are others than those of "),
+            0u);
+  EXPECT_EQ(mistake({"1,2\n3,4\n"}, ErrorCode::kBadConfig),
+            "t0.csv: the first line has numbers only: set 'header: false' if it names nothing");
+}
+
+TEST_F(CsvReader, WhatIsNoTableIsNamed) {
+  EXPECT_EQ(mistake({""}), "t0.csv: the file is empty");
+  EXPECT_EQ(mistake({std::string("\x93NUMPY\x01\x00v", 9)}),
+            "t0.csv: this looks like a NumPy array (.npy); expected a table in text");
+  EXPECT_EQ(mistake({"a,kind\n1,2\n\"3,4\n5,6\n"}),
+            "t0.csv:3: the quote in this line is never closed");
+}
+
+TEST_F(CsvReader, TheHeaderAloneSaysWhatTheTableHolds) {
+  const std::filesystem::path file = folder_.write("t.csv", "a,b,kind\nnot,read,yet\n");
+  const CsvHeader header = readCsvHeader(std::vector{file}, spec_);
+  EXPECT_EQ(header.features, (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
+  EXPECT_EQ(header.labels, (PartSpec{kLabels, DType::kInt32, Shape()}));
+}
+
+}  // namespace
+}  // namespace dtf::data

@@ -1,0 +1,66 @@
+#include "common/data/csv_records.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+
+namespace dtf::data {
+namespace {
+
+// "[a|b][c|d]"
+std::string recordsOf(const std::string& text, char delimiter = ',') {
+  const TemporaryFolder folder;
+  CsvRecords records(folder.write("t.csv", text), delimiter);
+  std::string all;
+  while (records.next()) {
+    all += "[";
+    for (size_t i = 0; i < records.size(); ++i)
+      all += (i > 0 ? "|" : "") + std::string(records.field(i));
+    all += "]";
+  }
+  return all;
+}
+
+TEST(CsvRecords, SplitsAtDelimitersAndLineEnds) {
+  EXPECT_EQ(recordsOf("a,b\nc,d\n"), "[a|b][c|d]");
+  EXPECT_EQ(recordsOf("a,b\r\nc,d"), "[a|b][c|d]");
+  EXPECT_EQ(recordsOf("a\tb\r\rc\t\n", '\t'), "[a|b][c|]");
+  EXPECT_EQ(recordsOf(",\n\n,,\n\"\"\n"), "[|][||][]");
+  EXPECT_EQ(recordsOf(""), "");
+  EXPECT_EQ(recordsOf("\n\n"), "");
+}
+
+TEST(CsvRecords, QuotedFieldsHoldAnything) {
+  EXPECT_EQ(recordsOf("\"a,\"\"b\"\"\",\"c\r\nd\"\n\"e\"f\n"), "[a,\"b\"|c\nd][ef]");
+  EXPECT_EQ(recordsOf("a\"b,c\n"), "[a\"b|c]") << "a quote elsewhere is none";
+}
+
+TEST(CsvRecords, KnowTheirPlaces) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.write("t.csv", "a,b\n\"x\ny\", z\nq,r\n");
+  CsvRecords records(file, ',');
+  ASSERT_TRUE(records.next());
+  EXPECT_EQ(records.where(1), file.string() + ":1:3");
+  ASSERT_TRUE(records.next());
+  EXPECT_EQ(records.where(0), file.string() + ":2:1");
+  EXPECT_EQ(records.where(1), file.string() + ":3:4");
+  ASSERT_TRUE(records.next());
+  EXPECT_EQ(records.where(0), file.string() + ":4:1");
+  EXPECT_FALSE(records.next());
+}
+
+TEST(CsvRecords, RefuseARecordThatNeverEnds) {
+  const std::string long_line(kCsvRecordBytesMax + 1, 'x');
+  try {
+    recordsOf("a,b\n\"" + long_line + "\"\n");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("t.csv:2: the record that begins here has more than"),
+              std::string::npos)
+        << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace dtf::data

@@ -1,0 +1,138 @@
+#include "common/data/npy_dataset.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+#include "tests/unit/data/npy_files.h"
+
+namespace dtf::data {
+namespace {
+
+using cluster::FeaturesAs;
+
+class NpyDataset : public ::testing::Test {
+ protected:
+  NpyDataset() {
+    spec_.format = cluster::DatasetSpec::Format::kNpy;
+    spec_.npy.features = {folder_.path() / "x.npy", {"job.yaml", 3, 7}};
+    spec_.npy.labels = {folder_.path() / "y.npy", {"job.yaml", 4, 7}};
+    x(npyOf<float>("<f4", "(2, 3)", {1, 2, 3, 4, 5, 6}));
+    y(npyOf<int64_t>("<i8", "(2,)", {7, 300}));
+  }
+  void x(const std::string& bytes) { folder_.write("x.npy", bytes); }
+  void y(const std::string& bytes) { folder_.write("y.npy", bytes); }
+  void wantTargets() { std::swap(spec_.npy.labels, spec_.npy.targets); }
+
+  std::string mistake(ErrorCode code = ErrorCode::kBadData) {
+    try {
+      readNpyDataset(spec_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.message();
+      std::string message = error.message();
+      for (size_t at; (at = message.find(folder_.path().string() + "/")) != std::string::npos;)
+        message.erase(at, folder_.path().string().size() + 1);
+      return message;
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+  cluster::DatasetSpec spec_;
+};
+
+TEST_F(NpyDataset, ReadsFeaturesAndClasses) {
+  const Dataset dataset = readNpyDataset(spec_);
+  EXPECT_EQ(dataset.size(), 2);
+  EXPECT_EQ(dataset.features().spec(), (PartSpec{kFeatures, DType::kFloat32, Shape{3}}));
+  EXPECT_EQ(dataset.features().as<float>()[5], 6);
+  EXPECT_EQ(dataset.labels().as<int32_t>()[1], 300);
+  const NpyParts parts = readNpyParts(spec_);
+  EXPECT_EQ(parts.count, 2);
+  EXPECT_EQ(parts.features, dataset.features().spec());
+  EXPECT_EQ(parts.labels, dataset.labels().spec());
+}
+
+TEST_F(NpyDataset, ReadsTargetsOfAnyWidthAndType) {
+  wantTargets();
+  x(npyOf<double>("<f8", "(2,)", {0.5, -1}));
+  y(npyOf<int32_t>("<i4", "(2, 2)", {1, 2, 3, 4}));
+  const Dataset dataset = readNpyDataset(spec_);
+  EXPECT_EQ(dataset.features().spec().shape, Shape()) << "features of rank 0";
+  EXPECT_EQ(dataset.features().as<float>()[1], -1);
+  EXPECT_EQ(dataset.labels().spec(), (PartSpec{kLabels, DType::kFloat32, Shape{2}}));
+  EXPECT_EQ(dataset.labels().as<float>()[3], 4);
+}
+
+TEST_F(NpyDataset, BytesArePixelsOrNumbersAsTheJobSays) {
+  x(npyOf<uint8_t>("|u1", "(2, 1, 1, 3)", {0, 128, 255, 1, 2, 3}));
+  EXPECT_EQ(mistake(ErrorCode::kBadConfig),
+            "job.yaml:3:7: error: x.npy: are these bytes pixels? Say 'features_as: pixels' (the "
+            "model divides them by 255) or 'features_as: float32' (as they are)");
+  spec_.npy.features_as = FeaturesAs::kPixels;
+  EXPECT_EQ(readNpyDataset(spec_).features().spec(),
+            (PartSpec{kFeatures, DType::kUInt8, Shape{1, 1, 3}}));
+  spec_.npy.features_as = FeaturesAs::kFloat32;
+  EXPECT_EQ(readNpyDataset(spec_).features().as<float>()[1], 128);
+  spec_.npy.features_as = FeaturesAs::kIndices;
+  EXPECT_EQ(readNpyDataset(spec_).features().as<int32_t>()[2], 255);
+  x(npyOf<float>("<f4", "(2,)", {1, 2}));
+  EXPECT_EQ(mistake(ErrorCode::kBadConfig),
+            "job.yaml:3:7: error: x.npy: the elements are float32, but features_as wants whole "
+            "numbers");
+}
+
+TEST_F(NpyDataset, ANumberThatWouldBecomeAnotherIsBadData) {
+  y(npyOf<int64_t>("<i8", "(2,)", {1, int64_t{1} << 31}));
+  EXPECT_EQ(mistake(),
+            "job.yaml:4:7: error: y.npy: example 1 has 2147483648, which is no whole number from 0 "
+            "to 2147483647");
+  y(npyOf<int64_t>("<i8", "(2,)", {1, -1}));
+  EXPECT_NE(mistake(), "");
+  y(npyOf<uint8_t>("|u1", "(2,)", {1, 2}));
+  x(npyOf<double>("<f8", "(2, 2)", {1, 2, 3, 1e300}));
+  EXPECT_EQ(mistake(),
+            "job.yaml:3:7: error: x.npy: example 1 has 1e+300, which is no number that a float32 "
+            "holds");
+  x(npyOf<int32_t>("<i4", "(2,)", {1, (1 << 24) + 1}));
+  EXPECT_NE(mistake(), "");
+  x(npyOf<float>("<f4", "(2,)", {1, std::stof("inf")}));
+  EXPECT_NE(mistake(), "");
+}
+
+TEST_F(NpyDataset, ArraysThatDoNotBelongTogetherAreNamed) {
+  y(npyOf<int32_t>("<i4", "(3,)", {1, 2, 3}));
+  EXPECT_EQ(mistake(),
+            "job.yaml:4:7: error: y.npy: 3 examples, but x.npy has 2: the two arrays don't belong "
+            "together");
+  y(npyOf<int32_t>("<i4", "(2, 2)", {1, 2, 3, 4}));
+  EXPECT_EQ(mistake(), "job.yaml:4:7: error: y.npy: the array has 2 dimensions, labels have 1");
+  y(npyOf<float>("<f4", "(2,)", {1, 2}));
+  EXPECT_EQ(mistake(ErrorCode::kBadConfig),
+            "job.yaml:4:7: error: y.npy: the elements are float32, but classes are whole numbers; "
+            "numbers to learn are named by 'targets'");
+  x(npyOf<float>("<f4", "()", {1}));
+  EXPECT_EQ(mistake().find("job.yaml:3:7: error: x.npy: the array has 0 dimensions"), 0u);
+  std::filesystem::remove(folder_.path() / "x.npy");
+  EXPECT_EQ(mistake(), "job.yaml:3:7: error: x.npy: cannot open it: No such file or directory (2)");
+}
+
+TEST_F(NpyDataset, ReadsTheArraysOfAnArchive) {
+  spec_.format = cluster::DatasetSpec::Format::kNpz;
+  spec_.npy.archive = {
+      folder_.write("d.npz", zipOf({{"x.npy", npyOf<float>("<f4", "(2, 1)", {1, 2})},
+                                    {"y.npy", npyOf<uint8_t>("|u1", "(2,)", {3, 4})}},
+                                   true)),
+      {"job.yaml", 2, 7}};
+  spec_.npy.features.path = "x";
+  spec_.npy.labels.path = "y";
+  EXPECT_EQ(readNpyDataset(spec_).labels().as<int32_t>()[1], 4);
+  EXPECT_EQ(readNpyParts(spec_).count, 2);
+  spec_.npy.labels.path = "z";
+  EXPECT_EQ(mistake().find("job.yaml:4:7: error: d.npz: there is no 'z.npy' in the archive"), 0u);
+  folder_.write("d.npz", "PK");
+  EXPECT_EQ(mistake().find("job.yaml:2:7: error: d.npz: no zip archive"), 0u);
+}
+
+}  // namespace
+}  // namespace dtf::data

@@ -1,0 +1,73 @@
+#include "common/data/zip_archive.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+#include "tests/unit/data/npy_files.h"
+
+namespace dtf::data {
+namespace {
+
+std::string textOf(const ByteBlock& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string failureOf(const std::string& bytes, const std::string& name = "a",
+                      uint64_t bytes_max = 1 << 20) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.write("x.npz", bytes);
+  try {
+    ZipArchive(path).read(name, bytes_max);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    return error.message().substr(path.string().size() + 2);
+  }
+  return "";
+}
+
+TEST(ZipArchive, ReadsStoredAndDeflatedFiles) {
+  const TemporaryFolder folder;
+  const std::string text(100'000, 'x');
+  for (const bool deflate : {false, true}) {
+    const ZipArchive archive(
+        folder.write("x.npz", zipOf({{"a", text}, {"b", "short"}, {"c", ""}}, deflate)));
+    EXPECT_EQ(archive.names(), (std::vector<std::string>{"a", "b", "c"}));
+    EXPECT_EQ(textOf(archive.read("a", text.size())), text);
+    EXPECT_EQ(textOf(archive.read("b", 100)), "short");
+    EXPECT_EQ(textOf(archive.read("c", 100)), "");
+  }
+}
+
+TEST(ZipArchive, NamesWhatIsWrong) {
+  EXPECT_EQ(failureOf("no zip at all"), "no zip archive (.npz is one), or cut off");
+  EXPECT_EQ(failureOf(zipOf({{"x_train.npy", "x"}}), "x_tran.npy"),
+            "there is no 'x_tran.npy' in the archive - did you mean 'x_train.npy'?");
+  EXPECT_EQ(failureOf(zipOf({{"a", "abc"}}), "a", 2), "'a' has 3 bytes, at most 2 are read");
+}
+
+// Wherever a byte is changed: an error or the right bytes, nothing else.
+TEST(ZipArchive, NoDamageGoesUnnoticedOrFurther) {
+  const std::string text = "some text that deflate makes shorter, shorter, shorter, shorter";
+  const TemporaryFolder folder;
+  for (const bool deflate : {false, true}) {
+    const std::string good = zipOf({{"a", text}}, deflate);
+    for (size_t at = 0; at < good.size(); ++at) {
+      for (const int change : {1, 0xFF}) {
+        std::string damaged = good;
+        damaged[at] = static_cast<char>(damaged[at] ^ change);
+        const std::filesystem::path path = folder.write("x.npz", damaged);
+        try {
+          EXPECT_EQ(textOf(ZipArchive(path).read("a", 1000)), text) << at;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::kBadData);
+        }
+      }
+    }
+    for (size_t size = 0; size < good.size(); ++size)
+      EXPECT_NE(failureOf(good.substr(0, size)), "") << size;
+  }
+}
+
+}  // namespace
+}  // namespace dtf::data
