@@ -1,0 +1,72 @@
+// Tables in text. The first byte chooses how they are read, the rest is the file. What is accepted has
+// a finite number in every place, and the header alone accepts whatever the whole table would be.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/data/csv_reader.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_path.h"
+
+namespace {
+
+bool allFinite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+dtf::cluster::CsvSpec specOf(uint8_t choice) {
+  dtf::cluster::CsvSpec spec;
+  spec.header = (choice & 1) != 0;
+  if ((choice & 2) != 0)
+    spec.label = "1";
+  else
+    spec.targets = {"2", "1"};
+  if ((choice & 4) != 0) spec.features = {"3"};
+  if ((choice & 8) != 0) spec.class_names = {"a", "b"};
+  if ((choice & 16) != 0) spec.delimiter = ';';
+  spec.max_bad_records = choice >> 5;
+  return spec;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace dtf;
+  // A warning for each bad record would be most of the time.
+  static const bool quiet = (log::init("", log::Level::kError), true);
+  fuzz::use(quiet);
+  if (size == 0) return 0;
+  const cluster::CsvSpec spec = specOf(data[0]);
+  const fuzz::MemoryPath file(data + 1, size - 1);
+  const std::vector<std::filesystem::path> files = {file.path()};
+  std::optional<data::CsvHeader> header;
+  const auto judged = [](const Error& error) {
+    FUZZ_CHECK(error.code() == ErrorCode::kBadData || error.code() == ErrorCode::kBadConfig);
+  };
+  try {
+    header = data::readCsvHeader(files, spec);
+  } catch (const Error& error) {
+    judged(error);
+  }
+  try {
+    const data::CsvTable table = data::readCsv(files, spec);
+    FUZZ_CHECK(header && header->features == table.dataset.features().spec());
+    FUZZ_CHECK(table.dataset.size() > 0 && table.bad_records <= spec.max_bad_records);
+    FUZZ_CHECK(allFinite(table.dataset.features().as<float>()));
+    const data::Part& labels = table.dataset.labels();
+    if (!data::areClasses(labels.spec())) {
+      FUZZ_CHECK(allFinite(labels.as<float>()));
+      return 0;
+    }
+    for (const int32_t label : labels.as<int32_t>())
+      FUZZ_CHECK(label >= 0 && (spec.class_names.empty() || label < 2));
+  } catch (const Error& error) {
+    judged(error);
+  }
+  return 0;
+}

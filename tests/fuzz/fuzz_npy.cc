@@ -1,0 +1,55 @@
+// NumPy's arrays and archives of them: each input is read as both. What is accepted has the bytes that
+// its dimensions promise, and the header alone accepts whatever the whole array would be.
+
+#include <optional>
+
+#include "common/base/error.h"
+#include "common/data/npy_reader.h"
+#include "common/data/zip_archive.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_path.h"
+
+namespace {
+
+constexpr uint64_t kBytesMax = 1 << 20;
+
+void checkArray(const dtf::data::NpyArray& array) {
+  uint64_t bytes = dtf::data::npyTypeBytes(array.header.type);
+  for (const int64_t dim : array.header.dims) {
+    FUZZ_CHECK(dim >= 0);
+    bytes *= static_cast<uint64_t>(dim);
+  }
+  FUZZ_CHECK(bytes == array.bytes.size() && bytes <= kBytesMax);
+}
+
+template <class Read>
+bool reads(const Read& read) {
+  try {
+    read();
+    return true;
+  } catch (const dtf::Error& error) {
+    FUZZ_CHECK(error.code() == dtf::ErrorCode::kBadData);
+    return false;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace dtf;
+  const fuzz::MemoryPath file(data, size);
+  const bool header = reads([&] { data::readNpyHeader(file.path()); });
+  const bool whole = reads([&] { checkArray(data::readNpy(file.path(), kBytesMax)); });
+  FUZZ_CHECK(header || !whole);
+  reads([&] {
+    const data::ZipArchive archive(file.path());
+    for (const std::string& name : archive.names()) {
+      reads([&] {
+        const data::ByteBlock bytes = archive.read(name, kBytesMax);
+        FUZZ_CHECK(bytes.size() <= kBytesMax);
+        checkArray(data::parseNpy({bytes.data(), bytes.size()}, name, kBytesMax));
+      });
+    }
+  });
+  return 0;
+}
