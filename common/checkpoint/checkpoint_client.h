@@ -94,6 +94,10 @@ class CheckpointClient {
   // Errors: kUnavailable when one isn't there any more.
   virtual void refill(const std::vector<uint32_t>& ps, uint64_t epoch) = 0;
 
+  // Returns when each shard, on `epoch`, is whole on a second ps: from then on the loss of one loses nothing.
+  // Errors: kUnavailable when one isn't there any more, or on another epoch.
+  virtual void awaitReplicas(uint64_t epoch) = 0;
+
   // Every ps reads its part of the checkpoint, or its snapshot; when all have, it becomes their state.
   // Errors: kBadData when a snapshot is damaged: that ps doesn't offer it again.
   virtual void restore(const GoingBack& target) = 0;

@@ -299,8 +299,9 @@ void AsyncCoordinator::restore(const CutPosition& position) {
   accepted_ = context_.store.version();
 }
 
-void AsyncCoordinator::requestStop() {
+void AsyncCoordinator::requestStop(bool at_rest) {
   const OutwardCalls::Scope scope(context_.calls);
+  DTF_CHECK(!at_rest || granted_ == 0);
   last_step_ = std::min(last_step_, accepted_ + granted_ + grantsOfBefore());
   settleAll();
 }

@@ -40,7 +40,7 @@ class AsyncCoordinator final : public Coordinator {
   void restore(const CutPosition& position) override;
   PushMemory memory() const override;
   void resume(const PushMemory& memory) override;
-  void requestStop() override;
+  void requestStop(bool at_rest) override;
   void whenIdle(std::function<void()> then) override { updater_.whenIdle(std::move(then)); }
   CoordinatorStatus status() const override;
 

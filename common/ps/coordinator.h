@@ -176,8 +176,9 @@ class Coordinator {
   // In place of restore(): the store was filled from a replica, with which this came.
   virtual void resume(const PushMemory& memory) = 0;
 
-  // On ps/0: no step beyond those under way. Workers are told that they are done.
-  virtual void requestStop() = 0;
+  // On ps/0: no step beyond those under way; with `at_rest`, for nobody has been sent to one yet, none
+  // beyond the store's. Workers are told that they are done.
+  virtual void requestStop(bool at_rest) = 0;
 
   // Calls `then` between two updates: at once when none is running.
   virtual void whenIdle(std::function<void()> then) = 0;

@@ -118,9 +118,9 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
   return true;
 }
 
-void Shard::letInitWaitersGo() {
+void Shard::letInitWaitersGo(bool at_rest) {
   DTF_CHECK(coordinator_ != nullptr && store_->initialised());
-  if (stop_requested_) coordinator_->requestStop();
+  if (stop_requested_) coordinator_->requestStop(at_rest);
   for (InitWaiter& waiter : init_waiters_) {
     calls_.add([callback = std::move(waiter.callback)] { callback(Arrived{}); });
   }
@@ -313,7 +313,7 @@ void Shard::requestStop(uint32_t rank, Incarnation incarnation) {
   const OutwardCalls::Scope scope(calls_);
   membership_.check(rank, incarnation);
   stop_requested_ = true;  // of a job that nobody has declared yet, too
-  if (store_ && store_->initialised()) coordinator_->requestStop();
+  if (store_ && store_->initialised()) coordinator_->requestStop(false);
 }
 
 void Shard::failAll(const Error& error) {
@@ -323,6 +323,7 @@ void Shard::failAll(const Error& error) {
     dropParked(rank, error);
     dropAverages(rank, error);
   }
+  answerReplicaWaiter(error);
   if (coordinator_) coordinator_->failAll(error);
 }
 

@@ -189,6 +189,11 @@ class Shard {
   // fit.
   void refill(Incarnation chief, uint64_t epoch, WaitCallback callback);
 
+  // Answered once the backup holds what this shard does, on `epoch`.
+  // Errors: kUnavailable when none is kept, this shard is on another epoch or leaves that one, or when
+  // the chief asks again; to the callback.
+  void awaitReplica(Incarnation chief, uint64_t epoch, WaitCallback callback);
+
   // Any worker may ask the job to end after the steps under way. Only ps/0 can see to it.
   void requestStop(uint32_t rank, Incarnation incarnation);
 
@@ -255,13 +260,14 @@ class Shard {
   void loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error);
   bool awaitsReplica() const;
   std::string awaitedReplicaText() const;
+  void answerReplicaWaiter(const WaitAnswer& answer);
   void awaitAbsent();
   void takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met);
   void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica = false);
   void answerAverages();
   void dropAverages(uint32_t rank, const Error& error);
   void expireAverages();
-  void letInitWaitersGo();
+  void letInitWaitersGo(bool at_rest);
   void checkChief(Incarnation chief, std::string_view what);
   void dropInitWaiter(uint32_t rank, const Error& error);
   void expireInitWaiters();
@@ -276,6 +282,7 @@ class Shard {
   std::string uninitialisedText() const;
   std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration) const;
   Error notDeclared(std::string_view what) const;
+  Error noReplica() const;
   Error gaveWay(uint32_t rank) const;
   std::optional<Error> badEpoch(uint64_t epoch, const std::string& whose) const;
   void requireEpoch(uint64_t epoch, const std::string& whose) const;
@@ -304,6 +311,7 @@ class Shard {
   std::vector<AveragesWaiter> averages_waiters_;  // at most one for each rank
   uint64_t backups_met_ = 0;                      // processes of the ps that keeps the replica
   uint64_t replica_tickets_ = 0;
+  WaitCallback replica_waiter_;  // the chief's; null: nobody waits
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<Replicator> replicator_;  // null: there is no replica
   std::unique_ptr<Coordinator> coordinator_;

@@ -45,7 +45,9 @@ void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has
   barriers_.beginEpoch(epoch);
   if (replicator_)
     replicator_->begin({epoch, origin, cut, 0, {}, coordinator_->memory()}, has_replica);
-  letInitWaitersGo();
+  // Of a job that was stopped at this cut some may have left: one step more could not be completed.
+  const bool at_cut = origin != EpochOrigin::kInitialValues && !has_replica;
+  letInitWaitersGo(at_cut);
   resumeParked();
 }
 
@@ -114,6 +116,9 @@ void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::fun
 void Shard::leaveEpoch(std::vector<Coordinator::Stranded>& stranded) {
   DTF_CHECK(initialised() && epoch_ > 0);
   stranded = coordinator_->takeWaiting();
+  answerReplicaWaiter(
+      Error(ErrorCode::kUnavailable,
+            fmt::format("ps/{} left the epoch while its replica was made", options_.ps_task)));
   epoch_ = 0;
   const ModelDeclaration declaration = *declaration_;
   adopt(declaration);

@@ -22,6 +22,32 @@ void Shard::onReplicaBackup() {
 void Shard::onReplicaHeard(uint64_t ticket) {
   const OutwardCalls::Scope scope(calls_);
   if (replicator_) replicator_->onHeard(ticket);
+  if (replicator_ && replicator_->isWhole()) answerReplicaWaiter(Arrived{});
+}
+
+// How long it takes is the caller's to bound, which knows how large the model is.
+void Shard::awaitReplica(Incarnation chief, uint64_t epoch, WaitCallback callback) {
+  const OutwardCalls::Scope scope(calls_);
+  checkChief(chief, "a question for its replica");
+  DTF_CHECK(callback != nullptr);
+  answerReplicaWaiter(gaveWay(kChief.index));
+  replica_waiter_ = std::move(callback);
+  if (!replicator_) return answerReplicaWaiter(noReplica());
+  if (epoch != epoch_)
+    return answerReplicaWaiter(
+        Error(ErrorCode::kUnavailable,
+              fmt::format("ps/{} is on epoch {}: no replica of epoch {} is made", options_.ps_task,
+                          epochNumber(epoch_), epochNumber(epoch))));
+  if (replicator_->isWhole()) answerReplicaWaiter(Arrived{});
+}
+
+void Shard::answerReplicaWaiter(const WaitAnswer& answer) {
+  if (!replica_waiter_) return;
+  calls_.add([callback = std::exchange(replica_waiter_, nullptr), answer] { callback(answer); });
+}
+
+Error Shard::noReplica() const {
+  return {ErrorCode::kUnavailable, fmt::format("no replica is kept of ps/{}", options_.ps_task)};
 }
 
 // Nothing that is sent to a lost backup is answered before its return.
@@ -42,9 +68,7 @@ void Shard::refill(Incarnation chief, uint64_t epoch, WaitCallback callback) {
   checkChief(chief, "its replica");
   requireEpoch(epoch, "its replica");
   DTF_CHECK(callback != nullptr);
-  if (replica_ == nullptr)
-    throw Error(ErrorCode::kUnavailable,
-                fmt::format("no replica is kept of ps/{}", options_.ps_task));
+  if (replica_ == nullptr) throw noReplica();
   if (epoch_ == epoch) return calls_.add([callback = std::move(callback)] { callback(Arrived{}); });
   replica_->fetch([this, epoch, met = backups_met_, callback = std::move(callback)](
                       const std::variant<ReplicaSeed, Error>& fetched) {

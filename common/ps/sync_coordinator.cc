@@ -309,9 +309,10 @@ void SyncCoordinator::resume(const PushMemory& memory) {
   if (announcesAfterwards()) announceLast();
 }
 
-void SyncCoordinator::requestStop() {
+void SyncCoordinator::requestStop(bool at_rest) {
   const OutwardCalls::Scope scope(context_.calls);
-  last_step_ = std::min(last_step_, step() + 1);
+  DTF_CHECK(!at_rest || (held_ == 0 && !updater_.busy()));
+  last_step_ = std::min(last_step_, step() + (at_rest ? 0 : 1));
   failCutBeyondTheEnd();
 }
 

@@ -234,6 +234,8 @@ void Checkpointer::saveInitial() {
       if (!last_step_) save(motion);
     } else if (options_.snapshots && !common_snapshot_) {
       snapshot(motion);
+    } else if (options_.replicas) {
+      client_.awaitReplicas(epoch_);
     }
   } catch (const Error& error) {
     // Without it the loss of a ps would be the end: whoever lost one now starts again.

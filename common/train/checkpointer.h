@@ -35,6 +35,7 @@ struct CheckpointerOptions {
   model::ModelSpec model;
   bool fresh = false;      // start anew; what checkpoints there are is set aside
   bool snapshots = false;  // the ps keep them
+  bool replicas = false;   // ditto, each the next one's
 };
 
 // What a job goes on from.
@@ -104,7 +105,7 @@ class Checkpointer {
 
   // Once the ps hold values and before this chief trains: saves these, unless there is a checkpoint. So
   // there is one to go back to at any time; the next one replaces it. That it can't be written is
-  // logged. In a job without checkpoints it is a snapshot.
+  // logged. In a job without checkpoints it is a snapshot, or that the replicas are whole.
   // Errors: kUnavailable, kDeadline when a ps is lost meanwhile.
   void saveInitial();
 

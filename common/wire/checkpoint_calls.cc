@@ -208,6 +208,14 @@ kj::Promise<void> CheckpointCalls::refill(const std::vector<uint32_t>& ps, uint6
                                      }));
 }
 
+kj::Promise<void> CheckpointCalls::awaitReplicas(uint64_t epoch) {
+  return whenDone(fromEvery<Nothing>("have its replica made", disk_seconds_, [&](uint32_t i) {
+    auto request = session(i).awaitReplicaRequest();
+    request.setEpoch(epoch);
+    return sent(request);
+  }));
+}
+
 kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) {
   const std::string what = target.folder.empty() ? "its snapshot" : "its part of the checkpoint";
   return fromEvery<Nothing>("read " + what, disk_seconds_,

@@ -40,6 +40,7 @@ class CheckpointCalls {
       const checkpoint::SnapshotName& name, const CutPosition& position,
       const std::optional<checkpoint::SnapshotName>& keep);
   kj::Promise<void> forgetSnapshots();
+  kj::Promise<void> awaitReplicas(uint64_t epoch);
   kj::Promise<void> refill(const std::vector<uint32_t>& ps, uint64_t epoch);
   kj::Promise<void> restore(const checkpoint::GoingBack& target);
 

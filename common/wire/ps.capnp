@@ -157,6 +157,10 @@ interface PsCheckpoint {
   # An empty ps fetches its replica (PsReplica), and `epoch` goes on with it. Errors: unavailable when there is none of
   # that epoch, or this ps holds other values.
 
+  awaitReplica @10 (epoch :UInt64) -> ();
+  # Under `durability: replica`: answered once the next ps holds all that this one does. Errors: unavailable when this ps
+  # is not on that epoch, or leaves it meanwhile, or a newer question takes the place of this one.
+
   struct Saved {
     file @0 :Text;         # in the folder
     bytes @1 :UInt64;

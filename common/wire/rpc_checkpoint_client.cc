@@ -55,6 +55,10 @@ void RpcCheckpointClient::forgetSnapshots() {
   control_.call([this] { return calls_->forgetSnapshots(); });
 }
 
+void RpcCheckpointClient::awaitReplicas(uint64_t epoch) {
+  control_.call([&] { return calls_->awaitReplicas(epoch); });
+}
+
 void RpcCheckpointClient::refill(const std::vector<uint32_t>& ps, uint64_t epoch) {
   control_.call([&] { return calls_->refill(ps, epoch); });
 }

@@ -32,6 +32,7 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
       const checkpoint::SnapshotName& name, const CutPosition& position,
       const std::optional<checkpoint::SnapshotName>& keep) override;
   void forgetSnapshots() override;
+  void awaitReplicas(uint64_t epoch) override;
   void refill(const std::vector<uint32_t>& ps, uint64_t epoch) override;
   void restore(const checkpoint::GoingBack& target) override;
 

@@ -183,10 +183,21 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   }
 
   kj::Promise<void> refill(RefillContext context) override {
+    return askAndWait(&ps::Shard::refill, context.getParams().getEpoch());
+  }
+
+  kj::Promise<void> awaitReplica(AwaitReplicaContext context) override {
+    return askAndWait(&ps::Shard::awaitReplica, context.getParams().getEpoch());
+  }
+
+ private:
+  using Question = void (ps::Shard::*)(Incarnation chief, uint64_t epoch, ps::WaitCallback);
+
+  kj::Promise<void> askAndWait(Question question, uint64_t epoch) {
     return host_
-        .ask<bool>([chief = chief_, epoch = context.getParams().getEpoch()](
-                       ps::Shard& shard, ShardHost::Reply<bool> reply) {
-          shard.refill(chief, epoch, [reply = std::move(reply)](const ps::WaitAnswer& answer) {
+        .ask<bool>([question, chief = chief_, epoch](ps::Shard& shard,
+                                                     ShardHost::Reply<bool> reply) {
+          (shard.*question)(chief, epoch, [reply = std::move(reply)](const ps::WaitAnswer& answer) {
             if (const Error* error = std::get_if<Error>(&answer)) return reply(*error);
             reply(true);
           });
@@ -194,7 +205,6 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         .ignoreResult();
   }
 
- private:
   // What was read, and for which model.
   struct ReadShard {
     ps::ModelDeclaration declaration;

@@ -68,7 +68,8 @@ struct Supervision {
                      {task.job.job, task.job.run_dir, Incarnation::random(task.attempt),
                       static_cast<uint32_t>(task.job.cluster.worker.size()),
                       task.job.train->checkpoint, task.job.train->data, task.job.train->model,
-                      task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot}) {}
+                      task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot,
+                      task.job.durability.kind == cluster::Durability::kReplica}) {}
 
   wire::RpcCheckpointClient client;
   train::Checkpointer checkpointer;
@@ -144,6 +145,7 @@ class WorkerJob {
   train::TrainingResult trainToTheEnd(train::TrainingLoop& loop) {
     for (;;) {
       const train::TrainingResult result = train(loop);
+      if (supervision_ && result.stopped) keepStopped();
       trace::save(task_.job.run_dir / "timeline");
       client_.barrier(ps::trainedBarrier(result.epoch));
       // The others are at rest unless the ps went back meanwhile.
@@ -158,6 +160,15 @@ class WorkerJob {
       }
       log::warning("event=trains_on reason=\"the ps went back after the last step\"");
     }
+  }
+
+  // Whoever asked for the stop may have left when a ps is lost: the chief, which takes it back, says it
+  // to its successor.
+  void keepStopped() {
+    DTF_CHECK(isChief());
+    client_.requestStop([](const Error& reason) {
+      log::warning("event=stop_refused reason=\"{}\"", reason.message());
+    });
   }
 
   void endSupervision() {

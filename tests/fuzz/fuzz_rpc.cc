@@ -33,9 +33,9 @@ using fuzz::kElements;
 using fuzz::kWorkers;
 
 const fuzz::MustReach kMustReach = {
-    "save",          "restore",  "commitRestore",   "decided",         "averages", "raw",
-    "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",   "seed",
-    "update",        "fetched",  "ended",           "lease over"};
+    "save",          "restore",  "commitRestore",   "decided",         "averages",  "raw",
+    "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",    "awaitReplica",
+    "seed",          "update",   "fetched",         "ended",           "lease over"};
 
 constexpr size_t kCallsMax = 200;
 constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
@@ -348,6 +348,11 @@ void Session::checkpointCall(uint8_t method) {
         auto request = checkpoint->refillRequest();
         request.setEpoch(epochAt(arguments_.byte()));
         return send(request, "refill");
+      }
+      case 10: {
+        auto request = checkpoint->awaitReplicaRequest();
+        request.setEpoch(epochAt(arguments_.byte()));
+        return send(request, "awaitReplica");
       }
       default: {
         auto request = checkpoint->commitRestoreRequest();

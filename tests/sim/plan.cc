@@ -297,10 +297,13 @@ bool Plan::undisturbed(const Life& life) const {
 }
 
 bool Plan::mustFinish(const Life& life) const {
-  const bool only_stopped = life.faults.size() == 1;
+  // In a job that is being stopped no worker is started again, so one that is lost or fenced ends it.
+  const bool stops_well = std::all_of(life.faults.begin(), life.faults.end(), [](const Fault& f) {
+    return f.kind == Fault::Kind::kStop || f.kind == Fault::Kind::kKillPs;
+  });
   const bool ps_mended = psComeBack() && disk_error_share == 0;
   return !early_timeouts && (ps_mended || !life.has(Fault::Kind::kKillPs)) &&
-         !life.has(Fault::Kind::kKillAll) && (only_stopped || !life.has(Fault::Kind::kStop));
+         !life.has(Fault::Kind::kKillAll) && (stops_well || !life.has(Fault::Kind::kStop));
 }
 
 bool Plan::onlyWorkersAreKilled(const Life& life) const {

@@ -37,6 +37,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   void refill(const std::vector<uint32_t>& ps, uint64_t epoch) override {
     await(calls_.refill(ps, epoch));
   }
+  void awaitReplicas(uint64_t epoch) override { await(calls_.awaitReplicas(epoch)); }
   void restore(const checkpoint::GoingBack& target) override {
     on_going_back_(target);
     await(calls_.restore(target));
@@ -120,6 +121,7 @@ std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
   train::CheckpointerOptions options{"sim", kRunDir, incarnation, plan_.workers, {}, {}};
   if (plan_.checkpoints) options.spec = plan_.checkpoint;
   options.snapshots = plan_.snapshot_every_steps > 0;
+  options.replicas = plan_.replicas;
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
   return checkpointer_->start();

@@ -273,8 +273,10 @@ void SimWorker::train(kj::WaitScope& scope) {
   for (;;) {
     training_now_ = has_trained_ = true;
     Steps steps(*this, client);
-    const uint64_t epoch = train::trainSteps(client, steps).epoch;
+    const ps::StepState end = train::trainSteps(client, steps);
+    const uint64_t epoch = end.epoch;
     training_now_ = false;
+    if (supervisor_ && end.global_step < plan_.steps) requestStop();
     hooks_.on_trained();
     client.barrier(ps::trainedBarrier(epoch));
     saved = supervisor_ && client.pull().done && supervisor_->saveAtRest();

@@ -113,6 +113,17 @@ TEST(GoingBack, IsDoneOnceAndNeverToAnOlderEpoch) {
   EXPECT_EQ(driver.shard.word().epoch, kSecondEpoch);
 }
 
+// Who has finished is not there for one step more.
+TEST(GoingBack, AJobThatWasStoppedDoesNoStepBeyondTheCut) {
+  ShardDriver driver(2, 2, 10);
+  driver.shard.requestStop(1, kFirstLife);
+  ASSERT_TRUE(driver.shard.restore(kFirstLife, cutOf(driver, {3}, 3, 7)));
+  EXPECT_TRUE(driver.pull(0)->state().done);
+  EXPECT_EQ(driver.pull(0)->state().global_step, 3u);
+  driver.shard.requestStop(0, kFirstLife);
+  EXPECT_TRUE(driver.pull(0)->state().done) << "said again";
+}
+
 TEST(GoingBack, LostAndFinishedWorkersAreKnownAfterwardsToo) {
   ShardDriver driver(3, 3, 10, seconds(5));
   driver.shard.markLost(2);

@@ -67,6 +67,42 @@ TEST(ShardReplication, APushIsAnsweredWhenTheReplicaHasIt) {
   EXPECT_EQ(pushed->value(), 1);
 }
 
+// What the chief is told that asks when the replica is whole.
+std::shared_ptr<std::string> awaitReplica(ShardDriver& driver, uint64_t epoch = kFirstEpoch) {
+  auto text = std::make_shared<std::string>("waits");
+  driver.shard.awaitReplica(kReplicatedChief, epoch, [text](const WaitAnswer& answer) {
+    const Error* error = std::get_if<Error>(&answer);
+    *text = error ? error->message() : "whole";
+  });
+  return text;
+}
+
+TEST(ShardReplication, TheChiefIsToldWhenTheReplicaIsWhole) {
+  Replicated world(2, 0, 10);
+  EXPECT_EQ(*awaitReplica(world.driver()), "whole");
+  world.driver().shard.onReplicaBackup();  // another process
+  const auto first = awaitReplica(world.driver());
+  EXPECT_EQ(*first, "waits");
+  const auto second = awaitReplica(world.driver());
+  EXPECT_NE(first->find("gave way"), std::string::npos) << *first;
+  world.keeper.deliverAll();
+  EXPECT_EQ(*second, "whole");
+  EXPECT_NE(awaitReplica(world.driver(), kFirstEpoch + 1)->find("is on epoch"), std::string::npos);
+}
+
+TEST(ShardReplication, WhoWaitsForTheReplicaOfAnEpochThatIsLeftIsTold) {
+  Replicated world(2, 0, 10);
+  world.driver().shard.onReplicaBackup();
+  const auto asked = awaitReplica(world.driver());
+  const std::vector<float> values(world.driver().elements);
+  ASSERT_TRUE(
+      world.driver().shard.initialise(0, kReplicatedChief, values, nextEpoch(kFirstEpoch, 1)));
+  EXPECT_NE(asked->find("left the epoch"), std::string::npos) << *asked;
+  const auto later = awaitReplica(world.driver(), nextEpoch(kFirstEpoch, 1));
+  world.driver().shard.failAll(Error(ErrorCode::kUnavailable, "the end"));
+  EXPECT_EQ(*later, "the end");
+}
+
 TEST(ShardReplication, AsyncNothingThatWasAnsweredIsLostOrAppliedTwice) {
   Replicated world(2, 0, 4);
   world.driver().pull(0);

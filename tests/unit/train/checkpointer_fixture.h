@@ -33,6 +33,7 @@ class CheckpointerTest : public ::testing::Test {
     options.workers = 2;
     if (checkpoints_) options.spec = {.keep = keep};
     options.snapshots = snapshots_;
+    options.replicas = replicas_;
     options.model = model_;
     options.fresh = fresh_;
     ps::ModelDeclaration model = oneVariable(mode, steps);
@@ -63,6 +64,7 @@ class CheckpointerTest : public ::testing::Test {
   bool fresh_ = false;
   bool checkpoints_ = true;
   bool snapshots_ = false;
+  bool replicas_ = false;
   std::vector<ps::Setting> settings_;
   model::ModelSpec model_;
   uint64_t chiefs_ = 0;

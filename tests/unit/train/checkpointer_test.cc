@@ -38,6 +38,19 @@ TEST_F(CheckpointerTest, APsThatIsLostDuringTheInitialCheckpointDoesNotEndTheChi
   EXPECT_EQ(steps(), std::vector<uint64_t>{0});
 }
 
+// Else the loss of a ps before that would be the end, for the chief that has trained knows of no start.
+TEST_F(CheckpointerTest, WithReplicasAndNoCheckpointsNobodyTrainsBeforeTheyAreWhole) {
+  checkpoints_ = false;
+  replicas_ = true;
+  const auto starting = chief(kSync);
+  const std::optional<uint64_t> epoch = starting->start();
+  ps_.setHeld({epoch.value(), 0});
+  ps_.calls();
+  ps_.fail("awaitReplicas", kLostPs);
+  EXPECT_EQ(starting->start(), std::nullopt);
+  EXPECT_EQ(ps_.calls(), (CallTexts{"awaitReplicas", "awaitReplicas"}));
+}
+
 TEST_F(CheckpointerTest, AnInitialCheckpointThatCanNotBeHadIsGivenUp) {
   const auto starting = chief(kSync);
   const std::optional<uint64_t> epoch = starting->start();

@@ -173,6 +173,11 @@ class FakePs final : public checkpoint::CheckpointClient {
     begin("refill", " ps/" + std::to_string(ps.at(0)));
     held_.at(ps[0]).epoch = epoch;
   }
+  void awaitReplicas(uint64_t epoch) override {
+    MutexLock lock(mutex_);
+    begin("awaitReplicas", "");
+    if (epoch != held_.at(0).epoch) throw Error(ErrorCode::kUnavailable, "another epoch");
+  }
   void restore(const checkpoint::GoingBack& target) override {
     MutexLock lock(mutex_);
     const bool to_snapshot = target.folder.empty();

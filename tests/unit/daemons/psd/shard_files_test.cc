@@ -158,6 +158,7 @@ class Job final : public checkpoint::CheckpointClient {
     return kept;
   }
   void forgetSnapshots() override {}
+  void awaitReplicas(uint64_t) override {}
   void refill(const std::vector<uint32_t>&, uint64_t) override {
     throw Error(ErrorCode::kUnavailable, "no replicas are kept here");
   }
