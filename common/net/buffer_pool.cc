@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/huge_pages.h"
 
 namespace dtf::net {
 
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kHugePageBytes = 2 << 20;
 
 size_t roundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -27,7 +27,7 @@ size_t capacityFor(size_t bytes) {
 
 std::byte* mapFresh(size_t capacity) {
   DTF_CHECK(capacity > 0 && capacity % kPageBytes == 0);
-  const size_t alignment = capacity >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+  const size_t alignment = hugePageAlignment(capacity, kPageBytes);
   const size_t mapped = capacity + alignment - kPageBytes;
   void* raw = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,7 +39,7 @@ std::byte* mapFresh(size_t capacity) {
   if (const size_t tail = start + mapped - (aligned + capacity))
     ::munmap(reinterpret_cast<void*>(aligned + capacity), tail);
   auto* data = reinterpret_cast<std::byte*>(aligned);
-  if (capacity >= kHugePageBytes) ::madvise(data, capacity, MADV_HUGEPAGE);
+  preferHugePages(data, capacity);
   return data;
 }
 

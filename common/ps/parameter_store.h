@@ -117,10 +117,12 @@ class ParameterStore {
   // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while
   // updating(). `slots`: slotCount() of them, in the order of slot(). Every array has elements()
   // values, padding (0, or a slot's initial value) included.
-  // `before`: what previous() is then; nullopt: there is none.
+  // `before`: what previous() is then; nullopt: there is none. `owner` keeps `values` and `before`, and is
+  // kept with them; null: they are copied. The slots are copied.
   void restore(std::span<const float> values, std::span<const std::span<const float>> slots,
                const OptimizerClock::State& clock, uint64_t version,
-               std::optional<std::span<const float>> before = std::nullopt);
+               std::optional<std::span<const float>> before = std::nullopt,
+               const std::shared_ptr<const void>& owner = nullptr);
 
   // Not null once initialised.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }

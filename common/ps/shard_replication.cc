@@ -113,7 +113,7 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
       [&] {
         store_->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1),
                         seed.state.clock, seed.state.version,
-                        has_previous ? std::optional(seed.arenas[own]) : std::nullopt);
+                        has_previous ? std::optional(seed.arenas[own]) : std::nullopt, seed.owner);
         coordinator_->resume(seed.state.memory);
         awaitAbsent();
       },

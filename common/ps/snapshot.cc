@@ -1,7 +1,10 @@
 #include "common/ps/snapshot.h"
 
+#include <cstring>
+#include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/mutex.h"
 
 namespace dtf::ps {
@@ -66,6 +69,22 @@ std::shared_ptr<Snapshot> SnapshotPool::acquire(uint64_t version) {
     core->giveBack(std::move(gone->arena_));
     delete gone;
   });
+}
+
+std::shared_ptr<const Snapshot> SnapshotPool::take(std::span<const float> values,
+                                                   std::shared_ptr<const void> owner,
+                                                   uint64_t version) {
+  DTF_CHECK(values.size() == core_->elements);
+  const bool aligned = reinterpret_cast<uintptr_t>(values.data()) % kBufferAlignment == 0;
+  if (owner != nullptr && aligned && !values.empty()) {
+    const std::shared_ptr<Snapshot> received(new Snapshot({}, values.size(), version));
+    received->received_ = values.data();
+    received->owner_ = std::move(owner);
+    return received;
+  }
+  const std::shared_ptr<Snapshot> copy = acquire(version);
+  if (!values.empty()) std::memcpy(copy->mutableData(), values.data(), values.size_bytes());
+  return copy;
 }
 
 uint64_t SnapshotPool::allocated() const {

@@ -6,13 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "common/tensor/buffer.h"
 
 namespace dtf::ps {
 
-// Owns: an arena of `elements()` float32, aligned to 64 bytes, followed by at least 8 readable zero
-// bytes.
+// Owns: an arena of `elements()` float32, aligned to 64 bytes, followed by at least 8 readable bytes; or
+// shares one that was received.
 // Threads: immutable after publication (as shared_ptr<const Snapshot>); before that,
 // thread-compatible.
 class Snapshot {
@@ -20,10 +21,10 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  const float* data() const { return arena_.as<float>(); }
+  const float* data() const { return owner_ ? received_ : arena_.as<float>(); }
   uint64_t elements() const { return elements_; }
-  uint64_t version() const { return version_; }  // updates in it, since the initial values
-  float* mutableData() { return arena_.as<float>(); }
+  uint64_t version() const { return version_; }        // updates in it, since the initial values
+  float* mutableData() { return arena_.as<float>(); }  // nullptr when it was received
 
  private:
   friend class SnapshotPool;
@@ -33,6 +34,8 @@ class Snapshot {
   Buffer arena_;
   uint64_t elements_;
   uint64_t version_;
+  const float* received_ = nullptr;
+  std::shared_ptr<const void> owner_;  // of received_
 };
 
 // Where arenas come from and return to when the last reader of a snapshot lets go, on whichever
@@ -49,6 +52,11 @@ class SnapshotPool {
   // An arena to fill, then to publish by converting to shared_ptr<const Snapshot>. Its contents are
   // undefined where `elements` reach (a recycled arena still holds old values), zero beyond.
   std::shared_ptr<Snapshot> acquire(uint64_t version);
+
+  // Those values, kept where they are while `owner` lives; copied where their place is none for a
+  // snapshot, or `owner` is null. As many as this pool's arenas have (DTF_CHECK).
+  std::shared_ptr<const Snapshot> take(std::span<const float> values,
+                                       std::shared_ptr<const void> owner, uint64_t version);
 
   uint64_t allocated() const;  // arenas in existence, read or unused: for tests and status
 

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/huge_pages.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::runtime {
@@ -13,13 +14,15 @@ CpuDevice::CpuDevice(int index) : name_("cpu:" + std::to_string(index)) {
 }
 
 std::byte* CpuDevice::allocateBytes(size_t bytes) {
-  const size_t padded = (bytes + kBufferAlignment) / kBufferAlignment * kBufferAlignment;
-  void* const memory = std::aligned_alloc(kBufferAlignment, padded);
+  const size_t alignment = hugePageAlignment(bytes, kBufferAlignment);
+  const size_t padded = (bytes + alignment) / alignment * alignment;
+  void* const memory = std::aligned_alloc(alignment, padded);
   if (memory == nullptr) {
     throw Error(ErrorCode::kUnavailable, "There are no " + std::to_string(padded) +
                                              " bytes of memory for a compiled step on " + name_ +
                                              "; make the batch or the model smaller.");
   }
+  preferHugePages(memory, padded);
   std::memset(memory, 0, padded);
   return static_cast<std::byte*>(memory);
 }

@@ -4,13 +4,17 @@
 #include <cstring>
 #include <new>
 
+#include "common/base/huge_pages.h"
+
 namespace dtf {
 
 Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
-  const size_t padded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, padded)));
+  const size_t alignment = hugePageAlignment(bytes, kBufferAlignment);
+  const size_t padded = (bytes + alignment - 1) / alignment * alignment;
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, padded)));
   if (!data_) throw std::bad_alloc();
+  preferHugePages(data_.get(), padded);
   std::memset(data_.get(), 0, padded);  // also faults the pages in, before any step is timed
 }
 

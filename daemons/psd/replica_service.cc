@@ -43,9 +43,10 @@ class ReplicaSession final : public schema::PsReplica::Server {
   kj::Promise<void> seed(SeedContext context) override {
     fetched_.reset();
     net::bridgeErrors([&] {
-      ps::ReplicaSeed seed{wire::decodeReplicaState(context.getParams().getState()), {}, nullptr};
-      const std::vector<ps::Gradient> arenas = std::exchange(coming_, {});
-      for (const ps::Gradient& arena : arenas) seed.arenas.push_back(arena.values);
+      const auto arenas =
+          std::make_shared<const std::vector<ps::Gradient>>(std::exchange(coming_, {}));
+      ps::ReplicaSeed seed{wire::decodeReplicaState(context.getParams().getState()), {}, arenas};
+      for (const ps::Gradient& arena : *arenas) seed.arenas.push_back(arena.values);
       replica_.seed(primary_, model(), seed);
       log::info("event=replica_seeded ps=ps/{} version={}", ps_task_, replica_.version());
     });
