@@ -1,7 +1,10 @@
 #!/bin/bash
 # The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five: one table, in about
 # fifteen minutes, with a line on stderr for each run.
-# Usage: scripts/bench-peers.sh [--repetitions N] [--without TensorFlow|PyTorch]
+# Usage: scripts/bench-peers.sh [--models] [--repetitions N] [--without TensorFlow|PyTorch|JAX]
+#
+# --models: training steps of whole networks on one thread, without a cluster, by dtf, PyTorch (as it comes, tuned,
+# compiled) and JAX; see tests/bench/peers/compare_models.py. Else:
 #
 #   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global steps per second,
 #                          async: each gradient is a step, sync: one update from both workers is a step
@@ -16,13 +19,14 @@
 # sync. PyTorch has no parameter servers: DistributedDataParallel over gloo on 2 ranks; its null step is an allreduce.
 # A ratio above 1 says that dtf is faster.
 #
-# The first time it installs tensorflow-cpu and torch into build/peers-env with pip: some 3.5 GB to download and 8 GB on
-# the disk, because torch comes with its CUDA libraries; a peer that is --without is not installed. A peer that cannot be
+# The first time it installs what it compares with into build/peers-env with pip: some 3.5 GB to download and 8 GB on the
+# disk, because torch comes with its CUDA libraries; a peer that is --without is not installed. A peer that cannot be
 # installed (no network) is left out of the table, loudly, and the exit code is 69. Quieter figures: nice -n -5 as root.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 folder=$PWD/build/peers-env
 peers=("TensorFlow tensorflow-cpu tensorflow" "PyTorch torch torch")  # name, package, module
+compare=compare.py
 arguments=()
 without=" "
 while [ $# -gt 0 ]; do
@@ -32,6 +36,11 @@ while [ $# -gt 0 ]; do
       arguments+=("$1" "$2")
       [ "$1" = --repetitions ] || without+="$2 "
       shift 2
+      ;;
+    --models)
+      peers=("PyTorch torch torch" "JAX jax jax")
+      compare=compare_models.py
+      shift
       ;;
     *)
       sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' scripts/bench-peers.sh
@@ -61,5 +70,5 @@ for peer in "${peers[@]}"; do
   arguments+=(--without "$name")
   status=69
 done
-python3 tests/bench/peers/compare.py --build build --python "$folder/bin/python" "${arguments[@]}" || exit
+python3 "tests/bench/peers/$compare" --build build --python "$folder/bin/python" "${arguments[@]}" || exit
 exit $status

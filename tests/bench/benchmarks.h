@@ -20,6 +20,8 @@ std::vector<Report> benchRpc(const BenchOptions& options);
 std::vector<Report> benchSoftmax(const BenchOptions& options);
 std::vector<Report> benchIdle(const BenchOptions& options);
 std::vector<Report> benchNullStep(const BenchOptions& options);
+std::vector<Report> benchModels(const BenchOptions& options);
+std::vector<Report> benchRefill(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);
 std::vector<Report> benchKernels(const BenchOptions& options);
 

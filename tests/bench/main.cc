@@ -32,8 +32,11 @@ constexpr Benchmark kBenchmarks[] = {
     {"null-step",
      "a step that computes nothing: scalar, 100 MB, 1 GB; beside a raw socket; 1 to 8 workers",
      benchNullStep},
+    {"refill", "a shard that comes back from its replica on another ps, beside a raw socket",
+     benchRefill},
     {"optimizers", "updates of 64 MiB of parameters beside memcpy, with each instruction set",
      benchOptimizers},
+    {"models", "training steps of whole networks on one thread", benchModels},
     {"kernels", "convolutions and pooling beside the multiply-add peak and memcpy, with each set",
      benchKernels},
 };
@@ -66,7 +69,7 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels: layers whose name begins with this");
+      "kernels, models: layers or networks whose name begins with this");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;

@@ -106,6 +106,11 @@ void RawClient::push(size_t bytes) {
           sendAll(fd_.get(), buffer_.get(), bytes) && receiveAll(fd_.get(), &done, sizeof(done)));
 }
 
+void RawClient::renewBuffer(size_t bytes_max) {
+  buffer_ = nullptr;
+  buffer_ = net::BufferPool::create()->take(bytes_max);
+}
+
 void RawClient::exchange(size_t bytes) {
   const Request request{Operation::kExchange, bytes};
   require(sendAll(fd_.get(), &request, sizeof(request)) &&
