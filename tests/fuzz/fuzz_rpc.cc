@@ -37,10 +37,8 @@ const fuzz::MustReach kMustReach = {
     "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",    "awaitReplica",
     "seed",          "update",   "fetched",         "ended",           "lease over"};
 
-constexpr size_t kCallsMax = 200;
 constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
-constexpr size_t kCallsKeptMax = 64;
-constexpr size_t kListMax = 64;
+constexpr size_t kCallsMax = 200, kCallsKeptMax = 64, kListMax = 64;
 constexpr Duration kSteps[] = {std::chrono::milliseconds(1),    std::chrono::milliseconds(60),
                                std::chrono::milliseconds(300),  std::chrono::milliseconds(1100),
                                std::chrono::milliseconds(5600), std::chrono::seconds(11)};
@@ -126,6 +124,12 @@ class Session {
     keep(request.send().ignoreResult().then([reaches] {
       if (reaches != nullptr) ++fuzz::reached()[reaches];
     }));
+  }
+
+  template <class Request>
+  void sendEpoch(Request&& request, const char* reaches) {
+    request.setEpoch(epochAt(arguments_.byte()));
+    send(request, reaches);
   }
 
   std::unique_ptr<net::RpcConnection> connect(bool bulk) {
@@ -296,7 +300,7 @@ void Session::controlCall(uint8_t method) {
 
 void Session::checkpointCall(uint8_t method) {
   KJ_IF_MAYBE (checkpoint, client().checkpoint) {
-    switch (method < 192 ? method % 6 : 6 + method % 4) {
+    switch (method < 192 ? method % 6 : method < 252 ? 6 + method % 4 : 10) {
       case 0: {
         auto request = checkpoint->positionRequest();
         request.setHold(arguments_.byte() % 2 == 1);
@@ -344,16 +348,10 @@ void Session::checkpointCall(uint8_t method) {
       }
       case 8:
         return send(checkpoint->forgetSnapshotsRequest(), "forgetSnapshots");
-      case 9: {
-        auto request = checkpoint->refillRequest();
-        request.setEpoch(epochAt(arguments_.byte()));
-        return send(request, "refill");
-      }
-      case 10: {
-        auto request = checkpoint->awaitReplicaRequest();
-        request.setEpoch(epochAt(arguments_.byte()));
-        return send(request, "awaitReplica");
-      }
+      case 9:
+        return sendEpoch(checkpoint->refillRequest(), "refill");
+      case 10:
+        return sendEpoch(checkpoint->awaitReplicaRequest(), "awaitReplica");
       default: {
         auto request = checkpoint->commitRestoreRequest();
         request.setCutEpoch(epoch_);
