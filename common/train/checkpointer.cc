@@ -31,9 +31,22 @@ std::string optimizerText(const cluster::OptimizerSpec& optimizer) {
 
 std::string examplesText(const cluster::DatasetSpec& dataset) {
   using Format = cluster::DatasetSpec::Format;
-  if (dataset.format == Format::kIdx) return dataset.images.string();
-  if (dataset.format == Format::kDigits) return fmt::format("{} digits", dataset.count);
-  DTF_CHECK(dataset.format == Format::kCifar10 && !dataset.files.empty());
+  switch (dataset.format) {
+    case Format::kIdx:
+      return dataset.images.string();
+    case Format::kDigits:
+      return fmt::format("{} digits", dataset.count);
+    case Format::kSynthetic:
+      return fmt::format("{} drawn examples", dataset.count);
+    case Format::kNpy:
+      return dataset.npy.features.path.string();
+    case Format::kNpz:
+      return dataset.npy.archive.path.string();
+    case Format::kCifar10:
+    case Format::kCsv:
+      break;
+  }
+  DTF_CHECK(!dataset.files.empty());
   std::string names;
   for (const std::filesystem::path& file : dataset.files)
     names += (names.empty() ? "" : ",") + file.string();
