@@ -30,6 +30,7 @@ std::vector<LayerType> allLayers() {
   types.push_back(dropoutLayer());
   types.push_back(batchNormLayer());
   types.push_back(layerNormLayer());
+  types.push_back(normalizeLayer());
   add(branchLayers());
   return types;
 }

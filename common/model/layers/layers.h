@@ -17,6 +17,7 @@ LayerType depthwiseConv2dLayer();
 LayerType dropoutLayer();
 LayerType flattenLayer();
 LayerType layerNormLayer();
+LayerType normalizeLayer();
 std::vector<LayerType> poolingLayers();
 LayerType reshapeLayer();
 

@@ -1,0 +1,106 @@
+// normalize: numbers that are known beforehand to mean 0 and variance 1: (x - mean) / std, for each
+// place of the last dimension. For input whose statistics are known; batch_norm finds them out.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/model/layer_builder.h"
+#include "common/model/layers/layers.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+namespace {
+
+constexpr size_t kNumbersMax = 4096;
+constexpr double kNoEpsilon = 1e-12;  // beside a variance of 1: nothing, in float32
+
+constexpr yaml::Key kNormalizeKeys[] = {
+    yaml::required(yaml::list("mean", "one for each place of the last dimension, or one for all")),
+    yaml::required(yaml::list("std", "likewise; above 0")),
+};
+constexpr yaml::Key kMeanNumber = yaml::number("mean", {-1e9, 1e9, false, false}, "");
+constexpr yaml::Key kStdNumber = yaml::number("std", {0, 1e9, true, false}, "");
+constinit const yaml::Table kNormalizeTable{"train.model.layers.N.normalize", kNormalizeKeys,
+                                            &kAnyLayerTable};
+
+// [channels], from one constant for each run of equal numbers: a graph's constants are of one number.
+graph::Output vectorOf(graph::Builder& ops, const std::vector<double>& numbers, int64_t channels) {
+  DTF_CHECK(!numbers.empty());
+  if (numbers.size() == 1) return ops.constant(Shape{channels}, numbers[0]);
+  DTF_CHECK(static_cast<int64_t>(numbers.size()) == channels);
+  std::vector<graph::Output> parts;
+  for (auto first = numbers.begin(); first != numbers.end();) {
+    const auto last = std::find_if(first, numbers.end(), [&](double n) { return n != *first; });
+    parts.push_back(ops.constant(Shape{last - first}, *first));
+    first = last;
+  }
+  return parts.size() == 1 ? parts[0] : ops.concat(std::move(parts), 0);
+}
+
+class NormalizeLayer final : public Layer {
+ public:
+  NormalizeLayer(std::vector<double> mean, std::vector<double> std)
+      : mean_(std::move(mean)), std_(std::move(std)) {}
+
+  graph::Output build(LayerBuilder& layers, graph::Output x) const override {
+    const Shape example = layers.exampleShape(x);
+    const int64_t channels = example.rank() > 0 ? example.dim(example.rank() - 1) : 0;
+    for (const std::vector<double>* numbers : {&mean_, &std_})
+      if (numbers->size() != 1 && static_cast<int64_t>(numbers->size()) != channels)
+        layers.fail(
+            fmt::format("has {} numbers for the last dimension of {}: give one for each "
+                        "place, or one for all",
+                        numbers->size(), example.str()));
+    std::vector<double> scale;
+    for (const double each : std_) scale.push_back(1 / each);
+    graph::Builder& ops = layers.ops();
+    const graph::Output zero = ops.constant(Shape{channels}, 0);
+    const graph::Output one = ops.constant(Shape{channels}, 1);
+    return ops.batchNormInference(x, vectorOf(ops, scale, channels), zero,
+                                  vectorOf(ops, mean_, channels), one, kNoEpsilon);
+  }
+  std::string meaning(std::string_view name) const override {
+    return fmt::format("normalize {}: mean=[{}] std=[{}]", name, fmt::join(mean_, ", "),
+                       fmt::join(std_, ", "));
+  }
+
+ private:
+  const std::vector<double> mean_;
+  const std::vector<double> std_;
+};
+
+std::vector<double> readNumbers(const yaml::MapReader& settings, const yaml::Key& number) {
+  std::vector<double> numbers;
+  for (const yaml::YamlNode& node : settings.list(number.name))
+    if (const auto value = yaml::readNumber(node, number, settings.report()))
+      numbers.push_back(*value);
+  const yaml::YamlNode* list = settings.find(number.name);
+  const bool counted = list == nullptr || !list->isSequence() ||
+                       (!list->children.empty() && list->children.size() <= kNumbersMax);
+  if (!counted)
+    settings.report().error(list->where(),
+                            fmt::format("'{}' has from 1 to {} numbers, got {}", number.name,
+                                        kNumbersMax, list->children.size()));
+  return numbers;
+}
+
+std::shared_ptr<const Layer> readNormalize(const LayerType&, const yaml::MapReader& settings) {
+  std::vector<double> mean = readNumbers(settings, kMeanNumber);
+  return std::make_shared<const NormalizeLayer>(std::move(mean), readNumbers(settings, kStdNumber));
+}
+
+}  // namespace
+
+LayerType normalizeLayer() {
+  return {"normalize", "(x - mean) / std, of numbers that are given", &kNormalizeTable,
+          readNormalize};
+}
+
+}  // namespace dtf::model
