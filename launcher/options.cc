@@ -26,7 +26,7 @@ constexpr OptionDef kLaunchOptions[] = {
     {"follow", "", "-f: logs: go on as long as the job runs"},
     {"checkpoint", "STEP|DIR",
      "eval, predict, export: this one, not the newest whole one of the job"},
-    {"input", "FILE", "predict: examples in the IDX format; default: the job's evaluation data"},
+    {"input", "FILE", "predict: IDX, .npy, or .csv as the job's; default: its evaluation data"},
     {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"dry-run", "", "up: print the command of each task, and start none"},

@@ -4,13 +4,13 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
-#include "common/data/idx_reader.h"
 #include "common/data/open_dataset.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
@@ -30,10 +30,9 @@ namespace {
 // Owns: what holds them.
 struct Examples {
   std::shared_ptr<const data::Dataset> dataset;  // of the job's own
-  data::ByteBlock block;                         // of --input
+  std::optional<data::Part> input;               // of --input
   std::span<const std::byte> bytes() const {
-    if (dataset) return std::as_bytes(dataset->features().bytes());
-    return {reinterpret_cast<const std::byte*>(block.data()), block.size()};
+    return std::as_bytes(dataset ? dataset->features().bytes() : input->bytes());
   }
 };
 
@@ -44,16 +43,13 @@ Examples evaluationData(const cluster::TrainSpec& train) {
                         "'eval' beside 'train' in 'data'");
   auto dataset = data::openDataset(*train.data.eval, train.data.seed, true);
   train::checkFeatures(train.model, dataset->features().spec(), dataset->features().source());
-  return {std::move(dataset), {}};
+  return {std::move(dataset), std::nullopt};
 }
 
 Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path& file) {
-  data::IdxArray array = data::readIdx(file, 2, 4);
-  if (array.bytes.size() == 0)
-    throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");
-  const Shape shape(std::vector<int64_t>(array.dims.begin() + 1, array.dims.end()));
-  train::checkFeatures(train.model, {data::kFeatures, DType::kUInt8, shape}, file.string());
-  return {nullptr, std::move(array.bytes)};
+  data::Part input = data::readFeatures(file, train.data.train, train.model.input_shape.back());
+  train::checkFeatures(train.model, input.spec(), file.string());
+  return {nullptr, std::move(input)};
 }
 
 std::vector<float> outputsOf(train::Inference& inference, std::span<const std::byte> examples) {

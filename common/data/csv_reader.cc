@@ -92,9 +92,29 @@ Columns chooseColumns(const std::string& file, std::vector<std::string> names,
   return columns;
 }
 
-// The columns of a file whose first record is in `records`.
-Columns readColumns(const std::string& file, const CsvRecords& records,
-                    const cluster::CsvSpec& spec) {
+// Of what has neither label nor targets, or has them to no purpose.
+Columns chooseFeatures(const std::string& file, std::vector<std::string> names,
+                       const cluster::CsvSpec& spec, int64_t width) {
+  Columns columns;
+  columns.names = std::move(names);
+  for (const std::string& feature : spec.features)
+    columns.features.push_back(columnOf(file, columns, feature));
+  if (!spec.features.empty()) return columns;
+  std::vector<bool> left_out(columns.names.size());
+  if (static_cast<int64_t>(columns.names.size()) != width) {
+    std::vector<std::string> others = spec.targets;
+    if (!spec.label.empty()) others.push_back(spec.label);
+    for (const std::string& other : others) left_out[columnOf(file, columns, other)] = true;
+  }
+  for (size_t i = 0; i < left_out.size(); ++i)
+    if (!left_out[i]) columns.features.push_back(i);
+  if (columns.features.empty()) failColumns(file, "no column is left for the features");
+  return columns;
+}
+
+// The names of the columns of a file whose first record is in `records`.
+std::vector<std::string> readNames(const std::string& file, const CsvRecords& records,
+                                   const cluster::CsvSpec& spec) {
   std::vector<std::string> names = fieldsOf(records);
   if (spec.header) {
     const bool numbers = std::all_of(names.begin(), names.end(), [](const std::string& name) {
@@ -105,7 +125,7 @@ Columns readColumns(const std::string& file, const CsvRecords& records,
   } else {
     for (size_t i = 0; i < names.size(); ++i) names[i] = fmt::format("{}", i + 1);
   }
-  return chooseColumns(file, std::move(names), spec);
+  return names;
 }
 
 PartSpec featuresOf(const Columns& columns) {
@@ -136,13 +156,25 @@ class TableReader {
   void readFile(const std::filesystem::path& path) {
     CsvRecords records(path, spec_.delimiter);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
-    Columns columns = readColumns(path.string(), records, spec_);
+    Columns columns = chooseColumns(path.string(), readNames(path.string(), records, spec_), spec_);
     if (columns_ && columns_->names != columns.names)
       failColumns(path.string(), "its columns are others than those of " + names_);
     if (!columns_) columns_ = std::move(columns);
     names_ += (names_.empty() ? "" : ", ") + path.string();
     if (!spec_.header) addRecord(records);
     while (records.next()) addRecord(records);
+  }
+
+  // Of a reader that reads nothing else.
+  Part readFeatures(const std::filesystem::path& path, int64_t width) {
+    CsvRecords records(path, spec_.delimiter);
+    if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
+    columns_ =
+        chooseFeatures(path.string(), readNames(path.string(), records, spec_), spec_, width);
+    if (!spec_.header) addRecord(records);
+    while (records.next()) addRecord(records);
+    if (features_.empty()) throw Error(ErrorCode::kBadData, path.string() + ": there is no record");
+    return {featuresOf(*columns_), path.string(), blockOf(features_)};
   }
 
   CsvTable finish() {
@@ -248,7 +280,7 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
   for (const std::filesystem::path& path : files) {
     CsvRecords records(path, spec.delimiter);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
-    Columns columns = readColumns(path.string(), records, spec);
+    Columns columns = chooseColumns(path.string(), readNames(path.string(), records, spec), spec);
     if (first && first->names != columns.names)
       failColumns(path.string(), "its columns are others than those of " + files[0].string());
     if (!first) first = std::move(columns);
@@ -261,6 +293,14 @@ CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::Cs
   TableReader reader(spec);
   for (const std::filesystem::path& path : files) reader.readFile(path);
   return reader.finish();
+}
+
+Part readCsvFeatures(const std::filesystem::path& file, const cluster::CsvSpec& spec,
+                     int64_t width) {
+  DTF_CHECK(width > 0);
+  cluster::CsvSpec strict = spec;
+  strict.max_bad_records = 0;
+  return TableReader(strict).readFeatures(file, width);
 }
 
 }  // namespace dtf::data

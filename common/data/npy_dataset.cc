@@ -234,4 +234,18 @@ Dataset readNpyDataset(const DatasetSpec& spec) {
   return {convert(std::move(features), wanted), std::move(label_part)};
 }
 
+Part readNpyFeatures(const std::filesystem::path& file, const DatasetSpec& like) {
+  DatasetSpec spec = like;
+  spec.format = DatasetSpec::Format::kNpy;
+  spec.npy.features = {file, {}};
+  if (!spec.npy.features_as && like.featuresType() == DType::kUInt8)
+    spec.npy.features_as = FeaturesAs::kPixels;
+  const NpySource source(spec);
+  NpyArray array = source.array(spec.npy.features);
+  const Wanted wanted = wantFeatures(source, spec.npy, array.header);
+  if (array.bytes.size() == 0)
+    throw Error(ErrorCode::kBadData, file.string() + ": the array is empty");
+  return convert(std::move(array), wanted);
+}
+
 }  // namespace dtf::data

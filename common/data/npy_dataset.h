@@ -23,4 +23,8 @@ struct NpyParts {
 NpyParts readNpyParts(const cluster::DatasetSpec& spec);
 Dataset readNpyDataset(const cluster::DatasetSpec& spec);
 
+// The features alone, of a file as `like` has them; a job of another format reads bytes as pixels.
+// Errors: as readNpyDataset().
+Part readNpyFeatures(const std::filesystem::path& file, const cluster::DatasetSpec& like);
+
 }  // namespace dtf::data

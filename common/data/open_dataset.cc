@@ -1,14 +1,18 @@
 #include "common/data/open_dataset.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/data/byte_source.h"
 #include "common/data/cifar10_reader.h"
 #include "common/data/csv_reader.h"
 #include "common/data/digits.h"
+#include "common/data/file_kind.h"
 #include "common/data/idx_reader.h"
 #include "common/data/npy_dataset.h"
 #include "common/data/synthetic.h"
@@ -65,6 +69,19 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
 }
 
 }  // namespace
+
+Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like, int64_t width) {
+  std::array<uint8_t, kKindBytes> first{};
+  const size_t held = ByteSource(file).read(first.data(), first.size());
+  const std::string_view begin(reinterpret_cast<const char*>(first.data()), held);
+  if (begin.starts_with("\x93NUMPY")) return readNpyFeatures(file, like);
+  if (like.format == DatasetSpec::Format::kCsv) return readCsvFeatures(file, like.csv, width);
+  IdxArray array = readIdx(file, 2, 4);
+  if (array.bytes.size() == 0)
+    throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");
+  const Shape shape(std::vector<int64_t>(array.dims.begin() + 1, array.dims.end()));
+  return {{kFeatures, DType::kUInt8, shape}, file.string(), std::move(array.bytes)};
+}
 
 std::shared_ptr<const Dataset> openDataset(const DatasetSpec& spec, uint64_t seed, bool eval) {
   return std::make_shared<const Dataset>(open(spec, seed, eval));

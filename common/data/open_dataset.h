@@ -3,6 +3,7 @@
 // From what a job's file says of its data to the data.
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 
 #include "common/cluster/spec.h"
@@ -17,5 +18,11 @@ namespace dtf::data {
 // draw that is out of range.
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
+
+// Examples without labels, to be predicted: an array of NumPy, a table where the job reads tables
+// (`like` is its training data), else an IDX file. `width` is that of the model's input.
+// Errors: those of the reader.
+Part readFeatures(const std::filesystem::path& file, const cluster::DatasetSpec& like,
+                  int64_t width);
 
 }  // namespace dtf::data

@@ -42,7 +42,8 @@ constexpr const char* kLine =
     "    eval: {format: csv, files: [t.csv], target_columns: [y], feature_columns: [a, b]}\n"
     "    batch_size: 40\n"
     "  optimizer: {adam: {learning_rate: 0.1}}\n"
-    "  steps: 400\n";
+    "  steps: 400\n"
+    "  checkpoint: {every_steps: 400}\n";
 
 TEST_F(DataTest, ATableOfNumbersIsLearntAndItsBadRecordIsNamed) {
   folder_.write("t.csv", gridTable("row,zero,1,1\n"));
@@ -50,6 +51,12 @@ TEST_F(DataTest, ATableOfNumbersIsLearntAndItsBadRecordIsNamed) {
   const ProcessResult result = launch(file);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LT(summary()["eval"]["loss"].get<double>(), 1e-3);
+  const std::string asked = folder_.write("asked.csv", "b,a\n0.25,0.5\n");
+  const ProcessResult predicted =
+      runProcess({binary("dtf-launch"), "predict", file, "--input", asked, "--json"}, seconds(20));
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const nlohmann::json line = nlohmann::json::parse(predicted.out);
+  EXPECT_NEAR(line["outputs"][0].get<double>(), 3 * 0.5 - 2 * 0.25 + 1, 0.1) << predicted.out;
   EXPECT_NE((result.out + result.err).find("t.csv:103:5: 'zero' in column 'a' is no number"),
             std::string::npos)
       << result.err;
@@ -91,6 +98,7 @@ TEST_F(DataTest, ArraysOfNumPyAreLearnt) {
       "    train: {format: npy, features: x.npy, labels: y.npy}\n"
       "    eval: {format: npz, archive: d.npz, features: x, labels: y}\n"
       "  optimizer: {adam: {learning_rate: 0.05}}\n"
+      "  checkpoint: {every_steps: 500}\n"
       "  steps: 500\n");
   const ProcessResult result = launch(file);
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -98,11 +106,31 @@ TEST_F(DataTest, ArraysOfNumPyAreLearnt) {
   expectNothingLeft();
 }
 
+// 600 examples are 30 batches of 20, which two workers share.
+TEST_F(DataTest, EpochsAreStepsThatFollowFromTheData) {
+  ClusterOptions options;
+  options.mode = "sync";
+  std::string file = writeCluster(options);
+  const ProcessResult result = launch(file, {"--set", "train.data.augment={crop_padding: 1}"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["global_step"], 40);
+  file = write(
+      "  model: {input: {shape: [28, 28, 1]}, layers: [flatten, dense: {units: 10}], loss: mse}\n"
+      "  data: {train: {format: digits, count: 600}, batch_size: 20}\n"
+      "  epochs: 2\n");
+  const ProcessResult epochs = launch(file);
+  ASSERT_EQ(epochs.exit_code, 0) << epochs.err;
+  EXPECT_EQ(summary()["global_step"], 30);
+  EXPECT_NE((epochs.out + epochs.err).find("2 epochs"), std::string::npos) << epochs.out;
+  expectNothingLeft();
+}
+
 TEST_F(DataTest, ARegressionThatIsShippedComesNearItsNoise) {
   const std::string root = std::getenv("DTF_SOURCE_ROOT");
   const ProcessResult result = launch(root + "/configs/clusters/local-sync.yaml",
                                       {"--run-dir", folder_.path() + "/runs/job", "--set",
-                                       "train=" + root + "/configs/jobs/friedman_regression.yaml"},
+                                       "train=" + root + "/configs/jobs/friedman_regression.yaml",
+                                       "--set", "train.checkpoint={every_steps: 4000}"},
                                       seconds(100));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LT(summary()["eval"]["loss"].get<double>(), 1.2);

@@ -144,6 +144,24 @@ TEST_F(CsvReader, WhatIsNoTableIsNamed) {
             "t0.csv:3: the quote in this line is never closed");
 }
 
+// What is to be predicted has no label, or one that nobody reads.
+TEST_F(CsvReader, ReadsTheFeaturesAlone) {
+  const auto features = [this](const std::string& text, int64_t width) {
+    return floats(readCsvFeatures(folder_.write("p.csv", text), spec_, width));
+  };
+  const std::vector<float> wanted = {1, 2, 3, 4};
+  EXPECT_EQ(features("a,b\n1,2\n3,4\n", 2), wanted);
+  EXPECT_EQ(features("a,kind,b\n1,?,2\n3,,4\n", 2), wanted);
+  spec_.features = {"b"};
+  EXPECT_EQ(features("a,b\n1,2\n3,4\n", 1), (std::vector<float>{2, 4}));
+  try {
+    features("a,b\n1,2\n3,x\n", 1);
+    ADD_FAILURE() << "a record was left out";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("p.csv:3:3: 'x' in column 'b' is no number"), std::string::npos);
+  }
+}
+
 TEST_F(CsvReader, TheHeaderAloneSaysWhatTheTableHolds) {
   const std::filesystem::path file = folder_.write("t.csv", "a,b,kind\nnot,read,yet\n");
   const CsvHeader header = readCsvHeader(std::vector{file}, spec_);

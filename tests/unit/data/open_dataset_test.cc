@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/data/label_check.h"
 #include "tests/unit/data/idx_files.h"
+#include "tests/unit/data/npy_files.h"
 
 namespace dtf::data {
 namespace {
@@ -78,6 +79,25 @@ TEST(OpenDataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
   EXPECT_EQ(failure(), "t.yaml:4:13: error: " + spec.labels.string() + missing);
   folder.write("labels", idxHeader(kLabelsMagic, {1}) + "a");
   EXPECT_EQ(failure(), "t.yaml:3:13: error: " + spec.images.string() + missing);
+}
+
+TEST(ReadFeatures, TellsArraysTablesAndImagesApart) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec like;  // digits
+  const Part pixels =
+      readFeatures(folder.write("a", npyOf<uint8_t>("|u1", "(1, 2)", {1, 2})), like, 2);
+  EXPECT_EQ(pixels.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{2}}));
+  const Part images =
+      readFeatures(folder.write("b", idxHeader(kImagesMagic, {1, 1, 2}) + "ab"), like, 2);
+  EXPECT_EQ(images.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{1, 2}}));
+  like.format = cluster::DatasetSpec::Format::kCsv;
+  like.csv.label = "kind";
+  const Part table = readFeatures(folder.write("c", "x,y\n1,2\n3,4\n"), like, 2);
+  EXPECT_EQ(table.count(), 2);
+  const Part array =
+      readFeatures(folder.write("d", npyOf<double>("<f8", "(2, 2)", {1, 2, 3, 4})), like, 2);
+  EXPECT_EQ(array.spec(), (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
+  EXPECT_THROW(readFeatures(folder.write("e", ""), like, 2), Error);
 }
 
 }  // namespace
