@@ -36,7 +36,8 @@ std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {
   if (!job.train) return text;
   return text + fmt::format("; {}, {}, {}", cluster::optimizerName(job.train->optimizer.kind),
                             ps::replicationName(job.train->replication),
-                            counted(job.train->steps, "step"));
+                            job.train->epochs > 0 ? counted(job.train->epochs, "epoch")
+                                                  : counted(job.train->steps, "step"));
 }
 
 std::string placementText(const ModelNotice& model) {

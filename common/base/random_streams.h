@@ -15,6 +15,7 @@ enum class RandomStream : uint8_t {
   kTrainTables = 4,
   kEvalTables = 5,
   kTableRules = 6,
+  kAugmentation = 7,
   kInitialValues = 0x10,
   kDropoutMasks = 0x11,  // their kernels draw blocks by themselves: see standard_nn_ops.cc
 };

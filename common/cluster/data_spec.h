@@ -81,8 +81,17 @@ struct DatasetSpec {
   DType labelsType() const;  // float32: targets; else classes
 };
 
+// How images are changed each time they are trained on; see data/augment.h.
+struct AugmentSpec {
+  bool flip_horizontal = false;
+  int64_t crop_padding = 0;  // pixels
+  bool any() const { return flip_horizontal || crop_padding > 0; }
+  std::string text() const;  // "flip_horizontal=true crop_padding=4"; empty: nothing
+};
+
 struct DataSpec {
   DatasetSpec train;
+  AugmentSpec augment;  // of `train` alone
   std::optional<DatasetSpec> eval;
   int64_t batch_size = 100;    // per replica
   yaml::Mark batch_size_mark;  // empty: the default

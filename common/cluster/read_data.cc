@@ -232,6 +232,11 @@ DataSpec readData(const YamlNode* node, Report& report) {
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
   if (eval != nullptr) checkAlike(data, *eval, report);
   if (train == nullptr && eval == nullptr) data.eval = digits;
+  if (const YamlNode* augment = reader.find("augment")) {
+    const MapReader settings(*augment, schema::kAugment, "augment", report);
+    settings.boolean("flip_horizontal", data.augment.flip_horizontal);
+    settings.whole("crop_padding", data.augment.crop_padding);
+  }
   if (reader.whole("batch_size", data.batch_size))
     data.batch_size_mark = report.markOf(node->find("batch_size")->place);
   reader.whole("seed", data.seed);

@@ -136,6 +136,14 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
   if (const YamlNode* placement = reader.find("placement"))
     train.placement = readPlacement(*placement, counts, report);
   reader.whole("steps", train.steps);
+  if (reader.whole("epochs", train.epochs) && reader.find("steps") != nullptr)
+    report.error(reader.find("epochs")->place, "'steps' and 'epochs' exclude each other");
+  const size_t sizes = train.model.input_shape.size();
+  if (train.data.augment.any() && (sizes < 2 || sizes > 3))
+    report.error(node.find("data")->find("augment")->key_place,
+                 "'augment' is for images, [height, width] or [height, width, channels], and "
+                 "model.input.shape has " +
+                     std::to_string(sizes) + (sizes == 1 ? " size" : " sizes"));
   if (const YamlNode* eval = reader.find("eval")) {
     MapReader(*eval, schema::kEval, "eval", report).whole("every_steps", train.eval_every_steps);
     if (!train.data.eval)

@@ -95,6 +95,7 @@ constexpr Key kTrainKeys[] = {
     map("replication", "how the workers' gradients are combined"),
     map("placement", "which variable lives on which ps"),
     whole("steps", 1, kCountMax, "global steps to train; default 1000"),
+    whole("epochs", 1, 1'000'000, "times through the training data, in place of steps"),
     map("eval", "evaluation on data.eval"),
     map("report", "the lines that report progress"),
     map("checkpoint", "save and resume; default: neither"),
@@ -104,8 +105,15 @@ constexpr Key kTrainKeys[] = {
 constexpr Key kDataKeys[] = {
     map("train", "default 10000 embedded digits, and 2000 others to evaluate"),
     map("eval", "default: none when data.train is given"),
+    map("augment", "change the images of data.train each time they are read"),
     whole("batch_size", 1, 1'000'000, "examples per replica and step; default 100"),
     whole("seed", 0, kSeedMax, "of the batch order, initial values, dropout and digits; default 1"),
+};
+
+constexpr Key kAugmentKeys[] = {
+    boolean("flip_horizontal", "mirror every second image; default false"),
+    whole("crop_padding", 0, 1000,
+          "move each image by up to so many pixels in each direction; default 0"),
 };
 
 constexpr Key kDatasetKeys[] = {
@@ -188,6 +196,7 @@ constinit const Table kDurability{"durability", kDurabilityKeys};
 constinit const Table kSnapshot{"durability.snapshot", kSnapshotKeys};
 constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kData{"train.data", kDataKeys};
+constinit const Table kAugment{"train.data.augment", kAugmentKeys};
 constinit const Table kDataset{"train.data.train, train.data.eval", kDatasetKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
 constinit const Table kPlacement{"train.placement", kPlacementKeys};
@@ -205,6 +214,7 @@ yaml::Tables allTables() {
                                      &kRestarts, &kTimeouts, &kTrain};
     for (const Table* table : model::modelTables()) all.push_back(table);
     for (const Table* table : {&kData,
+                               &kAugment,
                                &kDataset,
                                &kOptimizers,
                                &kOptimizerCommon,

@@ -53,6 +53,13 @@ DType DatasetSpec::labelsType() const {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(format)));
 }
 
+std::string AugmentSpec::text() const {
+  DTF_CHECK(crop_padding >= 0);
+  if (!any()) return {};
+  return std::string("flip_horizontal=") + (flip_horizontal ? "true" : "false") +
+         " crop_padding=" + std::to_string(crop_padding);
+}
+
 DType NpySpec::featuresType() const {
   switch (features_as.value_or(FeaturesAs::kFloat32)) {
     case FeaturesAs::kFloat32:

@@ -97,8 +97,9 @@ struct TrainSpec {
   std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
   std::optional<SummariesSpec> summaries;    // none: nothing is written
   uint64_t steps = 1000;                     // global steps
-  uint64_t eval_every_steps = 0;             // 0: only at the end
-  uint64_t report_every_steps = 0;           // 0: about twice a second
+  uint64_t epochs = 0;  // in place of steps, which then follow from the data; 0: not given
+  uint64_t eval_every_steps = 0;    // 0: only at the end
+  uint64_t report_every_steps = 0;  // 0: about twice a second
 };
 
 // Of each task that fails after it was ready, by dtf-launch.

@@ -73,10 +73,14 @@ void EpochShuffle::advanceTo(uint64_t positions) {
   }
 }
 
-BatchReader::BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed)
+BatchReader::BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed,
+                         const cluster::AugmentSpec& augment)
     : dataset_(std::move(dataset)),
       batch_size_(batch_size),
       batches_per_epoch_(checkSize(*dataset_, batch_size).size() / batch_size),
+      augmenter_(augment.any() ? std::optional<Augmenter>(std::in_place, augment,
+                                                          dataset_->features().spec(), seed)
+                               : std::nullopt),
       shuffles_{EpochShuffle(seed, static_cast<uint32_t>(dataset_->size())),
                 EpochShuffle(seed, static_cast<uint32_t>(dataset_->size()))} {
   current_->start(0);
@@ -104,10 +108,22 @@ std::span<const uint32_t> BatchReader::examples(uint64_t global_batch) {
                                    static_cast<size_t>(batch_size_));
 }
 
+void BatchReader::augment(std::span<const uint32_t> order, Tensor& to) const {
+  const Part& from = dataset_->features();
+  const size_t bytes = from.spec().bytes();
+  DTF_CHECK(to.bytes() == order.size() * bytes);
+  auto* next = reinterpret_cast<uint8_t*>(to.data());
+  for (const uint32_t example : order) {
+    augmenter_->apply(current_->epoch(), example, from.of(example), {next, bytes});
+    next += bytes;
+  }
+}
+
 void BatchReader::read(uint64_t global_batch, Batch& batch) {
   const std::span<const uint32_t> order = examples(global_batch);
   DTF_CHECK(batch.parts.size() == dataset_->parts().size());
-  for (size_t part = 0; part < batch.parts.size(); ++part)
+  if (augmenter_) augment(order, batch.parts[0]);
+  for (size_t part = augmenter_ ? 1 : 0; part < batch.parts.size(); ++part)
     copyExamples(dataset_->parts()[part], order, batch.parts[part]);
   // The next permutation is as far along as this epoch, however many of its batches are other
   // workers'.

@@ -13,10 +13,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/data/augment.h"
 #include "common/data/dataset.h"
 
 namespace dtf::data {
@@ -55,7 +57,9 @@ class BatchReader {
  public:
   // Errors: kBadConfig when the data set has fewer than `batch_size` examples, or more than 2^32 -
   // 1.
-  BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed);
+  // `augment` changes the features of each example that is read; they are images then (DTF_CHECK).
+  BatchReader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, uint64_t seed,
+              const cluster::AugmentSpec& augment = {});
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
@@ -71,10 +75,12 @@ class BatchReader {
 
  private:
   void enterEpoch(uint64_t epoch);
+  void augment(std::span<const uint32_t> order, Tensor& to) const;
 
   const std::shared_ptr<const Dataset> dataset_;
   const int64_t batch_size_;
   const int64_t batches_per_epoch_;
+  const std::optional<Augmenter> augmenter_;
   std::array<EpochShuffle, 2> shuffles_;
   EpochShuffle* current_ = &shuffles_[0];
   EpochShuffle* next_ = &shuffles_[1];

@@ -39,6 +39,7 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
       {"model.input.shape", model::inputText(train.model)},
       {"model.loss", train.model.loss.text()},
       {"environment DTF_WINOGRAD", runtime::winogradAllowed() ? "1" : "0"}};
+  if (train.data.augment.any()) settings.push_back({"data.augment", train.data.augment.text()});
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
     // The layers that one holds are settings of their own: each fits a message, and a line of the
     // text that a checkpoint keeps.

@@ -49,11 +49,11 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
-              train.data.seed),
-      batch_(reader_.dataset().parts(), train.data.batch_size),
+              train.data.seed, train.data.augment),
+      batches_(reader_, train.data.batch_size,
+               train.data.augment.any() ? data::ReadAhead::kYes : data::ReadAhead::kNo),
       report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
-  step_.bindBatch(batch_);
 }
 
 TrainingLoop::~TrainingLoop() = default;
@@ -167,6 +167,13 @@ void TrainingLoop::afterBatch(const ps::StepState& state) {
   afterStep(state);
 }
 
+// The batch that is due next, unless the ps say otherwise.
+uint64_t TrainingLoop::batchAfter(const ps::StepState& due) const {
+  const bool last = due.next_batch + 1 == ps::batchesPerStep(declaration_.replication, place_.rank);
+  return data::globalBatch(last ? due.next_step + 1 : due.next_step, last ? 0 : due.next_batch + 1,
+                           place_.rank, place_.workers, batches_of_step_);
+}
+
 // Returns the loss of the batch that is due, with its gradients in the client's arenas. A gradient
 // of a loss that is no number stays here: it would spoil the parameters of all.
 float TrainingLoop::computeBatch(const ps::StepState& due) {
@@ -180,7 +187,7 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
                                            place_.workers, batches_of_step_);
   {
     const trace::Span span("read batch");
-    reader_.read(batch, batch_);
+    step_.bindBatch(batches_.read(batch, batchAfter(due)));
   }
   step_.setRandomKey(train_.data.seed, batch);  // so masks, too, follow from the step
   const trace::Span span("compute");
@@ -222,7 +229,8 @@ Error TrainingLoop::trainingFailed(const std::string& what) const {
 Error TrainingLoop::diverged(uint64_t global_step, double loss, uint64_t step) {
   const ReportClock::Rates rates = rates_.value_or(ReportClock::Rates{});
   if (report_)
-    report_({global_step, loss, rates.examples_per_second, rates.steps_per_second, std::nullopt});
+    report_({global_step, loss, rates.examples_per_second, rates.steps_per_second, std::nullopt,
+             train_.steps});
   const std::string name = TaskId{JobKind::kWorker, place_.rank}.name();
   if (!std::isfinite(loss))
     return trainingFailed(fmt::format("the loss is {} on {} at step {}", loss, name, step));
@@ -240,7 +248,7 @@ void TrainingLoop::afterStep(const ps::StepState& state) {
   if (evaluates) evaluation = evaluateNow(state.global_step);
   if ((!rates && !evaluates) || !report_) return;
   report_({state.global_step, state.loss, rates_->examples_per_second, rates_->steps_per_second,
-           evaluation});
+           evaluation, train_.steps});
 }
 
 // At the end the caller evaluates, when all gradients are in.

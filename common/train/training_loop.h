@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/cluster/spec.h"
 #include "common/data/batch_order.h"
+#include "common/data/batch_source.h"
 #include "common/ps/parameter_client.h"
 #include "common/runtime/device.h"
 #include "common/train/divergence.h"
@@ -40,6 +41,7 @@ struct Progress {
   double examples_per_second = 0;        // of the whole job, since the last report
   double steps_per_second = 0;           // global steps
   std::optional<Evaluation> evaluation;  // of the parameters at global_step, when one was due
+  uint64_t steps = 0;                    // that the job has
 };
 using ProgressCallback =
     std::function<void(const Progress&)>;  // called on the training thread; should be quick
@@ -122,6 +124,7 @@ class TrainingLoop final : private StepWorker {
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override;
   void onWentBack(const ps::StepState& state) override;
   void afterBatch(const ps::StepState& state) override;
+  uint64_t batchAfter(const ps::StepState& due) const;
   float computeBatch(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state);
@@ -143,7 +146,7 @@ class TrainingLoop final : private StepWorker {
   const uint32_t batches_of_step_;  // in the batch order
   ModelStep step_;
   data::BatchReader reader_;
-  data::Batch batch_;
+  data::BatchSource batches_;
   std::unique_ptr<ParameterBinding>
       binding_;  // made in join(): a client has arenas once it has declared
   std::unique_ptr<Evaluator> evaluator_;

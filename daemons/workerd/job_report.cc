@@ -206,7 +206,7 @@ void JobReport::progress(const train::Progress& progress) {
   if (!notifyEnabled()) return;
   nlohmann::json line = {{"event", "progress"},
                          {"step", progress.global_step},
-                         {"steps", task_.job.train->steps},
+                         {"steps", progress.steps},
                          {"loss", progress.loss},
                          {"examples_per_second", progress.examples_per_second},
                          {"steps_per_second", progress.steps_per_second}};

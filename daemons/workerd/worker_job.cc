@@ -18,6 +18,7 @@
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/chief_decision.h"
+#include "common/train/epochs.h"
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
@@ -109,6 +110,7 @@ class WorkerJob {
     // While the connections are being made.
     const auto dataset = data::openDataset(train_.data.train, train_.data.seed, false);
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
+    train_.steps = train::stepsOf(train_, dataset->size(), ranks);
     const auto ps_tasks = static_cast<uint32_t>(task_.job.cluster.ps.size());
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_,
                              kernels_, device_, clock_);
@@ -355,7 +357,7 @@ class WorkerJob {
   }
 
   const cluster::TaskOptions& task_;
-  const cluster::TrainSpec& train_;
+  cluster::TrainSpec train_;
   WorkerStatus& status_;
   JobReport& report_;
   SystemClock clock_;

@@ -183,6 +183,16 @@ TEST(LoadTrain, WhatTheModelReadsFollowsFromTheFormatOfTheData) {
             pair(DType::kInt32, DType::kFloat32));
 }
 
+TEST(LoadTrain, ReadsWhatBecomesOfImagesAndHowOftenTheyAreRead) {
+  const TrainSpec train =
+      trainOf("epochs: 3\ndata: {augment: {flip_horizontal: true, crop_padding: 4}}\n");
+  EXPECT_EQ(train.epochs, 3u);
+  EXPECT_TRUE(train.data.augment.flip_horizontal);
+  EXPECT_EQ(train.data.augment.crop_padding, 4);
+  EXPECT_EQ(train.data.augment.text(), "flip_horizontal=true crop_padding=4");
+  EXPECT_FALSE(trainOf("").data.augment.any());
+}
+
 TEST(LoadTrain, ReadsTheSettingsOfTables) {
   const DatasetSpec csv = trainOf(
                               "data: {train: {format: csv, files: [a.csv, b.csv], header: "

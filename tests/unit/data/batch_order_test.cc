@@ -111,6 +111,25 @@ TEST(BatchReader, CopiesPartsOfAnyTypeAndShape) {
   }
 }
 
+TEST(BatchReader, AugmentsTheFeaturesOfEachExampleAndLeavesTheLabels) {
+  const auto dataset = digits(64);
+  const cluster::AugmentSpec spec{.flip_horizontal = true, .crop_padding = 3};
+  BatchReader reader(dataset, 8, 4, spec);
+  const Augmenter augmenter(spec, dataset->features().spec(), 4);
+  Batch batch(dataset->parts(), 8);
+  std::vector<uint8_t> expected(kDigitPixels);
+  for (const uint64_t b : {0, 7, 8, 30}) {
+    reader.read(b, batch);
+    const auto examples = examplesOf(reader, b);
+    for (size_t i = 0; i < examples.size(); ++i) {
+      augmenter.apply(b / 8, examples[i], dataset->features().of(examples[i]), expected);
+      EXPECT_TRUE(std::ranges::equal(
+          batch.parts[0].as<uint8_t>().subspan(i * kDigitPixels, kDigitPixels), expected));
+      EXPECT_EQ(batch.parts[1].as<uint8_t>()[i], dataset->labels().of(examples[i])[0]);
+    }
+  }
+}
+
 // Fisher-Yates with unbiased draws makes every example equally likely in every place.
 TEST(BatchReader, ShufflesWithoutBias) {
   constexpr int kEpochs = 4000;

@@ -45,6 +45,7 @@ TEST(JobSettings, AreTheSameForTheSameJob) {
 TEST(JobSettings, TellWhateverChangesTheWork) {
   EXPECT_EQ(changed([](auto& t) { t.data.seed = 2; }), "data.seed ");
   EXPECT_EQ(changed([](auto& t) { t.data.batch_size = 6; }), "data.batch_size ");
+  EXPECT_EQ(changed([](auto& t) { t.data.augment.crop_padding = 4; }), "data.augment ");
   EXPECT_EQ(changed([](auto& t) { t.model.loss.kind = model::Loss::kMse; }), "model.loss ");
   EXPECT_EQ(changed([](auto& t) {
               t.model.layers.back() = model::dense("softmax", 10, model::Activation::kTanh);

@@ -113,6 +113,27 @@ TEST(TrainingLoop, DropoutRepeatsToTheBitHoweverManyWorkers) {
   EXPECT_NE(first.parameters, runJob(without, {2, 2}, trainDigits()).parameters);
 }
 
+cluster::TrainSpec augmentedJob(uint64_t steps, uint32_t replicas_to_aggregate = 0) {
+  cluster::TrainSpec train = syncJob(steps, replicas_to_aggregate);
+  train.data.augment = {.flip_horizontal = false, .crop_padding = 2};
+  return train;
+}
+
+// What becomes of an image belongs to the image and the epoch, not to the worker.
+TEST(TrainingLoop, AugmentedImagesRepeatToTheBitHoweverManyWorkers) {
+  const JobResult two = runJob(augmentedJob(60), {2, 2}, trainDigits());  // more than an epoch
+  EXPECT_EQ(two.parameters, runJob(augmentedJob(60), {2, 2}, trainDigits()).parameters);
+  EXPECT_EQ(two.parameters, runJob(augmentedJob(60, 2), {2, 1}, trainDigits()).parameters);
+  EXPECT_NE(two.parameters, runJob(syncJob(60), {2, 2}, trainDigits()).parameters);
+}
+
+TEST(TrainingLoop, LearnsFromAugmentedImages) {
+  cluster::TrainSpec train = augmentedJob(800);
+  train.data.augment.crop_padding = 1;
+  const JobResult job = runJob(train, {2, 2}, trainDigits(), evalDigits());
+  EXPECT_GT(*job.evaluation->accuracy, 0.75);
+}
+
 // What sync mode promises: two replicas are one process that takes both batches, to the bit.
 TEST(TrainingLoop, TwoSyncWorkersEqualOneThatTakesBothBatches) {
   const JobResult two = runJob(syncJob(60), {2, 2}, trainDigits());

@@ -1,0 +1,61 @@
+#include "common/data/batch_source.h"
+
+#include "common/base/check.h"
+
+namespace dtf::data {
+
+BatchSource::BatchSource(BatchReader& reader, int64_t batch_size, ReadAhead ahead)
+    : reader_(reader), ahead_(ahead) {
+  for (Batch& batch : batches_) batch = Batch(reader.dataset().parts(), batch_size);
+  if (ahead == ReadAhead::kYes) thread_ = Thread("read-ahead", [this] { run(); });
+}
+
+BatchSource::~BatchSource() {
+  const MutexLock lock(mutex_);
+  ends_ = true;
+  changed_.notifyAll();
+}
+
+void BatchSource::waitUntilIdle() {
+  while (asked_) changed_.wait(mutex_);
+}
+
+const Batch& BatchSource::read(uint64_t wanted, uint64_t next) {
+  if (ahead_ == ReadAhead::kNo) {
+    reader_.read(wanted, batches_[current_]);
+    return batches_[current_];
+  }
+  const MutexLock lock(mutex_);
+  waitUntilIdle();
+  DTF_CHECK(!ends_);
+  const size_t other = 1 - current_;
+  if (ready_ != wanted) reader_.read(wanted, batches_[other]);
+  current_ = other;
+  ready_.reset();
+  asked_ = next;
+  changed_.notifyAll();
+  return batches_[current_];
+}
+
+// Nothing of the reader fails once it is made: what could is found when a data set is opened.
+void BatchSource::run() {
+  for (;;) {
+    uint64_t number = 0;
+    Batch* batch = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      while (!asked_ && !ends_) changed_.wait(mutex_);
+      if (ends_) return;
+      number = *asked_;
+      batch = &batches_[1 - current_];
+    }
+    reader_.read(number, *batch);
+    const MutexLock lock(mutex_);
+    DTF_CHECK(asked_ == number);
+    asked_.reset();
+    ready_ = number;
+    changed_.notifyAll();
+  }
+}
+
+}  // namespace dtf::data

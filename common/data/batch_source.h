@@ -1,0 +1,54 @@
+#pragma once
+
+// Batches for a step that reads them where they lie, and, where reading one takes time, read ahead: the
+// next batch is made on a thread of its own while the step computes.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "common/base/mutex.h"
+#include "common/base/thread.h"
+#include "common/data/batch_order.h"
+
+namespace dtf::data {
+
+// Whether a step should read ahead.
+enum class ReadAhead : uint8_t {
+  kNo,  // a batch in memory is copied in less time than two threads need to tell each other of it
+  kYes
+};
+
+// Owns: two batches, the reader, the thread.
+// Threads: one thread calls it.
+// Blocks: until the batch is there.
+// Errors: those of the reader, from the call that wants the batch.
+class BatchSource {
+ public:
+  BatchSource(BatchReader& reader, int64_t batch_size, ReadAhead ahead);
+  ~BatchSource();
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
+
+  // Batch `wanted`, valid until the next call. `next` is most likely the one that is wanted then:
+  // a wrong guess costs the time of reading, nothing else. Allocates nothing.
+  const Batch& read(uint64_t wanted, uint64_t next);
+
+ private:
+  void run();
+  void waitUntilIdle() DTF_REQUIRES(mutex_);
+
+  BatchReader& reader_;  // of whoever makes a batch: the thread while it does, else the caller
+  std::array<Batch, 2> batches_;
+  size_t current_ = 0;  // the one that the step reads; the other is being made
+  const ReadAhead ahead_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<uint64_t> asked_ DTF_GUARDED_BY(mutex_);  // being made
+  std::optional<uint64_t> ready_ DTF_GUARDED_BY(mutex_);  // in the other batch
+  bool ends_ DTF_GUARDED_BY(mutex_) = false;
+  Thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace dtf::data
