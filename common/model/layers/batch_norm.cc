@@ -73,10 +73,8 @@ std::shared_ptr<const Layer> readBatchNorm(const LayerType&, const yaml::MapRead
 }  // namespace
 
 LayerType batchNormLayer() {
-  return {"batch_norm",
-          "each channel over the batch to mean 0 and variance 1, scaled and shifted; evaluation "
-          "takes moving averages",
-          &kBatchNormTable, readBatchNorm};
+  return {"batch_norm", "each channel over the batch to mean 0 and variance 1", &kBatchNormTable,
+          readBatchNorm};
 }
 
 }  // namespace dtf::model

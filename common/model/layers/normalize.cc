@@ -55,9 +55,9 @@ class NormalizeLayer final : public Layer {
     for (const std::vector<double>* numbers : {&mean_, &std_})
       if (numbers->size() != 1 && static_cast<int64_t>(numbers->size()) != channels)
         layers.fail(
-            fmt::format("has {} numbers for the last dimension of {}: give one for each "
-                        "place, or one for all",
-                        numbers->size(), example.str()));
+            fmt::format("layer '{}' has {} numbers for the last dimension of {}: give one "
+                        "for each place, or one for all",
+                        layers.layerName(), numbers->size(), example.str()));
     std::vector<double> scale;
     for (const double each : std_) scale.push_back(1 / each);
     graph::Builder& ops = layers.ops();
