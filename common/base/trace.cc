@@ -25,7 +25,7 @@ constexpr int kFirstPs = 1;
 constexpr int kFirstWorker = 100'001;
 
 struct Event {
-  const char* name;
+  const char* name;  // nullptr: of an operation, whose name is in `detail`
   std::string detail;
   TimePoint begin;
   TimePoint end;
@@ -118,8 +118,10 @@ TimePoint now() {
   return SystemClock().now();
 }
 
-void add(const char* name, TimePoint begin, TimePoint end, std::string detail) {
-  DTF_CHECK(name != nullptr && begin <= end);
+namespace {
+
+void record(const char* name, TimePoint begin, TimePoint end, std::string detail) {
+  DTF_CHECK(begin <= end);
   Recorder& state = recorder();
   const pid_t thread = ::gettid();
   MutexLock lock(state.mutex);
@@ -129,6 +131,18 @@ void add(const char* name, TimePoint begin, TimePoint end, std::string detail) {
   }
   if (!state.threads.contains(thread)) state.threads[thread] = threadName();
   state.events.push_back({name, std::move(detail), begin, end, thread});
+}
+
+}  // namespace
+
+void add(const char* name, TimePoint begin, TimePoint end, std::string detail) {
+  DTF_CHECK(name != nullptr);
+  record(name, begin, end, std::move(detail));
+}
+
+void addOp(std::string name, TimePoint begin, TimePoint end) {
+  DTF_CHECK(!name.empty());
+  record(nullptr, begin, end, std::move(name));
 }
 
 std::string json() {
@@ -143,11 +157,14 @@ std::string json() {
     events.back()["tid"] = thread;
   }
   for (const Event& event : state.events) {
+    const bool is_op = event.name == nullptr;
     Json args = {{"step", state.step}};
-    if (!event.detail.empty()) args["detail"] = event.detail;
+    if (!is_op && !event.detail.empty()) args["detail"] = event.detail;
     events.push_back({{"ph", "X"},
-                      {"cat", state.task.job == JobKind::kPs ? "ps" : "worker"},
-                      {"name", event.name},
+                      {"cat", is_op                            ? "op"
+                              : state.task.job == JobKind::kPs ? "ps"
+                                                               : "worker"},
+                      {"name", is_op ? event.detail : std::string(event.name)},
                       {"pid", pid},
                       {"tid", event.thread},
                       {"ts", microseconds(event.begin.time_since_epoch())},

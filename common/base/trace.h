@@ -30,6 +30,9 @@ bool recording();
 // `name` is a literal; `detail`, who or what it was about, may be empty. Thread-safe.
 void add(const char* name, TimePoint begin, TimePoint end, std::string detail = {});
 
+// An operation of the model's graph, shown by its own name. Thread-safe.
+void addOp(std::string name, TimePoint begin, TimePoint end);
+
 // CLOCK_MONOTONIC.
 TimePoint now();
 

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/huge_pages.h"
+#include "common/base/trace.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::runtime {
@@ -42,7 +43,16 @@ void CpuDevice::copyToHost(std::byte* target, const std::byte* device_source, si
 }
 
 void CpuDevice::run(std::span<const Launch> launches) {
+  if (trace::recording()) return runTraced(launches);
   for (const Launch& launch : launches) launch.kernel->run(launch.arguments);
+}
+
+void CpuDevice::runTraced(std::span<const Launch> launches) {
+  for (const Launch& launch : launches) {
+    const TimePoint begin = trace::now();
+    launch.kernel->run(launch.arguments);
+    if (launch.name != nullptr) trace::addOp(*launch.name, begin, trace::now());
+  }
 }
 
 }  // namespace dtf::runtime

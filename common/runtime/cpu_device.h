@@ -27,6 +27,7 @@ class CpuDevice final : public Device {
  private:
   std::byte* allocateBytes(size_t bytes) override;
   void freeBytes(std::byte* memory) noexcept override;
+  void runTraced(std::span<const Launch> launches);
 
   std::string name_;
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "common/runtime/kernel.h"
@@ -17,6 +18,7 @@ namespace dtf::runtime {
 struct Launch {
   Kernel* kernel = nullptr;
   KernelArguments arguments;
+  const std::string* name = nullptr;  // for timelines: "Conv2D conv1/Conv2D"; null: it has none
 };
 
 class Device;

@@ -45,6 +45,7 @@ struct StepBody {
   std::vector<const std::byte*>
       input_pointers;  // of all launches; fixed size, launches hold spans of it
   std::vector<std::byte*> output_pointers;
+  std::vector<std::string> names;  // of the launches, which refer to them
   std::vector<Launch> launches;
   std::vector<Fetch> fetches;
   DeviceMemory constants, arena;

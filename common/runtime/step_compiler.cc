@@ -188,12 +188,17 @@ void StepCompiler::placeAll() {
   for (const auto& [tensor, buffer] : buffers_) {
     placed_[tensor] = body_->arena.get() + plan.offsets[buffer];
   }
+  DTF_CHECK(workspaces_.size() == step_.operations.size());
+  body_->names.reserve(workspaces_.size());
   for (size_t i = 0; i < workspaces_.size(); ++i) {
+    const Operation& operation = step_.operations[i];
+    body_->names.push_back(operation.op + " " + operation.name);
     std::byte* const workspace =
         workspaces_[i] == kNone ? nullptr : body_->arena.get() + plan.offsets[workspaces_[i]];
     Launch launch;
     launch.kernel = body_->kernels[i].get();
     launch.arguments.workspace = workspace;
+    launch.name = &body_->names.back();
     body_->launches.push_back(launch);
   }
 }

@@ -77,6 +77,16 @@ TEST_F(TraceTest, SpansAreMicrosecondsOfTheMonotonicClockWithTaskAndThread) {
   EXPECT_GT(trace["otherData"]["clock_anchor"]["unix_us"].get<int64_t>(), 0);
 }
 
+TEST_F(TraceTest, AnOperationIsShownByItsOwnName) {
+  start(kTask, 5);
+  onStep(5);
+  const TimePoint at = now();
+  addOp("Conv2D conv1/Conv2D", at, at);
+  ASSERT_EQ(spans().size(), 1u);
+  EXPECT_EQ(spans()[0]["name"], "Conv2D conv1/Conv2D");
+  EXPECT_EQ(spans()[0]["cat"], "op");
+}
+
 TEST_F(TraceTest, TheNumberOfSpansIsBoundedAndTheRestCounted) {
   start(kTask, 1);
   onStep(1);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/base/trace.h"
 
 namespace dtf::runtime {
 namespace {
@@ -59,6 +60,20 @@ TEST(CpuDevice, RunsLaunchesInTheCallingThread) {
   device.synchronise();
   EXPECT_EQ(kernel.ran_in, std::this_thread::get_id());
   EXPECT_EQ(kernel.order, workspace + 1);
+}
+
+TEST(CpuDevice, TheTimelineNamesItsLaunches) {
+  CpuDevice device;
+  NoteThread kernel;
+  const std::string name = "Relu hidden/Relu";
+  const Launch launches[] = {{&kernel, {}, &name}, {&kernel, {}}};
+  trace::start({JobKind::kWorker, 0}, 7);
+  device.run(launches);
+  EXPECT_EQ(trace::json().find(name), std::string::npos) << "of another step";
+  trace::onStep(7);
+  device.run(launches);
+  EXPECT_NE(trace::json().find(name), std::string::npos);
+  trace::stop();
 }
 
 }  // namespace
