@@ -60,4 +60,8 @@ int predict(const cluster::JobSpec& job, const Options& options);
 // for; kCannotWrite.
 int exportModel(const cluster::JobSpec& job, const Options& options);
 
+// Saves the weights of --from as the checkpoint of step 0 in the job's run directory.
+// Errors: those of readWeights() and saveImported(); kUnavailable when the job runs.
+int importModel(const cluster::JobSpec& job, const Options& options);
+
 }  // namespace dtf::launcher

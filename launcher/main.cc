@@ -86,6 +86,8 @@ int run(const Options& options) {
       return predict(job, options);
     case Verb::kExport:
       return exportModel(job, options);
+    case Verb::kImport:
+      return importModel(job, options);
   }
   return exitCode(ErrorCode::kInternal);
 }

@@ -29,6 +29,7 @@ constexpr OptionDef kLaunchOptions[] = {
     {"input", "FILE", "predict: IDX, .npy, or .csv as the job's; default: its evaluation data"},
     {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
+    {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"dry-run", "", "up: print the command of each task, and start none"},
     {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
@@ -84,17 +85,24 @@ constexpr VerbInfo kVerbs[] = {
      "or FILE.onnx (opset 17) with the whole model, its input's scaling included. What the model "
      "reads\n"
      "and gives is in the file's metadata.\n"},
+    {"import", Verb::kImport, "CLUSTER.yaml --from FILE",
+     "start the job from weights of another program",
+     "Saves them as the checkpoint of step 0, which the job then goes on from. Variables are found "
+     "by\n"
+     "name and shape (\"conv1.weight\" is conv1/weights); what the file lacks is drawn as always. "
+     "Says\n"
+     "what was used, drawn anew and not used.\n"},
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kSynonyms = {
-    {{"save", "export"},      {"convert", "export"}, {"evaluate", "eval"}, {"infer", "predict"},
-     {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},     {"kill", "stop"},
-     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},     {"list", "status"},
-     {"top", "status"},       {"validate", "check"}, {"lint", "check"},    {"verify", "check"},
-     {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},  {"run", "up"},
-     {"start", "up"},         {"launch", "up"},      {"resume", "up"},     {"log", "logs"},
-     {"watch", "attach"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kSynonyms = {
+    {{"load", "import"},   {"save", "export"},      {"convert", "export"}, {"evaluate", "eval"},
+     {"infer", "predict"}, {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},
+     {"kill", "stop"},     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},
+     {"list", "status"},   {"top", "status"},       {"validate", "check"}, {"lint", "check"},
+     {"verify", "check"},  {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},
+     {"run", "up"},        {"start", "up"},         {"launch", "up"},      {"resume", "up"},
+     {"log", "logs"},      {"watch", "attach"}}};
 
 const VerbInfo* verbNamed(std::string_view name) {
   for (const VerbInfo& info : kVerbs)
@@ -215,6 +223,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"follow", {Verb::kLogs}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
+      {"from", {Verb::kImport}},
       {"input", {Verb::kPredict}},
       {"output", {Verb::kPredict}}};
   for (const auto& [name, verbs] : only) {
@@ -262,6 +271,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.input = fileOf(line, "input");
   options.output = fileOf(line, "output");
   options.to = fileOf(line, "to");
+  options.from = fileOf(line, "from");
   checkFits(line, options);
   return options;
 }

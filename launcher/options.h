@@ -22,7 +22,8 @@ enum class Verb : uint8_t {
   kStop,
   kEval,
   kPredict,
-  kExport
+  kExport,
+  kImport
 };
 
 struct Options {
@@ -49,6 +50,7 @@ struct Options {
   std::optional<std::filesystem::path> input;   // predict: examples
   std::optional<std::filesystem::path> output;  // predict: instead of stdout
   std::optional<std::filesystem::path> to;      // export
+  std::optional<std::filesystem::path> from;    // import
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.

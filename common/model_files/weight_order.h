@@ -14,4 +14,8 @@ namespace dtf::model_files {
 Shape channelsFirst(const Shape& filter);
 std::vector<float> channelsFirst(const Shape& filter, std::span<const float> values);
 
+// And back: `filter` is [filters, channels, height, width].
+Shape channelsLast(const Shape& filter);
+std::vector<float> channelsLast(const Shape& filter, std::span<const float> values);
+
 }  // namespace dtf::model_files

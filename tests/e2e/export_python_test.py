@@ -43,14 +43,14 @@ ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus",
 # Together they hold every layer that dtf has.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
-                   ", layer_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
+                   ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
                    ", dropout: {rate: 0.3}, dense: {units: 10, use_bias: false}]", "softmax_cross_entropy"),
     "lenet": ("[conv2d: {filters: 6, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
               "conv2d: {filters: 8, kernel: [5, 3], stride: [2, 1], activation: tanh}, "
               "avg_pool: {size: 3, stride: 2, padding: same}, flatten: , dense: {units: 10}]", "sigmoid_cross_entropy"),
     "separable": ("[conv2d: {filters: 8, kernel: 3, dilation: 2, activation: gelu}, "
                   "depthwise_conv2d: {kernel: 3, multiplier: 2, padding: same}, layer_norm: , "
-                  "conv2d: {filters: 8, kernel: 1, groups: 4, use_bias: false}, softmax: , global_avg_pool: , "
+                  "batch_norm: , conv2d: {filters: 8, kernel: 1, groups: 4, use_bias: false}, softmax: , global_avg_pool: , "
                   "dense: {units: 10}]", "mse"),
     "residual": ("[conv2d: {filters: 4, kernel: 3, padding: same, activation: relu, name: stem}, "
                  "block: {name: stage, repeat: 2, layers: [residual: {activation: relu, layers: ["

@@ -1,4 +1,4 @@
-// dtf-launch eval and predict: what uses a trained model without its cluster.
+// dtf-launch eval, predict, export, import: what uses a trained model without its cluster.
 
 #include <algorithm>
 #include <filesystem>
@@ -128,6 +128,36 @@ TEST_F(ModelVerbsTest, EvalOfAJobThatRuns) {
   EXPECT_GT(step, 0u);
   EXPECT_EQ(verb("stop", file).exit_code, 0);
   EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
+}
+
+// What one job has learned another goes on with, through each format.
+TEST_F(ModelVerbsTest, AJobStartsFromImportedWeights) {
+  const std::string first = writeCluster(options(), "first");
+  ASSERT_EQ(launch(first).exit_code, 0);
+  const nlohmann::json learned = evalOf(first);
+  for (const std::string ending : {"safetensors", "npz", "onnx"}) {
+    const std::string weights = folder_.path() + "/weights." + ending;
+    ASSERT_EQ(verb("export", first, {"--to", weights}).exit_code, 0);
+    const std::string file = writeCluster(options(), ending);
+    const ProcessResult imported = verb("import", file, {"--from", weights});
+    ASSERT_EQ(imported.exit_code, 0) << imported.err;
+    EXPECT_NE(imported.out.find("used        softmax/weights [784, 10] from softmax/weights\n"),
+              std::string::npos)
+        << imported.out;
+    const nlohmann::json start = evalOf(file);
+    EXPECT_EQ(start["step"], 0);
+    EXPECT_EQ(start["loss"], learned["loss"]) << "the same bits";
+    const ProcessResult trained = launch(file);
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    EXPECT_NE(trained.err.find("going on from the checkpoint of step 0"), std::string::npos)
+        << trained.err;
+    EXPECT_LT(evalOf(file)["loss"].get<double>(), learned["loss"].get<double>());
+    EXPECT_EQ(verb("import", file, {"--from", weights}).exit_code, 78) << "it has checkpoints";
+  }
+  const std::string file = writeCluster(options(), "last");
+  const std::string damaged = folder_.write("damaged.safetensors", "no such file");
+  EXPECT_EQ(verb("import", file, {"--from", damaged}).exit_code, 65);
+  EXPECT_EQ(verb("import", file).exit_code, 2);
 }
 
 TEST_F(ModelVerbsTest, MistakesAreSaidInWords) {

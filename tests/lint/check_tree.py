@@ -90,8 +90,9 @@ TESTED_IN = [
     (r"launcher/(announce|commands|fd_watch|pipe_reader|progress_display|spawner)\.cc",
      "tests/unit/launcher/session_test.cc"),
     (r"launcher/(attach_command|detach|explain_command|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
-    (r"launcher/(eval_command|export_command|predict_command|trained_model)\.cc", "tests/e2e/model_verbs_test.cc"),
+    (r"launcher/(eval_command|export_command|import_command|predict_command|trained_model)\.cc", "tests/e2e/model_verbs_test.cc"),
     (r"common/model_files/(onnx_ops|onnx_proto|onnx_values|trained_model)\.cc", "tests/unit/model_files/onnx_file_test.cc"),
+    (r"common/model_files/onnx_reader\.cc", "tests/unit/model_files/weight_reader_test.cc"),
     (r"launcher/task_words\.cc", "tests/unit/launcher/task_monitor_test.cc"),
 ]
 

@@ -81,6 +81,7 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
   EXPECT_THAT(mistake({"eval", "a.yaml", "--output", "x"}),
               ::testing::HasSubstr("--output is for the verb 'predict'"));
   EXPECT_EQ(parse({"export", "a.yaml", "--to", "m.onnx"}).to, "m.onnx");
+  EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.onnx"}).from, "m.onnx");
   EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
 }

@@ -18,6 +18,8 @@ TEST(WeightOrder, FiltersComeFirstThenChannels) {
       for (size_t c = 0; c < 4; ++c)
         for (size_t f = 0; f < 5; ++f)
           ASSERT_EQ(turned[((f * 4 + c) * 2 + h) * 3 + w], values[((h * 3 + w) * 4 + c) * 5 + f]);
+  EXPECT_EQ(channelsLast(Shape{5, 4, 2, 3}), filter);
+  EXPECT_EQ(channelsLast(Shape{5, 4, 2, 3}, turned), values) << "and back";
 }
 
 }  // namespace

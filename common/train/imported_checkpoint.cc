@@ -1,0 +1,190 @@
+#include "common/train/imported_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/file.h"
+#include "common/checkpoint/checkpoint_client.h"
+#include "common/ps/gradient_math.h"
+#include "common/ps/moving_average.h"
+#include "common/ps/optimizer.h"
+#include "common/ps/replication_rules.h"
+#include "common/train/checkpointer.h"
+#include "common/train/initial_values.h"
+#include "common/yaml/error_at.h"
+
+namespace dtf::train {
+
+namespace {
+
+using checkpoint::TensorPart;
+using model_files::NamedTensor;
+
+// One ps that holds values of step 0 and has nothing to do but to be saved.
+class RestingPs final : public checkpoint::CheckpointClient {
+ public:
+  RestingPs(FileSystem& file_system, std::filesystem::path folder,
+            const ps::ModelDeclaration& model, uint32_t workers, std::vector<TensorPart> parts)
+      : file_system_(file_system),
+        folder_(std::move(folder)),
+        position_(ps::cutKind(model.replication) == ps::CutKind::kAtStep ? 1 : workers),
+        parts_(std::move(parts)) {}
+
+  std::vector<CutPosition> positions(bool) override { return {position_}; }
+  void releaseHold() override {}
+  void startCut(const CutPosition& position, uint64_t) override {
+    DTF_CHECK(position == position_);
+  }
+  std::optional<uint64_t> awaitCut() override { return 0; }
+  std::vector<checkpoint::SavedShard> save(const std::string& folder, const CutPosition&) override {
+    checkpoint::SavedShard saved;
+    saved.file = checkpoint::writeShard(file_system_, folder_ / folder, 0, 1, parts_);
+    return {saved};
+  }
+
+  // Nobody asks this of a job that isn't there.
+  std::vector<checkpoint::HeldValues> held() override { never(); }
+  void callOffCuts() override { never(); }
+  void interruptCuts() override { never(); }
+  std::vector<checkpoint::KeptSnapshot> snapshot(
+      const checkpoint::SnapshotName&, const CutPosition&,
+      const std::optional<checkpoint::SnapshotName>&) override {
+    never();
+  }
+  void forgetSnapshots() override { never(); }
+  void refill(const std::vector<uint32_t>&, uint64_t) override { never(); }
+  void awaitReplicas(uint64_t) override { never(); }
+  void restore(const checkpoint::GoingBack&) override { never(); }
+
+ private:
+  [[noreturn]] static void never() { DTF_CHECK_MSG(false, "an import only saves"); }
+
+  FileSystem& file_system_;
+  const std::filesystem::path folder_;
+  const CutPosition position_;
+  const std::vector<TensorPart> parts_;
+};
+
+std::string listText(const ImportReport& report) {
+  std::string text;
+  for (const std::string& line : report.drawn) text += "\n  missing: " + line;
+  for (const std::string& line : report.unused) text += "\n  not used: " + line;
+  return text;
+}
+
+// Of all variables, in the order of the model.
+std::vector<NamedTensor> valuesOf(const model::ModelGraph& model, uint64_t seed,
+                                  const model_files::FoundWeights& weights, ImportReport& report) {
+  std::vector<model_files::WantedWeights> wanted;
+  for (const model::ModelVariable& variable : model.variables)
+    wanted.push_back(
+        {model.graph.node(variable.value.node).name, model.graph.spec(variable.value).shape});
+  model_files::WeightMatch match = model_files::matchWeights(wanted, weights);
+  report.unused = std::move(match.unused);
+  std::vector<NamedTensor> values;
+  for (uint32_t i = 0; i < wanted.size(); ++i) {
+    const graph::Node& node = model.graph.node(model.variables[i].value.node);
+    Tensor value =
+        initialValue(node.attribute<std::string>("initializer"), wanted[i].shape, seed, i);
+    const std::string title = fmt::format("{} {}", wanted[i].name, wanted[i].shape.str());
+    const NamedTensor* const found = match.found[i];
+    if (found != nullptr && value.bytes() > 0)
+      std::memcpy(value.data(), found->value.data(), value.bytes());
+    if (found != nullptr)
+      report.used.push_back(fmt::format("{} from {}", title, found->name));
+    else
+      report.drawn.push_back(title);
+    if (const auto bad = ps::firstNonFinite(value.as<float>()))
+      throw Error(ErrorCode::kBadData, fmt::format("{}: element {} is {}: nothing can be trained "
+                                                   "from that",
+                                                   title, *bad, value.as<float>()[*bad]));
+    values.push_back({wanted[i].name, std::move(value)});
+  }
+  return values;
+}
+
+// A checkpoint of values that were never updated, on one ps.
+class InitialParts {
+ public:
+  InitialParts(const ps::ModelDeclaration& declaration, const std::vector<NamedTensor>& values) {
+    const std::vector<ps::VariableInfo>& variables = declaration.layout.variables;
+    DTF_CHECK(variables.size() == values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      DTF_CHECK_MSG(variables[i].name == values[i].name, values[i].name);
+      add(values[i].name, values[i].value);
+      for (uint32_t slot = 0; slot < ps::slotCount(declaration.optimizer, variables[i]); ++slot)
+        addSlot(declaration.optimizer, slot, values[i]);
+    }
+  }
+  std::vector<TensorPart> take() { return std::move(parts_); }
+
+ private:
+  void add(const std::string& name, const Tensor& value) {
+    const std::span<const float> all = value.as<float>();
+    parts_.push_back({name, value.shape(), 0, all.size(), all.data()});
+  }
+
+  void addSlot(const cluster::OptimizerSpec& optimizer, uint32_t slot,
+               const NamedTensor& variable) {
+    const std::string name = variable.name + "/" + ps::slotName(optimizer, slot);
+    if (ps::isMovingAverage(optimizer, slot)) return add(name, variable.value);
+    slots_.emplace_back(DType::kFloat32, variable.value.shape());
+    const std::span<float> all = slots_.back().as<float>();
+    std::fill(all.begin(), all.end(), ps::initialSlotValue(optimizer, slot));
+    add(name, slots_.back());
+  }
+
+  std::vector<TensorPart> parts_;
+  std::vector<Tensor> slots_;
+};
+
+void requirePlace(FileSystem& file_system, const cluster::JobSpec& job) {
+  if (!job.train->checkpoint)
+    throw yaml::ErrorAt(
+        ErrorCode::kBadConfig, job.train->model.mark,
+        "weights are imported as the first checkpoint, and this job keeps none: add "
+        "'checkpoint: {}' to 'train'");
+  checkpoint::CheckpointFolder folder(file_system, job.run_dir / "checkpoints",
+                                      Incarnation::random());
+  if (!folder.steps().empty())
+    throw Error(
+        ErrorCode::kBadConfig,
+        fmt::format("there are checkpoints in {}: the job goes on from these; give it another "
+                    "run_dir to start from imported weights",
+                    folder.path().string()));
+}
+
+}  // namespace
+
+ImportReport saveImported(FileSystem& file_system, const Clock& clock, const cluster::JobSpec& job,
+                          const model_files::FoundWeights& weights) {
+  DTF_CHECK(job.train.has_value());
+  const cluster::TrainSpec& train = *job.train;
+  requirePlace(file_system, job);
+  ImportReport report;
+  const model::ModelGraph model = model::buildTrainingGraph(train.model, train.data.batch_size);
+  const std::vector<NamedTensor> values = valuesOf(model, train.data.seed, weights, report);
+  if (report.used.empty())
+    throw Error(ErrorCode::kBadConfig,
+                "none of the tensors is a variable of the model:" + listText(report));
+  const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
+  cluster::PlacementSpec on_one;
+  on_one.partition_min_bytes = 0;
+  const ps::ModelDeclaration declaration = declarationOf(
+      train, layoutOf(model, placeModel(model.graph, on_one, 1, kChief.index)), workers);
+  InitialParts parts(declaration, values);
+  RestingPs ps(file_system, job.run_dir / "checkpoints", declaration, workers, parts.take());
+  Checkpointer checkpointer(file_system, clock, ps, declaration,
+                            {job.job, job.run_dir, Incarnation::random(), workers, train.checkpoint,
+                             train.data, train.model});
+  checkpointer.save(Motion::kAtRest);
+  report.checkpoint = job.run_dir / "checkpoints" / "step-0";
+  return report;
+}
+
+}  // namespace dtf::train

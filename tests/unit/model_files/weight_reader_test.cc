@@ -1,0 +1,140 @@
+// Also parseOnnxWeights(). Files of PyTorch are read in tests/e2e/export_python_test.py.
+
+#include "common/model_files/weight_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <protozero/pbf_writer.hpp>
+
+#include "common/base/error.h"
+#include "common/checkpoint/safetensors.h"
+#include "common/model_files/onnx_proto.h"
+#include "common/model_files/weight_order.h"
+#include "tests/support/process.h"
+
+namespace dtf::model_files {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<float> countedTo(size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+std::vector<float> valuesOf(const NamedTensor& tensor) {
+  const std::span<const float> values = tensor.value.as<float>();
+  return {values.begin(), values.end()};
+}
+
+std::string mistakeIn(const std::string& onnx) {
+  try {
+    parseOnnxWeights(onnx, "m.onnx");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    return error.message();
+  }
+  ADD_FAILURE() << "must throw";
+  return "";
+}
+
+TEST(WeightReader, OfOnnxTurnsFiltersAndTransposedMatrices) {
+  OnnxProto proto;
+  const std::vector<float> filter = countedTo(24), matrix = countedTo(6), bias = countedTo(3);
+  proto.addConstant("filter", std::vector<int64_t>{4, 3, 2, 1}, filter);
+  proto.addConstant("matrix", std::vector<int64_t>{3, 2}, matrix);
+  proto.addConstant("plain", std::vector<int64_t>{3, 2}, matrix);
+  proto.addConstant("bias", std::vector<int64_t>{3}, bias);
+  proto.addConstant("integers", std::vector<int64_t>{1, 2});
+  const OnnxAttribute transposed{"transB", int64_t{1}};
+  const OnnxAttribute straight{"transB", int64_t{0}};
+  proto.addNode("Conv", std::vector<std::string>{"x", "filter"}, "a", {});
+  proto.addNode("Gemm", std::vector<std::string>{"a", "matrix", "bias"}, "b", {&transposed, 1});
+  proto.addNode("Gemm", std::vector<std::string>{"b", "plain"}, "c", {&straight, 1});
+  const OnnxValue value{"x", DType::kFloat32, {2}};
+  const FoundWeights found = parseOnnxWeights(proto.finish("g", value, {&value, 1}, {}), "m.onnx");
+  ASSERT_EQ(found.tensors.size(), 4u);
+  EXPECT_EQ(found.tensors[0].value.shape(), (Shape{2, 1, 3, 4}));
+  EXPECT_EQ(valuesOf(found.tensors[0]), channelsLast(Shape{4, 3, 2, 1}, filter));
+  EXPECT_EQ(found.tensors[1].value.shape(), (Shape{2, 3}));
+  EXPECT_THAT(valuesOf(found.tensors[1]), ElementsAre(1, 3, 5, 2, 4, 6));
+  EXPECT_EQ(found.tensors[2].value.shape(), (Shape{3, 2}));
+  EXPECT_EQ(valuesOf(found.tensors[2]), matrix);
+  EXPECT_EQ(valuesOf(found.tensors[3]), bias);
+  EXPECT_THAT(found.skipped, ElementsAre("integers: its type is 7, only 1, float, is read"));
+}
+
+// As older exporters write them.
+TEST(WeightReader, OfOnnxTakesNumbersThatAreNoBytes) {
+  std::string tensor;
+  protozero::pbf_writer proto(tensor);
+  const std::vector<int64_t> dims = {2};
+  proto.add_packed_int64(1, dims.begin(), dims.end());
+  proto.add_int32(2, 1);
+  const std::vector<float> values = {3, 4};
+  proto.add_packed_float(4, values.begin(), values.end());
+  proto.add_string(8, "t");
+  std::string graph, model;
+  protozero::pbf_writer(graph).add_message(5, tensor);
+  protozero::pbf_writer(model).add_message(7, graph);
+  const FoundWeights found = parseOnnxWeights(model, "m.onnx");
+  ASSERT_EQ(found.tensors.size(), 1u);
+  EXPECT_EQ(valuesOf(found.tensors[0]), values);
+}
+
+TEST(WeightReader, OfOnnxRefusesWhatDoesNotFit) {
+  for (const std::vector<int64_t>& dims :
+       {std::vector<int64_t>{3}, {-1}, {int64_t{1} << 62, 4}, {1, 1, 1, 1, 1, 1, 1, 1, 2}}) {
+    std::string tensor, graph, model;
+    protozero::pbf_writer proto(tensor);
+    for (const int64_t dim : dims) proto.add_int64(1, dim);
+    proto.add_int32(2, 1);
+    proto.add_string(8, "t");
+    proto.add_bytes(9, std::string(8, 'x'));
+    protozero::pbf_writer(graph).add_message(5, tensor);
+    protozero::pbf_writer(model).add_message(7, graph);
+    EXPECT_THAT(mistakeIn(model), HasSubstr("m.onnx: tensor 't': its shape"));
+    EXPECT_THAT(mistakeIn(model.substr(0, model.size() - 1)),
+                HasSubstr("no ONNX model, or damaged"));
+  }
+}
+
+TEST(WeightReader, OfSafetensorsTakesFloatsAndNamesTheRest) {
+  std::string bytes = checkpoint::encodeSafetensorsHeader(
+      std::vector<checkpoint::SafetensorsEntry>{{"a", "F32", {2}, 0, 8}, {"n", "I64", {1}, 8, 16}},
+      {});
+  const std::vector<float> values = {1.5F, -2};
+  bytes.append(reinterpret_cast<const char*>(values.data()), 8).append(8, 0);
+  testing::TemporaryFolder folder;
+  const std::string path = folder.write("w.safetensors", bytes);
+  const FoundWeights found = readWeights(path);
+  ASSERT_EQ(found.tensors.size(), 1u);
+  EXPECT_EQ(found.tensors[0].name, "a");
+  EXPECT_EQ(valuesOf(found.tensors[0]), values);
+  EXPECT_THAT(found.skipped, ElementsAre("n: its type is I64, only F32 is read"));
+  std::filesystem::create_symlink(path, folder.path() + "/link.safetensors");
+  EXPECT_EQ(readWeights(folder.path() + "/link.safetensors").tensors.size(), 1u);
+}
+
+TEST(WeightReader, SaysWhatItCanRead) {
+  for (const auto& [file, code] : {std::pair{"m.pt", ErrorCode::kUsage},
+                                   {"/no/m.safetensors", ErrorCode::kBadData},
+                                   {"/no/m.onnx", ErrorCode::kBadData}}) {
+    try {
+      readWeights(file);
+      ADD_FAILURE() << "must throw";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.message();
+      EXPECT_THAT(error.message(), HasSubstr(file));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtf::model_files
