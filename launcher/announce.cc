@@ -24,6 +24,8 @@ std::string counted(uint64_t count, std::string_view noun) {
 }  // namespace
 
 std::string startText(const cluster::JobSpec& job, const std::filesystem::path& logs) {
+  if (job.cluster.ps.empty())
+    return fmt::format("{}: one process, no ps; logs in {}", job.job, logs.string());
   return fmt::format("{}: {} ps, {}; logs in {}", job.job, job.cluster.ps.size(),
                      counted(job.cluster.worker.size(), "worker"), logs.string());
 }

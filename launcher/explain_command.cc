@@ -52,9 +52,8 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   const cluster::TrainSpec& train = *job.train;
   const model::ModelTable table = model::tableOf(train.model);
   const model::ModelGraph graph = model::buildTrainingGraph(train.model, train.data.batch_size);
-  const graph::Placement placement =
-      train::placeModel(graph.graph, train::placementOf(train),
-                        static_cast<uint32_t>(job.cluster.ps.size()), kChief.index);
+  const graph::Placement placement = train::placeModel(graph.graph, train::placementOf(train),
+                                                       train::shardsOf(job.cluster), kChief.index);
   if (options.json) {
     printEvent("explain", {{"job", job.job},
                            {"input", table.input.dims()},

@@ -77,7 +77,7 @@ JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Repor
     if (isBelowTrain(change) && has_train) applyOverride(root, change, report);
   JobSpec job = readJob(root, has_train, report);
   report.throwIfAny();
-  DTF_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty());
+  DTF_CHECK(job.cluster.worker.size() == 1 || !job.cluster.ps.empty());
   DTF_CHECK(job.train.has_value() == (root.find("train") != nullptr));
   return job;
 }

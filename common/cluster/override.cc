@@ -85,6 +85,9 @@ YamlNode* step(YamlNode& node, const Override& change, size_t depth, Report& rep
   }
   if (YamlNode* child = node.find(key)) return child;
   node.children.push_back(makeMap(key, change.place));
+  // Of a list that isn't there the first element is set.
+  if (depth + 1 < change.path.size() && change.path[depth + 1] == "0")
+    node.children.back().kind = YamlNode::Kind::kSequence;
   return &node.children.back();
 }
 

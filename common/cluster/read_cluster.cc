@@ -81,9 +81,18 @@ std::vector<std::string> readDevices(const MapReader& reader, Report& report) {
   return devices;
 }
 
+// What the one task of a job without ps is at: dtf-launch chooses the port.
+Address localAddress() {
+  return {"localhost", 0};
+}
+
 void readAddress(const YamlNode& node, std::string_view label, Address& address, Report& report) {
   const std::optional<std::string> text = readText(node, label, report);
   if (!text) return;
+  if (*text == "local") {
+    address = localAddress();
+    return;
+  }
   const std::string wrong = parseAddress(*text, address);
   if (!wrong.empty())
     report.error(node.where(), fmt::format("bad address {}: {}", inQuotes(*text), wrong));
@@ -138,6 +147,10 @@ ClusterSpec readClusterTasks(const YamlNode& node, Report& report) {
   Taken taken;
   cluster.ps = readTasks(node, reader, JobKind::kPs, taken, report);
   cluster.worker = readTasks(node, reader, JobKind::kWorker, taken, report);
+  if (node.find("ps") == nullptr && cluster.worker.size() > 1)
+    report.error(node.key_place, fmt::format("{} workers need 'ps': the tasks that hold the values "
+                                             "which they share; without it there is one worker",
+                                             cluster.worker.size()));
   return cluster;
 }
 
@@ -180,10 +193,12 @@ Durability durabilityOf(const Alternative& chosen) {
 // A replica lies on another ps.
 void checkReplica(size_t ps_tasks, const Place& place, Report& report) {
   constexpr size_t kPsTasksMin = 2;
-  if (ps_tasks == 0 || ps_tasks >= kPsTasksMin) return;  // no task at all: said already
-  report.error(place,
-               "'replica' needs at least two ps tasks, as each keeps the values of another, got 1: "
-               "add a ps to the cluster, or choose checkpoint or snapshot");
+  if (ps_tasks >= kPsTasksMin) return;
+  report.error(
+      place,
+      fmt::format("'replica' needs at least two ps tasks, as each keeps the values of another, got "
+                  "{}: add a ps to the cluster, or choose checkpoint or snapshot",
+                  ps_tasks));
 }
 
 DurabilitySpec readDurability(const YamlNode& node, size_t ps_tasks, Report& report) {
@@ -201,6 +216,10 @@ DurabilitySpec readDurability(const YamlNode& node, size_t ps_tasks, Report& rep
     report.error(settings.where(),
                  inQuotes(settings.key) + " has no settings: write durability: " + settings.key);
   }
+  if (durability.kind == Durability::kSnapshot && ps_tasks == 0)
+    report.error(settings.where(),
+                 "'snapshot' is of the memory of a ps, and the cluster has none: leave durability "
+                 "out, 'checkpoint' in 'train' is what a job in one process goes on from");
   if (durability.kind == Durability::kReplica) checkReplica(ps_tasks, settings.where(), report);
   return durability;
 }
@@ -222,6 +241,8 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
                                                 : std::filesystem::path("runs") / job.job;
   if (const YamlNode* cluster = reader.find("cluster"))
     job.cluster = readClusterTasks(*cluster, report);
+  else
+    job.cluster.worker = {{localAddress(), {}, {}, job.mark}};
   reader.boolean("insecure", job.cluster.insecure);
   if (const YamlNode* launch = reader.find("launch")) job.launch = readLaunch(*launch, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))
@@ -230,8 +251,9 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
     job.durability = readDurability(*durability, job.cluster.ps.size(), report);
   const YamlNode* train = reader.find("train");
   if (train != nullptr && with_train)
-    job.train =
-        readTrain(*train, TaskCounts{job.cluster.ps.size(), job.cluster.worker.size()}, report);
+    job.train = readTrain(
+        *train, TaskCounts{std::max<size_t>(job.cluster.ps.size(), 1), job.cluster.worker.size()},
+        report);
   return job;
 }
 

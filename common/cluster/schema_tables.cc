@@ -32,7 +32,7 @@ namespace {
 constexpr Key kJobKeys[] = {
     text("job", "name of the job, default 'job': letters, digits, '.', '_' and '-'"),
     text("run_dir", "where the job writes, from the working directory; default runs/<job>"),
-    required(map("cluster", "the tasks")),
+    map("cluster", "the tasks; default: one process, {worker: [local]}"),
     boolean("insecure", "listen beyond loopback, open to all who can connect; default false"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
@@ -41,7 +41,7 @@ constexpr Key kJobKeys[] = {
 };
 
 constexpr Key kClusterKeys[] = {
-    required(list("ps", "the parameter servers: addresses (host:port), or maps")),
+    list("ps", "parameter servers: addresses (host:port), or maps; none: one process"),
     required(list("worker", "the workers: addresses (host:port), or maps")),
 };
 

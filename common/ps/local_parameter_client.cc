@@ -58,6 +58,11 @@ ShardStatus LocalCluster::status(uint32_t ps_task) {
   return shards_[ps_task]->status();
 }
 
+void LocalCluster::ask(uint32_t ps_task, const std::function<void(Shard&)>& question) {
+  const MutexLock lock(mutex_);
+  question(*shards_.at(ps_task));
+}
+
 // Answers to one round of calls. Shared with the callbacks, because a caller may give up before
 // they come. Threads: under the cluster's lock.
 template <class Answer>

@@ -34,6 +34,9 @@ class LocalCluster {
   // As if the process of worker `rank` had ended.
   void loseWorker(uint32_t rank);
   ShardStatus status(uint32_t ps_task);
+  // For what a ParameterClient has no words for: `question` has the shard to itself, and must not
+  // call this cluster or its clients.
+  void ask(uint32_t ps_task, const std::function<void(Shard&)>& question);
 
  private:
   friend class LocalParameterClient;
@@ -54,6 +57,7 @@ class LocalCluster {
 class LocalParameterClient final : public ParameterClient {
  public:
   LocalParameterClient(LocalCluster& cluster, uint32_t rank);
+  Incarnation incarnation() const { return incarnation_; }
 
   void declare(const ModelDeclaration& declaration) override;
   void initialise(std::span<const std::span<const float>> shards, uint64_t epoch) override;

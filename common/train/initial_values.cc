@@ -181,6 +181,11 @@ std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::Para
   return arenas;
 }
 
+uint32_t shardsOf(const cluster::ClusterSpec& cluster) {
+  DTF_CHECK(!cluster.ps.empty() || cluster.worker.size() == 1);
+  return std::max<uint32_t>(1, static_cast<uint32_t>(cluster.ps.size()));
+}
+
 ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
                                    uint32_t workers) {
   ps::ModelDeclaration declaration{std::move(layout), train.optimizer,

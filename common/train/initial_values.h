@@ -54,6 +54,10 @@ std::vector<Buffer> initialArenas(const model::ModelGraph& model, const ps::Para
 ps::ModelDeclaration declarationOf(const cluster::TrainSpec& train, ps::ParameterLayout layout,
                                    uint32_t workers);
 
+// Into how many shards a job's variables are dealt out: one for each ps, or the one of a job that runs
+// in one process.
+uint32_t shardsOf(const cluster::ClusterSpec& cluster);
+
 // Where the optimizer allows variables to be split: train.placement. lars and lamb need whole ones:
 // train.placement without its partition threshold.
 cluster::PlacementSpec placementOf(const cluster::TrainSpec& train);

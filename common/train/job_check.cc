@@ -259,7 +259,7 @@ class JobChecker {
     const model::ModelGraph model = model::buildTrainingGraph(train_.model, train_.data.batch_size);
     cluster::PlacementSpec placement = placementOf(train_);
     removeUnknownPins(model, placement.pins);
-    const auto ps_tasks = static_cast<uint32_t>(job_.cluster.ps.size());
+    const uint32_t ps_tasks = shardsOf(job_.cluster);
     const graph::Placement placed = placeModel(model.graph, placement, ps_tasks, kChief.index);
     countModel(placed);
     if (!fitsMemory()) return;
@@ -283,7 +283,7 @@ class JobChecker {
 
   void countModel(const graph::Placement& placed) {
     JobSize size;
-    size.ps_bytes.resize(job_.cluster.ps.size());
+    size.ps_bytes.resize(shardsOf(job_.cluster));
     for (const PlacedVariable& variable : placed.variables) {
       size.parameters += static_cast<uint64_t>(variable.shape.elements());
       if (variable.bytes() > largest_bytes_) {
@@ -296,7 +296,8 @@ class JobChecker {
     DTF_CHECK(size.parameters > 0);  // the builder refuses a model without variables
     uint64_t ps_bytes = 0;           // of the parameters on the ps of this host
     for (size_t ps = 0; ps < size.ps_bytes.size(); ++ps)
-      if (runsHere(job_.cluster.ps[ps])) ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
+      if (job_.cluster.ps.empty() || runsHere(job_.cluster.ps[ps]))
+        ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
     const uint64_t bytes = saturatingMultiply(size.parameters, sizeof(float));
     model_bytes_ =
         saturatingAdd(saturatingMultiply(ps_bytes, psCopies()),
@@ -385,7 +386,7 @@ std::string sizeText(const JobSize& size) {
 
 std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
                                 yaml::Report& report) {
-  DTF_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty());
+  DTF_CHECK(!job.cluster.worker.empty());
   if (job.train) return JobChecker(job, host, report).run();
   report.error(report.placeOf(job.mark),
                "missing key 'train': a TRAIN.yaml, relative to this file, or its keys in place");

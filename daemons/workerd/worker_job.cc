@@ -19,11 +19,11 @@
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/chief_decision.h"
 #include "common/train/epochs.h"
+#include "common/train/initial_values.h"
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
-#include "common/wire/rpc_checkpoint_client.h"
-#include "common/wire/rpc_parameter_client.h"
+#include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
 
@@ -34,16 +34,6 @@ constexpr Duration kTellingMax = std::chrono::milliseconds(500);
 
 void notifyWaiting(const std::string& what, Duration waited) {
   notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
-}
-
-wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
-                                     std::function<void(uint32_t)> on_replaced) {
-  wire::RpcClientOptions options;
-  options.on_replaced = std::move(on_replaced);
-  options.link = wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt));
-  options.ps = wire::addressesOf(task.job.cluster.ps);
-  options.on_waiting = notifyWaiting;
-  return options;
 }
 
 void sayNothingToEvaluate() {
@@ -62,17 +52,17 @@ bool isSupervised(const cluster::JobSpec& job) {
 
 // The chief's part in checkpoints: made once the model is declared, ended before the connections.
 struct Supervision {
-  Supervision(const cluster::TaskOptions& task, const Clock& clock,
-              wire::RpcParameterClient& parameter_client, const ps::ModelDeclaration& declaration)
-      : client(parameter_client, task.job.timeouts.finish_seconds),
-        checkpointer(realFileSystem(), clock, client, declaration,
+  Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
+              const ps::ModelDeclaration& declaration)
+      : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
+        checkpointer(realFileSystem(), clock, *client, declaration,
                      {task.job.job, task.job.run_dir, Incarnation::random(task.attempt),
                       static_cast<uint32_t>(task.job.cluster.worker.size()),
                       task.job.train->checkpoint, task.job.train->data, task.job.train->model,
                       task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot,
                       task.job.durability.kind == cluster::Durability::kReplica}) {}
 
-  wire::RpcCheckpointClient client;
+  const std::unique_ptr<checkpoint::CheckpointClient> client;
   train::Checkpointer checkpointer;
   std::optional<train::Supervisor> supervisor;  // once the ps hold values
 };
@@ -85,7 +75,10 @@ class WorkerJob {
         train_(*task.job.train),
         status_(status),
         report_(report),
-        client_(clientOptions(task, [this](uint32_t ps_task) { onReplaced(ps_task); })) {
+        client_(task.job.cluster.ps.empty()
+                    ? holdParameters(task, clock_)
+                    : connectToPs(
+                          task, [this](uint32_t ps_task) { onReplaced(ps_task); }, notifyWaiting)) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
     runtime::registerCpuKernels(kernels_);
   }
@@ -111,9 +104,9 @@ class WorkerJob {
     const auto dataset = data::openDataset(train_.data.train, train_.data.seed, false);
     const auto ranks = static_cast<uint32_t>(task_.job.cluster.worker.size());
     train_.steps = train::stepsOf(train_, dataset->size(), ranks);
-    const auto ps_tasks = static_cast<uint32_t>(task_.job.cluster.ps.size());
-    train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset, client_,
-                             kernels_, device_, clock_);
+    const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
+    train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset,
+                             client_->parameters(), kernels_, device_, clock_);
     if (isChief() && train_.model.accuracy && !train_.data.eval) sayNothingToEvaluate();
     if (isChief() && train_.data.eval)
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
@@ -123,7 +116,7 @@ class WorkerJob {
     notify({{"event", "ready"}});
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());
-    client_.barrier(ps::kStartBarrier);
+    client_->parameters().barrier(ps::kStartBarrier);
     const train::TrainingResult result = trainToTheEnd(loop);
     if (isChief()) finishAsChief(loop, result);
     endSupervision();
@@ -137,7 +130,7 @@ class WorkerJob {
   // Of a job without checkpoints workers don't ask for a stop: they end at once.
   std::string whoWasToldToEnd() {
     std::string names;
-    const std::set<uint32_t> told = client_.toldToEnd();
+    const std::set<uint32_t> told = client_->toldToEnd();
     for (const uint32_t ps_task : told)
       names += (names.empty() ? "" : ", ") + TaskId{JobKind::kPs, ps_task}.name();
     return (names.empty() ? "a ps" : names) + (told.size() > 1 ? " were" : " was") + " told to end";
@@ -149,13 +142,13 @@ class WorkerJob {
       const train::TrainingResult result = train(loop);
       if (supervision_ && result.stopped) keepStopped();
       trace::save(task_.job.run_dir / "timeline");
-      client_.barrier(ps::trainedBarrier(result.epoch));
+      client_->parameters().barrier(ps::trainedBarrier(result.epoch));
       // The others are at rest unless the ps went back meanwhile.
       unsaved_.reset();
-      if (isChief() && client_.pull().done) unsaved_ = saveLast(result);
+      if (isChief() && client_->parameters().pull().done) unsaved_ = saveLast(result);
       try {
-        client_.barrier(ps::savedBarrier(result.epoch));
-        if (client_.pull().done) return result;
+        client_->parameters().barrier(ps::savedBarrier(result.epoch));
+        if (client_->parameters().pull().done) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;
         return result;  // a ps was lost: that nothing is saved says more
@@ -168,7 +161,7 @@ class WorkerJob {
   // to its successor.
   void keepStopped() {
     DTF_CHECK(isChief());
-    client_.requestStop([](const Error& reason) {
+    client_->requestStop([](const Error& reason) {
       log::warning("event=stop_refused reason=\"{}\"", reason.message());
     });
   }
@@ -183,7 +176,7 @@ class WorkerJob {
 
   // What goes wrong afterwards is this worker's affair, no longer the job's.
   void finish() {
-    client_.finish();
+    client_->parameters().finish();
     finished_ = true;
   }
 
@@ -191,7 +184,7 @@ class WorkerJob {
 
   // By hand: a launcher tells the others itself.
   void tell(const Error& reason, wire::FailureOf failure_of) {
-    if (!notifyEnabled()) client_.fail(reason, failure_of, kTellingMax);
+    if (!notifyEnabled()) client_->fail(reason, failure_of, kTellingMax);
   }
 
   // See TrainingLoop::Restore.
@@ -199,7 +192,7 @@ class WorkerJob {
     DTF_CHECK(isChief());
     if (!isSupervised(task_.job)) return decideUnsupervised();
     if (train_.checkpoint) makeWritableFolder(task_.job.run_dir);
-    if (!supervision_) supervision_.emplace(task_, clock_, client_, loop.declaration());
+    if (!supervision_) supervision_.emplace(task_, clock_, *client_, loop.declaration());
     const std::optional<uint64_t> epoch = supervision_->checkpointer.start();
     if (epoch) return epoch;
     if (const std::optional<train::Resumed>& resumed = supervision_->checkpointer.resumed())
@@ -209,14 +202,14 @@ class WorkerJob {
 
   // What is lost before all ps hold values is no loss: the initial ones are brought again.
   std::optional<uint64_t> decideUnsupervised() {
-    wire::RpcCheckpointClient ps(client_, task_.job.timeouts.finish_seconds);
+    const auto ps = client_->checkpoints(task_.job.timeouts.finish_seconds);
     for (;;) {
       {
         const MutexLock lock(supervisor_mutex_);
         replaced_ = false;
       }
       const ps::RecoveryDecision decision = train::decideAsChief(
-          ps.held(), {.incarnation = Incarnation::random(task_.attempt).value, .named = named_});
+          ps->held(), {.incarnation = Incarnation::random(task_.attempt).value, .named = named_});
       named_ = std::max(named_, decision.epoch);
       if (decision.action != ps::RecoveryAction::kContinue) return decision.epoch;
       const MutexLock lock(supervisor_mutex_);
@@ -234,7 +227,7 @@ class WorkerJob {
       if (summaries_) summaries_->onCheckpoint(saved.global_step);
     };
     events.on_went_back = [](const train::WentBack& back) { reportWentBack(back); };
-    events.on_hopeless = [this](const Error& error) { client_.endWith(error); };
+    events.on_hopeless = [this](const Error& error) { client_->endWith(error); };
     const MutexLock lock(supervisor_mutex_);
     supervision_->supervisor.emplace(
         supervision_->checkpointer,
@@ -249,7 +242,7 @@ class WorkerJob {
     if (!isChief()) return;
     const MutexLock lock(supervisor_mutex_);
     replaced_ = true;
-    if (has_values_) return client_.endWith(lostForGood(ps_task));
+    if (has_values_) return client_->endWith(lostForGood(ps_task));
     if (supervisor_ != nullptr) supervisor_->onPsReplaced();
   }
 
@@ -278,7 +271,7 @@ class WorkerJob {
     DTF_CHECK(!supervision_ || isChief());
     WorkerStatus::Stopper stopper;
     if (train_.checkpoint)
-      stopper = [this](WorkerStatus::Refused refused) { client_.requestStop(std::move(refused)); };
+      stopper = [this](WorkerStatus::Refused refused) { client_->requestStop(std::move(refused)); };
     const WorkerStatus::Training training(status_, std::move(stopper));
     return loop.run([this](const train::Progress& progress) { report(progress); }, on_step);
   }
@@ -304,7 +297,7 @@ class WorkerJob {
     JobResult job{result, {}, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
-      if (!unsaved_ && !client_.pull().done)
+      if (!unsaved_ && !client_->parameters().pull().done)
         throw Error(
             ErrorCode::kUnavailable,
             "the ps went back after the last step, when others had left the job: its end is "
@@ -344,9 +337,10 @@ class WorkerJob {
     if (train_.data.eval && !job.training.stopped)
       job.evaluation = loop.evaluate();
     else
-      client_.pull();
-    job.parameters_digest = ps::parameterDigest(
-        loop.declaration().layout, [this](uint32_t ps) { return client_.parameters(ps); });
+      client_->parameters().pull();
+    job.parameters_digest = ps::parameterDigest(loop.declaration().layout, [this](uint32_t ps) {
+      return client_->parameters().parameters(ps);
+    });
   }
 
   // Waits until they are written.
@@ -373,7 +367,7 @@ class WorkerJob {
   bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps, since this worker's start
   // All ps do, in a job that can't get them back.
   bool has_values_ DTF_GUARDED_BY(supervisor_mutex_) = false;
-  wire::RpcParameterClient client_;
+  const std::unique_ptr<WorkerClient> client_;
   std::optional<train::Summaries> summaries_;  // the chief's, with `summaries` in the file
   std::optional<Supervision> supervision_;     // the chief's, where isSupervised()
 };

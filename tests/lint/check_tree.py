@@ -93,6 +93,7 @@ TESTED_IN = [
     (r"launcher/(eval_command|export_command|import_command|predict_command|trained_model)\.cc", "tests/e2e/model_verbs_test.cc"),
     (r"common/model_files/(onnx_ops|onnx_proto|onnx_values|trained_model)\.cc", "tests/unit/model_files/onnx_file_test.cc"),
     (r"common/model_files/onnx_reader\.cc", "tests/unit/model_files/weight_reader_test.cc"),
+    (r"daemons/workerd/(local_client|worker_client)\.cc", "tests/e2e/one_process_test.cc"),
     (r"launcher/task_words\.cc", "tests/unit/launcher/task_monitor_test.cc"),
 ]
 

@@ -25,11 +25,15 @@ constexpr BadFile kBadClusters[] = {
      "timeouts, durability, train)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbatch_size: 1\n",
      "c.yaml:2:1: error: unknown key 'batch_size' - it belongs in train.data"},
-    {"job: x\n", "c.yaml:1:1: error: missing key 'cluster': the tasks"},
-    {"job: x\ncluster:\n", "c.yaml:2:1: error: 'cluster' needs a value: the tasks"},
-    {"cluster: {worker: [b:1]}\n",
-     "c.yaml:1:1: error: missing key 'ps' in 'cluster': the parameter servers: addresses "
-     "(host:port), or maps"},
+    {"job: x\ncluster:\n",
+     "c.yaml:2:1: error: 'cluster' needs a value: the tasks; default: one process, {worker: "
+     "[local]}"},
+    {"cluster: {worker: [b:1, b:2]}\n",
+     "c.yaml:1:1: error: 2 workers need 'ps': the tasks that hold the values which they share; "
+     "without it there is one worker"},
+    {"cluster: {worker: [local]}\ndurability: {snapshot: {every_steps: 5}}\n",
+     "c.yaml:2:14: error: 'snapshot' is of the memory of a ps, and the cluster has none: leave "
+     "durability out, 'checkpoint' in 'train' is what a job in one process goes on from"},
     {"cluster: here\n", "c.yaml:1:10: error: expected a map for 'cluster', got 'here'"},
     {"cluster: {ps: a:1, worker: [b:1]}\n",
      "c.yaml:1:15: error: expected a list for 'ps', got 'a:1'"},

@@ -122,4 +122,20 @@ TEST_F(OverrideTest, ALongOneIsCutInMessages) {
   EXPECT_LT(report.size(), 1000u);
 }
 
+TEST(LoadCluster, OfOneProcessHasOneWorkerAndNoPs) {
+  const testing::TemporaryFiles files;
+  for (const char* text : {"job: x\n", "cluster: {worker: [local]}\n"}) {
+    files.write("c.yaml", text);
+    const JobSpec job = loadCluster("c.yaml", {});
+    EXPECT_TRUE(job.cluster.ps.empty());
+    ASSERT_EQ(job.cluster.worker.size(), 1u);
+    EXPECT_EQ(job.cluster.worker[0].address.str(), "localhost:auto");
+    // As dtf-launch tells the task which port was chosen.
+    const std::string overrides[] = {"cluster.worker.0=localhost:4567"};
+    const JobSpec told = loadCluster("c.yaml", overrides);
+    ASSERT_EQ(told.cluster.worker.size(), 1u);
+    EXPECT_EQ(told.cluster.worker[0].address.str(), "localhost:4567");
+  }
+}
+
 }  // namespace dtf::cluster

@@ -1,0 +1,173 @@
+// A worker that holds the parameters itself: the shard of one ps in its own memory. The same shard, so
+// the same bits and the same checkpoints, as of one ps and one worker.
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/file_system.h"
+#include "common/base/mutex.h"
+#include "common/ps/local_parameter_client.h"
+#include "daemons/psd/shard_files.h"
+#include "daemons/workerd/worker_client.h"
+
+namespace dtf::workerd {
+
+namespace {
+
+constexpr uint32_t kOnlyShard = 0;
+
+// The only shard as the chief's checkpoints see it.
+// Borrows: both given to the constructor.
+class LocalCheckpoints final : public checkpoint::CheckpointClient {
+ public:
+  LocalCheckpoints(ps::LocalCluster& cluster, Incarnation chief, std::filesystem::path folder)
+      : cluster_(cluster), chief_(chief), folder_(std::move(folder)) {}
+
+  std::vector<checkpoint::HeldValues> held() override {
+    checkpoint::HeldValues held;
+    cluster_.ask(kOnlyShard, [&held](ps::Shard& shard) {
+      const ps::PsWord word = shard.word();
+      held.epoch = word.epoch;
+      held.updates = word.step;
+      held.restored = word.origin != ps::EpochOrigin::kInitialValues;
+      held.origin_epoch = word.origin_cut.epoch;
+      held.origin_step = word.origin_cut.step;
+    });
+    return {held};
+  }
+
+  std::vector<CutPosition> positions(bool hold) override {
+    CutPosition position;
+    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { position = shard.position(chief_, hold); });
+    return {position};
+  }
+
+  void releaseHold() override {
+    cluster_.ask(kOnlyShard, [this](ps::Shard& shard) { shard.releaseHold(chief_); });
+  }
+
+  void startCut(const CutPosition& position, uint64_t epoch) override {
+    auto cut = std::make_shared<Cut>();
+    {
+      const MutexLock lock(mutex_);
+      if (called_off_) throw calledOff();
+      cut_ = cut;
+    }
+    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
+      shard.cutAt(chief_, epoch, position, [this, cut](ps::CutAnswer answer) {
+        const MutexLock lock(mutex_);
+        cut->answer = std::move(answer);
+        answered_.notifyAll();
+      });
+    });
+  }
+
+  std::optional<uint64_t> awaitCut() override {
+    const MutexLock lock(mutex_);
+    DTF_CHECK(cut_ != nullptr);
+    const std::shared_ptr<Cut> cut = std::exchange(cut_, nullptr);
+    while (!cut->answer && !called_off_) answered_.wait(mutex_);
+    if (!cut->answer) throw calledOff();
+    if (const Error* error = std::get_if<Error>(&*cut->answer)) throw Error(*error);
+    const auto& result = std::get<ps::CutResult>(*cut->answer);
+    if (result.outcome != ps::CutOutcome::kCaptured) return std::nullopt;
+    return result.version;
+  }
+
+  void callOffCuts() override {
+    const MutexLock lock(mutex_);
+    called_off_ = true;
+    answered_.notifyAll();
+  }
+  void interruptCuts() override {}  // no ps is ever lost here
+
+  std::vector<checkpoint::SavedShard> save(const std::string& folder,
+                                           const CutPosition& position) override {
+    std::optional<ps::Shard::Captured> captured;
+    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
+      captured = shard.captured(chief_, position);
+      shard.releaseCapture();
+    });
+    checkpoint::SavedShard saved =
+        psd::saveShard(realFileSystem(), folder_ / folder, kOnlyShard, *captured);
+    cluster_.ask(kOnlyShard,
+                 [&captured](ps::Shard& shard) { shard.noteSaved(captured->capture->version); });
+    return {saved};
+  }
+
+  void restore(const checkpoint::GoingBack& target) override {
+    std::optional<ps::ModelDeclaration> declaration;
+    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { declaration = shard.declaration(); });
+    DTF_CHECK(declaration.has_value() && !target.folder.empty());
+    ps::RestoredShard state =
+        psd::restoreShard(realFileSystem(), folder_ / target.folder, kOnlyShard, *declaration, 1);
+    state.epoch = target.epoch;
+    state.cut = {target.cut_epoch, target.cut_step};
+    cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { shard.restore(chief_, state); });
+  }
+
+  // There is nobody else, and no second process to find a snapshot: such a job is refused.
+  std::vector<checkpoint::KeptSnapshot> snapshot(
+      const checkpoint::SnapshotName&, const CutPosition&,
+      const std::optional<checkpoint::SnapshotName>&) override {
+    never();
+  }
+  void forgetSnapshots() override { never(); }
+  void refill(const std::vector<uint32_t>&, uint64_t) override { never(); }
+  void awaitReplicas(uint64_t) override { never(); }
+
+ private:
+  struct Cut {
+    std::optional<ps::CutAnswer> answer;
+  };
+  [[noreturn]] static void never() {
+    DTF_CHECK_MSG(false, "one process keeps no snapshot or replica");
+  }
+  static Error calledOff() {
+    return {ErrorCode::kUnavailable, "the job ends: no cut will be reached any more"};
+  }
+
+  ps::LocalCluster& cluster_;
+  const Incarnation chief_;
+  const std::filesystem::path folder_;
+  Mutex mutex_;
+  CondVar answered_;
+  std::shared_ptr<Cut> cut_ DTF_GUARDED_BY(mutex_);  // the last one that was started
+  bool called_off_ DTF_GUARDED_BY(mutex_) = false;
+};
+
+class LocalClient final : public WorkerClient {
+ public:
+  LocalClient(const cluster::TaskOptions& task, const Clock& clock)
+      : folder_(task.job.run_dir / "checkpoints"),
+        cluster_(1, 1, clock, fromSeconds(task.job.timeouts.finish_seconds)),
+        client_(cluster_, kChief.index) {}
+
+  ps::ParameterClient& parameters() override { return client_; }
+  std::unique_ptr<checkpoint::CheckpointClient> checkpoints(double) override {
+    return std::make_unique<LocalCheckpoints>(cluster_, client_.incarnation(), folder_);
+  }
+  void requestStop(WorkerStatus::Refused) override {
+    cluster_.ask(kOnlyShard, [this](ps::Shard& shard) {
+      shard.requestStop(kChief.index, client_.incarnation());
+    });
+  }
+  std::set<uint32_t> toldToEnd() override { return {}; }
+  void fail(const Error&, wire::FailureOf, Duration) override {}  // there is nobody to tell
+  void endWith(const Error& error) override {
+    cluster_.ask(kOnlyShard, [&error](ps::Shard& shard) { shard.failAll(error); });
+  }
+
+ private:
+  const std::filesystem::path folder_;
+  ps::LocalCluster cluster_;
+  ps::LocalParameterClient client_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerClient> holdParameters(const cluster::TaskOptions& task, const Clock& clock) {
+  return std::make_unique<LocalClient>(task, clock);
+}
+
+}  // namespace dtf::workerd

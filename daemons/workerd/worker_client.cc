@@ -1,0 +1,53 @@
+#include "daemons/workerd/worker_client.h"
+
+#include <utility>
+
+#include "common/wire/rpc_checkpoint_client.h"
+#include "common/wire/rpc_parameter_client.h"
+
+namespace dtf::workerd {
+
+namespace {
+
+wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
+                                     std::function<void(uint32_t)> on_replaced,
+                                     OnWaiting on_waiting) {
+  wire::RpcClientOptions options;
+  options.on_replaced = std::move(on_replaced);
+  options.link = wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt));
+  options.ps = wire::addressesOf(task.job.cluster.ps);
+  options.on_waiting = std::move(on_waiting);
+  return options;
+}
+
+class RemoteClient final : public WorkerClient {
+ public:
+  explicit RemoteClient(wire::RpcClientOptions options) : client_(std::move(options)) {}
+
+  ps::ParameterClient& parameters() override { return client_; }
+  std::unique_ptr<checkpoint::CheckpointClient> checkpoints(double disk_seconds) override {
+    return std::make_unique<wire::RpcCheckpointClient>(client_, disk_seconds);
+  }
+  void requestStop(WorkerStatus::Refused refused) override {
+    client_.requestStop(std::move(refused));
+  }
+  std::set<uint32_t> toldToEnd() override { return client_.toldToEnd(); }
+  void fail(const Error& error, wire::FailureOf failure_of, Duration patience) override {
+    client_.fail(error, failure_of, patience);
+  }
+  void endWith(const Error& error) override { client_.endWith(error); }
+
+ private:
+  wire::RpcParameterClient client_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerClient> connectToPs(const cluster::TaskOptions& task,
+                                          std::function<void(uint32_t)> on_replaced,
+                                          OnWaiting on_waiting) {
+  return std::make_unique<RemoteClient>(
+      clientOptions(task, std::move(on_replaced), std::move(on_waiting)));
+}
+
+}  // namespace dtf::workerd
