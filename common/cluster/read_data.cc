@@ -120,6 +120,9 @@ std::vector<std::string> readWords(const MapReader& reader, std::string_view key
   for (const YamlNode& node : reader.list(key))
     if (std::optional<std::string> word = yaml::readText(node, key, report))
       words.push_back(std::move(*word));
+  const YamlNode* list = reader.find(key);
+  if (list != nullptr && list->isSequence() && list->children.empty())
+    report.error(list->where(), inQuotes(key) + " is empty: leave it out, or name at least one");
   return words;
 }
 
@@ -211,7 +214,13 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
                                        ", data.eval " + std::string(dtypeName(eval_type)));
   };
   check(data.train.featuresType(), data.eval->featuresType(), "features");
-  check(data.train.labelsType(), data.eval->labelsType(), "labels");
+  // Classes are classes, in however many bytes.
+  const bool targets = data.train.labelsType() == DType::kFloat32;
+  if (targets != (data.eval->labelsType() == DType::kFloat32))
+    check(data.train.labelsType(), data.eval->labelsType(), "labels");
+  if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
+      data.train.csv.class_names != data.eval->csv.class_names)
+    report.error(eval.key_place, "data.eval has other class_names than data.train");
 }
 
 }  // namespace

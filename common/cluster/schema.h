@@ -11,17 +11,16 @@
 namespace dtf::cluster {
 
 namespace schema {
-extern const yaml::Table kJob;         // a whole CLUSTER.yaml
-extern const yaml::Table kCluster;     // cluster:
-extern const yaml::Table kTask;        // an element of ps: and worker:, written as a map
-extern const yaml::Table kLaunch;      // launch:
-extern const yaml::Table kRestarts;    // launch.restarts:
-extern const yaml::Table kTimeouts;    // timeouts:
-extern const yaml::Table kDurability;  // durability: its three values
-extern const yaml::Table kSnapshot;    // durability.snapshot:
-extern const yaml::Table kTrain;       // a whole TRAIN.yaml
-extern const yaml::Table kData;        // data:
-extern const yaml::Table kAugment;
+extern const yaml::Table kJob;              // a whole CLUSTER.yaml
+extern const yaml::Table kCluster;          // cluster:
+extern const yaml::Table kTask;             // an element of ps: and worker:, written as a map
+extern const yaml::Table kLaunch;           // launch:
+extern const yaml::Table kRestarts;         // launch.restarts:
+extern const yaml::Table kTimeouts;         // timeouts:
+extern const yaml::Table kDurability;       // durability: its three values
+extern const yaml::Table kSnapshot;         // durability.snapshot:
+extern const yaml::Table kTrain;            // a whole TRAIN.yaml
+extern const yaml::Table kData;             // data:
 extern const yaml::Table kAugment;          // data.augment:
 extern const yaml::Table kDataset;          // data.train:, data.eval:
 extern const yaml::Table kOptimizers;       // the optimizers

@@ -111,7 +111,7 @@ constexpr Key kDataKeys[] = {
 };
 
 constexpr Key kAugmentKeys[] = {
-    boolean("flip_horizontal", "mirror every second image; default false"),
+    boolean("flip_horizontal", "mirror a random half of the images; default false"),
     whole("crop_padding", 0, 1000,
           "move each image by up to so many pixels in each direction; default 0"),
 };

@@ -34,7 +34,8 @@ void Augmenter::copyRow(const uint8_t* from, int64_t shift, bool mirrored, uint8
   const auto bytes = [this](int64_t pixels) { return static_cast<size_t>(pixels) * pixel_bytes_; };
   if (!mirrored) {
     std::memset(to, 0, bytes(first));
-    std::memcpy(to + bytes(first), from + bytes(first + shift), bytes(last - first));
+    if (last > first)
+      std::memcpy(to + bytes(first), from + bytes(first + shift), bytes(last - first));
     std::memset(to + bytes(last), 0, bytes(width_ - last));
     return;
   }

@@ -6,8 +6,10 @@ namespace dtf::data {
 
 BatchSource::BatchSource(BatchReader& reader, int64_t batch_size, ReadAhead ahead)
     : reader_(reader), ahead_(ahead) {
-  for (Batch& batch : batches_) batch = Batch(reader.dataset().parts(), batch_size);
-  if (ahead == ReadAhead::kYes) thread_ = Thread("read-ahead", [this] { run(); });
+  batches_[current_] = Batch(reader.dataset().parts(), batch_size);
+  if (ahead == ReadAhead::kNo) return;
+  batches_[1 - current_] = Batch(reader.dataset().parts(), batch_size);
+  thread_ = Thread("read-ahead", [this] { run(); });
 }
 
 BatchSource::~BatchSource() {

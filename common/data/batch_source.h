@@ -19,7 +19,8 @@ enum class ReadAhead : uint8_t {
   kYes
 };
 
-// Owns: two batches, the reader, the thread.
+// Owns: the batch that is read, and with read-ahead the next one and the thread.
+// Borrows: the reader, which must outlive it.
 // Threads: one thread calls it.
 // Blocks: until the batch is there.
 // Errors: those of the reader, from the call that wants the batch.

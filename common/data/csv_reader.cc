@@ -36,7 +36,7 @@ std::string_view trimmed(std::string_view text) {
 
 template <class T>
 std::optional<T> numberOf(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -61,7 +61,9 @@ std::vector<std::string> fieldsOf(const CsvRecords& records) {
 
 size_t columnOf(const std::string& file, const Columns& columns, const std::string& wanted) {
   const auto named = std::find(columns.names.begin(), columns.names.end(), wanted);
-  if (named != columns.names.end()) return static_cast<size_t>(named - columns.names.begin());
+  const auto times = std::count(columns.names.begin(), columns.names.end(), wanted);
+  if (times > 1) failColumns(file, fmt::format("{} columns are named '{}'", times, wanted));
+  if (times == 1) return static_cast<size_t>(named - columns.names.begin());
   const std::optional<uint64_t> number = numberOf<uint64_t>(wanted);
   if (number && *number >= 1 && *number <= columns.names.size()) return *number - 1;
   const std::vector<std::string_view> names(columns.names.begin(), columns.names.end());
@@ -128,6 +130,34 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
   return names;
 }
 
+bool areConsecutive(const std::vector<std::string>& names, const std::vector<size_t>& columns) {
+  std::optional<int64_t> before;
+  for (const size_t column : columns) {
+    const std::optional<int64_t> number = numberOf<int64_t>(names[column]);
+    if (!number || (before && *number != *before + 1)) return false;
+    before = number;
+  }
+  return true;
+}
+
+// A first record taken for a header would be lost without a word. Columns may be named 0, 1, 2.
+void checkHeader(const std::string& file, const Columns& columns, const cluster::CsvSpec& spec) {
+  if (!spec.header) return;
+  const auto isNumber = [&](size_t column) {
+    return numberOf<double>(columns.names[column]).has_value();
+  };
+  const std::vector<std::string>& classes = spec.class_names;
+  const bool numbers =
+      std::all_of(columns.features.begin(), columns.features.end(), isNumber) &&
+      std::all_of(columns.targets.begin(), columns.targets.end(), isNumber) &&
+      (columns.features.size() < 2 || !areConsecutive(columns.names, columns.features));
+  const bool is_class = columns.label && std::find(classes.begin(), classes.end(),
+                                                   columns.names[*columns.label]) != classes.end();
+  if (numbers || is_class)
+    failColumns(file,
+                "the first line looks like a record: set 'header: false' if it names nothing");
+}
+
 PartSpec featuresOf(const Columns& columns) {
   return {kFeatures, DType::kFloat32, Shape{static_cast<int64_t>(columns.features.size())}};
 }
@@ -157,6 +187,7 @@ class TableReader {
     CsvRecords records(path, spec_.delimiter);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     Columns columns = chooseColumns(path.string(), readNames(path.string(), records, spec_), spec_);
+    checkHeader(path.string(), columns, spec_);
     if (columns_ && columns_->names != columns.names)
       failColumns(path.string(), "its columns are others than those of " + names_);
     if (!columns_) columns_ = std::move(columns);
@@ -210,9 +241,14 @@ class TableReader {
 
   // Returns what is wrong with it and where; empty: it was added.
   std::string readRecord(const CsvRecords& records) {
+    if (const std::optional<size_t> broken = records.broken())
+      return fmt::format("{}: something follows the closing quote of this field",
+                         records.where(*broken));
     if (records.size() != columns_->names.size())
-      return fmt::format("{}: the record has {} fields, the others have {}",
-                         records.where(records.size() - 1), records.size(), columns_->names.size());
+      return fmt::format("{}: the record has {} fields{}, the others have {}",
+                         records.where(records.size() - 1), records.size(),
+                         records.lines() > 1 ? fmt::format(" in {} lines", records.lines()) : "",
+                         columns_->names.size());
     for (const size_t column : columns_->features)
       if (!addNumber(records, column, features_)) return noNumber(records, column);
     for (const size_t column : columns_->targets)
@@ -281,11 +317,15 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
     CsvRecords records(path, spec.delimiter);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     Columns columns = chooseColumns(path.string(), readNames(path.string(), records, spec), spec);
+    checkHeader(path.string(), columns, spec);
     if (first && first->names != columns.names)
       failColumns(path.string(), "its columns are others than those of " + files[0].string());
     if (!first) first = std::move(columns);
   }
-  return {featuresOf(*first), labelsOf(*first)};
+  CsvHeader header{featuresOf(*first), labelsOf(*first), {}};
+  for (const std::vector<size_t>* columns : {&first->features, &first->targets})
+    for (const size_t column : *columns) header.columns.push_back(first->names[column]);
+  return header;
 }
 
 CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec) {

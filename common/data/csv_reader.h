@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "common/cluster/data_spec.h"
 #include "common/data/dataset.h"
@@ -19,6 +21,7 @@ namespace dtf::data {
 struct CsvHeader {
   PartSpec features;
   PartSpec labels;
+  std::vector<std::string> columns;  // the names of the features, then of the targets
 };
 
 // Blocks: on the disk, shortly.

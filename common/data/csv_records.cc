@@ -97,8 +97,14 @@ void CsvRecords::readQuoted() {
 }
 
 void CsvRecords::readField() {
+  if (fields_.size() == kCsvFieldsMax)
+    fail(fields_.front().line,
+         fmt::format("the record that begins here has more than {} fields", kCsvFieldsMax));
   Field field{text_.size(), 0, line_, column_};
-  if (peek() == '"') readQuoted();
+  const bool quoted = peek() == '"';
+  if (quoted) readQuoted();
+  const bool ends = atLineEnd() || peek() == static_cast<uint8_t>(delimiter_);
+  if (quoted && !ends && !broken_) broken_ = fields_.size();
   while (!atLineEnd() && peek() != static_cast<uint8_t>(delimiter_)) append(take());
   field.end = text_.size();
   fields_.push_back(field);
@@ -108,12 +114,14 @@ bool CsvRecords::next() {
   while (peek() != kEndOfFile) {
     text_.clear();
     fields_.clear();
+    broken_.reset();
     readField();
     while (!atLineEnd()) {
       take();  // the delimiter
       readField();
     }
     const bool quoted = column_ != fields_[0].column || line_ != fields_[0].line;
+    last_line_ = line_;
     takeLineEnd();
     if (fields_.size() > 1 || !text_.empty() || quoted) return true;
   }

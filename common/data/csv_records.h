@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,12 +16,13 @@
 namespace dtf::data {
 
 inline constexpr size_t kCsvRecordBytesMax = size_t{16} << 20;
+inline constexpr size_t kCsvFieldsMax = size_t{1} << 20;  // of one record
 
 // Owns: the file and the current record.
 // Threads: thread-compatible.
 // Blocks: on the disk.
 // Errors: those of ByteSource; kBadData naming file and line for bytes that are no text, a quote that
-// is never closed, and a record of more than kCsvRecordBytesMax bytes.
+// is never closed, and a record of more than kCsvRecordBytesMax bytes or kCsvFieldsMax fields.
 class CsvRecords {
  public:
   CsvRecords(const std::filesystem::path& path, char delimiter);
@@ -29,6 +31,9 @@ class CsvRecords {
   bool next();
 
   size_t size() const { return fields_.size(); }
+  int64_t lines() const { return last_line_ - fields_.front().line + 1; }  // that the record takes
+  // The first field with something after its closing quote; nullopt: none.
+  std::optional<size_t> broken() const { return broken_; }
   // Valid until the next call of next().
   std::string_view field(size_t index) const;
   // "a.csv:17:12", lines and bytes of a line counted from 1.
@@ -57,6 +62,8 @@ class CsvRecords {
   int64_t line_ = 1, column_ = 1;
   std::string text_;  // the fields of the record, one after another, without quotes
   std::vector<Field> fields_;
+  int64_t last_line_ = 1;
+  std::optional<size_t> broken_;
 };
 
 }  // namespace dtf::data

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -69,6 +70,23 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
 }
 
 }  // namespace
+
+void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
+  if (train.format != DatasetSpec::Format::kCsv || eval.format != DatasetSpec::Format::kCsv) return;
+  const auto columns = [](const DatasetSpec& spec) {
+    return at(spec.files_marks.at(0), [&] { return readCsvHeader(spec.files, spec.csv).columns; });
+  };
+  const std::vector<std::string> trained = columns(train);
+  const std::vector<std::string> evaluated = columns(eval);
+  const auto [one, other] =
+      std::mismatch(trained.begin(), trained.end(), evaluated.begin(), evaluated.end());
+  if (one == trained.end() || other == evaluated.end()) return;  // their number is judged elsewhere
+  throw yaml::ErrorAt(ErrorCode::kBadData, eval.files_marks.at(0),
+                      eval.files.at(0).string() +
+                          ": its columns are in another order than those of " +
+                          train.files.at(0).string() + ": '" + *other + "' where '" + *one +
+                          "' is trained on; say the order with feature_columns");
+}
 
 Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like, int64_t width) {
   std::array<uint8_t, kKindBytes> first{};

@@ -19,6 +19,10 @@ namespace dtf::data {
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
 
+// That both tables, where both are tables, have the same columns in the same order.
+// Errors: those of readCsvHeader(); kBadData at the file of `eval` that has others.
+void checkSameColumns(const cluster::DatasetSpec& train, const cluster::DatasetSpec& eval);
+
 // Examples without labels, to be predicted: an array of NumPy, a table where the job reads tables
 // (`like` is its training data), else an IDX file. `width` is that of the model's input.
 // Errors: those of the reader.

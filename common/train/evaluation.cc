@@ -13,8 +13,11 @@ namespace {
 // Large enough that the weights are read rarely, small enough that a batch stays in the cache.
 constexpr int64_t kEvaluationBatch = 250;
 
-ModelStep evaluationStep(const model::ModelSpec& model, int64_t batch_size,
+// For labels as the data to evaluate have them: classes may be of another type than those that are
+// trained on.
+ModelStep evaluationStep(model::ModelSpec model, const data::Dataset& dataset, int64_t batch_size,
                          const runtime::KernelTable& kernels, runtime::Device& device) {
+  model.labels_dtype = dataset.labels().spec().dtype;
   return ModelStep(model::buildEvaluationGraph(model, batch_size), kernels, device);
 }
 
@@ -23,9 +26,10 @@ ModelStep evaluationStep(const model::ModelSpec& model, int64_t batch_size,
 Evaluator::Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
                      const runtime::KernelTable& kernels, runtime::Device& device)
     : dataset_(checkedDataset(model, std::move(dataset))),
-      batch_(evaluationStep(model, std::min(dataset_->size(), kEvaluationBatch), kernels, device)) {
+      batch_(evaluationStep(model, *dataset_, std::min(dataset_->size(), kEvaluationBatch), kernels,
+                            device)) {
   const int64_t rest = dataset_->size() % batch_.batchSize();
-  if (rest > 0) tail_.emplace(evaluationStep(model, rest, kernels, device));
+  if (rest > 0) tail_.emplace(evaluationStep(model, *dataset_, rest, kernels, device));
 }
 
 void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,

@@ -16,6 +16,7 @@
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
 #include "common/data/npy_dataset.h"
+#include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
 #include "common/model/model_graph.h"
 #include "common/ps/declaration.h"
@@ -67,6 +68,10 @@ class JobChecker {
     findOutput();
     checkData(train_.data.train, true);
     if (train_.data.eval) checkData(*train_.data.eval, false);
+    // What can't be read is reported already.
+    if (train_.data.eval && report_.empty())
+      noting(train_.data.eval->mark,
+             [this] { data::checkSameColumns(train_.data.train, *train_.data.eval); });
     noting(train_.model.mark, [this] { checkModel(); });
     return size_;
   }

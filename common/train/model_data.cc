@@ -57,7 +57,7 @@ std::shared_ptr<const data::Dataset> checkedDataset(const model::ModelSpec& mode
   DTF_CHECK(dataset != nullptr);
   checkFeatures(model, dataset->features().spec(), dataset->features().source());
   const data::Part& labels = dataset->labels();
-  if (labels.spec().dtype != model.labels_dtype)
+  if (data::areClasses(labels.spec()) == model.hasTargets())
     throw yaml::ErrorAt(ErrorCode::kBadConfig, model.mark,
                         fmt::format("the model learns {} labels, those of {} are {}: evaluate on "
                                     "data of the format that it trains on",

@@ -108,8 +108,10 @@ class WorkerJob {
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset,
                              client_->parameters(), kernels_, device_, clock_);
     if (isChief() && train_.model.accuracy && !train_.data.eval) sayNothingToEvaluate();
-    if (isChief() && train_.data.eval)
+    if (isChief() && train_.data.eval) {
+      data::checkSameColumns(train_.data.train, *train_.data.eval);
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
+    }
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
     loop.join([this, &loop] { return restore(loop); }, notifyWaiting);
     if (supervision_) supervise(loop);

@@ -54,6 +54,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     judged(error);
   }
   try {
+    const data::Part features = data::readCsvFeatures(file.path(), spec, 1 + data[0] % 4);
+    FUZZ_CHECK(features.count() > 0 && allFinite(features.as<float>()));
+  } catch (const Error& error) {
+    judged(error);
+  }
+  try {
     const data::CsvTable table = data::readCsv(files, spec);
     FUZZ_CHECK(header && header->features == table.dataset.features().spec());
     FUZZ_CHECK(table.dataset.size() > 0 && table.bad_records <= spec.max_bad_records);

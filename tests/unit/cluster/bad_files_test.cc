@@ -186,6 +186,14 @@ constexpr BadFile kBadTrains[] = {
      "t.yaml:2:73: error: 'delimiter' is one character such as ',' or ';', or tab"},
     {"data: {train: {format: csv, files: [a.csv], label_column: a, class_names: [x, y, x]}}\n",
      "t.yaml:2:62: error: two classes are named 'x'"},
+    {"data: {train: {format: csv, files: [a], target_columns: []}}\n",
+     "t.yaml:2:41: error: 'target_columns' is empty: leave it out, or name at least one"},
+    {"data: {train: {format: csv, files: [a], label_column: l, class_names: []}}\n",
+     "t.yaml:2:58: error: 'class_names' is empty: leave it out, or name at least one"},
+    {"data: {train: {format: csv, files: [a], label_column: l, class_names: [x, y]}, eval: "
+     "{format: "
+     "csv, files: [a], label_column: l, class_names: [y, x]}}\n",
+     "t.yaml:2:80: error: data.eval has other class_names than data.train"},
     {"data: {train: {format: npy, labels: l.npy}}\n",
      "t.yaml:2:8: error: format npy needs 'features', an array"},
     {"data: {train: {format: npy, features: f.npy}}\n",

@@ -63,6 +63,8 @@ TEST(Augmenter, APaddingBeyondTheImageLeavesZeros) {
   std::set<std::vector<uint8_t>> seen;
   for (uint32_t example = 0; example < 500; ++example) seen.insert(augmented(spec, 0, example));
   EXPECT_TRUE(seen.contains(std::vector<uint8_t>(picture().size())));
+  const cluster::AugmentSpec unmirrored{.flip_horizontal = false, .crop_padding = 1000};
+  for (uint32_t example = 0; example < 20; ++example) augmented(unmirrored, 0, example);
 }
 
 TEST(Augmenter, WithoutSettingsNothingChanges) {

@@ -132,8 +132,37 @@ TEST_F(CsvReader, ColumnsThatAreNotThereAreAMistakeOfTheJob) {
   EXPECT_EQ(mistake({"a,kind\n1,2\n", "b,kind\n1,2\n"}, ErrorCode::kBadConfig)
                 .find("t1.csv: its columns are others than those of "),
             0u);
+  spec_.label = "a";
+  EXPECT_EQ(mistake({"a,b,a\n1,2,3\n"}, ErrorCode::kBadConfig), "t0.csv: 2 columns are named 'a'");
+  spec_.label = "kind";
   EXPECT_EQ(mistake({"1,2\n3,4\n"}, ErrorCode::kBadConfig),
             "t0.csv: the first line has numbers only: set 'header: false' if it names nothing");
+}
+
+// Else it would be lost without a word, whenever its label is a word.
+TEST_F(CsvReader, AFirstRecordIsNotTakenForAHeader) {
+  spec_.label = "3";
+  const std::string expected =
+      "t0.csv: the first line looks like a record: set 'header: false' if it names nothing";
+  EXPECT_EQ(mistake({"5.1,3.5,setosa\n4.9,3,setosa\n"}, ErrorCode::kBadConfig), expected);
+  spec_.class_names = {"setosa"};
+  EXPECT_EQ(mistake({"?,3.5,setosa\n4.9,3,setosa\n"}, ErrorCode::kBadConfig), expected);
+  spec_.label = "kind";
+  spec_.class_names = {};
+  EXPECT_EQ(mistake({"0,1,kind\n5,6,1\n"}), "") << "columns may be named 0, 1";
+}
+
+TEST_F(CsvReader, AFieldIsANumberAsAWhole) {
+  const CsvTable table = read({"a,kind\n\"1\"2,0\n+-5,0\n+5,0\n\"7\",0\n++1,0\n+,0\n"});
+  EXPECT_EQ(floats(table.dataset.features()), (std::vector<float>{5, 7}));
+  EXPECT_EQ(table.bad_records, 4);
+  spec_.max_bad_records = 0;
+  EXPECT_EQ(mistake({"a,kind\n\"1\"2,0\n"})
+                .find("t0.csv:2:1: something follows the closing quote of this field"),
+            0u);
+  EXPECT_EQ(mistake({"a,kind\n\"1,0\n1,0\"\n1,0\n"})
+                .find("t0.csv:2:1: the record has 1 fields in 2 lines, the others have 2"),
+            0u);
 }
 
 TEST_F(CsvReader, WhatIsNoTableIsNamed) {

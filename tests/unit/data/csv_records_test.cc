@@ -62,5 +62,17 @@ TEST(CsvRecords, RefuseARecordThatNeverEnds) {
   }
 }
 
+TEST(CsvRecords, RefuseARecordOfTooManyFields) {
+  try {
+    recordsOf("a,b\n" + std::string(kCsvFieldsMax, ',') + "\n");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(
+        error.message().find("t.csv:2: the record that begins here has more than 1048576 fields"),
+        std::string::npos)
+        << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace dtf::data

@@ -81,6 +81,32 @@ TEST(OpenDataset, AFileThatIsMissingIsNamedWhereTheJobNamesIt) {
   EXPECT_EQ(failure(), "t.yaml:3:13: error: " + spec.images.string() + missing);
 }
 
+TEST(CheckSameColumns, ColumnsAreReadInTheOrderThatIsTrainedOn) {
+  const TemporaryFolder folder;
+  const auto table = [&folder](const std::string& name, const std::string& header) {
+    cluster::DatasetSpec spec;
+    spec.format = cluster::DatasetSpec::Format::kCsv;
+    spec.files = {folder.write(name, header + "\n1,2,3\n")};
+    spec.files_marks = {{"job.yaml", 5, 9}};
+    spec.csv.label = "kind";
+    return spec;
+  };
+  const cluster::DatasetSpec train = table("t.csv", "a,b,kind");
+  EXPECT_NO_THROW(checkSameColumns(train, table("e.csv", "a,b,kind")));
+  EXPECT_NO_THROW(checkSameColumns(train, table("e.csv", "a,kind,b"))) << "the label may move";
+  cluster::DatasetSpec eval = table("e.csv", "b,a,kind");
+  try {
+    checkSameColumns(train, eval);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_NE(error.message().find("'b' where 'a' is trained on"), std::string::npos)
+        << error.message();
+  }
+  eval.csv.features = {"a", "b"};
+  EXPECT_NO_THROW(checkSameColumns(train, eval));
+}
+
 TEST(ReadFeatures, TellsArraysTablesAndImagesApart) {
   const TemporaryFolder folder;
   cluster::DatasetSpec like;  // digits

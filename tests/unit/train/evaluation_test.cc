@@ -100,6 +100,26 @@ TEST(Evaluator, OneUnitTellsTwoClassesByTheMiddleOfItsLoss) {
   EXPECT_NEAR(accuracyOfOneUnit(model::Loss::kMse).value(), 0.6, 1e-6) << "0.25 is nearer to 0";
 }
 
+// Trained on bytes, evaluated on an array of 32-bit integers.
+TEST(Evaluator, ClassesMayBeOfAnotherTypeThanThoseTrainedOn) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  const auto bytes = digits(data::DigitStream::kEval, 20);
+  data::ByteBlock copy(bytes->features().bytes().size());
+  std::copy(bytes->features().bytes().begin(), bytes->features().bytes().end(), copy.data());
+  std::vector<int32_t> labels(bytes->labels().bytes().begin(), bytes->labels().bytes().end());
+  const auto wide = std::make_shared<const data::Dataset>(
+      data::Part(bytes->features().spec(), "x.npy", std::move(copy)),
+      data::partOf<int32_t>(data::kLabels, Shape(), labels));
+  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const std::vector<float> biases(10);
+  const std::vector<const float*> values = {weights.as<float>().data(), biases.data()};
+  const Evaluation one = Evaluator(model::softmaxModel(), bytes, kernels, device).run(values);
+  const Evaluation other = Evaluator(model::softmaxModel(), wide, kernels, device).run(values);
+  EXPECT_EQ(one.loss, other.loss);
+  EXPECT_EQ(one.accuracy, other.accuracy);
+}
+
 TEST(Evaluator, HasNoAccuracyUnlessTheModelAsksForIt) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
