@@ -28,8 +28,11 @@ def clean_environment():
 def call(command, more=None):
     """The last line of what the command prints, as JSON, or why there is none."""
     one_cpu = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
-    result = subprocess.run([str(part) for part in one_cpu + command], env={**clean_environment(), **(more or {})},
-                            capture_output=True, timeout=SECONDS_MAX, check=False, stdin=subprocess.DEVNULL)
+    try:
+        result = subprocess.run([str(part) for part in one_cpu + command], env={**clean_environment(), **(more or {})},
+                                capture_output=True, timeout=SECONDS_MAX, check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return None, [f"not ready after {SECONDS_MAX} s"]
     if result.returncode != 0:
         return None, result.stderr.decode(errors="replace").strip().splitlines()[-1:]
     return json.loads(result.stdout.decode().strip().splitlines()[-1]), None
@@ -85,7 +88,8 @@ def main():
             return 1
         best = max((rate for name, rate in rates.items() if name != "dtf"), default=None)
         cells = [f"{rates[name]:.4g}" if name in rates else "-" for name in names]
-        print(f"| {network} | " + " | ".join(cells) + f" | {rates['dtf'] / best:.2f} x |" if best else " | - |")
+        ratio = f"{rates['dtf'] / best:.2f} x" if best else "-"
+        print(f"| {network} | " + " | ".join(cells) + f" | {ratio} |")
     return 0
 
 
