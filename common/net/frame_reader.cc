@@ -16,9 +16,6 @@ namespace {
 
 constexpr size_t kMemoryPageBytes = 4096;
 
-// Who keeps an arena where it was received may read a word beyond it.
-constexpr size_t kReadableBeyond = sizeof(word);
-
 // Owns its bytes alone (small) or together with pin()s (pooled).
 class ReceivedMessage final : public capnp::MessageReader {
  public:
@@ -184,7 +181,7 @@ void FrameReader::startBody(Header header) {
   Body body;
   if (header.body_bytes >= limits_.pooled_from_bytes) {
     const size_t shift = alignmentShift(header.segment_words);
-    auto buffer = pool_->take(header.body_bytes + shift + kReadableBeyond);
+    auto buffer = pool_->take(header.body_bytes + shift);
     std::byte* start = buffer.get() + shift;
     body.memory = std::shared_ptr<std::byte>(std::move(buffer), start);
     std::erase_if(live_, [](const auto& entry) { return entry.second.memory.expired(); });

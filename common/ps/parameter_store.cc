@@ -158,7 +158,7 @@ void ParameterStore::restore(std::span<const float> values,
                              std::span<const std::span<const float>> slots,
                              const OptimizerClock::State& clock, uint64_t version,
                              std::optional<std::span<const float>> before,
-                             const std::shared_ptr<const void>& owner) {
+                             const RestoredOwners& owners) {
   DTF_CHECK(!updating());
   if (slots.size() != slotCount()) {
     throw Error(ErrorCode::kBadData, "a checkpoint with " + std::to_string(slots.size()) +
@@ -173,12 +173,12 @@ void ParameterStore::restore(std::span<const float> values,
   }
   if (before) requireSize("parameters before them", before->size(), elements_);
   DTF_CHECK(!before || version > 0);
-  std::shared_ptr<const Snapshot> restored = pool_.take(values, owner, version);
+  std::shared_ptr<const Snapshot> restored = pool_.take(values, owners.values, version);
   for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
   optimizer_clock_.restore(clock);
   previous_ = nullptr;
   current_ = std::move(restored);
-  if (before) previous_ = pool_.take(*before, owner, version - 1);
+  if (before) previous_ = pool_.take(*before, owners.before, version - 1);
 }
 
 std::shared_ptr<UpdateJob> ParameterStore::jobOf(std::vector<Gradient> gradients) const {

@@ -26,6 +26,12 @@ struct Gradient {
   std::shared_ptr<const void> owner;
 };
 
+// What keeps received parameters, and those before them. Thread-safe to release.
+struct RestoredOwners {
+  std::shared_ptr<const void> values;
+  std::shared_ptr<const void> before;
+};
+
 // An update that has been decided on, a copy of the slots for a checkpoint, or a mean: its parts may run
 // on any threads, then the loop commits it, or takes what it made.
 // Owns (shares): everything it reads and writes, so it may outlive its store.
@@ -117,12 +123,13 @@ class ParameterStore {
   // Goes on from there, as if it had never stopped; in place of initialise(), or later, not while
   // updating(). `slots`: slotCount() of them, in the order of slot(). Every array has elements()
   // values, padding (0, or a slot's initial value) included.
-  // `before`: what previous() is then; nullopt: there is none. `owner` keeps `values` and `before`, and is
-  // kept with them; null: they are copied. The slots are copied.
+  // `before`: what previous() is then; nullopt: there is none. `owners` keep `values` and `before` where
+  // they are, for as long as they are in use, and may be released by any thread; null: these are copied.
+  // The slots are copied.
   void restore(std::span<const float> values, std::span<const std::span<const float>> slots,
                const OptimizerClock::State& clock, uint64_t version,
                std::optional<std::span<const float>> before = std::nullopt,
-               const std::shared_ptr<const void>& owner = nullptr);
+               const RestoredOwners& owners = {});
 
   // Not null once initialised.
   const std::shared_ptr<const Snapshot>& current() const { return current_; }

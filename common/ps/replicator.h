@@ -55,6 +55,12 @@ struct ReplicaSeed {
   // The parameters, then each slot, then, perhaps, the parameters before the last update.
   std::vector<std::span<const float>> arenas;
   std::shared_ptr<const void> owner;  // keeps the arenas
+  // Of arenas that were received, one each, in place of `owner`: the slots' are not kept for long.
+  std::vector<std::shared_ptr<const void>> owners{};
+
+  const std::shared_ptr<const void>& ownerOf(size_t arena) const {
+    return owners.empty() ? owner : owners.at(arena);
+  }
 };
 
 struct ReplicaUpdate {

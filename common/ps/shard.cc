@@ -114,7 +114,7 @@ bool Shard::initialise(uint32_t rank, Incarnation incarnation, std::span<const f
   if (!store_) throw notDeclared("initial values");
   requireEpoch(epoch, "the initial values");
   if (initialised() && epoch <= epoch_) return false;
-  take(epoch, EpochOrigin::kInitialValues, {}, [&] { store_->initialise(values); });
+  take({.epoch = epoch}, [&] { store_->initialise(values); });
   return true;
 }
 

@@ -254,8 +254,15 @@ class Shard {
   void expireParked();
   void resumeParked();
   void answerWentBack(uint32_t rank, PushCallback callback);
-  void take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::function<void()>& fill,
-            bool has_replica = false);
+  // What a line of values begins with.
+  struct Beginning {
+    uint64_t epoch = 0;
+    EpochOrigin origin = EpochOrigin::kInitialValues;
+    CutName cut;
+    bool at_rest = false;      // nobody has been sent to a step beyond them
+    bool has_replica = false;  // the backup is known to hold them
+  };
+  void take(const Beginning& beginning, const std::function<void()>& fill);
   void leaveEpoch(std::vector<Coordinator::Stranded>& stranded);
   void loseValues(std::vector<Coordinator::Stranded> stranded, const Error& error);
   bool awaitsReplica() const;
@@ -263,7 +270,7 @@ class Shard {
   void answerReplicaWaiter(const WaitAnswer& answer);
   void awaitAbsent();
   void takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backups_met);
-  void beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica = false);
+  void beginEpoch(const Beginning& beginning);
   void answerAverages();
   void dropAverages(uint32_t rank, const Error& error);
   void expireAverages();

@@ -37,17 +37,16 @@ void Shard::requireEpoch(uint64_t epoch, const std::string& whose) const {
   if (const std::optional<Error> error = badEpoch(epoch, whose)) throw Error(*error);
 }
 
-void Shard::beginEpoch(uint64_t epoch, EpochOrigin origin, CutName cut, bool has_replica) {
-  DTF_CHECK(epoch > 0 && epoch_ == 0 && initialised());
-  epoch_ = epoch;
-  origin_ = origin;
-  origin_cut_ = cut;
-  barriers_.beginEpoch(epoch);
+void Shard::beginEpoch(const Beginning& beginning) {
+  DTF_CHECK(beginning.epoch > 0 && epoch_ == 0 && initialised());
+  epoch_ = beginning.epoch;
+  origin_ = beginning.origin;
+  origin_cut_ = beginning.cut;
+  barriers_.beginEpoch(epoch_);
   if (replicator_)
-    replicator_->begin({epoch, origin, cut, 0, {}, coordinator_->memory()}, has_replica);
-  // Of a job that was stopped at this cut some may have left: one step more could not be completed.
-  const bool at_cut = origin != EpochOrigin::kInitialValues && !has_replica;
-  letInitWaitersGo(at_cut);
+    replicator_->begin({epoch_, origin_, origin_cut_, 0, {}, coordinator_->memory()},
+                       beginning.has_replica);
+  letInitWaitersGo(beginning.at_rest);
   resumeParked();
 }
 
@@ -76,7 +75,8 @@ bool Shard::restore(Incarnation chief, const RestoredShard& state) {
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("ps/{} is on epoch {} already: it doesn't go back to epoch {}",
                             options_.ps_task, epochNumber(epoch_), epochNumber(state.epoch)));
-  take(state.epoch, state.origin, state.cut, [&] {
+  // Of a job that was stopped at this cut some may have left: one step more could not be completed.
+  take({state.epoch, state.origin, state.cut, /*at_rest=*/true}, [&] {
     std::vector<std::span<const float>> slots;
     for (const Buffer& slot : state.slots)
       slots.emplace_back(slot.as<float>(), slot.bytes() / sizeof(float));
@@ -90,9 +90,8 @@ bool Shard::restore(Incarnation chief, const RestoredShard& state) {
 
 // `fill` gives an empty store its values. What it had before goes first: a host need not have room for
 // both.
-void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::function<void()>& fill,
-                 bool has_replica) {
-  DTF_CHECK(validEpoch(epoch) && epoch > epoch_);
+void Shard::take(const Beginning& beginning, const std::function<void()>& fill) {
+  DTF_CHECK(validEpoch(beginning.epoch) && beginning.epoch > epoch_);
   const ModelDeclaration model = declaration_.value();
   std::vector<Coordinator::Stranded> stranded;
   try {
@@ -107,7 +106,7 @@ void Shard::take(uint64_t epoch, EpochOrigin origin, CutName cut, const std::fun
     throw;
   }
   restore_expected_since_.reset();
-  beginEpoch(epoch, origin, cut, has_replica);
+  beginEpoch(beginning);
   for (Coordinator::Stranded& call : stranded) answerWentBack(call.rank, std::move(call.callback));
   if (!averages_waiters_.empty()) coordinator_->whenIdle([this] { answerAverages(); });
 }

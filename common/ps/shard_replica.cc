@@ -67,7 +67,8 @@ void ShardReplica::seed(Incarnation primary, const ModelDeclaration& declaration
   std::optional<std::span<const float>> before;
   if (seed.arenas.size() > own) before = seed.arenas[own];
   store->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1), seed.state.clock,
-                 seed.state.version, before, seed.owner);
+                 seed.state.version, before,
+                 {seed.ownerOf(0), before ? seed.ownerOf(own) : nullptr});
   updater_ = std::make_unique<Updater>(*store, runner_, calls_);
   store_ = std::move(store);
   state_ = seed.state;

@@ -25,7 +25,7 @@ void Shard::onReplicaHeard(uint64_t ticket) {
   if (replicator_ && replicator_->isWhole()) answerReplicaWaiter(Arrived{});
 }
 
-// How long it takes is the caller's to bound, which knows how large the model is.
+// How long it may take is the caller's to say.
 void Shard::awaitReplica(Incarnation chief, uint64_t epoch, WaitCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   checkChief(chief, "a question for its replica");
@@ -108,16 +108,17 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
     throw Error(
         ErrorCode::kBadData,
         fmt::format("what was kept of ps/{} doesn't fit the declared model", options_.ps_task));
-  take(
-      epoch, seed.state.origin, seed.state.origin_cut,
-      [&] {
-        store_->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1),
-                        seed.state.clock, seed.state.version,
-                        has_previous ? std::optional(seed.arenas[own]) : std::nullopt, seed.owner);
-        coordinator_->resume(seed.state.memory);
-        awaitAbsent();
-      },
-      backups_met > 0 && backups_met == backups_met_);
+  // Others may be a step further already.
+  const Beginning beginning{epoch, seed.state.origin, seed.state.origin_cut, /*at_rest=*/false,
+                            backups_met > 0 && backups_met == backups_met_};
+  take(beginning, [&] {
+    store_->restore(seed.arenas[0], std::span(seed.arenas).subspan(1, own - 1), seed.state.clock,
+                    seed.state.version,
+                    has_previous ? std::optional(seed.arenas[own]) : std::nullopt,
+                    {seed.ownerOf(0), has_previous ? seed.ownerOf(own) : nullptr});
+    coordinator_->resume(seed.state.memory);
+    awaitAbsent();
+  });
 }
 
 // A worker that was lost together with the process before this one never comes here: a step that needs

@@ -12,8 +12,8 @@
 
 namespace dtf::ps {
 
-// Owns: an arena of `elements()` float32, aligned to 64 bytes, followed by at least 8 readable bytes; or
-// shares one that was received.
+// Owns: an arena of `elements()` float32, aligned to 64 bytes, followed by at least 8 readable zero
+// bytes; or shares one that was received, as it lies there.
 // Threads: immutable after publication (as shared_ptr<const Snapshot>); before that,
 // thread-compatible.
 class Snapshot {

@@ -234,8 +234,6 @@ void Checkpointer::saveInitial() {
       if (!last_step_) save(motion);
     } else if (options_.snapshots && !common_snapshot_) {
       snapshot(motion);
-    } else if (options_.replicas) {
-      client_.awaitReplicas(epoch_);
     }
   } catch (const Error& error) {
     // Without it the loss of a ps would be the end: whoever lost one now starts again.
@@ -243,6 +241,8 @@ void Checkpointer::saveInitial() {
     log::warning("event={}_failed step=0 reason=\"{}\"", folder_ ? "checkpoint" : "snapshot",
                  error.message());
   }
+  // With nothing to go back to, the values are to be on two ps before anybody trains on.
+  if (options_.replicas && !last_step_) client_.awaitReplicas(epoch_);
 }
 
 std::optional<WentBack> Checkpointer::recover(uint64_t step) {

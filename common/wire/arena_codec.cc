@@ -59,4 +59,15 @@ std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t
   return {assembled.as<float>(), elements};
 }
 
+KeptArena keepArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
+                    net::MessageStream& stream) {
+  auto assembled = std::make_shared<Buffer>();
+  const std::span<const float> values = readArena(list, elements, *assembled);
+  if (values.empty() || values.data() == assembled->as<float>()) return {values, assembled};
+  if (std::shared_ptr<const void> owner = stream.pin(values.data())) return {values, owner};
+  *assembled = Buffer(values.size_bytes());
+  std::memcpy(assembled->data(), values.data(), values.size_bytes());
+  return {{assembled->as<float>(), values.size()}, assembled};
+}
+
 }  // namespace dtf::wire

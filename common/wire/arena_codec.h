@@ -45,4 +45,14 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
 std::span<const float> readArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
                                  Buffer& assembled);
 
+// An arena that outlives its message, and may be released by any thread.
+struct KeptArena {
+  std::span<const float> values;
+  std::shared_ptr<const void> owner;
+};
+// The arena in `list`, which came on `stream`: where it was received when it is large, else a copy.
+// Errors: as readArena().
+KeptArena keepArena(capnp::List<capnp::Data>::Reader list, uint64_t elements,
+                    net::MessageStream& stream);
+
 }  // namespace dtf::wire

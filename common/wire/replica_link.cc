@@ -33,16 +33,6 @@ class LogReplicaErrors final : public kj::TaskSet::ErrorHandler {
 
 }  // namespace
 
-// What came back, with the messages that it lies in.
-struct PsReplicaLink::Fetched {
-  struct Arena {
-    std::optional<capnp::Response<schema::PsReplica::FetchedResults>> response;
-    Buffer assembled;
-  };
-  ps::ReplicaSeed seed;
-  std::vector<std::unique_ptr<Arena>> arenas;
-};
-
 PsReplicaLink::PsReplicaLink(net::Loop& loop, LinkOptions self, uint32_t keeper,
                              cluster::Address address, Events events)
     : loop_(loop),
@@ -215,58 +205,55 @@ void PsReplicaLink::fetch(std::function<void(std::variant<ps::ReplicaSeed, Error
   tasks_.add(
       linked_.addBranch()
           .then([this] {
-            return connection_.untilAnswered<std::shared_ptr<Fetched>>(
+            return connection_.untilAnswered<std::shared_ptr<ps::ReplicaSeed>>(
                 "fetching a replica", [this] { return fetchAll(); });
           })
-          .then(
-              [this](const std::shared_ptr<Fetched>& all) {
-                ps::ReplicaSeed seed = all->seed;
-                seed.owner = all;
-                answerFetches(seed);
-              },
-              [this](kj::Exception&& exception) { answerFetches(net::toError(exception)); }));
+          .then([this](const std::shared_ptr<ps::ReplicaSeed>& seed) { answerFetches(*seed); },
+                [this](kj::Exception&& exception) { answerFetches(net::toError(exception)); }));
 }
 
 void PsReplicaLink::answerFetches(const std::variant<ps::ReplicaSeed, Error>& fetched) {
   for (const auto& waiting : std::exchange(fetching_, {})) waiting(fetched);
 }
 
-kj::Promise<std::shared_ptr<PsReplicaLink::Fetched>> PsReplicaLink::fetchAll() {
-  const auto all = std::make_shared<Fetched>();
+kj::Promise<std::shared_ptr<ps::ReplicaSeed>> PsReplicaLink::fetchAll() {
+  const auto seed = std::make_shared<ps::ReplicaSeed>();
   // The keeper answers when it has applied what it has received.
   auto fetched = replica_->fetchRequest().send().then(
-      [this, all](capnp::Response<schema::PsReplica::FetchResults>&& response) {
+      [this, seed](capnp::Response<schema::PsReplica::FetchResults>&& response) {
         const uint32_t count = response.getArenas();
         net::bridgeErrors([&] {
-          all->seed.state = decodeReplicaState(response.getState());
+          seed->state = decodeReplicaState(response.getState());
           if (count == 0 || count > kFetchedArenasMax)
             throw Error(ErrorCode::kBadData,
                         fmt::format("{} keeps a replica of {} arenas", peer_, count));
         });
+        seed->arenas.resize(count);
+        seed->owners.resize(count);
         kj::Vector<kj::Promise<void>> coming;
-        for (uint32_t i = 0; i < count; ++i) {
-          all->arenas.push_back(std::make_unique<Fetched::Arena>());
-          all->seed.arenas.emplace_back();
-        }
-        for (uint32_t i = 0; i < count; ++i) coming.add(fetchFrom(all, i));
+        for (uint32_t i = 0; i < count; ++i) coming.add(fetchInto(seed, i));
         return joinAll(kj::mv(coming));
       });
-  return answered(kj::mv(fetched), kFetchedArenasMax * elements_ * sizeof(float)).then([all] {
-    return all;
+  return answered(kj::mv(fetched), kFetchedArenasMax * elements_ * sizeof(float)).then([seed] {
+    return seed;
   });
 }
 
-kj::Promise<void> PsReplicaLink::fetchFrom(std::shared_ptr<Fetched> into, uint32_t index) {
+// Nothing that belongs to the connection is kept: a checkpoint's thread may be the last to let go.
+kj::Promise<void> PsReplicaLink::fetchInto(std::shared_ptr<ps::ReplicaSeed> seed, uint32_t index) {
   auto request = replica_->fetchedRequest(capnp::MessageSize{4, 0});
   request.setIndex(index);
-  return request.send().then([this, into, index](
-                                 capnp::Response<schema::PsReplica::FetchedResults>&& response) {
-    Fetched::Arena& arena = *into->arenas[index];
-    arena.response.emplace(kj::mv(response));
-    net::bridgeErrors([&] {
-      into->seed.arenas[index] = readArena(arena.response->getValues(), elements_, arena.assembled);
-    });
-  });
+  return request.send().then(
+      [this, seed, index](capnp::Response<schema::PsReplica::FetchedResults>&& response) {
+        net::bridgeErrors([&] {
+          if (!connection_.isOpen())
+            throw Error(ErrorCode::kUnavailable, "lost " + peer_ + " with its answer");
+          KeptArena kept =
+              keepArena(response.getValues(), elements_, connection_.connection().stream());
+          seed->arenas[index] = kept.values;
+          seed->owners[index] = std::move(kept.owner);
+        });
+      });
 }
 
 }  // namespace dtf::wire

@@ -49,16 +49,15 @@ class PsReplicaLink final : public ps::ReplicaLink {
   bool isAway() const override { return connection_.brokenSince().has_value(); }
 
  private:
-  struct Fetched;
   kj::Promise<void> sayHello(net::RpcConnection& connection);
   void onOpen();
   void watch();
   kj::Promise<void> sayArena(uint32_t index, std::span<const float> arena,
                              const std::shared_ptr<const void>& owner);
   void say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes);
-  kj::Promise<std::shared_ptr<Fetched>> fetchAll();
+  kj::Promise<std::shared_ptr<ps::ReplicaSeed>> fetchAll();
   void answerFetches(const std::variant<ps::ReplicaSeed, Error>& fetched);
-  kj::Promise<void> fetchFrom(std::shared_ptr<Fetched> into, uint32_t index);
+  kj::Promise<void> fetchInto(std::shared_ptr<ps::ReplicaSeed> seed, uint32_t index);
   kj::Promise<void> answered(kj::Promise<void> answer, uint64_t bytes);
   void lost(const Error& error);
 

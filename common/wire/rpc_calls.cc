@@ -61,14 +61,20 @@ void ControlCalls::abort(const Error& error) {
   on_lost_(error);
 }
 
-// Once ps/0 is there: another ps may be told to end before.
+// Once ps/0 is there: another ps may be told to end before. A ps/0 that is lost meanwhile is asked again when
+// another process of it is there.
 kj::Promise<void> ControlCalls::askToStop() {
+  stop_asked_ = true;
   return abort_
       .guard(opened_.addBranch().then([this] {
         return awaitNamed(loop_.timer(), {"ps/0 to stop the job", std::chrono::seconds(10)},
                           links_[0]->requestStop());
       }))
-      .then([this] { stop_asked_ = true; });
+      .catch_([this](kj::Exception&& exception) {
+        const ErrorCode code = net::toError(exception).code();
+        stop_asked_ = code == ErrorCode::kDeadline || code == ErrorCode::kUnavailable;
+        kj::throwFatalException(kj::mv(exception));
+      });
 }
 
 // Another process of that ps knows the model again, and nothing else.

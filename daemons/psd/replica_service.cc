@@ -43,10 +43,11 @@ class ReplicaSession final : public schema::PsReplica::Server {
   kj::Promise<void> seed(SeedContext context) override {
     fetched_.reset();
     net::bridgeErrors([&] {
-      const auto arenas =
-          std::make_shared<const std::vector<ps::Gradient>>(std::exchange(coming_, {}));
-      ps::ReplicaSeed seed{wire::decodeReplicaState(context.getParams().getState()), {}, arenas};
-      for (const ps::Gradient& arena : *arenas) seed.arenas.push_back(arena.values);
+      ps::ReplicaSeed seed{wire::decodeReplicaState(context.getParams().getState()), {}, nullptr};
+      for (ps::Gradient& arena : std::exchange(coming_, {})) {
+        seed.arenas.push_back(arena.values);
+        seed.owners.push_back(std::move(arena.owner));
+      }
       replica_.seed(primary_, model(), seed);
       log::info("event=replica_seeded ps=ps/{} version={}", ps_task_, replica_.version());
     });

@@ -147,16 +147,22 @@ class WorkerJob {
       client_->parameters().barrier(ps::trainedBarrier(result.epoch));
       // The others are at rest unless the ps went back meanwhile.
       unsaved_.reset();
-      if (isChief() && client_->parameters().pull().done) unsaved_ = saveLast(result);
+      if (isChief() && isOver(result)) unsaved_ = saveLast(result);
       try {
         client_->parameters().barrier(ps::savedBarrier(result.epoch));
-        if (client_->parameters().pull().done) return result;
+        if (isOver(result)) return result;
       } catch (const Error&) {
         if (!unsaved_) throw;
         return result;  // a ps was lost: that nothing is saved says more
       }
       log::warning("event=trains_on reason=\"the ps went back after the last step\"");
     }
+  }
+
+  // A ps/0 that came back from its replica may know no end, but it holds all that was trained.
+  bool isOver(const train::TrainingResult& result) {
+    const ps::StepState state = client_->parameters().pull();
+    return state.done || (state.epoch == result.epoch && state.global_step >= result.global_step);
   }
 
   // Whoever asked for the stop may have left when a ps is lost: the chief, which takes it back, says it
@@ -299,7 +305,7 @@ class WorkerJob {
     JobResult job{result, {}, {}, {}, {}, {}};
     try {
       evaluateLast(loop, job);
-      if (!unsaved_ && !client_->parameters().pull().done)
+      if (!unsaved_ && !isOver(result))
         throw Error(
             ErrorCode::kUnavailable,
             "the ps went back after the last step, when others had left the job: its end is "

@@ -270,22 +270,29 @@ void SimWorker::train(kj::WaitScope& scope) {
   client.barrier(ps::kStartBarrier);
   hooks_.log(process_->name + " starts to train");
   bool saved = false;
+  ps::StepState end;
+  // As WorkerJob::isOver().
+  const auto is_over = [&] {
+    const ps::StepState state = client.pull();
+    return state.done || (state.epoch == end.epoch && state.global_step >= end.global_step);
+  };
   for (;;) {
     training_now_ = has_trained_ = true;
     Steps steps(*this, client);
-    const ps::StepState end = train::trainSteps(client, steps);
+    end = train::trainSteps(client, steps);
     const uint64_t epoch = end.epoch;
     training_now_ = false;
     if (supervisor_ && end.global_step < plan_.steps) requestStop();
     hooks_.on_trained();
     client.barrier(ps::trainedBarrier(epoch));
-    saved = supervisor_ && client.pull().done && supervisor_->saveAtRest();
+    saved = supervisor_ && is_over() && supervisor_->saveAtRest();
     client.barrier(ps::savedBarrier(epoch));
-    if (client.pull().done) break;
+    if (is_over()) break;
   }
   if (rank_ == kChief.index) {
+    const bool over = is_over();
     const ps::StepState state = client.pull();
-    if (!state.done)
+    if (!over)
       throw Error(ErrorCode::kUnavailable, process_->name +
                                                ": the ps went back after the last step, when "
                                                "others had left the job");

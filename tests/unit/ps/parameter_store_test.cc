@@ -73,6 +73,34 @@ TEST(ParameterStore, ARestoredStoreGoesOnWithTheSameBits) {
     EXPECT_TRUE(std::ranges::equal(first.slot(i), second.slot(i))) << first.slotName(i);
 }
 
+// The parameters stay where they were received until two updates later; the slots' memory goes at once.
+TEST(ParameterStore, WhatWasReceivedIsKeptForAsLongAsItIsInUse) {
+  const auto received = [](float value) {
+    const auto buffer = std::make_shared<Buffer>(16 * sizeof(float));
+    std::fill_n(buffer->as<float>(), 16, value);
+    return buffer;
+  };
+  const auto values = received(5), before = received(4), slot = received(1);
+  const auto span = [](const std::shared_ptr<Buffer>& buffer) {
+    return std::span<const float>(buffer->as<float>(), 16);
+  };
+  cluster::OptimizerSpec momentum =
+      cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kMomentum);
+  momentum.learning_rate = 1;
+  ParameterStore store(momentum, 16);
+  const std::span<const float> slots[] = {span(slot)};
+  store.restore(span(values), slots, OptimizerClock(momentum).state(), 3, span(before),
+                {values, before});
+  EXPECT_EQ(store.current()->data(), values->as<float>());
+  EXPECT_EQ(store.previous()->data(), before->as<float>());
+  store.apply({constantGradient(16, 1)});
+  EXPECT_EQ(before.use_count(), 1);
+  EXPECT_EQ(values.use_count(), 2);
+  EXPECT_EQ(values->as<float>()[0], 5) << "an update writes elsewhere";
+  store.apply({constantGradient(16, 1)});
+  EXPECT_EQ(values.use_count(), 1);
+}
+
 TEST(ParameterStore, RefusesACheckpointThatDoesNotFit) {
   ParameterStore store(adamWithAverage(), 16);
   const std::vector<float> right(16), wrong(32);

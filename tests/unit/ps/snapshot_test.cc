@@ -52,6 +52,34 @@ TEST(SnapshotPool, SnapshotsMayOutliveTheirPool) {
   EXPECT_EQ(snapshot->data()[15], 1);
 }
 
+TEST(SnapshotPool, WhatWasReceivedStaysWhereItIsWhileItsOwnerIsKept) {
+  SnapshotPool pool(16, 3);
+  const auto received = std::make_shared<Buffer>(17 * sizeof(float));
+  received->as<float>()[15] = 5;
+  const std::span<const float> values(received->as<float>(), 16);
+  std::shared_ptr<const Snapshot> kept = pool.take(values, received, 7);
+  EXPECT_EQ(kept->data(), values.data());
+  EXPECT_EQ(kept->version(), 7u);
+  EXPECT_EQ(pool.allocated(), 0u);
+  EXPECT_EQ(received.use_count(), 2);
+  std::thread([&kept] { kept = nullptr; }).join();
+  EXPECT_EQ(received.use_count(), 1);
+}
+
+TEST(SnapshotPool, WhatCanNotStayIsCopied) {
+  SnapshotPool pool(16, 3);
+  const auto received = std::make_shared<Buffer>(17 * sizeof(float));
+  received->as<float>()[16] = 5;
+  const std::span<const float> askew(received->as<float>() + 1, 16);
+  for (const auto& owner : {std::shared_ptr<const void>(received), std::shared_ptr<const void>()}) {
+    const std::span<const float> values = owner ? askew : std::span(askew.data() - 1, 16);
+    const std::shared_ptr<const Snapshot> copy = pool.take(values, owner, 7);
+    EXPECT_NE(copy->data(), values.data());
+    EXPECT_EQ(copy->data()[15], values[15]);
+  }
+  EXPECT_EQ(received.use_count(), 1);
+}
+
 TEST(SnapshotPool, ReadersMayReleaseOnOtherThreads) {
   SnapshotPool pool(64, 3);
   std::vector<std::thread> threads;

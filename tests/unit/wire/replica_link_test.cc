@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/net/error_bridge.h"
@@ -369,6 +370,22 @@ TEST_F(PsReplicaLinkTest, SeveralFetchesAtOnceAreOneQuestion) {
     ASSERT_EQ(seed.arenas.size(), 2u);
     EXPECT_EQ(seed.arenas[1][15], 4);
   }
+}
+
+// A checkpoint's thread may be the last to let go of it, long after the connection is gone.
+TEST_F(PsReplicaLinkTest, WhatCameBackOutlivesTheLinkOnAnyThread) {
+  PsReplicaLink& link = opened();
+  first_.arenas = {values_, std::vector<float>(kElementsOfShard, 4)};
+  std::optional<ps::ReplicaSeed> seed;
+  link.fetch([&](const FetchAnswer& answer) { seed = std::get<ps::ReplicaSeed>(answer); });
+  until([&] { return seed.has_value(); });
+  link_ = nullptr;
+  ASSERT_EQ(seed->owners.size(), 2u);
+  EXPECT_NE(seed->owners[0], seed->owners[1]) << "the slots need not be kept for the parameters";
+  std::thread([&] {
+    EXPECT_EQ(seed->arenas[1][15], 4);
+    seed.reset();
+  }).join();
 }
 
 TEST_F(PsReplicaLinkTest, AFetchAfterARefusalAsksAnew) {
