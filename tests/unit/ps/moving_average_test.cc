@@ -19,7 +19,7 @@ using Kind = cluster::OptimizerSpec::Kind;
 
 constexpr double kMomentum = 0.9;
 constexpr uint64_t kTrained = 3000, kMoving = 2100;  // more than a chunk
-constexpr Kind kKinds[] = {
+constexpr Kind kAllKinds[] = {
     Kind::kGradientDescent, Kind::kMomentum, Kind::kAdagrad, Kind::kAdadelta, Kind::kAdam,
     Kind::kAdamW,           Kind::kRmsProp,  Kind::kFtrl,    Kind::kLars,     Kind::kLamb};
 
@@ -100,7 +100,7 @@ std::vector<float> expectedStatistic(const ModelDeclaration& model, int steps) {
 
 TEST(MovingAverage, FollowsItsOwnRuleUnderEveryOptimizer) {
   constexpr int kSteps = 3;
-  for (const Kind kind : kKinds) {
+  for (const Kind kind : kAllKinds) {
     SCOPED_TRACE(cluster::optimizerName(kind));
     const ModelDeclaration model = modelOf(kind, true), without = modelOf(kind, false);
     const auto store = makeStore(model, 0), bare = makeStore(without, 0);

@@ -18,7 +18,7 @@ constexpr size_t kPixels = 784;
 constexpr size_t kMeanAt = 2 * kPixels, kVarianceAt = 3 * kPixels, kWeightsAt = 4 * kPixels;
 constexpr double kMomentum = 0.75;
 
-const std::shared_ptr<const data::Dataset>& trainDigits() {
+const std::shared_ptr<const data::Dataset>& pixelDigits() {
   static const auto dataset = digits(data::DigitStream::kTrain, 2000);
   return dataset;
 }
@@ -57,7 +57,7 @@ Statistics statisticsOf(std::span<const uint8_t> images, size_t batch) {
 
 // Keras' moving -= (moving - of the batch) * (1 - momentum), from 0 and 1.
 Statistics expectedAfter(uint64_t steps, size_t batch) {
-  data::BatchReader reader(trainDigits(), static_cast<int64_t>(batch),
+  data::BatchReader reader(pixelDigits(), static_cast<int64_t>(batch),
                            cluster::TrainSpec{}.data.seed);
   data::Batch examples(reader.dataset().parts(), static_cast<int64_t>(batch));
   Statistics moving;
@@ -87,7 +87,7 @@ TEST(BatchNorm, StatisticsMoveByKerasFormulaWhateverTheOptimizerDoes) {
   train.optimizer.clip_by_value = 1e-4;
   train.optimizer.weight_decay = 0.1;
   train.optimizer.moving_average_decay = 0.9;
-  const JobResult job = runJob(train, {1, 1}, trainDigits());
+  const JobResult job = runJob(train, {1, 1}, pixelDigits());
   const std::span<const float> arena = job.parameters.at(0);
   const Statistics expected = expectedAfter(kSteps, 50);
   EXPECT_GT(*std::ranges::max_element(expected.mean), 0.3) << "there is something to see";
@@ -102,8 +102,8 @@ TEST(BatchNorm, StatisticsAreNoPartOfTheGradientsNorm) {
   train.optimizer.learning_rate = 1;
   cluster::TrainSpec still = train;
   still.optimizer.learning_rate = 1e-30;
-  const JobResult before = runJob(still, {1, 1}, trainDigits());
-  const JobResult after = runJob(train, {1, 1}, trainDigits());
+  const JobResult before = runJob(still, {1, 1}, pixelDigits());
+  const JobResult after = runJob(train, {1, 1}, pixelDigits());
   double sum = 0;
   for (size_t i = 0; i < after.parameters[0].size(); ++i) {
     const double moved = double{after.parameters[0][i]} - before.parameters[0][i];
@@ -116,17 +116,17 @@ TEST(BatchNorm, StatisticsAreNoPartOfTheGradientsNorm) {
 }
 
 TEST(BatchNorm, TwoSyncWorkersEqualOneThatTakesBothBatches) {
-  const JobResult two = runJob(normJob(20), {2, 2}, trainDigits());
-  EXPECT_EQ(two.parameters, runJob(normJob(20), {2, 2}, trainDigits()).parameters);
-  EXPECT_EQ(two.parameters, runJob(normJob(20, 2), {2, 1}, trainDigits()).parameters);
+  const JobResult two = runJob(normJob(20), {2, 2}, pixelDigits());
+  EXPECT_EQ(two.parameters, runJob(normJob(20), {2, 2}, pixelDigits()).parameters);
+  EXPECT_EQ(two.parameters, runJob(normJob(20, 2), {2, 1}, pixelDigits()).parameters);
 }
 
 TEST(BatchNorm, EvaluationNormalisesByTheMovingStatistics) {
   const auto held_out = digits(data::DigitStream::kEval, 1003);
-  const JobResult job = runJob(normJob(200), {2, 1}, trainDigits(), held_out);
+  const JobResult job = runJob(normJob(200), {2, 1}, pixelDigits(), held_out);
   EXPECT_GT(*job.evaluation->accuracy, 0.8);
   // Statistics that stayed where they began, at 0 and 1, are those of no data.
-  const JobResult frozen = runJob(normJob(200, 0, 0.9999999), {2, 1}, trainDigits(), held_out);
+  const JobResult frozen = runJob(normJob(200, 0, 0.9999999), {2, 1}, pixelDigits(), held_out);
   EXPECT_EQ(frozen.workers[0].final_loss, job.workers[0].final_loss) << "training reads none";
   EXPECT_GT(frozen.evaluation->loss, 1.5 * job.evaluation->loss);
 }
@@ -136,8 +136,8 @@ TEST(BatchNorm, AveragesOfTheParametersComeWithTheStatistics) {
   const auto held_out = digits(data::DigitStream::kEval, 500);
   cluster::TrainSpec train = normJob(200);
   train.optimizer.moving_average_decay = 0.5;
-  const JobResult averaged = runJob(train, {2, 1}, trainDigits(), held_out);
-  const JobResult plain = runJob(normJob(200), {2, 1}, trainDigits(), held_out);
+  const JobResult averaged = runJob(train, {2, 1}, pixelDigits(), held_out);
+  const JobResult plain = runJob(normJob(200), {2, 1}, pixelDigits(), held_out);
   EXPECT_NEAR(averaged.evaluation->loss, plain.evaluation->loss, 0.1 * plain.evaluation->loss);
 }
 
@@ -145,7 +145,7 @@ TEST(BatchNorm, LearnsAsynchronouslyWithSeveralWorkersAndPs) {
   cluster::TrainSpec train = normJob(200);
   train.replication = {};
   train.placement.partition_min_bytes = 1024;  // the statistics are split, too
-  const JobResult job = runJob(train, {3, 2}, trainDigits(), digits(data::DigitStream::kEval, 500));
+  const JobResult job = runJob(train, {3, 2}, pixelDigits(), digits(data::DigitStream::kEval, 500));
   EXPECT_GT(*job.evaluation->accuracy, 0.7);
 }
 
