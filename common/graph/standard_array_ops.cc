@@ -13,7 +13,7 @@
 //   UnsortedSegmentSum  dy, indices: as of   shape          `shape`, the table's: each row of dy added
 //                       Gather                              where its index says, from the first on
 //
-// Indices are uint8, int32 or int64 of any rank. The attributes of type shape are lists of one number
+// Indices are whole numbers of any type and rank; of float32 those that aren't are bad data, too. The attributes of type shape are lists of one number
 // for each dimension.
 
 #include "common/base/error.h"
@@ -95,17 +95,10 @@ Specs inferPad(std::span<const TensorSpec> inputs, const Attributes& attributes)
   return {floats(Shape(std::move(dims)))};
 }
 
-void wantIndices(const TensorSpec& spec) {
-  if (spec.dtype == DType::kFloat32) {
-    refuseArray("indices " + specText(spec) + " must be uint8, int32 or int64");
-  }
-}
-
 // What Gather makes of a table.
 TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices) {
   wantFloat(table, "table");
   wantRankAtLeast(table, 1, "table");
-  wantIndices(indices);
   std::vector<int64_t> dims = indices.shape.dims();
   dims.insert(dims.end(), table.shape.dims().begin() + 1, table.shape.dims().end());
   return floats(Shape(std::move(dims)));

@@ -79,6 +79,19 @@ Shape LayerBuilder::exampleShape(graph::Output x) const {
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));
 }
 
+graph::Output LayerBuilder::asFed(graph::Output x) {
+  const graph::Node& node = model_.graph.node(x.node);
+  if (node.op == "Normalise") return node.inputs[0];
+  if (x == model_.features) return x;
+  if (node.op != "Reshape")
+    fail(
+        fmt::format("layer '{}' reads the examples as they are, and not what a layer made of them: "
+                    "put it first, or behind 'flatten' or 'reshape'",
+                    layer_->name));
+  const Shape shape = node.outputs[0].shape;  // adding nodes moves `node`
+  return ops_.reshape(asFed(node.inputs[0]), shape);
+}
+
 graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::string initializer) {
   const graph::Output value = ops_.variable(name, std::move(shape), std::move(initializer));
   model_.variables.push_back({value, {}, {}, {}});

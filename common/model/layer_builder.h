@@ -41,6 +41,10 @@ class LayerBuilder {
   bool training() const { return training_; }
   std::string_view layerName() const { return layer_->name; }
 
+  // The examples as they are fed, of the shape of `x`, which is they: not scaled, whatever their type.
+  // Errors: fail() when a layer computed `x`.
+  graph::Output asFed(graph::Output x);
+
   // A variable that training changes: "dense/weights" for the name "weights".
   graph::Output variable(std::string_view name, Shape shape, std::string initializer);
 

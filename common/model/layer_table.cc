@@ -27,6 +27,7 @@ std::vector<LayerType> allLayers() {
   };
   add(poolingLayers());
   add(activationLayers());
+  types.push_back(embeddingLayer());
   types.push_back(dropoutLayer());
   types.push_back(batchNormLayer());
   types.push_back(layerNormLayer());
@@ -56,7 +57,6 @@ const yaml::Table& layerTable() {
   static const std::vector<yaml::Key> keys = [] {
     std::vector<yaml::Key> all;
     for (const LayerType& type : layerTypes()) all.push_back(yaml::map(type.name, type.help));
-    all.push_back(yaml::later("embedding"));
     return all;
   }();
   static const yaml::Table table{"train.model.layers.N", keys};

@@ -2,6 +2,7 @@
 // cpu_kernels_math.cc.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/base/error.h"
@@ -113,16 +114,28 @@ LabelReader::LabelReader(const Operation& operation, size_t input, int64_t class
       dtype_(operation.input_specs[input].dtype),
       count_(operation.input_specs[input].shape.elements()),
       classes_(classes) {
-  if (dtype_ == DType::kFloat32 || classes > INT32_MAX) {
+  const bool float_labels = dtype_ == DType::kFloat32 && kind == Kind::kLabels;
+  if (float_labels || classes > INT32_MAX) {
     throw Error(ErrorCode::kBadConfig, "Node '" + node_ +
                                            "': labels must be uint8, int32 or int64, and there "
                                            "must be fewer than 2^31 classes.");
   }
 }
 
+// Neither a NaN nor what lies beyond int64 may be cast.
+bool isWhole(float value) {
+  return std::abs(value) <= 0x1p31F && value == std::floor(value);
+}
+
 template <class T>
 const int32_t* LabelReader::convert(const T* labels, int32_t* converted) const {
   for (int64_t i = 0; i < count_; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (!isWhole(labels[i]))
+        throw Error(ErrorCode::kBadData, "Node '" + node_ + "': index " + std::to_string(i) +
+                                             " is " + std::to_string(labels[i]) +
+                                             ", no whole number below 2^31. Check the data.");
+    }
     const auto label = static_cast<int64_t>(labels[i]);
     if (label < 0 || label >= classes_) {
       const bool labels_kind = kind_ == Kind::kLabels;
@@ -146,6 +159,8 @@ const int32_t* LabelReader::read(const std::byte* labels, std::byte* workspace) 
       return convert(reinterpret_cast<const uint8_t*>(labels), converted);
     case DType::kInt64:
       return convert(reinterpret_cast<const int64_t*>(labels), converted);
+    case DType::kFloat32:
+      return convert(reinterpret_cast<const float*>(labels), converted);
     default:
       return convert(reinterpret_cast<const int32_t*>(labels), converted);
   }

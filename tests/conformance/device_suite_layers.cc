@@ -95,7 +95,7 @@ TEST_P(DeviceSuite, CutsAndJoins) {
 }
 
 TEST_P(DeviceSuite, GathersRowsAndAddsThemUp) {
-  for (const DType dtype : {DType::kUInt8, DType::kInt32, DType::kInt64}) {
+  for (const DType dtype : {DType::kUInt8, DType::kInt32, DType::kInt64, DType::kFloat32}) {
     for (const int64_t width : kSizes) {
       Case c;
       const Output table = c.floats({7, width}), indices = c.integers(dtype, {4, 5}, 7);
@@ -108,9 +108,16 @@ TEST_P(DeviceSuite, GathersRowsAndAddsThemUp) {
 }
 
 TEST_P(DeviceSuite, RefusesAnIndexWithoutARow) {
-  for (const double wrong : {-1.0, 7.0}) {
+  struct Wrong {
+    DType dtype = DType::kInt32;
+    double index = 0;
+  };
+  for (const auto& [dtype, wrong] :
+       {Wrong{DType::kInt32, -1}, Wrong{DType::kInt32, 7}, Wrong{DType::kFloat32, 7},
+        Wrong{DType::kFloat32, -0.5}, Wrong{DType::kFloat32, 2.5}, Wrong{DType::kFloat32, 1e30},
+        Wrong{DType::kFloat32, std::nan("")}}) {
     Case c;
-    const Output table = c.floats({7, 3}), indices = c.integers(DType::kInt32, {4}, 7);
+    const Output table = c.floats({7, 3}), indices = c.integers(dtype, {4}, 7);
     c.feeds[indices][2] = wrong;
     const std::vector<Output> fetches = {c.b.gather(table, indices)};
     StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches);

@@ -15,6 +15,7 @@ LayerType conv2dLayer();
 LayerType denseLayer();
 LayerType depthwiseConv2dLayer();
 LayerType dropoutLayer();
+LayerType embeddingLayer();
 LayerType flattenLayer();
 LayerType layerNormLayer();
 LayerType normalizeLayer();

@@ -1,0 +1,65 @@
+// Embeddings from the data to the ps.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "tests/unit/data/part_of.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+constexpr uint8_t kWords = 40, kLength = 6;
+
+// Sentences of words; the class is whether more of them are even than odd.
+std::shared_ptr<const data::Dataset> sentences(int64_t count, uint64_t seed) {
+  Random random(seed, 0);
+  std::vector<uint8_t> words, classes;
+  for (int64_t i = 0; i < count; ++i) {
+    int even = 0;
+    for (int j = 0; j < kLength; ++j) {
+      words.push_back(static_cast<uint8_t>(random.uniform(0, kWords)));
+      even += words.back() % 2 == 0 ? 1 : -1;
+    }
+    classes.push_back(even > 0 ? 1 : 0);
+  }
+  return std::make_shared<const data::Dataset>(
+      data::partOf(data::kFeatures, Shape{int64_t{kLength}}, words),
+      data::partOf(data::kLabels, Shape{}, classes));
+}
+
+cluster::TrainSpec embeddingJob(int64_t vocabulary) {
+  cluster::TrainSpec train = softmaxJob(300);
+  train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
+  train.optimizer.learning_rate = 0.02;
+  train.model.input_shape = {kLength};
+  train.model.layers = {
+      model::layerOf("embedding", "{vocabulary: " + std::to_string(vocabulary) + ", dimension: 4}",
+                     "words"),
+      model::flatten(), model::dense("out", 2)};
+  return train;
+}
+
+TEST(Embedding, LearnsWhatItsWordsMean) {
+  const JobResult job = runJob(embeddingJob(kWords), {2, 2}, sentences(2000, 1), sentences(500, 2));
+  EXPECT_GT(*job.evaluation->accuracy, 0.95);
+}
+
+TEST(Embedding, AWordBeyondItsVocabularyIsNamed) {
+  try {
+    runJob(embeddingJob(kWords - 20), {1, 1}, sentences(2000, 1));
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadData);
+    EXPECT_NE(error.message().find("'words/Gather': index "), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("it must be in [0, 20)"), std::string::npos) << error.message();
+  }
+}
+
+}  // namespace
+}  // namespace dtf::train
