@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/trace.h"
 #include "common/ps/epoch.h"
+#include "common/ps/gradient_math.h"
 #include "common/ps/replication_rules.h"
 #include "common/train/gradient_clip.h"
 #include "common/train/initial_values.h"
@@ -198,9 +199,26 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   step_.run();
   const float loss = step_.loss();
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
+  checkStatistics(due);
   clipGradients(due);
   binding_->scatterGradients();
   return loss;
+}
+
+// A single one that is no number would spoil its moving average for good, and with it every
+// checkpoint; the loss, which is normalised by it, may well be a number.
+void TrainingLoop::checkStatistics(const ps::StepState& due) {
+  const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
+  for (uint32_t i = 0; i < binding_->variables(); ++i) {
+    if (!variables[i].momentum) continue;
+    const std::span<const float> statistic(binding_->gradient(i),
+                                           static_cast<size_t>(variables[i].shape.elements()));
+    const std::optional<uint64_t> at = ps::firstNonFinite(statistic);
+    if (!at) continue;
+    throw trainingFailed(fmt::format("of a batch of {} at step {} '{}' is {} at element {}",
+                                     TaskId{JobKind::kWorker, place_.rank}.name(), due.next_step,
+                                     variables[i].name, statistic[*at], *at));
+  }
 }
 
 void TrainingLoop::clipGradients(const ps::StepState& due) {

@@ -126,6 +126,7 @@ class TrainingLoop final : private StepWorker {
   void afterBatch(const ps::StepState& state) override;
   uint64_t batchAfter(const ps::StepState& due) const;
   float computeBatch(const ps::StepState& due);
+  void checkStatistics(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state);
   Error trainingFailed(const std::string& what) const;

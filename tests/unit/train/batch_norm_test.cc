@@ -7,7 +7,9 @@
 #include <cmath>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/data/batch_order.h"
+#include "tests/unit/data/part_of.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
@@ -147,6 +149,29 @@ TEST(BatchNorm, LearnsAsynchronouslyWithSeveralWorkersAndPs) {
   train.placement.partition_min_bytes = 1024;  // the statistics are split, too
   const JobResult job = runJob(train, {3, 2}, pixelDigits(), digits(data::DigitStream::kEval, 500));
   EXPECT_GT(*job.evaluation->accuracy, 0.7);
+}
+
+// The loss of such a batch is a number: what is normalised by an infinite variance is 0.
+TEST(BatchNorm, AStatisticThatIsNoNumberNeverReachesItsMovingAverage) {
+  std::vector<float> features(200, 0.5F);
+  features[7] = 1e30F;
+  std::vector<uint8_t> labels(100);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2;
+  const auto dataset =
+      std::make_shared<const data::Dataset>(data::partOf(data::kFeatures, Shape{2}, features),
+                                            data::partOf(data::kLabels, Shape{}, labels));
+  cluster::TrainSpec train = normJob(10);
+  train.model.input_shape = {2};
+  train.model.input_dtype = DType::kFloat32;
+  train.data.batch_size = 100;
+  try {
+    runJob(train, {1, 1}, dataset);
+    FAIL() << "trained";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTrainingFailed);
+    EXPECT_NE(error.message().find("'norm/moving_variance' is inf"), std::string::npos)
+        << error.message();
+  }
 }
 
 }  // namespace
