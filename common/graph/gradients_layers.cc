@@ -58,6 +58,17 @@ Gradients batchNormGradient(Builder& b, const Request& r) {
   return {grad.dx, grad.dscale, grad.doffset};
 }
 
+// The statistics don't depend on x: its gradient is dy, scaled as x was. What scales it is given.
+Gradients inferenceGradient(Builder& b, const Request& r) {
+  for (size_t i = 1; i < r.wanted.size(); ++i)
+    if (r.wanted[i]) refuse(r, "only its input 0, x, has a gradient: the others have");
+  const Output zero = b.constant(b.graph().spec(in(r, 2)).shape, 0);
+  Gradients gradients(r.wanted.size());
+  gradients[0] = b.batchNormInference(dyOf(r), in(r, 1), zero, zero, in(r, 4),
+                                      r.node.attribute<double>("epsilon"));
+  return gradients;
+}
+
 Gradients layerNormGradient(Builder& b, const Request& r) {
   refuseStatistics(r);
   const auto grad = b.layerNormGrad(dyOf(r), in(r, 0), in(r, 1), {r.node.id, 1}, {r.node.id, 2},
@@ -109,6 +120,7 @@ void addLayerGradients(GradientTable& table) {
   table.add("Huber", huberGradient);
   table.add("SoftmaxCrossEntropyWithLogits", softmaxCrossEntropyGradient);
   table.add("FusedBatchNorm", batchNormGradient);
+  table.add("FusedBatchNormInference", inferenceGradient);
   table.add("LayerNorm", layerNormGradient);
   table.add("Concat", concatGradient);
   table.add("Slice", sliceGradient);

@@ -114,14 +114,15 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
     result.labels = ops.placeholder("labels", DType::kFloat32, layers.shape(x));
   const Builder::Scope scope = ops.nameScope("loss");
   result.loss = ops.mean(lossTerms(ops, model.loss, x, result.labels));
+  result.data_loss = result.loss;
   for (const Output& penalty : layers.penalties()) result.loss = ops.add(result.loss, penalty);
   if (model.accuracy) result.accuracy = addAccuracy(ops, model.loss, x, result.labels);
   return result;
 }
 
-// What no layer reads has no gradient.
+// What no layer reads has no gradient, or only that of its own penalty.
 void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
-  const graph::Graph needed = graph::prune(model.graph, {}, std::array{model.loss}, {}).graph;
+  const graph::Graph needed = graph::prune(model.graph, {}, std::array{model.data_loss}, {}).graph;
   for (const ModelVariable& variable : model.variables) {
     // Of a moving average the statistic is what the loss may need, or not.
     const Output& read = variable.momentum ? *variable.gradient : variable.value;

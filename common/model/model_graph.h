@@ -41,8 +41,9 @@ struct ModelGraph {
   // Fed where there is dropout, int64 [2]: the job's seed and the number of the batch, from which
   // each Dropout draws its mask. Training graphs only.
   std::optional<graph::Output> random_key;
-  graph::Output logits;  // the last layer's output, float32 [batch, units]
-  graph::Output loss;    // scalar: the mean of loss.h's terms, and the layers' penalties
+  graph::Output logits;     // the last layer's output, float32 [batch, units]
+  graph::Output data_loss;  // scalar: without the layers' penalties
+  graph::Output loss;       // scalar: the mean of loss.h's terms, and the layers' penalties
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
   std::vector<ModelVariable> variables;   // in creation order: that of the layers
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them

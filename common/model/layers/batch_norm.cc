@@ -47,6 +47,12 @@ class BatchNormLayer final : public Layer {
         layers.movingAverage("moving_variance", channels, "ones", momentum);
     if (!layers.training())
       return ops.batchNormInference(x, gamma, beta, mean, variance, settings_.epsilon);
+    if (shape.elements() == channels.elements())
+      layers.fail(
+          fmt::format("layer '{}' has one number of each channel in a batch, whose distance from "
+                      "their mean is always 0: nothing would be learnt. Choose a batch_size "
+                      "above 1",
+                      layers.layerName()));
     const graph::Builder::BatchNorm normalised = ops.batchNorm(x, gamma, beta, settings_.epsilon);
     layers.setStatistic(mean, normalised.mean);
     layers.setStatistic(variance, normalised.variance);

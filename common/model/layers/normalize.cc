@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/model/layer_builder.h"
 #include "common/model/layers/layers.h"
 #include "common/yaml/keys.h"
@@ -26,7 +27,7 @@ constexpr yaml::Key kNormalizeKeys[] = {
     yaml::required(yaml::list("std", "likewise; above 0")),
 };
 constexpr yaml::Key kMeanNumber = yaml::number("mean", {-1e9, 1e9, false, false}, "");
-constexpr yaml::Key kStdNumber = yaml::number("std", {0, 1e9, true, false}, "");
+constexpr yaml::Key kStdNumber = yaml::number("std", {1e-9, 1e9, false, false}, "");
 constinit const yaml::Table kNormalizeTable{"train.model.layers.N.normalize", kNormalizeKeys,
                                             &kAnyLayerTable};
 
@@ -42,6 +43,15 @@ graph::Output vectorOf(graph::Builder& ops, const std::vector<double>& numbers, 
     first = last;
   }
   return parts.size() == 1 ? parts[0] : ops.concat(std::move(parts), 0);
+}
+
+// A declaration's settings are bounded: of a long list the length and a checksum.
+std::string numbersText(const std::vector<double>& numbers) {
+  constexpr size_t kWrittenMax = 32;
+  if (numbers.size() <= kWrittenMax) return fmt::format("[{}]", fmt::join(numbers, ", "));
+  Checksum checksum;
+  checksum.update(numbers.data(), numbers.size() * sizeof(double));
+  return fmt::format("({} numbers, {})", numbers.size(), hexOf(checksum.value()));
 }
 
 class NormalizeLayer final : public Layer {
@@ -67,8 +77,7 @@ class NormalizeLayer final : public Layer {
                                   vectorOf(ops, mean_, channels), one, kNoEpsilon);
   }
   std::string meaning(std::string_view name) const override {
-    return fmt::format("normalize {}: mean=[{}] std=[{}]", name, fmt::join(mean_, ", "),
-                       fmt::join(std_, ", "));
+    return fmt::format("normalize {}: mean={} std={}", name, numbersText(mean_), numbersText(std_));
   }
 
  private:

@@ -83,6 +83,30 @@ TEST(BatchNormLayer, AModelOfMovingAveragesAloneHasNothingToTrain) {
   EXPECT_NE(failureOf(modelWith({flatten(), bare})).find("nothing to train"), std::string::npos);
 }
 
+TEST(BatchNormLayer, OneNumberOfEachChannelInABatchIsRefused) {
+  const ModelSpec model = modelWith({flatten(), kNorm, dense("out", 10)});
+  try {
+    buildTrainingGraph(model, 1);
+    FAIL() << "built";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("layer 'norm' has one number of each channel in a batch"),
+              std::string::npos)
+        << error.message();
+  }
+  buildTrainingGraph(model, 2);
+  buildEvaluationGraph(model, 1);
+}
+
+// Its penalty is part of the loss; its output is of none.
+TEST(BatchNormLayer, APenaltyDoesNotReadItsLayer) {
+  LayerSpec out = dense("out", 10);
+  out.from = "flatten";
+  const LayerSpec unread =
+      dense("unread", 3, Activation::kNone, 8, "kernel_regularizer: {l2: 0.1}");
+  EXPECT_NE(failureOf(modelWith({flatten(), unread, out})).find("nothing reads layer 'unread'"),
+            std::string::npos);
+}
+
 TEST(BatchNormLayer, OneThatNothingReadsIsNamed) {
   const LayerSpec bare = layerOf("batch_norm", "{scale: false, center: false}", "unread", 8);
   LayerSpec out = dense("out", 10);

@@ -31,11 +31,59 @@ TEST(NormalizeLayer, RefusesNumbersThatDoNotFit) {
   EXPECT_EQ(buildFailure({layerOf("normalize", "{mean: [1, 2], std: [1]}", "normalize", 5)}, {3}),
             "job.yaml:5:7: error: layer 'normalize' has 2 numbers for the last dimension of [3]: "
             "give one for each place, or one for all");
-  EXPECT_NE(readFailure("normalize", "{mean: [0], std: [0]}").find("'std' must be more than 0"),
+  EXPECT_NE(readFailure("normalize", "{mean: [0], std: [0]}").find("'std' must be at least 1e-09"),
             std::string::npos);
   EXPECT_NE(readFailure("normalize", "{mean: [0], std: []}").find("'std' has from 1 to 4096"),
             std::string::npos);
   EXPECT_NE(readFailure("normalize", "{mean: [0]}").find("missing key 'std'"), std::string::npos);
+}
+
+// A declaration's setting has at most 4096 characters.
+TEST(NormalizeLayer, TheTextOfManyNumbersIsShortAndTellsThemApart) {
+  std::string zeros = "[0.123456789", ones = "[1.123456789";
+  for (int i = 1; i < 784; ++i) {
+    zeros += ", 0.123456789";
+    ones += ", 0.123456789";
+  }
+  const auto textOf = [](const std::string& mean) {
+    return layerOf("normalize", "{mean: " + mean + "], std: [1]}", "n").layer->text("n");
+  };
+  EXPECT_LT(textOf(zeros).size(), 200u);
+  EXPECT_NE(textOf(zeros), textOf(ones));
+  EXPECT_EQ(textOf("[0.5, 2"), "normalize n: mean=[0.5, 2] std=[1]");
+}
+
+TEST(NormalizeLayer, ADeviationThatFloatsCannotDivideByIsRefused) {
+  EXPECT_THROW(layerOf("normalize", "{mean: [0], std: [1e-300]}", "n"), Error);
+}
+
+// Against the finite difference of the loss, in double precision.
+TEST(NormalizeLayer, HasAGradientBehindATrainedLayer) {
+  ModelSpec spec = softmaxModel();
+  spec.input_shape = {2};
+  spec.layers = {dense("before", 2, Activation::kTanh, 0, "use_bias: false"),
+                 layerOf("normalize", "{mean: [0.5, -0.25], std: [2, 0.5]}", "n"),
+                 dense("out", 3, Activation::kNone, 0, "use_bias: false")};
+  const ModelGraph model = buildTrainingGraph(spec, 2);
+  std::vector<double> weights = {0.5, -1, 0.25, 0.75};
+  const std::vector<double> last = {1, -0.5, 0.25, 0.125, 2, -1};
+  const auto fetch = [&](graph::Output what) {
+    return graph::testing::evaluate(model.graph,
+                                    {{model.features, {10, 200, 130, 40}},
+                                     {model.labels, {1, 2}},
+                                     {model.variables[0].value, weights},
+                                     {model.variables[1].value, last}},
+                                    what);
+  };
+  const std::vector<double> gradient = fetch(*model.variables[0].gradient);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    constexpr double kDelta = 1e-4;
+    weights[i] += kDelta;
+    const double above = fetch(model.loss)[0];
+    weights[i] -= 2 * kDelta;
+    EXPECT_NEAR((above - fetch(model.loss)[0]) / (2 * kDelta), gradient[i], 1e-6) << i;
+    weights[i] += kDelta;
+  }
 }
 
 }  // namespace
