@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <list>
 #include <set>
+#include <span>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -42,6 +44,7 @@ class OnnxExport {
   std::string run() {
     values_.setInput(built_.model.features, "features");
     setWeights();
+    foldConstants();
     for (const Node& node : graph_.nodes())
       if (isDue(node)) convert(node);
     const std::string name(model::outputName(trained_.model));
@@ -76,6 +79,37 @@ class OnnxExport {
       DTF_CHECK_MSG(graph_.spec(value).shape == variable.value.shape(), variable.name);
       values_.setWeight(value, {variable.name, variable.value.shape(), variable.value.as<float>()});
     }
+  }
+
+  // A constant, and several in a row, count as weights: a norm without a trained scale reads them.
+  void foldConstants() {
+    for (const Node& node : graph_.nodes()) {
+      const Output output{node.id, 0};
+      if (!needed_.contains(node.id) || !canFold(node)) continue;
+      std::vector<float>& values = folded_.emplace_back();
+      if (node.op == "Const")
+        values.assign(static_cast<size_t>(graph_.spec(output).shape.elements()),
+                      static_cast<float>(node.attribute<double>("value")));
+      for (const Output input : node.inputs) {
+        const std::span<const float> part = values_.weight(input)->values;
+        values.insert(values.end(), part.begin(), part.end());
+      }
+      DTF_CHECK_MSG(static_cast<int64_t>(values.size()) == graph_.spec(output).shape.elements(),
+                    node.name);
+      values_.setWeight(output, {node.name, graph_.spec(output).shape, values});
+      done_.insert(node.id);
+    }
+  }
+
+  // Not what is as long as the batch, which has no size yet.
+  bool canFold(const Node& node) const {
+    const graph::TensorSpec& spec = graph_.spec({node.id, 0});
+    if (spec.dtype != DType::kFloat32 || (spec.shape.rank() > 0 && spec.shape.dim(0) == kAnyBatch))
+      return false;
+    return node.op == "Const" ||
+           (node.op == "Concat" && spec.shape.rank() == 1 &&
+            std::all_of(node.inputs.begin(), node.inputs.end(),
+                        [this](Output input) { return values_.weight(input) != nullptr; }));
   }
 
   bool isDue(const Node& node) const {
@@ -137,6 +171,7 @@ class OnnxExport {
   const TrainedModel& trained_;
   const model::InferenceGraph built_;
   const graph::Graph& graph_;
+  std::list<std::vector<float>> folded_;  // what weights of constants view
   OnnxValues values_;
   std::set<NodeId> needed_;
   std::set<NodeId> done_;

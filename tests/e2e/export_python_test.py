@@ -40,7 +40,7 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus", "sigmoid", "tanh", "softmax"]
-# Together they hold every layer that dtf has.
+# Together with TABLE_JOB they hold every layer that dtf has, and norms with and without trained factors.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
                    ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
@@ -59,7 +59,30 @@ MODELS = {
                  "residual: {layers: [conv2d: {filters: 6, kernel: 3, stride: 2, padding: same}], "
                  "shortcut: [conv2d: {filters: 6, kernel: 1, stride: 2}]}, "
                  "reshape: {shape: [14, 84]}, layer_norm: , flatten: , dense: {units: 10}]", "hinge"),
+    "normalized": ("[normalize: {mean: [0.13], std: [0.31]}, conv2d: {filters: 6, kernel: 3, use_bias: false}, batch_norm: , "
+                   "relu: , conv2d: {filters: 8, kernel: 3, use_bias: false}, batch_norm: {scale: false}, relu: , flatten: , "
+                   "dense: {units: 20}, batch_norm: {scale: false, center: false}, dense: {units: 10}]",
+                   "softmax_cross_entropy"),
 }
+TABLE_JOB = """job: table
+run_dir: {folder}/run
+cluster:
+  worker: [localhost:auto]
+train:
+  model:
+    input: {{shape: [3]}}
+    layers:
+      - normalize: {{mean: [1, 1, -5], std: [2, 2, 0.25]}}
+      - dense: {{units: 4, activation: tanh}}
+      - dense: {{units: 1}}
+    loss: sigmoid_cross_entropy
+  data:
+    train: {{format: csv, files: [{folder}/table.csv], label_column: kind}}
+    batch_size: 20
+  optimizer: {{adam: {{learning_rate: 0.01}}}}
+  steps: 20
+  checkpoint: {{every_steps: 100}}
+"""
 TOLERANCE = 1e-5
 
 
@@ -114,7 +137,32 @@ def check_onnx(launch, job, folder, weights, loss):
     return difference
 
 
+def check_table(launch, folder):
+    """Features of float32 and a model of one unit."""
+    job = folder / "job.yaml"
+    job.write_text(TABLE_JOB.format(folder=folder))
+    drawn = numpy.random.default_rng(11).normal([1, 1, -5], [2, 2, 0.25], (200, 3)).astype(numpy.float32)
+    lines = [f"{a},{b},{c},{int(a > b)}" for a, b, c in drawn]
+    (folder / "table.csv").write_text("\n".join(["a,b,c,kind", *lines]) + "\n")
+    run(launch, job)
+    run(launch, "export", job, "--to", folder / "model.onnx")
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    (features,) = session.get_inputs()
+    assert (features.name, features.type, features.shape) == ("features", "tensor(float)", ["batch", 3])
+    numpy.save(folder / "features.npy", drawn)
+    run(launch, "predict", job, "--input", folder / "features.npy", "--output", folder / "ours.npy")
+    ours = numpy.load(folder / "ours.npy")
+    theirs, logits = session.run(None, {"features": drawn})
+    assert ours.shape == theirs.shape == logits.shape == (200, 1), (ours.shape, theirs.shape)
+    difference = float(numpy.abs(ours - theirs).max())
+    assert difference <= TOLERANCE, difference
+    assert float(numpy.ptp(ours)) > 1e-3, "the outputs depend on the input"
+    print(f"table: onnxruntime {onnxruntime.__version__} differs by {difference:.1e}")
+
+
 def main(launch):
+    with tempfile.TemporaryDirectory() as root:
+        check_table(launch, pathlib.Path(root))
     for name, (layers, loss) in MODELS.items():
         with tempfile.TemporaryDirectory() as root:
             folder = pathlib.Path(root)

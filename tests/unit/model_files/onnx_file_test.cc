@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <protozero/pbf_reader.hpp>
 
@@ -96,6 +97,46 @@ TEST(OnnxFile, AfterAGlobalPoolingNothingIsTurnedBack) {
   model.layers = {model::layerOf("depthwise_conv2d", "kernel: 3\nmultiplier: 4", "first"),
                   model::layerOf("global_avg_pool", "{}", "means"), model::dense("softmax", 10)};
   EXPECT_EQ(opsOf(onnxOf(model)).at("Transpose"), 1);
+}
+
+// The values of the initializer of that name.
+std::vector<float> initializer(const std::string& onnx, const std::string& name) {
+  for (const std::string& tensor : textsAt(onnx, {7, 5})) {
+    if (textsAt(tensor, {8}) != std::vector{name}) continue;
+    const std::string raw = textsAt(tensor, {9}).at(0);
+    std::vector<float> values(raw.size() / sizeof(float));
+    std::memcpy(values.data(), raw.data(), values.size() * sizeof(float));
+    return values;
+  }
+  ADD_FAILURE() << "no initializer " << name;
+  return {};
+}
+
+// Their scales and offsets are constants of the graph, no variables.
+TEST(OnnxFile, NormsWithoutTrainedScaleOrOffsetAreFactorsAndSummands) {
+  model::ModelSpec model = model::softmaxModel();
+  model.input_shape = {4};
+  model.layers = {
+      model::layerOf("normalize", "mean: [1, 1, 3, 5]\nstd: [2, 2, 4, 0.5]", "known"),
+      model::layerOf("normalize", "mean: [3]\nstd: [0.25]", "alike"),
+      model::layerOf("batch_norm", "scale: false\nepsilon: 0.25", "centered"),
+      model::layerOf("batch_norm", "scale: false\ncenter: false\nepsilon: 0.25", "plain"),
+      model::dense("softmax", 10)};
+  const std::string onnx = onnxOf(model);
+  EXPECT_EQ(opsOf(onnx).count("Concat"), 0u);
+  const auto named = [&onnx](const std::string& layer, const std::string& what) {
+    for (const std::string& name : textsAt(onnx, {7, 5, 8}))
+      if (name.starts_with(layer) && name.ends_with(what)) return initializer(onnx, name);
+    ADD_FAILURE() << "no " << what << " of " << layer;
+    return std::vector<float>{};
+  };
+  EXPECT_THAT(named("known", "/factors"), ElementsAre(0.5F, 0.5F, 0.25F, 2.0F));
+  EXPECT_THAT(named("known", "/summands"), ElementsAre(-0.5F, -0.5F, -0.75F, -10.0F));
+  EXPECT_THAT(named("alike", "/factors"), ElementsAre(4.0F, 4.0F, 4.0F, 4.0F));
+  EXPECT_THAT(named("alike", "/summands"), ElementsAre(-12.0F, -12.0F, -12.0F, -12.0F));
+  // zerosFor() gives them a variance of 0.
+  EXPECT_THAT(named("centered", "/factors"), ElementsAre(2.0F, 2.0F, 2.0F, 2.0F));
+  EXPECT_THAT(named("plain", "/factors"), ElementsAre(2.0F, 2.0F, 2.0F, 2.0F));
 }
 
 // A layer of an operation that has no conversion.
