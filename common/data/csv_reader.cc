@@ -94,6 +94,20 @@ Columns chooseColumns(const std::string& file, std::vector<std::string> names,
   return columns;
 }
 
+// Only by name: a number would be a place, and another table may have something else there.
+Columns chooseTrained(const std::string& file, std::vector<std::string> names,
+                      std::span<const std::string> trained) {
+  Columns columns;
+  columns.names = std::move(names);
+  for (const std::string& name : trained) {
+    const auto found = std::find(columns.names.begin(), columns.names.end(), name);
+    if (found == columns.names.end())
+      failColumns(file, fmt::format("it has no column '{}', which the model is trained on", name));
+    columns.features.push_back(columnOf(file, columns, name));
+  }
+  return columns;
+}
+
 // Of what has neither label nor targets, or has them to no purpose.
 Columns chooseFeatures(const std::string& file, std::vector<std::string> names,
                        const cluster::CsvSpec& spec, int64_t width) {
@@ -197,11 +211,13 @@ class TableReader {
   }
 
   // Of a reader that reads nothing else.
-  Part readFeatures(const std::filesystem::path& path, int64_t width) {
+  Part readFeatures(const std::filesystem::path& path, int64_t width,
+                    std::span<const std::string> trained) {
     CsvRecords records(path, spec_.delimiter);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
-    columns_ =
-        chooseFeatures(path.string(), readNames(path.string(), records, spec_), spec_, width);
+    std::vector<std::string> names = readNames(path.string(), records, spec_);
+    columns_ = trained.empty() ? chooseFeatures(path.string(), std::move(names), spec_, width)
+                               : chooseTrained(path.string(), std::move(names), trained);
     if (!spec_.header) addRecord(records);
     while (records.next()) addRecord(records);
     if (features_.empty()) throw Error(ErrorCode::kBadData, path.string() + ": there is no record");
@@ -335,12 +351,12 @@ CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::Cs
   return reader.finish();
 }
 
-Part readCsvFeatures(const std::filesystem::path& file, const cluster::CsvSpec& spec,
-                     int64_t width) {
+Part readCsvFeatures(const std::filesystem::path& file, const cluster::CsvSpec& spec, int64_t width,
+                     std::span<const std::string> trained) {
   DTF_CHECK(width > 0);
   cluster::CsvSpec strict = spec;
   strict.max_bad_records = 0;
-  return TableReader(strict).readFeatures(file, width);
+  return TableReader(strict).readFeatures(file, width, trained);
 }
 
 }  // namespace dtf::data

@@ -40,10 +40,11 @@ struct CsvTable {
 // (CsvSpec::max_bad_records), and when no good one is left.
 CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec);
 
-// The features alone of a table that needs no label or targets: the columns that `spec` asks for, or all
-// where there are `width` of them, or all but the label and the targets.
+// The features alone of a table that needs no label or targets: the columns of the names `trained`, in
+// that order wherever they stand. Without `trained` the columns that `spec` asks for, or all where there
+// are `width` of them, or all but the label and the targets.
 // Errors: as readCsv(); a bad record ends the reading: each is to have its answer.
-Part readCsvFeatures(const std::filesystem::path& file, const cluster::CsvSpec& spec,
-                     int64_t width);
+Part readCsvFeatures(const std::filesystem::path& file, const cluster::CsvSpec& spec, int64_t width,
+                     std::span<const std::string> trained = {});
 
 }  // namespace dtf::data

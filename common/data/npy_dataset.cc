@@ -242,6 +242,10 @@ Part readNpyFeatures(const std::filesystem::path& file, const DatasetSpec& like)
     spec.npy.features_as = FeaturesAs::kPixels;
   const NpySource source(spec);
   NpyArray array = source.array(spec.npy.features);
+  if (like.featuresType() == DType::kUInt8 && array.header.type != NpyType::kUInt8)
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{}: the elements are {}, but the job's model reads uint8 pixels",
+                            file.string(), npyTypeName(array.header.type)));
   const Wanted wanted = wantFeatures(source, spec.npy, array.header);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": the array is empty");

@@ -69,6 +69,15 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }
 
+// The names of the features, in the order in which the model reads them; none without a header.
+std::vector<std::string> trainedColumns(const DatasetSpec& train) {
+  if (!train.csv.header) return {};
+  CsvHeader header =
+      at(train.files_marks.at(0), [&] { return readCsvHeader(train.files, train.csv); });
+  header.columns.resize(static_cast<size_t>(header.features.shape.dim(0)));
+  return std::move(header.columns);
+}
+
 }  // namespace
 
 void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
@@ -93,7 +102,8 @@ Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like, in
   const size_t held = ByteSource(file).read(first.data(), first.size());
   const std::string_view begin(reinterpret_cast<const char*>(first.data()), held);
   if (begin.starts_with("\x93NUMPY")) return readNpyFeatures(file, like);
-  if (like.format == DatasetSpec::Format::kCsv) return readCsvFeatures(file, like.csv, width);
+  if (like.format == DatasetSpec::Format::kCsv)
+    return readCsvFeatures(file, like.csv, width, trainedColumns(like));
   IdxArray array = readIdx(file, 2, 4);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");

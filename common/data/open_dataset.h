@@ -24,7 +24,8 @@ std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uin
 void checkSameColumns(const cluster::DatasetSpec& train, const cluster::DatasetSpec& eval);
 
 // Examples without labels, to be predicted: an array of NumPy, a table where the job reads tables
-// (`like` is its training data), else an IDX file. `width` is that of the model's input.
+// (`like` is its training data), else an IDX file. With a header a table's columns are found by their
+// names in the training data's; others, as the label's, are left out. `width` is that of the model's input.
 // Errors: those of the reader.
 Part readFeatures(const std::filesystem::path& file, const cluster::DatasetSpec& like,
                   int64_t width);

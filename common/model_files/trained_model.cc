@@ -39,7 +39,10 @@ std::map<std::string, std::string> metadataOf(const TrainedModel& trained) {
           {"input", fmt::format("features: {} [batch, {}]", dtypeName(model.input_dtype),
                                 fmt::join(model.input_shape, ", "))},
           {"scaling", scalingText(model)},
-          {"output", outputText(model)}};
+          {"output", outputText(model)},
+          {"layouts",
+           "matrices [inputs, units]; filters [height, width, channels, filters], in ONNX "
+           "[filters, channels, height, width]"}};
 }
 
 }  // namespace dtf::model_files

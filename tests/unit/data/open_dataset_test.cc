@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/data/label_check.h"
@@ -118,12 +120,56 @@ TEST(ReadFeatures, TellsArraysTablesAndImagesApart) {
   EXPECT_EQ(images.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{1, 2}}));
   like.format = cluster::DatasetSpec::Format::kCsv;
   like.csv.label = "kind";
+  like.files = {folder.write("t", "x,y,kind\n1,2,0\n")};
+  like.files_marks = {{"job.yaml", 5, 9}};
   const Part table = readFeatures(folder.write("c", "x,y\n1,2\n3,4\n"), like, 2);
   EXPECT_EQ(table.count(), 2);
   const Part array =
       readFeatures(folder.write("d", npyOf<double>("<f8", "(2, 2)", {1, 2, 3, 4})), like, 2);
   EXPECT_EQ(array.spec(), (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
   EXPECT_THROW(readFeatures(folder.write("e", ""), like, 2), Error);
+}
+
+TEST(ReadFeatures, AnArrayOfNumbersIsNoPixels) {
+  const TemporaryFolder folder;
+  const cluster::DatasetSpec digits;
+  try {
+    readFeatures(folder.write("a.npy", npyOf<float>("<f4", "(1, 2)", {1, 2})), digits, 2);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), (folder.path() / "a.npy").string() +
+                                   ": the elements are float32, but the job's model reads uint8 "
+                                   "pixels");
+  }
+}
+
+TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec train;
+  train.format = cluster::DatasetSpec::Format::kCsv;
+  train.csv.label = "kind";
+  train.files = {folder.write("t.csv", "3,b,kind\n1,2,0\n")};
+  train.files_marks = {{"job.yaml", 5, 9}};
+  const auto read = [&](const std::string& text) {
+    const Part part = readFeatures(folder.write("p.csv", text), train, 2);
+    std::vector<float> numbers(part.bytes().size() / sizeof(float));
+    std::memcpy(numbers.data(), part.bytes().data(), part.bytes().size());
+    return numbers;
+  };
+  const std::vector<float> wanted = {1, 2};
+  EXPECT_EQ(read("3,b\n1,2\n"), wanted);
+  EXPECT_EQ(read("b,3\n2,1\n"), wanted);
+  EXPECT_EQ(read("kind,b,more,3\nx,2,y,1\n"), wanted) << "others need not be numbers";
+  for (const char* text : {"kind,b\n0,2\n", "x,b,y\n1,2,3\n"}) {
+    try {
+      read(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("it has no column '3', which the model is trained on"),
+                std::string::npos)
+          << error.message();
+    }
+  }
 }
 
 }  // namespace

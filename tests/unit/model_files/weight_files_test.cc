@@ -42,6 +42,7 @@ TEST(WeightFiles, SafetensorsHoldsEachVariableWholeAndSaysWhatItReads) {
   EXPECT_EQ(header.metadata.at("moving_averages"), "true");
   EXPECT_EQ(header.metadata.at("input"), "features: uint8 [batch, 28, 28, 1]");
   EXPECT_EQ(header.metadata.at("scaling"), "features / 255: pixels from 0 to 255 become 0 to 1");
+  EXPECT_EQ(header.metadata.at("layouts").find("matrices [inputs, units]"), 0u);
   EXPECT_EQ(
       header.metadata.at("output"),
       "probabilities: float32 [batch, 10], the softmax of the last layer; classes 0 to 9, the "
