@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include <string_view>
 
 namespace dtf::net {
@@ -41,7 +43,8 @@ TEST(Preamble, SaysWhatAStrangerSent) {
 TEST(Preamble, SaysWhichVersionThePeerSpeaks) {
   auto bytes = makePreamble(ConnectionKind::kControl);
   bytes[6] = std::byte{7};
-  EXPECT_EQ(describeBytes(bytes), "dtf protocol version 7, this is 3");
+  EXPECT_EQ(describeBytes(bytes),
+            "dtf protocol version 7, this is " + std::to_string(kProtocolVersion));
 }
 
 }  // namespace
