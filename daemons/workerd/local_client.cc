@@ -49,24 +49,25 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   void startCut(const CutPosition& position, uint64_t epoch) override {
     auto cut = std::make_shared<Cut>();
     {
-      const MutexLock lock(mutex_);
-      if (called_off_) throw calledOff();
-      cut_ = cut;
+      const MutexLock lock(cuts_->mutex);
+      if (cuts_->called_off) throw calledOff();
+      cuts_->last = cut;
     }
+    // Without `this`: the shard keeps the callback, and may call it when this has gone.
     cluster_.ask(kOnlyShard, [&](ps::Shard& shard) {
-      shard.cutAt(chief_, epoch, position, [this, cut](ps::CutAnswer answer) {
-        const MutexLock lock(mutex_);
+      shard.cutAt(chief_, epoch, position, [cuts = cuts_, cut](ps::CutAnswer answer) {
+        const MutexLock lock(cuts->mutex);
         cut->answer = std::move(answer);
-        answered_.notifyAll();
+        cuts->answered.notifyAll();
       });
     });
   }
 
   std::optional<uint64_t> awaitCut() override {
-    const MutexLock lock(mutex_);
-    DTF_CHECK(cut_ != nullptr);
-    const std::shared_ptr<Cut> cut = std::exchange(cut_, nullptr);
-    while (!cut->answer && !called_off_) answered_.wait(mutex_);
+    const MutexLock lock(cuts_->mutex);
+    DTF_CHECK(cuts_->last != nullptr);
+    const std::shared_ptr<Cut> cut = std::exchange(cuts_->last, nullptr);
+    while (!cut->answer && !cuts_->called_off) cuts_->answered.wait(cuts_->mutex);
     if (!cut->answer) throw calledOff();
     if (const Error* error = std::get_if<Error>(&*cut->answer)) throw Error(*error);
     const auto& result = std::get<ps::CutResult>(*cut->answer);
@@ -75,9 +76,9 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   }
 
   void callOffCuts() override {
-    const MutexLock lock(mutex_);
-    called_off_ = true;
-    answered_.notifyAll();
+    const MutexLock lock(cuts_->mutex);
+    cuts_->called_off = true;
+    cuts_->answered.notifyAll();
   }
   void interruptCuts() override {}  // no ps is ever lost here
 
@@ -120,6 +121,12 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   struct Cut {
     std::optional<ps::CutAnswer> answer;
   };
+  struct Cuts {
+    Mutex mutex;
+    CondVar answered;
+    std::shared_ptr<Cut> last DTF_GUARDED_BY(mutex);  // that was started
+    bool called_off DTF_GUARDED_BY(mutex) = false;
+  };
   [[noreturn]] static void never() {
     DTF_CHECK_MSG(false, "one process keeps no snapshot or replica");
   }
@@ -130,10 +137,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
   ps::LocalCluster& cluster_;
   const Incarnation chief_;
   const std::filesystem::path folder_;
-  Mutex mutex_;
-  CondVar answered_;
-  std::shared_ptr<Cut> cut_ DTF_GUARDED_BY(mutex_);  // the last one that was started
-  bool called_off_ DTF_GUARDED_BY(mutex_) = false;
+  const std::shared_ptr<Cuts> cuts_ = std::make_shared<Cuts>();
 };
 
 class LocalClient final : public WorkerClient {

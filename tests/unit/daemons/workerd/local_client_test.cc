@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/ps/epoch.h"
+#include "daemons/workerd/worker_client.h"
+
+namespace dtf::workerd {
+namespace {
+
+cluster::TaskOptions localTask() {
+  cluster::TaskOptions task;
+  task.job.run_dir = "run";
+  return task;
+}
+
+// A model of one number, declared and initialised.
+void begin(ps::ParameterClient& parameters) {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
+  model.steps = 10;
+  parameters.declare(model);
+  const std::vector<float> zeros(16);
+  const std::vector<std::span<const float>> values = {zeros};
+  parameters.initialise(values, ps::kFirstEpoch);
+  parameters.pull();
+}
+
+// The sanitizers see it when the answer touches what has gone.
+TEST(LocalClient, ACutMayBeAnsweredWhenItsCheckpointsHaveGone) {
+  const SystemClock clock;
+  const auto client = holdParameters(localTask(), clock);
+  begin(client->parameters());
+  auto checkpoints = client->checkpoints(1);
+  CutPosition later = checkpoints->positions(false).at(0);
+  later.at(0) += 5;
+  checkpoints->startCut(later, ps::kFirstEpoch);
+  checkpoints.reset();
+  client->endWith({ErrorCode::kUnavailable, "the job ends"});
+}
+
+TEST(LocalClient, ACutThatIsCalledOffIsNotAwaited) {
+  const SystemClock clock;
+  const auto client = holdParameters(localTask(), clock);
+  begin(client->parameters());
+  const auto checkpoints = client->checkpoints(1);
+  CutPosition later = checkpoints->positions(false).at(0);
+  later.at(0) += 5;
+  checkpoints->startCut(later, ps::kFirstEpoch);
+  checkpoints->callOffCuts();
+  EXPECT_THROW(checkpoints->awaitCut(), Error);
+  EXPECT_THROW(checkpoints->startCut(later, ps::kFirstEpoch), Error);
+}
+
+}  // namespace
+}  // namespace dtf::workerd
