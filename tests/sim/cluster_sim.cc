@@ -157,6 +157,7 @@ void ClusterSim::onJoined(SimWorker& worker) {
   log(worker.process()->name + " has joined");
   for (auto& other : ranks_[worker.rank()].alive)
     if (other->number() < worker.number()) other->setFenced();
+  if (worker.rank() == kChief.index) applySince(Fault::Since::kChiefJoined);
 }
 
 void ClusterSim::onWorkerEnded(SimWorker& worker) {

@@ -357,7 +357,7 @@ void Ledger::onFinal(uint32_t process, const ps::StepState& state, Arenas arenas
   ++finals_;
   final_step_ = state.global_step;
   const bool right = stopped ? state.global_step <= plan_.steps : state.global_step == plan_.steps;
-  if (!right || !state.done)
+  if (!right)
     complain_(fmt::format("the job ends at step {} of {}", state.global_step, plan_.steps));
   onParameters(kChief.index, process, state, arenas);
   if (plan_.sync()) return;

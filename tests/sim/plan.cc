@@ -197,6 +197,11 @@ void drawLostReplicas(Random& random, Plan& plan) {
                         : first.at + milliseconds(300) + upTo(random, milliseconds(2200));
     faults.push_back(second);
   }
+  // While the first replicas are being made nobody may have trained.
+  if (faults.size() == 1 && oneIn(random, 4)) {
+    faults[0].since = Fault::Since::kChiefJoined;
+    faults[0].at = upTo(random, milliseconds(30));
+  }
   sortFaults(faults);
   // A second loss may come before the replicas are whole again.
   if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
@@ -240,9 +245,10 @@ std::string Fault::text() const {
   if (since != Since::kStart) {
     Fault timed = *this;
     timed.since = Since::kStart;
-    return (since == Since::kGoingBack  ? "when all go back, after "
-            : since == Since::kPsIsBack ? "when a lost ps is there again, after "
-                                        : "at the first end, after ") +
+    return (since == Since::kGoingBack     ? "when all go back, after "
+            : since == Since::kPsIsBack    ? "when a lost ps is there again, after "
+            : since == Since::kChiefJoined ? "when the chief has joined, after "
+                                           : "at the first end, after ") +
            timed.text();
   }
   const double when = toSeconds(at);

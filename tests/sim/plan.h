@@ -32,6 +32,7 @@ struct Fault {
     kFirstTrained,  // the first worker has done its steps
     kGoingBack,     // the chief is about to have all ps go back, for the first time
     kPsIsBack,      // the first ps that was lost has been started again
+    kChiefJoined,   // the chief is there, and about to bring the values
   };
   Kind kind = Kind::kCut;
   Since since = Since::kStart;

@@ -272,8 +272,7 @@ void SimWorker::train(kj::WaitScope& scope) {
   bool saved = false;
   ps::StepState end;
   // As WorkerJob::isOver().
-  const auto is_over = [&] {
-    const ps::StepState state = client.pull();
+  const auto is_over = [&](const ps::StepState& state) {
     return state.done || (state.epoch == end.epoch && state.global_step >= end.global_step);
   };
   for (;;) {
@@ -285,14 +284,13 @@ void SimWorker::train(kj::WaitScope& scope) {
     if (supervisor_ && end.global_step < plan_.steps) requestStop();
     hooks_.on_trained();
     client.barrier(ps::trainedBarrier(epoch));
-    saved = supervisor_ && is_over() && supervisor_->saveAtRest();
+    saved = supervisor_ && is_over(client.pull()) && supervisor_->saveAtRest();
     client.barrier(ps::savedBarrier(epoch));
-    if (is_over()) break;
+    if (is_over(client.pull())) break;
   }
   if (rank_ == kChief.index) {
-    const bool over = is_over();
     const ps::StepState state = client.pull();
-    if (!over)
+    if (!is_over(state))
       throw Error(ErrorCode::kUnavailable, process_->name +
                                                ": the ps went back after the last step, when "
                                                "others had left the job");
