@@ -26,7 +26,7 @@ def clean_environment():
 
 
 def call(command, more=None):
-    """The last line of what the command prints, as JSON, or why there is none."""
+    """What the command prints, or the last line of it, as JSON, or why there is none."""
     one_cpu = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     try:
         result = subprocess.run([str(part) for part in one_cpu + command], env={**clean_environment(), **(more or {})},
@@ -35,7 +35,8 @@ def call(command, more=None):
         return None, [f"not ready after {SECONDS_MAX} s"]
     if result.returncode != 0:
         return None, result.stderr.decode(errors="replace").strip().splitlines()[-1:]
-    return json.loads(result.stdout.decode().strip().splitlines()[-1]), None
+    text = result.stdout.decode().strip()
+    return json.loads(text if text.startswith("{") else text.splitlines()[-1]), None
 
 
 def measure(args, network):
