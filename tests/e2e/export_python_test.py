@@ -40,7 +40,7 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus", "sigmoid", "tanh", "softmax"]
-# Together with TABLE_JOB they hold every layer that dtf has, and norms with and without trained factors.
+# Together with TABLE_JOB they hold every layer but `embedding`, and norms with and without trained factors.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
                    ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
