@@ -1,8 +1,9 @@
-// TRAIN.yaml and CLUSTER.yaml. What is wrong is said as kBadConfig in compiler form; what is
-// accepted keeps the promises of spec.h.
+// TRAIN.yaml and CLUSTER.yaml, and the graph of the model that they describe. What is wrong is said
+// as kBadConfig in compiler form; what is accepted keeps the promises of spec.h.
 
 #include "common/base/error.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/model/model_graph.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_path.h"
 
@@ -23,6 +24,19 @@ void tryToLoad(const Load& load) {
 void checkTrain(const cluster::TrainSpec& train) {
   FUZZ_CHECK(!train.model.layers.empty() && train.steps > 0 && train.data.batch_size > 0);
   for (const int64_t size : train.model.input_shape) FUZZ_CHECK(size > 0);
+  tryToLoad([&] {
+    const model::ModelGraph built = model::buildTrainingGraph(train.model, train.data.batch_size);
+    FUZZ_CHECK(!built.variables.empty() && !built.layers.empty());
+    for (const model::ModelVariable& variable : built.variables) {
+      FUZZ_CHECK(variable.gradient.has_value() && variable.update.has_value());
+    }
+  });
+}
+
+// Without a cluster one worker trains in one process; with one, it has each of both jobs.
+void checkCluster(const cluster::ClusterSpec& cluster) {
+  FUZZ_CHECK(!cluster.worker.empty());
+  FUZZ_CHECK(!cluster.ps.empty() || cluster.worker.size() == 1);
 }
 
 }  // namespace
@@ -35,7 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tryToLoad([&] { checkTrain(cluster::loadTrain(file.path(), {})); });
   tryToLoad([&] {
     const cluster::JobSpec job = cluster::loadCluster(file.path(), {});
-    FUZZ_CHECK(!job.cluster.ps.empty() && !job.cluster.worker.empty() && !job.job.empty());
+    checkCluster(job.cluster);
+    FUZZ_CHECK(!job.job.empty());
     if (job.train) checkTrain(*job.train);
   });
   return 0;
