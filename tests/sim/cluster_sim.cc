@@ -74,10 +74,16 @@ void ClusterSim::startPs(uint32_t index) {
   if (launcher_ && launcher_->stopping()) return;
   log(fmt::format("ps/{} starts", index));
   ps_errors_[index].reset();
-  ps_[index] = std::make_unique<SimPs>(environment_, plan_, index, ++ps_started_[index],
-                                       [this](SimPs& ps) { onPsEnded(ps); });
+  ps_[index] = std::make_unique<SimPs>(
+      environment_, plan_, index, ++ps_started_[index], [this](SimPs& ps) { onPsEnded(ps); },
+      [this, index] { onUpdate(index); });
   if (launcher_) launcher_->onStarted({JobKind::kPs, index});
   if (launcher_) launcher_->onReady({JobKind::kPs, index});
+}
+
+void ClusterSim::onUpdate(uint32_t index) {
+  if (index == 1 && ++follower_updates_ == Fault::kUpdateOfMoment)
+    applySince(Fault::Since::kFollowerUpdates);
 }
 
 void ClusterSim::onPsEnded(SimPs& ps) {
@@ -157,7 +163,8 @@ void ClusterSim::onJoined(SimWorker& worker) {
   log(worker.process()->name + " has joined");
   for (auto& other : ranks_[worker.rank()].alive)
     if (other->number() < worker.number()) other->setFenced();
-  if (worker.rank() == kChief.index) applySince(Fault::Since::kChiefJoined);
+  joined_.insert(worker.rank());
+  if (joined_.size() == ranks_.size()) applySince(Fault::Since::kAllJoined);
 }
 
 void ClusterSim::onWorkerEnded(SimWorker& worker) {
@@ -322,6 +329,7 @@ void ClusterSim::killAll() {
 void ClusterSim::stop(const Fault& fault) {
   log("FAULT " + fault.text());
   ++report_.faults;
+  applySince(Fault::Since::kStopped);
   if (launcher_ && fault.successor) return launcher_->onStopRequest();
   std::vector<SimWorker*> training;
   for (Rank& rank : ranks_)
@@ -382,6 +390,8 @@ void ClusterSim::beginLife() {
   ps_killed_ = ps_lost_ = all_killed_ = stopped_ = ps_was_frozen_ = out_of_processes_ = false;
   somebody_finished_ = false;
   reached_.clear();
+  joined_.clear();
+  follower_updates_ = 0;
   ps_errors_.assign(plan_.ps_tasks, std::nullopt);
   std::vector<uint32_t> first;
   for (Rank& rank : ranks_) {

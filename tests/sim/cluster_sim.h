@@ -80,6 +80,7 @@ class ClusterSim {
   void signalTask(TaskId id, int number);
   void signalWorker(SimWorker& worker);
   bool mayFail() const { return out_of_processes_ || (launcher_ && launcher_->mayFail()); }
+  void onUpdate(uint32_t index);
   void onPsEnded(SimPs& ps);
   void onJoined(SimWorker& worker);
   void onWorkerEnded(SimWorker& worker);
@@ -138,6 +139,8 @@ class ClusterSim {
   bool ps_was_frozen_ = false;
   bool somebody_finished_ = false;
   std::set<Fault::Since> reached_;  // each once
+  std::set<uint32_t> joined_;       // ranks
+  uint32_t follower_updates_ = 0;   // begun by ps/1
   bool out_of_processes_ = false;
   Report report_;
   kj::Own<kj::PromiseFulfiller<void>> over_;

@@ -174,12 +174,12 @@ void drawLostReplicas(Random& random, Plan& plan) {
   plan.early_timeouts = false;
   plan.timeouts = timeouts();
   plan.disk_error_share = 0;
-  std::vector<Fault>& faults = plan.lives[0].faults;
-  faults.clear();
+  plan.lives[0].faults.clear();
+  std::vector<Fault> faults;
   Fault first;
   first.kind = Fault::Kind::kKillPs;
   // The one that decides the sets has most to lose.
-  const bool decides = plan.hasBackups() && oneIn(random, 2);
+  const bool decides = oneIn(random, plan.hasBackups() ? 2 : 4);
   // Then two gradients wait for a third: were they forgotten, the other two would not do.
   if (decides) plan.workers = 4, plan.aggregate = 3;
   first.target = decides ? 0 : static_cast<uint32_t>(random.below(plan.ps_tasks));
@@ -197,14 +197,39 @@ void drawLostReplicas(Random& random, Plan& plan) {
                         : first.at + milliseconds(300) + upTo(random, milliseconds(2200));
     faults.push_back(second);
   }
-  // While the first replicas are being made nobody may have trained.
-  if (faults.size() == 1 && oneIn(random, 4)) {
-    faults[0].since = Fault::Since::kChiefJoined;
-    faults[0].at = upTo(random, milliseconds(30));
+  // At a moment that a time can hardly hit.
+  const uint64_t moment = faults.size() == 1 ? random.below(3) : 0;
+  if (moment == 1) {
+    // While the first replicas are being made: nobody may have trained, and no cut excuses it.
+    plan.lives.resize(1);
+    plan.checkpoints = false;
+    faults[0].since = Fault::Since::kAllJoined;
+    faults[0].at = upTo(random, milliseconds(20));
+  } else if (moment == 2 && decides) {
+    // While what ps/0 has announced is not on every ps.
+    plan.slow_updates = true;
+    faults[0].since = Fault::Since::kFollowerUpdates;
+    faults[0].at = upTo(random, milliseconds(3));
   }
   sortFaults(faults);
+  plan.lives[0].faults = faults;
   // A second loss may come before the replicas are whole again.
   if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
+}
+
+// A ps is lost soon after the job was told to stop: all go back to a cut, and stop there.
+void drawLossAfterStop(Random& random, Plan& plan) {
+  if (!plan.psComeBack()) return;
+  for (Life& life : plan.lives) {
+    if (!life.has(Fault::Kind::kStop) || oneIn(random, 2)) continue;
+    Fault fault;
+    fault.kind = Fault::Kind::kKillPs;
+    // Or when it stops: some may have left already.
+    fault.since = oneIn(random, 2) ? Fault::Since::kStopped : Fault::Since::kFirstTrained;
+    fault.at = upTo(random, milliseconds(40));
+    fault.target = oneIn(random, 2) ? 0 : static_cast<uint32_t>(random.below(plan.ps_tasks));
+    life.faults.push_back(fault);
+  }
 }
 
 // One task is killed again and again, each time when its budget has refilled enough.
@@ -239,17 +264,34 @@ void drawLaunch(Random& random, Plan& plan) {
   if (plan.launched && oneIn(random, 8)) drawSpacedKills(random, plan);
 }
 
+const char* momentText(Fault::Since since) {
+  using Since = Fault::Since;
+  switch (since) {
+    case Since::kStart:
+      return "at the start";
+    case Since::kFirstTrained:
+      return "at the first end";
+    case Since::kGoingBack:
+      return "when all go back";
+    case Since::kPsIsBack:
+      return "when a lost ps is there again";
+    case Since::kAllJoined:
+      return "when all workers have joined";
+    case Since::kFollowerUpdates:
+      return "when ps/1 makes a step";
+    case Since::kStopped:
+      return "when it was told to stop";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string Fault::text() const {
   if (since != Since::kStart) {
     Fault timed = *this;
     timed.since = Since::kStart;
-    return (since == Since::kGoingBack     ? "when all go back, after "
-            : since == Since::kPsIsBack    ? "when a lost ps is there again, after "
-            : since == Since::kChiefJoined ? "when the chief has joined, after "
-                                           : "at the first end, after ") +
-           timed.text();
+    return std::string(momentText(since)) + ", after " + timed.text();
   }
   const double when = toSeconds(at);
   switch (kind) {
@@ -413,7 +455,9 @@ Plan makePlan(uint64_t seed) {
                    [](const Life& life) { return life.has(Fault::Kind::kKillPs); }))
     plan.snapshot_every_steps = 0;
   Random replicas = streamOf(seed, Stream::kLostReplicas);
-  if (plan.ps_tasks > 1 && oneIn(replicas, 5)) drawLostReplicas(replicas, plan);
+  if (plan.ps_tasks > 1 && oneIn(replicas, 3)) drawLostReplicas(replicas, plan);
+  Random stops = streamOf(seed, Stream::kLossAfterStop);
+  drawLossAfterStop(stops, plan);
   Random launch = streamOf(seed, Stream::kLaunch);
   drawLaunch(launch, plan);
   return plan;

@@ -29,11 +29,14 @@ struct Fault {
   // Moments of a job that a time can hardly hit.
   enum class Since : uint8_t {
     kStart,
-    kFirstTrained,  // the first worker has done its steps
-    kGoingBack,     // the chief is about to have all ps go back, for the first time
-    kPsIsBack,      // the first ps that was lost has been started again
-    kChiefJoined,   // the chief is there, and about to bring the values
+    kFirstTrained,     // the first worker has done its steps
+    kGoingBack,        // the chief is about to have all ps go back, for the first time
+    kPsIsBack,         // the first ps that was lost has been started again
+    kAllJoined,        // all workers are there: the chief is about to bring the values
+    kStopped,          // the job was asked to end
+    kFollowerUpdates,  // ps/1 begins an update, kUpdateOfMoment of this life
   };
+  static constexpr uint32_t kUpdateOfMoment = 3;
   Kind kind = Kind::kCut;
   Since since = Since::kStart;
   Duration at{};  // after that
@@ -119,6 +122,7 @@ enum class Stream : uint64_t {
   kLossesInBetween = 9,
   kLostReplicas = 10,
   kLaunch = 11,
+  kLossAfterStop = 12,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

@@ -11,12 +11,13 @@ namespace {
 // Runs an update a while later, in two parts.
 class SlowRunner final : public ps::UpdateRunner {
  public:
-  SlowRunner(const Environment& environment, ProcessRef process)
-      : environment_(environment), process_(std::move(process)) {}
+  SlowRunner(const Environment& environment, ProcessRef process, std::function<void()> on_update)
+      : environment_(environment), process_(std::move(process)), on_update_(std::move(on_update)) {}
   ~SlowRunner() override {
     for (const uint64_t id : events_) environment_.scheduler.cancel(id);
   }
   void start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) override {
+    on_update_();
     const Duration delay(static_cast<int64_t>(environment_.random.below(5'000'000)));
     events_.push_back(environment_.scheduler.after(delay, process_, [job, done = std::move(done)] {
       const uint64_t middle = job->elements() / 32 * 16;
@@ -29,6 +30,7 @@ class SlowRunner final : public ps::UpdateRunner {
  private:
   const Environment environment_;
   const ProcessRef process_;
+  const std::function<void()> on_update_;
   std::vector<uint64_t> events_;
 };
 
@@ -49,7 +51,7 @@ cluster::JobSpec jobOf(const Plan& plan) {
 }
 
 SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, uint32_t attempt,
-             std::function<void(SimPs&)> on_ended)
+             std::function<void(SimPs&)> on_ended, std::function<void()> on_update)
     : environment_(environment),
       index_(index),
       process_(std::make_shared<Process>(fmt::format("ps/{}", index))),
@@ -63,7 +65,7 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
   checkpoint::SnapshotPlace memory;
   if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;
   server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, environment.disk, memory);
-  server_->startData(std::make_unique<SlowRunner>(environment, process_));
+  server_->startData(std::make_unique<SlowRunner>(environment, process_, std::move(on_update)));
   server_->start([this, address] { environment_.network.close(address); },
                  [this, on_ended = std::move(on_ended)] {
                    if (ended_) return;
