@@ -59,6 +59,8 @@ std::string evaluationText(const EvaluationNotice& evaluation) {
   std::vector<std::string> parts;
   if (evaluation.accuracy) parts.push_back(fmt::format("accuracy {:.4f}", *evaluation.accuracy));
   if (evaluation.loss) parts.push_back("loss " + countText(*evaluation.loss));
+  for (const auto& [name, value] : evaluation.metrics)
+    parts.push_back(fmt::format("{} {:.4f}", name, value));
   return fmt::format("evaluation at step {}: {}", evaluation.step, join(parts, ", "));
 }
 

@@ -41,7 +41,7 @@ class ToldByStatus {
   void read(const nlohmann::ordered_json& live) {
     if (const auto eval = live.find("eval"); eval != live.end() && eval->is_object())
       evaluation({countOf(*eval, "step").value_or(0), numberOf(*eval, "loss"),
-                  numberOf(*eval, "accuracy")});
+                  numberOf(*eval, "accuracy"), metricsOf(*eval)});
     if (!console_.isTerminal()) progress(printable(textOf(live, "line")));
   }
 

@@ -35,8 +35,9 @@ std::string evalText(const std::string& job, const train::SavedModel& saved,
                      const train::Evaluation& evaluation) {
   std::string text = fmt::format("{}: step {}: ", job, saved.step);
   if (evaluation.accuracy) text += fmt::format("accuracy {:.4f}, ", *evaluation.accuracy);
-  return text + fmt::format("loss {:.4f} on {} examples\n  checkpoint  {}{}\n", evaluation.loss,
-                            evaluation.examples, saved.checkpoint.string(),
+  return text + fmt::format("loss {:.4f}{} on {} examples\n  checkpoint  {}{}\n", evaluation.loss,
+                            train::metricsText(evaluation, ", ", ' '), evaluation.examples,
+                            saved.checkpoint.string(),
                             saved.moving_averages ? ", its moving averages" : "");
 }
 
@@ -49,16 +50,20 @@ int eval(const cluster::JobSpec& job, const Options& options) {
                         "the job names no data to evaluate: add 'eval' beside 'train' in 'data'");
   const train::SavedModel saved = openTrainedModel(job, options);
   const train::Evaluation evaluation = evaluationOf(train, saved);
-  if (options.json)
-    printEvent("eval", {{"job", job.job},
-                        {"checkpoint", saved.checkpoint.string()},
-                        {"step", saved.step},
-                        {"moving_averages", saved.moving_averages},
-                        {"examples", evaluation.examples},
-                        {"loss", evaluation.loss},
-                        {"accuracy", orNull(evaluation.accuracy)}});
-  else
+  if (!options.json) {
     print(evalText(job.job, saved, evaluation));
+    return 0;
+  }
+  nlohmann::ordered_json event = {{"job", job.job},
+                                  {"checkpoint", saved.checkpoint.string()},
+                                  {"step", saved.step},
+                                  {"moving_averages", saved.moving_averages},
+                                  {"examples", evaluation.examples},
+                                  {"loss", evaluation.loss},
+                                  {"accuracy", orNull(evaluation.accuracy)}};
+  for (const train::MetricValue& metric : evaluation.metrics)
+    event[metric.name] = orNull(metric.value);
+  printEvent("eval", std::move(event));
   return 0;
 }
 

@@ -39,9 +39,10 @@ void EventWriter::progress(const ProgressNotice& notice) {
 }
 
 void EventWriter::evaluation(const EvaluationNotice& notice) {
-  write("evaluation", {{"step", notice.step},
-                       {"loss", orNull(notice.loss)},
-                       {"accuracy", orNull(notice.accuracy)}});
+  nlohmann::ordered_json fields = {
+      {"step", notice.step}, {"loss", orNull(notice.loss)}, {"accuracy", orNull(notice.accuracy)}};
+  for (const auto& [name, value] : notice.metrics) fields[name] = value;
+  write("evaluation", std::move(fields));
 }
 
 void EventWriter::checkpoint(const CheckpointNotice& notice) {

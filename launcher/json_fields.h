@@ -8,6 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "common/model/metrics.h"
 
 namespace dtf::launcher {
 
@@ -31,6 +35,17 @@ std::optional<double> numberOf(const Json& object, const char* key) {
   if (found == object.end() || !found->is_number()) return std::nullopt;
   const auto value = found->template get<double>();
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+// Of an evaluation the metrics beside loss and accuracy, by name. Another process wrote it: what is no
+// metric is passed over.
+template <class Json>
+std::vector<std::pair<std::string, double>> metricsOf(const Json& evaluation) {
+  std::vector<std::pair<std::string, double>> metrics;
+  for (const auto& [name, value] : evaluation.items())
+    if (const auto number = numberOf(evaluation, name.c_str()); number && model::isMetricName(name))
+      metrics.emplace_back(name, *number);
+  return metrics;
 }
 
 // The whole number from 0 on under `key`.

@@ -51,6 +51,8 @@ ordered_json statusJson(const LiveStatus& status) {
     json["eval"] = {{"step", status.evaluation->step},
                     {"loss", orNull(status.evaluation->loss)},
                     {"accuracy", orNull(status.evaluation->accuracy)}};
+  if (status.evaluation)
+    for (const auto& [name, value] : status.evaluation->metrics) json["eval"][name] = value;
   return json;
 }
 

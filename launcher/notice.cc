@@ -48,7 +48,7 @@ std::optional<Notice> parseNotice(std::string_view line) {
                        countOf(parsed, "parameters").value_or(0), countsOf(parsed, "ps_bytes")};
   if (event == "evaluation")
     return EvaluationNotice{countOf(parsed, "step").value_or(0), numberOf(parsed, "loss"),
-                            numberOf(parsed, "accuracy")};
+                            numberOf(parsed, "accuracy"), metricsOf(parsed)};
   if (event == "restored")
     return RestoredNotice{countOf(parsed, "step").value_or(0), countOf(parsed, "steps").value_or(0),
                           textOf(parsed, "saved"), textsOf(parsed, "changes")};

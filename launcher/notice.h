@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct EvaluationNotice {
   uint64_t step = 0;
   std::optional<double> loss;
   std::optional<double> accuracy;
+  std::vector<std::pair<std::string, double>> metrics;  // the others, by name
 };
 
 struct RestoredNotice {

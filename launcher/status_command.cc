@@ -29,6 +29,8 @@ std::string evaluationRow(const ordered_json& eval) {
   if (const auto accuracy = numberOf(eval, "accuracy"))
     parts.push_back(fmt::format("accuracy {:.4f}", *accuracy));
   if (const auto loss = numberOf(eval, "loss")) parts.push_back("loss " + countText(*loss));
+  for (const auto& [name, value] : metricsOf(eval))
+    parts.push_back(fmt::format("{} {:.4f}", name, value));
   return fmt::format("step {}: {}", countOf(eval, "step").value_or(0), join(parts, ", "));
 }
 

@@ -149,7 +149,7 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
     if (!train.data.eval)
       report.error(eval->key_place, "'eval' needs a dataset: add 'eval' to 'data'");
   }
-  if (train.model.accuracy && !train.data.eval)
+  if (train.model.wantsEvaluation() && !train.data.eval)
     report.warning(node.find("model")->find("metrics")->key_place,
                    "'metrics' are of evaluations, and there is nothing to evaluate: add 'eval' to "
                    "'data'");

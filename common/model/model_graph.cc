@@ -16,6 +16,7 @@
 #include "common/model/layer.h"
 #include "common/model/layer_builder.h"
 #include "common/model/loss.h"
+#include "common/model/metrics.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::model {
@@ -77,6 +78,8 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
     failAt(model.mark,
            "metric accuracy counts classes, and the data have targets: leave it out; the "
            "evaluation's loss says how good the model is");
+  for (const MetricKind metric : model.metrics)
+    if (const auto fault = metricFault(metric, model, units)) failAt(model.mark, *fault);
 }
 
 // One unit tells class 1 from class 0 where it is beyond the middle of what it is trained towards:
@@ -116,6 +119,7 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, bool training,
   result.loss = ops.mean(lossTerms(ops, model.loss, x, result.labels));
   result.data_loss = result.loss;
   for (const Output& penalty : layers.penalties()) result.loss = ops.add(result.loss, penalty);
+  result.outputs_wanted = !model.metrics.empty();
   if (model.accuracy) result.accuracy = addAccuracy(ops, model.loss, x, result.labels);
   return result;
 }

@@ -45,6 +45,7 @@ struct ModelGraph {
   graph::Output data_loss;  // scalar: without the layers' penalties
   graph::Output loss;       // scalar: the mean of loss.h's terms, and the layers' penalties
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
+  bool outputs_wanted = false;            // by the model's other metrics
   std::vector<ModelVariable> variables;   // in creation order: that of the layers
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them
 };

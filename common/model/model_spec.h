@@ -41,6 +41,9 @@ struct LossSpec {
   bool operator==(const LossSpec&) const = default;
 };
 
+// Of evaluations, beside the loss and the accuracy: see train/metric.h.
+enum class MetricKind : uint8_t { kTop5, kAuc, kPrecision, kRecall, kMae, kMse, kRmse, kR2 };
+
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
   // What is fed; it follows from the format of the data. uint8 are pixels, which are divided by 255;
@@ -51,9 +54,11 @@ struct ModelSpec {
   DType labels_dtype = DType::kUInt8;
   std::vector<LayerSpec> layers;
   LossSpec loss;
-  bool accuracy = false;  // metrics: [accuracy]
+  bool accuracy = false;            // metrics: [accuracy]
+  std::vector<MetricKind> metrics;  // the others, in the order of the file, each once
   yaml::Mark mark;
   yaml::Mark shape_mark;  // of input.shape
+  bool wantsEvaluation() const { return accuracy || !metrics.empty(); }
   bool hasTargets() const { return labels_dtype == DType::kFloat32; }
 };
 

@@ -11,6 +11,7 @@
 #include "common/model/layer.h"
 #include "common/model/layer_table.h"
 #include "common/model/loss.h"
+#include "common/model/metrics.h"
 #include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
 
@@ -31,7 +32,7 @@ constexpr yaml::Key kModelKeys[] = {
     {.name = "metrics",
      .type = yaml::ValueType::kList,
      .help = "to evaluate",
-     .choices = "accuracy"},
+     .choices = kMetricNames},
     yaml::later("graph"),
 };
 
@@ -147,8 +148,15 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
   }
   model.layers = readLayers(reader, "layers");
   if (const YamlNode* loss = reader.find("loss")) model.loss = readLoss(*loss, report);
-  for (const YamlNode& metric : reader.list("metrics"))
-    model.accuracy |= readChoice(metric, kModelTable.at("metrics"), report).has_value();
+  for (const YamlNode& metric : reader.list("metrics")) {
+    const auto choice = readChoice(metric, kModelTable.at("metrics"), report);
+    if (!choice) continue;
+    model.accuracy |= *choice == 0;
+    if (*choice == 0) continue;
+    const auto kind = static_cast<MetricKind>(*choice - 1);
+    if (std::ranges::find(model.metrics, kind) == model.metrics.end())
+      model.metrics.push_back(kind);
+  }
   return model;
 }
 

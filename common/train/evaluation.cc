@@ -1,8 +1,11 @@
 #include "common/train/evaluation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/model/metrics.h"
 #include "common/model/model_graph.h"
 #include "common/train/model_data.h"
 
@@ -21,13 +24,43 @@ ModelStep evaluationStep(model::ModelSpec model, const data::Dataset& dataset, i
   return ModelStep(model::buildEvaluationGraph(model, batch_size), kernels, device);
 }
 
+template <class T>
+void copyFrom(const data::Part& labels, int64_t first, std::span<int64_t> classes) {
+  const std::span<const T> all = labels.as<T>().subspan(static_cast<size_t>(first), classes.size());
+  std::copy(all.begin(), all.end(), classes.begin());
+}
+
+void copyClasses(const data::Part& labels, int64_t first, std::span<int64_t> classes) {
+  switch (labels.spec().dtype) {
+    case DType::kUInt8:
+      return copyFrom<uint8_t>(labels, first, classes);
+    case DType::kInt32:
+      return copyFrom<int32_t>(labels, first, classes);
+    case DType::kInt64:
+      return copyFrom<int64_t>(labels, first, classes);
+    case DType::kFloat32:
+      break;
+  }
+  DTF_CHECK_MSG(false, labels.spec().name);
+}
+
 }  // namespace
+
+std::string metricsText(const Evaluation& evaluation, std::string_view ahead, char between) {
+  std::string text;
+  for (const MetricValue& metric : evaluation.metrics)
+    text += fmt::format("{}{}{}{}", ahead, metric.name, between,
+                        metric.value ? fmt::format("{:.4f}", *metric.value) : "none");
+  return text;
+}
 
 Evaluator::Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::Dataset> dataset,
                      const runtime::KernelTable& kernels, runtime::Device& device)
     : dataset_(checkedDataset(model, std::move(dataset))),
       batch_(evaluationStep(model, *dataset_, std::min(dataset_->size(), kEvaluationBatch), kernels,
-                            device)) {
+                            device)),
+      wanted_(model.metrics),
+      scale_(scaleOf(model.loss.kind)) {
   const int64_t rest = dataset_->size() % batch_.batchSize();
   if (rest > 0) tail_.emplace(evaluationStep(model, *dataset_, rest, kernels, device));
 }
@@ -44,7 +77,30 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
     const auto weight = static_cast<double>(batch);
     sums.loss += weight * step.loss();
     if (sums.accuracy) *sums.accuracy += weight * step.accuracy();
+    if (!wanted_.empty()) judge(step, at);
   }
+}
+
+// The step has run on the examples from `first` on.
+void Evaluator::judge(const ModelStep& step, int64_t first) {
+  const auto batch = static_cast<size_t>(step.batchSize());
+  Judged judged;
+  judged.outputs = step.outputs();
+  DTF_CHECK(!judged.outputs.empty() && judged.outputs.size() % batch == 0);
+  judged.units = static_cast<int64_t>(judged.outputs.size() / batch);
+  const data::Part& labels = dataset_->labels();
+  if (data::areClasses(labels.spec())) {
+    classes_.resize(batch);
+    copyClasses(labels, first, classes_);
+    judged.classes = classes_;
+  } else {
+    judged.targets = labels.as<float>().subspan(static_cast<size_t>(first * judged.units),
+                                                judged.outputs.size());
+  }
+  if (metrics_.empty())
+    for (const model::MetricKind kind : wanted_)
+      metrics_.push_back(makeMetric(kind, scale_, judged.units));
+  for (const std::unique_ptr<Metric>& metric : metrics_) metric->add(judged);
 }
 
 Evaluation Evaluator::run(std::span<const float* const> values) {
@@ -58,6 +114,9 @@ Evaluation Evaluator::run(std::span<const float* const> values) {
   const auto examples = static_cast<double>(sums.examples);
   sums.loss /= examples;
   if (sums.accuracy) *sums.accuracy /= examples;
+  for (size_t i = 0; i < metrics_.size(); ++i)
+    sums.metrics.push_back({std::string(model::nameOf(wanted_[i])), metrics_[i]->value()});
+  metrics_.clear();
   return sums;
 }
 

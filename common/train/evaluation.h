@@ -1,25 +1,40 @@
 #pragma once
 
-// How good the parameters are: loss and accuracy over a whole data set.
+// How good the parameters are: loss and metrics over a whole data set.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/cluster/spec.h"
 #include "common/data/dataset.h"
 #include "common/runtime/device.h"
+#include "common/train/metric.h"
 #include "common/train/model_step.h"
 
 namespace dtf::train {
 
-// Means over all examples.
+// Value type.
+struct MetricValue {
+  std::string name;             // as the file has it: "auc"
+  std::optional<double> value;  // none: not defined on these data, see Metric::value()
+  bool operator==(const MetricValue&) const = default;
+};
+
+// Of all examples; loss and accuracy are means over them.
 struct Evaluation {
   double loss = 0;
   std::optional<double> accuracy;  // where the model asks for it
   int64_t examples = 0;
+  std::vector<MetricValue> metrics = {};  // the others that it asks for, in the order of the file
 };
+
+// Of each metric but the accuracy `ahead`, its name, `between` and its value: ", auc 0.9012, r2 none".
+std::string metricsText(const Evaluation& evaluation, std::string_view ahead, char between);
 
 // Owns: a compiled step, and one for the examples that don't fill a last batch.
 // Borrows: `device`; shares the data set.
@@ -39,10 +54,15 @@ class Evaluator {
  private:
   void addBatches(ModelStep& step, int64_t first, int64_t last,
                   std::span<const float* const> values, Evaluation& sums);
+  void judge(const ModelStep& step, int64_t first);
 
   const std::shared_ptr<const data::Dataset> dataset_;
   ModelStep batch_;
   std::optional<ModelStep> tail_;
+  const std::vector<model::MetricKind> wanted_;
+  const OutputScale scale_;
+  std::vector<std::unique_ptr<Metric>> metrics_;  // of one run
+  std::vector<int64_t> classes_;                  // of one batch
 };
 
 }  // namespace dtf::train

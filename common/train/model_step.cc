@@ -51,6 +51,8 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
   DTF_CHECK(!model.variables.empty());
   std::vector<graph::Output> fetches = {graph::findTensor(part, nameOf(model, model.loss))};
   if (has_accuracy_) fetches.push_back(graph::findTensor(part, nameOf(model, *model.accuracy)));
+  if (model.outputs_wanted && !model.variables[0].gradient)
+    fetches.push_back(graph::findTensor(part, nameOf(model, model.logits)));
   step_ = runtime::compile(part, fetches, device, kernels);
   features_handle_ = step_->input(nameOf(model, model.features));
   labels_handle_ = step_->input(nameOf(model, model.labels));

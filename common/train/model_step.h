@@ -28,7 +28,7 @@ graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& 
 // Errors: those of runtime::compile and of the kernels.
 class ModelStep {
  public:
-  // For evaluation: the whole graph, with loss and accuracy as results.
+  // For evaluation: the whole graph, with loss, accuracy and outputs as results.
   ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
   // For training: one task's part of `model`, with the loss and the gradients as results.
@@ -54,6 +54,8 @@ class ModelStep {
   float loss() const { return step_->fetch(0)[0]; }
   bool hasAccuracy() const { return has_accuracy_; }
   float accuracy() const { return step_->fetch(1)[0]; }  // hasAccuracy()
+  // The last layer's, [batch, units]; where the model has metrics, and isn't trained.
+  std::span<const float> outputs() const { return step_->fetch(has_accuracy_ ? 2 : 1); }
 
  private:
   int64_t batch_size_;

@@ -92,6 +92,8 @@ void Summaries::onEvaluation(uint64_t global_step, const Evaluation& evaluation)
   summary::StepSummary summary;
   summary.scalars.push_back({"eval/loss", evaluation.loss});
   if (evaluation.accuracy) summary.scalars.push_back({"eval/accuracy", *evaluation.accuracy});
+  for (const MetricValue& metric : evaluation.metrics)
+    if (metric.value) summary.scalars.push_back({"eval/" + metric.name, *metric.value});
   writer_.add(global_step, std::move(summary));
 }
 

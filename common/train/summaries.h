@@ -4,7 +4,7 @@
 // then, the graph once, and when the session starts, saves and stops. Only the chief has them.
 //
 //   loss, learning_rate, global_step/sec, examples/sec     scalars
-//   eval/loss, eval/accuracy                               scalars, at each evaluation
+//   eval/loss, eval/accuracy, eval/METRIC                  scalars, at each evaluation
 //   <variable>, <variable>/gradient                        histograms: the values at one global
 //                                                          step; the gradient of the chief's next
 //                                                          batch there, as it is pushed

@@ -21,9 +21,16 @@ namespace dtf::workerd {
 
 namespace {
 
+template <class T>
+nlohmann::json orNull(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
 nlohmann::json evaluationJson(const train::Evaluation& evaluation) {
   nlohmann::json json = {{"loss", evaluation.loss}};
   if (evaluation.accuracy) json["accuracy"] = *evaluation.accuracy;
+  for (const train::MetricValue& metric : evaluation.metrics)
+    json[metric.name] = orNull(metric.value);
   return json;
 }
 
@@ -50,11 +57,6 @@ nlohmann::json summariesJson(const summary::EventWriterStatus& status) {
       {"events", status.written}, {"dropped", status.dropped}, {"failed", status.failed}};
   if (!status.degraded.empty()) json["degraded"] = status.degraded;
   return json;
-}
-
-template <class T>
-nlohmann::json orNull(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
 // Global steps a second; none where there were no steps to measure.
@@ -181,8 +183,8 @@ void JobReport::evaluated(uint64_t step, const train::Evaluation& evaluation) {
   }
   std::string accuracy;
   if (evaluation.accuracy) accuracy = fmt::format(" accuracy={:.4f}", *evaluation.accuracy);
-  log::info("event=evaluated step={} loss={:.4f}{} examples={}", step, evaluation.loss, accuracy,
-            evaluation.examples);
+  log::info("event=evaluated step={} loss={:.4f}{}{} examples={}", step, evaluation.loss, accuracy,
+            train::metricsText(evaluation, " ", '='), evaluation.examples);
   nlohmann::json line = evaluationJson(evaluation);
   line["event"] = "evaluation";
   line["step"] = step;

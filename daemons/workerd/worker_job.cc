@@ -38,7 +38,7 @@ void notifyWaiting(const std::string& what, Duration waited) {
 
 void sayNothingToEvaluate() {
   constexpr std::string_view kLine =
-      "event=nothing_to_evaluate reason=\"model.metrics asks for the accuracy, but data.eval names "
+      "event=nothing_to_evaluate reason=\"model.metrics asks for evaluations, but data.eval names "
       "no data to evaluate: add it, or leave out the metrics\"";
   // dtf-launch has warned of it before it started anything: for its console this is a detail.
   notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
@@ -107,7 +107,7 @@ class WorkerJob {
     const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset,
                              client_->parameters(), kernels_, device_, clock_);
-    if (isChief() && train_.model.accuracy && !train_.data.eval) sayNothingToEvaluate();
+    if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval) sayNothingToEvaluate();
     if (isChief() && train_.data.eval) {
       data::checkSameColumns(train_.data.train, *train_.data.eval);
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));

@@ -57,14 +57,14 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
       name + ".yaml",
       fmt::format("job: {}\nrun_dir: {}/runs/{}\ncluster:\n  ps: [{}]\n  worker: [{}]\n{}"
                   "train:\n  model:\n    input: {{shape: [28, 28, 1]}}\n    layers: {}\n"
-                  "    loss: softmax_cross_entropy\n    metrics: [accuracy]\n"
+                  "    loss: softmax_cross_entropy\n    metrics: {}\n"
                   "  data:\n    train: {{format: digits, count: {}}}\n    eval: {{format: digits, "
                   "count: {}}}\n"
                   "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
                   "{}{}}}\n  steps: {}\n{}",
                   name, folder_.path(), name, hosts(0, o.ps), hosts(o.ps, o.workers), o.top_more,
-                  o.layers, o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode,
-                  o.replication_more, o.steps, o.train_more));
+                  o.layers, o.metrics, o.examples, o.eval_examples, o.batch_size, o.optimizer,
+                  o.mode, o.replication_more, o.steps, o.train_more));
 }
 
 std::vector<std::string> ClusterTest::launchCommand(const std::string& file,

@@ -25,6 +25,7 @@ struct ClusterOptions {
   int batch_size = 20;
   std::string optimizer = "{gradient_descent: {learning_rate: 0.1}}";
   std::string layers = "[flatten: , dense: {units: 10, name: softmax}]";
+  std::string metrics = "[accuracy]";
   std::string replication_more;  // ", replicas_to_aggregate: 1"
   std::string top_more;          // more keys of the cluster file, each line "key: value\n"
   std::string train_more;        // more keys of the train map, each line "  key: value\n"

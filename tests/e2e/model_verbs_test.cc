@@ -43,6 +43,7 @@ TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
       "[flatten: , dense: {units: 30, activation: relu}, dropout: {rate: 0.4}, dense: {units: 10, "
       "name: softmax}]";
   averaged.train_more += "  placement: {partition: {min_bytes: 4096}}\n";
+  averaged.metrics = "[accuracy, top_5, auc, recall]";
   for (const ClusterOptions& each : {options(), averaged}) {
     std::filesystem::remove_all(folder_.path() + "/runs");
     const std::string file = writeCluster(each);
@@ -53,10 +54,17 @@ TEST_F(ModelVerbsTest, EvalSaysWhatTheJobsLastEvaluationSaid) {
     EXPECT_EQ(said["examples"], 333);
     EXPECT_EQ(said["loss"].get<double>(), summary()["eval"]["loss"].get<double>());
     EXPECT_EQ(said["accuracy"].get<double>(), summary()["eval"]["accuracy"].get<double>());
+    for (const char* metric : {"top_5", "auc", "recall"}) {
+      ASSERT_EQ(said.contains(metric), each.metrics == averaged.metrics) << metric;
+      if (!said.contains(metric)) continue;
+      EXPECT_EQ(said[metric].get<double>(), summary()["eval"][metric].get<double>()) << metric;
+      EXPECT_GT(said[metric].get<double>(), 0.1) << metric;
+    }
     EXPECT_EQ(said["moving_averages"], each.optimizer == averaged.optimizer);
     const ProcessResult text = verb("eval", file);
     EXPECT_TRUE(text.out.starts_with("job: step 40: accuracy ")) << text.out;
     EXPECT_NE(text.out.find(" on 333 examples\n"), std::string::npos) << text.out;
+    EXPECT_EQ(text.out.find(", top_5 0.") != std::string::npos, said.contains("top_5")) << text.out;
 
     EXPECT_EQ(evalOf(file, {"--checkpoint", "20"})["step"], 20);
     EXPECT_NE(evalOf(file, {"--checkpoint", "20"})["loss"], said["loss"]);

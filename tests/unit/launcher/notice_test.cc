@@ -25,6 +25,14 @@ TEST(Notice, ReadsEveryEvent) {
             R"({"global_step":7})");
 }
 
+TEST(Notice, AnEvaluationHasTheMetricsThatThereAre) {
+  const auto evaluation = std::get<EvaluationNotice>(*parseNotice(
+      R"({"event":"evaluation","step":7,"loss":0.5,"auc":0.75,"r2":null,"x\u001b[2J":1,"mae":2})"));
+  EXPECT_EQ(evaluation.accuracy, std::nullopt);
+  EXPECT_EQ(evaluation.metrics,
+            (std::vector<std::pair<std::string, double>>{{"auc", 0.75}, {"mae", 2}}));
+}
+
 TEST(Notice, DropsWhatMakesNoSense) {
   for (const char* line :
        {"", "ready", "[]", "7", "{", R"({"event":7})", R"({"event":"other"})", "\xff\xfe"})

@@ -217,7 +217,8 @@ const std::string kWarning =
 const std::string kChatty =
     "err " + kLogLine + ";err " + kWarning +
     ";notify {\"event\":\"model\",\"variables\":2,\"parameters\":7850,\"ps_bytes\":[31400]};ready"
-    ";notify {\"event\":\"evaluation\",\"step\":5,\"loss\":0.25,\"accuracy\":0.91}"
+    ";notify {\"event\":\"evaluation\",\"step\":5,\"loss\":0.25,\"accuracy\":0.91,"
+    "\"auc\":0.75,\"examples\":9}"
     ";notify {\"event\":\"progress\",\"step\":6,\"steps\":10,\"loss\":0.2,\"eval_accuracy\":0.91}";
 
 TEST_F(Launch, TheStartIsAFewLinesAndDetailsAreInTheFiles) {
@@ -226,7 +227,9 @@ TEST_F(Launch, TheStartIsAFewLinesAndDetailsAreInTheFiles) {
   EXPECT_THAT(err(), HasSubstr("dtf-launch: model: 2 variables, 7850 parameters (30.7 KiB)\n"));
   EXPECT_THAT(err(), HasSubstr("dtf-launch: placement: ps/0 30.7 KiB\n"));
   EXPECT_THAT(err(), HasSubstr("dtf-launch: all 2 tasks are ready ("));
-  EXPECT_THAT(err(), HasSubstr("dtf-launch: evaluation at step 5: accuracy 0.9100, loss 0.25\n"));
+  EXPECT_THAT(
+      err(),
+      HasSubstr("dtf-launch: evaluation at step 5: accuracy 0.9100, loss 0.25, auc 0.7500\n"));
   EXPECT_THAT(err(), Not(HasSubstr("event=joined")));
   EXPECT_THAT(err(), HasSubstr("worker/0 | 10:11:13.000 warning event=checkpoint_failed\n"))
       << "the task's name once a line";
@@ -263,6 +266,7 @@ TEST_F(Launch, StatusFileIsThereWhileTheJobRuns) {
   for (int i = 0; i < 200 && said()["step"] != 6; ++i) ::usleep(50'000);
   EXPECT_EQ(said()["step"], 6);
   EXPECT_EQ(said()["eval"]["accuracy"], 0.91);
+  EXPECT_EQ(said()["eval"]["auc"], 0.75);
   ::kill(launcher, SIGTERM);
   await(launcher);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "run" / "status.json"))

@@ -35,6 +35,42 @@ Evaluation slowly(const data::Dataset& dataset, std::span<const float> weights,
   return sums;
 }
 
+// With a last batch that is smaller, against the same metrics over all outputs at once.
+TEST(Evaluator, ItsMetricsAreOfAllExamples) {
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice device;
+  const auto dataset = digits(data::DigitStream::kEval, 503);
+  model::ModelSpec spec = model::softmaxModel();
+  using model::MetricKind;
+  spec.metrics = {MetricKind::kTop5, MetricKind::kAuc, MetricKind::kPrecision, MetricKind::kRecall};
+  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor biases(DType::kFloat32, Shape{10});
+  const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
+  Evaluator evaluator(spec, dataset, kernels, device);
+  const Evaluation first = evaluator.run(values);
+  ASSERT_EQ(first.metrics.size(), spec.metrics.size());
+  EXPECT_EQ(first.metrics, evaluator.run(values).metrics) << "each run begins anew";
+
+  std::vector<float> outputs;
+  std::vector<int64_t> classes;
+  for (int64_t i = 0; i < dataset->size(); ++i) {
+    classes.push_back(dataset->labels().of(i)[0]);
+    for (size_t unit = 0; unit < 10; ++unit) {
+      double logit = 0;
+      for (size_t p = 0; p < 784; ++p)
+        logit += dataset->features().of(i)[p] / 255.0 * weights.as<float>()[p * 10 + unit];
+      outputs.push_back(static_cast<float>(logit));
+    }
+  }
+  for (size_t i = 0; i < spec.metrics.size(); ++i) {
+    const auto metric = makeMetric(spec.metrics[i], OutputScale::kSoftmaxLogits, 10);
+    metric->add({10, outputs, classes, {}});
+    EXPECT_NEAR(first.metrics[i].value.value(), metric->value().value(), 1e-3)
+        << first.metrics[i].name;
+  }
+  EXPECT_TRUE(metricsText(first, ", ", ' ').starts_with(", top_5 0."));
+}
+
 TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <string>
 
 #include "common/cluster/cluster_yaml.h"
 #include "common/data/open_dataset.h"
@@ -26,17 +28,30 @@ Evaluation trained(const cluster::TrainSpec& train) {
   return job.evaluation.value();
 }
 
+double metricOf(const Evaluation& evaluation, const std::string& name) {
+  for (const MetricValue& metric : evaluation.metrics)
+    if (metric.name == name) return metric.value.value();
+  ADD_FAILURE() << name << " is not there";
+  return 0;
+}
+
 // Noise of variance 1 is left, of a variance of 24.8: R^2 is 1 - loss / 24.8.
 TEST(ShippedJobs, RegressionComesNearTheNoise) {
-  const double loss = trained(shipped("friedman_regression.yaml")).loss;
-  std::printf("mean squared error %.3f, R^2 %.4f\n", loss, 1 - loss / 24.8);
+  const Evaluation evaluation = trained(shipped("friedman_regression.yaml"));
+  const double loss = evaluation.loss;
+  std::printf("mean squared error %.3f, R^2 %.4f\n", loss, metricOf(evaluation, "r2"));
+  EXPECT_NEAR(metricOf(evaluation, "r2"), 1 - loss / 24.8, 0.01);
+  // Of normal errors the mean size is sqrt(2 / pi) of the root of the mean square.
+  EXPECT_NEAR(metricOf(evaluation, "mae"), 0.798 * std::sqrt(loss), 0.05);
   EXPECT_GT(loss, 0.95);
   EXPECT_LT(loss, 1.2);
 }
 
 // The rule behind the labels is right for 0.89 of them: see synthetic_test.cc.
 TEST(ShippedJobs, OneUnitTellsTwoClassesAsWellAsTheRule) {
-  const double accuracy = *trained(shipped("linear_binary.yaml")).accuracy;
+  const Evaluation evaluation = trained(shipped("linear_binary.yaml"));
+  const double accuracy = *evaluation.accuracy;
+  EXPECT_GT(metricOf(evaluation, "auc"), 0.94);
   std::printf("logistic regression: accuracy %.4f\n", accuracy);
   EXPECT_GT(accuracy, 0.875);
   EXPECT_LT(accuracy, 0.915);
@@ -50,7 +65,9 @@ TEST(ShippedJobs, ASupportVectorMachineDoesSo) {
 
 // Guessing has a loss of ln 2 = 0.69; rules that are right for 0.89 of the tags about 0.27.
 TEST(ShippedJobs, TagsAreLearntEachByItself) {
-  const double loss = trained(shipped("tags_multilabel.yaml")).loss;
+  const Evaluation evaluation = trained(shipped("tags_multilabel.yaml"));
+  const double loss = evaluation.loss;
+  for (const char* name : {"precision", "recall"}) EXPECT_GT(metricOf(evaluation, name), 0.8);
   std::printf("tags: loss %.4f\n", loss);
   EXPECT_LT(loss, 0.29);
   EXPECT_GT(loss, 0.22);

@@ -1,0 +1,129 @@
+// Metrics that compare the class that a model chose with the one that an example has.
+//   top_5      the share of examples of whose outputs fewer than 5 are larger than that of their class:
+//              sklearn.metrics.top_k_accuracy_score but for ties, which count as hits
+//   precision  of those that were given a class, the share that has it
+//   recall     of those that have a class, the share that was given it
+// The last two are of class 1 where there are two classes (sklearn's average='binary'), else the mean
+// over the classes that occur (average='macro'); of targets the mean over the units. A share of none is
+// 0 (zero_division=0).
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/train/metric.h"
+
+namespace dtf::train {
+
+namespace {
+
+class TopK final : public Metric {
+ public:
+  explicit TopK(int64_t k) : k_(k) {}
+
+  void add(const Judged& batch) override {
+    DTF_CHECK(batch.classes.size() == static_cast<size_t>(batch.examples()));
+    const auto units = static_cast<size_t>(batch.units);
+    for (size_t i = 0; i < batch.classes.size(); ++i) {
+      const std::span<const float> row = batch.outputs.subspan(i * units, units);
+      const float own = row[static_cast<size_t>(batch.classes[i])];
+      const auto larger = std::count_if(row.begin(), row.end(), [own](float each) {
+        return !(each <= own);  // a NaN is no hit
+      });
+      hits_ += larger < k_ ? 1 : 0;
+    }
+    examples_ += batch.examples();
+  }
+  std::optional<double> value() const override {
+    if (examples_ == 0) return std::nullopt;
+    return static_cast<double>(hits_) / static_cast<double>(examples_);
+  }
+
+ private:
+  const int64_t k_;
+  int64_t hits_ = 0, examples_ = 0;
+};
+
+// Of one class or unit.
+struct Counts {
+  int64_t right = 0, given = 0, has = 0;
+};
+
+class ClassCounter final : public Metric {
+ public:
+  ClassCounter(ClassCount kind, OutputScale scale, int64_t units)
+      : kind_(kind),
+        middle_(scale == OutputScale::kTargets ? 0.5F : 0.0F),
+        units_(static_cast<size_t>(units)),
+        counts_(std::max<size_t>(units_, 2)) {
+    DTF_CHECK(units > 0);
+  }
+
+  void add(const Judged& batch) override {
+    DTF_CHECK(static_cast<size_t>(batch.units) == units_);
+    const auto examples = static_cast<size_t>(batch.examples());
+    of_targets_ |= !batch.targets.empty();
+    for (size_t i = 0; i < examples; ++i) {
+      const std::span<const float> row = batch.outputs.subspan(i * units_, units_);
+      if (of_targets_)
+        addTargets(row, batch.targets.subspan(i * units_, units_));
+      else
+        count(chosen(row), static_cast<size_t>(batch.classes[i]));
+    }
+  }
+
+  std::optional<double> value() const override {
+    if (!of_targets_ && counts_.size() == 2) return share(counts_[1]);
+    double sum = 0;
+    size_t classes = 0;
+    for (size_t i = 0; i < units_; ++i) {
+      if (!of_targets_ && counts_[i].given == 0 && counts_[i].has == 0) continue;
+      sum += share(counts_[i]);
+      ++classes;
+    }
+    if (classes == 0) return std::nullopt;
+    return sum / static_cast<double>(classes);
+  }
+
+ private:
+  size_t chosen(std::span<const float> row) const {
+    if (row.size() == 1) return row[0] > middle_ ? 1 : 0;
+    return static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+  }
+  void count(size_t given, size_t has) {
+    ++counts_.at(given).given;
+    ++counts_.at(has).has;
+    if (given == has) ++counts_[has].right;
+  }
+  void addTargets(std::span<const float> row, std::span<const float> targets) {
+    for (size_t unit = 0; unit < units_; ++unit) {
+      const bool given = row[unit] > middle_, has = targets[unit] > 0.5F;
+      counts_[unit].given += given ? 1 : 0;
+      counts_[unit].has += has ? 1 : 0;
+      counts_[unit].right += given && has ? 1 : 0;
+    }
+  }
+  double share(const Counts& counts) const {
+    const int64_t of = kind_ == ClassCount::kPrecision ? counts.given : counts.has;
+    return of == 0 ? 0 : static_cast<double>(counts.right) / static_cast<double>(of);
+  }
+
+  const ClassCount kind_;
+  const float middle_;
+  const size_t units_;
+  std::vector<Counts> counts_;  // of two classes where there is one unit
+  bool of_targets_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Metric> makeTopK(int64_t k) {
+  DTF_CHECK(k > 0);
+  return std::make_unique<TopK>(k);
+}
+
+std::unique_ptr<Metric> makeClassCount(ClassCount kind, OutputScale scale, int64_t units) {
+  return std::make_unique<ClassCounter>(kind, scale, units);
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,47 @@
+#include "common/train/metric.h"
+
+#include <string>
+
+#include "common/base/check.h"
+
+namespace dtf::train {
+
+OutputScale scaleOf(model::Loss loss) {
+  switch (loss) {
+    case model::Loss::kSoftmaxCrossEntropy:
+      return OutputScale::kSoftmaxLogits;
+    case model::Loss::kSigmoidCrossEntropy:
+    case model::Loss::kHinge:
+      return OutputScale::kLogits;
+    case model::Loss::kMse:
+    case model::Loss::kMae:
+    case model::Loss::kHuber:
+      return OutputScale::kTargets;
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss)));
+}
+
+std::unique_ptr<Metric> makeMetric(model::MetricKind kind, OutputScale scale, int64_t units) {
+  DTF_CHECK(units > 0);
+  switch (kind) {
+    case model::MetricKind::kTop5:
+      return makeTopK(5);
+    case model::MetricKind::kAuc:
+      return makeAuc(scale, units);
+    case model::MetricKind::kPrecision:
+      return makeClassCount(ClassCount::kPrecision, scale, units);
+    case model::MetricKind::kRecall:
+      return makeClassCount(ClassCount::kRecall, scale, units);
+    case model::MetricKind::kMae:
+      return makeErrorMetric(ErrorKind::kMae, units);
+    case model::MetricKind::kMse:
+      return makeErrorMetric(ErrorKind::kMse, units);
+    case model::MetricKind::kRmse:
+      return makeErrorMetric(ErrorKind::kRmse, units);
+    case model::MetricKind::kR2:
+      return makeErrorMetric(ErrorKind::kR2, units);
+  }
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(kind)));
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,69 @@
+#include "common/model/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/error.h"
+#include "common/model/model_graph.h"
+#include "common/model/read_model.h"
+#include "tests/unit/model/models.h"
+
+namespace dtf::model {
+namespace {
+
+ModelSpec modelWith(MetricKind metric, Loss loss, DType labels, int64_t units = 10) {
+  ModelSpec model = softmaxModel();
+  model.layers = {flatten(), dense("out", units)};
+  model.accuracy = false;
+  model.loss.kind = loss;
+  model.labels_dtype = labels;
+  model.metrics = {metric};
+  return model;
+}
+
+std::string refusalOf(const ModelSpec& model) {
+  try {
+    buildEvaluationGraph(model, 4);
+    return "";
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+TEST(Metrics, AreReadInTheOrderOfTheFileEachOnce) {
+  const std::string text =
+      "{input: {shape: [4]}, layers: [{dense: {units: 9}}], loss: mse, metrics: [r2, accuracy, "
+      "mae, "
+      "r2]}";
+  yaml::Report report;
+  const auto node = yaml::parseYaml(text, report.addFile("m.yaml", text), report);
+  report.throwIfAny();
+  const ModelSpec model = readModel(*node, report);
+  report.throwIfAny();
+  EXPECT_TRUE(model.accuracy);
+  EXPECT_EQ(model.metrics, (std::vector{MetricKind::kR2, MetricKind::kMae}));
+}
+
+TEST(Metrics, ThatSayNothingOfAModelAreRefused) {
+  constexpr DType kClasses = DType::kUInt8, kTargets = DType::kFloat32;
+  EXPECT_EQ(refusalOf(modelWith(MetricKind::kTop5, Loss::kHinge, kClasses)), "");
+  EXPECT_NE(refusalOf(modelWith(MetricKind::kTop5, Loss::kHinge, kClasses, 5)).find("always 1"),
+            std::string::npos);
+  EXPECT_NE(refusalOf(modelWith(MetricKind::kTop5, Loss::kMse, kTargets)).find("counts classes"),
+            std::string::npos);
+  for (const MetricKind kind : {MetricKind::kAuc, MetricKind::kPrecision, MetricKind::kRecall}) {
+    EXPECT_EQ(refusalOf(modelWith(kind, Loss::kSoftmaxCrossEntropy, kClasses)), "");
+    EXPECT_EQ(refusalOf(modelWith(kind, Loss::kSigmoidCrossEntropy, kTargets)), "");
+    EXPECT_EQ(refusalOf(modelWith(kind, Loss::kMse, kClasses, 1)), "");
+    EXPECT_NE(refusalOf(modelWith(kind, Loss::kMse, kTargets)).find("targets of any size"),
+              std::string::npos);
+  }
+  for (const MetricKind kind :
+       {MetricKind::kMae, MetricKind::kMse, MetricKind::kRmse, MetricKind::kR2}) {
+    EXPECT_EQ(refusalOf(modelWith(kind, Loss::kHuber, kTargets, 3)), "");
+    EXPECT_NE(refusalOf(modelWith(kind, Loss::kSigmoidCrossEntropy, kTargets)).find("makes logits"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace dtf::model
