@@ -19,6 +19,7 @@
 #include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
 #include "common/model/model_graph.h"
+#include "common/model/model_memory.h"
 #include "common/ps/declaration.h"
 #include "common/ps/optimizer.h"
 #include "common/train/initial_values.h"
@@ -266,6 +267,7 @@ class JobChecker {
     removeUnknownPins(model, placement.pins);
     const uint32_t ps_tasks = shardsOf(job_.cluster);
     const graph::Placement placed = placeModel(model.graph, placement, ps_tasks, kChief.index);
+    kept_ = model::keptTensors(model);
     countModel(placed);
     if (!fitsMemory()) return;
     const auto workers = static_cast<uint32_t>(job_.cluster.worker.size());
@@ -307,7 +309,8 @@ class JobChecker {
     model_bytes_ =
         saturatingAdd(saturatingMultiply(ps_bytes, psCopies()),
                       saturatingMultiply(bytes, kWorkerCopies * countHere(job_.cluster.worker)));
-    size.memory_bytes = saturatingAdd(model_bytes_, data_bytes_);
+    kept_bytes_ = saturatingMultiply(kept_.bytes, countHere(job_.cluster.worker));
+    size.memory_bytes = saturatingAdd(saturatingAdd(model_bytes_, kept_bytes_), data_bytes_);
     size_ = std::move(size);
   }
 
@@ -326,24 +329,37 @@ class JobChecker {
                       [this](const cluster::TaskSpec& task) { return runsHere(task); }));
   }
 
+  bool keepsMost() const { return kept_bytes_ > std::max(model_bytes_, data_bytes_); }
+
+  // What takes most of the memory.
+  std::string largestText() const {
+    if (keepsMost())
+      return fmt::format("layer '{}' keeps {} of each batch for its gradients", kept_.largest_layer,
+                         bytesText(kept_.largest_bytes));
+    if (model_bytes_ >= data_bytes_)
+      return fmt::format("layer '{}' has {} of parameters", largest_layer_,
+                         bytesText(largest_bytes_));
+    return fmt::format("the examples take {} of memory", bytesText(data_bytes_));
+  }
+  // The layer of the file that largestText() names, or holds what it names; empty: none.
+  std::string largestLayer() const {
+    if (keepsMost()) return kept_.largest_layer.substr(0, kept_.largest_layer.find('/'));
+    return model_bytes_ >= data_bytes_ ? largest_layer_ : "";
+  }
+
   // False: reported.
   bool fitsMemory() {
     const uint64_t needed = size_->memory_bytes;
     const HostMemory& memory = host_.memory;
     const bool too_much = memory.total > 0 && needed > memory.total;
     if (!too_much && (memory.available == 0 || needed <= memory.available)) return true;
-    const bool model_is_larger = model_bytes_ >= data_bytes_;
-    const std::string what =
-        model_is_larger
-            ? fmt::format("layer '{}' has {} of parameters, and ", largest_layer_,
-                          bytesText(largest_bytes_))
-            : fmt::format("the examples take {} of memory, and ", bytesText(data_bytes_));
     const std::string text = fmt::format(
-        "{}the {} ps and {} workers here need at least {} together; this host has {}{}", what,
-        countHere(job_.cluster.ps), countHere(job_.cluster.worker), bytesText(needed),
-        bytesText(too_much ? memory.total : memory.available), too_much ? "" : " available");
-    const yaml::Place place =
-        placeOf(model_is_larger ? layerMark(largest_layer_) : train_.data.train.mark);
+        "{}, and the {} ps and {} workers here need at least {} together; this host has {}{}",
+        largestText(), countHere(job_.cluster.ps), countHere(job_.cluster.worker),
+        bytesText(needed), bytesText(too_much ? memory.total : memory.available),
+        too_much ? "" : " available");
+    const std::string layer = largestLayer();
+    const yaml::Place place = placeOf(layer.empty() ? train_.data.train.mark : layerMark(layer));
     if (too_much)
       report_.error(place, text);
     else
@@ -367,6 +383,8 @@ class JobChecker {
   std::optional<JobSize> size_;
   std::string largest_layer_;
   uint64_t largest_bytes_ = 0;  // of one variable
+  model::KeptTensors kept_;     // by one worker
+  uint64_t kept_bytes_ = 0;     // by all of this host
   uint64_t model_bytes_ = 0;    // with all copies, on the tasks of this host
   uint64_t data_bytes_ = 0;     // on its workers
 };

@@ -76,6 +76,8 @@ constexpr const char* kEightByEight =
     "    batch_size: 10\n"
     "    train: {format: idx, images: i, labels: l}\n";
 
+constexpr uint64_t kOutputBytes = uint64_t{100} * 10 * 4;
+
 }  // namespace
 
 TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
@@ -83,8 +85,9 @@ TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
   ASSERT_TRUE(size_);
   EXPECT_EQ(size_->parameters, 7850u);
   EXPECT_EQ(size_->ps_bytes, (std::vector<uint64_t>{31360, 40}));
-  // Two copies on the ps, two on each of two workers; 10 000 digits on each, 2000 on the chief.
-  EXPECT_EQ(size_->memory_bytes, 6u * 31400 + 785 * (2 * 10'000 + 2000));
+  // Two copies on the ps, two on each of two workers; 10 000 digits on each, 2000 on the chief; the
+  // outputs of a batch of 100 on each.
+  EXPECT_EQ(size_->memory_bytes, 6u * 31400 + 785 * (2 * 10'000 + 2000) + 2 * kOutputBytes);
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1");
   size_->ps_bytes = {1024, 2048, 1024, 1024, 3072};
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
@@ -112,7 +115,8 @@ TEST_F(JobCheckTest, OnlyTheTasksOfThisHostCountAgainstItsMemory) {
     return address.host == "b" && address.port == 2;
   };
   EXPECT_EQ(mistakesOf(kSoftmax), "");
-  EXPECT_EQ(size_->memory_bytes, 2u * 31400 + 785 * 10'000) << "a worker, not the chief";
+  EXPECT_EQ(size_->memory_bytes, 2u * 31400 + 785 * 10'000 + kOutputBytes)
+      << "a worker, not the chief";
 }
 
 TEST_F(JobCheckTest, AJobWithoutATrainSectionHasALine) {
@@ -317,6 +321,17 @@ TEST_F(JobCheckTest, AMistakeOfTheCommandLineIsShownAsSuch) {
             "examples in the embedded digits: choose a batch_size from 1 to 10000");
 }
 
+TEST_F(JobCheckTest, ABatchThatTheHostCannotHoldIsRefusedInWords) {
+  const std::string wide =
+      "  model:\n    input: {shape: [28, 28, 1]}\n    layers:\n"
+      "      - conv2d: {filters: 200000, kernel: 3, activation: relu, name: wide}\n"
+      "      - global_avg_pool\n      - dense: {units: 10}\n    loss: mse\n";
+  EXPECT_EQ(
+      firstLine(mistakesOf(wide)),
+      "c.yaml:6:9: error: layer 'wide' keeps 50.4 GiB of each batch for its gradients, and the 2 "
+      "ps and 2 workers here need at least 101.0 GiB together; this host has 16.0 GiB");
+}
+
 TEST_F(JobCheckTest, MoreParametersThanTheHostCanHoldAreRefusedInWords) {
   const std::string wide =
       "  model:\n    input: {shape: [28, 28]}\n    layers: [flatten, dense: {units: 1000000, name: "
@@ -329,7 +344,7 @@ TEST_F(JobCheckTest, MoreParametersThanTheHostCanHoldAreRefusedInWords) {
   EXPECT_EQ(mistakesOf(large), "");
   EXPECT_EQ(firstLine(warnings_),
             "c.yaml:3:55: warning: layer 'dense' has 1.5 GiB of parameters, and the 2 ps and 2 "
-            "workers here need at least 8.8 GiB together; this host has 8.0 GiB available");
+            "workers here need at least 9.2 GiB together; this host has 8.0 GiB available");
   EXPECT_EQ(mistakesOf(large, kBadConfig, {}), "");
   EXPECT_EQ(warnings_, "") << "what is not known refuses nothing";
 }
