@@ -92,7 +92,21 @@ graph::Output LayerBuilder::asFed(graph::Output x) {
   return ops_.reshape(asFed(node.inputs[0]), shape);
 }
 
+// Drawing it takes a time that grows with this product: a minute or two at the bound.
+void LayerBuilder::checkOrthogonal(const Shape& shape) const {
+  constexpr double kProductMax = 1e11;
+  if (shape.rank() == 0 || shape.elements() == 0) return;
+  const auto columns = static_cast<double>(shape.dim(shape.rank() - 1));
+  const double rows = static_cast<double>(shape.elements()) / columns;
+  if (rows * columns * std::min(rows, columns) <= kProductMax) return;
+  fail(
+      fmt::format("layer '{}': an orthogonal initial value of {} would take long to draw: choose "
+                  "another kernel_initializer, such as he_normal; up to 4600 x 4600 it is drawn",
+                  layer_->name, shape.str()));
+}
+
 graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::string initializer) {
+  if (initializer == "orthogonal") checkOrthogonal(shape);
   const graph::Output value = ops_.variable(name, std::move(shape), std::move(initializer));
   model_.variables.push_back({value, {}, {}, {}});
   last_with_variables_ = layer_;

@@ -72,6 +72,7 @@ class LayerBuilder {
 
  private:
   using Names = std::map<std::string, graph::Output, std::less<>>;
+  void checkOrthogonal(const Shape& shape) const;
   graph::Output addOne(const LayerSpec& layer, graph::Output x);
   graph::Output buildAt(const LayerSpec& layer, graph::Output x);
   int32_t nodeCount() const { return static_cast<int32_t>(model_.graph.nodes().size()); }

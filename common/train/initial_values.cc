@@ -59,6 +59,17 @@ double varianceOf(std::string_view initializer, const Fans& fans) {
 // The standard deviation that is left of a standard normal distribution within two of them.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
+// In eight sums that don't wait for each other, always in the same order.
+double dot(const double* a, const double* b, size_t n) {
+  constexpr size_t kLanes = 8;
+  double lanes[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
+  for (; i < n; ++i) lanes[0] += a[i] * b[i];
+  return std::accumulate(lanes, lanes + kLanes, 0.0);
+}
+
 // Fills `rows` with orthonormal rows of `length` elements each, as many as there is room for: normal
 // numbers, made orthogonal to those before by Gram and Schmidt's method in its modified form, twice,
 // since once loses digits (Giraud, Langou and Rozloznik, 2005).
@@ -71,11 +82,11 @@ void drawOrthonormalRows(Random& random, std::vector<double>& rows, size_t lengt
     for (int pass = 0; pass < 2; ++pass) {
       for (size_t other = 0; other < begin; other += length) {
         const double* const q = rows.data() + other;
-        const double along = std::inner_product(row.begin(), row.end(), q, 0.0);
+        const double along = dot(row.data(), q, length);
         for (size_t i = 0; i < length; ++i) row[i] -= along * q[i];
       }
     }
-    const double norm = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+    const double norm = std::sqrt(dot(row.data(), row.data(), length));
     for (double& element : row) element /= norm;
     if (progress) progress(begin + length);
   }

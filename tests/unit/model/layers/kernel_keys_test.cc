@@ -73,6 +73,16 @@ TEST(KernelKeys, EveryLayerWithAKernelHasThem) {
   EXPECT_NE(conv.layer->text("conv").find(" l2=0.25"), std::string::npos);
 }
 
+TEST(KernelKeys, AnOrthogonalValueThatTakesAnHourIsRefused) {
+  const std::string orthogonal = "kernel_initializer: orthogonal";
+  EXPECT_EQ(buildFailure({dense("d", 4000, Activation::kNone, 0, orthogonal)}, {4000}), "no error");
+  EXPECT_EQ(buildFailure({dense("d", 10, Activation::kNone, 0, orthogonal)}, {1'000'000}),
+            "no error");
+  EXPECT_NE(buildFailure({dense("d", 10'000, Activation::kNone, 0, orthogonal)}, {10'000})
+                .find("layer 'd': an orthogonal initial value of [10000, 10000] would take long"),
+            std::string::npos);
+}
+
 TEST(KernelKeys, RefusesAPenaltyBelowZero) {
   EXPECT_THROW(layerOf("dense", "{units: 3, kernel_regularizer: {l2: -1}}", "d"), Error);
   EXPECT_THROW(layerOf("dense", "{units: 3, kernel_regularizer: {l3: 1}}", "d"), Error);
