@@ -21,7 +21,7 @@ namespace dtf::train {
 struct JobSize {
   uint64_t parameters = 0;
   std::vector<uint64_t> ps_bytes;  // of the parameters alone, by ps task
-  uint64_t memory_bytes = 0;       // a bound from below of what the tasks on this host take together
+  uint64_t memory_bytes = 0;  // a bound from below of what the tasks on this host take together
 };
 
 // Value type.
