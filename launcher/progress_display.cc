@@ -11,6 +11,7 @@ constexpr Duration kPlainEvery = std::chrono::seconds(5);
 constexpr Duration kAwaitedEvery = std::chrono::seconds(5);
 constexpr Duration kStandstillEvery = std::chrono::seconds(30);
 constexpr double kStandstillSeconds = 3;  // without a step, and without that many of them
+constexpr double kReportsMissed = 2;      // of a job that reports after a number of steps
 }  // namespace
 
 void ProgressDisplay::onProgress(const ProgressNotice& notice) {
@@ -63,6 +64,10 @@ std::string ProgressDisplay::standstill() const {
   const std::optional<double> rate = meter_.stepsPerSecond();
   if (seconds < kStandstillSeconds || (rate && seconds * *rate < kStandstillSeconds)) return "";
   const std::string names = monitor_.namesSuspended();
+  // Between two reports there are steps that nobody tells of.
+  const bool silent = names.empty() && awaited_.empty() && report_every_steps_ > 0;
+  const double reports = rate ? seconds * *rate / static_cast<double>(report_every_steps_) : 0;
+  if (silent && reports < kReportsMissed) return "";
   const std::string whom = !names.empty()      ? ": suspended: " + names
                            : !awaited_.empty() ? ", waiting for " + awaited_
                                                : "";

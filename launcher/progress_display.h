@@ -18,13 +18,15 @@ namespace dtf::launcher {
 // Blocks: never.
 class ProgressDisplay {
  public:
-  // `start_limit`: how long the tasks may take to become ready. `shown` false: it only measures.
+  // `start_limit`: how long the tasks may take to become ready. `report_every_steps`: after so many
+  // the chief says how far it is; 0: about twice a second. `shown` false: it only measures.
   ProgressDisplay(Console& console, const TaskMonitor& monitor, const Clock& clock,
-                  Duration start_limit, bool shown)
+                  Duration start_limit, uint64_t report_every_steps, bool shown)
       : console_(console),
         monitor_(monitor),
         clock_(clock),
         start_limit_(start_limit),
+        report_every_steps_(report_every_steps),
         shown_(shown),
         start_time_(clock.now()),
         waiting_shown_(start_time_) {}
@@ -55,6 +57,7 @@ class ProgressDisplay {
   const TaskMonitor& monitor_;
   const Clock& clock_;
   const Duration start_limit_;
+  const uint64_t report_every_steps_;
   const bool shown_;
   const TimePoint start_time_;
   TimePoint waiting_shown_;

@@ -122,6 +122,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
       events_(STDOUT_FILENO, options.json),
       monitor_(allTasks(job.cluster), clock_, limitsOf(job)),
       display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds),
+               job.train ? job.train->report_every_steps : 0,
                options.verbosity != Verbosity::kQuiet),
       logs_(io_, folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
             options.verbosity == Verbosity::kVerbose,

@@ -87,7 +87,7 @@ TESTED_IN = [
     (r"daemons/psd/(ps_process|main)\.cc", "tests/e2e/by_hand_test.cc"),
     (r"daemons/workerd/(job_report|main|worker_job|worker_server)\.cc", "tests/e2e/by_hand_test.cc"),
     (r"launcher/main\.cc", "tests/e2e/launch_test.cc"),
-    (r"launcher/(announce|commands|fd_watch|pipe_reader|progress_display|spawner)\.cc",
+    (r"launcher/(announce|commands|fd_watch|pipe_reader|spawner)\.cc",
      "tests/unit/launcher/session_test.cc"),
     (r"launcher/(attach_command|detach|explain_command|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
     (r"launcher/(eval_command|export_command|import_command|predict_command|trained_model)\.cc", "tests/e2e/model_verbs_test.cc"),
