@@ -1,13 +1,14 @@
 #!/bin/bash
-# Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard, onnxruntime) and prints its
-# python. Quick when it is there; without a network it says why and exits 69, and those tests are skipped.
+# Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard, onnxruntime,
+# scikit-learn) and prints its python. Quick when it is there; without a network it says why and exits 69, and those
+# tests are skipped.
 # Usage: scripts/python-env.sh [FOLDER]                              default: build/python-env
 #   DTF_PYTHON=$(scripts/python-env.sh) meson test -C build ...
 set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/python-env}")
-packages=(safetensors numpy tensorboard onnxruntime)
-check='import numpy, onnxruntime, safetensors.numpy, tensorboard'
+packages=(safetensors numpy tensorboard onnxruntime scikit-learn)
+check='import numpy, onnxruntime, safetensors.numpy, sklearn, tensorboard'
 if ! "$folder/bin/python" -c "$check" 2>/dev/null; then
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
