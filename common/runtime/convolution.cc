@@ -17,6 +17,7 @@ constexpr int64_t kBlockFloats = 64 * 1024;
 constexpr int64_t kBlockFloatsMax = 512 * 1024;
 constexpr int64_t kRowsWanted = 192;
 constexpr int64_t kRowsMin = 12;
+constexpr int64_t kColumnsGrain = 32;  // whole tiles of a product
 
 int64_t blockRows(const Convolution& c) {
   const int64_t rows =
@@ -118,24 +119,33 @@ void scatterAdd(const Convolution& c, int64_t group, const float* columns, int64
   });
 }
 
+// A part of a convolution, and where one thread works on it.
+struct Share {
+  int64_t group, groups_end;
+  int64_t pixel, pixels_end;
+  std::byte* workspace;
+};
+
 // Some gathered rows, or all pixels of an image that needs no gathering.
 struct RowBlock {
   int64_t rows;
   int64_t columns_stride;  // from one of them to the next
+  float* columns;          // the rows
   float* workspace;        // of the product
 };
 
 // Calls f(group, first pixel, block): one block of all pixels where the image needs no gathering.
 template <class F>
-void forEachBlock(const Convolution& c, std::byte* workspace, const F& f) {
-  DTF_CHECK(workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
+void forEachBlock(const Convolution& c, const Share& part, const F& f) {
+  DTF_CHECK(part.workspace != nullptr && reinterpret_cast<uintptr_t>(part.workspace) % 64 == 0);
   const int64_t rows = c.pointwise() ? c.pixels() : blockRows(c);
   RowBlock block = {};
   block.columns_stride = c.pointwise() ? c.channels : c.taps();
-  block.workspace = reinterpret_cast<float*>(workspace + columnsBytes(c));
-  for (int64_t group = 0; group < c.groups; ++group) {
-    for (int64_t first = 0; first < c.pixels(); first += rows) {
-      block.rows = std::min(rows, c.pixels() - first);
+  block.columns = reinterpret_cast<float*>(part.workspace);
+  block.workspace = reinterpret_cast<float*>(part.workspace + columnsBytes(c));
+  for (int64_t group = part.group; group < part.groups_end; ++group) {
+    for (int64_t first = part.pixel; first < part.pixels_end; first += rows) {
+      block.rows = std::min(rows, part.pixels_end - first);
       f(group, first, block);
     }
   }
@@ -189,8 +199,10 @@ bool Convolution::pointwise() const {
   return plain(window.height) && plain(window.width);
 }
 
-size_t convolutionWorkspaceBytes(Isa isa, const Convolution& c) {
-  if (c.empty()) return 0;
+namespace {
+
+// Of one thread.
+size_t workspaceOfOne(Isa isa, const Convolution& c) {
   const int64_t rows = c.pointwise() ? c.pixels() : blockRows(c);
   const size_t product = std::max({matrixProductWorkspaceBytes(isa, forwardProduct(c, rows)),
                                    matrixProductWorkspaceBytes(isa, inputProduct(c, rows)),
@@ -198,61 +210,107 @@ size_t convolutionWorkspaceBytes(Isa isa, const Convolution& c) {
   return columnsBytes(c) + product;
 }
 
-void convolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
-              std::byte* workspace) {
+// Parts of all pixels, in multiples of `grain`: f(share).
+template <class F>
+void forPixels(const Processor& cpu, const Convolution& c, int64_t grain, std::byte* workspace,
+               const F& f) {
+  const PerThread workspaces(cpu, workspaceOfOne(cpu.isa, c));
+  const int64_t work = c.taps() * c.out_channels * kMultiplyAddWork;
+  cpu.forRanges(c.pixels(), work, grain, Processor::kPartsEach,
+                [&](int64_t begin, int64_t end, int thread) {
+                  f(Share{0, c.groups, begin, end, workspaces.of(workspace, thread)});
+                });
+}
+
+// A group's filter over all pixels, or some of its output channels alone.
+MatrixProduct someColumns(MatrixProduct p, int64_t begin, int64_t end) {
+  p.b += begin;
+  p.c += begin;
+  p.n = end - begin;
+  return p;
+}
+
+}  // namespace
+
+size_t convolutionWorkspaceBytes(const Processor& cpu, const Convolution& c) {
+  return c.empty() ? 0 : PerThread(cpu, workspaceOfOne(cpu.isa, c)).bytes();
+}
+
+void convolve(const Processor& cpu, const Convolution& c, const float* x, const float* filter,
+              float* y, std::byte* workspace) {
   if (c.empty()) {
     std::fill_n(y, c.outElements(), 0.0f);
     return;
   }
-  float* const columns = reinterpret_cast<float*>(workspace);
-  forEachBlock(c, workspace, [&](int64_t group, int64_t first, const RowBlock& block) {
-    MatrixProduct p = forwardProduct(c, block.rows);
-    p.a = c.pointwise() ? x + group * c.groupChannels() : columns;
-    p.a_stride = block.columns_stride;
-    p.b = filter + group * p.n;
-    p.c = y + first * c.out_channels + group * p.n;
-    p.workspace = block.workspace;
-    if (!c.pointwise()) gather(c, group, x, first, block.rows, columns);
-    matrixProduct(isa, p);
+  forPixels(cpu, c, kRowsMin, workspace, [&](const Share& share) {
+    forEachBlock(c, share, [&](int64_t group, int64_t first, const RowBlock& block) {
+      MatrixProduct p = forwardProduct(c, block.rows);
+      p.a = c.pointwise() ? x + first * c.channels + group * c.groupChannels() : block.columns;
+      p.a_stride = block.columns_stride;
+      p.b = filter + group * p.n;
+      p.c = y + first * c.out_channels + group * p.n;
+      p.workspace = block.workspace;
+      if (!c.pointwise()) gather(c, group, x, first, block.rows, block.columns);
+      matrixProduct(cpu.alone(), p);
+    });
   });
 }
 
-void convolveBackpropInput(Isa isa, const Convolution& c, const float* filter, const float* dy,
-                           float* dx, std::byte* workspace) {
-  const bool in_place = c.pointwise() && !c.empty();
-  if (!in_place) std::fill_n(dx, c.imageElements(), 0.0f);
-  if (c.empty()) return;
-  float* const columns = reinterpret_cast<float*>(workspace);
-  forEachBlock(c, workspace, [&](int64_t group, int64_t first, const RowBlock& block) {
-    MatrixProduct p = inputProduct(c, block.rows);
-    p.a = dy + first * c.out_channels + group * p.k;
-    p.b = filter + group * p.k;
-    p.c = in_place ? dx + group * c.groupChannels() : columns;
-    p.c_stride = block.columns_stride;
-    p.workspace = block.workspace;
-    matrixProduct(isa, p);
-    if (!in_place) scatterAdd(c, group, columns, first, block.rows, dx);
+void convolveBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
+                           const float* dy, float* dx, std::byte* workspace) {
+  if (c.empty()) {
+    std::fill_n(dx, c.imageElements(), 0.0f);
+    return;
+  }
+  const bool in_place = c.pointwise();
+  const int64_t image = c.out_height * c.out_width;  // the windows of an image overlap
+  forPixels(cpu, c, in_place ? kRowsMin : image, workspace, [&](const Share& share) {
+    if (!in_place) {
+      const int64_t floats = c.height * c.width * c.channels;
+      std::fill(dx + share.pixel / image * floats, dx + share.pixels_end / image * floats, 0.0f);
+    }
+    forEachBlock(c, share, [&](int64_t group, int64_t first, const RowBlock& block) {
+      MatrixProduct p = inputProduct(c, block.rows);
+      p.a = dy + first * c.out_channels + group * p.k;
+      p.b = filter + group * p.k;
+      p.c = in_place ? dx + first * c.channels + group * c.groupChannels() : block.columns;
+      p.c_stride = block.columns_stride;
+      p.workspace = block.workspace;
+      matrixProduct(cpu.alone(), p);
+      if (!in_place) scatterAdd(c, group, block.columns, first, block.rows, dx);
+    });
   });
 }
 
-void convolveBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
-                            float* dfilter, std::byte* workspace) {
+// The pixels are summed in one order, so the filter is what is split: by groups, or by output channels,
+// for each part of which the images are gathered again.
+void convolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                            const float* dy, float* dfilter, std::byte* workspace) {
   if (c.empty()) {
     std::fill_n(dfilter, c.filterElements(), 0.0f);
     return;
   }
-  float* const columns = reinterpret_cast<float*>(workspace);
-  forEachBlock(c, workspace, [&](int64_t group, int64_t first, const RowBlock& block) {
-    MatrixProduct p = filterProduct(c, block.rows);
-    p.a = c.pointwise() ? x + group * c.groupChannels() : columns;
-    p.a_stride = block.columns_stride;
-    p.b = dy + first * c.out_channels + group * p.n;
-    p.c = dfilter + group * p.n;
-    p.accumulate = first > 0;
-    p.workspace = block.workspace;
-    if (!c.pointwise()) gather(c, group, x, first, block.rows, columns);
-    matrixProduct(isa, p);
-  });
+  const PerThread workspaces(cpu, workspaceOfOne(cpu.isa, c));
+  const bool by_groups = c.groups > 1;
+  const int64_t units = by_groups ? c.groups : c.out_channels;
+  const int64_t unit_work =
+      c.taps() * c.pixels() * (by_groups ? c.groupOutChannels() : 1) * kMultiplyAddWork;
+  const auto some = [&](int64_t begin, int64_t end, int thread) {
+    const Share share = {by_groups ? begin : 0, by_groups ? end : 1, 0, c.pixels(),
+                         workspaces.of(workspace, thread)};
+    forEachBlock(c, share, [&](int64_t group, int64_t first, const RowBlock& block) {
+      MatrixProduct p = filterProduct(c, block.rows);
+      p.a = c.pointwise() ? x + group * c.groupChannels() : block.columns;
+      p.a_stride = block.columns_stride;
+      p.b = dy + first * c.out_channels + group * p.n;
+      p.c = dfilter + group * p.n;
+      p.accumulate = first > 0;
+      p.workspace = block.workspace;
+      if (!c.pointwise()) gather(c, group, x, first, block.rows, block.columns);
+      matrixProduct(cpu.alone(), by_groups ? p : someColumns(p, begin, end));
+    });
+  };
+  cpu.forRanges(units, unit_work, by_groups ? 1 : kColumnsGrain, 1, some);
 }
 
 }  // namespace dtf::runtime

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/base/isa.h"
 #include "common/graph/window.h"
+#include "common/runtime/processor.h"
 
 namespace dtf::runtime {
 
@@ -37,15 +37,15 @@ struct Convolution {
   bool pointwise() const;
 };
 
-size_t convolutionWorkspaceBytes(Isa isa, const Convolution& convolution);
+size_t convolutionWorkspaceBytes(const Processor& cpu, const Convolution& convolution);
 
 // All three overwrite their result. `workspace` has convolutionWorkspaceBytes(), aligned to 64.
-// Thread-safe for calls that share only what they read.
-void convolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
-              std::byte* workspace);
-void convolveBackpropInput(Isa isa, const Convolution& c, const float* filter, const float* dy,
-                           float* dx, std::byte* workspace);
-void convolveBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
-                            float* dfilter, std::byte* workspace);
+// Thread-safe for calls that share only what they read, and no pool.
+void convolve(const Processor& cpu, const Convolution& c, const float* x, const float* filter,
+              float* y, std::byte* workspace);
+void convolveBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
+                           const float* dy, float* dx, std::byte* workspace);
+void convolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                            const float* dy, float* dfilter, std::byte* workspace);
 
 }  // namespace dtf::runtime

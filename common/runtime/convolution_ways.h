@@ -8,7 +8,6 @@
 #include <span>
 #include <string_view>
 
-#include "common/base/isa.h"
 #include "common/runtime/convolution.h"
 
 namespace dtf::runtime {
@@ -21,12 +20,12 @@ std::string_view passName(ConvolutionPass pass);
 // One way, for all passes that it `fits`. Immutable.
 struct ConvolutionWay {
   // The two tensors that the pass reads, the one that it makes, in the order of convolution.h.
-  using Run = void (*)(Isa isa, const Convolution& c, const float* first, const float* second,
-                       float* result, std::byte* workspace);
+  using Run = void (*)(const Processor& cpu, const Convolution& c, const float* first,
+                       const float* second, float* result, std::byte* workspace);
 
   std::string_view name;
   bool (*fits)(ConvolutionPass pass, const Convolution& c);
-  size_t (*workspaceBytes)(Isa isa, const Convolution& c);
+  size_t (*workspaceBytes)(const Processor& cpu, const Convolution& c);
   Run forward, backpropInput, backpropFilter;  // nullptr for one that never fits
 
   Run run(ConvolutionPass pass) const;

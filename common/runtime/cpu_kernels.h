@@ -3,14 +3,16 @@
 // The kernels of the CPU: vector loops (vector_loops.h), products of matrices (matrix_product.h), and
 // the fused softmax (fused_softmax.h).
 
-#include "common/base/isa.h"
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/kernel.h"
+#include "common/runtime/processor.h"
 
 namespace dtf::runtime {
 
 // Adds a CPU kernel for every op of graph::standardOps() that computes something, and for the fused
-// ones of fusion.h. All use `isa`, one of supportedIsas(); `winograd`: see fastestWay().
-void registerCpuKernels(KernelTable& table, Isa isa = bestIsa(), bool winograd = winogradAllowed());
+// ones of fusion.h. All use `cpu`, with one of supportedIsas(), whose pool must outlive the kernels; one
+// thread at a time runs kernels that have a pool. `winograd`: see fastestWay().
+void registerCpuKernels(KernelTable& table, const Processor& cpu = bestIsa(),
+                        bool winograd = winogradAllowed());
 
 }  // namespace dtf::runtime

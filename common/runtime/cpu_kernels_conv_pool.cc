@@ -7,6 +7,7 @@
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/cpu_kernels_internal.h"
 #include "common/runtime/fusion.h"
+#include "common/runtime/ordered_sum.h"
 #include "common/runtime/pooling.h"
 
 namespace dtf::runtime {
@@ -43,13 +44,20 @@ struct Layer {
     images = std::max<int64_t>(1, kImagesFloats / std::max<int64_t>(1, one));
   }
 
-  // Calls f(layer of the images [first, first + layer.convolution.batch), first).
+  int64_t chunks() const { return (convolution.batch + images - 1) / images; }
+  int64_t chunkWork() const {
+    const Convolution c = largest();
+    return c.outElements() * c.taps() * kMultiplyAddWork;
+  }
+
+  // Calls f(layer of the images [first, first + layer.convolution.batch), first, chunk) for chunks.
   template <class F>
-  void forEach(const F& f) const {
-    for (int64_t first = 0; first < convolution.batch; first += images) {
+  void forEach(int64_t begin, int64_t end, const F& f) const {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t first = chunk * images;
       Layer some = *this;
       some.convolution.batch = some.pooling.batch = std::min(images, convolution.batch - first);
-      f(some, first);
+      f(some, first, chunk);
     }
   }
 
@@ -69,56 +77,104 @@ struct Layer {
   int64_t images = 1;
 };
 
-std::unique_ptr<Kernel> forwardKernel(const Operation& o, Isa isa, bool winograd) {
+std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& cpu, bool winograd) {
   const Layer layer(o.input_specs[0].shape, o.input_specs[1].shape, o.output_specs[0].shape, o,
                     ConvolutionPass::kForward, winograd);
   const size_t convolved = alignedBytes(layer.largest().outElements());
-  const auto run = [isa, layer, convolved, &loops = poolingLoops(isa)](const KernelArguments& a) {
-    float* const between = reinterpret_cast<float*>(a.workspace);
-    layer.forEach([&](const Layer& some, int64_t first) {
-      some.way->forward(isa, some.convolution, in(a, 0) + first * some.imageFloats(), in(a, 1),
-                        between, a.workspace + convolved);
-      const int64_t pooled = first * some.pooledFloats();
-      loops.biasReluMaxPool(some.pooling, between, in(a, 2), out(a, 0) + pooled,
-                            out<uint8_t>(a, 1) + pooled);
-    });
+  const PerThread own(cpu, convolved + layer.way->workspaceBytes(cpu.alone(), layer.largest()));
+  const auto run = [cpu, layer, convolved, own,
+                    &loops = poolingLoops(cpu.isa)](const KernelArguments& a) {
+    const auto some_chunks = [&](int64_t begin, int64_t end, int thread) {
+      std::byte* const workspace = own.of(a.workspace, thread);
+      float* const between = reinterpret_cast<float*>(workspace);
+      layer.forEach(begin, end, [&](const Layer& some, int64_t first, int64_t) {
+        some.way->forward(cpu.alone(), some.convolution, in(a, 0) + first * some.imageFloats(),
+                          in(a, 1), between, workspace + convolved);
+        const int64_t pooled = first * some.pooledFloats();
+        loops.biasReluMaxPool(some.pooling, between, in(a, 2), out(a, 0) + pooled,
+                              out<uint8_t>(a, 1) + pooled);
+      });
+    };
+    cpu.forRanges(layer.chunks(), layer.chunkWork(), some_chunks);
   };
-  return makeKernel(run, kOverwritesNothing,
-                    convolved + layer.way->workspaceBytes(isa, layer.largest()));
+  return makeKernel(run, kOverwritesNothing, own.bytes());
 }
 
-std::unique_ptr<Kernel> gradientKernel(const Operation& o, Isa isa, bool winograd) {
-  const Layer layer(o.input_specs[2].shape, o.output_specs[0].shape, o.input_specs[0].shape, o,
-                    ConvolutionPass::kBackpropFilter, winograd);
-  const size_t between_bytes = alignedBytes(layer.largest().outElements());
-  const int64_t taps = layer.convolution.filterElements();
-  const size_t own_bytes = between_bytes + alignedBytes(taps);
-  const bool bias = o.attributeOr<bool>("bias_gradient", false);
-  const auto run = [=, &loops = poolingLoops(isa),
-                    add = vectorLoops(isa).add](const KernelArguments& a) {
-    float* const between = reinterpret_cast<float*>(a.workspace);
-    float* const part = reinterpret_cast<float*>(a.workspace + between_bytes);
-    std::fill_n(out(a, 0), taps, 0.0f);
-    layer.forEach([&](const Layer& some, int64_t first) {
+// The filter's gradient goes chunk by chunk as well. Value type; immutable.
+class LayerGradient {
+ public:
+  LayerGradient(const Layer& layer, const Processor& cpu)
+      : layer_(layer),
+        cpu_(cpu),
+        taps_(layer.convolution.filterElements()),
+        between_(alignedBytes(layer.largest().outElements())),
+        own_(cpu, between_ + layer.way->workspaceBytes(cpu.alone(), layer.largest())),
+        round_(
+            std::min(std::max<int64_t>(cpu.threads(), kRoundFloats / std::max<int64_t>(1, taps_)),
+                     layer.chunks())) {
+    if (cpu.threads() == 1) round_ = std::min<int64_t>(1, layer.chunks());
+  }
+
+  size_t workspaceBytes() const { return own_.bytes() + alignedBytes(round_ * taps_); }
+
+  // The sum of the chunks' gradients, in order: those of a round are made at the same time.
+  void run(const KernelArguments& a) const {
+    float* const gradients = reinterpret_cast<float*>(a.workspace + own_.bytes());
+    std::fill_n(out(a, 0), taps_, 0.0f);
+    for (int64_t first = 0; first < layer_.chunks(); first += round_) {
+      const int64_t chunks = std::min(round_, layer_.chunks() - first);
+      cpu_.forRanges(chunks, layer_.chunkWork(), [&](int64_t begin, int64_t end, int thread) {
+        someChunks(a, first + begin, first + end, gradients + begin * taps_, thread);
+      });
+      addInOrder(cpu_, gradients, chunks, taps_, out(a, 0));
+    }
+  }
+
+ private:
+  static constexpr int64_t kRoundFloats = 256 * 1024;
+
+  void someChunks(const KernelArguments& a, int64_t begin, int64_t end, float* gradients,
+                  int thread) const {
+    const PoolingLoops& loops = poolingLoops(cpu_.isa);
+    std::byte* const workspace = own_.of(a.workspace, thread);
+    float* const between = reinterpret_cast<float*>(workspace);
+    layer_.forEach(begin, end, [&](const Layer& some, int64_t first, int64_t chunk) {
       const int64_t pooled = first * some.pooledFloats();
       loops.maxPoolGrad(some.pooling, in(a, 0) + pooled, in<uint8_t>(a, 1) + pooled, between);
-      some.way->backpropFilter(isa, some.convolution, in(a, 2) + first * some.imageFloats(),
-                               between, part, a.workspace + own_bytes);
-      add(out(a, 0), part, out(a, 0), taps);
+      some.way->backpropFilter(cpu_.alone(), some.convolution,
+                               in(a, 2) + first * some.imageFloats(), between,
+                               gradients + (chunk - begin) * taps_, workspace + between_);
     });
-    if (bias) loops.openGradSum(layer.pooling, in(a, 0), in<uint8_t>(a, 1), out(a, 1));
+  }
+
+  Layer layer_;
+  Processor cpu_;
+  int64_t taps_;
+  size_t between_;  // bytes of the convolution's gradient
+  PerThread own_;
+  int64_t round_;  // chunks
+};
+
+std::unique_ptr<Kernel> gradientKernel(const Operation& o, const Processor& cpu, bool winograd) {
+  const Layer layer(o.input_specs[2].shape, o.output_specs[0].shape, o.input_specs[0].shape, o,
+                    ConvolutionPass::kBackpropFilter, winograd);
+  const LayerGradient gradient(layer, cpu);
+  const bool bias = o.attributeOr<bool>("bias_gradient", false);
+  const auto run = [gradient, bias, pooling = layer.pooling,
+                    &loops = poolingLoops(cpu.isa)](const KernelArguments& a) {
+    gradient.run(a);
+    if (bias) loops.openGradSum(pooling, in(a, 0), in<uint8_t>(a, 1), out(a, 1));
   };
-  return makeKernel(run, kOverwritesNothing,
-                    own_bytes + layer.way->workspaceBytes(isa, layer.largest()));
+  return makeKernel(run, kOverwritesNothing, gradient.workspaceBytes());
 }
 
 }  // namespace
 
-void addConvPoolKernels(KernelTable& table, Isa isa, bool winograd) {
+void addConvPoolKernels(KernelTable& table, const Processor& cpu, bool winograd) {
   table.add(std::string(kFusedConvPoolOp), DeviceType::kCpu,
-            [isa, winograd](const Operation& o) { return forwardKernel(o, isa, winograd); });
+            [cpu, winograd](const Operation& o) { return forwardKernel(o, cpu, winograd); });
   table.add(std::string(kFusedConvPoolGradOp), DeviceType::kCpu,
-            [isa, winograd](const Operation& o) { return gradientKernel(o, isa, winograd); });
+            [cpu, winograd](const Operation& o) { return gradientKernel(o, cpu, winograd); });
 }
 
 }  // namespace dtf::runtime

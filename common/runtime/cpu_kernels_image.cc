@@ -9,7 +9,7 @@ namespace dtf::runtime {
 namespace {
 
 struct ConvolutionChoice {
-  Isa isa;
+  Processor cpu;
   bool winograd;
 };
 
@@ -24,10 +24,10 @@ const Shape& outShape(const Operation& o, size_t index = 0) {
 std::unique_ptr<Kernel> convolutionKernel(const Convolution& c, ConvolutionPass pass,
                                           const ConvolutionChoice& choice) {
   const ConvolutionWay& way = fastestWay(pass, c, choice.winograd);
-  const auto run = [c, isa = choice.isa, pass_run = way.run(pass)](const KernelArguments& a) {
-    pass_run(isa, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
+  const auto run = [c, cpu = choice.cpu, pass_run = way.run(pass)](const KernelArguments& a) {
+    pass_run(cpu, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
   };
-  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(choice.isa, c));
+  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(choice.cpu, c));
 }
 
 std::unique_ptr<Kernel> conv2D(const Operation& o, const ConvolutionChoice& choice) {
@@ -99,17 +99,17 @@ std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingLoops& loop
 
 }  // namespace
 
-void addImageKernels(KernelTable& table, Isa isa, bool winograd) {
+void addImageKernels(KernelTable& table, const Processor& cpu, bool winograd) {
   // `second` is what the factory needs besides the operation.
   const auto add = [&table](std::string_view op, auto factory, auto second) {
     table.add(std::string(op), DeviceType::kCpu,
               [factory, second](const Operation& o) { return factory(o, second); });
   };
-  const ConvolutionChoice choice = {isa, winograd};
+  const ConvolutionChoice choice = {cpu, winograd};
   add("Conv2D", conv2D, choice);
   add("Conv2DBackpropInput", conv2DBackpropInput, choice);
   add("Conv2DBackpropFilter", conv2DBackpropFilter, choice);
-  const auto loops = std::cref(poolingLoops(isa));
+  const auto loops = std::cref(poolingLoops(cpu.isa));
   add("MaxPool", maxPool, loops);
   add("MaxPoolGrad", maxPoolGrad, loops);
   add(kFusedPoolOp, fusedPool, loops);

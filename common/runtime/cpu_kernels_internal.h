@@ -8,17 +8,18 @@
 #include <utility>
 
 #include "common/runtime/kernel.h"
+#include "common/runtime/processor.h"
 #include "common/runtime/vector_loops.h"
 
 namespace dtf::runtime {
 
 void addMathKernels(KernelTable& table, const VectorLoops& loops);
 void addNnKernels(KernelTable& table, const VectorLoops& loops);
-void addImageKernels(KernelTable& table, Isa isa, bool winograd);
-void addConvPoolKernels(KernelTable& table, Isa isa, bool winograd);
+void addImageKernels(KernelTable& table, const Processor& cpu, bool winograd);
+void addConvPoolKernels(KernelTable& table, const Processor& cpu, bool winograd);
 void addNormKernels(KernelTable& table, Isa isa);
 void addArrayKernels(KernelTable& table, const VectorLoops& loops);
-void addMatMulKernel(KernelTable& table, Isa isa);
+void addMatMulKernel(KernelTable& table, const Processor& cpu);
 void addFusedKernels(KernelTable& table, Isa isa);
 
 template <class T = float>

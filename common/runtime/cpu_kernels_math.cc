@@ -181,16 +181,16 @@ void addMathKernels(KernelTable& table, const VectorLoops& loops) {
   add("SoftmaxGrad", byRow(loops.softmaxGrad, kOverwritesAny));
 }
 
-void registerCpuKernels(KernelTable& table, Isa isa, bool winograd) {
-  const VectorLoops& loops = vectorLoops(isa);
+void registerCpuKernels(KernelTable& table, const Processor& cpu, bool winograd) {
+  const VectorLoops& loops = vectorLoops(cpu.isa);
   addMathKernels(table, loops);
   addNnKernels(table, loops);
   addArrayKernels(table, loops);
-  addNormKernels(table, isa);
-  addImageKernels(table, isa, winograd);
-  addConvPoolKernels(table, isa, winograd);
-  addMatMulKernel(table, isa);
-  addFusedKernels(table, isa);
+  addNormKernels(table, cpu.isa);
+  addImageKernels(table, cpu, winograd);
+  addConvPoolKernels(table, cpu, winograd);
+  addMatMulKernel(table, cpu);
+  addFusedKernels(table, cpu.isa);
 }
 
 }  // namespace dtf::runtime

@@ -24,7 +24,7 @@ MatrixProduct productOf(const Operation& o) {
   return product;
 }
 
-std::unique_ptr<Kernel> makeMatMul(const Operation& o, Isa isa) {
+std::unique_ptr<Kernel> makeMatMul(const Operation& o, const Processor& cpu) {
   const MatrixProduct product = productOf(o);
   const int64_t elements = product.m * product.n;
   if (elements == 0 || product.k == 0) {  // an empty sum is 0
@@ -33,22 +33,22 @@ std::unique_ptr<Kernel> makeMatMul(const Operation& o, Isa isa) {
     };
     return makeKernel(zero, kOverwritesNothing);
   }
-  const auto run = [isa, product](const KernelArguments& a) {
+  const auto run = [cpu, product](const KernelArguments& a) {
     MatrixProduct bound = product;
     bound.a = in(a, 0);
     bound.b = in(a, 1);
     bound.c = out(a, 0);
     bound.workspace = reinterpret_cast<float*>(a.workspace);
-    matrixProduct(isa, bound);
+    matrixProduct(cpu, bound);
   };
-  return makeKernel(run, kOverwritesNothing, matrixProductWorkspaceBytes(isa, product));
+  return makeKernel(run, kOverwritesNothing, matrixProductWorkspaceBytes(cpu, product));
 }
 
 }  // namespace
 
-void addMatMulKernel(KernelTable& table, Isa isa) {
+void addMatMulKernel(KernelTable& table, const Processor& cpu) {
   table.add("MatMul", DeviceType::kCpu,
-            [isa](const Operation& operation) { return makeMatMul(operation, isa); });
+            [cpu](const Operation& operation) { return makeMatMul(operation, cpu); });
 }
 
 }  // namespace dtf::runtime

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/runtime/framed_convolution_isa.h"
+#include "common/runtime/ordered_sum.h"
 
 namespace dtf::runtime {
 namespace {
@@ -35,9 +36,14 @@ FramedTask taskOf(const Convolution& c, const float* frame) {
   return t;
 }
 
-// Calls f(n, task) for every image, which lies in its frame then.
+size_t frameBytes(const Convolution& c) {
+  return static_cast<size_t>(frameHeight(c) * frameWidth(c) * c.channels) * sizeof(float);
+}
+
+// Calls f(n, task) for the images [begin, end), each of which lies in its frame then.
 template <class F>
-void forEachFrame(const Convolution& c, const float* x, std::byte* workspace, const F& f) {
+void forEachFrame(const Convolution& c, const float* x, int64_t begin, int64_t end,
+                  std::byte* workspace, const F& f) {
   DTF_CHECK(framedConvolutionFits(c));
   DTF_CHECK(workspace != nullptr && reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
   float* const frame = reinterpret_cast<float*>(workspace);
@@ -46,13 +52,37 @@ void forEachFrame(const Convolution& c, const float* x, std::byte* workspace, co
   const int64_t line = c.width * c.channels;
   float* const first =
       frame + c.window.height.before * task.frame_stride + c.window.width.before * c.channels;
-  for (int64_t n = 0; n < c.batch; ++n) {
+  for (int64_t n = begin; n < end; ++n) {
     for (int64_t row = 0; row < c.height; ++row) {
       std::memcpy(first + row * task.frame_stride, x + (n * c.height + row) * line,
                   static_cast<size_t>(line) * sizeof(float));
     }
     f(n, task);
   }
+}
+
+int64_t outImage(const Convolution& c) {
+  return c.out_height * c.out_width * c.out_channels;
+}
+
+int64_t imageWork(const Convolution& c) {
+  return outImage(c) * c.taps() * kMultiplyAddWork;
+}
+
+void filterGradient(Isa isa, const FramedTask& task, const float* dy, float* dfilter) {
+#if defined(__x86_64__)
+  if (isa == Isa::kV4) return v4::framedFilterGradient(task, dy, dfilter);
+  if (isa == Isa::kV3) return v3::framedFilterGradient(task, dy, dfilter);
+#endif
+  baseline::framedFilterGradient(task, dy, dfilter);
+}
+
+// What several threads make of the images of a round, one gradient for each image.
+constexpr int64_t kRoundFloats = 256 * 1024;
+
+int64_t roundImages(const Processor& cpu, const Convolution& c) {
+  if (cpu.threads() == 1) return 0;
+  return std::min(c.batch, std::max<int64_t>(cpu.threads(), kRoundFloats / c.filterElements()));
 }
 
 }  // namespace
@@ -62,34 +92,54 @@ bool framedConvolutionFits(const Convolution& c) {
          !c.empty();
 }
 
-size_t framedConvolutionWorkspaceBytes(Isa, const Convolution& c) {
+size_t framedConvolutionWorkspaceBytes(const Processor& cpu, const Convolution& c) {
   DTF_CHECK(framedConvolutionFits(c));
-  return static_cast<size_t>(frameHeight(c) * frameWidth(c) * c.channels) * sizeof(float);
+  return PerThread(cpu, frameBytes(c)).bytes() +
+         static_cast<size_t>(roundImages(cpu, c) * c.filterElements()) * sizeof(float);
 }
 
-void framedConvolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
-                    std::byte* workspace) {
-  const int64_t image = c.out_height * c.out_width * c.out_channels;
-  forEachFrame(c, x, workspace, [&](int64_t n, const FramedTask& task) {
+void framedConvolve(const Processor& cpu, const Convolution& c, const float* x, const float* filter,
+                    float* y, std::byte* workspace) {
+  const int64_t image = outImage(c);
+  const PerThread frames(cpu, frameBytes(c));
+  const auto forward = [&](int64_t n, const FramedTask& task) {
 #if defined(__x86_64__)
-    if (isa == Isa::kV4) return v4::framedForward(task, filter, y + n * image);
-    if (isa == Isa::kV3) return v3::framedForward(task, filter, y + n * image);
+    if (cpu.isa == Isa::kV4) return v4::framedForward(task, filter, y + n * image);
+    if (cpu.isa == Isa::kV3) return v3::framedForward(task, filter, y + n * image);
 #endif
     baseline::framedForward(task, filter, y + n * image);
+  };
+  cpu.forRanges(c.batch, imageWork(c), [&](int64_t begin, int64_t end, int thread) {
+    forEachFrame(c, x, begin, end, frames.of(workspace, thread), forward);
   });
 }
 
-void framedConvolveBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
-                                  float* dfilter, std::byte* workspace) {
-  const int64_t image = c.out_height * c.out_width * c.out_channels;
-  std::fill_n(dfilter, c.filterElements(), 0.0f);
-  forEachFrame(c, x, workspace, [&](int64_t n, const FramedTask& task) {
-#if defined(__x86_64__)
-    if (isa == Isa::kV4) return v4::framedFilterGradient(task, dy + n * image, dfilter);
-    if (isa == Isa::kV3) return v3::framedFilterGradient(task, dy + n * image, dfilter);
-#endif
-    baseline::framedFilterGradient(task, dy + n * image, dfilter);
-  });
+// One thread adds each image's gradient to the sum. Several make those of a round of images, and add
+// them in the same order, so that the bits are the same.
+void framedConvolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                                  const float* dy, float* dfilter, std::byte* workspace) {
+  const int64_t image = outImage(c), taps = c.filterElements();
+  std::fill_n(dfilter, taps, 0.0f);
+  if (cpu.threads() == 1) {
+    forEachFrame(c, x, 0, c.batch, workspace, [&](int64_t n, const FramedTask& task) {
+      filterGradient(cpu.isa, task, dy + n * image, dfilter);
+    });
+    return;
+  }
+  const PerThread frames(cpu, frameBytes(c));
+  float* const gradients = reinterpret_cast<float*>(workspace + frames.bytes());
+  const int64_t round = roundImages(cpu, c);
+  for (int64_t first = 0; first < c.batch; first += round) {
+    const int64_t images = std::min(round, c.batch - first);
+    cpu.forRanges(images, imageWork(c), [&](int64_t begin, int64_t end, int thread) {
+      std::fill(gradients + begin * taps, gradients + end * taps, 0.0f);
+      forEachFrame(c, x, first + begin, first + end, frames.of(workspace, thread),
+                   [&](int64_t n, const FramedTask& task) {
+                     filterGradient(cpu.isa, task, dy + n * image, gradients + (n - first) * taps);
+                   });
+    });
+    addInOrder(cpu, gradients, images, taps, dfilter);
+  }
 }
 
 }  // namespace dtf::runtime

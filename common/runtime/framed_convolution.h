@@ -6,7 +6,6 @@
 
 #include <cstddef>
 
-#include "common/base/isa.h"
 #include "common/runtime/convolution.h"
 
 namespace dtf::runtime {
@@ -14,14 +13,14 @@ namespace dtf::runtime {
 // Whether the functions below can compute it: no groups, no dilation.
 bool framedConvolutionFits(const Convolution& c);
 
-size_t framedConvolutionWorkspaceBytes(Isa isa, const Convolution& c);
+size_t framedConvolutionWorkspaceBytes(const Processor& cpu, const Convolution& c);
 
 // As their namesakes of convolution.h, for a convolution that framedConvolutionFits(); `workspace` has
 // framedConvolutionWorkspaceBytes(), aligned to 64. Forward, each element is the chain of multiply-adds
 // that it is there. The image's gradient is not among them.
-void framedConvolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
-                    std::byte* workspace);
-void framedConvolveBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
-                                  float* dfilter, std::byte* workspace);
+void framedConvolve(const Processor& cpu, const Convolution& c, const float* x, const float* filter,
+                    float* y, std::byte* workspace);
+void framedConvolveBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                                  const float* dy, float* dfilter, std::byte* workspace);
 
 }  // namespace dtf::runtime

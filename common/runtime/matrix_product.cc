@@ -5,8 +5,9 @@
 
 namespace dtf::runtime {
 
-size_t matrixProductWorkspaceBytes(Isa isa, const MatrixProduct& product) {
-  DTF_CHECK(product.m >= 0 && product.k >= 0 && product.n >= 0);
+namespace {
+
+size_t workspaceOfOne(Isa isa, const MatrixProduct& product) {
 #if defined(__x86_64__)
   if (isa == Isa::kV4) return v4::matrixProductWorkspaceBytes(product);
   if (isa == Isa::kV3) return v3::matrixProductWorkspaceBytes(product);
@@ -14,15 +15,50 @@ size_t matrixProductWorkspaceBytes(Isa isa, const MatrixProduct& product) {
   return baseline::matrixProductWorkspaceBytes(product);
 }
 
-namespace {
+void productOfOne(Isa isa, const MatrixProduct& product) {
+#if defined(__x86_64__)
+  if (isa == Isa::kV4) return v4::matrixProduct(product);
+  if (isa == Isa::kV3) return v3::matrixProduct(product);
+#endif
+  baseline::matrixProduct(product);
+}
 
 bool fits(int64_t stride, int64_t row) {
   return stride == 0 || stride >= row;
 }
 
+// Whole tiles on all instruction sets.
+constexpr int64_t kRowGrain = 12, kColumnGrain = 32;
+// What the threads don't share is packed by each of them for each of its parts: more than one part must
+// be worth it.
+constexpr int64_t kUnitsOfManyParts = 1024;
+
+// The rows or columns [begin, end) of C alone.
+MatrixProduct rowsOf(MatrixProduct p, int64_t begin, int64_t end) {
+  p.a_stride = p.a_stride != 0 ? p.a_stride : (p.transpose_a ? p.m : p.k);
+  p.c_stride = p.c_stride != 0 ? p.c_stride : p.n;
+  p.a += p.transpose_a ? begin : begin * p.a_stride;
+  p.c += begin * p.c_stride;
+  p.m = end - begin;
+  return p;
+}
+MatrixProduct columnsOf(MatrixProduct p, int64_t begin, int64_t end) {
+  p.b_stride = p.b_stride != 0 ? p.b_stride : (p.transpose_b ? p.k : p.n);
+  p.c_stride = p.c_stride != 0 ? p.c_stride : p.n;
+  p.b += p.transpose_b ? begin * p.b_stride : begin;
+  p.c += begin;
+  p.n = end - begin;
+  return p;
+}
+
 }  // namespace
 
-void matrixProduct(Isa isa, const MatrixProduct& product) {
+size_t matrixProductWorkspaceBytes(const Processor& cpu, const MatrixProduct& product) {
+  DTF_CHECK(product.m >= 0 && product.k >= 0 && product.n >= 0);
+  return PerThread(cpu, workspaceOfOne(cpu.isa, product)).bytes();
+}
+
+void matrixProduct(const Processor& cpu, const MatrixProduct& product) {
   DTF_CHECK_MSG(product.m > 0 && product.k > 0 && product.n > 0, "an empty product");
   DTF_CHECK(product.a != nullptr && product.b != nullptr && product.c != nullptr);
   DTF_CHECK_MSG(fits(product.a_stride, product.transpose_a ? product.m : product.k) &&
@@ -31,11 +67,19 @@ void matrixProduct(Isa isa, const MatrixProduct& product) {
                 "a stride shorter than its row");
   DTF_CHECK(reinterpret_cast<uintptr_t>(product.workspace) % 64 == 0 &&
             product.workspace != nullptr);
-#if defined(__x86_64__)
-  if (isa == Isa::kV4) return v4::matrixProduct(product);
-  if (isa == Isa::kV3) return v3::matrixProduct(product);
-#endif
-  baseline::matrixProduct(product);
+  const PerThread workspaces(cpu, workspaceOfOne(cpu.isa, product));
+  const bool by_rows = product.m >= product.n;
+  const int64_t units = by_rows ? product.m : product.n;
+  const int64_t unit_work = product.k * (by_rows ? product.n : product.m) * kMultiplyAddWork;
+  const int parts_each = units >= kUnitsOfManyParts * cpu.threads() ? Processor::kPartsEach : 1;
+  cpu.forRanges(units, unit_work, by_rows ? kRowGrain : kColumnGrain, parts_each,
+                [&](int64_t begin, int64_t end, int thread) {
+                  MatrixProduct p =
+                      by_rows ? rowsOf(product, begin, end) : columnsOf(product, begin, end);
+                  p.workspace = reinterpret_cast<float*>(
+                      workspaces.of(reinterpret_cast<std::byte*>(product.workspace), thread));
+                  productOfOne(cpu.isa, p);
+                });
 }
 
 }  // namespace dtf::runtime

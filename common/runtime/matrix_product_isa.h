@@ -1,11 +1,26 @@
 #pragma once
 
-// The per-instruction-set entry points of matrix_product.h; see vector.h for why they are separate
-// objects.
+// What matrix_product_isa.cc computes, once per instruction set; see vector.h for why these are
+// separate objects.
 
-#include "common/runtime/matrix_product.h"
+#include <cstddef>
+#include <cstdint>
 
 namespace dtf::runtime {
+
+// C = A * B. A is [m, k], stored as [k, m] when `transpose_a`; B is [k, n], stored as [n, k] when
+// `transpose_b`; C is [m, n]. All are row-major, and C overlaps no other. Value type.
+struct MatrixProduct {
+  int64_t m = 0, k = 0, n = 0;
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;  // C += A * B: the chain of each element goes on from what is there
+  // From one stored row to the next, where the matrix is a part of a wider one; 0: dense.
+  int64_t a_stride = 0, b_stride = 0, c_stride = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* c = nullptr;
+  float* workspace = nullptr;  // matrixProductWorkspaceBytes(), aligned to 64
+};
 
 namespace baseline {
 size_t matrixProductWorkspaceBytes(const MatrixProduct& product);

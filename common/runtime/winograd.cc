@@ -1,6 +1,7 @@
 #include "common/runtime/winograd.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/runtime/winograd_isa.h"
@@ -39,38 +40,85 @@ WinogradTask reversedTaskOf(const Convolution& c) {
   return t;
 }
 
-WinogradTask withBlocks(WinogradTask t) {
+// The functions of winograd_isa.h for one instruction set.
+struct Loops {
+  decltype(&baseline::winogradSizes) sizes;
+  decltype(&baseline::winogradTransformFilter) transformFilter;
+  decltype(&baseline::winogradForward) forward;
+  decltype(&baseline::winogradTransformTiles) transformTiles;
+  decltype(&baseline::winogradMultiplyTiles) multiplyTiles;
+  decltype(&baseline::winogradFilterGradient) filterGradient;
+};
+
+Loops loopsOf(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kV4) {
+    return {v4::winogradSizes,          v4::winogradTransformFilter, v4::winogradForward,
+            v4::winogradTransformTiles, v4::winogradMultiplyTiles,   v4::winogradFilterGradient};
+  }
+  if (isa == Isa::kV3) {
+    return {v3::winogradSizes,          v3::winogradTransformFilter, v3::winogradForward,
+            v3::winogradTransformTiles, v3::winogradMultiplyTiles,   v3::winogradFilterGradient};
+  }
+#endif
+  DTF_CHECK(isa == Isa::kBaseline);
+  return {baseline::winogradSizes,         baseline::winogradTransformFilter,
+          baseline::winogradForward,       baseline::winogradTransformTiles,
+          baseline::winogradMultiplyTiles, baseline::winogradFilterGradient};
+}
+
+// `threads`: that work on one block together.
+WinogradTask withBlocks(WinogradTask t, int threads) {
   const int64_t planes = kWinogradPlanes * static_cast<int64_t>(sizeof(float));
   int64_t tiles = kBlockBytes / (planes * (t.channels + t.out_channels));
   const bool large = planes * t.channels * t.out_channels > kFilterBytesLarge;
   tiles = std::max(tiles, large ? kBlockTilesOfLargeFilters : kBlockTilesMin);
-  t.block_tiles = std::min(tiles, t.tiles());
+  t.block_tiles = std::min(tiles * threads, t.tiles());
   return t;
 }
 
-int64_t workspaceFloats(Isa isa, const WinogradTask& t) {
-#if defined(__x86_64__)
-  if (isa == Isa::kV4) return v4::winogradWorkspaceFloats(t);
-  if (isa == Isa::kV3) return v3::winogradWorkspaceFloats(t);
-#endif
-  return baseline::winogradWorkspaceFloats(t);
+size_t bytesOf(int64_t floats) {
+  return static_cast<size_t>(floats) * sizeof(float);
 }
 
-WinogradTask bound(WinogradTask t, const float* x, std::byte* workspace) {
+size_t forwardBytes(const Processor& cpu, const WinogradTask& t) {
+  const WinogradSizes sizes = loopsOf(cpu.isa).sizes(t);
+  return bytesOf(sizes.filter_planes) +
+         PerThread(cpu, bytesOf(sizes.tile_planes + sizes.scratch)).bytes();
+}
+
+size_t gradientBytes(const Processor& cpu, const WinogradTask& t) {
+  const WinogradSizes sizes = loopsOf(cpu.isa).sizes(t);
+  return bytesOf(sizes.filter_planes + sizes.tile_planes) +
+         PerThread(cpu, bytesOf(sizes.scratch)).bytes();
+}
+
+// Of an element of a filter or of a tile, with its 36 planes.
+constexpr int64_t kTransformWork = 8 * kWinogradPlanes;
+
+// The filter once, then the tiles, of which each thread has blocks of its own.
+void forward(const Processor& cpu, WinogradTask t, const float* x, const float* filter, float* y,
+             std::byte* workspace) {
   DTF_CHECK(x != nullptr && workspace != nullptr);
   DTF_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
-  t = withBlocks(t);
+  t = withBlocks(t, 1);
+  const Loops loops = loopsOf(cpu.isa);
+  const WinogradSizes sizes = loops.sizes(t);
   t.x = x;
-  t.workspace = reinterpret_cast<float*>(workspace);
-  return t;
-}
-
-void forward(Isa isa, const WinogradTask& t, const float* filter, float* y) {
-#if defined(__x86_64__)
-  if (isa == Isa::kV4) return v4::winogradForward(t, filter, y);
-  if (isa == Isa::kV3) return v3::winogradForward(t, filter, y);
-#endif
-  baseline::winogradForward(t, filter, y);
+  t.filter_planes = reinterpret_cast<float*>(workspace);
+  const PerThread own(cpu, bytesOf(sizes.tile_planes + sizes.scratch));
+  const int64_t units = t.reversed ? t.out_channels : t.channels * t.out_channels;
+  cpu.forRanges(
+      units, kTransformWork * (t.reversed ? t.channels : 1), kWinogradChannels, 1,
+      [&](int64_t begin, int64_t end, int) { loops.transformFilter(t, filter, begin, end); });
+  cpu.forRanges(t.tiles(), kWinogradPlanes * t.channels * t.out_channels * kMultiplyAddWork,
+                t.block_tiles, Processor::kPartsEach, [&](int64_t begin, int64_t end, int thread) {
+                  WinogradTask some = t;
+                  some.tile_planes = reinterpret_cast<float*>(
+                      own.of(workspace + bytesOf(sizes.filter_planes), thread));
+                  some.scratch = some.tile_planes + sizes.tile_planes;
+                  loops.forward(some, begin, end - begin, y);
+                });
 }
 
 }  // namespace
@@ -88,34 +136,59 @@ int64_t winogradMultiplications(const Convolution& c) {
   return kWinogradPlanes * taskOf(c).tiles();
 }
 
-size_t winogradWorkspaceBytes(Isa isa, const Convolution& c) {
+size_t winogradWorkspaceBytes(const Processor& cpu, const Convolution& c) {
   DTF_CHECK(winogradFits(c));
-  return static_cast<size_t>(std::max(workspaceFloats(isa, withBlocks(taskOf(c))),
-                                      workspaceFloats(isa, withBlocks(reversedTaskOf(c))))) *
-         sizeof(float);
+  return std::max({forwardBytes(cpu, withBlocks(taskOf(c), 1)),
+                   forwardBytes(cpu, withBlocks(reversedTaskOf(c), 1)),
+                   gradientBytes(cpu, withBlocks(taskOf(c), cpu.threads()))});
 }
 
-void winogradConvolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
-                      std::byte* workspace) {
+void winogradConvolve(const Processor& cpu, const Convolution& c, const float* x,
+                      const float* filter, float* y, std::byte* workspace) {
   DTF_CHECK(winogradFits(c));
-  forward(isa, bound(taskOf(c), x, workspace), filter, y);
+  forward(cpu, taskOf(c), x, filter, y, workspace);
 }
 
-void winogradBackpropInput(Isa isa, const Convolution& c, const float* filter, const float* dy,
-                           float* dx, std::byte* workspace) {
+void winogradBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
+                           const float* dy, float* dx, std::byte* workspace) {
   DTF_CHECK(winogradFits(c));
-  forward(isa, bound(reversedTaskOf(c), dy, workspace), filter, dx);
+  forward(cpu, reversedTaskOf(c), dy, filter, dx, workspace);
 }
 
-void winogradBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
-                            float* dfilter, std::byte* workspace) {
+// The threads transform the tiles of a block together, then multiply its planes, which are independent
+// of each other: every sum goes over all tiles in one order.
+void winogradBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                            const float* dy, float* dfilter, std::byte* workspace) {
   DTF_CHECK(winogradFits(c));
-  const WinogradTask t = bound(taskOf(c), x, workspace);
-#if defined(__x86_64__)
-  if (isa == Isa::kV4) return v4::winogradFilterGradient(t, dy, dfilter);
-  if (isa == Isa::kV3) return v3::winogradFilterGradient(t, dy, dfilter);
-#endif
-  baseline::winogradFilterGradient(t, dy, dfilter);
+  DTF_CHECK(x != nullptr && workspace != nullptr);
+  DTF_CHECK(reinterpret_cast<uintptr_t>(workspace) % 64 == 0);
+  WinogradTask t = withBlocks(taskOf(c), cpu.threads());
+  const Loops loops = loopsOf(cpu.isa);
+  const WinogradSizes sizes = loops.sizes(t);
+  t.x = x;
+  t.filter_planes = reinterpret_cast<float*>(workspace);
+  t.tile_planes = t.filter_planes + sizes.filter_planes;
+  const PerThread scratches(cpu, bytesOf(sizes.scratch));
+  const auto of = [&](int thread) {
+    WinogradTask one = t;
+    one.scratch = reinterpret_cast<float*>(
+        scratches.of(workspace + bytesOf(sizes.filter_planes + sizes.tile_planes), thread));
+    return one;
+  };
+  const int64_t tile_work = kTransformWork * (t.channels + t.out_channels);
+  for (int64_t first = 0; first < t.tiles(); first += t.block_tiles) {
+    const int64_t tiles = std::min(t.block_tiles, t.tiles() - first);
+    cpu.forRanges(tiles, tile_work, [&](int64_t begin, int64_t end, int thread) {
+      loops.transformTiles(of(thread), {first + begin, end - begin, begin}, dy);
+    });
+    cpu.forRanges(kWinogradPlanes, tiles * t.channels * t.out_channels * kMultiplyAddWork,
+                  [&](int64_t begin, int64_t end, int thread) {
+                    loops.multiplyTiles(of(thread), tiles, first > 0, begin, end);
+                  });
+  }
+  cpu.forRanges(
+      t.channels * t.out_channels, kTransformWork, kWinogradChannels, 1,
+      [&](int64_t begin, int64_t end, int) { loops.filterGradient(t, begin, end, dfilter); });
 }
 
 }  // namespace dtf::runtime

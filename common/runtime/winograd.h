@@ -10,7 +10,6 @@
 
 #include <cstddef>
 
-#include "common/base/isa.h"
 #include "common/runtime/convolution.h"
 
 namespace dtf::runtime {
@@ -22,15 +21,15 @@ bool winogradFits(const Convolution& c);
 // the window and output pixel.
 int64_t winogradMultiplications(const Convolution& c);
 
-size_t winogradWorkspaceBytes(Isa isa, const Convolution& c);
+size_t winogradWorkspaceBytes(const Processor& cpu, const Convolution& c);
 
 // As their namesakes of convolution.h, for a convolution that winogradFits(); `workspace` has
 // winogradWorkspaceBytes(), aligned to 64.
-void winogradConvolve(Isa isa, const Convolution& c, const float* x, const float* filter, float* y,
-                      std::byte* workspace);
-void winogradBackpropInput(Isa isa, const Convolution& c, const float* filter, const float* dy,
-                           float* dx, std::byte* workspace);
-void winogradBackpropFilter(Isa isa, const Convolution& c, const float* x, const float* dy,
-                            float* dfilter, std::byte* workspace);
+void winogradConvolve(const Processor& cpu, const Convolution& c, const float* x,
+                      const float* filter, float* y, std::byte* workspace);
+void winogradBackpropInput(const Processor& cpu, const Convolution& c, const float* filter,
+                           const float* dy, float* dx, std::byte* workspace);
+void winogradBackpropFilter(const Processor& cpu, const Convolution& c, const float* x,
+                            const float* dy, float* dfilter, std::byte* workspace);
 
 }  // namespace dtf::runtime

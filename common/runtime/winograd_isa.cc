@@ -138,23 +138,19 @@ struct Planes {
         out_plane(t.block_tiles * t.out_channels + kPlanePadding),
         patch_floats(kPlanes * t.channels) {}
 
-  int64_t floats() const {
-    return kPlanes * (filter_plane + image_plane + out_plane) + patch_floats;
-  }
-
   int64_t filter_plane, image_plane, out_plane;
   int64_t patch_floats;
 };
 
-// Where they lie; behind them a patch of the image, and the workspace of a product.
+// Where they lie, and what one thread has besides: a patch of the image, the workspace of a product.
 struct Workspace : Planes {
   explicit Workspace(const WinogradTask& t)
       : Planes(t),
-        filter(t.workspace),
-        image(filter + kPlanes * filter_plane),
-        out(image + kPlanes * image_plane),
-        patch(out + kPlanes * out_plane),
-        product(t.workspace + floats()) {}
+        filter(t.filter_planes),
+        image(t.tile_planes),
+        out(t.tile_planes + kPlanes * image_plane),
+        patch(t.scratch),
+        product(t.scratch + patch_floats) {}
 
   float *filter, *image, *out;
   float* patch;  // of one tile of the image
@@ -204,13 +200,12 @@ DTF_INLINE Square framed(const WinogradTask& t, const ImageTile& at, const float
   return {patch, kTile};
 }
 
-// The transforms of the tiles [first, first + tiles).
-void transformImages(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles) {
+void transformImages(const WinogradTask& t, const Workspace& w, const WinogradTiles& some) {
   const auto transform = [](const Floats(&d)[kTile], Floats(&to)[kTile]) { transformImage(d, to); };
-  for (int64_t number = 0; number < tiles; ++number) {
-    const ImageTile at = tileAt(t, first + number);
+  for (int64_t number = 0; number < some.tiles; ++number) {
+    const ImageTile at = tileAt(t, some.first + number);
     const float* const x = t.x + ((at.n * t.height + at.row) * t.width + at.column) * t.channels;
-    float* const planes = w.image + number * t.channels;
+    float* const planes = w.image + (some.row + number) * t.channels;
     const bool whole = inside(at.row, kTile, t.height) && inside(at.column, kTile, t.width);
     const Square square = whole ? Square{x, t.width} : framed(t, at, x, w.patch);
     for (int64_t c = 0; c < t.channels; c += kLanes) {
@@ -263,14 +258,14 @@ void makeOutputs(const WinogradTask& t, const Workspace& w, int64_t first, int64
 }
 
 template <int Outputs>
-void transformGradients(const WinogradTask& t, const Workspace& w, int64_t first, int64_t tiles,
+void transformGradients(const WinogradTask& t, const Workspace& w, const WinogradTiles& some,
                         const float* dy) {
   const auto transform = [](const Floats(&y)[Outputs], Floats(&to)[kTile]) {
     transformGradient<Outputs>(y, to);
   };
-  for (int64_t number = 0; number < tiles; ++number) {
-    const OutputTile tile = outputTile<Outputs>(t, first + number);
-    float* const planes = w.out + number * t.out_channels;
+  for (int64_t number = 0; number < some.tiles; ++number) {
+    const OutputTile tile = outputTile<Outputs>(t, some.first + number);
+    float* const planes = w.out + (some.row + number) * t.out_channels;
     const bool whole = tile.rows == Outputs && tile.columns == Outputs;
     for (int64_t k = 0; k < t.out_channels; k += kLanes) {
       const float* const from = dy + tile.at + k;
@@ -293,12 +288,13 @@ void transformGradients(const WinogradTask& t, const Workspace& w, int64_t first
 }
 
 template <int Window>
-void transformFilters(const WinogradTask& t, const Workspace& w, const float* filter) {
+void transformFilters(const WinogradTask& t, const Workspace& w, const float* filter, int64_t begin,
+                      int64_t end) {
   const auto transform = [](const Floats(&g)[Window], Floats(&to)[kTile]) {
     transformFilter<Window>(g, to);
   };
   const int64_t taps = t.channels * t.out_channels;
-  for (int64_t at = 0; at < taps; at += kLanes) {
+  for (int64_t at = begin; at < end; at += kLanes) {
     const auto get = [&](int i, int j) { return load(filter + (i * Window + j) * taps + at); };
     transformSquare<Window, kTile>(get, transform, [&](int i, int j, Floats v) {
       store(w.filter + (i * kTile + j) * w.filter_plane + at, v);
@@ -309,13 +305,14 @@ void transformFilters(const WinogradTask& t, const Workspace& w, const float* fi
 // Of the reverse convolution's filter, whose rows are our columns: by squares of channels, which are
 // turned on the way to their plane.
 template <int Window>
-void transformReversedFilters(const WinogradTask& t, const Workspace& w, const float* filter) {
+void transformReversedFilters(const WinogradTask& t, const Workspace& w, const float* filter,
+                              int64_t begin, int64_t end) {
   const auto transform = [](const Floats(&g)[Window], Floats(&to)[kTile]) {
     transformFilter<Window>(g, to);
   };
   const int64_t taps = t.channels * t.out_channels;
   alignas(64) float squares[kPlanes][kLanes * kLanes];
-  for (int64_t out = 0; out < t.out_channels; out += kLanes) {
+  for (int64_t out = begin; out < end; out += kLanes) {
     for (int64_t c = 0; c < t.channels; c += kLanes) {
       for (int64_t row = 0; row < kLanes; ++row) {
         const float* const from = filter + (out + row) * t.channels + c;
@@ -340,12 +337,13 @@ void transformReversedFilters(const WinogradTask& t, const Workspace& w, const f
 }
 
 template <int Window>
-void makeFilterGradient(const WinogradTask& t, const Workspace& w, float* dfilter) {
+void makeFilterGradient(const WinogradTask& t, const Workspace& w, int64_t begin, int64_t end,
+                        float* dfilter) {
   const auto transform = [](const Floats(&u)[kTile], auto& to) {
     transformFilterGradient<Window>(u, to);
   };
   const int64_t taps = t.channels * t.out_channels;
-  for (int64_t at = 0; at < taps; at += kLanes) {
+  for (int64_t at = begin; at < end; at += kLanes) {
     const auto get = [&](int i, int j) {
       return load(w.filter + (i * kTile + j) * w.filter_plane + at);
     };
@@ -370,34 +368,37 @@ MatrixProduct gradientProduct(const WinogradTask& t, int64_t tiles) {
   return p;
 }
 
-// f(first tile, tiles) for each block.
-template <class F>
-DTF_INLINE void forEachBlock(const WinogradTask& t, const F& f) {
-  const int64_t all = t.tiles();
-  for (int64_t first = 0; first < all; first += t.block_tiles) {
-    f(first, least(t.block_tiles, all - first));
-  }
+DTF_INLINE int64_t wholeLines(int64_t floats) {
+  return (floats + 15) / 16 * 16;
 }
 
 }  // namespace
 
-int64_t winogradWorkspaceFloats(const WinogradTask& t) {
+WinogradSizes winogradSizes(const WinogradTask& t) {
+  const Planes planes(t);
   const size_t forward = matrixProductWorkspaceBytes(planeProduct(t, t.block_tiles));
   const size_t gradient = matrixProductWorkspaceBytes(gradientProduct(t, t.block_tiles));
   const size_t product = (forward > gradient ? forward : gradient) / sizeof(float);
-  return Planes(t).floats() + static_cast<int64_t>(product);
+  return {kPlanes * planes.filter_plane, kPlanes * (planes.image_plane + planes.out_plane),
+          wholeLines(planes.patch_floats + static_cast<int64_t>(product))};
 }
 
-void winogradForward(const WinogradTask& t, const float* filter, float* y) {
+void winogradTransformFilter(const WinogradTask& t, const float* filter, int64_t begin,
+                             int64_t end) {
   const Workspace w(t);
   if (t.window == 3) {
-    (t.reversed ? transformReversedFilters<3> : transformFilters<3>)(t, w, filter);
+    (t.reversed ? transformReversedFilters<3> : transformFilters<3>)(t, w, filter, begin, end);
   } else {
-    (t.reversed ? transformReversedFilters<5> : transformFilters<5>)(t, w, filter);
+    (t.reversed ? transformReversedFilters<5> : transformFilters<5>)(t, w, filter, begin, end);
   }
-  forEachBlock(t, [&](int64_t first, int64_t tiles) {
-    transformImages(t, w, first, tiles);
-    MatrixProduct p = planeProduct(t, tiles);
+}
+
+void winogradForward(const WinogradTask& t, int64_t first, int64_t tiles, float* y) {
+  const Workspace w(t);
+  for (int64_t done = 0; done < tiles; done += t.block_tiles) {
+    const WinogradTiles block = {first + done, least(t.block_tiles, tiles - done), 0};
+    transformImages(t, w, block);
+    MatrixProduct p = planeProduct(t, block.tiles);
     p.workspace = w.product;
     for (int64_t plane = 0; plane < kPlanes; ++plane) {
       p.a = w.image + plane * w.image_plane;
@@ -405,26 +406,33 @@ void winogradForward(const WinogradTask& t, const float* filter, float* y) {
       p.c = w.out + plane * w.out_plane;
       matrixProduct(p);
     }
-    (t.window == 3 ? makeOutputs<4> : makeOutputs<2>)(t, w, first, tiles, y);
-  });
+    (t.window == 3 ? makeOutputs<4> : makeOutputs<2>)(t, w, block.first, block.tiles, y);
+  }
 }
 
-void winogradFilterGradient(const WinogradTask& t, const float* dy, float* dfilter) {
+void winogradTransformTiles(const WinogradTask& t, const WinogradTiles& tiles, const float* dy) {
   const Workspace w(t);
-  forEachBlock(t, [&](int64_t first, int64_t tiles) {
-    transformImages(t, w, first, tiles);
-    (t.window == 3 ? transformGradients<4> : transformGradients<2>)(t, w, first, tiles, dy);
-    MatrixProduct p = gradientProduct(t, tiles);
-    p.workspace = w.product;
-    p.accumulate = first > 0;
-    for (int64_t plane = 0; plane < kPlanes; ++plane) {
-      p.a = w.image + plane * w.image_plane;
-      p.b = w.out + plane * w.out_plane;
-      p.c = w.filter + plane * w.filter_plane;
-      matrixProduct(p);
-    }
-  });
-  (t.window == 3 ? makeFilterGradient<3> : makeFilterGradient<5>)(t, w, dfilter);
+  transformImages(t, w, tiles);
+  (t.window == 3 ? transformGradients<4> : transformGradients<2>)(t, w, tiles, dy);
+}
+
+void winogradMultiplyTiles(const WinogradTask& t, int64_t tiles, bool accumulate, int64_t plane,
+                           int64_t end) {
+  const Workspace w(t);
+  MatrixProduct p = gradientProduct(t, tiles);
+  p.workspace = w.product;
+  p.accumulate = accumulate;
+  for (; plane < end; ++plane) {
+    p.a = w.image + plane * w.image_plane;
+    p.b = w.out + plane * w.out_plane;
+    p.c = w.filter + plane * w.filter_plane;
+    matrixProduct(p);
+  }
+}
+
+void winogradFilterGradient(const WinogradTask& t, int64_t begin, int64_t end, float* dfilter) {
+  const Workspace w(t);
+  (t.window == 3 ? makeFilterGradient<3> : makeFilterGradient<5>)(t, w, begin, end, dfilter);
 }
 
 }  // namespace dtf::runtime::DTF_ISA

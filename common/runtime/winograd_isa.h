@@ -24,7 +24,10 @@ struct WinogradTask {
   bool reversed = false;
   int64_t block_tiles = 0;  // whose transforms stay in the caches
   const float* x = nullptr;
-  float* workspace = nullptr;  // winogradWorkspaceFloats(), aligned to 64
+  // By winogradSizes(), aligned to 64.
+  float* filter_planes = nullptr;  // shared by all threads
+  float* tile_planes = nullptr;    // of the block; forward, each thread has its own
+  float* scratch = nullptr;        // one thread's
 
   // Of the output, in each direction: what one tile of the image makes.
   int64_t tileOutputs() const { return kWinogradTile + 1 - window; }
@@ -33,20 +36,51 @@ struct WinogradTask {
   int64_t tiles() const { return batch * tilesDown() * tilesAcross(); }
 };
 
+// In floats, multiples of 16.
+struct WinogradSizes {
+  int64_t filter_planes, tile_planes, scratch;
+};
+
+// Some tiles [first, first + tiles) of all, the rows from `row` of the planes.
+struct WinogradTiles {
+  int64_t first, tiles, row;
+};
+
+// winogradTransformFilter: the part [begin, end) of the filter's pairs of channels; of output channels
+// where the task is reversed. Both are multiples of kWinogradChannels.
+// winogradForward: the outputs of some tiles, of the transformed filter.
+// The gradient of the filter takes three turns: winogradTransformTiles those of one block, then
+// winogradMultiplyTiles its planes [plane, end), and after all blocks winogradFilterGradient for the
+// pairs of channels [begin, end).
 namespace baseline {
-int64_t winogradWorkspaceFloats(const WinogradTask& task);
-void winogradForward(const WinogradTask& task, const float* filter, float* y);
-void winogradFilterGradient(const WinogradTask& task, const float* dy, float* dfilter);
+WinogradSizes winogradSizes(const WinogradTask& task);
+void winogradTransformFilter(const WinogradTask& task, const float* filter, int64_t begin,
+                             int64_t end);
+void winogradForward(const WinogradTask& task, int64_t first, int64_t tiles, float* y);
+void winogradTransformTiles(const WinogradTask& task, const WinogradTiles& tiles, const float* dy);
+void winogradMultiplyTiles(const WinogradTask& task, int64_t tiles, bool accumulate, int64_t plane,
+                           int64_t end);
+void winogradFilterGradient(const WinogradTask& task, int64_t begin, int64_t end, float* dfilter);
 }  // namespace baseline
 namespace v3 {
-int64_t winogradWorkspaceFloats(const WinogradTask& task);
-void winogradForward(const WinogradTask& task, const float* filter, float* y);
-void winogradFilterGradient(const WinogradTask& task, const float* dy, float* dfilter);
+WinogradSizes winogradSizes(const WinogradTask& task);
+void winogradTransformFilter(const WinogradTask& task, const float* filter, int64_t begin,
+                             int64_t end);
+void winogradForward(const WinogradTask& task, int64_t first, int64_t tiles, float* y);
+void winogradTransformTiles(const WinogradTask& task, const WinogradTiles& tiles, const float* dy);
+void winogradMultiplyTiles(const WinogradTask& task, int64_t tiles, bool accumulate, int64_t plane,
+                           int64_t end);
+void winogradFilterGradient(const WinogradTask& task, int64_t begin, int64_t end, float* dfilter);
 }  // namespace v3
 namespace v4 {
-int64_t winogradWorkspaceFloats(const WinogradTask& task);
-void winogradForward(const WinogradTask& task, const float* filter, float* y);
-void winogradFilterGradient(const WinogradTask& task, const float* dy, float* dfilter);
+WinogradSizes winogradSizes(const WinogradTask& task);
+void winogradTransformFilter(const WinogradTask& task, const float* filter, int64_t begin,
+                             int64_t end);
+void winogradForward(const WinogradTask& task, int64_t first, int64_t tiles, float* y);
+void winogradTransformTiles(const WinogradTask& task, const WinogradTiles& tiles, const float* dy);
+void winogradMultiplyTiles(const WinogradTask& task, int64_t tiles, bool accumulate, int64_t plane,
+                           int64_t end);
+void winogradFilterGradient(const WinogradTask& task, int64_t begin, int64_t end, float* dfilter);
 }  // namespace v4
 
 }  // namespace dtf::runtime

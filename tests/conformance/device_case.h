@@ -37,6 +37,10 @@ struct Case {
     for (const bool fuse : {true, false}) {
       expectLikeReference(*device.device, device.kernels, graph, feeds, fetches, tolerance,
                           {.fuse = fuse});
+      for (const KernelTable& other : device.alike) {
+        expectSameBits(*device.device, device.kernels, other, graph, feeds, fetches,
+                       {.fuse = fuse});
+      }
     }
   }
 

@@ -236,13 +236,17 @@ TEST_P(DeviceSuite, GivesTheSameBitsInEveryRun) {
   const Classifier model = makeClassifier(random, {.batch = 33, .inputs = 100, .hidden = {50}});
   const std::vector<Output> fetches = {model.loss};
   StepRunner one(*device_.device, device_.kernels, model.graph, model.feeds, fetches);
-  StepRunner other(*device_.device, device_.kernels, model.graph, model.feeds, fetches);
   one.run();
-  for (int repeat = 0; repeat < 3; ++repeat) {
-    other.run();
-    EXPECT_EQ(one.fetch(0), other.fetch(0));
-    for (const std::string& name : model.variables) {
-      EXPECT_EQ(one.gradient(name), other.gradient(name)) << name;
+  std::vector<const KernelTable*> others = {&device_.kernels};
+  for (const KernelTable& alike : device_.alike) others.push_back(&alike);
+  for (const KernelTable* kernels : others) {
+    StepRunner other(*device_.device, *kernels, model.graph, model.feeds, fetches);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      other.run();
+      EXPECT_EQ(one.fetch(0), other.fetch(0));
+      for (const std::string& name : model.variables) {
+        EXPECT_EQ(one.gradient(name), other.gradient(name)) << name;
+      }
     }
   }
 }
@@ -256,6 +260,8 @@ TEST_P(DeviceSuite, ComputesRandomGraphs) {
     for (int i = 0; i < 4; ++i) fetches.push_back(made.tensors[random.below(made.tensors.size())]);
     std::erase_if(fetches, [&](Output o) { return made.graph.spec(o).dtype != DType::kFloat32; });
     expectLikeReference(*device_.device, device_.kernels, made.graph, made.feeds, fetches, 1e-4);
+    for (const KernelTable& other : device_.alike)
+      expectSameBits(*device_.device, device_.kernels, other, made.graph, made.feeds, fetches);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "common/runtime/device.h"
 #include "common/runtime/kernel.h"
@@ -21,6 +22,8 @@ namespace dtf::runtime::testing {
 struct DeviceUnderTest {
   std::unique_ptr<Device> device;
   KernelTable kernels;
+  std::vector<KernelTable> alike;     // that must give the same bits as `kernels`
+  std::shared_ptr<const void> owned;  // what the kernels borrow
 };
 
 struct DeviceFactory {

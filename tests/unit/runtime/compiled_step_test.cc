@@ -113,21 +113,29 @@ TEST_F(CompiledStepTest, StagesWhatIsBoundOnADeviceWithItsOwnMemory) {
                   1e-5);
 }
 
-// On every instruction set that this machine has, with the last layer fused or not.
+// On every instruction set that this machine has, by one thread and by three, with the last layer fused or
+// not.
 TEST_F(CompiledStepTest, AllocatesNothingWhileItRuns) {
   Random random(4);
   const Classifier softmax = makeClassifier(random, {.batch = 30});
   const Classifier perceptron = makeClassifier(random, {.batch = 30, .hidden = {64}});
+  ComputePool three(3);
+  std::vector<Processor> cpus;
   for (const Isa isa : supportedIsas()) {
+    cpus.emplace_back(isa);
+    cpus.emplace_back(isa, &three).part_work = 1;
+  }
+  for (const Processor& cpu : cpus) {
     KernelTable kernels;
-    registerCpuKernels(kernels, isa);
+    registerCpuKernels(kernels, cpu);
     for (const Classifier* model : {&softmax, &perceptron}) {
       for (const bool fuse : {true, false}) {
         const std::vector<Output> fetches = {model->loss, model->accuracy};
         StepRunner runner(device_, kernels, model->graph, model->feeds, fetches, {.fuse = fuse});
         const testing::CountAllocations allocations;
         runner.run();
-        EXPECT_EQ(allocations.count(), 0) << isaName(isa) << "\n" << runner.step().describe();
+        EXPECT_EQ(allocations.count(), 0) << isaName(cpu.isa) << ", " << cpu.threads() << "\n"
+                                          << runner.step().describe();
       }
     }
   }

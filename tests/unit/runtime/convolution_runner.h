@@ -26,6 +26,20 @@ struct RandomFloats : Guarded<float> {
   int64_t count;
 };
 
+// What one pass makes, on exactly the workspace that it asks for.
+inline std::vector<float> passResult(const Processor& cpu, ConvolutionPass pass,
+                                     const Convolution& c, const ConvolutionWay& way) {
+  const int64_t x = c.imageElements(), filter = c.filterElements(), y = c.outElements();
+  const bool forward = pass == ConvolutionPass::kForward;
+  const bool to_filter = pass == ConvolutionPass::kBackpropFilter;
+  RandomFloats first(forward || to_filter ? x : filter), second(forward ? filter : y);
+  RandomFloats result(forward ? y : to_filter ? filter : x);
+  Guarded<float> workspace((way.workspaceBytes(cpu, c) + 63) / 64 * 16);
+  way.run(pass)(cpu, c, first.data(), second.data(), result.data(),
+                reinterpret_cast<std::byte*>(workspace.data()));
+  return result.values();
+}
+
 inline ConvolutionResults convolutionResults(Isa isa, const Convolution& c,
                                              const ConvolutionWay& way = convolutionWays()[0]) {
   RandomFloats x(c.imageElements()), filter(c.filterElements()), dy(c.outElements());

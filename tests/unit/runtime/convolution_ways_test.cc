@@ -65,6 +65,41 @@ TEST(ConvolutionWays, FirstAndStridedLayersAreFramed) {
   EXPECT_EQ(chosen(ConvolutionPass::kBackpropInput, 3, 64), "gathered");
 }
 
+void expectTheSameBits(const Processor& cpu, const Convolution& c) {
+  for (const ConvolutionWay& way : convolutionWays()) {
+    for (const ConvolutionPass pass : kPasses) {
+      if (!way.fits(pass, c)) continue;
+      EXPECT_EQ(testing::passResult(cpu, pass, c, way), testing::passResult(cpu.isa, pass, c, way))
+          << cpu.threads() << " threads, " << isaName(cpu.isa) << ", " << way.name << ", "
+          << passName(pass) << ", " << c.batch << " x " << c.height << " x " << c.channels;
+    }
+  }
+}
+
+// Several blocks of images, fewer images than threads, odd numbers of channels, groups, no gathering.
+TEST(ConvolutionWays, GiveTheSameBitsOnAnyNumberOfThreads) {
+  for (const int threads : {2, 3, 5}) {
+    ComputePool pool(threads);
+    for (const Isa isa : supportedIsas()) {
+      Processor cpu(isa, &pool);
+      cpu.part_work = 1;
+      for (const Convolution& c :
+           {squareConvolution(1, 5, 3, 3, 4), squareConvolution(4, 14, 32, 5, 32),
+            squareConvolution(9, 8, 16, 3, 16), squareConvolution(4, 23, 1, 5, 35),
+            squareConvolution(3, 12, 8, 1, 100), squareConvolution(2, 20, 6, 3, 9, 3),
+            squareConvolution(3, 9, 20, 3, 20, 20), squareConvolution(20, 6, 9, 2, 130)}) {
+        expectTheSameBits(cpu, c);
+      }
+    }
+  }
+}
+
+TEST(ConvolutionWays, GiveTheSameBitsOnThreadsWithSeveralBlocksEach) {
+  ComputePool pool(2);
+  expectTheSameBits({bestIsa(), &pool}, squareConvolution(6, 28, 64, 3, 64));
+  expectTheSameBits({bestIsa(), &pool}, squareConvolution(2, 33, 70, 3, 97));
+}
+
 TEST(ConvolutionWays, TheEnvironmentTurnsWinogradOff) {
   const auto with = [](const char* value) {
     setenv("DTF_WINOGRAD", value, 1);

@@ -24,11 +24,11 @@ constexpr Sizes kSizes[] = {{1, 1, 1},     {1, 40, 33},   {7, 5, 45},    {12, 16
 // Every matrix ends where inaccessible memory begins.
 class Product {
  public:
-  Product(Isa isa, const Sizes& sizes, bool transpose_a, bool transpose_b)
+  Product(const Processor& cpu, const Sizes& sizes, bool transpose_a, bool transpose_b)
       : a_(static_cast<size_t>(sizes.m * sizes.k)),
         b_(static_cast<size_t>(sizes.k * sizes.n)),
         c_(static_cast<size_t>(sizes.m * sizes.n)),
-        isa_(isa) {
+        isa_(cpu.isa) {
     product_.m = sizes.m, product_.k = sizes.k, product_.n = sizes.n;
     product_.transpose_a = transpose_a, product_.transpose_b = transpose_b;
     Random random(7);
@@ -36,9 +36,9 @@ class Product {
     for (int64_t i = 0; i < sizes.k * sizes.n; ++i) b_.data()[i] = random.uniform(-1, 1);
     for (int64_t i = 0; i < sizes.m * sizes.n; ++i) c_.data()[i] = NAN;
     product_.a = a_.data(), product_.b = b_.data(), product_.c = c_.data();
-    Buffer workspace(matrixProductWorkspaceBytes(isa, product_));
+    Buffer workspace(matrixProductWorkspaceBytes(cpu, product_));
     product_.workspace = workspace.as<float>();
-    matrixProduct(isa, product_);
+    matrixProduct(cpu, product_);
   }
 
   const float* result() { return c_.data(); }
@@ -61,19 +61,33 @@ class Product {
   MatrixProduct product_;
 };
 
-TEST(MatrixProduct, AddsUpEveryElementInTheOrderOfK) {
-  for (const Isa isa : supportedIsas()) {
-    for (const Sizes& s : kSizes) {
-      for (const bool ta : {false, true}) {
-        for (const bool tb : {false, true}) {
-          SCOPED_TRACE(::testing::Message() << isaName(isa) << " " << s.m << " x " << s.k << " x "
-                                            << s.n << (ta ? " A^T" : "") << (tb ? " B^T" : ""));
-          Product product(isa, s, ta, tb);
-          for (int64_t i = 0; i < s.m * s.n; ++i) {
-            ASSERT_EQ(product.result()[i], product.expected(i / s.n, i % s.n)) << "element " << i;
-          }
+void expectChains(const Processor& cpu) {
+  for (const Sizes& s : kSizes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        SCOPED_TRACE(::testing::Message()
+                     << isaName(cpu.isa) << ", " << cpu.threads() << " threads: " << s.m << " x "
+                     << s.k << " x " << s.n << (ta ? " A^T" : "") << (tb ? " B^T" : ""));
+        Product product(cpu, s, ta, tb);
+        for (int64_t i = 0; i < s.m * s.n; ++i) {
+          ASSERT_EQ(product.result()[i], product.expected(i / s.n, i % s.n)) << "element " << i;
         }
       }
+    }
+  }
+}
+
+TEST(MatrixProduct, AddsUpEveryElementInTheOrderOfK) {
+  for (const Isa isa : supportedIsas()) expectChains(isa);
+}
+
+TEST(MatrixProduct, GivesTheSameBitsOnAnyNumberOfThreads) {
+  for (const int threads : {2, 3, 5}) {
+    ComputePool pool(threads);
+    for (const Isa isa : supportedIsas()) {
+      Processor cpu(isa, &pool);
+      cpu.part_work = 1;
+      expectChains(cpu);
     }
   }
 }
@@ -85,21 +99,24 @@ TEST(MatrixProduct, AddsToPartsOfWiderMatrices) {
   std::vector<float> a(kM * kWide), b(kK * kWide), c(kM * kWide, 5), whole(kM * kN);
   for (float& x : a) x = random.uniform(-1, 1);
   for (float& x : b) x = random.uniform(-1, 1);
+  ComputePool pool(3);
   for (const Isa isa : supportedIsas()) {
     SCOPED_TRACE(isaName(isa));
     MatrixProduct p;
     p.m = kM, p.k = kK, p.n = kN;
     p.a = a.data(), p.b = b.data(), p.c = whole.data();
     p.a_stride = p.b_stride = kWide;
-    Buffer workspace(matrixProductWorkspaceBytes(isa, p));
+    Processor cpu(isa, &pool);
+    cpu.part_work = 1;
+    Buffer workspace(matrixProductWorkspaceBytes(cpu, p));
     p.workspace = workspace.as<float>();
     matrixProduct(isa, p);
     p.c = c.data(), p.c_stride = kWide;
     p.k = kFirst;
-    matrixProduct(isa, p);
+    matrixProduct(cpu, p);
     p.a += kFirst, p.b += kFirst * kWide, p.k = kK - kFirst;
     p.accumulate = true;
-    matrixProduct(isa, p);
+    matrixProduct(cpu, p);
     for (int64_t i = 0; i < kM; ++i) {
       for (int64_t j = 0; j < kWide; ++j) {
         ASSERT_EQ(c[i * kWide + j], j < kN ? whole[i * kN + j] : 5) << i << ", " << j;

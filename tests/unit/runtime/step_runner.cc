@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+
 #include <cmath>
 #include <limits>
 
@@ -96,6 +99,31 @@ void expectLikeReference(Device& device, const KernelTable& kernels, const graph
     for (size_t i = 0; i < fetches.size(); ++i) {
       SCOPED_TRACE(graph.node(fetches[i].node).name + " in run " + std::to_string(repeat));
       expectNear(runner.fetch(static_cast<int>(i)), expected[i], tolerance);
+    }
+  }
+}
+
+void expectSameBits(Device& device, const KernelTable& kernels, const KernelTable& other,
+                    const graph::Graph& graph, const Feeds& feeds,
+                    std::span<const graph::Output> fetches, CompileOptions options) {
+  StepRunner one(device, kernels, graph, feeds, fetches, options);
+  StepRunner two(device, other, graph, feeds, fetches, options);
+  one.run();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    two.run();
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      const std::span<const float> expected = one.step().fetch(static_cast<int>(i));
+      const std::span<const float> actual = two.step().fetch(static_cast<int>(i));
+      ASSERT_EQ(actual.size(), expected.size());
+      const auto differs = std::mismatch(
+          actual.begin(), actual.end(), expected.begin(), expected.end(), [](float a, float b) {
+            return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+          });
+      ASSERT_EQ(differs.first, actual.end())
+          << graph.node(fetches[i].node).name << " in run " << repeat << ": element "
+          << differs.first - actual.begin() << " is " << *differs.first << ", not "
+          << *differs.second << "\n"
+          << one.step().describe();
     }
   }
 }

@@ -50,6 +50,11 @@ void expectLikeReference(Device& device, const KernelTable& kernels, const graph
                          const Feeds& feeds, std::span<const graph::Output> fetches,
                          double tolerance, CompileOptions options = {});
 
+// Both kernels give the same bits, `other` in two runs.
+void expectSameBits(Device& device, const KernelTable& kernels, const KernelTable& other,
+                    const graph::Graph& graph, const Feeds& feeds,
+                    std::span<const graph::Output> fetches, CompileOptions options = {});
+
 // Floats in [low, high), as doubles.
 Values randomValues(Random& random, int64_t count, float low = -1, float high = 1);
 Values randomIntegers(Random& random, int64_t count, uint64_t below);

@@ -1,0 +1,93 @@
+#pragma once
+
+// What the kernels of the CPU compute with: an instruction set, and perhaps threads. Here is decided
+// into how many parts work is split.
+//
+// Splitting changes no bits: only outputs that don't depend on each other are computed by different
+// threads, and partial sums are added up in an order that doesn't depend on how many there are. So
+// runs on machines with different numbers of cores are equal, and so is a run that is resumed on
+// another.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "common/base/check.h"
+#include "common/base/isa.h"
+#include "common/runtime/compute_pool.h"
+
+namespace dtf::runtime {
+
+// The work of an element or of a multiply-add, in units of about 10 ps.
+inline constexpr int64_t kMultiplyAddWork = 1;
+inline constexpr int64_t kCopiedWork = 16;     // an element that is read and written
+inline constexpr int64_t kFunctionWork = 100;  // that needs an exponential
+
+// A part that is worth another thread: some 10 us, which is several times what it costs to hand it
+// over.
+inline constexpr int64_t kPartWork = 1'000'000;
+
+// Borrows: the pool, if any. Value type.
+struct Processor {
+  // NOLINTNEXTLINE(google-explicit-constructor): an instruction set alone is one thread
+  Processor(Isa with, ComputePool* threads_of = nullptr) : isa(with), pool(threads_of) {}
+
+  // As many workspaces do kernels need: one for each.
+  int threads() const { return pool == nullptr ? 1 : pool->threads(); }
+  // For what one thread does within a part.
+  Processor alone() const { return {isa}; }
+
+  // f(begin, end, thread) for ranges that cover [0, units): all but the last end at multiples of
+  // `grain`. `unit_work`: of one unit. At most `parts_each` ranges for each thread.
+  template <class F>
+  void forRanges(int64_t units, int64_t unit_work, int64_t grain, int parts_each,
+                 const F& f) const {
+    const int64_t parts = partsOf(units, unit_work, grain, parts_each);
+    if (parts == 1) return f(int64_t{0}, units, 0);
+    const int64_t grains = (units + grain - 1) / grain;
+    pool->run(static_cast<int>(parts), [&](int part, int thread) {
+      const int64_t begin = grains * part / parts * grain;
+      f(begin, std::min(units, grains * (part + 1) / parts * grain), thread);
+    });
+  }
+  template <class F>
+  void forRanges(int64_t units, int64_t unit_work, const F& f) const {
+    forRanges(units, unit_work, 1, kPartsEach, f);
+  }
+
+  // More parts than threads, so that one which is kept waiting leaves its share to the others.
+  static constexpr int kPartsEach = 4;
+
+  Isa isa;
+  ComputePool* pool;
+  int64_t part_work = kPartWork;  // tests have smaller ones
+
+ private:
+  int64_t partsOf(int64_t units, int64_t unit_work, int64_t grain, int parts_each) const {
+    DTF_CHECK(units >= 0 && unit_work > 0 && grain > 0 && parts_each > 0 && part_work > 0);
+    if (threads() == 1) return 1;
+    DTF_CHECK(units <= std::numeric_limits<int64_t>::max() / unit_work);
+    const int64_t grains = (units + grain - 1) / grain;
+    const int64_t wanted = std::min(units * unit_work / part_work, grains);
+    return std::clamp<int64_t>(wanted, 1, int64_t{threads()} * parts_each);
+  }
+};
+
+// `bytes` for each thread, one after the other on lines of their own.
+class PerThread {
+ public:
+  PerThread(const Processor& cpu, size_t bytes)
+      : threads_(cpu.threads()), stride_((bytes + 63) / 64 * 64) {}
+  size_t bytes() const { return stride_ * static_cast<size_t>(threads_); }
+  std::byte* of(std::byte* workspace, int thread) const {
+    DTF_CHECK(thread >= 0 && thread < threads_);
+    return workspace + stride_ * static_cast<size_t>(thread);
+  }
+
+ private:
+  int threads_;
+  size_t stride_;
+};
+
+}  // namespace dtf::runtime

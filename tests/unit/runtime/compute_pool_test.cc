@@ -1,0 +1,137 @@
+#include "common/runtime/compute_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/runtime/count_allocations.h"
+
+namespace dtf::runtime {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Longer than a thread spins, so that whoever waits for it sleeps.
+void busyFor(std::chrono::microseconds time) {
+  const auto end = steady_clock::now() + time;
+  while (steady_clock::now() < end) {
+  }
+}
+constexpr std::chrono::microseconds kLong{300};
+
+TEST(ComputePool, RunsEveryPartOnce) {
+  for (const int threads : {1, 2, 3, 5}) {
+    ComputePool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (int repeat = 0; repeat < 200; ++repeat) {
+      for (const int parts : {0, 1, 2, 3, 7, 40}) {
+        // Not atomic: a part is one thread's, and the caller reads them when run() has returned.
+        std::vector<int> runs(static_cast<size_t>(parts)), by(static_cast<size_t>(parts), -1);
+        pool.run(parts, [&](int part, int thread) {
+          ++runs[static_cast<size_t>(part)];
+          by[static_cast<size_t>(part)] = thread;
+        });
+        EXPECT_THAT(runs, ::testing::Each(1)) << threads << " " << parts;
+        EXPECT_THAT(by,
+                    ::testing::Each(::testing::AllOf(::testing::Ge(0), ::testing::Lt(threads))));
+      }
+    }
+  }
+}
+
+TEST(ComputePool, PartsRunAtTheSameTime) {
+  ComputePool pool(3);
+  std::atomic<int> here{0};
+  pool.run(3, [&](int, int) {
+    ++here;
+    while (here < 3) std::this_thread::yield();  // for ever, unless all three run
+  });
+  EXPECT_EQ(here, 3);
+}
+
+TEST(ComputePool, OneThreadIsTheCallerAlone) {
+  ComputePool pool(1);
+  std::set<std::thread::id> ran_in;
+  pool.run(5, [&](int, int) { ran_in.insert(std::this_thread::get_id()); });
+  EXPECT_THAT(ran_in, ::testing::ElementsAre(std::this_thread::get_id()));
+}
+
+// Whoever runs the part that waits, the other one does all that is left, of both shares.
+TEST(ComputePool, APartThatIsSlowDelaysNoOther) {
+  constexpr int kParts = 8;
+  ComputePool pool(2);
+  for (int slow = 0; slow < kParts; ++slow) {
+    std::atomic<int> others{0};
+    pool.run(kParts, [&](int part, int) {
+      if (part != slow) {
+        ++others;
+        return;
+      }
+      while (others < kParts - 1) std::this_thread::yield();
+    });
+    EXPECT_EQ(others, kParts - 1);
+  }
+}
+
+// Both the threads that wait for a call, and the call that waits for a thread.
+TEST(ComputePool, WhoeverSleepsIsWoken) {
+  ComputePool pool(3);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    busyFor(kLong);
+    std::atomic<int> done{0};
+    pool.run(3, [&](int, int thread) {
+      if (thread != 0) busyFor(kLong);
+      ++done;
+    });
+    EXPECT_EQ(done, 3);
+  }
+}
+
+TEST(ComputePool, EndsWhetherItsThreadsSpinOrSleep) {
+  { const ComputePool unused(5); }
+  ComputePool pool(5);
+  busyFor(kLong);
+}
+
+TEST(ComputePool, AllocatesNothing) {
+  ComputePool pool(3);
+  std::vector<int> values(30);
+  const testing::CountAllocations allocations;
+  pool.run(30, [&](int part, int) { values[static_cast<size_t>(part)] = part; });
+  EXPECT_EQ(allocations.count(), 0);
+}
+
+TEST(ComputePool, NamesItsThreads) {
+  ComputePool pool(3);
+  std::atomic<int> here{0};
+  std::multiset<std::string> names;
+  pool.run(3, [&](int, int thread) {
+    ++here;
+    while (here < 3) std::this_thread::yield();
+    if (thread != 0) return;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::string name;
+      std::getline(std::ifstream(task.path() / "comm"), name);
+      names.insert(name);
+    }
+  });
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"compute-1", "compute-2"}));
+}
+
+TEST(ComputePoolDeathTest, RefusesACallFromWithinAPart) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ComputePool pool(1);
+  const auto nested = [&] { pool.run(1, [&](int, int) { pool.run(1, [](int, int) {}); }); };
+  EXPECT_DEATH(nested(), "two callers of one pool");
+  EXPECT_DEATH(pool.run(-1, [](int, int) {}), "-1");
+  EXPECT_DEATH(ComputePool(0), "0");
+}
+
+}  // namespace
+}  // namespace dtf::runtime
