@@ -1,10 +1,12 @@
 #!/bin/bash
 # The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five: one table, in about
 # fifteen minutes, with a line on stderr for each run.
-# Usage: scripts/bench-peers.sh [--models] [--repetitions N] [--without TensorFlow|PyTorch|JAX]
+# Usage: scripts/bench-peers.sh [--models | --learning FOLDER] [--repetitions N] [--without TensorFlow|PyTorch|JAX]
 #
 # --models: training steps of whole networks on one thread, without a cluster, by dtf, PyTorch (as it comes, tuned,
-# compiled) and JAX; see tests/bench/peers/compare_models.py. Else:
+# compiled) and JAX; see tests/bench/peers/compare_models.py.
+# --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on data_batch_1.bin and
+# test_batch.bin of CIFAR-10 in FOLDER; see tests/bench/peers/compare_learning.py. Else:
 #
 #   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global steps per second,
 #                          async: each gradient is a step, sync: one update from both workers is a step
@@ -35,6 +37,16 @@ while [ $# -gt 0 ]; do
       [ $# -ge 2 ] || { echo "error: $1 needs a value; see scripts/bench-peers.sh --help" >&2; exit 2; }
       arguments+=("$1" "$2")
       [ "$1" = --repetitions ] || without+="$2 "
+      shift 2
+      ;;
+    --learning)
+      [ $# -ge 2 ] || { echo "error: $1 needs a folder; see scripts/bench-peers.sh --help" >&2; exit 2; }
+      for file in data_batch_1.bin test_batch.bin; do
+        [ -r "$2/$file" ] || { echo "error: no $2/$file: it is of CIFAR-10, see configs/jobs/cifar10_resnet.yaml" >&2; exit 65; }
+      done
+      peers=("PyTorch torch torch" "NumPy numpy numpy")
+      compare=compare_learning.py
+      arguments+=(--data "$(realpath "$2")")
       shift 2
       ;;
     --models)
@@ -70,5 +82,6 @@ for peer in "${peers[@]}"; do
   arguments+=(--without "$name")
   status=69
 done
+[ $status -eq 0 ] || [ $compare != compare_learning.py ] || exit $status
 python3 "tests/bench/peers/$compare" --build build --python "$folder/bin/python" "${arguments[@]}" || exit
 exit $status
