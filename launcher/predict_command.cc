@@ -47,7 +47,7 @@ Examples evaluationData(const cluster::TrainSpec& train) {
 }
 
 Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path& file) {
-  data::Part input = data::readFeatures(file, train.data.train, train.model.input_shape.back());
+  data::Part input = data::readFeatures(file, train.data.train, train.model.input_shape);
   train::checkFeatures(train.model, input.spec(), file.string());
   return {nullptr, std::move(input)};
 }

@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   g++ meson ninja-build ccache pkg-config python3
   capnproto libcapnp-dev libboost-dev libboost-system-dev libboost-program-options-dev
-  libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
+  libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
 )
 if [ "${1:-}" = --tests ]; then
   packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs)

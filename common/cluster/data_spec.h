@@ -52,6 +52,23 @@ struct NpySpec {
   DType featuresType() const;
 };
 
+// A folder of PNG and JPEG files: a subfolder for each class. They become what the model reads.
+struct ImagesSpec {
+  enum class Resize : uint8_t {
+    kStretch,  // each side by its own factor
+    kCrop      // of the image's middle what has the model's proportions
+  };
+  DataFile folder;
+  Resize resize = Resize::kStretch;
+  std::vector<std::string> class_names;  // the subfolders from class 0 on; none: in order of name
+  int64_t max_bad_records = 100;         // more end the job
+  // From model.input.shape.
+  int64_t height = 0, width = 0;
+  int64_t channels = 0;  // 1: grey, 3: colours
+  // What the job's file may say of the model's input: false: it can't be an image.
+  bool setSize(const std::vector<int64_t>& input_shape);
+};
+
 struct DatasetSpec {
   enum class Format : uint8_t {
     kDigits,
@@ -60,7 +77,8 @@ struct DatasetSpec {
     kSynthetic,
     kCsv,
     kNpy,
-    kNpz
+    kNpz,
+    kImages
   } format = Format::kDigits;
   std::filesystem::path
       images;  // kIdx: absolute, or relative to the file that names them (already resolved)
@@ -71,6 +89,7 @@ struct DatasetSpec {
   int64_t classes = 10;                      // kSynthetic: kCentres
   CsvSpec csv;
   NpySpec npy;
+  ImagesSpec image_folder;
   yaml::Mark mark;
   yaml::Mark images_mark;
   yaml::Mark labels_mark;

@@ -67,13 +67,15 @@ constexpr FormatKey kFormatKeys[] = {
     {"label_column", formatBits(Format::kCsv), 0, ""},
     {"target_columns", formatBits(Format::kCsv), 0, ""},
     {"feature_columns", formatBits(Format::kCsv), 0, ""},
-    {"class_names", formatBits(Format::kCsv), 0, ""},
-    {"max_bad_records", formatBits(Format::kCsv), 0, ""},
+    {"class_names", formatBits(Format::kCsv, Format::kImages), 0, ""},
+    {"max_bad_records", formatBits(Format::kCsv, Format::kImages), 0, ""},
     {"archive", formatBits(Format::kNpz), formatBits(Format::kNpz), "a file"},
     {"features", formatBits(Format::kNpy, Format::kNpz), formatBits(Format::kNpy, Format::kNpz),
      "an array"},
     {"targets", formatBits(Format::kNpy, Format::kNpz), 0, ""},
     {"features_as", formatBits(Format::kNpy, Format::kNpz), 0, ""},
+    {"folder", formatBits(Format::kImages), formatBits(Format::kImages), "with images"},
+    {"resize", formatBits(Format::kImages), 0, ""},
 };
 
 // A key of another format would be ignored, so it is a mistake.
@@ -126,6 +128,16 @@ std::vector<std::string> readWords(const MapReader& reader, std::string_view key
   return words;
 }
 
+std::vector<std::string> readClassNames(const MapReader& reader, Report& report) {
+  std::vector<std::string> names = readWords(reader, "class_names", report);
+  for (const std::string& name : names)
+    if (std::count(names.begin(), names.end(), name) > 1) {
+      report.error(reader.find("class_names")->where(), "two classes are named " + inQuotes(name));
+      break;
+    }
+  return names;
+}
+
 void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
   reader.boolean("header", csv.header);
   std::string delimiter(1, csv.delimiter);
@@ -140,12 +152,7 @@ void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
   reader.text("label_column", csv.label);
   csv.targets = readWords(reader, "target_columns", report);
   csv.features = readWords(reader, "feature_columns", report);
-  csv.class_names = readWords(reader, "class_names", report);
-  for (const std::string& name : csv.class_names)
-    if (std::count(csv.class_names.begin(), csv.class_names.end(), name) > 1) {
-      report.error(reader.find("class_names")->where(), "two classes are named " + inQuotes(name));
-      break;
-    }
+  csv.class_names = readClassNames(reader, report);
   reader.whole("max_bad_records", csv.max_bad_records);
 }
 
@@ -166,6 +173,13 @@ void readNpy(const MapReader& reader, const YamlNode& node, bool npz, NpySpec& n
   readArray(reader, node, "targets", !npz, npy.targets, report);
   FeaturesAs as = FeaturesAs::kFloat32;
   if (reader.choice("features_as", as, 1)) npy.features_as = as;
+}
+
+void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& images, Report& report) {
+  readPath(reader, node, "folder", images.folder.path, images.folder.mark, report);
+  reader.choice("resize", images.resize);
+  images.class_names = readClassNames(reader, report);
+  reader.whole("max_bad_records", images.max_bad_records);
 }
 
 DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& report) {
@@ -199,6 +213,9 @@ DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& rep
     case Format::kNpz:
       readNpy(reader, node, dataset.format == Format::kNpz, dataset.npy, report);
       checkEither(node, "labels", "targets", report);
+      break;
+    case Format::kImages:
+      readImages(reader, node, dataset.image_folder, report);
       break;
   }
   reader.whole("count", dataset.count);

@@ -1,6 +1,7 @@
 #include "common/cluster/read_train.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
@@ -120,6 +121,16 @@ SummariesSpec readSummaries(const YamlNode& node, Report& report) {
   return summaries;
 }
 
+// Images become what the model reads. Other mistakes come first: they may be why it is no image.
+void setImageSize(const model::ModelSpec& model, DatasetSpec& dataset, Report& report) {
+  if (dataset.format != DatasetSpec::Format::kImages || !report.empty()) return;
+  if (dataset.image_folder.setSize(model.input_shape)) return;
+  report.error(report.placeOf(model.shape_mark),
+               fmt::format("format images needs a model.input.shape of [height, width], with 1 or "
+                           "3 channels as a third size, and it is [{}]",
+                           fmt::join(model.input_shape, ", ")));
+}
+
 }  // namespace
 
 TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report) {
@@ -129,6 +140,8 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
   train.data = readData(reader.find("data"), report);
   train.model.input_dtype = train.data.train.featuresType();
   train.model.labels_dtype = train.data.train.labelsType();
+  setImageSize(train.model, train.data.train, report);
+  if (train.data.eval) setImageSize(train.model, *train.data.eval, report);
   if (const YamlNode* optimizer = reader.find("optimizer"))
     train.optimizer = readOptimizer(*optimizer, report);
   if (const YamlNode* replication = reader.find("replication"))

@@ -117,8 +117,8 @@ constexpr Key kAugmentKeys[] = {
 };
 
 constexpr Key kDatasetKeys[] = {
-    required(choice("format", "digits|idx|cifar10|synthetic|csv|npy|npz", "",
-                    "digits, synthetic: drawn; idx: MNIST's; csv: tables; npy, npz: NumPy's")),
+    required(choice("format", "digits|idx|cifar10|synthetic|csv|npy|npz|images", "",
+                    "idx: MNIST's; csv: tables; npy, npz: NumPy's; images: PNG, JPEG")),
     text("images", "idx: a file, relative to this one; bytes are divided by 255"),
     text("labels", "idx, npy: a file, relative to this one; npz: an array; classes from 0"),
     list("files", "cifar10, csv: files, relative to this one, plain or .gz"),
@@ -131,9 +131,12 @@ constexpr Key kDatasetKeys[] = {
     text("label_column", "csv: name or number from 1 of the column with the class"),
     list("target_columns", "csv: those of the numbers to learn, in place of a label"),
     list("feature_columns", "csv: those to read; default: all others"),
-    list("class_names", "csv: the label's words, from class 0; default: whole numbers"),
+    list("class_names", "from class 0; csv: the label's words; images: the subfolders"),
     whole("max_bad_records", 0, 1'000'000'000,
-          "csv: records that may be skipped, each with a warning; default 100"),
+          "csv, images: so many are skipped, each with a warning; default 100"),
+    text("folder", "images: a folder with a subfolder for each class"),
+    choice("resize", "stretch|crop", "",
+           "images: whole, or the middle of the right shape; default stretch"),
     text("archive", "npz: a file, relative to this one"),
     text("features", "npy: a file, relative to this one; npz: an array"),
     text("targets", "npy, npz: as labels, but numbers to learn, one row each"),

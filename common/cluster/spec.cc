@@ -24,6 +24,7 @@ DType DatasetSpec::featuresType() const {
     case Format::kDigits:
     case Format::kIdx:
     case Format::kCifar10:
+    case Format::kImages:
       return DType::kUInt8;
     case Format::kSynthetic:
     case Format::kCsv:
@@ -44,6 +45,8 @@ DType DatasetSpec::labelsType() const {
     case Format::kSynthetic:
       return problem == Problem::kFriedman || problem == Problem::kTags ? DType::kFloat32
                                                                         : DType::kInt32;
+    case Format::kImages:
+      return DType::kInt32;
     case Format::kCsv:
       return csv.targets.empty() ? DType::kInt32 : DType::kFloat32;
     case Format::kNpy:
@@ -58,6 +61,18 @@ std::string AugmentSpec::text() const {
   if (!any()) return {};
   return std::string("flip_horizontal=") + (flip_horizontal ? "true" : "false") +
          " crop_padding=" + std::to_string(crop_padding);
+}
+
+bool ImagesSpec::setSize(const std::vector<int64_t>& input_shape) {
+  const size_t rank = input_shape.size();
+  if (rank != 2 && rank != 3) return false;
+  const int64_t last = rank == 3 ? input_shape[2] : 1;
+  if (last != 1 && last != 3) return false;
+  height = input_shape[0];
+  width = input_shape[1];
+  channels = last;
+  DTF_CHECK(height > 0 && width > 0);
+  return true;
 }
 
 DType NpySpec::featuresType() const {

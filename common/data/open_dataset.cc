@@ -15,6 +15,8 @@
 #include "common/data/digits.h"
 #include "common/data/file_kind.h"
 #include "common/data/idx_reader.h"
+#include "common/data/image_decoder.h"
+#include "common/data/image_folder.h"
 #include "common/data/npy_dataset.h"
 #include "common/data/synthetic.h"
 #include "common/yaml/error_at.h"
@@ -65,6 +67,9 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
     case DatasetSpec::Format::kNpy:
     case DatasetSpec::Format::kNpz:
       return readNpyDataset(spec);
+    case DatasetSpec::Format::kImages:
+      return at(spec.image_folder.folder.mark,
+                [&] { return readImageFolder(spec.image_folder).dataset; });
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(spec.format)));
 }
@@ -78,10 +83,7 @@ std::vector<std::string> trainedColumns(const DatasetSpec& train) {
   return std::move(header.columns);
 }
 
-}  // namespace
-
 void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
-  if (train.format != DatasetSpec::Format::kCsv || eval.format != DatasetSpec::Format::kCsv) return;
   const auto columns = [](const DatasetSpec& spec) {
     return at(spec.files_marks.at(0), [&] { return readCsvHeader(spec.files, spec.csv).columns; });
   };
@@ -97,13 +99,61 @@ void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
                           "' is trained on; say the order with feature_columns");
 }
 
-Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like, int64_t width) {
+void checkSameClasses(const cluster::ImagesSpec& train, const cluster::ImagesSpec& eval) {
+  const auto classes = [](const cluster::ImagesSpec& spec) {
+    return at(spec.folder.mark, [&] { return classFolders(spec); });
+  };
+  const std::vector<std::string> trained = classes(train);
+  const std::vector<std::string> evaluated = classes(eval);
+  if (trained == evaluated) return;
+  const auto differ =
+      std::mismatch(trained.begin(), trained.end(), evaluated.begin(), evaluated.end()).first -
+      trained.begin();
+  const auto name = [differ](const std::vector<std::string>& all) {
+    const auto index = static_cast<size_t>(differ);
+    return index < all.size() ? "'" + all[index] + "'" : "no more";
+  };
+  throw yaml::ErrorAt(ErrorCode::kBadData, eval.folder.mark,
+                      eval.folder.path.string() + ": its classes are others than those of " +
+                          train.folder.path.string() + ": class " + std::to_string(differ) +
+                          " is " + name(evaluated) + " here and " + name(trained) +
+                          " there; a class without images is an empty subfolder, and class_names "
+                          "say their order");
+}
+
+// What the job's images become, or those of another job whose model reads pixels.
+cluster::ImagesSpec imagesLike(const std::filesystem::path& file, const DatasetSpec& like,
+                               const std::vector<int64_t>& input_shape) {
+  if (like.format == DatasetSpec::Format::kImages) return like.image_folder;
+  cluster::ImagesSpec images;
+  if (like.featuresType() != DType::kUInt8 || !images.setSize(input_shape))
+    throw Error(ErrorCode::kBadConfig, file.string() +
+                                           ": an image, or a folder, but the job's model doesn't "
+                                           "read images");
+  return images;
+}
+
+}  // namespace
+
+void checkSameOrder(const DatasetSpec& train, const DatasetSpec& eval) {
+  if (train.format != eval.format) return;
+  if (train.format == DatasetSpec::Format::kCsv) checkSameColumns(train, eval);
+  if (train.format == DatasetSpec::Format::kImages)
+    checkSameClasses(train.image_folder, eval.image_folder);
+}
+
+Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
+                  const std::vector<int64_t>& input_shape) {
+  DTF_CHECK(!input_shape.empty());
+  const auto images = [&] { return readImageFeatures(file, imagesLike(file, like, input_shape)); };
+  if (std::error_code gone; std::filesystem::is_directory(file, gone)) return images();
   std::array<uint8_t, kKindBytes> first{};
   const size_t held = ByteSource(file).read(first.data(), first.size());
+  if (imageKind(std::span(first).first(held)) != ImageKind::kNone) return images();
   const std::string_view begin(reinterpret_cast<const char*>(first.data()), held);
   if (begin.starts_with("\x93NUMPY")) return readNpyFeatures(file, like);
   if (like.format == DatasetSpec::Format::kCsv)
-    return readCsvFeatures(file, like.csv, width, trainedColumns(like));
+    return readCsvFeatures(file, like.csv, input_shape.back(), trainedColumns(like));
   IdxArray array = readIdx(file, 2, 4);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");

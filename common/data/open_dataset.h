@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "common/cluster/spec.h"
 #include "common/data/dataset.h"
@@ -19,15 +20,17 @@ namespace dtf::data {
 std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uint64_t seed,
                                            bool eval);
 
-// That both tables, where both are tables, have the same columns in the same order.
-// Errors: those of readCsvHeader(); kBadData at the file of `eval` that has others.
-void checkSameColumns(const cluster::DatasetSpec& train, const cluster::DatasetSpec& eval);
+// That both tables, where both are tables, have the same columns in the same order, and both folders of
+// images the same classes.
+// Errors: those of readCsvHeader() and classFolders(); kBadData at the file or folder of `eval` that has others.
+void checkSameOrder(const cluster::DatasetSpec& train, const cluster::DatasetSpec& eval);
 
-// Examples without labels, to be predicted: an array of NumPy, a table where the job reads tables
-// (`like` is its training data), else an IDX file. With a header a table's columns are found by their
-// names in the training data's; others, as the label's, are left out. `width` is that of the model's input.
-// Errors: those of the reader.
+// Examples without labels, to be predicted: an array of NumPy, an image or a folder of them, a table where
+// the job reads tables (`like` is its training data), else an IDX file. With a header a table's columns are
+// found by their names in the training data's; others, as the label's, are left out. `input_shape` is that of
+// the model, which images are brought to.
+// Errors: those of the reader; kBadConfig for images that the model can't read.
 Part readFeatures(const std::filesystem::path& file, const cluster::DatasetSpec& like,
-                  int64_t width);
+                  const std::vector<int64_t>& input_shape);
 
 }  // namespace dtf::data

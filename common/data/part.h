@@ -39,6 +39,11 @@ class ByteBlock {
   uint8_t* data() { return data_.get(); }
   const uint8_t* data() const { return data_.get(); }
   size_t size() const { return bytes_; }
+  // What is beyond stays taken, and is not seen any more.
+  void shrinkTo(size_t bytes) {
+    DTF_CHECK(bytes <= bytes_);
+    bytes_ = bytes;
+  }
 
  private:
   std::unique_ptr<uint8_t[]> data_;

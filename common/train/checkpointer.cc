@@ -42,6 +42,8 @@ std::string examplesText(const cluster::DatasetSpec& dataset) {
       return dataset.npy.features.path.string();
     case Format::kNpz:
       return dataset.npy.archive.path.string();
+    case Format::kImages:
+      return dataset.image_folder.folder.path.string();
     case Format::kCifar10:
     case Format::kCsv:
       break;

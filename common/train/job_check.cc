@@ -15,6 +15,7 @@
 #include "common/data/dataset.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
+#include "common/data/image_folder.h"
 #include "common/data/npy_dataset.h"
 #include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
@@ -72,7 +73,7 @@ class JobChecker {
     // What can't be read is reported already.
     if (train_.data.eval && report_.empty())
       noting(train_.data.eval->mark,
-             [this] { data::checkSameColumns(train_.data.train, *train_.data.eval); });
+             [this] { data::checkSameOrder(train_.data.train, *train_.data.eval); });
     noting(train_.model.mark, [this] { checkModel(); });
     return size_;
   }
@@ -158,6 +159,8 @@ class JobChecker {
       case DatasetSpec::Format::kNpy:
       case DatasetSpec::Format::kNpz:
         return lookAtNpy(dataset);
+      case DatasetSpec::Format::kImages:
+        return lookAtImages(dataset.image_folder);
     }
     DTF_CHECK_MSG(false, std::to_string(static_cast<int>(dataset.format)));
   }
@@ -241,6 +244,24 @@ class JobChecker {
     return read ? std::optional(seen) : std::nullopt;
   }
 
+  // Which of the files are bad is found when they are read.
+  std::optional<Seen> lookAtImages(const cluster::ImagesSpec& images) {
+    if (images.channels == 0) return std::nullopt;  // the model's input is no image: reported
+    std::optional<data::ImageList> list;
+    noting(images.folder.mark, [&] { list = data::listImages(images); });
+    if (!list) return std::nullopt;
+    const std::string folder = images.folder.path.string();
+    noting(images.folder.mark, [&] {
+      checkClasses("the subfolders of " + folder, static_cast<int64_t>(list->class_names.size()));
+    });
+    return Seen{static_cast<int64_t>(list->files.size()),
+                std::nullopt,
+                data::imageFeatures(images),
+                data::imageLabels(),
+                folder,
+                images.folder.mark};
+  }
+
   void checkLabels(const DatasetSpec& dataset, const std::optional<data::IdxImages>& images) {
     const data::Part labels = data::readIdxLabels(dataset.labels);
     const int64_t count = labels.count();
@@ -252,7 +273,7 @@ class JobChecker {
     if (output_) data::checkLabels(labels, output_->units, output_->layer->name);
   }
 
-  void checkClasses(const char* name, int64_t classes) const {
+  void checkClasses(const std::string& name, int64_t classes) const {
     if (!output_ || output_->units >= classes || (output_->units == 1 && classes == 2)) return;
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, output_->layer->mark,

@@ -109,7 +109,7 @@ class WorkerJob {
                              client_->parameters(), kernels_, device_, clock_);
     if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval) sayNothingToEvaluate();
     if (isChief() && train_.data.eval) {
-      data::checkSameColumns(train_.data.train, *train_.data.eval);
+      data::checkSameOrder(train_.data.train, *train_.data.eval);
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     }
     if (isChief()) reportModel(loop.placement(), loop.placementTable());

@@ -2,8 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <sstream>
 
 #include "tests/e2e/cluster_fixture.h"
+#include "tests/unit/data/image_files.h"
 #include "tests/unit/data/npy_files.h"
 
 namespace dtf::testing {
@@ -104,6 +107,82 @@ TEST_F(DataTest, ArraysOfNumPyAreLearnt) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_GT(summary()["eval"]["accuracy"].get<double>(), 0.98);
   expectNothingLeft();
+}
+
+// Two classes, of images that are red or blue, in files of different sizes and kinds. One file is none.
+TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
+  const auto image = [&](const std::string& name, bool red, int i) {
+    const auto strong = static_cast<uint8_t>(120 + i);
+    const std::vector<uint8_t> colour = {red ? strong : uint8_t{40}, 60,
+                                         red ? uint8_t{40} : strong};
+    const auto width = static_cast<uint32_t>(8 + i % 5);
+    const std::vector<uint8_t> pixels = data::plain(width * 10, colour);
+    const std::filesystem::path path = std::filesystem::path(folder_.path()) / name;
+    std::filesystem::create_directories(path.parent_path());
+    folder_.write(name,
+                  i % 2 == 0 ? data::pngOf(width, 10, pixels) : data::jpegOf(width, 10, 3, pixels));
+  };
+  for (int i = 0; i < 100; ++i) {
+    const bool red = i % 4 < 2;
+    const std::string name = std::string(red ? "red" : "blue") + "/" + std::to_string(i) +
+                             (i % 2 == 0 ? ".png" : ".jpg");
+    image((i < 80 ? "train/" : "eval/") + name, red, i);
+  }
+  folder_.write("train/red/7.png", "<html>");
+  const std::string train =
+      "  model: {input: {shape: [8, 8, 3]}, layers: [flatten, dense: {units: 2}], loss: "
+      "softmax_cross_entropy, metrics: [accuracy]}\n"
+      "  data:\n"
+      "    train: {format: images, folder: train}\n"
+      "    eval: {format: images, folder: eval}\n"
+      "    augment: {flip_horizontal: true}\n"
+      "    batch_size: 10\n"
+      "  optimizer: {adam: {learning_rate: 0.01}}\n"
+      "  checkpoint: {every_steps: 100}\n"
+      "  steps: 100\n";
+  const std::string file = write(train);
+  const ProcessResult result = launch(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["eval"]["accuracy"].get<double>(), 1.0);
+  EXPECT_NE((result.out + result.err)
+                .find("train/red/7.png: this looks like a web page or XML, '<html>'; expected a "
+                      "PNG or JPEG image"),
+            std::string::npos)
+      << result.err;
+  for (const auto& [asked, classes] :
+       std::map<std::string, std::string>{{"eval/red", "1111111111"}, {"eval/blue/82.png", "0"}}) {
+    const ProcessResult predicted = runProcess(
+        {binary("dtf-launch"), "predict", file, "--input", folder_.path() + "/" + asked, "--json"},
+        seconds(20));
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    std::string found;
+    std::istringstream lines(predicted.out);
+    for (std::string line; std::getline(lines, line);)
+      found += nlohmann::json::parse(line)["class"].dump();
+    EXPECT_EQ(found, classes) << predicted.out;
+  }
+  expectNothingLeft();
+}
+
+// Class 0 would be another one when it is evaluated.
+TEST_F(DataTest, AFolderWithOtherClassesIsRefusedBeforeTheStart) {
+  for (const char* const name : {"train/a", "train/b", "eval/b"}) {
+    std::filesystem::create_directories(std::filesystem::path(folder_.path()) / name);
+    folder_.write(std::string(name) + "/1.png", data::pngOf(8, 8, data::plain(64, {1, 2, 3})));
+  }
+  const std::string file = write(
+      "  model: {input: {shape: [8, 8]}, layers: [flatten, dense: {units: 2}], loss: "
+      "softmax_cross_entropy}\n"
+      "  data:\n"
+      "    train: {format: images, folder: train}\n"
+      "    eval: {format: images, folder: eval}\n"
+      "    batch_size: 1\n");
+  const ProcessResult result = runProcess({binary("dtf-launch"), "check", file}, seconds(20));
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  EXPECT_NE(result.err.find("job.yaml:10:36: error: "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("eval: its classes are others than those of "), std::string::npos);
+  EXPECT_NE(result.err.find("train: class 0 is 'b' here and 'a' there; "), std::string::npos)
+      << result.err;
 }
 
 // 600 examples are 30 batches of 20, which two workers share.

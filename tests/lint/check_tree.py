@@ -36,6 +36,8 @@ THIRD_PARTIES = [
     (r"nlohmann/", "nlohmann-json"),
     (r"(oneapi/dnnl/|dnnl)", "oneDNN"),
     (r"zlib", "zlib"),
+    (r"png\.h", "libpng"),
+    (r"jpeglib\.h|jerror\.h", "libjpeg-turbo"),
     (r"xxh", "xxHash"),
     (r"protozero/", "protozero"),
     (r"openssl/", "OpenSSL"),
@@ -47,6 +49,7 @@ IMPLIED = {"capnp-rpc": {"capnp", "kj"}, "capnp": {"kj", "capnp-rpc"}, "nlohmann
 TESTED_IN = [
     (r"common/checkpoint/manifest_json\.cc", "tests/unit/checkpoint/manifest_test.cc"),
     (r"common/checkpoint/verify\.cc", "tests/unit/checkpoint/damage_test.cc"),
+    (r"common/data/(jpeg|png)_decoder\.cc", "tests/unit/data/image_decoder_test.cc"),
     (r"common/yaml/home_path\.cc", "tests/unit/cluster/cluster_yaml_test.cc"),
     (r"common/(yaml/(map_reader|yaml_syntax)|cluster/read_\w+|model/read_model)\.cc", "tests/unit/cluster/bad_files_test.cc"),
     (r"common/model/(layer_builder|layers/(dense|dropout|flatten))\.cc", "tests/unit/model/model_graph_test.cc"),

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/data/label_check.h"
 #include "tests/unit/data/idx_files.h"
+#include "tests/unit/data/image_files.h"
 #include "tests/unit/data/npy_files.h"
 
 namespace dtf::data {
@@ -94,11 +95,11 @@ TEST(CheckSameColumns, ColumnsAreReadInTheOrderThatIsTrainedOn) {
     return spec;
   };
   const cluster::DatasetSpec train = table("t.csv", "a,b,kind");
-  EXPECT_NO_THROW(checkSameColumns(train, table("e.csv", "a,b,kind")));
-  EXPECT_NO_THROW(checkSameColumns(train, table("e.csv", "a,kind,b"))) << "the label may move";
+  EXPECT_NO_THROW(checkSameOrder(train, table("e.csv", "a,b,kind")));
+  EXPECT_NO_THROW(checkSameOrder(train, table("e.csv", "a,kind,b"))) << "the label may move";
   cluster::DatasetSpec eval = table("e.csv", "b,a,kind");
   try {
-    checkSameColumns(train, eval);
+    checkSameOrder(train, eval);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadData);
@@ -106,35 +107,35 @@ TEST(CheckSameColumns, ColumnsAreReadInTheOrderThatIsTrainedOn) {
         << error.message();
   }
   eval.csv.features = {"a", "b"};
-  EXPECT_NO_THROW(checkSameColumns(train, eval));
+  EXPECT_NO_THROW(checkSameOrder(train, eval));
 }
 
 TEST(ReadFeatures, TellsArraysTablesAndImagesApart) {
   const TemporaryFolder folder;
   cluster::DatasetSpec like;  // digits
   const Part pixels =
-      readFeatures(folder.write("a", npyOf<uint8_t>("|u1", "(1, 2)", {1, 2})), like, 2);
+      readFeatures(folder.write("a", npyOf<uint8_t>("|u1", "(1, 2)", {1, 2})), like, {2});
   EXPECT_EQ(pixels.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{2}}));
   const Part images =
-      readFeatures(folder.write("b", idxHeader(kImagesMagic, {1, 1, 2}) + "ab"), like, 2);
+      readFeatures(folder.write("b", idxHeader(kImagesMagic, {1, 1, 2}) + "ab"), like, {2});
   EXPECT_EQ(images.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{1, 2}}));
   like.format = cluster::DatasetSpec::Format::kCsv;
   like.csv.label = "kind";
   like.files = {folder.write("t", "x,y,kind\n1,2,0\n")};
   like.files_marks = {{"job.yaml", 5, 9}};
-  const Part table = readFeatures(folder.write("c", "x,y\n1,2\n3,4\n"), like, 2);
+  const Part table = readFeatures(folder.write("c", "x,y\n1,2\n3,4\n"), like, {2});
   EXPECT_EQ(table.count(), 2);
   const Part array =
-      readFeatures(folder.write("d", npyOf<double>("<f8", "(2, 2)", {1, 2, 3, 4})), like, 2);
+      readFeatures(folder.write("d", npyOf<double>("<f8", "(2, 2)", {1, 2, 3, 4})), like, {2});
   EXPECT_EQ(array.spec(), (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
-  EXPECT_THROW(readFeatures(folder.write("e", ""), like, 2), Error);
+  EXPECT_THROW(readFeatures(folder.write("e", ""), like, {2}), Error);
 }
 
 TEST(ReadFeatures, AnArrayOfNumbersIsNoPixels) {
   const TemporaryFolder folder;
   const cluster::DatasetSpec digits;
   try {
-    readFeatures(folder.write("a.npy", npyOf<float>("<f4", "(1, 2)", {1, 2})), digits, 2);
+    readFeatures(folder.write("a.npy", npyOf<float>("<f4", "(1, 2)", {1, 2})), digits, {2});
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), (folder.path() / "a.npy").string() +
@@ -151,7 +152,7 @@ TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
   train.files = {folder.write("t.csv", "3,b,kind\n1,2,0\n")};
   train.files_marks = {{"job.yaml", 5, 9}};
   const auto read = [&](const std::string& text) {
-    const Part part = readFeatures(folder.write("p.csv", text), train, 2);
+    const Part part = readFeatures(folder.write("p.csv", text), train, {2});
     std::vector<float> numbers(part.bytes().size() / sizeof(float));
     std::memcpy(numbers.data(), part.bytes().data(), part.bytes().size());
     return numbers;
@@ -170,6 +171,52 @@ TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
           << error.message();
     }
   }
+}
+
+cluster::DatasetSpec imagesIn(const TemporaryFolder& folder, const std::string& name,
+                              const std::vector<std::string>& classes) {
+  cluster::DatasetSpec spec;
+  spec.format = cluster::DatasetSpec::Format::kImages;
+  spec.image_folder.folder = {folder.path() / name, {"t.yaml", 3, 13}};
+  spec.image_folder.setSize({2, 2, 3});
+  for (const std::string& each : classes)
+    std::filesystem::create_directories(spec.image_folder.folder.path / each);
+  return spec;
+}
+
+TEST(OpenDataset, FoldersOfImagesMustHaveTheSameClasses) {
+  const TemporaryFolder folder;
+  const cluster::DatasetSpec train = imagesIn(folder, "train", {"a", "b"});
+  EXPECT_NO_THROW(checkSameOrder(train, imagesIn(folder, "same", {"b", "a"})));
+  const auto failure = [&](const cluster::DatasetSpec& eval) {
+    try {
+      checkSameOrder(train, eval);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(failure(imagesIn(folder, "fewer", {"a"})).find("class 1 is no more here and 'b' there"),
+            std::string::npos);
+  cluster::DatasetSpec turned = imagesIn(folder, "same", {});
+  turned.image_folder.class_names = {"b", "a"};
+  EXPECT_NE(failure(turned).find("t.yaml:3:13: error: "), std::string::npos);
+  EXPECT_NE(failure(turned).find("class 0 is 'b' here and 'a' there"), std::string::npos);
+}
+
+// Whatever the job is trained on, as long as it reads pixels.
+TEST(OpenDataset, ImagesArePredictedByAnyModelOfPixels) {
+  const TemporaryFolder folder;
+  const std::filesystem::path image =
+      folder.write("x", pngOf(4, 4, plain(16, {7}), {PNG_COLOR_TYPE_GRAY}));
+  cluster::DatasetSpec like;
+  const Part part = readFeatures(image, like, {3, 3});
+  EXPECT_EQ(part.spec().shape, (Shape{3, 3, 1}));
+  EXPECT_EQ(part.of(0)[8], 7);
+  EXPECT_THROW(readFeatures(image, like, {9}), Error);
+  like.format = cluster::DatasetSpec::Format::kCsv;
+  EXPECT_THROW(readFeatures(image, like, {3, 3}), Error);
 }
 
 }  // namespace

@@ -184,6 +184,35 @@ TEST_F(JobCheckTest, LabelsAreComparedWithTheUnitsAndTheImages) {
             std::string::npos);
 }
 
+// By what lies in the folders: no file is opened.
+TEST_F(JobCheckTest, FoldersOfImagesAreJudgedByTheirSubfolders) {
+  std::filesystem::create_directories("f/a");
+  std::filesystem::create_directories("f/b");
+  const auto train = [](const std::string& shape, int units) {
+    return "  model: {input: {shape: " + shape +
+           "}, layers: [flatten, dense: {units: " + std::to_string(units) +
+           ", name: d}], loss: mse}\n" +
+           "  data: {batch_size: 3, train: {format: images, folder: f}}\n";
+  };
+  EXPECT_EQ(firstLine(mistakesOf(train("[8, 8, 3]", 2), kBadData)),
+            "c.yaml:4:57: error: f: there is no image in its subfolders (.png, .jpg, .jpeg)");
+  files_.write("f/a/1.png", "");
+  files_.write("f/b/1.jpg", "");
+  EXPECT_NE(
+      mistakesOf(train("[8, 8, 3]", 2)).find("batch_size is 3, but there are 2 examples in f"),
+      std::string::npos);
+  files_.write("f/b/2.jpg", "");
+  EXPECT_EQ(mistakesOf(train("[8, 8, 3]", 2)), "");
+  EXPECT_EQ(mistakesOf(train("[8, 8]", 2)), "");
+  std::filesystem::create_directories("f/c");
+  EXPECT_NE(mistakesOf(train("[8, 8, 3]", 2))
+                .find("the subfolders of f have 3 classes, but layer 'd' has 2 units"),
+            std::string::npos);
+  EXPECT_EQ(firstLine(mistakesOf(train("[64]", 3))),
+            "c.yaml:3:19: error: format images needs a model.input.shape of [height, width], with "
+            "1 or 3 channels as a third size, and it is [64]");
+}
+
 TEST_F(JobCheckTest, EachFileOfCifar10IsJudgedAtItsOwnPlace) {
   const std::string record(3073, '\3');
   files_.write("a.bin", record + record);

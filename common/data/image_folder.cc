@@ -1,0 +1,281 @@
+#include "common/data/image_folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cstring>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/thread.h"
+#include "common/data/image_decoder.h"
+#include "common/data/image_resize.h"
+
+namespace dtf::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+using cluster::ImagesSpec;
+
+constexpr int64_t kBadImagesShownMax = 10;  // in the log
+constexpr uint64_t kImagesBytesMax = uint64_t{1} << 40;
+constexpr int64_t kImagesAtOnce = 1024;  // decoded between two looks at how many are bad
+constexpr unsigned kImageThreadsMax = 16;
+
+[[noreturn]] void failFolder(const fs::path& folder, const std::string& why,
+                             ErrorCode code = ErrorCode::kBadData) {
+  throw Error(code, folder.string() + ": " + why);
+}
+
+[[noreturn]] void failSystem(const fs::path& folder, const std::error_code& error) {
+  const bool forbidden = error == std::errc::permission_denied;
+  failFolder(folder, "cannot read the folder: " + error.message(),
+             forbidden ? ErrorCode::kPermission : ErrorCode::kBadData);
+}
+
+bool isHidden(const fs::path& path) {
+  return path.filename().native().starts_with('.');
+}
+
+bool isNamedAsImage(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+// In order of name. `deep`: with what lies in folders below.
+std::vector<fs::path> entriesOf(const fs::path& folder, bool deep) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  fs::recursive_directory_iterator at(folder, error);
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    const bool hidden = isHidden(at->path());
+    if (hidden || !deep) at.disable_recursion_pending();
+    if (!hidden) entries.push_back(at->path());
+  }
+  if (error) failSystem(folder, error);
+  std::sort(entries.begin(), entries.end(),
+            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+  return entries;
+}
+
+bool isFolder(const fs::path& path) {
+  std::error_code gone;
+  return fs::is_directory(path, gone);
+}
+
+// With `label`, to what is in `list` already.
+void addImages(const fs::path& folder, int32_t label, ImageList& list) {
+  for (fs::path& path : entriesOf(folder, true)) {
+    if (isFolder(path)) continue;
+    if (isNamedAsImage(path)) {
+      list.files.push_back({std::move(path), label});
+    } else if (list.others++ == 0) {
+      list.other = std::move(path);
+    }
+  }
+}
+
+std::vector<std::string> subfoldersOf(const fs::path& folder) {
+  std::vector<std::string> names;
+  bool images = false;
+  for (const fs::path& path : entriesOf(folder, false)) {
+    if (isFolder(path)) names.push_back(path.filename().string());
+    images = images || isNamedAsImage(path);
+  }
+  if (names.empty())
+    failFolder(folder, images ? "it holds images, but no subfolders: put those of each class into "
+                                "a subfolder that is named as the class"
+                              : "it has no subfolders: each class is one, with its images");
+  return names;
+}
+
+void checkClassNames(const ImagesSpec& spec, const std::vector<std::string>& subfolders) {
+  const auto missing = [](const std::vector<std::string>& of, const std::vector<std::string>& in) {
+    return std::find_if(of.begin(), of.end(), [&in](const std::string& name) {
+      return std::find(in.begin(), in.end(), name) == in.end();
+    });
+  };
+  const std::vector<std::string>& names = spec.class_names;
+  if (const auto name = missing(names, subfolders); name != names.end())
+    failFolder(spec.folder.path,
+               fmt::format("it has no subfolder '{}', which is one of the class_names", *name));
+  if (const auto name = missing(subfolders, names); name != subfolders.end())
+    failFolder(spec.folder.path,
+               fmt::format("its subfolder '{}' is none of the class_names", *name));
+}
+
+// Reads one file into `to`. Returns what is wrong with it; empty: nothing.
+std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<uint8_t> to) {
+  try {
+    const std::string file = readFile(path, kImageFileBytesMax);
+    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(file.data()),
+                                         file.size());
+    const Image image = decodeImage(bytes, path.string(), spec.channels);
+    resizeImage(image, spec.resize, spec.height, spec.width, to);
+    return {};
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+// Calls `each` with 0 to count - 1, from several threads.
+void inThreads(int64_t count, const std::function<void(int64_t)>& each) {
+  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, kImageThreadsMax);
+  const int64_t threads = std::min<int64_t>(count, cores);
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
+    for (int64_t i = next++; i < count; i = next++) each(i);
+  };
+  std::vector<Thread> helpers;
+  for (int64_t thread = 1; thread < threads; ++thread) helpers.emplace_back("read-images", work);
+  work();
+}
+
+// Reads the files of a list, in their order, and leaves out the bad ones.
+// Borrows: all of what it is made of.
+class ListReader {
+ public:
+  ListReader(const ImageList& list, const ImagesSpec& spec, int64_t bad_max)
+      : list_(list), spec_(spec), bad_max_(bad_max), bytes_(imageFeatures(spec).bytes()) {
+    uint64_t all = 0;
+    if (__builtin_mul_overflow(uint64_t{list.files.size()}, uint64_t{bytes_}, &all) ||
+        all > kImagesBytesMax)
+      failFolder(spec.folder.path,
+                 fmt::format("{} images of {} bytes are more than the {} bytes that are read",
+                             list.files.size(), bytes_, kImagesBytesMax));
+    pixels_ = ByteBlock(all);
+  }
+
+  void run() {
+    const auto files = static_cast<int64_t>(list_.files.size());
+    for (int64_t first = 0; first < files; first += kImagesAtOnce)
+      readSome(first, std::min(kImagesAtOnce, files - first));
+    const auto good = static_cast<int64_t>(labels_.size());
+    if (good == 0) failFolder(spec_.folder.path, fmt::format("no good image, {} bad ones", bad_));
+    if (bad_ > 0)
+      log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad_, files,
+                   spec_.folder.path.string());
+    pixels_.shrinkTo(labels_.size() * bytes_);
+  }
+
+  ByteBlock pixels() { return std::move(pixels_); }
+  const std::vector<int32_t>& labels() const { return labels_; }
+  int64_t bad() const { return bad_; }
+
+ private:
+  // Straight to where they belong if none of them is bad.
+  void readSome(int64_t first, int64_t count) {
+    const auto kept = static_cast<int64_t>(labels_.size());
+    DTF_CHECK(kept <= first);
+    std::vector<std::string> wrong(static_cast<size_t>(count));
+    inThreads(count, [&](int64_t i) {
+      const ImageList::File& file = list_.files[static_cast<size_t>(first + i)];
+      wrong[static_cast<size_t>(i)] = readImage(file.path, spec_, {imageAt(kept + i), bytes_});
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      if (!wrong[static_cast<size_t>(i)].empty()) {
+        countBad(wrong[static_cast<size_t>(i)]);
+        continue;
+      }
+      uint8_t* const to = imageAt(static_cast<int64_t>(labels_.size()));
+      if (to != imageAt(kept + i)) std::memcpy(to, imageAt(kept + i), bytes_);
+      labels_.push_back(list_.files[static_cast<size_t>(first + i)].label);
+    }
+  }
+
+  void countBad(const std::string& wrong) {
+    ++bad_;
+    if (bad_ > bad_max_)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("{}: that is bad image number {}, and max_bad_records is {}", wrong,
+                              bad_, bad_max_));
+    if (bad_ <= kBadImagesShownMax) log::warning("event=bad_record reason=\"{}\"", wrong);
+  }
+
+  uint8_t* imageAt(int64_t index) { return pixels_.data() + static_cast<size_t>(index) * bytes_; }
+
+  const ImageList& list_;
+  const ImagesSpec& spec_;
+  const int64_t bad_max_;
+  const size_t bytes_;  // of one image
+  ByteBlock pixels_;
+  std::vector<int32_t> labels_;
+  int64_t bad_ = 0;
+};
+
+}  // namespace
+
+PartSpec imageFeatures(const ImagesSpec& spec) {
+  DTF_CHECK(spec.height > 0 && spec.width > 0 && (spec.channels == 1 || spec.channels == 3));
+  return {kFeatures, DType::kUInt8, Shape{spec.height, spec.width, spec.channels}};
+}
+
+PartSpec imageLabels() {
+  return {kLabels, DType::kInt32, Shape()};
+}
+
+std::vector<std::string> classFolders(const ImagesSpec& spec) {
+  std::vector<std::string> subfolders = subfoldersOf(spec.folder.path);
+  if (spec.class_names.empty()) return subfolders;
+  checkClassNames(spec, subfolders);
+  return spec.class_names;
+}
+
+ImageList listImages(const ImagesSpec& spec) {
+  const fs::path& folder = spec.folder.path;
+  ImageList list;
+  list.class_names = classFolders(spec);
+  for (size_t label = 0; label < list.class_names.size(); ++label)
+    addImages(folder / list.class_names[label], static_cast<int32_t>(label), list);
+  if (list.files.empty())
+    failFolder(folder, "there is no image in its subfolders (.png, .jpg, .jpeg)");
+  return list;
+}
+
+ImageTable readImageFolder(const ImagesSpec& spec) {
+  const ImageList list = listImages(spec);
+  if (list.others > 0)
+    log::warning("event=files_left_out files={} reason=\"no image by their names\" first=\"{}\"",
+                 list.others, list.other.string());
+  ListReader reader(list, spec, spec.max_bad_records);
+  reader.run();
+  const std::string source = spec.folder.path.string();
+  log::info("event=images folder=\"{}\" images={} classes=\"{}\"", source, reader.labels().size(),
+            fmt::join(list.class_names, ", "));
+  ByteBlock labels(reader.labels().size() * sizeof(int32_t));
+  std::memcpy(labels.data(), reader.labels().data(), labels.size());
+  return {
+      {{imageFeatures(spec), source, reader.pixels()}, {imageLabels(), source, std::move(labels)}},
+      reader.bad()};
+}
+
+Part readImageFeatures(const fs::path& path, const ImagesSpec& spec) {
+  ImagesSpec asked = spec;
+  asked.folder.path = path;
+  ImageList list;
+  if (isFolder(path)) {
+    addImages(path, 0, list);
+    if (list.files.empty()) failFolder(path, "there is no image in it (.png, .jpg, .jpeg)");
+  } else {
+    list.files.push_back({path, 0});
+  }
+  ListReader reader(list, asked, 0);
+  reader.run();
+  return {imageFeatures(asked), path.string(), reader.pixels()};
+}
+
+}  // namespace dtf::data

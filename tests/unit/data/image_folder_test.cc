@@ -1,0 +1,136 @@
+#include "common/data/image_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/base/error.h"
+#include "tests/unit/data/idx_files.h"
+#include "tests/unit/data/image_files.h"
+
+namespace dtf::data {
+namespace {
+
+// A folder of images of 4 x 4 pixels, which become 2 x 2.
+class ImageFolderTest : public ::testing::Test {
+ protected:
+  ImageFolderTest() {
+    spec_.folder.path = folder_.path();
+    spec_.height = spec_.width = 2;
+    spec_.channels = 1;
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::filesystem::create_directories((folder_.path() / name).parent_path());
+    folder_.write(name, bytes);
+  }
+  void writeGrey(const std::string& name, uint8_t grey) const {
+    const std::vector<uint8_t> pixels = plain(16, {grey});
+    const bool png = name.ends_with("png") || name.ends_with("PNG");
+    write(name, png ? pngOf(4, 4, pixels, {PNG_COLOR_TYPE_GRAY}) : jpegOf(4, 4, 1, pixels));
+  }
+  std::string failure() const {
+    try {
+      readImageFolder(spec_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadData);
+      return error.message();
+    }
+    return "no error";
+  }
+  // One grey and label for each example.
+  std::string examples() const {
+    const ImageTable table = readImageFolder(spec_);
+    std::string text;
+    for (int64_t i = 0; i < table.dataset.size(); ++i)
+      text += std::to_string(table.dataset.features().of(i)[0]) + ":" +
+              std::to_string(table.dataset.labels().as<int32_t>()[static_cast<size_t>(i)]) + " ";
+    return text;
+  }
+
+  TemporaryFolder folder_;
+  cluster::ImagesSpec spec_;
+};
+
+TEST_F(ImageFolderTest, ClassesAndFilesComeInOrderOfName) {
+  writeGrey("b/1.png", 10);
+  writeGrey("b/0.jpg", 20);
+  writeGrey("a/x.PNG", 30);
+  writeGrey("c/deep/er.jpeg", 40);
+  writeGrey(".hidden/x.png", 50);
+  writeGrey("b/.x.png", 60);
+  write("b/notes.txt", "not an image");
+  write("readme.md", "neither");
+  EXPECT_EQ(examples(), "30:0 20:1 10:1 40:2 ");
+  const ImageList list = listImages(spec_);
+  EXPECT_EQ(list.class_names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(list.others, 1);
+  EXPECT_EQ(list.other.filename(), "notes.txt");
+}
+
+TEST_F(ImageFolderTest, ClassNamesSayTheOrder) {
+  writeGrey("b/1.png", 10);
+  writeGrey("a/x.png", 30);
+  spec_.class_names = {"b", "a"};
+  EXPECT_EQ(examples(), "10:0 30:1 ");
+  spec_.class_names = {"b", "a", "c"};
+  EXPECT_NE(failure().find(": it has no subfolder 'c', which is one of the class_names"),
+            std::string::npos);
+  spec_.class_names = {"b"};
+  EXPECT_NE(failure().find(": its subfolder 'a' is none of the class_names"), std::string::npos);
+}
+
+TEST_F(ImageFolderTest, ABadFileCostsOneExample) {
+  for (int i = 0; i < 9; ++i) writeGrey("a/" + std::to_string(i) + ".png", static_cast<uint8_t>(i));
+  write("a/2.png", "GIF89a");
+  write("a/5.png", pngOf(4, 4, plain(16, {5}), {PNG_COLOR_TYPE_GRAY}).substr(0, 50));
+  EXPECT_EQ(examples(), "0:0 1:0 3:0 4:0 6:0 7:0 8:0 ");
+  EXPECT_EQ(readImageFolder(spec_).bad_records, 2);
+  EXPECT_EQ(readImageFolder(spec_).dataset.features().bytes().size(), 7u * 4);
+  spec_.max_bad_records = 1;
+  EXPECT_NE(failure().find("a/5.png: damaged PNG image: the file is cut off: that is bad image "
+                           "number 2, and max_bad_records is 1"),
+            std::string::npos)
+      << failure();
+}
+
+TEST_F(ImageFolderTest, AFolderWithoutImagesOrClassesIsRefused) {
+  EXPECT_NE(failure().find(": it has no subfolders: each class is one"), std::string::npos);
+  write("x.png", "");
+  EXPECT_NE(failure().find(": it holds images, but no subfolders: put those of each class"),
+            std::string::npos);
+  write("a/x.txt", "");
+  EXPECT_NE(failure().find(": there is no image in its subfolders"), std::string::npos);
+  write("a/x.png", "");
+  EXPECT_NE(failure().find(": no good image, 1 bad ones"), std::string::npos);
+  spec_.folder.path /= "missing";
+  EXPECT_NE(failure().find("missing: cannot read the folder: No such file"), std::string::npos);
+}
+
+// More than are decoded between two looks, from several threads, with bad ones among them.
+TEST_F(ImageFolderTest, ManyFilesKeepTheirOrder) {
+  std::string wanted;
+  for (int i = 1000; i < 3500; ++i) {
+    const std::string name = "a/" + std::to_string(i) + ".png";
+    const bool bad = i % 100 == 7;
+    if (bad) write(name, "bad");
+    if (!bad) writeGrey(name, static_cast<uint8_t>(i));
+    if (!bad) wanted += std::to_string(static_cast<uint8_t>(i)) + ":0 ";
+  }
+  EXPECT_EQ(examples(), wanted);
+}
+
+TEST_F(ImageFolderTest, FeaturesAloneAreOfOneFileOrOfAFolder) {
+  writeGrey("b/1.png", 10);
+  writeGrey("a.png", 30);
+  EXPECT_EQ(readImageFeatures(folder_.path() / "b/1.png", spec_).count(), 1);
+  const Part part = readImageFeatures(folder_.path(), spec_);
+  EXPECT_EQ(part.spec().shape, (Shape{2, 2, 1}));
+  ASSERT_EQ(part.count(), 2);
+  EXPECT_EQ(part.of(0)[0], 30);
+  EXPECT_EQ(part.of(1)[0], 10);
+  write("c.png", "bad");
+  EXPECT_THROW(readImageFeatures(folder_.path(), spec_), Error);
+}
+
+}  // namespace
+}  // namespace dtf::data
