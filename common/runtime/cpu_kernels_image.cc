@@ -1,5 +1,7 @@
 // Convolutions and pooling; the semantics are in graph/standard_image_ops.cc.
 
+#include <algorithm>
+
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/cpu_kernels_internal.h"
 #include "common/runtime/fusion.h"
@@ -45,54 +47,94 @@ std::unique_ptr<Kernel> conv2DBackpropFilter(const Operation& o, const Convoluti
   return convolutionKernel(c, ConvolutionPass::kBackpropFilter, choice);
 }
 
-std::unique_ptr<Kernel> maxPool(const Operation& o, const PoolingLoops& loops) {
+struct PoolingChoice {
+  Processor cpu;
+  const PoolingLoops& loops;
+};
+
+// f(pooling of some images, offset in the image, offset in what is pooled).
+template <class F>
+void forImages(const Processor& cpu, const Pooling& p, const F& f) {
+  const int64_t image = p.height * p.width * p.channels;
+  const int64_t pooled = p.out_height * p.out_width * p.channels;
+  const int64_t work = pooled * p.window_height * p.window_width * kCopiedWork;
+  cpu.forRanges(p.batch, std::max<int64_t>(1, work), [&](int64_t begin, int64_t end, int) {
+    Pooling some = p;
+    some.batch = end - begin;
+    f(some, begin * image, begin * pooled);
+  });
+}
+
+std::unique_ptr<Kernel> maxPool(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
   const bool bytes = o.output_specs[1].dtype == DType::kUInt8;
-  const auto run = [p, bytes, &loops](const KernelArguments& a) {
-    if (bytes) return loops.maxPool(p, in(a, 0), out(a, 0), out<uint8_t>(a, 1));
-    loops.maxPoolWide(p, in(a, 0), out(a, 0), out<int32_t>(a, 1));
+  const auto run = [p, bytes, choice](const KernelArguments& a) {
+    forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
+      if (bytes) {
+        choice.loops.maxPool(some, in(a, 0) + x, out(a, 0) + y, out<uint8_t>(a, 1) + y);
+      } else {
+        choice.loops.maxPoolWide(some, in(a, 0) + x, out(a, 0) + y, out<int32_t>(a, 1) + y);
+      }
+    });
   };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> maxPoolGrad(const Operation& o, const PoolingLoops& loops) {
+std::unique_ptr<Kernel> maxPoolGrad(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
   const bool bytes = o.input_specs[1].dtype == DType::kUInt8;
-  const auto run = [p, bytes, &loops](const KernelArguments& a) {
-    if (bytes) return loops.maxPoolGrad(p, in(a, 0), in<uint8_t>(a, 1), out(a, 0));
-    loops.maxPoolGradWide(p, in(a, 0), in<int32_t>(a, 1), out(a, 0));
+  const auto run = [p, bytes, choice](const KernelArguments& a) {
+    forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
+      if (bytes) {
+        choice.loops.maxPoolGrad(some, in(a, 0) + y, in<uint8_t>(a, 1) + y, out(a, 0) + x);
+      } else {
+        choice.loops.maxPoolGradWide(some, in(a, 0) + y, in<int32_t>(a, 1) + y, out(a, 0) + x);
+      }
+    });
   };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> fusedPool(const Operation& o, const PoolingLoops& loops) {
+std::unique_ptr<Kernel> fusedPool(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
-  const auto run = [p, &loops](const KernelArguments& a) {
-    loops.biasReluMaxPool(p, in(a, 0), in(a, 1), out(a, 0), out<uint8_t>(a, 1));
+  const auto run = [p, choice](const KernelArguments& a) {
+    forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
+      choice.loops.biasReluMaxPool(some, in(a, 0) + x, in(a, 1), out(a, 0) + y,
+                                   out<uint8_t>(a, 1) + y);
+    });
   };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> fusedPoolGrad(const Operation& o, const PoolingLoops& loops) {
+// No element of a window has the number that says that relu was closed.
+std::unique_ptr<Kernel> fusedPoolGrad(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
   const bool bias = o.attributeOr<bool>("bias_gradient", false);
-  const auto run = [p, bias, &loops](const KernelArguments& a) {
-    loops.biasReluMaxPoolGrad(p, in(a, 0), in<uint8_t>(a, 1), out(a, 0),
-                              bias ? out(a, 1) : nullptr);
+  const auto run = [p, bias, choice](const KernelArguments& a) {
+    forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
+      choice.loops.maxPoolGrad(some, in(a, 0) + y, in<uint8_t>(a, 1) + y, out(a, 0) + x);
+    });
+    if (bias) choice.loops.openGradSum(p, in(a, 0), in<uint8_t>(a, 1), out(a, 1));
   };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> avgPool(const Operation& o, const PoolingLoops& loops) {
+std::unique_ptr<Kernel> avgPool(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(inShape(o, 0), outShape(o), o.attributes);
-  const auto run = [p, &loops](const KernelArguments& a) { loops.avgPool(p, in(a, 0), out(a, 0)); };
+  const auto run = [p, choice](const KernelArguments& a) {
+    forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
+      choice.loops.avgPool(some, in(a, 0) + x, out(a, 0) + y);
+    });
+  };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingLoops& loops) {
+std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingChoice& choice) {
   const Pooling p = Pooling::of(outShape(o), inShape(o, 0), o.attributes);
-  const auto run = [p, &loops](const KernelArguments& a) {
-    loops.avgPoolGrad(p, in(a, 0), out(a, 0));
+  const auto run = [p, choice](const KernelArguments& a) {
+    forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
+      choice.loops.avgPoolGrad(some, in(a, 0) + y, out(a, 0) + x);
+    });
   };
   return makeKernel(run, kOverwritesNothing);
 }
@@ -109,7 +151,7 @@ void addImageKernels(KernelTable& table, const Processor& cpu, bool winograd) {
   add("Conv2D", conv2D, choice);
   add("Conv2DBackpropInput", conv2DBackpropInput, choice);
   add("Conv2DBackpropFilter", conv2DBackpropFilter, choice);
-  const auto loops = std::cref(poolingLoops(cpu.isa));
+  const PoolingChoice loops = {cpu, poolingLoops(cpu.isa)};
   add("MaxPool", maxPool, loops);
   add("MaxPoolGrad", maxPoolGrad, loops);
   add(kFusedPoolOp, fusedPool, loops);

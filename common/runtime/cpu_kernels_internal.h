@@ -2,6 +2,7 @@
 
 // What the files that implement cpu_kernels.h share.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,11 +14,11 @@
 
 namespace dtf::runtime {
 
-void addMathKernels(KernelTable& table, const VectorLoops& loops);
-void addNnKernels(KernelTable& table, const VectorLoops& loops);
+void addMathKernels(KernelTable& table, const Processor& cpu);
+void addNnKernels(KernelTable& table, const Processor& cpu);
 void addImageKernels(KernelTable& table, const Processor& cpu, bool winograd);
 void addConvPoolKernels(KernelTable& table, const Processor& cpu, bool winograd);
-void addNormKernels(KernelTable& table, Isa isa);
+void addNormKernels(KernelTable& table, const Processor& cpu);
 void addArrayKernels(KernelTable& table, const VectorLoops& loops);
 void addMatMulKernel(KernelTable& table, const Processor& cpu);
 void addFusedKernels(KernelTable& table, Isa isa);
@@ -37,6 +38,23 @@ struct Rows {
       : columns(shape.dim(shape.rank() - 1)), rows(columns == 0 ? 0 : shape.elements() / columns) {}
   int64_t columns, rows;
 };
+
+// Whole lines of the caches, and whole groups of what Dropout draws.
+inline constexpr int64_t kElementGrain = 64;
+
+// f(first element, elements) for ranges that cover `n`; `work`: of an element.
+template <class F>
+void forElements(const Processor& cpu, int64_t n, int64_t work, const F& f) {
+  cpu.forRanges(n, work, kElementGrain, Processor::kPartsEach,
+                [&](int64_t begin, int64_t end, int) { f(begin, end - begin); });
+}
+
+// f(first row, rows); `work`: of an element.
+template <class F>
+void forRows(const Processor& cpu, const Rows& all, int64_t work, const F& f) {
+  cpu.forRanges(all.rows, std::max<int64_t>(1, all.columns) * work,
+                [&](int64_t begin, int64_t end, int) { f(begin, end - begin); });
+}
 
 // A kernel that is one call of `f(arguments)`. `overwrites(output, input)`: see
 // Kernel::canOverwrite. Threads, errors: those of `f`.

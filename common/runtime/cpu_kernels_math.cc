@@ -13,81 +13,109 @@ int64_t outputElements(const Operation& operation) {
   return operation.output_specs[0].shape.elements();
 }
 
-std::unique_ptr<Kernel> copyKernel(const Operation& o) {
-  const size_t bytes = static_cast<size_t>(outputElements(o)) * dtypeBytes(o.output_specs[0].dtype);
-  const auto copy = [bytes](const KernelArguments& a) {
-    if (bytes != 0 && a.outputs[0] != a.inputs[0]) std::memcpy(a.outputs[0], a.inputs[0], bytes);
-  };
-  return makeKernel(copy, kOverwritesAny);
-}
-
-KernelFactory unary(VectorLoops::Unary loop) {
-  return [loop](const Operation& o) {
-    const auto run = [loop, n = outputElements(o)](const KernelArguments& a) {
-      loop(in(a, 0), out(a, 0), n);
+KernelFactory copy(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const int64_t element = dtypeBytes(o.output_specs[0].dtype);
+    const auto run = [cpu, element, n = outputElements(o)](const KernelArguments& a) {
+      if (a.outputs[0] == a.inputs[0]) return;
+      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+        if (count == 0) return;
+        std::memcpy(a.outputs[0] + first * element, a.inputs[0] + first * element,
+                    static_cast<size_t>(count * element));
+      });
     };
     return makeKernel(run, kOverwritesAny);
   };
 }
 
-KernelFactory binary(VectorLoops::Binary loop) {
-  return [loop](const Operation& o) {
-    const auto run = [loop, n = outputElements(o)](const KernelArguments& a) {
-      loop(in(a, 0), in(a, 1), out(a, 0), n);
+// A loop over elements and what an element costs it.
+template <class Loop>
+struct Costed {
+  Loop loop;
+  int64_t work;
+};
+template <class Loop>
+Costed<Loop> cheap(Loop loop) {
+  return {loop, kCopiedWork};
+}
+template <class Loop>
+Costed<Loop> dear(Loop loop) {
+  return {loop, kFunctionWork};
+}
+
+KernelFactory unary(const Processor& cpu, Costed<VectorLoops::Unary> f) {
+  return [cpu, f](const Operation& o) {
+    const auto run = [cpu, f, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, f.work, [&](int64_t first, int64_t count) {
+        f.loop(in(a, 0) + first, out(a, 0) + first, count);
+      });
+    };
+    return makeKernel(run, kOverwritesAny);
+  };
+}
+
+KernelFactory binary(const Processor& cpu, Costed<VectorLoops::Binary> f) {
+  return [cpu, f](const Operation& o) {
+    const auto run = [cpu, f, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, f.work, [&](int64_t first, int64_t count) {
+        f.loop(in(a, 0) + first, in(a, 1) + first, out(a, 0) + first, count);
+      });
     };
     return makeKernel(run, kOverwritesAny);
   };
 }
 
 // With a number that is the attribute `key`.
-KernelFactory unaryWith(void (*loop)(const float*, float, float*, int64_t), const char* key) {
-  return [loop, key](const Operation& o) {
-    const auto number = static_cast<float>(o.attributeOr<double>(key, 0));
-    const auto run = [loop, number, n = outputElements(o)](const KernelArguments& a) {
-      loop(in(a, 0), number, out(a, 0), n);
+KernelFactory unaryWith(const Processor& cpu, void (*loop)(const float*, float, float*, int64_t),
+                        const char* key, double fallback = 0) {
+  return [cpu, loop, key, fallback](const Operation& o) {
+    const auto number = static_cast<float>(o.attributeOr<double>(key, fallback));
+    const auto run = [cpu, loop, number, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+        loop(in(a, 0) + first, number, out(a, 0) + first, count);
+      });
     };
     return makeKernel(run, kOverwritesAny);
   };
 }
 
-KernelFactory binaryWith(void (*loop)(const float*, const float*, float, float*, int64_t),
+KernelFactory binaryWith(const Processor& cpu,
+                         void (*loop)(const float*, const float*, float, float*, int64_t),
                          const char* key) {
-  return [loop, key](const Operation& o) {
+  return [cpu, loop, key](const Operation& o) {
     const auto number = static_cast<float>(o.attributeOr<double>(key, 0));
-    const auto run = [loop, number, n = outputElements(o)](const KernelArguments& a) {
-      loop(in(a, 0), in(a, 1), number, out(a, 0), n);
+    const auto run = [cpu, loop, number, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+        loop(in(a, 0) + first, in(a, 1) + first, number, out(a, 0) + first, count);
+      });
     };
     return makeKernel(run, kOverwritesAny);
   };
 }
 
-KernelFactory normalise(const VectorLoops& loops) {
-  return [loop = loops.normalise](const Operation& o) {
+KernelFactory normalise(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.normalise](const Operation& o) {
     const auto scale = static_cast<float>(o.attributeOr<double>("scale", 1));
-    const auto run = [loop, scale, n = outputElements(o)](const KernelArguments& a) {
-      loop(in<uint8_t>(a, 0), scale, out(a, 0), n);
+    const auto run = [cpu, loop, scale, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+        loop(in<uint8_t>(a, 0) + first, scale, out(a, 0) + first, count);
+      });
     };
     return makeKernel(run, kOverwritesNothing);
   };
 }
 
-KernelFactory scale(const VectorLoops& loops) {
-  return [loop = loops.scale](const Operation& o) {
-    const auto factor = static_cast<float>(o.attributeOr<double>("factor", 1));
-    const auto run = [loop, factor, n = outputElements(o)](const KernelArguments& a) {
-      loop(in(a, 0), factor, out(a, 0), n);
-    };
-    return makeKernel(run, kOverwritesAny);
-  };
-}
-
 // From left to right. The third and later terms are read after the output has been written.
-KernelFactory addN(const VectorLoops& loops) {
-  return [add = loops.add](const Operation& o) -> std::unique_ptr<Kernel> {
-    if (o.input_specs.size() == 1) return copyKernel(o);
-    const auto run = [add, n = outputElements(o)](const KernelArguments& a) {
-      add(in(a, 0), in(a, 1), out(a, 0), n);
-      for (size_t i = 2; i < a.inputs.size(); ++i) add(out(a, 0), in(a, i), out(a, 0), n);
+KernelFactory addN(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, add = loops.add](const Operation& o) -> std::unique_ptr<Kernel> {
+    const auto terms = static_cast<int64_t>(o.input_specs.size());
+    if (terms == 1) return copy(cpu)(o);
+    const auto run = [cpu, add, terms, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, terms * kCopiedWork, [&](int64_t first, int64_t count) {
+        float* const sum = out(a, 0) + first;
+        add(in(a, 0) + first, in(a, 1) + first, sum, count);
+        for (size_t i = 2; i < a.inputs.size(); ++i) add(sum, in(a, i) + first, sum, count);
+      });
     };
     return makeKernel(run, [](int, int input) { return input < 2; });
   };
@@ -102,20 +130,35 @@ KernelFactory mean(const VectorLoops& loops) {
   };
 }
 
-std::unique_ptr<Kernel> meanGradKernel(const Operation& o) {
-  const auto run = [n = outputElements(o)](const KernelArguments& a) {
-    std::fill_n(out(a, 0), n, *in(a, 0) / static_cast<float>(n));
+KernelFactory meanGrad(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const auto run = [cpu, n = outputElements(o)](const KernelArguments& a) {
+      const float value = *in(a, 0) / static_cast<float>(n);
+      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+        std::fill_n(out(a, 0) + first, count, value);
+      });
+    };
+    return makeKernel(run, kOverwritesNothing);
   };
-  return makeKernel(run, kOverwritesNothing);
 }
 
-// Ops on rows with two inputs.
+// Ops on rows with two inputs, each of which has a row, a number, or nothing of its own for each row.
+enum class PerRow : uint8_t { kRow, kNumber, kNothing };
+int64_t inputOffset(PerRow has, int64_t row, int64_t columns) {
+  return has == PerRow::kRow ? row * columns : has == PerRow::kNumber ? row : 0;
+}
+
 using RowLoop = void (*)(const float*, const float*, float*, int64_t, int64_t);
 template <class Overwrites>
-KernelFactory byRow(RowLoop loop, Overwrites overwrites) {
-  return [loop, overwrites](const Operation& o) {
-    const auto run = [loop, n = Rows(o.output_specs[0].shape)](const KernelArguments& a) {
-      loop(in(a, 0), in(a, 1), out(a, 0), n.rows, n.columns);
+KernelFactory byRow(const Processor& cpu, RowLoop loop, PerRow first_has, PerRow second_has,
+                    Overwrites overwrites) {
+  return [=](const Operation& o) {
+    const auto run = [=, n = Rows(o.output_specs[0].shape)](const KernelArguments& a) {
+      forRows(cpu, n, kCopiedWork, [&](int64_t row, int64_t rows) {
+        loop(in(a, 0) + inputOffset(first_has, row, n.columns),
+             in(a, 1) + inputOffset(second_has, row, n.columns), out(a, 0) + row * n.columns, rows,
+             n.columns);
+      });
     };
     return makeKernel(run, overwrites);
   };
@@ -132,61 +175,64 @@ KernelFactory biasAddGrad(const VectorLoops& loops) {
 
 }  // namespace
 
-void addMathKernels(KernelTable& table, const VectorLoops& loops) {
+void addMathKernels(KernelTable& table, const Processor& cpu) {
+  const VectorLoops& loops = vectorLoops(cpu.isa);
   const auto add = [&table](const char* op, KernelFactory factory) {
     table.add(op, DeviceType::kCpu, std::move(factory));
   };
-  add("Identity", copyKernel);
-  add("Reshape", copyKernel);
-  add("Normalise", normalise(loops));
-  add("Add", binary(loops.add));
-  add("Sub", binary(loops.sub));
-  add("Mul", binary(loops.mul));
-  add("SquaredDifference", binary(loops.squaredDifference));
-  add("Scale", scale(loops));
-  add("AddN", addN(loops));
+  add("Identity", copy(cpu));
+  add("Reshape", copy(cpu));
+  add("Normalise", normalise(cpu, loops));
+  add("Add", binary(cpu, cheap(loops.add)));
+  add("Sub", binary(cpu, cheap(loops.sub)));
+  add("Mul", binary(cpu, cheap(loops.mul)));
+  add("SquaredDifference", binary(cpu, cheap(loops.squaredDifference)));
+  add("Scale", unaryWith(cpu, loops.scale, "factor", 1));
+  add("AddN", addN(cpu, loops));
   add("Mean", mean(loops));
-  add("MeanGrad", meanGradKernel);
-  add("BiasAdd", byRow(loops.biasAdd, [](int, int input) { return input == 0; }));
+  add("MeanGrad", meanGrad(cpu));
+  add("BiasAdd", byRow(cpu, loops.biasAdd, PerRow::kRow, PerRow::kNothing,
+                       [](int, int input) { return input == 0; }));
   add("BiasAddGrad", biasAddGrad(loops));
-  add("MulRows", byRow(loops.mulRows, [](int, int input) { return input == 1; }));
-  add("Abs", unary(loops.abs));
-  add("AbsGrad", binary(loops.absGrad));
-  add("Relu6", unary(loops.relu6));
-  add("Relu6Grad", binary(loops.relu6Grad));
-  add("Elu", unary(loops.elu));
-  add("EluGrad", binary(loops.eluGrad));
-  add("Silu", unary(loops.silu));
-  add("SiluGrad", binary(loops.siluGrad));
-  add("Softplus", unary(loops.softplus));
-  add("SoftplusGrad", binary(loops.softplusGrad));
-  add("LeakyRelu", unaryWith(loops.leakyRelu, "alpha"));
-  add("LeakyReluGrad", binaryWith(loops.leakyReluGrad, "alpha"));
-  add("Huber", unaryWith(loops.huber, "delta"));
-  add("HuberGrad", binaryWith(loops.huberGrad, "delta"));
-  add("Gelu", [&loops](const Operation& o) {
-    return unary(o.attributeOr<bool>("approximate", false) ? loops.geluApproximate : loops.gelu)(o);
+  add("MulRows", byRow(cpu, loops.mulRows, PerRow::kNumber, PerRow::kRow,
+                       [](int, int input) { return input == 1; }));
+  add("Abs", unary(cpu, cheap(loops.abs)));
+  add("AbsGrad", binary(cpu, cheap(loops.absGrad)));
+  add("Relu6", unary(cpu, cheap(loops.relu6)));
+  add("Relu6Grad", binary(cpu, cheap(loops.relu6Grad)));
+  add("Elu", unary(cpu, dear(loops.elu)));
+  add("EluGrad", binary(cpu, cheap(loops.eluGrad)));
+  add("Silu", unary(cpu, dear(loops.silu)));
+  add("SiluGrad", binary(cpu, dear(loops.siluGrad)));
+  add("Softplus", unary(cpu, dear(loops.softplus)));
+  add("SoftplusGrad", binary(cpu, dear(loops.softplusGrad)));
+  add("LeakyRelu", unaryWith(cpu, loops.leakyRelu, "alpha"));
+  add("LeakyReluGrad", binaryWith(cpu, loops.leakyReluGrad, "alpha"));
+  add("Huber", unaryWith(cpu, loops.huber, "delta"));
+  add("HuberGrad", binaryWith(cpu, loops.huberGrad, "delta"));
+  add("Gelu", [cpu, &loops](const Operation& o) {
+    const bool approximate = o.attributeOr<bool>("approximate", false);
+    return unary(cpu, dear(approximate ? loops.geluApproximate : loops.gelu))(o);
   });
-  add("GeluGrad", [&loops](const Operation& o) {
-    return binary(o.attributeOr<bool>("approximate", false) ? loops.geluApproximateGrad
-                                                            : loops.geluGrad)(o);
+  add("GeluGrad", [cpu, &loops](const Operation& o) {
+    const bool approximate = o.attributeOr<bool>("approximate", false);
+    return binary(cpu, dear(approximate ? loops.geluApproximateGrad : loops.geluGrad))(o);
   });
-  add("Relu", unary(loops.relu));
-  add("Sigmoid", unary(loops.sigmoid));
-  add("Tanh", unary(loops.tanh));
-  add("ReluGrad", binary(loops.reluGrad));
-  add("SigmoidGrad", binary(loops.sigmoidGrad));
-  add("TanhGrad", binary(loops.tanhGrad));
-  add("SigmoidCrossEntropyWithLogits", binary(loops.sigmoidCrossEntropy));
-  add("SoftmaxGrad", byRow(loops.softmaxGrad, kOverwritesAny));
+  add("Relu", unary(cpu, cheap(loops.relu)));
+  add("Sigmoid", unary(cpu, dear(loops.sigmoid)));
+  add("Tanh", unary(cpu, dear(loops.tanh)));
+  add("ReluGrad", binary(cpu, cheap(loops.reluGrad)));
+  add("SigmoidGrad", binary(cpu, cheap(loops.sigmoidGrad)));
+  add("TanhGrad", binary(cpu, cheap(loops.tanhGrad)));
+  add("SigmoidCrossEntropyWithLogits", binary(cpu, dear(loops.sigmoidCrossEntropy)));
+  add("SoftmaxGrad", byRow(cpu, loops.softmaxGrad, PerRow::kRow, PerRow::kRow, kOverwritesAny));
 }
 
 void registerCpuKernels(KernelTable& table, const Processor& cpu, bool winograd) {
-  const VectorLoops& loops = vectorLoops(cpu.isa);
-  addMathKernels(table, loops);
-  addNnKernels(table, loops);
-  addArrayKernels(table, loops);
-  addNormKernels(table, cpu.isa);
+  addMathKernels(table, cpu);
+  addNnKernels(table, cpu);
+  addArrayKernels(table, vectorLoops(cpu.isa));
+  addNormKernels(table, cpu);
   addImageKernels(table, cpu, winograd);
   addConvPoolKernels(table, cpu, winograd);
   addMatMulKernel(table, cpu);

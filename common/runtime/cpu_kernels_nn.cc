@@ -12,22 +12,28 @@
 namespace dtf::runtime {
 namespace {
 
-KernelFactory softmax(const VectorLoops& loops) {
-  return [loop = loops.softmax](const Operation& o) {
-    const auto run = [loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
-      if (n.columns > 0) loop(in(a, 0), out(a, 0), n.rows, n.columns);
+KernelFactory softmax(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.softmax](const Operation& o) {
+    const auto run = [cpu, loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
+      if (n.columns == 0) return;
+      forRows(cpu, n, kFunctionWork, [&](int64_t row, int64_t rows) {
+        loop(in(a, 0) + row * n.columns, out(a, 0) + row * n.columns, rows, n.columns);
+      });
     };
     return makeKernel(run, kOverwritesAny);
   };
 }
 
-KernelFactory sparseCrossEntropy(const VectorLoops& loops) {
-  return [loop = loops.softmaxCrossEntropy](const Operation& o) {
+KernelFactory sparseCrossEntropy(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.softmaxCrossEntropy](const Operation& o) {
     const Shape& shape = o.input_specs[0].shape;
     const LabelReader labels(o, 1, shape.dim(1));
-    const auto run = [loop, labels, rows = shape.dim(0),
-                      columns = shape.dim(1)](const KernelArguments& a) {
-      loop(in(a, 0), labels.read(a.inputs[1], a.workspace), out(a, 0), out(a, 1), rows, columns);
+    const auto run = [cpu, loop, labels, n = Rows(shape)](const KernelArguments& a) {
+      const int32_t* const label = labels.read(a.inputs[1], a.workspace);
+      forRows(cpu, n, kFunctionWork, [&](int64_t row, int64_t rows) {
+        const int64_t at = row * n.columns;
+        loop(in(a, 0) + at, label + row, out(a, 0) + row, out(a, 1) + at, rows, n.columns);
+      });
     };
     // Only the backprop has the logits' size.
     return makeKernel(
@@ -36,19 +42,24 @@ KernelFactory sparseCrossEntropy(const VectorLoops& loops) {
   };
 }
 
-KernelFactory targetsCrossEntropy(const VectorLoops& loops) {
-  return [loop = loops.targetsCrossEntropy](const Operation& o) {
-    const auto run = [loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
-      loop(in(a, 0), in(a, 1), out(a, 0), out(a, 1), n.rows, n.columns);
+KernelFactory targetsCrossEntropy(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.targetsCrossEntropy](const Operation& o) {
+    const auto run = [cpu, loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
+      forRows(cpu, n, kFunctionWork, [&](int64_t row, int64_t rows) {
+        const int64_t at = row * n.columns;
+        loop(in(a, 0) + at, in(a, 1) + at, out(a, 0) + row, out(a, 1) + at, rows, n.columns);
+      });
     };
     return makeKernel(run, kOverwritesNothing);
   };
 }
 
-KernelFactory sigmoidCrossEntropyGrad(const VectorLoops& loops) {
-  return [loop = loops.sigmoidCrossEntropyGrad](const Operation& o) {
-    const auto run = [loop, n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
-      loop(in(a, 0), in(a, 1), in(a, 2), out(a, 0), n);
+KernelFactory sigmoidCrossEntropyGrad(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.sigmoidCrossEntropyGrad](const Operation& o) {
+    const auto run = [cpu, loop, n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
+      forElements(cpu, n, kFunctionWork, [&](int64_t first, int64_t count) {
+        loop(in(a, 0) + first, in(a, 1) + first, in(a, 2) + first, out(a, 0) + first, count);
+      });
     };
     return makeKernel(run, kOverwritesAny);
   };
@@ -58,14 +69,14 @@ KernelFactory sigmoidCrossEntropyGrad(const VectorLoops& loops) {
 constexpr uint32_t kDropoutStream =
     static_cast<uint32_t>(streamOf(RandomStream::kDropoutMasks, 0) >> 32);
 
-KernelFactory dropout(const VectorLoops& loops) {
-  return [loop = loops.dropout](const Operation& o) {
+KernelFactory dropout(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.dropout](const Operation& o) {
     const double rate = o.attributeOr<double>("rate", 0);
     DropoutMask mask;
     mask.threshold = static_cast<uint32_t>(rate * 0x1p32);
     mask.scale = static_cast<float>(1 / (1 - rate));
     mask.counter[2] = kDropoutStream | static_cast<uint32_t>(o.attributeOr<int64_t>("layer", 0));
-    const auto run = [loop, mask,
+    const auto run = [cpu, loop, mask,
                       n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
       uint64_t key[2];  // seed and batch; what is bound need not be aligned for it
       std::memcpy(key, a.inputs[1], sizeof key);
@@ -74,7 +85,11 @@ KernelFactory dropout(const VectorLoops& loops) {
       drawn.key[1] = static_cast<uint32_t>(key[0] >> 32);
       drawn.counter[0] = static_cast<uint32_t>(key[1]);
       drawn.counter[1] = static_cast<uint32_t>(key[1] >> 32);
-      loop(in(a, 0), drawn, out(a, 0), n);
+      forElements(cpu, n, kFunctionWork, [&](int64_t first, int64_t count) {
+        DropoutMask part = drawn;
+        part.first_block = static_cast<uint32_t>(first / kDropoutBlockElements);
+        loop(in(a, 0) + first, part, out(a, 0) + first, count);
+      });
     };
     return makeKernel(run, [](int, int input) { return input == 0; });
   };
@@ -166,12 +181,14 @@ const int32_t* LabelReader::read(const std::byte* labels, std::byte* workspace) 
   }
 }
 
-void addNnKernels(KernelTable& table, const VectorLoops& loops) {
-  table.add("Softmax", DeviceType::kCpu, softmax(loops));
-  table.add("SparseSoftmaxCrossEntropyWithLogits", DeviceType::kCpu, sparseCrossEntropy(loops));
-  table.add("SoftmaxCrossEntropyWithLogits", DeviceType::kCpu, targetsCrossEntropy(loops));
-  table.add("SigmoidCrossEntropyGrad", DeviceType::kCpu, sigmoidCrossEntropyGrad(loops));
-  table.add("Dropout", DeviceType::kCpu, dropout(loops));
+void addNnKernels(KernelTable& table, const Processor& cpu) {
+  const VectorLoops& loops = vectorLoops(cpu.isa);
+  table.add("Softmax", DeviceType::kCpu, softmax(cpu, loops));
+  table.add("SparseSoftmaxCrossEntropyWithLogits", DeviceType::kCpu,
+            sparseCrossEntropy(cpu, loops));
+  table.add("SoftmaxCrossEntropyWithLogits", DeviceType::kCpu, targetsCrossEntropy(cpu, loops));
+  table.add("SigmoidCrossEntropyGrad", DeviceType::kCpu, sigmoidCrossEntropyGrad(cpu, loops));
+  table.add("Dropout", DeviceType::kCpu, dropout(cpu, loops));
   table.add("OneHot", DeviceType::kCpu, oneHotKernel);
   table.add("Accuracy", DeviceType::kCpu, accuracyKernel);
 }

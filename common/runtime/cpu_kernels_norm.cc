@@ -31,55 +31,61 @@ NormInput bound(NormInput input, const KernelArguments& a) {
 
 constexpr auto kOverwritesX = [](int output, int input) { return output == 0 && input == 0; };
 
-KernelFactory batchNorm(const NormLoops& loops) {
-  return [&loops](const Operation& o) {
-    const auto run = [&loops, input = inputOf(o)](const KernelArguments& a) {
-      loops.batch(bound(input, a), {out(a, 0), out(a, 1), out(a, 2), out(a, 3)});
+float* sumsIn(const KernelArguments& a) {
+  return reinterpret_cast<float*>(a.workspace);
+}
+
+KernelFactory batchNormKernel(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const NormInput input = inputOf(o);
+    const auto run = [cpu, input](const KernelArguments& a) {
+      batchNorm(cpu, bound(input, a), {out(a, 0), out(a, 1), out(a, 2), out(a, 3)}, sumsIn(a));
+    };
+    return makeKernel(run, kOverwritesX, normSumsBytes(input.rows, input.channels));
+  };
+}
+
+KernelFactory batchNormInferenceKernel(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const auto run = [cpu, input = inputOf(o)](const KernelArguments& a) {
+      batchNormInference(cpu, bound(input, a), in(a, 3), in(a, 4), out(a, 0));
     };
     return makeKernel(run, kOverwritesX);
   };
 }
 
-KernelFactory batchNormInference(const NormLoops& loops) {
-  return [&loops](const Operation& o) {
-    const auto run = [&loops, input = inputOf(o)](const KernelArguments& a) {
-      loops.batchInference(bound(input, a), in(a, 3), in(a, 4), out(a, 0));
+KernelFactory layerNormKernel(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const auto run = [cpu, input = inputOf(o)](const KernelArguments& a) {
+      layerNorm(cpu, bound(input, a), {out(a, 0), out(a, 1), nullptr, out(a, 2)});
     };
     return makeKernel(run, kOverwritesX);
   };
 }
 
-KernelFactory layerNorm(const NormLoops& loops) {
-  return [&loops](const Operation& o) {
-    const auto run = [&loops, input = inputOf(o)](const KernelArguments& a) {
-      loops.layer(bound(input, a), {out(a, 0), out(a, 1), nullptr, out(a, 2)});
-    };
-    return makeKernel(run, kOverwritesX);
-  };
-}
-
-KernelFactory normGrad(void (*loop)(const NormGradient&)) {
-  return [loop](const Operation& o) {
-    const auto run = [loop, sizes = sized<NormGradient>(o, 1)](const KernelArguments& a) {
+KernelFactory normGrad(const Processor& cpu,
+                       void (*gradient)(const Processor&, const NormGradient&, float*)) {
+  return [cpu, gradient](const Operation& o) {
+    const auto sizes = sized<NormGradient>(o, 1);
+    const auto run = [cpu, gradient, sizes](const KernelArguments& a) {
       NormGradient g = sizes;
       g.dy = in(a, 0), g.x = in(a, 1), g.scale = in(a, 2);
       g.mean = in(a, 3), g.inverse = in(a, 4);
       g.dx = out(a, 0), g.dscale = out(a, 1), g.doffset = out(a, 2);
-      loop(g);
+      gradient(cpu, g, sumsIn(a));
     };
-    return makeKernel(run, kOverwritesX);
+    return makeKernel(run, kOverwritesX, normSumsBytes(sizes.rows, sizes.channels));
   };
 }
 
 }  // namespace
 
-void addNormKernels(KernelTable& table, Isa isa) {
-  const NormLoops& loops = normLoops(isa);
-  table.add("FusedBatchNorm", DeviceType::kCpu, batchNorm(loops));
-  table.add("FusedBatchNormInference", DeviceType::kCpu, batchNormInference(loops));
-  table.add("FusedBatchNormGrad", DeviceType::kCpu, normGrad(loops.batchGrad));
-  table.add("LayerNorm", DeviceType::kCpu, layerNorm(loops));
-  table.add("LayerNormGrad", DeviceType::kCpu, normGrad(loops.layerGrad));
+void addNormKernels(KernelTable& table, const Processor& cpu) {
+  table.add("FusedBatchNorm", DeviceType::kCpu, batchNormKernel(cpu));
+  table.add("FusedBatchNormInference", DeviceType::kCpu, batchNormInferenceKernel(cpu));
+  table.add("FusedBatchNormGrad", DeviceType::kCpu, normGrad(cpu, batchNormGrad));
+  table.add("LayerNorm", DeviceType::kCpu, layerNormKernel(cpu));
+  table.add("LayerNormGrad", DeviceType::kCpu, normGrad(cpu, layerNormGrad));
 }
 
 }  // namespace dtf::runtime

@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/runtime/norm_loops_isa.h"
+#include "common/runtime/processor.h"
 
 namespace dtf::runtime {
 
@@ -14,6 +15,75 @@ const NormLoops& normLoops(Isa isa) {
   if (isa == Isa::kV3) return v3::kNormLoops;
 #endif
   return baseline::kNormLoops;
+}
+
+namespace {
+
+int64_t blocksOf(int64_t rows) {
+  return (rows + kNormBlockRows - 1) / kNormBlockRows;
+}
+
+template <class F>
+void forBlocks(const Processor& cpu, int64_t rows, int64_t channels, const F& f) {
+  DTF_CHECK(rows >= 0 && channels > 0);
+  cpu.forRanges(blocksOf(rows), kNormBlockRows * channels * kCopiedWork,
+                [&](int64_t begin, int64_t end, int) { f(begin, end); });
+}
+
+template <class F>
+void forNormRows(const Processor& cpu, int64_t rows, int64_t channels, const F& f) {
+  cpu.forRanges(rows, channels * kCopiedWork,
+                [&](int64_t begin, int64_t end, int) { f(begin, end); });
+}
+
+}  // namespace
+
+size_t normSumsBytes(int64_t rows, int64_t channels) {
+  return static_cast<size_t>(blocksOf(rows) * kNormTerms * channels) * sizeof(float);
+}
+
+void batchNorm(const Processor& cpu, const NormInput& in, const NormOutput& out, float* sums) {
+  const NormLoops& loops = normLoops(cpu.isa);
+  const auto sum = [&](const float* mean) {
+    forBlocks(cpu, in.rows, in.channels,
+              [&](int64_t begin, int64_t end) { loops.batchSums(in, mean, begin, end, sums); });
+  };
+  sum(nullptr);
+  loops.batchMean(in, sums, out.mean);
+  sum(out.mean);
+  loops.batchVariance(in, sums, out);
+  forNormRows(cpu, in.rows, in.channels,
+              [&](int64_t begin, int64_t end) { loops.batch(in, out, begin, end); });
+}
+
+void batchNormInference(const Processor& cpu, const NormInput& in, const float* mean,
+                        const float* variance, float* y) {
+  forNormRows(cpu, in.rows, in.channels, [&](int64_t begin, int64_t end) {
+    normLoops(cpu.isa).batchInference(in, mean, variance, y, begin, end);
+  });
+}
+
+void batchNormGrad(const Processor& cpu, const NormGradient& g, float* sums) {
+  const NormLoops& loops = normLoops(cpu.isa);
+  forBlocks(cpu, g.rows, g.channels,
+            [&](int64_t begin, int64_t end) { loops.batchGradSums(g, begin, end, sums); });
+  loops.batchGradOfScale(g, sums);
+  forNormRows(cpu, g.rows, g.channels,
+              [&](int64_t begin, int64_t end) { loops.batchGrad(g, begin, end); });
+}
+
+void layerNorm(const Processor& cpu, const NormInput& in, const NormOutput& out) {
+  forNormRows(cpu, in.rows, in.channels,
+              [&](int64_t begin, int64_t end) { normLoops(cpu.isa).layer(in, out, begin, end); });
+}
+
+void layerNormGrad(const Processor& cpu, const NormGradient& g, float* sums) {
+  const NormLoops& loops = normLoops(cpu.isa);
+  forBlocks(cpu, g.rows, g.channels,
+            [&](int64_t begin, int64_t end) { loops.layerGradSums(g, begin, end, sums); });
+  loops.layerGradOfScale(g, sums);
+  forNormRows(cpu, g.rows, g.channels,
+              [&](int64_t begin, int64_t end) { loops.layerGrad(g, begin, end); });
 }
 
 }  // namespace dtf::runtime

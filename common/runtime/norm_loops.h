@@ -4,9 +4,14 @@
 // instruction set. Sums over rows go block by block, and those over a row in a fixed number of lanes,
 // so results have the same bits on all of them.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "common/base/isa.h"
+
+namespace dtf::runtime {
+struct Processor;
+}
 
 namespace dtf::runtime {
 
@@ -37,15 +42,41 @@ struct NormGradient {
   float* doffset = nullptr;
 };
 
+// Rows that are summed one after the other; the sums of such blocks are added up in their order, and what
+// that rounds away is kept (W. Kahan): a sum over a million rows would lose its last digits otherwise.
+inline constexpr int64_t kNormBlockRows = 128;
+inline constexpr int64_t kNormTerms = 2;  // sums of a channel, at most
+
+// Blocks and rows are ranges [begin, end) of all. `sums`: [blocks, terms, channels] of all blocks.
 struct NormLoops {
-  void (*batch)(const NormInput& in, const NormOutput& out);
-  void (*batchInference)(const NormInput& in, const float* mean, const float* variance, float* y);
-  void (*batchGrad)(const NormGradient& g);
-  void (*layer)(const NormInput& in, const NormOutput& out);
-  void (*layerGrad)(const NormGradient& g);
+  // Of x, or of (x - mean)^2; one term.
+  void (*batchSums)(const NormInput& in, const float* mean, int64_t begin, int64_t end,
+                    float* sums);
+  void (*batchMean)(const NormInput& in, const float* sums, float* mean);
+  void (*batchVariance)(const NormInput& in, const float* sums, const NormOutput& out);
+  void (*batch)(const NormInput& in, const NormOutput& out, int64_t begin, int64_t end);
+  void (*batchInference)(const NormInput& in, const float* mean, const float* variance, float* y,
+                         int64_t begin, int64_t end);
+  // Gradients: two terms, of which dscale and doffset are made, and then dx.
+  void (*batchGradSums)(const NormGradient& g, int64_t begin, int64_t end, float* sums);
+  void (*batchGradOfScale)(const NormGradient& g, const float* sums);
+  void (*batchGrad)(const NormGradient& g, int64_t begin, int64_t end);
+  void (*layer)(const NormInput& in, const NormOutput& out, int64_t begin, int64_t end);
+  void (*layerGradSums)(const NormGradient& g, int64_t begin, int64_t end, float* sums);
+  void (*layerGradOfScale)(const NormGradient& g, const float* sums);
+  void (*layerGrad)(const NormGradient& g, int64_t begin, int64_t end);
 };
 
 // The loops for an instruction set that supportedIsas() lists. Thread-safe.
 const NormLoops& normLoops(Isa isa);
+
+// The functions below share rows and blocks out to the threads. `sums` has normSumsBytes().
+size_t normSumsBytes(int64_t rows, int64_t channels);
+void batchNorm(const Processor& cpu, const NormInput& in, const NormOutput& out, float* sums);
+void batchNormInference(const Processor& cpu, const NormInput& in, const float* mean,
+                        const float* variance, float* y);
+void batchNormGrad(const Processor& cpu, const NormGradient& g, float* sums);
+void layerNorm(const Processor& cpu, const NormInput& in, const NormOutput& out);
+void layerNormGrad(const Processor& cpu, const NormGradient& g, float* sums);
 
 }  // namespace dtf::runtime

@@ -6,10 +6,6 @@
 namespace dtf::runtime::DTF_ISA {
 namespace {
 
-// Sums of this many rows are added up before they join the total, and what that rounds away is kept
-// (W. Kahan): a sum over a million rows would lose its last digits otherwise.
-constexpr int64_t kSumRows = 128;
-
 // Whole vectors of channels, or the last ones that don't fill one.
 struct WholeVector {
   DTF_INLINE Floats load(const float* from) const { return DTF_ISA::load(from); }
@@ -29,58 +25,67 @@ DTF_INLINE void forEachChannels(int64_t channels, const F& f) {
   if (c < channels) f(c, PartVector{channels - c});
 }
 
-// The sums of `Sums` numbers over all rows: term(row, v, sums) adds those of a row's vector v.
+// The sums of `Sums` numbers over the rows of a block: term(row, v, sums) adds those of a row's vector v.
 template <int Vectors, int Sums, class Term>
-DTF_INLINE void sumRows(int64_t rows, const Term& term, Floats (&totals)[Vectors][Sums]) {
-  Floats lost[Vectors][Sums] = {};
-  for (int64_t first = 0; first < rows; first += kSumRows) {
-    Floats sums[Vectors][Sums] = {};
-    const int64_t last = least(rows, first + kSumRows);
-    for (int64_t row = first; row < last; ++row) {
+DTF_INLINE void sumBlock(int64_t rows, int64_t block, const Term& term,
+                         Floats (&sums)[Vectors][Sums]) {
+  const int64_t first = block * kNormBlockRows, last = least(rows, first + kNormBlockRows);
+  for (int64_t row = first; row < last; ++row) {
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) term(row, v, sums[v]);
-    }
-    for (int v = 0; v < Vectors; ++v) {
-      for (int s = 0; s < Sums; ++s) {
-        const Floats more = sums[v][s] - lost[v][s];
-        const Floats total = totals[v][s] + more;
-        lost[v][s] = (total - totals[v][s]) - more;
-        totals[v][s] = total;
-      }
-    }
+    for (int v = 0; v < Vectors; ++v) term(row, v, sums[v]);
   }
 }
 
-// sumRows() for all channels, by four vectors where there are so many: a row is then read in whole
-// lines. `make_term(channel, lanes)` makes a term(row, sums) of one vector, `use(channel, lanes,
-// totals)` takes what came out.
-template <int Sums, class MakeTerm, class Use>
-DTF_INLINE void sumColumns(int64_t rows, int64_t channels, const MakeTerm& make_term,
-                           const Use& use) {
+// sumBlock() for all channels and the blocks [begin, end), by four vectors where there are so many: a row
+// is then read in whole lines. `make_term(channel, lanes)` makes a term(row, sums) of one vector.
+template <int Sums, class MakeTerm>
+DTF_INLINE void sumBlocks(int64_t rows, int64_t channels, int64_t begin, int64_t end, float* to,
+                          const MakeTerm& make_term) {
   constexpr int kTogether = 4;
-  int64_t c = 0;
-  for (; c + kTogether * kLanes <= channels; c += kTogether * kLanes) {
-    Floats totals[kTogether][Sums] = {};
-    const auto first = make_term(c, WholeVector{});
-    const auto second = make_term(c + kLanes, WholeVector{});
-    const auto third = make_term(c + 2 * kLanes, WholeVector{});
-    const auto fourth = make_term(c + 3 * kLanes, WholeVector{});
-    const auto term = [&](int64_t row, int v, Floats(&sums)[Sums]) {
-      if (v == 0) first(row, sums);
-      if (v == 1) second(row, sums);
-      if (v == 2) third(row, sums);
-      if (v == 3) fourth(row, sums);
-    };
-    sumRows<kTogether, Sums>(rows, term, totals);
-    for (int v = 0; v < kTogether; ++v) use(c + v * kLanes, WholeVector{}, totals[v]);
+  for (int64_t block = begin; block < end; ++block) {
+    float* const made = to + block * Sums * channels;
+    int64_t c = 0;
+    for (; c + kTogether * kLanes <= channels; c += kTogether * kLanes) {
+      Floats sums[kTogether][Sums] = {};
+      const auto first = make_term(c, WholeVector{});
+      const auto second = make_term(c + kLanes, WholeVector{});
+      const auto third = make_term(c + 2 * kLanes, WholeVector{});
+      const auto fourth = make_term(c + 3 * kLanes, WholeVector{});
+      const auto term = [&](int64_t row, int v, Floats(&of)[Sums]) {
+        if (v == 0) first(row, of);
+        if (v == 1) second(row, of);
+        if (v == 2) third(row, of);
+        if (v == 3) fourth(row, of);
+      };
+      sumBlock<kTogether, Sums>(rows, block, term, sums);
+      for (int v = 0; v < kTogether; ++v) {
+        for (int s = 0; s < Sums; ++s) store(made + s * channels + c + v * kLanes, sums[v][s]);
+      }
+    }
+    forEachChannels(channels - c, [&](int64_t more, auto lanes) {
+      Floats sums[1][Sums] = {};
+      const auto one = make_term(c + more, lanes);
+      const auto term = [&](int64_t row, int, Floats(&of)[Sums]) { one(row, of); };
+      sumBlock<1, Sums>(rows, block, term, sums);
+      for (int s = 0; s < Sums; ++s) lanes.store(made + s * channels + c + more, sums[0][s]);
+    });
   }
-  forEachChannels(channels - c, [&](int64_t more, auto lanes) {
-    Floats totals[1][Sums] = {};
-    const auto one = make_term(c + more, lanes);
-    const auto term = [&](int64_t row, int, Floats(&sums)[Sums]) { one(row, sums); };
-    sumRows<1, Sums>(rows, term, totals);
-    use(c + more, lanes, totals[0]);
-  });
+}
+
+// Of one vector of channels, all blocks in order.
+template <int Sums, class Lanes>
+DTF_INLINE void addBlocks(int64_t rows, int64_t channels, const float* sums, int64_t c, Lanes lanes,
+                          Floats (&totals)[Sums]) {
+  Floats lost[Sums] = {};
+  const float* from = sums + c;
+  for (int64_t first = 0; first < rows; first += kNormBlockRows) {
+    for (int s = 0; s < Sums; ++s, from += channels) {
+      const Floats more = lanes.load(from) - lost[s];
+      const Floats total = totals[s] + more;
+      lost[s] = (total - totals[s]) - more;
+      totals[s] = total;
+    }
+  }
 }
 
 DTF_INLINE Floats inverseRoot(Floats v) {
@@ -98,8 +103,8 @@ DTF_INLINE Floats inverseRoot(Floats v) {
 // y = (x - mean) * factor + offset by channel.
 template <class Factor>
 DTF_INLINE void normaliseChannels(const NormInput& in, const float* mean, const Factor& factor,
-                                  float* y) {
-  for (int64_t row = 0; row < in.rows; ++row) {
+                                  float* y, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
     const float* const x = in.x + row * in.channels;
     float* const to = y + row * in.channels;
     forEachChannels(in.channels, [&](int64_t c, auto lanes) {
@@ -109,67 +114,86 @@ DTF_INLINE void normaliseChannels(const NormInput& in, const float* mean, const 
   }
 }
 
-void batch(const NormInput& in, const NormOutput& out) {
+void batchSums(const NormInput& in, const float* mean, int64_t begin, int64_t end, float* sums) {
+  const auto element = [x = in.x, channels = in.channels](int64_t row, int64_t c, auto lanes) {
+    return lanes.load(x + row * channels + c);
+  };
+  if (mean == nullptr) {
+    sumBlocks<1>(in.rows, in.channels, begin, end, sums, [&](int64_t c, auto lanes) {
+      return [=](int64_t row, Floats(&of)[1]) { of[0] += element(row, c, lanes); };
+    });
+    return;
+  }
+  sumBlocks<1>(in.rows, in.channels, begin, end, sums, [&](int64_t c, auto lanes) {
+    const Floats centre = lanes.load(mean + c);
+    return [=](int64_t row, Floats(&of)[1]) {
+      const Floats from_mean = element(row, c, lanes) - centre;
+      of[0] += from_mean * from_mean;
+    };
+  });
+}
+
+void batchMean(const NormInput& in, const float* sums, float* mean) {
+  forEachChannels(in.channels, [&](int64_t c, auto lanes) {
+    Floats totals[1] = {};
+    addBlocks(in.rows, in.channels, sums, c, lanes, totals);
+    lanes.store(mean + c, totals[0] / static_cast<float>(in.rows));
+  });
+}
+
+void batchVariance(const NormInput& in, const float* sums, const NormOutput& out) {
   const auto rows = static_cast<float>(in.rows);
   const float others = in.rows > 1 ? rows - 1.0f : 1.0f;
-  const auto element = [&](int64_t row, int64_t c, auto lanes) {
-    return lanes.load(in.x + row * in.channels + c);
-  };
-  sumColumns<1>(
-      in.rows, in.channels,
-      [&](int64_t c, auto lanes) {
-        return [=](int64_t row, Floats(&sums)[1]) { sums[0] += element(row, c, lanes); };
-      },
-      [&](int64_t c, auto lanes, const Floats(&totals)[1]) {
-        lanes.store(out.mean + c, totals[0] / rows);
-      });
-  sumColumns<1>(
-      in.rows, in.channels,
-      [&](int64_t c, auto lanes) {
-        const Floats mean = lanes.load(out.mean + c);
-        return [=](int64_t row, Floats(&sums)[1]) {
-          const Floats from_mean = element(row, c, lanes) - mean;
-          sums[0] += from_mean * from_mean;
-        };
-      },
-      [&](int64_t c, auto lanes, const Floats(&totals)[1]) {
-        lanes.store(out.variance + c, totals[0] / others);
-        lanes.store(out.inverse + c, inverseRoot(totals[0] / rows + in.epsilon));
-      });
+  forEachChannels(in.channels, [&](int64_t c, auto lanes) {
+    Floats totals[1] = {};
+    addBlocks(in.rows, in.channels, sums, c, lanes, totals);
+    lanes.store(out.variance + c, totals[0] / others);
+    lanes.store(out.inverse + c, inverseRoot(totals[0] / rows + in.epsilon));
+  });
+}
+
+void batch(const NormInput& in, const NormOutput& out, int64_t begin, int64_t end) {
   normaliseChannels(
       in, out.mean,
       [&](int64_t c, auto lanes) { return lanes.load(out.inverse + c) * lanes.load(in.scale + c); },
-      out.y);
+      out.y, begin, end);
 }
 
-void batchInference(const NormInput& in, const float* mean, const float* variance, float* y) {
+void batchInference(const NormInput& in, const float* mean, const float* variance, float* y,
+                    int64_t begin, int64_t end) {
   normaliseChannels(
       in, mean,
       [&](int64_t c, auto lanes) {
         return inverseRoot(lanes.load(variance + c) + in.epsilon) * lanes.load(in.scale + c);
       },
-      y);
+      y, begin, end);
+}
+
+void batchGradSums(const NormGradient& g, int64_t begin, int64_t end, float* sums) {
+  sumBlocks<2>(g.rows, g.channels, begin, end, sums, [&](int64_t c, auto lanes) {
+    const Floats mean = lanes.load(g.mean + c);
+    const float *const dy = g.dy + c, *const x = g.x + c;
+    return [=, channels = g.channels](int64_t row, Floats(&of)[2]) {
+      const Floats d = lanes.load(dy + row * channels);
+      of[0] += d;
+      of[1] += d * (lanes.load(x + row * channels) - mean);
+    };
+  });
+}
+
+void batchGradOfScale(const NormGradient& g, const float* sums) {
+  forEachChannels(g.channels, [&](int64_t c, auto lanes) {
+    Floats totals[2] = {};
+    addBlocks(g.rows, g.channels, sums, c, lanes, totals);
+    lanes.store(g.doffset + c, totals[0]);
+    lanes.store(g.dscale + c, totals[1] * lanes.load(g.inverse + c));
+  });
 }
 
 // dx = inverse * scale * (dy - mean(dy) - h * mean(dy * h)), where h = (x - mean) * inverse.
-void batchGrad(const NormGradient& g) {
+void batchGrad(const NormGradient& g, int64_t begin, int64_t end) {
   const auto rows = static_cast<float>(g.rows);
-  sumColumns<2>(
-      g.rows, g.channels,
-      [&](int64_t c, auto lanes) {
-        const Floats mean = lanes.load(g.mean + c);
-        const float *const dy = g.dy + c, *const x = g.x + c;
-        return [=, channels = g.channels](int64_t row, Floats(&sums)[2]) {
-          const Floats d = lanes.load(dy + row * channels);
-          sums[0] += d;
-          sums[1] += d * (lanes.load(x + row * channels) - mean);
-        };
-      },
-      [&](int64_t c, auto lanes, const Floats(&totals)[2]) {
-        lanes.store(g.doffset + c, totals[0]);
-        lanes.store(g.dscale + c, totals[1] * lanes.load(g.inverse + c));
-      });
-  for (int64_t row = 0; row < g.rows; ++row) {
+  for (int64_t row = begin; row < end; ++row) {
     const float *const dy = g.dy + row * g.channels, *const x = g.x + row * g.channels;
     float* const dx = g.dx + row * g.channels;
     forEachChannels(g.channels, [&](int64_t c, auto lanes) {
@@ -194,9 +218,9 @@ DTF_INLINE float sumRow(int64_t n, const F& f) {
   return sum(lanes);
 }
 
-void layer(const NormInput& in, const NormOutput& out) {
+void layer(const NormInput& in, const NormOutput& out, int64_t begin, int64_t end) {
   const auto channels = static_cast<float>(in.channels);
-  for (int64_t row = 0; row < in.rows; ++row) {
+  for (int64_t row = begin; row < end; ++row) {
     const float* const x = in.x + row * in.channels;
     float* const y = out.y + row * in.channels;
     const float mean = sumRow(in.channels, [x](int64_t i) { return x[i]; }) / channels;
@@ -212,24 +236,30 @@ void layer(const NormInput& in, const NormOutput& out) {
   }
 }
 
+void layerGradSums(const NormGradient& g, int64_t begin, int64_t end, float* sums) {
+  sumBlocks<2>(g.rows, g.channels, begin, end, sums, [&](int64_t c, auto lanes) {
+    const float *const dy = g.dy + c, *const x = g.x + c;
+    return [=, &g](int64_t row, Floats(&of)[2]) {
+      const Floats d = lanes.load(dy + row * g.channels);
+      of[0] += d;
+      of[1] += d * ((lanes.load(x + row * g.channels) - g.mean[row]) * g.inverse[row]);
+    };
+  });
+}
+
+void layerGradOfScale(const NormGradient& g, const float* sums) {
+  forEachChannels(g.channels, [&](int64_t c, auto lanes) {
+    Floats totals[2] = {};
+    addBlocks(g.rows, g.channels, sums, c, lanes, totals);
+    lanes.store(g.doffset + c, totals[0]);
+    lanes.store(g.dscale + c, totals[1]);
+  });
+}
+
 // As of a batch, where mean() is over the row of dy * scale.
-void layerGrad(const NormGradient& g) {
-  sumColumns<2>(
-      g.rows, g.channels,
-      [&](int64_t c, auto lanes) {
-        const float *const dy = g.dy + c, *const x = g.x + c;
-        return [=, &g](int64_t row, Floats(&sums)[2]) {
-          const Floats d = lanes.load(dy + row * g.channels);
-          sums[0] += d;
-          sums[1] += d * ((lanes.load(x + row * g.channels) - g.mean[row]) * g.inverse[row]);
-        };
-      },
-      [&](int64_t c, auto lanes, const Floats(&totals)[2]) {
-        lanes.store(g.doffset + c, totals[0]);
-        lanes.store(g.dscale + c, totals[1]);
-      });
+void layerGrad(const NormGradient& g, int64_t begin, int64_t end) {
   const auto channels = static_cast<float>(g.channels);
-  for (int64_t row = 0; row < g.rows; ++row) {
+  for (int64_t row = begin; row < end; ++row) {
     const float *const dy = g.dy + row * g.channels, *const x = g.x + row * g.channels;
     float* const dx = g.dx + row * g.channels;
     const float mean = g.mean[row], inverse = g.inverse[row];
@@ -250,10 +280,17 @@ void layerGrad(const NormGradient& g) {
 }  // namespace
 
 const NormLoops kNormLoops = {
+    .batchSums = batchSums,
+    .batchMean = batchMean,
+    .batchVariance = batchVariance,
     .batch = batch,
     .batchInference = batchInference,
+    .batchGradSums = batchGradSums,
+    .batchGradOfScale = batchGradOfScale,
     .batchGrad = batchGrad,
     .layer = layer,
+    .layerGradSums = layerGradSums,
+    .layerGradOfScale = layerGradOfScale,
     .layerGrad = layerGrad,
 };
 

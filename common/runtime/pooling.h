@@ -29,13 +29,11 @@ struct PoolingLoops {
   void (*maxPoolWide)(const Pooling& p, const float* x, float* y, int32_t* argmax);
   void (*maxPoolGrad)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx);
   void (*maxPoolGradWide)(const Pooling& p, const float* dy, const int32_t* argmax, float* dx);
-  // MaxPool of max(x + bias, 0), whose argmax is 255 where that is 0; its gradients with respect to x
-  // and, unless nullptr, the bias. See fusion.h.
+  // MaxPool of max(x + bias, 0), whose argmax is 255 where that is 0: maxPoolGrad lets nothing through
+  // there, openGradSum is the gradient of the bias. See fusion.h.
   void (*biasReluMaxPool)(const Pooling& p, const float* x, const float* bias, float* y,
                           uint8_t* argmax);
-  void (*biasReluMaxPoolGrad)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx,
-                              float* dbias);
-  // That of the bias alone: by channel, the sum of dy where its argmax isn't 255.
+  // By channel, the sum of dy where its argmax isn't 255.
   void (*openGradSum)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dbias);
   void (*avgPool)(const Pooling& p, const float* x, float* y);
   void (*avgPoolGrad)(const Pooling& p, const float* dy, float* dx);

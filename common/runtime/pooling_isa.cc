@@ -215,12 +215,6 @@ void openGradSum(const Pooling& given, const float* dy, const uint8_t* argmax, f
   });
 }
 
-void biasReluMaxPoolGrad(const Pooling& p, const float* dy, const uint8_t* argmax, float* dx,
-                         float* dbias) {
-  maxPoolGrad(p, dy, argmax, dx);  // no element of a window has the number kClosed
-  if (dbias != nullptr) openGradSum(p, dy, argmax, dbias);
-}
-
 DTF_INLINE float elements(const Place& at) {
   return static_cast<float>((at.row1 - at.row0) * (at.column1 - at.column0));
 }
@@ -253,7 +247,6 @@ const PoolingLoops kPoolingLoops = {
     .maxPoolGrad = maxPoolGrad<uint8_t>,
     .maxPoolGradWide = maxPoolGrad<int32_t>,
     .biasReluMaxPool = biasReluMaxPool,
-    .biasReluMaxPoolGrad = biasReluMaxPoolGrad,
     .openGradSum = openGradSum,
     .avgPool = avgPool,
     .avgPoolGrad = avgPoolGrad,

@@ -10,12 +10,15 @@
 
 namespace dtf::runtime {
 
+inline constexpr int64_t kDropoutBlockElements = 4;
+
 // How Dropout draws; see graph/standard_nn_ops.cc.
 struct DropoutMask {
   uint32_t key[2] = {};      // Philox's
   uint32_t counter[3] = {};  // its words 1 to 3; word 0 is the block
   uint32_t threshold = 0;    // a number below it drops its element
   float scale = 1;           // of those that are kept
+  uint32_t first_block = 0;  // the first element's; a multiple of 16, to which 64 elements belong
 };
 
 // All arrays are dense and row-major; `n` counts elements. An output of an elementwise loop may be

@@ -202,11 +202,12 @@ DTF_INLINE void dropSome(const float* x, const DropoutMask& mask, float* y, int6
 void dropout(const float* x, const DropoutMask& mask, float* y, int64_t n) {
   constexpr int kBlocks = 16;  // that belong to 64 elements, on every instruction set
   Numbers lane;
-  for (int l = 0; l < kLanes; ++l) lane[l] = static_cast<uint32_t>(l);
+  for (int l = 0; l < kLanes; ++l) lane[l] = mask.first_block + static_cast<uint32_t>(l);
   for (int64_t group = 0; group < n; group += 4 * kBlocks) {
     for (int first = 0; first < kBlocks; first += kLanes) {
-      Numbers c[4] = {lane + static_cast<uint32_t>(group / 4 + first), mask.counter[0] - Numbers{},
-                      mask.counter[1] - Numbers{}, mask.counter[2] - Numbers{}};
+      Numbers c[4] = {lane + static_cast<uint32_t>(group / kDropoutBlockElements + first),
+                      mask.counter[0] - Numbers{}, mask.counter[1] - Numbers{},
+                      mask.counter[2] - Numbers{}};
       philox(c, mask.key[0], mask.key[1]);
       for (int j = 0; j < 4; ++j) dropSome(x, mask, y, group + j * kBlocks + first, n, c[j]);
     }

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "common/runtime/processor.h"
 #include "tests/unit/runtime/convolution_runner.h"
 
 namespace dtf::runtime {
@@ -14,14 +15,14 @@ namespace {
 
 using testing::RandomFloats;
 
-std::vector<float> results(Isa isa, int64_t rows, int64_t channels) {
-  const NormLoops& loops = normLoops(isa);
+std::vector<float> results(const Processor& cpu, int64_t rows, int64_t channels) {
   const int64_t n = rows * channels;
   RandomFloats x(n), dy(n), scale(channels), offset(channels), y(n), dx(n);
   RandomFloats of_channels[] = {RandomFloats(channels), RandomFloats(channels),
                                 RandomFloats(channels), RandomFloats(channels),
                                 RandomFloats(channels)};
   RandomFloats of_rows[] = {RandomFloats(rows), RandomFloats(rows)};
+  testing::Guarded<float> sums(normSumsBytes(rows, channels) / sizeof(float));
   std::vector<float> all;
   const auto keep = [&all](RandomFloats& values) {
     const std::vector<float> kept = values.values();
@@ -30,18 +31,22 @@ std::vector<float> results(Isa isa, int64_t rows, int64_t channels) {
   const NormInput in = {rows, channels, 1e-3f, x.data(), scale.data(), offset.data()};
   float *const mean = of_channels[0].data(), *const variance = of_channels[1].data();
   float* const inverse = of_channels[2].data();
-  loops.batch(in, {y.data(), mean, variance, inverse});
+  batchNorm(cpu, in, {y.data(), mean, variance, inverse}, sums.data());
   keep(y);
-  loops.batchGrad({rows, channels, dy.data(), x.data(), scale.data(), mean, inverse, dx.data(),
-                   of_channels[3].data(), of_channels[4].data()});
+  batchNormGrad(cpu,
+                {rows, channels, dy.data(), x.data(), scale.data(), mean, inverse, dx.data(),
+                 of_channels[3].data(), of_channels[4].data()},
+                sums.data());
   keep(dx);
-  loops.batchInference(in, mean, variance, y.data());
+  batchNormInference(cpu, in, mean, variance, y.data());
   keep(y);
   for (RandomFloats& values : of_channels) keep(values);
-  loops.layer(in, {y.data(), of_rows[0].data(), nullptr, of_rows[1].data()});
+  layerNorm(cpu, in, {y.data(), of_rows[0].data(), nullptr, of_rows[1].data()});
   keep(y);
-  loops.layerGrad({rows, channels, dy.data(), x.data(), scale.data(), of_rows[0].data(),
-                   of_rows[1].data(), dx.data(), of_channels[3].data(), of_channels[4].data()});
+  layerNormGrad(cpu,
+                {rows, channels, dy.data(), x.data(), scale.data(), of_rows[0].data(),
+                 of_rows[1].data(), dx.data(), of_channels[3].data(), of_channels[4].data()},
+                sums.data());
   keep(dx);
   for (RandomFloats& values : of_rows) keep(values);
   keep(of_channels[3]);
@@ -59,6 +64,20 @@ TEST(NormLoops, HaveTheSameBitsOnEveryInstructionSet) {
   }
 }
 
+TEST(NormLoops, HaveTheSameBitsOnAnyNumberOfThreads) {
+  for (const int threads : {2, 3, 5}) {
+    ComputePool pool(threads);
+    Processor cpu(bestIsa(), &pool);
+    cpu.part_work = 1;
+    for (const int64_t rows : {1, 129, 1500}) {
+      for (const int64_t channels : {1, 16, 67}) {
+        SCOPED_TRACE(::testing::Message() << threads << " threads: " << rows << " x " << channels);
+        EXPECT_EQ(results(cpu, rows, channels), results(bestIsa(), rows, channels));
+      }
+    }
+  }
+}
+
 TEST(NormLoops, ManyRowsLoseNoDigits) {
   constexpr int64_t kRows = 1'000'000;
   std::vector<float> x(kRows), y(kRows);
@@ -66,8 +85,9 @@ TEST(NormLoops, ManyRowsLoseNoDigits) {
   const float one = 1, zero = 0;
   float mean = 0, variance = 0, inverse = 0;
   for (const Isa isa : supportedIsas()) {
-    normLoops(isa).batch({kRows, 1, 1e-6f, x.data(), &one, &zero},
-                         {y.data(), &mean, &variance, &inverse});
+    std::vector<float> sums(normSumsBytes(kRows, 1) / sizeof(float));
+    batchNorm(isa, {kRows, 1, 1e-6f, x.data(), &one, &zero}, {y.data(), &mean, &variance, &inverse},
+              sums.data());
     EXPECT_NEAR(mean, 100.2, 2e-4);
     EXPECT_NEAR(variance, 0.01, 1e-5);
   }
