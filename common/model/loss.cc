@@ -5,6 +5,7 @@
 #include <array>
 
 #include "common/base/check.h"
+#include "common/model/numbers.h"
 #include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
 
@@ -12,16 +13,27 @@ namespace dtf::model {
 
 namespace {
 
-constexpr yaml::Key kSmoothingKeys[] = {
-    yaml::number("label_smoothing", yaml::kDecay, "this much of each label goes to all classes"),
+constexpr size_t kClassesMax = 1'000'000;
+constexpr yaml::NumberRange kWeightRange{0, 1e6, false, false};
+constexpr yaml::Key kSmoothing =
+    yaml::number("label_smoothing", yaml::kDecay, "this much of each label goes to all classes");
+constexpr yaml::Key kPositiveWeight =
+    yaml::number("positive_weight", kWeightRange, "what a target of 1 counts; default 1");
+constexpr yaml::Key kClassWeight = yaml::number("class_weights", kWeightRange, "");
+constexpr yaml::Key kSoftmaxKeys[] = {
+    kSmoothing,
+    yaml::list("class_weights", "what the examples of each class count, from class 0; default 1"),
 };
+constexpr yaml::Key kSigmoidKeys[] = {kSmoothing, kPositiveWeight};
+constexpr yaml::Key kHingeKeys[] = {kPositiveWeight};
 constexpr yaml::Key kHuberKeys[] = {
     yaml::number("delta", {1e-6, 1e6, false, false}, "where the square becomes a line; default 1"),
 };
-constinit const yaml::Table kSmoothingTable{
-    "train.model.loss.softmax_cross_entropy, .sigmoid_cross_entropy", kSmoothingKeys};
+constinit const yaml::Table kSoftmaxTable{"train.model.loss.softmax_cross_entropy", kSoftmaxKeys};
+constinit const yaml::Table kSigmoidTable{"train.model.loss.sigmoid_cross_entropy", kSigmoidKeys};
+constinit const yaml::Table kHingeTable{"train.model.loss.hinge", kHingeKeys};
 constinit const yaml::Table kHuberTable{"train.model.loss.huber", kHuberKeys};
-constinit const yaml::Table kPlainTable{"train.model.loss.mse, .mae, .hinge", {}};
+constinit const yaml::Table kPlainTable{"train.model.loss.mse, .mae", {}};
 
 // In the order of the enum.
 constexpr yaml::Key kLossKeys[] = {
@@ -32,8 +44,8 @@ constexpr yaml::Key kLossKeys[] = {
     yaml::map("huber", "mse for small differences, mae for large ones"),
     yaml::map("hinge", "a linear support vector machine for each class; one unit: two classes"),
 };
-constexpr const yaml::Table* kSettings[] = {&kSmoothingTable, &kPlainTable, &kSmoothingTable,
-                                            &kPlainTable,     &kHuberTable, &kPlainTable};
+constexpr const yaml::Table* kSettings[] = {&kSoftmaxTable, &kPlainTable, &kSigmoidTable,
+                                            &kPlainTable,   &kHuberTable, &kHingeTable};
 static_assert(std::size(kSettings) == std::size(kLossKeys));
 constinit const yaml::Table kLossTable{"train.model.loss", kLossKeys};
 
@@ -60,6 +72,8 @@ std::string_view nameOf(Loss loss) {
 std::string LossSpec::text() const {
   std::string text(nameOf(kind));
   if (label_smoothing != 0) text += fmt::format(" label_smoothing={}", label_smoothing);
+  if (!class_weights.empty()) text += " class_weights=" + numbersText(class_weights);
+  if (positive_weight != 1) text += fmt::format(" positive_weight={}", positive_weight);
   if (kind == Loss::kHuber) text += fmt::format(" delta={}", delta);
   return text;
 }
@@ -73,17 +87,23 @@ LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report) {
   loss.kind = static_cast<Loss>(index);
   const yaml::Table& table = *kSettings[index];
   const yaml::MapReader settings(chosen->settings, table, chosen->key->name, report);
-  if (&table == &kSmoothingTable) settings.number("label_smoothing", loss.label_smoothing);
+  const bool softmax = &table == &kSoftmaxTable, sigmoid = &table == &kSigmoidTable;
+  if (softmax || sigmoid) settings.number("label_smoothing", loss.label_smoothing);
+  if (softmax) loss.class_weights = readNumbers(settings, kClassWeight, kClassesMax);
+  if (sigmoid || &table == &kHingeTable) settings.number("positive_weight", loss.positive_weight);
   if (&table == &kHuberTable) settings.number("delta", loss.delta);
   return loss;
 }
 
 std::vector<const yaml::Table*> lossTables() {
-  return {&kLossTable, &kSmoothingTable, &kHuberTable};
+  return {&kLossTable, &kSoftmaxTable, &kSigmoidTable, &kHuberTable, &kHingeTable};
 }
 
-graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output output,
-                        graph::Output labels) {
+namespace {
+
+// Each as if all classes and targets counted alike.
+graph::Output plainTerms(graph::Builder& ops, const LossSpec& loss, graph::Output output,
+                         graph::Output labels) {
   if (loss.kind == Loss::kSoftmaxCrossEntropy && loss.label_smoothing == 0)
     return ops.sparseSoftmaxCrossEntropy(output, labels).loss;
   const Shape shape = ops.graph().spec(output).shape;
@@ -108,6 +128,28 @@ graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output
     }
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss.kind)));
+}
+
+// [batch]: what the examples of their classes count.
+graph::Output classWeightsOf(graph::Builder& ops, const std::vector<double>& weights,
+                             graph::Output labels) {
+  const auto classes = static_cast<int64_t>(weights.size());
+  const graph::Output table = ops.reshape(vectorOf(ops, weights, classes), Shape{classes, 1});
+  const Shape batch = ops.graph().spec(labels).shape;
+  return ops.reshape(ops.matMul(ops.oneHot(labels, classes), table), batch);
+}
+
+}  // namespace
+
+graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output output,
+                        graph::Output labels) {
+  const graph::Output terms = plainTerms(ops, loss, output, labels);
+  if (!loss.class_weights.empty())
+    return ops.mul(terms, classWeightsOf(ops, loss.class_weights, labels));
+  if (loss.positive_weight == 1) return terms;
+  const Shape shape = ops.graph().spec(output).shape;
+  const graph::Output more = ops.scale(targetsOf(ops, shape, labels), loss.positive_weight - 1);
+  return ops.mul(terms, ops.add(more, ops.constant(shape, 1)));
 }
 
 }  // namespace dtf::model

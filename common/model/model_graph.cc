@@ -68,6 +68,12 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
     failAt(model.mark,
            "softmax_cross_entropy wants one class for each example, and the data have targets: "
            "choose sigmoid_cross_entropy (each unit by itself), mse, mae, huber or hinge");
+  const auto weights = static_cast<int64_t>(model.loss.class_weights.size());
+  if (weights > 0 && weights != units)
+    failAt(model.mark,
+           fmt::format("'class_weights' has {} numbers, but layer '{}' has {} units: give "
+                       "one for each class",
+                       weights, last->name, units));
   if (softmax && units == 1)
     failAt(
         last->mark,

@@ -2,17 +2,14 @@
 // place of the last dimension. For input whose statistics are known; batch_norm finds them out.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "common/base/check.h"
-#include "common/base/checksum.h"
 #include "common/model/layer_builder.h"
 #include "common/model/layers/layers.h"
+#include "common/model/numbers.h"
 #include "common/yaml/keys.h"
 
 namespace dtf::model {
@@ -30,29 +27,6 @@ constexpr yaml::Key kMeanNumber = yaml::number("mean", {-1e9, 1e9, false, false}
 constexpr yaml::Key kStdNumber = yaml::number("std", {1e-9, 1e9, false, false}, "");
 constinit const yaml::Table kNormalizeTable{"train.model.layers.N.normalize", kNormalizeKeys,
                                             &kAnyLayerTable};
-
-// [channels], from one constant for each run of equal numbers: a graph's constants are of one number.
-graph::Output vectorOf(graph::Builder& ops, const std::vector<double>& numbers, int64_t channels) {
-  DTF_CHECK(!numbers.empty());
-  if (numbers.size() == 1) return ops.constant(Shape{channels}, numbers[0]);
-  DTF_CHECK(static_cast<int64_t>(numbers.size()) == channels);
-  std::vector<graph::Output> parts;
-  for (auto first = numbers.begin(); first != numbers.end();) {
-    const auto last = std::find_if(first, numbers.end(), [&](double n) { return n != *first; });
-    parts.push_back(ops.constant(Shape{last - first}, *first));
-    first = last;
-  }
-  return parts.size() == 1 ? parts[0] : ops.concat(std::move(parts), 0);
-}
-
-// A declaration's settings are bounded: of a long list the length and a checksum.
-std::string numbersText(const std::vector<double>& numbers) {
-  constexpr size_t kWrittenMax = 32;
-  if (numbers.size() <= kWrittenMax) return fmt::format("[{}]", fmt::join(numbers, ", "));
-  Checksum checksum;
-  checksum.update(numbers.data(), numbers.size() * sizeof(double));
-  return fmt::format("({} numbers, {})", numbers.size(), hexOf(checksum.value()));
-}
 
 class NormalizeLayer final : public Layer {
  public:
@@ -85,24 +59,10 @@ class NormalizeLayer final : public Layer {
   const std::vector<double> std_;
 };
 
-std::vector<double> readNumbers(const yaml::MapReader& settings, const yaml::Key& number) {
-  std::vector<double> numbers;
-  for (const yaml::YamlNode& node : settings.list(number.name))
-    if (const auto value = yaml::readNumber(node, number, settings.report()))
-      numbers.push_back(*value);
-  const yaml::YamlNode* list = settings.find(number.name);
-  const bool counted = list == nullptr || !list->isSequence() ||
-                       (!list->children.empty() && list->children.size() <= kNumbersMax);
-  if (!counted)
-    settings.report().error(list->where(),
-                            fmt::format("'{}' has from 1 to {} numbers, got {}", number.name,
-                                        kNumbersMax, list->children.size()));
-  return numbers;
-}
-
 std::shared_ptr<const Layer> readNormalize(const LayerType&, const yaml::MapReader& settings) {
-  std::vector<double> mean = readNumbers(settings, kMeanNumber);
-  return std::make_shared<const NormalizeLayer>(std::move(mean), readNumbers(settings, kStdNumber));
+  std::vector<double> mean = readNumbers(settings, kMeanNumber, kNumbersMax);
+  return std::make_shared<const NormalizeLayer>(std::move(mean),
+                                                readNumbers(settings, kStdNumber, kNumbersMax));
 }
 
 }  // namespace

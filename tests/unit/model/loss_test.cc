@@ -41,9 +41,21 @@ TEST(Loss, IsReadWithItsSettings) {
   EXPECT_EQ(lossOf("mse").text(), "mse");
 }
 
+TEST(Loss, WeightsAreRead) {
+  LossSpec weighted{Loss::kSoftmaxCrossEntropy};
+  weighted.class_weights = {1, 2.5, 0};
+  EXPECT_EQ(lossOf("softmax_cross_entropy: {class_weights: [1, 2.5, 0]}"), weighted);
+  EXPECT_EQ(weighted.text(), "softmax_cross_entropy class_weights=[1, 2.5, 0]");
+  EXPECT_EQ(lossOf("hinge: {positive_weight: 3}").text(), "hinge positive_weight=3");
+  EXPECT_EQ(lossOf("sigmoid_cross_entropy: {positive_weight: 3}").positive_weight, 3);
+}
+
 TEST(Loss, RefusesTheSettingsOfAnother) {
-  for (const char* text : {"mse: {delta: 1}", "huber: {label_smoothing: 0.1}", "hinges",
-                           "softmax_cross_entropy: {label_smoothing: 1}"})
+  for (const char* text :
+       {"mse: {positive_weight: 2}", "hinge: {class_weights: [1, 2]}",
+        "softmax_cross_entropy: {class_weights: []}",
+        "softmax_cross_entropy: {class_weights: [-1, 2]}", "mse: {delta: 1}",
+        "huber: {label_smoothing: 0.1}", "hinges", "softmax_cross_entropy: {label_smoothing: 1}"})
     EXPECT_THROW(lossOf(text), Error) << text;
 }
 
@@ -90,6 +102,16 @@ TEST(Loss, OneUnitIsComparedWithTheClassItself) {
       {std::log1p(std::exp(-2)), 1 + std::log1p(std::exp(-1)), 0.5 + std::log1p(std::exp(-0.5))});
 }
 
+TEST(Loss, ATargetOfOneCountsItsWeight) {
+  LossSpec hinge{Loss::kHinge}, sigmoid{Loss::kSigmoidCrossEntropy};
+  hinge.positive_weight = sigmoid.positive_weight = 3;
+  expectNear(termsOfOneUnit(hinge), {0, 6, 1.5});
+  expectNear(termsOfTargets(hinge, {0, 1}), {3, 6});
+  expectNear(termsOfOneUnit(sigmoid),
+             {3 * std::log1p(std::exp(-2)), 3 + 3 * std::log1p(std::exp(-1)),
+              0.5 + std::log1p(std::exp(-0.5))});
+}
+
 // The terms of one example with outputs (2, -1, 0.5) and label 1, computed in double precision.
 std::vector<double> termsOf(const LossSpec& loss) {
   graph::Graph graph(graph::standardOps());
@@ -121,6 +143,11 @@ TEST(Loss, ComparesWithOneHotRows) {
   const double log_sum = std::log(std::exp(2) + std::exp(-1) + std::exp(0.5));
   expectTerms({Loss::kSoftmaxCrossEntropy}, {log_sum + 1});
   expectTerms({Loss::kSoftmaxCrossEntropy, 0.3}, {log_sum - (0.1 * 2 - 0.8 * 1 + 0.1 * 0.5)});
+  LossSpec weighted{Loss::kSoftmaxCrossEntropy};
+  weighted.class_weights = {1, 2.5, 7};
+  expectTerms(weighted, {2.5 * (log_sum + 1)});
+  weighted.label_smoothing = 0.3;
+  expectTerms(weighted, {2.5 * (log_sum - (0.1 * 2 - 0.8 * 1 + 0.1 * 0.5))});
 }
 
 }  // namespace

@@ -181,6 +181,17 @@ TEST(ModelGraph, LossAndMetricsFitUnitsAndLabels) {
   EXPECT_EQ(failure(spec).find("job.yaml:3:1: error: softmax_cross_entropy wants one class"), 0u);
 }
 
+TEST(ModelGraph, EveryClassHasAWeightOrNone) {
+  ModelSpec spec = softmaxModel();
+  spec.layers = {flatten(), dense("out", 3, Activation::kNone, 9)};
+  spec.loss.class_weights = {1, 2};
+  EXPECT_EQ(failure(spec),
+            "job.yaml:3:1: error: 'class_weights' has 2 numbers, but layer 'out' has 3 units: give "
+            "one for each class");
+  spec.loss.class_weights.push_back(0.5);
+  EXPECT_EQ(failure(spec), "no error");
+}
+
 TEST(ModelGraph, TheOutputIsThatOfTheLastLayer) {
   ModelSpec spec = softmaxModel();
   spec.layers = {flatten(), dense("hidden", 32), dense("last", 12),
