@@ -21,7 +21,7 @@ std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
     const auto address = chosen.find(id);
     if (address == chosen.end())
       throw Error(ErrorCode::kInternal, "no port was chosen for " + id.name());
-    const bool is_map = !task.devices.empty() || !task.env.empty();
+    const bool is_map = !task.devices.empty() || !task.env.empty() || task.threads != 0;
     const bool is_ipv6 = address->second.starts_with('[');  // a list, to YAML, unless quoted
     overrides.push_back("cluster." + std::string(jobName(id.job)) + "." + std::to_string(id.index) +
                         (is_map ? ".address=" : "=") +

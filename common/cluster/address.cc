@@ -74,10 +74,15 @@ std::string parseAddress(std::string_view text, Address& address) {
 std::string bindKey(const Address& address) {
   DTF_CHECK(!address.host.empty());
   if (address.port == 0) return "";
-  std::string host = address.host;
+  return hostKey(address.host) + ":" + std::to_string(address.port);
+}
+
+std::string hostKey(std::string_view name) {
+  DTF_CHECK(!name.empty());
+  std::string host(name);
   for (char& c : host) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (host == "127.0.0.1" || host == "::1") host = "localhost";
-  return host + ":" + std::to_string(address.port);
+  return host;
 }
 
 bool isLoopback(std::string_view host) {

@@ -17,6 +17,9 @@ std::string parseAddress(std::string_view text, Address& address);
 // loopback are folded. Empty when the port is `auto`, which never collides.
 std::string bindKey(const Address& address);
 
+// Equal for two spellings of one host, as far as can be told without looking them up.
+std::string hostKey(std::string_view host);
+
 // Of a numeric address without its port: "127.0.0.1", "::1".
 bool isLoopback(std::string_view host);
 

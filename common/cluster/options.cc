@@ -26,6 +26,7 @@ constexpr OptionDef kFlagOptions[] = {
     {"worker-hosts", "HOSTS", "the workers: host:port,host:port"},
     {"task-index", "N", "which task this process is, from 0"},
     {"train", "FILE", "what to train: TRAIN.yaml (a ps needs none)"},
+    {"threads", "N", "worker: that compute; default: the host's cores / its workers"},
     {"fresh", "", "worker 0: start anew; old checkpoints become checkpoints.old-N"},
     {"job-name", "NAME", "accepted as TensorFlow's flag: ps for psd, worker for workerd"},
 };
@@ -131,6 +132,17 @@ void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& j
                         : "a worker needs to know what to train: give --train TRAIN.yaml");
 }
 
+// --threads takes the place of what the file says of this task.
+void readThreads(const CommandLine& line, const TaskId& task, JobSpec& job) {
+  const std::optional<uint32_t> threads = line.index("threads");
+  if (!threads) return;
+  if (task.job != JobKind::kWorker)
+    line.fail("--threads is for workerd: a ps has as many as its updates need");
+  if (*threads < 1 || *threads > static_cast<uint32_t>(kThreadsMax))
+    line.fail(fmt::format("--threads must be from 1 to {}, got {}", kThreadsMax, *threads));
+  job.cluster.worker[task.index].threads = static_cast<int>(*threads);
+}
+
 }  // namespace
 
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary) {
@@ -155,6 +167,7 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
     line.fail("--fresh is for worker 0, which restores the job");
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
+  readThreads(line, result.task, result.job);
   DTF_CHECK(result.task.job == binary);
   DTF_CHECK(result.task.index < result.job.cluster.tasks(binary).size());
   return result;

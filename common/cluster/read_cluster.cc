@@ -110,6 +110,9 @@ TaskSpec readTask(const YamlNode& node, const TaskId& id, Report& report) {
     readAddress(*address, "address", task.address, report);
   task.devices = readDevices(reader, report);
   if (const YamlNode* env = reader.find("env")) task.env = readEnv(*env, report);
+  if (reader.whole("threads", task.threads) && id.job != JobKind::kWorker)
+    report.error(reader.find("threads")->where(),
+                 "'threads' is for workers: a ps has as many as its updates need");
   return task;
 }
 

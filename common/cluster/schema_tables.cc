@@ -48,6 +48,7 @@ constexpr Key kClusterKeys[] = {
 constexpr Key kTaskKeys[] = {
     required(text("address", "host:port, or host:auto for a port that dtf-launch chooses")),
     list("devices", "default [cpu:0]"),
+    whole("threads", 1, 1024, "worker: that compute; default: the host's cores / its workers"),
     map("env", "environment variables of the process"),
 };
 

@@ -1,10 +1,28 @@
 #include "common/cluster/spec.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
+#include "common/cluster/address.h"
 
 namespace dtf::cluster {
 
 using yaml::Mark;
+
+int workersBeside(const ClusterSpec& cluster, uint32_t index) {
+  DTF_CHECK(index < cluster.worker.size());
+  const std::string host = hostKey(cluster.worker[index].address.host);
+  return static_cast<int>(
+      std::count_if(cluster.worker.begin(), cluster.worker.end(),
+                    [&](const TaskSpec& worker) { return hostKey(worker.address.host) == host; }));
+}
+
+int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores) {
+  DTF_CHECK(cores >= 1 && index < cluster.worker.size());
+  const int said = cluster.worker[index].threads;
+  if (said != 0) return said;
+  return std::clamp(cores / workersBeside(cluster, index), 1, kThreadsMax);
+}
 
 std::string DurabilitySpec::str() const {
   DTF_CHECK((kind == Durability::kSnapshot) == (snapshot_every_steps > 0));

@@ -26,11 +26,14 @@ struct Address {
   std::string str() const;  // "localhost:2222", "localhost:auto", "[::1]:2222"
 };
 
+inline constexpr int kThreadsMax = 1024;  // of one worker
+
 struct TaskSpec {
   Address address;
   std::vector<std::string> devices;  // "cpu:0" and so on; empty: cpu:0
   std::map<std::string, std::string> env;
   yaml::Mark mark;
+  int threads = 0;  // that a worker computes with; 0: see computeThreads()
 };
 
 struct ClusterSpec {
@@ -41,6 +44,14 @@ struct ClusterSpec {
     return job == JobKind::kPs ? ps : worker;
   }
 };
+
+// How many of the workers are on the host of worker `index`, itself included: those whose addresses name
+// the same host.
+int workersBeside(const ClusterSpec& cluster, uint32_t index);
+
+// How many threads worker `index` computes with: as many as the file says, or its share of the `cores` that
+// its host has; at least 1.
+int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores);
 
 // How long each wait may last, in seconds; every one is named when it runs out.
 struct Timeouts {

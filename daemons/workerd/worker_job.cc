@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/cores.h"
 #include "common/base/file.h"
 #include "common/base/file_system.h"
 #include "common/base/log.h"
@@ -80,7 +81,9 @@ class WorkerJob {
                     : connectToPs(
                           task, [this](uint32_t ps_task) { onReplaced(ps_task); }, notifyWaiting)) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
-    runtime::registerCpuKernels(kernels_);
+    runtime::registerCpuKernels(kernels_, {bestIsa(), &pool_});
+    log::info("event=computing threads={} cores={} workers_on_host={}", pool_.threads(),
+              availableCores(), cluster::workersBeside(task_.job.cluster, task_.task.index));
   }
 
   ~WorkerJob() { endSupervision(); }
@@ -368,6 +371,8 @@ class WorkerJob {
   uint64_t named_ = 0;            // see ps::ChiefWord
   std::optional<Error> unsaved_;  // why the end of the training is in no checkpoint
   std::string accuracy_;          // of the last evaluation, for the progress lines
+  runtime::ComputePool pool_{
+      cluster::computeThreads(task_.job.cluster, task_.task.index, availableCores())};
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
   Mutex supervisor_mutex_;

@@ -14,6 +14,7 @@ struct BenchOptions {
   bool quick = false;   // small sizes only: does it run at all?
   bool full = false;    // null-step: every row that fits into memory
   std::string only;     // see --help
+  int threads = 1;      // models: these besides one
 };
 
 std::vector<Report> benchRpc(const BenchOptions& options);

@@ -36,7 +36,7 @@ constexpr Benchmark kBenchmarks[] = {
      benchRefill},
     {"optimizers", "updates of 64 MiB of parameters beside memcpy, with each instruction set",
      benchOptimizers},
-    {"models", "training steps of whole networks on one thread", benchModels},
+    {"models", "training steps of whole networks, on one thread and on more", benchModels},
     {"kernels", "convolutions and pooling beside the multiply-add peak and memcpy, with each set",
      benchKernels},
 };
@@ -69,7 +69,9 @@ int run(int argc, char** argv) {
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
-      "kernels, models: layers or networks whose name begins with this");
+      "kernels, models: layers or networks whose name begins with this")(
+      "threads", po::value(&bench.threads)->default_value(bench.threads),
+      "models: measures as many threads beside one, in turns");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;
@@ -81,6 +83,7 @@ int run(int argc, char** argv) {
     printHelp(visible);
     return 0;
   }
+  if (bench.threads < 1) throw Error(ErrorCode::kUsage, "--threads must be at least 1");
   if (!given.count("table"))
     throw Error(ErrorCode::kUsage, "which table? 'dtf-bench --help' lists them");
   if (bench.repetitions < 1) throw Error(ErrorCode::kUsage, "--repetitions must be at least 1");

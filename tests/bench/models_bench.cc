@@ -1,6 +1,6 @@
 // `dtf-bench models`: whole training steps (batch, forward, backward, update) of networks that people
-// compare frameworks by, in this process, on one thread, beside no network: one worker and one parameter
-// server that are function calls to each other. Random data: what they are costs a step nothing.
+// compare frameworks by, in this process, beside no network: one worker and one parameter server that are
+// function calls to each other. On one thread, and with --threads N on N as well, in turns. Random data: what they are costs a step nothing.
 
 #include <fmt/core.h>
 
@@ -103,12 +103,13 @@ cluster::JobSpec jobOf(const Network& network, const testing::TemporaryFolder& f
 
 // Seconds of a step.
 double stepSeconds(const cluster::TrainSpec& train,
-                   const std::shared_ptr<const data::Dataset>& dataset) {
+                   const std::shared_ptr<const data::Dataset>& dataset,
+                   runtime::ComputePool& pool) {
   const SystemClock clock;
   ps::LocalCluster cluster(1, 1, clock);
   ps::LocalParameterClient client(cluster, 0);
   runtime::KernelTable kernels;
-  runtime::registerCpuKernels(kernels);
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool});
   runtime::CpuDevice device;
   train::TrainingLoop loop(train, {}, dataset, client, kernels, device, clock);
   loop.join();
@@ -120,7 +121,9 @@ double stepSeconds(const cluster::TrainSpec& train,
 }  // namespace
 
 std::vector<Report> benchModels(const BenchOptions& options) {
-  Report report("training on one thread (medians)", {"ms a step", "examples/s", "steps/s"});
+  Report report("training (medians, one thread unless said)",
+                {"ms a step", "examples/s", "steps/s"});
+  runtime::ComputePool one(1), several(options.threads);
   std::vector<Network> all = networks();
   std::erase_if(all, [&](const Network& network) {
     return !std::string(network.name).starts_with(options.only);
@@ -132,11 +135,18 @@ std::vector<Report> benchModels(const BenchOptions& options) {
     const testing::TemporaryFolder folder;
     const cluster::JobSpec job = jobOf(network, folder);
     const auto dataset = data::openDataset(job.train->data.train, job.train->data.seed, false);
-    std::vector<double> seconds;
-    for (int i = 0; i < options.repetitions; ++i)
-      seconds.push_back(stepSeconds(*job.train, dataset));
-    const double step = median(seconds);
-    report.add(network.name, {step * 1e3, network.batch / step, 1 / step});
+    std::vector<double> seconds, of_several;
+    for (int i = 0; i < options.repetitions; ++i) {
+      seconds.push_back(stepSeconds(*job.train, dataset, one));
+      if (options.threads > 1) of_several.push_back(stepSeconds(*job.train, dataset, several));
+    }
+    const auto add = [&](const std::string& name, const std::vector<double>& found) {
+      const double step = median(found);
+      report.add(name, {step * 1e3, network.batch / step, 1 / step});
+    };
+    add(network.name, seconds);
+    if (options.threads > 1)
+      add(fmt::format("{}, {} threads", network.name, options.threads), of_several);
   }
   return {report};
 }

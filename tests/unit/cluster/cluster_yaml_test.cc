@@ -58,7 +58,7 @@ TEST(LoadCluster, ReadsEveryKey) {
       "job: mnist-1\nrun_dir: /tmp/r\n"
       "cluster:\n"
       "  ps:\n    - {address: 'a:auto', devices: [cpu:0], env: {OMP_NUM_THREADS: 2, EMPTY: ''}}\n"
-      "  worker: [\"[::1]:5\"]\n"
+      "  worker: [\"[::1]:5\", {address: b:1, threads: 3}]\n"
       "launch: {via: local}\n"
       "timeouts: {start_seconds: 1, heartbeat_seconds: .5, lease_seconds: 3, step_seconds: 4,\n"
       "           finish_seconds: 5e1}\n");
@@ -70,6 +70,8 @@ TEST(LoadCluster, ReadsEveryKey) {
   EXPECT_EQ(ps.devices, std::vector<std::string>{"cpu:0"});
   EXPECT_EQ(ps.env, (std::map<std::string, std::string>{{"OMP_NUM_THREADS", "2"}, {"EMPTY", ""}}));
   EXPECT_EQ(job.cluster.worker.at(0).address.host, "::1");
+  EXPECT_EQ(job.cluster.worker.at(0).threads, 0);
+  EXPECT_EQ(job.cluster.worker.at(1).threads, 3);
   EXPECT_EQ(job.timeouts.heartbeat_seconds, 0.5);
   EXPECT_EQ(job.timeouts.finish_seconds, 50);
 }

@@ -73,6 +73,19 @@ TEST_F(OptionsTest, SetIsRepeatableAndRunDirWins) {
   EXPECT_EQ(options.job.run_dir, "y");
 }
 
+TEST_F(OptionsTest, ThreadsAreAWorkers) {
+  const TaskOptions options =
+      parse(JobKind::kWorker, {"--cluster", "c.yaml", "--task", "0", "--threads", "3"});
+  EXPECT_EQ(options.job.cluster.worker.at(0).threads, 3);
+  const auto error = [](JobKind binary, const char* threads) {
+    return usageError(binary, {"--cluster", "c.yaml", "--task", "0", "--threads", threads});
+  };
+  EXPECT_NE(error(JobKind::kWorker, "0").find("--threads must be from 1 to 1024, got 0"),
+            std::string::npos);
+  EXPECT_NE(error(JobKind::kWorker, "2000").find("got 2000"), std::string::npos);
+  EXPECT_NE(error(JobKind::kPs, "2").find("--threads is for workerd"), std::string::npos);
+}
+
 TEST_F(OptionsTest, AnswersHelpAndVersionBeforeAnythingElse) {
   const TaskOptions help = parse(JobKind::kPs, {"--task", "9", "--help"});
   ASSERT_TRUE(help.answer);

@@ -11,5 +11,26 @@ TEST(Spec, ADurabilityReadsAsInTheFile) {
   EXPECT_EQ((DurabilitySpec{Durability::kReplica, 0}.str()), "replica");
 }
 
+TaskSpec at(std::string host, int threads = 0) {
+  TaskSpec task;
+  task.address = {std::move(host), 1};
+  task.threads = threads;
+  return task;
+}
+
+TEST(Spec, TheWorkersOfAHostShareItsCores) {
+  ClusterSpec cluster;
+  cluster.ps = {at("a"), at("b")};
+  cluster.worker = {at("a"), at("b"), at("A"), at("localhost"), at("127.0.0.1"), at("a", 5)};
+  EXPECT_EQ(workersBeside(cluster, 0), 3);
+  EXPECT_EQ(workersBeside(cluster, 1), 1);
+  EXPECT_EQ(workersBeside(cluster, 4), 2);
+  EXPECT_EQ(computeThreads(cluster, 0, 16), 5);
+  EXPECT_EQ(computeThreads(cluster, 1, 16), 16);
+  EXPECT_EQ(computeThreads(cluster, 0, 2), 1) << "at least one";
+  EXPECT_EQ(computeThreads(cluster, 5, 16), 5) << "what the file says";
+  EXPECT_EQ(computeThreads(cluster, 1, 100'000), kThreadsMax);
+}
+
 }  // namespace
 }  // namespace dtf::cluster

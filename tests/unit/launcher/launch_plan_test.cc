@@ -57,6 +57,15 @@ TEST(LaunchPlan, EveryTaskLearnsEveryAutomaticPortAfterTheUsersOverrides) {
       "localhost | /opt/dtf/psd" + rest + "::1 | env OMP_NUM_THREADS=2 /opt/dtf/workerd" + rest);
 }
 
+TEST(LaunchPlan, AWorkerWithThreadsKeepsThem) {
+  cluster::JobSpec job;
+  job.cluster.worker = {task("localhost", 0)};
+  job.cluster.worker[0].threads = 2;
+  EXPECT_EQ(planText(makePlan(job, input(), {{TaskId{JobKind::kWorker, 0}, "127.0.0.1:4001"}})),
+            "localhost | /opt/dtf/workerd --cluster local.yaml --task 0 --set "
+            "cluster.worker.0.address=127.0.0.1:4001\n");
+}
+
 TEST(LaunchPlan, JsonHasTheSameWordsUnquoted) {
   cluster::JobSpec job;
   job.cluster.worker = {task("localhost", 2222)};
