@@ -28,7 +28,9 @@ ExitStatus ExitStatus::fromWait(int wait_status) {
 
 std::string ExitStatus::text() const {
   if (signal != 0)
-    return "was killed by " + signalName(signal) + " (signal " + std::to_string(signal) + ")";
+    return "was killed by " + signalName(signal) + " (signal " + std::to_string(signal) + ")" +
+           // Of mapped files (data/byte_block.h).
+           (signal == SIGBUS ? ", as when a data file becomes shorter while it is read" : "");
   const std::string word = exitCodeWord(code);
   return "exited with code " + std::to_string(code) + (word.empty() ? "" : " (" + word + ")");
 }

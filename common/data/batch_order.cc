@@ -122,6 +122,10 @@ void BatchReader::augment(std::span<const uint32_t> order, Tensor& to) const {
 void BatchReader::read(uint64_t global_batch, Batch& batch) {
   const std::span<const uint32_t> order = examples(global_batch);
   DTF_CHECK(batch.parts.size() == dataset_->parts().size());
+  // The disk brings them side by side, not each when it is copied.
+  for (const Part& part : dataset_->parts())
+    if (part.onDisk())
+      for (const uint32_t example : order) part.willNeed(example);
   if (augmenter_) augment(order, batch.parts[0]);
   for (size_t part = augmenter_ ? 1 : 0; part < batch.parts.size(); ++part)
     copyExamples(dataset_->parts()[part], order, batch.parts[part]);

@@ -52,7 +52,7 @@ class EpochShuffle {
 // Owns: the permutation of the epoch it is in, and the next one, which it makes bit by bit as
 // batches are read, so that no step waits for a shuffle.  Shares: the data set.
 // Threads: thread-compatible; each worker has its own.
-// Blocks: never.
+// Blocks: on the disk, for a data set that is onDisk().
 class BatchReader {
  public:
   // Errors: kBadConfig when the data set has fewer than `batch_size` examples, or more than 2^32 -

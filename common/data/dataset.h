@@ -1,6 +1,6 @@
 #pragma once
 
-// A data set in memory. Where it comes from (drawn here, read from files) is openDataset()'s
+// A data set, in memory or mapped into it (byte_block.h). Where it comes from (drawn here, read from files) is openDataset()'s
 // business (open_dataset.h); which of its examples make up a batch is batch_order.h's.
 
 #include <array>
@@ -14,7 +14,7 @@ namespace dtf::data {
 
 // Owns: its parts.
 // Threads: immutable after construction, hence thread-safe.
-// Blocks: never.
+// Blocks: on the disk, where an example that is onDisk() is looked at.
 class Dataset {
  public:
   // As many labels as features (DTF_CHECK).
@@ -24,6 +24,8 @@ class Dataset {
   std::span<const Part> parts() const { return parts_; }
   const Part& features() const { return parts_[0]; }
   const Part& labels() const { return parts_[1]; }
+  // Whether reading an example may wait for the disk.
+  bool onDisk() const { return features().onDisk() || labels().onDisk(); }
 
  private:
   std::array<Part, 2> parts_;

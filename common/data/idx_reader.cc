@@ -133,6 +133,10 @@ IdxArray readIdx(const std::filesystem::path& path, int rank_min, int rank_max,
   array.dims = openIdx(path, source, rank_min, rank_max, bytes_max);
   uint64_t bytes = 0;
   const std::string promised = product(array.dims, bytes);
+  if (!source.packed() && bytes > kResidentBytesMax) {
+    array.bytes = ByteBlock::ofFile(path, 4 + 4 * array.dims.size(), static_cast<size_t>(bytes));
+    return array;
+  }
   array.bytes = ByteBlock(static_cast<size_t>(bytes));
   const size_t got = source.read(array.bytes.data(), array.bytes.size());
   if (got < bytes)

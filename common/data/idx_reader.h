@@ -16,7 +16,7 @@
 namespace dtf::data {
 
 // Of one unpacked file. A header that promises more is refused.
-inline constexpr uint64_t kIdxBytesMax = uint64_t{8} << 30;
+inline constexpr uint64_t kIdxBytesMax = uint64_t{1} << 40;
 
 // The elements of an IDX file of unsigned bytes.
 struct IdxArray {

@@ -98,6 +98,10 @@ void resizeImage(const Image& image, Resize how, int64_t height, int64_t width,
   DTF_CHECK(image.height > 0 && image.width > 0 && height > 0 && width > 0);
   const int64_t channels = image.channels;
   DTF_CHECK(to.size() == static_cast<size_t>(height * width * channels));
+  if (image.height == height && image.width == width) {
+    std::copy_n(image.pixels.data(), to.size(), to.data());
+    return;
+  }
   const Window window = windowOf(image, how, height, width);
   const std::vector<Taps> across = tapsOf(window.width, width);
   const std::vector<Taps> down = tapsOf(window.height, height);

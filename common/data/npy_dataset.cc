@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "common/base/check.h"
@@ -161,12 +162,16 @@ std::optional<To> sameNumber(From value) {
   }
 }
 
+// Elements that are of the right type are looked at and left where they are.
 template <class To, class From>
-ByteBlock convertElements(const NpyArray& array, const Wanted& wanted) {
+ByteBlock convertElements(NpyArray& array, const Wanted& wanted) {
+  const uint8_t* const from = std::as_const(array.bytes).data();
   const uint64_t count = array.bytes.size() / sizeof(From);
-  ByteBlock converted(count * sizeof(To));
+  const bool stays =
+      std::is_same_v<To, From> && reinterpret_cast<uintptr_t>(from) % alignof(To) == 0;
+  ByteBlock converted(stays ? 0 : count * sizeof(To));
   for (uint64_t i = 0; i < count; ++i) {
-    const From value = elementAt<From>(array.bytes.data(), i);
+    const From value = elementAt<From>(from, i);
     const std::optional<To> number = sameNumber<To>(value);
     if (!number)
       failAt(wanted.file, ErrorCode::kBadData,
@@ -174,9 +179,9 @@ ByteBlock convertElements(const NpyArray& array, const Wanted& wanted) {
                          i / static_cast<uint64_t>(wanted.part.shape.elements()), value,
                          std::is_same_v<To, float> ? "number that a float32 holds"
                                                    : "whole number from 0 to 2147483647"));
-    std::memcpy(converted.data() + i * sizeof(To), &*number, sizeof(To));
+    if (!stays) std::memcpy(converted.data() + i * sizeof(To), &*number, sizeof(To));
   }
-  return converted;
+  return stays ? std::move(array.bytes) : std::move(converted);
 }
 
 Part convert(NpyArray array, const Wanted& wanted) {

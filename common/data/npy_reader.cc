@@ -39,6 +39,8 @@ constexpr TypeRow kNpyTypes[] = {
 struct NpyInput {
   std::string name;  // for messages
   std::function<size_t(uint8_t* to, size_t bytes)> read;
+  // The bytes where they are, if that is possible; empty: they are to be read.
+  std::function<std::optional<ByteBlock>(uint64_t begin, size_t bytes)> map;
   uint64_t bytes_max = 0;  // that there can be
   bool exact = false;      // and that there are
 
@@ -172,6 +174,7 @@ uint64_t elementBytes(const NpyInput& input, const NpyHeader& header, uint64_t h
 
 struct OpenedNpy {
   NpyHeader header;
+  uint64_t begin = 0;  // of the elements, in the file
   uint64_t bytes = 0;  // of the elements, which are read next
 };
 
@@ -204,12 +207,17 @@ OpenedNpy openNpy(const NpyInput& input) {
   readWhole(input, reinterpret_cast<uint8_t*>(text.data()), text.size());
   OpenedNpy opened;
   opened.header = DictionaryReader(text, input).read();
-  opened.bytes = elementBytes(input, opened.header, begin + length);
+  opened.begin = begin + length;
+  opened.bytes = elementBytes(input, opened.header, opened.begin);
   return opened;
 }
 
 NpyInput inputOf(ByteSource& source, const std::filesystem::path& path) {
   return {path.string(), [&source](uint8_t* to, size_t bytes) { return source.read(to, bytes); },
+          [&source, path](uint64_t begin, size_t bytes) -> std::optional<ByteBlock> {
+            if (source.packed() || bytes <= kResidentBytesMax) return std::nullopt;
+            return ByteBlock::ofFile(path, begin, bytes);
+          },
           source.bytesMax(), !source.packed()};
 }
 
@@ -217,6 +225,8 @@ NpyArray readArray(const NpyInput& input, uint64_t bytes_max) {
   OpenedNpy opened = openNpy(input);
   if (opened.bytes > bytes_max)
     input.fail(fmt::format("too large: {} bytes, at most {} are read", opened.bytes, bytes_max));
+  if (std::optional<ByteBlock> mapped = input.map(opened.begin, opened.bytes))
+    return {std::move(opened.header), std::move(*mapped)};
   NpyArray array{std::move(opened.header), ByteBlock(opened.bytes)};
   if (const size_t got = input.read(array.bytes.data(), opened.bytes); got < opened.bytes)
     input.fail(fmt::format("truncated: {} bytes of elements of {}", got, opened.bytes));
@@ -260,7 +270,8 @@ NpyArray parseNpy(std::span<const uint8_t> bytes, const std::string& name, uint6
     at += n;
     return n;
   };
-  return readArray({name, read, bytes.size(), true}, bytes_max);
+  const auto map = [](uint64_t, size_t) { return std::optional<ByteBlock>(); };
+  return readArray({name, read, map, bytes.size(), true}, bytes_max);
 }
 
 }  // namespace dtf::data

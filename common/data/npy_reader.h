@@ -34,14 +34,14 @@ struct NpyArray {
   ByteBlock bytes;
 };
 
-inline constexpr uint64_t kNpyBytesMax = uint64_t{64} << 30;
+inline constexpr uint64_t kNpyBytesMax = uint64_t{1} << 40;
 
 // Blocks: on the disk, shortly.
 // Errors: kBadData naming the file: missing, no .npy (and what it looks like), another type or order
 // of elements, a header that can't be read, sizes that the file can't hold; kPermission.
 NpyHeader readNpyHeader(const std::filesystem::path& path);
 
-// The whole array.
+// The whole array; the elements of a large one that is not packed stay in their file (byte_block.h).
 // Errors: as readNpyHeader(), and kBadData for one of more than `bytes_max` bytes, truncated, with
 // trailing bytes, or damaged gzip data.
 NpyArray readNpy(const std::filesystem::path& path, uint64_t bytes_max = kNpyBytesMax);

@@ -5,12 +5,12 @@
 // type, is said by PartSpec alone, so that whoever moves examples moves bytes.
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/data/byte_block.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "common/tensor/tensor.h"
@@ -30,26 +30,6 @@ struct PartSpec {
   bool operator==(const PartSpec&) const = default;
 };
 
-// Bytes that are not zeroed before something writes them: a data set is large and filled once.
-class ByteBlock {
- public:
-  ByteBlock() = default;
-  explicit ByteBlock(size_t bytes)
-      : data_(std::make_unique_for_overwrite<uint8_t[]>(bytes)), bytes_(bytes) {}
-  uint8_t* data() { return data_.get(); }
-  const uint8_t* data() const { return data_.get(); }
-  size_t size() const { return bytes_; }
-  // What is beyond stays taken, and is not seen any more.
-  void shrinkTo(size_t bytes) {
-    DTF_CHECK(bytes <= bytes_);
-    bytes_ = bytes;
-  }
-
- private:
-  std::unique_ptr<uint8_t[]> data_;
-  size_t bytes_ = 0;
-};
-
 // One part of all examples, one after another.
 // Owns: their bytes.
 // Threads: immutable after construction, hence thread-safe.
@@ -67,6 +47,11 @@ class Part {
   const std::string& source() const { return source_; }
   int64_t count() const { return static_cast<int64_t>(bytes_.size() / spec_.bytes()); }
   std::span<const uint8_t> bytes() const { return {bytes_.data(), bytes_.size()}; }
+  bool onDisk() const { return bytes_.onDisk(); }
+  // As ByteBlock's, for example `index`.
+  void willNeed(int64_t index) const {
+    bytes_.willNeed(static_cast<size_t>(index) * spec_.bytes(), spec_.bytes());
+  }
   // T must be the C++ type of the spec's dtype.
   template <class T>
   std::span<const T> as() const {

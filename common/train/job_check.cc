@@ -134,7 +134,9 @@ class JobChecker {
     // The chief alone evaluates.
     const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
     const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
-    data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
+    // More is mapped; a table is collected in memory all the same.
+    const bool resident = !seen->count || bytes <= data::kResidentBytesMax;
+    if (resident) data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
     if (!to_train || !seen->count) return;
     const Mark& batch_mark = train_.data.batch_size_mark;
     noting(batch_mark.file.empty() ? dataset.mark : batch_mark,

@@ -52,7 +52,8 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
               train.data.seed, train.data.augment),
       batches_(reader_, train.data.batch_size,
-               train.data.augment.any() ? data::ReadAhead::kYes : data::ReadAhead::kNo),
+               train.data.augment.any() || reader_.dataset().onDisk() ? data::ReadAhead::kYes
+                                                                      : data::ReadAhead::kNo),
       report_clock_(train.report_every_steps, examplesPerStep()) {
   DTF_CHECK(place.rank < place.workers && place.ps_tasks > 0);
 }

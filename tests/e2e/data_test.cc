@@ -164,6 +164,31 @@ TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
   expectNothingLeft();
 }
 
+// Each task may take 900 MiB of memory, and the images are 1.2 GB.
+TEST_F(DataTest, MoreImagesThanMemoryAreTrainedOn) {
+  constexpr uint32_t kCount = 1'600'000;
+  const auto idx = [&](const std::string& name, std::string header, uint64_t bytes) {
+    for (int shift = 24; shift >= 0; shift -= 8)
+      header.insert(header.begin() + 4 + (24 - shift) / 8, static_cast<char>(kCount >> shift));
+    const std::string path = folder_.write(name, header);
+    std::filesystem::resize_file(path, header.size() + bytes);  // with a hole
+  };
+  using namespace std::string_literals;
+  idx("images", "\0\0\x08\x03\0\0\0\x1c\0\0\0\x1c"s, uint64_t{kCount} * 28 * 28);
+  idx("labels", "\0\0\x08\x01"s, kCount);
+  const std::string file = write(
+      "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: 10}], loss: "
+      "softmax_cross_entropy}\n"
+      "  data: {train: {format: idx, images: images, labels: labels}}\n"
+      "  steps: 20\n");
+  std::string command = "ulimit -d 921600; exec";
+  for (const std::string& word : launchCommand(file)) command += " '" + word + "'";
+  const ProcessResult result = runProcess({"/bin/sh", "-c", command}, seconds(100));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["global_step"], 20);
+  expectNothingLeft();
+}
+
 // Class 0 would be another one when it is evaluated.
 TEST_F(DataTest, AFolderWithOtherClassesIsRefusedBeforeTheStart) {
   for (const char* const name : {"train/a", "train/b", "eval/b"}) {

@@ -45,6 +45,9 @@ TEST(ExitStatus, TextHasTheWordOfAKnownCodeAndTheNameOfTheSignal) {
   EXPECT_EQ((ExitStatus{65, 0}).text(), "exited with code 65 (bad_data)");
   EXPECT_EQ((ExitStatus{42, 0}).text(), "exited with code 42");
   EXPECT_EQ((ExitStatus{0, SIGSEGV}).text(), "was killed by SIGSEGV (signal 11)");
+  EXPECT_EQ(
+      (ExitStatus{0, SIGBUS}).text(),
+      "was killed by SIGBUS (signal 7), as when a data file becomes shorter while it is read");
   EXPECT_EQ(signalName(SIGRTMIN + 1), "signal " + std::to_string(SIGRTMIN + 1)) << "has no name";
 }
 

@@ -378,4 +378,19 @@ TEST_F(JobCheckTest, MoreParametersThanTheHostCanHoldAreRefusedInWords) {
   EXPECT_EQ(warnings_, "") << "what is not known refuses nothing";
 }
 
+// 75 GB of images, a hole in their file; the host has 16 GiB.
+TEST_F(JobCheckTest, MoreDataThanMemoryIsMappedAndNotCounted) {
+  constexpr uint32_t kCount = 1'000'000;
+  constexpr uint32_t kSide = 274;
+  files_.write("i", idxHeader(kImagesMagic, {kCount, kSide, kSide}));
+  std::filesystem::resize_file("i", 16 + uint64_t{kCount} * kSide * kSide);
+  writeLabels("l", kCount, 9);
+  const std::string train =
+      "  model: {input: {shape: [274, 274]}, layers: [flatten, dense: {units: 10}], loss: mse}\n"
+      "  data: {batch_size: 10, train: {format: idx, images: i, labels: l}}\n";
+  EXPECT_EQ(mistakesOf(train), "");
+  ASSERT_TRUE(size_);
+  EXPECT_LT(size_->memory_bytes, uint64_t{64} << 20);
+}
+
 }  // namespace dtf::train
