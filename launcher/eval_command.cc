@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/cores.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
@@ -23,8 +24,9 @@ namespace {
 
 // As the chief evaluates, so that the numbers are the same to the last bit.
 train::Evaluation evaluationOf(const cluster::TrainSpec& train, const train::SavedModel& saved) {
+  runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
-  runtime::registerCpuKernels(kernels);
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool});
   runtime::CpuDevice device;
   train::Evaluator evaluator(
       train.model, data::openDataset(*train.data.eval, train.data.seed, true), kernels, device);

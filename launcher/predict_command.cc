@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/cores.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
@@ -83,8 +84,9 @@ int predict(const cluster::JobSpec& job, const Options& options) {
   const train::SavedModel saved = openTrainedModel(job, options);
   const Examples examples =
       options.input ? readInput(train, *options.input) : evaluationData(train);
+  runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
-  runtime::registerCpuKernels(kernels);
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool});
   runtime::CpuDevice device;
   train::Inference inference(train.model, kernels, device);
   inference.bindValues(saved.values());
