@@ -15,7 +15,7 @@ namespace dtf::data {
 namespace {
 
 // Deflate's best ratio (zlib's technical details): no PNG holds more bytes of rows for a byte of file.
-constexpr uint64_t kDeflateRatioMax = 1032;
+constexpr uint64_t kPngDeflateRatioMax = 1032;
 constexpr png_alloc_size_t kPngChunkBytesMax = 8 << 20;
 constexpr png_uint_32 kPngChunksMax = 1000;  // that libpng keeps: texts, profiles
 
@@ -45,7 +45,7 @@ class PngReader {
     const auto bits = uint64_t{png_get_bit_depth(png_, info_)} * png_get_channels(png_, info_);
     DTF_CHECK(bits > 0);
     checkImageSize(name_, png_get_image_height(png_, info_), png_get_image_width(png_, info_),
-                   pixels_max, bytes_.size() * kDeflateRatioMax * 8 / bits);
+                   pixels_max, bytes_.size() * kPngDeflateRatioMax * 8 / bits);
     guarded([this] { askForBytes(); });
     Image image;
     image.height = png_get_image_height(png_, info_);

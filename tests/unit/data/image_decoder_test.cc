@@ -24,7 +24,7 @@ std::vector<uint8_t> pixelsOf(const std::string& file, int64_t channels) {
   return {image.pixels.data(), image.pixels.data() + image.pixels.size()};
 }
 
-std::string failureOf(const std::string& file, int64_t pixels_max = kImagePixelsMax) {
+std::string imageFailureOf(const std::string& file, int64_t pixels_max = kImagePixelsMax) {
   try {
     decodeImage(bytesOf(file), "a.png", 3, pixels_max);
   } catch (const Error& error) {
@@ -88,10 +88,10 @@ TEST(ImageDecoder, AJpegIsGreyColouredOrOfInks) {
 }
 
 TEST(ImageDecoder, WhatIsNoImageIsNamedByWhatItLooksLike) {
-  EXPECT_EQ(failureOf("GIF89a......"),
+  EXPECT_EQ(imageFailureOf("GIF89a......"),
             "a.png: this looks like a GIF image; expected a PNG or JPEG image");
-  EXPECT_EQ(failureOf(""), "a.png: the file is empty");
-  EXPECT_EQ(failureOf("<html>"),
+  EXPECT_EQ(imageFailureOf(""), "a.png: the file is empty");
+  EXPECT_EQ(imageFailureOf("<html>"),
             "a.png: this looks like a web page or XML, '<html>'; expected a "
             "PNG or JPEG image");
 }
@@ -105,18 +105,19 @@ TEST(ImageDecoder, AFileThatIsCutOffIsRefusedWhereverItIs) {
     const bool png = file[1] == 'P';
     // What ends a file after its last pixels is not missed.
     for (size_t bytes = 0; bytes + (png ? 24 : 16) < file.size(); ++bytes)
-      EXPECT_NE(failureOf(file.substr(0, bytes)), "no error") << bytes << " of " << file.size();
+      EXPECT_NE(imageFailureOf(file.substr(0, bytes)), "no error")
+          << bytes << " of " << file.size();
     for (size_t at = 0; at < file.size(); ++at) {
       std::string changed = file;
       changed[at] = static_cast<char>(changed[at] ^ 0x55);
-      failureOf(changed, 1 << 20);
+      imageFailureOf(changed, 1 << 20);
     }
   }
   const std::string jpeg = jpegOf(17, 9, 3, noise(17 * 9 * 3));
-  EXPECT_EQ(failureOf(jpeg.substr(0, jpeg.size() / 2)),
+  EXPECT_EQ(imageFailureOf(jpeg.substr(0, jpeg.size() / 2)),
             "a.png: damaged JPEG image: Premature end of input file");
   const std::string png = pngOf(7, 5, noise(7 * 5 * 3));
-  EXPECT_EQ(failureOf(png.substr(0, png.size() / 2)),
+  EXPECT_EQ(imageFailureOf(png.substr(0, png.size() / 2)),
             "a.png: damaged PNG image: the file is cut off");
 }
 
@@ -126,17 +127,18 @@ TEST(ImageDecoder, ASizeThatTheFileCannotHoldIsRefused) {
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\x70\x00\x70\x00", 4);  // height and width
-  EXPECT_NE(failureOf(jpeg).find("a.png: too large: the header promises 28672 x 28672 pixels"),
+  EXPECT_NE(imageFailureOf(jpeg).find("a.png: too large: the header promises 28672 x 28672 pixels"),
             std::string::npos)
-      << failureOf(jpeg);
+      << imageFailureOf(jpeg);
   jpeg.replace(frame + 5, 4, "\x10\x00\x10\x00", 4);
-  EXPECT_NE(failureOf(jpeg).find("a.png: cut off: the header promises 4096 x 4096 pixels, but a "
-                                 "file of this size can't hold more than "),
-            std::string::npos)
-      << failureOf(jpeg);
+  EXPECT_NE(
+      imageFailureOf(jpeg).find("a.png: cut off: the header promises 4096 x 4096 pixels, but a "
+                                "file of this size can't hold more than "),
+      std::string::npos)
+      << imageFailureOf(jpeg);
   const std::string png = pngOf(600, 600, plain(600 * 600, {5}), {PNG_COLOR_TYPE_GRAY});
-  EXPECT_EQ(failureOf(png), "no error");
-  EXPECT_EQ(failureOf(png, 1000),
+  EXPECT_EQ(imageFailureOf(png), "no error");
+  EXPECT_EQ(imageFailureOf(png, 1000),
             "a.png: too large: the header promises 600 x 600 pixels, at most 32768 on a side and "
             "1000 in all are read");
 }
@@ -149,7 +151,8 @@ TEST(ImageDecoder, AJpegOfVeryManyScansIsRefused) {
   ASSERT_LT(first, last);
   std::string many = file.substr(0, file.size() - 2);
   for (int i = 0; i < 200; ++i) many += file.substr(last, file.size() - 2 - last);
-  EXPECT_EQ(failureOf(many + "\xff\xd9"), "a.png: damaged JPEG image: it has more than 100 scans");
+  EXPECT_EQ(imageFailureOf(many + "\xff\xd9"),
+            "a.png: damaged JPEG image: it has more than 100 scans");
 }
 
 }  // namespace
