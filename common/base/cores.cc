@@ -50,7 +50,7 @@ int coresOfQuota(std::string_view cpu_max, int most) {
   if (wrong != std::errc() || after == end || *after != ' ') return most;
   if (std::from_chars(after + 1, end, period).ec != std::errc()) return most;
   if (quota <= 0 || period <= 0) return most;
-  return static_cast<int>(std::clamp<int64_t>((quota - 1) / period + 1, 1, most));
+  return static_cast<int>(std::clamp<int64_t>(quota / period, 1, most));
 }
 
 int availableCores() {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <system_error>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 
 namespace dtf::runtime {
 namespace {
@@ -52,16 +54,30 @@ size_t checkedCount(int threads) {
 
 ComputePool::ComputePool(int threads) : shares_(checkedCount(threads)) {
   threads_.reserve(shares_.size() - 1);
-  for (int thread = 1; thread < threads; ++thread) {
-    threads_.emplace_back("compute-" + std::to_string(thread), [this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      threads_.emplace_back("compute-" + std::to_string(thread), [this, thread] { work(thread); });
+    }
+  } catch (const std::system_error& error) {
+    const size_t made = threads_.size();
+    end();
+    throw Error(ErrorCode::kUnavailable,
+                "this host gives " + std::to_string(made + 1) + " of " + std::to_string(threads) +
+                    " threads to compute on (" + error.code().message() +
+                    "): set 'threads' of the worker, or --threads, to fewer");
   }
 }
 
 ComputePool::~ComputePool() {
   DTF_CHECK_MSG(!running_.load(), "a pool ends while it computes");
+  end();
+}
+
+void ComputePool::end() {
   stopping_.store(true, std::memory_order_release);
-  for (int thread = 1; thread < threads(); ++thread) summon(thread);
+  for (int thread = 1; thread <= static_cast<int>(threads_.size()); ++thread) summon(thread);
   for (Thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void ComputePool::summon(int thread) {

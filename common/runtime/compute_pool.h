@@ -19,7 +19,7 @@ namespace dtf::runtime {
 // Owns: threads() - 1 threads, called "compute-<n>"; n is from 1, as 0 is the caller.
 // Threads: one thread at a time calls run(), and not from within a part.
 // Blocks: run(), until all parts are done. Whoever waits spins for some 50 us at most, then sleeps.
-// Errors: none; a part must not throw.
+// Errors: the constructor's kUnavailable, when the host gives fewer threads; a part must not throw.
 class ComputePool {
  public:
   explicit ComputePool(int threads);  // with the caller; at least 1
@@ -54,6 +54,7 @@ class ComputePool {
     alignas(64) std::atomic<uint32_t> summons{0};  // the thread wakes when it changes
   };
 
+  void end();
   void runParts(Job job);
   void work(int thread);
   void runWhatIsLeft(int thread);

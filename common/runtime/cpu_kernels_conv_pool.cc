@@ -47,7 +47,7 @@ struct Layer {
   int64_t chunks() const { return (convolution.batch + images - 1) / images; }
   int64_t chunkWork() const {
     const Convolution c = largest();
-    return c.outElements() * c.taps() * kMultiplyAddWork;
+    return std::max<int64_t>(1, c.outElements() * c.taps() * kMultiplyAddWork);
   }
 
   // Calls f(layer of the images [first, first + layer.convolution.batch), first, chunk) for chunks.

@@ -148,9 +148,14 @@ struct Workspace : Planes {
       : Planes(t),
         filter(t.filter_planes),
         image(t.tile_planes),
-        out(t.tile_planes + kPlanes * image_plane),
+        out(behind(t.tile_planes, kPlanes * image_plane)),
         patch(t.scratch),
-        product(t.scratch + patch_floats) {}
+        product(behind(t.scratch, patch_floats)) {}
+
+  // Of what a task doesn't use there is none.
+  static float* behind(float* begin, int64_t floats) {
+    return begin == nullptr ? nullptr : begin + floats;
+  }
 
   float *filter, *image, *out;
   float* patch;  // of one tile of the image

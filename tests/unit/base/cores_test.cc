@@ -8,9 +8,9 @@
 namespace dtf {
 namespace {
 
-TEST(Cores, AQuotaIsRoundedUp) {
+TEST(Cores, AQuotaIsRoundedDownToAtLeastOne) {
   EXPECT_EQ(coresOfQuota("200000 100000", 8), 2);
-  EXPECT_EQ(coresOfQuota("150000 100000", 8), 2);
+  EXPECT_EQ(coresOfQuota("150000 100000", 8), 1);
   EXPECT_EQ(coresOfQuota("1000 100000", 8), 1);
   EXPECT_EQ(coresOfQuota("900000 100000", 8), 8) << "no more than there are";
 }

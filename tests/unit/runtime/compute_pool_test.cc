@@ -2,14 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include "common/base/error.h"
+#include "tests/support/sanitizer.h"
 #include "tests/unit/runtime/count_allocations.h"
 
 namespace dtf::runtime {
@@ -84,9 +89,13 @@ TEST(ComputePool, WhoeverSleepsIsWoken) {
   ComputePool pool(3);
   for (int repeat = 0; repeat < 20; ++repeat) {
     busyFor(kLong);
-    std::atomic<int> done{0};
+    std::atomic<int> done{0}, others{0};
     pool.run(3, [&](int, int thread) {
-      if (thread != 0) busyFor(kLong);
+      if (thread != 0) {
+        ++others;
+        busyFor(kLong);
+      }
+      while (thread == 0 && others < 2) std::this_thread::yield();  // none of theirs is taken
       ++done;
     });
     EXPECT_EQ(done, 3);
@@ -130,7 +139,28 @@ TEST(ComputePoolDeathTest, RefusesACallFromWithinAPart) {
   const auto nested = [&] { pool.run(1, [&](int, int) { pool.run(1, [](int, int) {}); }); };
   EXPECT_DEATH(nested(), "two callers of one pool");
   EXPECT_DEATH(pool.run(-1, [](int, int) {}), "-1");
-  EXPECT_DEATH(ComputePool(0), "0");
+  EXPECT_DEATH(ComputePool(0), "threads >= 1");
+}
+
+// The address space has no room for so many stacks.
+TEST(ComputePoolDeathTest, AHostThatGivesFewerThreadsIsToldInWords) {
+#ifdef DTF_SANITIZER_MALLOC
+  GTEST_SKIP() << "a sanitizer reserves address space as it likes";
+#endif
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto make = [] {
+    const rlimit space{1 << 30, 1 << 30};
+    if (::setrlimit(RLIMIT_AS, &space) != 0) std::_Exit(2);
+    try {
+      const ComputePool pool(1024);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.message().c_str());
+      std::_Exit(error.code() == ErrorCode::kUnavailable ? 0 : 3);
+    }
+    std::_Exit(4);
+  };
+  EXPECT_EXIT(make(), ::testing::ExitedWithCode(0),
+              "of 1024 threads to compute on .*set 'threads' of the worker");
 }
 
 }  // namespace
