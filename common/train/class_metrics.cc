@@ -5,9 +5,10 @@
 //   recall     of those that have a class, the share that was given it
 // The last two are of class 1 where there are two classes (sklearn's average='binary'), else the mean
 // over the classes that occur (average='macro'); of targets the mean over the units. A share of none is
-// 0 (zero_division=0).
+// 0 (zero_division=0). Where an output is no number they are none.
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "common/base/check.h"
@@ -73,6 +74,7 @@ class ClassCounter final : public Metric {
   }
 
   std::optional<double> value() const override {
+    if (undefined_) return std::nullopt;
     if (!of_targets_ && counts_.size() == 2) return share(counts_[1]);
     double sum = 0;
     size_t classes = 0;
@@ -86,7 +88,8 @@ class ClassCounter final : public Metric {
   }
 
  private:
-  size_t chosen(std::span<const float> row) const {
+  size_t chosen(std::span<const float> row) {
+    undefined_ |= std::any_of(row.begin(), row.end(), [](float each) { return std::isnan(each); });
     if (row.size() == 1) return row[0] > middle_ ? 1 : 0;
     return static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
   }
@@ -97,6 +100,7 @@ class ClassCounter final : public Metric {
   }
   void addTargets(std::span<const float> row, std::span<const float> targets) {
     for (size_t unit = 0; unit < units_; ++unit) {
+      undefined_ |= std::isnan(row[unit]);
       const bool given = row[unit] > middle_, has = targets[unit] > 0.5F;
       counts_[unit].given += given ? 1 : 0;
       counts_[unit].has += has ? 1 : 0;
@@ -111,7 +115,8 @@ class ClassCounter final : public Metric {
   const ClassCount kind_;
   const float middle_;
   const size_t units_;
-  std::vector<Counts> counts_;  // of two classes where there is one unit
+  std::vector<Counts> counts_;
+  bool undefined_ = false;  // of two classes where there is one unit
   bool of_targets_ = false;
 };
 

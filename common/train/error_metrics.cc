@@ -33,6 +33,7 @@ struct UnitSums {
   }
   double r2() const {
     if (spread > 0) return 1 - squares / spread;
+    if (std::isnan(squares)) return squares;
     return squares == 0 ? 1 : 0;
   }
 };
@@ -58,6 +59,7 @@ class ErrorMetric final : public Metric {
     if (units_[0].count == 0) return std::nullopt;
     double sum = 0;
     for (const UnitSums& unit : units_) sum += of(unit);
+    if (!std::isfinite(sum)) return std::nullopt;  // an output was no number
     return sum / static_cast<double>(units_.size());
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/base/check.h"
 #include "common/model/metrics.h"
@@ -76,7 +77,8 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
     step.run();
     const auto weight = static_cast<double>(batch);
     sums.loss += weight * step.loss();
-    if (sums.accuracy) *sums.accuracy += weight * step.accuracy();
+    // So many examples: the step gives their share as a float32.
+    if (sums.accuracy) *sums.accuracy += std::round(weight * step.accuracy());
     if (!wanted_.empty()) judge(step, at);
   }
 }

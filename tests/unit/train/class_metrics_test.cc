@@ -60,5 +60,14 @@ TEST(ClassMetrics, TopFiveCountsThoseWithFewerThanFiveLarger) {
   expectMetricNear(MetricKind::kTop5, OutputScale::kSoftmaxLogits, cases, 0.5);
 }
 
+TEST(ClassMetrics, OfAnOutputThatIsNoNumberThereIsNone) {
+  const float nan = std::nanf("");
+  for (const MetricKind kind : {MetricKind::kPrecision, MetricKind::kRecall}) {
+    EXPECT_FALSE(valueOf(kind, OutputScale::kSoftmaxLogits, {3, {nan, 1, 0}, {0}, {}}));
+    EXPECT_FALSE(valueOf(kind, OutputScale::kLogits, {1, {1, nan}, {1, 1}, {}}));
+    EXPECT_FALSE(valueOf(kind, OutputScale::kLogits, {2, {1, nan}, {}, {1, 1}}));
+  }
+}
+
 }  // namespace
 }  // namespace dtf::train

@@ -44,5 +44,12 @@ TEST(ErrorMetrics, AClassIsItsOneHotRowOrItself) {
                    (0.25 + 9) / 2);
 }
 
+TEST(ErrorMetrics, OfAnOutputThatIsNoNumberThereIsNone) {
+  JudgedCase constant{1, {1, std::nanf("")}, {}, {2, 2}};
+  for (const MetricKind kind :
+       {MetricKind::kMae, MetricKind::kMse, MetricKind::kRmse, MetricKind::kR2})
+    EXPECT_FALSE(valueOf(kind, OutputScale::kTargets, constant));
+}
+
 }  // namespace
 }  // namespace dtf::train
