@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "common/base/check.h"
@@ -13,7 +14,7 @@ namespace dtf::model {
 
 namespace {
 
-constexpr size_t kClassesMax = 1'000'000;
+constexpr size_t kClassesMax = 50'000;  // a file has no more than 100 000 values
 constexpr yaml::NumberRange kWeightRange{0, 1e6, false, false};
 constexpr yaml::Key kSmoothing =
     yaml::number("label_smoothing", yaml::kDecay, "this much of each label goes to all classes");
@@ -78,6 +79,19 @@ std::string LossSpec::text() const {
   return text;
 }
 
+namespace {
+
+std::vector<double> readClassWeights(const yaml::MapReader& settings) {
+  std::vector<double> weights = readNumbers(settings, kClassWeight, kClassesMax);
+  const bool nothing = std::ranges::all_of(weights, [](double weight) { return weight == 0; });
+  if (nothing && !weights.empty())
+    settings.report().error(settings.find(kClassWeight.name)->where(),
+                            "'class_weights' are all 0: nothing would be learnt");
+  return weights;
+}
+
+}  // namespace
+
 LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report) {
   LossSpec loss;
   const std::optional<yaml::Alternative> chosen =
@@ -89,7 +103,7 @@ LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report) {
   const yaml::MapReader settings(chosen->settings, table, chosen->key->name, report);
   const bool softmax = &table == &kSoftmaxTable, sigmoid = &table == &kSigmoidTable;
   if (softmax || sigmoid) settings.number("label_smoothing", loss.label_smoothing);
-  if (softmax) loss.class_weights = readNumbers(settings, kClassWeight, kClassesMax);
+  if (softmax) loss.class_weights = readClassWeights(settings);
   if (sigmoid || &table == &kHingeTable) settings.number("positive_weight", loss.positive_weight);
   if (&table == &kHuberTable) settings.number("delta", loss.delta);
   return loss;

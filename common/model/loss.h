@@ -29,7 +29,8 @@ std::vector<const yaml::Table*> lossTables();
 //   huber                  d^2 / 2 up to |d| = delta, a line beyond, with d = output - t (Huber, 1964)
 //   hinge                  max(0, 1 - (2t - 1) * output): one linear SVM for each class
 // Each times its weight, that of its class, or 1 + (positive_weight - 1) * t. The mean counts terms, not
-// weights, as Keras' class_weight does: so the mean of the workers' losses is that of all examples.
+// weights, as Keras' class_weight does: so the mean of the workers' losses is that of all examples. An
+// evaluation's loss is weighted likewise, so that both can be compared.
 graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output output,
                         graph::Output labels);
 

@@ -54,6 +54,7 @@ TEST(Loss, RefusesTheSettingsOfAnother) {
   for (const char* text :
        {"mse: {positive_weight: 2}", "hinge: {class_weights: [1, 2]}",
         "softmax_cross_entropy: {class_weights: []}",
+        "softmax_cross_entropy: {class_weights: [0, 0]}",
         "softmax_cross_entropy: {class_weights: [-1, 2]}", "mse: {delta: 1}",
         "huber: {label_smoothing: 0.1}", "hinges", "softmax_cross_entropy: {label_smoothing: 1}"})
     EXPECT_THROW(lossOf(text), Error) << text;
