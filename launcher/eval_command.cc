@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "common/base/cores.h"
@@ -22,8 +23,17 @@ namespace dtf::launcher {
 
 namespace {
 
+// Whether the training data can still be asked for the order of their classes and columns.
+bool areThere(const cluster::DatasetSpec& data) {
+  std::error_code gone;
+  const bool images = data.format == cluster::DatasetSpec::Format::kImages;
+  if (images) return std::filesystem::is_directory(data.image_folder.folder.path, gone);
+  return data.files.empty() || std::filesystem::exists(data.files[0], gone);
+}
+
 // As the chief evaluates, so that the numbers are the same to the last bit.
 train::Evaluation evaluationOf(const cluster::TrainSpec& train, const train::SavedModel& saved) {
+  if (areThere(train.data.train)) data::checkSameOrder(train.data.train, *train.data.eval);
   runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
   runtime::registerCpuKernels(kernels, {bestIsa(), &pool});

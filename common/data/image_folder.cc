@@ -8,13 +8,15 @@
 #include <atomic>
 #include <cctype>
 #include <cstring>
+#include <exception>
 #include <functional>
+#include <new>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/cores.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
@@ -32,7 +34,9 @@ using cluster::ImagesSpec;
 constexpr int64_t kBadImagesShownMax = 10;  // in the log
 constexpr uint64_t kImagesBytesMax = uint64_t{1} << 40;
 constexpr int64_t kImagesAtOnce = 1024;  // decoded between two looks at how many are bad
-constexpr unsigned kImageThreadsMax = 16;
+constexpr int kImageThreadsMax = 16;
+constexpr int kFolderDepthMax = 16;
+constexpr size_t kClassesShownMax = 10;  // in the log
 
 [[noreturn]] void failFolder(const fs::path& folder, const std::string& why,
                              ErrorCode code = ErrorCode::kBadData) {
@@ -60,8 +64,13 @@ bool isNamedAsImage(const fs::path& path) {
 std::vector<fs::path> entriesOf(const fs::path& folder, bool deep) {
   std::error_code error;
   std::vector<fs::path> entries;
-  fs::recursive_directory_iterator at(folder, error);
+  fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink,
+                                      error);
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (at.depth() > kFolderDepthMax)
+      failFolder(folder,
+                 fmt::format("folders more than {} deep, or a link to a folder above it: {}",
+                             kFolderDepthMax, at->path().string()));
     const bool hidden = isHidden(at->path());
     if (hidden || !deep) at.disable_recursion_pending();
     if (!hidden) entries.push_back(at->path());
@@ -77,11 +86,18 @@ bool isFolder(const fs::path& path) {
   return fs::is_directory(path, gone);
 }
 
+// A pipe or a device, whatever its name, would keep its reader waiting. A link to nothing is told of when it is read.
+bool isReadable(const fs::path& path) {
+  std::error_code gone;
+  const fs::file_type type = fs::status(path, gone).type();
+  return type == fs::file_type::regular || type == fs::file_type::not_found;
+}
+
 // With `label`, to what is in `list` already.
 void addImages(const fs::path& folder, int32_t label, ImageList& list) {
   for (fs::path& path : entriesOf(folder, true)) {
     if (isFolder(path)) continue;
-    if (isNamedAsImage(path)) {
+    if (isNamedAsImage(path) && isReadable(path)) {
       list.files.push_back({std::move(path), label});
     } else if (list.others++ == 0) {
       list.other = std::move(path);
@@ -118,31 +134,45 @@ void checkClassNames(const ImagesSpec& spec, const std::vector<std::string>& sub
                fmt::format("its subfolder '{}' is none of the class_names", *name));
 }
 
-// Reads one file into `to`. Returns what is wrong with it; empty: nothing.
+// Reads one file into `to`. Returns what is wrong with the image; empty: nothing.
+// Errors: a file that can't be read, which may be so on this host alone, and a host without memory.
 std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<uint8_t> to) {
+  const std::string file = readFile(path, kImageFileBytesMax);
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
   try {
-    const std::string file = readFile(path, kImageFileBytesMax);
-    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(file.data()),
-                                         file.size());
     const Image image = decodeImage(bytes, path.string(), spec.channels);
     resizeImage(image, spec.resize, spec.height, spec.width, to);
     return {};
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadData) throw;
     return error.message();
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kUnavailable,
+                path.string() + ": this host has no memory left to decode it");
   }
 }
 
-// Calls `each` with 0 to count - 1, from several threads.
+// Calls `each` with 0 to count - 1, from several threads. Throws what the first that failed has thrown.
 void inThreads(int64_t count, const std::function<void(int64_t)>& each) {
-  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1U, kImageThreadsMax);
-  const int64_t threads = std::min<int64_t>(count, cores);
+  const int64_t threads = std::min<int64_t>(count, std::min(availableCores(), kImageThreadsMax));
   std::atomic<int64_t> next = 0;
-  const auto work = [&] {
-    for (int64_t i = next++; i < count; i = next++) each(i);
+  std::vector<std::exception_ptr> failures(static_cast<size_t>(std::max<int64_t>(threads, 1)));
+  const auto work = [&](size_t thread) {
+    try {
+      for (int64_t i = next++; i < count; i = next++) each(i);
+    } catch (...) {
+      failures[thread] = std::current_exception();
+      next = count;  // the others need not go on
+    }
   };
-  std::vector<Thread> helpers;
-  for (int64_t thread = 1; thread < threads; ++thread) helpers.emplace_back("read-images", work);
-  work();
+  {
+    std::vector<Thread> helpers;
+    for (size_t thread = 1; thread < failures.size(); ++thread)
+      helpers.emplace_back("read-images", [&work, thread] { work(thread); });
+    work(0);
+  }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 // Reads the files of a list, in their order, and leaves out the bad ones.
@@ -217,6 +247,20 @@ class ListReader {
   int64_t bad_ = 0;
 };
 
+// An evaluation need not have all classes. In a training it is a folder that should not be there.
+void warnAboutEmptyClasses(const ImageList& list, const std::vector<int32_t>& labels) {
+  std::vector<bool> seen(list.class_names.size());
+  for (const int32_t label : labels) seen.at(static_cast<size_t>(label)) = true;
+  std::vector<std::string> empty;
+  for (size_t label = 0; label < seen.size(); ++label)
+    if (!seen[label]) empty.push_back(list.class_names[label]);
+  if (empty.empty()) return;
+  const size_t count = empty.size();
+  empty.resize(std::min(count, kClassesShownMax));
+  log::warning("event=classes_without_images classes={} first=\"{}\"", count,
+               fmt::join(empty, ", "));
+}
+
 }  // namespace
 
 PartSpec imageFeatures(const ImagesSpec& spec) {
@@ -254,8 +298,12 @@ ImageTable readImageFolder(const ImagesSpec& spec) {
   ListReader reader(list, spec, spec.max_bad_records);
   reader.run();
   const std::string source = spec.folder.path.string();
-  log::info("event=images folder=\"{}\" images={} classes=\"{}\"", source, reader.labels().size(),
-            fmt::join(list.class_names, ", "));
+  warnAboutEmptyClasses(list, reader.labels());
+  const size_t shown = std::min(list.class_names.size(), kClassesShownMax);
+  log::info("event=images folder=\"{}\" images={} classes={} first=\"{}\"", source,
+            reader.labels().size(), list.class_names.size(),
+            fmt::join(list.class_names.begin(),
+                      list.class_names.begin() + static_cast<ptrdiff_t>(shown), ", "));
   ByteBlock labels(reader.labels().size() * sizeof(int32_t));
   std::memcpy(labels.data(), reader.labels().data(), labels.size());
   return {

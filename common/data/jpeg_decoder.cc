@@ -3,18 +3,25 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 #include "common/data/image_codecs.h"
 
 namespace dtf::data {
 
 namespace {
 
-constexpr int kJpegScansMax = 100;  // a progressive image has about 10
-// A block of 8 x 8 pixels takes at least a bit, unless it is coded arithmetically.
+// A progressive image has about 10 scans. Each goes over the whole image, for which a few bytes are
+// enough: of a large image fewer are read.
+constexpr int kJpegScansMax = 100;
+constexpr uint64_t kScannedPixelsMax = uint64_t{1} << 30;
+constexpr long kJpegBytesMax = 256L
+                               << 20;  // that libjpeg allocates: a progressive image is held whole
+// A block of 8 x 8 pixels takes at least a bit.
 constexpr uint64_t kPixelsPerByteMax = 8 * 64;
 constexpr int64_t kInks = 4;
 
@@ -31,6 +38,7 @@ class JpegReader {
     errors_.output_message = [](j_common_ptr) {};
     state_.client_data = this;
     guarded([this] { jpeg_create_decompress(&state_); });
+    state_.mem->max_memory_to_use = kJpegBytesMax;
     progress_.progress_monitor = onProgress;
     state_.progress = &progress_;
   }
@@ -40,8 +48,10 @@ class JpegReader {
 
   Image read(int64_t pixels_max) {
     guarded([this] { readHeader(); });
-    const uint64_t held =
-        state_.arith_code ? UINT64_MAX : uint64_t{bytes_.size()} * kPixelsPerByteMax;
+    if (state_.arith_code)
+      failImage(name_,
+                "a JPEG image that is coded arithmetically, which few programs read: save it anew");
+    const uint64_t held = uint64_t{bytes_.size()} * kPixelsPerByteMax;
     checkImageSize(name_, state_.image_height, state_.image_width, pixels_max, held);
     guarded([this] { jpeg_start_decompress(&state_); });
     Image image;
@@ -105,6 +115,11 @@ class JpegReader {
 
   [[noreturn]] void fail() {
     jpeg_destroy_decompress(&state_);  // also when the constructor fails; twice is once
+    if (errors_.msg_code == JERR_OUT_OF_MEMORY)
+      throw Error(ErrorCode::kUnavailable, name_ + ": this host has no memory left to decode it");
+    if (errors_.msg_code == JERR_NO_BACKING_STORE)
+      failImage(name_, "a JPEG image that takes more than " + std::to_string(kJpegBytesMax >> 20) +
+                           " MiB to decode: save it smaller, or not progressive");
     failImage(name_, std::string("damaged JPEG image: ") + message_.data());
   }
 
@@ -114,12 +129,15 @@ class JpegReader {
     std::longjmp(self->back_, 1);
   }
 
-  // Each scan goes over the whole image: a small file of thousands would take minutes.
   static void onProgress(j_common_ptr state) {
-    if (reinterpret_cast<j_decompress_ptr>(state)->input_scan_number <= kJpegScansMax) return;
+    const auto* image = reinterpret_cast<j_decompress_ptr>(state);
+    const uint64_t pixels = uint64_t{image->image_height} * image->image_width;
+    const auto scans = static_cast<uint64_t>(std::max(0, image->input_scan_number));
+    if (scans <= kJpegScansMax && scans * pixels <= kScannedPixelsMax) return;
     auto* self = static_cast<JpegReader*>(state->client_data);
-    std::snprintf(self->message_.data(), self->message_.size(), "it has more than %d scans",
-                  kJpegScansMax);
+    std::snprintf(self->message_.data(), self->message_.size(), "it has too many scans (%d)",
+                  image->input_scan_number);
+    state->err->msg_code = 0;
     std::longjmp(self->back_, 1);
   }
 

@@ -60,8 +60,9 @@ TEST(ImageDecoder, GreyOfAnyDepthBecomesEightBits) {
             (Bytes{7, 7, 7, 200, 200, 200}));
   EXPECT_EQ(pixelsOf(pngOf(4, 1, {0b01010000}, {PNG_COLOR_TYPE_GRAY, 1}), 1),
             (Bytes{0, 255, 0, 255}));
-  EXPECT_EQ(pixelsOf(pngOf(2, 1, {0x12, 0x34, 0xff, 0xff}, {PNG_COLOR_TYPE_GRAY, 16}), 1),
-            (Bytes{0x12, 0xff}));
+  EXPECT_EQ(pixelsOf(pngOf(2, 1, {0x12, 0xf0, 0xff, 0xff}, {PNG_COLOR_TYPE_GRAY, 16}), 1),
+            (Bytes{0x13, 0xff}))
+      << "the nearest, not the upper byte";
 }
 
 TEST(ImageDecoder, APaletteIsLookedUpAndTransparencyIsDropped) {
@@ -152,7 +153,17 @@ TEST(ImageDecoder, AJpegOfVeryManyScansIsRefused) {
   std::string many = file.substr(0, file.size() - 2);
   for (int i = 0; i < 200; ++i) many += file.substr(last, file.size() - 2 - last);
   EXPECT_EQ(imageFailureOf(many + "\xff\xd9"),
-            "a.png: damaged JPEG image: it has more than 100 scans");
+            "a.png: damaged JPEG image: it has too many scans (101)");
+}
+
+// The header of a JPEG says how it is coded: SOF9 is arithmetic coding, of which a few hundred bytes fill any image.
+TEST(ImageDecoder, AnArithmeticallyCodedJpegIsRefused) {
+  std::string file = jpegOf(16, 16, 1, plain(256, {9}));
+  const size_t header = file.find("\xff\xc0");
+  ASSERT_NE(header, std::string::npos);
+  file[header + 1] = '\xc9';
+  EXPECT_EQ(imageFailureOf(file).find("a.png: a JPEG image that is coded arithmetically"), 0U)
+      << imageFailureOf(file);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "common/data/image_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -130,6 +131,43 @@ TEST_F(ImageFolderTest, FeaturesAloneAreOfOneFileOrOfAFolder) {
   EXPECT_EQ(part.of(1)[0], 10);
   write("c.png", "bad");
   EXPECT_THROW(readImageFeatures(folder_.path(), spec_), Error);
+}
+
+// Neither would ever end: a pipe without a writer, a folder that holds itself.
+TEST_F(ImageFolderTest, APipeIsLeftOutAndACircleRefused) {
+  writeGrey("a/1.png", 10);
+  ASSERT_EQ(::mkfifo((folder_.path() / "a/2.png").c_str(), 0600), 0);
+  EXPECT_EQ(examples(), "10:0 ");
+  EXPECT_EQ(listImages(spec_).others, 1);
+  std::filesystem::create_directory_symlink(folder_.path() / "a", folder_.path() / "a/again");
+  EXPECT_NE(failure().find("a link to a folder above it"), std::string::npos) << failure();
+}
+
+TEST_F(ImageFolderTest, FoldersThatAreLinkedAreRead) {
+  const TemporaryFolder elsewhere;
+  elsewhere.write("3.png", pngOf(4, 4, plain(16, {30}), {PNG_COLOR_TYPE_GRAY}));
+  writeGrey("a/1.png", 10);
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder_.path() / "a/more");
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder_.path() / "b");
+  EXPECT_EQ(examples(), "10:0 30:0 30:1 ");
+}
+
+TEST_F(ImageFolderTest, AClassWithoutImagesIsNamed) {
+  writeGrey("a/1.png", 10);
+  std::filesystem::create_directory(folder_.path() / "lost+found");
+  ::testing::internal::CaptureStderr();
+  readImageFolder(spec_);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(
+                "event=classes_without_images classes=1 first=\"lost+found\""),
+            std::string::npos);
+}
+
+// What can't be read here may be readable elsewhere: to leave it out would train another model.
+TEST_F(ImageFolderTest, AFileThatCannotBeReadEndsTheReading) {
+  for (int i = 0; i < 40; ++i) writeGrey("a/" + std::to_string(i) + ".png", 10);
+  std::filesystem::create_symlink("nothing", folder_.path() / "a/0000.png");
+  EXPECT_EQ(failure(), "cannot read " + (folder_.path() / "a/0000.png").string() +
+                           ": No such file or directory (2)");
 }
 
 }  // namespace
