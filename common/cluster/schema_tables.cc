@@ -54,7 +54,7 @@ constexpr Key kTaskKeys[] = {
 
 constexpr Key kLaunchKeys[] = {
     choice("via", "local", "ssh|slurm|kubernetes|systemd", "local: processes on this host"),
-    map("restarts", "of workers that fail after they were ready"),
+    map("restarts", "of tasks that fail after they were ready"),
     later("user"),
     later("port"),
     later("identity"),

@@ -136,7 +136,7 @@ TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {
   EXPECT_EQ(parameters[0], std::vector<float>(kElements, static_cast<float>(model.steps)));
 }
 
-TEST_F(BrokenLinks, FlappingCostsASynchronousJobNothingButTime) {
+TEST_F(BrokenLinks, FlappingCostsASyncJobNothingButTime) {
   const ModelDeclaration model = modelOf(2, 2, true, 3000);
   const Parameters calm = train(model, 2, false);
   prepare_ = [this] {

@@ -31,7 +31,7 @@ template <class T>
 std::string npyOf(const std::string& type, const std::string& shape, const std::vector<T>& values,
                   int version = 1) {
   std::string elements(values.size() * sizeof(T), '\0');
-  std::memcpy(elements.data(), values.data(), elements.size());
+  if (!values.empty()) std::memcpy(elements.data(), values.data(), elements.size());
   return npyOf("{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }",
                elements, version);
 }
