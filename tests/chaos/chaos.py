@@ -40,6 +40,7 @@ A plan is a YAML file:
              named points are compiled in with the build option `tests`: common/base/failpoint.cc has the list)
            times: how often in a run (default 1; not for points)
   ends     done (default) or failed; says: TEXT that dtf-launch must print
+  within   seconds from an injury to the job's next step, at most (default: any)
   limit    seconds that a run may take (default 120)
 """
 import argparse
@@ -108,8 +109,14 @@ class Tally:
         # After the last step there is no next one.
         if scenario.ends == "done" and outcome.ended != "done":
             problems += [f"{i.task}, hurt after step {i.step}: no step came after it" for i in unhealed]
-        if not outcome.injuries and scenario.faults:
-            problems.append("nobody was hurt: the job is too short, or no such point or event came")
+        if len(outcome.injuries) < scenario.planned:
+            problems.append(f"{len(outcome.injuries)} were hurt of {scenario.planned} planned: the job is too short, or no "
+                            "such point or event came")
+        if scenario.within is not None:
+            problems += [f"{i.task}, hurt after step {i.step}: {i.seconds:.2f} s to the next one, {scenario.within} planned"
+                         for i in outcome.injuries if i.seconds is not None and i.seconds > scenario.within]
+        if scenario.is_counted and outcome.ended == "done" and None in (outcome.lost, outcome.doubled):
+            problems.append("the logs of the ps don't tell how many gradients were applied")
         hurt = collections.Counter(i.task for i in outcome.injuries)
         problems += [f"{task} was started again {count} times, and hurt {hurt[task]} times"
                      for task, count in outcome.restarts.items() if count > hurt[task]]

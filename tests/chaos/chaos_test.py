@@ -77,7 +77,7 @@ class TallyTest(unittest.TestCase):
     scenario = plan.Scenario(rows="R1", name="n", job=plan.Job(), faults=(plan.Fault("worker"),))
 
     def problems(self, scenario=None, **outcome):
-        outcome = {"ended": "done", "injuries": [run.Injury("worker/1", 5, 0.0, seconds=0.5)], **outcome}
+        outcome = {"ended": "done", "lost": 0, "doubled": 0, "injuries": [run.Injury("worker/1", 5, 0.0, seconds=0.5)], **outcome}
         return chaos.Tally(scenario or self.scenario).add(run.Outcome(**outcome), None)
 
     def test_a_run_as_it_should_be(self):
@@ -90,7 +90,14 @@ class TallyTest(unittest.TestCase):
         self.assertEqual(self.problems(restarts={"worker/1": 1, "worker/0": 1}),
                          ["worker/0 was started again 1 times, and hurt 0 times"])
         self.assertEqual(self.problems(left_behind=1), ["1 processes were left"])
-        self.assertIn("nobody was hurt", self.problems(injuries=[])[0])
+        self.assertIn("0 were hurt of 1 planned", self.problems(injuries=[])[0])
+        twice = plan.dataclasses.replace(self.scenario, faults=(plan.Fault("worker", times=2),))
+        self.assertIn("1 were hurt of 2 planned", self.problems(twice)[0])
+        self.assertIn("0.50 s to the next one, 0.4 planned", self.problems(plan.dataclasses.replace(self.scenario, within=0.4))[0])
+        self.assertEqual(self.problems(plan.dataclasses.replace(self.scenario, within=0.6)), [])
+        self.assertIn("don't tell how many", self.problems(lost=None)[0])
+        of_ps = plan.dataclasses.replace(self.scenario, faults=(plan.Fault("ps"),))
+        self.assertEqual(self.problems(of_ps, lost=None, doubled=None), [])
         stuck = self.problems(ended="not in time", injuries=[run.Injury("worker/1", 5, 0.0)])
         self.assertIn("worker/1, hurt after step 5: no step came after it", stuck[1])
         self.assertIn("another", self.problems(plan.dataclasses.replace(self.scenario, equal=True))[0])

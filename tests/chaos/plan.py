@@ -61,7 +61,20 @@ class Scenario:
     ends: str = "done"  # or "failed"
     says: str = ""  # in what dtf-launch prints
     equal: bool = False  # to a run that nobody disturbs: the files of the last checkpoint
+    within: float | None = None  # seconds from an injury to the job's next step, at most
     limit: float = 120  # seconds a run may take
+
+    @property
+    def planned(self):
+        """So many injuries a run must have; of points and events at least one, for nobody knows how often they come."""
+        drawn = [f.times for f in self.faults if f.event is None and f.point is None]
+        return sum(drawn) if drawn else min(1, len(self.faults))
+
+    @property
+    def is_counted(self):
+        """Whether the ps tell how many gradients they applied: who begins anew, or goes back, counts anew."""
+        others = any(f.who == "launcher" or f.who.startswith("ps") for f in self.faults)
+        return self.ends == "done" and not self.job.file and not others
 
 
 @dataclasses.dataclass(frozen=True)

@@ -285,9 +285,7 @@ class Run:
         checkpoints = sorted((run / "checkpoints").glob("step-*"), key=lambda p: int(p.name.split("-")[1]))
         self.outcome.checkpoint = checkpoints[-1] if checkpoints else None
         job = self.scenario.job
-        # Who begins anew, or goes back, counts anew.
-        uncounted = any(i.task == "launcher" or i.task.startswith("ps/") for i in self.outcome.injuries)
-        if job.file or self.outcome.ended != "done" or uncounted:
+        if self.outcome.ended != "done" or not self.scenario.is_counted:
             return
         applied = [self.applied(log) for log in sorted((run / "logs").glob("ps-*.log"))]
         if applied and None not in applied:
