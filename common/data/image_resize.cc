@@ -31,8 +31,8 @@ std::vector<Taps> tapsOf(int64_t from, int64_t to) {
   for (int64_t i = 0; i < to; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
     Taps taps;
-    taps.first = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
-    const int64_t last = std::min(from, static_cast<int64_t>(centre + support + 0.5));
+    taps.first = std::max<int64_t>(0, std::llround(centre - support));
+    const int64_t last = std::min<int64_t>(from, std::llround(centre + support));
     double sum = 0;
     weights.clear();
     for (int64_t pixel = taps.first; pixel < last; ++pixel) {
@@ -42,7 +42,7 @@ std::vector<Taps> tapsOf(int64_t from, int64_t to) {
     }
     DTF_CHECK(sum > 0 && taps.first + static_cast<int64_t>(weights.size()) <= from);
     for (const double weight : weights)
-      taps.weights.push_back(static_cast<int32_t>(0.5 + weight / sum * (1 << kWeightBits)));
+      taps.weights.push_back(static_cast<int32_t>(std::lround(weight / sum * (1 << kWeightBits))));
     all.push_back(std::move(taps));
   }
   return all;
