@@ -75,7 +75,7 @@ int eval(const cluster::JobSpec& job, const Options& options) {
                                   {"accuracy", orNull(evaluation.accuracy)}};
   for (const train::MetricValue& metric : evaluation.metrics)
     event[metric.name] = orNull(metric.value);
-  printEvent("eval", std::move(event));
+  printEvent("eval", event);
   return 0;
 }
 

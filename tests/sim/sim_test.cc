@@ -72,16 +72,18 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     sum.stopped += report.stopped;
     sum.launched += report.launched;
     sum.given_up += report.given_up;
+    sum.ps_restarts += report.ps_restarts;
+    sum.went_back += report.went_back;
     restarts += report.restarts;
     ++(report.finished ? finished : failed);
   }
   std::printf(
-      "500 seeds: %lu applied, %lu stale, %lu fenced, %u faults, %lu restarts, %lu finished, "
-      "%lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints, %u to snapshots, %lu "
-      "under "
-      "dtf-launch, which ended %lu\n",
-      sum.applied, sum.stale, sum.fenced, sum.faults, restarts, finished, failed, sum.lives,
-      sum.restored, sum.stopped, sum.checkpoints, sum.to_snapshots, sum.launched, sum.given_up);
+      "500 seeds: %lu applied, %lu stale, %lu fenced, %u faults, %lu restarts, %u of ps, %u went "
+      "back, %lu finished, %lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints, %u "
+      "to snapshots, %lu under dtf-launch, which ended %lu\n",
+      sum.applied, sum.stale, sum.fenced, sum.faults, restarts, sum.ps_restarts, sum.went_back,
+      finished, failed, sum.lives, sum.restored, sum.stopped, sum.checkpoints, sum.to_snapshots,
+      sum.launched, sum.given_up);
   EXPECT_GT(sum.applied, 5'000U);
   EXPECT_GT(sum.stale, 100U);
   EXPECT_GT(sum.fenced, 10U);
@@ -94,6 +96,8 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   EXPECT_GT(sum.launched, 200U);
   EXPECT_GT(sum.given_up, 10U);
   EXPECT_GT(restarts, 200U);
+  EXPECT_GT(sum.ps_restarts, 200U);
+  EXPECT_GT(sum.went_back, 50U);
   EXPECT_GT(finished, 350U);
   EXPECT_GT(failed, 4U);
 }
