@@ -10,6 +10,7 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
+#include "tests/support/sanitizer.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
@@ -74,6 +75,9 @@ TEST(ShippedJobs, TagsAreLearntEachByItself) {
 }
 
 TEST(ShippedJobs, TenThousandClassesAreLearnt) {
+#ifdef DTF_SANITIZER_MALLOC
+  GTEST_SKIP() << "some minutes under a sanitizer, of code that the other jobs run, too";
+#endif
   const Evaluation evaluation = trained(shipped("many_classes.yaml"));
   std::printf("10000 classes: accuracy %.4f, top 5 %.4f\n", *evaluation.accuracy,
               metricOf(evaluation, "top_5"));
