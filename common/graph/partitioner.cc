@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/graph/transfer.h"
 
 namespace dtf::graph {
 namespace {
@@ -124,13 +125,9 @@ class Partitioner {
     if (known != waits_.end()) return known->second;
     const TaskId source_task = home(before);
     const Node& node = graph_.node(before);
-    NodeDef done;
-    done.name = graph_.uniqueName(node.name + "/done_for_" + taskText(task));
-    done.op = "Const";
-    done.attributes = {{"dtype", DType::kFloat32}, {"shape", Shape()}, {"value", 0.0}};
-    done.control_inputs = {copies_.at({before, source_task})};
-    done.device = deviceOn(node, source_task);
-    const Output scalar{part(source_task).addNode(std::move(done))};
+    const Output scalar = addDone(part(source_task), copies_.at({before, source_task}),
+                                  graph_.uniqueName(node.name + "/done_for_" + taskText(task)),
+                                  deviceOn(node, source_task));
     const Output arrived = transfer(before, scalar, task, device, "^" + node.name);
     waits_.emplace(std::pair(before, task), arrived.node);
     return arrived.node;
@@ -141,24 +138,12 @@ class Partitioner {
                   const std::string& edge) {
     const TaskId source_task = home(from);
     DTF_CHECK(source_task != task);  // it would wait for itself
-    Graph& source = part(source_task);
-    const TensorSpec spec = source.spec(local);
-    const std::string source_device = deviceOn(graph_.node(from), source_task);
-    const Attributes attributes = {{"key", source_device + ";" + device + ";" + edge + ";0:0"},
-                                   {"dtype", spec.dtype},
-                                   {"shape", spec.shape}};
-    source.addNode({.name = graph_.uniqueName(edge + "/send_to_" + taskText(task)),
-                    .op = "_Send",
-                    .inputs = {local},
-                    .attributes = attributes,
-                    .control_inputs = {},
-                    .device = source_device});
-    return {part(task).addNode({.name = graph_.uniqueName(edge + "/recv"),
-                                .op = "_Recv",
-                                .inputs = {},
-                                .attributes = attributes,
-                                .control_inputs = {},
-                                .device = device})};
+    return addTransfer(part(source_task), local, part(task),
+                       {.edge = edge,
+                        .source_device = deviceOn(graph_.node(from), source_task),
+                        .reader_device = device,
+                        .send_name = graph_.uniqueName(edge + "/send_to_" + taskText(task)),
+                        .recv_name = graph_.uniqueName(edge + "/recv")});
   }
 
   static std::string taskText(TaskId task) {

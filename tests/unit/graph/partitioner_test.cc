@@ -9,6 +9,7 @@
 #include "common/graph/autodiff.h"
 #include "common/graph/op_def.h"
 #include "tests/unit/graph/error_text.h"
+#include "tests/unit/graph/parts.h"
 #include "tests/unit/graph/random_graph.h"
 
 namespace dtf::graph {
@@ -16,8 +17,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::errorText;
-using testing::Feeds;
 using ::testing::HasSubstr;
+using testing::nodesOf;
 using testing::Values;
 
 constexpr TaskId kPs0{JobKind::kPs, 0};
@@ -25,14 +26,6 @@ constexpr TaskId kPs1{JobKind::kPs, 1};
 constexpr TaskId kWorker0{JobKind::kWorker, 0};
 constexpr TaskId kWorker1{JobKind::kWorker, 1};
 constexpr TaskId kWorker2{JobKind::kWorker, 2};
-
-std::vector<const Node*> nodesOf(const Graph& graph, std::string_view op) {
-  std::vector<const Node*> found;
-  for (const Node& node : graph.nodes()) {
-    if (node.op == op) found.push_back(&node);
-  }
-  return found;
-}
 
 class PartitionerTest : public ::testing::Test {
  protected:
@@ -46,52 +39,6 @@ class PartitionerTest : public ::testing::Test {
   Graph graph_{standardOps()};
   Builder b_{graph_};
   PlacerOptions options_;
-};
-
-// Computes the parts together: a _Recv is what its _Send was given, a _Pull is the variable.
-class Cluster {
- public:
-  Cluster(const std::map<TaskId, Graph>& parts, const std::map<std::string, Values>& sources)
-      : parts_(parts), sources_(sources) {}
-
-  Values value(const std::string& node_name) {
-    for (const auto& [task, graph] : parts_) {
-      const Node* node = graph.find(node_name);
-      if (node != nullptr && node->op != "_Pull") return valueIn(graph, {node->id});
-    }
-    ADD_FAILURE() << node_name << " is in no part";
-    return {};
-  }
-
- private:
-  Values valueIn(const Graph& graph, Output output) {
-    Feeds feeds;
-    for (const Node& node : graph.nodes()) {
-      if (node.id > output.node) break;
-      if (node.op == "_Recv") feeds[{node.id}] = received(node.attribute<std::string>("key"));
-      if (node.op == "_Pull")
-        feeds[{node.id}] = sources_.at(node.attribute<std::string>("variable"));
-      if (sources_.contains(node.name) && node.op != "_Pull")
-        feeds[{node.id}] = sources_.at(node.name);
-    }
-    return testing::evaluate(graph, feeds, output);
-  }
-
-  Values received(const std::string& key) {
-    if (const auto known = arrived_.find(key); known != arrived_.end()) return known->second;
-    for (const auto& [task, graph] : parts_) {
-      for (const Node* send : nodesOf(graph, "_Send")) {
-        if (send->attribute<std::string>("key") != key) continue;
-        return arrived_[key] = valueIn(graph, send->inputs[0]);
-      }
-    }
-    ADD_FAILURE() << "nobody sends " << key;
-    return {};
-  }
-
-  const std::map<TaskId, Graph>& parts_;
-  const std::map<std::string, Values>& sources_;
-  std::map<std::string, Values> arrived_;
 };
 
 TEST_F(PartitionerTest, ATrainingStepBecomesPullsAndPushes) {
@@ -237,7 +184,7 @@ TEST(Partitioner, RandomGraphsComputeTheSameInPieces) {
             << "a key is sent once";
       }
     }
-    Cluster cluster(parts, sources);
+    testing::Together<TaskId> cluster(parts, sources);
     for (const Output& tensor : whole.tensors) {
       const Node& node = whole.graph.node(tensor.node);
       EXPECT_EQ(cluster.value(node.name), testing::evaluate(whole.graph, whole.feeds, tensor));

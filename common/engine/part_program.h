@@ -1,0 +1,108 @@
+#pragma once
+
+// The part of a step that runs on one device, compiled: a program for each segment (segments.h),
+// and where each of them finds what it reads.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/engine/rendezvous.h"
+#include "common/engine/segments.h"
+#include "common/graph/graph.h"
+#include "common/runtime/compiled_step.h"
+
+namespace dtf::engine {
+
+// The number of each edge of a step, by the key of its _Send and _Recv.
+using EdgeNumbers = std::map<std::string, uint32_t>;
+
+using Bytes = std::span<const std::byte>;
+
+// What a part reads that outlives its segments, for one step: each in the order of the part's list.
+struct PartInputs {
+  std::vector<Bytes> feeds;      // PartProgram::feeds()
+  std::vector<Bytes> variables;  // PartProgram::variables()
+  std::vector<Parcel> arrivals;  // PartProgram::receives(); filled as they arrive
+};
+
+// Owns: the compiled programs and their memory, so one step at a time runs in it.
+// Borrows: the device and its kernels (must outlive it).
+// Threads: thread-compatible; its pieces run one at a time, in the device's thread.
+// Blocks: run(), until the device is done.
+// Errors: the constructor's kBadConfig, naming the node, for an op that a session can't run or the
+// device has no kernel for; run(): those of the kernels.
+class PartProgram {
+ public:
+  struct Named {
+    std::string name;
+    graph::TensorSpec spec;
+  };
+  struct Receive {
+    uint32_t edge = 0;
+    std::string key;  // for messages
+    uint64_t bytes = 0;
+  };
+  struct Send {
+    uint32_t edge = 0;
+    Bytes bytes;  // good until the piece runs again
+  };
+  // A segment, as the executor sees it.
+  struct Piece {
+    std::vector<size_t> receives;  // indices into receives()
+    std::vector<size_t> after;     // pieces
+    size_t kernels = 0;            // that a run of it takes
+  };
+
+  // `fetches` are outputs of `part`, which holds what one device does and nothing that no fetch, no
+  // send and no target needs: all of it runs. Nothing of it is kept.
+  PartProgram(const graph::Graph& part, const std::vector<graph::Output>& fetches,
+              runtime::Device& device, const runtime::KernelTable& kernels,
+              const EdgeNumbers& edges);
+  ~PartProgram();
+  PartProgram(PartProgram&&) noexcept;
+
+  const std::vector<Named>& feeds() const { return feeds_; }
+  const std::vector<Named>& variables() const { return variables_; }
+  const std::vector<Receive>& receives() const { return receives_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+  // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves.
+  std::vector<Send> run(size_t piece, const PartInputs& inputs);
+
+  // The i-th fetch when all pieces have run; good until one of them runs again.
+  Bytes fetch(size_t i, const PartInputs& inputs) const;
+
+ private:
+  // Where a tensor is found.
+  struct Source {
+    enum class Kind : uint8_t { kFeed, kVariable, kArrival, kConstant, kResult } kind = Kind::kFeed;
+    size_t index = 0;   // in feeds(), variables(), receives(), constants_; of the piece
+    size_t result = 0;  // kResult: the fetch of the piece's program
+  };
+  struct Binding {
+    int handle = 0;
+    bool is_parameter = false;
+    Source source;
+  };
+  struct Program {
+    std::unique_ptr<runtime::CompiledStep> step;  // null: nothing to compute
+    std::vector<Binding> bindings;
+    std::vector<std::pair<uint32_t, Source>> sends;  // edge, what
+  };
+  class Maker;
+
+  Bytes bytesOf(const Source& source, const PartInputs& inputs) const;
+
+  std::vector<Named> feeds_, variables_;
+  std::vector<Receive> receives_;
+  std::vector<Piece> pieces_;
+  std::vector<Program> programs_;  // as pieces_
+  std::vector<Source> fetches_;
+  std::unique_ptr<runtime::CompiledStep> constants_;  // run once; null: none is passed on
+};
+
+}  // namespace dtf::engine

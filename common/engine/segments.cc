@@ -1,0 +1,226 @@
+#include "common/engine/segments.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::Node;
+using graph::NodeId;
+using graph::Output;
+
+bool isSend(const Node& node) {
+  return node.op == "_Send";
+}
+
+bool isReceive(const Node& node) {
+  return node.op == "_Recv";
+}
+
+// Sets of receives, each known by a number, so that thousands of nodes with the same set cost one.
+class Sets {
+ public:
+  using Id = size_t;  // 0: the empty set
+
+  Sets() { idOf({}); }
+  Id with(Id set, NodeId receive) {
+    std::vector<NodeId> members = of(set);
+    const auto at = std::lower_bound(members.begin(), members.end(), receive);
+    if (at == members.end() || *at != receive) members.insert(at, receive);
+    return idOf(std::move(members));
+  }
+
+  Id united(Id a, Id b) {
+    if (a == b || b == 0) return a;
+    if (a == 0) return b;
+    const auto [known, is_new] = unions_.try_emplace(std::minmax(a, b));
+    if (is_new) {
+      std::vector<NodeId> members;
+      std::set_union(of(a).begin(), of(a).end(), of(b).begin(), of(b).end(),
+                     std::back_inserter(members));
+      known->second = idOf(std::move(members));
+    }
+    return known->second;
+  }
+
+  const std::vector<NodeId>& of(Id set) const {
+    DTF_CHECK(set < sets_.size());
+    return *sets_[set];
+  }
+
+ private:
+  Id idOf(std::vector<NodeId> members) {
+    const auto [known, is_new] = ids_.try_emplace(std::move(members), sets_.size());
+    if (is_new) sets_.push_back(&known->first);
+    return known->second;
+  }
+
+  std::map<std::vector<NodeId>, Id> ids_;
+  std::vector<const std::vector<NodeId>*> sets_;  // into ids_, whose keys stay where they are
+  std::map<std::pair<Id, Id>, Id> unions_;
+};
+
+// Which of the segments with the same receives; in the order in which they run.
+enum class Phase : uint8_t {
+  kPassOn,    // sends of what is there without computing
+  kForSends,  // what some send needs
+  kRest,
+};
+
+// Cuts one part.
+// Borrows: the part and the fetches, for one call of cutIntoSegments.
+class Cutter {
+ public:
+  Cutter(const graph::Graph& part, const std::vector<Output>& fetches)
+      : part_(part), fetches_(fetches) {}
+
+  std::vector<Segment> run() {
+    findSets();
+    findNeededBySends();
+    for (const Node& node : part_.nodes()) place(node);
+    numberInOrder();
+    for (const Node& node : part_.nodes()) connect(node);
+    for (const Output& fetch : fetches_) take(fetch);
+    for (auto& [key, made] : made_) {
+      made.segment.after.assign(made.after.begin(), made.after.end());
+      made.segment.results.assign(made.results.begin(), made.results.end());
+      made.segment.receives = ownReceives(key.first, made.segment.after);
+      segments_[made.index] = std::move(made.segment);
+    }
+    return std::move(segments_);
+  }
+
+ private:
+  using Key = std::pair<Sets::Id, Phase>;
+  struct Made {
+    Segment segment;
+    size_t index = 0;
+    std::set<size_t> after;
+    std::set<Output> results;
+  };
+
+  static size_t indexOf(NodeId node) { return static_cast<size_t>(node.value); }
+  // Whether the node is run by a program.
+  static bool computes(const Node& node) {
+    return !isSource(node) && !isReceive(node) && !isSend(node);
+  }
+
+  void findSets() {
+    for (const Node& node : part_.nodes()) {
+      Sets::Id set = 0;
+      for (const Output& input : node.inputs) set = sets_.united(set, set_of_[indexOf(input.node)]);
+      for (const NodeId before : node.control_inputs) {
+        set = sets_.united(set, set_of_[indexOf(before)]);
+      }
+      if (isReceive(node)) set = sets_.with(set, node.id);
+      set_of_.push_back(set);
+    }
+  }
+
+  void findNeededBySends() {
+    needed_.assign(part_.nodes().size(), false);
+    for (auto node = part_.nodes().rbegin(); node != part_.nodes().rend(); ++node) {
+      if (isSend(*node)) needed_[indexOf(node->id)] = true;
+      if (!needed_[indexOf(node->id)]) continue;
+      for (const Output& input : node->inputs) needed_[indexOf(input.node)] = true;
+      for (const NodeId before : node->control_inputs) needed_[indexOf(before)] = true;
+    }
+  }
+
+  Key keyOf(const Node& node) const {
+    const Sets::Id set = set_of_[indexOf(node.id)];
+    if (isSend(node)) {
+      const Node& source = part_.node(node.inputs[0].node);
+      return {set, computes(source) ? Phase::kForSends : Phase::kPassOn};
+    }
+    return {set, needed_[indexOf(node.id)] ? Phase::kForSends : Phase::kRest};
+  }
+
+  void place(const Node& node) {
+    if (!computes(node) && !isSend(node)) return;
+    Made& made = made_[keyOf(node)];
+    (isSend(node) ? made.segment.sends : made.segment.nodes).push_back(node.id);
+  }
+
+  // A segment comes after those with fewer receives, all that its nodes can read of. Among these by
+  // set, which follows from the part's order.
+  void numberInOrder() {
+    std::vector<std::pair<Key, Made*>> order;
+    for (auto& [key, made] : made_) order.emplace_back(key, &made);
+    std::stable_sort(order.begin(), order.end(), [this](const auto& a, const auto& b) {
+      const auto rank = [this](const Key& key) {
+        return std::pair(sets_.of(key.first).size(), key.second);
+      };
+      return rank(a.first) < rank(b.first);
+    });
+    for (const auto& [key, made] : order) {
+      made->index = set_of_segment_.size();
+      set_of_segment_.push_back(key.first);
+    }
+    segments_.resize(order.size());
+  }
+
+  // What the segments before it have not waited for.
+  std::vector<NodeId> ownReceives(Sets::Id set, const std::vector<size_t>& after) const {
+    std::vector<NodeId> own = sets_.of(set);
+    for (const size_t before : after) {
+      const std::vector<NodeId>& awaited = sets_.of(set_of_segment_[before]);
+      std::vector<NodeId> left;
+      std::set_difference(own.begin(), own.end(), awaited.begin(), awaited.end(),
+                          std::back_inserter(left));
+      own = std::move(left);
+    }
+    return own;
+  }
+
+  void connect(const Node& node) {
+    if (!computes(node) && !isSend(node)) return;
+    Made& here = made_.at(keyOf(node));
+    const auto follow = [this, &here](NodeId before) {
+      const Node& source = part_.node(before);
+      if (!computes(source)) return;
+      const size_t index = made_.at(keyOf(source)).index;
+      DTF_CHECK(index <= here.index);
+      if (index < here.index) here.after.insert(index);
+    };
+    for (const Output& input : node.inputs) {
+      follow(input.node);
+      const bool crosses = isSend(node) || !(keyOf(part_.node(input.node)) == keyOf(node));
+      if (crosses) take(input);
+    }
+    for (const NodeId before : node.control_inputs) follow(before);
+  }
+
+  void take(const Output& output) {
+    const Node& node = part_.node(output.node);
+    if (computes(node)) made_.at(keyOf(node)).results.insert(output);
+  }
+
+  const graph::Graph& part_;
+  const std::vector<Output>& fetches_;
+  Sets sets_;
+  std::vector<Sets::Id> set_of_;  // by NodeId
+  std::vector<bool> needed_;      // by NodeId: a send needs it
+  std::map<Key, Made> made_;
+  std::vector<Sets::Id> set_of_segment_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace
+
+bool isSource(const Node& node) {
+  if (node.op == "Placeholder" || node.op == "Variable") return true;
+  return node.op == "Const" && node.control_inputs.empty();
+}
+
+std::vector<Segment> cutIntoSegments(const graph::Graph& part, const std::vector<Output>& fetches) {
+  return Cutter(part, fetches).run();
+}
+
+}  // namespace dtf::engine

@@ -1,0 +1,33 @@
+#pragma once
+
+// Cuts the graph of one device at its receives and sends, into pieces that run without waiting.
+
+#include <cstddef>
+#include <vector>
+
+#include "common/graph/graph.h"
+
+namespace dtf::engine {
+
+// Nodes that can run as one program once `receives` have arrived and the segments in `after` have
+// ended; then `sends` leave. Sources (Placeholder, Variable, a Const that waits for nothing) belong
+// to no segment: whoever reads them has them. Value type.
+struct Segment {
+  std::vector<graph::NodeId> nodes;     // that compute, in the part's order; empty: passes on only
+  std::vector<graph::NodeId> receives;  // that its nodes need and no segment in `after` awaits
+  std::vector<size_t> after;            // ascending; all less than its own index
+  std::vector<graph::NodeId> sends;
+  std::vector<graph::Output> results;  // what other segments, sends and fetches take of it
+};
+
+// Whether a node is a source, in the words of Segment.
+bool isSource(const graph::Node& node);
+
+// Nodes that need the same receives run together, but what a send needs runs first, so that it
+// leaves as soon as it can. No segment awaits anything that one of its nodes doesn't need itself:
+// wherever running node by node would get through, this does.
+// `fetches` are outputs of `part`.
+std::vector<Segment> cutIntoSegments(const graph::Graph& part,
+                                     const std::vector<graph::Output>& fetches);
+
+}  // namespace dtf::engine

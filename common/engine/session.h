@@ -1,0 +1,102 @@
+#pragma once
+
+// Runs any part of a graph: what is fetched, from what is fed. The master of the graph engine, for
+// the devices of one process.
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/engine/device_queue.h"
+#include "common/engine/plan.h"
+#include "common/engine/rendezvous.h"
+#include "common/graph/device_placer.h"
+#include "common/graph/graph.h"
+#include "common/tensor/tensor.h"
+
+namespace dtf::engine {
+
+struct SessionOptions {
+  bool soft_placement = false;
+  std::vector<std::pair<std::string, std::string>> colocations;  // see DevicePlacerOptions
+  std::map<std::string, std::string, std::less<>> lines;         // likewise
+  size_t plans_max = 64;  // kept, one per signature; of more the one unused longest is dropped
+};
+
+struct Feed {
+  std::string tensor;  // "x", "layer/relu:0"
+  const Tensor* value = nullptr;
+};
+
+// What a session has done. Value type.
+struct SessionCounts {
+  uint64_t plans = 0;    // signatures that were compiled
+  uint64_t steps = 0;    // that ended without an error
+  uint64_t kernels = 0;  // run in these
+};
+
+// Owns: the placed graph, the plans, the variables' values, a thread for each device.
+// Borrows: devices and kernels.
+// Threads: thread-safe. Steps of one plan run one at a time, others side by side.
+// Blocks: run(), until the step has ended; the first of a signature while it is compiled.
+// Errors: kBadConfig for names that aren't there (with the nearest), feeds that don't fit,
+// placeholders that are needed and not fed, variables without a value, placement, ops that a session
+// can't run; of a step that fails, the first error of any part.
+class Session {
+ public:
+  // The graph is placed as a whole, so where a node runs depends on no fetch.
+  Session(const graph::Graph& graph, std::vector<SessionDevice> devices,
+          SessionOptions options = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // The values of `fetches`, in their order, of a step in which `targets` (names of nodes) have run,
+  // too. Only what they need runs; what is fed is not computed. What is fed may be any tensor.
+  std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
+                          std::span<const std::string> targets = {});
+
+  // Gives a variable its value, from the next step on. It keeps it until it is given another.
+  void setVariable(std::string_view name, const Tensor& value);
+
+  SessionCounts counts() const;
+  // What is on its way between devices: nothing but during a step.
+  RendezvousLoad load() const { return rendezvous_.load(); }
+
+ private:
+  struct Entry {
+    Signature signature;
+    std::shared_ptr<Plan> plan;  // shared with the steps that run it, which may outlast its place
+  };
+
+  std::shared_ptr<Plan> planOf(const Signature& signature);
+  std::vector<Tensor> runPlan(Plan& plan, std::span<const Feed> feeds);
+
+  std::shared_ptr<const Tensor> valueOf(const std::string& variable) const;
+
+  const SessionOptions options_;
+  const graph::Graph graph_;  // placed
+  const Incarnation process_;
+  Rendezvous rendezvous_;
+  std::map<std::string, PlanDevice> devices_;  // by full name
+  std::vector<std::unique_ptr<DeviceQueue>> queues_;
+
+  Mutex plans_mutex_;
+  std::list<Entry> plans_ DTF_GUARDED_BY(plans_mutex_);  // the one used last comes first
+
+  // A value is never changed, only replaced: steps under way keep what they began with.
+  mutable Mutex variables_mutex_;
+  std::map<std::string, std::shared_ptr<const Tensor>, std::less<>> variables_
+      DTF_GUARDED_BY(variables_mutex_);
+
+  mutable Mutex counts_mutex_;
+  SessionCounts counts_ DTF_GUARDED_BY(counts_mutex_);
+  uint64_t next_step_ DTF_GUARDED_BY(counts_mutex_) = 1;
+};
+
+}  // namespace dtf::engine

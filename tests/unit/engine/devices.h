@@ -1,0 +1,81 @@
+#pragma once
+
+// Devices of this process for tests of the engine, with kernels that count, fail and wait.
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/engine/plan.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+
+namespace dtf::engine::testing {
+
+// A kernel that does what a test says and copies its input.
+class ActingKernel final : public runtime::Kernel {
+ public:
+  ActingKernel(std::function<void()> act, size_t bytes) : act_(std::move(act)), bytes_(bytes) {}
+  void run(const runtime::KernelArguments& arguments) override {
+    act_();
+    std::memcpy(arguments.outputs[0], arguments.inputs[0], bytes_);
+  }
+
+ private:
+  std::function<void()> act_;
+  size_t bytes_;
+};
+
+// Owns: CPU devices and their kernels, in whose place a test may put something else.
+class Devices {
+ public:
+  explicit Devices(const std::vector<graph::DeviceName>& names) {
+    runtime::registerCpuKernels(plain_);
+    for (const std::string& op : plain_.ops(runtime::DeviceType::kCpu)) {
+      kernels_.add(op, runtime::DeviceType::kCpu,
+                   [this](const runtime::Operation& operation) { return make(operation); });
+    }
+    for (const graph::DeviceName& name : names) {
+      devices_.push_back(std::make_unique<runtime::CpuDevice>(static_cast<int>(devices_.size())));
+      all_.push_back({name, devices_.back().get(), &kernels_});
+    }
+  }
+  Devices(const Devices&) = delete;
+  Devices& operator=(const Devices&) = delete;
+
+  const std::vector<SessionDevice>& all() const { return all_; }
+  const runtime::KernelTable& kernels() const { return kernels_; }
+
+  // What the node of this name, whose output is like its first input, does before it copies it, in
+  // programs that are compiled from now on.
+  void act(const std::string& node, std::function<void()> what) { acts_[node] = std::move(what); }
+
+ private:
+  std::unique_ptr<runtime::Kernel> make(const runtime::Operation& operation) const {
+    const auto act = acts_.find(operation.name);
+    if (act == acts_.end()) return plain_.make(operation, runtime::DeviceType::kCpu);
+    const graph::TensorSpec& spec = operation.output_specs[0];
+    const auto elements = static_cast<size_t>(spec.shape.elements());
+    return std::make_unique<ActingKernel>(act->second, elements * dtypeBytes(spec.dtype));
+  }
+
+  runtime::KernelTable plain_, kernels_;
+  std::map<std::string, std::function<void()>> acts_;
+  std::vector<std::unique_ptr<runtime::CpuDevice>> devices_;
+  std::vector<SessionDevice> all_;
+};
+
+inline std::vector<graph::DeviceName> cpusOfWorker0(uint32_t count) {
+  std::vector<graph::DeviceName> names;
+  for (uint32_t i = 0; i < count; ++i) {
+    names.push_back(graph::fullDevice({JobKind::kWorker, 0}, "CPU", i));
+  }
+  return names;
+}
+
+}  // namespace dtf::engine::testing

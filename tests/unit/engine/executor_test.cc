@@ -1,0 +1,127 @@
+#include "common/engine/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/unit/engine/devices.h"
+#include "tests/unit/graph/error_text.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::NodeId;
+using graph::Output;
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr Incarnation kProcess{7};
+
+// One part, whose other side the test is: "in" arrives as edge 0, Relu of it leaves as edge 1, and
+// Add of both is fetched.
+class ExecutorTest : public ::testing::Test {
+ protected:
+  ExecutorTest() {
+    const Output in{b_.node("_Recv", {}, edge("in"), "in")};
+    const Output out = b_.relu(in);
+    b_.node("_Send", {out}, edge("out"), "out");
+    const std::vector<Output> fetches = {b_.add(in, out)};
+    program_ =
+        std::make_unique<PartProgram>(graph_, fetches, *devices_.all()[0].device,
+                                      devices_.kernels(), EdgeNumbers{{"in", 0}, {"out", 1}});
+  }
+
+  static graph::Attributes edge(const std::string& key) {
+    return {{"key", key}, {"dtype", DType::kFloat32}, {"shape", Shape{2}}};
+  }
+  Rendezvous::Sent send(uint64_t step, std::span<const float> values) {
+    return rendezvous_.send({step, kProcess, 0}, {.bytes = std::as_bytes(values)});
+  }
+  // The sum of what was fetched.
+  float runStep(uint64_t step) {
+    std::vector<StepPart> parts;
+    parts.push_back({program_.get(), &queue_, {}});
+    kernels_ = runParts({step, kProcess}, parts, rendezvous_);
+    const Bytes bytes = program_->fetch(0, parts[0].inputs);
+    const float* const values = reinterpret_cast<const float*>(bytes.data());
+    return values[0] + values[1];
+  }
+  void expectNothingLeft() const {
+    EXPECT_EQ(rendezvous_.load().steps, 0u);
+    EXPECT_EQ(rendezvous_.load().waiting, 0u);
+  }
+
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+  testing::Devices devices_{testing::cpusOfWorker0(1)};
+  Rendezvous rendezvous_;
+  std::unique_ptr<PartProgram> program_;
+  DeviceQueue queue_{"cpu:0"};
+  uint64_t kernels_ = 0;
+  const std::vector<float> values_ = {-1, 5};
+};
+
+TEST_F(ExecutorTest, WhatArrivedBeforeTheStepBeganIsUsed) {
+  std::vector<float> left;
+  rendezvous_.receive({1, kProcess, 1}, [&](const Rendezvous::Arrival& arrival) {
+    const Bytes bytes = std::get<Parcel>(arrival).bytes;
+    const float* const values = reinterpret_cast<const float*>(bytes.data());
+    left.assign(values, values + 2);
+  });
+  EXPECT_EQ(send(1, values_), Rendezvous::Sent::kTaken);
+  EXPECT_EQ(runStep(1), 9);
+  EXPECT_EQ(left, (std::vector<float>{0, 5}));
+  EXPECT_EQ(kernels_, 2u);
+  expectNothingLeft();
+}
+
+TEST_F(ExecutorTest, WhatArrivesLaterIsAwaited) {
+  std::thread peer([this] {
+    // Until the step waits: a yield is no sleep, and the test would pass without.
+    while (rendezvous_.load().waiting == 0) std::this_thread::yield();
+    send(1, values_);
+  });
+  EXPECT_EQ(runStep(1), 9);
+  peer.join();
+  expectNothingLeft();
+}
+
+TEST_F(ExecutorTest, AnAbortFromOutsideEndsTheStepWithItsCause) {
+  std::thread peer([this] {
+    while (rendezvous_.load().waiting == 0) std::this_thread::yield();
+    rendezvous_.abort(1, Error(ErrorCode::kUnavailable, "worker/1 was lost"));
+  });
+  EXPECT_EQ(errorText([this] { runStep(1); }), "worker/1 was lost");
+  peer.join();
+  expectNothingLeft();
+  send(2, values_);
+  EXPECT_EQ(runStep(2), 9) << "the next step is another";
+}
+
+TEST_F(ExecutorTest, ATensorOfTheWrongSizeEndsTheStep) {
+  send(1, std::span(values_).first(1));
+  EXPECT_THAT(errorText([this] { runStep(1); }),
+              AllOf(HasSubstr("edge in"), HasSubstr("8 bytes"), HasSubstr("4 arrived")));
+  expectNothingLeft();
+}
+
+TEST_F(ExecutorTest, WhatADeadProcessSentIsNotUsed) {
+  const std::vector<float> wrong = {100, 100};
+  rendezvous_.send({1, Incarnation{6}, 0}, {.bytes = std::as_bytes(std::span(wrong))});
+  send(1, values_);
+  EXPECT_EQ(runStep(1), 9);
+  expectNothingLeft();
+}
+
+TEST_F(ExecutorTest, ThePartIsCutSoThatWhatLeavesLeavesFirst) {
+  ASSERT_THAT(program_->pieces(), SizeIs(2));
+  EXPECT_THAT(program_->pieces()[0].receives, SizeIs(1));
+  EXPECT_THAT(program_->pieces()[1].after, SizeIs(1));
+  EXPECT_THAT(program_->receives(), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace dtf::engine

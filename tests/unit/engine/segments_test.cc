@@ -1,0 +1,166 @@
+#include "common/engine/segments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "tests/unit/graph/random_graph.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::Node;
+using graph::NodeId;
+using graph::Output;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class SegmentsTest : public ::testing::Test {
+ protected:
+  static graph::Attributes attributes(const std::string& key) {
+    return {{"key", key}, {"dtype", DType::kFloat32}, {"shape", Shape{2}}};
+  }
+  Output receive(const std::string& key) { return {b_.node("_Recv", {}, attributes(key), key)}; }
+  NodeId send(Output x, const std::string& key) {
+    return b_.node("_Send", {x}, attributes(key), key);
+  }
+  std::vector<std::string> names(const std::vector<NodeId>& nodes) const {
+    std::vector<std::string> names;
+    for (const NodeId node : nodes) names.push_back(graph_.node(node).name);
+    return names;
+  }
+
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+  Output x_ = b_.placeholder("x", DType::kFloat32, {2});
+};
+
+TEST_F(SegmentsTest, WithoutReceivesAndSendsThereIsOne) {
+  const Output y = b_.tanh(b_.relu(x_));
+  const auto segments = cutIntoSegments(graph_, {y});
+  ASSERT_THAT(segments, SizeIs(1));
+  EXPECT_THAT(names(segments[0].nodes), ElementsAre("Relu", "Tanh"));
+  EXPECT_THAT(segments[0].results, ElementsAre(y));
+  EXPECT_THAT(segments[0].receives, IsEmpty());
+}
+
+TEST_F(SegmentsTest, WhatASendNeedsRunsFirst) {
+  const Output y = b_.relu(x_), rest = b_.tanh(y);
+  send(y, "s");
+  const auto segments = cutIntoSegments(graph_, {rest});
+  ASSERT_THAT(segments, SizeIs(2));
+  EXPECT_THAT(names(segments[0].nodes), ElementsAre("Relu"));
+  EXPECT_THAT(names(segments[0].sends), ElementsAre("s"));
+  EXPECT_THAT(segments[0].results, ElementsAre(y));
+  EXPECT_THAT(names(segments[1].nodes), ElementsAre("Tanh"));
+  EXPECT_THAT(segments[1].after, ElementsAre(0));
+}
+
+// y goes away, comes back as z, and goes away again as w: who awaited both arrivals at once would
+// wait for himself on the other device.
+TEST_F(SegmentsTest, NothingAwaitsMoreThanItNeeds) {
+  const Output y = b_.relu(receive("y"));
+  send(y, "to z");
+  const Output w = b_.add(b_.tanh(receive("z")), y);
+  const auto segments = cutIntoSegments(graph_, {w});
+  ASSERT_THAT(segments, SizeIs(3));
+  EXPECT_THAT(names(segments[0].receives), ElementsAre("y"));
+  EXPECT_THAT(names(segments[1].receives), ElementsAre("z"));
+  EXPECT_THAT(names(segments[1].nodes), ElementsAre("Tanh"));
+  EXPECT_THAT(names(segments[2].nodes), ElementsAre("Add"));
+  EXPECT_THAT(segments[2].receives, IsEmpty()) << "those before it have awaited them";
+  EXPECT_THAT(segments[2].after, ElementsAre(0, 1));
+}
+
+TEST_F(SegmentsTest, WhatIsThereLeavesWithoutWaitingForPrograms) {
+  send(x_, "fed");
+  send(receive("r"), "passed on");
+  send(b_.relu(x_), "computed");
+  const auto segments = cutIntoSegments(graph_, {});
+  ASSERT_THAT(segments, SizeIs(3));
+  EXPECT_THAT(names(segments[0].sends), ElementsAre("fed"));
+  EXPECT_THAT(segments[0].nodes, IsEmpty());
+  EXPECT_THAT(names(segments[1].sends), ElementsAre("computed"));
+  EXPECT_THAT(names(segments[2].sends), ElementsAre("passed on"));
+  EXPECT_THAT(names(segments[2].receives), ElementsAre("r"));
+}
+
+TEST_F(SegmentsTest, WaitingIsANeedToo) {
+  const Output arrived = receive("done elsewhere");
+  const NodeId before = b_.node("NoOp", {}, {}, "before", {arrived.node});
+  const NodeId after =
+      b_.node("Const", {}, {{"dtype", DType::kFloat32}, {"shape", Shape()}, {"value", 0.0}},
+              "after", {before});
+  const auto segments = cutIntoSegments(graph_, {Output{after}});
+  ASSERT_THAT(segments, SizeIs(1)) << "a Const that waits is no source";
+  EXPECT_THAT(names(segments[0].nodes), ElementsAre("before", "after"));
+  EXPECT_THAT(names(segments[0].receives), ElementsAre("done elsewhere"));
+}
+
+// Of random graphs in which some tensors arrive and some leave: every node is in one segment, runs
+// after what it reads, and awaits exactly the receives among its ancestors.
+TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    graph::testing::RandomGraph made = graph::testing::makeRandomGraph(random, 30);
+    graph::Graph& part = made.graph;
+    std::vector<Output>& tensors = made.tensors;
+    graph::Builder b(part);
+    for (int i = 0; i < 6; ++i) {
+      const Output some = tensors[random.below(tensors.size())];
+      const graph::Attributes edge = {{"key", "k" + std::to_string(i)},
+                                      {"dtype", DType::kFloat32},
+                                      {"shape", part.spec(some).shape}};
+      if (i % 2 == 0) {
+        b.node("_Send", {some}, edge);
+      } else {
+        tensors.push_back(b.add(some, {b.node("_Recv", {}, edge)}));
+      }
+    }
+    const std::vector<Segment> segments = cutIntoSegments(part, {tensors.back()});
+    std::vector<std::set<NodeId>> needs(part.nodes().size());
+    for (const Node& node : part.nodes()) {
+      std::set<NodeId>& own = needs[static_cast<size_t>(node.id.value)];
+      if (node.op == "_Recv") own.insert(node.id);
+      const auto follow = [&](NodeId before) {
+        const auto& of = needs[static_cast<size_t>(before.value)];
+        own.insert(of.begin(), of.end());
+      };
+      for (const Output& input : node.inputs) follow(input.node);
+      for (const NodeId before : node.control_inputs) follow(before);
+    }
+    std::set<NodeId> placed;
+    std::vector<std::set<NodeId>> awaited(segments.size());
+    for (size_t i = 0; i < segments.size(); ++i) {
+      awaited[i].insert(segments[i].receives.begin(), segments[i].receives.end());
+      std::set<NodeId> ran;  // by those that have ended
+      for (const size_t before : segments[i].after) {
+        ASSERT_LT(before, i);
+        awaited[i].insert(awaited[before].begin(), awaited[before].end());
+        ran.insert(segments[before].nodes.begin(), segments[before].nodes.end());
+      }
+      for (const NodeId id : segments[i].nodes) {
+        EXPECT_TRUE(placed.insert(id).second);
+        EXPECT_EQ(awaited[i], needs[static_cast<size_t>(id.value)]) << part.node(id).name;
+        ran.insert(id);
+        for (const Output& input : part.node(id).inputs) {
+          const Node& source = part.node(input.node);
+          EXPECT_TRUE(isSource(source) || source.op == "_Recv" || ran.contains(source.id));
+        }
+      }
+    }
+    for (const Node& node : part.nodes()) {
+      const bool computes = !isSource(node) && node.op != "_Recv" && node.op != "_Send";
+      EXPECT_EQ(placed.contains(node.id), computes) << node.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtf::engine
