@@ -21,8 +21,8 @@ namespace dtf {
 
 namespace {
 
-// In the order in which a checkpoint passes them.
-constexpr std::array<std::string_view, 15> kNames = {
+// In the order in which a checkpoint passes them; then those of the chief's training.
+constexpr std::array<std::string_view, 18> kNames = {
     "checkpoint.after_make_attempt",   "checkpoint.after_shard_create",
     "checkpoint.in_shard_write",       "checkpoint.after_shard_write",
     "checkpoint.after_shard_sync",     "checkpoint.after_shard_close",
@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 15> kNames = {
     "checkpoint.after_manifest_write", "checkpoint.after_manifest_sync",
     "checkpoint.after_attempt_sync",   "checkpoint.after_rename",
     "checkpoint.after_parent_sync",    "checkpoint.after_trash_rename",
-    "checkpoint.after_trash_removal",
+    "checkpoint.after_trash_removal",  "training.after_initialise",
+    "training.in_evaluation",          "training.in_summary",
 };
 
 enum class Action { kKill, kTerm, kStop, kSleep, kError };

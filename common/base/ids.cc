@@ -2,6 +2,10 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
 #include "common/base/check.h"
 
 namespace dtf {
@@ -24,15 +28,29 @@ std::string TaskId::device() const {
   return "/job:" + std::string(jobName(job)) + "/task:" + std::to_string(index);
 }
 
-Incarnation Incarnation::random(uint32_t attempt) {
+namespace {
+
+// Random for each process, then counted: two of one process differ for sure.
+uint8_t nextTie() {
+  static std::atomic<uint8_t> next = [] {
+    uint8_t first = 0;
+    DTF_CHECK(::getrandom(&first, sizeof first, 0) == sizeof first);
+    return first;
+  }();
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Incarnation Incarnation::ofNow(uint32_t attempt) {
   DTF_CHECK(attempt <= kAttemptMax);
-  constexpr uint64_t kRandomBits = (uint64_t{1} << 40) - 1;
-  uint64_t value = 0;
-  while (value == 0) {
-    DTF_CHECK(::getrandom(&value, sizeof value, 0) == sizeof value);
-    value &= kRandomBits;
-  }
-  return Incarnation{(uint64_t{attempt} << 40) | value};
+  using Ticks = std::chrono::duration<int64_t, std::ratio<1, 256>>;
+  constexpr std::chrono::sys_days kBegin = std::chrono::year{2020} / 1 / 1;
+  constexpr int64_t kTicksMax = (int64_t{1} << (kAttemptShift - kTicksShift)) - 1;
+  const auto since = std::chrono::floor<Ticks>(std::chrono::system_clock::now() - kBegin);
+  // At least 1, so that the value isn't 0 where a clock stands before 2020.
+  const int64_t ticks = std::clamp<int64_t>(since.count(), 1, kTicksMax);
+  return of(attempt, static_cast<uint64_t>(ticks), nextTie());
 }
 
 }  // namespace dtf

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -31,21 +32,14 @@ LaunchRecord parseRecord(const std::string& text) {
   record.job = parsed.value("job", "");
   record.launcher = parsed.value("launcher_pid", 0);
   record.program = parsed.value("program", record.program);
+  record.attempt = std::max(0, parsed.value("attempt", 0));
   const auto tasks = parsed.find("tasks");
   if (tasks == parsed.end() || !tasks->is_array()) return record;
   for (const auto& task : *tasks)
-    if (task.is_object()) record.tasks.emplace_back(task.value("name", ""), task.value("pid", 0));
+    if (task.is_object())
+      record.tasks.push_back(
+          {task.value("name", ""), task.value("pid", 0), task.value("address", "")});
   return record;
-}
-
-LaunchRecord readRecord(const fs::path& folder) {
-  try {
-    return parseRecord(readFile(recordFile(folder), kRecordBytesMax));
-  } catch (const Error&) {
-    return {};
-  } catch (const nlohmann::json::exception&) {  // a field of another type
-    return {};
-  }
 }
 
 // An open-file-description lock on the whole file: it ends with the descriptor, works over NFS,
@@ -59,7 +53,7 @@ struct flock wholeFile(short type) {
 }
 
 [[noreturn]] void failHeld(const fs::path& folder) {
-  const LaunchRecord holder = readRecord(folder);
+  const LaunchRecord holder = lastLaunch(folder);
   std::string who = "another job";
   if (holder.launcher > 0) who = holder.program + ", pid " + std::to_string(holder.launcher);
   if (!holder.job.empty()) who += ", job '" + holder.job + "'";
@@ -69,6 +63,16 @@ struct flock wholeFile(short type) {
 }
 
 }  // namespace
+
+LaunchRecord lastLaunch(const fs::path& folder) {
+  try {
+    return parseRecord(readFile(recordFile(folder), kRecordBytesMax));
+  } catch (const Error&) {
+    return {};
+  } catch (const nlohmann::json::exception&) {  // a field of another type
+    return {};
+  }
+}
 
 RunLock::RunLock(fs::path folder, const LaunchRecord& holder) : folder_(std::move(folder)) {
   DTF_CHECK(!folder_.empty());
@@ -104,12 +108,14 @@ void RunLock::record(const LaunchRecord& record) {
   DTF_CHECK(lock_.valid() && record.launcher > 0);
   using nlohmann::ordered_json;
   ordered_json tasks = ordered_json::array();
-  for (const auto& [name, pid] : record.tasks)
-    tasks.push_back(ordered_json{{"name", name}, {"pid", pid}});
+  for (const RecordedTask& task : record.tasks)
+    tasks.push_back(
+        ordered_json{{"name", task.name}, {"pid", task.pid}, {"address", task.address}});
   const std::string text = ordered_json{{"schema", 1},
                                         {"job", record.job},
                                         {"program", record.program},
                                         {"launcher_pid", record.launcher},
+                                        {"attempt", record.attempt},
                                         {"tasks", tasks}}
                                .dump(2) +
                            "\n";
@@ -124,7 +130,7 @@ std::optional<LaunchRecord> runningLaunch(const fs::path& folder) {
   if (!file.valid()) return std::nullopt;
   struct flock lock = wholeFile(F_RDLCK);
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  return readRecord(folder);
+  return lastLaunch(folder);
 }
 
 }  // namespace dtf

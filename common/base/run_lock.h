@@ -8,19 +8,24 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/base/file.h"
 
 namespace dtf {
 
-// What launch.json says. Value type.
+// What launch.json says. Value types.
+struct RecordedTask {
+  std::string name;  // "worker/1"
+  pid_t pid = 0;
+  std::string address{};  // where it listens, "localhost:2222"; empty in a record without it
+};
 struct LaunchRecord {
   std::string job;
   pid_t launcher = 0;  // the process that holds the lock: a SIGTERM to it ends the job
-  std::vector<std::pair<std::string, pid_t>> tasks;  // "worker/1" and its process
-  std::string program = "dtf-launch";                // of `launcher`
+  std::vector<RecordedTask> tasks;
+  std::string program = "dtf-launch";  // of `launcher`
+  int attempt = 0;  // of the first processes of its tasks: their logs' number; 0: not known
 };
 
 // Owns: the lock on launch.json, which the kernel gives back however this process ends.
@@ -47,6 +52,9 @@ class RunLock {
 
 // What to tell whoever runs a job in `folder` when it is not held() any more.
 std::string lostFolderText(const std::filesystem::path& folder);
+
+// What launch.json says of whoever holds `folder`, or held it last; empty where there is none.
+LaunchRecord lastLaunch(const std::filesystem::path& folder);
 
 // The record in `folder`, if somebody holds it at this moment; nullopt: nothing runs there.
 std::optional<LaunchRecord> runningLaunch(const std::filesystem::path& folder);

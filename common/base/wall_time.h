@@ -1,6 +1,6 @@
 #pragma once
 
-// The time of day, for people and programs that read what happened when. Decides nothing.
+// The time of day, as a text, for people and programs that read what happened when.
 
 #include <chrono>
 #include <string>

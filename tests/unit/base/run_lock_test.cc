@@ -30,15 +30,19 @@ TEST_F(RunLockTest, TheRecordIsThereForAsLongAsTheHolder) {
     RunLock run(folder_, {"job", 7, {}});
     run.record(
         {"a long name, so that the next record is shorter", 1, {{"ps/0", 2}, {"worker/0", 3}}});
-    run.record({"job", 7, {{"ps/0", 8}}});
+    run.record({"job", 7, {{"ps/0", 8, "localhost:2221"}}, "dtf-launch", 12});
     const auto record = runningLaunch(folder_);
     ASSERT_TRUE(record);
     EXPECT_EQ(record->job, "job");
     EXPECT_EQ(record->launcher, 7);
-    EXPECT_EQ(record->tasks, (std::vector<std::pair<std::string, pid_t>>{{"ps/0", 8}}));
+    ASSERT_EQ(record->tasks.size(), 1u);
+    EXPECT_EQ(record->tasks[0].name, "ps/0");
+    EXPECT_EQ(record->tasks[0].pid, 8);
+    EXPECT_EQ(record->tasks[0].address, "localhost:2221");
     EXPECT_THROW(RunLock(folder_, {"job", 9, {}}), Error) << "asking did not take the lock away";
   }
   EXPECT_FALSE(runningLaunch(folder_));
+  EXPECT_EQ(lastLaunch(folder_).attempt, 12) << "what it was is known";
 }
 
 // A job by hand has no launcher: its chief holds the folder.
