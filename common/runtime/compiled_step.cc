@@ -96,14 +96,19 @@ void CompiledStep::run() {
       const std::byte* source = from.kind == Location::Kind::kPlanned
                                     ? from.address
                                     : s.bindings(from.kind)[from.index].staged.get();
-      s.device.copyToHost(reinterpret_cast<std::byte*>(fetch.host.data()), source,
-                          fetch.elements * sizeof(float));
+      s.device.copyToHost(fetch.host.data(), source, fetch.bytes);
     }
   }
   s.device.synchronise();
 }
 
 std::span<const float> CompiledStep::fetch(int i) const {
+  const std::span<const std::byte> bytes = fetchBytes(i);
+  DTF_CHECK(body_->fetches[static_cast<size_t>(i)].dtype == DType::kFloat32);
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+std::span<const std::byte> CompiledStep::fetchBytes(int i) const {
   StepBody& s = *body_;
   DTF_CHECK(i >= 0 && static_cast<size_t>(i) < s.fetches.size());
   const Fetch& fetch = s.fetches[static_cast<size_t>(i)];
@@ -112,14 +117,27 @@ std::span<const float> CompiledStep::fetch(int i) const {
   const std::byte* address = from.kind == Location::Kind::kPlanned
                                  ? from.address
                                  : s.bindings(from.kind)[from.index].bound;
-  return {reinterpret_cast<const float*>(address), fetch.elements};
+  return {address, fetch.bytes};
 }
 
-size_t CompiledStep::plannedBytes() const {
-  return body_->planned_bytes;
+const StepPlan& CompiledStep::plan() const {
+  return body_->plan;
 }
-std::string CompiledStep::describe() const {
-  return body_->description;
+
+std::string StepPlan::str() const {
+  std::string text;
+  const auto add = [&text](const std::vector<graph::TensorSpec>& specs) {
+    for (const graph::TensorSpec& spec : specs)
+      text += " " + std::string(dtypeName(spec.dtype)) + spec.shape.str();
+  };
+  for (const Row& row : kernels) {
+    text += row.op + " " + row.name;
+    add(row.inputs);
+    text += " ->";
+    add(row.outputs);
+    text += (row.way.empty() ? "" : " by " + row.way) + "\n";
+  }
+  return text;
 }
 
 }  // namespace dtf::runtime

@@ -20,6 +20,19 @@ namespace dtf::runtime {
 
 struct StepBody;  // step_body.h
 
+// What runs in a step, and the memory that it takes. Value type.
+struct StepPlan {
+  struct Row {
+    std::string op, name;
+    std::vector<graph::TensorSpec> inputs, outputs;
+    std::string way;  // see Kernel::way()
+  };
+  std::vector<Row> kernels;  // in the order in which they run
+  size_t planned_bytes = 0;  // intermediate tensors and workspaces, after sharing
+  // One line per kernel: "op name [shape, ...] -> [shape, ...] by way".
+  std::string str() const;
+};
+
 struct CompileOptions {
   // Join operations where one kernel does the work of several (fusion.h). Without, the same numbers
   // within rounding.
@@ -58,10 +71,10 @@ class CompiledStep {
   // The i-th fetch as of the last run. Valid until the next run or bind; a fetched parameter, input
   // or gradient is the bound memory itself.
   std::span<const float> fetch(int i) const;
+  // The same of any type.
+  std::span<const std::byte> fetchBytes(int i) const;
 
-  size_t plannedBytes() const;  // intermediate tensors and workspaces, after sharing
-  // One line per kernel in the order in which they run: "op name [shape, ...] -> [shape, ...]".
-  std::string describe() const;
+  const StepPlan& plan() const;
 
  private:
   friend std::unique_ptr<CompiledStep> compile(const graph::Graph&, std::span<const graph::Output>,
@@ -77,5 +90,9 @@ class CompiledStep {
 std::unique_ptr<CompiledStep> compile(const graph::Graph& part,
                                       std::span<const graph::Output> fetches, Device& device,
                                       const KernelTable& kernels, CompileOptions options = {});
+
+// What compile() would make, without its memory. Errors: those of compile().
+StepPlan planStep(const graph::Graph& part, std::span<const graph::Output> fetches, Device& device,
+                  const KernelTable& kernels, CompileOptions options = {});
 
 }  // namespace dtf::runtime

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/runtime/depthwise_convolution.h"
 #include "common/runtime/framed_convolution.h"
 #include "common/runtime/winograd.h"
 
@@ -12,19 +13,24 @@ namespace dtf::runtime {
 namespace {
 
 constexpr ConvolutionWay kWays[] = {
-    {"gathered", [](ConvolutionPass, const Convolution&) { return true; },
+    {"gathered", false, [](ConvolutionPass, const Convolution&) { return true; },
      convolutionWorkspaceBytes, convolve, convolveBackpropInput, convolveBackpropFilter},
-    {"winograd", [](ConvolutionPass, const Convolution& c) { return winogradFits(c); },
+    {"winograd", true, [](ConvolutionPass, const Convolution& c) { return winogradFits(c); },
      winogradWorkspaceBytes, winogradConvolve, winogradBackpropInput, winogradBackpropFilter},
-    {"framed",
+    {"framed", false,
      [](ConvolutionPass pass, const Convolution& c) {
        return pass != ConvolutionPass::kBackpropInput && framedConvolutionFits(c);
      },
      framedConvolutionWorkspaceBytes, framedConvolve, nullptr, framedConvolveBackpropFilter},
+    {"depthwise", false,
+     [](ConvolutionPass, const Convolution& c) { return depthwiseConvolutionFits(c); },
+     [](const Processor&, const Convolution&) { return size_t{0}; }, depthwiseConvolve,
+     depthwiseBackpropInput, depthwiseBackpropFilter},
 };
 constexpr const ConvolutionWay& kGathered = kWays[0];
 constexpr const ConvolutionWay& kWinograd = kWays[1];
 constexpr const ConvolutionWay& kFramed = kWays[2];
+constexpr const ConvolutionWay& kDepthwise = kWays[3];
 
 // Wider filters have their rows so far apart that the caches hold too few of them; and with more input
 // channels dy is read for every few of the filter's many taps.
@@ -75,6 +81,7 @@ std::span<const ConvolutionWay> convolutionWays() {
 }
 
 const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd) {
+  if (kDepthwise.fits(pass, c)) return kDepthwise;
   if (winograd && kWinograd.fits(pass, c) && winogradPays(c)) return kWinograd;
   return kFramed.fits(pass, c) && framedPays(pass, c) ? kFramed : kGathered;
 }
@@ -84,6 +91,13 @@ bool winogradAllowed() {
   if (value == nullptr || std::string_view(value) == "1") return true;
   if (std::string_view(value) == "0") return false;
   throw Error(ErrorCode::kUsage, "DTF_WINOGRAD must be 0 or 1, not '" + std::string(value) + "'");
+}
+
+ConvolutionRule tableRule(bool winograd) {
+  return [winograd](ConvolutionPass pass, const Convolution& c,
+                    const Processor&) -> const ConvolutionWay& {
+    return fastestWay(pass, c, winograd);
+  };
 }
 
 }  // namespace dtf::runtime

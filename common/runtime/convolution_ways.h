@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -24,6 +25,7 @@ struct ConvolutionWay {
                        const float* second, float* result, std::byte* workspace);
 
   std::string_view name;
+  bool rounds_otherwise;  // than a sum of products does
   bool (*fits)(ConvolutionPass pass, const Convolution& c);
   size_t (*workspaceBytes)(const Processor& cpu, const Convolution& c);
   Run forward, backpropInput, backpropFilter;  // nullptr for one that never fits
@@ -39,8 +41,15 @@ std::span<const ConvolutionWay> convolutionWays();
 // rounds otherwise than a sum of products does.
 const ConvolutionWay& fastestWay(ConvolutionPass pass, const Convolution& c, bool winograd);
 
+// Chooses the way of a pass; `cpu` is what will compute it.
+using ConvolutionRule = std::function<const ConvolutionWay&(
+    ConvolutionPass pass, const Convolution& c, const Processor& cpu)>;
+
 // False when the environment says DTF_WINOGRAD=0, as it then must for all workers of a job.
 // Errors: kUsage for a value other than 0 and 1.
 bool winogradAllowed();
+
+// fastestWay(), the same for all workers wherever they are.
+ConvolutionRule tableRule(bool winograd = winogradAllowed());
 
 }  // namespace dtf::runtime

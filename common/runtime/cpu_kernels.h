@@ -11,8 +11,8 @@ namespace dtf::runtime {
 
 // Adds a CPU kernel for every op of graph::standardOps() that computes something, and for the fused
 // ones of fusion.h. All use `cpu`, with one of supportedIsas(), whose pool must outlive the kernels; one
-// thread at a time runs kernels that have a pool. `winograd`: see fastestWay().
+// thread at a time runs kernels that have a pool. `rule` is asked when a kernel is made.
 void registerCpuKernels(KernelTable& table, const Processor& cpu = bestIsa(),
-                        bool winograd = winogradAllowed());
+                        const ConvolutionRule& rule = tableRule());
 
 }  // namespace dtf::runtime

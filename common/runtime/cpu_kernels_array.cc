@@ -10,8 +10,8 @@
 namespace dtf::runtime {
 namespace {
 
-// A part of a tensor, of which runs of `width` floats are adjacent in both: for the copies between them.
-// Prepared once.
+// A part of a tensor, of which runs of `width` floats are adjacent in both: for the copies between
+// them. Prepared once.
 struct Runs {
   // `part` begins at `begin` of `whole`, in each dimension.
   Runs(const Shape& part, const Shape& whole, const std::vector<int64_t>& begin) {
@@ -41,22 +41,35 @@ struct Runs {
     }
   }
 
-  // f(offset in the part, offset in the whole)
-  template <class F>
-  void forEach(const F& f) const {
-    int64_t part = 0;
-    for (const int64_t offset : offsets) {
-      f(part, offset);
-      part += width;
-    }
+  // The part to its place in the whole, or back.
+  void copyTo(const Processor& cpu, const float* part, float* whole) const {
+    forEach(cpu, [&](int64_t at, int64_t offset, size_t bytes) {
+      std::memcpy(whole + offset, part + at, bytes);
+    });
   }
-  size_t bytes() const { return static_cast<size_t>(width) * sizeof(float); }
+  void copyFrom(const Processor& cpu, const float* whole, float* part) const {
+    forEach(cpu, [&](int64_t at, int64_t offset, size_t bytes) {
+      std::memcpy(part + at, whole + offset, bytes);
+    });
+  }
+
+ private:
+  // f(offset in the part, offset in the whole, bytes)
+  template <class F>
+  void forEach(const Processor& cpu, const F& f) const {
+    const size_t bytes = static_cast<size_t>(width) * sizeof(float);
+    cpu.forRanges(static_cast<int64_t>(offsets.size()), width * kCopiedWork,
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t run = begin; run < end; ++run)
+                      f(run * width, offsets[static_cast<size_t>(run)], bytes);
+                  });
+  }
 
   int64_t width = 1;
   std::vector<int64_t> offsets;  // of the runs, in the whole
 };
 
-std::unique_ptr<Kernel> concatKernel(const Operation& o) {
+std::unique_ptr<Kernel> concatKernel(const Operation& o, const Processor& cpu) {
   const auto axis = static_cast<size_t>(o.attributeOr<int64_t>("axis", 0));
   const Shape& whole = o.output_specs[0].shape;
   std::vector<int64_t> begin(static_cast<size_t>(whole.rank()));
@@ -65,35 +78,28 @@ std::unique_ptr<Kernel> concatKernel(const Operation& o) {
     parts.emplace_back(input.shape, whole, begin);
     begin[axis] += input.shape.dims()[axis];
   }
-  const auto run = [parts = std::move(parts)](const KernelArguments& a) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i].forEach([&](int64_t from, int64_t to) {
-        std::memcpy(out(a, 0) + to, in(a, i) + from, parts[i].bytes());
-      });
-    }
+  const auto run = [cpu, parts = std::move(parts)](const KernelArguments& a) {
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].copyTo(cpu, in(a, i), out(a, 0));
   };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> sliceKernel(const Operation& o) {
+std::unique_ptr<Kernel> sliceKernel(const Operation& o, const Processor& cpu) {
   const Runs runs(o.output_specs[0].shape, o.input_specs[0].shape,
                   o.attributeOr<Shape>("begin", {}).dims());
-  const auto run = [runs](const KernelArguments& a) {
-    runs.forEach([&](int64_t to, int64_t from) {
-      std::memcpy(out(a, 0) + to, in(a, 0) + from, runs.bytes());
-    });
+  const auto run = [cpu, runs](const KernelArguments& a) {
+    runs.copyFrom(cpu, in(a, 0), out(a, 0));
   };
   return makeKernel(run, kOverwritesNothing);
 }
 
-std::unique_ptr<Kernel> padKernel(const Operation& o) {
+std::unique_ptr<Kernel> padKernel(const Operation& o, const Processor& cpu) {
   const Shape& whole = o.output_specs[0].shape;
   const Runs runs(o.input_specs[0].shape, whole, o.attributeOr<Shape>("before", {}).dims());
-  const auto run = [runs, n = whole.elements()](const KernelArguments& a) {
-    std::fill_n(out(a, 0), n, 0.0f);
-    runs.forEach([&](int64_t from, int64_t to) {
-      std::memcpy(out(a, 0) + to, in(a, 0) + from, runs.bytes());
-    });
+  const auto run = [cpu, runs, n = whole.elements()](const KernelArguments& a) {
+    forElements(cpu, n, kCopiedWork,
+                [&](int64_t first, int64_t count) { std::fill_n(out(a, 0) + first, count, 0.0f); });
+    runs.copyTo(cpu, in(a, 0), out(a, 0));
   };
   return makeKernel(run, kOverwritesNothing);
 }
@@ -103,15 +109,17 @@ int64_t rowWidth(const Shape& table) {
   return std::accumulate(dims.begin() + 1, dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-std::unique_ptr<Kernel> gatherKernel(const Operation& o) {
+std::unique_ptr<Kernel> gatherKernel(const Operation& o, const Processor& cpu) {
   const Shape& table = o.input_specs[0].shape;
   const LabelReader indices(o, 1, table.dim(0), LabelReader::Kind::kIndices);
-  const auto run = [indices, n = o.input_specs[1].shape.elements(),
+  const auto run = [cpu, indices, n = o.input_specs[1].shape.elements(),
                     width = rowWidth(table)](const KernelArguments& a) {
     const int32_t* const row = indices.read(a.inputs[1], a.workspace);
-    for (int64_t i = 0; i < n; ++i) {
-      std::copy_n(in(a, 0) + row[i] * width, width, out(a, 0) + i * width);
-    }
+    cpu.forRanges(n, std::max<int64_t>(1, width) * kCopiedWork,
+                  [&](int64_t begin, int64_t end, int) {
+                    for (int64_t i = begin; i < end; ++i)
+                      std::copy_n(in(a, 0) + row[i] * width, width, out(a, 0) + i * width);
+                  });
   };
   return makeKernel(run, kOverwritesNothing, indices.workspaceBytes());
 }
@@ -135,12 +143,15 @@ KernelFactory segmentSum(const VectorLoops& loops) {
 
 }  // namespace
 
-void addArrayKernels(KernelTable& table, const VectorLoops& loops) {
-  table.add("Concat", DeviceType::kCpu, concatKernel);
-  table.add("Slice", DeviceType::kCpu, sliceKernel);
-  table.add("Pad", DeviceType::kCpu, padKernel);
-  table.add("Gather", DeviceType::kCpu, gatherKernel);
-  table.add("UnsortedSegmentSum", DeviceType::kCpu, segmentSum(loops));
+void addArrayKernels(KernelTable& table, const Processor& cpu) {
+  const auto add = [&](const char* op, auto factory) {
+    table.add(op, DeviceType::kCpu, [cpu, factory](const Operation& o) { return factory(o, cpu); });
+  };
+  add("Concat", concatKernel);
+  add("Slice", sliceKernel);
+  add("Pad", padKernel);
+  add("Gather", gatherKernel);
+  table.add("UnsortedSegmentSum", DeviceType::kCpu, segmentSum(vectorLoops(cpu.isa)));
 }
 
 }  // namespace dtf::runtime

@@ -29,17 +29,15 @@ size_t alignedBytes(int64_t floats) {
   return static_cast<size_t>((floats + 15) / 16 * 16) * sizeof(float);
 }
 
-// A layer, `images` at a time. Value type.
+// A layer, `images` at a time, which one thread convolves. Value type.
 struct Layer {
-  Layer(const Shape& x, const Shape& filter, const Shape& y, const Operation& o,
-        ConvolutionPass pass, bool winograd) {
+  Layer(const Shape& x, const Shape& filter, const Shape& y, const Operation& o) {
     const graph::Attributes attributes = convolutionAttributesOf(o);
     const graph::Window window = graph::convolutionWindow(attributes, filter);
     const Shape convolved = {x.dim(0), window.height.positions(x.dim(1)),
                              window.width.positions(x.dim(2)), filter.dim(3)};
     convolution = Convolution::of(x, filter, convolved, attributes);
     pooling = Pooling::of(convolved, y, o.attributes);
-    way = &fastestWay(pass, convolution, winograd);
     const int64_t one = convolved.dim(1) * convolved.dim(2) * convolved.dim(3);
     images = std::max<int64_t>(1, kImagesFloats / std::max<int64_t>(1, one));
   }
@@ -77,9 +75,10 @@ struct Layer {
   int64_t images = 1;
 };
 
-std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& cpu, bool winograd) {
-  const Layer layer(o.input_specs[0].shape, o.input_specs[1].shape, o.output_specs[0].shape, o,
-                    ConvolutionPass::kForward, winograd);
+std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& cpu,
+                                      const ConvolutionRule& rule) {
+  Layer layer(o.input_specs[0].shape, o.input_specs[1].shape, o.output_specs[0].shape, o);
+  layer.way = &rule(ConvolutionPass::kForward, layer.largest(), cpu.alone());
   const size_t convolved = alignedBytes(layer.largest().outElements());
   const PerThread own(cpu, convolved + layer.way->workspaceBytes(cpu.alone(), layer.largest()));
   const auto run = [cpu, layer, convolved, own,
@@ -97,7 +96,7 @@ std::unique_ptr<Kernel> forwardKernel(const Operation& o, const Processor& cpu, 
     };
     cpu.forRanges(layer.chunks(), layer.chunkWork(), some_chunks);
   };
-  return makeKernel(run, kOverwritesNothing, own.bytes());
+  return makeKernel(run, kOverwritesNothing, own.bytes(), layer.way->name);
 }
 
 // The filter's gradient goes chunk by chunk as well. Value type; immutable.
@@ -155,26 +154,26 @@ class LayerGradient {
   int64_t round_;  // chunks
 };
 
-std::unique_ptr<Kernel> gradientKernel(const Operation& o, const Processor& cpu, bool winograd) {
-  const Layer layer(o.input_specs[2].shape, o.output_specs[0].shape, o.input_specs[0].shape, o,
-                    ConvolutionPass::kBackpropFilter, winograd);
+std::unique_ptr<Kernel> gradientKernel(const Operation& o, const Processor& cpu,
+                                       const ConvolutionRule& rule) {
+  Layer layer(o.input_specs[2].shape, o.output_specs[0].shape, o.input_specs[0].shape, o);
+  layer.way = &rule(ConvolutionPass::kBackpropFilter, layer.largest(), cpu.alone());
   const LayerGradient gradient(layer, cpu);
   const bool bias = o.attributeOr<bool>("bias_gradient", false);
-  const auto run = [gradient, bias, pooling = layer.pooling,
-                    &loops = poolingLoops(cpu.isa)](const KernelArguments& a) {
+  const auto run = [gradient, bias, cpu, pooling = layer.pooling](const KernelArguments& a) {
     gradient.run(a);
-    if (bias) loops.openGradSum(pooling, in(a, 0), in<uint8_t>(a, 1), out(a, 1));
+    if (bias) sumOpenGradients(cpu, pooling, a);
   };
-  return makeKernel(run, kOverwritesNothing, gradient.workspaceBytes());
+  return makeKernel(run, kOverwritesNothing, gradient.workspaceBytes(), layer.way->name);
 }
 
 }  // namespace
 
-void addConvPoolKernels(KernelTable& table, const Processor& cpu, bool winograd) {
+void addConvPoolKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule) {
   table.add(std::string(kFusedConvPoolOp), DeviceType::kCpu,
-            [cpu, winograd](const Operation& o) { return forwardKernel(o, cpu, winograd); });
+            [cpu, rule](const Operation& o) { return forwardKernel(o, cpu, rule); });
   table.add(std::string(kFusedConvPoolGradOp), DeviceType::kCpu,
-            [cpu, winograd](const Operation& o) { return gradientKernel(o, cpu, winograd); });
+            [cpu, rule](const Operation& o) { return gradientKernel(o, cpu, rule); });
 }
 
 }  // namespace dtf::runtime

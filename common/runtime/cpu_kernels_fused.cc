@@ -11,8 +11,8 @@ namespace {
 // Owns: nothing but numbers.  Threads: immutable.
 class FusedSoftmaxKernel final : public Kernel {
  public:
-  FusedSoftmaxKernel(const Operation& o, Isa isa)
-      : isa_(isa),
+  FusedSoftmaxKernel(const Operation& o, const Processor& cpu)
+      : cpu_(cpu),
         labels_(o, 3, o.input_specs[1].shape.dim(1)),
         bytes_(o.input_specs[0].dtype == DType::kUInt8) {
     const Shape& weights = o.input_specs[1].shape;
@@ -46,11 +46,11 @@ class FusedSoftmaxKernel final : public Kernel {
     for (size_t i = 0; i < wanted_.size(); ++i) {
       if (wanted_[i]) *results[i] = out(a, next++);
     }
-    fusedSoftmax(isa_, step);
+    fusedSoftmax(cpu_, step);
   }
 
  private:
-  Isa isa_;
+  Processor cpu_;
   LabelReader labels_;
   bool bytes_;
   std::array<bool, kFusedSoftmaxResults.size()> wanted_{};
@@ -59,9 +59,9 @@ class FusedSoftmaxKernel final : public Kernel {
 
 }  // namespace
 
-void addFusedKernels(KernelTable& table, Isa isa) {
-  table.add(std::string(kFusedSoftmaxOp), DeviceType::kCpu, [isa](const Operation& operation) {
-    return std::make_unique<FusedSoftmaxKernel>(operation, isa);
+void addFusedKernels(KernelTable& table, const Processor& cpu) {
+  table.add(std::string(kFusedSoftmaxOp), DeviceType::kCpu, [cpu](const Operation& operation) {
+    return std::make_unique<FusedSoftmaxKernel>(operation, cpu);
   });
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 struct ConvolutionChoice {
   Processor cpu;
-  bool winograd;
+  ConvolutionRule rule;
 };
 
 const Shape& inShape(const Operation& o, size_t index) {
@@ -22,14 +22,14 @@ const Shape& outShape(const Operation& o, size_t index = 0) {
   return o.output_specs[index].shape;
 }
 
-// `c` for one pass by the fastest way.
+// `c` for one pass, in the way that the rule chooses.
 std::unique_ptr<Kernel> convolutionKernel(const Convolution& c, ConvolutionPass pass,
                                           const ConvolutionChoice& choice) {
-  const ConvolutionWay& way = fastestWay(pass, c, choice.winograd);
+  const ConvolutionWay& way = choice.rule(pass, c, choice.cpu);
   const auto run = [c, cpu = choice.cpu, pass_run = way.run(pass)](const KernelArguments& a) {
     pass_run(cpu, c, in(a, 0), in(a, 1), out(a, 0), a.workspace);
   };
-  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(choice.cpu, c));
+  return makeKernel(run, kOverwritesNothing, way.workspaceBytes(choice.cpu, c), way.name);
 }
 
 std::unique_ptr<Kernel> conv2D(const Operation& o, const ConvolutionChoice& choice) {
@@ -114,7 +114,7 @@ std::unique_ptr<Kernel> fusedPoolGrad(const Operation& o, const PoolingChoice& c
     forImages(choice.cpu, p, [&](const Pooling& some, int64_t x, int64_t y) {
       choice.loops.maxPoolGrad(some, in(a, 0) + y, in<uint8_t>(a, 1) + y, out(a, 0) + x);
     });
-    if (bias) choice.loops.openGradSum(p, in(a, 0), in<uint8_t>(a, 1), out(a, 1));
+    if (bias) sumOpenGradients(choice.cpu, p, a);
   };
   return makeKernel(run, kOverwritesNothing);
 }
@@ -141,13 +141,21 @@ std::unique_ptr<Kernel> avgPoolGrad(const Operation& o, const PoolingChoice& cho
 
 }  // namespace
 
-void addImageKernels(KernelTable& table, const Processor& cpu, bool winograd) {
+void sumOpenGradients(const Processor& cpu, const Pooling& p, const KernelArguments& a) {
+  const auto sum = poolingLoops(cpu.isa).openGradSum;
+  const Rows all(Shape{p.batch * p.out_height * p.out_width, p.channels});
+  forColumns(cpu, all, kCopiedWork, [&](int64_t begin, int64_t channels) {
+    sum(p, begin, begin + channels, in(a, 0), in<uint8_t>(a, 1), out(a, 1));
+  });
+}
+
+void addImageKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule) {
   // `second` is what the factory needs besides the operation.
   const auto add = [&table](std::string_view op, auto factory, auto second) {
     table.add(std::string(op), DeviceType::kCpu,
               [factory, second](const Operation& o) { return factory(o, second); });
   };
-  const ConvolutionChoice choice = {cpu, winograd};
+  const ConvolutionChoice choice = {cpu, rule};
   add("Conv2D", conv2D, choice);
   add("Conv2DBackpropInput", conv2DBackpropInput, choice);
   add("Conv2DBackpropFilter", conv2DBackpropFilter, choice);

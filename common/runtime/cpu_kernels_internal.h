@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "common/runtime/convolution_ways.h"
 #include "common/runtime/kernel.h"
 #include "common/runtime/processor.h"
 #include "common/runtime/vector_loops.h"
@@ -16,12 +17,16 @@ namespace dtf::runtime {
 
 void addMathKernels(KernelTable& table, const Processor& cpu);
 void addNnKernels(KernelTable& table, const Processor& cpu);
-void addImageKernels(KernelTable& table, const Processor& cpu, bool winograd);
-void addConvPoolKernels(KernelTable& table, const Processor& cpu, bool winograd);
+void addImageKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule);
+void addConvPoolKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule);
 void addNormKernels(KernelTable& table, const Processor& cpu);
-void addArrayKernels(KernelTable& table, const VectorLoops& loops);
+void addArrayKernels(KernelTable& table, const Processor& cpu);
 void addMatMulKernel(KernelTable& table, const Processor& cpu);
-void addFusedKernels(KernelTable& table, Isa isa);
+void addFusedKernels(KernelTable& table, const Processor& cpu);
+
+struct Pooling;
+// The bias' gradient of fusion.h's poolings: inputs dy and argmax, output 1. Split by channels.
+void sumOpenGradients(const Processor& cpu, const Pooling& p, const KernelArguments& a);
 
 template <class T = float>
 const T* in(const KernelArguments& a, size_t index) {
@@ -56,29 +61,41 @@ void forRows(const Processor& cpu, const Rows& all, int64_t work, const F& f) {
                 [&](int64_t begin, int64_t end, int) { f(begin, end - begin); });
 }
 
+// f(first column, columns), whole lines of the caches; `work`: of an element.
+template <class F>
+void forColumns(const Processor& cpu, const Rows& all, int64_t work, const F& f) {
+  constexpr int64_t kLineFloats = 16;
+  cpu.forRanges(all.columns, std::max<int64_t>(1, all.rows) * work, kLineFloats, 1,
+                [&](int64_t begin, int64_t end, int) { f(begin, end - begin); });
+}
+
 // A kernel that is one call of `f(arguments)`. `overwrites(output, input)`: see
-// Kernel::canOverwrite. Threads, errors: those of `f`.
+// Kernel::canOverwrite; `way`, which must outlive it: Kernel::way. Threads, errors: those of `f`.
 template <class F, class Overwrites>
 class LoopKernel final : public Kernel {
  public:
-  LoopKernel(F f, Overwrites overwrites, size_t workspace_bytes)
-      : f_(std::move(f)), overwrites_(overwrites), workspace_bytes_(workspace_bytes) {}
+  LoopKernel(F f, Overwrites overwrites, size_t workspace_bytes, std::string_view way)
+      : f_(std::move(f)), overwrites_(overwrites), workspace_bytes_(workspace_bytes), way_(way) {}
   void run(const KernelArguments& arguments) override { f_(arguments); }
   size_t workspaceBytes() const override { return workspace_bytes_; }
+  std::string_view way() const override { return way_; }
   bool canOverwrite(int output, int input) const override { return overwrites_(output, input); }
 
  private:
   F f_;
   Overwrites overwrites_;
   size_t workspace_bytes_;
+  std::string_view way_;
 };
 
 inline constexpr auto kOverwritesNothing = [](int, int) { return false; };
 inline constexpr auto kOverwritesAny = [](int, int) { return true; };
 
 template <class F, class Overwrites>
-std::unique_ptr<Kernel> makeKernel(F f, Overwrites overwrites, size_t workspace_bytes = 0) {
-  return std::make_unique<LoopKernel<F, Overwrites>>(std::move(f), overwrites, workspace_bytes);
+std::unique_ptr<Kernel> makeKernel(F f, Overwrites overwrites, size_t workspace_bytes = 0,
+                                   std::string_view way = {}) {
+  return std::make_unique<LoopKernel<F, Overwrites>>(std::move(f), overwrites, workspace_bytes,
+                                                     way);
 }
 
 // Labels or indices of uint8, int32 or int64 as checked int32. Value type; immutable.

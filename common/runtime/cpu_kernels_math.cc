@@ -164,10 +164,13 @@ KernelFactory byRow(const Processor& cpu, RowLoop loop, PerRow first_has, PerRow
   };
 }
 
-KernelFactory biasAddGrad(const VectorLoops& loops) {
-  return [loop = loops.biasAddGrad](const Operation& o) {
-    const auto run = [loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
-      loop(in(a, 0), out(a, 0), n.rows, n.columns);
+// Each column is one sum in the order of the rows, so columns are what is split.
+KernelFactory biasAddGrad(const Processor& cpu, const VectorLoops& loops) {
+  return [cpu, loop = loops.biasAddGrad](const Operation& o) {
+    const auto run = [cpu, loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
+      forColumns(cpu, n, kCopiedWork, [&](int64_t begin, int64_t columns) {
+        loop(in(a, 0) + begin, n.columns, out(a, 0) + begin, n.rows, columns);
+      });
     };
     return makeKernel(run, kOverwritesNothing);
   };
@@ -193,7 +196,7 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("MeanGrad", meanGrad(cpu));
   add("BiasAdd", byRow(cpu, loops.biasAdd, PerRow::kRow, PerRow::kNothing,
                        [](int, int input) { return input == 0; }));
-  add("BiasAddGrad", biasAddGrad(loops));
+  add("BiasAddGrad", biasAddGrad(cpu, loops));
   add("MulRows", byRow(cpu, loops.mulRows, PerRow::kNumber, PerRow::kRow,
                        [](int, int input) { return input == 1; }));
   add("Abs", unary(cpu, cheap(loops.abs)));
@@ -228,15 +231,15 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("SoftmaxGrad", byRow(cpu, loops.softmaxGrad, PerRow::kRow, PerRow::kRow, kOverwritesAny));
 }
 
-void registerCpuKernels(KernelTable& table, const Processor& cpu, bool winograd) {
+void registerCpuKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule) {
   addMathKernels(table, cpu);
   addNnKernels(table, cpu);
-  addArrayKernels(table, vectorLoops(cpu.isa));
+  addArrayKernels(table, cpu);
   addNormKernels(table, cpu);
-  addImageKernels(table, cpu, winograd);
-  addConvPoolKernels(table, cpu, winograd);
+  addImageKernels(table, cpu, rule);
+  addConvPoolKernels(table, cpu, rule);
   addMatMulKernel(table, cpu);
-  addFusedKernels(table, cpu.isa);
+  addFusedKernels(table, cpu);
 }
 
 }  // namespace dtf::runtime

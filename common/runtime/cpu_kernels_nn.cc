@@ -95,15 +95,20 @@ KernelFactory dropout(const Processor& cpu, const VectorLoops& loops) {
   };
 }
 
-std::unique_ptr<Kernel> oneHotKernel(const Operation& o) {
-  const Shape& shape = o.output_specs[0].shape;
-  const LabelReader labels(o, 0, shape.dim(1));
-  const auto run = [labels, rows = shape.dim(0), depth = shape.dim(1)](const KernelArguments& a) {
-    const int32_t* const label = labels.read(a.inputs[0], a.workspace);
-    std::fill_n(out(a, 0), rows * depth, 0.0f);
-    for (int64_t row = 0; row < rows; ++row) out(a, 0)[row * depth + label[row]] = 1.0f;
+KernelFactory oneHot(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const Shape& shape = o.output_specs[0].shape;
+    const LabelReader labels(o, 0, shape.dim(1));
+    const auto run = [cpu, labels, rows = shape.dim(0),
+                      depth = shape.dim(1)](const KernelArguments& a) {
+      const int32_t* const label = labels.read(a.inputs[0], a.workspace);
+      cpu.forRanges(rows, depth * kCopiedWork, [&](int64_t begin, int64_t end, int) {
+        std::fill_n(out(a, 0) + begin * depth, (end - begin) * depth, 0.0f);
+        for (int64_t row = begin; row < end; ++row) out(a, 0)[row * depth + label[row]] = 1.0f;
+      });
+    };
+    return makeKernel(run, kOverwritesNothing, labels.workspaceBytes());
   };
-  return makeKernel(run, kOverwritesNothing, labels.workspaceBytes());
 }
 
 std::unique_ptr<Kernel> accuracyKernel(const Operation& o) {
@@ -189,7 +194,7 @@ void addNnKernels(KernelTable& table, const Processor& cpu) {
   table.add("SoftmaxCrossEntropyWithLogits", DeviceType::kCpu, targetsCrossEntropy(cpu, loops));
   table.add("SigmoidCrossEntropyGrad", DeviceType::kCpu, sigmoidCrossEntropyGrad(cpu, loops));
   table.add("Dropout", DeviceType::kCpu, dropout(cpu, loops));
-  table.add("OneHot", DeviceType::kCpu, oneHotKernel);
+  table.add("OneHot", DeviceType::kCpu, oneHot(cpu));
   table.add("Accuracy", DeviceType::kCpu, accuracyKernel);
 }
 

@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/base/isa.h"
+namespace dtf::runtime {
+struct Processor;
+}
 
 namespace dtf::runtime {
 
@@ -41,10 +43,11 @@ struct FusedSoftmaxStep {
 
 size_t fusedSoftmaxWorkspaceBytes(int64_t batch, int64_t inputs, int64_t classes);
 
-// Thread-safe for distinct results and workspaces. The same inputs give the same bits, on x86-64-v3
-// as on -v4 (the baseline has no fused multiply-add and differs by rounding); a row's logits don't
+// On the threads of `cpu`, where the batch is large enough for more than one. Thread-safe for distinct
+// results and workspaces of processors without a pool. The same inputs give the same bits, on any
+// number of threads, on x86-64-v3 as on -v4 (the baseline has no fused multiply-add and differs by rounding); a row's logits don't
 // depend on the other rows.
 // Errors: none; NaN and infinities run through.
-void fusedSoftmax(Isa isa, const FusedSoftmaxStep& step);
+void fusedSoftmax(const Processor& cpu, const FusedSoftmaxStep& step);
 
 }  // namespace dtf::runtime

@@ -132,11 +132,12 @@ struct Forward {
     block<R>(padded[0] + part * kLanes, kBlock, w, to, row_stride, acc);
   }
 
-  void run(int64_t batch) const {
+  void run(int64_t begin, int64_t end) const {
     constexpr int kRows = kLanes == 16 ? 2 : 1;  // kRows * C registers accumulate
-    int64_t row = 0;
-    for (; row + kRows <= batch; row += kRows) rows<kRows>(row);
-    for (; row < batch; ++row) rows<1>(row);
+    static_assert(kFusedSoftmaxRows % kRows == 0);
+    int64_t row = begin;
+    for (; row + kRows <= end; row += kRows) rows<kRows>(row);
+    for (; row < end; ++row) rows<1>(row);
   }
 };
 
@@ -244,11 +245,12 @@ struct Backward {
     }
   }
 
-  void run() const {
+  void run(int64_t begin, int64_t end) const {
     constexpr int kTogether = kLanes == 16 ? 2 : 1;  // kTogether * C registers accumulate
-    int64_t k = 0;
-    for (; k + kTogether * kLanes <= inputs; k += kTogether * kLanes) inputsFrom<kTogether>(k);
-    for (; k < inputs; k += kLanes) inputsFrom<1>(k);
+    static_assert(kFusedSoftmaxInputs % (kTogether * kLanes) == 0);
+    int64_t k = begin;
+    for (; k + kTogether * kLanes <= end; k += kTogether * kLanes) inputsFrom<kTogether>(k);
+    for (; k < end; k += kLanes) inputsFrom<1>(k);
   }
 };
 
@@ -270,7 +272,8 @@ DTF_INLINE void forClassBlocks(int64_t classes, const F& f) {
 }
 
 template <class X>
-void forward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, const X* x) {
+void forward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, const X* x, int64_t begin,
+             int64_t end) {
   float* const work = s.workspace;
   forClassBlocks(s.classes, [&]<int C>(int64_t first) {
     const Forward<C, X> pass = {x,
@@ -282,11 +285,13 @@ void forward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, const X
                                 at.row_stride,
                                 work + at.logits + first * kBlock,
                                 s.classes * kBlock};
-    pass.run(s.batch);
+    pass.run(begin, end);
   });
 }
 
-void backward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at) {
+// Pass 4 for some inputs.
+void gradient(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, int64_t begin,
+              int64_t end) {
   forClassBlocks(s.classes, [&]<int C>(int64_t first) {
     const Backward<C> pass = {s.workspace + at.rows,
                               at.row_stride,
@@ -297,7 +302,7 @@ void backward(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at) {
                               s.classes,
                               s.scale,
                               s.weights_gradient + first};
-    pass.run();
+    pass.run(begin, end);
   });
 }
 
@@ -328,19 +333,25 @@ void reduceRows(const FusedSoftmaxStep& s, const float* gradient, const float* l
   }
 }
 
-}  // namespace
+void weights(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at) {
+  transposeWeights(s, s.workspace + at.weights);
+}
 
-void fusedSoftmax(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at) {
+// Pass 2 for some rows.
+void logits(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at, int64_t begin,
+            int64_t end) {
+  if (s.bytes != nullptr) return forward(s, at, s.bytes, begin, end);
+  forward(s, at, s.floats, begin, end);
+}
+
+void softmax(const FusedSoftmaxStep& s, const FusedSoftmaxWorkspace& at) {
   float* const work = s.workspace;
-  transposeWeights(s, work + at.weights);
-  if (s.bytes != nullptr) {
-    forward(s, at, s.bytes);
-  } else {
-    forward(s, at, s.floats);
-  }
   softmaxRows(s, work + at.logits, work + at.losses);
   reduceRows(s, work + at.logits, work + at.losses);
-  if (s.weights_gradient != nullptr) backward(s, at);
 }
+
+}  // namespace
+
+const FusedSoftmaxPasses kFusedSoftmaxPasses = {weights, logits, softmax, gradient};
 
 }  // namespace dtf::runtime::DTF_ISA

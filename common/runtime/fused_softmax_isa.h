@@ -18,14 +18,30 @@ struct FusedSoftmaxWorkspace {
 };
 FusedSoftmaxWorkspace fusedSoftmaxWorkspace(int64_t batch, int64_t inputs, int64_t classes);
 
+// The passes of one step, in this order; see fused_softmax_isa.cc. Ranges of one pass may be computed
+// by different threads: no result depends on how they are cut.
+struct FusedSoftmaxPasses {
+  void (*weights)(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at);
+  // Rows [begin, end); begin is a multiple of kFusedSoftmaxRows.
+  void (*logits)(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at, int64_t begin,
+                 int64_t end);
+  // With all results but the gradient of the weights.
+  void (*softmax)(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at);
+  // Inputs [begin, end); begin is a multiple of kFusedSoftmaxInputs.
+  void (*gradient)(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at, int64_t begin,
+                   int64_t end);
+};
+inline constexpr int64_t kFusedSoftmaxRows = 2;
+inline constexpr int64_t kFusedSoftmaxInputs = 32;
+
 namespace baseline {
-void fusedSoftmax(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at);
+extern const FusedSoftmaxPasses kFusedSoftmaxPasses;
 }
 namespace v3 {
-void fusedSoftmax(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at);
+extern const FusedSoftmaxPasses kFusedSoftmaxPasses;
 }
 namespace v4 {
-void fusedSoftmax(const FusedSoftmaxStep& step, const FusedSoftmaxWorkspace& at);
+extern const FusedSoftmaxPasses kFusedSoftmaxPasses;
 }
 
 }  // namespace dtf::runtime

@@ -59,6 +59,8 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void run(const KernelArguments& arguments) = 0;
   virtual size_t workspaceBytes() const { return 0; }
+  // How it computes, where there are several ways: "winograd". Empty: there is one.
+  virtual std::string_view way() const { return {}; }
   // Whether `output` may lie in the same memory as `input`, from the first byte to the last. Asked
   // only for an input that the operation has once.
   virtual bool canOverwrite(int output, int input) const {

@@ -118,14 +118,7 @@ class Lowering {
   }
 
   void addFetch(Output fetch) {
-    const graph::TensorSpec& spec = graph_.spec(fetch);
-    const std::string& name = graph_.node(fetch.node).name;
-    if (spec.dtype != DType::kFloat32) {
-      throw Error(ErrorCode::kBadConfig, "'" + name + "' can't be fetched: it is " +
-                                             std::string(dtypeName(spec.dtype)) +
-                                             ", and a step returns float32.");
-    }
-    step_.fetches.push_back({name, root(fetch), spec});
+    step_.fetches.push_back({graph_.node(fetch.node).name, root(fetch), graph_.spec(fetch)});
   }
 
   const Graph& graph_;

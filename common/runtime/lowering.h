@@ -34,13 +34,13 @@ struct LoweredStep {
   std::vector<BoundTensor> parameters;  // _Pull and Variable
   std::vector<BoundTensor> gradients;   // what _Push and ApplyGradient take, by variable
   std::map<graph::Output, Constant> constants;
-  std::vector<BoundTensor> fetches;  // in the order asked for; float32
+  std::vector<BoundTensor> fetches;  // in the order asked for
 };
 
 // Prunes the graph to what `fetches` and its pushes need (graph/prune.h), and lowers that. The
 // outputs in the step are those of the pruned graph: names alone lead back to `graph`.
-// Errors: kBadConfig, naming the node, for ops that a compiled step can't hold (_Send, _Recv), a
-// fetch that is not float32, and a variable that is pushed twice.
+// Errors: kBadConfig, naming the node, for ops that a compiled step can't hold (_Send, _Recv),
+// and a variable that is pushed twice.
 LoweredStep lower(const graph::Graph& graph, std::span<const graph::Output> fetches);
 
 // Sorts operations so that each comes after those whose outputs it reads; otherwise they keep their

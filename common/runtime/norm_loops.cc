@@ -36,6 +36,17 @@ void forNormRows(const Processor& cpu, int64_t rows, int64_t channels, const F& 
                 [&](int64_t begin, int64_t end, int) { f(begin, end); });
 }
 
+// Both kinds of gradients: sums over blocks of rows, what they make of scale and offset, then dx.
+void normGrad(const Processor& cpu, const NormGradient& g, float* sums,
+              void (*block_sums)(const NormGradient&, int64_t, int64_t, float*),
+              void (*of_scale)(const NormGradient&, const float*),
+              void (*of_rows)(const NormGradient&, int64_t, int64_t)) {
+  forBlocks(cpu, g.rows, g.channels,
+            [&](int64_t begin, int64_t end) { block_sums(g, begin, end, sums); });
+  of_scale(g, sums);
+  forNormRows(cpu, g.rows, g.channels, [&](int64_t begin, int64_t end) { of_rows(g, begin, end); });
+}
+
 }  // namespace
 
 size_t normSumsBytes(int64_t rows, int64_t channels) {
@@ -65,11 +76,7 @@ void batchNormInference(const Processor& cpu, const NormInput& in, const float* 
 
 void batchNormGrad(const Processor& cpu, const NormGradient& g, float* sums) {
   const NormLoops& loops = normLoops(cpu.isa);
-  forBlocks(cpu, g.rows, g.channels,
-            [&](int64_t begin, int64_t end) { loops.batchGradSums(g, begin, end, sums); });
-  loops.batchGradOfScale(g, sums);
-  forNormRows(cpu, g.rows, g.channels,
-              [&](int64_t begin, int64_t end) { loops.batchGrad(g, begin, end); });
+  normGrad(cpu, g, sums, loops.batchGradSums, loops.batchGradOfScale, loops.batchGrad);
 }
 
 void layerNorm(const Processor& cpu, const NormInput& in, const NormOutput& out) {
@@ -79,11 +86,7 @@ void layerNorm(const Processor& cpu, const NormInput& in, const NormOutput& out)
 
 void layerNormGrad(const Processor& cpu, const NormGradient& g, float* sums) {
   const NormLoops& loops = normLoops(cpu.isa);
-  forBlocks(cpu, g.rows, g.channels,
-            [&](int64_t begin, int64_t end) { loops.layerGradSums(g, begin, end, sums); });
-  loops.layerGradOfScale(g, sums);
-  forNormRows(cpu, g.rows, g.channels,
-              [&](int64_t begin, int64_t end) { loops.layerGrad(g, begin, end); });
+  normGrad(cpu, g, sums, loops.layerGradSums, loops.layerGradOfScale, loops.layerGrad);
 }
 
 }  // namespace dtf::runtime

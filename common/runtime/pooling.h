@@ -33,8 +33,9 @@ struct PoolingLoops {
   // there, openGradSum is the gradient of the bias. See fusion.h.
   void (*biasReluMaxPool)(const Pooling& p, const float* x, const float* bias, float* y,
                           uint8_t* argmax);
-  // By channel, the sum of dy where its argmax isn't 255.
-  void (*openGradSum)(const Pooling& p, const float* dy, const uint8_t* argmax, float* dbias);
+  // Of the channels [begin, end), the sum of dy where its argmax isn't 255, in the order of the pixels.
+  void (*openGradSum)(const Pooling& p, int64_t begin, int64_t end, const float* dy,
+                      const uint8_t* argmax, float* dbias);
   void (*avgPool)(const Pooling& p, const float* x, float* y);
   void (*avgPoolGrad)(const Pooling& p, const float* dy, float* dx);
 };

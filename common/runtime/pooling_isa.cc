@@ -202,10 +202,12 @@ void maxPoolGrad(const Pooling& given, const float* dy, const T* argmax, float* 
   });
 }
 
-void openGradSum(const Pooling& given, const float* dy, const uint8_t* argmax, float* dbias) {
+void openGradSum(const Pooling& given, int64_t begin, int64_t end, const float* dy,
+                 const uint8_t* argmax, float* dbias) {
   const Pooling p = given;
   const int64_t pixels = p.batch * p.out_height * p.out_width;
-  forEachVector(p.channels, [&](int64_t c, auto lanes) {
+  forEachVector(end - begin, [&](int64_t some, auto lanes) {
+    const int64_t c = begin + some;
     Floats sum = {};
     for (int64_t i = c; i < pixels * p.channels; i += p.channels) {
       const Floats d = lanes.load(dy + i);

@@ -31,8 +31,9 @@ struct Binding {
 
 struct Fetch {
   Location location;
-  size_t elements = 0;
-  std::vector<float> host;  // on a device without access to the host's memory
+  DType dtype = DType::kFloat32;
+  size_t bytes = 0;
+  std::vector<std::byte> host;  // on a device without access to the host's memory
 };
 
 // Owns and borrows as CompiledStep, whose body this is.
@@ -49,8 +50,7 @@ struct StepBody {
   std::vector<Launch> launches;
   std::vector<Fetch> fetches;
   DeviceMemory constants, arena;
-  size_t planned_bytes = 0;
-  std::string description;
+  StepPlan plan;
 
   std::vector<Binding>& bindings(Location::Kind kind) {
     if (kind == Location::Kind::kInput) return inputs;

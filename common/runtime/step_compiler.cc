@@ -30,9 +30,11 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 // Borrows: everything it is given, for one compilation. Owns what it makes until take().
 class StepCompiler {
  public:
+  // Takes no memory of the device.
   StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
                std::unique_ptr<StepBody> body);
-  std::unique_ptr<StepBody> take() { return std::move(body_); }
+  const StepPlan& plan() const { return body_->plan; }
+  std::unique_ptr<StepBody> take();
 
  private:
   void makeSlots();
@@ -59,7 +61,8 @@ class StepCompiler {
   std::map<Output, int> last_use_;    // index of the last operation that reads it
   std::map<Output, size_t> buffers_;  // intermediate tensor -> index into lifetimes_
   std::vector<Lifetime> lifetimes_;
-  std::vector<size_t> workspaces_;       // by operation, index into lifetimes_ or kNone
+  std::vector<size_t> workspaces_;  // by operation, index into lifetimes_ or kNone
+  MemoryPlan memory_;
   std::map<Output, std::byte*> placed_;  // addresses of constants and intermediate tensors
 };
 
@@ -71,11 +74,16 @@ StepCompiler::StepCompiler(LoweredStep step, Device& device, const KernelTable& 
   makeKernels(kernels);
   markLastUses();
   for (size_t i = 0; i < step_.operations.size(); ++i) planOutputs(i);
+  memory_ = planMemory(lifetimes_);
+  describe();
+}
+
+std::unique_ptr<StepBody> StepCompiler::take() {
   placeAll();
   fillConstants();
   makeLaunches();
   makeFetches();
-  describe();
+  return std::move(body_);
 }
 
 void StepCompiler::makeSlots() {
@@ -182,11 +190,9 @@ void StepCompiler::planOutputs(size_t index) {
 }
 
 void StepCompiler::placeAll() {
-  const MemoryPlan plan = planMemory(lifetimes_);
-  body_->planned_bytes = plan.bytes;
-  body_->arena = device_.allocate(plan.bytes);
+  body_->arena = device_.allocate(memory_.bytes);
   for (const auto& [tensor, buffer] : buffers_) {
-    placed_[tensor] = body_->arena.get() + plan.offsets[buffer];
+    placed_[tensor] = body_->arena.get() + memory_.offsets[buffer];
   }
   DTF_CHECK(workspaces_.size() == step_.operations.size());
   body_->names.reserve(workspaces_.size());
@@ -194,7 +200,7 @@ void StepCompiler::placeAll() {
     const Operation& operation = step_.operations[i];
     body_->names.push_back(operation.op + " " + operation.name);
     std::byte* const workspace =
-        workspaces_[i] == kNone ? nullptr : body_->arena.get() + plan.offsets[workspaces_[i]];
+        workspaces_[i] == kNone ? nullptr : body_->arena.get() + memory_.offsets[workspaces_[i]];
     Launch launch;
     launch.kernel = body_->kernels[i].get();
     launch.arguments.workspace = workspace;
@@ -284,11 +290,12 @@ void StepCompiler::makeFetches() {
   for (const BoundTensor& fetch : step_.fetches) {
     Fetch made;
     made.location = locate(fetch.tensor);
-    made.elements = static_cast<size_t>(fetch.spec.shape.elements());
-    if (made.location.kind != Kind::kPlanned && made.elements > 0) {
+    made.dtype = fetch.spec.dtype;
+    made.bytes = bytesOf(fetch.spec);
+    if (made.location.kind != Kind::kPlanned && made.bytes > 0) {
       bindingOf(made.location).required = true;
     }
-    if (!device_.usesHostMemory()) made.host.resize(made.elements);
+    if (!device_.usesHostMemory()) made.host.resize(made.bytes);
     body_->fetches.push_back(std::move(made));
   }
   if (device_.usesHostMemory()) return;
@@ -304,17 +311,20 @@ void StepCompiler::makeFetches() {
 }
 
 void StepCompiler::describe() {
-  const auto shapes = [](const std::vector<graph::TensorSpec>& specs) {
-    std::string text;
-    for (const graph::TensorSpec& spec : specs) {
-      text += " " + std::string(dtypeName(spec.dtype)) + spec.shape.str();
-    }
-    return text;
-  };
-  for (const Operation& operation : step_.operations) {
-    body_->description += operation.op + " " + operation.name + shapes(operation.input_specs) +
-                          " ->" + shapes(operation.output_specs) + "\n";
+  StepPlan& plan = body_->plan;
+  plan.planned_bytes = memory_.bytes;
+  for (size_t i = 0; i < step_.operations.size(); ++i) {
+    const Operation& operation = step_.operations[i];
+    plan.kernels.push_back({operation.op, operation.name, operation.input_specs,
+                            operation.output_specs, std::string(body_->kernels[i]->way())});
   }
+}
+
+StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetches, Device& device,
+                        const KernelTable& kernels, CompileOptions options) {
+  LoweredStep step = lower(part, fetches);
+  if (options.fuse) fuse(step, kernels, device.type());
+  return {std::move(step), device, kernels, std::make_unique<StepBody>(device)};
 }
 
 }  // namespace
@@ -322,11 +332,13 @@ void StepCompiler::describe() {
 std::unique_ptr<CompiledStep> compile(const graph::Graph& part, std::span<const Output> fetches,
                                       Device& device, const KernelTable& kernels,
                                       CompileOptions options) {
-  LoweredStep step = lower(part, fetches);
-  if (options.fuse) fuse(step, kernels, device.type());
-  auto body = std::make_unique<StepBody>(device);
-  StepCompiler compiler(std::move(step), device, kernels, std::move(body));
+  StepCompiler compiler = compilerOf(part, fetches, device, kernels, options);
   return std::unique_ptr<CompiledStep>(new CompiledStep(compiler.take()));
+}
+
+StepPlan planStep(const graph::Graph& part, std::span<const Output> fetches, Device& device,
+                  const KernelTable& kernels, CompileOptions options) {
+  return compilerOf(part, fetches, device, kernels, options).plan();
 }
 
 }  // namespace dtf::runtime

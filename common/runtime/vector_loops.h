@@ -49,7 +49,8 @@ struct VectorLoops {
   double (*sum)(const float* x, int64_t n);  // accumulated in double
 
   void (*biasAdd)(const float* x, const float* bias, float* y, int64_t rows, int64_t columns);
-  void (*biasAddGrad)(const float* dy, float* db, int64_t rows, int64_t columns);  // in row order
+  // Of some columns, beside `stride` in a row; in row order.
+  void (*biasAddGrad)(const float* dy, int64_t stride, float* db, int64_t rows, int64_t columns);
   void (*mulRows)(const float* dy, const float* x, float* y, int64_t rows, int64_t columns);
   void (*softmax)(const float* x, float* y, int64_t rows, int64_t columns);
   void (*softmaxGrad)(const float* dy, const float* y, float* dx, int64_t rows, int64_t columns);

@@ -228,15 +228,21 @@ double sumLoop(const float* x, int64_t n) {
 void biasAdd(const float* x, const float* bias, float* y, int64_t rows, int64_t columns) {
   for (int64_t row = 0; row < rows; ++row) add(x + row * columns, bias, y + row * columns, columns);
 }
-void biasAddGrad(const float* dy, float* db, int64_t rows, int64_t columns) {
-  for (int64_t c = 0; c < columns; c += kLanes) {
+// Several sums at a time: one alone would wait for its last addition.
+void biasAddGrad(const float* dy, int64_t stride, float* db, int64_t rows, int64_t columns) {
+  constexpr int64_t kAtOnce = 4;
+  int64_t c = 0;
+  for (; c + kAtOnce * kLanes <= columns; c += kAtOnce * kLanes) {
+    Floats totals[kAtOnce] = {};
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < kAtOnce; ++i) totals[i] += load(dy + row * stride + c + i * kLanes);
+    for (int64_t i = 0; i < kAtOnce; ++i) store(db + c + i * kLanes, totals[i]);
+  }
+  for (; c < columns; c += kLanes) {
     const int64_t n = columns - c < kLanes ? columns - c : kLanes;
     Floats total = {};
-    if (n == kLanes) {
-      for (int64_t row = 0; row < rows; ++row) total += load(dy + row * columns + c);
-    } else {
-      for (int64_t row = 0; row < rows; ++row) total += loadPartial(dy + row * columns + c, n);
-    }
+    for (int64_t row = 0; row < rows; ++row)
+      total += n == kLanes ? load(dy + row * stride + c) : loadPartial(dy + row * stride + c, n);
     storePartial(db + c, total, n);
   }
 }

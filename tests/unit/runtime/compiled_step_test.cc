@@ -119,7 +119,10 @@ TEST_F(CompiledStepTest, AllocatesNothingWhileItRuns) {
   Random random(4);
   const Classifier softmax = makeClassifier(random, {.batch = 30});
   const Classifier perceptron = makeClassifier(random, {.batch = 30, .hidden = {64}});
+  // What a process makes once, as the recorder of timelines, is no step's.
+  StepRunner(device_, kernels_, softmax.graph, softmax.feeds, {}).run();
   ComputePool three(3);
+  testing::awaitThreads(three);
   std::vector<Processor> cpus;
   for (const Isa isa : supportedIsas()) {
     cpus.emplace_back(isa);
@@ -135,7 +138,7 @@ TEST_F(CompiledStepTest, AllocatesNothingWhileItRuns) {
         const testing::CountAllocations allocations;
         runner.run();
         EXPECT_EQ(allocations.count(), 0) << isaName(cpu.isa) << ", " << cpu.threads() << "\n"
-                                          << runner.step().describe();
+                                          << runner.step().plan().str();
       }
     }
   }
@@ -161,17 +164,17 @@ TEST_F(CompiledStepTest, SharesMemoryAndNeedsNoneForReshapes) {
   Output x = b_.placeholder("x", DType::kFloat32, {100, 10});
   for (int i = 0; i < 20; ++i) x = b_.relu(b_.reshape(x, {10, 100}));
   const auto step = compile(graph_, std::vector{x}, device_, kernels_);
-  EXPECT_EQ(step->plannedBytes(), 4032u) << "of 20 tensors of 4000 bytes";
-  EXPECT_THAT(step->describe(), Not(HasSubstr("Reshape")));
+  EXPECT_EQ(step->plan().planned_bytes, 4032u) << "of 20 tensors of 4000 bytes";
+  EXPECT_THAT(step->plan().str(), Not(HasSubstr("Reshape")));
 }
 
 TEST_F(CompiledStepTest, DescribesItsKernelsInOrder) {
   Random random(6);
   const Classifier model = makeClassifier(random, {.batch = 4, .inputs = 6, .hidden = {5}});
   const auto step = compile(model.graph, std::vector{model.loss}, device_, kernels_);
-  EXPECT_THAT(step->describe(), HasSubstr("MatMul"));
-  EXPECT_THAT(step->describe(), HasSubstr("_FusedSoftmax"));
-  EXPECT_LT(step->describe().find("Relu "), step->describe().find("_FusedSoftmax"));
+  EXPECT_THAT(step->plan().str(), HasSubstr("MatMul"));
+  EXPECT_THAT(step->plan().str(), HasSubstr("_FusedSoftmax"));
+  EXPECT_LT(step->plan().str().find("Relu "), step->plan().str().find("_FusedSoftmax"));
 }
 
 TEST_F(CompiledStepTest, WritesGradientsToWhereTheyAreBoundLast) {
@@ -183,7 +186,7 @@ TEST_F(CompiledStepTest, WritesGradientsToWhereTheyAreBoundLast) {
   runner.run();
   expectNear(Values(elsewhere.begin(), elsewhere.end()),
              evaluate(model.graph, model.feeds, model.gradients[0]), 1e-5);
-  EXPECT_THAT(runner.step().describe(), Not(HasSubstr("Identity")));
+  EXPECT_THAT(runner.step().plan().str(), Not(HasSubstr("Identity")));
 }
 
 TEST_F(CompiledStepTest, CopiesAGradientThatNoKernelCanWriteInPlace) {
@@ -219,12 +222,43 @@ TEST_F(CompiledStepTest, FetchesConstants) {
   EXPECT_THAT(step->fetch(0), ::testing::ElementsAre(1.5f, 1.5f, 1.5f));
 }
 
+TEST_F(CompiledStepTest, FetchesTheBytesOfAnyType) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1, 2, 2, 1});
+  const Output labels = b_.placeholder("labels", DType::kInt64, {2});
+  const graph::Window window = {.height = {.size = 2}, .width = {.size = 2}};
+  const std::vector<Output> fetches = {b_.maxPool(x, window).argmax, labels};
+  StagedDevice staged;
+  for (Device* const device : std::initializer_list<Device*>{&device_, &staged}) {
+    StepRunner runner(*device, kernels_, graph_, {{x, {1, 2, 9, 3}}, {labels, {5, 7}}}, fetches);
+    runner.run();
+    EXPECT_THAT(runner.step().fetchBytes(0), ::testing::ElementsAre(std::byte{2}));
+    const std::span<const std::byte> bytes = runner.step().fetchBytes(1);
+    ASSERT_EQ(bytes.size(), 16u);
+    EXPECT_EQ(bytes[8], std::byte{7});
+  }
+}
+
 TEST_F(CompiledStepTest, RunsNothingThatNobodyFetches) {
   const Output x = b_.placeholder("x", DType::kFloat32, {1});
   b_.tanh(b_.sigmoid(x));
   const auto step = compile(graph_, std::vector{b_.relu(x)}, device_, kernels_);
-  EXPECT_THAT(step->describe(),
+  EXPECT_THAT(step->plan().str(),
               AllOf(HasSubstr("Relu"), Not(HasSubstr("Sigmoid")), Not(HasSubstr("Tanh"))));
+}
+
+TEST_F(CompiledStepTest, IsPlannedAsItIsCompiledAndSaysTheWaysOfItsKernels) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1, 14, 14, 32});
+  const Output filter = b_.variable("filter", {5, 5, 32, 16});
+  const graph::Window window = graph::paddedSame({{.size = 5}, {.size = 5}}, 14, 14);
+  const Output y = b_.relu(b_.conv2D(x, filter, window));
+  const StepPlan planned = planStep(graph_, std::vector{y}, device_, kernels_);
+  const auto step = compile(graph_, std::vector{y}, device_, kernels_);
+  const StepPlan& compiled = step->plan();
+  EXPECT_EQ(planned.str(), compiled.str());
+  EXPECT_EQ(planned.planned_bytes, compiled.planned_bytes);
+  ASSERT_EQ(planned.kernels.size(), 2U);
+  EXPECT_EQ(planned.kernels[0].way, "winograd");
+  EXPECT_EQ(planned.kernels[1].way, "");
 }
 
 TEST_F(CompiledStepTest, NeedsOnlyThePlaceholdersThatAreRead) {

@@ -110,6 +110,7 @@ TEST(ComputePool, EndsWhetherItsThreadsSpinOrSleep) {
 
 TEST(ComputePool, AllocatesNothing) {
   ComputePool pool(3);
+  testing::awaitThreads(pool);
   std::vector<int> values(30);
   const testing::CountAllocations allocations;
   pool.run(30, [&](int part, int) { values[static_cast<size_t>(part)] = part; });

@@ -1,17 +1,20 @@
 #include "tests/unit/runtime/count_allocations.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <thread>
 
+#include "common/base/check.h"
 #include "tests/support/sanitizer.h"
 
 namespace {
 
-thread_local bool counting = false;
-thread_local int allocations = 0;
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
 
 void note() {
-  if (counting) ++allocations;
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -65,7 +68,7 @@ namespace dtf::runtime::testing {
 
 CountAllocations::CountAllocations() {
   allocations = 0;
-  counting = true;
+  DTF_CHECK(!counting.exchange(true));
 }
 CountAllocations::~CountAllocations() {
   counting = false;
@@ -85,6 +88,14 @@ bool CountAllocations::countsAlignedAlloc() {
 }
 int CountAllocations::count() const {
   return allocations;
+}
+
+void awaitThreads(ComputePool& pool) {
+  std::atomic<int> here{0};
+  pool.run(pool.threads(), [&](int, int) {
+    ++here;
+    while (here < pool.threads()) std::this_thread::yield();
+  });
 }
 
 }  // namespace dtf::runtime::testing

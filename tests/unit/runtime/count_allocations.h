@@ -1,11 +1,13 @@
 #pragma once
 
-// Counts calls of malloc and its kin in this thread, whoever makes them: our code, the C++ library
-// or another. Under a sanitizer too, through the hooks of its allocator.
+// Counts calls of malloc and its kin in all threads of the process, whoever makes them: our code, the
+// C++ library or another. Under a sanitizer too, through the hooks of its allocator.
+
+#include "common/runtime/compute_pool.h"
 
 namespace dtf::runtime::testing {
 
-// Counts from its construction on. One at a time per thread.
+// Counts from its construction on. One at a time.
 class CountAllocations {
  public:
   CountAllocations();
@@ -15,5 +17,8 @@ class CountAllocations {
   int count() const;
   static bool countsAlignedAlloc();  // not under ThreadSanitizer, which doesn't tell
 };
+
+// Returns when all threads of `pool` have run: what a thread allocates while it starts is no step's.
+void awaitThreads(ComputePool& pool);
 
 }  // namespace dtf::runtime::testing

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "common/runtime/processor.h"
 #include "common/tensor/buffer.h"
 #include "tests/unit/runtime/guarded_memory.h"
 
@@ -128,6 +129,27 @@ TEST_P(FusedSoftmax, ComputesTheMnistShape) {
   Problem problem(random, {100, 784, 10}, true);
   fusedSoftmax(GetParam(), problem.step);
   expectRight(problem);
+}
+
+TEST_P(FusedSoftmax, HasTheSameBitsOnAnyNumberOfThreads) {
+  for (const Shapes shapes : {Shapes{100, 784, 10}, {33, 49, 13}, {3, 100, 1}, {1, 7, 2}}) {
+    Random one(12);
+    Problem alone(one, shapes, true);
+    fusedSoftmax(GetParam(), alone.step);
+    for (const int threads : {2, 3, 8}) {
+      ComputePool pool(threads);
+      Processor cpu(GetParam(), &pool);
+      cpu.part_work = 1;  // as many parts as there may be
+      Random other(12);
+      Problem together(other, shapes, true);
+      fusedSoftmax(cpu, together.step);
+      EXPECT_EQ(together.loss, alone.loss);
+      EXPECT_EQ(together.accuracy, alone.accuracy);
+      EXPECT_EQ(together.logits_gradient, alone.logits_gradient);
+      EXPECT_EQ(together.weights_gradient, alone.weights_gradient) << threads;
+      EXPECT_EQ(together.bias_gradient, alone.bias_gradient);
+    }
+  }
 }
 
 TEST_P(FusedSoftmax, WritesOnlyTheResultsThatAreWanted) {

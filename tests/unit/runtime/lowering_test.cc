@@ -70,8 +70,11 @@ TEST_F(LoweringTest, RefusesTwoGradientsOfOneVariable) {
   EXPECT_THAT(errorOf({}), HasSubstr("'second': variable 'w' has a second gradient"));
 }
 
-TEST_F(LoweringTest, RefusesToFetchBytes) {
-  EXPECT_THAT(errorOf({b_.placeholder("x", DType::kUInt8, {2})}), HasSubstr("it is uint8"));
+TEST_F(LoweringTest, FetchesOfAnyType) {
+  const Output x = b_.placeholder("x", DType::kUInt8, {2});
+  const LoweredStep step = lower(graph_, std::vector{x});
+  ASSERT_EQ(step.fetches.size(), 1u);
+  EXPECT_EQ(step.fetches[0].spec.dtype, DType::kUInt8);
 }
 
 TEST_F(LoweringTest, RefusesSingleTensorsFromOtherTasks) {

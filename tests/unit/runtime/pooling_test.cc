@@ -37,7 +37,7 @@ std::vector<float> results(Isa isa, const Pooling& p) {
   RandomFloats bias(p.channels), fused(out), dx_fused(in), dbias(p.channels);
   loops.biasReluMaxPool(p, x.data(), bias.data(), fused.data(), argmax.data());
   loops.maxPoolGrad(p, dy.data(), argmax.data(), dx_fused.data());
-  loops.openGradSum(p, dy.data(), argmax.data(), dbias.data());
+  loops.openGradSum(p, 0, p.channels, dy.data(), argmax.data(), dbias.data());
   std::vector<float> all;
   for (RandomFloats* part :
        {&y, &wide, &average, &dx, &dx_wide, &dx_average, &fused, &dx_fused, &dbias}) {

@@ -123,7 +123,7 @@ void expectSameBits(Device& device, const KernelTable& kernels, const KernelTabl
           << graph.node(fetches[i].node).name << " in run " << repeat << ": element "
           << differs.first - actual.begin() << " is " << *differs.first << ", not "
           << *differs.second << "\n"
-          << one.step().describe();
+          << one.step().plan().str();
     }
   }
 }

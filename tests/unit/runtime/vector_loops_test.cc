@@ -63,7 +63,7 @@ Floats results(const VectorLoops& loops, int64_t rows, int64_t columns) {
   run(n, [&](float* y) { loops.scale(a.data(), 0.3f, y, n); });
   run(n, [&](float* y) { loops.dropout(a.data(), {{7, 8}, {9, 10, 11}, 0x60000000, 1.6f}, y, n); });
   run(n, [&](float* y) { loops.biasAdd(a.data(), b.data(), y, rows, columns); });
-  run(columns, [&](float* y) { loops.biasAddGrad(a.data(), y, rows, columns); });
+  run(columns, [&](float* y) { loops.biasAddGrad(a.data(), columns, y, rows, columns); });
   run(n, [&](float* y) { loops.mulRows(b.data(), a.data(), y, rows, columns); });
   run(n, [&](float* y) { loops.softmax(a.data(), y, rows, columns); });
   run(n, [&](float* y) { loops.softmaxGrad(a.data(), t.data(), y, rows, columns); });
@@ -103,7 +103,7 @@ TEST(VectorLoops, TouchNothingPastTheirArrays) {
       loops.tanh(a.data(), y.data(), n);
       loops.add(a.data(), b.data(), y.data(), n);
       loops.normalise(bytes.data(), 1, y.data(), n);
-      loops.biasAddGrad(a.data(), y.data(), 1, n);
+      loops.biasAddGrad(a.data(), n, y.data(), 1, n);
       loops.dropout(a.data(), {}, y.data(), n);
       EXPECT_EQ(y.data()[n - 1], 1) << "a threshold of 0 keeps all";
       loops.softmax(a.data(), y.data(), 1, n);
