@@ -204,6 +204,7 @@ class ListReader {
 
   ByteBlock pixels() { return std::move(pixels_); }
   const std::vector<int32_t>& labels() const { return labels_; }
+  std::vector<fs::path> files() { return std::move(files_); }
   int64_t bad() const { return bad_; }
 
  private:
@@ -224,6 +225,7 @@ class ListReader {
       uint8_t* const to = imageAt(static_cast<int64_t>(labels_.size()));
       if (to != imageAt(kept + i)) std::memcpy(to, imageAt(kept + i), bytes_);
       labels_.push_back(list_.files[static_cast<size_t>(first + i)].label);
+      files_.push_back(list_.files[static_cast<size_t>(first + i)].path);
     }
   }
 
@@ -244,6 +246,7 @@ class ListReader {
   const size_t bytes_;  // of one image
   ByteBlock pixels_;
   std::vector<int32_t> labels_;
+  std::vector<fs::path> files_;
   int64_t bad_ = 0;
 };
 
@@ -308,10 +311,11 @@ ImageTable readImageFolder(const ImagesSpec& spec) {
   std::memcpy(labels.data(), reader.labels().data(), labels.size());
   return {
       {{imageFeatures(spec), source, reader.pixels()}, {imageLabels(), source, std::move(labels)}},
+      reader.files(),
       reader.bad()};
 }
 
-Part readImageFeatures(const fs::path& path, const ImagesSpec& spec) {
+UnlabelledExamples readImageFeatures(const fs::path& path, const ImagesSpec& spec) {
   ImagesSpec asked = spec;
   asked.folder.path = path;
   ImageList list;
@@ -323,7 +327,7 @@ Part readImageFeatures(const fs::path& path, const ImagesSpec& spec) {
   }
   ListReader reader(list, asked, 0);
   reader.run();
-  return {imageFeatures(asked), path.string(), reader.pixels()};
+  return {{imageFeatures(asked), path.string(), reader.pixels()}, reader.files()};
 }
 
 }  // namespace dtf::data

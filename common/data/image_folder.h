@@ -44,7 +44,8 @@ PartSpec imageLabels();
 
 struct ImageTable {
   Dataset dataset;
-  int64_t bad_records = 0;  // that were left out
+  std::vector<std::filesystem::path> files;  // of each example
+  int64_t bad_records = 0;                   // that were left out
 };
 
 // Blocks: on the disk, and for about 2 ms an image of 500 x 375 pixels, shared by up to 16 threads.
@@ -52,8 +53,15 @@ struct ImageTable {
 // one is left.
 ImageTable readImageFolder(const cluster::ImagesSpec& spec);
 
+// Examples to be predicted.
+struct UnlabelledExamples {
+  Part features;
+  std::vector<std::filesystem::path> files;  // of images: of each example; else empty
+};
+
 // The features alone: of one image, or of those in a folder, in order of name, whatever classes they belong to.
 // Errors: kBadData naming the file; a bad one ends the reading: each is to have its answer.
-Part readImageFeatures(const std::filesystem::path& path, const cluster::ImagesSpec& spec);
+UnlabelledExamples readImageFeatures(const std::filesystem::path& path,
+                                     const cluster::ImagesSpec& spec);
 
 }  // namespace dtf::data

@@ -45,9 +45,16 @@ class NpySource {
     return archive_ ? npy_.archive.path.string() + ": " + file.path.string() : file.path.string();
   }
   NpyHeader header(const DataFile& file) const {
-    if (archive_) return array(file).header;
     NpyHeader header;
-    blame(file, [&] { header = readNpyHeader(file.path); });
+    blame(file, [&] {
+      if (!archive_) {
+        header = readNpyHeader(file.path);
+        return;
+      }
+      const ZipArchive::Beginning beginning =
+          archive_->readBeginning(nameInArchive(file), kNpyHeaderBytesMax);
+      header = parseNpyHeader(beginning.bytes, beginning.whole_bytes, nameOf(file));
+    });
     return header;
   }
   NpyArray array(const DataFile& file) const {
@@ -57,13 +64,14 @@ class NpySource {
         array = readNpy(file.path);
         return;
       }
-      const ByteBlock bytes = archive_->read(file.path.string() + ".npy", kNpyBytesMax);
+      const ByteBlock bytes = archive_->read(nameInArchive(file), kNpyBytesMax);
       array = parseNpy({bytes.data(), bytes.size()}, nameOf(file));
     });
     return array;
   }
 
  private:
+  static std::string nameInArchive(const DataFile& file) { return file.path.string() + ".npy"; }
   // What is wrong with an array is said at the key that names it.
   template <class Read>
   static void blame(const DataFile& file, const Read& read) {

@@ -22,7 +22,7 @@ namespace dtf::data {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
-constexpr size_t kNpyHeaderBytesMax = 65536;
+constexpr size_t kNpyTextBytesMax = kNpyHeaderBytesMax - 12;  // behind magic, version and length
 constexpr size_t kNpyRankMax = 8;
 
 struct TypeRow {
@@ -200,9 +200,9 @@ OpenedNpy openNpy(const NpyInput& input) {
     length |= uint64_t{more[0]} << 16 | uint64_t{more[1]} << 24;
     begin += more.size();
   }
-  if (length > kNpyHeaderBytesMax)
+  if (length > kNpyTextBytesMax)
     input.fail(
-        fmt::format("its header has {} bytes, at most {} are read", length, kNpyHeaderBytesMax));
+        fmt::format("its header has {} bytes, at most {} are read", length, kNpyTextBytesMax));
   std::string text(length, '\0');
   readWhole(input, reinterpret_cast<uint8_t*>(text.data()), text.size());
   OpenedNpy opened;
@@ -219,6 +219,18 @@ NpyInput inputOf(ByteSource& source, const std::filesystem::path& path) {
             return ByteBlock::ofFile(path, begin, bytes);
           },
           source.bytesMax(), !source.packed()};
+}
+
+// Of bytes in memory, the first of so many.
+NpyInput inputOf(std::span<const uint8_t> bytes, uint64_t whole_bytes, const std::string& name) {
+  const auto read = [bytes, at = size_t{0}](uint8_t* to, size_t wanted) mutable {
+    const size_t n = std::min(wanted, bytes.size() - at);
+    if (n > 0) std::memcpy(to, bytes.data() + at, n);
+    at += n;
+    return n;
+  };
+  const auto map = [](uint64_t, size_t) { return std::optional<ByteBlock>(); };
+  return {name, read, map, whole_bytes, true};
 }
 
 NpyArray readArray(const NpyInput& input, uint64_t bytes_max) {
@@ -262,16 +274,14 @@ NpyArray readNpy(const std::filesystem::path& path, uint64_t bytes_max) {
   return readArray(inputOf(source, path), bytes_max);
 }
 
+NpyHeader parseNpyHeader(std::span<const uint8_t> first, uint64_t whole_bytes,
+                         const std::string& name) {
+  DTF_CHECK(first.size() <= whole_bytes);
+  return openNpy(inputOf(first, whole_bytes, name)).header;
+}
+
 NpyArray parseNpy(std::span<const uint8_t> bytes, const std::string& name, uint64_t bytes_max) {
-  size_t at = 0;
-  const auto read = [&](uint8_t* to, size_t wanted) {
-    const size_t n = std::min(wanted, bytes.size() - at);
-    if (n > 0) std::memcpy(to, bytes.data() + at, n);
-    at += n;
-    return n;
-  };
-  const auto map = [](uint64_t, size_t) { return std::optional<ByteBlock>(); };
-  return readArray({name, read, map, bytes.size(), true}, bytes_max);
+  return readArray(inputOf(bytes, bytes.size(), name), bytes_max);
 }
 
 }  // namespace dtf::data

@@ -46,6 +46,11 @@ NpyHeader readNpyHeader(const std::filesystem::path& path);
 // trailing bytes, or damaged gzip data.
 NpyArray readNpy(const std::filesystem::path& path, uint64_t bytes_max = kNpyBytesMax);
 
+// Of an array whose first bytes these are, of `whole_bytes`; kNpyHeaderBytesMax are always enough.
+inline constexpr size_t kNpyHeaderBytesMax = 65536 + 12;
+NpyHeader parseNpyHeader(std::span<const uint8_t> first, uint64_t whole_bytes,
+                         const std::string& name);
+
 // The same of bytes in memory; `name` is what messages call them.
 NpyArray parseNpy(std::span<const uint8_t> bytes, const std::string& name,
                   uint64_t bytes_max = kNpyBytesMax);

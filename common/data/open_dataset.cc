@@ -99,12 +99,13 @@ void checkSameColumns(const DatasetSpec& train, const DatasetSpec& eval) {
                           "' is trained on; say the order with feature_columns");
 }
 
+std::vector<std::string> classesOf(const cluster::ImagesSpec& spec) {
+  return at(spec.folder.mark, [&] { return classFolders(spec); });
+}
+
 void checkSameClasses(const cluster::ImagesSpec& train, const cluster::ImagesSpec& eval) {
-  const auto classes = [](const cluster::ImagesSpec& spec) {
-    return at(spec.folder.mark, [&] { return classFolders(spec); });
-  };
-  const std::vector<std::string> trained = classes(train);
-  const std::vector<std::string> evaluated = classes(eval);
+  const std::vector<std::string> trained = classesOf(train);
+  const std::vector<std::string> evaluated = classesOf(eval);
   if (trained == evaluated) return;
   const auto differ =
       std::mismatch(trained.begin(), trained.end(), evaluated.begin(), evaluated.end()).first -
@@ -142,8 +143,14 @@ void checkSameOrder(const DatasetSpec& train, const DatasetSpec& eval) {
     checkSameClasses(train.image_folder, eval.image_folder);
 }
 
-Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
-                  const std::vector<int64_t>& input_shape) {
+std::vector<std::string> classNames(const DatasetSpec& spec) {
+  if (spec.format == DatasetSpec::Format::kImages) return classesOf(spec.image_folder);
+  if (spec.format == DatasetSpec::Format::kCsv) return spec.csv.class_names;
+  return {};
+}
+
+UnlabelledExamples readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
+                                const std::vector<int64_t>& input_shape) {
   DTF_CHECK(!input_shape.empty());
   const auto images = [&] { return readImageFeatures(file, imagesLike(file, like, input_shape)); };
   if (std::error_code gone; std::filesystem::is_directory(file, gone)) return images();
@@ -151,14 +158,14 @@ Part readFeatures(const std::filesystem::path& file, const DatasetSpec& like,
   const size_t held = ByteSource(file).read(first.data(), first.size());
   if (imageKind(std::span(first).first(held)) != ImageKind::kNone) return images();
   const std::string_view begin(reinterpret_cast<const char*>(first.data()), held);
-  if (begin.starts_with("\x93NUMPY")) return readNpyFeatures(file, like);
+  if (begin.starts_with("\x93NUMPY")) return {readNpyFeatures(file, like), {}};
   if (like.format == DatasetSpec::Format::kCsv)
-    return readCsvFeatures(file, like.csv, input_shape.back(), trainedColumns(like));
+    return {readCsvFeatures(file, like.csv, input_shape.back(), trainedColumns(like)), {}};
   IdxArray array = readIdx(file, 2, 4);
   if (array.bytes.size() == 0)
     throw Error(ErrorCode::kBadData, file.string() + ": it holds no examples");
   const Shape shape(std::vector<int64_t>(array.dims.begin() + 1, array.dims.end()));
-  return {{kFeatures, DType::kUInt8, shape}, file.string(), std::move(array.bytes)};
+  return {{{kFeatures, DType::kUInt8, shape}, file.string(), std::move(array.bytes)}, {}};
 }
 
 std::shared_ptr<const Dataset> openDataset(const DatasetSpec& spec, uint64_t seed, bool eval) {

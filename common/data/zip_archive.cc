@@ -41,33 +41,8 @@ struct InflateEnd {
   void operator()(z_stream* stream) const { inflateEnd(stream); }
 };
 
-// False: the data are damaged, or unpack to another size.
-bool inflateRaw(std::string_view packed, ByteBlock& to) {
-  z_stream stream{};
-  constexpr int kRaw = -15;
-  if (inflateInit2(&stream, kRaw) != Z_OK) throw std::bad_alloc();
-  const std::unique_ptr<z_stream, InflateEnd> end(&stream);
-  constexpr uint64_t kPieceMax = uint64_t{1} << 30;  // zlib counts in 32 bits
-  uint64_t read = 0;
-  uint64_t written = 0;
-  uint8_t none = 0;
-  for (;;) {
-    if (stream.avail_in == 0) {
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + read));
-      stream.avail_in = static_cast<uInt>(std::min<uint64_t>(kPieceMax, packed.size() - read));
-      read += stream.avail_in;
-    }
-    const auto room = static_cast<uInt>(std::min<uint64_t>(kPieceMax, to.size() - written));
-    stream.next_out = room > 0 ? to.data() + written : &none;
-    stream.avail_out = room;
-    const uInt held = stream.avail_in;
-    const int status = inflate(&stream, Z_NO_FLUSH);
-    written += room - stream.avail_out;
-    if (status == Z_STREAM_END) return written == to.size();
-    const bool moved = held != stream.avail_in || room != stream.avail_out;
-    if (status != Z_OK || !moved) return false;
-  }
-}
+// What is packed is read in pieces of this size.
+constexpr size_t kPieceBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -87,18 +62,25 @@ void ZipArchive::fail(const std::string& why) const {
   throw Error(ErrorCode::kBadData, path_.string() + ": " + why);
 }
 
-std::string ZipArchive::readAt(uint64_t offset, size_t bytes) const {
-  if (offset > file_bytes_ || bytes > file_bytes_ - offset)
+void ZipArchive::readAt(uint64_t offset, std::span<uint8_t> to) const {
+  if (offset > file_bytes_ || to.size() > file_bytes_ - offset)
     fail("damaged zip archive: a part of it would lie beyond its end");
-  std::string text(bytes, '\0');
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n =
-        ::pread(fd_.get(), text.data() + done, bytes - done, static_cast<off_t>(offset + done));
+  while (!to.empty()) {
+    const ssize_t n = ::pread(fd_.get(), to.data(), to.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail("cannot read it: " + errnoText(errno));
     if (n == 0) fail("the file became shorter while it was read");
-    done += static_cast<size_t>(n);
+    offset += static_cast<uint64_t>(n);
+    to = to.subspan(static_cast<size_t>(n));
   }
+}
+
+std::string ZipArchive::readAt(uint64_t offset, size_t bytes) const {
+  // Before memory is taken for it.
+  if (offset > file_bytes_ || bytes > file_bytes_ - offset)
+    fail("damaged zip archive: a part of it would lie beyond its end");
+  std::string text(bytes, '\0');
+  readAt(offset, {reinterpret_cast<uint8_t*>(text.data()), bytes});
   return text;
 }
 
@@ -163,7 +145,7 @@ std::vector<std::string> ZipArchive::names() const {
   return names;
 }
 
-ByteBlock ZipArchive::read(std::string_view name, uint64_t bytes_max) const {
+const ZipArchive::Entry& ZipArchive::find(std::string_view name) const {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [name](const Entry& entry) { return entry.name == name; });
   if (found == entries_.end()) {
@@ -171,29 +153,84 @@ ByteBlock ZipArchive::read(std::string_view name, uint64_t bytes_max) const {
     const std::vector<std::string_view> words(all.begin(), all.end());
     fail(fmt::format("there is no '{}' in the archive{}", name, yaml::suggestion(name, words)));
   }
-  const Entry& entry = *found;
-  const std::string damaged = fmt::format("'{}' in the archive is damaged", name);
-  if (entry.method != kStored && entry.method != kDeflated)
+  if (found->method != kStored && found->method != kDeflated)
     fail(fmt::format("'{}' is packed by method {}; stored and deflated files are read", name,
-                     entry.method));
-  if (entry.bytes > bytes_max)
-    fail(fmt::format("'{}' has {} bytes, at most {} are read", name, entry.bytes, bytes_max));
+                     found->method));
   const uint64_t most =
-      entry.method == kStored ? entry.packed_bytes : entry.packed_bytes * kBestRatio;
-  if (entry.packed_bytes > file_bytes_ || entry.bytes > most) fail(damaged + ": its sizes lie");
+      found->method == kStored ? found->packed_bytes : found->packed_bytes * kBestRatio;
+  if (found->packed_bytes > file_bytes_ || found->bytes > most)
+    failDamaged(*found, "its sizes lie");
+  return *found;
+}
+
+void ZipArchive::failDamaged(const Entry& entry, const std::string& why) const {
+  fail(fmt::format("'{}' in the archive is damaged{}{}", entry.name, why.empty() ? "" : ": ", why));
+}
+
+// Fills `to` with the first bytes of a file; those are all of it where `whole` is said.
+void ZipArchive::unpack(const Entry& entry, std::span<uint8_t> to, bool whole) const {
+  DTF_CHECK(to.size() <= entry.bytes && (!whole || to.size() == entry.bytes));
   const std::string local = readAt(entry.offset, kLocalBytes);
-  if (local.substr(0, 4) != std::string_view("PK\x03\x04", 4)) fail(damaged + ": it isn't there");
+  if (local.substr(0, 4) != std::string_view("PK\x03\x04", 4)) failDamaged(entry, "it isn't there");
   const uint64_t begin =
       entry.offset + kLocalBytes + numberAt(local, 26, 2) + numberAt(local, 28, 2);
-  const std::string packed = readAt(begin, static_cast<size_t>(entry.packed_bytes));
+  if (entry.method == kDeflated) {
+    if (!inflate(begin, entry.packed_bytes, to, whole)) failDamaged(entry, "");
+    return;
+  }
+  if (entry.packed_bytes != entry.bytes) failDamaged(entry, "its sizes differ");
+  readAt(begin, to);
+}
+
+// False: the data are damaged, or are of another size.
+bool ZipArchive::inflate(uint64_t begin, uint64_t packed_bytes, std::span<uint8_t> to,
+                         bool whole) const {
+  z_stream stream{};
+  constexpr int kRaw = -15;
+  if (inflateInit2(&stream, kRaw) != Z_OK) throw std::bad_alloc();
+  const std::unique_ptr<z_stream, InflateEnd> end(&stream);
+  constexpr uint64_t kRoomMax = uint64_t{1} << 30;  // zlib counts in 32 bits
+  std::string piece;
+  uint64_t read = 0, written = 0;
+  uint8_t none = 0;
+  for (;;) {
+    if (!whole && written == to.size()) return true;
+    if (stream.avail_in == 0 && read < packed_bytes) {
+      piece = readAt(begin + read, std::min<uint64_t>(kPieceBytes, packed_bytes - read));
+      stream.next_in = reinterpret_cast<Bytef*>(piece.data());
+      stream.avail_in = static_cast<uInt>(piece.size());
+      read += piece.size();
+    }
+    const auto room = static_cast<uInt>(std::min<uint64_t>(kRoomMax, to.size() - written));
+    stream.next_out = room > 0 ? to.data() + written : &none;
+    stream.avail_out = room;
+    const uInt held = stream.avail_in;
+    const int status = ::inflate(&stream, Z_NO_FLUSH);
+    written += room - stream.avail_out;
+    if (status == Z_STREAM_END) return written == to.size();
+    const bool moved = held != stream.avail_in || room != stream.avail_out;
+    if (status != Z_OK || !moved) return false;
+  }
+}
+
+ByteBlock ZipArchive::read(std::string_view name, uint64_t bytes_max) const {
+  const Entry& entry = find(name);
+  if (entry.bytes > bytes_max)
+    fail(fmt::format("'{}' has {} bytes, at most {} are read", name, entry.bytes, bytes_max));
   ByteBlock bytes(static_cast<size_t>(entry.bytes));
-  if (entry.method == kStored && packed.size() != bytes.size())
-    fail(damaged + ": its sizes differ");
-  if (entry.method == kStored) std::copy(packed.begin(), packed.end(), bytes.data());
-  if (entry.method == kDeflated && !inflateRaw(packed, bytes)) fail(damaged);
+  unpack(entry, {bytes.data(), bytes.size()}, true);
   if (crc32_z(crc32_z(0, nullptr, 0), bytes.data(), bytes.size()) != entry.crc)
-    fail(damaged + ": its checksum is another");
+    failDamaged(entry, "its checksum is another");
   return bytes;
+}
+
+ZipArchive::Beginning ZipArchive::readBeginning(std::string_view name, size_t bytes) const {
+  const Entry& entry = find(name);
+  Beginning beginning;
+  beginning.whole_bytes = entry.bytes;
+  beginning.bytes.resize(std::min<uint64_t>(bytes, entry.bytes));
+  unpack(entry, beginning.bytes, false);
+  return beginning;
 }
 
 }  // namespace dtf::data

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,13 @@ class ZipArchive {
   // A whole file of the archive.
   ByteBlock read(std::string_view name, uint64_t bytes_max) const;
 
+  // Of a file of the archive its first bytes, whose checksum nobody looks at, and how many it has.
+  struct Beginning {
+    std::vector<uint8_t> bytes;
+    uint64_t whole_bytes = 0;
+  };
+  Beginning readBeginning(std::string_view name, size_t bytes) const;
+
  private:
   struct Entry {
     std::string name;
@@ -38,7 +46,12 @@ class ZipArchive {
     uint64_t packed_bytes = 0, bytes = 0, offset = 0;
   };
   [[noreturn]] void fail(const std::string& why) const;
+  [[noreturn]] void failDamaged(const Entry& entry, const std::string& why) const;
+  void readAt(uint64_t offset, std::span<uint8_t> to) const;
   std::string readAt(uint64_t offset, size_t bytes) const;
+  const Entry& find(std::string_view name) const;
+  void unpack(const Entry& entry, std::span<uint8_t> to, bool whole) const;
+  bool inflate(uint64_t begin, uint64_t packed_bytes, std::span<uint8_t> to, bool whole) const;
   void readDirectory();
   Entry readEntry(std::string_view record, size_t& at) const;
 

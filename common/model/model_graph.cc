@@ -171,6 +171,10 @@ ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size) {
   return buildGraph(model, batch_size, false);
 }
 
+ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size) {
+  return buildGraph(model, batch_size, true);
+}
+
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
   ModelGraph result = buildGraph(model, batch_size, true);
   checkAllRead(model, result);

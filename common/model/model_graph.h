@@ -57,6 +57,9 @@ struct ModelGraph {
 // isn't [batch, units], or whose loss or metrics don't fit units and labels.
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size);
 
+// The same without gradients and updates: as training sees a batch.
+ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size);
+
 // The same variables, and the same layers but dropout, without gradients and updates.
 ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size);
 

@@ -31,18 +31,21 @@ std::string scalingText(const model::ModelSpec& model) {
 
 std::map<std::string, std::string> metadataOf(const TrainedModel& trained) {
   const model::ModelSpec& model = trained.model;
-  return {{"dtf_version", DTF_VERSION},
-          {"job", trained.job},
-          {"step", std::to_string(trained.step)},
-          {"moving_averages", trained.moving_averages ? "true" : "false"},
-          {"model", model::modelText(model)},
-          {"input", fmt::format("features: {} [batch, {}]", dtypeName(model.input_dtype),
-                                fmt::join(model.input_shape, ", "))},
-          {"scaling", scalingText(model)},
-          {"output", outputText(model)},
-          {"layouts",
-           "matrices [inputs, units]; filters [height, width, channels, filters], in ONNX "
-           "[filters, channels, height, width]"}};
+  std::map<std::string, std::string> metadata = {
+      {"dtf_version", DTF_VERSION},
+      {"job", trained.job},
+      {"step", std::to_string(trained.step)},
+      {"moving_averages", trained.moving_averages ? "true" : "false"},
+      {"model", model::modelText(model)},
+      {"input", fmt::format("features: {} [batch, {}]", dtypeName(model.input_dtype),
+                            fmt::join(model.input_shape, ", "))},
+      {"scaling", scalingText(model)},
+      {"output", outputText(model)},
+      {"layouts",
+       "matrices [inputs, units]; filters [height, width, channels, filters], in ONNX "
+       "[filters, channels, height, width]"}};
+  if (!trained.classes.empty()) metadata["classes"] = trained.classes;
+  return metadata;
 }
 
 }  // namespace dtf::model_files

@@ -25,6 +25,7 @@ struct TrainedModel {
   bool moving_averages = false;  // the variables are these
   const model::ModelSpec& model;
   std::span<const NamedTensor> variables;  // in the order of the model
+  std::string classes = {};                // names from class 0, a JSON array; none: not known
 };
 
 // For __metadata__ of safetensors and ONNX, metadata.json of npz:
@@ -33,6 +34,7 @@ struct TrainedModel {
 //   input     "features: uint8 [batch, 28, 28, 1]"
 //   scaling   what is done to the input first: "features / 255"
 //   output    "probabilities: float32 [batch, 10], the softmax of the last layer"
+//   classes   ["cat", "dog"], from class 0, where their names are known: a JSON array
 //   layouts   how filters and matrices lie
 std::map<std::string, std::string> metadataOf(const TrainedModel& trained);
 

@@ -4,6 +4,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "common/base/check.h"
+#include "common/data/png_encoder.h"
 #include "common/summary/crc32c.h"
 
 namespace dtf::summary {
@@ -25,8 +26,15 @@ constexpr uint32_t kSummaryValue = 1;
 namespace value {
 constexpr uint32_t kTag = 1;
 constexpr uint32_t kSimpleValue = 2;
+constexpr uint32_t kImage = 4;
 constexpr uint32_t kHistogram = 5;
 }  // namespace value
+namespace image {
+constexpr uint32_t kHeight = 1;
+constexpr uint32_t kWidth = 2;
+constexpr uint32_t kColorspace = 3;  // the number of channels
+constexpr uint32_t kEncoded = 4;
+}  // namespace image
 namespace session_log {
 constexpr uint32_t kStatus = 1;
 constexpr uint32_t kCheckpointPath = 2;
@@ -60,6 +68,21 @@ std::string encodeHistogram(const StepSummary::Values& measured) {
   return encoded;
 }
 
+std::string encodeImage(const StepSummary::Image& measured) {
+  std::string encoded;
+  pbf_writer writer(encoded);
+  writer.add_int32(image::kHeight, static_cast<int32_t>(measured.height));
+  writer.add_int32(image::kWidth, static_cast<int32_t>(measured.width));
+  writer.add_int32(image::kColorspace, static_cast<int32_t>(measured.channels));
+  writer.add_bytes(image::kEncoded, data::encodePng(measured.height, measured.width,
+                                                    measured.channels, measured.pixels));
+  std::string tagged;
+  pbf_writer proto(tagged);
+  proto.add_string(value::kTag, measured.tag);
+  proto.add_message(value::kImage, encoded);
+  return tagged;
+}
+
 template <class T>
 void appendFixed(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -80,6 +103,8 @@ std::string summaryEvent(double wall_time, uint64_t step, const StepSummary& sum
     proto.add_message(kSummaryValue, encodeScalar(scalar));
   for (const StepSummary::Values& measured : summary.histograms)
     proto.add_message(kSummaryValue, encodeHistogram(measured));
+  for (const StepSummary::Image& measured : summary.images)
+    proto.add_message(kSummaryValue, encodeImage(measured));
   std::string encoded = eventAt(wall_time, step);
   pbf_writer(encoded).add_message(event::kSummary, values);
   return encoded;

@@ -20,15 +20,22 @@ struct Scalar {
   double value = 0;
 };
 
-// What is measured at one step, as the training thread leaves it: histograms are still their
-// values, so that putting them in buckets is another thread's work. Value type.
+// What is measured at one step, as the training thread leaves it: histograms are still their values and
+// images their pixels, so that encoding them is another thread's work. Value type.
 struct StepSummary {
   struct Values {
     std::string tag;
     std::vector<float> values;
   };
+  // One byte for each pixel and channel, row by row; grey, RGB or RGBA.
+  struct Image {
+    std::string tag;
+    int64_t height = 0, width = 0, channels = 0;
+    std::vector<uint8_t> pixels;
+  };
   std::vector<Scalar> scalars;
   std::vector<Values> histograms;
+  std::vector<Image> images;
 };
 
 // Each returns one encoded Event. `wall_time`: seconds since 1970.

@@ -28,6 +28,7 @@ size_t bytesOf(const StepSummary& summary) {
   size_t bytes = 0;
   for (const StepSummary::Values& measured : summary.histograms)
     bytes += measured.values.size() * sizeof(float);
+  for (const StepSummary::Image& measured : summary.images) bytes += measured.pixels.size();
   return bytes;
 }
 
@@ -90,7 +91,7 @@ void EventWriter::push(Item item) {
   queued_bytes_ += item.bytes;
   DTF_CHECK(queue_.size() < kQueueEventsMax);
   queue_.push_back(std::move(item));
-  changed_.notifyAll();
+  changed_.notifyOne();  // nobody but thread_ waits
 }
 
 // An item keeps its room until it is written.

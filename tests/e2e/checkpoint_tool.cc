@@ -36,7 +36,7 @@ void saveOne(CheckpointFolder& folder, uint64_t step, uint32_t ps_tasks, bool la
 }
 
 CheckpointFolder openFolder(const fs::path& path) {
-  return CheckpointFolder(realFileSystem(), path, Incarnation::random());
+  return CheckpointFolder(realFileSystem(), path, Incarnation::ofNow());
 }
 
 int saveCommand(const fs::path& path, uint64_t step, uint32_t ps_tasks) {

@@ -36,6 +36,24 @@ class DataTest : public ClusterTest {
     }
     return text;
   }
+
+  // Images that are red or blue, of different widths: train/red/0.png to eval/blue/99.jpg.
+  void writeRedAndBlue() {
+    for (int i = 0; i < 100; ++i) {
+      const bool red = i % 4 < 2;
+      const auto strong = static_cast<uint8_t>(120 + i);
+      const std::vector<uint8_t> colour = {red ? strong : uint8_t{40}, 60,
+                                           red ? uint8_t{40} : strong};
+      const auto width = static_cast<uint32_t>(8 + i % 5);
+      const std::vector<uint8_t> pixels = data::plain(width * 10, colour);
+      const std::string folder =
+          std::string(i < 80 ? "train/" : "eval/") + (red ? "red/" : "blue/");
+      std::filesystem::create_directories(folder_.path() + "/" + folder);
+      const bool png = i % 2 == 0;
+      folder_.write(folder + std::to_string(i) + (png ? ".png" : ".jpg"),
+                    png ? data::pngOf(width, 10, pixels) : data::jpegOf(width, 10, 3, pixels));
+    }
+  }
 };
 
 constexpr const char* kLine =
@@ -111,26 +129,10 @@ TEST_F(DataTest, ArraysOfNumPyAreLearnt) {
 
 // Two classes, of images that are red or blue, in files of different sizes and kinds. One file is none.
 TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
-  const auto image = [&](const std::string& name, bool red, int i) {
-    const auto strong = static_cast<uint8_t>(120 + i);
-    const std::vector<uint8_t> colour = {red ? strong : uint8_t{40}, 60,
-                                         red ? uint8_t{40} : strong};
-    const auto width = static_cast<uint32_t>(8 + i % 5);
-    const std::vector<uint8_t> pixels = data::plain(width * 10, colour);
-    const std::filesystem::path path = std::filesystem::path(folder_.path()) / name;
-    std::filesystem::create_directories(path.parent_path());
-    folder_.write(name,
-                  i % 2 == 0 ? data::pngOf(width, 10, pixels) : data::jpegOf(width, 10, 3, pixels));
-  };
-  for (int i = 0; i < 100; ++i) {
-    const bool red = i % 4 < 2;
-    const std::string name = std::string(red ? "red" : "blue") + "/" + std::to_string(i) +
-                             (i % 2 == 0 ? ".png" : ".jpg");
-    image((i < 80 ? "train/" : "eval/") + name, red, i);
-  }
+  writeRedAndBlue();
   folder_.write("train/red/7.png", "<html>");
   const std::string train =
-      "  model: {input: {shape: [8, 8, 3]}, layers: [flatten, dense: {units: 2}], loss: "
+      "  model: {input: {shape: [8, 8, 3]}, layers: [flatten, dense: {units: 3}], loss: "
       "softmax_cross_entropy, metrics: [accuracy]}\n"
       "  data:\n"
       "    train: {format: images, folder: train}\n"
@@ -160,6 +162,27 @@ TEST_F(DataTest, AFolderOfImagesIsLearntAndAsked) {
     for (std::string line; std::getline(lines, line);)
       found += nlohmann::json::parse(line)["class"].dump();
     EXPECT_EQ(found, classes) << predicted.out;
+    const nlohmann::json first =
+        nlohmann::json::parse(predicted.out.substr(0, predicted.out.find('\n')));
+    EXPECT_EQ(first["class_name"], classes == "0" ? "blue" : "red");
+    EXPECT_TRUE(first["file"].get<std::string>().starts_with(folder_.path() + "/eval/")) << first;
+  }
+  const std::string model = folder_.path() + "/model.safetensors";
+  EXPECT_EQ(runProcess({binary("dtf-launch"), "export", file, "--to", model}).exit_code, 0);
+  EXPECT_NE(folder_.read("model.safetensors").find(R"([\"blue\",\"red\"])"), std::string::npos);
+
+  // A class that comes later gives the others new numbers: nobody may use the model as if it hadn't.
+  std::filesystem::create_directories(folder_.path() + "/train/amber");
+  std::filesystem::create_directories(folder_.path() + "/eval/amber");
+  const std::string said =
+      "class 0 is 'blue' of the 2 that the model was trained on, and 'amber' of the 3 of ";
+  const ProcessResult again = launch(file);
+  EXPECT_EQ(again.exit_code, 78) << again.err;
+  EXPECT_NE(again.err.find(said), std::string::npos) << again.err;
+  for (const std::string verb : {"eval", "predict"}) {
+    const ProcessResult used = runProcess({binary("dtf-launch"), verb, file}, seconds(20));
+    EXPECT_EQ(used.exit_code, 65) << used.err;
+    EXPECT_NE(used.err.find(said), std::string::npos) << used.err;
   }
   expectNothingLeft();
 }

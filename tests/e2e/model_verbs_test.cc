@@ -168,6 +168,43 @@ TEST_F(ModelVerbsTest, AJobStartsFromImportedWeights) {
   EXPECT_EQ(verb("import", file).exit_code, 2);
 }
 
+TEST_F(ModelVerbsTest, CheckExportAndImportAnswerInJson) {
+  const std::string file = writeCluster(options());
+  const auto answer = [&](const std::string& name, const std::string& of, int exit_code,
+                          std::vector<std::string> more = {}) {
+    more.push_back("--json");
+    const ProcessResult result = verb(name, of, std::move(more));
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    const nlohmann::json said = nlohmann::json::parse(result.out);
+    EXPECT_EQ(said["event"], exit_code == 0 ? name : "error") << result.out;
+    if (exit_code != 0) {
+      EXPECT_EQ(said["exit_code"], exit_code);
+      EXPECT_NE(result.err.find(said["message"].get<std::string>().substr(0, 40)),
+                std::string::npos)
+          << result.err;
+    }
+    return said;
+  };
+  const nlohmann::json checked = answer("check", file, 0);
+  EXPECT_EQ(checked["parameters"], 7850);
+  EXPECT_EQ(checked["tasks"].size(), 4u);
+  answer("check", folder_.write("wrong.yaml", "job: wrong\nclutser: {}\n"), 78);
+
+  const std::string weights = folder_.path() + "/weights.npz";
+  answer("export", file, 65, {"--to", weights});  // there is no checkpoint yet
+  ASSERT_EQ(launch(file).exit_code, 0);
+  const nlohmann::json exported = answer("export", file, 0, {"--to", weights});
+  EXPECT_EQ(exported["step"], 40);
+  EXPECT_EQ(exported["variables"], 2);
+  EXPECT_EQ(exported["bytes"], std::filesystem::file_size(weights));
+  answer("export", file, 2, {"--to", folder_.path() + "/weights.doc"});
+
+  const std::string other = writeCluster(options(), "other");
+  answer("import", other, 65, {"--from", folder_.path() + "/none.npz"});
+  const nlohmann::json imported = answer("import", other, 0, {"--from", weights});
+  EXPECT_EQ(imported["used"].size(), 2u) << imported;
+}
+
 TEST_F(ModelVerbsTest, MistakesAreSaidInWords) {
   const std::string file = writeCluster(options());
   const ProcessResult none = verb("eval", file, {"--json"});

@@ -5,9 +5,11 @@ Exit 77 (skipped, with the reason) where Python lacks tensorboard; scripts/pytho
 import json
 import math
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 try:
     from tensorboard.backend.event_processing import event_file_loader
@@ -30,7 +32,7 @@ train:
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: 10, name: softmax}}]
     loss: softmax_cross_entropy
-    metrics: [accuracy]
+    metrics: [accuracy, auc]
   data:
     train: {{format: digits, count: 600}}
     eval: {{format: digits, count: 200}}
@@ -74,6 +76,36 @@ def check_scalars(events, result, exact):
         assert losses[-1].value < losses[0].value, "it learns"
         assert abs(losses[-1].value - result["final_loss"]) < 1e-6, (losses, result)
     assert abs(events.Scalars("eval/accuracy")[-1].value - result["eval"]["accuracy"]) < 1e-6, result
+
+
+def check_training_metrics(events, last):
+    """Of the chief's batch after each step that was measured: there is none behind the last."""
+    for tag in ["accuracy", "auc"]:
+        values = events.Scalars(tag)
+        assert [value.step for value in values] == list(range(EVERY, last, EVERY)), (tag, values)
+        assert all(0 < value.value <= 1 for value in values), (tag, values)
+        eval_values = events.Scalars("eval/" + tag)
+        assert len(eval_values) == len(values) + 1, (tag, eval_values)
+    for value in events.Scalars("accuracy"):
+        hits = value.value * 20
+        assert abs(hits - round(hits)) < 1e-4, f"of 20 examples: {value}"
+
+
+def check_images(events, count):
+    tags = events.Tags()["images"]
+    assert sorted(tags) == [f"features/image/{i}" for i in range(count)], tags
+    shown = events.Images(tags[0])[0]
+    assert (shown.width, shown.height) == (28, 28), shown
+    png = shown.encoded_image_string
+    assert png.startswith(b"\x89PNG\r\n\x1a\n"), png[:16]
+    # 28 rows of a filter's number and 28 grey pixels, inflated: a digit is neither black nor white.
+    data, at = b"", 8
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        data += png[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    rows = zlib.decompress(data)
+    assert len(rows) == 28 * 29 and len(set(rows)) > 2, (len(rows), set(rows))
 
 
 def check_histograms(events):
@@ -128,12 +160,14 @@ def check_timeline(run_dir, step):
 def main(launch):
     with tempfile.TemporaryDirectory() as root:
         root = pathlib.Path(root)
-        more = "checkpoint: {every_steps: 30}\n  summaries: {every_steps: %d, timeline_step: 30}" % EVERY
+        more = "checkpoint: {every_steps: 30}\n  summaries: {every_steps: %d, timeline_step: 30, images: 3}" % EVERY
         run_dir, result = run(launch, root / "sync", "sync", more)
         events = EventAccumulator(str(run_dir / "events"), size_guidance={"histograms": 0, "scalars": 0})
         events.Reload()
         check_scalars(events, result, exact=True)
         check_histograms(events)
+        check_training_metrics(events, STEPS)
+        check_images(events, 3)
         check_graph(events)
         assert events.file_version == 2, events.file_version
         sessions = [(event.session_log.status, event.step) for event in raw_events(run_dir / "events")
@@ -151,6 +185,7 @@ def main(launch):
         events.Reload()
         check_scalars(events, result, exact=False)
         assert not events.Tags()["graph"], "graph: false"
+        assert not events.Tags()["images"], "nobody asked"
 
         # A job that goes on from step 40 loses no point that was measured up to there.
         more = "checkpoint: {every_steps: 40}\n  summaries: {every_steps: %d, graph: false}" % EVERY

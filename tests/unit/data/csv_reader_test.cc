@@ -22,16 +22,7 @@ class CsvReader : public ::testing::Test {
   }
   // Without the folder.
   std::string mistake(const std::vector<std::string>& texts, ErrorCode code = ErrorCode::kBadData) {
-    try {
-      read(texts);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.message();
-      std::string message = error.message();
-      for (size_t at; (at = message.find(folder_.path().string() + "/")) != std::string::npos;)
-        message.erase(at, folder_.path().string().size() + 1);
-      return message;
-    }
-    return "";
+    return mistakeOf([&] { read(texts); }, code, folder_);
   }
   static std::vector<float> floats(const Part& part) {
     const std::span<const float> values = part.as<float>();

@@ -2,6 +2,7 @@
 
 // Makes IDX files, right and wrong ones, for the tests of this folder; and finds the real MNIST.
 
+#include <gtest/gtest.h>
 #include <zlib.h>
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 
 namespace dtf::data {
 
@@ -42,6 +44,21 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+// What the dtf::Error of `code` that `action` throws says, without the folder; empty: it throws none.
+template <class Action>
+std::string mistakeOf(const Action& action, ErrorCode code, const TemporaryFolder& folder) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.message();
+    std::string message = error.message();
+    const std::string path = folder.path().string() + "/";
+    for (size_t at; (at = message.find(path)) != std::string::npos;) message.erase(at, path.size());
+    return message;
+  }
+  return "";
+}
 
 inline std::string idxHeader(uint32_t magic, const std::vector<uint32_t>& dims) {
   std::string bytes;

@@ -86,6 +86,7 @@ TEST_F(ImageFolderTest, ABadFileCostsOneExample) {
   write("a/5.png", pngOf(4, 4, plain(16, {5}), {PNG_COLOR_TYPE_GRAY}).substr(0, 50));
   EXPECT_EQ(examples(), "0:0 1:0 3:0 4:0 6:0 7:0 8:0 ");
   EXPECT_EQ(readImageFolder(spec_).bad_records, 2);
+  EXPECT_EQ(readImageFolder(spec_).files.at(2), folder_.path() / "a/3.png");
   EXPECT_EQ(readImageFolder(spec_).dataset.features().bytes().size(), 7u * 4);
   spec_.max_bad_records = 1;
   EXPECT_NE(failure().find("a/5.png: damaged PNG image: the file is cut off: that is bad image "
@@ -123,8 +124,13 @@ TEST_F(ImageFolderTest, ManyFilesKeepTheirOrder) {
 TEST_F(ImageFolderTest, FeaturesAloneAreOfOneFileOrOfAFolder) {
   writeGrey("b/1.png", 10);
   writeGrey("a.png", 30);
-  EXPECT_EQ(readImageFeatures(folder_.path() / "b/1.png", spec_).count(), 1);
-  const Part part = readImageFeatures(folder_.path(), spec_);
+  const UnlabelledExamples one = readImageFeatures(folder_.path() / "b/1.png", spec_);
+  EXPECT_EQ(one.features.count(), 1);
+  EXPECT_EQ(one.files, std::vector<std::filesystem::path>{folder_.path() / "b/1.png"});
+  const UnlabelledExamples all = readImageFeatures(folder_.path(), spec_);
+  EXPECT_EQ(all.files, (std::vector<std::filesystem::path>{folder_.path() / "a.png",
+                                                           folder_.path() / "b/1.png"}));
+  const Part& part = all.features;
   EXPECT_EQ(part.spec().shape, (Shape{2, 2, 1}));
   ASSERT_EQ(part.count(), 2);
   EXPECT_EQ(part.of(0)[0], 30);

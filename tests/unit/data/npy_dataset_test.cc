@@ -25,16 +25,7 @@ class NpyDataset : public ::testing::Test {
   void wantTargets() { std::swap(spec_.npy.labels, spec_.npy.targets); }
 
   std::string mistake(ErrorCode code = ErrorCode::kBadData) {
-    try {
-      readNpyDataset(spec_);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.message();
-      std::string message = error.message();
-      for (size_t at; (at = message.find(folder_.path().string() + "/")) != std::string::npos;)
-        message.erase(at, folder_.path().string().size() + 1);
-      return message;
-    }
-    return "";
+    return mistakeOf([this] { readNpyDataset(spec_); }, code, folder_);
   }
 
   TemporaryFolder folder_;

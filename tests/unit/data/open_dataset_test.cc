@@ -113,21 +113,22 @@ TEST(CheckSameColumns, ColumnsAreReadInTheOrderThatIsTrainedOn) {
 TEST(ReadFeatures, TellsArraysTablesAndImagesApart) {
   const TemporaryFolder folder;
   cluster::DatasetSpec like;  // digits
-  const Part pixels =
+  const UnlabelledExamples pixels =
       readFeatures(folder.write("a", npyOf<uint8_t>("|u1", "(1, 2)", {1, 2})), like, {2});
-  EXPECT_EQ(pixels.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{2}}));
-  const Part images =
+  EXPECT_EQ(pixels.features.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{2}}));
+  const UnlabelledExamples images =
       readFeatures(folder.write("b", idxHeader(kImagesMagic, {1, 1, 2}) + "ab"), like, {2});
-  EXPECT_EQ(images.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{1, 2}}));
+  EXPECT_EQ(images.features.spec(), (PartSpec{kFeatures, DType::kUInt8, Shape{1, 2}}));
   like.format = cluster::DatasetSpec::Format::kCsv;
   like.csv.label = "kind";
   like.files = {folder.write("t", "x,y,kind\n1,2,0\n")};
   like.files_marks = {{"job.yaml", 5, 9}};
-  const Part table = readFeatures(folder.write("c", "x,y\n1,2\n3,4\n"), like, {2});
-  EXPECT_EQ(table.count(), 2);
-  const Part array =
+  const UnlabelledExamples table = readFeatures(folder.write("c", "x,y\n1,2\n3,4\n"), like, {2});
+  EXPECT_EQ(table.features.count(), 2);
+  EXPECT_TRUE(table.files.empty()) << "only of images";
+  const UnlabelledExamples array =
       readFeatures(folder.write("d", npyOf<double>("<f8", "(2, 2)", {1, 2, 3, 4})), like, {2});
-  EXPECT_EQ(array.spec(), (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
+  EXPECT_EQ(array.features.spec(), (PartSpec{kFeatures, DType::kFloat32, Shape{2}}));
   EXPECT_THROW(readFeatures(folder.write("e", ""), like, {2}), Error);
 }
 
@@ -152,7 +153,7 @@ TEST(ReadFeatures, ColumnsOfATableAreThoseThatAreTrainedOnByName) {
   train.files = {folder.write("t.csv", "3,b,kind\n1,2,0\n")};
   train.files_marks = {{"job.yaml", 5, 9}};
   const auto read = [&](const std::string& text) {
-    const Part part = readFeatures(folder.write("p.csv", text), train, {2});
+    const Part part = readFeatures(folder.write("p.csv", text), train, {2}).features;
     std::vector<float> numbers(part.bytes().size() / sizeof(float));
     std::memcpy(numbers.data(), part.bytes().data(), part.bytes().size());
     return numbers;
@@ -205,13 +206,26 @@ TEST(OpenDataset, FoldersOfImagesMustHaveTheSameClasses) {
   EXPECT_NE(failure(turned).find("class 0 is 'b' here and 'a' there"), std::string::npos);
 }
 
+TEST(OpenDataset, ClassesAreNamedByFoldersOrByTheJob) {
+  const TemporaryFolder folder;
+  cluster::DatasetSpec images = imagesIn(folder, "train", {"b", "a"});
+  EXPECT_EQ(classNames(images), (std::vector<std::string>{"a", "b"}));
+  images.image_folder.class_names = {"b", "a"};
+  EXPECT_EQ(classNames(images), (std::vector<std::string>{"b", "a"}));
+  cluster::DatasetSpec table;
+  EXPECT_EQ(classNames(table), std::vector<std::string>()) << "digits";
+  table.format = cluster::DatasetSpec::Format::kCsv;
+  table.csv.class_names = {"no", "yes"};
+  EXPECT_EQ(classNames(table), table.csv.class_names);
+}
+
 // Whatever the job is trained on, as long as it reads pixels.
 TEST(OpenDataset, ImagesArePredictedByAnyModelOfPixels) {
   const TemporaryFolder folder;
   const std::filesystem::path image =
       folder.write("x", pngOf(4, 4, plain(16, {7}), {PNG_COLOR_TYPE_GRAY}));
   cluster::DatasetSpec like;
-  const Part part = readFeatures(image, like, {3, 3});
+  const Part part = readFeatures(image, like, {3, 3}).features;
   EXPECT_EQ(part.spec().shape, (Shape{3, 3, 1}));
   EXPECT_EQ(part.of(0)[8], 7);
   EXPECT_THROW(readFeatures(image, like, {9}), Error);

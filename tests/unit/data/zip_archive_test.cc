@@ -36,6 +36,11 @@ TEST(ZipArchive, ReadsStoredAndDeflatedFiles) {
     EXPECT_EQ(textOf(archive.read("a", text.size())), text);
     EXPECT_EQ(textOf(archive.read("b", 100)), "short");
     EXPECT_EQ(textOf(archive.read("c", 100)), "");
+    for (const size_t bytes : {size_t{0}, size_t{70'000}, text.size(), text.size() + 1}) {
+      const ZipArchive::Beginning beginning = archive.readBeginning("a", bytes);
+      EXPECT_EQ(beginning.whole_bytes, text.size());
+      EXPECT_EQ(std::string(beginning.bytes.begin(), beginning.bytes.end()), text.substr(0, bytes));
+    }
   }
 }
 
@@ -44,6 +49,21 @@ TEST(ZipArchive, NamesWhatIsWrong) {
   EXPECT_EQ(failureOf(zipOf({{"x_train.npy", "x"}}), "x_tran.npy"),
             "there is no 'x_tran.npy' in the archive - did you mean 'x_train.npy'?");
   EXPECT_EQ(failureOf(zipOf({{"a", "abc"}}), "a", 2), "'a' has 3 bytes, at most 2 are read");
+}
+
+// The rest may be larger than memory, or damaged.
+TEST(ZipArchive, ABeginningIsReadWithoutTheRest) {
+  const TemporaryFolder folder;
+  std::string text(3'000'000, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 7);
+  for (const bool deflate : {false, true}) {
+    std::string bytes = zipOf({{"a", text}}, deflate);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+    const ZipArchive archive(folder.write("x.npz", bytes));
+    EXPECT_THROW(archive.read("a", text.size()), Error) << "by pieces";
+    const ZipArchive::Beginning beginning = archive.readBeginning("a", 1000);
+    EXPECT_EQ(std::string(beginning.bytes.begin(), beginning.bytes.end()), text.substr(0, 1000));
+  }
 }
 
 // Wherever a byte is changed: an error or the right bytes, nothing else.

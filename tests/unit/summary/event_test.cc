@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "common/data/image_decoder.h"
 #include "common/summary/crc32c.h"
 #include "tests/unit/summary/proto_reader.h"
 
@@ -32,6 +34,25 @@ TEST(Event, HoldsScalarsAndHistograms) {
   const std::string histogram = fieldOf(values[2].bytes, 5).bytes;
   EXPECT_EQ(fieldOf(histogram, 3).number64(), 3);
   EXPECT_EQ(fieldOf(histogram, 4).number64(), 6);
+}
+
+TEST(Event, HoldsImagesAsPng) {
+  StepSummary summary;
+  summary.images = {{"features/image/0", 2, 3, 1, {0, 50, 100, 150, 200, 250}}};
+  const std::string value = fieldOf(fieldOf(summaryEvent(1, 300, summary), 5).bytes, 1).bytes;
+  EXPECT_EQ(fieldOf(value, 1).bytes, "features/image/0");
+  const std::string image = fieldOf(value, 4).bytes;
+  EXPECT_EQ(fieldOf(image, 1).integer, 2u);
+  EXPECT_EQ(fieldOf(image, 2).integer, 3u);
+  EXPECT_EQ(fieldOf(image, 3).integer, 1u);
+  const std::string png = fieldOf(image, 4).bytes;
+  const data::Image read =
+      data::decodeImage({reinterpret_cast<const uint8_t*>(png.data()), png.size()}, "png", 1);
+  EXPECT_EQ(read.height, 2);
+  EXPECT_EQ(read.width, 3);
+  ASSERT_EQ(read.pixels.size(), 6u);
+  EXPECT_TRUE(
+      std::equal(read.pixels.data(), read.pixels.data() + 6, summary.images[0].pixels.begin()));
 }
 
 // Protocol buffers' encoding, by hand: fields of their default value are written too.
