@@ -109,7 +109,14 @@ CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
   return checkpoint;
 }
 
-SummariesSpec readSummaries(const YamlNode& node, Report& report) {
+bool areImages(const std::vector<int64_t>& input_shape) {
+  const size_t sizes = input_shape.size();
+  if (sizes != 3) return sizes == 2;
+  return input_shape[2] == 1 || input_shape[2] == 3 || input_shape[2] == 4;
+}
+
+SummariesSpec readSummaries(const YamlNode& node, const std::vector<int64_t>& input_shape,
+                            Report& report) {
   const MapReader reader(node, schema::kSummaries, "summaries", report);
   SummariesSpec summaries;
   if (reader.find("every_steps") != nullptr) summaries.every_seconds = 0;
@@ -117,6 +124,13 @@ SummariesSpec readSummaries(const YamlNode& node, Report& report) {
   reader.whole("every_steps", summaries.every_steps);
   reader.boolean("histograms", summaries.histograms);
   reader.boolean("graph", summaries.graph);
+  reader.whole("images", summaries.images);
+  if (summaries.images > 0 && !areImages(input_shape))
+    report.error(
+        node.find("images")->where(),
+        fmt::format("'images' needs a model.input.shape of [height, width], with 1, 3 or 4 "
+                    "channels as a third size, and it is [{}]",
+                    fmt::join(input_shape, ", ")));
   reader.whole("timeline_step", summaries.timeline_step);
   return summaries;
 }
@@ -162,14 +176,15 @@ TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& count
     if (!train.data.eval)
       report.error(eval->key_place, "'eval' needs a dataset: add 'eval' to 'data'");
   }
-  if (train.model.wantsEvaluation() && !train.data.eval)
+  if (train.model.wantsEvaluation() && !train.data.eval && reader.find("summaries") == nullptr)
     report.warning(node.find("model")->find("metrics")->key_place,
                    "'metrics' are of evaluations, and there is nothing to evaluate: add 'eval' to "
                    "'data'");
+  reader.choice("kernels", train.kernels);
   if (const YamlNode* checkpoint = reader.find("checkpoint"))
     train.checkpoint = readCheckpoint(*checkpoint, report);
   if (const YamlNode* summaries = reader.find("summaries"))
-    train.summaries = readSummaries(*summaries, report);
+    train.summaries = readSummaries(*summaries, train.model.input_shape, report);
   if (const YamlNode* lines = reader.find("report"))
     MapReader(*lines, schema::kReport, "report", report)
         .whole("every_steps", train.report_every_steps);

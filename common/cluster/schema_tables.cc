@@ -99,6 +99,8 @@ constexpr Key kTrainKeys[] = {
     whole("epochs", 1, 1'000'000, "times through the training data, in place of steps"),
     map("eval", "evaluation on data.eval"),
     map("report", "the lines that report progress"),
+    choice("kernels", "table|timed", "",
+           "how convolutions are computed; timed: the fastest here; default table"),
     map("checkpoint", "save and resume; default: neither"),
     map("summaries", "for TensorBoard; default: none"),
 };
@@ -179,6 +181,7 @@ constexpr Key kSummariesKeys[] = {
     whole("every_steps", 1, kCountMax, "global steps"),
     boolean("histograms", "of the variables and the chief's gradients; default true"),
     boolean("graph", "the model's graph and its placement; default true"),
+    whole("images", 0, 1000, "of the chief's batch, the first so many; default 0"),
     whole("timeline_step", 1, kCountMax,
           "what every task does in this step (async: its own batch)"),
 };

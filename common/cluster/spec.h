@@ -96,7 +96,14 @@ struct SummariesSpec {
   uint64_t every_steps = 0;    // 0: not by steps
   bool histograms = true;      // of the variables and the chief's gradients
   bool graph = true;
+  uint64_t images = 0;         // of a batch
   uint64_t timeline_step = 0;  // 0: no timeline
+};
+
+// By what the way of each convolution is chosen.
+enum class KernelRule : uint8_t {
+  kTable,  // what was measured elsewhere: the same everywhere
+  kTimed,  // what the chief measures when the run begins: see train/kernel_choices.h
 };
 
 struct TrainSpec {
@@ -105,6 +112,7 @@ struct TrainSpec {
   OptimizerSpec optimizer;
   ReplicationSpec replication;
   PlacementSpec placement;
+  KernelRule kernels = KernelRule::kTable;
   std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
   std::optional<SummariesSpec> summaries;    // none: nothing is written
   uint64_t steps = 1000;                     // global steps

@@ -91,7 +91,9 @@ std::optional<uint64_t> Checkpointer::start() {
   for (int tries = 1;; ++tries) {
     try {
       const std::optional<uint64_t> epoch = restore();
+      // The last try goes without what could not be saved, but not without the replicas.
       if (!epoch && tries < kTriesMax) saveInitial();
+      if (!epoch) awaitFirstReplicas();
       return epoch;
     } catch (const Error& error) {
       const bool passes =
@@ -241,7 +243,10 @@ void Checkpointer::saveInitial() {
     log::warning("event={}_failed step=0 reason=\"{}\"", folder_ ? "checkpoint" : "snapshot",
                  error.message());
   }
-  // With nothing to go back to, the values are to be on two ps before anybody trains on.
+}
+
+// With nothing to go back to, the values are to be on two ps before anybody trains on.
+void Checkpointer::awaitFirstReplicas() {
   if (options_.replicas && !last_step_) client_.awaitReplicas(epoch_);
 }
 
@@ -306,7 +311,10 @@ std::string Checkpointer::differenceTo(const checkpoint::Manifest& saved) const 
   // A checkpoint of an older version has no text.
   const auto model = saved.extra.find(kModelKey);
   if (model == saved.extra.end()) return {};
-  return model::modelTextDifference(model->second, wanted.extra.at(kModelKey));
+  difference = model::modelTextDifference(model->second, wanted.extra.at(kModelKey));
+  const auto classes = saved.extra.find(kClassesKey);
+  if (!difference.empty() || classes == saved.extra.end()) return difference;
+  return classDifference(decodeClassNames(classes->second), options_.class_names, wanted.data);
 }
 
 }  // namespace dtf::train

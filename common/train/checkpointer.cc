@@ -206,6 +206,8 @@ checkpoint::Manifest Checkpointer::manifestAt(const CutPosition& position,
   manifest.created = wallTimeText();
   manifest.dtf_version = DTF_VERSION;
   manifest.extra[kModelKey] = model::modelText(options_.model);
+  if (!options_.class_names.empty())
+    manifest.extra[kClassesKey] = encodeClassNames(options_.class_names);
   if (epoch_ > 0) manifest.extra[kEpochKey] = std::to_string(epoch_);
   manifest.extra[kSettingsKey] = settingsText(ps::settingsOf(declaration_));
   return manifest;

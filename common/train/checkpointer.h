@@ -22,6 +22,7 @@
 #include "common/cluster/spec.h"
 #include "common/ps/job_recovery.h"
 #include "common/ps/parameter_client.h"
+#include "common/train/class_names.h"
 
 namespace dtf::train {
 
@@ -36,6 +37,7 @@ struct CheckpointerOptions {
   bool fresh = false;      // start anew; what checkpoints there are is set aside
   bool snapshots = false;  // the ps keep them
   bool replicas = false;   // ditto, each the next one's
+  ClassNames class_names;  // of the training data, where these have any
 };
 
 // What a job goes on from.
@@ -75,6 +77,7 @@ struct TakenSnapshot {
 inline constexpr char kModelKey[] = "model";
 inline constexpr char kSettingsKey[] = "settings";
 inline constexpr char kEpochKey[] = "epoch";
+inline constexpr char kClassesKey[] = "classes";  // see class_names.h
 
 // Of which cut a checkpoint is.
 // Errors: kBadData for an epoch that is none.
@@ -108,6 +111,7 @@ class Checkpointer {
   // logged. In a job without checkpoints it is a snapshot, or that the replicas are whole.
   // Errors: kUnavailable, kDeadline when a ps is lost meanwhile.
   void saveInitial();
+  void awaitFirstReplicas();
 
   // Both, and again when a ps is lost meanwhile. As restore(), it is to be called until it says nullopt: so
   // all ps hold values of one epoch before anybody trains. The initial checkpoint is given up after

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "common/base/check.h"
-#include "common/model/metrics.h"
 #include "common/model/model_graph.h"
 #include "common/train/model_data.h"
 
@@ -25,26 +24,6 @@ ModelStep evaluationStep(model::ModelSpec model, const data::Dataset& dataset, i
   return ModelStep(model::buildEvaluationGraph(model, batch_size), kernels, device);
 }
 
-template <class T>
-void copyFrom(const data::Part& labels, int64_t first, std::span<int64_t> classes) {
-  const std::span<const T> all = labels.as<T>().subspan(static_cast<size_t>(first), classes.size());
-  std::copy(all.begin(), all.end(), classes.begin());
-}
-
-void copyClasses(const data::Part& labels, int64_t first, std::span<int64_t> classes) {
-  switch (labels.spec().dtype) {
-    case DType::kUInt8:
-      return copyFrom<uint8_t>(labels, first, classes);
-    case DType::kInt32:
-      return copyFrom<int32_t>(labels, first, classes);
-    case DType::kInt64:
-      return copyFrom<int64_t>(labels, first, classes);
-    case DType::kFloat32:
-      break;
-  }
-  DTF_CHECK_MSG(false, labels.spec().name);
-}
-
 }  // namespace
 
 std::string metricsText(const Evaluation& evaluation, std::string_view ahead, char between) {
@@ -60,8 +39,7 @@ Evaluator::Evaluator(const model::ModelSpec& model, std::shared_ptr<const data::
     : dataset_(checkedDataset(model, std::move(dataset))),
       batch_(evaluationStep(model, *dataset_, std::min(dataset_->size(), kEvaluationBatch), kernels,
                             device)),
-      wanted_(model.metrics),
-      scale_(scaleOf(model.loss.kind)) {
+      judge_(model) {
   const int64_t rest = dataset_->size() % batch_.batchSize();
   if (rest > 0) tail_.emplace(evaluationStep(model, *dataset_, rest, kernels, device));
 }
@@ -72,37 +50,17 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
   DTF_CHECK(batch > 0 && (last - first) % batch == 0);
   for (uint32_t i = 0; i < values.size(); ++i) step.bindValue(i, values[i]);
   for (int64_t at = first; at < last; at += batch) {
+    const auto* const labels = reinterpret_cast<const std::byte*>(dataset_->labels().of(at).data());
     step.bindExamples(reinterpret_cast<const std::byte*>(dataset_->features().of(at).data()),
-                      reinterpret_cast<const std::byte*>(dataset_->labels().of(at).data()));
+                      labels);
     step.run();
     const auto weight = static_cast<double>(batch);
     sums.loss += weight * step.loss();
     // So many examples: the step gives their share as a float32.
     if (sums.accuracy) *sums.accuracy += std::round(weight * step.accuracy());
-    if (!wanted_.empty()) judge(step, at);
+    if (!judge_.asksForNothing())
+      judge_.add(step.outputs(), batch, dataset_->labels().spec().dtype, labels);
   }
-}
-
-// The step has run on the examples from `first` on.
-void Evaluator::judge(const ModelStep& step, int64_t first) {
-  const auto batch = static_cast<size_t>(step.batchSize());
-  Judged judged;
-  judged.outputs = step.outputs();
-  DTF_CHECK(!judged.outputs.empty() && judged.outputs.size() % batch == 0);
-  judged.units = static_cast<int64_t>(judged.outputs.size() / batch);
-  const data::Part& labels = dataset_->labels();
-  if (data::areClasses(labels.spec())) {
-    classes_.resize(batch);
-    copyClasses(labels, first, classes_);
-    judged.classes = classes_;
-  } else {
-    judged.targets = labels.as<float>().subspan(static_cast<size_t>(first * judged.units),
-                                                judged.outputs.size());
-  }
-  if (metrics_.empty())
-    for (const model::MetricKind kind : wanted_)
-      metrics_.push_back(makeMetric(kind, scale_, judged.units));
-  for (const std::unique_ptr<Metric>& metric : metrics_) metric->add(judged);
 }
 
 Evaluation Evaluator::run(std::span<const float* const> values) {
@@ -116,9 +74,7 @@ Evaluation Evaluator::run(std::span<const float* const> values) {
   const auto examples = static_cast<double>(sums.examples);
   sums.loss /= examples;
   if (sums.accuracy) *sums.accuracy /= examples;
-  for (size_t i = 0; i < metrics_.size(); ++i)
-    sums.metrics.push_back({std::string(model::nameOf(wanted_[i])), metrics_[i]->value()});
-  metrics_.clear();
+  sums.metrics = judge_.take();
   return sums;
 }
 

@@ -13,17 +13,10 @@
 #include "common/cluster/spec.h"
 #include "common/data/dataset.h"
 #include "common/runtime/device.h"
-#include "common/train/metric.h"
+#include "common/train/batch_judge.h"
 #include "common/train/model_step.h"
 
 namespace dtf::train {
-
-// Value type.
-struct MetricValue {
-  std::string name;             // as the file has it: "auc"
-  std::optional<double> value;  // none: not defined on these data, see Metric::value()
-  bool operator==(const MetricValue&) const = default;
-};
 
 // Of all examples; loss and accuracy are means over them.
 struct Evaluation {
@@ -54,15 +47,11 @@ class Evaluator {
  private:
   void addBatches(ModelStep& step, int64_t first, int64_t last,
                   std::span<const float* const> values, Evaluation& sums);
-  void judge(const ModelStep& step, int64_t first);
 
   const std::shared_ptr<const data::Dataset> dataset_;
   ModelStep batch_;
   std::optional<ModelStep> tail_;
-  const std::vector<model::MetricKind> wanted_;
-  const OutputScale scale_;
-  std::vector<std::unique_ptr<Metric>> metrics_;  // of one run
-  std::vector<int64_t> classes_;                  // of one batch
+  BatchJudge judge_;
 };
 
 }  // namespace dtf::train

@@ -150,7 +150,7 @@ void requirePlace(FileSystem& file_system, const cluster::JobSpec& job) {
         "weights are imported as the first checkpoint, and this job keeps none: add "
         "'checkpoint: {}' to 'train'");
   checkpoint::CheckpointFolder folder(file_system, job.run_dir / "checkpoints",
-                                      Incarnation::random());
+                                      Incarnation::ofNow());
   if (!folder.steps().empty())
     throw Error(
         ErrorCode::kBadConfig,
@@ -180,7 +180,7 @@ ImportReport saveImported(FileSystem& file_system, const Clock& clock, const clu
   InitialParts parts(declaration, values);
   RestingPs ps(file_system, job.run_dir / "checkpoints", declaration, workers, parts.take());
   Checkpointer checkpointer(file_system, clock, ps, declaration,
-                            {job.job, job.run_dir, Incarnation::random(), workers, train.checkpoint,
+                            {job.job, job.run_dir, Incarnation::ofNow(), workers, train.checkpoint,
                              train.data, train.model});
   checkpointer.save(Motion::kAtRest);
   report.checkpoint = job.run_dir / "checkpoints" / "step-0";

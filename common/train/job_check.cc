@@ -19,11 +19,12 @@
 #include "common/data/npy_dataset.h"
 #include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
+#include "common/model/metrics.h"
 #include "common/model/model_graph.h"
 #include "common/model/model_memory.h"
 #include "common/ps/declaration.h"
-#include "common/ps/optimizer.h"
 #include "common/train/initial_values.h"
+#include "common/train/metric.h"
 #include "common/train/model_data.h"
 #include "common/yaml/error_at.h"
 
@@ -35,12 +36,8 @@ using cluster::DatasetSpec;
 using graph::PlacedVariable;
 using yaml::Mark;
 
-// Copies of the parameters that nothing can do without. On a ps: the snapshot that is read, the one
-// that is written, and the optimizer's slots. On a worker: parameters and gradients.
-constexpr uint64_t kPsCopies = 2;
+// Copies of the parameters that no worker can do without: parameters and gradients.
 constexpr uint64_t kWorkerCopies = 2;
-// In /dev/shm, each with the slots: the one that all ps have, and the next.
-constexpr uint64_t kSnapshotCopies = 2;
 
 uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
   uint64_t product = 0;
@@ -137,10 +134,21 @@ class JobChecker {
     // More is mapped; a table is collected in memory all the same.
     const bool resident = !seen->count || bytes <= data::kResidentBytesMax;
     if (resident) data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
+    if (!to_train && readers > 0) countMetrics(*seen, bytes / std::max<uint64_t>(example_bytes, 1));
     if (!to_train || !seen->count) return;
     const Mark& batch_mark = train_.data.batch_size_mark;
     noting(batch_mark.file.empty() ? dataset.mark : batch_mark,
            [&] { data::checkBatchSize(train_.data.batch_size, *seen->count, seen->name); });
+  }
+
+  // A ranking needs all of an evaluation's outputs at once.
+  void countMetrics(const Seen& seen, uint64_t examples) {
+    const std::vector<model::MetricKind>& metrics = train_.model.metrics;
+    if (!output_ ||
+        std::find(metrics.begin(), metrics.end(), model::MetricKind::kAuc) == metrics.end())
+      return;
+    const int64_t ranked = rankedColumns(output_->units, !data::areClasses(seen.labels));
+    metric_bytes_ = saturatingMultiply(examples, static_cast<uint64_t>(ranked) * kRankedBytes);
   }
 
   // Nullopt: a file can't be read, which is reported.
@@ -328,19 +336,19 @@ class JobChecker {
     for (size_t ps = 0; ps < size.ps_bytes.size(); ++ps)
       if (job_.cluster.ps.empty() || runsHere(job_.cluster.ps[ps]))
         ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
+    const PsCopies copies = psCopies(job_);
     const uint64_t bytes = saturatingMultiply(size.parameters, sizeof(float));
+    size.kept_bytes = kept_.bytes;
+    size.worker_bytes = saturatingMultiply(bytes, kWorkerCopies);
+    size.ps_copies = copies.all();
+    size.metric_bytes = metric_bytes_;
     model_bytes_ =
-        saturatingAdd(saturatingMultiply(ps_bytes, psCopies()),
-                      saturatingMultiply(bytes, kWorkerCopies * countHere(job_.cluster.worker)));
+        saturatingAdd(saturatingMultiply(ps_bytes, copies.all()),
+                      saturatingMultiply(size.worker_bytes, countHere(job_.cluster.worker)));
     kept_bytes_ = saturatingMultiply(kept_.bytes, countHere(job_.cluster.worker));
-    size.memory_bytes = saturatingAdd(saturatingAdd(model_bytes_, kept_bytes_), data_bytes_);
+    size.memory_bytes = saturatingAdd(saturatingAdd(model_bytes_, kept_bytes_),
+                                      saturatingAdd(data_bytes_, metric_bytes_));
     size_ = std::move(size);
-  }
-
-  uint64_t psCopies() const {
-    const uint64_t slots = ps::slotCount(train_.optimizer);
-    const bool snapshots = job_.durability.kind == cluster::Durability::kSnapshot;
-    return kPsCopies + slots + (snapshots ? kSnapshotCopies * (1 + slots) : 0);
   }
 
   bool runsHere(const cluster::TaskSpec& task) const {
@@ -353,9 +361,14 @@ class JobChecker {
   }
 
   bool keepsMost() const { return kept_bytes_ > std::max(model_bytes_, data_bytes_); }
-
+  bool ranksMost() const {
+    return metric_bytes_ > std::max({kept_bytes_, model_bytes_, data_bytes_});
+  }
   // What takes most of the memory.
   std::string largestText() const {
+    if (ranksMost())
+      return fmt::format("the metric '{}' keeps {} of each evaluation",
+                         model::nameOf(model::MetricKind::kAuc), bytesText(metric_bytes_));
     if (keepsMost())
       return fmt::format("layer '{}' keeps {} of each batch for its gradients", kept_.largest_layer,
                          bytesText(kept_.largest_bytes));
@@ -366,6 +379,7 @@ class JobChecker {
   }
   // The layer of the file that largestText() names, or holds what it names; empty: none.
   std::string largestLayer() const {
+    if (ranksMost()) return "";
     if (keepsMost()) return kept_.largest_layer.substr(0, kept_.largest_layer.find('/'));
     return model_bytes_ >= data_bytes_ ? largest_layer_ : "";
   }
@@ -382,7 +396,8 @@ class JobChecker {
         bytesText(needed), bytesText(too_much ? memory.total : memory.available),
         too_much ? "" : " available");
     const std::string layer = largestLayer();
-    const yaml::Place place = placeOf(layer.empty() ? train_.data.train.mark : layerMark(layer));
+    const Mark& data_mark = ranksMost() ? train_.data.eval->mark : train_.data.train.mark;
+    const yaml::Place place = placeOf(layer.empty() ? data_mark : layerMark(layer));
     if (too_much)
       report_.error(place, text);
     else
@@ -410,25 +425,10 @@ class JobChecker {
   uint64_t kept_bytes_ = 0;     // by all of this host
   uint64_t model_bytes_ = 0;    // with all copies, on the tasks of this host
   uint64_t data_bytes_ = 0;     // on its workers
+  uint64_t metric_bytes_ = 0;   // on the chief, if it is there
 };
 
 }  // namespace
-
-std::string sizeText(const JobSize& size) {
-  constexpr size_t kListedMax = 4;
-  DTF_CHECK(!size.ps_bytes.empty());
-  std::string text = fmt::format("{} parameters, {}: ", size.parameters,
-                                 bytesText(size.parameters * sizeof(float)));
-  if (size.ps_bytes.size() > kListedMax) {
-    const auto [least, most] = std::minmax_element(size.ps_bytes.begin(), size.ps_bytes.end());
-    return text + fmt::format("from {} to {} on each of {} ps", bytesText(*least), bytesText(*most),
-                              size.ps_bytes.size());
-  }
-  for (uint32_t ps = 0; ps < size.ps_bytes.size(); ++ps)
-    text += fmt::format("{}{} on {}", ps == 0 ? "" : ", ", bytesText(size.ps_bytes[ps]),
-                        TaskId{JobKind::kPs, ps}.name());
-  return text;
-}
 
 std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
                                 yaml::Report& report) {

@@ -5,33 +5,21 @@
 // data files that are missing, damaged or of another shape, more parameters than the host can hold.
 // dtf-launch asks it; the tasks go on checking what they are given.
 
-#include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "common/base/host_memory.h"
 #include "common/cluster/spec.h"
+#include "common/train/job_size.h"
 #include "common/yaml/report.h"
 
 namespace dtf::train {
-
-// What the job will hold. Value type.
-struct JobSize {
-  uint64_t parameters = 0;
-  std::vector<uint64_t> ps_bytes;  // of the parameters alone, by ps task
-  uint64_t memory_bytes = 0;  // a bound from below of what the tasks on this host take together
-};
 
 // Value type.
 struct Host {
   HostMemory memory;
   std::function<bool(const cluster::Address&)> runs;  // the task of that address; empty: every task
 };
-
-// "7850 parameters, 30.7 KiB: 30.6 KiB on ps/0, 40 B on ps/1"
-std::string sizeText(const JobSize& size);
 
 // Puts all mistakes of `job` into `report`, which loaded it, each at the line that is to be changed,
 // and warnings for what is allowed and hardly meant. nullopt: there is no model to count.

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string>
+
 #include "common/base/checksum.h"
 #include "common/base/text.h"
 #include "common/model/model_text.h"
@@ -27,10 +30,26 @@ std::string contentText(const data::Dataset& dataset) {
   return hexOf(checksum.value());
 }
 
+// "framed 2, winograd 4: 1f3a...": how many kernels go which way, and a checksum of which they are.
+std::string waysText(const runtime::StepPlan& plan) {
+  std::map<std::string, int> counts;
+  Checksum checksum;
+  for (const runtime::StepPlan::Row& row : plan.kernels) {
+    if (row.way.empty()) continue;
+    ++counts[row.way];
+    const std::string line = fmt::format("{} {} {}\n", row.op, row.name, row.way);
+    checksum.update(line.data(), line.size());
+  }
+  std::string text;
+  for (const auto& [way, count] : counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", way, count);
+  return text.empty() ? text : fmt::format("{}: {}", text, hexOf(checksum.value()));
+}
+
 }  // namespace
 
-std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
-                                     const data::Dataset& dataset) {
+std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset,
+                                     const runtime::StepPlan& plan) {
   std::vector<ps::Setting> settings = {
       {"data.train", fmt::format("{} examples of {}", dataset.size(), exampleText(dataset))},
       {"data.train: content", contentText(dataset)},
@@ -39,6 +58,7 @@ std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train,
       {"model.input.shape", model::inputText(train.model)},
       {"model.loss", train.model.loss.text()},
       {"environment DTF_WINOGRAD", runtime::winogradAllowed() ? "1" : "0"}};
+  if (const std::string ways = waysText(plan); !ways.empty()) settings.push_back({"kernels", ways});
   if (train.data.augment.any()) settings.push_back({"data.augment", train.data.augment.text()});
   for (size_t i = 0; i < train.model.layers.size(); ++i) {
     // The layers that one holds are settings of their own: each fits a message, and a line of the

@@ -8,14 +8,17 @@
 #include "common/cluster/spec.h"
 #include "common/data/dataset.h"
 #include "common/ps/parameter_client.h"
+#include "common/runtime/compiled_step.h"
 
 namespace dtf::train {
 
 // The input, the layers with all their settings, the loss, the data, their seed and the batch size,
-// and whether convolutions may round as Winograd's do.
+// whether convolutions may round as Winograd's do, and which way each kernel goes that has several:
+// `plan` is of the training step.
 // "data.train" says how many examples of which shape there are; "data.train: content" is XXH3-64 of
 // every example in memory, wherever they came from: nothing is read again, and a gigabyte
 // takes a tenth of a second.
-std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset);
+std::vector<ps::Setting> jobSettings(const cluster::TrainSpec& train, const data::Dataset& dataset,
+                                     const runtime::StepPlan& plan);
 
 }  // namespace dtf::train

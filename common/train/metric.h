@@ -49,6 +49,11 @@ std::unique_ptr<Metric> makeTopK(int64_t k);
 enum class ClassCount : uint8_t { kPrecision, kRecall };
 std::unique_ptr<Metric> makeClassCount(ClassCount kind, OutputScale scale, int64_t units);
 std::unique_ptr<Metric> makeAuc(OutputScale scale, int64_t units);
+// What auc keeps until an evaluation ends: kRankedBytes of each example, for each of so many columns.
+inline constexpr uint64_t kRankedBytes = 8;
+constexpr int64_t rankedColumns(int64_t units, bool of_targets) {
+  return units == 2 && !of_targets ? 1 : units;
+}
 enum class ErrorKind : uint8_t { kMae, kMse, kRmse, kR2 };
 std::unique_ptr<Metric> makeErrorMetric(ErrorKind kind, int64_t units);
 

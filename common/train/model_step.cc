@@ -16,6 +16,10 @@ const std::string& nameOf(const model::ModelGraph& model, graph::Output output) 
   return model.graph.node(output.node).name;
 }
 
+bool trains(const model::ModelGraph& model) {
+  return model.variables.at(0).update.has_value();
+}
+
 Tensor tensorFor(const model::ModelGraph& model, graph::Output output) {
   const graph::TensorSpec& spec = model.graph.spec(output);
   return Tensor(spec.dtype, spec.shape);
@@ -47,11 +51,11 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
     : batch_size_(model.graph.spec(model.features).shape.dim(0)),
       features_(model.graph.spec(model.features)),
       labels_(model.graph.spec(model.labels)),
-      has_accuracy_(model.accuracy && !model.variables[0].gradient) {
+      has_accuracy_(model.accuracy && !trains(model)) {
   DTF_CHECK(!model.variables.empty());
   std::vector<graph::Output> fetches = {graph::findTensor(part, nameOf(model, model.loss))};
   if (has_accuracy_) fetches.push_back(graph::findTensor(part, nameOf(model, *model.accuracy)));
-  if (model.outputs_wanted && !model.variables[0].gradient)
+  if (model.outputs_wanted && !trains(model))
     fetches.push_back(graph::findTensor(part, nameOf(model, model.logits)));
   step_ = runtime::compile(part, fetches, device, kernels);
   features_handle_ = step_->input(nameOf(model, model.features));
@@ -63,7 +67,7 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
   for (const model::ModelVariable& variable : model.variables) {
     const bool is_read = !variable.momentum || !variable.gradient;
     value_handles_.push_back(is_read ? step_->parameter(nameOf(model, variable.value)) : kUnread);
-    if (variable.gradient)
+    if (variable.update)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
   }
 }

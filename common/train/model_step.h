@@ -28,7 +28,7 @@ graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& 
 // Errors: those of runtime::compile and of the kernels.
 class ModelStep {
  public:
-  // For evaluation: the whole graph, with loss, accuracy and outputs as results.
+  // To see how good a model is: the whole graph, with loss, accuracy and outputs as results.
   ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
   // For training: one task's part of `model`, with the loss and the gradients as results.
@@ -48,6 +48,8 @@ class ModelStep {
   // bound anew. A step that doesn't read a value needs none.
   void bindValue(uint32_t variable, const float* value);
   void bindGradient(uint32_t variable, float* gradient);
+
+  const runtime::StepPlan& plan() const { return step_->plan(); }
 
   void run() { step_->run(); }
   // Of the last run.

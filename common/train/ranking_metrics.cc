@@ -18,6 +18,7 @@ struct Scored {
   float score = 0;
   bool positive = false;
 };
+static_assert(sizeof(Scored) == kRankedBytes);
 
 // Nullopt: all are positive, or none is.
 std::optional<double> areaOf(std::vector<Scored> all) {
@@ -43,7 +44,7 @@ class Auc final : public Metric {
   Auc(OutputScale scale, int64_t units)
       : softmax_(scale == OutputScale::kSoftmaxLogits),
         units_(static_cast<size_t>(units)),
-        scored_(units == 2 ? 1 : units_) {
+        scored_(static_cast<size_t>(rankedColumns(units, false))) {
     DTF_CHECK(units > 0);
   }
 
@@ -51,7 +52,7 @@ class Auc final : public Metric {
     DTF_CHECK(static_cast<size_t>(batch.units) == units_);
     const auto examples = static_cast<size_t>(batch.examples());
     const bool of_targets = !batch.targets.empty();
-    if (of_targets) scored_.resize(units_);
+    if (of_targets) scored_.resize(static_cast<size_t>(rankedColumns(batch.units, true)));
     for (size_t i = 0; i < examples; ++i) {
       const std::span<const float> row = batch.outputs.subspan(i * units_, units_);
       if (softmax_ && !of_targets && units_ > 2) setOdds(row);

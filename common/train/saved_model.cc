@@ -124,6 +124,9 @@ SavedModel read(FileSystem& file_system, const Latest::Found& found, const Manif
   SavedModel result;
   result.checkpoint = found.folder;
   result.step = found.manifest.global_step;
+  if (const auto names = found.manifest.extra.find(kClassesKey);
+      names != found.manifest.extra.end())
+    result.class_names = decodeClassNames(names->second);
   std::vector<checkpoint::WantedPart> parts;
   for (const VariableInfo& variable : wanted.variables) {
     Tensor value(DType::kFloat32, variable.shape);
@@ -163,7 +166,7 @@ SavedModel loadSavedModel(FileSystem& file_system, const std::filesystem::path& 
                           std::string_view which, const model::ModelSpec& model) {
   constexpr int kTriesMax = 5;
   const model::ModelGraph graph = model::buildEvaluationGraph(model, 1);
-  CheckpointFolder checkpoints(file_system, folder, Incarnation::random());
+  CheckpointFolder checkpoints(file_system, folder, Incarnation::ofNow());
   for (int tries = 1;; ++tries) {
     const std::vector<uint64_t> before = checkpoints.steps();
     try {

@@ -13,6 +13,7 @@
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/model/model_spec.h"
 #include "common/model_files/trained_model.h"
+#include "common/train/class_names.h"
 
 namespace dtf::train {
 
@@ -23,6 +24,7 @@ struct SavedModel {
   // The values are the moving averages that the optimizer keeps, as evaluations use them.
   bool moving_averages = false;
   std::vector<model_files::NamedTensor> variables;  // in the order of the model
+  ClassNames class_names;                           // that it was trained on, where these had any
   std::vector<checkpoint::Rejected> rejected;       // newer ones that can't be used
 
   // As Evaluator and Inference take them. Borrowed from this.

@@ -1,15 +1,30 @@
 #include "common/train/summaries.h"
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/ps/learning_rate.h"
 #include "common/summary/graph_def.h"
+#include "common/train/batch_images.h"
 
 namespace dtf::train {
+
+namespace {
+
+void addMetrics(const Evaluation& evaluation, const std::string& prefix, summary::StepSummary& to) {
+  if (evaluation.accuracy) to.scalars.push_back({prefix + "accuracy", *evaluation.accuracy});
+  for (const MetricValue& metric : evaluation.metrics)
+    if (metric.value) to.scalars.push_back({prefix + metric.name, *metric.value});
+}
+
+}  // namespace
 
 Summaries::Summaries(const cluster::TrainSpec& train, const TrainingLoop& loop,
                      FileSystem& file_system, const std::filesystem::path& folder,
                      const Clock& clock)
     : spec_(*train.summaries),
+      has_metrics_(train.model.wantsEvaluation()),
       declaration_(loop.declaration()),
       examples_per_step_(loop.examplesPerStep()),
       clock_(clock),
@@ -73,11 +88,27 @@ void Summaries::onParameters(const ps::StepState& state, ParameterBinding& bindi
   }
   measured_step_ = state.global_step;
   measured_at_ = clock_.now();
-  if (state.done || !spec_.histograms) submit();
+  if (state.done || !needsBatch()) submit();
 }
 
-void Summaries::onGradients(ParameterBinding& binding) {
+void Summaries::onGradients(ParameterBinding& binding, const ComputedBatch& batch) {
   if (!due_) return;
+  if (spec_.histograms) addGradients(binding);
+  // The first parameters have no scalars: nothing has been trained.
+  if (has_metrics_ && !due_->scalars.empty()) addMetrics(batch.measure(), "", *due_);
+  if (spec_.images > 0) addFirstImages(batch.examples.parts.at(0));
+  submit();
+}
+
+void Summaries::addFirstImages(const Tensor& features) {
+  const uint64_t left_out = addImages(features, spec_.images, *due_);
+  if (left_out == 0 || images_left_out_) return;
+  images_left_out_ = true;  // said once
+  log::warning("event=images_left_out images={} shown={} reason=\"a summary holds {} of images\"",
+               left_out, due_->images.size(), bytesText(kSummaryImagesBytesMax));
+}
+
+void Summaries::addGradients(ParameterBinding& binding) {
   const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
   for (uint32_t i = 0; i < binding.variables(); ++i) {
     if (variables[i].momentum) continue;  // it has no gradient
@@ -85,15 +116,12 @@ void Summaries::onGradients(ParameterBinding& binding) {
     const float* gradient = binding.gradient(i);
     due_->histograms.push_back({variables[i].name + "/gradient", {gradient, gradient + elements}});
   }
-  submit();
 }
 
 void Summaries::onEvaluation(uint64_t global_step, const Evaluation& evaluation) {
   summary::StepSummary summary;
   summary.scalars.push_back({"eval/loss", evaluation.loss});
-  if (evaluation.accuracy) summary.scalars.push_back({"eval/accuracy", *evaluation.accuracy});
-  for (const MetricValue& metric : evaluation.metrics)
-    if (metric.value) summary.scalars.push_back({"eval/" + metric.name, *metric.value});
+  addMetrics(evaluation, "eval/", summary);
   writer_.add(global_step, std::move(summary));
 }
 
@@ -104,7 +132,8 @@ void Summaries::onCheckpoint(uint64_t global_step) {
 
 void Summaries::submit() {
   DTF_CHECK(due_);
-  if (!due_->scalars.empty() || !due_->histograms.empty())
+  DTF_FAILPOINT("training.in_summary");
+  if (!due_->scalars.empty() || !due_->histograms.empty() || !due_->images.empty())
     writer_.add(measured_step_, std::move(*due_));
   due_.reset();
 }

@@ -2,8 +2,8 @@
 
 // The chief's supervisor, as TensorFlow's: it restores or says that training starts anew, saves now
 // and then beside the training, and at the end. Trouble with the disk never stops training: it is
-// said, retried, and said again at the end. Snapshots in memory that is too small are said once, and
-// given up.
+// logged, retried, and logged once more at the end. Snapshots for which memory is too small are logged
+// once, and given up.
 
 #include <cstdint>
 #include <functional>

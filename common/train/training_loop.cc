@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/trace.h"
 #include "common/ps/epoch.h"
@@ -26,9 +27,10 @@ namespace {
 constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 
 ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayout layout,
-                             uint32_t workers, const data::Dataset& dataset) {
+                             uint32_t workers, const data::Dataset& dataset,
+                             const runtime::StepPlan& plan) {
   ps::ModelDeclaration declaration = declarationOf(train, std::move(layout), workers);
-  declaration.settings = jobSettings(train, dataset);
+  declaration.settings = jobSettings(train, dataset, plan);
   return declaration;
 }
 
@@ -46,9 +48,10 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       clock_(clock),
       model_(model::buildTrainingGraph(train.model, train.data.batch_size)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
-      declaration_(declare(train, layoutOf(model_, placement_), place.workers, *dataset)),
-      batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
+      declaration_(
+          declare(train, layoutOf(model_, placement_), place.workers, *dataset, step_.plan())),
+      batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
               train.data.seed, train.data.augment),
       batches_(reader_, train.data.batch_size,
@@ -104,6 +107,7 @@ void TrainingLoop::initialise(uint64_t epoch, const WaitingCallback& on_waiting)
   for (const Buffer& arena : arenas)
     shards.emplace_back(arena.as<float>(), arena.bytes() / sizeof(float));
   client_.initialise(shards, epoch);
+  DTF_FAILPOINT("training.after_initialise");
 }
 
 void TrainingLoop::evaluateOn(std::shared_ptr<const data::Dataset> dataset) {
@@ -142,7 +146,8 @@ void TrainingLoop::onDue(const ps::StepState& state) {
 
 float TrainingLoop::compute(const ps::StepState& due) {
   const float loss = computeBatch(due);
-  if (observer_ != nullptr) observer_->onGradients(*binding_);
+  if (observer_ != nullptr)
+    observer_->onGradients(*binding_, {*batch_, [this] { return measureBatch(); }});
   return loss;
 }
 
@@ -189,7 +194,9 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
                                            place_.workers, batches_of_step_);
   {
     const trace::Span span("read batch");
-    step_.bindBatch(batches_.read(batch, batchAfter(due)));
+    batch_ = &batches_.read(batch, batchAfter(due));
+    batch_number_ = batch;
+    step_.bindBatch(*batch_);
   }
   step_.setRandomKey(train_.data.seed, batch);  // so masks, too, follow from the step
   const trace::Span span("compute");
@@ -204,6 +211,14 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   clipGradients(due);
   binding_->scatterGradients();
   return loss;
+}
+
+Evaluation TrainingLoop::measureBatch() {
+  DTF_CHECK(batch_ != nullptr);
+  if (metrics_ == nullptr)
+    metrics_ =
+        std::make_unique<TrainingMetrics>(train_.model, train_.data.batch_size, kernels_, device_);
+  return metrics_->measure(*batch_, binding_->values(), train_.data.seed, batch_number_);
 }
 
 // A single one that is no number would spoil its moving average for good, and with it every
@@ -282,6 +297,7 @@ Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const TimePoint begin = clock_.now();
   evaluated_step_ = global_step;
   const Evaluation evaluation = evaluateValues();
+  DTF_FAILPOINT("training.in_evaluation");
   const Duration spent = clock_.now() - begin;
   evaluating_ += spent;
   report_clock_.skip(spent);

@@ -25,6 +25,7 @@
 #include "common/train/report_clock.h"
 #include "common/train/step_loop.h"
 #include "common/train/step_observer.h"
+#include "common/train/training_metrics.h"
 
 namespace dtf::train {
 
@@ -126,6 +127,7 @@ class TrainingLoop final : private StepWorker {
   void afterBatch(const ps::StepState& state) override;
   uint64_t batchAfter(const ps::StepState& due) const;
   float computeBatch(const ps::StepState& due);
+  Evaluation measureBatch();
   void checkStatistics(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
   void afterStep(const ps::StepState& state);
@@ -143,20 +145,23 @@ class TrainingLoop final : private StepWorker {
   const Clock& clock_;
   const model::ModelGraph model_;
   const graph::Placement placement_;
+  ModelStep step_;
   const ps::ModelDeclaration declaration_;
   const uint32_t batches_of_step_;  // in the batch order
-  ModelStep step_;
   data::BatchReader reader_;
   data::BatchSource batches_;
   std::unique_ptr<ParameterBinding>
       binding_;  // made in join(): a client has arenas once it has declared
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<TrainingMetrics> metrics_;  // once somebody asks
   StepObserver* observer_ = nullptr;
   std::vector<std::span<float>> gradients_;  // of all variables, while they are clipped
 
   // Of run().
   ProgressCallback report_;
   StepCallback on_step_;
+  const data::Batch* batch_ = nullptr;  // that was computed last
+  uint64_t batch_number_ = 0;
   TimePoint begin_{};  // the first parameters are there
   DivergenceWatch divergence_;
   TrainingResult result_;

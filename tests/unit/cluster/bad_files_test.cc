@@ -318,7 +318,7 @@ constexpr BadFile kBadTrains[] = {
     {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
     {"<<: {steps: 3}\n",
      "t.yaml:2:1: error: unknown key '<<' (one of model, data, optimizer, replication, placement, "
-     "steps, epochs, eval, report, checkpoint, summaries)"},
+     "steps, epochs, eval, report, kernels, checkpoint, summaries)"},
 };
 
 // The model of a file that has nothing else; each row starts on line 2.

@@ -79,6 +79,24 @@ TEST_F(CheckpointerTest, AStartThatIsRefusedEnds) {
   EXPECT_EQ(starting->lastStep(), 10u);
 }
 
+// Whether it finds ps that hold values, and trains on, or brings them the newest checkpoint.
+TEST_F(CheckpointerTest, AChiefThatIsStartedAgainSweepsWhatItsPredecessorLeftHalfSaved) {
+  saveAll({10});
+  for (const bool ps_hold_values : {false, true}) {
+    if (ps_hold_values) ps_.setHoldsValues();
+    checkpoint::CheckpointFolder killed = folder();
+    const auto attempt = folder().path() / killed.beginAttempt(20);
+    const std::vector<float> values(16);
+    const checkpoint::TensorPart part{"v", Shape{16}, 0, 16, values.data()};
+    checkpoint::writeShard(disk_, attempt, 0, 1, {&part, 1});
+    ASSERT_EQ(disk_.list(folder().path()).size(), 2u);
+    EXPECT_EQ(chief(kSync)->start(), std::nullopt);
+    EXPECT_FALSE(disk_.exists(attempt)) << ps_hold_values;
+    EXPECT_EQ(disk_.list(folder().path()).size(), 1u) << ps_hold_values;
+    EXPECT_EQ(steps(), std::vector<uint64_t>{10});
+  }
+}
+
 TEST_F(CheckpointerTest, TheNewestWholeOneIsRestored) {
   saveAll({10, 20});
   damage(20, checkpoint::kManifestFile);
@@ -158,16 +176,6 @@ TEST_F(CheckpointerTest, APositionOfAnotherLengthIsBadDataOfThatPs) {
 }
 
 // A chief that is restarted while its ps live.
-TEST_F(CheckpointerTest, WhatADeadChiefLeftHalfWrittenIsSweptThoughThePsHoldValues) {
-  saveAll({10});
-  folder().beginAttempt(20);
-  ps_.setHoldsValues();
-  EXPECT_EQ(chief(kSync)->restore(), std::nullopt);
-  std::vector<std::string> names;
-  for (const FolderEntry& entry : disk_.list(kRunDir / "checkpoints")) names.push_back(entry.name);
-  EXPECT_EQ(names, std::vector<std::string>{"step-10"});
-}
-
 TEST_F(CheckpointerTest, OneOfAModelThatComputesSomethingElseIsRefused) {
   saveAll({10});
   model_.loss.kind = model::Loss::kMse;

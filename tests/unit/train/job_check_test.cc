@@ -105,6 +105,37 @@ TEST_F(JobCheckTest, SnapshotsTakeMemoryTwice) {
   EXPECT_EQ(size_->memory_bytes, without + 2u * 3 * 31400) << "with Adam's two slots";
 }
 
+TEST_F(JobCheckTest, AReplicaTakesWhatItsShardTakes) {
+  const std::string train = std::string("train:\n") + kSoftmax + "  optimizer: adam\n";
+  const std::string tasks = "cluster: {ps: [a:1, a:2], worker: [b:1]}\n";
+  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
+  const uint64_t without = size_->memory_bytes;
+  EXPECT_EQ(mistakesIn(tasks + "durability: replica\n" + train, ErrorCode::kBadConfig), "");
+  EXPECT_EQ(size_->memory_bytes, without + (2u + 2) * 31400);
+  EXPECT_EQ(size_->ps_copies, 8u);
+}
+
+// The output of every example, for each class, with its label.
+TEST_F(JobCheckTest, ARankingKeepsAWholeEvaluation) {
+  const auto job = [](const std::string& metrics, const std::string& loss, int units, int count) {
+    return "  model: {input: {shape: [28, 28]}, layers: [flatten, dense: {units: " +
+           std::to_string(units) + "}], loss: " + loss + ", metrics: [" + metrics +
+           "]}\n  data:\n    train: {format: digits, count: 500}\n    eval: {format: digits, "
+           "count: " +
+           std::to_string(count) + "}\n";
+  };
+  const std::string softmax = "softmax_cross_entropy";
+  EXPECT_EQ(mistakesOf(job("accuracy", softmax, 10, 500)), "");
+  const uint64_t without = size_->memory_bytes;
+  EXPECT_EQ(size_->metric_bytes, 0u);
+  EXPECT_EQ(mistakesOf(job("auc", softmax, 10, 500)), "");
+  EXPECT_EQ(size_->metric_bytes, 500u * 10 * 8);
+  EXPECT_EQ(size_->memory_bytes, without + 500 * 10 * 8);
+  EXPECT_EQ(firstLine(mistakesOf(job("auc", softmax, 100'000, 500'000))),
+            "c.yaml:6:5: error: the metric 'auc' keeps 372.5 GiB of each evaluation, and the 2 ps "
+            "and 2 workers here need at least 374.3 GiB together; this host has 16.0 GiB");
+}
+
 // `check` of a file whose tasks run on several hosts.
 TEST_F(JobCheckTest, OnlyTheTasksOfThisHostCountAgainstItsMemory) {
   runs_here_ = [](const cluster::Address& address) { return address.host == "a"; };

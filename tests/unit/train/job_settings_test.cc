@@ -30,10 +30,10 @@ std::string changed(const std::function<void(cluster::TrainSpec&)>& change, int6
   cluster::TrainSpec other = smallJob();
   change(other);
   std::map<std::string, std::string> before;
-  for (const ps::Setting& setting : jobSettings(smallJob(), digits(1, kCount)))
+  for (const ps::Setting& setting : jobSettings(smallJob(), digits(1, kCount), {}))
     before[setting.name] = setting.value;
   std::string names;
-  for (const ps::Setting& setting : jobSettings(other, digits(seed, count)))
+  for (const ps::Setting& setting : jobSettings(other, digits(seed, count), {}))
     if (before[setting.name] != setting.value) names += setting.name + " ";
   return names;
 }
@@ -66,7 +66,7 @@ TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
 TEST(JobSettings, TellWhetherConvolutionsMayRoundAsWinogradsDo) {
   const auto value = [] {
     for (const ps::Setting& setting :
-         jobSettings(smallJob(), data::drawDigits(1, data::DigitStream::kTrain, kCount, 1)))
+         jobSettings(smallJob(), data::drawDigits(1, data::DigitStream::kTrain, kCount, 1), {}))
       if (setting.name == "environment DTF_WINOGRAD") return setting.value;
     return std::string("not told");
   };
@@ -74,6 +74,22 @@ TEST(JobSettings, TellWhetherConvolutionsMayRoundAsWinogradsDo) {
   ::setenv("DTF_WINOGRAD", "0", 1);
   EXPECT_EQ(value(), "0");
   ::unsetenv("DTF_WINOGRAD");
+}
+
+TEST(JobSettings, TellWhichWayTheKernelsGo) {
+  const data::Dataset data = data::drawDigits(1, data::DigitStream::kTrain, kCount, 1);
+  const auto told = [&data](const std::string& first, const std::string& second) {
+    runtime::StepPlan plan;
+    plan.kernels = {
+        {"Relu", "r", {}, {}, ""}, {"Conv2D", "a", {}, {}, first}, {"Conv2D", "b", {}, {}, second}};
+    for (const ps::Setting& setting : jobSettings(smallJob(), data, plan))
+      if (setting.name == "kernels") return setting.value;
+    return std::string("not told");
+  };
+  EXPECT_EQ(told("", ""), "not told");
+  EXPECT_EQ(told("winograd", "framed").substr(0, 22), "framed 1, winograd 1: ");
+  EXPECT_EQ(told("winograd", "framed"), told("winograd", "framed"));
+  EXPECT_NE(told("winograd", "framed"), told("framed", "winograd"));
 }
 
 // Each fits a message, and a line of what a checkpoint keeps.

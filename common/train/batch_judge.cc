@@ -1,0 +1,65 @@
+#include "common/train/batch_judge.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/model/metrics.h"
+
+namespace dtf::train {
+
+namespace {
+
+template <class T>
+void copyFrom(const std::byte* labels, std::span<int64_t> classes) {
+  const std::span<const T> all(reinterpret_cast<const T*>(labels), classes.size());
+  std::copy(all.begin(), all.end(), classes.begin());
+}
+
+void copyClasses(DType dtype, const std::byte* labels, std::span<int64_t> classes) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return copyFrom<uint8_t>(labels, classes);
+    case DType::kInt32:
+      return copyFrom<int32_t>(labels, classes);
+    case DType::kInt64:
+      return copyFrom<int64_t>(labels, classes);
+    case DType::kFloat32:
+      break;
+  }
+  DTF_CHECK_MSG(false, std::string(dtypeName(dtype)));
+}
+
+}  // namespace
+
+BatchJudge::BatchJudge(const model::ModelSpec& model)
+    : wanted_(model.metrics), scale_(scaleOf(model.loss.kind)) {}
+
+void BatchJudge::add(std::span<const float> outputs, int64_t batch, DType dtype,
+                     const std::byte* labels) {
+  const auto examples = static_cast<size_t>(batch);
+  DTF_CHECK(examples > 0 && !outputs.empty() && outputs.size() % examples == 0);
+  Judged judged;
+  judged.outputs = outputs;
+  judged.units = static_cast<int64_t>(outputs.size() / examples);
+  if (dtype == DType::kFloat32) {
+    judged.targets = {reinterpret_cast<const float*>(labels), outputs.size()};
+  } else {
+    classes_.resize(examples);
+    copyClasses(dtype, labels, classes_);
+    judged.classes = classes_;
+  }
+  if (metrics_.empty())
+    for (const model::MetricKind kind : wanted_)
+      metrics_.push_back(makeMetric(kind, scale_, judged.units));
+  for (const std::unique_ptr<Metric>& metric : metrics_) metric->add(judged);
+}
+
+std::vector<MetricValue> BatchJudge::take() {
+  std::vector<MetricValue> values;
+  for (size_t i = 0; i < metrics_.size(); ++i)
+    values.push_back({std::string(model::nameOf(wanted_[i])), metrics_[i]->value()});
+  metrics_.clear();
+  return values;
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,49 @@
+#include "common/train/job_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/ids.h"
+#include "common/base/text.h"
+#include "common/ps/optimizer.h"
+
+namespace dtf::train {
+
+namespace {
+
+// In /dev/shm, each with the slots: the one that all ps have, and the next.
+constexpr uint64_t kSnapshotCopies = 2;
+
+}  // namespace
+
+PsCopies psCopies(const cluster::JobSpec& job) {
+  DTF_CHECK(job.train.has_value());
+  PsCopies copies;
+  copies.slots = ps::slotCount(job.train->optimizer);
+  if (job.durability.kind == cluster::Durability::kSnapshot)
+    copies.durability = kSnapshotCopies * (1 + copies.slots);
+  // A replica runs the same updates.
+  if (job.durability.kind == cluster::Durability::kReplica)
+    copies.durability = copies.values + copies.slots;
+  return copies;
+}
+
+std::string sizeText(const JobSize& size) {
+  constexpr size_t kListedMax = 4;
+  DTF_CHECK(!size.ps_bytes.empty());
+  std::string text = fmt::format("{} parameters, {}: ", size.parameters,
+                                 bytesText(size.parameters * sizeof(float)));
+  if (size.ps_bytes.size() > kListedMax) {
+    const auto [least, most] = std::minmax_element(size.ps_bytes.begin(), size.ps_bytes.end());
+    return text + fmt::format("from {} to {} on each of {} ps", bytesText(*least), bytesText(*most),
+                              size.ps_bytes.size());
+  }
+  for (uint32_t ps = 0; ps < size.ps_bytes.size(); ++ps)
+    text += fmt::format("{}{} on {}", ps == 0 ? "" : ", ", bytesText(size.ps_bytes[ps]),
+                        TaskId{JobKind::kPs, ps}.name());
+  return text;
+}
+
+}  // namespace dtf::train

@@ -1,0 +1,85 @@
+// What a training step takes from the heap, in whichever thread: nothing. Of a perceptron, see
+// compiled_step_test.cc.
+
+#include <gtest/gtest.h>
+
+#include "common/train/initial_values.h"
+#include "common/train/model_step.h"
+#include "tests/unit/runtime/count_allocations.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+constexpr int64_t kBatch = 4;
+
+// LeNet-like: convolutions of both sizes, normalised, pooled in both ways, and dropout.
+model::ModelSpec convolutionalModel() {
+  using model::layerOf;
+  model::ModelSpec spec = model::softmaxModel();
+  spec.layers = {layerOf("conv2d", "{filters: 6, kernel: 5, padding: same}", "conv1"),
+                 layerOf("batch_norm", "{}", "norm1"),
+                 model::activation("relu1", model::Activation::kRelu),
+                 layerOf("max_pool", "{size: 2}", "pool1"),
+                 layerOf("conv2d", "{filters: 16, kernel: 3}", "conv2"),
+                 layerOf("batch_norm", "{}", "norm2"),
+                 model::activation("relu2", model::Activation::kRelu),
+                 layerOf("avg_pool", "{size: 2}", "pool2"),
+                 model::flatten(),
+                 model::dense("hidden", 32, model::Activation::kRelu),
+                 model::dropout("dropout", 0.5),
+                 model::dense("softmax", 10)};
+  return spec;
+}
+
+// A training step with values and gradients of its own.
+struct BoundStep {
+  BoundStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
+            runtime::Device& device)
+      : step(model, workerPart(model, placeModel(model.graph, {}, 1, 0), 0), kernels, device) {
+    for (uint32_t i = 0; i < model.variables.size(); ++i) {
+      const Shape& shape = model.graph.spec(model.variables[i].value).shape;
+      values.push_back(initialValue("glorot_uniform", shape, 1, i));
+      gradients.emplace_back(DType::kFloat32, shape);
+      step.bindValue(i, values[i].as<float>().data());
+      step.bindGradient(i, gradients[i].as<float>().data());
+    }
+  }
+
+  void run(uint64_t number, data::BatchReader& reader, data::Batch& batch) {
+    reader.read(number, batch);
+    step.bindBatch(batch);
+    step.setRandomKey(1, number);
+    step.run();
+  }
+
+  std::vector<Tensor> values;
+  std::vector<Tensor> gradients;
+  ModelStep step;
+};
+
+TEST(StepAllocations, AConvolutionalNetworkTakesNothingFromTheHeapByOneThreadOrTwo) {
+  runtime::CpuDevice device;
+  runtime::ComputePool two(2);
+  runtime::testing::awaitThreads(two);
+  const model::ModelGraph model = model::buildTrainingGraph(convolutionalModel(), kBatch);
+  data::BatchReader reader(digits(data::DigitStream::kTrain, 20), kBatch, 1);
+  data::Batch batch(reader.dataset().parts(), kBatch);
+  for (const Isa isa : supportedIsas()) {
+    for (runtime::ComputePool* pool : {static_cast<runtime::ComputePool*>(nullptr), &two}) {
+      runtime::Processor cpu(isa, pool);
+      cpu.part_work = 1;  // so that all that can be split is
+      runtime::KernelTable kernels;
+      runtime::registerCpuKernels(kernels, cpu);
+      BoundStep bound(model, kernels, device);
+      bound.run(0, reader, batch);
+      const runtime::testing::CountAllocations allocations;
+      bound.run(1, reader, batch);
+      EXPECT_EQ(allocations.count(), 0) << isaName(isa) << ", threads: " << cpu.threads();
+      EXPECT_GT(bound.step.loss(), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtf::train

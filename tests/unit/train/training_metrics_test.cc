@@ -1,0 +1,84 @@
+#include "common/train/training_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "common/train/initial_values.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+constexpr int64_t kExamples = 20;
+
+// With what an evaluation does otherwise: dropout, and statistics of the batch.
+model::ModelSpec spec() {
+  model::ModelSpec spec = model::softmaxModel();
+  spec.layers = {model::flatten(), model::dense("hidden", 16),
+                 model::layerOf("batch_norm", "{}", "norm"),
+                 model::layerOf("dropout", "{rate: 0.5}", "dropout"), model::dense("softmax", 10)};
+  spec.accuracy = true;
+  spec.metrics = {model::MetricKind::kTop5};
+  return spec;
+}
+
+class TrainingMetricsTest : public ::testing::Test {
+ protected:
+  TrainingMetricsTest()
+      : reader_(digits(data::DigitStream::kTrain, kExamples), kExamples, 1),
+        batch_(reader_.dataset().parts(), kExamples) {
+    reader_.read(0, batch_);
+    const model::ModelGraph model = model::buildTrainingGraph(spec(), kExamples);
+    for (uint32_t i = 0; i < model.variables.size(); ++i) {
+      const graph::Node& variable = model.graph.node(model.variables[i].value.node);
+      owned_.push_back(initialValue(variable.attribute<std::string>("initializer"),
+                                    variable.outputs[0].shape, 1, i));
+    }
+    for (const Tensor& value : owned_) values_.push_back(value.as<float>().data());
+  }
+
+  // As the training's own step has it.
+  float trainedLoss(uint64_t number) {
+    const model::ModelGraph model = model::buildTrainingGraph(spec(), kExamples);
+    ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 1, 0), 0), kernels_,
+                   device_);
+    step.bindBatch(batch_);
+    step.setRandomKey(7, number);
+    std::vector<std::vector<float>> gradients;
+    for (uint32_t i = 0; i < values_.size(); ++i) {
+      gradients.emplace_back(owned_[i].as<float>().size());
+      step.bindValue(i, values_[i]);
+      step.bindGradient(i, gradients.back().data());
+    }
+    step.run();
+    return step.loss();
+  }
+
+  const runtime::KernelTable kernels_ = cpuKernels();
+  runtime::CpuDevice device_;
+  data::BatchReader reader_;
+  data::Batch batch_;
+  std::vector<Tensor> owned_;
+  std::vector<const float*> values_;
+};
+
+TEST_F(TrainingMetricsTest, AreOfTheBatchAsTrainingSeesIt) {
+  TrainingMetrics metrics(spec(), kExamples, kernels_, device_);
+  for (const uint64_t number : {3, 4}) {
+    const Evaluation measured = metrics.measure(batch_, values_, 7, number);
+    EXPECT_NEAR(measured.loss, trainedLoss(number), 1e-5) << number;
+    EXPECT_EQ(measured.examples, kExamples);
+    const double hits = measured.accuracy.value() * kExamples;
+    EXPECT_NEAR(hits, std::round(hits), 1e-4);
+    ASSERT_EQ(measured.metrics.size(), 1u);
+    EXPECT_GE(measured.metrics[0].value.value(), *measured.accuracy) << "top 5";
+  }
+  EXPECT_NE(metrics.measure(batch_, values_, 7, 3).loss,
+            metrics.measure(batch_, values_, 7, 4).loss)
+      << "another mask";
+}
+
+}  // namespace
+}  // namespace dtf::train
