@@ -23,7 +23,9 @@ ConnectionSet::ConnectionSet(net::Loop& loop, OnClosed on_closed, uint64_t calls
     : loop_(loop),
       on_closed_(std::move(on_closed)),
       calls_bytes_max_(calls_bytes_max),
-      self_(std::make_shared<ConnectionSet*>(this)) {}
+      self_(std::make_shared<ConnectionSet*>(this)) {
+  DTF_CHECK(on_closed_ != nullptr && calls_bytes_max_ > 0);
+}
 
 ConnectionSet::~ConnectionSet() {
   *self_ = nullptr;

@@ -66,7 +66,7 @@ class ConnectionSet {
              const MakeBootstrap& make_bootstrap);
 
   // A hello was accepted: the connection may stay. Earlier ones of the same process are closed: what
-  // it sent there and nobody has read yet has been said again, or will be, on this one.
+  // it sent there and nobody has read yet has been sent again, or will be, on this one.
   void greet(ConnectionHandle& handle, const Caller& caller);
 
   size_t size() const { return connections_.size(); }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -18,6 +19,7 @@
 #include "common/base/print.h"
 #include "common/base/stderr_sink.h"
 #include "common/cluster/address.h"
+#include "common/net/error_bridge.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::daemons {
@@ -39,9 +41,9 @@ uint32_t attemptFromEnvironment() {
   uint32_t attempt = 0;
   const char* end = text + std::strlen(text);
   const auto [stop, error] = std::from_chars(text, end, attempt);
-  if (error != std::errc() || stop != end || attempt > Incarnation::kAttemptMax)
+  if (error != std::errc() || stop != end)
     throw Error(ErrorCode::kUsage, std::string("DTF_ATTEMPT=") + text + " is no count of starts");
-  return attempt;
+  return std::min(attempt, Incarnation::kAttemptMax);  // then the time of day tells who is newer
 }
 
 }  // namespace
@@ -75,10 +77,8 @@ int runDaemon(int argc, char** argv, JobKind binary,
     options.attempt = attemptFromEnvironment();
     log::init(options.task.name(), options.log_level);
     return body(options);
-  } catch (const Error& error) {
-    return reportFailure(error);
-  } catch (const std::exception& error) {
-    return reportFailure(Error(ErrorCode::kInternal, error.what()));
+  } catch (const std::exception&) {
+    return reportFailure(net::currentError());
   }
 }
 

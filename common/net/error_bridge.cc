@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include <array>
+#include <boost/system/system_error.hpp>
 #include <exception>
 #include <optional>
 
@@ -66,6 +67,16 @@ kj::Exception makeKj(kj::Exception::Type type, const std::string& text) {
   return kj::Exception(type, __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
 }
 
+// Of Asio's objects, whose constructors throw. A host that has run out of something is no bug of ours.
+Error systemFailure(const boost::system::system_error& failure) {
+  const error_code& ec = failure.code();
+  if (ec == boost::system::errc::too_many_files_open ||
+      ec == boost::system::errc::too_many_files_open_in_system)
+    return Error(ErrorCode::kUnavailable,
+                 std::string(failure.what()) + "; raise the limit of open files (ulimit -n)");
+  return Error(ErrorCode::kInternal, failure.what());
+}
+
 }  // namespace
 
 kj::Exception toKj(const error_code& ec, std::string_view what) {
@@ -119,6 +130,8 @@ Error currentError() {
     throw;
   } catch (const Error& error) {
     return error;
+  } catch (const boost::system::system_error& failure) {
+    return systemFailure(failure);
   } catch (const kj::Exception& exception) {
     return toError(exception);
   } catch (const std::exception& exception) {

@@ -38,8 +38,8 @@ Error toError(const kj::Exception& exception);
 Error toError(ErrorCode code, std::string_view what, const error_code& ec);
 Error toErrorFromErrno(ErrorCode code, std::string_view what, int errno_value);
 
-// The exception being handled, in a catch block: a dtf::Error as it is, others as toError() or
-// kInternal.
+// The exception being handled, in a catch block: a dtf::Error as it is, one of Asio that has no
+// descriptor left as kUnavailable, others as toError() or kInternal.
 Error currentError();
 
 [[noreturn]] void throwAsKj(const Error& error);

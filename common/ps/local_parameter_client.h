@@ -84,7 +84,7 @@ class LocalParameterClient final : public ParameterClient {
 
   LocalCluster& cluster_;
   const uint32_t rank_;
-  const Incarnation incarnation_ = Incarnation::random();
+  const Incarnation incarnation_ = Incarnation::ofNow();
   ModelDeclaration declaration_;
   uint64_t sequence_ = 0;
   uint64_t epoch_ = 0;                              // of the parameters

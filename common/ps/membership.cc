@@ -86,7 +86,9 @@ bool Membership::join(uint32_t rank, Incarnation incarnation) {
     member.heard = clock_.now();
     return false;
   }
-  if (incarnation.isBefore(member.incarnation)) refuse(rank, false);
+  if (incarnation.isCountedBefore(member.incarnation)) refuse(rank, false);
+  const bool is_there = member.state == MemberState::kJoined;
+  if (is_there && incarnation.isBefore(member.incarnation)) refuse(rank, false);
   const bool was_lost = member.state == MemberState::kLost && member.incarnation == incarnation;
   if (was_lost) refuse(rank, true);
   if (isFenced(rank, incarnation)) check(rank, incarnation);  // throws, saying which way it ended
@@ -152,6 +154,11 @@ void Membership::markLost(uint32_t rank) {
   if (members_[rank].state != MemberState::kJoined) return;
   fence(rank, members_[rank].incarnation);
   setState(rank, MemberState::kLost);
+}
+
+void Membership::giveUp(uint32_t rank) {
+  validateRank(rank);
+  if (members_[rank].state == MemberState::kAwaited) setState(rank, MemberState::kLost);
 }
 
 bool Membership::allFinished() const {

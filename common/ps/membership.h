@@ -18,9 +18,15 @@ namespace dtf::ps {
 //   joined    join by another incarnation    joined    a restart may be faster than the lease: the newest wins
 //   joined    finish                         finished  its work is done; its lease no longer matters
 //   joined    no heartbeat for the lease     lost      fenced for ever; only a new incarnation may join
+//   awaited   others train, and it stays     lost      it was missed before this ps was started
+//             away
 //   lost      join by a new incarnation      joined
 //   finished  join by a new incarnation      joined    a restart of a job's task; it finds the job done
-//   any       join by an earlier attempt     -         fenced: its hello was under way for long, and its successor's came first
+//   any       join by an earlier attempt     -         fenced: its hello was under way for long, and its
+//                                                      successor's came first
+//   joined    join by an earlier process,    -         fenced: it slept, and wakes to a ps that was started
+//             where nobody counts attempts             meanwhile and knows only its successor. By the time
+//                                                      of day, so once that is lost or done it may
 enum class MemberState : uint8_t { kAwaited, kJoined, kFinished, kLost };
 std::string_view memberStateName(MemberState state);  // "awaited"
 
@@ -43,7 +49,8 @@ class Membership {
 
   // True when this is a new process of the rank; false when it had joined already.
   // Errors: kUnavailable "fenced: ..." for one that was replaced or lost, also when it never got to
-  // join: its attempt is lower than that of the last process of the rank.
+  // join: its attempt is lower than that of the last process of the rank, or where nobody counts, it
+  // started before that one, which is there.
   bool join(uint32_t rank, Incarnation incarnation);
   void heartbeat(uint32_t rank, Incarnation incarnation);
   void finish(uint32_t rank, Incarnation incarnation);  // again: no effect
@@ -58,6 +65,8 @@ class Membership {
   std::vector<Loss> expire();
   // The same for one member known to be gone (its process ended). No effect unless joined.
   void markLost(uint32_t rank);
+  // The same for one that is awaited in vain. No effect unless awaited.
+  void giveUp(uint32_t rank);
 
   uint32_t workers() const { return static_cast<uint32_t>(members_.size()); }
   const Member& member(uint32_t rank) const { return members_[rank]; }

@@ -22,7 +22,7 @@ class SetDecider {
   // ascending, when this completes it; then nothing more until nextStep().
   std::optional<std::vector<uint32_t>> received(uint32_t ps_task, uint32_t rank);
 
-  // `ps_task` may hold nothing of what was received from it, and says anew what it does hold. No effect
+  // `ps_task` may hold nothing of what was received from it, and reports again what it does hold. No effect
   // on a set that is complete.
   void forget(uint32_t ps_task);
 

@@ -82,6 +82,16 @@ void Shard::markLost(uint32_t rank) {
   lose({rank, workerName(rank) + " was lost (its process ended)"});
 }
 
+void Shard::giveUpAwaited() {
+  const OutwardCalls::Scope scope(calls_);
+  for (uint32_t rank = 0; rank < options_.workers; ++rank) {
+    if (membership_.member(rank).state != MemberState::kAwaited) continue;
+    membership_.giveUp(rank);
+    lose({rank, fmt::format("{} was lost (it has not come to ps/{} since that was started)",
+                            workerName(rank), options_.ps_task)});
+  }
+}
+
 void Shard::leave(uint32_t rank, Incarnation incarnation, const std::string& reason) {
   const OutwardCalls::Scope scope(calls_);
   DTF_CHECK(!reason.empty());
@@ -347,6 +357,7 @@ ShardStatus Shard::status() const {
     status.members.push_back(membership_.member(rank));
   }
   status.missing = membership_.missingText();
+  status.trains = anybodyTrains() || refilled_;
   if (declaration_) status.steps = declaration_->steps;
   if (status.initialised) {
     status.coordinator = coordinator_->status();

@@ -75,6 +75,7 @@ struct ShardStatus {
   bool saved = false;         // the newest parameters are in a checkpoint's file
   std::vector<Member> members;
   std::string missing;  // who is awaited, since when; see Membership::missingText
+  bool trains = false;  // a worker that is there has sent a gradient, or this ps took its replica
   uint32_t callers_waiting = 0;
   CoordinatorStatus coordinator;
 };
@@ -114,6 +115,8 @@ class Shard {
   // The worker's process is known to be gone (its connection was reset and its launcher says so):
   // don't wait for the lease to run out.
   void markLost(uint32_t rank);
+  // Workers that have not come to this ps though others train: lost to it, until they do.
+  void giveUpAwaited();
   // This live process says why it goes: lost, as one whose process has ended.
   void leave(uint32_t rank, Incarnation incarnation, const std::string& reason);
 
@@ -309,6 +312,7 @@ class Shard {
   std::set<uint32_t> declared_alike_;  // ranks
   std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
   std::set<uint32_t> trained_;         // ranks whose process has sent a gradient
+  bool refilled_ = false;              // from its replica, so others have trained before it came
   uint64_t epoch_ = 0;                 // of the store's values; 0: none
   EpochOrigin origin_ = EpochOrigin::kInitialValues;
   CutName origin_cut_;

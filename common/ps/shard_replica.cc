@@ -22,7 +22,7 @@ void ShardReplica::meet(Incarnation primary) {
   if (primary == primary_) return;
   const bool is_replaced =
       std::find(replaced_.begin(), replaced_.end(), primary) != replaced_.end();
-  if (is_replaced || primary.isBefore(primary_))
+  if (is_replaced || primary.isCountedBefore(primary_))
     throw Error(
         ErrorCode::kUnavailable,
         fmt::format("fenced: ps/{} was replaced by a newer process; end this one", ps_task_));

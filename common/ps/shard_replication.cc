@@ -118,6 +118,7 @@ void Shard::takeReplica(uint64_t epoch, const ReplicaSeed& seed, uint64_t backup
                     {seed.ownerOf(0), has_previous ? seed.ownerOf(own) : nullptr});
     coordinator_->resume(seed.state.memory);
     awaitAbsent();
+    refilled_ = true;
   });
 }
 

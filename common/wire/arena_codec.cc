@@ -1,6 +1,7 @@
 #include "common/wire/arena_codec.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "common/base/check.h"
@@ -8,9 +9,24 @@
 
 namespace dtf::wire {
 
+namespace {
+std::atomic<uint64_t> chunk_bytes{kChunkBytesMax};
+}  // namespace
+
 uint32_t arenaChunks(uint64_t elements) {
   DTF_CHECK(elements <= ps::kShardElementsMax);
-  return static_cast<uint32_t>((elements * sizeof(float) + kChunkBytesMax - 1) / kChunkBytesMax);
+  const uint64_t chunk = chunk_bytes;
+  return static_cast<uint32_t>((elements * sizeof(float) + chunk - 1) / chunk);
+}
+
+TEST_SmallChunks::TEST_SmallChunks(uint64_t bytes) {
+  DTF_CHECK(bytes > 0 && bytes % sizeof(uint64_t) == 0 && bytes <= kChunkBytesMax);
+  const uint64_t before = chunk_bytes.exchange(bytes);
+  DTF_CHECK(before == kChunkBytesMax);
+}
+
+TEST_SmallChunks::~TEST_SmallChunks() {
+  chunk_bytes = kChunkBytesMax;
 }
 
 net::Limits arenaLimits(uint64_t elements) {
@@ -22,10 +38,11 @@ void referenceArena(std::span<const float> arena, const std::shared_ptr<const vo
                     capnp::List<capnp::Data>::Builder list, net::MessageStream& stream) {
   DTF_CHECK(arena.size() % 2 == 0 && list.size() == arenaChunks(arena.size()));
   const auto* bytes = reinterpret_cast<const kj::byte*>(arena.data());
+  const uint64_t chunk = chunk_bytes;
   uint64_t left = arena.size_bytes();
   auto orphanage = capnp::Orphanage::getForMessageContaining(list);
   for (uint32_t i = 0; i < list.size(); ++i) {
-    const uint64_t size = std::min(left, kChunkBytesMax);
+    const uint64_t size = std::min(left, chunk);
     list.adopt(i, orphanage.referenceExternalData(capnp::Data::Reader(bytes, size)));
     stream.keepUntilWritten(bytes, owner);
     bytes += size;

@@ -60,7 +60,6 @@ class HealingConnection {
   std::optional<TimePoint> brokenSince() const {
     return reopening_ ? std::optional(broken_at_) : std::nullopt;
   }
-  bool wasOpened() const { return made_ > 0; }
   // While isOpen(), or within after_reopening.
   net::RpcConnection& connection() { return *connection_; }
 

@@ -23,8 +23,9 @@ struct Opening {
   net::ConnectionKind kind = net::ConnectionKind::kControl;
   net::Limits limits{};  // of what the peer may send
   std::shared_ptr<net::BufferPool> pool{};
-  Duration patience{};    // from the first attempt to the answer of a hello
-  Duration answer_max{};  // for the answer of one hello, then it is said anew; 0: `patience`
+  Duration patience{};  // from the first attempt to the answer of a hello
+  Duration
+      answer_max{};  // for the answer of one hello, then it is repeated on a new connection; 0: `patience`
 };
 
 // Says hello on a new connection: done when the peer has taken it.

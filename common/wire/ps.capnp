@@ -29,7 +29,7 @@
 # identified by (worker, incarnation, step, batch); repeated, it is applied once and answered alike.
 #
 # A connection that breaks is made again by whoever made it, within timeouts.rejoin_seconds, and what was not answered is
-# said again: every call of PsControl and PsData has its effect once. The hello counts the connections (Hello.connection):
+# sent again: every call of PsControl and PsData has its effect once. The hello counts the connections (Hello.connection):
 # the ps closes the earlier ones of the same process, so that nothing old arrives behind what is new.
 # Limits: 64 KiB a message before the hello; afterwards 16 MiB on control connections and, on bulk, what the declared
 # model needs. A chunk is at most 256 MiB (Cap'n Proto's own bound for a blob is 512 MiB - 1).

@@ -126,7 +126,7 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
   // one packet with the request.
   const bool more_batches = batch + 1 < batches_per_step_;
   if (!more_batches) parameters_.held = nullptr;
-  // The arena is the caller's again only after the answer: what is said again is the same.
+  // The arena is the caller's again only after the answer: what is sent again is the same.
   return connection_.untilAnswered<ps::StepState>("exchanging a step", [this, step, batch, loss,
                                                                         epoch, more_batches] {
     // The size spares capnp a first segment of 8 KiB, zeroed, per message.

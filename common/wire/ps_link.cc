@@ -124,7 +124,7 @@ kj::Promise<void> PsControlLink::sayHello(net::RpcConnection& connection) {
 
 // A process of the ps has answered a hello.
 void PsControlLink::meet(Incarnation incarnation) {
-  if (incarnation.isBefore(met_))
+  if (incarnation.isCountedBefore(met_))
     kj::throwFatalException(
         net::toKj(net::asio::error::connection_aborted, "an earlier process of it answered"));
   const bool is_first = met_ == Incarnation{};
@@ -156,7 +156,7 @@ void PsControlLink::onOpen() {
   watch();
 }
 
-// Whom the ps waits for it says anew.
+// The ps names anew whom it waits for.
 void PsControlLink::onBroken(const Error& why) {
   awaited_ = {};
   if (events_.on_awaited) events_.on_awaited(awaited_);

@@ -142,7 +142,7 @@ class PsControlLink {
   std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;
   kj::Promise<void> ended_ = nullptr;
-  std::vector<kj::Promise<void>> arrivals_;  // said again
+  std::vector<kj::Promise<void>> arrivals_;  // at barriers, repeated to a new process of the ps
   kj::Promise<void> watched_ = nullptr;
 };
 

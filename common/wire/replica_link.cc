@@ -89,7 +89,7 @@ kj::Promise<void> PsReplicaLink::sayHello(net::RpcConnection& connection) {
     replica_ = response.getReplica();
     greeted_ = Incarnation{response.getIncarnation()};
     if (greeted_ == met_) return;
-    if (greeted_.isBefore(met_))
+    if (greeted_.isCountedBefore(met_))
       kj::throwFatalException(
           net::toKj(net::asio::error::not_connected, "an earlier process of it answered"));
     log::info("event=replica_linked keeper=\"{}\"", peer_);
@@ -129,7 +129,7 @@ kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t byt
   }));
 }
 
-// A message that was called off is not said again.
+// A message that was called off is not sent again.
 void PsReplicaLink::say(uint64_t ticket, std::function<kj::Promise<void>()> call, uint64_t bytes) {
   DTF_CHECK(ticket > ticket_ && opened_);
   ticket_ = ticket;

@@ -26,8 +26,9 @@ struct Hello {
   # 64 KiB a message until it was answered, and it is closed when it does not come within 5 seconds.
   job @0 :Text;          # the job's name: both sides must run the same job
   caller @1 :Task;
-  incarnation @2 :UInt64;  # of one start of the task: 24 bits of attempt, 40 random ones; never 0. Of two that came, the
-                         # later attempt lives; where nobody counts attempts, the one that came later. The other is fenced
+  incarnation @2 :UInt64;  # of one start of the task: 16 bits of attempt, 40 of its time in 1/256 s, 8 more; never 0 (common/base/ids.h).
+                         # Of two, the later attempt lives; where nobody counts attempts, the one that started later, or,
+                         # once that is lost, the one that came later. The other is fenced
   callee @3 :Task;       # a host list in the wrong order is noticed here, by name
   software @4 :Text;     # version text, for logs
   address @5 :Text;      # of a worker in its own cluster file: it must be that in the callee's

@@ -8,5 +8,5 @@ interface WorkerGate {
   # Bootstrap of a workerd's control connections.
 
   status @0 () -> (json :Text);
-  # For people and tools: the step it is at, its loss. Never refused.
+  # For people and tools: the step it is at, of how many, its loss, the rates. Never refused.
 }

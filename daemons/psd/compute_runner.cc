@@ -4,6 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "common/base/check.h"
+
 namespace dtf::psd {
 
 namespace {
@@ -34,6 +36,7 @@ ComputeRunner::~ComputeRunner() {
 }
 
 void ComputeRunner::start(std::shared_ptr<ps::UpdateJob> job, std::function<void()> done) {
+  DTF_CHECK(job != nullptr && done != nullptr);
   while (threads_.size() < threadCount())
     threads_.emplace_back("psd-compute" + std::to_string(threads_.size()), [this] { work(); });
   auto update = std::make_shared<Update>();
@@ -45,6 +48,7 @@ void ComputeRunner::start(std::shared_ptr<ps::UpdateJob> job, std::function<void
 void ComputeRunner::enqueue(const std::shared_ptr<Update>& update, bool measure) {
   const uint64_t elements = update->job->elements();
   const uint64_t parts = std::max<uint64_t>(1, (elements + kPartElements - 1) / kPartElements);
+  DTF_CHECK(update->left == 0);  // the measuring pass, if any, is done
   update->left = parts;
   {
     MutexLock lock(mu_);
@@ -57,6 +61,7 @@ void ComputeRunner::enqueue(const std::shared_ptr<Update>& update, bool measure)
 
 void ComputeRunner::run(const Part& part) {
   Update& update = *part.update;
+  DTF_CHECK(part.begin <= part.end && part.end <= update.job->elements());
   if (part.measure) {
     update.job->measure(part.begin, part.end);
   } else {

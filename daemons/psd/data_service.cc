@@ -1,6 +1,7 @@
 // The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
 // loop.
 
+#include "common/base/check.h"
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
@@ -85,6 +86,7 @@ class DataSession final : public schema::PsData::Server {
   // reference to the snapshot.
   template <class Context, class Start>
   kj::Promise<void> answered(Context context, Start start) {
+    DTF_CHECK(connection_->connection != nullptr);  // a call of it has just come
     if (in_flight_ >= kCallsInFlightMax)
       net::throwAsKj(Error(ErrorCode::kBadData, "too many exchanges at once on one connection"));
     // An answer that is not read keeps a snapshot: two may wait, as two calls may.
@@ -120,7 +122,10 @@ class DataSession final : public schema::PsData::Server {
             wire::referenceArena({reply.parameters->data(), elements}, reply.parameters, chunks,
                                  connection_->connection->stream());
         })
-        .attach(kj::defer([this] { --in_flight_; }));
+        .attach(kj::defer([this] {
+          DTF_CHECK(in_flight_ > 0);
+          --in_flight_;
+        }));
   }
 
   ps::Shard& shard_;

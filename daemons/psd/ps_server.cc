@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/base/host_memory.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
@@ -63,7 +64,7 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
       control_(control),
       clock_(control.clock(), kReadClockEvery),
       started_(clock_.now()),
-      peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt)),
+      peers_(control_, wire::linkOptions(task.job, task.task, Incarnation::ofNow(task.attempt)),
              wire::addressesOf(task.job.cluster.ps),
              [this](const Error& error) {
                if (!ending_) end(error, 0);
@@ -73,6 +74,8 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
       connections_(control_, [this](const void* key) { onClosed(key); }),
       reported_(started_),
       complete_since_(started_) {
+  DTF_CHECK(options_.self.job == JobKind::kPs && options_.self.index < options_.ps_tasks);
+  DTF_CHECK(options_.workers > 0 && options_.workers == options_.worker_addresses.size());
   auto failure = kj::newPromiseAndFulfiller<void>();
   failing_ = kj::mv(failure.fulfiller);
   failed_ = failure.promise.fork();
@@ -83,6 +86,7 @@ PsServer::PsServer(const cluster::TaskOptions& task, net::Loop& control, net::Lo
 PsServer::~PsServer() noexcept(false) = default;
 
 void PsServer::startData(std::unique_ptr<ps::UpdateRunner> runner) {
+  DTF_CHECK(runner != nullptr && bulk_ == nullptr);
   host_.start(shardOptions(options_), std::move(runner),
               std::make_unique<ShardPeers>(control_, peers_), replicaLink());
   bulk_ = std::make_unique<daemons::ConnectionSet>(
@@ -110,6 +114,7 @@ void PsServer::stopData() {
 }
 
 void PsServer::start(std::function<void()> ending, std::function<void()> ended) {
+  DTF_CHECK(ending != nullptr && ended != nullptr && on_ended_ == nullptr);  // once
   on_ending_ = std::move(ending);
   on_ended_ = std::move(ended);
   watching_ = watch().eagerlyEvaluate([this](kj::Exception&& e) {
@@ -142,6 +147,7 @@ void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {
 }
 
 void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
+  DTF_CHECK(key != nullptr && worker.job == JobKind::kWorker && worker.index < options_.workers);
   sessions_[key] = {worker, incarnation};
   came_.insert(worker.index);
   log::info("event=joined worker={} workers_connected={}", worker.name(), sessions_.size());
@@ -238,6 +244,7 @@ std::optional<std::string> PsServer::endOf(uint32_t rank, Incarnation incarnatio
 
 // Says once of each process that is lost why it is.
 void PsServer::logLost(const ps::ShardStatus& status) {
+  DTF_CHECK(status.members.size() == options_.workers);
   for (uint32_t rank = 0; rank < status.members.size(); ++rank) {
     const ps::Member& member = status.members[rank];
     if (member.state != ps::MemberState::kLost || lost_[rank] == member.incarnation) continue;
@@ -289,16 +296,22 @@ void PsServer::judge(const ps::ShardStatus& status) {
   const auto finished = count(ps::MemberState::kFinished);
   const auto joined = count(ps::MemberState::kJoined);
   const auto lost = count(ps::MemberState::kLost);
+  DTF_CHECK(finished + joined + lost + count(ps::MemberState::kAwaited) ==
+            static_cast<int64_t>(options_.workers));
   const TimePoint now = clock_.now();
   if (ending_) return;
   logLost(status);
   // Without its chief a job has no result: a lost one is waited for.
   const bool has_result = status.members[kChief.index].state == ps::MemberState::kFinished;
-  if (has_result && joined == 0 && finished + lost == static_cast<int64_t>(options_.workers)) {
+  const bool awaits = count(ps::MemberState::kAwaited) > 0;
+  // Who lives comes to a ps that was started again within a lease, to finish there, too.
+  const bool all_came =
+      !awaits || now - complete_since_ >= fromSeconds(options_.timeouts.lease_seconds);
+  if (has_result && joined == 0 && all_came) {
     log::info(
         "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",
         status.coordinator.global_step, status.coordinator.gradients_applied,
-        status.coordinator.gradients_stale, lost);
+        status.coordinator.gradients_stale, static_cast<int64_t>(options_.workers) - finished);
     return end(std::nullopt, cutShort(status) ? 128 + stop_signal_ : 0);
   }
   if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))
@@ -311,7 +324,6 @@ void PsServer::judge(const ps::ShardStatus& status) {
         0);
   // Someone who trains makes the missing ones the coordinator's affair; without anyone, the job
   // waits for them.
-  const bool awaits = count(ps::MemberState::kAwaited) > 0;
   const bool waits = awaits || (lost > 0 && joined == 0);
   const bool starting = awaits || !status.initialised;
   if (!waits) {
@@ -325,14 +337,24 @@ void PsServer::judge(const ps::ShardStatus& status) {
   // A second longer than the workers wait for each other: their own message comes first.
   const double patience =
       starting ? options_.timeouts.start_seconds : options_.timeouts.rejoin_seconds;
-  if (now - complete_since_ >= fromSeconds(patience) + std::chrono::seconds(1))
+  if (now - complete_since_ < fromSeconds(patience) + std::chrono::seconds(1)) return;
+  // This ps was started again, and who is not here was lost before. What that costs the others is
+  // the coordinator's affair.
+  if (awaits && status.trains) {
+    complete_since_ = now;
+    log::warning("event=given_up workers=\"{}\" reason=\"others train without them\"",
+                 status.missing);
+    host_.data().post([this] { host_.shard().giveUpAwaited(); });
+  } else {
     end(Error(ErrorCode::kUnavailable,
               fmt::format("a worker is missing: {}. Look at its log, or raise timeouts.{} ({:g})",
                           status.missing, starting ? "start_seconds" : "rejoin_seconds", patience)),
         0);
+  }
 }
 
 void PsServer::end(std::optional<Error> error, int code, Duration open) {
+  DTF_CHECK(on_ended_ != nullptr && (!error || code == 0));  // an error has its own code
   if (ending_) return on_ended_();  // a second signal does not wait for anyone
   ending_ = true;
   error_ = std::move(error);
@@ -356,6 +378,7 @@ void PsServer::end(std::optional<Error> error, int code, Duration open) {
 
 // Lets the last answers leave: the workers close first when they have read them.
 void PsServer::leave(Duration linger) {
+  DTF_CHECK(ending_ && on_ending_ != nullptr);
   on_ending_();
   const TimePoint until = clock_.now() + linger;
   struct Linger {

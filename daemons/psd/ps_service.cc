@@ -245,10 +245,16 @@ class Gate final : public schema::PsGate::Server {
 
   kj::Promise<void> status(StatusContext context) override {
     connection_->visitor = true;
-    return host_.askNow<ps::ShardStatus>([](ps::Shard& shard) { return shard.status(); })
-        .then([this, context](ps::ShardStatus status) mutable {
-          context.getResults().setJson(statusJson(options_, status));
-        });
+    const auto ask = [](ps::Shard& shard) {
+      ps::ShardStatus status = shard.status();
+      // Who is lost holds up nobody who trains, unless they are said to wait.
+      const std::string awaited = shard.awaitedText();
+      if (!awaited.empty() || status.trains) status.missing = awaited;
+      return status;
+    };
+    return host_.askNow<ps::ShardStatus>(ask).then([this, context](ps::ShardStatus status) mutable {
+      context.getResults().setJson(statusJson(options_, status));
+    });
   }
 
  private:

@@ -30,6 +30,7 @@ void ShardHost::start(const ps::ShardOptions& options, std::unique_ptr<ps::Updat
 }
 
 void ShardHost::stop() {
+  DTF_CHECK(shard_ != nullptr);  // started, and stopped once
   ticking_ = nullptr;
   runner_ = nullptr;  // joins the compute threads: nothing of the shard runs any more
   declared_ = nullptr;
@@ -53,6 +54,7 @@ ps::PsWord ShardHost::word() const {
 }
 
 kj::Promise<void> ShardHost::whenDeclared() {
+  DTF_CHECK(shard_ != nullptr);
   if (shard_->declared()) return kj::READY_NOW;
   auto declared = kj::newPromiseAndFulfiller<void>();
   declared_ = kj::mv(declared.fulfiller);
@@ -64,6 +66,7 @@ void ShardHost::noteDeclared() {
 }
 
 uint64_t ShardHost::add(std::unique_ptr<Pending> pending) {
+  DTF_CHECK(pending != nullptr);
   const uint64_t id = next_id_++;
   pending_.emplace(id, std::move(pending));
   return id;

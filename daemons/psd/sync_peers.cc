@@ -135,7 +135,7 @@ kj::Promise<void> PeerNetwork::connect(Duration patience) {
     request.setFollower(kj::heap<Follower>(*this));
     return request.send().then([this, leader](auto&& response) {
       const Incarnation incarnation{response.getIncarnation()};
-      if (incarnation.isBefore(met_))
+      if (incarnation.isCountedBefore(met_))
         kj::throwFatalException(
             net::toKj(net::asio::error::connection_aborted, "an earlier process of it answered"));
       met_ = incarnation;
@@ -200,7 +200,7 @@ void PeerNetwork::report(const Report& report) {
 // is refused would be refused again.
 void PeerNetwork::onReportFailed(const Report& report, uint64_t link,
                                  const kj::Exception& exception) {
-  // Of an earlier connection: it is said again over the next.
+  // Of an earlier connection: it is sent again over the next.
   if (link_ == nullptr || link != links_made_) return;
   if (!net::carriesError(exception)) return link_->broken->fulfill();
   const Error error = net::toError(exception);
@@ -235,10 +235,10 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
                                                schema::SyncFollower::Client follower) {
   checkFollower(task);
   Incarnation& newest = newest_[task.index];
-  if (!incarnation.isBefore(newest)) newest = incarnation;
+  if (!incarnation.isCountedBefore(newest)) newest = incarnation;
   checkNewest(task.index, incarnation);
   followers_.insert_or_assign(task.index, kj::mv(follower));
-  for (const Decision& decision : unheard_[task.index]) announce(task.index, decision);
+  for (const Decision& decision : unacknowledged_[task.index]) announce(task.index, decision);
   // What was reported over the connection before may have gone with a process. Reports over this one
   // come behind that.
   tasks_.add(host_
@@ -252,24 +252,24 @@ schema::SyncLeader::Client PeerNetwork::follow(TaskId task, Incarnation incarnat
 }
 
 // A step is decided when every ps has reported its gradients, and a follower reports those of a step
-// when it has applied the one before: so two decisions wait at most, however often ps/0 says
-// the last one again.
+// when it has applied the one before: so two decisions wait at most, however often ps/0 repeats
+// the last one.
 void PeerNetwork::sendDecision(ps::StepName step, const std::vector<uint32_t>& ranks) {
   DTF_CHECK(isLeader() && !ranks.empty());
   for (uint32_t task = 1; task < ps_.size(); ++task) {
-    std::deque<Decision>& unheard = unheard_[task];
-    std::erase_if(unheard, [step](const Decision& earlier) {
+    std::deque<Decision>& waiting = unacknowledged_[task];
+    std::erase_if(waiting, [step](const Decision& earlier) {
       return earlier.step.epoch < step.epoch || earlier.step.step + 1 < step.step;
     });
     const Decision decision{step, ranks};
-    if (std::find(unheard.begin(), unheard.end(), decision) == unheard.end())
-      unheard.push_back(decision);
-    DTF_CHECK(unheard.size() <= 2);
+    if (std::find(waiting.begin(), waiting.end(), decision) == waiting.end())
+      waiting.push_back(decision);
+    DTF_CHECK(waiting.size() <= 2);
     if (followers_.contains(task)) announce(task, decision);
   }
 }
 
-// A follower whose connection broke comes back for what it has not heard.
+// A follower whose connection broke makes another, over which it gets what it has not acknowledged.
 void PeerNetwork::announce(uint32_t task, const Decision& decision) {
   auto request = followers_.at(task).decidedRequest();
   request.setEpoch(decision.step.epoch);
@@ -277,9 +277,9 @@ void PeerNetwork::announce(uint32_t task, const Decision& decision) {
   auto list = request.initRanks(static_cast<uint32_t>(decision.ranks.size()));
   for (uint32_t i = 0; i < list.size(); ++i) list.set(i, decision.ranks[i]);
   tasks_.add(request.send().ignoreResult().then(
-      [this, task, decision] { std::erase(unheard_[task], decision); },
+      [this, task, decision] { std::erase(unacknowledged_[task], decision); },
       [task, step = decision.step.step](kj::Exception&& exception) {
-        log::warning("event=decision_unheard peer=ps/{} step={} reason=\"{}\"", task, step,
+        log::warning("event=decision_not_acknowledged peer=ps/{} step={} reason=\"{}\"", task, step,
                      net::toError(exception).message());
       }));
 }

@@ -23,10 +23,10 @@ namespace dtf::psd {
 
 // The control loop's end of both roles. The shard (data loop) speaks through ShardPeers below.
 //
-// What one end says, it keeps until the other has answered, and says it again over the next
-// connection when one breaks: both ends ignore what they have heard before, so everything is heard
-// and has its effect once. A follower makes the connection, and makes it again while it has anything
-// to say or to hear.
+// What one end sends, it keeps until the other has acknowledged it, and sends it again over the next
+// connection when one breaks: both ends ignore what is repeated, so everything arrives and has its
+// effect once. A follower makes the connection, and makes it again while it has anything to send or to
+// receive.
 //
 // Owns: on a follower, the connection to ps/0; on ps/0, the followers' capabilities.
 // Borrows: `control`.
@@ -109,8 +109,8 @@ class PeerNetwork {
 
   // Leader, by ps task.
   std::map<uint32_t, schema::SyncFollower::Client> followers_;
-  std::map<uint32_t, Incarnation> newest_;            // of each that came
-  std::map<uint32_t, std::deque<Decision>> unheard_;  // not answered by the follower
+  std::map<uint32_t, Incarnation> newest_;                   // of each that came
+  std::map<uint32_t, std::deque<Decision>> unacknowledged_;  // not answered by the follower
 
   kj::Own<kj::TaskSet::ErrorHandler> error_handler_;
   kj::TaskSet tasks_;

@@ -14,7 +14,7 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
                                      OnWaiting on_waiting) {
   wire::RpcClientOptions options;
   options.on_replaced = std::move(on_replaced);
-  options.link = wire::linkOptions(task.job, task.task, Incarnation::random(task.attempt));
+  options.link = wire::linkOptions(task.job, task.task, Incarnation::ofNow(task.attempt));
   options.ps = wire::addressesOf(task.job.cluster.ps);
   options.on_waiting = std::move(on_waiting);
   return options;

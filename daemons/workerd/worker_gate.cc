@@ -17,7 +17,10 @@ class Gate final : public schema::WorkerGate::Server {
                         {"task", task_.task.name()},
                         {"training", status_.phase() == WorkerPhase::kTraining},
                         {"global_step", status_.global_step.load()},
-                        {"loss", status_.loss.load()}})
+                        {"steps", status_.steps.load()},
+                        {"loss", status_.loss.load()},
+                        {"steps_per_second", status_.steps_per_second.load()},
+                        {"examples_per_second", status_.examples_per_second.load()}})
             .dump());
     return kj::READY_NOW;
   }

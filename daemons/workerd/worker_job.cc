@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "common/base/check.h"
@@ -21,6 +22,7 @@
 #include "common/train/chief_decision.h"
 #include "common/train/epochs.h"
 #include "common/train/initial_values.h"
+#include "common/train/kernel_choices.h"
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
@@ -57,11 +59,12 @@ struct Supervision {
               const ps::ModelDeclaration& declaration)
       : client(worker_client.checkpoints(task.job.timeouts.finish_seconds)),
         checkpointer(realFileSystem(), clock, *client, declaration,
-                     {task.job.job, task.job.run_dir, Incarnation::random(task.attempt),
+                     {task.job.job, task.job.run_dir, Incarnation::ofNow(task.attempt),
                       static_cast<uint32_t>(task.job.cluster.worker.size()),
                       task.job.train->checkpoint, task.job.train->data, task.job.train->model,
                       task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot,
-                      task.job.durability.kind == cluster::Durability::kReplica}) {}
+                      task.job.durability.kind == cluster::Durability::kReplica,
+                      data::classNames(task.job.train->data.train)}) {}
 
   const std::unique_ptr<checkpoint::CheckpointClient> client;
   train::Checkpointer checkpointer;
@@ -81,7 +84,7 @@ class WorkerJob {
                     : connectToPs(
                           task, [this](uint32_t ps_task) { onReplaced(ps_task); }, notifyWaiting)) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
-    runtime::registerCpuKernels(kernels_, {bestIsa(), &pool_});
+    runtime::registerCpuKernels(kernels_, {bestIsa(), &pool_}, choices_.rule());
     log::info("event=computing threads={} cores={} workers_on_host={}", pool_.threads(),
               availableCores(), cluster::workersBeside(task_.job.cluster, task_.task.index));
   }
@@ -110,7 +113,8 @@ class WorkerJob {
     const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset,
                              client_->parameters(), kernels_, device_, clock_);
-    if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval) sayNothingToEvaluate();
+    if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
+      sayNothingToEvaluate();
     if (isChief() && train_.data.eval) {
       data::checkSameOrder(train_.data.train, *train_.data.eval);
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
@@ -220,7 +224,7 @@ class WorkerJob {
         replaced_ = false;
       }
       const ps::RecoveryDecision decision = train::decideAsChief(
-          ps->held(), {.incarnation = Incarnation::random(task_.attempt).value, .named = named_});
+          ps->held(), {.incarnation = Incarnation::ofNow(task_.attempt).value, .named = named_});
       named_ = std::max(named_, decision.epoch);
       if (decision.action != ps::RecoveryAction::kContinue) return decision.epoch;
       const MutexLock lock(supervisor_mutex_);
@@ -289,7 +293,10 @@ class WorkerJob {
 
   void report(const train::Progress& progress) {
     status_.global_step = progress.global_step;
+    status_.steps = progress.steps;
     status_.loss = static_cast<float>(progress.loss);
+    status_.steps_per_second = progress.steps_per_second;
+    status_.examples_per_second = progress.examples_per_second;
     if (!isChief()) return;
     report_.progress(progress);
     if (progress.evaluation && progress.evaluation->accuracy)
@@ -373,6 +380,12 @@ class WorkerJob {
   std::string accuracy_;          // of the last evaluation, for the progress lines
   runtime::ComputePool pool_{
       cluster::computeThreads(task_.job.cluster, task_.task.index, availableCores())};
+  train::KernelChoices choices_{
+      task_.job.train->kernels, task_.job.run_dir,
+      isChief() ? train::KernelChoices::Absent::kTime : train::KernelChoices::Absent::kAwait,
+      train::KernelWait{fromSeconds(task_.job.timeouts.start_seconds), notifyWaiting, &clock_,
+                        [](Duration d) { std::this_thread::sleep_for(d); }},
+      train::KernelCache(train::KernelCache::defaultFile())};
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
   Mutex supervisor_mutex_;

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/isa.h"
 #include "common/base/log.h"
+#include "common/net/error_bridge.h"
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
 #include "daemons/workerd/worker_gate.h"
@@ -75,10 +76,8 @@ int WorkerServer::run() {
   Thread training("dtf-train", [this] {
     try {
       ended_ = runWorkerJob(task_, status_, *report_);
-    } catch (const Error& error) {
-      error_ = error;
-    } catch (const std::exception& error) {
-      error_ = Error(ErrorCode::kInternal, error.what());
+    } catch (const std::exception&) {
+      error_ = net::currentError();
     }
     net::asio::post(reactor_.ioc, [this] { reactor_.stop(); });
   });

@@ -62,8 +62,12 @@ class WorkerStatus {
 
   WorkerPhase phase() const;
 
+  // Of the last report of progress; 0: there was none.
   std::atomic<uint64_t> global_step{0};
+  std::atomic<uint64_t> steps{0};  // that the job has
   std::atomic<float> loss{0};
+  std::atomic<double> steps_per_second{0};
+  std::atomic<double> examples_per_second{0};  // of the whole job
 
  private:
   mutable Mutex mutex_;

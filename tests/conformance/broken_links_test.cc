@@ -52,6 +52,14 @@ void writeGradients(ParameterClient& client, const ModelDeclaration& model, uint
           sync ? std::sin(static_cast<float>(i * (rank + 1) + ps + step)) : -1.0F;
 }
 
+// The same on every ps: where two of them disagree on whose gradients a step takes, it shows.
+void writeSameGradients(ParameterClient& client, const ModelDeclaration& model, uint32_t rank,
+                        uint64_t step) {
+  for (uint32_t ps = 0; ps < model.layout.shards.size(); ++ps)
+    for (uint32_t i = 0; i < kElements; ++i)
+      client.gradients(ps)[i] = static_cast<float>((rank + 1) * (step % 7 + 1));
+}
+
 class BrokenLinks : public ::testing::Test {
  protected:
   using BeforeStep = std::function<void(uint64_t step)>;
@@ -70,6 +78,32 @@ class BrokenLinks : public ::testing::Test {
       cluster.via = [&](uint32_t, std::vector<cluster::Address>& ps) {
         for (uint32_t i = 0; i < ps.size(); ++i) ps[i].port = proxies_[i]->port();
       };
+    return trainOn(cluster, model, workers, before_step);
+  }
+
+  // The same with healthy ways to the ps, but between them there are proxies: ps_proxies_, by who
+  // calls and who is called.
+  Parameters trainOverBrokenPsLinks(
+      const ModelDeclaration& model, uint32_t workers, cluster::Durability durability,
+      const BeforeStep& before_step = [](uint64_t) {}) {
+    ps_proxies_.clear();
+    const auto between = [this](uint32_t caller, std::vector<cluster::TaskSpec>& ps) {
+      for (uint32_t called = 0; called < ps.size(); ++called) {
+        if (called == caller) continue;
+        auto& proxy = ps_proxies_[{caller, called}];
+        proxy = std::make_unique<testing::FlakyProxy>(ps[called].address.port);
+        ps[called].address.port = proxy->port();
+      }
+    };
+    const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
+    RpcHarness cluster(ps_tasks, workers, healingTimeouts(), durability, between);
+    if (prepare_) prepare_();
+    return trainOn(cluster, model, workers, before_step);
+  }
+
+  Parameters trainOn(RpcHarness& cluster, const ModelDeclaration& model, uint32_t workers,
+                     const BeforeStep& before_step) {
+    const auto ps_tasks = static_cast<uint32_t>(model.layout.shards.size());
     Parameters parameters(ps_tasks);
     std::vector<std::future<void>> running;
     for (uint32_t rank = 0; rank < workers; ++rank)
@@ -86,8 +120,8 @@ class BrokenLinks : public ::testing::Test {
     return parameters;
   }
 
-  static void work(ParameterClient& client, const ModelDeclaration& model, uint32_t rank,
-                   const BeforeStep& before_step) {
+  void work(ParameterClient& client, const ModelDeclaration& model, uint32_t rank,
+            const BeforeStep& before_step) const {
     client.declare(model);
     const std::vector<float> zeros(kElements);
     if (rank == 0)
@@ -98,7 +132,7 @@ class BrokenLinks : public ::testing::Test {
     StepState state = client.pull();
     while (!state.done) {
       if (rank == 0) before_step(state.next_step);
-      writeGradients(client, model, rank, state.next_step);
+      write_(client, model, rank, state.next_step);
       state = client.exchange(state.next_step, state.next_batch, 0);
     }
     client.barrier("trained");
@@ -107,12 +141,100 @@ class BrokenLinks : public ::testing::Test {
   size_t cuts() const {
     size_t sum = 0;
     for (const auto& proxy : proxies_) sum += proxy->cuts();
+    for (const auto& [ends, proxy] : ps_proxies_) sum += proxy->cuts();
     return sum;
   }
 
+  void forEachPsProxy(const std::function<void(testing::FlakyProxy&)>& change) {
+    for (auto& [ends, proxy] : ps_proxies_) change(*proxy);
+  }
+
   std::function<void()> prepare_;
+  decltype(&writeGradients) write_ = writeGradients;
   std::vector<std::unique_ptr<testing::FlakyProxy>> proxies_;
+  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<testing::FlakyProxy>> ps_proxies_;
 };
+
+// What a network between ps may do, and what a job makes of it.
+struct PsNetwork {
+  const char* name;
+  std::function<void(testing::FlakyProxy&)> prepare;
+  // In every fifth step.
+  std::function<void(testing::FlakyProxy&, uint64_t step)> disturb;
+  bool cuts = true;
+  bool is_made_anew = true;  // by the ps, behind that disturbance
+};
+
+class BrokenPsLinks : public BrokenLinks, public ::testing::WithParamInterface<PsNetwork> {
+ protected:
+  // Parameters of a job whose ps talk over that network.
+  Parameters trainDisturbed(const ModelDeclaration& model, uint32_t workers,
+                            cluster::Durability durability) {
+    if (GetParam().prepare) prepare_ = [this] { forEachPsProxy(GetParam().prepare); };
+    return trainOverBrokenPsLinks(model, workers, durability, [this](uint64_t step) {
+      if (step == 51) made_before_ = connections();
+      if (!GetParam().disturb || step % 5 != 1) return;
+      forEachPsProxy([step](testing::FlakyProxy& proxy) { GetParam().disturb(proxy, step); });
+    });
+  }
+
+  size_t connections() const {
+    size_t sum = 0;
+    for (const auto& [ends, proxy] : ps_proxies_) sum += proxy->connections();
+    return sum;
+  }
+  void expectItWasDisturbed() const {
+    EXPECT_EQ(cuts() > 0, GetParam().cuts);
+    EXPECT_EQ(connections() > made_before_, GetParam().is_made_anew);
+  }
+
+  size_t made_before_ = 0;  // connections, before the 51st step
+};
+
+// Two of three gradients make a step: ps/0 says which, and the others apply those.
+TEST_P(BrokenPsLinks, AllPsTakeTheSameGradients) {
+  ModelDeclaration model = modelOf(3, 3, true, 300);
+  model.replication.replicas_to_aggregate = 2;
+  write_ = writeSameGradients;
+  const Parameters parameters = trainDisturbed(model, 3, cluster::Durability::kCheckpoint);
+  EXPECT_NE(parameters[0][0], 0);
+  EXPECT_EQ(parameters[1], parameters[0]);
+  EXPECT_EQ(parameters[2], parameters[0]);
+  expectItWasDisturbed();
+}
+
+TEST_P(BrokenPsLinks, ReplicasAreKept) {
+  const ModelDeclaration model = modelOf(3, 2, true, 200);
+  const Parameters calm = train(model, 2, false);
+  EXPECT_EQ(trainDisturbed(model, 2, cluster::Durability::kReplica), calm);
+  expectItWasDisturbed();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Networks, BrokenPsLinks,
+    ::testing::Values(PsNetwork{"flaps", [](auto& proxy) { proxy.cutEvery(milliseconds(20)); },
+                                nullptr},
+                      PsNetwork{"in_single_bytes", [](auto& proxy) { proxy.setChunkMax(1); },
+                                nullptr, false, false},
+                      PsNetwork{"is_cut_in_questions", nullptr,
+                                [](auto& proxy, uint64_t step) {
+                                  proxy.cutAfter(Way::kToServer, 1 + step % 97);
+                                }},
+                      PsNetwork{"is_cut_in_answers", nullptr,
+                                [](auto& proxy, uint64_t step) {
+                                  proxy.cutAfter(Way::kToClient, 1 + step % 97);
+                                }},
+                      PsNetwork{"loses_questions", nullptr,
+                                [](auto& proxy, uint64_t step) {
+                                  if (step == 51) proxy.silence(Way::kToServer);
+                                },
+                                false},
+                      PsNetwork{"loses_answers", nullptr,
+                                [](auto& proxy, uint64_t step) {
+                                  if (step == 51) proxy.silence(Way::kToClient);
+                                },
+                                false}),
+    [](const auto& network) { return std::string(network.param.name); });
 
 // Before the request, amid its header, its first and its last bytes, behind it; amid the answer.
 TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {

@@ -43,11 +43,24 @@ inline std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
       net::RpcOptions{.peer = "ps"});
 }
 
+// What the ps at `address` answers to whoever asks for its status.
+inline nlohmann::json statusOf(const cluster::Address& address) {
+  net::Reactor reactor;
+  const auto connection = connectTo(reactor, address);
+  auto gate = connection->bootstrap().castAs<schema::PsGate>();
+  const auto response = gate.statusRequest().send().wait(reactor.wait_scope);
+  return nlohmann::json::parse(response.getJson().cStr());
+}
+
 class RpcHarness final : public ClusterHarness {
  public:
+  // Which way ps `ps_task` takes to the others: changes their addresses.
+  using PsVia = std::function<void(uint32_t ps_task, std::vector<cluster::TaskSpec>& ps)>;
+
   RpcHarness(uint32_t ps_tasks, uint32_t workers,
              const cluster::Timeouts& timeouts = shortTimeouts(),
-             cluster::Durability durability = cluster::Durability::kCheckpoint) {
+             cluster::Durability durability = cluster::Durability::kCheckpoint,
+             const PsVia& ps_via = {}) {
     job_.job = "conformance";
     job_.durability.kind = durability;
     job_.timeouts = timeouts;
@@ -59,7 +72,7 @@ class RpcHarness final : public ClusterHarness {
       job_.cluster.ps.push_back(task);
     }
     job_.cluster.worker.resize(workers);
-    for (uint32_t i = 0; i < ps_tasks; ++i) startServer(i, std::move(listening[i]));
+    for (uint32_t i = 0; i < ps_tasks; ++i) startServer(i, std::move(listening[i]), ps_via);
   }
 
   ~RpcHarness() override {
@@ -71,7 +84,7 @@ class RpcHarness final : public ClusterHarness {
 
   std::unique_ptr<wire::RpcParameterClient> connectRpc(uint32_t rank) {
     wire::RpcClientOptions options;
-    options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::random());
+    options.link = wire::linkOptions(job_, {JobKind::kWorker, rank}, Incarnation::ofNow());
     options.ps = wire::addressesOf(job_.cluster.ps);
     if (via) via(rank, options.ps);
     auto client = std::make_unique<wire::RpcParameterClient>(std::move(options));
@@ -82,6 +95,15 @@ class RpcHarness final : public ClusterHarness {
 
   // Which way a worker takes to the ps; their own addresses when it is null.
   std::function<void(uint32_t rank, std::vector<cluster::Address>& ps)> via;
+
+  StalenessHistogram staleness() override {
+    const nlohmann::json status = statusOf(psAddress(0));
+    StalenessHistogram histogram;
+    histogram.counts = status["staleness_histogram"].get<decltype(histogram.counts)>();
+    histogram.sum = status["staleness_sum"];
+    histogram.max = status["staleness_max"];
+    return histogram;
+  }
 
   // That ps ends, as a process whose launcher is told to.
   void stop(uint32_t ps_task) { std::next(servers_.begin(), ps_task)->server.get()->stop(); }
@@ -116,10 +138,11 @@ class RpcHarness final : public ClusterHarness {
     }
   };
 
-  void startServer(uint32_t index, Fd listening) {
+  void startServer(uint32_t index, Fd listening, const PsVia& via_of_ps) {
     cluster::TaskOptions options;
     options.task = {JobKind::kPs, index};
     options.job = job_;
+    if (via_of_ps) via_of_ps(index, options.job.cluster.ps);
     Server& server = servers_.emplace_back();
     server.server = server.made.get_future().share();
     auto fd = std::make_shared<Fd>(std::move(listening));

@@ -3,8 +3,10 @@
 
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
+#include "common/wire/arena_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/rpc_checkpoint_client.h"
+#include "tests/conformance/async_hammer_suite.h"
 #include "tests/conformance/rpc_harness.h"
 
 namespace dtf::ps {
@@ -22,12 +24,10 @@ std::unique_ptr<ClusterHarness> makeReplicatedHarness(uint32_t ps_tasks, uint32_
   return std::make_unique<RpcHarness>(ps_tasks, workers, shortTimeouts(), durability);
 }
 
-// Large enough for the paths that small shards don't take: pooled receive buffers, updates on
-// compute threads, and before them the measuring of norms.
-TEST_P(ParameterClientSuite, LargeShardsTrainToTheBitsOfOneProcess) {
-  for (const auto kind :
-       {cluster::OptimizerSpec::Kind::kAdam, cluster::OptimizerSpec::Kind::kLamb}) {
-    constexpr uint32_t kPs = 2, kWorkers = 2, kElements = 200'000;
+class LargeShards : public ParameterClientSuite {
+ protected:
+  // Sync training on two ps with shards of kElements, over the network and in this process.
+  void expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind kind) {
     ModelDeclaration model = vectorModel(kPs, kElements, 0.01);
     model.optimizer = cluster::defaultOptimizer(kind);
     model.replication = {cluster::ReplicationSpec::Mode::kSync, kWorkers, kWorkers};
@@ -61,6 +61,61 @@ TEST_P(ParameterClientSuite, LargeShardsTrainToTheBitsOfOneProcess) {
                 0)
           << "ps/" << ps << ", optimizer " << cluster::optimizerName(kind);
   }
+
+  static constexpr uint32_t kPs = 2, kWorkers = 2, kElements = 200'000;
+};
+
+// Large enough for the paths that small shards don't take: pooled receive buffers, updates on
+// compute threads, and before them the measuring of norms.
+TEST_P(LargeShards, TrainToTheBitsOfOneProcess) {
+  expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind::kAdam);
+  expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind::kLamb);
+}
+
+// As a shard of more than 16 GiB has, on connections that are limited accordingly.
+TEST_P(LargeShards, OfMoreThan64ChunksTrainToTheBitsOfOneProcess) {
+  const wire::TEST_SmallChunks small(8192);
+  ASSERT_GT(wire::arenaChunks(kElements), 64u);
+  expectTheBitsOfOneProcess(cluster::OptimizerSpec::Kind::kAdam);
+}
+
+ModelDeclaration oneScalar() {
+  ModelDeclaration model;
+  model.layout = makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
+  model.steps = 1;
+  return model;
+}
+
+// As a person asks: `dtf-launch status` shows it.
+TEST(PsGate, ItsStatusCountsTheGradientsOfEachStaleness) {
+  RpcHarness cluster(1, 2);
+  ModelDeclaration model = oneScalar();
+  model.steps = 100;
+  std::vector<std::unique_ptr<ParameterClient>> workers;
+  for (const uint32_t rank : {0, 1}) {
+    workers.push_back(cluster.connect(rank));
+    workers.back()->declare(model);
+  }
+  const std::vector<float> values(16);
+  workers[0]->initialise(std::vector<std::span<const float>>{values}, kFirstEpoch);
+  std::vector<StepState> states = {workers[0]->pull(), workers[1]->pull()};
+  // Who pushes; how many updates by the other have come since it was answered.
+  const std::vector<std::pair<uint32_t, uint64_t>> pushes = {{0, 0}, {0, 0}, {0, 0}, {1, 3},
+                                                             {1, 0}, {0, 2}, {1, 1}, {0, 1}};
+  for (const auto& [rank, staleness] : pushes) {
+    states[rank] = workers[rank]->exchange(states[rank].next_step, states[rank].next_batch, 0);
+    EXPECT_EQ(states[rank].staleness, staleness);
+  }
+  const nlohmann::json status = statusOf(cluster.psAddress(0));
+  std::vector<uint64_t> counts(StalenessHistogram::kBuckets);
+  counts[0] = 4;
+  counts[1] = 2;
+  counts[2] = 1;
+  counts[3] = 1;
+  EXPECT_EQ(status["staleness_histogram"], nlohmann::json(counts));
+  EXPECT_EQ(status["staleness_max"], 3);
+  EXPECT_EQ(status["staleness_sum"], 7);
+  EXPECT_EQ(status["gradients_applied"], 8);
 }
 
 class Follower final : public schema::SyncFollower::Server {};
@@ -80,13 +135,6 @@ TEST(PsGate, APsThatSaysHelloIsGivenTheLeader) {
   wire::encodeHello(self, {JobKind::kPs, 1}, again.initHello());
   again.setFollower(kj::heap<Follower>());
   EXPECT_THROW(again.send().wait(reactor.wait_scope), kj::Exception) << "ps/1 was meant";
-}
-
-ModelDeclaration oneScalar() {
-  ModelDeclaration model;
-  model.layout = makeLayout({{"v", Shape{}, {{0, 0, 1}}}}, 1);
-  model.steps = 1;
-  return model;
 }
 
 TEST(RpcCheckpointClient, PushesGoOnWhenTheHoldIsReleased) {
@@ -134,6 +182,10 @@ TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
 INSTANTIATE_TEST_SUITE_P(Rpc, ParameterClientSuite, ::testing::Values(&makeRpcHarness));
 INSTANTIATE_TEST_SUITE_P(Replicated, ParameterClientSuite,
                          ::testing::Values(&makeReplicatedHarness));
+INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, ::testing::Values(&makeRpcHarness));
+INSTANTIATE_TEST_SUITE_P(Replicated, AsyncHammerSuite, ::testing::Values(&makeReplicatedHarness));
+INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, ::testing::Values(&makeRpcHarness));
+INSTANTIATE_TEST_SUITE_P(Replicated, LargeShards, ::testing::Values(&makeReplicatedHarness));
 
 }  // namespace
 

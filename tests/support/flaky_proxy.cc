@@ -120,6 +120,7 @@ void FlakyProxy::accept() {
     ::setsockopt(end->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   const std::lock_guard lock(mu_);
+  ++connections_;
   if (!refuses_) links_.push_back(std::move(link));
 }
 

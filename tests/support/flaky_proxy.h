@@ -31,6 +31,7 @@ class FlakyProxy {
 
   uint16_t port() const { return port_; }
   size_t cuts() const { return cuts_; }
+  size_t connections() const { return connections_; }  // made so far
 
   // The connection over which the `bytes`-th byte from now goes that way ends behind it, both ways.
   void cutAfter(Way way, size_t bytes);
@@ -65,6 +66,7 @@ class FlakyProxy {
   Fd wake_write_;
   std::atomic<bool> ends_{false};
   std::atomic<size_t> cuts_{0};
+  std::atomic<size_t> connections_{0};
   std::mutex mu_;  // guards all below
   std::list<Link> links_;
   std::optional<size_t> left_[2];  // bytes until a cut, by way

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <kj/debug.h>
 
+#include <boost/system/system_error.hpp>
+#include <cerrno>
 #include <string>
 
 namespace dtf::net {
@@ -71,6 +73,24 @@ TEST(ErrorBridge, WhatAPeerWroteIsHarmlessInALog) {
 TEST(ErrorBridge, NamesTheOperationAndTheSystemsReason) {
   const Error error = toErrorFromErrno(ErrorCode::kUnavailable, "connect", ECONNREFUSED);
   EXPECT_EQ(error.message(), "connect: Connection refused (111)");
+}
+
+// What currentError() makes of an Asio object that could not be made.
+Error failedWith(int errno_value) {
+  try {
+    throw boost::system::system_error(error_code(errno_value, boost::system::system_category()),
+                                      "epoll");
+  } catch (const std::exception&) {
+    return currentError();
+  }
+}
+
+TEST(ErrorBridge, AHostWithoutDescriptorsIsNoBug) {
+  const Error error = failedWith(EMFILE);
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(error.message(),
+            "epoll: Too many open files; raise the limit of open files (ulimit -n)");
+  EXPECT_EQ(failedWith(EBADF).code(), ErrorCode::kInternal);
 }
 
 }  // namespace

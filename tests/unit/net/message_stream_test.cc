@@ -196,6 +196,31 @@ TEST_F(MessageStreamTest, TightLimitsHoldUntilTheyAreRaised) {
   EXPECT_THAT(failureOf(reactor_, read()).getDescription().cStr(), HasSubstr("allowed are 65536"));
 }
 
+// As a shard of 125 GB would be: a chunk of 256 MiB is a segment.
+TEST_F(MessageStreamTest, AMessageOfFiveHundredSegmentsIsReadWhole) {
+  makeStreams({.segments_max = 512});
+  constexpr kj::uint kChunks = 500;
+  constexpr size_t kBytes = 16 << 10;
+  auto bytes = makePattern(*pool_, kBytes);
+  capnp::MallocMessageBuilder message;
+  auto list = message.getRoot<capnp::AnyPointer>().initAs<capnp::List<capnp::Data>>(kChunks);
+  const auto sizeOf = [](kj::uint i) { return i % 2 == 0 ? kBytes : 8 * (i % 100 + 1); };
+  for (kj::uint i = 0; i < kChunks; ++i) {
+    const auto* data = reinterpret_cast<const kj::byte*>(bytes.get());
+    list.adopt(i, message.getOrphanage().referenceExternalData({data, sizeOf(i)}));
+  }
+  ASSERT_GT(message.getSegmentsForOutput().size(), kChunks);
+  auto sent = send(message).eagerlyEvaluate(nullptr);
+  auto got = next();
+  const auto received = got->getRoot<capnp::AnyPointer>().getAs<capnp::List<capnp::Data>>();
+  ASSERT_EQ(received.size(), kChunks);
+  for (kj::uint i = 0; i < kChunks; ++i) {
+    ASSERT_EQ(received[i].size(), sizeOf(i));
+    ASSERT_EQ(checksum(received[i].begin(), sizeOf(i)), patternSum(sizeOf(i))) << i;
+  }
+  waitFor(reactor_, kj::mv(sent));
+}
+
 // A list of nothing has as many elements as it claims to, in three words.
 TEST_F(MessageStreamTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
   makeStreams({});

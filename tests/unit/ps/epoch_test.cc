@@ -20,7 +20,7 @@ TEST(Epoch, EveryValidOneHasANext) {
   EXPECT_FALSE(validEpoch(0));
   EXPECT_FALSE(validEpoch(12345)) << "without a number";
   EXPECT_TRUE(validEpoch(kFirstEpoch));
-  const uint64_t last = nextEpoch((kLastNumber - 2) << kEpochRandomBits, ~uint64_t{0});
+  const uint64_t last = nextEpoch((kLastNumber - 2) << kEpochChiefBits, ~uint64_t{0});
   EXPECT_TRUE(validEpoch(last));
   EXPECT_GT(nextEpoch(last, 0), last);
   EXPECT_FALSE(validEpoch(nextEpoch(last, 0)));
@@ -51,7 +51,7 @@ TEST_P(InvalidEpoch, IsRefusedWhoeverSendsIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Numbers, InvalidEpoch,
-                         ::testing::Values(uint64_t{7}, kLastNumber << kEpochRandomBits,
+                         ::testing::Values(uint64_t{7}, kLastNumber << kEpochChiefBits,
                                            ~uint64_t{0}));
 
 // ---- initial values of a later epoch: one ps was lost while they were brought

@@ -9,7 +9,7 @@ namespace {
 
 // Epochs are written as their numbers.
 constexpr uint64_t epochOf(uint64_t number) {
-  return number << kEpochRandomBits;
+  return number << kEpochChiefBits;
 }
 
 constexpr uint64_t kIncarnation = 0x123456789a;

@@ -1,7 +1,7 @@
 #include "common/ps/local_parameter_client.h"
 #include "common/ps/epoch.h"
 
-#include "tests/conformance/parameter_client_suite.h"
+#include "tests/conformance/async_hammer_suite.h"
 
 namespace dtf::ps {
 
@@ -14,6 +14,7 @@ class LocalHarness final : public ClusterHarness {
     return std::make_unique<LocalParameterClient>(cluster_, rank);
   }
   void loseWorker(uint32_t rank) override { cluster_.loseWorker(rank); }
+  StalenessHistogram staleness() override { return cluster_.status(0).coordinator.staleness; }
 
  private:
   SystemClock clock_;
@@ -25,6 +26,7 @@ std::unique_ptr<ClusterHarness> makeLocalHarness(uint32_t ps_tasks, uint32_t wor
 }
 
 INSTANTIATE_TEST_SUITE_P(Local, ParameterClientSuite, ::testing::Values(&makeLocalHarness));
+INSTANTIATE_TEST_SUITE_P(Local, AsyncHammerSuite, ::testing::Values(&makeLocalHarness));
 
 TEST(LocalCluster, GivesUpOnAWorkerThatNeverComes) {
   SystemClock clock;

@@ -53,8 +53,8 @@ TEST_F(MembershipTest, HeartbeatsKeepALeaseAndSilenceLosesIt) {
 
 // Its hello was under way while it was killed and its successor joined.
 TEST_F(MembershipTest, AnEarlierAttemptNeverReplacesALaterOne) {
-  const Incarnation first = Incarnation::random(1);
-  const Incarnation second = Incarnation::random(2);
+  const Incarnation first = Incarnation::ofNow(1);
+  const Incarnation second = Incarnation::ofNow(2);
   membership_.join(1, second);
   EXPECT_EQ(errorOf([&] { membership_.join(1, first); }),
             "fenced: worker/1 was replaced by a newer process; end this one");
@@ -62,7 +62,44 @@ TEST_F(MembershipTest, AnEarlierAttemptNeverReplacesALaterOne) {
   EXPECT_NE(errorOf([&] { membership_.heartbeat(1, first); }), "");
   membership_.markLost(1);
   EXPECT_NE(errorOf([&] { membership_.join(1, first); }), "") << "though the later one is lost";
-  EXPECT_TRUE(membership_.join(1, Incarnation::random(3)));
+  EXPECT_TRUE(membership_.join(1, Incarnation::ofNow(3)));
+}
+
+// It slept while its successor joined; this ps was started in between, and never met it.
+TEST_F(MembershipTest, WhereNobodyCountsAnEarlierProcessDoesNotReplaceALiveLaterOne) {
+  const Incarnation first = Incarnation::of(0, 100, 9);
+  const Incarnation second = Incarnation::of(0, 200, 1);
+  membership_.join(1, second);
+  EXPECT_EQ(errorOf([&] { membership_.join(1, first); }),
+            "fenced: worker/1 was replaced by a newer process; end this one");
+  EXPECT_FALSE(membership_.join(1, second)) << "it is the live one still";
+}
+
+// Between the two the host's clock was set back.
+TEST_F(MembershipTest, WhereNobodyCountsOnlyTheLeaseIsLostToAClockThatWasSetBack) {
+  const Incarnation first = Incarnation::of(0, 200, 9);
+  const Incarnation second = Incarnation::of(0, 100, 1);
+  membership_.join(1, first);
+  EXPECT_NE(errorOf([&] { membership_.join(1, second); }), "");
+  clock_.advance(seconds(11));
+  membership_.expire();
+  EXPECT_TRUE(membership_.join(1, second));
+}
+
+TEST_F(MembershipTest, WhoIsAwaitedInVainIsGivenUpAndMayComeStill) {
+  membership_.giveUp(1);
+  EXPECT_EQ(membership_.member(1).state, MemberState::kLost);
+  EXPECT_TRUE(membership_.join(1, kFirst));
+  membership_.giveUp(1);
+  EXPECT_EQ(membership_.member(1).state, MemberState::kJoined) << "it is there";
+}
+
+// Its predecessor has finished here and died before it had finished on another ps.
+TEST_F(MembershipTest, AClockThatWasSetBackDoesNotKeepTheSuccessorOfWhoFinishedOut) {
+  const Incarnation first = Incarnation::of(0, 200, 9);
+  membership_.join(1, first);
+  membership_.finish(1, first);
+  EXPECT_TRUE(membership_.join(1, Incarnation::of(0, 100, 1)));
 }
 
 TEST_F(MembershipTest, ALostProcessIsFencedThoughItComesBackToLife) {

@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint64_t kChecked = 16;  // elements with values; the others stay zero
 constexpr uint64_t kSlowElements = kInlineUpdateBytes / sizeof(float) + 16;
+// The process that brings the values: before all others.
+constexpr Incarnation kInitialiser = Incarnation::of(0, 0, 0xff);
 
 }  // namespace
 
@@ -37,9 +39,9 @@ World::World(const WorldOptions& options)
         ShardOptions{.ps_task = ps, .ps_tasks = options.ps_tasks, .workers = options.workers},
         clock_, *runners_[ps], peers_[ps].get()));
     // The chief's first process brings the values and is replaced by the one that trains.
-    shards_[ps]->join(0, Incarnation{~uint64_t{0}});
-    shards_[ps]->declare(0, Incarnation{~uint64_t{0}}, model_);
-    shards_[ps]->initialise(0, Incarnation{~uint64_t{0}}, zeros);
+    shards_[ps]->join(0, kInitialiser);
+    shards_[ps]->declare(0, kInitialiser, model_);
+    shards_[ps]->initialise(0, kInitialiser, zeros);
   }
   for (uint32_t rank = 0; rank < options.workers; ++rank) startWorker(rank);
 }

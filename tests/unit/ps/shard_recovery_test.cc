@@ -333,7 +333,7 @@ std::shared_ptr<Recorded> pullEpoch(ShardDriver& driver, uint32_t rank, uint64_t
 
 // While a pull waits for its epoch nobody's deadline counts.
 TEST(StartedAgain, APullOfAnEpochThatCanNotComeIsRefused) {
-  constexpr uint64_t kFar = nextEpoch(uint64_t{5000} << kEpochRandomBits, 0);
+  constexpr uint64_t kFar = nextEpoch(uint64_t{5000} << kEpochChiefBits, 0);
   ShardDriver driver(2, 2, 10, seconds(60));
   const auto far = pullEpoch(driver, 1, kFar);
   EXPECT_EQ(far->error(),

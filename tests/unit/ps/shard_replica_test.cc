@@ -141,8 +141,8 @@ TEST_F(ShardReplicaTest, AProcessThatWasReplacedChangesNothing) {
 }
 
 TEST_F(ShardReplicaTest, TheCountOfStartsDecidesWhoIsNewer) {
-  const Incarnation second{uint64_t{2} << 40 | 9};
-  const Incarnation first{uint64_t{1} << 40 | 9};
+  const Incarnation second = Incarnation::of(2, 1, 9);
+  const Incarnation first = Incarnation::of(1, 1, 9);
   replica_.meet(second);
   EXPECT_THROW(replica_.meet(first), Error);
 }

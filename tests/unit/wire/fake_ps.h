@@ -36,6 +36,7 @@ struct FakePs {
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>>
       end_awaited;  // by the last caller of awaitEnd()
   std::string awaited;
+  std::string status;
   bool awaits_return = false;
   std::optional<Error> refused_hello;
   std::optional<Error> refusal;      // of every call but hellos and heartbeats
@@ -195,6 +196,10 @@ class FakeGate final : public schema::PsGate::Server {
     if (ps_.refused_hello) net::throwAsKj(Error(*ps_.refused_hello));
     context.getResults().setControl(kj::heap<FakeControl>(ps_));
     context.getResults().setIncarnation(ps_.incarnation);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> status(StatusContext context) override {
+    context.getResults().setJson(ps_.status);
     return kj::READY_NOW;
   }
   FakePs& ps_;

@@ -65,6 +65,7 @@ class FakePsHost {
     });
   }
 
+  uint16_t port() const { return port_; }
   RpcClientOptions clientOptions() const {
     cluster::JobSpec job;
     job.cluster.worker.resize(1);

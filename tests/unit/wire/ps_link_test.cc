@@ -224,14 +224,14 @@ TEST_F(PsControlLinkTest, ARefusedHelloIsFinal) {
 }
 
 TEST_F(PsControlLinkTest, AnEarlierProcessOfThePsIsNotTakenForTheOneThatWasMet) {
-  ps_[0].incarnation = Incarnation::random(2).value;
+  ps_[0].incarnation = Incarnation::ofNow(2).value;
   open();
-  ps_[0].incarnation = Incarnation::random(1).value;
+  ps_[0].incarnation = Incarnation::ofNow(1).value;
   kill(0);
   loop_.live(seconds(5));
   EXPECT_TRUE(lost_.empty()) << lost_[0];
   EXPECT_GT(ps_[0].hellos.size(), 3u) << "it is tried again";
-  ps_[0].incarnation = Incarnation::random(3).value;
+  ps_[0].incarnation = Incarnation::ofNow(3).value;
   loop_.live(seconds(1));
   const size_t said = ps_[0].hellos.size();
   loop_.live(seconds(5));

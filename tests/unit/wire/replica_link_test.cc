@@ -202,8 +202,8 @@ class PsReplicaLinkTest : public ::testing::Test {
   net::Reactor reactor_;
   net::ReactorLoop loop_{reactor_};
   std::vector<float> values_ = std::vector<float>(kElementsOfShard, 3);
-  KeeperProcess first_{Incarnation{uint64_t{1} << 40 | 1}};
-  KeeperProcess second_{Incarnation{uint64_t{2} << 40 | 2}};
+  KeeperProcess first_{Incarnation::of(1, 1, 1)};
+  KeeperProcess second_{Incarnation::of(2, 1, 2)};
   KeeperProcess* now_ = &first_;  // whoever answers hellos
   std::unique_ptr<net::Listener> listener_;
   std::vector<kj::Own<net::RpcConnection>> connections_;
@@ -320,7 +320,7 @@ TEST_F(PsReplicaLinkTest, TheSuccessorIsSeededWhenItIsMet) {
 
 // Its successor answers the hello and is gone before it is sent anything; then comes the next.
 TEST_F(PsReplicaLinkTest, AProcessThatIsReplacedBetweenItsHelloAndItsSeedGetsNothing) {
-  KeeperProcess third{Incarnation{uint64_t{3} << 40 | 3}};
+  KeeperProcess third{Incarnation::of(3, 1, 3)};
   PsReplicaLink& link = opened();
   uint64_t ticket = 0;
   on_backup_ = [&] {

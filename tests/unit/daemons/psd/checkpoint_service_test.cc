@@ -187,7 +187,7 @@ TEST_F(CheckpointServiceTest, ASessionOfAReplacedChiefDoesNothing) {
   startPs();
   shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
   EXPECT_EQ(restore(folder), "");
-  shard().join(0, Incarnation{kChiefProcess.value + (uint64_t{1} << 40)});
+  shard().join(0, Incarnation::of(1, 0, 5));
   EXPECT_NE(commit(), "");
   EXPECT_FALSE(shard().status().initialised);
 }
@@ -276,7 +276,7 @@ TEST_F(SnapshotServiceTest, WhatMakesNoSenseIsRefused) {
 
 TEST_F(SnapshotServiceTest, TheyGoWhenTheChiefSaysSoAndWhenTheJobHasEndedWell) {
   EXPECT_EQ(keep(10), "");
-  shard().join(0, Incarnation{kChiefProcess.value + (uint64_t{1} << 40)});
+  shard().join(0, Incarnation::of(1, 0, 5));
   EXPECT_NE(refusal(session_->forgetSnapshotsRequest()), "") << "its successor may need them";
   EXPECT_EQ(kept(), std::vector<uint64_t>{10});
   startPs();

@@ -1,8 +1,15 @@
 #include "daemons/psd/ps_service.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
+#include <array>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <ostream>
+#include <string>
+
+#include "common/wire/model_codec.h"
 #include "tests/unit/daemons/psd/ps_world.h"
 
 namespace dtf::psd {
@@ -15,12 +22,16 @@ struct NoSessions final : WorkerSessions {
   kj::Promise<void> failed() override { return kj::NEVER_DONE; }
 };
 
-// What freed memory held must not matter, so it is overwritten.
-class OverwriteFreed {
- public:
-  OverwriteFreed() { ::mallopt(M_PERTURB, 0x5a); }
-  ~OverwriteFreed() { ::mallopt(M_PERTURB, 0); }
-};
+// What freed memory held must not matter, so it is overwritten: malloc gives first what was freed last.
+// (M_PERTURB leaves out what a thread's cache takes.)
+void overwriteFreed() {
+  constexpr size_t kBlocks = 16;  // more than such a cache holds of one size
+  for (size_t bytes = 16; bytes <= 1024; bytes += 16) {
+    std::array<void*, kBlocks> blocks{};
+    for (void*& block : blocks) block = std::memset(::operator new(bytes), 0x5a, bytes);
+    for (void* block : blocks) ::operator delete(block);
+  }
+}
 
 // One worker's connection to a ps whose data loop is busy until data_.run().
 class PsServiceTest : public ::testing::Test {
@@ -44,7 +55,6 @@ class PsServiceTest : public ::testing::Test {
 
   schema::PsGate::Client gate() { return client_->bootstrap().castAs<schema::PsGate>(); }
 
-  const OverwriteFreed overwrite_;
   testing::StillLoop loop_;
   testing::BusyLoop data_{loop_};
   ShardHost host_{loop_, data_, loop_};
@@ -57,9 +67,30 @@ class PsServiceTest : public ::testing::Test {
   kj::Own<net::RpcConnection> client_;
 };
 
+ps::ModelDeclaration modelOfOneElement() {
+  ps::ModelDeclaration model;
+  model.layout = ps::makeLayout({{"v", Shape{1}, {{0, 0, 1}}}}, 1);
+  model.steps = 1;
+  return model;
+}
+
+using AskLate = std::function<kj::Promise<void>(schema::PsControl::Client&)>;
+using HadEffect = std::function<bool(const ps::Shard&)>;
+struct LateCall {
+  std::string name;
+  AskLate ask;
+  HadEffect had_effect;  // on the shard, for worker/0
+};
+
+void PrintTo(const LateCall& call, std::ostream* out) {
+  *out << call.name;
+}
+
+class LateCallTest : public PsServiceTest, public ::testing::WithParamInterface<LateCall> {};
+
 // The data loop is late; meanwhile the ps answers everything with an error, and the session goes
 // with its connection.
-TEST_F(PsServiceTest, ACallThatOutlivesItsSessionStillNamesItsWorker) {
+TEST_P(LateCallTest, OutlivesItsSessionAndStillNamesItsWorker) {
   auto request = gate().helloRequest();
   wire::encodeHello(wire::linkOptions(job_, {JobKind::kWorker, 0}, kOne), {JobKind::kPs, 0},
                     request.initHello());
@@ -67,17 +98,76 @@ TEST_F(PsServiceTest, ACallThatOutlivesItsSessionStillNamesItsWorker) {
   auto control = hello.getControl();
   loop_.settle();
   data_.run();
-  auto finished = control.finishRequest().send().ignoreResult().catch_([](kj::Exception&&) {});
+  loop_.pass(std::chrono::seconds(1));
+  auto asked = GetParam().ask(control).catch_([](kj::Exception&&) {});
   loop_.settle();
   ASSERT_EQ(data_.postedCount(), 1u);
+  ASSERT_FALSE(GetParam().had_effect(host_.shard()));
 
   host_.failAll(Error(ErrorCode::kUnavailable, "this ps ends"));
   loop_.settle();
   connections_ = nullptr;
   loop_.settle();
+  overwriteFreed();
   data_.run();
-  EXPECT_EQ(host_.shard().status().members[0].state, ps::MemberState::kFinished);
+  EXPECT_TRUE(GetParam().had_effect(host_.shard()));
 }
+
+bool wasHeard(const ps::Shard& shard) {
+  const ps::Member member = shard.status().members[0];
+  return member.heard > member.since;
+}
+
+const LateCall kLateCalls[] = {
+    {"heartbeat",
+     [](schema::PsControl::Client& control) {
+       return control.heartbeatRequest().send().ignoreResult();
+     },
+     wasHeard},
+    {"requestStop",
+     [](schema::PsControl::Client& control) {
+       return control.requestStopRequest().send().ignoreResult();
+     },
+     wasHeard},
+    {"finish",
+     [](schema::PsControl::Client& control) {
+       return control.finishRequest().send().ignoreResult();
+     },
+     [](const ps::Shard& shard) {
+       return shard.status().members[0].state == ps::MemberState::kFinished;
+     }},
+    {"leave",
+     [](schema::PsControl::Client& control) {
+       auto request = control.failRequest();
+       request.setLeaves(true);
+       request.setReason("it waited in vain");
+       return request.send().ignoreResult();
+     },
+     [](const ps::Shard& shard) {
+       return shard.status().members[0].state == ps::MemberState::kLost;
+     }},
+    {"declare",
+     [](schema::PsControl::Client& control) {
+       auto request = control.declareRequest();
+       wire::encodeModel(modelOfOneElement(), request.initModel());
+       return request.send().ignoreResult();
+     },
+     [](const ps::Shard& shard) { return shard.declared(); }},
+    {"waitInitialised",
+     [](schema::PsControl::Client& control) {
+       return control.waitInitialisedRequest().send().ignoreResult();
+     },
+     wasHeard},
+    {"barrier",
+     [](schema::PsControl::Client& control) {
+       auto request = control.barrierRequest();
+       request.setName("start");
+       return request.send().ignoreResult();
+     },
+     wasHeard},
+};
+INSTANTIATE_TEST_SUITE_P(PsControl, LateCallTest, ::testing::ValuesIn(kLateCalls),
+                         [](const auto& call) { return call.param.name; });
 
 // Of three tasks that were started by hand, one was not told.
 TEST_F(PsServiceTest, AHelloWithAnotherDurabilityIsRefusedWithBoth) {

@@ -168,8 +168,8 @@ TEST_F(SyncPeersTest, AMachineThatStoodStillDoesNotCostTheLinkItsTime) {
   EXPECT_TRUE(errors_.empty()) << errors_[0];
 }
 
-constexpr Incarnation attempt(uint64_t number) {
-  return {number << 40 | 7};
+constexpr Incarnation attempt(uint32_t number) {
+  return Incarnation::of(number, 1, 7);
 }
 
 // What a process of ps/1 is told by ps/0, and speaks through.

@@ -17,7 +17,10 @@ TEST(WorkerGate, AnybodyMayAskForTheStatus) {
   task.task = {JobKind::kWorker, 3};
   WorkerStatus status;
   status.global_step = 41;
+  status.steps = 100;
   status.loss = 0.5f;
+  status.steps_per_second = 4;
+  status.examples_per_second = 400;
   daemons::ConnectionSet connections(loop, [](const void*) {});
   auto pipe = kj::newTwoWayPipe();
   connections.serve(net::wrapStream(kj::mv(pipe.ends[0])), "pipe",
@@ -28,8 +31,10 @@ TEST(WorkerGate, AnybodyMayAskForTheStatus) {
     return nlohmann::json::parse(
         gate.statusRequest().send().wait(loop.waitScope()).getJson().cStr());
   };
-  const nlohmann::json starting = {{"schema", 1},       {"job", "some-job"}, {"task", "worker/3"},
-                                   {"training", false}, {"global_step", 41}, {"loss", 0.5}};
+  const nlohmann::json starting = {
+      {"schema", 1},       {"job", "some-job"},       {"task", "worker/3"},
+      {"training", false}, {"global_step", 41},       {"steps", 100},
+      {"loss", 0.5},       {"steps_per_second", 4.0}, {"examples_per_second", 400.0}};
   EXPECT_EQ(ask(), starting);
   const WorkerStatus::Training training(status, nullptr);
   EXPECT_TRUE(ask()["training"]);
