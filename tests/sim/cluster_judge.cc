@@ -79,6 +79,7 @@ void ClusterSim::judge() {
   if (!launcher_) return;
   ++report_.launched;
   report_.given_up += launcher_->gaveUp();
+  report_.missed += launcher_->missed();
   launcher_->judge(must_finish, ledger_.finals() > 0);
 }
 

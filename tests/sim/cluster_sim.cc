@@ -95,7 +95,8 @@ void ClusterSim::onPsEnded(SimPs& ps) {
     checkError(ps.process()->name, *ps_errors_[index]);
   } else {
     const ps::ShardStatus status = ps.status();
-    if (status.callers_waiting > 0)
+    // A ps that comes when the job is at its end still holds what those asked who have finished since.
+    if (status.callers_waiting > 0 && !(ps_lost_ && somebody_finished_))
       complain(fmt::format("ps/{} ends with {} callers waiting", index, status.callers_waiting));
     const uint64_t end = ledger_.finals() > 0 ? ledger_.finalStep() : plan_.steps;
     const uint64_t begin = ps.word().origin_cut.step;  // 0: initial values
@@ -127,6 +128,7 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
   if (launcher_ ? launcher_->stopping() : !served) return endIfOver();
   if (number > ranks_[rank].first) ++report_.restarts;
   log(fmt::format("worker/{}.{} starts", rank, number));
+  ranks_[rank].newest = number;
   ranks_[rank].alive.push_back(std::make_unique<SimWorker>(
       environment_, plan_, ledger_, fibers_, rank, number,
       SimWorker::Hooks{[this](SimWorker& worker) { onJoined(worker); },
@@ -139,6 +141,7 @@ void ClusterSim::startWorker(uint32_t rank, uint32_t number) {
                        [this](bool held, std::optional<uint64_t> step) { onRestored(held, step); },
                        [this] { return stopped_; }, [this](uint64_t step) { onRest(step); },
                        [this](const checkpoint::GoingBack& target) { onGoingBack(target); },
+                       [this](size_t ps) { report_.refilled += ps; },
                        [this] { ++report_.went_back; },
                        [this] { applySince(Fault::Since::kFirstTrained); }}));
   if (launcher_) launcher_->onStarted({JobKind::kWorker, rank});
@@ -161,8 +164,10 @@ void ClusterSim::startWorkerLater(uint32_t rank) {
 // Every ps has a new process of this rank: the older ones are fenced.
 void ClusterSim::onJoined(SimWorker& worker) {
   log(worker.process()->name + " has joined");
-  for (auto& other : ranks_[worker.rank()].alive)
-    if (other->number() < worker.number()) other->setFenced();
+  for (auto& other : ranks_[worker.rank()].alive) {
+    if (other.get() == &worker) break;
+    other->setFenced();
+  }
   joined_.insert(worker.rank());
   if (joined_.size() == ranks_.size()) applySince(Fault::Since::kAllJoined);
 }
@@ -187,6 +192,11 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
     complain(
         fmt::format("{} fails of the loss of a ps: {}", worker.process()->name, error->message()));
   const bool newest = worker.number() + 1 == ranks_[rank].started;
+  const bool is_latest = worker.number() == ranks_[rank].newest;
+  const bool gave_way_to_another =
+      error && error->message().find("was replaced by a newer process") != std::string::npos;
+  if (is_latest && gave_way_to_another)
+    complain(worker.process()->name + " gave way to an earlier process of its rank");
   destroy(worker);
   somebody_finished_ |= !error;
   if (launcher_)
@@ -206,171 +216,6 @@ void ClusterSim::destroy(SimWorker& worker) {
   dying = nullptr;
   network_.killed(process);
   process->dead = true;
-}
-
-// ---- faults
-
-// Of this life, from events of any process.
-void ClusterSim::applySince(Fault::Since since) {
-  if (!reached_.insert(since).second) return;
-  for (const Fault& fault : life().faults)
-    if (fault.since == since) afterInThisLife(fault.at, [this, &fault] { apply(fault); });
-}
-
-void ClusterSim::apply(const Fault& fault) {
-  switch (fault.kind) {
-    case Fault::Kind::kKillWorker:
-      return killWorker(fault.target);
-    case Fault::Kind::kKillPs:
-      if (!ps_[fault.target]) return;
-      log("FAULT " + fault.text());
-      ++report_.faults;
-      return killPs(fault.target);
-    case Fault::Kind::kFreezeWorker:
-      return freezeWorker(fault);
-    case Fault::Kind::kFreezePs: {
-      if (!ps_[fault.target]) return;
-      log("FAULT " + fault.text());
-      ++report_.faults;
-      ps_was_frozen_ = true;
-      // Never sooner than another freeze ends: what is held already would be overtaken.
-      TimePoint& until = ps_[fault.target]->process()->frozen_until;
-      until = std::max(until, scheduler_.now() + fault.length);
-      return;
-    }
-    case Fault::Kind::kCut:
-    case Fault::Kind::kSilence: {
-      const size_t count = network_.connections();
-      if (count == 0) return;
-      const size_t index = fault.target % count;
-      log(fmt::format("FAULT {}: {}", fault.text(), network_.describe(index)));
-      ++report_.faults;
-      if (fault.kind == Fault::Kind::kCut) return network_.cut(index);
-      return network_.silence(index, fault.length);
-    }
-    case Fault::Kind::kStop:
-      return stop(fault);
-    case Fault::Kind::kKillAll:
-      log("FAULT " + fault.text());
-      ++report_.faults;
-      return killAll();
-  }
-}
-
-void ClusterSim::killWorker(uint32_t rank) {
-  if (ranks_[rank].alive.empty()) return;
-  SimWorker& worker = *ranks_[rank].alive.back();
-  log("FAULT kill " + worker.process()->name);
-  ++report_.faults;
-  endWorker(worker, {0, SIGKILL});
-}
-
-void ClusterSim::endWorker(SimWorker& worker, launcher::ExitStatus status) {
-  const uint32_t rank = worker.rank();
-  worker.process()->dead = true;
-  network_.killed(worker.process());
-  destroy(worker);
-  if (launcher_)
-    launcher_->onEnded({JobKind::kWorker, rank}, status, std::nullopt);
-  else
-    startWorkerLater(rank);
-  endIfOver();
-}
-
-void ClusterSim::killPs(uint32_t index) {
-  if (!ps_[index]) return;
-  log(fmt::format("ps/{} is killed", index));
-  ps_errors_[index] = Error(ErrorCode::kUnavailable, "killed");
-  ps_[index]->process()->dead = true;
-  network_.killed(ps_[index]->process());
-  ps_[index] = nullptr;
-  const bool comes_back = launcher_ ? !launcher_->stopping() : plan_.psComeBack();
-  if (!comes_back) {
-    ps_killed_ = true;
-    if (launcher_) launcher_->onEnded({JobKind::kPs, index}, {0, SIGKILL}, std::nullopt);
-    return endIfOver();
-  }
-  ++report_.ps_restarts;
-  ps_lost_ = true;
-  if (std::none_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps != nullptr; }))
-    for (Rank& rank : ranks_)
-      for (auto& worker : rank.alive) worker->clearFenced();
-  if (launcher_)
-    return launcher_->onEnded({JobKind::kPs, index}, {0, SIGKILL}, std::nullopt), endIfOver();
-  ++ps_due_;
-  const Duration delay = milliseconds(10 + static_cast<int64_t>(random_.below(1500)));
-  afterInThisLife(delay, [this, index] {
-    --ps_due_;
-    ledger_.forgetInitial(index);
-    if (!ps_[index]) startPs(index);
-    applySince(Fault::Since::kPsIsBack);
-  });
-}
-
-void ClusterSim::killAll() {
-  all_killed_ = true;
-  for (Rank& rank : ranks_)
-    while (!rank.alive.empty()) {
-      rank.alive.back()->process()->dead = true;
-      destroy(*rank.alive.back());
-    }
-  for (uint32_t i = 0; i < ps_.size(); ++i) {
-    if (!ps_[i]) continue;
-    ps_errors_[i] = Error(ErrorCode::kUnavailable, "killed");
-    ps_[i]->process()->dead = true;
-    network_.killed(ps_[i]->process());
-    ps_[i] = nullptr;
-  }
-  endIfOver();
-}
-
-// Ctrl-C or SIGTERM. Whoever does not train yet, or any more, has nothing to save: when nobody
-// does, all end at once.
-void ClusterSim::stop(const Fault& fault) {
-  log("FAULT " + fault.text());
-  ++report_.faults;
-  applySince(Fault::Since::kStopped);
-  if (launcher_ && fault.successor) return launcher_->onStopRequest();
-  std::vector<SimWorker*> training;
-  for (Rank& rank : ranks_)
-    if (!rank.alive.empty() && rank.alive.back()->training())
-      training.push_back(rank.alive.back().get());
-  const auto one = [&] { return training[fault.target % training.size()]; };
-  const uint32_t rank = training.empty() ? fault.target : one()->rank();
-  if (launcher_) return signalTask({JobKind::kWorker, rank}, SIGTERM);
-  if (training.empty()) return killAll();
-  stopped_ = true;
-  if (!fault.successor) return one()->requestStop();
-  for (auto& ps : ps_)
-    if (ps) ps->signal();
-}
-
-// A worker that is frozen for much longer than its lease is fenced when it goes on.
-void ClusterSim::freezeWorker(const Fault& fault) {
-  Rank& rank = ranks_[fault.target];
-  if (rank.alive.empty()) return;
-  SimWorker& worker = *rank.alive.back();
-  const ProcessRef process = worker.process();
-  log(fmt::format("FAULT freeze {} for {:.3f} s{}", process->name, toSeconds(fault.length),
-                  fault.successor && !launcher_ ? ", start another meanwhile" : ""));
-  ++report_.faults;
-  process->frozen_until = std::max(process->frozen_until, scheduler_.now() + fault.length);
-  const double lease = plan_.timeouts.lease_seconds;
-  // Bytes that were under way for long may keep the lease a while.
-  const bool silent = life().has(Fault::Kind::kSilence);
-  if (worker.joined() && !silent && toSeconds(fault.length) > lease + 1) {
-    scheduler_.at(process->frozen_until - Duration(1), nullptr, [this, process] {
-      if (ps_was_frozen_ || ps_lost_ || process->dead) return;
-      for (Rank& ranks : ranks_)
-        for (auto& other : ranks.alive)
-          if (other->process() == process) other->setFenced();
-    });
-  }
-  if (fault.successor && !launcher_ && mayStartWorker(fault.target)) {
-    afterInThisLife(fault.length / 2, [this, target = fault.target, number = rank.started++] {
-      startWorker(target, number);
-    });
-  }
 }
 
 // ---- the end

@@ -45,6 +45,9 @@ struct Report {
   uint64_t stopped = 0;   // lives that were asked to end, and did
   uint64_t launched = 0;  // lives under dtf-launch, and those that it ended for a failure
   uint64_t given_up = 0;
+  uint64_t missed = 0;             // backup workers, for good
+  uint64_t refilled = 0;           // ps, from their replicas
+  std::set<Fault::Since> moments;  // that were reached, with a fault of theirs
 };
 
 // Owns: the world.  Call run() once.
@@ -60,7 +63,8 @@ class ClusterSim {
   struct Rank {
     uint32_t started = 0;  // processes so far
     uint32_t first = 0;    // of this life
-    std::list<std::unique_ptr<SimWorker>> alive;
+    uint32_t newest = 0;   // the last that was started: one that is planned may come later
+    std::list<std::unique_ptr<SimWorker>> alive;  // in the order of their starts
   };
 
   void log(const std::string& line);

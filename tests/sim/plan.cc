@@ -252,6 +252,34 @@ void drawSpacedKills(Random& random, Plan& plan) {
   }
 }
 
+// Backup workers die for good: as many as no step needs, or one more.
+void drawMissedBackups(Random& random, Plan& plan) {
+  plan.restarts_max = static_cast<uint32_t>(random.below(2));
+  plan.compute_max = milliseconds(400);
+  plan.straggler_share = 0;
+  plan.early_timeouts = false;
+  plan.timeouts = timeouts();
+  plan.early_echo_share = 0;
+  plan.disk_error_share = 0;
+  plan.lives.resize(1);
+  std::vector<Fault>& faults = plan.lives[0].faults;
+  faults.clear();
+  const uint32_t backups = plan.workers - plan.aggregate;
+  const uint32_t lost = backups + (oneIn(random, 4) ? 1 : 0);
+  for (uint32_t i = 0; i < lost; ++i) {
+    Fault fault;
+    fault.kind = Fault::Kind::kKillWorker;
+    fault.target = 1 + i;  // not the chief
+    if (fault.target >= plan.workers) break;
+    fault.at = milliseconds(600) + upTo(random, milliseconds(900));
+    for (uint32_t times = 0; times <= plan.restarts_max; ++times) {
+      faults.push_back(fault);
+      fault.at += milliseconds(1000);
+    }
+  }
+  sortFaults(faults);
+}
+
 // Who starts the tasks. dtf-launch starts a lost ps again, whether or not anything holds its values;
 // the simulated chief doesn't look after those that nobody saves.
 void drawLaunch(Random& random, Plan& plan) {
@@ -259,7 +287,8 @@ void drawLaunch(Random& random, Plan& plan) {
     return life.has(Fault::Kind::kKillPs) || life.has(Fault::Kind::kFreezePs);
   });
   plan.launched = oneIn(random, 2) && (plan.psComeBack() || !ps_lost);
-  if (plan.launched && oneIn(random, 8)) drawSpacedKills(random, plan);
+  if (plan.launched && oneIn(random, 8)) return drawSpacedKills(random, plan);
+  if (plan.launched && plan.hasBackups() && oneIn(random, 3)) drawMissedBackups(random, plan);
 }
 
 }  // namespace

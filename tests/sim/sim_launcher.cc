@@ -27,6 +27,7 @@ launcher::MonitorLimits limitsFor(const Plan& plan, uint32_t restarts_max) {
   cluster::JobSpec job = jobOf(plan);
   job.launch.restarts.max = restarts_max;
   job.launch.restarts.refill_minutes = plan.refill_seconds / 60;
+  job.train.emplace().replication = plan.model(1).replication;
   launcher::MonitorLimits limits = launcher::limitsOf(job);
   if (plan.checkpoints) limits.save = fromSeconds(plan.timeouts.stop_seconds + 1);
   return limits;
@@ -47,6 +48,7 @@ bool neverStartedAgain(const launcher::ExitStatus& status) {
 SimLauncher::SimLauncher(const Plan& plan, uint32_t restarts_max, const Clock& clock, Hooks hooks)
     : clock_(clock),
       hooks_(std::move(hooks)),
+      backups_(plan.hasBackups() ? plan.workers - plan.aggregate : 0),
       limits_(limitsFor(plan, restarts_max)),
       monitor_(tasksOf(plan), clock, limits_),
       seen_(monitor_.size()) {}
@@ -60,6 +62,7 @@ size_t SimLauncher::taskOf(TaskId id) const {
 
 void SimLauncher::onStarted(TaskId id) {
   const size_t task = taskOf(id);
+  seen_[task].missed = false;
   if (seen_[task].ended_for_good)
     hooks_.complain(fmt::format("{} is started again, which mends nothing", id.name()));
   monitor_.onSpawned(task);
@@ -78,6 +81,16 @@ bool SimLauncher::overBudget(const Seen& seen) const {
          seen.ends[count - 1] - seen.ends[count - 1 - max] <= limits_.restarts.refill;
 }
 
+// A backup worker whose budget is spent: steps are made without it.
+bool SimLauncher::canMiss(TaskId id, const launcher::ExitStatus& status) const {
+  const Seen& seen = seen_[taskOf(id)];
+  const bool is_backup = id.job == JobKind::kWorker && id != kChief && seen.was_ready;
+  if (!is_backup || neverStartedAgain(status)) return false;
+  const auto missed =
+      std::count_if(seen_.begin(), seen_.end(), [](const Seen& other) { return other.missed; });
+  return missed < backups_;
+}
+
 void SimLauncher::onEnded(TaskId id, launcher::ExitStatus status,
                           const std::optional<Error>& said) {
   const size_t task = taskOf(id);
@@ -87,14 +100,23 @@ void SimLauncher::onEnded(TaskId id, launcher::ExitStatus status,
     seen.ends.push_back(clock_.now());
     seen.ended_for_good = !seen.was_ready || neverStartedAgain(status) || gives_up;
     if (seen.ended_for_good && !failed_at_ && !chief_done_) failed_at_ = clock_.now();
-    may_fail_ |= seen.ended_for_good || overBudget(seen);
+    seen.missed = overBudget(seen) && canMiss(id, status);
+    may_fail_ |= seen.ended_for_good || (overBudget(seen) && !seen.missed);
   }
-  chief_done_ |= id == kChief && status.success() && !failed_at_;
+  chief_finished_ |= id == kChief && status.success();
+  chief_done_ |= chief_finished_ && !may_fail_;
   if (said)
     monitor_.onFailedNotice(task, {std::string(errorCodeName(said->code())), said->message()});
   monitor_.onExit(task, status);
   if (monitor_.state(task) == launcher::TaskState::kWaiting)
     hooks_.log("dtf-launch: " + monitor_.restartText(task));
+  const bool given_up = !status.success() && overBudget(seen) && !seen.missed &&
+                        monitor_.state(task) != launcher::TaskState::kWaiting;
+  if (given_up && !failed_at_ && !chief_finished_) failed_at_ = clock_.now();
+  if (monitor_.state(task) == launcher::TaskState::kMissed) {
+    ++missed_;
+    hooks_.log(fmt::format("dtf-launch: goes on without {}", id.name()));
+  }
   carryOut();
 }
 

@@ -43,6 +43,7 @@ class SimLauncher {
   bool stopping() const { return monitor_.stopping(); }
   // Something happened that no restart mends, or more often than the budget allows: the job may fail.
   bool mayFail() const { return may_fail_; }
+  uint32_t missed() const { return missed_; }  // workers, for good
   bool gaveUp() const { return monitor_.outcome() == launcher::Outcome::kFailed; }
   // After the end: complains unless what it says of the job is so.
   void judge(bool must_finish, bool has_result) const;
@@ -52,18 +53,23 @@ class SimLauncher {
     bool was_ready = false;
     std::vector<TimePoint> ends;
     bool ended_for_good = false;  // nothing that a restart mends
+    bool missed = false;          // the job is to go on without it
   };
   size_t taskOf(TaskId id) const;
   bool overBudget(const Seen& seen) const;
+  bool canMiss(TaskId id, const launcher::ExitStatus& status) const;
   void carryOut();
 
   const Clock& clock_;
   const Hooks hooks_;
+  const uint32_t backups_;  // workers that no step needs
   const launcher::MonitorLimits limits_;
   launcher::TaskMonitor monitor_;
   std::vector<Seen> seen_;
+  uint32_t missed_ = 0;
   bool may_fail_ = false;
-  bool chief_done_ = false;             // and nothing had failed for good before
+  bool chief_finished_ = false;
+  bool chief_done_ = false;             // and nothing excused a failure before
   std::optional<TimePoint> failed_at_;  // since when the job can't be mended
   bool said_late_ = false;
 };

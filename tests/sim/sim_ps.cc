@@ -60,7 +60,7 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
   cluster::TaskOptions task;
   task.task = {JobKind::kPs, index};
   task.job = jobOf(plan);
-  task.attempt = attempt;
+  task.attempt = plan.launched ? attempt : 0;
   const std::string address = task.job.cluster.ps[index].address.str();
   checkpoint::SnapshotPlace memory;
   if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;

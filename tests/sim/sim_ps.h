@@ -18,7 +18,7 @@ cluster::JobSpec jobOf(const Plan& plan);
 // Borrows: `environment`, `plan`.  Made and destroyed from events of the world.
 class SimPs {
  public:
-  // `attempt`: 1 for its first process. `on_ended` is called from an event of the world, once;
+  // `attempt`: 1 for its first process, which only dtf-launch tells it. `on_ended` is called from an event of the world, once;
   // `on_update` as each update of a plan with slow ones begins.
   SimPs(const Environment& environment, const Plan& plan, uint32_t index, uint32_t attempt,
         std::function<void(SimPs&)> on_ended, std::function<void()> on_update);

@@ -10,9 +10,7 @@ namespace dtf::sim {
 // As RpcCheckpointClient: here a fiber waits, there a thread.
 class SimSupervisor::Client final : public checkpoint::CheckpointClient {
  public:
-  Client(wire::CheckpointCalls& calls,
-         std::function<void(const checkpoint::GoingBack&)> on_going_back)
-      : calls_(calls), on_going_back_(std::move(on_going_back)) {}
+  Client(wire::CheckpointCalls& calls, const Hooks& hooks) : calls_(calls), hooks_(hooks) {}
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
   std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
@@ -36,10 +34,11 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
   void forgetSnapshots() override { await(calls_.forgetSnapshots()); }
   void refill(const std::vector<uint32_t>& ps, uint64_t epoch) override {
     await(calls_.refill(ps, epoch));
+    hooks_.on_refilled(ps.size());
   }
   void awaitReplicas(uint64_t epoch) override { await(calls_.awaitReplicas(epoch)); }
   void restore(const checkpoint::GoingBack& target) override {
-    on_going_back_(target);
+    hooks_.on_going_back(target);
     await(calls_.restore(target));
   }
 
@@ -53,7 +52,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
     }
   }
   wire::CheckpointCalls& calls_;
-  const std::function<void(const checkpoint::GoingBack&)> on_going_back_;
+  const Hooks& hooks_;
   kj::WaitScope* scope_ = nullptr;
 };
 
@@ -107,7 +106,7 @@ SimSupervisor::SimSupervisor(const Environment& environment, const Plan& plan,
       loop_(loop),
       hooks_(std::move(hooks)),
       calls_(std::make_unique<wire::CheckpointCalls>(calls, 20)),
-      client_(std::make_unique<Client>(*calls_, hooks_.on_going_back)) {}
+      client_(std::make_unique<Client>(*calls_, hooks_)) {}
 
 // A save under way ends here and now: its fiber is unwound.
 SimSupervisor::~SimSupervisor() noexcept(false) {

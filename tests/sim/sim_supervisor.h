@@ -29,6 +29,7 @@ class SimSupervisor {
     std::function<void(const train::WentBack&)> on_went_back;
     std::function<void(const Error&)> on_hopeless;
     std::function<void(const checkpoint::GoingBack&)> on_going_back;
+    std::function<void(size_t ps)> on_refilled;  // so many, from their replicas
   };
 
   SimSupervisor(const Environment& environment, const Plan& plan, wire::ControlCalls& calls,

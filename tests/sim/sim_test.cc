@@ -59,6 +59,7 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
   uint64_t finished = 0;
   uint64_t failed = 0;
   uint64_t restarts = 0;
+  std::map<Fault::Since, int> moments;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     const Report report = runSeed(seed);
     sum.applied += report.applied;
@@ -74,16 +75,28 @@ TEST_F(Simulation, ReachesWhatItIsMadeFor) {
     sum.given_up += report.given_up;
     sum.ps_restarts += report.ps_restarts;
     sum.went_back += report.went_back;
+    sum.refilled += report.refilled;
+    sum.missed += report.missed;
+    for (const Fault::Since moment : report.moments) ++moments[moment];
     restarts += report.restarts;
     ++(report.finished ? finished : failed);
   }
   std::printf(
       "500 seeds: %lu applied, %lu stale, %lu fenced, %u faults, %lu restarts, %u of ps, %u went "
       "back, %lu finished, %lu failed; %lu lives, %lu restored, %lu stopped, %lu checkpoints, %u "
-      "to snapshots, %lu under dtf-launch, which ended %lu\n",
+      "to snapshots, %lu under dtf-launch, which ended %lu; %lu backup workers missed, %lu ps "
+      "refilled\n",
       sum.applied, sum.stale, sum.fenced, sum.faults, restarts, sum.ps_restarts, sum.went_back,
       finished, failed, sum.lives, sum.restored, sum.stopped, sum.checkpoints, sum.to_snapshots,
-      sum.launched, sum.given_up);
+      sum.launched, sum.given_up, sum.missed, sum.refilled);
+  using Since = Fault::Since;
+  for (const Since moment : {Since::kFirstTrained, Since::kGoingBack, Since::kPsIsBack,
+                             Since::kAllJoined, Since::kStopped, Since::kFollowerUpdates}) {
+    std::printf("moment %d: %d seeds\n", static_cast<int>(moment), moments[moment]);
+    EXPECT_GT(moments[moment], 3) << "moment " << static_cast<int>(moment);
+  }
+  EXPECT_GT(sum.missed, 10U);
+  EXPECT_GT(sum.refilled, 30U);
   EXPECT_GT(sum.applied, 5'000U);
   EXPECT_GT(sum.stale, 100U);
   EXPECT_GT(sum.fenced, 10U);

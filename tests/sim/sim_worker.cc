@@ -54,13 +54,18 @@ class SimClient final : public ps::ParameterClient {
 
 namespace {
 
-wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, uint32_t number,
+// dtf-launch counts the starts; by hand the time of day tells.
+Incarnation incarnationOf(const Plan& plan, uint32_t number, TimePoint now) {
+  using Ticks = std::chrono::duration<uint64_t, std::ratio<1, 256>>;
+  const auto ticks = std::chrono::duration_cast<Ticks>(now.time_since_epoch()).count();
+  return Incarnation::of(plan.launched ? number + 1 : 0, ticks, static_cast<uint8_t>(number));
+}
+
+wire::RpcClientOptions clientOptions(const Plan& plan, uint32_t rank, Incarnation incarnation,
                                      const std::function<void()>& on_replaced) {
   const cluster::JobSpec job = jobOf(plan);
   wire::RpcClientOptions options;
-  options.link =
-      wire::linkOptions(job, {JobKind::kWorker, rank},
-                        Incarnation{(uint64_t{number + 1} << 40) + 100 * number + 1 + rank});
+  options.link = wire::linkOptions(job, {JobKind::kWorker, rank}, incarnation);
   options.ps = wire::addressesOf(job.cluster.ps);
   options.on_replaced = [on_replaced](uint32_t) { on_replaced(); };
   return options;
@@ -81,7 +86,7 @@ SimWorker::SimWorker(const Environment& environment, const Plan& plan, Ledger& l
       control_loop_(environment, process_),
       data_loop_(environment, process_),
       model_(plan.model(ledger.elements())),
-      options_(clientOptions(plan, rank, number,
+      options_(clientOptions(plan, rank, incarnationOf(plan, number, environment.scheduler.now()),
                              [this] {
                                if (supervisor_) supervisor_->onPsReplaced();
                              })),
@@ -251,7 +256,7 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
                                hooks_.on_went_back();
                              },
                              [this](const Error& error) { control_->abort(error); },
-                             hooks_.on_going_back});
+                             hooks_.on_going_back, hooks_.on_refilled});
     std::optional<uint64_t> epoch = supervisor_->begin(model_, options_.link.incarnation, scope);
     hooks_.on_restored(!epoch, supervisor_->restoredStep());
     for (; epoch; epoch = supervisor_->begin(model_, options_.link.incarnation, scope))

@@ -36,6 +36,7 @@ class SimWorker {
     std::function<void(uint64_t step)> on_rest;
     // The chief takes all ps to a checkpoint; it has done so while the job lived.
     std::function<void(const checkpoint::GoingBack&)> on_going_back;
+    std::function<void(size_t ps)> on_refilled;
     std::function<void()> on_went_back;
     std::function<void()> on_trained;  // this worker has done its steps
   };
