@@ -94,7 +94,7 @@ int attach(const cluster::JobSpec& job, const Options& options) {
                                              shellQuote(options.cluster_file.string()));
   Console console(STDERR_FILENO, canRedraw(STDERR_FILENO));
   LogMerge said;
-  const fs::path log = launcherLog(run.folder / "logs", newestAttempt(run.folder / "logs"));
+  const fs::path log = launcherLog(run.folder / "logs", launchAttempt(run.folder));
   std::error_code ignored;
   const bool has_log = fs::exists(log, ignored);
   if (has_log) said.add(log);
@@ -104,7 +104,8 @@ int attach(const cluster::JobSpec& job, const Options& options) {
   for (bool running = true; running;) {
     const std::optional<LaunchRecord> record = runningLaunch(run.folder);
     running = record && record->launcher == run.running->launcher;
-    said.read(!running, [&console](const LogLine& line) { console.line(printable(line.text)); });
+    said.read(!running, kAnyTime,
+              [&console](const LogLine& line) { console.line(printable(line.text)); });
     const auto live = readStatus(run.folder);
     if (!has_log) told.read(live);
     console.status(printable(textOf(live, "line")).substr(0, console.columns() - 1));

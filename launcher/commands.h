@@ -4,6 +4,8 @@
 // Errors: dtf::Error, for main() to print.
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "common/cluster/spec.h"
 #include "common/train/job_check.h"
@@ -18,6 +20,11 @@ int up(const cluster::JobSpec& job, const Options& options,
 // The job was checked without a mistake: says so, how large it is, and lists the tasks.
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
 
+// How many threads each worker computes with, on hosts with as many cores as this one.
+std::vector<int> threadsOf(const cluster::ClusterSpec& cluster);
+// "each worker computes on 1, as this host has 2 cores"
+std::string threadsText(const cluster::ClusterSpec& cluster);
+
 // Prints the model layer by layer, and where its variables lie. The job was checked.
 int explain(const cluster::JobSpec& job, const Options& options);
 
@@ -25,7 +32,9 @@ int explain(const cluster::JobSpec& job, const Options& options);
 
 constexpr int kNotRunning = 3;  // as `systemctl status` answers
 
-// How far the job is, or how its last run ended. 0: it runs; kNotRunning: it doesn't.
+// How far the job is and what each of its tasks answers, or how its last run ended. 0: it runs;
+// kNotRunning: it doesn't.
+// Blocks: on tasks that don't answer, a second at most.
 int status(const cluster::JobSpec& job, const Options& options);
 
 // Shows what dtf-launch would on this terminal, until the job ends; returns its exit code.

@@ -36,7 +36,8 @@ train::Evaluation evaluationOf(const cluster::TrainSpec& train, const train::Sav
   if (areThere(train.data.train)) data::checkSameOrder(train.data.train, *train.data.eval);
   runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
-  runtime::registerCpuKernels(kernels, {bestIsa(), &pool});
+  train::KernelChoices choices = savedChoices(train, saved);
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
   runtime::CpuDevice device;
   train::Evaluator evaluator(
       train.model, data::openDataset(*train.data.eval, train.data.seed, true), kernels, device);
@@ -61,6 +62,7 @@ int eval(const cluster::JobSpec& job, const Options& options) {
     throw yaml::ErrorAt(ErrorCode::kBadConfig, train.data.train.mark,
                         "the job names no data to evaluate: add 'eval' beside 'train' in 'data'");
   const train::SavedModel saved = openTrainedModel(job, options);
+  checkClassNames(saved, *train.data.eval);
   const train::Evaluation evaluation = evaluationOf(train, saved);
   if (!options.json) {
     print(evalText(job.job, saved, evaluation));

@@ -26,11 +26,16 @@ ExitStatus ExitStatus::fromWait(int wait_status) {
   return ExitStatus{WEXITSTATUS(wait_status), 0};
 }
 
+bool ExitStatus::crashed() const {
+  return signal != 0 && signal != SIGKILL && signal != SIGTERM;
+}
+
 std::string ExitStatus::text() const {
   if (signal != 0)
     return "was killed by " + signalName(signal) + " (signal " + std::to_string(signal) + ")" +
            // Of mapped files (data/byte_block.h).
-           (signal == SIGBUS ? ", as when a data file becomes shorter while it is read" : "");
+           (signal == SIGBUS ? ", as when a data file becomes shorter while it is read" : "") +
+           (memory_ran_out ? ", it seems by the kernel, for lack of memory: see dmesg" : "");
   const std::string word = exitCodeWord(code);
   return "exited with code " + std::to_string(code) + (word.empty() ? "" : " (" + word + ")");
 }

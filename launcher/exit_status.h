@@ -10,10 +10,12 @@ namespace dtf::launcher {
 struct ExitStatus {
   int code = 0;
   int signal = 0;
+  bool memory_ran_out = false;  // killed while the kernel killed a process of this host for that
   bool operator==(const ExitStatus&) const = default;
 
   static ExitStatus fromWait(int wait_status);  // of waitpid()
   bool success() const { return code == 0 && signal == 0; }
+  bool crashed() const;  // by a signal that nobody sends to end a process
   int shellCode() const { return signal != 0 ? 128 + signal : code; }
   std::string text()
       const;  // "exited with code 65 (bad_data)", "was killed by SIGSEGV (signal 11)"

@@ -2,15 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/print.h"
+#include "common/base/text.h"
 #include "common/graph/placer.h"
+#include "common/graph/prune.h"
 #include "common/model/model_table.h"
 #include "common/model_files/trained_model.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
 #include "common/train/initial_values.h"
+#include "common/train/job_check.h"
+#include "common/train/kernel_choices.h"
+#include "common/train/model_step.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
 
@@ -45,6 +57,77 @@ ordered_json variablesOf(const graph::Placement& placement) {
   return variables;
 }
 
+// Of the chief's step. The others run the same.
+runtime::StepPlan planOf(const cluster::TrainSpec& train, const model::ModelGraph& model,
+                         const graph::Placement& placement, train::KernelChoices& choices,
+                         int threads) {
+  runtime::ComputePool pool(threads);
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
+  runtime::CpuDevice device;
+  const graph::Graph part = train::workerPart(model, placement, kChief.index);
+  const graph::Output loss = graph::findTensor(part, model.graph.node(model.loss.node).name);
+  return runtime::planStep(part, std::array{loss}, device, kernels);
+}
+
+ordered_json kernelsOf(const runtime::StepPlan& plan) {
+  ordered_json kernels = ordered_json::array();
+  for (const runtime::StepPlan::Row& row : plan.kernels) {
+    kernels.push_back(ordered_json{{"op", row.op}, {"name", row.name}});
+    if (!row.way.empty()) kernels.back()["way"] = row.way;
+  }
+  return kernels;
+}
+
+// Those that could go several ways, and how many others there are.
+std::string kernelsText(const runtime::StepPlan& plan, const std::string& chosen_by) {
+  size_t width = 6;
+  for (const runtime::StepPlan::Row& row : plan.kernels)
+    if (!row.way.empty()) width = std::max(width, row.name.size());
+  std::string text = fmt::format("kernels of a step: {}, {}; convolutions go by {}\n",
+                                 plan.kernels.size(), isaName(bestIsa()), chosen_by);
+  std::map<std::string, int> others;
+  for (const runtime::StepPlan::Row& row : plan.kernels) {
+    if (row.way.empty())
+      ++others[row.op];
+    else
+      text += fmt::format("  {:<{}}  {:<9} {}\n", row.name, width, row.way, row.op);
+  }
+  std::string counts;
+  for (const auto& [op, count] : others)
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", op, count);
+  return counts.empty() ? text : text + fmt::format("  with one way each: {}\n", counts);
+}
+
+// Of all ps, as `check` counts it.
+uint64_t psBytes(const cluster::JobSpec& job, const model::ModelTable& table) {
+  return train::psCopies(job).all() * table.parameters * sizeof(float);
+}
+
+std::string psMemoryText(const cluster::JobSpec& job, uint64_t bytes) {
+  const train::PsCopies copies = train::psCopies(job);
+  std::string text =
+      fmt::format("memory of all ps: {}: {} of parameters twice, {} of the optimizer's slots",
+                  bytesText(copies.all() * bytes), bytesText(copies.values * bytes),
+                  bytesText(copies.slots * bytes));
+  if (job.durability.kind == cluster::Durability::kSnapshot)
+    text += fmt::format(", {} of two snapshots in /dev/shm", bytesText(copies.durability * bytes));
+  if (job.durability.kind == cluster::Durability::kReplica)
+    text += fmt::format(", {} of replicas", bytesText(copies.durability * bytes));
+  return text + "\n";
+}
+
+std::string stepText(const cluster::JobSpec& job, const model::ModelTable& table,
+                     const runtime::StepPlan& plan) {
+  const uint64_t bytes = table.parameters * sizeof(float);
+  return fmt::format(
+             "memory of a worker: {} for a step of {} examples, {} of parameters, {} of "
+             "gradients\n",
+             bytesText(plan.planned_bytes), job.train->data.batch_size, bytesText(bytes),
+             bytesText(bytes)) +
+         psMemoryText(job, bytes);
+}
+
 }  // namespace
 
 int explain(const cluster::JobSpec& job, const Options& options) {
@@ -54,6 +137,15 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   const model::ModelGraph graph = model::buildTrainingGraph(train.model, train.data.batch_size);
   const graph::Placement placement = train::placeModel(graph.graph, train::placementOf(train),
                                                        train::shardsOf(job.cluster), kChief.index);
+  // What isn't timed yet is shown as the table has it.
+  std::error_code gone;
+  const bool is_timed = std::filesystem::exists(job.run_dir / train::kKernelsFile, gone);
+  const train::KernelChoices wanted(train.kernels, job.run_dir,
+                                    train::KernelChoices::Absent::kTable);
+  train::KernelChoices choices(is_timed ? train.kernels : cluster::KernelRule::kTable, job.run_dir,
+                               train::KernelChoices::Absent::kTable);
+  const std::vector<int> threads = threadsOf(job.cluster);
+  const runtime::StepPlan plan = planOf(train, graph, placement, choices, threads.at(kChief.index));
   if (options.json) {
     printEvent("explain", {{"job", job.job},
                            {"input", table.input.dims()},
@@ -62,11 +154,16 @@ int explain(const cluster::JobSpec& job, const Options& options) {
                            {"parameters", table.parameters},
                            {"flops", table.flops},
                            {"layers", layersOf(table)},
+                           {"threads", threads},
+                           {"step_bytes", plan.planned_bytes},
+                           {"ps_memory_bytes", psBytes(job, table)},
+                           {"kernels", kernelsOf(plan)},
                            {"variables", variablesOf(placement)}});
   } else {
-    print(fmt::format("{}\ninput scaling: {}\nloss: {}\n\n{}", table.str(),
+    print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}", table.str(),
                       model_files::scalingText(train.model), train.model.loss.text(),
-                      graph::placementTable(placement)));
+                      threadsText(job.cluster), stepText(job, table, plan),
+                      kernelsText(plan, wanted.text()), graph::placementTable(placement)));
   }
   return 0;
 }

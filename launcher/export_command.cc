@@ -41,7 +41,8 @@ int exportModel(const cluster::JobSpec& job, const Options& options) {
   const Encode encode = encoderFor(*options.to);
   const train::SavedModel saved = openTrainedModel(job, options);
   const std::string bytes =
-      encode({job.job, saved.step, saved.moving_averages, train.model, saved.variables});
+      encode({job.job, saved.step, saved.moving_averages, train.model, saved.variables,
+              saved.class_names.empty() ? "" : train::encodeClassNames(saved.class_names)});
   atomicReplace(*options.to, bytes);
   const std::string scaling = model_files::scalingText(train.model);
   if (options.json)

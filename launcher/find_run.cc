@@ -4,6 +4,7 @@
 
 #include "common/base/error.h"
 #include "launcher/launch_plan.h"
+#include "launcher/log_fanin.h"
 #include "launcher/run_registry.h"
 
 namespace dtf::launcher {
@@ -42,6 +43,12 @@ FoundRun findRun(const cluster::JobSpec& job, const Options& options) {
   std::error_code ignored;
   if (fs::exists(here.folder / "logs", ignored) || known.empty()) return here;
   return {known.front().run_dir, std::nullopt};
+}
+
+// An older version recorded none, and a job by hand has none.
+int launchAttempt(const fs::path& run_dir) {
+  const int recorded = lastLaunch(run_dir).attempt;
+  return recorded > 0 ? recorded : newestAttempt(run_dir / "logs");
 }
 
 std::string rememberRun(const cluster::JobSpec& job, const fs::path& cluster_file) {

@@ -22,6 +22,10 @@ struct FoundRun {
 // Errors: kUsage naming them when several are running, and none of them from here.
 FoundRun findRun(const cluster::JobSpec& job, const Options& options);
 
+// Of the last launch in `run_dir`: the number of its first logs (log_fanin.h). Tasks that were started
+// again have others, too.
+int launchAttempt(const std::filesystem::path& run_dir);
+
 // To be called by who starts a job, once it holds the run directory: what findRun() will look for. A
 // failure costs only that.
 // Returns the warning to show, or an empty text.

@@ -124,4 +124,10 @@ std::string shellQuote(std::string_view word) {
   return quoted + "'";
 }
 
+std::string addressOf(const cluster::ClusterSpec& cluster, const ChosenAddresses& chosen,
+                      TaskId id) {
+  const auto found = chosen.find(id);
+  return found != chosen.end() ? found->second : cluster.tasks(id.job).at(id.index).address.str();
+}
+
 }  // namespace dtf::launcher

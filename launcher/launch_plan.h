@@ -37,6 +37,9 @@ struct PlanInput {
 
 // The address, "127.0.0.1:40123", that each task with an `auto` port was given.
 using ChosenAddresses = std::map<TaskId, std::string>;
+// Where a task listens.
+std::string addressOf(const cluster::ClusterSpec& cluster, const ChosenAddresses& chosen,
+                      TaskId id);
 
 // Every task, ps first. Each learns the address of every `auto` port through --set, after the
 // user's own.

@@ -33,7 +33,8 @@ void LogMerge::add(const std::filesystem::path& file) {
   sources_.push_back(std::move(source));
 }
 
-void LogMerge::read(bool to_the_end, const std::function<void(const LogLine&)>& on_line) {
+void LogMerge::read(bool to_the_end, int64_t until,
+                    const std::function<void(const LogLine&)>& on_line) {
   DTF_CHECK(on_line);
   for (Source& source : sources_) fill(source, to_the_end);
   for (;;) {
@@ -41,7 +42,7 @@ void LogMerge::read(bool to_the_end, const std::function<void(const LogLine&)>& 
     for (size_t i = 0; i < sources_.size(); ++i)
       if (sources_[i].next && (first == sources_.size() || sources_[i].time < sources_[first].time))
         first = i;
-    if (first == sources_.size()) return;
+    if (first == sources_.size() || (!to_the_end && sources_[first].time >= until)) return;
     DTF_CHECK(sources_[first].next.has_value());
     on_line({first, std::move(*sources_[first].next)});
     sources_[first].next.reset();

@@ -25,6 +25,8 @@ constexpr size_t kTimeBytes = 29;  // of the time that a line starts with
 // nullopt: it starts otherwise.
 std::optional<int64_t> timeOfLine(std::string_view line);
 
+inline constexpr int64_t kAnyTime = INT64_MAX;
+
 // A line without a time belongs to the one before it in its file.
 // Owns: the open files, and of each the line that comes next.
 // Threads: thread-compatible.
@@ -34,9 +36,10 @@ class LogMerge {
   // Errors: kBadData when it can't be opened.
   void add(const std::filesystem::path& file);
 
-  // Hands over what the files hold now. `to_the_end`: also a last line without its "\n". Call again
-  // for what was written since.
-  void read(bool to_the_end, const std::function<void(const LogLine&)>& on_line);
+  // Hands over what the files hold now, of lines before the time `until`: what others were slower to
+  // write can still come before the rest. `to_the_end`: all, also a last line without its "\n". Call
+  // again for what was written since.
+  void read(bool to_the_end, int64_t until, const std::function<void(const LogLine&)>& on_line);
 
  private:
   struct Source {

@@ -1,10 +1,13 @@
 // dtf-launch logs: what the tasks said, merged by time.
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
 #include "launcher/commands.h"
@@ -37,25 +40,51 @@ std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const std::vector<st
   return chosen;
 }
 
-// Of the newest attempt.
-struct OpenLogs {
+// Those of the last launch: of each task one file for each of its processes, in their order.
+// Owns: the open files.
+// Threads: one. Blocks: on the disk.
+class OpenLogs {
+ public:
+  OpenLogs(fs::path folder, const std::vector<TaskId>& tasks, int attempt)
+      : folder_(std::move(folder)) {
+    DTF_CHECK(attempt >= 0);
+    for (const TaskId id : tasks) {
+      next_.emplace_back(id, attempt);
+      width_ = std::max(width_, id.name().size());
+    }
+    openNew();
+  }
+
+  // What tasks that were started again have begun to write since.
+  void openNew() {
+    for (auto& [id, attempt] : next_) {
+      std::error_code ignored;
+      for (fs::path file; fs::exists(file = folder_ / logFileName(id, attempt), ignored);
+           ++attempt) {
+        merge.add(file);
+        names_.push_back(id.name());
+      }
+    }
+  }
+
+  bool empty() const { return names_.empty(); }
+  const std::string& nameOf(const LogLine& line) const { return names_.at(line.source); }
+  size_t width() const { return width_; }
+
   LogMerge merge;
-  std::vector<std::string> names;
-  size_t width = 0;
+
+ private:
+  const fs::path folder_;
+  std::vector<std::pair<TaskId, int>> next_;  // of each task the file that is not open yet
+  std::vector<std::string> names_;            // of the sources of `merge`
+  size_t width_ = 0;
 };
 
-OpenLogs openLogs(const fs::path& folder, const std::vector<TaskId>& tasks) {
-  OpenLogs logs;
-  const int attempt = newestAttempt(folder);
-  for (const TaskId id : tasks) {
-    const fs::path file = folder / logFileName(id, attempt);
-    std::error_code ignored;
-    if (!fs::exists(file, ignored)) continue;
-    logs.merge.add(file);
-    logs.names.push_back(id.name());
-    logs.width = std::max(logs.width, id.name().size());
-  }
-  return logs;
+// Of what is not that old yet the launcher may still have something earlier to write.
+int64_t settledTime() {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<milliseconds>(now - kPoll).count();
 }
 
 // "time" is the line's own; that of printing it stands in where the line has none.
@@ -69,20 +98,22 @@ nlohmann::ordered_json logFields(const std::string& task, const std::string& lin
 
 int logs(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
-  OpenLogs logs = openLogs(run.folder / "logs", tasksNamed(job, options.tasks));
-  if (logs.names.empty())
-    throw Error(ErrorCode::kBadData, "no log in " + (run.folder / "logs").string() +
+  const fs::path folder = run.folder / "logs";
+  OpenLogs logs(folder, tasksNamed(job, options.tasks), launchAttempt(run.folder));
+  if (logs.empty())
+    throw Error(ErrorCode::kBadData, "no log in " + folder.string() +
                                          "\n  run the job: dtf-launch " +
                                          shellQuote(options.cluster_file.string()));
   const auto show = [&](const LogLine& line) {
-    std::string name = logs.names[line.source];
+    std::string name = logs.nameOf(line);
     if (options.json) return printEvent("log", logFields(name, line.text));
-    name.resize(logs.width, ' ');
+    name.resize(logs.width(), ' ');
     print(name + " | " + line.text + "\n");
   };
   for (;;) {
     const bool more = options.follow && runningLaunch(run.folder).has_value();
-    logs.merge.read(!more, show);
+    logs.openNew();
+    logs.merge.read(!more, settledTime(), show);
     if (!more) return 0;
     std::this_thread::sleep_for(kPoll);
   }

@@ -16,6 +16,7 @@
 #include "common/base/notify.h"
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/net/error_bridge.h"
 #include "common/train/job_check.h"
 #include "common/yaml/report.h"
 #include "launcher/commands.h"
@@ -120,7 +121,9 @@ int main(int argc, char** argv) {
     return launcher::run(launcher::parseOptions(argc, argv));
   } catch (const Error& error) {
     return failed(error);
-  } catch (const std::exception& error) {
-    return failed(Error(ErrorCode::kInternal, std::string("internal error: ") + error.what()));
+  } catch (const std::exception&) {
+    const Error error = net::currentError();
+    const bool is_bug = error.code() == ErrorCode::kInternal;
+    return failed(Error(error.code(), (is_bug ? "internal error: " : "") + error.message()));
   }
 }

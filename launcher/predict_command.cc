@@ -32,25 +32,39 @@ namespace {
 struct Examples {
   std::shared_ptr<const data::Dataset> dataset;  // of the job's own
   std::optional<data::Part> input;               // of --input
+  std::vector<std::filesystem::path> files;      // of images: of each example
   std::span<const std::byte> bytes() const {
     return std::as_bytes(dataset ? dataset->features().bytes() : input->bytes());
   }
 };
 
-Examples evaluationData(const cluster::TrainSpec& train) {
+// With the files that hold them, where these are images.
+Examples openEvaluation(const cluster::TrainSpec& train) {
+  const cluster::DatasetSpec& spec = *train.data.eval;
+  if (spec.format != cluster::DatasetSpec::Format::kImages)
+    return {data::openDataset(spec, train.data.seed, true), std::nullopt, {}};
+  data::ImageTable table = data::readImageFolder(spec.image_folder);
+  return {std::make_shared<const data::Dataset>(std::move(table.dataset)), std::nullopt,
+          std::move(table.files)};
+}
+
+Examples evaluationData(const cluster::TrainSpec& train, const train::SavedModel& saved) {
   if (!train.data.eval)
     throw yaml::ErrorAt(ErrorCode::kBadConfig, train.data.train.mark,
                         "the job names no data to evaluate: name a file with --input, or add "
                         "'eval' beside 'train' in 'data'");
-  auto dataset = data::openDataset(*train.data.eval, train.data.seed, true);
-  train::checkFeatures(train.model, dataset->features().spec(), dataset->features().source());
-  return {std::move(dataset), std::nullopt};
+  checkClassNames(saved, *train.data.eval);
+  Examples examples = openEvaluation(train);
+  const data::Part& features = examples.dataset->features();
+  train::checkFeatures(train.model, features.spec(), features.source());
+  return examples;
 }
 
 Examples readInput(const cluster::TrainSpec& train, const std::filesystem::path& file) {
-  data::Part input = data::readFeatures(file, train.data.train, train.model.input_shape);
-  train::checkFeatures(train.model, input.spec(), file.string());
-  return {nullptr, std::move(input)};
+  data::UnlabelledExamples input =
+      data::readFeatures(file, train.data.train, train.model.input_shape);
+  train::checkFeatures(train.model, input.features.spec(), file.string());
+  return {nullptr, std::move(input.features), std::move(input.files)};
 }
 
 std::vector<float> outputsOf(train::Inference& inference, std::span<const std::byte> examples) {
@@ -83,15 +97,17 @@ int predict(const cluster::JobSpec& job, const Options& options) {
   const PredictionFormat format = predictionFormat(options.output, options.json);
   const train::SavedModel saved = openTrainedModel(job, options);
   const Examples examples =
-      options.input ? readInput(train, *options.input) : evaluationData(train);
+      options.input ? readInput(train, *options.input) : evaluationData(train, saved);
   runtime::ComputePool pool(availableCores());
   runtime::KernelTable kernels;
-  runtime::registerCpuKernels(kernels, {bestIsa(), &pool});
+  train::KernelChoices choices = savedChoices(train, saved);
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
   runtime::CpuDevice device;
   train::Inference inference(train.model, kernels, device);
   inference.bindValues(saved.values());
   const std::vector<float> outputs = outputsOf(inference, examples.bytes());
-  const std::string text = encodePredictions(format, train.model, outputs, inference.units());
+  const std::string text = encodePredictions(format, train.model, outputs, inference.units(),
+                                             {examples.files, saved.class_names});
   if (!options.output) {
     print(text);
     return 0;

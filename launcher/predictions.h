@@ -19,15 +19,24 @@ enum class PredictionFormat : uint8_t { kText, kJson, kCsv, kNpy };
 // Errors: kUsage for another ending.
 PredictionFormat predictionFormat(const std::optional<std::filesystem::path>& file, bool json);
 
+// What examples and classes are called, where that is known.
+// Borrows: both, for a call.
+struct PredictionNames {
+  std::span<const std::filesystem::path> files = {};  // of each example
+  std::span<const std::string> classes = {};          // from class 0
+};
+
 // `outputs`: of all examples, `units` for each.
-//   kText  a line that names the columns, then for each example, with tabs between: its number, the class,
-//          the outputs with six digits
-//   kJson  for each example one object: "event", "example", "class", and the outputs under their name
-//   kCsv   columns example, class, probability_0 ... (output_0 ...)
+//   kText  a line that names the columns, then for each example, with tabs between: its number, its file,
+//          the class, the class's name, the outputs with six digits
+//   kJson  for each example one object: "event", "example", "file", "class", "class_name", and the
+//          outputs under their name
+//   kCsv   columns example, file, class, class_name, probability_0 ... (output_0 ...)
 //   kNpy   the outputs alone: float32 [examples, units]
-// A model that is trained towards targets names no class: that column, or member, is left out.
+// What has no name has no such column, or member. A model that is trained towards targets names no class.
 // kJson and kCsv give each number the digits that it takes to read the same float32 back.
 std::string encodePredictions(PredictionFormat format, const model::ModelSpec& model,
-                              std::span<const float> outputs, int64_t units);
+                              std::span<const float> outputs, int64_t units,
+                              const PredictionNames& names = {});
 
 }  // namespace dtf::launcher

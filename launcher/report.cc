@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <csignal>
-#include <fstream>
 
 #include "common/base/text.h"
 #include "launcher/console.h"
@@ -102,15 +101,6 @@ std::string failureReport(const std::string& job, const RootCause& root,
   }
   if (!details.log.empty()) addRow(text, "next", "less " + shellQuote(details.log.string()));
   return text;
-}
-
-uint64_t oomKills() {
-  std::ifstream file("/proc/vmstat");
-  std::string key;
-  uint64_t value = 0;
-  while (file >> key >> value)
-    if (key == "oom_kill") return value;
-  return 0;
 }
 
 std::string resumeText(const RestoredNotice& restored) {

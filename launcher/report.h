@@ -29,10 +29,6 @@ struct FailureDetails {
 std::string failureReport(const std::string& job, const RootCause& root,
                           const FailureDetails& details);
 
-// How often the kernel has killed for want of memory (/proc/vmstat, since boot, the whole host); 0
-// when it doesn't say.
-uint64_t oomKills();
-
 // What a job goes on from, in a line; one more for each setting that changed since.
 std::string resumeText(const RestoredNotice& restored);
 

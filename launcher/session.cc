@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "launcher/listen_sockets.h"
 #include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
+#include "launcher/memory_kills.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
 #include "launcher/process_state.h"
@@ -48,6 +50,7 @@ struct RunningTask {
   std::unique_ptr<LineSplitter> notice_lines;
   std::unique_ptr<PipeReader> notices;
   std::unique_ptr<FdWatch> exited;
+  bool killed = false;  // by us
 };
 
 // Owns: everything of one launch.  Threads: loop-thread only.
@@ -88,7 +91,6 @@ class Session {
   const LaunchOptions& options_;
   const SystemClock clock_;
   const TimePoint start_time_ = clock_.now();
-  const uint64_t oom_kills_before_ = oomKills();
   GroupGuard guard_;  // before all that has descriptors
   RunFolder folder_;
   const SnapshotGuard snapshots_;  // within the lock of folder_
@@ -101,6 +103,7 @@ class Session {
   Console console_;
   EventWriter events_;
   Spawner spawner_;
+  MemoryKills memory_kills_{clock_};
   TaskMonitor monitor_;
   ProgressDisplay display_;
   LogFanin logs_;
@@ -242,9 +245,12 @@ void Session::onWorkerLost(const WorkerLostNotice& lost) {
 }
 
 void Session::recordLaunch() {
-  LaunchRecord record{job_.job, ::getpid(), {}};
-  for (size_t task = 0; task < running_.size(); ++task)
-    record.tasks.emplace_back(monitor_.id(task).name(), running_[task].process.pid);
+  LaunchRecord record{.job = job_.job, .launcher = ::getpid(), .attempt = attempt_};
+  for (size_t task = 0; task < running_.size(); ++task) {
+    const TaskId id = monitor_.id(task);
+    record.tasks.push_back(
+        {id.name(), running_[task].process.pid, addressOf(job_.cluster, sockets_.chosen(), id)});
+  }
   folder_.record(record);
 }
 
@@ -269,6 +275,7 @@ void Session::tick() {
 
 void Session::look() {
   looked_ = clock_.now();
+  memory_kills_.look();
   if (!folder_lost_ && !folder_.held()) {
     folder_lost_ = true;
     alarm("warning: " + lostFolderText(folder_.path()));
@@ -340,7 +347,8 @@ void Session::onExited(size_t task) {
   DTF_CHECK_MSG(running.process.pid > 1 && monitor_.alive(task), monitor_.id(task).name());
   running.exited->close();
   guard_.remove(running.process.pid);
-  const ExitStatus status = spawner_.reap(running.process);
+  ExitStatus status = spawner_.reap(running.process);
+  if (!std::exchange(running.killed, false)) status = memory_kills_.explained(status);
   running.process.pid = -1;
   running.notices->drain();  // its last words come before its end
   logs_.finish(task);
@@ -355,13 +363,20 @@ void Session::onExited(size_t task) {
   } else {
     sockets_.drop(monitor_.id(task));
   }
+  if (status.crashed() && monitor_.state(task) == TaskState::kStopped && !monitor_.stopping())
+    alarm(fmt::format("warning: {} {}, when the job had its result; {}", monitor_.id(task).name(),
+                      status.text(), "a bug of dtf: please report its log"));
+  if (monitor_.state(task) == TaskState::kMissed)
+    alarm("warning: " + monitor_.cause(task) + ": a backup worker, the job goes on without it");
   act();
 }
 
 // Carries out what the monitor has decided since the last call.
 void Session::act() {
-  for (const SignalOrder order : monitor_.takeOrders())
+  for (const SignalOrder order : monitor_.takeOrders()) {
+    if (order.signal == SIGKILL) running_.at(order.task).killed = true;
     spawner_.signal(running_.at(order.task).process, order.signal);
+  }
   if (monitor_.finished()) io_.stop();
 }
 
@@ -422,7 +437,7 @@ void Session::reportFailure() {
     details.log = logs_.file(*root.task);
   }
   details.restarts = monitor_.restartHistory();
-  details.out_of_memory = oomKills() > oom_kills_before_;
+  details.out_of_memory = memory_kills_.any();
   printBounded(STDERR_FILENO, failureReport(job_.job, root, details));
 }
 

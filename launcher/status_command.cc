@@ -1,15 +1,24 @@
-// dtf-launch status: how far the job is, or how it ended.
+// dtf-launch status: how far the job is, or how it ended. What dtf-launch knows of it lies in files;
+// the tasks are asked, too: they know who is awaited, and a job by hand has no such files.
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/base/wall_time.h"
+#include "common/cluster/address.h"
+#include "common/wire/status_question.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/json_fields.h"
+#include "launcher/launch_plan.h"
 #include "launcher/live_status.h"
 #include "launcher/output.h"
 #include "launcher/process_state.h"
@@ -38,14 +47,140 @@ std::string stateOf(pid_t pid) {
   return !isAlive(pid) ? "ended" : isSuspended(pid) ? "suspended" : "running";
 }
 
-ordered_json tasksJson(const LaunchRecord& record) {
-  ordered_json tasks = ordered_json::array();
-  for (const auto& [name, pid] : record.tasks)
-    tasks.push_back(ordered_json{{"name", name}, {"pid", pid}, {"state", stateOf(pid)}});
+constexpr Duration kAnswerPatience = std::chrono::seconds(1);
+
+// A task of a job that runs. Value type.
+struct LiveTask {
+  std::string name;
+  pid_t pid = 0;        // 0: not known
+  ordered_json answer;  // to our question; null: none came
+};
+
+// Of "worker/2".
+std::optional<TaskId> taskNamed(const std::string& name) {
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker}) {
+    const std::string begin = std::string(jobName(job)) + "/";
+    if (!name.starts_with(begin)) continue;
+    TaskId id{job, 0};
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + begin.size(), end, id.index);
+    if (read.ec == std::errc() && read.ptr == end) return id;
+  }
+  return std::nullopt;
+}
+
+// Those of the cluster file, and who else is in `record`, which another file, or --set, has started.
+std::vector<LiveTask> askTasks(const cluster::ClusterSpec& cluster, const LaunchRecord& record) {
+  std::vector<LiveTask> tasks;
+  std::vector<wire::ListeningTask> listening;
+  std::vector<size_t> asked;  // by place in `listening`: which of `tasks`
+  for (const TaskId id : allTasks(cluster)) {
+    LiveTask task{id.name(), 0, nullptr};
+    cluster::Address address = cluster.tasks(id.job)[id.index].address;
+    for (const RecordedTask& known : record.tasks) {
+      if (known.name != task.name) continue;
+      task.pid = known.pid;
+      if (!known.address.empty()) cluster::parseAddress(known.address, address);
+    }
+    if (address.port != 0) {
+      asked.push_back(tasks.size());
+      listening.push_back({id, address});
+    }
+    tasks.push_back(std::move(task));
+  }
+  for (const RecordedTask& known : record.tasks) {
+    const bool is_listed = std::any_of(tasks.begin(), tasks.end(), [&known](const LiveTask& task) {
+      return task.name == known.name;
+    });
+    if (is_listed) continue;
+    const std::optional<TaskId> id = taskNamed(known.name);
+    cluster::Address address;
+    if (id && cluster::parseAddress(known.address, address).empty()) {
+      asked.push_back(tasks.size());
+      listening.push_back({*id, address});
+    }
+    tasks.push_back({known.name, known.pid, nullptr});
+  }
+  const auto answers = wire::askStatus(listening, kAnswerPatience);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) continue;
+    ordered_json answer = ordered_json::parse(*answers[i], nullptr, false);
+    if (answer.is_object()) tasks[asked[i]].answer = std::move(answer);
+  }
   return tasks;
 }
 
-std::string runningText(const FoundRun& run, const std::string& job, const ordered_json& live) {
+// As status.json has it, of a job that no dtf-launch writes one for: what the worker says that is the
+// furthest. Null before the first report.
+ordered_json progressOf(const std::vector<LiveTask>& tasks) {
+  LiveStatus status;
+  TasksUp ps, worker;
+  for (const LiveTask& task : tasks) {
+    const bool is_worker = task.name.starts_with(jobName(JobKind::kWorker));
+    TasksUp& up = is_worker ? worker : ps;
+    ++up.total;
+    if (task.answer.is_null()) continue;
+    ++up.up;
+    const uint64_t step = countOf(task.answer, "global_step").value_or(0);
+    if (!is_worker || step <= (status.progress ? status.progress->step : 0)) continue;
+    status.progress = {step, countOf(task.answer, "steps").value_or(0),
+                       numberOf(task.answer, "loss"), numberOf(task.answer, "examples_per_second"),
+                       std::nullopt};
+    status.steps_per_second = numberOf(task.answer, "steps_per_second");
+  }
+  if (!status.progress) return nullptr;
+  const ProgressNotice& progress = *status.progress;
+  if (status.steps_per_second.value_or(0) > 0 && progress.steps >= progress.step)
+    status.seconds_left =
+        static_cast<double>(progress.steps - progress.step) / *status.steps_per_second;
+  status.line = progressLine({progress, ps, worker, status.seconds_left, ""});
+  status.time = wallTimeText();
+  return statusJson(status);
+}
+
+ordered_json tasksJson(const std::vector<LiveTask>& tasks) {
+  ordered_json list = ordered_json::array();
+  for (const LiveTask& task : tasks)
+    list.push_back(ordered_json{
+        {"name", task.name},
+        {"pid", task.pid > 0 ? ordered_json(task.pid) : ordered_json(nullptr)},
+        {"state", task.pid > 0 ? ordered_json(stateOf(task.pid)) : ordered_json(nullptr)},
+        {"answer", task.answer}});
+  return list;
+}
+
+// "1 joined, 1 lost" of the states that a ps has its workers in.
+std::string workersText(const ordered_json& workers) {
+  std::map<std::string, int> counts;
+  for (const auto& [name, state] : workers.items())
+    if (state.is_string()) ++counts[state.get<std::string>()];
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : counts)
+    parts.push_back(fmt::format("{} {}", count, printable(state)));
+  return join(parts, ", ");
+}
+
+// What a ps or a worker has answered, in a line.
+std::string answerText(const ordered_json& answer) {
+  if (answer.is_null()) return "doesn't answer";
+  std::vector<std::string> parts;
+  const uint64_t step = countOf(answer, "global_step").value_or(0);
+  parts.push_back(fmt::format("step {}", step));
+  if (const auto loss = numberOf(answer, "loss"); loss && step > 0)
+    parts.push_back("loss " + countText(*loss));
+  if (const auto workers = answer.find("workers"); workers != answer.end() && workers->is_object())
+    parts.push_back("workers: " + workersText(*workers));
+  if (const auto stale = countOf(answer, "gradients_stale"); stale.value_or(0) > 0)
+    parts.push_back(fmt::format("{} gradients stale", *stale));
+  if (const auto staleness = countOf(answer, "staleness_max"); staleness.value_or(0) > 0)
+    parts.push_back(fmt::format("staleness at most {}", *staleness));
+  if (const std::string awaited = textOf(answer, "awaited"); !awaited.empty())
+    parts.push_back("waiting for " + printable(awaited));
+  return join(parts, "; ");
+}
+
+std::string runningText(const FoundRun& run, const std::string& job, const ordered_json& live,
+                        const std::vector<LiveTask>& tasks) {
   std::string text = fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job,
                                  run.running->program, run.running->launcher, run.folder.string());
   const auto row = [&text](const char* label, const std::string& value) {
@@ -57,8 +192,10 @@ std::string runningText(const FoundRun& run, const std::string& job, const order
   if (const auto step = countOf(live, "checkpoint_step"))
     row("checkpoint", fmt::format("step {}", *step));
   row("as of", textOf(live, "time"));
-  for (const auto& [name, pid] : run.running->tasks)
-    row(name.c_str(), fmt::format("pid {}  {}", pid, stateOf(pid)));
+  for (const LiveTask& task : tasks)
+    row(task.name.c_str(),
+        (task.pid > 0 ? fmt::format("pid {}  {}  ", task.pid, stateOf(task.pid)) : "") +
+            answerText(task.answer));
   return text;
 }
 
@@ -83,18 +220,20 @@ std::string lastText(const FoundRun& run, const std::string& job, const ordered_
 
 int status(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
-  const ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
+  ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
+  const std::vector<LiveTask> tasks =
+      run.running ? askTasks(job.cluster, *run.running) : std::vector<LiveTask>{};
+  if (run.running && live.empty()) live = progressOf(tasks);
   const ordered_json last = run.running ? ordered_json::object() : readSummary(run.folder);
   if (options.json)
-    printEvent("status",
-               {{"job", job.job},
-                {"run_dir", run.folder.string()},
-                {"running", run.running.has_value()},
-                {"progress", live.empty() ? ordered_json(nullptr) : live},
-                {"last", last.empty() ? ordered_json(nullptr) : last},
-                {"tasks", run.running ? tasksJson(*run.running) : ordered_json::array()}});
+    printEvent("status", {{"job", job.job},
+                          {"run_dir", run.folder.string()},
+                          {"running", run.running.has_value()},
+                          {"progress", live.empty() ? ordered_json(nullptr) : live},
+                          {"last", last.empty() ? ordered_json(nullptr) : last},
+                          {"tasks", tasksJson(tasks)}});
   else
-    print(run.running ? runningText(run, job.job, live) : lastText(run, job.job, last));
+    print(run.running ? runningText(run, job.job, live, tasks) : lastText(run, job.job, last));
   return run.running ? 0 : kNotRunning;
 }
 

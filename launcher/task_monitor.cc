@@ -90,16 +90,18 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   ended.exit = status;
   ended.suspended_since.reset();
   ended.missed_since.reset();
+  ended.given_up = false;
   const bool is_root = root_ && root_->task == task;
   if (status.success()) {
     ended.state = TaskState::kDone;
-    if (ended.id.job == JobKind::kWorker) noteWorkerDone();
+    if (ended.id.job == JobKind::kWorker) noteWorkerGone();
     if (chiefDone()) dropLate();
   } else if (stopping() && !is_root) {
     ended.state = TaskState::kStopped;
   } else if (isLate(status)) {
     ended.state = TaskState::kStopped;
     forgetFailure(task);
+    if (ended.id.job == JobKind::kWorker) noteWorkerGone();
   } else if (obeyed(task, status)) {
     ended.state = TaskState::kStopped;
     if (firstFailed(false))
@@ -107,7 +109,12 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
     else
       stop(std::nullopt);
   } else if (!scheduleRestart(task, status)) {
-    ended.state = TaskState::kFailed;
+    const bool died = isWorthRestarting(status) && !isInVain(task, status);
+    ended.state = died && canSpare(task) ? TaskState::kMissed : TaskState::kFailed;
+    if (ended.state == TaskState::kMissed) {
+      forgetFailure(task);
+      noteWorkerGone();
+    }
   }
   DTF_CHECK_MSG(!alive(task), ended.id.name());
   if (is_root && root_by_notice_) *root_ = causeOf(task);
@@ -127,8 +134,7 @@ bool TaskMonitor::chiefDone() const {
 // The job has its result: a task that was lost, or that is back and finds nobody, takes nothing from
 // it.
 bool TaskMonitor::isLate(const ExitStatus& status) const {
-  if (limits_.restarts.max == 0 || !chiefDone()) return false;
-  return status.signal != 0 || mayBeDerived(status);
+  return chiefDone() && (status.signal != 0 || mayBeDerived(status));
 }
 
 void TaskMonitor::forgetFailure(size_t task) {
@@ -165,6 +171,17 @@ bool TaskMonitor::scheduleRestart(size_t task, const ExitStatus& status) {
   return true;
 }
 
+// A step has the workers that it needs without it.
+bool TaskMonitor::canSpare(size_t task) const {
+  const Task& of = tasks_[task];
+  const bool is_spare = of.id.job == JobKind::kWorker && of.id != kChief && of.was_ready;
+  if (!is_spare || stopping()) return false;
+  const auto missed = std::count_if(tasks_.begin(), tasks_.end(), [&of](const Task& other) {
+    return &other != &of && (other.state == TaskState::kMissed || other.given_up);
+  });
+  return static_cast<uint32_t>(missed) < limits_.spares;
+}
+
 // The others have finished: nobody is left for a worker that is still on its way back.
 void TaskMonitor::dropLate() {
   dropWaiting();
@@ -188,8 +205,10 @@ std::vector<size_t> TaskMonitor::takeStarts() {
 
 void TaskMonitor::onLost(size_t task, uint32_t process) {
   const bool is_that_process = processIndex(task) == process;
-  if (limits_.restarts.max == 0 || stopping() || !is_that_process || !alive(task)) return;
+  if (stopping() || !is_that_process || !alive(task)) return;
+  if (limits_.restarts.max == 0 && !canSpare(task)) return;
   if (tasks_[task].notice) return;  // it ends by itself, and has said why
+  tasks_[task].given_up = limits_.restarts.max == 0;
   orders_.push_back(SignalOrder{task, SIGKILL});
 }
 
@@ -395,13 +414,18 @@ void TaskMonitor::order(int signal) {
     if (alive(task)) orders_.push_back(SignalOrder{task, signal});
 }
 
-void TaskMonitor::noteWorkerDone() {
+void TaskMonitor::noteWorkerGone() {
   const bool last = std::none_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.id.job == JobKind::kWorker && task.state != TaskState::kDone;
+    const bool is_gone = task.state == TaskState::kDone || task.state == TaskState::kMissed ||
+                         task.state == TaskState::kStopped;
+    return task.id.job == JobKind::kWorker && !is_gone;
   });
   const TimePoint now = clock_.now();
-  if (!finish_time_) finish_time_ = now + limits_.finish;
-  if (last) finish_time_ = std::min(*finish_time_, now + limits_.last);
+  const bool some = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+    return task.id.job == JobKind::kWorker && task.state == TaskState::kDone;
+  });
+  if (!finish_time_ && some) finish_time_ = now + limits_.finish;
+  if (last && finish_time_) finish_time_ = std::min(*finish_time_, now + limits_.last);
 }
 
 bool TaskMonitor::anyAlive() const {

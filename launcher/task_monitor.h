@@ -26,14 +26,24 @@ namespace dtf::launcher {
 //   planned            its process is made           starting
 //   starting           it says that it is ready      ready
 //   starting, ready    exit code 0                   done     (early or not: finished, not failed)
-//   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
 //   starting, ready    any other end                 waiting  (its restarts are not used up; restart_policy.h)
+//   starting, ready    any other end                 missed   (a worker that died, and which the job can spare)
+//   starting, ready    any other end                 failed   (before the launcher asked anyone to stop)
 //   waiting            its pause is over             starting
 //   waiting            the others stop or are done   stopped
 //   starting, ready    any other end                 stopped  (after: derived from the root cause)
-enum class TaskState : uint8_t { kPlanned, kStarting, kReady, kWaiting, kDone, kFailed, kStopped };
+enum class TaskState : uint8_t {
+  kPlanned,
+  kStarting,
+  kReady,
+  kWaiting,
+  kMissed,
+  kDone,
+  kFailed,
+  kStopped
+};
 
-//   done         every task ended well
+//   done         every task ended well, but for workers that the job could spare
 //   stopped      a person asked it to stop, and it ended by itself, saved
 //   interrupted  a person asked it to stop, and the tasks were ended, unsaved
 //   failed       all else
@@ -53,6 +63,7 @@ struct MonitorLimits {
   // the root cause for this long.
   Duration settle = std::chrono::milliseconds(300);
   RestartLimits restarts{.max = 0};  // of each task
+  uint32_t spares = 0;               // backup workers: a step is made without so many of them
   // A ps that is suspended for longer while workers run has lost them: it is killed, to be started
   // again. Workers are given up by the ps, see onLost().
   Duration lease = std::chrono::seconds(10);
@@ -142,6 +153,7 @@ class TaskMonitor {
     uint32_t restarts = 0;                 // that have been: a process was made
     std::string restarted_after;           // how the process before this one ended
     bool was_ready = false;                // some process of it
+    bool given_up = false;                 // this process, which is to be missed: it has SIGKILL
     std::optional<TimePoint> ready_since;  // this process
     std::optional<ExitStatus> exit;
     std::optional<FailedNotice> notice;
@@ -155,6 +167,7 @@ class TaskMonitor {
   bool chiefDone() const;
   bool isLate(const ExitStatus& status) const;
   bool scheduleRestart(size_t task, const ExitStatus& status);
+  bool canSpare(size_t task) const;
   void forgetFailure(size_t task);
   bool isInVain(size_t task, const ExitStatus& status) const;
   void dropWaiting();
@@ -167,7 +180,7 @@ class TaskMonitor {
   void stop(std::optional<RootCause> root);
   void killAll();
   void order(int signal);
-  void noteWorkerDone();
+  void noteWorkerGone();
   bool anyAlive() const;
   RootCause causeOf(size_t task) const;
   std::optional<size_t> suspendedFirst() const;

@@ -32,7 +32,7 @@ std::string TaskMonitor::cause(size_t task) const {
   if (of.state == TaskState::kDone) return "";
   if (root_ && root_->task == task)
     return root_->what + (root_->message.empty() ? "" : ": " + root_->message);
-  if (of.state == TaskState::kFailed) {
+  if (of.state == TaskState::kFailed || of.state == TaskState::kMissed) {
     const RootCause own = causeOf(task);
     return own.what + (own.message.empty() ? "" : ": " + own.message);
   }
@@ -87,7 +87,7 @@ RootCause TaskMonitor::causeOf(size_t task) const {
   // A process that said why and was then ended by our own signal has failed with the code it named.
   const bool ended_by_us = stopping() && of.exit && of.exit->signal != 0;
   const std::string history =
-      of.state == TaskState::kFailed && restarts(task) > 0
+      (of.state == TaskState::kFailed || of.state == TaskState::kMissed) && restarts(task) > 0
           ? fmt::format(", after it was started again {} times", restarts(task))
           : "";
   if (of.exit && !(of.notice && ended_by_us))

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/base/error.h"
+#include "common/data/open_dataset.h"
 #include "common/yaml/error_at.h"
 #include "launcher/find_run.h"
 #include "launcher/output.h"
@@ -35,6 +36,23 @@ train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& o
                             options.checkpoint, trainOf(job).model);
   warnAboutRejected(model);
   return model;
+}
+
+void checkClassNames(const train::SavedModel& model, const cluster::DatasetSpec& data) {
+  const std::string folder = data.image_folder.folder.path.string();
+  const std::string difference = train::classDifference(model.class_names, data::classNames(data),
+                                                        folder.empty() ? "the job's data" : folder);
+  if (!difference.empty())
+    throw Error(ErrorCode::kBadData, fmt::format("{} is of a model with other classes:\n{}",
+                                                 model.checkpoint.string(), difference));
+}
+
+train::KernelChoices savedChoices(const cluster::TrainSpec& train, const train::SavedModel& model) {
+  // RUN/checkpoints/step-N, as a person may have written it: from inside, or with a / behind it.
+  std::filesystem::path checkpoint = std::filesystem::absolute(model.checkpoint).lexically_normal();
+  if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();
+  return {train.kernels, checkpoint.parent_path().parent_path(),
+          train::KernelChoices::Absent::kTable};
 }
 
 }  // namespace dtf::launcher

@@ -3,6 +3,7 @@
 // What the verbs that use a trained model have in common.
 
 #include "common/cluster/spec.h"
+#include "common/train/kernel_choices.h"
 #include "common/train/saved_model.h"
 #include "launcher/options.h"
 
@@ -16,5 +17,12 @@ const cluster::TrainSpec& trainOf(const cluster::JobSpec& job);
 // can't be used are named on stderr.
 // Errors: those of findRun() and loadSavedModel().
 train::SavedModel openTrainedModel(const cluster::JobSpec& job, const Options& options);
+
+// What the classes of the training data are called now must be what they were called.
+// Errors: kBadData with the first class that differs.
+void checkClassNames(const train::SavedModel& model, const cluster::DatasetSpec& data);
+
+// Which way its kernels go: as those of the run that saved it, so that the numbers are the same.
+train::KernelChoices savedChoices(const cluster::TrainSpec& train, const train::SavedModel& model);
 
 }  // namespace dtf::launcher

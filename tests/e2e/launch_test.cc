@@ -1,9 +1,15 @@
 // dtf-launch with real processes: what a job leaves behind when it ends well, badly, or by force.
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -12,6 +18,43 @@ namespace dtf::testing {
 using std::chrono::seconds;
 
 class LaunchTest : public ClusterTest {};
+
+// A group of processes that has no more than so much memory; of cgroups v1 or v2, made by root.
+class MemoryGroup {
+ public:
+  explicit MemoryGroup(uint64_t bytes) {
+    const std::filesystem::path root = "/sys/fs/cgroup";
+    const std::string name = "dtf-test-" + std::to_string(::getpid());
+    std::error_code refused;
+    for (const auto& [folder, limit] : {std::pair(root / "memory" / name, "memory.limit_in_bytes"),
+                                        std::pair(root / name, "memory.max")}) {
+      if (!std::filesystem::create_directory(folder, refused)) continue;
+      folder_ = folder;
+      std::ofstream file(folder / limit);
+      if (file << bytes << std::flush) return;
+      std::filesystem::remove(folder, refused);
+      folder_.clear();
+    }
+  }
+  ~MemoryGroup() {
+    std::error_code refused;
+    if (exists()) std::filesystem::remove(folder_, refused);
+  }
+  MemoryGroup(const MemoryGroup&) = delete;
+  MemoryGroup& operator=(const MemoryGroup&) = delete;
+
+  bool exists() const { return !folder_.empty(); }
+  // `command`, in the group from its start.
+  std::vector<std::string> within(const std::vector<std::string>& command) const {
+    std::vector<std::string> words = {"/bin/sh", "-c", "echo $$ > \"$0\" && exec \"$@\"",
+                                      folder_ / "cgroup.procs"};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
 
 TEST_F(LaunchTest, AsyncJobEndsWithExactlyItsStepsAndASummary) {
   const ProcessResult result = launch(writeCluster({.steps = 60, .ports = freePorts(4)}));
@@ -96,6 +139,22 @@ TEST_F(LaunchTest, AKilledWorkerIsTheRootCauseAndEverybodyLeaves) {
   EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
   EXPECT_NE(result.err.find("SIGKILL"), std::string::npos) << result.err;
   EXPECT_EQ(summary()["outcome"], "failed");
+  expectNothingLeft();
+}
+
+// Two workers with 94 MB of pixels each.
+TEST_F(LaunchTest, AWorkerThatTheKernelKilledForLackOfMemoryIsSaidToBe) {
+  const MemoryGroup group(150 << 20);
+  if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made: that needs root";
+  const std::string file =
+      writeCluster({.ps = 1, .steps = 100000000, .examples = 120000, .ports = freePorts(3)});
+  Process launcher(group.within(launchCommand(file)), {}, folder_.path());
+  const ProcessResult result = launcher.wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_NE(result.err.find("was killed by SIGKILL (signal 9), it seems by the kernel, for lack of "
+                            "memory: see dmesg"),
+            std::string::npos)
+      << result.err;
   expectNothingLeft();
 }
 

@@ -3,7 +3,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <regex>
+#include <sstream>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -26,6 +30,32 @@ class VerbsTest : public ClusterTest {
     std::vector<std::string> argv = {binary("dtf-launch"), name, file_};
     argv.insert(argv.end(), more.begin(), more.end());
     return runProcess(std::move(argv), seconds(60), {}, folder_.path());
+  }
+
+  // What status says once it says something of `pattern`; or what it says after 20 s.
+  std::string statusWith(const std::string& pattern) {
+    const std::regex wanted(pattern);
+    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    std::string said = verb("status").out;
+    while (!std::regex_search(said, wanted) && std::chrono::steady_clock::now() < end)
+      said = verb("status").out;
+    EXPECT_TRUE(std::regex_search(said, wanted)) << pattern << "\n" << said;
+    return said;
+  }
+
+  // Those that begin with `begin` and have `part` in them.
+  static std::vector<std::string> linesWith(const std::string& text, const std::string& begin,
+                                            const std::string& part) {
+    std::vector<std::string> found;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(begin) && line.find(part) != line.npos) found.push_back(line);
+    return found;
+  }
+  static std::vector<std::string> sortedLines(const std::string& text) {
+    std::vector<std::string> lines = linesWith(text, "", "");
+    std::sort(lines.begin(), lines.end());
+    return lines;
   }
 
   const std::string file_;
@@ -53,8 +83,35 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_EQ(said["parameters"], 7850);
   EXPECT_EQ(said["layers"].back()["output"], nlohmann::json::array({10}));
   EXPECT_EQ(said["variables"].size(), 2u);
+  EXPECT_NE(text.out.find("threads: each worker computes on "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("with one way each: _FusedSoftmax 1"), std::string::npos) << text.out;
+  EXPECT_EQ(
+      said["kernels"],
+      nlohmann::json::parse(
+          R"([{"op": "_FusedSoftmax", "name": "loss/SparseSoftmaxCrossEntropyWithLogits"}])"));
+  EXPECT_GT(said["step_bytes"], 0);
+  EXPECT_EQ(said["ps_memory_bytes"], 2 * 4 * 7850);
+  const std::string snapshots =
+      verb("explain", {"--set", "durability={snapshot: {every_steps: 10}}"}).out;
+  EXPECT_NE(snapshots.find("memory of all ps: 122.7 KiB: 61.3 KiB of parameters twice, 0 B of the "
+                           "optimizer's slots, 61.3 KiB of two snapshots in /dev/shm\n"),
+            std::string::npos)
+      << snapshots;
+  EXPECT_EQ(said["threads"].size(), 2u);
   EXPECT_EQ(verb("explain", {"--set", "train.model.layers=[dense: {units: 10}]"}).exit_code, 78);
   EXPECT_EQ(verb("status").exit_code, 3) << "nothing was started";
+}
+
+TEST_F(VerbsTest, StatusAsksTasksThatOnlyTheCommandLineNamed) {
+  std::vector<std::string> command = launchCommand(file_);
+  for (const char* word :
+       {"--set", "cluster.worker=[localhost:auto, localhost:auto, localhost:auto]"})
+    command.push_back(word);
+  Process launcher(command, {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
+  statusWith("worker/2 +pid [0-9]+ +running +step [0-9]+");
+  launcher.signal(SIGTERM);
+  EXPECT_EQ(launcher.wait(seconds(30)).exit_code, 0) << launcher.err();
 }
 
 TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
@@ -152,6 +209,118 @@ TEST_F(VerbsTest, StopSaysThatAJobWithoutCheckpointsEndedUnsaved) {
   EXPECT_TRUE(stop.out.starts_with("job: interrupted at step ")) << stop.out;
   EXPECT_TRUE(stop.out.ends_with(", not saved\n")) << stop.out;
   EXPECT_EQ(launcher.wait(seconds(5)).exit_code, stop.exit_code);
+}
+
+TEST_F(VerbsTest, FollowedLogsGoOnToTheEndOfTheJob) {
+  Process launcher(launchCommand(file_), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
+  Process logs({binary("dtf-launch"), "logs", "-f", file_, "worker/1"}, {}, folder_.path());
+  ASSERT_TRUE(logs.waitForOutput("event=joined", seconds(30))) << logs.out() << logs.err();
+  EXPECT_TRUE(logs.running()) << "the job runs";
+  EXPECT_EQ(verb("stop").exit_code, 0);
+  const ProcessResult followed = logs.wait(seconds(10));
+  EXPECT_EQ(followed.exit_code, 0) << followed.err;
+  EXPECT_EQ(followed.out, verb("logs", {"worker/1"}).out) << "all that there is in the end";
+  EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
+}
+
+TEST_F(VerbsTest, LogsShowAllProcessesOfATaskAndAllTasksByTime) {
+  Process launcher(launchCommand(file_), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
+  Process logs({binary("dtf-launch"), "logs", "-f", file_}, {}, folder_.path());
+  ASSERT_TRUE(logs.waitForOutput("event=joined", seconds(30))) << logs.out() << logs.err();
+  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
+  ::kill(said["tasks"][3]["pid"].get<pid_t>(), SIGKILL);
+  ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", seconds(30))) << launcher.err();
+  EXPECT_TRUE(logs.running()) << "the job runs";
+  EXPECT_EQ(verb("stop").exit_code, 0);
+  const std::string followed = logs.wait(seconds(10)).out;
+  const std::string all = verb("logs").out;
+  EXPECT_EQ(sortedLines(followed), sortedLines(all)) << "each line once";
+  EXPECT_EQ(linesWith(followed, "worker/1 | ", " event=joined ps=").size(), 2u) << followed;
+  for (const char* task : {"ps/0     | ", "ps/1     | ", "worker/0 | "})
+    EXPECT_GT(linesWith(all, task, " event=").size(), 0u) << task << "\n" << all;
+  std::vector<std::string> times;
+  for (const std::string& line : linesWith(all, "", " | 20")) times.push_back(line.substr(11, 29));
+  EXPECT_GT(times.size(), 20u) << all;
+  EXPECT_TRUE(std::is_sorted(times.begin(), times.end())) << all;
+  EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
+}
+
+TEST_F(VerbsTest, StatusSaysInWordsHowFarTheJobIsAndWhoIsAwaited) {
+  ClusterOptions sync = options();
+  sync.mode = "sync";
+  sync.train_more += "  eval: {every_steps: 10}\n";
+  sync.top_more = "timeouts: {lease_seconds: 30}\n";
+  writeCluster(sync);
+  Process launcher(launchCommand(file_), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("evaluation at step", seconds(30))) << launcher.err();
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
+  // What the launcher writes down now and then, and the workers with their progress.
+  const std::string running = statusWith(
+      "\n  progress    step .* examples/s .* [0-9:]+ left\n  evaluation  step "
+      "[\\s\\S]*\n  worker/1    .*; loss "
+      "[0-9.e-]+\n");
+  for (const std::string& text :
+       {"\n  folder      " + folder_.path() + "/runs/job\n", std::string("\n  progress    step "),
+        std::string("\n  evaluation  step "), std::string("\n  as of       ")})
+    EXPECT_NE(running.find(text), std::string::npos) << text << "\n" << running;
+  EXPECT_TRUE(std::regex_search(
+      running, std::regex("\n  ps/1        pid [0-9]+  running  step [0-9]+; workers: 2 joined")))
+      << running;
+  EXPECT_TRUE(std::regex_search(
+      running, std::regex("\n  worker/1    pid [0-9]+  running  step [0-9]+; loss [0-9.e-]+\n")))
+      << running;
+
+  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
+  EXPECT_EQ(said["tasks"][3]["answer"]["training"], true) << said;
+  const pid_t frozen = said["tasks"][3]["pid"];
+  ::kill(frozen, SIGSTOP);
+  const std::string stopped = statusWith("waiting for worker/1 in step");
+  EXPECT_NE(stopped.find("suspended  doesn't answer\n"), std::string::npos) << stopped;
+  ::kill(frozen, SIGCONT);
+  EXPECT_EQ(verb("stop").exit_code, 0);
+}
+
+// No launcher, so no files that say how far it is: what the tasks answer is all.
+TEST_F(VerbsTest, StatusOfAJobByHandIsWhatItsTasksAnswer) {
+  ClusterOptions by_hand = options();
+  by_hand.ports = freePorts(4);
+  writeCluster(by_hand);
+  std::vector<Process> tasks = startFour(file_);
+  ASSERT_TRUE(tasks[kChiefTask].waitForOutput("step=", seconds(30))) << tasks[kChiefTask].err();
+  statusWith(
+      "running, workerd has pid [\\s\\S]*\n  progress    step [0-9]+/100000000 0% . loss "
+      "[0-9.e-]+ . [0-9.]+ examples/s . ps 2/2 worker 2/2 . [0-9:]+ left\n  as of       20[\\s\\S]*"
+      "\n  ps/0        step [0-9]+; workers: 2 joined"
+      "[\\s\\S]*\n  worker/1    step [0-9]+; loss [0-9.e-]+\n");
+  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
+  ASSERT_EQ(said["tasks"].size(), 4u) << said;
+  EXPECT_TRUE(said["tasks"][0]["pid"].is_null()) << "the chief alone says which process it is";
+  EXPECT_GT(said["tasks"][0]["answer"]["global_step"], 0) << said;
+}
+
+TEST_F(VerbsTest, StatusSaysInWordsHowTheLastRunEnded) {
+  ClusterOptions job = options();
+  job.steps = 20;
+  writeCluster(job);
+  ASSERT_EQ(launch(file_).exit_code, 0);
+  const ProcessResult done = verb("status");
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_TRUE(std::regex_search(
+      done.out, std::regex("^job: not running in .*/runs/job\n  last run    done at step 20, "
+                           "exit code 0, 20[0-9-]+T[0-9:.]+")))
+      << done.out;
+  job.optimizer = "{gradient_descent: {learning_rate: 1.0e+6}}";
+  job.layers = "[flatten: , dense: {units: 30, activation: relu}, dense: {units: 10}]";
+  writeCluster(job);
+  EXPECT_EQ(launch(file_, {"--fresh"}).exit_code, 1);
+  const ProcessResult failed = verb("status");
+  EXPECT_EQ(failed.exit_code, 3);
+  EXPECT_TRUE(std::regex_search(
+      failed.out,
+      std::regex("\n  last run    failed at step [0-9]+, exit code 1, 20[0-9-]+T[0-9:.]+")))
+      << failed.out;
 }
 
 // In a pipe, of a job that has a terminal of its own, and so no log of what it says.

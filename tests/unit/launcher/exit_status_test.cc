@@ -37,6 +37,9 @@ TEST(ExitStatus, OnlyCode0IsSuccessAndASignalHasAShellsCode) {
   EXPECT_TRUE((ExitStatus{0, 0}).success());
   EXPECT_FALSE((ExitStatus{1, 0}).success());
   EXPECT_FALSE((ExitStatus{0, SIGTERM}).success()) << "its code is 0, too";
+  EXPECT_TRUE((ExitStatus{0, SIGSEGV}).crashed());
+  EXPECT_FALSE((ExitStatus{0, SIGTERM}).crashed() || (ExitStatus{0, SIGKILL}).crashed());
+  EXPECT_FALSE((ExitStatus{70, 0}).crashed());
   EXPECT_EQ((ExitStatus{65, 0}).shellCode(), 65);
   EXPECT_EQ((ExitStatus{0, SIGTERM}).shellCode(), 143);
 }

@@ -106,4 +106,16 @@ TEST_F(FindRunTest, ARegistryThatCannotBeWrittenIsAWarning) {
             std::string::npos);
 }
 
+TEST_F(FindRunTest, TheLogsOfALaunchBeginWithItsOwnNumberWhateverWasStartedAgainSince) {
+  const fs::path here = root() / "here";
+  fs::create_directories(here / "logs");
+  EXPECT_EQ(launchAttempt(here), 0);
+  for (const char* name : {"here/logs/worker-0.3.log", "here/logs/worker-0.4.log"})
+    folder_.write(name, "");
+  EXPECT_EQ(launchAttempt(here), 4) << "nobody has recorded it";
+  RunLock lock = running(here);
+  lock.record({.job = "job", .launcher = ::getpid(), .attempt = 3});
+  EXPECT_EQ(launchAttempt(here), 3);
+}
+
 }  // namespace dtf::launcher

@@ -22,9 +22,9 @@ class LogMergeTest : public ::testing::Test {
   void append(const std::string& name, const std::string& text) {
     std::ofstream(folder_.path() + "/" + name, std::ios::app) << text << std::flush;
   }
-  std::string read(bool to_the_end) {
+  std::string read(bool to_the_end, int64_t until = kAnyTime) {
     std::string text;
-    merge_.read(to_the_end, [&text](const LogLine& line) {
+    merge_.read(to_the_end, until, [&text](const LogLine& line) {
       text += std::to_string(line.source) + ":" + line.text.substr(20) + "\n";
     });
     return text;
@@ -50,6 +50,24 @@ TEST_F(LogMergeTest, ALineThatGrowsIsHandedOverOnceWhole) {
   append("a", "o\n2026-03-01T10:00:03.000+00:00 end");
   EXPECT_EQ(read(false), "0:000+00:00 two\n");
   EXPECT_EQ(read(true), "0:000+00:00 end\n") << "the last line of a killed task";
+}
+
+// As `logs -f` reads them: what is not that old yet waits for others that were slower to write.
+TEST_F(LogMergeTest, FilesThatGrowComeByTimeTooAndSoDoesOneThatIsAddedLater) {
+  const auto second = [](int64_t n) {
+    return *timeOfLine("2026-03-01T10:00:00.000+00:00") + 1000 * n;
+  };
+  append("a", "2026-03-01T10:00:01.000+00:00 a1\n2026-03-01T10:00:03.000+00:00 a3\n");
+  append("b", "2026-03-01T10:00:02.000+00:00 b2\n");
+  for (const char* name : {"a", "b"}) merge_.add(folder_.path() + "/" + name);
+  EXPECT_EQ(read(false, second(2)), "0:000+00:00 a1\n");
+  append("c", "2026-03-01T10:00:01.500+00:00 c1\n");
+  merge_.add(folder_.path() + "/c");
+  append("b", "2026-03-01T10:00:02.500+00:00 b3\n2026-03-01T10:00:04.000+00:00 b4\n");
+  EXPECT_EQ(read(false, second(4)),
+            "2:500+00:00 c1\n1:000+00:00 b2\n1:500+00:00 b3\n0:000+00:00 a3\n");
+  EXPECT_EQ(read(false, second(4)), "");
+  EXPECT_EQ(read(true, second(4)), "1:000+00:00 b4\n") << "the end is all";
 }
 
 TEST_F(LogMergeTest, AFileThatIsNotThereIsNamed) {

@@ -21,6 +21,20 @@ TEST(Limits, LongerThanTheTasksOwnPatience) {
   EXPECT_GT(limitsOf(job).finish, seconds(600));
 }
 
+TEST(Limits, BackupWorkersCanBeSpared) {
+  cluster::JobSpec job;
+  job.cluster.worker.resize(4);
+  EXPECT_EQ(limitsOf(job).spares, 0u);
+  job.train.emplace().replication = {cluster::ReplicationSpec::Mode::kSync, 3, 4};
+  EXPECT_EQ(limitsOf(job).spares, 1u);
+  job.train->replication.replicas_to_aggregate = 0;  // all
+  EXPECT_EQ(limitsOf(job).spares, 0u);
+  job.train->replication.replicas_to_aggregate = 8;  // two batches of each
+  EXPECT_EQ(limitsOf(job).spares, 0u);
+  job.train->replication = {cluster::ReplicationSpec::Mode::kAsync, 0, 0};
+  EXPECT_EQ(limitsOf(job).spares, 0u);
+}
+
 // `dtf-launch stop` must not advise to kill a launcher whose chief is still saving, in time.
 TEST(Limits, StopWaitsLongerThanTheLauncherMayTake) {
   cluster::JobSpec job;

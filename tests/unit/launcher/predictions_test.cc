@@ -29,6 +29,32 @@ TEST(Predictions, AsLinesOfTextCsvAndJson) {
             "{\"event\":\"prediction\",\"example\":1,\"class\":0,\"probabilities\":[0.75,0.25]}\n");
 }
 
+TEST(Predictions, FilesAndClassesAreCalledByTheirNames) {
+  const model::ModelSpec softmax = modelWith(model::Loss::kSoftmaxCrossEntropy);
+  const std::filesystem::path files[] = {"d/a.png", "d/\"b\",\tc.png"};
+  const std::string classes[] = {"cat", "dog"};
+  const auto encoded = [&](PredictionFormat format, const PredictionNames& names) {
+    return encodePredictions(format, softmax, kOutputs, 2, names);
+  };
+  EXPECT_EQ(encoded(PredictionFormat::kText, {files, classes}),
+            "# example\tfile\tclass\tclass_name\tprobabilities\n0\td/a.png\t1\tdog\t0.1 "
+            "0.9\n1\td/\"b\",?c.png\t0\tcat\t0.75 0.25\n");
+  EXPECT_EQ(encoded(PredictionFormat::kCsv, {files, classes}),
+            "example,file,class,class_name,probability_0,probability_1\n0,d/a.png,1,dog,0.1,0.9\n"
+            "1,\"d/\"\"b\"\",\tc.png\",0,cat,0.75,0.25\n");
+  EXPECT_EQ(
+      encoded(PredictionFormat::kJson, {files, classes}),
+      "{\"event\":\"prediction\",\"example\":0,\"file\":\"d/a.png\",\"class\":1,\"class_name\":"
+      "\"dog\",\"probabilities\":[0.1,0.9]}\n"
+      "{\"event\":\"prediction\",\"example\":1,\"file\":\"d/\\\"b\\\",\\tc.png\",\"class\":0,"
+      "\"class_name\":\"cat\",\"probabilities\":[0.75,0.25]}\n");
+  EXPECT_EQ(encoded(PredictionFormat::kCsv, {files, {}}).substr(0, 24), "example,file,class,proba");
+  const std::string one[] = {"cat"};
+  EXPECT_NE(encoded(PredictionFormat::kCsv, {{}, one}).find("\n0,1,,0.1,0.9\n1,0,cat,"),
+            std::string::npos)
+      << "class 1 has no name";
+}
+
 TEST(Predictions, OfTargetsNameNoClass) {
   model::ModelSpec model = modelWith(model::Loss::kMse);
   model.labels_dtype = DType::kFloat32;

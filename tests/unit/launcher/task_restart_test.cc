@@ -92,6 +92,93 @@ TEST_F(TaskRestartTest, AJobThatIsFrozenAsAWholeLosesNoPs) {
   EXPECT_TRUE(orders().empty());
 }
 
+// Of three workers a step needs two.
+class SpareWorkerTest : public ::testing::Test {
+ protected:
+  SpareWorkerTest() {
+    for (size_t task = 0; task < 4; ++task) {
+      monitor_.onSpawned(task);
+      monitor_.onReady(task);
+    }
+    clock_.advance(seconds(10));
+  }
+
+  ManualClock clock_;
+  TaskMonitor monitor_{
+      {{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}, {JobKind::kWorker, 2}},
+      clock_,
+      {.start = seconds(60), .restarts = {.max = 0}, .spares = 1}};
+};
+
+TEST_F(SpareWorkerTest, ItsDeathIsNoFailure) {
+  monitor_.onExit(3, kSigkill);
+  clock_.advance(seconds(5));
+  monitor_.onTime();
+  EXPECT_FALSE(monitor_.stopping());
+  EXPECT_EQ(monitor_.state(3), TaskState::kMissed);
+  EXPECT_EQ(monitor_.cause(3), "worker/2 was killed by SIGKILL (signal 9)");
+  for (const size_t task : {1u, 2u}) monitor_.onExit(task, {0, 0});
+  clock_.advance(seconds(20));
+  monitor_.onTime();
+  EXPECT_FALSE(monitor_.stopping()) << "the last worker has just ended";
+  clock_.advance(seconds(11));
+  monitor_.onTime();
+  EXPECT_TRUE(monitor_.stopping()) << "and nobody waits for the one that is missed";
+}
+
+TEST_F(SpareWorkerTest, TheJobIsDoneWithoutIt) {
+  monitor_.onExit(3, kSigkill);
+  for (const size_t task : {1u, 2u, 0u}) monitor_.onExit(task, {0, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+  EXPECT_EQ(monitor_.jobExitCode(), 0);
+}
+
+TEST_F(SpareWorkerTest, NobodyIsWaitedForWhenItDiesLast) {
+  for (const size_t task : {1u, 2u}) monitor_.onExit(task, {0, 0});
+  monitor_.onExit(3, kSigkill);
+  clock_.advance(seconds(31));
+  monitor_.onTime();
+  EXPECT_TRUE(monitor_.stopping()) << "the ps has not ended in time";
+}
+
+TEST_F(SpareWorkerTest, OneThatIsFrozenIsKilledAndMissed) {
+  monitor_.onLost(3, 0);
+  monitor_.onLost(2, 0);  // frozen together; but only one can be spared
+  EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{3, SIGKILL}}));
+  monitor_.onExit(3, kSigkill);
+  EXPECT_EQ(monitor_.state(3), TaskState::kMissed);
+  monitor_.onLost(2, 0);
+  EXPECT_TRUE(monitor_.takeOrders().empty()) << "without a budget nobody takes its place";
+}
+
+TEST_F(SpareWorkerTest, WhoeverDiesAfterTheChiefHasItsResultTakesNothingFromTheJob) {
+  monitor_.onExit(3, kSigkill);
+  monitor_.onExit(1, {0, 0});
+  monitor_.onExit(2, kSigkill);  // no spare, and no budget
+  EXPECT_FALSE(monitor_.stopping());
+  monitor_.onExit(0, {0, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kDone);
+}
+
+TEST_F(SpareWorkerTest, NoMoreAreSparedThanThereAre) {
+  monitor_.onExit(3, kSigkill);
+  monitor_.onExit(2, kSigkill);
+  EXPECT_TRUE(monitor_.stopping());
+  EXPECT_EQ(monitor_.rootCause()->task, 2u);
+}
+
+TEST_F(SpareWorkerTest, NeitherTheChiefNorAPsIsOne) {
+  monitor_.onExit(1, kSigkill);
+  EXPECT_EQ(monitor_.rootCause()->task, 1u);
+}
+
+TEST_F(SpareWorkerTest, OneThatSaysThatItsDataAreWrongEndsTheJob) {
+  monitor_.onExit(3, {65, 0});
+  EXPECT_EQ(monitor_.rootCause()->task, 3u);
+}
+
 // Who was lost is the cause, and the history is of who had died before.
 TEST_F(TaskRestartTest, APsThatGivesUpItsPeersEndsTheJob) {
   monitor_.onExit(0, {69, 0});

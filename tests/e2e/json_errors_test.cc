@@ -1,0 +1,138 @@
+// dtf-launch --json: whatever goes wrong with whichever verb, a program that reads stdout can parse each
+// line, and finds the exit code in the last one.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+namespace {
+
+struct VerbCase {
+  std::string verb;
+  std::vector<std::string> more;  // that it needs
+  int without_a_run;              // its exit code where nothing has run; 0: it needs none
+};
+
+const std::vector<VerbCase>& allVerbs() {
+  static const std::vector<VerbCase> all = {{"up", {}, 0},
+                                            {"check", {}, 0},
+                                            {"explain", {}, 0},
+                                            {"status", {}, 3},
+                                            {"attach", {}, 69},
+                                            {"logs", {}, 65},
+                                            {"stop", {}, 3},
+                                            {"eval", {}, 65},
+                                            {"predict", {}, 65},
+                                            {"export", {"--to", "model.npz"}, 65},
+                                            {"import", {"--from", "none.npz"}, 65}};
+  return all;
+}
+
+}  // namespace
+
+class JsonErrorsTest : public ClusterTest {
+ protected:
+  // As a user without the rights of root.
+  ProcessResult run(const VerbCase& verb, const std::string& file,
+                    const std::vector<std::string>& more) {
+    std::vector<std::string> argv = {binary("dtf-launch"), verb.verb, file, "--json"};
+    argv.insert(argv.end(), verb.more.begin(), verb.more.end());
+    argv.insert(argv.end(), more.begin(), more.end());
+    if (::geteuid() == 0)
+      argv.insert(argv.begin(), {"setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"});
+    return runProcess(argv, seconds(30), {}, folder_.path());
+  }
+
+  // The events on stdout, of which each line is one.
+  static std::vector<nlohmann::json> eventsOf(const ProcessResult& result) {
+    std::vector<nlohmann::json> events;
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      events.push_back(nlohmann::json::parse(line, nullptr, false));
+      const nlohmann::json& event = events.back();
+      EXPECT_TRUE(event.is_object()) << "no JSON: " << line;
+      if (!event.is_object()) continue;
+      EXPECT_EQ(event.value("schema", 0), 1) << line;
+      EXPECT_TRUE(event.contains("event") && event.contains("time")) << line;
+    }
+    return events;
+  }
+
+  // It fails with that exit code, and says so to people and programs, with `text`.
+  void expectError(const ProcessResult& result, int exit_code, const std::string& text) {
+    EXPECT_EQ(result.exit_code, exit_code) << result.out << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+    const std::vector<nlohmann::json> events = eventsOf(result);
+    ASSERT_FALSE(events.empty()) << result.err;
+    const nlohmann::json& last = events.back();
+    EXPECT_EQ(last.value("event", ""), "error") << last;
+    EXPECT_EQ(last.value("exit_code", 0), exit_code) << last;
+    EXPECT_NE(last.value("message", "").find(text), std::string::npos) << last;
+    EXPECT_NE(last.value("code", ""), "") << last;
+  }
+};
+
+TEST_F(JsonErrorsTest, AreJsonOfEveryVerbAndEveryKind) {
+  const std::string good = writeCluster({.steps = 20});
+  const std::string bad = folder_.write(
+      "bad.yaml", "job: x\ncluster:\n  ps: [localhost:auto]\n  wrokers: [localhost:auto]\n");
+  const std::string no_yaml = folder_.write("no.yaml", "job: [x\ncluster: {\n");
+  const std::string closed = folder_.write("closed.yaml", "job: closed\n");
+  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  for (const VerbCase& verb : allVerbs()) {
+    SCOPED_TRACE(verb.verb);
+    expectError(run(verb, good, {"--colour-me"}), 2, "--colour-me");
+    expectError(run(verb, good, {"--set", "train.steps=ten"}), 78, "train.steps=ten");
+    expectError(run(verb, bad, {}), 78, "did you mean 'worker'?");
+    expectError(run(verb, no_yaml, {}), 78, "no.yaml:");
+    expectError(run(verb, folder_.path() + "/none.yaml", {}), 78, "none.yaml");
+    expectError(run(verb, closed, {}), 77, closed);
+  }
+  expectNothingLeft();
+}
+
+// Nothing has run: two verbs answer that, the others can't do their work.
+TEST_F(JsonErrorsTest, WithoutARunToo) {
+  const std::string file = writeCluster({.steps = 20});
+  for (const VerbCase& verb : allVerbs()) {
+    if (verb.without_a_run == 0) continue;
+    SCOPED_TRACE(verb.verb);
+    const ProcessResult result = run(verb, file, {});
+    if (verb.without_a_run != 3) {
+      expectError(result, verb.without_a_run, "");
+      continue;
+    }
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    const std::vector<nlohmann::json> events = eventsOf(result);
+    ASSERT_EQ(events.size(), 1u) << result.out;
+    EXPECT_EQ(events[0]["event"], verb.verb);
+  }
+  expectNothingLeft();
+}
+
+// What is found while a job starts: the summary is an event, too.
+TEST_F(JsonErrorsTest, OfAJobThatFailsAreTheLastOfItsEvents) {
+  const std::string file = writeCluster({.steps = 20});
+  const VerbCase up{"up", {}, 0};
+  const std::string runs = folder_.path() + "/runs";
+  std::filesystem::create_directories(runs);
+  std::filesystem::permissions(
+      runs, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  expectError(run(up, file, {}), 77, runs + "/job");
+  std::filesystem::permissions(runs, std::filesystem::perms::owner_all);
+  const ProcessResult failed = run(up, file, {"--set", "timeouts.start_seconds=0.001"});
+  EXPECT_NE(failed.exit_code, 0);
+  const std::vector<nlohmann::json> events = eventsOf(failed);
+  ASSERT_FALSE(events.empty()) << failed.err;
+  EXPECT_EQ(events.back().value("event", ""), "summary") << events.back();
+  EXPECT_EQ(events.back().value("exit_code", 0), failed.exit_code) << events.back();
+}
+
+}  // namespace dtf::testing
