@@ -15,7 +15,8 @@ followed by another step, no task was started again that was not hurt, no update
 process was left.
 
 The table's seconds are from the kill, or from the end of a freeze, to the job's next step (launcher: until all its tasks
-are gone); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it.
+are gone); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it. `steps
+lost`: the most that one going back cost.
 
 A plan is a YAML file:
 
@@ -30,7 +31,7 @@ A plan is a YAML file:
       equal: true                   # the last checkpoint has the same bytes as that of a run that nobody disturbs
 
   job      a small one on the digits that dtf draws: ps, workers, mode, aggregate (gradients a step takes: the other
-           workers are backups), steps, checkpoint_steps, timeouts, launch and durability (as in a cluster file),
+           workers are backups), steps, checkpoint_steps, eval_steps, summary_steps, timeouts, launch and durability (as in a cluster file),
            report_steps (how often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
   faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
            how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn)
@@ -38,9 +39,11 @@ A plan is a YAML file:
              --json tells it of that task, from the second time on: started, ready, checkpoint, ...);
              {point: checkpoint.after_rename, passage: 2} (each of its processes kills itself there the second time;
              named points are compiled in with the build option `tests`: common/base/failpoint.cc has the list)
-           times: how often in a run (default 1; not for points)
+           times: how often in a run (default 1): of an event at most; a run of a point, or of steps, must have so many
   ends     done (default) or failed; says: TEXT that dtf-launch must print
-  within   seconds from an injury to the job's next step, at most (default: any)
+  within   seconds from an injury to the job's next step, at most (default: any); within_of_start: from the start of the
+           next process of the task, without the pause before it
+  steps_lost  that going back may cost, at most, each time (default: any)
   limit    seconds that a run may take (default 120)
 """
 import argparse
@@ -60,7 +63,7 @@ except ModuleNotFoundError as missing:
 import run as runs
 
 HERE = pathlib.Path(__file__).resolve().parent
-COLUMNS = ("rows", "scenario", "runs", "as planned", "equal", "injuries", "p50 s", "p99 s", "p99 s of start", "lost", "doubled", "left")
+COLUMNS = ("rows", "scenario", "runs", "as planned", "equal", "injuries", "p50 s", "p99 s", "p99 s of start", "steps lost", "lost", "doubled", "left")
 
 
 def percentile(values, share):
@@ -86,7 +89,7 @@ class Tally:
         self.runs = self.as_planned = self.equal = self.left = 0
         self.seconds, self.unhealed = [], 0
         self.seconds_of_start = []
-        self.lost = self.doubled = None
+        self.steps_lost = self.lost = self.doubled = None
         self.problems = []
 
     def add(self, outcome, reference):
@@ -115,6 +118,15 @@ class Tally:
         if scenario.within is not None:
             problems += [f"{i.task}, hurt after step {i.step}: {i.seconds:.2f} s to the next one, {scenario.within} planned"
                          for i in outcome.injuries if i.seconds is not None and i.seconds > scenario.within]
+        if scenario.within_of_start is not None:
+            problems += [f"{i.task}, hurt after step {i.step}: {i.seconds_of_process:.2f} s from its next start to a step, "
+                         f"{scenario.within_of_start} planned" for i in outcome.injuries
+                         if i.seconds_of_process is not None and i.seconds_of_process > scenario.within_of_start]
+        if scenario.steps_lost is not None:
+            problems += [f"going back cost {steps} steps, {scenario.steps_lost} planned" for steps in outcome.went_back
+                         if steps > scenario.steps_lost]
+        if outcome.went_back:
+            self.steps_lost = max(self.steps_lost or 0, *outcome.went_back)
         if scenario.is_counted and outcome.ended == "done" and None in (outcome.lost, outcome.doubled):
             problems.append("the logs of the ps don't tell how many gradients were applied")
         hurt = collections.Counter(i.task for i in outcome.injuries)
@@ -140,7 +152,8 @@ class Tally:
         return (self.scenario.rows, self.scenario.name, text(self.runs), f"{self.as_planned}/{self.runs}",
                 f"{self.equal}/{self.runs}" if self.scenario.equal else "-",
                 text(len(self.seconds) + self.unhealed), text(percentile(self.seconds, 50)),
-                text(percentile(self.seconds, 99)), text(percentile(self.seconds_of_start, 99)), text(self.lost), text(self.doubled), text(self.left))
+                text(percentile(self.seconds, 99)), text(percentile(self.seconds_of_start, 99)),
+                text(self.steps_lost), text(self.lost), text(self.doubled), text(self.left))
 
 
 def table(tallies):

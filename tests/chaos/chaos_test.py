@@ -95,9 +95,18 @@ class TallyTest(unittest.TestCase):
         self.assertIn("1 were hurt of 2 planned", self.problems(twice)[0])
         self.assertIn("0.50 s to the next one, 0.4 planned", self.problems(plan.dataclasses.replace(self.scenario, within=0.4))[0])
         self.assertEqual(self.problems(plan.dataclasses.replace(self.scenario, within=0.6)), [])
+        late = [run.Injury("worker/1", 5, 0.0, seconds=3.0, seconds_of_process=0.5)]
+        of_start = plan.dataclasses.replace(self.scenario, within_of_start=0.4)
+        self.assertIn("0.50 s from its next start to a step, 0.4 planned", self.problems(of_start, injuries=late)[0])
+        self.assertEqual(self.problems(plan.dataclasses.replace(of_start, within_of_start=0.6), injuries=late), [])
+        back = plan.dataclasses.replace(self.scenario, steps_lost=100)
+        self.assertEqual(self.problems(back, went_back=[7, 120]), ["going back cost 120 steps, 100 planned"])
+        self.assertEqual(self.problems(back, went_back=[7, 100]), [])
         self.assertIn("don't tell how many", self.problems(lost=None)[0])
         of_ps = plan.dataclasses.replace(self.scenario, faults=(plan.Fault("ps"),))
         self.assertEqual(self.problems(of_ps, lost=None, doubled=None), [])
+        of_ps = plan.dataclasses.replace(of_ps, job=plan.Job(mode="async"))
+        self.assertIn("don't tell how many", self.problems(of_ps, lost=None, doubled=None)[0])
         stuck = self.problems(ended="not in time", injuries=[run.Injury("worker/1", 5, 0.0)])
         self.assertIn("worker/1, hurt after step 5: no step came after it", stuck[1])
         self.assertIn("another", self.problems(plan.dataclasses.replace(self.scenario, equal=True))[0])
@@ -113,6 +122,17 @@ class TallyTest(unittest.TestCase):
         self.assertEqual(run.updates_amiss(alone, [10, 7], 2), (1, 0))
         self.assertEqual(run.updates_amiss(alone, [10, 13], 2), (0, 1))
         self.assertEqual(run.updates_amiss(alone, [11, 10], 2), (0, 1), "ps/0 counts the steps")
+
+    def test_the_last_process_of_a_ps_tells(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("ps-0.9.log", "killed"), ("ps-1.1.log", ""),
+                               ("ps-0.10.log", "x event=job_finished global_step=40 gradients_applied=12 gradients_stale=0\n")):
+                pathlib.Path(folder, name).write_text(text)
+            log = run.Run.last_log(pathlib.Path(folder), "ps-0")
+            self.assertEqual(run.Run.applied(plan.Job(mode="async"), log), 40)
+            self.assertEqual(run.Run.applied(plan.Job(mode="sync"), log), 12)
+            self.assertIsNone(run.Run.applied(plan.Job(), run.Run.last_log(pathlib.Path(folder), "ps-1")))
+            self.assertIsNone(run.Run.applied(plan.Job(), run.Run.last_log(pathlib.Path(folder), "ps-2")))
 
     def test_checkpoints_are_the_same_to_the_byte(self):
         with tempfile.TemporaryDirectory() as folder:

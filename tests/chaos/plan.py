@@ -21,6 +21,8 @@ class Job:
     steps: int = 10000
     report_steps: int = 20  # a progress event so often: what recovery is measured with
     checkpoint_steps: int | None = None  # none: only the last
+    eval_steps: int | None = None  # none: nothing is evaluated
+    summary_steps: int | None = None  # none: no summaries
     durability: str | dict = "checkpoint"  # as in a cluster file
     timeouts: dict = dataclasses.field(default_factory=dict)
     launch: dict = dataclasses.field(default_factory=dict)
@@ -37,7 +39,7 @@ class Fault:
     who: str
     how: str = "kill"  # or "stop"
     seconds: tuple = (1.0, 1.0)  # stop: drawn between
-    times: int = 1
+    times: int = 1  # of an event at most, else at least
     step: int | None = None  # when it fires; none of the three: at steps that are drawn
     event: str | None = None
     point: str | None = None
@@ -62,18 +64,20 @@ class Scenario:
     says: str = ""  # in what dtf-launch prints
     equal: bool = False  # to a run that nobody disturbs: the files of the last checkpoint
     within: float | None = None  # seconds from an injury to the job's next step, at most
+    within_of_start: float | None = None  # the same from the start of the process that takes the lost one's place
+    steps_lost: int | None = None  # that going back may cost, at most, each time
     limit: float = 120  # seconds a run may take
 
     @property
     def planned(self):
-        """So many injuries a run must have; of points and events at least one, for nobody knows how often they come."""
-        drawn = [f.times for f in self.faults if f.event is None and f.point is None]
-        return sum(drawn) if drawn else min(1, len(self.faults))
+        """So many injuries a run must have; of events one, for nobody knows how often they come."""
+        sure = [f.times for f in self.faults if f.event is None]
+        return sum(sure) if sure else min(1, len(self.faults))
 
     @property
     def is_counted(self):
-        """Whether the ps tell how many gradients they applied: who begins anew, or goes back, counts anew."""
-        others = any(f.who == "launcher" or f.who.startswith("ps") for f in self.faults)
+        """Whether the ps tell how many gradients they applied. Sync: who begins anew, or goes back, counts anew."""
+        others = any(f.who == "launcher" or (f.who.startswith("ps") and self.job.mode == "sync") for f in self.faults)
         return self.ends == "done" and not self.job.file and not others
 
 

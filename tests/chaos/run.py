@@ -44,6 +44,7 @@ class Outcome:
     left_behind: int = 0  # processes that outlived the job
     lost: int | None = None  # updates; none: not known
     doubled: int | None = None
+    went_back: list = dataclasses.field(default_factory=list)  # steps that each going back cost
     checkpoint: pathlib.Path | None = None
 
 
@@ -55,6 +56,9 @@ def job_text(job, faults, folder):
         return f"{{address: 'localhost:auto'{env}}}"
 
     replication = f"{{mode: {job.mode}" + (f", replicas_to_aggregate: {job.aggregate}" if job.aggregate else "") + "}"
+    data = "train: {format: digits, count: 600}" + (", eval: {format: digits, count: 100}" if job.eval_steps else "")
+    more = f"  eval: {{every_steps: {job.eval_steps}}}\n" if job.eval_steps else ""
+    more += f"  summaries: {{every_steps: {job.summary_steps}}}\n" if job.summary_steps else ""
     every = f"every_steps: {job.checkpoint_steps}" if job.checkpoint_steps else "every_seconds: 3600"
     return f"""job: chaos
 run_dir: {folder}/run
@@ -69,22 +73,22 @@ train:
     input: {{shape: [28, 28, 1]}}
     layers: [flatten: , dense: {{units: 10, name: softmax}}]
     loss: softmax_cross_entropy
-  data: {{train: {{format: digits, count: 600}}, batch_size: 20, seed: 7}}
+  data: {{{data}, batch_size: 20, seed: 7}}
   optimizer: {{adam: {{learning_rate: 0.001}}}}
   replication: {replication}
   steps: {job.steps}
   report: {{every_steps: {job.report_steps}}}
   checkpoint: {{{every}}}
-"""
+{more}"""
 
 
-def updates_amiss(job, applied, injuries):
+def updates_amiss(job, applied, dead_workers):
     """How many updates are missing, and how many are too many, on the ps where it is worst; `applied`: by ps."""
     due = job.steps * (1 if job.mode == "async" else job.aggregate or job.workers)
     over = [count - due for count in applied]
     if job.mode == "async":
         # ps/0 counts the steps. A push is whole on each ps, not on all: each worker that dies may leave one half done.
-        over = [over[0], *(max(0, abs(count) - injuries) * (1 if count > 0 else -1) for count in over[1:])]
+        over = [over[0], *(max(0, abs(count) - dead_workers) * (1 if count > 0 else -1) for count in over[1:])]
     return max(0, *(-count for count in over), 0), max(0, *over, 0)
 
 
@@ -284,14 +288,25 @@ class Run:
         run = self.folder / "run"
         checkpoints = sorted((run / "checkpoints").glob("step-*"), key=lambda p: int(p.name.split("-")[1]))
         self.outcome.checkpoint = checkpoints[-1] if checkpoints else None
+        for log in (run / "logs").glob("worker-0.*.log"):
+            found = re.findall(r"event=went_back .*\bsteps_lost=(\d+)", log.read_text(errors="replace"))
+            self.outcome.went_back += map(int, found)
         job = self.scenario.job
         if self.outcome.ended != "done" or not self.scenario.is_counted:
             return
-        applied = [self.applied(log) for log in sorted((run / "logs").glob("ps-*.log"))]
-        if applied and None not in applied:
-            self.outcome.lost, self.outcome.doubled = updates_amiss(job, applied, len(self.outcome.injuries))
+        applied = [self.applied(job, self.last_log(run / "logs", f"ps-{index}")) for index in range(job.ps)]
+        if None not in applied:
+            dead_workers = sum(injury.task.startswith("worker/") for injury in self.outcome.injuries)
+            self.outcome.lost, self.outcome.doubled = updates_amiss(job, applied, dead_workers)
 
     @staticmethod
-    def applied(log):
-        found = re.search(r"event=job_finished .*gradients_applied=(\d+)", log.read_text(errors="replace"))
+    def last_log(folder, task):
+        """That of its last process."""
+        return max(folder.glob(f"{task}.*.log"), key=lambda path: int(path.name.split(".")[1]), default=None)
+
+    @staticmethod
+    def applied(job, log):
+        """Async: the updates that its parameters have had, on whichever process of it, and however it came by them."""
+        field = "global_step" if job.mode == "async" else "gradients_applied"
+        found = log and re.search(rf"event=job_finished .*\b{field}=(\d+)", log.read_text(errors="replace"))
         return int(found.group(1)) if found else None
