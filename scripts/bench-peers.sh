@@ -1,20 +1,25 @@
 #!/bin/bash
 # The same work by dtf, TensorFlow and PyTorch on this machine's cores, in turns, medians of five: one table, in about
 # fifteen minutes, with a line on stderr for each run.
-# Usage: scripts/bench-peers.sh [--models | --learning FOLDER] [--repetitions N] [--without TensorFlow|PyTorch|JAX]
+# Usage: scripts/bench-peers.sh [--models | --learning FOLDER] [--quick] [--cpu-time] [--repetitions N] [--only ROW]
+#                               [--without TensorFlow|PyTorch|JAX]
 #
-# --models: training steps of whole networks on one thread, without a cluster, by dtf, PyTorch (as it comes, tuned,
-# compiled) and JAX; see tests/bench/peers/compare_models.py.
+# --models: training steps of whole networks on one thread and on two, without a cluster, by dtf, PyTorch (as it comes,
+# tuned, compiled) and JAX, beside the peak of the machine; see tests/bench/peers/compare_models.py.
+# --quick: one turn instead of five, with --models some seconds for each figure.
+# --cpu-time: with --models, on one thread: by the CPU time that a step takes, where other programs compute, too.
+# --only: not with --models: the rows whose name has this in it, such as sync.
 # --learning: ResNet-20 trained to the end by dtf and PyTorch, in about half an hour, on data_batch_1.bin and
 # test_batch.bin of CIFAR-10 in FOLDER; see tests/bench/peers/compare_learning.py. Else:
 #
 #   softmax                784 x 10, batch 100 a worker, gradient descent, 2 ps + 2 workers; global steps per second,
 #                          async: each gradient is a step, sync: one update from both workers is a step
 #   784-300-100-10, sync   two hidden layers of ReLU, otherwise the same
+#   LeNet, sync            two convolutions, batch 128 a worker, otherwise the same; not by TensorFlow
 #   null step              push a gradient, get the parameters back, 1 ps + 1 worker; median time of a step
 #
 # dtf and TensorFlow place variables alike, round robin. All run with the threads that they take by themselves, but for
-# PyTorch, which gets half of the cores for each rank. In the null step TensorFlow's worker halves what it fetched, or it
+# PyTorch, which gets half of the cores for each rank, channels last, and an allocator that keeps its memory. In the null step TensorFlow's worker halves what it fetched, or it
 # would not fetch it: one pass over the memory that the others don't make.
 # dtf reads real MNIST when scripts/fetch-mnist.sh has brought it, else the digits that it draws; the peers feed random
 # data of the same shape, which cost a step the same. TensorFlow: compat.v1, between-graph, SyncReplicasOptimizer for
@@ -31,12 +36,22 @@ peers=("TensorFlow tensorflow-cpu tensorflow" "PyTorch torch torch")  # name, pa
 compare=compare.py
 arguments=()
 without=" "
+quick=false
 while [ $# -gt 0 ]; do
   case $1 in
-    --repetitions | --without)
+    --cpu-time)
+      arguments+=("$1")
+      shift
+      ;;
+    --quick)
+      arguments+=(--repetitions 1)
+      quick=true
+      shift
+      ;;
+    --repetitions | --without | --only)
       [ $# -ge 2 ] || { echo "error: $1 needs a value; see scripts/bench-peers.sh --help" >&2; exit 2; }
       arguments+=("$1" "$2")
-      [ "$1" = --repetitions ] || without+="$2 "
+      [ "$1" != --without ] || without+="$2 "
       shift 2
       ;;
     --learning)
@@ -72,6 +87,8 @@ install_peer() {
   "$folder/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --quiet --timeout 60 --retries 1 "$1" >&2 &&
     "$folder/bin/python" -c "import $2" >&2
 }
+
+[ $quick = false ] || [ $compare != compare_models.py ] || arguments+=(--seconds 1)
 
 status=0
 for peer in "${peers[@]}"; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is installed has no failpoints in it: neither by default nor by mistake.
 # Usage: scripts/check-install.sh FOLDER_WITH_TESTS [--whole]
-#   --whole: builds and installs the programs, not only the two libraries that failpoints lie in
+#   --whole: builds and installs the programs, not only the libraries that failpoints lie in
 set -euo pipefail
 cd "$(dirname "$0")/.."
 with_tests=$1
@@ -11,15 +11,15 @@ trap 'rm -rf "$place"' EXIT
 # expect_none FILE_OR_FOLDER...: no name of a failpoint, and not the variable that sets them.
 expect_none() {
   local found
-  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch 'checkpoint\.(after|in)_[a-z]+|DTF_FAILPOINTS' "$@"); then
+  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch '(checkpoint|training)\.(after|in)_[a-z]+|DTF_FAILPOINTS' "$@"); then
     echo "error: failpoints are in $found" >&2
     return 1
   fi
 }
 
-libraries=(common/base/libbase.a common/checkpoint/libcheckpoint.a)  # beside thin archives lie their objects
+libraries=(common/base/libbase.a common/checkpoint/libcheckpoint.a common/train/libtrain.a)  # beside thin archives lie their objects
 # A search that finds nothing anywhere would prove nothing.
-if expect_none "$with_tests/common/base" "$with_tests/common/checkpoint" 2>/dev/null; then
+if expect_none "$with_tests/common/base" "$with_tests/common/checkpoint" "$with_tests/common/train" 2>/dev/null; then
   echo "error: this check doesn't find the failpoints of $with_tests" >&2
   exit 1
 fi
@@ -32,7 +32,7 @@ grep 'failpoints' "$place/log"
 plain=build-install
 if [ "${2:-}" != --whole ]; then
   scripts/build.sh --unity "$plain" -- "${libraries[@]}"
-  expect_none "$plain/common/base" "$plain/common/checkpoint"
+  expect_none "$plain/common/base" "$plain/common/checkpoint" "$plain/common/train"
   exit
 fi
 scripts/build.sh --unity "$plain"

@@ -1,8 +1,11 @@
 #!/bin/bash
 # Fuzzes the readers of untrusted bytes with libFuzzer, AddressSanitizer and UBSan (scripts/build-asan.sh): each for a
 # time, and on until it has tried 10 000 inputs. Prints of each how many it tried, how many a second, the coverage of the
-# corpus alone and at the end, and how many inputs with new coverage it kept in build-asan/found/<target>/, where a
-# failing input lies too. Fails when a target found something or tried fewer. DTF_FUZZ_JOBS run at once (default 2).
+# corpus alone and at the end (edges, and features: how often an edge was taken counts), and how many inputs with new
+# coverage it kept in build-asan/found/<target>/, where a failing input lies too. Fails when a target found something,
+# tried fewer, or fewer than 200 a second, or, of those that make calls, kept nothing new where no earlier run had kept
+# anything: the mutator makes nothing of the corpus any more.
+# DTF_FUZZ_JOBS run at once (default 2).
 # rpc and worker, which allocate most, run without AddressSanitizer (scripts/build-fuzz.sh), and what they kept with it.
 # Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 25 seconds for each target of tests/fuzz/meson.build
 set -uo pipefail
@@ -14,6 +17,7 @@ targets=("$@")
 [ ${#targets[@]} -gt 0 ] || { echo "no targets found in tests/fuzz/meson.build"; exit 1; }
 folder=build-asan
 inputs_min=10000
+rate_min=200  # a second; all make thousands where nothing else runs
 seconds_max=$((seconds + 600))  # a target that needs longer for so few has become slow
 
 # Whether a target runs without AddressSanitizer, and is replayed with it.
@@ -66,11 +70,13 @@ replay_kept() {
 # fuzz_one TARGET: runs it and prints what it reached, all at once.
 fuzz_one() {
   local target=$1 found=$folder/found/$1 log=$folder/found/$1.log begin tried=0 kept=0 run_seconds=$seconds runs=-1
+  local is_first=yes
   mkdir -p "$found"
+  [ -z "$(find "$found" -type f | head -1)" ] || is_first=
   : >"$log"
   touch "$found.begin"
   libfuzzer "$target" "$log" -runs=0 "tests/fuzz/corpus/$target" || { echo "== $target: FAILED on its corpus"; tail -40 "$log"; return 1; }
-  local seeds=$(last '(INITED|DONE) +cov: ' "$log")
+  local seeds=$(last '(INITED|DONE) +cov: ' "$log") seed_features=$(last ' ft: ' "$log")
   begin=$(date +%s%N)
   while [ $tried -lt $inputs_min ] && [ "$run_seconds" -gt 0 ]; do
     if ! libfuzzer "$target" "$log" -runs=$runs -max_total_time="$run_seconds" "$found" "tests/fuzz/corpus/$target"; then
@@ -86,13 +92,19 @@ fuzz_one() {
     run_seconds=$((begin / 1000000000 + seconds_max - $(date +%s)))
   done
   if replayed "$target"; then replay_kept "$target" "$found.begin" || return 1; fi
-  local milliseconds=$((($(date +%s%N) - begin) / 1000000))
+  local milliseconds=$((($(date +%s%N) - begin) / 1000000)) features=$(last ' ft: ' "$log")
   echo "== $target: $tried inputs in $((milliseconds / 1000)) s, $((tried * 1000 / milliseconds)) a second;" \
-    "coverage $seeds of the corpus, $(last 'DONE +cov: ' "$log") at the end; $kept new inputs kept"
+    "coverage $seeds edges, $seed_features features of the corpus, $(last 'DONE +cov: ' "$log"), $features at the end;" \
+    "$kept new inputs kept"
+  if replayed "$target" && [ -n "$is_first" ] && [ "$kept" -eq 0 ]; then
+    echo "== $target: FAILED: nothing new beyond its corpus, which leaves much unreached"
+    return 1
+  fi
+  [ $((tried * 1000 / milliseconds)) -ge $rate_min ] || { echo "== $target: FAILED: fewer than $rate_min inputs a second"; return 1; }
   [ $tried -ge $inputs_min ] || { echo "== $target: FAILED: fewer than $inputs_min inputs: has it become slow?"; return 1; }
 }
 
 # Several at once: each is one thread.
 export -f fuzz_one replay_kept replayed libfuzzer last
-export seconds folder inputs_min seconds_max
+export seconds folder inputs_min rate_min seconds_max
 printf '%s\n' "${targets[@]}" | xargs -P "${DTF_FUZZ_JOBS:-2}" -I{} bash -c 'fuzz_one {}'

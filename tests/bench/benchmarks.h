@@ -15,6 +15,7 @@ struct BenchOptions {
   bool full = false;    // null-step: every row that fits into memory
   std::string only;     // see --help
   int threads = 1;      // models: these besides one
+  bool timed = false;   // models: also with `kernels: timed`
 };
 
 std::vector<Report> benchRpc(const BenchOptions& options);
@@ -23,7 +24,9 @@ std::vector<Report> benchIdle(const BenchOptions& options);
 std::vector<Report> benchNullStep(const BenchOptions& options);
 std::vector<Report> benchModels(const BenchOptions& options);
 std::vector<Report> benchRefill(const BenchOptions& options);
+std::vector<Report> benchDurability(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);
 std::vector<Report> benchKernels(const BenchOptions& options);
+std::vector<Report> benchGraph(const BenchOptions& options);
 
 }  // namespace dtf::bench

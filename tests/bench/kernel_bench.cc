@@ -1,7 +1,8 @@
 // `dtf-bench kernels`: each way to compute a convolution, and pooling, on one thread with each
-// instruction set, for the layers of LeNet, ResNet-20 and ResNet-50. Convolutions are counted as the
-// multiplications and additions of the plain sum, beside the rate of multiply-adds between registers
-// (Winograd's takes fewer, so it may pass that); pooling in bytes read and written, beside memcpy.
+// instruction set, for the layers of LeNet, ResNet-20 and ResNet-50, and MobileNet's depthwise ones.
+// Convolutions are counted as the multiplications and additions of the plain sum, beside the rate of
+// multiply-adds between registers (Winograd's takes fewer, so it may pass that); pooling in bytes read
+// and written, beside memcpy.
 // All times are CPU times of the thread: what others do on the machine counts little.
 
 #include <fmt/core.h>
@@ -30,7 +31,7 @@ using runtime::ConvolutionWay;
 
 struct Layer {
   const char* name;
-  int64_t batch, side, channels, window, out_channels, stride;
+  int64_t batch, side, channels, window, out_channels, stride, groups = 1;
 };
 
 constexpr Layer kLayers[] = {
@@ -52,6 +53,9 @@ constexpr Layer kLayers[] = {
     {"r50_1x1_512_128", 8, 28, 512, 1, 128, 1},
     {"r50_1x1_256_1024", 8, 14, 256, 1, 1024, 1},
     {"r50_1x1_512_2048", 8, 7, 512, 1, 2048, 1},
+    {"mobile_dw_32", 8, 112, 32, 3, 32, 1, 32},
+    {"mobile_dw_128s2", 8, 56, 128, 3, 128, 2, 128},
+    {"mobile_dw_512", 8, 14, 512, 3, 512, 1, 512},
 };
 
 Convolution convolutionOf(const Layer& layer, bool quick) {
@@ -60,9 +64,10 @@ Convolution convolutionOf(const Layer& layer, bool quick) {
   window = graph::paddedSame({window.height, window.height}, layer.side, layer.side);
   const int64_t batch = quick ? 1 : layer.batch;
   const int64_t out = window.height.positions(layer.side);
-  return Convolution::of({batch, layer.side, layer.side, layer.channels},
-                         {layer.window, layer.window, layer.channels, layer.out_channels},
-                         {batch, out, out, layer.out_channels}, convolutionAttributes(window, 1));
+  return Convolution::of(
+      {batch, layer.side, layer.side, layer.channels},
+      {layer.window, layer.window, layer.channels / layer.groups, layer.out_channels},
+      {batch, out, out, layer.out_channels}, convolutionAttributes(window, layer.groups));
 }
 
 double cpuSeconds() {

@@ -10,7 +10,4 @@ namespace dtf::bench {
 // instruction set in force (base/isa.h).
 std::string machine();
 
-// The first "model name" in the text of /proc/cpuinfo; "unknown CPU" when there is none.
-std::string cpuModel(const std::string& cpuinfo);
-
 }  // namespace dtf::bench

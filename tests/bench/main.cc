@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -34,11 +36,17 @@ constexpr Benchmark kBenchmarks[] = {
      benchNullStep},
     {"refill", "a shard that comes back from its replica on another ps, beside a raw socket",
      benchRefill},
+    {"durability", "whole jobs with snapshots and with replicas, beside one with neither",
+     benchDurability},
     {"optimizers", "updates of 64 MiB of parameters beside memcpy, with each instruction set",
      benchOptimizers},
-    {"models", "training steps of whole networks, on one thread and on more", benchModels},
+    {"models", "training steps of whole networks, on one thread and on more, beside the peak",
+     benchModels},
     {"kernels", "convolutions and pooling beside the multiply-add peak and memcpy, with each set",
      benchKernels},
+    {"graph",
+     "the graph engine: a large graph in parts, a session's step, transfers between devices",
+     benchGraph},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {
@@ -56,6 +64,7 @@ void printHelp(const po::options_description& options) {
             << "  dtf-bench rpc                      # a table on stdout\n"
             << "  dtf-bench --json rpc > rpc.json    # the same numbers for a script\n"
             << "  dtf-bench --repetitions 15 rpc     # for a noisy machine\n"
+            << "  dtf-bench --check optimizers       # exit code 1 when a goal is missed\n"
             << "  dtf-bench --only 'scalar, 1 worker, 1 ps' null-step\n";
 }
 
@@ -65,13 +74,16 @@ int run(int argc, char** argv) {
   visible.add_options()("help,h", "show this")("json", "print JSON instead of tables")(
       "repetitions", po::value(&bench.repetitions)->default_value(bench.repetitions),
       "measurements per number, of which the median counts")(
+      "check", "ends with 1 when a row whose table has a goal misses it, and names it")(
       "quick", po::bool_switch(&bench.quick), "small sizes only: does it run at all?")(
       "full", po::bool_switch(&bench.full), "null-step: every row that fits into memory")(
       "only", po::value(&bench.only),
       "null-step: rows, rpc: tables whose name has this in it; optimizers: this instruction set; "
       "kernels, models: layers or networks whose name begins with this")(
       "threads", po::value(&bench.threads)->default_value(bench.threads),
-      "models: measures as many threads beside one, in turns");
+      "models: measures as many threads beside one, in turns")(
+      "timed", po::bool_switch(&bench.timed),
+      "models: measures 'kernels: timed' beside the table, in turns");
   po::options_description all;
   all.add(visible).add_options()("table", po::value<std::vector<std::string>>());
   po::positional_options_description positional;
@@ -89,8 +101,10 @@ int run(int argc, char** argv) {
   if (bench.repetitions < 1) throw Error(ErrorCode::kUsage, "--repetitions must be at least 1");
   const bool as_json = given.count("json") > 0;
   auto results = nlohmann::json::object();
+  std::vector<std::string> missed;
   for (const auto& name : given["table"].as<std::vector<std::string>>()) {
     for (const Report& report : findBenchmark(name).run(bench)) {
+      std::ranges::move(report.below("ratio", "goal"), std::back_inserter(missed));
       if (as_json) {
         nlohmann::json table = report.json();
         table["machine"] = machine();
@@ -101,7 +115,9 @@ int run(int argc, char** argv) {
     }
   }
   if (as_json) std::cout << results.dump(2) << std::endl;
-  return 0;
+  if (!given.count("check")) return 0;
+  for (const std::string& row : missed) std::cerr << "goal missed: " << row << '\n';
+  return missed.empty() ? 0 : 1;
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ class Stepper {
   static wire::RpcClientOptions optionsOf(const NullStepWorker& worker) {
     wire::RpcClientOptions options;
     options.link =
-        wire::linkOptions(worker.job, {JobKind::kWorker, worker.rank}, Incarnation::random());
+        wire::linkOptions(worker.job, {JobKind::kWorker, worker.rank}, Incarnation::ofNow());
     options.ps = wire::addressesOf(worker.job.cluster.ps);
     return options;
   }

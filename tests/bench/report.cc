@@ -27,6 +27,21 @@ void Report::add(std::string what, std::vector<double> values) {
   rows_.push_back({std::move(what), std::move(values)});
 }
 
+std::vector<std::string> Report::below(const std::string& column, const std::string& goal) const {
+  const auto measured = std::find(columns_.begin(), columns_.end(), column);
+  const auto wanted = std::find(columns_.begin(), columns_.end(), goal);
+  std::vector<std::string> found;
+  if (measured == columns_.end() || wanted == columns_.end()) return found;
+  for (const Row& row : rows_) {
+    const double value = row.values[static_cast<size_t>(measured - columns_.begin())];
+    const double least = row.values[static_cast<size_t>(wanted - columns_.begin())];
+    if (value < least)
+      found.push_back(
+          fmt::format("{}: {}, {} of {}", title_, row.what, number(value), number(least)));
+  }
+  return found;
+}
+
 std::string Report::table() const {
   std::string text = fmt::format("{:<{}}", title_, kNameWidth);
   for (const auto& column : columns_) text += fmt::format("{:>{}}", column, kColumnWidth);

@@ -20,6 +20,10 @@ class Report {
   // One value per column, in order; NaN where there is none.
   void add(std::string what, std::vector<double> values);
 
+  // Rows whose first named number is below the second, "title: what, 0.60 of 0.70"; none where the
+  // report has no such columns, or a row has no number there.
+  std::vector<std::string> below(const std::string& column, const std::string& goal) const;
+
   std::string table() const;
   nlohmann::json json() const;
 

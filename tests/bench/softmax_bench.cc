@@ -16,6 +16,7 @@
 #include "common/base/error.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/child.h"
+#include "tests/bench/whole_job.h"
 #include "tests/support/process.h"
 
 namespace dtf::bench {
@@ -51,17 +52,6 @@ std::string clusterText(const std::string& folder, const std::string& mode, uint
       folder, dataText(), mode, steps);
 }
 
-nlohmann::json runJob(const std::string& mode, uint64_t steps) {
-  const testing::TemporaryFolder folder;
-  const std::string file = folder.write("bench.yaml", clusterText(folder.path(), mode, steps));
-  const testing::ProcessResult result =
-      testing::runProcess({buildProgram("launcher/dtf-launch"), file}, std::chrono::seconds(300));
-  if (result.exit_code != 0)
-    throw Error(ErrorCode::kInternal,
-                fmt::format("dtf-launch exited with {}:\n{}", result.exit_code, result.err));
-  return nlohmann::json::parse(folder.read("runs/summary.json"));
-}
-
 // User and system time of a process so far, all its threads.
 double cpuSecondsOf(pid_t pid) {
   clockid_t clock = 0;
@@ -82,7 +72,8 @@ std::vector<Report> benchSoftmax(const BenchOptions& options) {
   for (int i = 0; i < options.repetitions; ++i) {  // alternating, so that a slow minute hits both
     for (const std::string mode : {"async", "sync"}) {
       const uint64_t steps = options.quick ? 300 : mode == "async" ? 30000 : 12000;
-      nlohmann::json summary = runJob(mode, steps);
+      nlohmann::json summary =
+          runJob([&](const std::string& folder) { return clusterText(folder, mode, steps); });
       summary["accuracy"] = summary["eval"]["accuracy"];
       for (const std::string& column : columns)
         found[mode][column].push_back(summary[column].get<double>());

@@ -13,6 +13,7 @@
 
 #include "common/base/random.h"
 #include "common/runtime/fused_softmax.h"
+#include "common/runtime/processor.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::bench {

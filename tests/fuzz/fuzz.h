@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "common/base/error.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace dtf::fuzz {
@@ -39,3 +41,19 @@ void use(T value) {
       std::abort();                                                                       \
     }                                                                                     \
   } while (false)
+
+namespace dtf::fuzz {
+
+// Whether `read` accepts its input; what it refuses must be bad data.
+template <class Read>
+bool accepts(const Read& read) {
+  try {
+    read();
+    return true;
+  } catch (const Error& error) {
+    FUZZ_CHECK(error.code() == ErrorCode::kBadData);
+    return false;
+  }
+}
+
+}  // namespace dtf::fuzz

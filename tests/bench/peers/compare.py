@@ -24,14 +24,23 @@ ROWS = [
     ("softmax, async", RATE, ("softmax", "async", "steps_per_second")),
     ("softmax, sync", RATE, ("softmax", "sync", "steps_per_second")),
     ("784-300-100-10, sync", RATE, ("mlp", "sync", "steps_per_second")),
+    ("LeNet, batch 128, sync", RATE, ("lenet", "sync", "steps_per_second")),
     ("null step, scalar", MICROSECONDS, ("null", "sync", "scalar_us")),
     ("null step, 100 MB", MILLISECONDS, ("null", "sync", "dense_ms")),
 ]
-DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "sync"): 1500}
-PEER_STEPS = {("softmax", "async"): 1000, ("softmax", "sync"): 500, ("mlp", "sync"): 200, ("null", "sync"): 500}
+DTF_STEPS = {("softmax", "async"): 30000, ("softmax", "sync"): 12000, ("mlp", "sync"): 1500, ("lenet", "sync"): 100}
+PEER_STEPS = {("softmax", "async"): 1000, ("softmax", "sync"): 500, ("mlp", "sync"): 200, ("lenet", "sync"): 30,
+              ("null", "sync"): 500}
+BATCH = {"lenet": 128}  # of a worker; else 100
+# The allocator keeps its memory.
+TUNED = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296",
+         "MALLOC_TOP_PAD_": "268435456"}
 DTF_LAYERS = {"softmax": "[flatten: , dense: {units: 10}]",
               "mlp": "[flatten: , dense: {units: 300, activation: relu}, dense: {units: 100, activation: relu}, "
-                     "dense: {units: 10}]"}
+                     "dense: {units: 10}]",
+              "lenet": "[conv2d: {filters: 32, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+                       "conv2d: {filters: 64, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+                       "flatten: , dense: {units: 1024, activation: relu}, dense: {units: 10}]"}
 
 
 class Failed(Exception):
@@ -46,7 +55,7 @@ def free_ports(count):
     return ports
 
 
-def run_together(commands, folder):
+def run_together(commands, folder, environment=None):
     """Starts all commands, waits for the last one, returns its last line as JSON, ends the others."""
     processes, logs = [], []
     try:
@@ -55,7 +64,8 @@ def run_together(commands, folder):
             with logs[-1].open("wb") as log:
                 last = i + 1 == len(commands)
                 processes.append(subprocess.Popen(command, stdout=subprocess.PIPE if last else log, stderr=log,
-                                                  stdin=subprocess.DEVNULL, start_new_session=True))
+                                                  stdin=subprocess.DEVNULL, start_new_session=True,
+                                                  env={**os.environ, **(environment or {})}))
         try:
             out, _ = processes[-1].communicate(timeout=RUN_SECONDS_MAX)
         except subprocess.TimeoutExpired:
@@ -97,7 +107,7 @@ train:
     input: {{shape: [28, 28, 1]}}
     layers: {DTF_LAYERS[work]}
     loss: softmax_cross_entropy
-  data: {{train: {{{data_text()}}}, batch_size: 100}}
+  data: {{train: {{{data_text()}}}, batch_size: {BATCH.get(work, 100)}}}
   optimizer: {{gradient_descent: {{learning_rate: 0.1}}}}
   replication: {{mode: {mode}}}
   steps: {DTF_STEPS[work, mode]}
@@ -129,6 +139,8 @@ class TensorFlow:
         self.version = ""
 
     def run(self, work, mode, folder):
+        if work == "lenet":
+            return None  # tensorflow_task.py has no convolutions
         tasks = 1 if work == "null" else 2
         addresses = [f"127.0.0.1:{port}" for port in free_ports(2 * tasks)]
         common = ["--ps", ",".join(addresses[:tasks]), "--workers", ",".join(addresses[tasks:]), "--work", work,
@@ -150,8 +162,9 @@ class PyTorch:
             return None  # DistributedDataParallel has no other mode
         port = free_ports(1)[0]
         program = [self.python, HERE / "torch_rank.py", "--port", str(port), "--work", work,
-                   "--steps", str(PEER_STEPS[work, mode])]
-        return run_together([program + ["--rank", str(rank)] for rank in (1, 0)], folder)
+                   "--steps", str(PEER_STEPS[work, mode]), "--warm", str(PEER_STEPS[work, mode] // 5),
+                   "--batch", str(BATCH.get(work, 100))]
+        return run_together([program + ["--rank", str(rank)] for rank in (1, 0)], folder, TUNED)
 
 
 def data_text():
@@ -211,7 +224,9 @@ def main():
     parser.add_argument("--python", required=True, help="of the environment with the peers")
     parser.add_argument("--without", action="append", default=[], help="a peer to leave out: TensorFlow or PyTorch")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--only", default="", help="rows whose name has this in it")
     args = parser.parse_args()
+    ROWS[:] = [row for row in ROWS if args.only in row[0]]
     systems = [Dtf(args.build.resolve())]
     systems += [peer(args.python) for peer in (TensorFlow, PyTorch) if peer.name not in args.without]
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before the start; dtf trains on "

@@ -29,10 +29,24 @@ class Residual(nn.Module):
         return torch.relu_(self.body(x) + self.shortcut(x))
 
 
-def perceptron(*units):
+class Bottleneck(nn.Module):
+    def __init__(self, channels_in, channels, stride, first):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels_in, channels, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(inplace=True),
+            nn.Conv2d(channels, 4 * channels, 1, bias=False), nn.BatchNorm2d(4 * channels))
+        self.shortcut = nn.Sequential(nn.Conv2d(channels_in, 4 * channels, 1, stride, bias=False),
+                                      nn.BatchNorm2d(4 * channels)) if first else nn.Identity()
+
+    def forward(self, x):
+        return torch.relu_(self.body(x) + self.shortcut(x))
+
+
+def perceptron(*units, activation=nn.ReLU):
     layers = [nn.Flatten()]
     for i, (inputs, outputs) in enumerate(zip(units, units[1:])):
-        layers += [nn.Linear(inputs, outputs)] + ([nn.ReLU()] if i + 2 < len(units) else [])
+        layers += [nn.Linear(inputs, outputs)] + ([activation()] if i + 2 < len(units) else [])
     return nn.Sequential(*layers)
 
 
@@ -51,11 +65,23 @@ def resnet20():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
-# By the names of `dtf-bench models`: the network, the shape of an example, the batch.
-NETWORKS = {"softmax b100": (lambda: perceptron(784, 10), (784,), 100),
-            "784-300-100-10 b100": (lambda: perceptron(784, 300, 100, 10), (784,), 100),
-            "LeNet b128": (lenet, (1, 28, 28), 128),
-            "ResNet-20 b128": (resnet20, (3, 32, 32), 128)}
+def resnet50():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    before = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        for block in range(blocks):
+            layers.append(Bottleneck(before, 64 << stage, 2 if block == 0 and stage > 0 else 1, block == 0))
+            before = 4 * (64 << stage)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+# By the names of `dtf-bench models`: the network, the shape of an example, the batch, the outputs.
+NETWORKS = {"softmax b100": (lambda: perceptron(784, 10), (784,), 100, 10),
+            "784-300-100-10 b100": (lambda: perceptron(784, 300, 100, 10), (784,), 100, 10),
+            "28-300x5-1 b100": (lambda: perceptron(28, *[300] * 5, 1, activation=nn.Tanh), (28,), 100, 1),
+            "LeNet b128": (lenet, (1, 28, 28), 128, 10),
+            "ResNet-20 b128": (resnet20, (3, 32, 32), 128, 10),
+            "ResNet-50 b8": (resnet50, (3, 224, 224), 8, 1000)}
 
 
 def main():
@@ -66,28 +92,30 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
-    make, shape, batch = NETWORKS[args.network]
-    model, x, answers = make(), torch.rand(batch, *shape), torch.randint(0, 10, (batch,))
+    make, shape, batch, outputs = NETWORKS[args.network]
+    model, x, answers = make(), torch.rand(batch, *shape), torch.randint(0, max(2, outputs), (batch,))
     if args.way != "default" and len(shape) == 3:
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     if args.way == "compiled":
         model = torch.compile(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     loss_of = nn.CrossEntropyLoss()
+    if outputs == 1:
+        loss_of, answers = nn.BCEWithLogitsLoss(), answers.float()[:, None]
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         loss_of(model(x), answers).backward()
         optimizer.step()
 
-    for _ in range(5):
+    for _ in range(2 if shape == (3, 224, 224) else 5):
         step()
-    steps, start = 0, time.perf_counter()
+    steps, start, cpu_start = 0, time.perf_counter(), time.process_time()
     while steps < 3 or time.perf_counter() - start < args.seconds:
         step()
         steps += 1
-    seconds = (time.perf_counter() - start) / steps
-    print(json.dumps({"seconds": seconds, "version": torch.__version__.split("+")[0],
+    seconds, cpu_seconds = (time.perf_counter() - start) / steps, (time.process_time() - cpu_start) / steps
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "version": torch.__version__.split("+")[0],
                       "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 

@@ -16,12 +16,17 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-LAYERS = {"softmax": [784, 10], "mlp": [784, 300, 100, 10]}
+LAYERS = {"softmax": [784, 10], "mlp": [784, 300, 100, 10], "lenet": None}
 
 
-def model_of(layers):
+def model_of(work):
+    if work == "lenet":
+        model = nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+                              nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(),
+                              nn.Linear(3136, 1024), nn.ReLU(inplace=True), nn.Linear(1024, 10))
+        return model.to(memory_format=torch.channels_last)
     modules = []
-    for inputs, units in zip(layers, layers[1:]):
+    for inputs, units in zip(LAYERS[work], LAYERS[work][1:]):
         modules += [nn.ReLU()] if modules else []
         modules.append(nn.Linear(inputs, units))
     return nn.Sequential(*modules)
@@ -30,14 +35,17 @@ def model_of(layers):
 def train(args):
     torch.manual_seed(args.rank)
     data, answers = torch.rand(10000, 784), torch.randint(0, 10, (10000,))
-    model = nn.parallel.DistributedDataParallel(model_of(LAYERS[args.work]))
+    if args.work == "lenet":
+        data = data.reshape(-1, 1, 28, 28).contiguous(memory_format=torch.channels_last)
+    # Gradients lie where they are sent from, and nothing is looked for that a graph might leave out.
+    model = nn.parallel.DistributedDataParallel(model_of(args.work), gradient_as_bucket_view=True, static_graph=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss_of = nn.CrossEntropyLoss()
     for i in range(args.warm + args.steps):
         if i == args.warm:
             dist.barrier()
             start = time.perf_counter()
-        at = i * args.batch % len(data)
+        at = i * args.batch % (len(data) - args.batch)
         optimizer.zero_grad(set_to_none=True)
         loss = loss_of(model(data[at:at + args.batch]), answers[at:at + args.batch])
         loss.backward()
