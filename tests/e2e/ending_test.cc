@@ -90,6 +90,19 @@ class EndingTest : public ClusterTest {
   }
   static Process& chief(std::vector<Process>& all) { return all[2]; }
 
+  // The chief, and the ps once the lease of worker/1, which is frozen, has run out.
+  void expectEndSoon(std::vector<Process>& all, int exit_code, const std::string& reason) {
+    const ProcessResult result = chief(all).wait(kSoon);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
+    EXPECT_EQ(summary()["outcome"], "failed");
+    EXPECT_NE(summary()["tasks"][0]["cause"].dump().find(reason), std::string::npos) << summary();
+    for (const size_t ps : {0, 1}) {
+      const ProcessResult ended = all[ps].wait(kSoon);
+      EXPECT_NE(ended.exit_code, -1) << "ps/" << ps << " runs on\n" << ended.err;
+    }
+  }
+
   // The pid of the launched chief, once it has frozen itself; 0: it has not within 30 s.
   pid_t frozenChief() const {
     const std::string task = std::string("--task\0", 7) + '0';
@@ -137,6 +150,26 @@ TEST_F(EndingTest, AKilledWorkerEndsTheChiefAtOnceThoughACheckpointIsUnderWay) {
   const ProcessResult result = chief(all).wait(kSoon);
   EXPECT_EQ(result.exit_code, 69) << result.err;
   EXPECT_NE(result.err.find("worker/1"), std::string::npos) << result.err;
+}
+
+// The step of the cut that is armed is never reached.
+TEST_F(EndingTest, AFrozenWorkerEndsTheJobWithTheChiefsReasonThoughACutIsArmed) {
+  ClusterOptions saving = savingAlways();
+  saving.top_more = "timeouts: {lease_seconds: 2, heartbeat_seconds: 0.5, rejoin_seconds: 0}\n";
+  std::vector<Process> all = startAll(byHand(saving));
+  ASSERT_TRUE(chief(all).waitForOutput("event=checkpoint ", seconds(30))) << chief(all).err();
+  all[3].signal(SIGSTOP);
+  expectEndSoon(all, 69, "worker/1 was lost (no heartbeat for 2 s)");
+}
+
+TEST_F(EndingTest, AChiefThatFailsBesideAFrozenWorkerEndsTheJobThoughACutIsArmed) {
+  ClusterOptions saving = savingAlways();
+  saving.top_more = "timeouts: {lease_seconds: 4, rejoin_seconds: 0}\n";
+  std::vector<Process> all = startAll(byHand(saving));
+  ASSERT_TRUE(chief(all).waitForOutput("event=checkpoint ", seconds(30))) << chief(all).err();
+  all[3].signal(SIGSTOP);
+  all[1].signal(SIGKILL);
+  expectEndSoon(all, 69, "lost ps/1");
 }
 
 TEST_F(EndingTest, ASignalDuringTheLastSaveLetsItFinish) {

@@ -188,21 +188,106 @@ TEST_F(MistakesTest, AMissingClusterFile) {
 }
 
 TEST_F(MistakesTest, ATaskListensBeyondLoopbackOnlyWhenAskedTo) {
+  const std::string train =
+      folder_.write("train.yaml",
+                    "model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}], "
+                    "loss: softmax_cross_entropy}\ndata: {train: {format: digits, count: 20}, "
+                    "batch_size: 10}\nsteps: 1\n");
   const std::string port = std::to_string(freePorts(1).front());
-  std::vector<std::string> argv = {
-      binary("psd"),    "--ps-hosts=0.0.0.0:" + port,  "--worker-hosts=localhost:1",
-      "--task-index=0", "--run-dir=" + folder_.path(), "--set=timeouts.start_seconds=0.2"};
-  const ProcessResult refused = runProcess(argv, seconds(30));
-  EXPECT_EQ(refused.exit_code, 78) << refused.err;
-  EXPECT_NE(refused.err.find("--ps-hosts 0.0.0.0:" + port +
-                             ": error: listening at 0.0.0.0:" + port + " would let everyone"),
-            std::string::npos)
-      << refused.err;
-  EXPECT_NE(refused.err.find("--insecure"), std::string::npos) << refused.err;
-  argv.push_back("--insecure");
-  const ProcessResult allowed = runProcess(argv, seconds(30));
-  EXPECT_EQ(allowed.err.find("error: listening"), std::string::npos) << allowed.err;
-  EXPECT_NE(allowed.exit_code, 78) << allowed.err;
+  const std::string exposed = "0.0.0.0:" + port;
+  for (const bool is_ps : {true, false}) {
+    const std::string hosts = is_ps ? "--ps-hosts" : "--worker-hosts";
+    std::vector<std::string> argv = {
+        binary(is_ps ? "psd" : "workerd"),
+        hosts + "=" + exposed,
+        std::string(is_ps ? "--worker-hosts" : "--ps-hosts") + "=localhost:1",
+        "--task-index=0",
+        "--run-dir=" + folder_.path() + "/run",
+        "--set=timeouts.start_seconds=0.2"};
+    if (!is_ps) argv.push_back("--train=" + train);
+    const ProcessResult refused = runProcess(argv, seconds(30));
+    EXPECT_EQ(refused.exit_code, 78) << refused.err;
+    EXPECT_NE(refused.err.find(hosts + " " + exposed + ": error: listening at " + exposed +
+                               " would let everyone"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_NE(refused.err.find("--insecure"), std::string::npos) << refused.err;
+    argv.push_back("--insecure");
+    const ProcessResult allowed = runProcess(argv, seconds(30));
+    EXPECT_EQ(allowed.err.find("error: listening"), std::string::npos) << allowed.err;
+    EXPECT_NE(allowed.err.find("event=listening"), std::string::npos) << allowed.err;
+    EXPECT_NE(allowed.exit_code, 78) << allowed.err;
+  }
+}
+
+// What the file system doesn't let this user do. Root is let do everything, so it does without the
+// capabilities for that.
+TEST_F(MistakesTest, WhatTheUserMayNotIsNamedWithACodeOfItsOwn) {
+  const auto launched = [this](const std::string& file) {
+    std::vector<std::string> argv = launchCommand(file);
+    if (::geteuid() == 0)
+      argv.insert(argv.begin(), {"setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"});
+    return runProcess(argv, seconds(30), {}, folder_.path());
+  };
+  namespace fs = std::filesystem;
+  const std::string closed = folder_.write("closed.yaml", "job: closed\n");
+  fs::permissions(closed, fs::perms::none);
+  const ProcessResult unreadable = launched(closed);
+  EXPECT_EQ(unreadable.exit_code, 77) << unreadable.err;
+  EXPECT_NE(unreadable.err.find(closed), std::string::npos) << unreadable.err;
+  EXPECT_NE(unreadable.err.find("Permission denied"), std::string::npos) << unreadable.err;
+
+  folder_.write("images", idxImages(20, 20));
+  fs::permissions(folder_.write("labels", idxLabels(20, 1)), fs::perms::none);
+  const ProcessResult no_labels = launched(writeIdxCluster());
+  EXPECT_EQ(no_labels.exit_code, 77) << no_labels.err;
+  EXPECT_NE(no_labels.err.find(folder_.path() + "/labels"), std::string::npos) << no_labels.err;
+
+  fs::create_directories(folder_.path() + "/runs");
+  fs::permissions(folder_.path() + "/runs", fs::perms::owner_read | fs::perms::owner_exec);
+  const ProcessResult no_folder = launched(writeCluster({}));
+  EXPECT_EQ(no_folder.exit_code, 77) << no_folder.err;
+  EXPECT_NE(no_folder.err.find(folder_.path() + "/runs/job"), std::string::npos) << no_folder.err;
+  fs::permissions(folder_.path() + "/runs", fs::perms::owner_all);
+  expectNothingLeft();
+}
+
+// From so few that nothing can be opened to nearly enough for four tasks: never a word of building.
+TEST_F(MistakesTest, TooFewOpenFilesAreNamed) {
+  const std::string file = writeCluster({.steps = 20});
+  int refused = 0;
+  for (const int limit : {10, 14, 18, 22, 26}) {
+    SCOPED_TRACE("ulimit -n " + std::to_string(limit));
+    const ProcessResult result = runProcess(
+        {"/bin/sh", "-c", "ulimit -n " + std::to_string(limit) + " && exec \"$0\" \"$1\"",
+         binary("dtf-launch"), file},
+        seconds(60), {}, folder_.path());
+    EXPECT_EQ(result.err.find("build it"), std::string::npos) << result.err;
+    if (result.exit_code == 0) continue;
+    ++refused;
+    EXPECT_NE(result.err.find("Too many open files"), std::string::npos) << result.err;
+    EXPECT_NE(result.exit_code, 70) << "no bug of dtf\n" << result.err;
+  }
+  EXPECT_GT(refused, 0);
+  expectNothingLeft();
+}
+
+TEST_F(MistakesTest, TheLogLevelIsThatOfEveryProgram) {
+  const std::string file = writeCluster({.steps = 20, .ports = freePorts(4)});
+  const ProcessResult launched = launch(file, {"--log-level", "warning"});
+  EXPECT_EQ(launched.exit_code, 0) << launched.err;
+  EXPECT_EQ(launched.err.find("event="), std::string::npos) << launched.err;
+  EXPECT_EQ(launched.err.find("softmax/weights"), std::string::npos) << launched.err;
+  EXPECT_EQ(folder_.read("runs/job/logs/worker-0.1.log"), "");
+  std::vector<Process> tasks;
+  for (const char* job : {"ps", "worker"})
+    for (const int index : {0, 1})
+      tasks.push_back(startTask(file, job, index, {"--log-level", "warning"}));
+  for (Process& task : tasks) {
+    const ProcessResult result = task.wait(seconds(30));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+  }
 }
 
 TEST_F(MistakesTest, ADaemonsCommandLineIsAnsweredPlainly) {

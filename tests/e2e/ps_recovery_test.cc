@@ -32,6 +32,18 @@ TEST_F(PsRecoveryTest, ALostPsCostsSomeStepsAndNoBit) {
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
+// Where an interval takes longer than a checkpoint, it is the bound.
+TEST_F(PsRecoveryTest, OfSlowStepsNoMoreThanTheLastIntervalIsLost) {
+  start(slowJob("", "  checkpoint: {every_steps: 40}\n"), "job");
+  loseAndStartAgain({1}, 130);
+  loseAndStartAgain({0}, 290);
+  EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd));
+  const std::vector<int> lost = stepsLost("checkpoint");
+  EXPECT_EQ(lost.size(), 2u) << workers_[0]->err();
+  for (const int steps : lost) EXPECT_LE(steps, 40 + kSlowStepsOfACut);
+  awaitEnd();
+}
+
 TEST_F(PsRecoveryTest, AllPsMayBeLostAtOnce) {
   start(savedJob(), "calm");
   awaitEnd();

@@ -51,6 +51,9 @@ TEST_F(PsReplicaTest, ALostPsCostsNoStepAndNoBit) {
 TEST_F(PsReplicaTest, AsyncTrainingLosesNoUpdate) {
   start(replicatedJob("async"), "job");
   loseOneAfterTheOther();
+  for (auto& ps : ps_)
+    EXPECT_TRUE(ps->waitForOutput("event=job_finished global_step=" + std::to_string(kSteps), kEnd))
+        << ps->err();
   expectNothingLost("job");
 }
 

@@ -7,8 +7,11 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -17,8 +20,28 @@ namespace dtf::testing {
 
 inline constexpr auto kEnd = std::chrono::seconds(90);
 
+// Sends that worker of a launch, found in leftovers(), a signal. The process; -1: there is none.
+inline pid_t signalWorker(const std::vector<std::string>& processes, int rank, int signal) {
+  const std::string option("--task\0", 7);  // as /proc has it
+  for (const std::string& process : processes) {
+    const bool is_it = process.find("workerd") != std::string::npos &&
+                       process.find(option + std::to_string(rank)) != std::string::npos;
+    if (!is_it) continue;
+    const pid_t pid = std::stoi(process);
+    ::kill(pid, signal);
+    return pid;
+  }
+  return -1;
+}
+
 class RecoveryTest : public ClusterTest {
  protected:
+  // However a test ends, with its tasks or before them.
+  void TearDown() override {
+    for (Tasks* tasks : {&ps_, &workers_}) tasks->clear();
+    expectNothingLeft();
+  }
+
   // Starts the tasks of `options` by hand.
   void start(ClusterOptions options, const std::string& name) {
     options.ports = freePorts(options.ps + options.workers);
@@ -63,6 +86,19 @@ class RecoveryTest : public ClusterTest {
     return at == std::string::npos ? -1 : std::atoi(log.c_str() + at + 21);
   }
 
+  // How many steps each going back to a `source`, "checkpoint" or "snapshot", cost, by the chief's log.
+  std::vector<int> stepsLost(const std::string& source) {
+    std::vector<int> lost;
+    std::istringstream lines(workers_[0]->err());
+    for (std::string line; std::getline(lines, line);) {
+      const size_t at = line.find("all go back ");
+      if (line.find("event=went_back") == std::string::npos || at == std::string::npos) continue;
+      if (line.find(" to the " + source + " of step ") != std::string::npos)
+        lost.push_back(std::atoi(line.c_str() + at + 12));
+    }
+    return lost;
+  }
+
   void awaitEnd() {
     for (Tasks* tasks : {&ps_, &workers_})
       for (auto& task : *tasks) {
@@ -78,11 +114,15 @@ class RecoveryTest : public ClusterTest {
   }
 
   std::unique_ptr<Process> task(const std::string& job, int index) {
-    return std::make_unique<Process>(startTask(file_, job, index));
+    std::map<std::string, std::string> environment;
+    if (job == "worker" && index == 0 && !chief_failpoints_.empty())
+      environment["DTF_FAILPOINTS"] = std::exchange(chief_failpoints_, "");
+    return std::make_unique<Process>(startTask(file_, job, index, {}, environment));
   }
 
   using Tasks = std::vector<std::unique_ptr<Process>>;
   std::string file_;
+  std::string chief_failpoints_;  // of its next process
   Tasks ps_;
   Tasks workers_;
 };
@@ -95,5 +135,19 @@ inline ClusterOptions syncJob() {
           .optimizer = "{adam: {learning_rate: 0.001}}",
           .train_more = "  report: {every_steps: 200}\n"};
 }
+
+// A step takes some milliseconds: a cut is whole long before the next one is due.
+inline ClusterOptions slowJob(const std::string& top_more, const std::string& train_more) {
+  return {.mode = "sync",
+          .steps = 400,
+          .examples = 1000,
+          .batch_size = 500,
+          .optimizer = "{adam: {learning_rate: 0.001}}",
+          .layers = "[flatten: , dense: {units: 256, activation: relu}, dense: {units: 10}]",
+          .top_more = top_more,
+          .train_more = train_more + "  report: {every_steps: 5}\n"};
+}
+// Steps while a cut becomes whole, on a host that is busy with other tests.
+inline constexpr int kSlowStepsOfACut = 30;
 
 }  // namespace dtf::testing

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <set>
 
 #include "tests/e2e/recovery_fixture.h"
 
@@ -30,24 +31,26 @@ TEST_F(RecoveryTest, ALostChiefIsStartedAgainAndNobodyInitialisesTwice) {
   start(syncJob(), "calm");
   awaitEnd();
   start(syncJob(), "disturbed");
-  for (const int step : {1000, 3000}) killAndStartAgain(0, step);
+  for (const int step : {1000, 3000}) {
+    killAndStartAgain(0, step);
+    ASSERT_TRUE(workers_[0]->waitForOutput(" event=progress step=", kEnd)) << workers_[0]->err();
+    EXPECT_GE(lastStep(), step) << "it goes on from there";
+  }
   awaitEnd();
   EXPECT_EQ(summary("disturbed")["global_step"], kSteps);
   EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
-// Sends that worker of a launch a signal. The process; -1: there is none.
-pid_t signalWorker(const std::vector<std::string>& processes, int rank, int signal) {
-  const std::string option("--task\0", 7);  // as /proc has it
-  for (const std::string& process : processes) {
-    const bool is_it = process.find("workerd") != std::string::npos &&
-                       process.find(option + std::to_string(rank)) != std::string::npos;
-    if (!is_it) continue;
-    const pid_t pid = std::stoi(process);
-    ::kill(pid, signal);
-    return pid;
-  }
-  return -1;
+// Before anybody else knows that there are values.
+TEST_F(RecoveryTest, AChiefThatDiesWhenItHasInitialisedIsStartedAgain) {
+  start(syncJob(), "calm");
+  awaitEnd();
+  chief_failpoints_ = "training.after_initialise=kill";
+  start(syncJob(), "disturbed");
+  EXPECT_EQ(workers_[0]->wait(kEnd).exit_code, 128 + SIGKILL);
+  workers_[0] = task("worker", 0);
+  awaitEnd();
+  EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
 }
 
 TEST_F(RecoveryTest, DtfLaunchStartsWorkersAgainAndTheBitsStayTheSame) {
@@ -91,10 +94,110 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
   Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
+  ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
   const ProcessResult result = launcher.wait(kEnd);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(summary()["outcome"], "done");
   EXPECT_EQ(summary()["global_step"], options.steps);
+  expectNothingLeft();
+}
+
+TEST_F(RecoveryTest, TheDeathOfASpareBackupWorkerIsNoFailure) {
+  ClusterOptions options = syncJob();
+  options.workers = 3;
+  options.replication_more = ", replicas_to_aggregate: 2";
+  options.top_more = "launch: {restarts: {max: 0}}\n";
+  Process launcher(launchCommand(writeCluster(options)), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  ASSERT_GT(signalWorker(leftovers(), 2, SIGKILL), 0);
+  const ProcessResult result = launcher.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("warning: worker/2 was killed by SIGKILL (signal 9): a backup worker"),
+            std::string::npos)
+      << result.err;
+  EXPECT_EQ(summary()["outcome"], "done");
+  EXPECT_EQ(summary()["global_step"], options.steps);
+  EXPECT_EQ(summary()["tasks"][4]["exit_code"], 137);
+  expectNothingLeft();
+}
+
+TEST_F(RecoveryTest, ByHandTheDeathOfASpareBackupWorkerHoldsUpNobody) {
+  ClusterOptions options = syncJob();
+  options.workers = 3;
+  options.replication_more = ", replicas_to_aggregate: 2";
+  options.top_more = "timeouts: {rejoin_seconds: 600}\n";
+  start(options, "job");
+  awaitStep(1000);
+  kill("worker", 2);
+  workers_.pop_back();
+  awaitEnd();
+  EXPECT_EQ(summary()["global_step"], options.steps);
+}
+
+// The new process of the ps has never met the worker, and waits for it in vain.
+TEST_F(RecoveryTest, APsThatIsStartedAgainDoesNotEndTheJobForASpareThatIsMissed) {
+  ClusterOptions options = syncJob();
+  options.workers = 3;
+  options.steps = 100'000'000;
+  options.replication_more = ", replicas_to_aggregate: 2";
+  options.train_more += "  checkpoint: {every_steps: 1000}\n";
+  options.top_more = "timeouts: {start_seconds: 10}\n";
+  start(options, "job");
+  awaitStep(1000);
+  kill("worker", 2);
+  workers_.pop_back();
+  kill("ps", 0);
+  ps_[0] = task("ps", 0);
+  ASSERT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd))
+      << workers_[0]->err();
+  ASSERT_TRUE(ps_[0]->waitForOutput("event=given_up workers=\"worker/2 (awaited", kEnd))
+      << ps_[0]->err();
+  awaitStep(lastStep() + 1000);
+  workers_[0]->signal(SIGTERM);
+  awaitEnd();
+}
+
+// Nobody tells a ps that was started again who was lost before: it waits a lease for them, no longer.
+TEST_F(RecoveryTest, APsThatIsStartedAgainEndsWithAJobThatEndsWithoutAWorker) {
+  ClusterOptions options{.steps = 100'000'000};
+  options.train_more = "  report: {every_steps: 200}\n  checkpoint: {every_steps: 1000}\n";
+  options.top_more = "timeouts: {lease_seconds: 4, heartbeat_seconds: 0.5}\n";
+  start(options, "job");
+  awaitStep(1000);
+  kill("worker", 1);
+  workers_.pop_back();
+  kill("ps", 1);
+  ps_[1] = task("ps", 1);
+  ASSERT_TRUE(workers_[0]->waitForOutput("ps/1 lost its values: all go back", kEnd))
+      << workers_[0]->err();
+  awaitStep(lastStep() + 200);
+  workers_[0]->signal(SIGTERM);
+  const auto begin = std::chrono::steady_clock::now();
+  awaitEnd();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+// Attempts are counted through restarts and resumes, so each process has a log file of its own.
+TEST_F(RecoveryTest, NoLogIsWrittenOverByARestartAndAResume) {
+  ClusterOptions options = syncJob();
+  options.steps = 100'000'000;
+  options.train_more += "  checkpoint: {every_steps: 1000}\n";
+  const std::string file = writeCluster(options);
+  for (int launched = 0; launched < 2; ++launched) {
+    Process launcher(launchCommand(file), {}, folder_.path());
+    ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+    ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
+    ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
+    launcher.signal(SIGTERM);
+    EXPECT_EQ(launcher.wait(kEnd).exit_code, 0) << launcher.err();
+  }
+  std::set<std::string> first_lines;
+  for (const int attempt : {1, 2, 3, 4}) {
+    const std::string log = folder_.read(fmt::format("runs/job/logs/worker-1.{}.log", attempt));
+    EXPECT_NE(log.find("event=joined"), std::string::npos) << attempt;
+    first_lines.insert(log.substr(0, log.find('\n')));
+  }
+  EXPECT_EQ(first_lines.size(), 4u) << "each begins with the time of its own start";
   expectNothingLeft();
 }
 

@@ -257,6 +257,9 @@ TEST_F(ResumeTest, AJobOfFewerStepsThanItsCheckpointEndsAtOnce) {
     job.steps = 20;
     const ProcessResult result = launch(writeCluster(job, mode));
     EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("already at step 40 of 20: nothing to train; --fresh starts anew"),
+              std::string::npos)
+        << result.err;
     EXPECT_EQ(summary(mode)["global_step"], 40);
     EXPECT_EQ(steps(mode), std::vector<uint64_t>{40});
   }

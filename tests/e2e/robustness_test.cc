@@ -1,76 +1,28 @@
 // A psd among bad company: what does not speak our protocol, what freezes, what dies in the middle.
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
+#include <sstream>
+#include <stdexcept>
 
 #include "tests/e2e/cluster_fixture.h"
 #include "tests/e2e/cutting_proxy.h"
+#include "tests/e2e/raw_connection.h"
 
 namespace dtf::testing {
 
 using std::chrono::seconds;
 
 namespace {
-
-// The preamble of a control connection, then whatever the test wants (common/net/preamble.h).
-std::string preamble(char kind = 1) {
-  std::string bytes("DTFRPC\x01\x00", 8);
-  bytes += kind;
-  bytes.resize(16, '\0');
-  return bytes;
-}
-
-class RawConnection {
- public:
-  explicit RawConnection(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    connected_ = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  }
-  ~RawConnection() { ::close(fd_); }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
-  bool connected() const { return connected_; }
-  void send(const std::string& bytes) const {
-    ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
-  // True when the peer closed the connection (or reset it) within the time.
-  bool closedWithin(seconds time) const {
-    const auto end = std::chrono::steady_clock::now() + time;
-    char buffer[4096];
-    while (std::chrono::steady_clock::now() < end) {
-      pollfd waiting{fd_, POLLIN, 0};
-      if (::poll(&waiting, 1, 100) <= 0) continue;
-      if (::recv(fd_, buffer, sizeof buffer, MSG_DONTWAIT) <= 0) return true;
-    }
-    return false;
-  }
-
- private:
-  int fd_;
-  bool connected_;
-};
-
-long residentKb(pid_t pid) {
-  std::FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/statm").c_str(), "r");
-  long size = 0, resident = 0;
-  if (file != nullptr) {
-    if (std::fscanf(file, "%ld %ld", &size, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return resident * 4;
-}
 
 size_t count(const std::string& text, const std::string& what) {
   size_t n = 0;
@@ -86,20 +38,69 @@ long numberOf(const std::string& log, const std::string& key) {
 
 }  // namespace
 
+// Descriptors that the process has open.
+rlim_t descriptorsOf(pid_t pid) {
+  const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid) + "/fd");
+  return static_cast<rlim_t>(std::distance(begin(all), end(all)));
+}
+
+// From now on it may have so many open; returns how many it might before.
+rlim_t setDescriptorsMax(pid_t pid, rlim_t max) {
+  rlimit before{};
+  if (::prlimit(pid, RLIMIT_NOFILE, nullptr, &before) != 0) throw std::runtime_error("prlimit");
+  const rlimit wanted{max, before.rlim_max};
+  if (::prlimit(pid, RLIMIT_NOFILE, &wanted, nullptr) != 0) throw std::runtime_error("prlimit");
+  return before.rlim_cur;
+}
+
+// The processor time that it has used.
+double cpuSecondsOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  std::istringstream fields(stat.substr(stat.rfind(") ") + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 // A running job of one ps and two workers, started by hand so that each process can be looked at.
 class RobustnessTest : public ClusterTest {
  protected:
-  void start(ClusterOptions options) {
+  void startPs(ClusterOptions options) {
     options.ps = 1;
     options.ports = freePorts(3);
     ports_ = options.ports;
     file_ = writeCluster(options);
     ps_ = std::make_unique<Process>(startTask(file_, "ps", 0));
+  }
+  void startWorkers() {
     for (int i = 0; i < 2; ++i) workers_.push_back(startTask(file_, "worker", i));
+  }
+  // Returns once it has said that it can't accept them.
+  void startPsWithoutDescriptors(const ClusterOptions& options) {
+    startPs(options);
+    ASSERT_TRUE(ps_->waitForOutput("event=listening", seconds(20))) << ps_->err();
+    descriptors_max_ = setDescriptorsMax(ps_->pid(), descriptorsOf(ps_->pid()));
+    startWorkers();
+    ASSERT_TRUE(ps_->waitForOutput("event=accept_failed", seconds(20))) << ps_->err();
+    EXPECT_NE(ps_->err().find("reason=\"Too many open files\""), std::string::npos) << ps_->err();
+  }
+  void start(const ClusterOptions& options) {
+    startPs(options);
+    startWorkers();
     ASSERT_TRUE(workers_[0].waitForOutput("step=", seconds(20))) << workers_[0].err();
+  }
+  void TearDown() override {
+    workers_.clear();
+    ps_.reset();
+    expectNothingLeft();
   }
   std::vector<int> ports_;
   std::string file_;
+  rlim_t descriptors_max_ = 0;  // of the ps, before a test lowered it
   std::unique_ptr<Process> ps_;
   std::vector<Process> workers_;
 };
@@ -139,6 +140,40 @@ TEST_F(RobustnessTest, JunkOnThePortCostsOneLogLineEachAndDisturbsNobody) {
   EXPECT_EQ(summary()["global_step"], 30000);
 }
 
+// A ps that has started, and then can't accept those who come.
+TEST_F(RobustnessTest, APsThatRunsOutOfDescriptorsSaysSoWithoutSpinningAndGoesOnWhenItHasSome) {
+  startPsWithoutDescriptors({.steps = 200});
+  const double before = cpuSecondsOf(ps_->pid());
+  const auto since = std::chrono::steady_clock::now();
+  // The worker names the ps some times, seconds apart.
+  ASSERT_TRUE(workers_[0].waitForOutput("event=waiting for=\"ps/0", seconds(20)))
+      << workers_[0].err();
+  ASSERT_TRUE(workers_[1].waitForOutput("event=waiting for=\"ps/0", seconds(20)))
+      << workers_[1].err();
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
+  EXPECT_LT(cpuSecondsOf(ps_->pid()) - before, 0.1 + 0.1 * time.count()) << "it spins";
+  EXPECT_LE(count(ps_->err(), "event=accept_failed"), 5 + static_cast<size_t>(5 * time.count()))
+      << "five a second at most\n"
+      << ps_->err();
+  setDescriptorsMax(ps_->pid(), descriptors_max_);
+  for (Process& worker : workers_) {
+    const ProcessResult result = worker.wait(seconds(30));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(ps_->wait(seconds(10)).exit_code, 0) << ps_->err();
+  EXPECT_EQ(summary()["global_step"], 200);
+}
+
+TEST_F(RobustnessTest, APsThatNeverHasDescriptorsAgainIsNamedWhenTheStartTakesTooLong) {
+  startPsWithoutDescriptors({.steps = 200, .top_more = "timeouts: {start_seconds: 3}\n"});
+  for (Process& worker : workers_) {
+    const ProcessResult result = worker.wait(seconds(20));
+    EXPECT_EQ(result.exit_code, 69) << result.err;
+    EXPECT_NE(result.err.find("ps/0"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(ps_->wait(seconds(20)).exit_code, 69) << ps_->err();
+}
+
 TEST_F(RobustnessTest, AConnectionThatSaysNothingIsClosed) {
   start({.steps = 100000000});
   RawConnection silent(ports_[0]), no_hello(ports_[0]);
@@ -148,11 +183,11 @@ TEST_F(RobustnessTest, AConnectionThatSaysNothingIsClosed) {
 }
 
 TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilled) {
-  start({.steps = 200000});
+  start({.steps = 50000});
   workers_[1].signal(SIGKILL);
   const ProcessResult chief = workers_[0].wait(seconds(60));
   EXPECT_EQ(chief.exit_code, 0) << chief.err;
-  EXPECT_EQ(summary()["global_step"], 200000) << "the lost worker's step went to the other";
+  EXPECT_EQ(summary()["global_step"], 50000) << "the lost worker's step went to the other";
   const ProcessResult ps = ps_->wait(seconds(10));
   EXPECT_EQ(ps.exit_code, 0) << ps.err;
   EXPECT_NE(ps.err.find("event=worker_lost worker=worker/1"), std::string::npos) << ps.err;
@@ -197,7 +232,13 @@ TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerFreezesAndTheFrozenOneIsFenced) {
   workers_[1].signal(SIGSTOP);
   ASSERT_TRUE(ps_->waitForOutput("worker/1", seconds(10)));
   ASSERT_TRUE(ps_->waitForOutput("no heartbeat", seconds(10))) << ps_->err();
-  EXPECT_TRUE(workers_[0].running()) << workers_[0].err();
+  const size_t reports = count(workers_[0].err(), "event=progress");
+  const auto end = std::chrono::steady_clock::now() + seconds(20);
+  while (count(workers_[0].err(), "event=progress") < reports + 2) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << "no step without the frozen worker";
+    ASSERT_TRUE(workers_[0].running()) << workers_[0].err();
+    ::usleep(5'000);
+  }
   workers_[1].signal(SIGCONT);
   const ProcessResult frozen = workers_[1].wait(seconds(20));
   EXPECT_EQ(frozen.exit_code, 69) << "unavailable: permission has nothing to do with it";

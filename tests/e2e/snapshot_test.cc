@@ -61,19 +61,6 @@ class SnapshotTest : public RecoveryTest {
     return files;
   }
 
-  // How many steps each going back to a `source` cost, by the chief's log.
-  std::vector<int> stepsLost(const std::string& source) {
-    std::vector<int> lost;
-    std::istringstream lines(workers_[0]->err());
-    for (std::string line; std::getline(lines, line);) {
-      const size_t at = line.find("all go back ");
-      if (line.find("event=went_back") == std::string::npos || at == std::string::npos) continue;
-      if (line.find(" to the " + source + " of step ") != std::string::npos)
-        lost.push_back(std::atoi(line.c_str() + at + 12));
-    }
-    return lost;
-  }
-
   // A job without a disturbance, and then this one: the same bits.
   void expectTheBitsOfACalmJob() {
     awaitEnd();
@@ -101,6 +88,18 @@ TEST_F(SnapshotTest, ALostPsCostsTheStepsSinceTheSnapshotAndNoBit) {
   expectTheBitsOfACalmJob();
   EXPECT_GT(summary(name_)["snapshots"]["kept"], 50);
   EXPECT_TRUE(memoryOf(name_).empty()) << "each ps has removed its own";
+}
+
+// Where an interval takes longer than a snapshot, it is the bound.
+TEST_F(SnapshotTest, OfSlowStepsNoMoreThanTheLastIntervalIsLost) {
+  start(slowJob("durability: {snapshot: {every_steps: 40}}\n", ""), name_);
+  loseAndStartAgain({1}, 130);
+  loseAndStartAgain({0}, 290);
+  EXPECT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd));
+  const std::vector<int> lost = stepsLost("snapshot");
+  EXPECT_EQ(lost.size(), 2u) << workers_[0]->err();
+  for (const int steps : lost) EXPECT_LE(steps, 40 + kSlowStepsOfACut);
+  awaitEnd();
 }
 
 TEST_F(SnapshotTest, AllPsMayBeLostAtOnceAndNoCheckpointIsNeeded) {

@@ -1,13 +1,20 @@
 // What a person sees of a job, or doesn't: a log that nobody reads, a launcher that is suspended.
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
 
 #include "tests/e2e/cluster_fixture.h"
 
@@ -18,6 +25,11 @@ using std::chrono::seconds;
 
 class TerminalTest : public ClusterTest {
  protected:
+  static int timesIn(const std::string& text, const std::string& what) {
+    int times = 0;
+    for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++times;
+    return times;
+  }
   // The step of the newest checkpoint; 0: there is none.
   uint64_t savedStep() const {
     uint64_t newest = 0;
@@ -109,9 +121,31 @@ TEST_F(TerminalTest, ManyTasksGiveFewLines) {
       runProcess({binary("dtf-launch"), file}, seconds(60), {}, folder_.path());
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LE(std::count(result.err.begin(), result.err.end(), '\n'), 9) << result.err;
-  EXPECT_NE(result.err.find("all 6 tasks are ready"), std::string::npos) << result.err;
+  EXPECT_EQ(timesIn(result.err, "all 6 tasks are ready"), 1) << result.err;
   EXPECT_NE(result.err.find("evaluation at step 50: accuracy "), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find("event=joined"), std::string::npos) << result.err;
+}
+
+// Of each task one event of its readiness, and one line for all.
+TEST_F(TerminalTest, EachTaskOfManyIsReadyOnce) {
+  const std::string file = writeCluster({.ps = 3, .workers = 5, .steps = 50});
+  const ProcessResult result = launch(file, {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(timesIn(result.err, "all 8 tasks are ready"), 1) << result.err;
+  std::map<std::string, int> ready;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json event = nlohmann::json::parse(line);
+    if (event.value("event", "") == "ready") ++ready[event["task"]];
+  }
+  EXPECT_EQ(ready, (std::map<std::string, int>{{"ps/0", 1},
+                                               {"ps/1", 1},
+                                               {"ps/2", 1},
+                                               {"worker/0", 1},
+                                               {"worker/1", 1},
+                                               {"worker/2", 1},
+                                               {"worker/3", 1},
+                                               {"worker/4", 1}}));
 }
 
 // kill -STOP of worker/1 in sync mode: worker/0 waits, and is lost to nobody.
@@ -135,6 +169,137 @@ TEST_F(TerminalTest, AFrozenWorkerIsNamedWhileTheJobWaitsAndAsTheCause) {
   EXPECT_NE(result.exit_code, 0);
   EXPECT_NE(result.err.find("job failed: worker/1 has not run for "), std::string::npos)
       << result.err;
+}
+
+// A terminal of 80 columns, as its reader sees it.
+// Owns: both ends.
+// Threads: one. Blocks: never.
+class Terminal {
+ public:
+  Terminal() : fd_(::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)) {
+    const winsize size{24, 80, 0, 0};
+    if (::grantpt(fd_) != 0 || ::unlockpt(fd_) != 0 || ::ioctl(fd_, TIOCSWINSZ, &size) != 0)
+      throw std::runtime_error("there is no pseudo-terminal");
+    char name[64];
+    if (::ptsname_r(fd_, name, sizeof name) != 0) throw std::runtime_error("ptsname_r");
+    name_ = name;
+    end_ = ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);  // what it holds outlives the process
+  }
+  ~Terminal() {
+    ::close(end_);
+    ::close(fd_);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  const std::string& name() const { return name_; }
+  const std::string& read() {
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(fd_, buffer, sizeof buffer)) > 0;)
+      bytes_.append(buffer, static_cast<size_t>(n));
+    return bytes_;
+  }
+
+ private:
+  int fd_;
+  int end_ = -1;
+  std::string name_;
+  std::string bytes_;
+};
+
+class OnATerminal : public TerminalTest {
+ protected:
+  // What the terminal got of a job until its progress says how much time is left, and Ctrl-C.
+  std::string seenWith(const std::string& term) {
+    Terminal terminal;
+    Process launcher = launchOn(
+        terminal, writeCluster({.steps = 20'000'000, .train_more = "  eval: {every_steps: 500}\n"}),
+        term);
+    const auto end = std::chrono::steady_clock::now() + seconds(60);
+    while (terminal.read().find(" left") == std::string::npos && launcher.running() &&
+           std::chrono::steady_clock::now() < end)
+      ::poll(nullptr, 0, 20);
+    launcher.signal(SIGINT);
+    EXPECT_EQ(launcher.wait(seconds(30)).exit_code, 128 + SIGINT) << terminal.read();
+    return terminal.read();
+  }
+  // What it got of a whole job.
+  std::string seenToTheEnd(const std::string& file) {
+    Terminal terminal;
+    Process launcher = launchOn(terminal, file, "xterm");
+    const auto end = std::chrono::steady_clock::now() + seconds(90);
+    while (launcher.running() && std::chrono::steady_clock::now() < end) {
+      terminal.read();  // or a full one would hold up what is drawn
+      ::poll(nullptr, 0, 20);
+    }
+    EXPECT_EQ(launcher.wait(seconds(1)).exit_code, 0) << terminal.read();
+    return terminal.read();
+  }
+
+  const std::string kErase = "\r\x1b[K";
+
+ private:
+  Process launchOn(const Terminal& terminal, const std::string& file, const std::string& term) {
+    return Process({"/bin/sh", "-c", "exec \"$0\" \"$1\" 2> \"$2\"", binary("dtf-launch"), file,
+                    terminal.name()},
+                   {{"TERM", term}}, folder_.path());
+  }
+};
+
+TEST_F(OnATerminal, TheProgressFitsInto80ColumnsWithTheTimeLeft) {
+  const std::string seen = seenWith("xterm");
+  size_t drawn = 0;
+  for (size_t at = seen.find(kErase); at != seen.npos; at = seen.find(kErase, at + 1)) {
+    const size_t begin = at + kErase.size();
+    const std::string line = seen.substr(begin, seen.find_first_of("\r\n", begin) - begin);
+    if (line.find("examples/s") == line.npos) continue;
+    ++drawn;
+    EXPECT_LT(line.size(), 80u) << "it would wrap\n" << line;
+    EXPECT_EQ(line.find('\x1b'), line.npos) << line;
+  }
+  EXPECT_GT(drawn, 0u) << seen;
+  EXPECT_NE(seen.find(" left"), seen.npos) << seen;
+}
+
+TEST_F(OnATerminal, EachEvaluationStaysAsALineAndTheLastAccuracyInTheProgress) {
+  ClusterOptions options{.mode = "sync", .steps = 6000, .metrics = "[accuracy, top_5]"};
+  options.train_more = "  eval: {every_steps: 1000}\n  report: {every_steps: 100}\n";
+  const std::string seen = seenToTheEnd(writeCluster(options));
+  const std::regex evaluation(
+      "^dtf-launch: evaluation at step ([0-9]+): accuracy ([0-9.]+), loss [0-9.e-]+, top_5 "
+      "[0-9.]+\r$");
+  std::vector<std::string> steps;
+  std::string accuracy;  // of the last evaluation
+  size_t drawn = 0;
+  std::istringstream lines(seen);
+  for (std::string line; std::getline(lines, line);) {
+    // What was drawn over before the line that stays.
+    const size_t last = line.rfind(kErase);
+    for (size_t at = line.find(kErase); at != line.npos && !accuracy.empty();) {
+      const size_t next = line.find(kErase, at + 1);
+      const std::string progress = line.substr(at, next - at);
+      at = next;
+      if (progress.find("| loss ") == progress.npos) continue;
+      ++drawn;
+      EXPECT_NE(progress.find("| accuracy " + accuracy + " |"), progress.npos) << progress;
+    }
+    if (last != line.npos) line.erase(0, last + kErase.size());
+    std::smatch found;
+    if (!std::regex_match(line, found, evaluation)) continue;
+    steps.push_back(found[1]);
+    accuracy = found[2];
+  }
+  EXPECT_EQ(steps, (std::vector<std::string>{"1000", "2000", "3000", "4000", "5000", "6000"}))
+      << seen;
+  EXPECT_GT(drawn, 0u) << seen;
+  EXPECT_EQ(accuracy, fmt::format("{:.4f}", summary()["eval"]["accuracy"].get<double>()));
+}
+
+TEST_F(OnATerminal, OneThatUnderstandsNothingGetsPlainLines) {
+  const std::string seen = seenWith("dumb");
+  EXPECT_EQ(seen.find('\x1b'), seen.npos) << seen;
+  for (size_t at = seen.find('\r'); at != seen.npos; at = seen.find('\r', at + 1))
+    ASSERT_EQ(seen[at + 1], '\n') << "nothing is drawn over\n" << seen;
+  EXPECT_NE(seen.find("examples/s"), seen.npos) << seen;
 }
 
 }  // namespace dtf::testing

@@ -1,0 +1,86 @@
+// `kernels: timed`: the chief's choice is kept in the run's folder and holds for all.
+
+#include <filesystem>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+using std::chrono::seconds;
+
+class KernelsTest : public ClusterTest {
+ protected:
+  // The second layer can be computed in ways that round differently.
+  static ClusterOptions options() {
+    ClusterOptions options;
+    options.mode = "sync";
+    options.layers =
+        "[conv2d: {filters: 16, kernel: 3, stride: 4}, conv2d: {filters: 16, kernel: 3, padding: "
+        "same}, flatten: , dense: {units: 10}]";
+    options.train_more = "  kernels: timed\n  checkpoint: {every_steps: 20}\n";
+    return options;
+  }
+
+  nlohmann::json kernels(const std::string& name) const {
+    return nlohmann::json::parse(folder_.read("runs/" + name + "/kernels.json"));
+  }
+
+  // As if the run had begun where every convolution that can go `way` did.
+  void choose(const std::string& name, nlohmann::json kernels, const std::string& way) const {
+    for (auto& [convolution, chosen] : kernels["convolutions"].items())
+      chosen = convolution.find("x16 3x3 s1x1") == std::string::npos ? "gathered" : way;
+    std::filesystem::create_directories(folder_.path() + "/runs/" + name);
+    folder_.write("runs/" + name + "/kernels.json", kernels.dump());
+  }
+};
+
+TEST_F(KernelsTest, ARunGoesTheWaysThatItsFileSays) {
+  ASSERT_EQ(launch(writeCluster(options(), "first")).exit_code, 0);
+  const nlohmann::json first = kernels("first");
+  // Two layers, but nobody asks for the gradient of the images.
+  EXPECT_EQ(first["convolutions"].size(), 5u) << first;
+  const auto digest_of = [this](const std::string& name) {
+    const ProcessResult result = launch(writeCluster(options(), name));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return summary(name)["parameters_digest"];
+  };
+  choose("gathered", first, "gathered");
+  choose("winograd", first, "winograd");
+  const nlohmann::json gathered = digest_of("gathered");
+  EXPECT_NE(gathered, digest_of("winograd")) << "they round differently";
+  choose("again", first, "gathered");
+  EXPECT_EQ(gathered, digest_of("again"));
+
+  // What uses the trained model goes the run's ways, too.
+  const ProcessResult eval =
+      runProcess({binary("dtf-launch"), "eval", "--json", folder_.path() + "/gathered.yaml"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_EQ(nlohmann::json::parse(eval.out)["loss"], summary("gathered")["eval"]["loss"]);
+  const ProcessResult explain =
+      runProcess({binary("dtf-launch"), "explain", folder_.path() + "/winograd.yaml"});
+  EXPECT_NE(explain.out.find("winograd  Conv2D\n"), std::string::npos) << explain.out;
+  EXPECT_NE(explain.out.find("convolutions go by timing, kept in"), std::string::npos);
+}
+
+// By hand, from folders of their own.
+TEST_F(KernelsTest, WorkersThatChoseDifferentlyAreRefused) {
+  ClusterOptions apart = options();
+  apart.ps = 1;
+  apart.train_more = "  kernels: timed\n";
+  apart.ports = freePorts(3);
+  const std::string file = writeCluster(apart);
+  ASSERT_EQ(launch(file).exit_code, 0);
+  choose("chief", kernels("job"), "gathered");
+  choose("other", kernels("job"), "winograd");
+  Process ps = startTask(file, "ps", 0);
+  Process chief = startTask(file, "worker", 0, {"--run-dir", folder_.path() + "/runs/chief"});
+  Process other = startTask(file, "worker", 1, {"--run-dir", folder_.path() + "/runs/other"});
+  // Whichever declares last.
+  const ProcessResult results[] = {chief.wait(seconds(60)), other.wait(seconds(60))};
+  const bool chief_refused = results[0].exit_code == 78;
+  const ProcessResult& refused = results[chief_refused ? 0 : 1];
+  EXPECT_EQ(refused.exit_code, 78) << results[0].err << results[1].err;
+  EXPECT_NE(refused.err.find("kernels is "), std::string::npos) << refused.err;
+}
+
+}  // namespace dtf::testing
