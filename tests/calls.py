@@ -2,10 +2,11 @@
 """Whether the tests have reached every RPC method and every error code.
 
 Tests that ran with DTF_CALL_LOG=FOLDER/anything in their environment have written there which methods were served, with
-which outcome, and which errors ended a program (common/base/call_log.h). This merges the files of the folder and
-compares: every method of the schemas must have been answered "ok" once, every error code of common/base/error.cc must
-have been the answer to a call or the end of a program; but "internal", which only a bug of dtf brings about. Prints what
-is missing and fails.
+which outcome, and which errors ended a program (common/base/call_log.h). Only those whose servers are dtf's own may
+write there: real processes, and the conformance suites. A unit test's fake proves nothing of what answers in its place.
+This merges the files of the folder and compares: every method of the schemas must have been answered "ok" once, every
+error code of common/base/error.cc must have been the answer to a call or the end of a program; but "internal", which
+only a bug of dtf brings about. Prints what is missing and fails.
 
 Usage: tests/calls.py FOLDER
 """

@@ -1,4 +1,6 @@
 """check_tree.py must find what it claims to find: each case plants one mistake in a small tree."""
+import contextlib
+import io
 import pathlib
 import tempfile
 import unittest
@@ -30,6 +32,21 @@ class CheckTreeTest(unittest.TestCase):
             "common/net/b.cc": '#include "common/net/b.h"\n',
             "tests/unit/net/b_test.cc": "",
         }), [])
+
+    def test_what_has_no_caller_and_few_asserts_is_found(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            root = pathlib.Path(folder)
+            for name, text in {"common/README.md": TABLE,
+                               "common/base/a.h": "#pragma once\nvoid alone();\nvoid called();\n",
+                               "common/base/a.cc": '#include "common/base/a.h"\nvoid alone() {}\nvoid called() {}\n',
+                               "common/net/b.cc": "void f() { called(); DTF_CHECK(true); }\n"}.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            found = list(check_tree.report(root))
+        self.assertIn("common/base: error: 0.0 asserts per 1000 lines, 8 are the least", found)
+        self.assertTrue(any(p.startswith("common/base/a.h:1: error: alone() has no caller") for p in found), found)
+        self.assertFalse(any("called()" in p or p.startswith("common/net:") for p in found), found)
+        self.assertTrue(any("updateRows() has a caller, or is gone" in p for p in found), found)
 
     def test_an_include_that_points_up_is_found(self):
         found = self.problems({"common/base/a.h": '#include "common/net/b.h"\n', "common/net/b.h": ""})
@@ -68,13 +85,15 @@ class CheckTreeTest(unittest.TestCase):
             files = {"common/README.md": TABLE, "common/base/a.h": "int used();\nint dead();\nint here();\n",
                      "common/base/a.cc": "int used() {\n  DTF_CHECK(1);\n  return here();\n}\n"
                                          "int dead() { return 1; }\nint here() { return 2; }\n",
-                     "common/net/b.cc": "int b = used();\n", "tests/unit/base/a_test.cc": "dead();\n"}
+                     "common/net/b.cc": "char q = '\"';\nint b = used();\nchar r = '\"';\n", "tests/unit/base/a_test.cc": "dead();\n"}
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
             table, sources = check_tree.floors(root / "common/README.md"), check_tree.sources_of(root)
             self.assertEqual(list(check_tree.uncalled(root, sources, table)), ["common/base/a.h: dead()"])
-            self.assertIn("common/base 111.1, common/net 0.0", check_tree.assert_density(root, sources, table))
+            density = check_tree.assert_density(root, sources, table)
+            self.assertEqual({library: round(each, 1) for library, each in density.items()},
+                             {"common/base": 111.1, "common/net": 0.0})
 
     def test_a_unit_without_a_test_is_found(self):
         found = self.problems({"common/base/a.cc": "int a;\n"})
