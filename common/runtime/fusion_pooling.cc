@@ -1,5 +1,7 @@
 // The layers of fusion.h that end in a pooling.
 
+#include <optional>
+
 #include "common/base/check.h"
 #include "common/graph/window.h"
 #include "common/runtime/fusion_uses.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "common/base/check.h"
 #include "common/runtime/fusion.h"

@@ -32,10 +32,4 @@ std::string_view dtypeName(DType dtype) {
   DTF_CHECK(false);
 }
 
-std::optional<DType> parseDType(std::string_view name) {
-  for (const DType dtype : {DType::kFloat32, DType::kUInt8, DType::kInt32, DType::kInt64})
-    if (dtypeName(dtype) == name) return dtype;
-  return std::nullopt;
-}
-
 }  // namespace dtf

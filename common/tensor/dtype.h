@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace dtf {
@@ -13,8 +12,7 @@ namespace dtf {
 enum class DType : uint8_t { kFloat32 = 1, kUInt8 = 2, kInt32 = 3, kInt64 = 4 };
 
 size_t dtypeBytes(DType dtype);
-std::string_view dtypeName(DType dtype);                 // "float32"
-std::optional<DType> parseDType(std::string_view name);  // nullopt: no such type
+std::string_view dtypeName(DType dtype);  // "float32"
 
 template <class T>
 struct DTypeOf;

@@ -264,7 +264,6 @@ UNCALLED_ALLOWED = {
     "common/ps/local_parameter_client.h: loseWorker()": "a fault of tests",
     "common/ps/parameter_store.h: arenasAllocated()": "tests see that updates allocate nothing",
     "common/ps/sparse_update.h: updateRows()": "sparse variables, which no client pushes yet",
-    "common/tensor/dtype.h: parseDType()": "types by name in a graph's description, which has no reader yet",
     "daemons/workerd/revocable.h: under_way()": "tests see who holds it",
 }
 

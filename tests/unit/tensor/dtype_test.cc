@@ -10,8 +10,6 @@ TEST(DType, SizesAndNames) {
   EXPECT_EQ(dtypeBytes(DType::kInt32), 4u);
   EXPECT_EQ(dtypeBytes(DType::kInt64), 8u);
   EXPECT_EQ(dtypeName(DType::kInt32), "int32");
-  EXPECT_EQ(parseDType("uint8"), DType::kUInt8);
-  EXPECT_EQ(parseDType("float33"), std::nullopt);
 }
 
 }  // namespace dtf
