@@ -79,9 +79,9 @@ void AsyncCoordinator::pull(uint32_t rank, std::optional<uint64_t>, PushCallback
 bool AsyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
   const Worker& worker = workers_[c.rank];
   std::string why;
-  if (c.gradient.size() != context_.store.elements()) {
-    why = fmt::format("a gradient of {} elements for a shard of {}", c.gradient.size(),
-                      context_.store.elements());
+  if (const auto fault =
+          context_.store.gradientLayout().fault({c.gradient, nullptr, c.row_counts})) {
+    why = *fault;
   } else if (c.batch != 0) {
     why = fmt::format("batch {}; async training has one batch a step", c.batch);
   } else if (leads() && c.step > worker.steps_pushed) {
@@ -150,11 +150,11 @@ void AsyncCoordinator::push(Contribution contribution, PushCallback callback) {
 
 void AsyncCoordinator::applyNext() {
   if (updater_.busy() || queue_.empty()) return;
-  const Contribution contribution = std::move(queue_.front());
+  Contribution contribution = std::move(queue_.front());
   queue_.pop_front();
   const PushName name{contribution.incarnation, contribution.step};
   std::vector<Gradient> gradients;
-  gradients.push_back({contribution.gradient, contribution.owner});
+  gradients.push_back(contribution.takeGradient());
   UpdateNote note{{}, contribution.loss};
   if (context_.replicator != nullptr)  // only a replica remembers it
     note.pushes.push_back({contribution.rank, contribution.incarnation, contribution.step});

@@ -35,6 +35,10 @@ struct Contribution {
   std::span<const float> gradient;
   std::shared_ptr<const void>
       owner;  // keeps `gradient` alive; released when it has been applied or dropped
+  std::vector<uint32_t> row_counts{};  // see Gradient
+
+  // Its gradient: `owner` and `row_counts` are moved out.
+  Gradient takeGradient() { return {gradient, std::move(owner), std::move(row_counts)}; }
 };
 
 // Async: how many updates by others lay between a worker's pull and its push.

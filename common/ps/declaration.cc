@@ -12,6 +12,7 @@
 #include "common/cluster/optimizer_settings.h"
 #include "common/ps/optimizer_check.h"
 #include "common/ps/replication_rules.h"
+#include "common/ps/sparse_update.h"
 
 namespace dtf::ps {
 
@@ -19,6 +20,21 @@ namespace {
 
 [[noreturn]] void bad(const std::string& what) {
   throw Error(ErrorCode::kBadConfig, "the declared model is refused: " + what);
+}
+
+// A table that is empty has no rows to count in.
+void validateTable(const VariableInfo& variable) {
+  if (variable.shape.rank() == 0 || variable.shape.elements() == 0 || variable.momentum)
+    bad(fmt::format("'{}' {} cannot be sparse: it is no trained table of rows", variable.name,
+                    variable.shape.str()));
+}
+
+// Of a variable that passed validateTable().
+void validateRows(const VariableInfo& variable, const Slice& slice) {
+  const uint64_t row = rowElements(variable.shape);
+  if (slice.begin % row != 0 || slice.count % row != 0 || slice.count / row > UINT32_MAX)
+    bad(fmt::format("elements [{}, +{}) of the sparse '{}' are no whole rows of {}, or too many",
+                    slice.begin, slice.count, variable.name, row));
 }
 
 // Slices lie one behind the other, with no more between them than alignment asks for: what a shard
@@ -31,6 +47,7 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
                     shard.elements, kShardElementsMax));
   }
   uint64_t free_from = 0;
+  bool behind_sparse = false;
   for (const Slice& slice : shard.slices) {
     if (slice.variable >= layout.variables.size()) {
       bad(fmt::format("a slice of variable {} of {}", slice.variable, layout.variables.size()));
@@ -46,6 +63,10 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
       bad(fmt::format("elements [{}, +{}) of '{}' at {} don't fit their variable or their shard",
                       slice.begin, slice.count, variable.name, slice.offset));
     }
+    if (variable.is_sparse) validateRows(variable, slice);
+    if (behind_sparse && !variable.is_sparse)
+      bad(fmt::format("'{}' lies behind a sparse variable, but is dense", variable.name));
+    behind_sparse = variable.is_sparse;
     free_from = slice.offset + slice.count;
   }
   DTF_CHECK(free_from <= shard.elements);
@@ -57,6 +78,13 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
     bad(fmt::format("a shard of {} elements, of which only {} belong to variables", shard.elements,
                     free_from));
   }
+}
+
+void validateSparse(const ModelDeclaration& declaration) {
+  for (const VariableInfo& variable : declaration.layout.variables)
+    if (variable.is_sparse && !updatesRows(declaration.optimizer))
+      bad(fmt::format("'{}' is sparse, but {} with these settings updates whole variables",
+                      variable.name, cluster::optimizerName(declaration.optimizer.kind)));
 }
 
 void validateWhole(const ModelDeclaration& declaration) {
@@ -93,6 +121,7 @@ class Differences {
 };
 
 std::string ruleText(const VariableInfo& variable) {
+  if (variable.is_sparse) return "trained, with a gradient of single rows";
   return variable.momentum ? fmt::format("a moving average with momentum {}", *variable.momentum)
                            : "trained";
 }
@@ -135,6 +164,8 @@ void validateLayout(const ParameterLayout& layout) {
     if (variable.momentum && !(*variable.momentum >= 0 && *variable.momentum < 1))
       bad(fmt::format("the moving average '{}' has momentum {}, but it must be from 0 to below 1",
                       variable.name, *variable.momentum));
+  for (const VariableInfo& variable : layout.variables)
+    if (variable.is_sparse) validateTable(variable);
   for (const ShardLayout& shard : layout.shards) validateShard(layout, shard);
 }
 
@@ -146,6 +177,7 @@ void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks,
   validateLayout(declaration.layout);
   validateOptimizer(declaration.optimizer);
   if (cluster::needsWholeVariables(declaration.optimizer.kind)) validateWhole(declaration);
+  validateSparse(declaration);
   if (const auto fault = replicationFault(declaration.replication, workers)) bad(*fault);
   if (declaration.steps == 0) bad("steps is 0, but must be at least 1");
 }

@@ -14,7 +14,7 @@ namespace dtf::ps {
 inline constexpr uint64_t kShardElementsMax = uint64_t{480} << 26;
 
 // Moving averages have a momentum from 0 to below 1. Slices lie in their variables, and fill their shards without overlap or more gaps than alignment
-// makes. What passes is safe to index by, and asks for no more memory than its variables do.
+// makes; those of sparse variables are whole rows, and the last. What passes is safe to index by, and asks for no more memory than its variables do.
 // Errors: kBadConfig saying what is wrong.
 void validateLayout(const ParameterLayout& layout);
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/ps/replication_rules.h"
@@ -79,16 +77,6 @@ struct LocalParameterClient::Round {
   }
 };
 
-namespace {
-
-std::shared_ptr<Buffer> copyOf(const Buffer& buffer) {
-  auto copy = std::make_shared<Buffer>(buffer.bytes());
-  if (buffer.bytes() > 0) std::memcpy(copy->data(), buffer.data(), buffer.bytes());
-  return copy;
-}
-
-}  // namespace
-
 LocalParameterClient::LocalParameterClient(LocalCluster& cluster, uint32_t rank)
     : cluster_(cluster), rank_(rank) {
   DTF_CHECK(rank < cluster.workers_);
@@ -146,9 +134,8 @@ void LocalParameterClient::declare(const ModelDeclaration& model) {
   }
   declaration_ = model;
   const size_t ps_tasks = model.layout.shards.size();
-  for (const ShardLayout& shard : model.layout.shards) {
-    gradients_.push_back(std::make_shared<Buffer>(shard.elements * sizeof(float)));
-  }
+  for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+    gradients_.emplace_back(GradientLayout(model.layout, ps));
   parameters_.resize(ps_tasks);
   averages_.resize(ps_tasks);
   settlement_.emplace(model.replication, static_cast<uint32_t>(ps_tasks), workerName(rank_));
@@ -206,7 +193,11 @@ const float* LocalParameterClient::parameters(uint32_t ps_task) const {
 
 float* LocalParameterClient::gradients(uint32_t ps_task) {
   DTF_CHECK(ps_task < gradients_.size());
-  return gradients_[ps_task]->as<float>();
+  return gradients_[ps_task].values();
+}
+
+void LocalParameterClient::setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) {
+  gradients_.at(ps_task).setRows(row_counts);
 }
 
 StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
@@ -218,8 +209,7 @@ StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float lo
     // A queued batch is kept by the ps beyond this call: it gets its own copy.
     const bool kept = queuesBatches(declaration_.replication);
     for (size_t ps = 0; ps < ps_tasks; ++ps) {
-      const std::shared_ptr<Buffer> buffer = kept ? copyOf(*gradients_[ps]) : gradients_[ps];
-      const std::span<const float> values(buffer->as<float>(), buffer->bytes() / sizeof(float));
+      Gradient gradient = kept ? gradients_[ps].copy() : gradients_[ps].share();
       cluster_.shards_[ps]->push({.rank = rank_,
                                   .incarnation = incarnation_,
                                   .step = step,
@@ -227,8 +217,9 @@ StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float lo
                                   .epoch = epoch_,
                                   .sequence = sequence_,
                                   .loss = loss,
-                                  .gradient = values,
-                                  .owner = buffer},
+                                  .gradient = gradient.values,
+                                  .owner = std::move(gradient.owner),
+                                  .row_counts = std::move(gradient.row_counts)},
                                  recorder(answers, ps));
     }
     await(*answers, fmt::format("step {} on every ps", step));

@@ -14,6 +14,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/ps/gradient_buffer.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/shard.h"
 #include "common/ps/step_agreement.h"
@@ -67,6 +68,7 @@ class LocalParameterClient final : public ParameterClient {
   void pullAverages() override;
   const float* averages(uint32_t ps_task) const override;
   float* gradients(uint32_t ps_task) override;
+  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override;
   StepState exchange(uint64_t step, uint32_t batch, float loss) override;
   void barrier(std::string_view name) override;
   void finish() override;
@@ -87,8 +89,8 @@ class LocalParameterClient final : public ParameterClient {
   const Incarnation incarnation_ = Incarnation::ofNow();
   ModelDeclaration declaration_;
   uint64_t sequence_ = 0;
-  uint64_t epoch_ = 0;                              // of the parameters
-  std::vector<std::shared_ptr<Buffer>> gradients_;  // shared with pushes
+  uint64_t epoch_ = 0;  // of the parameters
+  std::vector<GradientBuffer> gradients_;
   std::vector<std::shared_ptr<const Snapshot>> parameters_;
   std::vector<std::shared_ptr<const Snapshot>> averages_;
   std::optional<Settlement> settlement_;  // once declared

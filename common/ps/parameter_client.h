@@ -103,9 +103,14 @@ class ParameterClient {
   virtual const float* averages(uint32_t ps_task) const = 0;
 
   // Where the caller writes its gradients before exchange(): per ps task an arena of the shard's
-  // layout, aligned to 64 bytes, padding zero. Owned by the client; may be written again once
+  // layout (of its dense variables), aligned to 64 bytes, padding zero. Owned by the client; may be written again once
   // exchange() has returned.
   virtual float* gradients(uint32_t ps_task) = 0;
+
+  // Of a shard with sparse variables: how many rows of each slice the next gradients have. Their ids
+  // and values are written behind the dense elements, as gradient_layout.h has it. May move gradients(); the
+  // dense elements that were written stay. Without it the gradient has the rows of the one before, at first none.
+  virtual void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) = 0;
 
   // Pushes the gradient arenas for (`step`, `batch`), as the last StepState named them, and waits
   // for the answer: kApplied and kStale come with fresh parameters, kQueued without. `loss` is that

@@ -32,6 +32,22 @@ uint64_t alignUp(uint64_t elements) {
   return (elements + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
 }
 
+void addSlices(ParameterLayout& layout, const VariableParts& variable, uint32_t index) {
+  uint64_t covered = 0;
+  for (const VariableParts::Part& part : variable.parts) {
+    DTF_CHECK_MSG(part.ps_task < layout.shards.size(), variable.name);
+    DTF_CHECK_MSG(part.begin == covered, variable.name);
+    DTF_CHECK_MSG(!variable.is_sparse || part.count % rowElements(variable.shape) == 0,
+                  variable.name);
+    covered += part.count;
+    if (part.count == 0) continue;
+    ShardLayout& shard = layout.shards[part.ps_task];
+    shard.slices.push_back({index, part.begin, part.count, shard.elements});
+    shard.elements = alignUp(shard.elements + part.count);
+  }
+  DTF_CHECK_MSG(covered == static_cast<uint64_t>(variable.shape.elements()), variable.name);
+}
+
 }  // namespace
 
 uint64_t ParameterLayout::fingerprint() const {
@@ -43,6 +59,7 @@ uint64_t ParameterLayout::fingerprint() const {
     for (const int64_t dim : variable.shape.dims()) hash.number(static_cast<uint64_t>(dim));
     hash.number(variable.momentum ? 1 : 0);
     hash.number(std::bit_cast<uint64_t>(variable.momentum.value_or(0)));
+    hash.number(variable.is_sparse ? 1 : 0);
   }
   hash.number(shards.size());
   for (const ShardLayout& shard : shards) {
@@ -58,24 +75,24 @@ uint64_t ParameterLayout::fingerprint() const {
   return hash.value();
 }
 
+uint64_t rowElements(const Shape& table) {
+  DTF_CHECK(table.rank() > 0);
+  uint64_t elements = 1;
+  for (int axis = 1; axis < table.rank(); ++axis)
+    elements *= static_cast<uint64_t>(table.dim(axis));
+  return elements;
+}
+
 ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t ps_tasks) {
   ParameterLayout layout;
   layout.shards.resize(ps_tasks);
-  for (const VariableParts& variable : variables) {
-    const auto index = static_cast<uint32_t>(layout.variables.size());
-    layout.variables.push_back({variable.name, variable.shape, variable.momentum});
-    uint64_t covered = 0;
-    for (const VariableParts::Part& part : variable.parts) {
-      DTF_CHECK_MSG(part.ps_task < ps_tasks, variable.name);
-      DTF_CHECK_MSG(part.begin == covered, variable.name);
-      covered += part.count;
-      if (part.count == 0) continue;
-      ShardLayout& shard = layout.shards[part.ps_task];
-      shard.slices.push_back({index, part.begin, part.count, shard.elements});
-      shard.elements = alignUp(shard.elements + part.count);
-    }
-    DTF_CHECK_MSG(covered == static_cast<uint64_t>(variable.shape.elements()), variable.name);
-  }
+  for (const VariableParts& variable : variables)
+    layout.variables.push_back(
+        {variable.name, variable.shape, variable.momentum, variable.is_sparse});
+  for (uint32_t i = 0; i < variables.size(); ++i)
+    if (!variables[i].is_sparse) addSlices(layout, variables[i], i);
+  for (uint32_t i = 0; i < variables.size(); ++i)
+    if (variables[i].is_sparse) addSlices(layout, variables[i], i);
   return layout;
 }
 

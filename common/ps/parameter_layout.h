@@ -29,10 +29,13 @@ struct Slice {
 inline constexpr uint64_t kSliceAlignment = 16;  // elements: 64 bytes
 
 struct ShardLayout {
-  std::vector<Slice> slices;  // by offset
+  std::vector<Slice> slices;  // by offset; those of sparse variables are the last
   uint64_t elements = 0;  // of the arena, a multiple of kSliceAlignment; padding elements stay 0
   bool operator==(const ShardLayout&) const = default;
 };
+
+// Elements of one row of a table: all dimensions but the first.
+uint64_t rowElements(const Shape& table);
 
 struct VariableInfo {
   std::string name;
@@ -40,6 +43,8 @@ struct VariableInfo {
   // Set: the optimizer leaves the variable alone. It is a moving average of what workers send in the
   // place of its gradient, and each update moves it by 1 - momentum towards the mean of that.
   std::optional<double> momentum = std::nullopt;
+  // Set: its gradient comes as rows (gradient_layout.h), and only those are updated.
+  bool is_sparse = false;
   bool operator==(const VariableInfo&) const = default;
 };
 
@@ -63,9 +68,10 @@ struct VariableParts {
   };
   std::vector<Part> parts;
   std::optional<double> momentum = std::nullopt;  // see VariableInfo
+  bool is_sparse = false;                         // likewise; parts are whole rows
 };
 
-// Slices lie in each arena in the order of `variables`.
+// Slices lie in each arena in the order of `variables`, the dense ones first.
 // Errors: DTF_CHECK when parts don't cover a variable exactly.
 ParameterLayout makeLayout(const std::vector<VariableParts>& variables, uint32_t ps_tasks);
 

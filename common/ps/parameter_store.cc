@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/ps/gradient_math.h"
+#include "common/ps/sparse_update.h"
 
 namespace dtf::ps {
 
@@ -51,7 +52,9 @@ void UpdateJob::measure(uint64_t begin, uint64_t end) {
 
 void UpdateJob::run(uint64_t begin, uint64_t end) {
   DTF_CHECK(begin <= end && end <= elements());
-  if (mean_ != nullptr) {
+  if (sparse_mean_ != nullptr) {
+    sparse_mean_->run(begin, end);
+  } else if (mean_ != nullptr) {
     constexpr UpdateConstants kPlain;
     const UpdateArrays only{.gradients = gradient_data_};
     for (uint64_t at = begin; at < end; at += kChunkElements)
@@ -68,8 +71,19 @@ void UpdateJob::run(uint64_t begin, uint64_t end) {
   elements_done_.fetch_add(end - begin, std::memory_order_release);
 }
 
-// Moving averages by their own rule, what lies between them by the optimizer's.
+// Sparse slices lie behind all that is dense.
 void UpdateJob::update(uint64_t begin, uint64_t end) {
+  if (begin < layout_->denseElements()) updateDense(begin, std::min(end, layout_->denseElements()));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const SparseSlice& slice = layout_->sparse()[i];
+    const uint64_t first = std::max(begin, slice.offset);
+    const uint64_t stop = std::min(end, slice.end());
+    if (first < stop) updateRows(constants_, arrays(), slice, rows_[i], first, stop);
+  }
+}
+
+// Moving averages by their own rule, what lies between them by the optimizer's.
+void UpdateJob::updateDense(uint64_t begin, uint64_t end) {
   for (auto range = std::ranges::upper_bound(*moving_, begin, {}, &MovingRange::end);
        begin < end && range != moving_->end() && range->begin < end; ++range) {
     if (begin < range->begin) optimize(begin, range->begin);
@@ -98,8 +112,10 @@ std::vector<Buffer> UpdateJob::takeCopies() {
 }
 
 Gradient UpdateJob::takeMean() {
-  DTF_CHECK(mean_ != nullptr && elements_done_.load(std::memory_order_acquire) == elements_);
+  DTF_CHECK(elements_done_.load(std::memory_order_acquire) == elements_);
   gradients_.clear();
+  if (sparse_mean_ != nullptr) return sparse_mean_->take();
+  DTF_CHECK(mean_ != nullptr);
   return {{mean_->data(), elements_}, std::move(mean_)};
 }
 
@@ -109,15 +125,18 @@ void InlineUpdateRunner::start(std::shared_ptr<UpdateJob> job, std::function<voi
 }
 
 ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
-                               std::vector<Slice> slices, std::vector<MovingRange> moving)
+                               std::vector<Slice> slices, std::vector<MovingRange> moving,
+                               std::vector<SparseSlice> sparse)
     : optimizer_(optimizer),
       elements_(elements),
       slices_(std::move(slices)),
       moving_(std::make_shared<const std::vector<MovingRange>>(std::move(moving))),
+      gradient_layout_(std::make_shared<const GradientLayout>(elements, std::move(sparse))),
       pool_(elements, kUnusedArenasMax),
       optimizer_clock_(optimizer),
       slots_(std::make_shared<std::array<Buffer, kSlotsMax>>()) {
-  DTF_CHECK(moving_->empty() || moving_->back().end <= elements);
+  DTF_CHECK(moving_->empty() || moving_->back().end <= gradient_layout_->denseElements());
+  DTF_CHECK(gradient_layout_->sparse().empty() || updatesRows(optimizer));
   for (uint32_t slot = 0; slot < slotCount(); ++slot) {
     (*slots_)[slot] = Buffer(elements * sizeof(float));
     if (isMovingAverage(optimizer, slot)) continue;
@@ -185,10 +204,11 @@ std::shared_ptr<UpdateJob> ParameterStore::jobOf(std::vector<Gradient> gradients
   DTF_CHECK(initialised() && !gradients.empty());
   auto job = std::make_shared<UpdateJob>();
   for (const Gradient& gradient : gradients) {
-    DTF_CHECK(gradient.values.size() == elements_);
+    DTF_CHECK(gradient.values.size() == gradient_layout_->elementsOf(gradient.row_counts));
     job->gradient_data_.push_back(gradient.values.data());
   }
   job->elements_ = elements_;
+  job->layout_ = gradient_layout_;
   job->gradients_ = std::move(gradients);
   return job;
 }
@@ -201,6 +221,10 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
   job->target_ = pool_.acquire(current_->version() + 1);
   job->slots_ = slots_;
   job->moving_ = moving_;
+  job->rows_.resize(gradient_layout_->sparse().size());
+  for (size_t i = 0; i < job->rows_.size(); ++i)
+    for (const Gradient& gradient : job->gradients_)
+      job->rows_[i].push_back(gradient_layout_->rows(gradient, i));
   if (cluster::needsWholeVariables(optimizer_.kind)) {
     job->norms_ = std::make_unique<SliceNorms>(slices_, elements_);
   }
@@ -239,7 +263,10 @@ ParameterStore::Image ParameterStore::newest() const {
 std::shared_ptr<UpdateJob> ParameterStore::prepareMean(std::vector<Gradient> gradients) {
   DTF_CHECK(gradients.size() > 1);
   std::shared_ptr<UpdateJob> job = jobOf(std::move(gradients));
-  job->mean_ = pool_.acquire(0);
+  if (gradient_layout_->sparse().empty())
+    job->mean_ = pool_.acquire(0);
+  else
+    job->sparse_mean_ = std::make_unique<SparseMean>(*gradient_layout_, job->gradients_);
   return job;
 }
 
@@ -256,7 +283,8 @@ void ParameterStore::commit(const std::shared_ptr<UpdateJob>& job) {
 std::unique_ptr<ParameterStore> makeStore(const ModelDeclaration& declaration, uint32_t ps_task) {
   const ShardLayout& shard = declaration.layout.shards.at(ps_task);
   return std::make_unique<ParameterStore>(declaration.optimizer, shard.elements, shard.slices,
-                                          movingRanges(declaration.layout, ps_task));
+                                          movingRanges(declaration.layout, ps_task),
+                                          sparseSlices(declaration.layout, ps_task));
 }
 
 void ParameterStore::apply(std::vector<Gradient> gradients) {

@@ -12,19 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "common/ps/gradient_layout.h"
 #include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/slice_norms.h"
 #include "common/ps/snapshot.h"
+#include "common/ps/sparse_mean.h"
 
 namespace dtf::ps {
-
-// A gradient arena and what keeps it alive (a received message).
-struct Gradient {
-  std::span<const float> values;
-  std::shared_ptr<const void> owner;
-};
 
 // What keeps received parameters, and those before them. Thread-safe to release.
 struct RestoredOwners {
@@ -57,6 +53,7 @@ class UpdateJob {
   friend class ParameterStore;
   UpdateArrays arrays() const;
   void update(uint64_t begin, uint64_t end);
+  void updateDense(uint64_t begin, uint64_t end);
   void optimize(uint64_t begin, uint64_t end);
 
   uint64_t elements_ = 0;
@@ -66,9 +63,12 @@ class UpdateJob {
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
   std::vector<Gradient> gradients_;
   std::vector<const float*> gradient_data_;
-  std::vector<Buffer> copies_;         // of a copy: one for each slot; empty in an update
-  std::shared_ptr<Snapshot> mean_;     // of a mean; null in an update
-  std::unique_ptr<SliceNorms> norms_;  // where the optimizer needs them
+  std::shared_ptr<const GradientLayout> layout_;
+  std::vector<std::vector<RowsView>> rows_;  // by sparse slice, then by gradient
+  std::vector<Buffer> copies_;               // of a copy: one for each slot; empty in an update
+  std::shared_ptr<Snapshot> mean_;           // of a mean; null in an update
+  std::unique_ptr<SparseMean> sparse_mean_;  // in its place, of a shard with sparse variables
+  std::unique_ptr<SliceNorms> norms_;        // where the optimizer needs them
   std::shared_ptr<const std::vector<MovingRange>> moving_;  // that the optimizer leaves alone
   std::atomic<uint64_t> elements_measured_{0};
   std::atomic<uint64_t> elements_done_{0};
@@ -101,9 +101,10 @@ inline constexpr uint64_t kInlineUpdateBytes = 64 << 10;
 class ParameterStore {
  public:
   // `slices`: the variables, each of them whole, for an optimizer that needs their norms. `moving`: by
-  // begin, what the optimizer leaves alone.
+  // begin, what the optimizer leaves alone. `sparse`: of what gradients have rows.
   ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t elements,
-                 std::vector<Slice> slices = {}, std::vector<MovingRange> moving = {});
+                 std::vector<Slice> slices = {}, std::vector<MovingRange> moving = {},
+                 std::vector<SparseSlice> sparse = {});
 
   uint64_t elements() const { return elements_; }
   bool initialised() const { return current_ != nullptr; }
@@ -138,7 +139,10 @@ class ParameterStore {
   const std::shared_ptr<const Snapshot>& previous() const { return previous_; }
   void dropPrevious() { previous_ = nullptr; }
 
-  // Starts an update with the mean of `gradients` (1..n, each of elements() values). One at a time.
+  const GradientLayout& gradientLayout() const { return *gradient_layout_; }
+
+  // Starts an update with the mean of `gradients`: 1..n, in which gradientLayout() finds no fault. One
+  // at a time.
   std::shared_ptr<UpdateJob> prepareApply(std::vector<Gradient> gradients);
   // Publishes the finished job's arena as current().
   void commit(const std::shared_ptr<UpdateJob>& job);
@@ -173,6 +177,7 @@ class ParameterStore {
   const uint64_t elements_;
   const std::vector<Slice> slices_;
   const std::shared_ptr<const std::vector<MovingRange>> moving_;  // shared with jobs
+  const std::shared_ptr<const GradientLayout> gradient_layout_;   // likewise
   SnapshotPool pool_;
   OptimizerClock optimizer_clock_;
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;

@@ -257,6 +257,7 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   if (!error) error = stepError(contribution.rank, contribution.incarnation, "a gradient");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   if (contribution.epoch != epoch_) return answerWentBack(contribution.rank, std::move(callback));
+  gradient_bytes_ += contribution.gradient.size_bytes();
   const uint32_t rank = contribution.rank;
   if (!trained_.insert(rank).second)
     return coordinator_->push(std::move(contribution), std::move(callback));
@@ -358,6 +359,7 @@ ShardStatus Shard::status() const {
   }
   status.missing = membership_.missingText();
   status.trains = anybodyTrains() || refilled_;
+  status.gradient_bytes = gradient_bytes_;
   if (declaration_) status.steps = declaration_->steps;
   if (status.initialised) {
     status.coordinator = coordinator_->status();

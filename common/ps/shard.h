@@ -77,6 +77,7 @@ struct ShardStatus {
   std::string missing;  // who is awaited, since when; see Membership::missingText
   bool trains = false;  // a worker that is there has sent a gradient, or this ps took its replica
   uint32_t callers_waiting = 0;
+  uint64_t gradient_bytes = 0;  // of all gradients that came to this process, repeated ones too
   CoordinatorStatus coordinator;
 };
 
@@ -311,6 +312,7 @@ class Shard {
   uint32_t declarer_ = 0;              // whose declaration_ is
   std::set<uint32_t> declared_alike_;  // ranks
   std::map<uint32_t, Error> refused_;  // ranks that declared otherwise, before the chief did
+  uint64_t gradient_bytes_ = 0;        // see ShardStatus
   std::set<uint32_t> trained_;         // ranks whose process has sent a gradient
   bool refilled_ = false;              // from its replica, so others have trained before it came
   uint64_t epoch_ = 0;                 // of the store's values; 0: none

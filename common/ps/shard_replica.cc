@@ -82,7 +82,7 @@ void ShardReplica::update(Incarnation primary, const ReplicaUpdate& update,
       store_ && update.epoch == state_.epoch && update.version == state_.version;
   const bool follows = store_ && update.epoch == state_.epoch &&
                        update.version == state_.version + 1 &&
-                       update.gradient.values.size() == store_->elements();
+                       !store_->gradientLayout().fault(update.gradient);
   if (!is_repeated && !follows)
     throw Error(ErrorCode::kBadData,
                 fmt::format("ps/{} sent update {} of epoch {} to its replica, which is at {} of {}",

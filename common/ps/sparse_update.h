@@ -1,39 +1,32 @@
 #pragma once
 
 // Updates of single rows of a variable, as TensorFlow applies IndexedSlices (the gradient of an
-// embedding lookup). The graph has no op yet whose gradient is sparse, so no model reaches this; it
-// is the ps' half of such an op.
+// embedding lookup).
 
-#include <array>
 #include <cstdint>
 #include <span>
 
+#include "common/cluster/optimizer_spec.h"
+#include "common/ps/gradient_layout.h"
 #include "common/ps/optimizer.h"
 
 namespace dtf::ps {
 
-// A variable of `rows` x `row_elements` and its slots, updated in place.
-// Borrows: the arrays.
-struct SparseTable {
-  float* parameters = nullptr;
-  std::array<float*, kSlotsMax> slots{};  // nullptr where the kind has none
-  uint64_t rows = 0;
-  uint64_t row_elements = 0;
-};
+// Whether tables may be updated by rows. Not where each element's update needs the whole variable
+// (lars, lamb), nor with L2 regularisation, whose gradient is dense, as in TensorFlow.
+bool updatesRows(const cluster::OptimizerSpec& optimizer);
 
-// values[i * row_elements ...] is the gradient of row rows[i]. A row may come several times: its
-// gradients are summed first, in order of appearance, then clipped, and applied once.
+// Updates elements [begin, end) of the arena, all of them in `slice`. `gradients`: what each gradient
+// has of it, in the order of summation; a row takes the mean of those that name it, clipped.
 //   gradient_descent, momentum, adagrad, adadelta, rmsprop, ftrl
 //                  the rows named, and nothing of the others: their slots don't decay
-//   lars           the same, by momentum's rule, as TensorFlow's: no trust ratio, no decay
 //   adam, adamw    ALL rows move, with a gradient of 0 where none is named; adamw's weight decay is
 //                  that of the rows named alone
-//   lamb           all rows, norms and weight decay over all rows: the dense update
-//   L2 (weight_decay of the other kinds)  the rows named
 //   moving average all rows
-// Cost: the rows named, or the whole table where all rows move or are averaged.
-// Errors: kBadData for a row beyond the table, before anything is changed.
-void updateRows(const UpdateConstants& constants, const SparseTable& table,
-                std::span<const int64_t> rows, std::span<const float> values);
+// The gradients of `arrays` are not used. For optimizers of which updatesRows() says yes. The result
+// doesn't depend on how a slice is split. Thread-safe for disjoint ranges.
+void updateRows(const UpdateConstants& constants, const UpdateArrays& arrays,
+                const SparseSlice& slice, std::span<const RowsView> gradients, uint64_t begin,
+                uint64_t end);
 
 }  // namespace dtf::ps

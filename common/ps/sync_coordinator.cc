@@ -109,9 +109,9 @@ void SyncCoordinator::pull(uint32_t rank, std::optional<uint64_t> wanted_step,
 bool SyncCoordinator::refused(const Contribution& c, PushCallback& callback) {
   const size_t batches = workers_[c.rank].batches.size();
   std::string why;
-  if (c.gradient.size() != context_.store.elements()) {
-    why = fmt::format("a gradient of {} elements for a shard of {}", c.gradient.size(),
-                      context_.store.elements());
+  if (const auto fault =
+          context_.store.gradientLayout().fault({c.gradient, nullptr, c.row_counts})) {
+    why = *fault;
   } else if (c.step > step()) {
     why = fmt::format("step {} while the job is at step {}", c.step, step());
   } else if (c.batch >= batches) {
@@ -182,8 +182,7 @@ void SyncCoordinator::push(Contribution contribution, PushCallback callback) {
 void SyncCoordinator::hold(Contribution contribution) {
   DTF_CHECK(!updater_.busy() && !workers_[contribution.rank].batches[contribution.batch]);
   DTF_CHECK(held_ < std::max<size_t>(needed_, workers_.size()));
-  workers_[contribution.rank].batches[contribution.batch] =
-      Gradient{contribution.gradient, std::move(contribution.owner)};
+  workers_[contribution.rank].batches[contribution.batch] = contribution.takeGradient();
   workers_[contribution.rank].losses[contribution.batch] = contribution.loss;
   ++held_;
 }

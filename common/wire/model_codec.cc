@@ -39,6 +39,7 @@ ps::VariableInfo decodeVariable(schema::Variable::Reader reader) {
   for (const int64_t dim : dims) shape.push_back(dim);
   variable.shape = Shape(std::move(shape));
   if (reader.getMoves()) variable.momentum = reader.getMomentum();
+  variable.is_sparse = reader.getSparse();
   return variable;
 }
 
@@ -92,6 +93,7 @@ void encodeModel(const ps::ModelDeclaration& model, schema::Model::Builder build
     for (uint32_t axis = 0; axis < shape.size(); ++axis) shape.set(axis, dims[axis]);
     variables[i].setMoves(layout.variables[i].momentum.has_value());
     variables[i].setMomentum(layout.variables[i].momentum.value_or(0));
+    variables[i].setSparse(layout.variables[i].is_sparse);
   }
   auto shards = builder.initShards(static_cast<uint32_t>(layout.shards.size()));
   for (uint32_t i = 0; i < shards.size(); ++i) {

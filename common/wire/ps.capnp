@@ -206,12 +206,16 @@ interface PsData {
   # `epoch`: answered when this ps is on that epoch, or a later one. A ps that was started again answers when it has
   # got its values back.
 
-  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64)
+  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32))
       -> (state :Types.StepState, parameters :List(Data));
   # `epoch`: of the parameters that the gradient was computed from. When this ps is on another, the gradient has no
   # effect, and the answer is `wentBack`.
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
   # without parameters). async: applied on arrival.
+  # `rows`: for each slice of a sparse variable in the shard, how many of its rows the gradient has. `gradient` is then
+  # not an arena, but its dense elements, then for each of these slices the ids of the rows (UInt32, counted from the
+  # slice's first row, ascending, each once) and their values, row after row; at the end, where the number of elements is
+  # odd, one that is ignored (common/ps/gradient_layout.h). Errors: bad_data for other counts, sizes or ids.
 
   averages @3 () -> (state :Types.StepState, parameters :List(Data));
   # The moving averages of the parameters, where the optimizer keeps them; of `state` only globalStep counts: the
@@ -228,8 +232,9 @@ interface PsReplica {
   seed @1 (state :ReplicaState) -> ();
   # What arena() brought takes the place of what was kept.
 
-  update @2 (epoch :UInt64, version :UInt64, loss :Float32, pushes :List(Push), gradient :List(Data)) -> ();
-  # Answered when it is received, whole; it may be applied later. Repeated, it has its effect once.
+  update @2 (epoch :UInt64, version :UInt64, loss :Float32, pushes :List(Push), gradient :List(Data), rows :List(UInt32))
+      -> ();
+  # `rows`: as in PsData.exchange. Answered when it is received, whole; it may be applied later. Repeated, it has its effect once.
 
   fetch @3 () -> (state :ReplicaState, arenas :UInt32);
   # For a process of the caller that holds nothing. Errors: unavailable when nothing is kept.

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
+#include "common/wire/gradient_codec.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/named_wait.h"
 #include "common/wire/ps_link.h"
@@ -14,14 +15,15 @@ namespace dtf::wire {
 
 PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                        cluster::Address address, uint64_t elements, uint32_t batches_per_step,
-                       std::function<kj::Promise<void>()> before_reopening)
+                       std::function<kj::Promise<void>()> before_reopening,
+                       std::vector<ps::SparseSlice> sparse)
     : io_(io),
       options_(std::move(options)),
       ps_{JobKind::kPs, ps_task},
       peer_(peerText(ps_, address)),
       elements_(elements),
       batches_per_step_(batches_per_step),
-      gradient_(std::make_shared<Buffer>(elements * sizeof(float))),
+      gradient_(ps::GradientLayout(elements, std::move(sparse))),
       connection_(io,
                   {.peer = peer_,
                    .address = std::move(address),
@@ -127,21 +129,25 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
   const bool more_batches = batch + 1 < batches_per_step_;
   if (!more_batches) parameters_.held = nullptr;
   // The arena is the caller's again only after the answer: what is sent again is the same.
-  return connection_.untilAnswered<ps::StepState>("exchanging a step", [this, step, batch, loss,
-                                                                        epoch, more_batches] {
-    // The size spares capnp a first segment of 8 KiB, zeroed, per message.
-    auto request = data_->exchangeRequest(capnp::MessageSize{16 + 2 * arenaChunks(elements_), 0});
-    request.setStep(step);
-    request.setBatch(batch);
-    request.setLoss(loss);
-    request.setEpoch(epoch);
-    referenceArena({gradient_->as<float>(), elements_}, gradient_,
-                   request.initGradient(arenaChunks(elements_)), connection_.connection().stream());
-    return request.send().then(
-        [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-          return take(kj::mv(response), parameters_, more_batches);
-        });
-  });
+  return connection_.untilAnswered<ps::StepState>(
+      "exchanging a step", [this, step, batch, loss, epoch, more_batches] {
+        const ps::Gradient gradient = gradient_.share();
+        // The size spares capnp a first segment of 8 KiB, zeroed, per message.
+        auto request = data_->exchangeRequest(capnp::MessageSize{16 + gradientWords(gradient), 0});
+        request.setStep(step);
+        request.setBatch(batch);
+        request.setLoss(loss);
+        request.setEpoch(epoch);
+        if (const size_t counts = gradient.row_counts.size(); counts > 0)
+          encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
+        referenceArena(gradient.values, gradient.owner,
+                       request.initGradient(arenaChunks(gradient.values.size())),
+                       connection_.connection().stream());
+        return request.send().then(
+            [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
+              return take(kj::mv(response), parameters_, more_batches);
+            });
+      });
 }
 
 }  // namespace dtf::wire

@@ -15,6 +15,7 @@
 #include "common/cluster/spec.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
+#include "common/ps/gradient_buffer.h"
 #include "common/ps/parameter_client.h"
 #include "common/tensor/buffer.h"
 #include "common/wire/healing_connection.h"
@@ -154,10 +155,11 @@ class PsDataLink {
  public:
   // `batches_per_step`: of this worker, in sync training; the parameters stay while it computes
   // them.
-  // `before_reopening`: see HealingConnection::Steps.
+  // `before_reopening`: see HealingConnection::Steps. `sparse`: of the shard.
   PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task, cluster::Address address,
              uint64_t elements, uint32_t batches_per_step = 1,
-             std::function<kj::Promise<void>()> before_reopening = nullptr);
+             std::function<kj::Promise<void>()> before_reopening = nullptr,
+             std::vector<ps::SparseSlice> sparse = {});
 
   kj::Promise<void> open();
   kj::Promise<void> initialise(std::span<const float> values, uint64_t epoch);
@@ -176,7 +178,9 @@ class PsDataLink {
 
   const float* parameters() const { return parameters_.values.data(); }
   const float* averages() const { return averages_.values.data(); }
-  float* gradients() { return gradient_->as<float>(); }
+  float* gradients() { return gradient_.values(); }
+  // Between calls: see ps::ParameterClient.
+  void setRows(std::span<const uint32_t> row_counts) { gradient_.setRows(row_counts); }
 
  private:
   // An arena that was received, in its response or, of several chunks, put together.
@@ -195,7 +199,7 @@ class PsDataLink {
   const std::string peer_;
   const uint64_t elements_;
   const uint32_t batches_per_step_;
-  const std::shared_ptr<Buffer> gradient_;  // shared with messages being sent
+  ps::GradientBuffer gradient_;  // shared with messages being sent
   uint32_t hellos_said_ = 0;
   HealingConnection connection_;
   std::optional<schema::PsData::Client> data_;  // of the last hello

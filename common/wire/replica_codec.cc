@@ -1,6 +1,7 @@
 #include "common/wire/replica_codec.h"
 
 #include "common/base/error.h"
+#include "common/wire/gradient_codec.h"
 
 namespace dtf::wire {
 
@@ -49,6 +50,8 @@ void encodeReplicaUpdate(const ps::ReplicaUpdate& update,
   builder.setEpoch(update.epoch);
   builder.setVersion(update.version);
   builder.setLoss(update.note.loss);
+  if (const size_t counts = update.gradient.row_counts.size(); counts > 0)
+    encodeRowCounts(update.gradient, builder.initRows(static_cast<uint32_t>(counts)));
   auto pushes = builder.initPushes(static_cast<uint32_t>(update.note.pushes.size()));
   for (uint32_t i = 0; i < pushes.size(); ++i) {
     pushes[i].setRank(update.note.pushes[i].rank);

@@ -11,7 +11,7 @@ void encodeReplicaState(const ps::ReplicaState& state, schema::ReplicaState::Bui
 // Errors: kBadData for what no shard is in.
 ps::ReplicaState decodeReplicaState(schema::ReplicaState::Reader reader);
 
-// All of an update but its gradient.
+// All of an update but the values of its gradient.
 void encodeReplicaUpdate(const ps::ReplicaUpdate& update,
                          schema::PsReplica::UpdateParams::Builder builder);
 ps::ReplicaUpdate decodeReplicaUpdate(schema::PsReplica::UpdateParams::Reader reader);

@@ -11,6 +11,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "common/wire/arena_codec.h"
+#include "common/wire/gradient_codec.h"
 #include "common/wire/named_wait.h"
 #include "common/wire/replica_codec.h"
 
@@ -185,7 +186,7 @@ void PsReplicaLink::update(uint64_t ticket, const ps::ReplicaUpdate& update) {
       [this, what] {
         const std::span<const float> values = what->gradient.values;
         auto request = replica_->updateRequest(capnp::MessageSize{
-            32 + 2 * arenaChunks(values.size()) + 4 * what->note.pushes.size(), 0});
+            32 + gradientWords(what->gradient) + 4 * what->note.pushes.size(), 0});
         encodeReplicaUpdate(*what, request);
         referenceArena(values, what->gradient.owner,
                        request.initGradient(arenaChunks(values.size())),

@@ -245,15 +245,20 @@ kj::Promise<void> DataCalls::open(const ps::ModelDeclaration& declaration) {
   for (uint32_t i = 0; i < options_.ps.size(); ++i) {
     std::function<kj::Promise<void>()> before_reopening;
     if (ask_) before_reopening = [this, i] { return askWhetherThere(i); };
-    links_.push_back(std::make_unique<PsDataLink>(loop_, options_.link, i, options_.ps[i],
-                                                  declaration.layout.shards[i].elements, batches,
-                                                  std::move(before_reopening)));
+    links_.push_back(std::make_unique<PsDataLink>(
+        loop_, options_.link, i, options_.ps[i], declaration.layout.shards[i].elements, batches,
+        std::move(before_reopening), ps::sparseSlices(declaration.layout, i)));
     gradients_[i] = links_[i]->gradients();
     opened.add(links_[i]->open());
   }
   const Duration deadline = fromSeconds(options_.link.timeouts.step_seconds + 5);
   watchdog_ = watch(deadline, Duration{0}).eagerlyEvaluate(nullptr);
   return abort_.guard(joinAll(kj::mv(opened)));
+}
+
+void DataCalls::setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) {
+  links_.at(ps_task)->setRows(row_counts);
+  gradients_[ps_task] = links_[ps_task]->gradients();
 }
 
 kj::Promise<void> DataCalls::initialise(std::span<const std::span<const float>> shards,

@@ -149,6 +149,7 @@ class DataCalls {
   const float* parameters(uint32_t ps_task) const { return parameters_[ps_task]; }
   const float* averages(uint32_t ps_task) const { return links_[ps_task]->averages(); }
   float* gradients(uint32_t ps_task) { return gradients_[ps_task]; }
+  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts);  // as gradients()
 
   // Whom `ps_task` waits for, by its own word.
   void setAwaited(uint32_t ps_task, const Awaited& awaited) { awaited_.at(ps_task) = awaited; }

@@ -83,6 +83,10 @@ float* RpcParameterClient::gradients(uint32_t ps_task) {
   return data_calls_->gradients(ps_task);
 }
 
+void RpcParameterClient::setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) {
+  data_calls_->setRows(ps_task, row_counts);
+}
+
 ps::StepState RpcParameterClient::exchange(uint64_t step, uint32_t batch, float loss) {
   return data_.call([=, this] { return data_calls_->exchange(step, batch, loss); });
 }

@@ -31,6 +31,7 @@ class RpcParameterClient final : public ps::ParameterClient {
   void pullAverages() override;
   const float* averages(uint32_t ps_task) const override;
   float* gradients(uint32_t ps_task) override;
+  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override;
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override;
   void barrier(std::string_view name) override;
   void finish() override;

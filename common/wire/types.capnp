@@ -50,6 +50,7 @@ struct Variable {
   shape @1 :List(Int64);
   moves @2 :Bool;        # not trained: a moving average of what workers send in the place of its gradient
   momentum @3 :Float64;  # of that: from 0 to below 1
+  sparse @4 :Bool;       # its gradient is rows of it: PsData.exchange. Its slices are whole rows, and the last of their shards
 }
 
 struct Shard {

@@ -5,6 +5,7 @@
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
+#include "common/wire/gradient_codec.h"
 #include "common/wire/model_codec.h"
 #include "daemons/psd/gradient_reader.h"
 #include "daemons/psd/ps_service.h"
@@ -20,9 +21,10 @@ constexpr uint32_t kCallsInFlightMax = 2;
 // One worker's bulk session.
 class DataSession final : public schema::PsData::Server {
  public:
-  DataSession(ps::Shard& shard, daemons::ConnectionRef connection, uint32_t rank,
-              Incarnation incarnation)
+  DataSession(ps::Shard& shard, ps::GradientLayout layout, daemons::ConnectionRef connection,
+              uint32_t rank, Incarnation incarnation)
       : shard_(shard),
+        layout_(std::move(layout)),
         connection_(std::move(connection)),
         gradients_(connection_),
         rank_(rank),
@@ -76,9 +78,10 @@ class DataSession final : public schema::PsData::Server {
     contribution.loss = params.getLoss();
     contribution.epoch = params.getEpoch();
     contribution.sequence = sequence_++;
-    ps::Gradient gradient = gradients_.read(params.getGradient(), shard_.elements());
+    ps::Gradient gradient = gradients_.read(params.getGradient(), params.getRows(), layout_);
     contribution.gradient = gradient.values;
     contribution.owner = std::move(gradient.owner);
+    contribution.row_counts = std::move(gradient.row_counts);
     return contribution;
   }
 
@@ -129,6 +132,7 @@ class DataSession final : public schema::PsData::Server {
   }
 
   ps::Shard& shard_;
+  const ps::GradientLayout layout_;
   const daemons::ConnectionRef connection_;
   GradientReader gradients_;
   const uint32_t rank_;
@@ -154,9 +158,10 @@ class DataGate final : public schema::PsDataGate::Server {
       const uint64_t elements = host_.shard().elements();
       connection_->set->greet(*connection_, {worker, incarnation, hello.getConnection()});
       connection_->connection->setPeer(worker.name() + " bulk");
-      connection_->connection->stream().setLimits(wire::arenaLimits(elements));
-      context.getResults().setData(
-          kj::heap<DataSession>(host_.shard(), connection_, worker.index, incarnation));
+      ps::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
+      connection_->connection->stream().setLimits(wire::gradientLimits(elements, layout));
+      context.getResults().setData(kj::heap<DataSession>(host_.shard(), std::move(layout),
+                                                         connection_, worker.index, incarnation));
     });
     return kj::READY_NOW;
   }
@@ -183,9 +188,9 @@ class DataGate final : public schema::PsDataGate::Server {
       if (connection_->connection == nullptr) return;
       if (!host_.shard().declared())
         net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is declared no more"));
-      const ps::ModelDeclaration& model = *host_.shard().declaration();
-      connection_->connection->stream().setLimits(
-          wire::arenaLimits(model.layout.shards.at(primary.index).elements));
+      const ps::ParameterLayout& layout = host_.shard().declaration()->layout;
+      connection_->connection->stream().setLimits(wire::gradientLimits(
+          layout.shards.at(primary.index).elements, ps::GradientLayout(layout, primary.index)));
       context.getResults().setIncarnation(options_.incarnation.value);
       context.getResults().setReplica(
           makeReplica(*host_.replica(), host_.shard(), connection_, primary.index, incarnation));

@@ -1,9 +1,12 @@
 #include "daemons/psd/gradient_reader.h"
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/wire/arena_codec.h"
+#include "common/wire/gradient_codec.h"
 
 namespace dtf::psd {
 
@@ -18,6 +21,15 @@ ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks, uint6
   const std::shared_ptr<Buffer> copy = stagingBuffer(values.size_bytes());
   std::memcpy(copy->data(), values.data(), values.size_bytes());
   return {{copy->as<float>(), values.size()}, copy};
+}
+
+ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks,
+                                  capnp::List<uint32_t>::Reader rows,
+                                  const ps::GradientLayout& layout) {
+  std::vector<uint32_t> counts = wire::decodeRowCounts(rows, layout);
+  ps::Gradient gradient = read(chunks, layout.elementsOf(counts));
+  gradient.row_counts = std::move(counts);
+  return gradient;
 }
 
 // One of these buffers that no gradient uses any more.

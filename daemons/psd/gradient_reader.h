@@ -20,6 +20,10 @@ class GradientReader {
   // In a method's own body: the connection is there, and so is the message.
   // Errors: kBadData unless there are `elements`.
   ps::Gradient read(capnp::List<capnp::Data>::Reader chunks, uint64_t elements);
+  // A gradient of that layout. What its rows are is for the shard to judge.
+  // Errors: kBadData unless there are as many elements as the counts make.
+  ps::Gradient read(capnp::List<capnp::Data>::Reader chunks, capnp::List<uint32_t>::Reader rows,
+                    const ps::GradientLayout& layout);
 
  private:
   std::shared_ptr<Buffer> stagingBuffer(size_t bytes);

@@ -309,9 +309,11 @@ void PsServer::judge(const ps::ShardStatus& status) {
       !awaits || now - complete_since_ >= fromSeconds(options_.timeouts.lease_seconds);
   if (has_result && joined == 0 && all_came) {
     log::info(
-        "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={}",
+        "event=job_finished global_step={} gradients_applied={} gradients_stale={} workers_lost={} "
+        "gradient_bytes={}",
         status.coordinator.global_step, status.coordinator.gradients_applied,
-        status.coordinator.gradients_stale, static_cast<int64_t>(options_.workers) - finished);
+        status.coordinator.gradients_stale, static_cast<int64_t>(options_.workers) - finished,
+        status.gradient_bytes);
     return end(std::nullopt, cutShort(status) ? 128 + stop_signal_ : 0);
   }
   if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))

@@ -354,6 +354,7 @@ std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& sta
                          {"gradients_applied", steps.gradients_applied},
                          {"gradients_stale", steps.gradients_stale},
                          {"gradients_repeated", steps.gradients_repeated},
+                         {"gradient_bytes", status.gradient_bytes},
                          {"staleness_max", steps.staleness.max},
                          {"staleness_sum", steps.staleness.sum},
                          {"staleness_histogram", steps.staleness.counts}})

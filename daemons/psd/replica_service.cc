@@ -58,7 +58,9 @@ class ReplicaSession final : public schema::PsReplica::Server {
     fetched_.reset();  // the slots change now
     ps::ReplicaUpdate update = net::bridgeErrors([&] {
       ps::ReplicaUpdate decoded = wire::decodeReplicaUpdate(context.getParams());
-      decoded.gradient = arenas_.read(context.getParams().getGradient(), elements());
+      decoded.gradient =
+          arenas_.read(context.getParams().getGradient(), context.getParams().getRows(),
+                       ps::GradientLayout(model().layout, ps_task_));
       return decoded;
     });
     context.releaseParams();

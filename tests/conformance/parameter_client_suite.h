@@ -24,6 +24,7 @@
 #include "common/base/random.h"
 #include "common/ps/coordinator.h"
 #include "common/ps/epoch.h"
+#include "common/ps/gradient_layout.h"
 #include "common/ps/parameter_client.h"
 
 namespace dtf::ps {
@@ -69,14 +70,13 @@ class ParameterClientSuite : public ::testing::TestWithParam<HarnessFactory> {
     return client;
   }
 
-  // v0 = 0 on ps/0; v1 = 1 and v_rows = [[3], [4]] on ps/1: TensorFlow's
-  // sync_replicas_optimizer_test, but for its sparse gradient of one row: here it is dense, with
-  // zeros in the other. Sparse updates: tests/unit/ps/sparse_update_test.cc.
+  // v0 = 0 on ps/0; v1 = 1 and the sparse v_rows = [[3], [4]] on ps/1: TensorFlow's
+  // sync_replicas_optimizer_test.
   static ModelDeclaration tensorflowModel(uint32_t aggregate, uint32_t workers, uint64_t steps) {
     ModelDeclaration model;
     model.layout = makeLayout({{"v0", Shape{}, {{0, 0, 1}}},
                                {"v1", Shape{}, {{1, 0, 1}}},
-                               {"v_rows", Shape{2, 1}, {{1, 0, 2}}}},
+                               {"v_rows", Shape{2, 1}, {{1, 0, 2}}, std::nullopt, true}},
                               2);
     model.optimizer.kind = cluster::OptimizerSpec::Kind::kGradientDescent;
     model.optimizer.learning_rate = 2.0;
@@ -95,8 +95,13 @@ class ParameterClientSuite : public ::testing::TestWithParam<HarnessFactory> {
     const float k = static_cast<float>(rank);
     client.gradients(0)[0] = 0.1f + 0.2f * k;
     client.gradients(1)[0] = 0.9f + 0.2f * k;
-    client.gradients(1)[16] = 0;
-    client.gradients(1)[17] = 0.1f + 0.2f * k;
+    pushRow(client, 1, {0.1f + 0.2f * k});
+  }
+  // The next gradient for ps/1 has one row of its sparse slice, behind 16 dense elements.
+  static void pushRow(ParameterClient& client, uint32_t row, const std::vector<float>& values) {
+    client.setRows(1, std::vector<uint32_t>{1});
+    std::memcpy(client.gradients(1) + 16, &row, sizeof(row));
+    std::copy(values.begin(), values.end(), client.gradients(1) + 17);
   }
   static void expectTensorflowValues(const ParameterClient& client, float v0, float v1) {
     EXPECT_NEAR(client.parameters(0)[0], v0, 1e-6);

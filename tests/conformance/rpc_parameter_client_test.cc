@@ -8,6 +8,7 @@
 #include "common/wire/rpc_checkpoint_client.h"
 #include "tests/conformance/async_hammer_suite.h"
 #include "tests/conformance/rpc_harness.h"
+#include "tests/conformance/sparse_rows_suite.h"
 
 namespace dtf::ps {
 
@@ -184,6 +185,8 @@ INSTANTIATE_TEST_SUITE_P(Replicated, ParameterClientSuite,
                          ::testing::Values(&makeReplicatedHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, AsyncHammerSuite, ::testing::Values(&makeRpcHarness));
 INSTANTIATE_TEST_SUITE_P(Replicated, AsyncHammerSuite, ::testing::Values(&makeReplicatedHarness));
+INSTANTIATE_TEST_SUITE_P(Rpc, SparseRowsSuite, ::testing::Values(&makeRpcHarness));
+INSTANTIATE_TEST_SUITE_P(Replicated, SparseRowsSuite, ::testing::Values(&makeReplicatedHarness));
 INSTANTIATE_TEST_SUITE_P(Rpc, LargeShards, ::testing::Values(&makeRpcHarness));
 INSTANTIATE_TEST_SUITE_P(Replicated, LargeShards, ::testing::Values(&makeReplicatedHarness));
 

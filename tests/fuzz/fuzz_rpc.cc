@@ -2,14 +2,13 @@
 // arguments, from two workers, a ps and a peer that speaks the bare RPC protocol: real services over
 // streams in memory or sockets, files on a disk in memory, time that the program moves.
 
+#include <capnp/message.h>
+#include <capnp/serialize-async.h>
 #include <kj/async-io.h>
 
 #include <array>
 #include <csignal>
 #include <vector>
-
-#include <capnp/message.h>
-#include <capnp/serialize-async.h>
 
 #include "common/base/error.h"
 #include "common/base/log.h"
@@ -33,9 +32,9 @@ using fuzz::kElements;
 using fuzz::kWorkers;
 
 const fuzz::MustReach kMustReach = {
-    "save",          "restore",  "commitRestore",   "decided",         "averages",  "raw",
-    "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",    "awaitReplica",
-    "seed",          "update",   "fetched",         "ended",           "lease over"};
+    "save",          "restore",  "commitRestore",   "decided",         "averages",   "raw",
+    "worker status", "snapshot", "restoreSnapshot", "forgetSnapshots", "refill",     "awaitReplica",
+    "seed",          "update",   "fetched",         "ended",           "lease over", "rows"};
 
 constexpr uint8_t kSocketsFrom = 248;  // of the world: few, as sockets take twice as long as memory
 constexpr size_t kCallsMax = 200, kCallsKeptMax = 64, kListMax = 64;
@@ -386,7 +385,8 @@ void Session::dataCall(uint8_t method) {
     request.setBatch(static_cast<uint32_t>(arguments_.count()));
     request.setLoss(arguments_.number<float>());
     fuzz::fillArena(arguments_, [&](uint32_t chunks) { return request.initGradient(chunks); });
-    return send(request);
+    fuzz::fillRows(arguments_, [&](uint32_t slices) { return request.initRows(slices); });
+    return request.getRows().size() > 0 ? send(request, "rows") : send(request);
   }
 }
 

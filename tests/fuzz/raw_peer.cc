@@ -52,6 +52,7 @@ void fillPayload(Arguments& arguments, uint32_t ps_task, capnp::rpc::Payload::Bu
       auto params = content.initAs<schema::PsData::ExchangeParams>();
       params.setStep(arguments.count());
       fillArena(arguments, [&](uint32_t chunks) { return params.initGradient(chunks); });
+      fillRows(arguments, [&](uint32_t slices) { return params.initRows(slices); });
       break;
     }
     case 3: {

@@ -47,6 +47,7 @@ kj::Promise<void> ReplicaCaller::call(uint8_t method, Arguments& arguments, uint
         auto request = replica->updateRequest();
         fillReplicaUpdate(arguments, epoch, request);
         fillArena(arguments, [&](uint32_t chunks) { return request.initGradient(chunks); });
+        fillRows(arguments, [&](uint32_t slices) { return request.initRows(slices); });
         return sent(request, "update");
       }
     }

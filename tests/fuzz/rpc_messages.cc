@@ -56,6 +56,7 @@ void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
   auto variables = model.initVariables(on_both ? 2 : 1);
   auto variable = variables[0];
   variable.setName(kind == 1 ? arguments.text() : kj::StringPtr("v"));
+  variable.setSparse(kind == 27 || kind == 28 || kind == 117);
   auto shape = variable.initShape(1);
   shape.set(0, static_cast<int64_t>(kind == 2 ? arguments.number<uint64_t>() : kElements));
   auto shards = model.initShards(kind == 3 ? arguments.byte() % 4 : 2);
@@ -69,6 +70,7 @@ void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
   }
   if (on_both) {
     variables[1].setName("w");
+    variables[1].setSparse(variable.getSparse());
     variables[1].initShape(1).set(0, kElements);
     if (shards.size() == 2) {
       shards[1 - holder].setElements(kElements);

@@ -14,7 +14,8 @@ void fillTask(Arguments& arguments, schema::Task::Builder task);
 void fillHello(Arguments& arguments, uint32_t callee, bool from_ps, cluster::Durability durability,
                schema::Hello::Builder hello);
 
-// A model of one variable, whole on ps/`holder`; `on_both`: and one more on the other ps.
+// A model of one variable, whole on ps/`holder`, perhaps sparse, in rows of one element; `on_both`:
+// and one more on the other ps.
 void fillModel(Arguments& arguments, uint32_t holder, bool on_both,
                schema::PsControl::DeclareParams::Builder params);
 
@@ -34,6 +35,14 @@ void fillArena(Arguments& arguments, const Init& init) {
     const std::string_view values = arguments.take(std::min<size_t>(size, kind % 16));
     if (!values.empty()) std::memcpy(chunk.begin(), values.data(), values.size());
   }
+}
+
+// Counts of rows: with no arguments none, as of a model without sparse variables.
+template <class Init>
+void fillRows(Arguments& arguments, const Init& init) {
+  if (arguments.byte() != 'r') return;
+  capnp::List<uint32_t>::Builder rows = init(arguments.byte() % 4u);
+  for (uint32_t i = 0; i < rows.size(); ++i) rows.set(i, static_cast<uint32_t>(arguments.count()));
 }
 
 // The state of a step: with no arguments what a ps says that has applied the gradient of step 0.

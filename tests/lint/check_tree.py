@@ -263,7 +263,6 @@ UNCALLED_ALLOWED = {
     "common/net/buffer_pool.h: retainedBytes()": "tests see the bound",
     "common/ps/local_parameter_client.h: loseWorker()": "a fault of tests",
     "common/ps/parameter_store.h: arenasAllocated()": "tests see that updates allocate nothing",
-    "common/ps/sparse_update.h: updateRows()": "sparse variables, which no client pushes yet",
     "daemons/workerd/revocable.h: under_way()": "tests see who holds it",
 }
 

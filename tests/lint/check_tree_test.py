@@ -46,7 +46,7 @@ class CheckTreeTest(unittest.TestCase):
         self.assertIn("common/base: error: 0.0 asserts per 1000 lines, 8 are the least", found)
         self.assertTrue(any(p.startswith("common/base/a.h:1: error: alone() has no caller") for p in found), found)
         self.assertFalse(any("called()" in p or p.startswith("common/net:") for p in found), found)
-        self.assertTrue(any("updateRows() has a caller, or is gone" in p for p in found), found)
+        self.assertTrue(any("readPart() has a caller, or is gone" in p for p in found), found)
 
     def test_an_include_that_points_up_is_found(self):
         found = self.problems({"common/base/a.h": '#include "common/net/b.h"\n', "common/net/b.h": ""})

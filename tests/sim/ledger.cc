@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <numeric>
 
 #include "common/ps/parameter_store.h"
@@ -38,16 +40,21 @@ void Ledger::computeExpected() {
   const uint64_t updates = plan_.steps + (plan_.sync() ? 0 : plan_.workers * processes_);
   const uint64_t elements = (updates + 15) / 16 * 16;
   const uint32_t gradients = plan_.sync() ? plan_.aggregate : 1;
-  ps::ParameterStore store(plan_.optimizer, elements);
+  std::vector<ps::SparseSlice> sparse;
+  if (plan_.sparse) sparse.push_back({0, static_cast<uint32_t>(elements), 1});
+  ps::ParameterStore store(plan_.optimizer, elements, {}, {}, sparse);
   store.initialise(std::vector<float>(elements));
   expected_.resize(updates + 1);
   expected_slots_.resize(store.slotCount(), Table(updates + 1));
-  const std::vector<float> none(elements);
+  std::vector<float> none(plan_.sparse ? 0 : elements);
+  const std::vector<uint32_t> no_rows(sparse.size());
   for (uint64_t n = 1; n <= updates; ++n) {
-    std::vector<float> one(elements);
-    one[n - 1] = -static_cast<float>(gradients);
-    std::vector<ps::Gradient> update(gradients, ps::Gradient{none, nullptr});
-    update[0] = {one, nullptr};
+    std::vector<float> one(plan_.sparse ? 2 : elements);
+    const auto row = static_cast<uint32_t>(n - 1);
+    if (plan_.sparse) std::memcpy(one.data(), &row, sizeof(row));
+    one[plan_.sparse ? 1 : row] = -static_cast<float>(plan_.sparse ? 1 : gradients);
+    std::vector<ps::Gradient> update(gradients, ps::Gradient{none, nullptr, no_rows});
+    update[0] = {one, nullptr, std::vector<uint32_t>(sparse.size(), 1)};
     store.apply(std::move(update));
     expected_[n].assign(store.current()->data(), store.current()->data() + n);
     for (uint32_t i = 0; i < slots(); ++i)
@@ -194,9 +201,22 @@ void Ledger::writeInitial(uint32_t process, float* arena) const {
   arena[0] = static_cast<float>(1 + process);
 }
 
-// The mean over the contributions of a step divides by their number: the product is exact.
-void Ledger::writeGradient(const Push& push, float* arena) const {
-  arena[cell(push)] = -static_cast<float>(plan_.sync() ? plan_.aggregate : 1);
+// The mean over the contributions of a step divides by their number: the product is exact. A row is
+// divided by the one that has it.
+void Ledger::writeGradient(const Push& push, const GradientPlace& place) const {
+  const auto at = static_cast<uint32_t>(cell(push));
+  if (!plan_.sparse) {
+    place.values()[at] = -static_cast<float>(plan_.sync() ? plan_.aggregate : 1);
+    return;
+  }
+  place.set_rows(std::array{uint32_t{1}});
+  std::memcpy(place.values(), &at, sizeof(at));
+  place.values()[1] = -1;
+}
+
+void Ledger::eraseGradient(const Push& push, const GradientPlace& place) const {
+  if (plan_.sparse) return place.set_rows(std::array{uint32_t{0}});
+  place.values()[cell(push)] = 0;
 }
 
 void Ledger::checkInitial(Line& line, uint32_t ps, float mark) {

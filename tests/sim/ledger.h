@@ -1,7 +1,8 @@
 #pragma once
 
 // What the parameters prove. Every contribution (rank, process, step, batch) has an element of its
-// own in every arena, where its gradient is -1 and every other's 0: so an arena says which
+// own in every arena, where its gradient is -1 and every other's 0, or, where the plan has sparse
+// variables, nobody else's gradient has that row: so an arena says which
 // contributions are in it. What such an element and its slots must be, to the bit, says a reference
 // store that is given the same updates: so it also says in which update, and that all that came
 // after were applied once.
@@ -36,6 +37,12 @@ struct SavedArena {
   std::vector<std::vector<float>> slots;
 };
 
+// Where a gradient for one ps is written: what a ps::ParameterClient has.
+struct GradientPlace {
+  std::function<void(std::span<const uint32_t> row_counts)> set_rows;
+  std::function<float*()> values;
+};
+
 // Borrows: `plan`. `complain` is told each broken promise.
 class Ledger {
  public:
@@ -44,8 +51,8 @@ class Ledger {
   uint64_t elements() const { return elements_; }
   uint32_t slots() const { return static_cast<uint32_t>(expected_slots_.size()); }
   void writeInitial(uint32_t process, float* arena) const;
-  void writeGradient(const Push& push, float* arena) const;
-  void eraseGradient(const Push& push, float* arena) const { arena[cell(push)] = 0; }
+  void writeGradient(const Push& push, const GradientPlace& place) const;
+  void eraseGradient(const Push& push, const GradientPlace& place) const;
 
   using Arenas = std::span<const float* const>;  // one per ps
   // A process was given parameters and told `state`.

@@ -301,8 +301,11 @@ ps::ModelDeclaration Plan::model(uint64_t elements) const {
   ps::ModelDeclaration model;
   std::vector<ps::VariableParts> variables;
   for (uint32_t ps = 0; ps < ps_tasks; ++ps)
-    variables.push_back(
-        {"v" + std::to_string(ps), Shape{static_cast<int64_t>(elements)}, {{ps, 0, elements}}});
+    variables.push_back({"v" + std::to_string(ps),
+                         Shape{static_cast<int64_t>(elements)},
+                         {{ps, 0, elements}},
+                         std::nullopt,
+                         sparse});
   model.layout = ps::makeLayout(variables, ps_tasks);
   model.optimizer = optimizer;
   if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
@@ -376,6 +379,8 @@ Plan makePlan(uint64_t seed) {
   drawCheckpoints(disk, plan);
   Random lives = streamOf(seed, Stream::kLives);
   drawOptimizer(lives, plan);
+  Random rows = streamOf(seed, Stream::kSparse);
+  plan.sparse = oneIn(rows, 4);
   drawLives(lives, plan);
   Random recovery = streamOf(seed, Stream::kLostPs);
   plan.ps_return = !oneIn(recovery, 4);

@@ -76,6 +76,7 @@ struct Plan {
   uint32_t restarts_max = kRestartsMax;  // dtf-launch's budget for one task
   double refill_seconds = 600;
   bool replicas = false;        // durability: replica
+  bool sparse = false;          // variables are tables of single elements, gradients are rows
   double disk_error_share = 0;  // of the operations on the disk that change something
   NetworkOptions network;
   std::vector<Life> lives;  // at least one
@@ -123,6 +124,7 @@ enum class Stream : uint64_t {
   kLostReplicas = 10,
   kLaunch = 11,
   kLossAfterStop = 12,
+  kSparse = 13,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

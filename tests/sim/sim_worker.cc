@@ -40,6 +40,13 @@ class SimClient final : public ps::ParameterClient {
   void pullAverages() override { await(data_.pullAverages()); }
   const float* averages(uint32_t ps_task) const override { return data_.averages(ps_task); }
   float* gradients(uint32_t ps_task) override { return data_.gradients(ps_task); }
+  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
+    data_.setRows(ps_task, row_counts);
+  }
+  GradientPlace placeOf(uint32_t ps_task) {
+    return {[this, ps_task](auto row_counts) { data_.setRows(ps_task, row_counts); },
+            [this, ps_task] { return data_.gradients(ps_task); }};
+  }
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
     return await(data_.exchange(step, batch, loss));
   }
@@ -147,10 +154,15 @@ void SimWorker::compute(SimClient& client) {
   client.await(data_loop_.timer().afterDelay(net::toKj(time)));
 }
 
+GradientPlace SimWorker::echoPlace() {
+  return {[this](auto row_counts) { echo_link_->setRows(row_counts); },
+          [this] { return echo_link_->gradients(); }};
+}
+
 void SimWorker::echo(const Push& push) {
   if (echoing_) return;
   echoing_ = true;
-  ledger_.writeGradient(push, echo_link_->gradients());
+  ledger_.writeGradient(push, echoPlace());
   const Duration delay(static_cast<int64_t>(environment_.random.below(3'000'000)));
   echo_ = data_loop_.timer()
               .afterDelay(net::toKj(delay))
@@ -160,7 +172,7 @@ void SimWorker::echo(const Push& push) {
               })
               .then([](ps::StepState) {}, [](kj::Exception&&) {})
               .then([this, push] {
-                ledger_.eraseGradient(push, echo_link_->gradients());
+                ledger_.eraseGradient(push, echoPlace());
                 echoing_ = repeated_ = false;
               })
               .eagerlyEvaluate(nullptr);
@@ -187,7 +199,7 @@ class SimWorker::Steps final : public train::StepWorker {
         fmt::format("{} went back to step {}", worker_.process_->name, state.next_step));
     const Push lost = worker_.pushOf(worker_.due_);
     for (uint32_t ps = 0; ps < worker_.plan_.ps_tasks; ++ps)
-      worker_.ledger_.eraseGradient(lost, client_.gradients(ps));
+      worker_.ledger_.eraseGradient(lost, client_.placeOf(ps));
     worker_.ledger_.onParameters(worker_.rank_, worker_.number_, state, worker_.arenas());
   }
   void onAnswer(const ps::StepState& due, const ps::StepState& state) override {
@@ -205,8 +217,7 @@ Push SimWorker::pushOf(const ps::StepState& due) const {
 
 // Returns the loss.
 float SimWorker::beforePush(SimClient& client, const Push& push) {
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
-    ledger_.writeGradient(push, client.gradients(ps));
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) ledger_.writeGradient(push, client.placeOf(ps));
   if (fenced_) ledger_.forbid(push);
   echo_draw_ = environment_.random.uniform();
   if (echo_draw_ < plan_.early_echo_share) echo(push);
@@ -223,8 +234,7 @@ void SimWorker::afterPush(SimClient& client, const Push& push, const ps::StepSta
   ledger_.onAnswer(push, state, arenas());
   const bool early = echo_draw_ < plan_.early_echo_share;
   if (!early && echo_draw_ < plan_.early_echo_share + plan_.echo_share) echo(push);
-  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps)
-    ledger_.eraseGradient(push, client.gradients(ps));
+  for (uint32_t ps = 0; ps < plan_.ps_tasks; ++ps) ledger_.eraseGradient(push, client.placeOf(ps));
 }
 
 void SimWorker::requestStop() {
@@ -239,8 +249,9 @@ void SimWorker::join(SimClient& client, kj::WaitScope& scope) {
   hooks_.on_joined(*this);
   if (plan_.echo_share + plan_.early_echo_share > 0) {
     echo_ps_ = static_cast<uint32_t>(environment_.random.below(plan_.ps_tasks));
-    echo_link_ = std::make_unique<wire::PsDataLink>(data_loop_, options_.link, echo_ps_,
-                                                    options_.ps[echo_ps_], ledger_.elements());
+    echo_link_ = std::make_unique<wire::PsDataLink>(
+        data_loop_, options_.link, echo_ps_, options_.ps[echo_ps_], ledger_.elements(), 1, nullptr,
+        ps::sparseSlices(model_.layout, echo_ps_));
     client.await(echo_link_->open());
   }
   if (rank_ != kChief.index) return client.waitInitialised();

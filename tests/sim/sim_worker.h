@@ -72,6 +72,7 @@ class SimWorker {
   void afterPush(SimClient& client, const Push& push, const ps::StepState& state);
   void compute(SimClient& client);
   void ask(uint32_t ps, uint64_t question);
+  GradientPlace echoPlace();
   void echo(const Push& push);
   std::vector<const float*> arenas() const;
 

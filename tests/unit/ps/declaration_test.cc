@@ -53,6 +53,61 @@ TEST(Declaration, RefusesLayoutsThatCannotBe) {
       << "overlapping slices";
 }
 
+// "a" becomes a table of 5 x 4, split over the two ps, behind "b".
+void makeSparse(ModelDeclaration& model) {
+  model.layout = makeLayout({{"a", Shape{5, 4}, {{0, 0, 12}, {1, 12, 8}}, std::nullopt, true},
+                             {"b", Shape{3}, {{1, 0, 3}}}},
+                            2);
+}
+
+TEST(Declaration, SparseVariablesAreWholeRowsBehindAllElse) {
+  const auto refused = [](const std::function<void(ModelDeclaration&)>& change) {
+    return refusal([&](ModelDeclaration& m) {
+      makeSparse(m);
+      change(m);
+    });
+  };
+  EXPECT_EQ(refused([](auto&) {}), "");
+  EXPECT_NE(refused([](auto& m) {
+              m.layout.shards[0].slices[0].begin = 2;
+            }).find("elements [2, +12) of the sparse 'a' are no whole rows of 4"),
+            std::string::npos);
+  EXPECT_NE(refused([](auto& m) {
+              m.layout.shards[1].slices[1].count = 7;
+            }).find("are no whole rows of 4"),
+            std::string::npos);
+  EXPECT_NE(refused([](auto& m) {
+              m.layout.variables[1].is_sparse = true;
+              m.layout.variables[0].is_sparse = false;
+            }).find("'a' lies behind a sparse variable, but is dense"),
+            std::string::npos);
+  for (const Shape& shape : {Shape{}, Shape{0, 4}, Shape{0, 1 << 30, 1 << 30}})
+    EXPECT_NE(refused([&](auto& m) {
+                m.layout.variables[0].shape = shape;
+              }).find("cannot be sparse: it is no trained table of rows"),
+              std::string::npos);
+  EXPECT_NE(refused([](auto& m) { m.layout.variables[0].momentum = 0.5; }).find("cannot be sparse"),
+            std::string::npos);
+}
+
+TEST(Declaration, SparseVariablesNeedAnOptimizerThatUpdatesRows) {
+  EXPECT_NE(refusal([](auto& m) {
+              makeSparse(m);
+              m.optimizer = cluster::defaultOptimizer(Kind::kMomentum);
+              m.optimizer.weight_decay = 0.1;
+            }).find("'a' is sparse, but momentum with these settings updates whole variables"),
+            std::string::npos);
+}
+
+TEST(Declaration, AVariableThatIsSparseForOneWorkerAloneIsNamed) {
+  ModelDeclaration sparse = goodModel();
+  makeSparse(sparse);
+  ModelDeclaration dense = sparse;
+  dense.layout.variables[0].is_sparse = false;
+  EXPECT_EQ(declarationDifference(dense, sparse),
+            "a is trained, with a gradient of single rows, the job's is trained");
+}
+
 // A few hundred bytes must not ask for more memory than the variables that they name.
 TEST(Declaration, RefusesElementsThatNoVariableHas) {
   EXPECT_NE(refusal([](auto& m) {

@@ -26,6 +26,21 @@ TEST(ParameterLayout, ASplitVariableHasASliceOnEachPs) {
   EXPECT_EQ(layout.shards[2].slices, (std::vector<Slice>{{0, 67, 33, 0}}));
 }
 
+TEST(ParameterLayout, SparseVariablesAreTheLastOfAShard) {
+  const ParameterLayout layout =
+      makeLayout({{"table", Shape{3, 5}, {{0, 0, 10}, {1, 10, 5}}, std::nullopt, true},
+                  whole("v", 4, 0),
+                  whole("u", 2, 1)},
+                 2);
+  EXPECT_EQ(layout.variables[0].name, "table");
+  EXPECT_TRUE(layout.variables[0].is_sparse);
+  EXPECT_EQ(layout.shards[0].slices, (std::vector<Slice>{{1, 0, 4, 0}, {0, 0, 10, 16}}));
+  EXPECT_EQ(layout.shards[1].slices, (std::vector<Slice>{{2, 0, 2, 0}, {0, 10, 5, 16}}));
+  EXPECT_EQ(rowElements(Shape{3, 5}), 5u);
+  EXPECT_EQ(rowElements(Shape{3}), 1u);
+  EXPECT_EQ(rowElements(Shape{3, 5, 2}), 10u);
+}
+
 TEST(ParameterLayout, APsMayHoldNothing) {
   const ParameterLayout layout = makeLayout({whole("v", 3, 0)}, 2);
   EXPECT_TRUE(layout.shards[1].slices.empty());
@@ -45,6 +60,9 @@ TEST(ParameterLayout, FingerprintTellsLayoutsApart) {
   EXPECT_NE(base, at_once);
   moving.momentum = 0.5;
   EXPECT_NE(at_once, makeLayout({whole("a", 4, 0), moving}, 2).fingerprint());
+  VariableParts sparse = whole("b", 4, 1);
+  sparse.is_sparse = true;
+  EXPECT_NE(base, makeLayout({whole("a", 4, 0), sparse}, 2).fingerprint());
 }
 
 TEST(ParameterLayout, FingerprintIsTheSameOnEveryMachine) {
@@ -59,6 +77,8 @@ TEST(ParameterLayoutDeathTest, PartsMustCoverTheVariableExactly) {
   EXPECT_DEATH(makeLayout({{"v", Shape{10}, {{0, 0, 9}}}}, 1), "v");
   EXPECT_DEATH(makeLayout({{"v", Shape{10}, {{0, 0, 5}, {0, 4, 6}}}}, 1), "v");
   EXPECT_DEATH(makeLayout({{"v", Shape{10}, {{1, 0, 10}}}}, 1), "v");
+  EXPECT_DEATH(makeLayout({{"v", Shape{2, 5}, {{0, 0, 6}, {0, 6, 4}}, std::nullopt, true}}, 1),
+               "v");
 }
 
 }  // namespace

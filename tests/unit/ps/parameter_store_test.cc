@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "tests/unit/ps/sparse_fixture.h"
 
 namespace dtf::ps {
 namespace {
@@ -51,6 +52,56 @@ cluster::OptimizerSpec adamWithAverage() {
   cluster::OptimizerSpec spec = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kAdam);
   spec.moving_average_decay = 0.9;
   return spec;
+}
+
+// 3 dense elements, and a table of 8 x 2.
+class SparseStore {
+ public:
+  explicit SparseStore(const cluster::OptimizerSpec& optimizer)
+      : store(optimizer, 32, {}, {}, {{16, 8, 2}}) {
+    std::vector<float> values(32, 1);
+    store.initialise(values);
+  }
+  Gradient gradient(float dense, const Rows& rows) const {
+    return makeGradient(store.gradientLayout(), {dense}, {rows});
+  }
+  ParameterStore store;
+};
+
+TEST(ParameterStore, UpdatesTheRowsThatAreNamed) {
+  SparseStore sparse(descent());
+  ParameterStore& store = sparse.store;
+  store.apply({sparse.gradient(2, {{1, {1, 2}}, {3, {4, 4}}}), sparse.gradient(4, {{3, {2, 2}}})});
+  const float* const values = store.current()->data();
+  EXPECT_EQ(values[0], -2) << "the mean of two";
+  EXPECT_EQ(std::vector<float>(values + 16, values + 32),
+            (std::vector<float>{1, 1, 0, -1, 1, 1, -2, -2, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+// What a replica is sent: the same bits.
+TEST(ParameterStore, TheMeanOfRowsIsAGradientWithTheSameEffect) {
+  SparseStore whole(adamWithAverage());
+  SparseStore replica(adamWithAverage());
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<Gradient> gradients = {
+        whole.gradient(0.3f, {{0, {0.1f, 0.7f}}, {5, {0.3f, 0.9f}}}),
+        whole.gradient(0.1f, {{5, {0.2f, 0.1f}}, {7, {0.6f, 0.5f}}}),
+        whole.gradient(0.7f, {{5, {0.4f, 0.3f}}})};
+    const std::shared_ptr<UpdateJob> mean = whole.store.prepareMean(gradients);
+    mean->run(16, 32);
+    mean->run(0, 16);
+    const Gradient sent = mean->takeMean();
+    EXPECT_EQ(whole.store.gradientLayout().fault(sent), std::nullopt);
+    replica.store.apply({sent});
+    whole.store.apply(gradients);
+  }
+  EXPECT_EQ(std::memcmp(whole.store.current()->data(), replica.store.current()->data(),
+                        32 * sizeof(float)),
+            0);
+  for (uint32_t slot = 0; slot < whole.store.slotCount(); ++slot)
+    EXPECT_EQ(std::memcmp(whole.store.slot(slot).data(), replica.store.slot(slot).data(),
+                          32 * sizeof(float)),
+              0);
 }
 
 TEST(ParameterStore, ARestoredStoreGoesOnWithTheSameBits) {

@@ -27,6 +27,7 @@ class ScriptedClient final : public ps::ParameterClient {
   void pullAverages() override {}
   const float* averages(uint32_t) const override { return nullptr; }
   float* gradients(uint32_t) override { return nullptr; }
+  void setRows(uint32_t, std::span<const uint32_t>) override {}
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
     calls_.push_back("exchange " + std::to_string(step) + "." + std::to_string(batch));
     EXPECT_EQ(loss, 0.5F);

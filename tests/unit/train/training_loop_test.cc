@@ -267,6 +267,9 @@ class ChangedClient final : public ps::ParameterClient {
   void pullAverages() override { client_.pullAverages(); }
   const float* averages(uint32_t ps_task) const override { return client_.averages(ps_task); }
   float* gradients(uint32_t ps_task) override { return client_.gradients(ps_task); }
+  void setRows(uint32_t ps_task, std::span<const uint32_t> row_counts) override {
+    client_.setRows(ps_task, row_counts);
+  }
   ps::StepState exchange(uint64_t step, uint32_t batch, float loss) override {
     return client_.exchange(step, batch, loss);
   }

@@ -16,7 +16,8 @@ ps::ModelDeclaration softmaxModel() {
   model.layout =
       ps::makeLayout({{"softmax/weights", Shape{784, 10}, {{0, 0, 4000}, {1, 4000, 3840}}},
                       {"softmax/biases", Shape{10}, {{1, 0, 10}}},
-                      {"norm/moving_mean", Shape{10}, {{0, 0, 10}}, 0.99}},
+                      {"norm/moving_mean", Shape{10}, {{0, 0, 10}}, 0.99},
+                      {"words/embeddings", Shape{9, 4}, {{1, 0, 36}}, std::nullopt, true}},
                      2);
   model.optimizer.kind = cluster::OptimizerSpec::Kind::kAdam;
   model.replication = {cluster::ReplicationSpec::Mode::kSync, 2, 3};
@@ -55,6 +56,10 @@ TEST(ModelCodec, RefusesWhatAPeerCouldLieAbout) {
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].getShape().set(0, -4); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setName(""); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[2].setMomentum(1); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[0].setSparse(true); }), Error)
+      << "it lies ahead of a dense one";
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[3].getShape().set(0, 0); }), Error);
+  EXPECT_THROW(roundTrip([](auto& m) { m.getVariables()[3].setMoves(true); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.getOptimizer().setKind(0); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) { m.initSettings(kSettingsMax + 1); }), Error);
   EXPECT_THROW(roundTrip([](auto& m) {

@@ -49,8 +49,13 @@ TEST(ReplicaCodec, RefusesAStateThatNoShardIsIn) {
 TEST(ReplicaCodec, KeepsAnUpdate) {
   capnp::MallocMessageBuilder message;
   auto root = message.initRoot<schema::PsReplica::UpdateParams>();
-  encodeReplicaUpdate(
-      {ps::kFirstEpoch, 9, {}, {{{0, Incarnation{5}, 8}, {3, Incarnation{6}, 7}}, 2}}, root);
+  encodeReplicaUpdate({ps::kFirstEpoch,
+                       9,
+                       {{}, nullptr, {4, 0}},
+                       {{{0, Incarnation{5}, 8}, {3, Incarnation{6}, 7}}, 2}},
+                      root);
+  ASSERT_EQ(root.getRows().size(), 2u);
+  EXPECT_EQ(root.getRows()[0], 4u);
   const ps::ReplicaUpdate update = decodeReplicaUpdate(root.asReader());
   EXPECT_EQ(update.epoch, ps::kFirstEpoch);
   EXPECT_EQ(update.version, 9u);

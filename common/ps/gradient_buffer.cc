@@ -1,0 +1,47 @@
+#include "common/ps/gradient_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace dtf::ps {
+
+GradientBuffer::GradientBuffer(GradientLayout layout)
+    : layout_(std::move(layout)), row_counts_(layout_.sparse().size()) {
+  buffer_ = std::make_shared<Buffer>(elements() * sizeof(float));
+}
+
+float* GradientBuffer::values() {
+  return buffer_->as<float>();
+}
+
+void GradientBuffer::setRows(std::span<const uint32_t> row_counts) {
+  DTF_CHECK(!layout_.countFault(row_counts));
+  row_counts_.assign(row_counts.begin(), row_counts.end());
+  const uint64_t needed = elements() * sizeof(float);
+  if (needed > buffer_->bytes()) {
+    // By half as much again, so that batches of growing size don't make a new one each.
+    const uint64_t most = layout_.elementsMax() * sizeof(float);
+    auto larger = std::make_shared<Buffer>(std::min(most, std::max(needed, needed + needed / 2)));
+    if (layout_.denseElements() > 0)
+      std::memcpy(larger->data(), buffer_->data(), layout_.denseElements() * sizeof(float));
+    buffer_ = std::move(larger);
+  }
+  if (const uint64_t last = layout_.rowsAt(row_counts_, row_counts_.size()); last < elements())
+    values()[last] = 0;
+}
+
+Gradient GradientBuffer::share() const {
+  return {{buffer_->as<float>(), elements()}, buffer_, row_counts_};
+}
+
+Gradient GradientBuffer::copy() const {
+  const uint64_t bytes = elements() * sizeof(float);
+  auto copied = std::make_shared<Buffer>(bytes);
+  if (bytes > 0) std::memcpy(copied->data(), buffer_->data(), bytes);
+  return {{copied->as<float>(), elements()}, copied, row_counts_};
+}
+
+}  // namespace dtf::ps

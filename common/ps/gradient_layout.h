@@ -1,0 +1,84 @@
+#pragma once
+
+// How a gradient lies in memory, and in the message that carries it.
+//
+// The gradient of a dense variable is an array of its shape. That of a sparse one, which is a table
+// that a step looks up rows of, is the rows that were looked up: their ids and their values, as
+// TensorFlow's IndexedSlices. In a shard's arena the dense variables come first, so
+//
+//   gradient = dense elements, then for each slice of a sparse variable
+//              the ids of its rows, ascending (uint32, counted from the slice's first row), and their
+//              values, one row after another; then nothing, or one element, to a whole word
+//
+// A shard without sparse variables: the arena itself.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/ps/parameter_layout.h"
+
+namespace dtf::ps {
+
+// A slice of a sparse variable in its shard's arena: whole rows. All counts are in elements.
+struct SparseSlice {
+  uint64_t offset = 0;
+  uint32_t rows = 0;
+  uint64_t row_elements = 0;
+  uint64_t end() const { return offset + rows * row_elements; }
+  bool operator==(const SparseSlice&) const = default;
+};
+
+// Those of a shard, by offset; empty: each gradient is an arena.
+std::vector<SparseSlice> sparseSlices(const ParameterLayout& layout, uint32_t ps_task);
+
+// A gradient and what keeps it alive (a received message).
+struct Gradient {
+  std::span<const float> values;
+  std::shared_ptr<const void> owner;
+  std::vector<uint32_t> row_counts{};  // of each sparse slice
+};
+
+// What a gradient has of one sparse slice. Borrowed.
+struct RowsView {
+  std::span<const uint32_t> rows;  // ascending
+  const float* values = nullptr;   // of the first of them; the others follow
+};
+
+// Of one shard.
+// Immutable, thread-safe.
+class GradientLayout {
+ public:
+  // `elements`: of the shard's arena.
+  explicit GradientLayout(uint64_t elements, std::vector<SparseSlice> sparse = {});
+  GradientLayout(const ParameterLayout& layout, uint32_t ps_task);
+
+  uint64_t denseElements() const { return dense_elements_; }
+  const std::vector<SparseSlice>& sparse() const { return sparse_; }
+
+  // Elements of a gradient with so many rows of each sparse slice.
+  uint64_t elementsOf(std::span<const uint32_t> row_counts) const;
+  // Of one that names every row.
+  uint64_t elementsMax() const;
+  // Where the ids of sparse slice `index` begin; its values lie behind them.
+  uint64_t rowsAt(std::span<const uint32_t> row_counts, size_t index) const;
+  RowsView rows(const Gradient& gradient, size_t index) const;
+
+  // What is wrong with counts that somebody sent: "rows of 2 sparse variables for a shard with 1".
+  // nullopt: elementsOf() may be asked.
+  std::optional<std::string> countFault(std::span<const uint32_t> row_counts) const;
+  // What is wrong with a gradient: counts, size, or ids that aren't ascending rows of their slice.
+  std::optional<std::string> fault(const Gradient& gradient) const;
+
+ private:
+  std::optional<std::string> rowFault(const RowsView& view, size_t index) const;
+
+  uint64_t elements_;  // of the arena
+  uint64_t dense_elements_;
+  std::vector<SparseSlice> sparse_;
+};
+
+}  // namespace dtf::ps

@@ -1,0 +1,40 @@
+#include "common/wire/gradient_codec.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/wire/arena_codec.h"
+
+namespace dtf::wire {
+
+net::Limits gradientLimits(uint64_t elements, const ps::GradientLayout& layout) {
+  const uint64_t most = std::min(layout.elementsMax(), ps::kShardElementsMax);
+  return arenaLimits(std::max(elements, most));
+}
+
+uint64_t gradientWords(const ps::Gradient& gradient) {
+  return 2 * arenaChunks(gradient.values.size()) + (gradient.row_counts.size() + 1) / 2;
+}
+
+void encodeRowCounts(const ps::Gradient& gradient, capnp::List<uint32_t>::Builder rows) {
+  DTF_CHECK(rows.size() == gradient.row_counts.size());
+  for (uint32_t i = 0; i < rows.size(); ++i) rows.set(i, gradient.row_counts[i]);
+}
+
+std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
+                                      const ps::GradientLayout& layout) {
+  if (rows.size() != layout.sparse().size())
+    throw Error(ErrorCode::kBadData, "a gradient came with rows of " + std::to_string(rows.size()) +
+                                         " sparse variables where " +
+                                         std::to_string(layout.sparse().size()) + " were declared");
+  std::vector<uint32_t> counts;
+  for (const uint32_t count : rows) counts.push_back(count);
+  if (const auto fault = layout.countFault(counts))
+    throw Error(ErrorCode::kBadData, "a gradient came with " + *fault);
+  if (layout.elementsOf(counts) > ps::kShardElementsMax)
+    throw Error(ErrorCode::kBadData, "a gradient came with more rows than one message can carry");
+  return counts;
+}
+
+}  // namespace dtf::wire

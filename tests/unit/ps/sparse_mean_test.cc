@@ -1,0 +1,55 @@
+#include "common/ps/sparse_mean.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/random.h"
+#include "common/ps/gradient_math.h"
+#include "tests/unit/ps/sparse_fixture.h"
+
+namespace dtf::ps {
+namespace {
+
+TEST(SparseMean, ARowsMeanIsOverThoseThatNameIt) {
+  const GradientLayout layout(16 + 16, {{16, 5, 2}});
+  const std::vector<Gradient> gradients = {
+      makeGradient(layout, {1}, {{{0, {1, 2}}, {3, {10, 20}}}}),
+      makeGradient(layout, {2}, {{{3, {20, 40}}}}),
+      makeGradient(layout, {6}, {{{3, {60, 30}}, {4, {5, 5}}}})};
+  SparseMean mean(layout, gradients);
+  for (uint64_t at = 0; at < 32; at += 16) mean.run(at, at + 16);
+  const Gradient taken = mean.take();
+  EXPECT_EQ(layout.fault(taken), std::nullopt);
+  EXPECT_EQ(taken.values[0], 3);
+  const RowsView rows = layout.rows(taken, 0);
+  EXPECT_EQ(std::vector<uint32_t>(rows.rows.begin(), rows.rows.end()),
+            (std::vector<uint32_t>{0, 3, 4}));
+  EXPECT_EQ(std::vector<float>(rows.values, rows.values + 6),
+            (std::vector<float>{1, 2, 30, 30, 5, 5}));
+}
+
+TEST(SparseMean, HasTheSameBitsForEverySplit) {
+  constexpr uint64_t kRows = 61;
+  constexpr uint64_t kRowElements = 7;
+  const GradientLayout layout(16 + 432, {{16, kRows, kRowElements}});
+  Random random(9, 0);
+  std::vector<Gradient> gradients;
+  for (int i = 0; i < 3; ++i) {
+    Rows rows;
+    for (uint32_t row = 0; row < kRows; ++row) {
+      if (random.below(2) == 0) continue;
+      for (uint64_t j = 0; j < kRowElements; ++j) rows[row].push_back(random.uniform(-1, 1));
+    }
+    gradients.push_back(makeGradient(layout, {random.uniform(-1, 1)}, {rows}));
+  }
+  SparseMean whole(layout, gradients);
+  whole.run(0, 448);
+  const Gradient expected = whole.take();
+  SparseMean split(layout, gradients);
+  for (uint64_t at = 448; at > 0; at -= 16) split.run(at - 16, at);
+  const Gradient found = split.take();
+  ASSERT_EQ(found.row_counts, expected.row_counts);
+  EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(), found.values.size_bytes()), 0);
+}
+
+}  // namespace
+}  // namespace dtf::ps
