@@ -134,7 +134,7 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   DTF_CHECK(job.train.has_value());
   const cluster::TrainSpec& train = *job.train;
   const model::ModelTable table = model::tableOf(train.model);
-  const model::ModelGraph graph = model::buildTrainingGraph(train.model, train.data.batch_size);
+  const model::ModelGraph graph = train::trainingGraphOf(train);
   const graph::Placement placement = train::placeModel(graph.graph, train::placementOf(train),
                                                        train::shardsOf(job.cluster), kChief.index);
   // What isn't timed yet is shown as the table has it.

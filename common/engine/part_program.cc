@@ -57,7 +57,8 @@ class PartProgram::Maker {
       made_.receives_.push_back(
           {edgeOf(node), node.attribute<std::string>("key"),
            static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype)});
-    } else if (node.op == "_Pull" || node.op == "_Push" || node.op == "ApplyGradient") {
+    } else if (node.op == "_Pull" || node.op == "_Push" || node.op == "_PushSparse" ||
+               graph::appliesGradient(node)) {
       throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
                                              "): parameter servers and their optimizers take part "
                                              "in training jobs, not in the steps of a session");

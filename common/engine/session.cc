@@ -60,7 +60,7 @@ graph::DevicePlacerOptions placerOptions(const std::vector<SessionDevice>& devic
     static const std::vector<std::string_view> kFree = {
         "Placeholder", "Const", "Variable", "NoOp", "Identity", "Reshape", "ZerosLike"};
     if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
-    if (node.op == "ApplyGradient") return true;  // refused when a step needs it
+    if (graph::appliesGradient(node)) return true;  // refused when a step needs it
     const auto device = std::find_if(devices.begin(), devices.end(),
                                      [&](const SessionDevice& each) { return each.name == name; });
     DTF_CHECK(device != devices.end());

@@ -204,4 +204,8 @@ NodeId Builder::applyGradient(Output variable, Output gradient) {
   return node("ApplyGradient", {variable, gradient});
 }
 
+NodeId Builder::applySparseGradient(Output variable, Output gradient, Output indices) {
+  return node("ApplySparseGradient", {variable, gradient, indices});
+}
+
 }  // namespace dtf::graph

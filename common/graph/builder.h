@@ -157,6 +157,7 @@ class Builder {
 
   // ---- effects
   NodeId applyGradient(Output variable, Output gradient);
+  NodeId applySparseGradient(Output variable, Output gradient, Output indices);
 
   // Any op: the node is named `name`, or after the op when that is empty, under the scope.
   NodeId node(std::string op, std::vector<Output> inputs, Attributes attributes = {},

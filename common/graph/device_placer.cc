@@ -100,7 +100,7 @@ class DevicePlacer {
         }
       }
       // An update happens where the values are, whatever it asks for.
-      constraints_.push_back(node.op == "ApplyGradient" ? DeviceName() : parsed_.at(node.device));
+      constraints_.push_back(appliesGradient(node) ? DeviceName() : parsed_.at(node.device));
       members_.push_back({node.id});
     }
   }
@@ -110,7 +110,7 @@ class DevicePlacer {
       joinGroups(graph_.node(findNode(graph_, name)), graph_.node(findNode(graph_, other)));
     }
     for (const Node& node : graph_.nodes()) {
-      if (node.op != "ApplyGradient") continue;
+      if (!appliesGradient(node)) continue;
       const Node& variable = graph_.node(node.inputs[0].node);
       if (variable.op != "Variable") {
         refuse(nameOf(node) + ": its first input '" + variable.name + "' is a " + variable.op +

@@ -177,4 +177,8 @@ void Graph::noteSuffix(const std::string& name) {
   if (name.substr(mark + 1) == std::to_string(taken + 1)) ++taken;
 }
 
+bool appliesGradient(const Node& node) {
+  return node.op == "ApplyGradient" || node.op == "ApplySparseGradient";
+}
+
 }  // namespace dtf::graph

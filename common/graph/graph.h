@@ -60,6 +60,10 @@ struct Node {
   }
 };
 
+// Whether the node's second input is the gradient of the variable that is its first: ApplyGradient,
+// ApplySparseGradient.
+bool appliesGradient(const Node& node);
+
 // What a caller gives to add a node. An optional attribute left out gets its type's zero.
 struct NodeDef {
   std::string name;

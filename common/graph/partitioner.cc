@@ -41,7 +41,7 @@ class Partitioner {
   // Where a node runs. A gradient for another ps leaves from where it is made.
   TaskId homeOf(const Node& node) const {
     const TaskId placed = placement_.device(node.id).taskId().value();
-    if (node.op != "ApplyGradient") return placed;
+    if (!appliesGradient(node)) return placed;
     const PlacedVariable* variable = placement_.variable(node.inputs[0].node);
     DTF_CHECK(variable != nullptr);
     const TaskId gradient = home(node.inputs[1].node);
@@ -65,10 +65,11 @@ class Partitioner {
                 .attributes = node.attributes,
                 .control_inputs = {},
                 .device = device};
-    if (node.op == "ApplyGradient" && isRemote(*placement_.variable(node.inputs[0].node), task)) {
-      def.op = "_Push";
+    if (appliesGradient(node) && isRemote(*placement_.variable(node.inputs[0].node), task)) {
+      def.op = node.op == "ApplyGradient" ? "_Push" : "_PushSparse";
       def.attributes = {{"variable", graph_.node(node.inputs[0].node).name}};
-      def.inputs = {read(node.inputs[1], task, device)};
+      for (size_t i = 1; i < node.inputs.size(); ++i)
+        def.inputs.push_back(read(node.inputs[i], task, device));
     } else {
       for (const Output& input : node.inputs) def.inputs.push_back(read(input, task, device));
     }
@@ -82,7 +83,7 @@ class Partitioner {
   std::string deviceOn(const Node& node, TaskId task) const {
     const DeviceName& placed = placement_.device(node.id);
     if (placed.taskId() == task) return placed.str();
-    DTF_CHECK_MSG(node.op == "ApplyGradient", node.name);
+    DTF_CHECK_MSG(appliesGradient(node), node.name);
     return placement_.device(node.inputs[1].node).str();
   }
 

@@ -17,7 +17,8 @@ namespace dtf::graph {
 //   variable on ps -> a node elsewhere, or     _Pull, one per (variable, reading task), under the
 //   any read of a split variable               variable's own name
 //   gradient -> ApplyGradient of a variable    _Push under ApplyGradient's name, in the gradient's
-//   on another ps, or of a split one           task; ApplyGradient itself is gone
+//   on another ps, or of a split one           task; ApplyGradient itself is gone. Likewise
+//                                              _PushSparse for ApplySparseGradient
 //   any other tensor                           one _Send and one _Recv per (tensor, reading task),
 //                                              shared by all of its readers there
 //   a control edge                             the same with a scalar that says "done", one per

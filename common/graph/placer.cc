@@ -1,6 +1,7 @@
 #include "common/graph/placer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -49,15 +50,16 @@ class Dealer {
   uint64_t counter_ = 0;
 };
 
-std::vector<VariablePart> splitEvenly(uint64_t elements, uint32_t ps_tasks) {
-  DTF_CHECK(ps_tasks > 0);
-  const uint64_t blocks = (elements + kPartAlignment - 1) / kPartAlignment;
+// In blocks of `block` elements, the last one perhaps shorter.
+std::vector<VariablePart> splitEvenly(uint64_t elements, uint64_t block, uint32_t ps_tasks) {
+  DTF_CHECK(ps_tasks > 0 && block > 0);
+  const uint64_t blocks = (elements + block - 1) / block;
   std::vector<VariablePart> parts;
   uint64_t begin = 0;
   for (uint32_t ps = 0; ps < ps_tasks; ++ps) {
     // The first blocks % ps_tasks tasks hold one block more.
     const uint64_t share = blocks / ps_tasks + (ps < blocks % ps_tasks ? 1 : 0);
-    const uint64_t count = std::min(share * kPartAlignment, elements - begin);
+    const uint64_t count = std::min(share * block, elements - begin);
     if (count > 0) parts.push_back({ps, begin, count});
     begin += count;
   }
@@ -78,6 +80,7 @@ class Placer {
     placement_.devices.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (node.op == "Variable") addVariable(node);
+      if (node.op == "ApplySparseGradient") sparse_.insert(node.inputs[0].node);
     }
     // Two passes: a pin further down counts before the first variable is dealt.
     for (PlacedVariable& variable : placement_.variables) placePinned(variable);
@@ -135,14 +138,20 @@ class Placer {
     }
   }
 
+  // A row of a sparse variable stays whole.
+  uint64_t blockOf(const PlacedVariable& variable) const {
+    if (!sparse_.contains(variable.node)) return kPartAlignment;
+    return static_cast<uint64_t>(variable.shape.elements() / variable.shape.dim(0));
+  }
+
   void deal(PlacedVariable& variable) {
     if (deviceOf(variable.node).job) return;
     const uint64_t bytes = variable.bytes();
     const auto elements = static_cast<uint64_t>(variable.shape.elements());
     const bool split = options_.partition_min_bytes > 0 && bytes >= options_.partition_min_bytes &&
-                       options_.ps_tasks > 1 && elements > kPartAlignment;
+                       options_.ps_tasks > 1 && elements > blockOf(variable);
     if (split) {
-      variable.parts = splitEvenly(elements, options_.ps_tasks);
+      variable.parts = splitEvenly(elements, blockOf(variable), options_.ps_tasks);
       for (const VariablePart& part : variable.parts) {
         dealer_.load(part.ps_task, part.count * sizeof(float));
       }
@@ -161,16 +170,16 @@ class Placer {
 
   void placeOther(const Node& node) {
     if (node.op == "Variable") return;
-    if (node.op != "ApplyGradient") {
+    if (!appliesGradient(node)) {
       const DeviceName constraint = DeviceName::parse(node.device);
       deviceOf(node.id) = onTask(node, onWorkerOrElsewhere(options_.worker, constraint));
       return;
     }
     const Node& variable = graph_.node(node.inputs[0].node);
     if (variable.op != "Variable") {
-      throw Error(ErrorCode::kBadConfig,
-                  "node '" + node.name + "' (ApplyGradient): its first input '" + variable.name +
-                      "' is a " + variable.op + ", it must be a Variable");
+      throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
+                                             "): its first input '" + variable.name + "' is a " +
+                                             variable.op + ", it must be a Variable");
     }
     deviceOf(node.id) = deviceOf(variable.id);
   }
@@ -191,6 +200,7 @@ class Placer {
   const PlacerOptions& options_;
   Dealer dealer_;
   Placement placement_;
+  std::set<NodeId> sparse_;  // variables
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ struct PlacerOptions {
 // Elements [begin, begin + count) of the flattened variable.
 struct VariablePart {
   uint32_t ps_task = 0;
-  uint64_t begin = 0;  // a multiple of kPartAlignment
+  uint64_t begin = 0;  // a multiple of kPartAlignment; of a sparse variable, of a row
   uint64_t count = 0;
   bool operator==(const VariablePart&) const = default;
 };
@@ -67,7 +67,8 @@ struct Placement {
 // A variable without a constraint, or constrained to "/job:ps" alone, is dealt by the strategy. One
 // that is pinned to a task stays there and is left out of the deal: it doesn't advance the round
 // robin (in TensorFlow it does), and under kGreedy its bytes count from the start. Splitting deals
-// even runs of whole 16-element blocks, in ps order. ApplyGradient goes where its variable is,
+// even runs of whole 16-element blocks, in ps order; of a sparse variable, one that an
+// ApplySparseGradient updates, whole rows. Both of them go where their variable is,
 // whatever it asks for. Any other node's constraint is merged over the worker's device; one that
 // names another task and no device there gets the first CPU, one that names another job and no task
 // gets task 0.

@@ -57,6 +57,14 @@ TensorSpec floats(Shape shape) {
   return {DType::kFloat32, std::move(shape)};
 }
 
+TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices) {
+  wantFloat(table, "table");
+  wantRankAtLeast(table, 1, "table");
+  std::vector<int64_t> dims = indices.shape.dims();
+  dims.insert(dims.end(), table.shape.dims().begin() + 1, table.shape.dims().end());
+  return floats(Shape(std::move(dims)));
+}
+
 std::vector<TensorSpec> elementwise(std::span<const TensorSpec> inputs, const Attributes&) {
   if (inputs.empty()) misfit("needs at least one input");
   for (const TensorSpec& input : inputs) {

@@ -32,6 +32,8 @@ const T& get(const Attributes& attributes, const char* key) {
 }
 
 TensorSpec floats(Shape shape);
+// What Gather makes of a table.
+TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices);
 
 // n float32 inputs of one shape, one output of that shape.
 std::vector<TensorSpec> elementwise(std::span<const TensorSpec> inputs,

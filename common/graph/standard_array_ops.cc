@@ -95,15 +95,6 @@ Specs inferPad(std::span<const TensorSpec> inputs, const Attributes& attributes)
   return {floats(Shape(std::move(dims)))};
 }
 
-// What Gather makes of a table.
-TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices) {
-  wantFloat(table, "table");
-  wantRankAtLeast(table, 1, "table");
-  std::vector<int64_t> dims = indices.shape.dims();
-  dims.insert(dims.end(), table.shape.dims().begin() + 1, table.shape.dims().end());
-  return floats(Shape(std::move(dims)));
-}
-
 Specs inferGather(std::span<const TensorSpec> inputs, const Attributes&) {
   return {gathered(inputs[0], inputs[1])};
 }

@@ -9,15 +9,21 @@
 //                                    initializer string
 //   ApplyGradient *  variable,       -                     none; the optimizer takes one step,
 //                    gradient: same                        or a moving average moves to `gradient`
+//   ApplySparse-     variable [R,..],-                     none; the optimizer takes one step with
+//   Gradient *       gradient [indices' dimensions, ..],   the gradient of the rows that indices name,
+//                    indices                               as of Gather; those named twice are summed
 //   NoOp             -               -                     none; holds control inputs together
 // The partitioner inserts:
 //   _Send *          x, any dtype    key, dtype, shape     none; x leaves under key
 //   _Recv *          -               key, dtype, shape     what arrived under key
 //   _Pull *          -               variable, shape       float32: the value of a variable on ps
 //   _Push *          gradient        variable              none; the gradient leaves for the ps
+//   _PushSparse *    gradient,       variable              likewise, with the rows that it is of
+//                    indices
 //
 // A variable is known by the name of its node; the attribute `variable` is that name. Initializers
-// are those of initializer.h. Input 0 of ApplyGradient is a Variable node's output.
+// are those of initializer.h. Input 0 of both ways to apply a gradient is a Variable node's
+// output.
 
 #include <algorithm>
 
@@ -53,6 +59,11 @@ Specs inferApplyGradient(std::span<const TensorSpec> inputs, const Attributes&) 
   return {};
 }
 
+Specs inferApplySparse(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantSame(inputs[1], "gradient", gathered(inputs[0], inputs[2]), "what is gathered");
+  return {};
+}
+
 Specs inferPush(std::span<const TensorSpec> inputs, const Attributes&) {
   wantFloat(inputs[0], "gradient");
   return {};
@@ -74,11 +85,13 @@ void addStateOps(OpCatalog& catalog) {
   catalog.add({"Const", 0, {dtype, shape, {"value", Type::kDouble}}, declared});
   catalog.add({"Variable", 0, {shape, {"initializer", Type::kString}}, inferVariable, true});
   catalog.add({"ApplyGradient", 2, {}, inferApplyGradient, true});
+  catalog.add({"ApplySparseGradient", 3, {}, inferApplySparse, true});
   catalog.add({"NoOp", 0, {}, noOutput});
   catalog.add({"_Send", 1, {key, dtype, shape}, inferSend, true});
   catalog.add({"_Recv", 0, {key, dtype, shape}, declared, true});
   catalog.add({"_Pull", 0, {variable, shape}, declaredFloat, true});
   catalog.add({"_Push", 1, {variable}, inferPush, true});
+  catalog.add({"_PushSparse", 2, {variable}, inferPush, true});
 }
 
 }  // namespace dtf::graph

@@ -149,10 +149,38 @@ void checkAllRead(const ModelSpec& spec, const ModelGraph& model) {
   }
 }
 
-void addTraining(ModelGraph& model) {
+bool isExamples(const ModelGraph& model, Output tensor) {
+  while (model.graph.node(tensor.node).op == "Reshape")
+    tensor = model.graph.node(tensor.node).inputs[0];
+  return tensor == model.features;
+}
+
+// The one look-up that reads the variable; nullptr: it is read in another way, or once more.
+const graph::Node* lookUpOf(const ModelGraph& model, Output variable) {
+  const graph::Node* found = nullptr;
+  for (const graph::Node& node : model.graph.nodes())
+    for (const Output& input : node.inputs) {
+      if (input != variable) continue;
+      if (found != nullptr || node.op != "Gather") return nullptr;
+      found = &node;
+    }
+  const bool is_table = found != nullptr && found->inputs[0] == variable;
+  return is_table && isExamples(model, found->inputs[1]) ? found : nullptr;
+}
+
+// What the loss is differentiated with respect to: of a sparse variable what was looked up.
+Output addTrained(const ModelGraph& model, ModelVariable& variable, TableGradient table_gradient) {
+  if (table_gradient == TableGradient::kDense) return variable.value;
+  const graph::Node* const look_up = lookUpOf(model, variable.value);
+  if (look_up == nullptr) return variable.value;
+  variable.indices = look_up->inputs[1];
+  return {look_up->id};
+}
+
+void addTraining(ModelGraph& model, TableGradient table_gradient) {
   std::vector<Output> trained;
-  for (const ModelVariable& variable : model.variables)
-    if (!variable.momentum) trained.push_back(variable.value);
+  for (ModelVariable& variable : model.variables)
+    if (!variable.momentum) trained.push_back(addTrained(model, variable, table_gradient));
   const std::vector<Output> gradients = graph::addGradients(model.graph, model.loss, trained);
   DTF_CHECK(gradients.size() == trained.size());
   Builder builder(model.graph);
@@ -161,7 +189,9 @@ void addTraining(ModelGraph& model) {
   for (ModelVariable& variable : model.variables) {
     if (!variable.momentum) variable.gradient = *next++;
     DTF_CHECK(variable.gradient.has_value());
-    variable.update = builder.applyGradient(variable.value, *variable.gradient);
+    variable.update = variable.indices ? builder.applySparseGradient(
+                                             variable.value, *variable.gradient, *variable.indices)
+                                       : builder.applyGradient(variable.value, *variable.gradient);
   }
 }
 
@@ -175,10 +205,11 @@ ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size) {
   return buildGraph(model, batch_size, true);
 }
 
-ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size) {
+ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size,
+                              TableGradient table_gradient) {
   ModelGraph result = buildGraph(model, batch_size, true);
   checkAllRead(model, result);
-  addTraining(result);
+  addTraining(result, table_gradient);
   return result;
 }
 

@@ -18,9 +18,13 @@ struct ModelVariable {
   graph::Output value;
   // Of the loss; of a moving average in its place what the batch says. Training graphs only.
   std::optional<graph::Output> gradient;
-  std::optional<graph::NodeId> update;  // the ApplyGradient; training graphs only
+  // The ApplyGradient, or, of a sparse variable, the ApplySparseGradient; training graphs only.
+  std::optional<graph::NodeId> update;
   // Set: not trained, a moving average (ps::VariableInfo), which training steps don't read.
   std::optional<double> momentum;
+  // Set: a sparse variable, whose `gradient` is that of what was looked up: one row for each of these,
+  // which are the features, perhaps of another shape.
+  std::optional<graph::Output> indices = std::nullopt;
 };
 
 // What one layer added to the graph. Value type.
@@ -50,12 +54,21 @@ struct ModelGraph {
   std::vector<AddedLayer> layers;         // likewise; one that holds others before them
 };
 
+// The gradient of a table of rows.
+enum class TableGradient : uint8_t {
+  kDense,  // of the whole table
+  // Of the rows that a step looked up: the variable is sparse. Only of a table of which one Gather reads
+  // rows that the examples name, and nothing else reads it.
+  kSparse,
+};
+
 // uint8 features are pixels, which are divided by 255. One unit tells class 0 from class 1. A layer "softmax" makes the variables "softmax/weights" and
 // "softmax/biases".
 // Errors: yaml::ErrorAt of kBadConfig, "job.yaml:9:7: error: ...", naming the layer whose input
 // doesn't fit it, a variable too large to count, or a model that has no variable, whose output
 // isn't [batch, units], or whose loss or metrics don't fit units and labels.
-ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size);
+ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size,
+                              TableGradient table_gradient = TableGradient::kSparse);
 
 // The same without gradients and updates: as training sees a batch.
 ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size);

@@ -83,7 +83,7 @@ class CompiledStep {
   std::unique_ptr<StepBody> body_;
 };
 
-// Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient) need. `part` may contain
+// Compiles what `fetches` and the graph's pushes (_Push, ApplyGradient, and their sparse kin) need. `part` may contain
 // Placeholder, _Pull and Variable, whose values are bound. Nothing of `part` is kept.
 // Errors: kBadConfig for ops that a step can't hold (_Send, _Recv) or the device has no kernel for;
 // those of the device.

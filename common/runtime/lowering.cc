@@ -15,7 +15,7 @@ using graph::NodeId;
 using graph::Output;
 
 bool isPush(const Node& node) {
-  return node.op == "_Push" || node.op == "ApplyGradient";
+  return node.op == "_Push" || node.op == "_PushSparse" || graph::appliesGradient(node);
 }
 
 std::vector<NodeId> pushesOf(const Graph& graph) {
@@ -77,7 +77,7 @@ class Lowering {
   }
 
   void addPush(const Node& node) {
-    const bool local = node.op == "ApplyGradient";
+    const bool local = graph::appliesGradient(node);
     const std::string name = local ? graph_.node(root(node.inputs[0]).node).name
                                    : node.attribute<std::string>("variable");
     for (const BoundTensor& other : step_.gradients) {

@@ -32,7 +32,9 @@ struct LoweredStep {
   std::vector<Operation> operations;    // in topological order
   std::vector<BoundTensor> inputs;      // Placeholder: all of the graph's, read or not
   std::vector<BoundTensor> parameters;  // _Pull and Variable
-  std::vector<BoundTensor> gradients;   // what _Push and ApplyGradient take, by variable
+  // What pushes (_Push, ApplyGradient) take, by variable. Of a sparse one (_PushSparse,
+  // ApplySparseGradient) the gradient of what was looked up, one row for each index.
+  std::vector<BoundTensor> gradients;
   std::map<graph::Output, Constant> constants;
   std::vector<BoundTensor> fetches;  // in the order asked for
 };

@@ -167,7 +167,7 @@ ImportReport saveImported(FileSystem& file_system, const Clock& clock, const clu
   const cluster::TrainSpec& train = *job.train;
   requirePlace(file_system, job);
   ImportReport report;
-  const model::ModelGraph model = model::buildTrainingGraph(train.model, train.data.batch_size);
+  const model::ModelGraph model = trainingGraphOf(train);
   const std::vector<NamedTensor> values = valuesOf(model, train.data.seed, weights, report);
   if (report.used.empty())
     throw Error(ErrorCode::kBadConfig,

@@ -10,6 +10,7 @@
 #include "common/base/random.h"
 #include "common/base/random_streams.h"
 #include "common/ps/replication_rules.h"
+#include "common/ps/sparse_update.h"
 
 namespace dtf::train {
 
@@ -145,6 +146,12 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
   return tensor;
 }
 
+model::ModelGraph trainingGraphOf(const cluster::TrainSpec& train) {
+  return model::buildTrainingGraph(train.model, train.data.batch_size,
+                                   ps::updatesRows(train.optimizer) ? model::TableGradient::kSparse
+                                                                    : model::TableGradient::kDense);
+}
+
 ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement) {
   DTF_CHECK(placement.variables.size() == model.variables.size());
   std::vector<ps::VariableParts> variables;
@@ -156,7 +163,11 @@ ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placem
                   "variable '" + placed.name + "' is placed on " +
                       placement.device(placed.node).str() +
                       ", but variables live on ps tasks: remove its pin, or pin it to one");
-    ps::VariableParts parts{placed.name, placed.shape, {}, model.variables[i].momentum};
+    ps::VariableParts parts{placed.name,
+                            placed.shape,
+                            {},
+                            model.variables[i].momentum,
+                            model.variables[i].indices.has_value()};
     for (const graph::VariablePart& part : placed.parts)
       parts.parts.push_back({part.ps_task, part.begin, part.count});
     variables.push_back(std::move(parts));

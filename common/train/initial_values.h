@@ -37,6 +37,10 @@ using BlockDone = std::function<void(uint64_t elements)>;
 Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t seed, uint32_t index,
                     const BlockDone& progress = nullptr);
 
+// What a job's workers train: buildTrainingGraph(), with sparse gradients where the optimizer takes
+// them.
+model::ModelGraph trainingGraphOf(const cluster::TrainSpec& train);
+
 // Where the placer put each variable of the model, as the ps and the wire need it.
 // Errors: kBadConfig for a variable that is placed on a worker.
 ps::ParameterLayout layoutOf(const model::ModelGraph& model, const graph::Placement& placement);

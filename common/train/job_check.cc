@@ -293,7 +293,7 @@ class JobChecker {
 
   // Builds, places and declares it as a worker does, and lets the ps' own check judge it.
   void checkModel() {
-    const model::ModelGraph model = model::buildTrainingGraph(train_.model, train_.data.batch_size);
+    const model::ModelGraph model = trainingGraphOf(train_);
     cluster::PlacementSpec placement = placementOf(train_);
     removeUnknownPins(model, placement.pins);
     const uint32_t ps_tasks = shardsOf(job_.cluster);

@@ -69,11 +69,33 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
     value_handles_.push_back(is_read ? step_->parameter(nameOf(model, variable.value)) : kUnread);
     if (variable.update)
       gradient_handles_.push_back(step_->gradient(nameOf(model, variable.value)));
+    look_ups_.emplace_back();
+    if (variable.update && variable.indices) addLookUp(model, variable);
   }
+}
+
+// The indices are the features, whatever their shape.
+void ModelStep::addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable) {
+  const graph::TensorSpec& gradients = model.graph.spec(variable.gradient.value());
+  const graph::TensorSpec& indices = model.graph.spec(*variable.indices);
+  DTF_CHECK(indices.shape.elements() == features_.shape.elements());
+  Buffer& buffer =
+      row_gradients_.emplace_back(static_cast<size_t>(gradients.shape.elements()) * sizeof(float));
+  look_ups_.back() = {indices.dtype, nullptr, static_cast<size_t>(indices.shape.elements()),
+                      buffer.as<float>()};
+  step_->bindGradient(gradient_handles_.back(), buffer.as<float>());
+}
+
+LookUp ModelStep::lookUp(uint32_t variable) const {
+  DTF_CHECK(isSparse(variable) && bound_features_ != nullptr);
+  LookUp look_up = look_ups_[variable];
+  look_up.ids = bound_features_;
+  return look_up;
 }
 
 void ModelStep::bindExamples(const std::byte* features, const std::byte* labels) {
   DTF_CHECK(features != nullptr && labels != nullptr);
+  bound_features_ = features;
   step_->bindInput(features_handle_, features);
   step_->bindInput(labels_handle_, labels);
 }
@@ -103,7 +125,7 @@ void ModelStep::bindValue(uint32_t variable, const float* value) {
 }
 
 void ModelStep::bindGradient(uint32_t variable, float* gradient) {
-  DTF_CHECK(variable < gradient_handles_.size() && gradient != nullptr);
+  DTF_CHECK(variable < gradient_handles_.size() && gradient != nullptr && !isSparse(variable));
   step_->bindGradient(gradient_handles_[variable], gradient);
 }
 

@@ -13,6 +13,7 @@
 #include "common/model/model_graph.h"
 #include "common/runtime/compiled_step.h"
 #include "common/tensor/tensor.h"
+#include "common/train/sparse_gradient.h"
 
 namespace dtf::train {
 
@@ -47,7 +48,11 @@ class ModelStep {
   // Variables by their place in model::ModelGraph::variables. A value or gradient is bound until it is
   // bound anew. A step that doesn't read a value needs none.
   void bindValue(uint32_t variable, const float* value);
+  // Not of a sparse variable.
   void bindGradient(uint32_t variable, float* gradient);
+  bool isSparse(uint32_t variable) const { return look_ups_[variable].count > 0; }
+  // Of a sparse variable, after run(): what it read, and the gradients of that. Until the next run().
+  LookUp lookUp(uint32_t variable) const;
 
   const runtime::StepPlan& plan() const { return step_->plan(); }
 
@@ -60,6 +65,8 @@ class ModelStep {
   std::span<const float> outputs() const { return step_->fetch(has_accuracy_ ? 2 : 1); }
 
  private:
+  void addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable);
+
   int64_t batch_size_;
   graph::TensorSpec features_;
   graph::TensorSpec labels_;
@@ -70,6 +77,9 @@ class ModelStep {
   int labels_handle_ = 0;
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;
+  std::vector<LookUp> look_ups_;  // by variable; count 0: dense
+  std::vector<Buffer> row_gradients_;
+  const std::byte* bound_features_ = nullptr;
 };
 
 }  // namespace dtf::train

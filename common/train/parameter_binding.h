@@ -3,19 +3,23 @@
 // Where a step finds its variables and leaves its gradients. A variable that lies whole on one ps
 // is used in place: its value in the arena that was received, its gradient in the arena that will
 // be sent. A variable that is split over several ps gets a buffer of its own, filled after a pull
-// and taken apart before a push.
+// and taken apart before a push. The gradient of a sparse variable is rows, which are dealt out to
+// the ps that hold them.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "common/ps/gradient_layout.h"
 #include "common/ps/parameter_client.h"
 #include "common/ps/parameter_layout.h"
 #include "common/tensor/buffer.h"
+#include "common/train/sparse_gradient.h"
 
 namespace dtf::train {
 
-// Owns: buffers for the split variables.
+// Owns: buffers for the split variables; rows of the sparse ones.
 // Borrows: `client`, which must outlive this.
 // Threads: that of the client.
 // Blocks: never.
@@ -34,8 +38,13 @@ class ParameterBinding {
     return values_[variable];
   }  // aligned to 4 bytes at least
 
-  // Where the step must write the gradient of `variable`. May change with every exchange().
+  // Where the step must write the gradient of `variable`, one that isn't sparse. May change with
+  // every exchange().
   float* gradient(uint32_t variable);
+  // The gradient of a sparse variable.
+  void setGradient(uint32_t variable, const LookUp& look_up);
+  // All of the gradient of `variable`; of a sparse one that of its rows, one row after another.
+  std::span<float> gradientValues(uint32_t variable);
   // Before every exchange().
   void scatterGradients();
 
@@ -47,15 +56,28 @@ class ParameterBinding {
   struct Place {
     std::vector<Part> parts;  // by Slice::begin; several: the variable is split
     Buffer value;             // of a split variable
-    Buffer gradient;
+    Buffer gradient;          // likewise, unless it is sparse
+    size_t elements = 0;
+    std::optional<SparseGradient> sparse;
+  };
+  // What one ps holds of sparse variables.
+  struct SparseShard {
+    ps::GradientLayout layout;
+    std::vector<uint32_t> variables;              // of each sparse slice
+    std::vector<uint32_t> first_rows;             // likewise
+    std::vector<std::span<const uint32_t>> rows;  // likewise: that are about to be pushed
+    std::vector<uint32_t> counts;                 // of them
   };
   using Arena = const float* (ps::ParameterClient::*)(uint32_t ps_task) const;
   void gather(Arena arena);
+  void addSparseShard(const ps::ParameterLayout& layout, uint32_t ps_task);
+  void scatterRows(uint32_t ps_task, SparseShard& shard);
   static bool isSplit(const Place& place) { return place.parts.size() != 1; }
 
   ps::ParameterClient& client_;
   std::vector<Place> places_;  // by variable
   std::vector<const float*> values_;
+  std::vector<SparseShard> sparse_;  // by ps task; empty where no variable is sparse
 };
 
 }  // namespace dtf::train

@@ -112,9 +112,9 @@ void Summaries::addGradients(ParameterBinding& binding) {
   const std::vector<ps::VariableInfo>& variables = declaration_.layout.variables;
   for (uint32_t i = 0; i < binding.variables(); ++i) {
     if (variables[i].momentum) continue;  // it has no gradient
-    const auto elements = static_cast<size_t>(variables[i].shape.elements());
-    const float* gradient = binding.gradient(i);
-    due_->histograms.push_back({variables[i].name + "/gradient", {gradient, gradient + elements}});
+    const std::span<const float> gradient = binding.gradientValues(i);
+    due_->histograms.push_back(
+        {variables[i].name + "/gradient", {gradient.begin(), gradient.end()}});
   }
 }
 

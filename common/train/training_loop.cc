@@ -46,7 +46,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       kernels_(kernels),
       device_(device),
       clock_(clock),
-      model_(model::buildTrainingGraph(train.model, train.data.batch_size)),
+      model_(trainingGraphOf(train)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
       step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
       declaration_(
@@ -202,12 +202,14 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
   const trace::Span span("compute");
   for (uint32_t i = 0; i < binding_->variables(); ++i) {
     step_.bindValue(i, binding_->value(i));
-    step_.bindGradient(i, binding_->gradient(i));
+    if (!step_.isSparse(i)) step_.bindGradient(i, binding_->gradient(i));
   }
   step_.run();
   const float loss = step_.loss();
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
   checkStatistics(due);
+  for (uint32_t i = 0; i < binding_->variables(); ++i)
+    if (step_.isSparse(i)) binding_->setGradient(i, step_.lookUp(i));
   clipGradients(due);
   binding_->scatterGradients();
   return loss;
@@ -243,8 +245,7 @@ void TrainingLoop::clipGradients(const ps::StepState& due) {
   gradients_.clear();
   for (uint32_t i = 0; i < binding_->variables(); ++i) {
     if (variables[i].momentum) continue;  // what a moving average is sent is no gradient
-    gradients_.emplace_back(binding_->gradient(i),
-                            static_cast<size_t>(variables[i].shape.elements()));
+    gradients_.push_back(binding_->gradientValues(i));
   }
   const double norm = clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm);
   if (std::isfinite(norm)) return;

@@ -64,6 +64,29 @@ TEST_F(PartitionerTest, ATrainingStepBecomesPullsAndPushes) {
   EXPECT_EQ(parts.at(kPs1).find("b")->op, "Variable");
 }
 
+TEST_F(PartitionerTest, ASparseGradientIsPushedWithItsIndices) {
+  const Output ids = b_.placeholder("ids", DType::kInt32, {3});
+  const Output table = b_.variable("table", {10, 2});
+  const Output rows = b_.gather(table, ids);
+  const auto gradients = addGradients(graph_, b_.mean(b_.tanh(rows)), std::array{rows});
+  b_.applySparseGradient(table, gradients[0], ids);
+  const auto parts = split();
+  const Graph& worker = parts.at(kWorker0);
+  ASSERT_EQ(nodesOf(worker, "_PushSparse").size(), 1u);
+  const Node& push = *nodesOf(worker, "_PushSparse")[0];
+  EXPECT_EQ(push.attribute<std::string>("variable"), "table");
+  EXPECT_EQ(worker.spec(push.inputs[0]).shape, (Shape{3, 2}));
+  EXPECT_EQ(worker.node(push.inputs[1].node).name, "ids");
+  EXPECT_TRUE(nodesOf(worker, "UnsortedSegmentSum").empty()) << "nothing of the table's size";
+}
+
+TEST_F(PartitionerTest, ASparseGradientIsOfWhatIsLookedUp) {
+  const Output ids = b_.placeholder("ids", DType::kInt32, {3});
+  const Output table = b_.variable("table", {10, 2});
+  EXPECT_THAT(errorText([&] { b_.applySparseGradient(table, table, ids); }),
+              HasSubstr("must be the same"));
+}
+
 TEST_F(PartitionerTest, OneSendServesFiveConsumers) {
   const auto on = [this](TaskId task) { return b_.deviceScope(task.device()); };
   const Output a = b_.placeholder("a", DType::kFloat32, {2});

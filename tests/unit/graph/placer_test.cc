@@ -127,6 +127,18 @@ TEST_F(PlacerTest, ALargeVariableIsSplitOverAllPsOnCacheLines) {
   EXPECT_THAT(variableTasks(), ElementsAre("ps/0", "ps/0", "ps/1")) << "splitting is no turn";
 }
 
+TEST_F(PlacerTest, ASparseVariableIsSplitBetweenRows) {
+  options_.ps_tasks = 3;
+  options_.partition_min_bytes = 1;
+  const Output table = b_.variable("table", {8, 5});
+  const Output ids = b_.placeholder("ids", DType::kInt32, {2});
+  b_.applySparseGradient(table, b_.gather(table, ids), ids);
+  const Placement placement = place(graph_, options_);
+  EXPECT_THAT(
+      placement.variables[0].parts,
+      ElementsAre(VariablePart{0, 0, 15}, VariablePart{1, 15, 15}, VariablePart{2, 30, 10}));
+}
+
 TEST_F(PlacerTest, SplittingLeavesOutTasksThatWouldGetNothing) {
   options_.ps_tasks = 4;
   options_.partition_min_bytes = 1;

@@ -63,6 +63,18 @@ TEST_F(LoweringTest, KeepsWhatAPushWaitsFor) {
   EXPECT_THAT(opsOf(lower(graph_, {})), ::testing::ElementsAre("Sigmoid", "Relu"));
 }
 
+TEST_F(LoweringTest, ASparsePushIsOfItsGradientWhateverItsIndices) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2, 3});
+  const Output ids = b_.placeholder("ids", DType::kInt32, {2});
+  const Output gradient = b_.relu(x);
+  b_.node("_PushSparse", {gradient, ids}, {{"variable", "table"}});
+  const LoweredStep step = lower(graph_, {});
+  ASSERT_EQ(step.gradients.size(), 1u);
+  EXPECT_EQ(step.gradients[0].name, "table");
+  EXPECT_EQ(step.gradients[0].spec.shape, (Shape{2, 3}));
+  EXPECT_THAT(opsOf(step), ::testing::ElementsAre("Relu"));
+}
+
 TEST_F(LoweringTest, RefusesTwoGradientsOfOneVariable) {
   const Output x = b_.placeholder("x", DType::kFloat32, {2});
   b_.node("_Push", {x}, {{"variable", "w"}}, "first");

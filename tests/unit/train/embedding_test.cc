@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/train/initial_values.h"
 #include "tests/unit/data/part_of.h"
 #include "tests/unit/train/job.h"
 
@@ -48,6 +49,58 @@ cluster::TrainSpec embeddingJob(int64_t vocabulary) {
 TEST(Embedding, LearnsWhatItsWordsMean) {
   const JobResult job = runJob(embeddingJob(kWords), {2, 2}, sentences(2000, 1), sentences(500, 2));
   EXPECT_GT(*job.evaluation->accuracy, 0.95);
+}
+
+// A weight decay that is nothing in float32: a rule for all rows, and so a dense gradient.
+cluster::TrainSpec asDense(cluster::TrainSpec train) {
+  train.optimizer.weight_decay = 1e-300;
+  return train;
+}
+
+TEST(Embedding, ATablesGradientIsSparseUnlessTheOptimizerWantsAllOfIt) {
+  cluster::TrainSpec train = embeddingJob(kWords);
+  const auto is_sparse = [&] {
+    const model::ModelGraph model = trainingGraphOf(train);
+    const ps::ParameterLayout layout = layoutOf(model, placeModel(model.graph, {}, 1, 0));
+    EXPECT_EQ(layout.variables[0].name, "words/embeddings");
+    EXPECT_FALSE(layout.variables[1].is_sparse);
+    return layout.variables[0].is_sparse;
+  };
+  EXPECT_TRUE(is_sparse());
+  train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kMomentum);
+  EXPECT_TRUE(is_sparse());
+  EXPECT_FALSE((train = asDense(train), is_sparse()));
+  train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kLamb);
+  EXPECT_FALSE(is_sparse());
+}
+
+TEST(Embedding, SparseTrainingHasTheBitsOfDenseTraining) {
+  cluster::TrainSpec train = embeddingJob(kWords);
+  train.steps = 50;
+  train.placement.partition_min_bytes = 64;
+  for (const auto kind :
+       {cluster::OptimizerSpec::Kind::kGradientDescent, cluster::OptimizerSpec::Kind::kAdam}) {
+    train.optimizer = cluster::defaultOptimizer(kind);
+    train.optimizer.learning_rate = 0.05;
+    const JobResult sparse = runJob(train, {1, 1}, sentences(2000, 1), sentences(500, 2));
+    const JobResult dense = runJob(asDense(train), {1, 1}, sentences(2000, 1), sentences(500, 2));
+    EXPECT_EQ(sparse.workers[0].final_loss, dense.workers[0].final_loss);
+    EXPECT_EQ(sparse.evaluation->loss, dense.evaluation->loss);
+    const JobResult split = runJob(train, {3, 1}, sentences(2000, 1), sentences(500, 2));
+    EXPECT_EQ(sparse.evaluation->loss, split.evaluation->loss);
+  }
+}
+
+// By the norm of the gradient itself, in which a row that was read twice is one.
+TEST(Embedding, TheGlobalNormIsThatOfTheDenseGradient) {
+  cluster::TrainSpec train = embeddingJob(kWords);
+  train.optimizer = cluster::defaultOptimizer(cluster::OptimizerSpec::Kind::kGradientDescent);
+  train.optimizer.learning_rate = 1;
+  train.optimizer.clip_by_global_norm = 0.01;
+  train.steps = 20;
+  const JobResult sparse = runJob(train, {2, 1}, sentences(2000, 1), sentences(500, 2));
+  const JobResult dense = runJob(asDense(train), {2, 1}, sentences(2000, 1), sentences(500, 2));
+  EXPECT_NEAR(*sparse.workers[0].final_loss, *dense.workers[0].final_loss, 1e-5);
 }
 
 TEST(Embedding, AWordBeyondItsVocabularyIsNamed) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/base/clock.h"
 #include "common/ps/epoch.h"
 #include "common/ps/local_parameter_client.h"
@@ -66,6 +68,53 @@ TEST_F(ParameterBindingTest, GathersAndScattersSplitVariables) {
   start(1024);
   ASSERT_EQ(layout_.shards[0].slices[0].variable, layout_.shards[1].slices[0].variable);
   checkRoundTrip();
+}
+
+// A table of 7 x 3 whose rows 0..3 lie on ps/0 and 4..6 on ps/1, and a dense variable before it.
+TEST_F(ParameterBindingTest, DealsOutTheRowsOfSparseVariables) {
+  layout_ = ps::makeLayout({{"table", Shape{7, 3}, {{0, 0, 12}, {1, 12, 9}}, std::nullopt, true},
+                            {"dense", Shape{2}, {{0, 0, 2}}},
+                            {"second", Shape{4, 1}, {{1, 0, 4}}, std::nullopt, true}},
+                           2);
+  cluster::TrainSpec train;
+  train.optimizer.learning_rate = 1;
+  client_.declare(declarationOf(train, layout_, 1));
+  const std::vector<float> zeros(64);
+  const std::vector<std::span<const float>> shards = {{zeros.data(), layout_.shards[0].elements},
+                                                      {zeros.data(), layout_.shards[1].elements}};
+  client_.initialise(shards, ps::kFirstEpoch);
+  ps::StepState state = client_.pull();
+  ParameterBinding binding(layout_, client_);
+  const auto step = [&](const std::vector<int32_t>& ids) {
+    std::vector<float> gradients;
+    for (size_t i = 0; i < 3 * ids.size(); ++i) gradients.push_back(-static_cast<float>(i + 1));
+    const LookUp look_up{DType::kInt32, reinterpret_cast<const std::byte*>(ids.data()), ids.size(),
+                         gradients.data()};
+    const std::vector<int32_t> second = {2};
+    const std::vector<float> second_gradient = {-7};
+    binding.gradient(1)[1] = -5;
+    binding.setGradient(0, look_up);
+    binding.setGradient(2, {DType::kInt32, reinterpret_cast<const std::byte*>(second.data()), 1,
+                            second_gradient.data()});
+    binding.scatterGradients();
+    state = client_.exchange(state.next_step, 0, 0);
+    binding.gatherValues();
+  };
+  step({5, 1, 5});
+  EXPECT_EQ(binding.gradientValues(0).size(), 6u) << "two rows";
+  std::vector<float> table(21);
+  const std::vector<float> row1 = {4, 5, 6};
+  const std::vector<float> row5 = {1 + 7, 2 + 8, 3 + 9};
+  std::ranges::copy(row1, table.begin() + 3);
+  std::ranges::copy(row5, table.begin() + 15);
+  EXPECT_EQ(std::vector<float>(binding.value(0), binding.value(0) + 21), table);
+  EXPECT_EQ(binding.value(1)[1], 5);
+  EXPECT_EQ(binding.value(2)[2], 7);
+  step({4, 6});  // none of ps/0
+  for (int i = 0; i < 3; ++i) table[12 + static_cast<size_t>(i)] += static_cast<float>(1 + i);
+  for (int i = 0; i < 3; ++i) table[18 + static_cast<size_t>(i)] += static_cast<float>(4 + i);
+  EXPECT_EQ(std::vector<float>(binding.value(0), binding.value(0) + 21), table);
+  EXPECT_EQ(binding.value(1)[1], 10);
 }
 
 }  // namespace

@@ -48,8 +48,29 @@ TEST(EmbeddingLayer, MayStandBehindAnotherShapeOfTheExamples) {
   EXPECT_EQ(built.graph.spec(built.layers[1].output).shape, (Shape{2, 3, 2}));
 }
 
-TEST(EmbeddingLayer, TrainsTheRowsThatWereRead) {
+TEST(EmbeddingLayer, ItsGradientIsOfWhatWasLookedUp) {
   const ModelGraph model = buildTrainingGraph(embeddingModel(DType::kInt32), 2);
+  EXPECT_EQ(model.variables[0].indices, model.features);
+  EXPECT_EQ(model.graph.spec(*model.variables[0].gradient).shape, (Shape{2, 3, 2}));
+  EXPECT_EQ(model.graph.node(*model.variables[0].update).op, "ApplySparseGradient");
+  EXPECT_FALSE(model.variables[1].indices) << "the kernel of a dense layer";
+}
+
+TEST(EmbeddingLayer, ItsIndicesMayHaveAnotherShapeThanTheExamples) {
+  ModelSpec spec = embeddingModel(DType::kFloat32);
+  ModelGraph whole = buildTrainingGraph(spec, 2);
+  EXPECT_TRUE(whole.variables[0].indices);
+  spec.input_shape = {3, 1};
+  spec.layers.insert(spec.layers.begin(), flatten());
+  whole = buildTrainingGraph(spec, 2);
+  EXPECT_TRUE(whole.variables[0].indices) << "of examples of another shape";
+  EXPECT_NE(whole.variables[0].indices, whole.features);
+}
+
+TEST(EmbeddingLayer, TrainsTheRowsThatWereRead) {
+  const ModelGraph model =
+      buildTrainingGraph(embeddingModel(DType::kInt32), 2, TableGradient::kDense);
+  EXPECT_FALSE(model.variables[0].indices);
   EXPECT_EQ(model.graph.node(model.variables[0].gradient->node).op, "UnsortedSegmentSum");
   EXPECT_EQ(model.graph.spec(*model.variables[0].gradient).shape, (Shape{5, 2}));
 }

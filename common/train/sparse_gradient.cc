@@ -1,0 +1,57 @@
+#include "common/train/sparse_gradient.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/check.h"
+#include "common/ps/gradient_math.h"
+
+namespace dtf::train {
+
+SparseGradient::SparseGradient(uint64_t rows, uint64_t row_elements)
+    : table_rows_(rows), row_elements_(row_elements) {
+  DTF_CHECK(rows <= UINT32_MAX && row_elements > 0);
+}
+
+template <class T>
+void SparseGradient::sort(const LookUp& look_up) {
+  for (uint64_t i = 0; i < look_up.count; ++i) {
+    T id{};
+    std::memcpy(&id, look_up.ids + i * sizeof(T), sizeof(T));
+    const auto row = static_cast<uint64_t>(id);
+    DTF_CHECK(row < table_rows_);
+    order_.push_back(row << 32 | i);
+  }
+  std::ranges::sort(order_);
+}
+
+void SparseGradient::set(const LookUp& look_up) {
+  DTF_CHECK(look_up.count <= UINT32_MAX);
+  order_.clear();
+  rows_.clear();
+  switch (look_up.dtype) {
+    case DType::kUInt8:
+      sort<uint8_t>(look_up);
+      break;
+    case DType::kInt32:
+      sort<int32_t>(look_up);
+      break;
+    case DType::kInt64:
+      sort<int64_t>(look_up);
+      break;
+    case DType::kFloat32:
+      sort<float>(look_up);
+      break;
+  }
+  for (const uint64_t entry : order_)
+    if (const auto row = static_cast<uint32_t>(entry >> 32); rows_.empty() || rows_.back() != row)
+      rows_.push_back(row);
+  values_.assign(rows_.size() * row_elements_, 0.0f);
+  float* sum = values_.data();
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (i > 0 && order_[i] >> 32 != order_[i - 1] >> 32) sum += row_elements_;
+    ps::addInto(sum, look_up.gradients + (order_[i] & UINT32_MAX) * row_elements_, row_elements_);
+  }
+}
+
+}  // namespace dtf::train

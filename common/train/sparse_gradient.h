@@ -1,0 +1,50 @@
+#pragma once
+
+// From what a step looked up to the gradient of a sparse variable: each row once, as TensorFlow's
+// optimizers sum IndexedSlices that name a row several times (unique, unsorted_segment_sum).
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/tensor/dtype.h"
+
+namespace dtf::train {
+
+// The rows of a table that a step has read, and the gradient of each reading. Borrowed.
+struct LookUp {
+  DType dtype = DType::kInt32;  // of the ids
+  const std::byte* ids = nullptr;
+  size_t count = 0;
+  const float* gradients = nullptr;  // count rows
+};
+
+// Owns: the rows. Their memory grows to what the largest batch needs.
+// Threads: thread-compatible.
+// Errors: DTF_CHECK for an id beyond the table: the step would have refused it.
+class SparseGradient {
+ public:
+  SparseGradient(uint64_t rows, uint64_t row_elements);
+
+  // Equal ids are summed in the order in which they were read, from 0 on: the bits of the dense
+  // gradient.
+  void set(const LookUp& look_up);
+
+  uint64_t rowElements() const { return row_elements_; }
+  std::span<const uint32_t> rows() const { return rows_; }  // ascending, each once
+  std::span<const float> values() const { return values_; }
+  std::span<float> values() { return values_; }
+
+ private:
+  template <class T>
+  void sort(const LookUp& look_up);
+
+  const uint64_t table_rows_;
+  const uint64_t row_elements_;
+  std::vector<uint64_t> order_;  // id << 32 | place in the look-up, ascending
+  std::vector<uint32_t> rows_;
+  std::vector<float> values_;
+};
+
+}  // namespace dtf::train
