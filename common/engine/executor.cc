@@ -1,5 +1,6 @@
 #include "common/engine/executor.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,15 +13,20 @@
 namespace dtf::engine {
 namespace {
 
-// One step under way. Shared by the caller and the callbacks of its receives, of which the last may
-// come, to no effect, when the caller has gone on: an abort from outside is another thread's.
+// One step under way. Shared by whoever starts it, the pieces, and the callbacks of receives and
+// sends, of which the last may come, to no effect, when the step has ended: an abort from outside is
+// another thread's.
 //
-// Borrows: parts and rendezvous, until await() returns.
+// Borrows: parts and ports, until it calls on_end.
 // Threads: thread-safe.
 class StepRun : public std::enable_shared_from_this<StepRun> {
  public:
-  StepRun(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous)
-      : step_(step), parts_(parts), rendezvous_(rendezvous), states_(parts.size()) {
+  StepRun(StepId step, std::span<StepPart> parts, const StepPorts& ports, OnStepEnd on_end)
+      : step_(step),
+        parts_(parts),
+        ports_(ports),
+        states_(parts.size()),
+        on_end_(std::move(on_end)) {
     for (size_t p = 0; p < parts.size(); ++p) prepare(p);
   }
 
@@ -28,6 +34,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     std::vector<Place> ready;
     {
       MutexLock lock(mutex_);
+      ++under_way_;  // this
       for (size_t p = 0; p < parts_.size(); ++p) {
         for (size_t i = 0; i < states_[p].waiting.size(); ++i) {
           if (states_[p].waiting[i] == 0) ready.push_back({p, i});
@@ -39,22 +46,20 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     for (size_t p = 0; p < parts_.size(); ++p) {
       const std::vector<PartProgram::Receive>& receives = parts_[p].program->receives();
       for (size_t i = 0; i < receives.size(); ++i) {
-        rendezvous_.receive({step_.number, step_.process, receives[i].edge},
-                            [self = shared_from_this(), p, i](Rendezvous::Arrival arrival) {
-                              self->arrived(p, i, std::move(arrival));
-                            });
+        ports_.rendezvous->receive({step_.number, sourceOf(receives[i].edge), receives[i].edge},
+                                   [self = shared_from_this(), p, i](Rendezvous::Arrival arrival) {
+                                     self->arrived(p, i, std::move(arrival));
+                                   });
       }
     }
+    {
+      MutexLock lock(mutex_);
+      --under_way_;
+    }
+    endIfQuiet();
   }
 
-  // The number of kernels run. Throws the root cause.
-  uint64_t await() {
-    MutexLock lock(mutex_);
-    while (!isQuiet()) changed_.wait(mutex_);
-    over_ = true;
-    if (cause_) throw Error(*cause_);
-    return kernels_;
-  }
+  void abort(const Error& cause) { fail(cause, true); }
 
  private:
   struct Place {
@@ -84,8 +89,25 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     left_ += pieces;
   }
 
-  bool isQuiet() const DTF_REQUIRES(mutex_) {
-    return left_ == 0 || (cause_.has_value() && under_way_ == 0);
+  Incarnation sourceOf(uint32_t edge) const {
+    if (ports_.routes == nullptr) return step_.process;
+    const auto remote = ports_.routes->sources.find(edge);
+    return remote == ports_.routes->sources.end() ? step_.process : remote->second;
+  }
+
+  // Of a failed step nothing need arrive any more.
+  void endIfQuiet() {
+    OnStepEnd on_end;
+    std::optional<StepEnd> end;
+    {
+      MutexLock lock(mutex_);
+      const bool is_done = left_ == 0 && leaving_ == 0;
+      if (over_ || under_way_ > 0 || (!is_done && !cause_)) return;
+      over_ = true;
+      on_end = std::exchange(on_end_, nullptr);
+      end = cause_ ? StepEnd(*cause_) : StepEnd(kernels_);
+    }
+    on_end(*std::move(end));
   }
 
   // They are counted before anybody can see the step as quiet.
@@ -140,9 +162,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     }
     if (!given_up) {
       try {
-        for (const PartProgram::Send& send : part.program->run(place.piece, part.inputs)) {
-          leave(send);
-        }
+        leave(part.program->run(place.piece, part.inputs));
       } catch (const Error& error) {
         fail(error, true);
       } catch (const std::exception& error) {
@@ -158,15 +178,56 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       }
       DTF_CHECK(left_ > 0 && under_way_ > 0);
       --left_;
-      --under_way_;
-      // Under the lock: the caller may go on, and this be gone, as soon as it is released.
-      if (isQuiet()) changed_.notifyAll();
     }
     post(ready);
+    {
+      MutexLock lock(mutex_);
+      --under_way_;
+    }
+    endIfQuiet();
   }
 
-  void leave(const PartProgram::Send& send) {
-    switch (rendezvous_.send({step_.number, step_.process, send.edge}, {.bytes = send.bytes})) {
+  // Many to a message: what leaves for one task leaves together.
+  void leave(std::vector<PartProgram::Send> sends) {
+    std::map<TaskId, std::vector<PartProgram::Send>> elsewhere;
+    for (PartProgram::Send& send : sends) {
+      if (const TaskId* const to = destinationOf(send.edge)) {
+        elsewhere[*to].push_back(send);
+      } else {
+        leaveHere(send);
+      }
+    }
+    for (auto& [to, tensors] : elsewhere) {
+      {
+        MutexLock lock(mutex_);
+        ++leaving_;
+      }
+      ports_.departures->send(step_.number, to, std::move(tensors),
+                              [self = shared_from_this()](std::optional<Error> failed) {
+                                self->hasLeft(std::move(failed));
+                              });
+    }
+  }
+
+  const TaskId* destinationOf(uint32_t edge) const {
+    if (ports_.routes == nullptr) return nullptr;
+    const auto remote = ports_.routes->destinations.find(edge);
+    return remote == ports_.routes->destinations.end() ? nullptr : &remote->second;
+  }
+
+  void hasLeft(std::optional<Error> failed) {
+    if (failed) fail(*failed, true);
+    {
+      MutexLock lock(mutex_);
+      DTF_CHECK(leaving_ > 0);
+      --leaving_;
+    }
+    endIfQuiet();
+  }
+
+  void leaveHere(const PartProgram::Send& send) {
+    switch (
+        ports_.rendezvous->send({step_.number, step_.process, send.edge}, {.bytes = send.bytes})) {
       case Rendezvous::Sent::kTaken:
       case Rendezvous::Sent::kOver:  // the abort says why
         return;
@@ -186,20 +247,26 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       MutexLock lock(mutex_);
       if (over_ || cause_) return;
       cause_ = cause;
-      if (isQuiet()) changed_.notifyAll();
+      ++under_way_;  // this: the rendezvous may be gone once the step has ended
     }
-    if (tell) rendezvous_.abort(step_.number, cause);
+    if (tell) ports_.rendezvous->abort(step_.number, cause);
+    {
+      MutexLock lock(mutex_);
+      --under_way_;
+    }
+    endIfQuiet();
   }
 
   const StepId step_;
   const std::span<StepPart> parts_;
-  Rendezvous& rendezvous_;
+  const StepPorts ports_;
   std::vector<PartState> states_;  // `waiting` guarded by mutex_, the rest constant
   Mutex mutex_;
-  CondVar changed_;
+  OnStepEnd on_end_ DTF_GUARDED_BY(mutex_);
   size_t left_ DTF_GUARDED_BY(mutex_) = 0;       // pieces that have not ended
-  size_t under_way_ DTF_GUARDED_BY(mutex_) = 0;  // posted and not ended
-  bool over_ DTF_GUARDED_BY(mutex_) = false;     // await() has returned
+  size_t under_way_ DTF_GUARDED_BY(mutex_) = 0;  // what still uses parts and ports
+  size_t leaving_ DTF_GUARDED_BY(mutex_) = 0;    // messages whose arrival is not known
+  bool over_ DTF_GUARDED_BY(mutex_) = false;     // on_end has been called
   std::optional<Error> cause_ DTF_GUARDED_BY(mutex_);
   uint64_t kernels_ DTF_GUARDED_BY(mutex_) = 0;
 };
@@ -209,7 +276,37 @@ bool isOneProgram(std::span<const StepPart> parts) {
          parts[0].program->receives().empty();
 }
 
+// Waits for one step.
+class Waiter {
+ public:
+  void end(StepEnd end) {
+    MutexLock lock(mutex_);
+    end_ = std::move(end);
+    ended_.notifyAll();  // under the lock: the waiter may be gone as soon as it is released
+  }
+  StepEnd await() {
+    MutexLock lock(mutex_);
+    while (!end_) ended_.wait(mutex_);
+    return *std::move(end_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar ended_;
+  std::optional<StepEnd> end_ DTF_GUARDED_BY(mutex_);
+};
+
 }  // namespace
+
+AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& ports,
+                     OnStepEnd on_end) {
+  DTF_CHECK(ports.rendezvous != nullptr && on_end != nullptr);
+  DTF_CHECK(ports.routes == nullptr || ports.routes->destinations.empty() ||
+            ports.departures != nullptr);
+  const auto run = std::make_shared<StepRun>(step, parts, ports, std::move(on_end));
+  run->start();
+  return [run](const Error& cause) { run->abort(cause); };
+}
 
 uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous) {
   if (isOneProgram(parts)) {
@@ -220,15 +317,13 @@ uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous
     });
     return part.program->pieces()[0].kernels;
   }
-  const auto run = std::make_shared<StepRun>(step, parts, rendezvous);
-  // Whatever becomes of it, nothing of the step stays behind.
-  struct End {
-    Rendezvous& rendezvous;
-    uint64_t step;
-    ~End() { rendezvous.end(step); }
-  } const end{rendezvous, step.number};
-  run->start();
-  return run->await();
+  Waiter waiter;
+  startParts(step, parts, {.rendezvous = &rendezvous},
+             [&waiter](StepEnd end) { waiter.end(std::move(end)); });
+  const StepEnd end = waiter.await();
+  rendezvous.end(step.number);  // whatever becomes of it, nothing of the step stays behind
+  if (const Error* const cause = std::get_if<Error>(&end)) throw Error(*cause);
+  return std::get<uint64_t>(end);
 }
 
 }  // namespace dtf::engine

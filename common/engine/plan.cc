@@ -1,6 +1,7 @@
 #include "common/engine/plan.h"
 
-#include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -8,7 +9,6 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/engine/fold.h"
-#include "common/graph/device_partitioner.h"
 #include "common/graph/merge.h"
 #include "common/graph/partitioner.h"
 #include "common/graph/prune.h"
@@ -24,20 +24,20 @@ using graph::Output;
 // Borrows: everything it is given, for one call of makePlan.
 class Planner {
  public:
-  Planner(const Graph& placed, const Signature& signature,
-          const std::map<std::string, PlanDevice>& devices, Plan& plan)
-      : placed_(placed), signature_(signature), devices_(devices), plan_(plan) {}
+  Planner(const Graph& placed, const Signature& signature, Tasks& tasks)
+      : placed_(placed), signature_(signature), tasks_(tasks) {}
 
-  void run() {
+  Plan run() {
     graph::Pruned pruned = prune();
     Folded folded = fold(std::move(pruned));
     const graph::Merged merged = graph::mergeCommon(folded.graph);
-    plan_.folded = std::move(folded.values);
     std::vector<Output> fetches;
     for (const Output& fetch : folded.fetches) {
       fetches.push_back({merged.nodes[static_cast<size_t>(fetch.node.value)], fetch.index});
     }
-    compile(merged.graph, fetches);
+    partition(merged.graph, std::move(folded.values));
+    findFetches(merged.graph, fetches);
+    return std::move(plan_);
   }
 
  private:
@@ -79,95 +79,111 @@ class Planner {
                 "the step needs values that it is not fed: " + join(missing, ", "));
   }
 
-  // On the first CPU, as a graph without one has no constants that are known beforehand.
+  // Without a CPU nothing is known beforehand.
   Folded fold(graph::Pruned pruned) const {
-    for (const auto& entry : devices_) {
-      const PlanDevice& cpu = entry.second;
-      if (cpu.device.device->type() != runtime::DeviceType::kCpu) continue;
-      Folded folded{.graph = Graph(placed_.catalog()), .fetches = {}, .targets = {}, .values = {}};
-      cpu.queue->runHere([&] {
-        folded = foldConstants(pruned.graph, pruned.fetches, pruned.targets, *cpu.device.device,
-                               *cpu.device.kernels);
-      });
-      return folded;
-    }
+    Folded folded{.graph = Graph(placed_.catalog()), .fetches = {}, .targets = {}, .values = {}};
+    const bool has_cpu =
+        tasks_.withCpu([&](runtime::Device& device, const runtime::KernelTable& kernels) {
+          folded = foldConstants(pruned.graph, pruned.fetches, pruned.targets, device, kernels);
+        });
+    if (has_cpu) return folded;
     return {std::move(pruned.graph), std::move(pruned.fetches), std::move(pruned.targets), {}};
   }
 
-  // The parts of all tasks, by device.
-  std::map<std::string, Graph> partition(const Graph& graph) const {
+  void partition(const Graph& graph, std::map<std::string, Tensor> folded) {
+    std::map<std::string, graph::DeviceName> names;
+    for (const graph::DeviceName& device : tasks_.devices()) names.emplace(device.str(), device);
     graph::Placement placement;
     for (const Node& node : graph.nodes()) {
-      const auto device = devices_.find(node.device);
-      DTF_CHECK_MSG(device != devices_.end(), node.device);
-      placement.devices.push_back(device->second.device.name);
+      const auto device = names.find(node.device);
+      DTF_CHECK_MSG(device != names.end(), node.device);
+      placement.devices.push_back(device->second);
       if (node.op == "Variable") {
         placement.variables.push_back({node.id, node.name, node.outputs[0].shape, {}});
       }
     }
-    std::map<std::string, Graph> parts;
-    for (const auto& [task, part] : graph::partition(graph, placement)) {
-      for (auto& [device, piece] : graph::partitionByDevice(part)) {
-        const bool is_new = parts.emplace(device, std::move(piece)).second;
-        DTF_CHECK(is_new);  // a device belongs to one task
-      }
+    for (auto& [task, part] : graph::partition(graph, placement)) {
+      plan_.parts.push_back({.task = task,
+                             .graph = std::move(part),
+                             .fetches = {},
+                             .feeds = {},
+                             .folded = {},
+                             .edges = {},
+                             .edges_total = 0});
+      findFeeds(folded);
     }
-    return parts;
+    numberEdges();
   }
 
-  static EdgeNumbers number(const std::map<std::string, Graph>& parts) {
-    EdgeNumbers edges;
-    for (const auto& [device, part] : parts) {
-      for (const Node& node : part.nodes()) {
-        if (node.op == "_Send") edges.emplace(node.attribute<std::string>("key"), 0);
+  // What the newest part is fed, and what it has been given.
+  void findFeeds(std::map<std::string, Tensor>& folded) {
+    TaskPart& part = plan_.parts.back();
+    plan_.feeds.emplace_back();
+    for (const Node& node : part.graph.nodes()) {
+      if (node.op != "Placeholder") continue;
+      const auto fed = fed_by_.find(node.name);
+      const auto known = folded.find(node.name);
+      DTF_CHECK_MSG((fed != fed_by_.end()) != (known != folded.end()), node.name);
+      if (fed != fed_by_.end()) {
+        part.feeds.push_back(node.name);
+        plan_.feeds.back().push_back(fed->second);
+      } else {
+        part.folded.emplace(node.name, std::move(known->second));
+        folded.erase(known);  // a placeholder is on one device: others receive it
+      }
+    }
+  }
+
+  // In the order of their keys: alike wherever it is done.
+  void numberEdges() {
+    struct Ends {
+      uint32_t number = 0;
+      TaskId sender, receiver;
+    };
+    std::map<std::string, Ends> edges;
+    for (const TaskPart& part : plan_.parts) {
+      for (const Node& node : part.graph.nodes()) {
+        if (node.op == "_Send") edges[node.attribute<std::string>("key")].sender = part.task;
+        if (node.op == "_Recv") edges[node.attribute<std::string>("key")].receiver = part.task;
       }
     }
     uint32_t next = 0;
-    for (auto& [key, edge] : edges) edge = next++;  // in order of keys: alike wherever it is done
-    return edges;
-  }
-
-  void compile(const Graph& graph, const std::vector<Output>& fetches) {
-    const std::map<std::string, Graph> parts = partition(graph);
-    const EdgeNumbers edges = number(parts);
-    std::map<std::string, std::vector<size_t>> fetches_of;  // by device: indices into `fetches`
-    for (size_t i = 0; i < fetches.size(); ++i) {
-      fetches_of[graph.node(fetches[i].node).device].push_back(i);
-    }
-    plan_.fetches.resize(fetches.size());
-    for (const auto& [device, part] : parts) {
-      std::vector<Output> own;
-      for (const size_t i : fetches_of[device]) {
-        plan_.fetches[i] = {plan_.parts.size(), own.size(), graph.spec(fetches[i])};
-        own.push_back({part.find(graph.node(fetches[i].node).name)->id, fetches[i].index});
+    for (auto& [key, ends] : edges) ends.number = next++;
+    for (TaskPart& part : plan_.parts) {
+      part.edges_total = next;
+      for (const Node& node : part.graph.nodes()) {
+        if (node.op != "_Send" && node.op != "_Recv") continue;
+        const Ends& ends = edges.at(node.attribute<std::string>("key"));
+        part.edges.push_back(
+            {node.id, ends.number, node.op == "_Send" ? ends.receiver : ends.sender});
       }
-      const PlanDevice& on = devices_.at(device);
-      plan_.parts.push_back(
-          {PartProgram(part, own, *on.device.device, *on.device.kernels, edges), on.queue, {}});
-      bindFeeds(plan_.parts.back());
     }
   }
 
-  void bindFeeds(Plan::Part& part) const {
-    for (const PartProgram::Named& feed : part.program.feeds()) {
-      const auto fed = fed_by_.find(feed.name);
-      DTF_CHECK_MSG((fed != fed_by_.end()) != plan_.folded.contains(feed.name), feed.name);
-      part.feeds.push_back(fed == fed_by_.end() ? Plan::Part::kFolded : fed->second);
+  void findFetches(const Graph& graph, const std::vector<Output>& fetches) {
+    for (const Output& fetch : fetches) {
+      const Node& node = graph.node(fetch.node);
+      for (size_t p = 0; p < plan_.parts.size(); ++p) {
+        TaskPart& part = plan_.parts[p];
+        if (graph::DeviceName::parse(node.device).taskId() != part.task) continue;
+        plan_.fetches.push_back({p, part.fetches.size()});
+        part.fetches.push_back({part.graph.find(node.name)->id, fetch.index});
+      }
     }
+    DTF_CHECK(plan_.fetches.size() == fetches.size());  // a device belongs to one task
   }
 
   const Graph& placed_;
   const Signature& signature_;
-  const std::map<std::string, PlanDevice>& devices_;
-  Plan& plan_;
+  Tasks& tasks_;
+  Plan plan_;
   std::map<std::string, size_t> fed_by_;  // by Placeholder: index into Signature::feeds
 };
 
 }  // namespace
 
-void makePlan(const Graph& placed, const Signature& signature,
-              const std::map<std::string, PlanDevice>& devices, Plan& plan) {
-  Planner(placed, signature, devices, plan).run();
+Plan makePlan(const Graph& placed, const Signature& signature, Tasks& tasks) {
+  return Planner(placed, signature, tasks).run();
 }
 
 }  // namespace dtf::engine

@@ -1,7 +1,6 @@
 #pragma once
 
-// Runs any part of a graph: what is fetched, from what is fed. The master of the graph engine, for
-// the devices of one process.
+// Runs any part of a graph: what is fetched, from what is fed. The master of the graph engine.
 
 #include <cstdint>
 #include <list>
@@ -12,10 +11,10 @@
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "common/engine/device_queue.h"
 #include "common/engine/plan.h"
+#include "common/engine/registered_part.h"
 #include "common/engine/rendezvous.h"
-#include "common/graph/device_placer.h"
+#include "common/engine/tasks.h"
 #include "common/graph/graph.h"
 #include "common/tensor/tensor.h"
 
@@ -40,17 +39,20 @@ struct SessionCounts {
   uint64_t kernels = 0;  // run in these
 };
 
-// Owns: the placed graph, the plans, the variables' values, a thread for each device.
-// Borrows: devices and kernels.
+// Owns: the placed graph, the plans, and its tasks. Borrows: devices and kernels, where the tasks are
+// of this process.
 // Threads: thread-safe. Steps of one plan run one at a time, others side by side.
 // Blocks: run(), until the step has ended; the first of a signature while it is compiled.
 // Errors: kBadConfig for names that aren't there (with the nearest), feeds that don't fit,
 // placeholders that are needed and not fed, variables without a value, placement, ops that a session
-// can't run; of a step that fails, the first error of any part.
+// can't run; of a step that fails, the first error of any part. Once a task is lost, kUnavailable
+// that says so: what it held is gone, so whoever goes on makes another session.
 class Session {
  public:
   // The graph is placed as a whole, so where a node runs depends on no fetch.
-  Session(const graph::Graph& graph, std::vector<SessionDevice> devices,
+  Session(const graph::Graph& graph, std::unique_ptr<Tasks> tasks, SessionOptions options = {});
+  // On devices of this process.
+  Session(const graph::Graph& graph, const std::vector<SessionDevice>& devices,
           SessionOptions options = {});
   ~Session();
   Session(const Session&) = delete;
@@ -65,34 +67,31 @@ class Session {
   void setVariable(std::string_view name, const Tensor& value);
 
   SessionCounts counts() const;
-  // What is on its way between devices: nothing but during a step.
-  RendezvousLoad load() const { return rendezvous_.load(); }
+  // What is on its way between devices and tasks: nothing but during a step.
+  RendezvousLoad load() const { return tasks_->load(); }
 
  private:
+  // A plan whose parts are registered. A step runs with `running` held.
+  struct Registered {
+    Plan plan;  // but its parts, which are where they run
+    std::unique_ptr<PlanParts> parts;
+    Mutex running;
+  };
   struct Entry {
     Signature signature;
-    std::shared_ptr<Plan> plan;  // shared with the steps that run it, which may outlast its place
+    std::shared_ptr<Registered>
+        plan;  // shared with the steps that run it, which may outlast its place
   };
 
-  std::shared_ptr<Plan> planOf(const Signature& signature);
-  std::vector<Tensor> runPlan(Plan& plan, std::span<const Feed> feeds);
-
-  std::shared_ptr<const Tensor> valueOf(const std::string& variable) const;
+  std::shared_ptr<Registered> planOf(const Signature& signature);
+  std::vector<Tensor> runPlan(Registered& plan, std::span<const Feed> feeds);
 
   const SessionOptions options_;
+  const std::unique_ptr<Tasks> tasks_;
   const graph::Graph graph_;  // placed
-  const Incarnation process_;
-  Rendezvous rendezvous_;
-  std::map<std::string, PlanDevice> devices_;  // by full name
-  std::vector<std::unique_ptr<DeviceQueue>> queues_;
 
   Mutex plans_mutex_;
   std::list<Entry> plans_ DTF_GUARDED_BY(plans_mutex_);  // the one used last comes first
-
-  // A value is never changed, only replaced: steps under way keep what they began with.
-  mutable Mutex variables_mutex_;
-  std::map<std::string, std::shared_ptr<const Tensor>, std::less<>> variables_
-      DTF_GUARDED_BY(variables_mutex_);
 
   mutable Mutex counts_mutex_;
   SessionCounts counts_ DTF_GUARDED_BY(counts_mutex_);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/engine/plan.h"
+#include "common/engine/registered_part.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
 #include "common/runtime/cpu_device.h"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 
 #include "tests/unit/engine/devices.h"
@@ -121,6 +122,99 @@ TEST_F(ExecutorTest, ThePartIsCutSoThatWhatLeavesLeavesFirst) {
   EXPECT_THAT(program_->pieces()[0].receives, SizeIs(1));
   EXPECT_THAT(program_->pieces()[1].after, SizeIs(1));
   EXPECT_THAT(program_->receives(), SizeIs(1));
+}
+
+// Edge 0 comes from another process, edge 1 goes to ps/0; the test is both.
+class RemoteStepTest : public ExecutorTest, public Departures {
+ protected:
+  void send(uint64_t step, TaskId to, std::vector<PartProgram::Send> tensors, Done done) override {
+    EXPECT_EQ(to, (TaskId{JobKind::kPs, 0}));
+    EXPECT_THAT(tensors, SizeIs(1));
+    EXPECT_EQ(tensors[0].edge, 1u);
+    EXPECT_EQ(step, 1u);
+    const MutexLock lock(mutex_);
+    done_ = std::move(done);
+    changed_.notifyAll();
+  }
+  void start() {
+    parts_.push_back({program_.get(), &queue_, {}});
+    abort_ = startParts({1, kProcess}, parts_,
+                        {.rendezvous = &rendezvous_, .routes = &routes_, .departures = this},
+                        [this](StepEnd end) {
+                          const MutexLock lock(mutex_);
+                          end_ = std::move(end);
+                          changed_.notifyAll();
+                        });
+  }
+  void arrive() { rendezvous_.send({1, kSender, 0}, {.bytes = std::as_bytes(std::span(values_))}); }
+  Done awaitSend() {
+    MutexLock lock(mutex_);
+    while (!done_) changed_.wait(mutex_);
+    return done_;
+  }
+  StepEnd awaitEnd() {
+    MutexLock lock(mutex_);
+    while (!end_) changed_.wait(mutex_);
+    return *end_;
+  }
+  bool hasEnded() {
+    MutexLock lock(mutex_);
+    return end_.has_value();
+  }
+  static std::string textOf(const StepEnd& end) {
+    const Error* const error = std::get_if<Error>(&end);
+    return error == nullptr ? "" : error->message();
+  }
+
+  static constexpr Incarnation kSender{8};
+  const Routes routes_{.sources = {{0, kSender}}, .destinations = {{1, {JobKind::kPs, 0}}}};
+  std::vector<StepPart> parts_;
+  AbortStep abort_;
+  Mutex mutex_;
+  CondVar changed_;
+  Done done_ DTF_GUARDED_BY(mutex_);
+  std::optional<StepEnd> end_ DTF_GUARDED_BY(mutex_);
+};
+
+TEST_F(RemoteStepTest, AStepHasEndedWhenWhatItSentHasArrived) {
+  start();
+  EXPECT_EQ(rendezvous_.send({1, kProcess, 0}, {.bytes = std::as_bytes(std::span(values_))}),
+            Rendezvous::Sent::kTaken)
+      << "of another process than the one that is awaited: it matches nothing";
+  EXPECT_FALSE(hasEnded());
+  arrive();
+  const Done done = awaitSend();
+  EXPECT_FALSE(hasEnded());
+  done(std::nullopt);
+  const StepEnd end = awaitEnd();
+  EXPECT_EQ(std::get<uint64_t>(end), 2u);
+  rendezvous_.end(1);
+}
+
+TEST_F(RemoteStepTest, WhatCantBeSentEndsTheStep) {
+  start();
+  arrive();
+  awaitSend()(Error(ErrorCode::kUnavailable, "ps/0 was lost"));
+  EXPECT_EQ(textOf(awaitEnd()), "ps/0 was lost");
+  rendezvous_.end(1);
+}
+
+TEST_F(RemoteStepTest, AnAbortEndsAStepThatWaitsForAnArrivalOrForItsOwnMessage) {
+  start();
+  arrive();
+  const Done done = awaitSend();
+  abort_(Error(ErrorCode::kBadData, "fantasia!"));
+  EXPECT_EQ(textOf(awaitEnd()), "fantasia!");
+  rendezvous_.end(1);
+  done(std::nullopt);  // too late, to no effect
+  abort_(Error(ErrorCode::kBadData, "again"));
+}
+
+TEST_F(RemoteStepTest, AnAbortEndsAStepThatWaitsForAnArrival) {
+  start();
+  abort_(Error(ErrorCode::kBadData, "fantasia!"));
+  EXPECT_EQ(textOf(awaitEnd()), "fantasia!");
+  rendezvous_.end(1);
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#pragma once
+
+// The tasks of a session as devices of this process.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/engine/device_queue.h"
+#include "common/engine/registered_part.h"
+#include "common/engine/rendezvous.h"
+#include "common/engine/tasks.h"
+#include "common/engine/variable_values.h"
+
+namespace dtf::engine {
+
+// A thread for each device, in the order of `devices`, and the map by which parts find both.
+// Owns: the threads. Borrows: devices and their kernels.
+class DeviceThreads {
+ public:
+  explicit DeviceThreads(const std::vector<SessionDevice>& devices);  // each once
+
+  const PlanDevices& devices() const { return devices_; }
+  const std::vector<graph::DeviceName>& names() const { return names_; }
+  bool canRun(const graph::Node& node, const graph::DeviceName& device) const;
+
+ private:
+  std::vector<graph::DeviceName> names_;
+  std::vector<std::unique_ptr<DeviceQueue>> queues_;
+  PlanDevices devices_;
+};
+
+// Whether an op needs no kernel: a compiled step does without, placeholders and variables are bound.
+bool needsNoKernel(const graph::Node& node);
+
+// Tensors pass between devices by reference, all of them through one rendezvous.
+// Owns: a thread for each device, the variables' values. Borrows: devices and kernels.
+// Threads, blocking, errors: as Tasks says.
+class LocalTasks final : public Tasks {
+ public:
+  explicit LocalTasks(const std::vector<SessionDevice>& devices);
+  ~LocalTasks() override;
+
+  const std::vector<graph::DeviceName>& devices() const override { return threads_.names(); }
+  bool canRun(const graph::Node& node, const graph::DeviceName& device) const override;
+  bool withCpu(const UseCpu& use) override;
+  std::unique_ptr<PlanParts> registerPlan(std::vector<TaskPart> parts) override;
+  void setVariable(const graph::Node& variable, const Tensor& value) override;
+  RendezvousLoad load() const override { return rendezvous_.load(); }
+
+ private:
+  class Plan;
+
+  const Incarnation process_;
+  Rendezvous rendezvous_;
+  VariableValues variables_;
+  DeviceThreads threads_;  // last: what they run uses the others
+};
+
+// A tensor with these bytes.
+Tensor toTensor(const graph::TensorSpec& spec, Bytes bytes);
+
+}  // namespace dtf::engine

@@ -1,0 +1,116 @@
+#include "common/engine/registered_part.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/graph/device_partitioner.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Output;
+
+// The plan's numbers for edges between tasks; for those between devices, which have keys that the
+// task's graph as a whole doesn't have, numbers in the order of their keys.
+EdgeNumbers numberEdges(const TaskPart& part, const std::map<std::string, Graph>& by_device,
+                        uint32_t next) {
+  EdgeNumbers numbers;
+  for (const TaskPart::Edge& edge : part.edges) {
+    numbers.emplace(part.graph.node(edge.node).attribute<std::string>("key"), edge.number);
+  }
+  EdgeNumbers own;
+  for (const auto& [device, graph] : by_device) {
+    for (const Node& node : graph.nodes()) {
+      if (node.op != "_Send") continue;
+      const std::string& key = node.attribute<std::string>("key");
+      if (!numbers.contains(key)) own.emplace(key, 0);
+    }
+  }
+  for (auto& [key, edge] : own) edge = next++;
+  numbers.merge(own);
+  return numbers;
+}
+
+}  // namespace
+
+RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge)
+    : folded_(std::move(part.folded)) {
+  const std::map<std::string, Graph> by_device = graph::partitionByDevice(part.graph);
+  const EdgeNumbers edges = numberEdges(part, by_device, first_own_edge);
+  own_edges_ = static_cast<uint32_t>(edges.size() - part.edges.size());
+  std::map<std::string, std::vector<size_t>> fetches_of;  // by device
+  for (size_t i = 0; i < part.fetches.size(); ++i) {
+    fetches_of[part.graph.node(part.fetches[i].node).device].push_back(i);
+    fetch_specs_.push_back(part.graph.spec(part.fetches[i]));
+  }
+  std::map<std::string, size_t> feed_of;
+  for (const std::string& feed : part.feeds) {
+    feed_of.emplace(feed, feed_specs_.size());
+    const Node* node = part.graph.find(feed);
+    DTF_CHECK_MSG(node != nullptr && node->op == "Placeholder", feed);
+    feed_specs_.push_back(node->outputs[0]);
+  }
+  fetches_.resize(part.fetches.size());
+  for (const auto& [name, graph] : by_device) {
+    std::vector<Output> own;
+    for (const size_t i : fetches_of[name]) {
+      fetches_[i] = {devices_.size(), own.size()};
+      const Node& node = part.graph.node(part.fetches[i].node);
+      own.push_back({graph.find(node.name)->id, part.fetches[i].index});
+    }
+    const auto on = devices.find(name);
+    DTF_CHECK_MSG(on != devices.end(), name);
+    const SessionDevice& device = on->second.device;
+    const Graph& compiled = graph;
+    // Kernels may be timed, and constants are computed: nothing else computes on it meanwhile.
+    on->second.queue->runHere([&] {
+      devices_.push_back({PartProgram(compiled, own, *device.device, *device.kernels, edges),
+                          on->second.queue,
+                          {},
+                          {},
+                          {}});
+    });
+    bind(devices_.back(), feed_of);
+  }
+}
+
+void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& feed_of) {
+  for (const PartProgram::Named& feed : device.program.feeds()) {
+    const auto folded = folded_.find(feed.name);
+    const auto fed = feed_of.find(feed.name);
+    DTF_CHECK_MSG((folded == folded_.end()) != (fed == feed_of.end()), feed.name);
+    device.folded.push_back(
+        fed != feed_of.end() ? Bytes() : Bytes(folded->second.data(), folded->second.bytes()));
+    device.feeds.push_back(fed == feed_of.end() ? feed_specs_.size() : fed->second);
+  }
+  for (const PartProgram::Named& variable : device.program.variables()) {
+    auto known = std::find(variables_.begin(), variables_.end(), variable.name);
+    if (known == variables_.end()) known = variables_.insert(known, variable.name);
+    device.variables.push_back(static_cast<size_t>(known - variables_.begin()));
+  }
+}
+
+void RegisteredPart::addStep(std::span<const Bytes> feeds, std::span<const Bytes> variables,
+                             std::vector<StepPart>& parts) {
+  DTF_CHECK(feeds.size() == feed_specs_.size() && variables.size() == variables_.size());
+  for (Device& device : devices_) {
+    StepPart step{&device.program, device.queue, {}};
+    for (size_t i = 0; i < device.feeds.size(); ++i) {
+      const bool is_fed = device.feeds[i] < feeds.size();
+      step.inputs.feeds.push_back(is_fed ? feeds[device.feeds[i]] : device.folded[i]);
+    }
+    for (const size_t i : device.variables) step.inputs.variables.push_back(variables[i]);
+    parts.push_back(std::move(step));
+  }
+}
+
+Bytes RegisteredPart::fetch(size_t i, std::span<const StepPart> parts) const {
+  DTF_CHECK(i < fetches_.size() && parts.size() == devices_.size());
+  const StepPart& part = parts[fetches_[i].device];
+  return part.program->fetch(fetches_[i].index, part.inputs);
+}
+
+}  // namespace dtf::engine
