@@ -27,6 +27,7 @@ constexpr OptionDef kFlagOptions[] = {
     {"task-index", "N", "which task this process is, from 0"},
     {"train", "FILE", "what to train: TRAIN.yaml (a ps needs none)"},
     {"threads", "N", "worker: that compute; default: the host's cores / its workers"},
+    {"serve", "", "no job: run parts of graphs for clients, until a signal"},
     {"fresh", "", "worker 0: start anew; old checkpoints become checkpoints.old-N"},
     {"job-name", "NAME", "accepted as TensorFlow's flag: ps for psd, worker for workerd"},
 };
@@ -50,7 +51,8 @@ std::string helpText(JobKind binary) {
       "Examples:\n"
       "  {0} --cluster configs/clusters/local.yaml --task 0\n"
       "  {0} --cluster configs/clusters/local.yaml --task 1 --set train.steps=50\n"
-      "  {0} --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --task-index 0{5} --insecure\n\n"
+      "  {0} --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --task-index 0{5} --insecure\n"
+      "  {0} --cluster configs/clusters/local.yaml --task 0 --serve\n\n"
       "dtf-launch FILE starts all tasks of a file at once.\n",
       program, what, optionHelp(kFileOptions), optionHelp(kFlagOptions),
       optionHelp(commonOptions()), train);
@@ -125,6 +127,9 @@ void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& j
           "{} is at {}: only dtf-launch chooses ports, so run that, or give the port",
           TaskId{kind, static_cast<uint32_t>(found - tasks.begin())}.name(), found->address.str()));
   }
+}
+
+void checkTrains(const CommandLine& line, const TaskId& task, const JobSpec& job, bool from_file) {
   if (task.job == JobKind::kWorker && !job.train)
     line.fail(from_file ? "a worker needs to know what to train: add 'train: TRAIN.yaml' to the "
                           "cluster file, or give "
@@ -163,10 +168,13 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.log_level = line.logLevel();
   result.task = readTaskId(line, binary, from_file);
   result.fresh = line.has("fresh");
+  result.serves = line.has("serve");
+  if (result.serves && result.fresh) line.fail("--serve has no job: --fresh is for one");
   if (result.fresh && result.task != kChief)
     line.fail("--fresh is for worker 0, which restores the job");
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
+  if (!result.serves) checkTrains(line, result.task, result.job, from_file);
   readThreads(line, result.task, result.job);
   DTF_CHECK(result.task.job == binary);
   DTF_CHECK(result.task.index < result.job.cluster.tasks(binary).size());

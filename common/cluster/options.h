@@ -17,8 +17,9 @@ struct TaskOptions {
   std::optional<std::string> answer;
 
   TaskId task;
-  JobSpec job;         // run_dir is --run-dir when that is given; a worker's always has `train`
-  bool fresh = false;  // a chief's: start anew, with what checkpoints there are set aside
+  JobSpec job;  // run_dir is --run-dir when that is given; a worker's has `train`, unless it serves
+  bool fresh = false;   // a chief's: start anew, with what checkpoints there are set aside
+  bool serves = false;  // no job: it runs parts of graphs for clients, until it is ended
   log::Level log_level = log::Level::kInfo;
   // Which start of this task this is, counted by whoever starts it, 1 for the first; 0: nobody counts.
   uint32_t attempt = 0;

@@ -111,6 +111,18 @@ TEST_F(OptionsTest, APsNeedsNoTrainPartAWorkerDoes) {
             std::string::npos);
 }
 
+TEST_F(OptionsTest, WhoServesHasNoJob) {
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker}) {
+    EXPECT_TRUE(
+        parse(job, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0", "--serve"}).serves);
+    EXPECT_FALSE(
+        parse(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0"}).serves);
+  }
+  EXPECT_EQ(usageError(JobKind::kWorker, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0",
+                                          "--serve", "--fresh"}),
+            "--serve has no job: --fresh is for one; try 'workerd --help'");
+}
+
 TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
   const std::pair<std::vector<const char*>, const char*> cases[] = {
       {{"--tsak", "1"}, "unknown option '--tsak' - did you mean '--task'? try 'psd --help'"},

@@ -1,0 +1,259 @@
+#include "common/wire/part_codec.h"
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/graph/op_def.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/tensor_codec.h"
+
+namespace dtf::wire {
+
+namespace {
+
+using graph::Node;
+using graph::NodeId;
+using schema::Part;
+
+uint32_t indexOf(NodeId node) {
+  DTF_CHECK(node.value >= 0);
+  return static_cast<uint32_t>(node.value);
+}
+
+void encodeOutput(const graph::Output& output, Part::Output::Builder builder) {
+  builder.setNode(indexOf(output.node));
+  builder.setIndex(static_cast<uint32_t>(output.index));
+}
+
+void encodeAttribute(const graph::Attribute& attribute, Part::Attribute::Value::Builder builder) {
+  std::visit(
+      [&builder](const auto& value) {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          builder.setTruth(value);
+        } else if constexpr (std::is_same_v<Value, int64_t>) {
+          builder.setInteger(value);
+        } else if constexpr (std::is_same_v<Value, double>) {
+          builder.setNumber(value);
+        } else if constexpr (std::is_same_v<Value, std::string>) {
+          builder.setText(value);
+        } else if constexpr (std::is_same_v<Value, DType>) {
+          builder.setDtype(static_cast<uint8_t>(value));
+        } else {
+          auto dims = builder.initShape(static_cast<uint32_t>(value.rank()));
+          for (int axis = 0; axis < value.rank(); ++axis)
+            dims.set(static_cast<uint32_t>(axis), value.dim(axis));
+        }
+      },
+      attribute);
+}
+
+void encodeNode(const Node& node, uint16_t device, Part::Node::Builder builder) {
+  builder.setName(node.name);
+  builder.setOp(node.op);
+  builder.setDevice(device);
+  auto inputs = builder.initInputs(static_cast<uint32_t>(node.inputs.size()));
+  for (uint32_t i = 0; i < inputs.size(); ++i) encodeOutput(node.inputs[i], inputs[i]);
+  auto after = builder.initAfter(static_cast<uint32_t>(node.control_inputs.size()));
+  for (uint32_t i = 0; i < after.size(); ++i) after.set(i, indexOf(node.control_inputs[i]));
+  auto attributes = builder.initAttributes(static_cast<uint32_t>(node.attributes.size()));
+  uint32_t at = 0;
+  for (const auto& [name, value] : node.attributes) {
+    auto attribute = attributes[at++];
+    attribute.setName(name);
+    encodeAttribute(value, attribute.getValue());
+  }
+}
+
+// Full names, in the order in which nodes name them first.
+void encodeNodes(const graph::Graph& graph, Part::Builder builder) {
+  std::map<std::string, uint16_t> devices;
+  std::vector<std::string> names;
+  auto nodes = builder.initNodes(static_cast<uint32_t>(graph.nodes().size()));
+  for (const Node& node : graph.nodes()) {
+    const auto [device, is_new] =
+        devices.emplace(node.device, static_cast<uint16_t>(devices.size()));
+    if (is_new) names.push_back(node.device);
+    encodeNode(node, device->second, nodes[indexOf(node.id)]);
+  }
+  auto list = builder.initDevices(static_cast<uint32_t>(names.size()));
+  for (uint32_t i = 0; i < list.size(); ++i) list.set(i, names[i]);
+}
+
+NodeId nodeNamed(const graph::Graph& graph, const std::string& name) {
+  const Node* const node = graph.find(name);
+  DTF_CHECK_MSG(node != nullptr, name);
+  return node->id;
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kBadData, what);
+}
+
+void checkCount(uint64_t count, uint64_t most, const std::string& what) {
+  if (count > most)
+    refuse(what + ": " + std::to_string(count) + "; the bound is " + std::to_string(most));
+}
+
+std::string textOf(capnp::Text::Reader reader, uint32_t most, const std::string& what) {
+  checkCount(reader.size(), most, what + ", characters");
+  return {reader.begin(), reader.size()};
+}
+
+NodeId decodeNodeId(uint32_t node) {
+  if (!std::in_range<int32_t>(node)) refuse("a node has the number " + std::to_string(node));
+  return {static_cast<int32_t>(node)};
+}
+
+graph::Output decodeOutput(Part::Output::Reader reader) {
+  if (!std::in_range<int32_t>(reader.getIndex()))
+    refuse("an output has the number " + std::to_string(reader.getIndex()));
+  return {decodeNodeId(reader.getNode()), static_cast<int32_t>(reader.getIndex())};
+}
+
+graph::Attribute decodeAttribute(Part::Attribute::Value::Reader reader, const std::string& what) {
+  switch (reader.which()) {
+    case Part::Attribute::Value::TRUTH:
+      return reader.getTruth();
+    case Part::Attribute::Value::INTEGER:
+      return reader.getInteger();
+    case Part::Attribute::Value::NUMBER:
+      return reader.getNumber();
+    case Part::Attribute::Value::TEXT:
+      return textOf(reader.getText(), kAttributeBytesMax, what);
+    case Part::Attribute::Value::DTYPE:
+      return readDType(reader.getDtype(), what);
+    case Part::Attribute::Value::SHAPE:
+      return readShape(reader.getShape(), what);
+  }
+  refuse(what + " is of a kind that this version doesn't know");
+}
+
+graph::NodeDef decodeNode(Part::Node::Reader reader, const std::vector<std::string>& devices) {
+  graph::NodeDef def;
+  def.name = textOf(reader.getName(), kNameBytesMax, "a node's name");
+  const std::string what = "node '" + printable(def.name) + "'";
+  def.op = textOf(reader.getOp(), kNameBytesMax, what + ", its op");
+  if (reader.getDevice() >= devices.size()) refuse(what + " is on a device that isn't in the list");
+  def.device = devices[reader.getDevice()];
+  checkCount(reader.getInputs().size(), kInputsMax, what + ", its inputs");
+  for (const auto input : reader.getInputs()) def.inputs.push_back(decodeOutput(input));
+  checkCount(reader.getAfter().size(), kInputsMax, what + ", its control inputs");
+  for (const uint32_t before : reader.getAfter())
+    def.control_inputs.push_back(decodeNodeId(before));
+  checkCount(reader.getAttributes().size(), kAttributesMax, what + ", its attributes");
+  for (const auto attribute : reader.getAttributes()) {
+    std::string name = textOf(attribute.getName(), kNameBytesMax, what + ", an attribute's name");
+    const std::string which = what + ", its attribute '" + printable(name) + "'";
+    if (!def.attributes.emplace(std::move(name), decodeAttribute(attribute.getValue(), which))
+             .second)
+      refuse(which + " is there twice");
+  }
+  return def;
+}
+
+uint64_t bytesOf(const Node& node) {
+  uint64_t bytes = 0;
+  for (const graph::TensorSpec& spec : node.outputs) {
+    const auto elements = static_cast<uint64_t>(spec.shape.elements());
+    if (elements > kTensorBytesMax / dtypeBytes(spec.dtype))
+      refuse("node '" + printable(node.name) + "' makes a tensor of " + spec.shape.str() +
+             "; the most is " + bytesText(kTensorBytesMax));
+    bytes += elements * dtypeBytes(spec.dtype);
+  }
+  return bytes;
+}
+
+graph::Graph decodeNodes(Part::Reader reader, uint64_t& bytes) {
+  checkCount(reader.getDevices().size(), kDevicesMax, "devices of a part");
+  checkCount(reader.getNodes().size(), kNodesMax, "nodes of a part");
+  std::vector<std::string> devices;
+  for (const auto device : reader.getDevices())
+    devices.push_back(textOf(device, kNameBytesMax, "a device's name"));
+  graph::Graph graph(graph::standardOps());
+  for (const auto node : reader.getNodes()) {
+    const NodeId id = graph.addNode(decodeNode(node, devices));
+    bytes += bytesOf(graph.node(id));
+    if (bytes > kPartBytesMax)
+      refuse("with node '" + printable(graph.node(id).name) + "' the tensors of the part take " +
+             bytesText(bytes) + "; the most is " + bytesText(kPartBytesMax));
+  }
+  return graph;
+}
+
+const Node& nodeOf(const graph::Graph& graph, uint32_t node) {
+  if (node >= graph.nodes().size()) refuse("there is no node " + std::to_string(node));
+  return graph.nodes()[node];
+}
+
+}  // namespace
+
+void encodePart(const std::shared_ptr<const engine::TaskPart>& shared, const Processes& processes,
+                net::MessageStream& stream, Part::Builder builder) {
+  const engine::TaskPart& part = *shared;
+  encodeTask(part.task, builder.initTask());
+  encodeNodes(part.graph, builder);
+  auto fetches = builder.initFetches(static_cast<uint32_t>(part.fetches.size()));
+  for (uint32_t i = 0; i < fetches.size(); ++i) encodeOutput(part.fetches[i], fetches[i]);
+  auto feeds = builder.initFeeds(static_cast<uint32_t>(part.feeds.size()));
+  for (uint32_t i = 0; i < feeds.size(); ++i)
+    feeds.set(i, indexOf(nodeNamed(part.graph, part.feeds[i])));
+  auto folded = builder.initFolded(static_cast<uint32_t>(part.folded.size()));
+  TensorWriter tensors(stream, shared);
+  uint32_t at = 0;
+  for (const auto& [name, value] : part.folded) {
+    auto entry = folded[at++];
+    entry.setNode(indexOf(nodeNamed(part.graph, name)));
+    tensors.write({value.dtype(), value.shape()}, {value.data(), value.bytes()}, entry.initValue());
+  }
+  auto edges = builder.initEdges(static_cast<uint32_t>(part.edges.size()));
+  for (uint32_t i = 0; i < edges.size(); ++i) {
+    const engine::TaskPart::Edge& edge = part.edges[i];
+    edges[i].setNode(indexOf(edge.node));
+    edges[i].setNumber(edge.number);
+    encodeTask(edge.peer, edges[i].initPeer());
+    edges[i].setIncarnation(processes.at(edge.peer).value);
+  }
+  builder.setEdgesTotal(part.edges_total);
+}
+
+DecodedPart decodePart(Part::Reader reader) {
+  uint64_t bytes = 0;
+  DecodedPart decoded{.part = {.task = decodeTask(reader.getTask()),
+                               .graph = decodeNodes(reader, bytes),
+                               .fetches = {},
+                               .feeds = {},
+                               .folded = {},
+                               .edges = {},
+                               .edges_total = reader.getEdgesTotal()},
+                      .peers = {},
+                      .bytes = 0};
+  decoded.bytes = bytes;
+  engine::TaskPart& part = decoded.part;
+  checkCount(part.edges_total, kEdgesMax, "edges of a plan");
+  checkCount(reader.getFetches().size(), kNodesMax, "fetches of a part");
+  for (const auto fetch : reader.getFetches()) part.fetches.push_back(decodeOutput(fetch));
+  checkCount(reader.getFeeds().size(), part.graph.nodes().size(), "feeds of a part");
+  for (const uint32_t feed : reader.getFeeds()) part.feeds.push_back(nodeOf(part.graph, feed).name);
+  checkCount(reader.getFolded().size(), part.graph.nodes().size(), "values of a part");
+  for (const auto entry : reader.getFolded()) {
+    const std::string& name = nodeOf(part.graph, entry.getNode()).name;
+    const std::string what = "the value of node '" + printable(name) + "'";
+    if (!part.folded.emplace(name, readTensor(entry.getValue(), what)).second)
+      refuse(what + " is there twice");
+  }
+  checkCount(reader.getEdges().size(), part.graph.nodes().size(), "edges of a part");
+  for (const auto edge : reader.getEdges()) {
+    part.edges.push_back(
+        {nodeOf(part.graph, edge.getNode()).id, edge.getNumber(), decodeTask(edge.getPeer())});
+    decoded.peers.push_back({edge.getIncarnation()});
+  }
+  return decoded;
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,144 @@
+@0xa7d3c15e9b204f68;
+# How a session runs the parts of its graph on tasks that serve (`psd --serve`, `workerd --serve`), and how these tasks
+# pass tensors to each other. Training jobs talk otherwise: ps.capnp.
+#
+# The master is the client: it prunes, places and cuts the graph (common/engine/README.md), and holds one connection
+# to each of its tasks. A task has one connection to each other task that it sends to, for each session.
+#
+#   client -> every task    hello(session)                  -> a GraphSession, and which process answers
+#   client -> every task    registerPart(plan, part)        once for each signature, before its first step
+#   client -> a task        setVariable(name, value)
+#   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks of a step at once
+#     task -> task          tensors(session)                -> a TensorSink; before the first tensor
+#     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
+#   client -> every task    abort(step, cause)              when any of them has failed, is late or lost
+#   client -> every task    releasePart(plan)
+#
+# Identity. A session has a number that its client draws, and never uses again. Steps are numbered by the client, each
+# number is used once. A tensor is known by (session, step, process of the sender, edge): it is taken once, and what
+# comes when its step is over, or from another process than the part was registered with, has no effect.
+#
+# A session is as good as all of its processes: when one is lost, or its connection breaks, the client opens another
+# session, under another number, on the processes that there are then. So the number says what an epoch says in a
+# training job, and no call carries one besides. A session ends with the client's connection: its steps are aborted, what
+# it holds is freed, also what its tasks have parked for each other.
+#
+# Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends the step by itself
+# then, should the client be gone without a word. A task owes an answer to abort() when what computes has ended.
+#
+# Limits: 64 KiB a message before the hello; after it 16 GiB, and each blob at most 256 MiB (a tensor is as many as it
+# takes). What a session may hold is bounded, too (daemons/part_server.h).
+#
+# All connections are of the kind bulk (common/net/preamble.h).
+
+using Cxx = import "/capnp/c++.capnp";
+using Types = import "types.capnp";
+$Cxx.namespace("dtf::schema");
+
+interface TaskGate {
+  # Bootstrap of a task that serves.
+
+  hello @0 (session :UInt64) -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text));
+  # Opens a session, once. `devices`: full names. Errors: unavailable when the task has as many sessions as it may;
+  # bad_data when that session is open.
+
+  tensors @1 (session :UInt64, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
+      -> (sink :TensorSink, incarnation :UInt64);
+  # For another task of the session. `incarnation`: of the caller, then of the callee. Errors: unavailable when there is
+  # no such session (any more); bad_config when this is not `callee`.
+
+  status @2 () -> (json :Text);
+  # For people and tools: the sessions, what they hold. Never refused.
+}
+
+interface GraphSession {
+  registerPart @0 (plan :UInt64, part :Part, digest :UInt64) -> ();
+  # `plan`: a number of the client's, the same for all tasks that have a part in it. `digest`: engine::digestOf(part);
+  # told again with the same digest, it is the same registration. Answered when the part is compiled. Errors: bad_config,
+  # naming the node; bad_data for a part that isn't what the digest is of, or another one under a number that is taken;
+  # unavailable for more than a session may hold.
+
+  releasePart @1 (plan :UInt64) -> ();
+  # No more steps of this plan. One that runs goes on. Unknown plans are nothing to release.
+
+  setVariable @2 (name :Text, value :Tensor) -> ();
+  # Steps that begin after the answer read it. Errors: unavailable when the session may hold no more.
+
+  runPart @3 (plan :UInt64, step :UInt64, deadlineMs :UInt32, feeds :List(Tensor))
+      -> (fetches :List(Tensor), kernels :UInt64);
+  # Feeds and fetches are in the order of Part.feeds and Part.fetches. Answered when the part has run, and what it sent
+  # has arrived. Errors: of the first kernel that failed; what abort() said; deadline; bad_config for a
+  # variable without a value, or whose value has another type or shape; bad_data for a plan that runs already, a step
+  # that has begun before, or feeds that don't fit.
+
+  abort @4 (step :UInt64, cause :Text) -> ();
+  # `cause`: the root cause, as errors travel (common/net/error_bridge.h). Whoever waits in this step is answered with
+  # it, now or later. Answered when nothing of the step runs here any more.
+
+  load @5 () -> (steps :UInt64, parked :UInt64, ownedBytes :UInt64, waiting :UInt64);
+  # What is on its way to this task: engine::RendezvousLoad.
+}
+
+interface TensorSink {
+  sendTensors @0 (plan :UInt64, step :UInt64, tensors :List(EdgeTensor)) -> (over :Bool);
+  # Answered when they are here. `over`: the step has ended, or was aborted; nobody will take them. Errors: bad_data for
+  # an edge that doesn't come from the caller, a tensor of another size, or one that has been sent before; unavailable
+  # when more wait here than a session may hold.
+}
+
+struct EdgeTensor {
+  edge @0 :UInt32;       # its number in the plan
+  bytes @1 :List(Data);  # its elements, as in Tensor
+}
+
+struct Tensor {
+  dtype @0 :UInt8;       # 1 float32, 2 uint8, 3 int32, 4 int64
+  shape @1 :List(Int64);
+  bytes @2 :List(Data);  # elements in row-major order, little-endian; blobs of 256 MiB, the last one shorter
+}
+
+struct Part {
+  # engine::TaskPart: what one task does in each step of a plan.
+  task @0 :Types.Task;
+  devices @1 :List(Text);
+  nodes @2 :List(Node);        # each after those that it reads or waits for
+  fetches @3 :List(Output);
+  feeds @4 :List(UInt32);      # nodes: Placeholders that each step is given
+  folded @5 :List(Value);      # Placeholders that have a value
+  edges @6 :List(Edge);        # of each _Send and _Recv, in the nodes' order
+  edgesTotal @7 :UInt32;       # of the plan
+
+  struct Node {
+    name @0 :Text;
+    op @1 :Text;
+    device @2 :UInt16;         # index into devices
+    inputs @3 :List(Output);
+    after @4 :List(UInt32);    # control inputs
+    attributes @5 :List(Attribute);
+  }
+  struct Output {
+    node @0 :UInt32;
+    index @1 :UInt32;
+  }
+  struct Attribute {
+    name @0 :Text;
+    value :union {
+      truth @1 :Bool;
+      integer @2 :Int64;
+      number @3 :Float64;
+      text @4 :Text;
+      dtype @5 :UInt8;
+      shape @6 :List(Int64);
+    }
+  }
+  struct Value {
+    node @0 :UInt32;
+    value @1 :Tensor;
+  }
+  struct Edge {
+    node @0 :UInt32;
+    number @1 :UInt32;
+    peer @2 :Types.Task;         # that has the other end
+    incarnation @3 :UInt64;      # the process of the peer that is in this session
+  }
+}

@@ -1,0 +1,164 @@
+#include "common/wire/remote_tasks.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/cluster/address.h"
+#include "common/engine/local_tasks.h"
+#include "common/net/error_bridge.h"
+#include "common/net/timer.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/wire/named_wait.h"
+#include "common/wire/remote_step.h"
+#include "common/wire/task_link.h"
+
+namespace dtf::wire {
+
+cluster::Address parseTarget(std::string_view target) {
+  constexpr std::string_view kScheme = "dtf://";
+  cluster::Address address;
+  const std::string wrong = target.starts_with(kScheme)
+                                ? cluster::parseAddress(target.substr(kScheme.size()), address)
+                                : "it doesn't begin with dtf://";
+  if (!wrong.empty() || address.port == 0)
+    throw Error(ErrorCode::kUsage, fmt::format("'{}' is no target: {}; a target is dtf://host:port",
+                                               target, wrong.empty() ? "it has no port" : wrong));
+  return address;
+}
+
+namespace {
+
+// Of chance alone: never used twice.
+uint64_t drawSession() {
+  uint64_t session = 0;
+  DTF_CHECK(::getrandom(&session, sizeof session, 0) == sizeof session);
+  return session;
+}
+
+}  // namespace
+
+// A plan of remote parts.
+class RemoteTasks::Plan final : public engine::PlanParts {
+ public:
+  Plan(RemoteTasks& tasks, uint64_t number) : tasks_(tasks), number_(number) {}
+  ~Plan() override {
+    for (const RemotePart& part : parts_) {
+      tasks_.loop_.post([link = part.link, number = number_] { link->releasePart(number); });
+    }
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  // As far as they have been registered they are released with this.
+  void registerParts(std::vector<engine::TaskPart> parts) {
+    Processes processes;
+    for (const auto& link : tasks_.links_) processes[link->task()] = link->incarnation();
+    std::vector<std::shared_ptr<const engine::TaskPart>> shared;
+    for (engine::TaskPart& part : parts) {
+      parts_.push_back({&tasks_.linkTo(part.task), {}});
+      for (const graph::Output& fetch : part.fetches)
+        parts_.back().fetches.push_back(part.graph.spec(fetch));
+      shared.push_back(std::make_shared<const engine::TaskPart>(std::move(part)));
+    }
+    tasks_.loop_.call([&] {
+      kj::Vector<kj::Promise<void>> registered;
+      for (size_t i = 0; i < shared.size(); ++i)
+        registered.add(parts_[i].link->registerPart(number_, shared[i], processes,
+                                                    tasks_.options_.register_max));
+      return joinAll(kj::mv(registered));
+    });
+  }
+
+  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds) override {
+    DTF_CHECK(feeds.size() == parts_.size());
+    return tasks_.loop_.call([&] {
+      return runRemoteStep(tasks_.loop_.timer(), {.plan = number_, .step = step}, parts_, feeds,
+                           {tasks_.options_.step_max, tasks_.options_.abort_max});
+    });
+  }
+
+ private:
+  RemoteTasks& tasks_;
+  const uint64_t number_;
+  std::vector<RemotePart> parts_;
+};
+
+RemoteTasks::RemoteTasks(RemoteTasksOptions options)
+    : options_(std::move(options)), loop_("dtf-session") {
+  if (options_.targets.empty()) throw Error(ErrorCode::kUsage, "a session needs a target");
+  runtime::registerCpuKernels(kernels_);
+  loop_.onStop([this] { links_.clear(); });
+  for (const std::string& target : options_.targets)
+    links_.push_back(std::make_unique<TaskLink>(loop_, parseTarget(target)));
+  const uint64_t session = drawSession();
+  loop_.call([&] {
+    kj::Vector<kj::Promise<void>> opened;
+    for (const auto& link : links_) opened.add(link->open(session, options_.connect_max));
+    return joinAll(kj::mv(opened));
+  });
+  std::set<TaskId> tasks;
+  for (const auto& link : links_) {
+    if (!tasks.insert(link->task()).second)
+      throw Error(ErrorCode::kBadConfig, link->task().name() + " is given as two targets");
+    devices_.insert(devices_.end(), link->devices().begin(), link->devices().end());
+  }
+}
+
+RemoteTasks::~RemoteTasks() = default;
+
+TaskLink& RemoteTasks::linkTo(TaskId task) const {
+  const auto link = std::find_if(links_.begin(), links_.end(),
+                                 [&](const auto& each) { return each->task() == task; });
+  DTF_CHECK_MSG(link != links_.end(), task.name());
+  return **link;
+}
+
+// They have this program's kernels for their processors; should one not, it refuses the part.
+bool RemoteTasks::canRun(const graph::Node& node, const graph::DeviceName& device) const {
+  return engine::needsNoKernel(node) || device.type != "CPU" ||
+         kernels_.has(node.op, runtime::DeviceType::kCpu);
+}
+
+bool RemoteTasks::withCpu(const UseCpu& use) {
+  MutexLock lock(cpu_mutex_);
+  use(cpu_, kernels_);
+  return true;
+}
+
+std::unique_ptr<engine::PlanParts> RemoteTasks::registerPlan(std::vector<engine::TaskPart> parts) {
+  uint64_t number = 0;
+  {
+    MutexLock lock(plans_mutex_);
+    number = next_plan_++;
+  }
+  auto plan = std::make_unique<Plan>(*this, number);
+  plan->registerParts(std::move(parts));
+  return plan;
+}
+
+void RemoteTasks::setVariable(const graph::Node& variable, const Tensor& value) {
+  const auto task = graph::DeviceName::parse(variable.device).taskId();
+  DTF_CHECK_MSG(task.has_value(), variable.device);
+  loop_.call([&] { return linkTo(*task).setVariable(variable.name, value, options_.step_max); });
+}
+
+engine::RendezvousLoad RemoteTasks::load() const {
+  engine::RendezvousLoad sum;
+  for (const auto& link : links_) {
+    const engine::RendezvousLoad load =
+        loop_.call([&] { return link->load(options_.connect_max); });
+    sum.steps += load.steps;
+    sum.parked += load.parked;
+    sum.owned_bytes += load.owned_bytes;
+    sum.waiting += load.waiting;
+  }
+  return sum;
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,69 @@
+#pragma once
+
+// The tasks of a session as other processes: `psd --serve` and `workerd --serve`.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "common/cluster/spec.h"
+#include "common/engine/tasks.h"
+#include "common/net/reactor.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/kernel.h"
+
+namespace dtf::wire {
+
+class TaskLink;  // task_link.h
+
+struct RemoteTasksOptions {
+  std::vector<std::string> targets;                   // "dtf://host:port", of different tasks
+  Duration connect_max = std::chrono::seconds(10);    // until a target has answered the hello
+  Duration register_max = std::chrono::seconds(120);  // until a part is compiled
+  Duration step_max = std::chrono::seconds(600);      // a step
+  Duration abort_max = std::chrono::seconds(5);       // for what computes in a failed step to end
+};
+
+// "dtf://localhost:2222". Errors: kUsage that says what is wrong.
+cluster::Address parseTarget(std::string_view target);
+
+// Opens a session on all targets, and ends it with its own end. The first target's first device is
+// where a node goes that asks for nothing.
+// Owns: connections, the thread of their loop, a CPU that folds constants.
+// Threads: thread-safe, as Tasks is; it outlives its plans.
+// Blocks: the constructor, until all targets have answered; the rest as Tasks says.
+// Errors: the constructor: kUnavailable that names a target that can't be reached, or doesn't serve;
+// kBadConfig for a task that two targets are.
+class RemoteTasks final : public engine::Tasks {
+ public:
+  explicit RemoteTasks(RemoteTasksOptions options);
+  ~RemoteTasks() override;
+
+  const std::vector<graph::DeviceName>& devices() const override { return devices_; }
+  bool canRun(const graph::Node& node, const graph::DeviceName& device) const override;
+  bool withCpu(const UseCpu& use) override;
+  std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
+  void setVariable(const graph::Node& variable, const Tensor& value) override;
+  engine::RendezvousLoad load() const override;
+
+ private:
+  class Plan;
+
+  TaskLink& linkTo(TaskId task) const;
+
+  const RemoteTasksOptions options_;
+  std::vector<graph::DeviceName> devices_;
+  runtime::KernelTable kernels_;
+  Mutex cpu_mutex_;
+  runtime::CpuDevice cpu_ DTF_GUARDED_BY(cpu_mutex_);
+  Mutex plans_mutex_;
+  uint64_t next_plan_ DTF_GUARDED_BY(plans_mutex_) = 1;
+  std::vector<std::unique_ptr<TaskLink>> links_;  // as targets; used and destroyed on the loop
+  mutable net::IoThread loop_;                    // last: it ends before what lives on it
+};
+
+}  // namespace dtf::wire

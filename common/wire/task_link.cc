@@ -1,0 +1,227 @@
+#include "common/wire/task_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/net/error_bridge.h"
+#include "common/net/timer.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/named_wait.h"
+#include "common/wire/opening.h"
+#include "common/wire/tensor_codec.h"
+
+namespace dtf::wire {
+
+namespace {
+
+constexpr uint32_t kTaskDevicesMax = 1'024;
+
+uint32_t milliseconds(Duration time) {
+  const auto count = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return static_cast<uint32_t>(std::clamp<int64_t>(count, 1, UINT32_MAX));
+}
+
+}  // namespace
+
+TaskLink::TaskLink(net::Loop& loop, cluster::Address address)
+    : loop_(loop), address_(std::move(address)), peer_(address_.str()) {}
+
+TaskLink::~TaskLink() noexcept(false) {}
+
+kj::Promise<void> TaskLink::open(uint64_t session, Duration patience) {
+  DTF_CHECK(connection_ == nullptr && !lost_);
+  return openConnection(
+             loop_,
+             {.peer = peer_,
+              .address = address_,
+              .kind = net::ConnectionKind::kBulk,
+              .limits = kTensorLimits,
+              .pool = net::BufferPool::create(),
+              .patience = patience},
+             [this, session](net::RpcConnection& connection) { return hello(connection, session); })
+      .then([this](std::unique_ptr<net::RpcConnection> connection) {
+        connection_ = std::move(connection);
+        connection_->setPeer(peer_);
+        watching_ = connection_->onDisconnect()
+                        .then([this] { lose("the connection was closed"); },
+                              [this](kj::Exception&& exception) {
+                                lose(net::toError(exception).message());
+                              })
+                        .eagerlyEvaluate(nullptr);
+      });
+}
+
+kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, uint64_t session) {
+  auto request = connection.bootstrap().castAs<schema::TaskGate>().helloRequest();
+  request.setSession(session);
+  return request.send().then(
+      [this](auto&& answer) {
+        net::bridgeErrors([&] {
+          task_ = decodeTask(answer.getTask());
+          incarnation_ = {answer.getIncarnation()};
+          peer_ = task_.name() + " (" + address_.str() + ")";
+          checkDevices(answer.getDevices());
+          session_ = answer.getSession();
+        });
+      },
+      [this](kj::Exception&& exception) {
+        if (exception.getType() == kj::Exception::Type::UNIMPLEMENTED)
+          net::throwAsKj(Error(
+              ErrorCode::kUnavailable,
+              "what listens at " + address_.str() + " serves no sessions: start it with --serve"));
+        kj::throwFatalException(kj::mv(exception));
+      });
+}
+
+void TaskLink::checkDevices(capnp::List<capnp::Text>::Reader names) {
+  if (names.size() == 0 || names.size() > kTaskDevicesMax)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("{} says that it has {} devices", peer_, names.size()));
+  devices_.clear();
+  for (const auto name : names) {
+    const graph::DeviceName device = graph::DeviceName::parse({name.begin(), name.size()});
+    if (device.taskId() != task_ || !device.type || !device.index)
+      throw Error(ErrorCode::kBadData, fmt::format("{} says that it has the device '{}'", peer_,
+                                                   printable({name.begin(), name.size()})));
+    devices_.push_back(device);
+  }
+}
+
+// The connection is destroyed in a turn of its own, never in one of its own promises.
+void TaskLink::lose(const std::string& reason) {
+  if (lost_) return;
+  lost_ = Error(ErrorCode::kUnavailable, fmt::format("{} was lost: {}", peer_, reason));
+  log::warning("event=task_lost task=\"{}\" reason=\"{}\"", peer_, printable(reason));
+  session_ = nullptr;
+  loop_.post([dead = std::exchange(connection_, nullptr)]() mutable { dead.reset(); });
+}
+
+kj::Promise<void> TaskLink::whenGone() {
+  auto gone = kj::newPromiseAndFulfiller<void>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(gone.fulfiller));
+  loop_.post([fulfiller] { (*fulfiller)->fulfill(); });
+  return kj::mv(gone.promise);
+}
+
+schema::GraphSession::Client& TaskLink::session() {
+  if (lost_) throw Error(*lost_);
+  KJ_IF_MAYBE (open, session_) {
+    return *open;
+  }
+  DTF_CHECK_MSG(false, peer_ + " isn't open");
+  KJ_UNREACHABLE;
+}
+
+Error TaskLink::failure(const kj::Exception& exception) {
+  if (net::carriesError(exception)) return net::toError(exception);
+  if (exception.getType() == kj::Exception::Type::DISCONNECTED) {
+    lose(net::toError(exception).message());
+    return *lost_;
+  }
+  return {ErrorCode::kInternal, peer_ + ": " + net::toError(exception).message()};
+}
+
+template <class T>
+kj::Promise<T> TaskLink::bridged(kj::Promise<T> answered) {
+  return answered.catch_([this](kj::Exception&& exception) -> kj::Promise<T> {
+    const Error error = failure(exception);
+    if (!lost_) net::throwAsKj(error);
+    return whenGone().then([error]() -> T { net::throwAsKj(error); });
+  });
+}
+
+kj::Promise<void> TaskLink::registerPart(uint64_t plan,
+                                         std::shared_ptr<const engine::TaskPart> part,
+                                         const Processes& processes, Duration deadline) {
+  auto request = session().registerPartRequest();
+  request.setPlan(plan);
+  request.setDigest(engine::digestOf(*part));
+  encodePart(part, processes, connection_->stream(), request.initPart());
+  return bridged(awaitNamed(loop_.timer(), {peer_ + " to compile its part of the graph", deadline},
+                            request.send().ignoreResult()));
+}
+
+void TaskLink::releasePart(uint64_t plan) {
+  if (lost_) return;
+  auto request = session().releasePartRequest();
+  request.setPlan(plan);
+  request.send().ignoreResult().detach([](kj::Exception&&) {});  // its session has ended
+}
+
+kj::Promise<void> TaskLink::setVariable(std::string name, const Tensor& value, Duration deadline) {
+  auto request = session().setVariableRequest();
+  request.setName(name);
+  TensorWriter writer(connection_->stream());
+  writer.write({value.dtype(), value.shape()}, {value.data(), value.bytes()}, request.initValue());
+  // A deadline while the value is still being written must not leave the message behind.
+  return bridged(awaitNamed(loop_.timer(),
+                            {peer_ + " to take the value of '" + name + "'", deadline},
+                            request.send().ignoreResult())
+                     .catch_([this](kj::Exception&& exception) {
+                       if (net::toError(exception).code() == ErrorCode::kDeadline)
+                         lose(net::toError(exception).message());
+                       kj::throwFatalException(kj::mv(exception));
+                     }));
+}
+
+kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration deadline,
+                                          const std::vector<const Tensor*>& feeds,
+                                          const std::vector<graph::TensorSpec>& fetches) {
+  auto request = session().runPartRequest();
+  request.setPlan(plan);
+  request.setStep(step);
+  request.setDeadlineMs(milliseconds(deadline));
+  auto list = request.initFeeds(static_cast<uint32_t>(feeds.size()));
+  TensorWriter writer(connection_->stream());
+  for (uint32_t i = 0; i < list.size(); ++i)
+    writer.write({feeds[i]->dtype(), feeds[i]->shape()}, {feeds[i]->data(), feeds[i]->bytes()},
+                 list[i]);
+  return bridged<PartResult>(request.send().then([this, &fetches](auto&& answer) {
+    return net::bridgeErrors([&] {
+      PartResult result;
+      result.kernels = answer.getKernels();
+      const auto values = answer.getFetches();
+      if (values.size() != fetches.size())
+        throw Error(ErrorCode::kInternal, fmt::format("{} answered with {} fetches of {}", peer_,
+                                                      values.size(), fetches.size()));
+      for (uint32_t i = 0; i < values.size(); ++i) {
+        const std::string what = fmt::format("fetch {} of {}", i, peer_);
+        if (!(readSpec(values[i], what) == fetches[i]))
+          throw Error(ErrorCode::kInternal, what + " has another type or shape");
+        result.fetches.push_back(readTensor(values[i], what));
+      }
+      return result;
+    });
+  }));
+}
+
+kj::Promise<void> TaskLink::abort(uint64_t step, const Error& cause, Duration patience) {
+  if (lost_) return whenGone();
+  auto request = session().abortRequest();
+  request.setStep(step);
+  request.setCause(net::toKj(cause).getDescription());
+  return awaitNamed(loop_.timer(), {peer_ + " to end an aborted step", patience},
+                    request.send().ignoreResult())
+      .catch_([this](kj::Exception&& exception) {
+        lose(net::toError(exception).message());
+        return whenGone();
+      });
+}
+
+kj::Promise<engine::RendezvousLoad> TaskLink::load(Duration deadline) {
+  return bridged<engine::RendezvousLoad>(awaitNamed(
+      loop_.timer(), {peer_ + " to say what it holds", deadline},
+      kj::Promise<engine::RendezvousLoad>(session().loadRequest().send().then([](auto&& answer) {
+        return engine::RendezvousLoad{.steps = answer.getSteps(),
+                                      .parked = answer.getParked(),
+                                      .owned_bytes = answer.getOwnedBytes(),
+                                      .waiting = answer.getWaiting()};
+      }))));
+}
+
+}  // namespace dtf::wire

@@ -1,0 +1,72 @@
+#pragma once
+
+// Tensors in messages: large ones by reference to the sender's memory, and used where the socket put
+// them; small ones copied, many to a message.
+
+#include <capnp/orphan.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/engine/part_program.h"
+#include "common/graph/graph.h"
+#include "common/net/message_stream.h"
+#include "common/tensor/buffer.h"
+#include "common/tensor/tensor.h"
+#include "common/wire/parts.capnp.h"
+
+namespace dtf::wire {
+
+// Of one tensor. Beyond it nothing is declared, sent or received.
+inline constexpr uint64_t kTensorBytesMax = uint64_t{8} << 30;
+inline constexpr uint32_t kRankMax = 16;
+
+// What a connection between serving tasks and their clients takes after the hello.
+inline constexpr net::Limits kTensorLimits{.bytes_max = uint64_t{16} << 30, .segments_max = 512};
+
+// Where the bytes of a message's tensors go: the stream that will write it, which keeps `owner` until
+// it has.
+// Borrows: the stream. One for each message, used before it is sent.
+class TensorWriter {
+ public:
+  TensorWriter(net::MessageStream& stream, std::shared_ptr<const void> owner);
+  // Where the caller keeps the bytes until the message has been answered.
+  explicit TensorWriter(net::MessageStream& stream);
+
+  // How many blobs a tensor takes.
+  static uint32_t blobs(uint64_t bytes);
+
+  // `list` has blobs(bytes.size()) entries. The bytes are aligned to 8, and may be read up to the next
+  // multiple of 8, as what a Buffer or a device gives is.
+  void write(engine::Bytes bytes, capnp::List<capnp::Data>::Builder list);
+  void write(const graph::TensorSpec& spec, engine::Bytes bytes, schema::Tensor::Builder tensor);
+
+ private:
+  bool isReferenced(uint64_t bytes) const;
+
+  net::MessageStream& stream_;
+  const std::shared_ptr<const void> owner_;
+  uint32_t referenced_ = 0;  // blobs of this message
+};
+
+// The bytes in `list`: where they are when its blobs lie one after the other (they do when a
+// TensorWriter made them), else copied into `assembled`.
+// Errors: kBadData unless there are exactly `bytes`; `what` names the tensor.
+engine::Bytes readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes, Buffer& assembled,
+                        const std::string& what);
+
+// Type and shape. Errors: kBadData for what no tensor has, or more than kTensorBytesMax; `what` names
+// it.
+graph::TensorSpec readSpec(schema::Tensor::Reader tensor, const std::string& what);
+
+// A copy. Errors: those of readSpec() and readBytes().
+Tensor readTensor(schema::Tensor::Reader tensor, const std::string& what);
+
+// Errors: kBadData for a number that no type has.
+DType readDType(uint8_t number, const std::string& what);
+// Errors: kBadData for a shape that no tensor has; its elements take at most kTensorBytesMax.
+Shape readShape(capnp::List<int64_t>::Reader dims, const std::string& what);
+
+}  // namespace dtf::wire

@@ -1,0 +1,75 @@
+#pragma once
+
+// One task's way to another task of a session: what leaves here arrives there.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/cluster/spec.h"
+#include "common/engine/executor.h"
+#include "common/net/buffer_pool.h"
+#include "common/net/loop.h"
+#include "common/net/rpc_connection.h"
+#include "common/wire/parts.capnp.h"
+
+namespace dtf::wire {
+
+struct TensorLinkOptions {
+  uint64_t session = 0;
+  TaskId self;
+  Incarnation incarnation;  // of this process
+  TaskId peer;
+  Incarnation peer_incarnation;                 // of the process that is in the session
+  cluster::Address address;                     // of the peer
+  Duration patience = std::chrono::seconds(5);  // until the peer has answered the hello
+};
+
+// Connects when the first tensor leaves, and again after it was lost: what was under way then has
+// failed, and isn't repeated.
+// Owns: the connection. Borrows: `loop`.
+// Threads: loop-thread only.
+// Blocks: never.
+// Errors: as values of send(), kUnavailable that names the peer.
+class TensorLink {
+ public:
+  TensorLink(net::Loop& loop, TensorLinkOptions options);
+  ~TensorLink() noexcept(false);
+  TensorLink(const TensorLink&) = delete;
+  TensorLink& operator=(const TensorLink&) = delete;
+
+  // Large tensors leave from where they are, in memory that `owner` keeps. `done` is called when the
+  // peer has them, or with why not; never once this is destroyed.
+  void send(uint64_t plan, uint64_t step, std::vector<engine::PartProgram::Send> tensors,
+            std::shared_ptr<const void> owner, engine::Departures::Done done);
+
+  // Resolves when no message refers to memory of a sender any more; after `patience` the connection
+  // is given up for it.
+  kj::Promise<void> drained(Duration patience);
+
+ private:
+  struct Holds;
+
+  kj::Promise<void> opened();
+  kj::Promise<void> sendNow(uint64_t plan, uint64_t step,
+                            const std::vector<engine::PartProgram::Send>& tensors,
+                            std::shared_ptr<const void> owner);
+  void close();
+  Error lost(const kj::Exception& exception) const;
+
+  net::Loop& loop_;
+  const TensorLinkOptions options_;
+  const std::string peer_;  // "worker/1 (localhost:2223)"
+  const std::shared_ptr<Holds> holds_;
+  std::shared_ptr<net::RpcConnection> connection_;
+  kj::Maybe<schema::TensorSink::Client> sink_;
+  kj::Maybe<kj::ForkedPromise<void>> opening_;
+  kj::Own<class TensorLinkCalls> calls_;  // dies first
+};
+
+}  // namespace dtf::wire

@@ -1,0 +1,133 @@
+#include "daemons/part_server.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "daemons/part_service.h"
+
+namespace dtf::daemons {
+
+namespace {
+
+// Feeds are held for as long as their step runs; what runs is bounded by ServeLimits.
+constexpr uint64_t kCallsBytesMax = uint64_t{1} << 40;
+
+}  // namespace
+
+PartServer::PartServer(PartServerOptions options, net::Loop& loop,
+                       const std::vector<engine::SessionDevice>& devices)
+    : options_(std::move(options)),
+      self_(std::make_shared<PartServer*>(this)),
+      pool_(net::BufferPool::create()),
+      devices_(std::make_unique<engine::DeviceThreads>(devices)),
+      registrar_(std::make_unique<engine::DeviceQueue>("dtf-register")),
+      task_{.self = options_.self,
+            .incarnation = options_.incarnation,
+            .loop = loop,
+            .devices = *devices_,
+            .registrar = *registrar_,
+            .address_of = [this](TaskId task) -> std::optional<cluster::Address> {
+              const auto& of = task.job == JobKind::kPs ? options_.ps : options_.workers;
+              if (task.index >= of.size()) return std::nullopt;
+              return of[task.index];
+            },
+            .limits = options_.limits,
+            .bytes = 0,
+            .post =
+                [&loop, self = self_](uint64_t session, std::function<void(ServedSession&)> use) {
+                  loop.post([self, session, use = std::move(use)] {
+                    if (*self == nullptr) return;
+                    const auto at = (*self)->sessions_.find(session);
+                    if (at == (*self)->sessions_.end()) return;
+                    use(*at->second);
+                    (*self)->eraseIfOver(session);
+                  });
+                }},
+      connections_(std::make_unique<ConnectionSet>(
+          loop, [this](const void* key) { onClosed(key); }, kCallsBytesMax)) {
+  DTF_CHECK(options_.incarnation.value != 0);
+}
+
+PartServer::~PartServer() noexcept(false) {
+  *self_ = nullptr;
+  for (const auto& [id, session] : sessions_) session->close();
+  registrar_.reset();
+  devices_.reset();  // nothing computes any more
+  connections_.reset();
+  sessions_.clear();
+}
+
+void PartServer::serve(kj::Own<net::MessageStream> stream, std::string peer) {
+  connections_->serve(kj::mv(stream), std::move(peer),
+                      [this](const ConnectionRef& ref) -> capnp::Capability::Client {
+                        return makeTaskGate(*this, ref);
+                      });
+}
+
+ServedSession& PartServer::open(uint64_t session, const ConnectionRef& client) {
+  DTF_CHECK(client->connection != nullptr);
+  if (sessions_.contains(session))
+    throw Error(ErrorCode::kBadData,
+                fmt::format("session {:x} is open on {}", session, options_.self.name()));
+  for (const auto& [id, other] : sessions_)
+    if (other->client() == client)
+      throw Error(ErrorCode::kBadData, "this connection has a session already");
+  if (sessions_.size() >= options_.limits.sessions)
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("{} has {} sessions, as many as it may; end one of them",
+                            options_.self.name(), sessions_.size()));
+  const auto at =
+      sessions_.emplace(session, std::make_unique<ServedSession>(task_, session, client)).first;
+  log::info("event=session_opened session={:x} peer=\"{}\"", session, client->connection->peer());
+  return *at->second;
+}
+
+ServedSession* PartServer::find(uint64_t session) {
+  const auto at = sessions_.find(session);
+  return at == sessions_.end() || at->second->isClosed() ? nullptr : at->second.get();
+}
+
+void PartServer::onClosed(const void* key) {
+  for (const auto& [id, session] : sessions_) {
+    if (session->client()->connection != key) continue;
+    log::info("event=session_closed session={:x} plans={} steps={}", id, session->plans(),
+              session->steps());
+    session->close();
+    // Not now: the connection's own promises may be on the stack.
+    task_.post(id, [](ServedSession&) {});
+    return;
+  }
+}
+
+void PartServer::eraseIfOver(uint64_t session) {
+  const auto at = sessions_.find(session);
+  if (at->second->isClosed() && at->second->isQuiet()) sessions_.erase(at);
+}
+
+std::string PartServer::statusJson() const {
+  nlohmann::json sessions = nlohmann::json::array();
+  for (const auto& [id, session] : sessions_) {
+    const engine::RendezvousLoad load = session->load();
+    sessions.push_back({{"session", fmt::format("{:x}", id)},
+                        {"plans", session->plans()},
+                        {"steps", session->steps()},
+                        {"parked", load.parked},
+                        {"parked_bytes", load.owned_bytes},
+                        {"waiting", load.waiting}});
+  }
+  std::vector<std::string> devices;
+  for (const graph::DeviceName& device : devices_->names()) devices.push_back(device.str());
+  return nlohmann::json({{"schema", 1},
+                         {"task", options_.self.name()},
+                         {"serves", true},
+                         {"devices", devices},
+                         {"declared_bytes", task_.bytes},
+                         {"sessions", sessions}})
+      .dump();
+}
+
+}  // namespace dtf::daemons

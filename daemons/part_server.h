@@ -1,0 +1,64 @@
+#pragma once
+
+// A task that serves sessions: other programs' graphs run on its devices. What passes is in
+// common/wire/parts.capnp; the process around it in serve_process.h.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/engine/local_tasks.h"
+#include "common/net/buffer_pool.h"
+#include "common/net/loop.h"
+#include "daemons/connection_set.h"
+#include "daemons/served_session.h"
+
+namespace dtf::daemons {
+
+struct PartServerOptions {
+  TaskId self;
+  Incarnation incarnation;
+  std::vector<cluster::Address> ps, workers;  // of the cluster: where other tasks are
+  ServeLimits limits{};
+};
+
+// Owns: sessions, a thread for each device, one that compiles, connections.
+// Borrows: the loop, devices and their kernels (must outlive this).
+// Threads: made, used and destroyed on the loop.
+// Blocks: the destructor, until what computes has ended.
+class PartServer {
+ public:
+  PartServer(PartServerOptions options, net::Loop& loop,
+             const std::vector<engine::SessionDevice>& devices);
+  ~PartServer() noexcept(false);
+  PartServer(const PartServer&) = delete;
+  PartServer& operator=(const PartServer&) = delete;
+
+  void serve(kj::Own<net::MessageStream> stream, std::string peer);
+
+  // Of the bytes that connections receive.
+  const std::shared_ptr<net::BufferPool>& pool() const { return pool_; }
+  size_t sessions() const { return sessions_.size(); }
+
+  // What the RPC services ask. Errors: as the schema says.
+  ServedSession& open(uint64_t session, const ConnectionRef& client);
+  ServedSession* find(uint64_t session);  // null: there is none, or it has ended
+  const ServedTask& task() const { return task_; }
+  std::string statusJson() const;
+
+ private:
+  void onClosed(const void* key);
+  void eraseIfOver(uint64_t session);
+
+  const PartServerOptions options_;
+  const std::shared_ptr<PartServer*> self_;  // null once this is gone: what is posted looks here
+  const std::shared_ptr<net::BufferPool> pool_;
+  std::unique_ptr<engine::DeviceThreads> devices_;
+  std::unique_ptr<engine::DeviceQueue> registrar_;
+  ServedTask task_;
+  std::map<uint64_t, std::unique_ptr<ServedSession>> sessions_;
+  std::unique_ptr<ConnectionSet> connections_;
+};
+
+}  // namespace dtf::daemons

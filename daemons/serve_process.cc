@@ -1,0 +1,88 @@
+#include "daemons/serve_process.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/cores.h"
+#include "common/base/host_memory.h"
+#include "common/base/isa.h"
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include "common/graph/device_name.h"
+#include "common/net/message_stream.h"
+#include "common/net/socket_options.h"
+#include "common/runtime/cpu_kernels.h"
+
+namespace dtf::daemons {
+
+namespace {
+
+int threadsOf(const cluster::TaskOptions& task) {
+  if (task.task.job == JobKind::kPs) return availableCores();
+  return cluster::computeThreads(task.job.cluster, task.task.index, availableCores());
+}
+
+std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks) {
+  std::vector<cluster::Address> addresses;
+  for (const cluster::TaskSpec& task : tasks) addresses.push_back(task.address);
+  return addresses;
+}
+
+// Half of the host is for tensors: kernels' workspaces and what is received take the rest.
+ServeLimits limitsOfHost() {
+  ServeLimits limits;
+  if (const uint64_t total = hostMemory().total; total > 0) limits.bytes = total / 2;
+  limits.rendezvous.bytes = std::min(limits.rendezvous.bytes, limits.bytes / 4);
+  return limits;
+}
+
+}  // namespace
+
+ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
+    : pool_(threadsOf(task)),
+      kernels_([this] {
+        runtime::KernelTable kernels;
+        runtime::registerCpuKernels(kernels, {bestIsa(), &pool_});
+        return kernels;
+      }()),
+      server_({.self = task.task,
+               .incarnation = Incarnation::ofNow(task.attempt),
+               .ps = addressesOf(task.job.cluster.ps),
+               .workers = addressesOf(task.job.cluster.worker),
+               .limits = limitsOfHost()},
+              loop_, {{graph::fullDevice(task.task), &cpu_, &kernels_}}),
+      signals_(reactor_, [this](int number) { onSignal(number); }),
+      listener_(listen(reactor_, task, std::move(listening),
+                       [this](Fd socket, net::ConnectionKind, std::string peer) {
+                         onSocket(std::move(socket), std::move(peer));
+                       })) {}
+
+int ServeProcess::run() {
+  DTF_CHECK(signal_ == 0);  // once
+  log::info("event=serving address={} threads={} isa={} version={}", listener_->address(),
+            pool_.threads(), isaName(bestIsa()), DTF_VERSION);
+  notify({{"event", "ready"}});
+  reactor_.run();
+  listener_->close();
+  const bool cut_short = server_.sessions() > 0;
+  log::info("event=ended signal={} sessions={}", signal_, server_.sessions());
+  return cut_short ? 128 + signal_ : 0;
+}
+
+void ServeProcess::onSignal(int number) {
+  if (signal_ != 0) ::_exit(128 + number);
+  signal_ = number;
+  reactor_.stop();
+}
+
+void ServeProcess::onSocket(Fd socket, std::string peer) {
+  const net::AsioEventPort::Io io(reactor_.port);
+  server_.serve(kj::heap<net::AsioMessageStream>(reactor_.port,
+                                                 net::adoptSocket(reactor_.ioc, std::move(socket)),
+                                                 net::kLimitsBeforeHello, server_.pool()),
+                std::move(peer));
+}
+
+}  // namespace dtf::daemons

@@ -1,0 +1,409 @@
+// What a task that serves answers to clients and tasks that are late, doubled, hostile, frozen or gone:
+// real sockets, spoken to message by message. Scenarios 19 and 20.
+
+#include "daemons/part_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <latch>
+#include <thread>
+
+#include "common/base/error.h"
+#include "common/engine/session.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/model_codec.h"
+#include "common/wire/tensor_codec.h"
+#include "tests/conformance/session_harness.h"
+#include "tests/unit/graph/error_text.h"
+
+namespace dtf::daemons {
+namespace {
+
+using engine::TaskPart;
+using engine::testing::RawClient;
+using engine::testing::SessionHarness;
+using graph::Output;
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr TaskId kHere{JobKind::kWorker, 1}, kThere{JobKind::kWorker, 0};
+constexpr uint64_t kSession = 0xfeed, kPlan = 1;
+const Incarnation kPeer{77};
+
+// worker/1's part of a plan: what comes from worker/0 over edge 0, named "act", times ten.
+std::shared_ptr<TaskPart> receivingPart() {
+  auto part = std::make_shared<TaskPart>(TaskPart{.task = kHere,
+                                                  .graph = graph::Graph(graph::standardOps()),
+                                                  .fetches = {},
+                                                  .feeds = {},
+                                                  .folded = {},
+                                                  .edges = {},
+                                                  .edges_total = 1});
+  graph::Builder b(part->graph);
+  const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+  const Output received{b.node(
+      "_Recv", {}, {{"key", std::string("k")}, {"dtype", DType::kFloat32}, {"shape", Shape{2}}},
+      "received")};
+  const Output acted{b.node("Tanh", {received}, {}, "act")};
+  part->fetches = {b.scale(acted, 10)};
+  part->edges = {{received.node, 0, kThere}};
+  return part;
+}
+
+// The promise's error; empty when it has none.
+template <class Action>
+std::string failureOf(Action action) {
+  return errorText([&] {
+    try {
+      action();
+    } catch (const kj::Exception& exception) {
+      throw net::toError(exception);
+    }
+  });
+}
+
+class PartServerTest : public ::testing::Test {
+ protected:
+  PartServerTest() {
+    harness_.act("act", [this] { acted_(); });
+    client_ = std::make_unique<RawClient>(reactor_, harness_.server(kHere).port());
+    session_ = open(*client_, kSession);
+  }
+  ~PartServerTest() noexcept override {}  // kj's may throw, gtest's may not
+
+  static schema::GraphSession::Client open(RawClient& client, uint64_t id) {
+    auto request = client.gate().helloRequest();
+    request.setSession(id);
+    return client.ask(kj::mv(request)).getSession();
+  }
+
+  void registerPart(const std::shared_ptr<TaskPart>& part, uint64_t plan = kPlan,
+                    uint64_t wrong_digest = 0) {
+    auto request = session_.registerPartRequest();
+    request.setPlan(plan);
+    request.setDigest(engine::digestOf(*part) ^ wrong_digest);
+    wire::encodePart(part, {{kThere, kPeer}}, client_->connection.stream(), request.initPart());
+    client_->ask(kj::mv(request));
+  }
+
+  auto start(uint64_t step, uint32_t deadline_ms = 60'000, uint64_t plan = kPlan) {
+    auto request = session_.runPartRequest();
+    request.setPlan(plan);
+    request.setStep(step);
+    request.setDeadlineMs(deadline_ms);
+    return request.send();
+  }
+  float run(uint64_t step, uint32_t deadline_ms = 60'000) {
+    const auto answer = start(step, deadline_ms).wait(client_->reactor.wait_scope);
+    return wire::readTensor(answer.getFetches()[0], "it").as<float>()[0];
+  }
+  void abort(uint64_t step, const Error& cause) {
+    auto request = session_.abortRequest();
+    request.setStep(step);
+    request.setCause(net::toKj(cause).getDescription());
+    client_->ask(kj::mv(request));
+  }
+
+  // worker/0, as far as worker/1 can tell.
+  struct Peer {
+    Peer(net::Reactor& reactor, uint16_t port, TaskId self, Incarnation incarnation,
+         TaskId callee = kHere, uint64_t session = kSession)
+        : client(reactor, port) {
+      auto request = client.gate().tensorsRequest();
+      request.setSession(session);
+      wire::encodeTask(self, request.initCaller());
+      wire::encodeTask(callee, request.initCallee());
+      request.setIncarnation(incarnation.value);
+      sink = client.ask(kj::mv(request)).getSink();
+    }
+    // True: it was too late.
+    bool send(uint64_t step, float value, uint32_t edge = 0, size_t elements = 2) {
+      const std::vector<float> values(elements, value);
+      auto request = sink.sendTensorsRequest();
+      request.setPlan(kPlan);
+      request.setStep(step);
+      auto tensor = request.initTensors(1)[0];
+      tensor.setEdge(edge);
+      tensor.initBytes(1).set(0,
+                              capnp::Data::Reader(reinterpret_cast<const kj::byte*>(values.data()),
+                                                  values.size() * sizeof(float)));
+      return client.ask(kj::mv(request)).getOver();
+    }
+    RawClient client;
+    schema::TensorSink::Client sink = nullptr;
+  };
+  Peer peer(TaskId self = kThere, Incarnation incarnation = kPeer) {
+    return Peer(reactor_, harness_.server(kHere).port(), self, incarnation);
+  }
+
+  nlohmann::json status() { return RawClient(reactor_, harness_.server(kHere).port()).status(); }
+  // Until `is_so` of the status.
+  void awaitStatus(const std::function<bool(const nlohmann::json&)>& is_so) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!is_so(status())) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << status();
+      std::this_thread::yield();
+    }
+  }
+
+  // What kernels use outlives them.
+  std::latch go_on_{1};
+  std::function<void()> acted_ = [] {};
+  SessionHarness harness_{true, {graph::fullDevice(kThere), graph::fullDevice(kHere)}};
+  net::Reactor reactor_;
+  std::unique_ptr<RawClient> client_;
+  schema::GraphSession::Client session_ = nullptr;
+};
+
+TEST_F(PartServerTest, WhatComesBeforeItsStepIsParked) {
+  registerPart(receivingPart());
+  auto worker0 = peer();
+  EXPECT_FALSE(worker0.send(1, 3));
+  EXPECT_FALSE(worker0.send(2, 4));
+  EXPECT_EQ(status()["sessions"][0]["parked"], 2);
+  EXPECT_EQ(run(1), 30);
+  EXPECT_EQ(run(2), 40);
+  const auto load = client_->ask(session_.loadRequest());
+  EXPECT_EQ(load.getSteps() + load.getParked() + load.getOwnedBytes() + load.getWaiting(), 0u);
+}
+
+TEST_F(PartServerTest, WhatComesLateOrTwiceHasNoEffect) {
+  registerPart(receivingPart());
+  auto worker0 = peer();
+  EXPECT_FALSE(worker0.send(1, 3));
+  EXPECT_THAT(failureOf([&] { worker0.send(1, 5); }), HasSubstr("was sent before"));
+  EXPECT_EQ(run(1), 30) << "the first";
+  EXPECT_TRUE(worker0.send(1, 5)) << "the step is over";
+  EXPECT_THAT(failureOf([&] { run(1); }), HasSubstr("has begun before"));
+  abort(2, Error(ErrorCode::kBadData, "fantasia!"));
+  EXPECT_TRUE(worker0.send(2, 5));
+  EXPECT_EQ(failureOf([&] { run(2); }), "fantasia!");
+  EXPECT_FALSE(worker0.send(3, 5));
+  EXPECT_EQ(run(3), 50);
+  EXPECT_EQ(status()["sessions"][0]["parked"], 0);
+}
+
+TEST_F(PartServerTest, OnlyTheProcessOfTheRegistrationIsHeard) {
+  registerPart(receivingPart());
+  EXPECT_THAT(failureOf([&] { peer(kThere, {76}).send(1, 3); }), HasSubstr("started again"));
+  EXPECT_THAT(failureOf([&] {
+                peer({JobKind::kPs, 0}).send(1, 3);
+              }),
+              HasSubstr("doesn't come from ps/0"));
+  auto worker0 = peer();
+  EXPECT_THAT(failureOf([&] { worker0.send(1, 3, 1); }), HasSubstr("edge 1"));
+  EXPECT_THAT(failureOf([&] { worker0.send(1, 3, 0, 3); }), HasSubstr("12 bytes where it has 8"));
+  EXPECT_THAT(failureOf([&] {
+                Peer(reactor_, harness_.server(kHere).port(), kThere, kPeer, {JobKind::kWorker, 2});
+              }),
+              HasSubstr("this is worker/1, not worker/2"));
+  EXPECT_THAT(failureOf([&] {
+                Peer(reactor_, harness_.server(kHere).port(), kThere, kPeer, kHere, kSession + 1);
+              }),
+              HasSubstr("no session"));
+  EXPECT_FALSE(worker0.send(1, 3));
+  EXPECT_EQ(run(1), 30);
+}
+
+TEST_F(PartServerTest, AStepThatWaitsInVainEndsAtItsDeadline) {
+  registerPart(receivingPart());
+  EXPECT_THAT(failureOf([&] { run(1, 20); }),
+              AllOf(HasSubstr("worker/1"), HasSubstr("step 1"), HasSubstr("0.02 s")));
+  EXPECT_FALSE(peer().send(2, 4));
+  EXPECT_EQ(run(2), 40);
+}
+
+TEST_F(PartServerTest, AnAbortWakesWhoWaits) {
+  registerPart(receivingPart());
+  auto running = start(1);
+  awaitStatus([](const auto& status) { return status["sessions"][0]["waiting"] == 1; });
+  abort(1, Error(ErrorCode::kTrainingFailed, "fantasia!"));
+  EXPECT_EQ(failureOf([&] { running.wait(client_->reactor.wait_scope); }), "fantasia!");
+  EXPECT_EQ(status()["sessions"][0]["steps"], 0);
+}
+
+TEST_F(PartServerTest, AnAbortIsAnsweredWhenNothingComputesAnyMore) {
+  std::latch computing(1);
+  std::atomic<bool> computed{false};
+  acted_ = [&] {
+    computing.count_down();
+    go_on_.wait();
+    computed = true;
+  };
+  registerPart(receivingPart());
+  peer().send(1, 3);
+  auto running = start(1);
+  // The call leaves with the next turn of this loop.
+  client_->ask(session_.loadRequest());
+  computing.wait();
+  EXPECT_THAT(failureOf([&] { start(2).wait(client_->reactor.wait_scope); }),
+              HasSubstr("another one runs"));
+  auto request = session_.abortRequest();
+  request.setStep(1);
+  request.setCause("dtf(bad_data): fantasia!");
+  auto aborted = request.send();
+  client_->ask(session_.loadRequest());  // by now the abort is there, too
+  EXPECT_FALSE(aborted.poll(client_->reactor.wait_scope));
+  go_on_.count_down();
+  aborted.wait(client_->reactor.wait_scope);
+  EXPECT_TRUE(computed);
+  EXPECT_EQ(failureOf([&] { running.wait(client_->reactor.wait_scope); }), "fantasia!");
+}
+
+TEST_F(PartServerTest, ASessionEndsWithItsClient) {
+  registerPart(receivingPart());
+  auto worker0 = peer();
+  worker0.send(7, 3);
+  {
+    auto running = start(1);
+    awaitStatus([](const auto& status) { return status["sessions"][0]["waiting"] == 1; });
+  }
+  session_ = nullptr;
+  client_.reset();
+  awaitStatus([](const auto& status) { return status["sessions"].empty(); });
+  EXPECT_EQ(status()["declared_bytes"], 0);
+  EXPECT_THAT(failureOf([&] { worker0.send(7, 3); }), HasSubstr("ended"));
+}
+
+TEST_F(PartServerTest, APartIsRegisteredOnce) {
+  const auto part = receivingPart();
+  registerPart(part);
+  registerPart(part);
+  EXPECT_EQ(status()["sessions"][0]["plans"], 1);
+  part->edges_total = 2;
+  EXPECT_THAT(failureOf([&] { registerPart(part); }), HasSubstr("another part"));
+  auto release = session_.releasePartRequest();
+  release.setPlan(kPlan);
+  client_->ask(kj::mv(release));
+  EXPECT_THAT(failureOf([&] { run(1); }), HasSubstr("no plan 1"));
+  registerPart(part);
+  EXPECT_EQ(status()["sessions"][0]["plans"], 1);
+}
+
+TEST_F(PartServerTest, PartsThatLieAreRefused) {
+  EXPECT_THAT(failureOf([&] { registerPart(receivingPart(), kPlan, 1); }), HasSubstr("digest"));
+  const auto refusal = [this](const std::function<void(TaskPart&)>& change) {
+    const auto part = receivingPart();
+    change(*part);
+    return failureOf([&] { registerPart(part); });
+  };
+  EXPECT_THAT(refusal([](TaskPart& part) { part.task = kThere; }), HasSubstr("this is worker/1"));
+  EXPECT_THAT(refusal([](TaskPart& part) { part.edges.clear(); }), HasSubstr("'received'"));
+  EXPECT_THAT(refusal([](TaskPart& part) { part.edges[0].number = 1; }), HasSubstr("'received'"));
+  EXPECT_THAT(refusal([](TaskPart& part) { part.fetches[0].index = 1; }), HasSubstr("fetch"));
+  EXPECT_THAT(refusal([](TaskPart& part) {
+                graph::Builder b(part.graph);
+                const auto device = b.deviceScope(graph::fullDevice({JobKind::kPs, 0}).str());
+                b.constant({1}, 1);
+              }),
+              HasSubstr("worker/1 doesn't have"));
+  EXPECT_THAT(refusal([](TaskPart& part) {
+                graph::Builder b(part.graph);
+                const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+                b.placeholder("x", DType::kFloat32, {1});
+              }),
+              AllOf(HasSubstr("'x'"), HasSubstr("nothing feeds it")));
+  EXPECT_THAT(refusal([](TaskPart& part) {
+                graph::Builder b(part.graph);
+                const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+                b.constant({int64_t{1} << 40}, 1);
+              }),
+              HasSubstr("8"));
+  EXPECT_EQ(status()["declared_bytes"], 0);
+  registerPart(receivingPart());
+}
+
+TEST_F(PartServerTest, AStepsFeedsAreChecked) {
+  const auto part = receivingPart();
+  graph::Builder b(part->graph);
+  {
+    const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+    b.placeholder("x", DType::kFloat32, {1});
+  }
+  part->feeds = {"x"};
+  registerPart(part);
+  EXPECT_THAT(failureOf([&] { run(1); }), HasSubstr("fed 0 tensors where the part has 1"));
+}
+
+TEST_F(PartServerTest, SessionsAreBounded) {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  std::vector<schema::GraphSession::Client> sessions;
+  EXPECT_THAT(
+      failureOf([&] {
+        clients.push_back(std::make_unique<RawClient>(reactor_, harness_.server(kHere).port()));
+        open(*clients.back(), kSession);
+      }),
+      HasSubstr("is open"));
+  EXPECT_THAT(
+      failureOf([&] {
+        for (uint64_t id = 1; id <= 4; ++id) {
+          clients.push_back(std::make_unique<RawClient>(reactor_, harness_.server(kHere).port()));
+          sessions.push_back(open(*clients.back(), id));
+        }
+      }),
+      HasSubstr("as many as it may"));
+  EXPECT_EQ(sessions.size(), 3u) << "one more is open since the beginning";
+}
+
+// What RemoteTasks makes of tasks that end, freeze, or aren't there.
+class LostTaskTest : public PartServerTest {
+ protected:
+  LostTaskTest() {
+    graph::Builder b(graph_);
+    const Output x = b.relu(b.placeholder("x", DType::kFloat32, {1}));
+    const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+    b.node("Tanh", {x}, {}, "act");
+  }
+  std::string step(engine::Session& session) {
+    const Tensor one(DType::kFloat32, {1});
+    return errorText([&] {
+      session.run(std::vector<engine::Feed>{{"x", &one}}, std::vector<std::string>{"act"});
+    });
+  }
+  graph::Graph graph_{graph::standardOps()};
+};
+
+TEST_F(LostTaskTest, ATaskThatEndsIsNamed) {
+  engine::Session session(graph_, harness_.connect());
+  EXPECT_EQ(step(session), "");
+  harness_.stop(kHere);
+  EXPECT_THAT(step(session), AllOf(HasSubstr("worker/1"), HasSubstr("lost")));
+  EXPECT_THAT(step(session), HasSubstr("lost")) << "from now on";
+}
+
+TEST_F(LostTaskTest, AStepThatLastsTooLongEndsWithTheLateOnesNamed) {
+  acted_ = [&] { go_on_.wait(); };
+  auto options = harness_.options();
+  options.step_max = std::chrono::milliseconds(50);
+  options.abort_max = std::chrono::milliseconds(50);
+  engine::Session session(graph_, std::make_unique<wire::RemoteTasks>(options));
+  EXPECT_THAT(step(session),
+              AllOf(HasSubstr("step 1 has not ended within 0.05 s"), HasSubstr("worker/1")));
+  EXPECT_THAT(step(session), HasSubstr("worker/1")) << "it hasn't answered to the abort either";
+  go_on_.count_down();
+}
+
+TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
+  EXPECT_THAT(errorText([] { wire::RemoteTasks({.targets = {"grpc://localhost:1"}}); }),
+              HasSubstr("dtf://"));
+  const Fd nobody = dtf::testing::listenOnLoopback();  // listens, and answers nothing
+  const std::string address = "127.0.0.1:" + std::to_string(dtf::testing::portOf(nobody));
+  EXPECT_THAT(errorText([&] {
+                wire::RemoteTasks({.targets = {"dtf://" + address},
+                                   .connect_max = std::chrono::milliseconds(50)});
+              }),
+              HasSubstr(address));
+  const std::string target = harness_.server(kHere).target();
+  EXPECT_THAT(errorText([&] {
+                wire::RemoteTasks({.targets = {target, target}});
+              }),
+              HasSubstr("open"));
+}
+
+}  // namespace
+}  // namespace dtf::daemons

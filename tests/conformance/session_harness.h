@@ -1,0 +1,154 @@
+#pragma once
+
+// Tasks for sessions under test: devices of this process, or task servers, each in a thread of its
+// own, on real sockets. The same devices, whose kernels a test can have act, are behind both.
+
+#include <functional>
+#include <future>
+#include <list>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/engine/local_tasks.h"
+#include "common/net/connector.h"
+#include "common/net/listener.h"
+#include "common/net/message_stream.h"
+#include "common/net/rpc_connection.h"
+#include "common/net/socket_options.h"
+#include "common/wire/remote_tasks.h"
+#include "daemons/part_server.h"
+#include "tests/support/loopback.h"
+#include "tests/unit/engine/devices.h"
+
+namespace dtf::engine::testing {
+
+// One task that serves, in a thread of its own. Stopped and joined by its end.
+class ServingThread {
+ public:
+  ServingThread(daemons::PartServerOptions options, Fd listening,
+                const std::vector<SessionDevice>& devices)
+      : port_(dtf::testing::portOf(listening)) {
+    std::promise<void> ready;
+    auto fd = std::make_shared<Fd>(std::move(listening));
+    thread_ = Thread("serve", [this, &ready, options = std::move(options), fd, &devices] {
+      net::Reactor reactor;
+      net::ReactorLoop loop(reactor);
+      daemons::PartServer server(options, loop, devices);
+      net::Listener listener(
+          reactor.port, std::move(*fd), [&](Fd socket, net::ConnectionKind, std::string peer) {
+            net::AsioEventPort::Io io(reactor.port);
+            server.serve(kj::heap<net::AsioMessageStream>(
+                             reactor.port, net::adoptSocket(reactor.ioc, std::move(socket)),
+                             net::kLimitsBeforeHello, server.pool()),
+                         std::move(peer));
+          });
+      reactor_ = &reactor;
+      ready.set_value();
+      reactor.run();
+    });
+    ready.get_future().wait();
+  }
+  ~ServingThread() {
+    net::asio::post(reactor_->ioc, [this] { reactor_->stop(); });
+    thread_.join();
+  }
+  uint16_t port() const { return port_; }
+  std::string target() const { return "dtf://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  const uint16_t port_;
+  net::Reactor* reactor_ = nullptr;
+  Thread thread_;
+};
+
+// A client's own end of a connection, for what no client of ours says. Borrows the loop.
+struct RawClient {
+  RawClient(net::Reactor& on, uint16_t port)
+      : reactor(on),
+        connection(kj::heap<net::AsioMessageStream>(
+                       reactor.port,
+                       net::connectToPeer(reactor.port, "127.0.0.1", port,
+                                          {.kind = net::ConnectionKind::kBulk})
+                           .wait(reactor.wait_scope),
+                       net::Limits{}, net::BufferPool::create(0)),
+                   net::RpcOptions{.peer = "task"}) {}
+  schema::TaskGate::Client gate() { return connection.bootstrap().castAs<schema::TaskGate>(); }
+  template <class Request>
+  auto ask(Request&& request) {
+    return request.send().wait(reactor.wait_scope);
+  }
+  nlohmann::json status() {
+    const auto answer = ask(gate().statusRequest());
+    return nlohmann::json::parse(answer.getJson().cStr());
+  }
+
+  net::Reactor& reactor;
+  net::RpcConnection connection;
+};
+
+// `device_names` of any tasks; `act` as Devices says.
+class SessionHarness {
+ public:
+  SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names)
+      : remote_(remote), devices_(device_names) {
+    if (!remote) return;
+    std::map<TaskId, std::vector<SessionDevice>> of;
+    for (const SessionDevice& device : devices_.all()) of[*device.name.taskId()].push_back(device);
+    std::map<TaskId, Fd> listening;
+    daemons::PartServerOptions options;
+    options.limits.sessions = 4;
+    for (const auto& [task, own] : of) {
+      Fd fd = dtf::testing::listenOnLoopback();
+      auto& addresses = task.job == JobKind::kPs ? options.ps : options.workers;
+      if (addresses.size() <= task.index) addresses.resize(task.index + 1);
+      addresses[task.index] = {"127.0.0.1", dtf::testing::portOf(fd)};
+      listening.emplace(task, std::move(fd));
+    }
+    by_task_ = of;
+    for (auto& [task, fd] : listening) {
+      options.self = task;
+      options.incarnation = Incarnation::ofNow();
+      incarnations_[task] = options.incarnation;
+      servers_.emplace(task,
+                       std::make_unique<ServingThread>(options, std::move(fd), by_task_.at(task)));
+    }
+  }
+
+  void act(const std::string& node, std::function<void()> what) {
+    devices_.act(node, std::move(what));
+  }
+
+  std::unique_ptr<Tasks> connect() {
+    if (!remote_) return std::make_unique<LocalTasks>(devices_.all());
+    return std::make_unique<wire::RemoteTasks>(options());
+  }
+  // In the order of the devices, so that the preferred one is the same.
+  wire::RemoteTasksOptions options() const {
+    wire::RemoteTasksOptions options;
+    std::set<TaskId> added;
+    for (const SessionDevice& device : devices_.all()) {
+      const TaskId task = *device.name.taskId();
+      if (added.insert(task).second) options.targets.push_back(servers_.at(task)->target());
+    }
+    return options;
+  }
+
+  bool isRemote() const { return remote_; }
+  ServingThread& server(TaskId task) { return *servers_.at(task); }
+  Incarnation incarnation(TaskId task) const { return incarnations_.at(task); }
+  // As a process that ends: its sockets are closed.
+  void stop(TaskId task) { servers_.erase(task); }
+
+ private:
+  const bool remote_;
+  Devices devices_;
+  std::map<TaskId, std::vector<SessionDevice>> by_task_;
+  std::map<TaskId, Incarnation> incarnations_;
+  std::map<TaskId, std::unique_ptr<ServingThread>> servers_;
+};
+
+}  // namespace dtf::engine::testing

@@ -1,0 +1,297 @@
+// Sessions over tasks of this process and over tasks that serve on real sockets: the same graphs,
+// the same answers. Scenarios 17 to 20.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "common/base/error.h"
+#include "common/engine/session.h"
+#include "tests/conformance/session_harness.h"
+#include "tests/unit/graph/error_text.h"
+#include "tests/unit/graph/random_graph.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::NodeId;
+using graph::Output;
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::SessionHarness;
+
+constexpr TaskId kWorker0{JobKind::kWorker, 0}, kWorker1{JobKind::kWorker, 1};
+constexpr TaskId kPs0{JobKind::kPs, 0};
+
+Tensor floats(Shape shape, const std::vector<float>& values) {
+  Tensor tensor(DType::kFloat32, std::move(shape));
+  std::copy(values.begin(), values.end(), tensor.as<float>().begin());
+  return tensor;
+}
+
+Tensor filled(Shape shape, float value) {
+  Tensor tensor(DType::kFloat32, std::move(shape));
+  std::fill(tensor.as<float>().begin(), tensor.as<float>().end(), value);
+  return tensor;
+}
+
+// worker/0 with two CPUs, worker/1 and ps/0 with one each.
+std::vector<graph::DeviceName> fourDevices() {
+  return {graph::fullDevice(kWorker0), graph::fullDevice(kWorker0, "CPU", 1),
+          graph::fullDevice(kWorker1), graph::fullDevice(kPs0)};
+}
+
+// True: over sockets.
+class SessionSuite : public ::testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<Session> open(SessionOptions options = {}) {
+    return std::make_unique<Session>(graph_, harness_.connect(), std::move(options));
+  }
+  static float run1(Session& session, std::vector<Feed> feeds, const std::string& fetch) {
+    return session.run(feeds, std::vector{fetch}).at(0).as<float>()[0];
+  }
+  static void expectNothingLeft(const Session& session) {
+    const RendezvousLoad load = session.load();
+    EXPECT_EQ(load.steps + load.parked + load.owned_bytes + load.waiting, 0u);
+  }
+  auto on(const char* device) { return b_.deviceScope(device); }
+
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+  SessionHarness harness_{GetParam(), fourDevices()};
+  Tensor two_ = floats({1}, {2}), three_ = floats({1}, {3});
+};
+
+std::string nameOf(const ::testing::TestParamInfo<bool>& remote) {
+  return remote.param ? "Sockets" : "InProcess";
+}
+INSTANTIATE_TEST_SUITE_P(Tasks, SessionSuite, ::testing::Bool(), nameOf);
+
+// x on worker/0, Tanh on worker/1, five readers of that on ps/0.
+TEST_P(SessionSuite, ATensorTravelsOnceToEachTaskHoweverManyReadIt) {
+  const Output x = b_.relu(b_.placeholder("x", DType::kFloat32, {1}));
+  std::vector<Output> readers;
+  {
+    const auto there = on("/job:worker/task:1");
+    const Output middle = b_.scale(x, 2);
+    const auto ps = on("/job:ps/task:0");
+    for (int i = 0; i < 5; ++i) readers.push_back(b_.scale(middle, 10 + i));
+  }
+  b_.node("AddN", readers, {}, "sum");
+  const auto session = open();
+  EXPECT_EQ(run1(*session, {{"x", &two_}}, "sum"), 4 * (10 + 11 + 12 + 13 + 14));
+  EXPECT_EQ(session->counts().kernels, 8u);
+  expectNothingLeft(*session);
+}
+
+TEST_P(SessionSuite, OnlyAncestorsRunAndASignatureIsRegisteredOnce) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  const Output here = b_.scale(x, 2);
+  const auto there = on("/job:worker/task:1");
+  b_.node("Relu", {here}, {}, "near");
+  const auto ps = on("/job:ps/task:0");
+  b_.node("Tanh", {here}, {}, "far");
+  const auto session = open();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(run1(*session, {{"x", &two_}}, "near"), 4);
+  EXPECT_EQ(session->counts().plans, 1u);
+  EXPECT_EQ(session->counts().kernels, 10u);
+  EXPECT_EQ(run1(*session, {{"Scale", &three_}}, "near"), 3) << "a feed cuts above it";
+  EXPECT_EQ(session->counts().kernels, 11u);
+  EXPECT_THAT(errorText([&] {
+                run1(*session, {{"x", &two_}}, "naer");
+              }),
+              HasSubstr("did you mean 'near'"));
+}
+
+TEST_P(SessionSuite, VariablesLieWithTheirTask) {
+  {
+    const auto ps = on("/job:ps/task:0");
+    b_.variable("w", {1});
+  }
+  const Output w{graph_.find("w")->id};
+  const auto there = on("/job:worker/task:1");
+  b_.node("Scale", {w}, {{"factor", 10.0}}, "y");
+  const auto session = open();
+  EXPECT_THAT(errorText([&] { run1(*session, {}, "y"); }), HasSubstr("'w' has no value yet"));
+  session->setVariable("w", two_);
+  EXPECT_EQ(run1(*session, {}, "y"), 20);
+  session->setVariable("w", three_);
+  EXPECT_EQ(run1(*session, {}, "y"), 30);
+  EXPECT_EQ(run1(*session, {}, "w"), 3);
+}
+
+// 1 MiB and more, so that bytes go by reference; and 5 bytes, which fill no word.
+TEST_P(SessionSuite, TensorsOfAllSizesAndTypesArrive) {
+  const int64_t many = (1 << 18) + 1;
+  const Output x = b_.placeholder("x", DType::kFloat32, {many});
+  const Output bytes = b_.placeholder("bytes", DType::kUInt8, {5});
+  const Output none = b_.placeholder("none", DType::kFloat32, {0, 3});
+  const auto there = on("/job:worker/task:1");
+  b_.node("Scale", {x}, {{"factor", 3.0}}, "tripled");
+  b_.node("Identity", {bytes}, {}, "same");
+  b_.node("Identity", {none}, {}, "nothing");
+  const auto session = open();
+  const Tensor large = filled({many}, 2), empty(DType::kFloat32, {0, 3});
+  Tensor few(DType::kUInt8, {5});
+  for (uint8_t i = 0; i < 5; ++i) few.as<uint8_t>()[i] = i;
+  const std::vector<Feed> feeds = {{"x", &large}, {"bytes", &few}, {"none", &empty}};
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto got = session->run(feeds, std::vector<std::string>{"tripled", "same", "nothing"});
+    const auto sixes = got[0].as<float>();
+    EXPECT_EQ(std::count(sixes.begin(), sixes.end(), 6.0f), many);
+    EXPECT_THAT(got[1].as<uint8_t>(), ElementsAre(0, 1, 2, 3, 4));
+    EXPECT_EQ(got[2].shape(), (Shape{0, 3}));
+  }
+  expectNothingLeft(*session);
+}
+
+TEST_P(SessionSuite, RandomGraphsComputeTheSameAsOnOneDevice) {
+  testing::Devices one(testing::cpusOfWorker0(1));
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed), same(seed);
+    const std::vector<std::string> places = {"", "/cpu:1", "/task:1", "/job:ps/task:0"};
+    const auto cut = graph::testing::makeRandomGraph(random, 30, places);
+    const auto whole = graph::testing::makeRandomGraph(same, 30, std::vector(4, std::string()));
+    Session here(whole.graph, one.all()), spread(cut.graph, harness_.connect());
+    std::vector<Tensor> values;
+    std::vector<Feed> feeds;
+    values.reserve(whole.feeds.size());
+    for (const auto& [output, elements] : whole.feeds) {
+      const graph::Node& source = whole.graph.node(output.node);
+      values.push_back(
+          floats(source.outputs[0].shape, std::vector<float>(elements.begin(), elements.end())));
+      if (source.op == "Variable") {
+        for (Session* const session : {&here, &spread})
+          session->setVariable(source.name, values.back());
+      } else {
+        feeds.push_back({source.name, &values.back()});
+      }
+    }
+    std::vector<std::string> fetches;
+    for (const Output& tensor : whole.tensors)
+      fetches.push_back(whole.graph.node(tensor.node).name);
+    const auto expected = here.run(feeds, fetches);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto actual = spread.run(feeds, fetches);
+      for (size_t i = 0; i < fetches.size(); ++i)
+        EXPECT_THAT(actual[i].as<float>(), ::testing::ElementsAreArray(expected[i].as<float>()))
+            << fetches[i];
+    }
+    expectNothingLeft(spread);
+  }
+}
+
+// "fails" on worker/1 while "busy" on worker/0 computes, and "waits" on ps/0 waits for both.
+class FailingSuite : public SessionSuite {
+ protected:
+  FailingSuite() {
+    const Output x = b_.placeholder("x", DType::kFloat32, {1});
+    const Output busy{b_.node("Tanh", {x}, {}, "busy")};
+    const auto there = on("/job:worker/task:1");
+    const Output fails{b_.node("Tanh", {x}, {}, "fails")};
+    const auto ps = on("/job:ps/task:0");
+    b_.node("Add", {fails, busy}, {}, "waits");
+    harness_.act("busy", [this] {
+      if (!busy_.try_wait()) busy_.count_down();
+      failed_.wait();
+    });
+  }
+
+  std::latch busy_{1}, failed_{1};
+};
+INSTANTIATE_TEST_SUITE_P(Tasks, FailingSuite, ::testing::Bool(), nameOf);
+
+TEST_P(FailingSuite, TheRootCauseIsToldAndNothingIsLeft) {
+  const std::string cause = "fantasia! " + std::string(1 << 20, 'x');
+  std::atomic<bool> fail{true};
+  harness_.act("fails", [&] {
+    busy_.wait();
+    if (!failed_.try_wait()) failed_.count_down();
+    if (fail) throw Error(ErrorCode::kBadData, cause);
+  });
+  const auto session = open();
+  EXPECT_EQ(errorText([&] {
+              run1(*session, {{"x", &two_}}, "waits");
+            }),
+            cause)
+      << "all of a megabyte";
+  EXPECT_EQ(session->counts().steps, 0u);
+  expectNothingLeft(*session);
+  fail = false;
+  EXPECT_EQ(run1(*session, {{"x", &two_}}, "waits"), 4) << "the plan is good for another step";
+  expectNothingLeft(*session);
+}
+
+TEST_P(SessionSuite, MistakesInAPartNameTheNode) {
+  const auto there = on("/job:worker/task:1");
+  const Output w = b_.variable("w", {1});
+  b_.applyGradient(w, w);
+  const auto session = open();
+  EXPECT_THAT(errorText([&] { session->run({}, {}, std::vector{std::string("ApplyGradient")}); }),
+              HasSubstr("(ApplyGradient)"));
+}
+
+TEST_P(SessionSuite, ThreadsShareASession) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  const Output doubled = b_.scale(x, 2);
+  {
+    const auto there = on("/job:worker/task:1");
+    b_.scale(doubled, 5);
+  }
+  const auto session = open();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&session, &wrong, t] {
+      for (int i = 0; i < 20; ++i) {
+        const float value = static_cast<float>(t * 100 + i);
+        const Tensor fed = floats({1}, {value});
+        const std::string fetch = t % 2 == 0 ? "Scale" : "Scale_1";
+        const auto got = session->run(std::vector<Feed>{{"x", &fed}}, std::vector{fetch});
+        if (got[0].as<float>()[0] != value * (t % 2 == 0 ? 2 : 10)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(session->counts().steps, 80u);
+  EXPECT_EQ(session->counts().plans, 2u);
+}
+
+TEST_P(SessionSuite, SessionsSideBySideDontSeeEachOther) {
+  const Output w = b_.variable("w", {1});
+  const auto there = on("/job:worker/task:1");
+  b_.node("Scale", {w}, {{"factor", 1.0}}, "y");
+  const auto one = open(), other = open();
+  one->setVariable("w", two_);
+  other->setVariable("w", three_);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(run1(*one, {}, "y"), 2);
+    EXPECT_EQ(run1(*other, {}, "y"), 3);
+  }
+}
+
+TEST_P(SessionSuite, PlansThatAreDroppedAreReleased) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  const auto there = on("/job:worker/task:1");
+  b_.node("Relu", {x}, {}, "a");
+  b_.node("Tanh", {x}, {}, "b");
+  const auto session = open({.plans_max = 1});
+  for (const char* fetch : {"a", "b", "a", "b"}) run1(*session, {{"x", &two_}}, fetch);
+  EXPECT_EQ(session->counts().plans, 4u);
+  if (!harness_.isRemote()) return;
+  net::Reactor reactor;
+  testing::RawClient client(reactor, harness_.server(kWorker1).port());
+  EXPECT_LE(client.status()["sessions"][0]["plans"], 2) << "the last release may be on its way";
+}
+
+}  // namespace
+}  // namespace dtf::engine

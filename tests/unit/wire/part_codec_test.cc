@@ -1,0 +1,133 @@
+#include "common/wire/part_codec.h"
+
+#include <capnp/message.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/net/reactor.h"
+#include "tests/unit/graph/error_text.h"
+#include "tests/unit/graph/random_graph.h"
+
+namespace dtf::wire {
+namespace {
+
+using engine::TaskPart;
+using graph::Output;
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr TaskId kSelf{JobKind::kWorker, 1}, kOther{JobKind::kPs, 0};
+
+// A part and its message.
+struct Coded {
+  explicit Coded(TaskPart of)
+      : part(std::make_shared<TaskPart>(std::move(of))),
+        pipe(kj::newTwoWayPipe()),
+        stream(net::wrapStream(kj::mv(pipe.ends[0]))),
+        root(message.initRoot<schema::Part>()) {
+    encodePart(part, {{kOther, {9}}}, *stream, root);
+  }
+  net::Reactor reactor;
+  std::shared_ptr<TaskPart> part;
+  kj::TwoWayPipe pipe;
+  kj::Own<net::MessageStream> stream;
+  capnp::MallocMessageBuilder message;
+  schema::Part::Builder root;
+};
+
+TaskPart empty(graph::Graph graph) {
+  return {.task = kSelf,
+          .graph = std::move(graph),
+          .fetches = {},
+          .feeds = {},
+          .folded = {},
+          .edges = {},
+          .edges_total = 0};
+}
+
+// All kinds of attributes, a control edge, a value, an edge.
+TaskPart makePart() {
+  TaskPart part = empty(graph::Graph(graph::standardOps()));
+  graph::Builder b(part.graph);
+  const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
+  const Output x = b.placeholder("x", DType::kFloat32, {4, 3});
+  const Output c = b.placeholder("c", DType::kInt32, {2});
+  const Output y = b.scale(b.slice(x, {1, 0}, {2, 3}), 0.25);
+  const graph::NodeId sent = b.node(
+      "_Send", {y}, {{"key", std::string("k")}, {"dtype", DType::kFloat32}, {"shape", Shape{2, 3}}},
+      "sent", {c.node});
+  part.fetches = {y, c};
+  part.feeds = {"x"};
+  part.folded.emplace("c", Tensor(DType::kInt32, {2}));
+  part.folded.at("c").as<int32_t>()[1] = -7;
+  part.edges = {{sent, 2, kOther}};
+  part.edges_total = 3;
+  return part;
+}
+
+TEST(PartCodec, APartComesBackAsItWas) {
+  const Coded coded(makePart());
+  const DecodedPart decoded = decodePart(coded.root.asReader());
+  EXPECT_EQ(engine::digestOf(decoded.part), engine::digestOf(*coded.part));
+  EXPECT_EQ(decoded.peers, std::vector<Incarnation>{{9}});
+  EXPECT_EQ(decoded.part.folded.at("c").as<int32_t>()[1], -7);
+  EXPECT_EQ(decoded.bytes, 4 * (12 + 2 + 6 + 6u));
+}
+
+TEST(PartCodec, SoDoRandomGraphs) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    auto drawn = graph::testing::makeRandomGraph(random, 40, {"/cpu:0", "/cpu:1", "/task:1"});
+    const Coded coded(empty(std::move(drawn.graph)));
+    EXPECT_EQ(engine::digestOf(decodePart(coded.root.asReader()).part),
+              engine::digestOf(*coded.part));
+  }
+}
+
+TEST(PartCodec, WhatIsOutOfBoundsIsRefusedByNode) {
+  const auto refusal = [](const std::function<void(schema::Part::Builder)>& change) {
+    Coded coded(makePart());
+    change(coded.root);
+    return errorText([&] { decodePart(coded.root.asReader()); });
+  };
+  const uint32_t scale = 3;
+  EXPECT_EQ(refusal([](auto) {}), "");
+  EXPECT_THAT(refusal([](auto part) { part.getNodes()[scale].setOp("Mystery"); }),
+              AllOf(HasSubstr("'Scale'"), HasSubstr("Mystery")));
+  EXPECT_THAT(refusal([](auto part) { part.getNodes()[scale].setName("x"); }), HasSubstr("'x'"));
+  EXPECT_THAT(refusal([](auto part) { part.getNodes()[scale].setDevice(1); }),
+              AllOf(HasSubstr("'Scale'"), HasSubstr("device")));
+  EXPECT_THAT(refusal([](auto part) { part.getNodes()[scale].getInputs()[0].setNode(scale); }),
+              AllOf(HasSubstr("'Scale'"), HasSubstr("does not exist")));
+  EXPECT_THAT(refusal([](auto part) { part.getNodes()[scale].getInputs()[0].setNode(1U << 31); }),
+              HasSubstr("2147483648"));
+  EXPECT_THAT(refusal([](auto part) { part.getNodes()[scale].getInputs()[0].setIndex(1); }),
+              HasSubstr("does not exist"));
+  EXPECT_THAT(refusal([](auto part) {
+                part.getNodes()[0].getAttributes()[1].getValue().initShape(1).set(0,
+                                                                                  int64_t{1} << 50);
+              }),
+              AllOf(HasSubstr("'x'"), HasSubstr("most of one tensor")));
+  EXPECT_THAT(
+      refusal([](auto part) { part.getNodes()[0].getAttributes()[0].getValue().setDtype(9); }),
+      AllOf(HasSubstr("'x'"), HasSubstr("element type 9")));
+  EXPECT_THAT(refusal([](auto part) {
+                part.getNodes()[scale].setName(std::string(kNameBytesMax + 1, 'n'));
+              }),
+              HasSubstr("4097"));
+  EXPECT_THAT(refusal([](auto part) { part.getFeeds().set(0, 99); }), HasSubstr("no node 99"));
+  EXPECT_THAT(refusal([](auto part) { part.getFolded()[0].getValue().getShape().set(0, 3); }),
+              AllOf(HasSubstr("'c'"), HasSubstr("8 bytes where it has 12")));
+  EXPECT_THAT(refusal([](auto part) { part.getEdges()[0].setNode(99); }), HasSubstr("no node 99"));
+  EXPECT_THAT(refusal([](auto part) { part.setEdgesTotal(kEdgesMax + 1); }), HasSubstr("edges"));
+  EXPECT_THAT(refusal([](auto part) { part.initNodes(kNodesMax + 1); }), HasSubstr("100001"));
+}
+
+}  // namespace
+}  // namespace dtf::wire

@@ -1,0 +1,110 @@
+#include "common/wire/tensor_codec.h"
+
+#include <capnp/message.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "common/net/reactor.h"
+#include "tests/unit/graph/error_text.h"
+
+namespace dtf::wire {
+namespace {
+
+using graph::testing::errorText;
+using ::testing::HasSubstr;
+
+// A stream that nothing is written to: the writer only tells it what to keep.
+struct Message {
+  Message() : pipe(kj::newTwoWayPipe()), stream(net::wrapStream(kj::mv(pipe.ends[0]))) {}
+  schema::Tensor::Builder root() { return message.initRoot<schema::Tensor>(); }
+  net::Reactor reactor;
+  kj::TwoWayPipe pipe;
+  kj::Own<net::MessageStream> stream;
+  capnp::MallocMessageBuilder message;
+};
+
+TEST(TensorCodec, ATensorComesBackWhateverItsSize) {
+  for (const int64_t elements : {0, 1, 3, 1 << 13, (1 << 14) + 3}) {
+    SCOPED_TRACE(elements);
+    Tensor tensor(DType::kUInt8, {elements, 5});
+    for (size_t i = 0; i < tensor.bytes(); ++i)
+      tensor.data()[i] = static_cast<std::byte>(i * 7 % 251);
+    Message message;
+    auto root = message.root();
+    TensorWriter(*message.stream)
+        .write({tensor.dtype(), tensor.shape()}, {tensor.data(), tensor.bytes()}, root);
+    const Tensor read = readTensor(root.asReader(), "it");
+    EXPECT_EQ(read.dtype(), DType::kUInt8);
+    EXPECT_EQ(read.shape(), tensor.shape());
+    ASSERT_EQ(read.bytes(), tensor.bytes());
+    EXPECT_TRUE(std::equal(read.data(), read.data() + read.bytes(), tensor.data()));
+  }
+}
+
+TEST(TensorCodec, LargeTensorsTravelByReferenceSmallOnesAsCopies) {
+  Message message;
+  auto list = message.message.initRoot<schema::Part>().initFolded(2);
+  const Tensor large(DType::kFloat32, {1 << 14}), small(DType::kFloat32, {2});
+  TensorWriter writer(*message.stream);
+  const auto write = [&](const Tensor& tensor, uint32_t i) {
+    auto builder = list[i].initValue();
+    writer.write({tensor.dtype(), tensor.shape()}, {tensor.data(), tensor.bytes()}, builder);
+    return reinterpret_cast<const std::byte*>(builder.asReader().getBytes()[0].begin());
+  };
+  EXPECT_EQ(write(large, 0), large.data());
+  EXPECT_NE(write(small, 1), small.data());
+}
+
+// A message has at most 512 segments, of which each reference is one.
+TEST(TensorCodec, ReferencesOfAMessageAreBounded) {
+  Message message;
+  auto list = message.message.initRoot<schema::Part>().initFolded(600);
+  const Tensor tensor(DType::kFloat32, {1 << 13});
+  TensorWriter writer(*message.stream);
+  for (uint32_t i = 0; i < list.size(); ++i)
+    writer.write({tensor.dtype(), tensor.shape()}, {tensor.data(), tensor.bytes()},
+                 list[i].initValue());
+  EXPECT_LE(message.message.getSegmentsForOutput().size(), kTensorLimits.segments_max);
+}
+
+TEST(TensorCodec, BlobsThatLieApartAreJoined) {
+  Message message;
+  auto root = message.root();
+  root.setDtype(2);
+  root.initShape(1).set(0, 5);
+  auto blobs = root.initBytes(3);
+  blobs.set(0, capnp::Data::Reader(reinterpret_cast<const kj::byte*>("ab"), 2));
+  blobs.init(1, 0);
+  blobs.set(2, capnp::Data::Reader(reinterpret_cast<const kj::byte*>("cde"), 3));
+  const Tensor read = readTensor(root.asReader(), "it");
+  EXPECT_EQ(std::memcmp(read.data(), "abcde", 5), 0);
+}
+
+TEST(TensorCodec, ClaimsThatDontHoldAreRefusedByName) {
+  const auto refusal = [](uint8_t dtype, const std::vector<int64_t>& shape, uint32_t bytes) {
+    Message message;
+    auto root = message.root();
+    root.setDtype(dtype);
+    auto dims = root.initShape(static_cast<uint32_t>(shape.size()));
+    for (uint32_t i = 0; i < dims.size(); ++i) dims.set(i, shape[i]);
+    if (bytes > 0) root.initBytes(1).init(0, bytes);
+    return errorText([&] { readTensor(root.asReader(), "feed 3"); });
+  };
+  EXPECT_EQ(refusal(1, {2}, 8), "");
+  EXPECT_EQ(refusal(1, {0, int64_t{1} << 30}, 0), "");
+  EXPECT_THAT(refusal(0, {2}, 8), HasSubstr("feed 3 has the element type 0"));
+  EXPECT_THAT(refusal(5, {2}, 8), HasSubstr("element type 5"));
+  EXPECT_THAT(refusal(1, {2}, 9), HasSubstr("9 bytes where it has 8"));
+  EXPECT_THAT(refusal(1, {-1}, 0), HasSubstr("dimension -1"));
+  EXPECT_THAT(refusal(1, std::vector<int64_t>(17, 1), 4), HasSubstr("rank 17"));
+  EXPECT_THAT(refusal(1, {int64_t{1} << 40, int64_t{1} << 40}, 0), HasSubstr("most of one tensor"));
+  EXPECT_THAT(refusal(1, {int64_t{1} << 62, 0, int64_t{1} << 62}, 0),
+              HasSubstr("most of one tensor"))
+      << "a zero hides nothing";
+  EXPECT_THAT(refusal(4, {int64_t{1} << 31}, 0), HasSubstr("most of one tensor"));
+}
+
+}  // namespace
+}  // namespace dtf::wire
