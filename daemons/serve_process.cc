@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"

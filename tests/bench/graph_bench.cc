@@ -12,6 +12,7 @@
 #include "common/engine/session.h"
 #include "common/graph/builder.h"
 #include "common/graph/device_partitioner.h"
+#include "common/graph/device_placer.h"
 #include "common/graph/merge.h"
 #include "common/graph/op_def.h"
 #include "common/graph/partitioner.h"
