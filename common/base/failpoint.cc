@@ -21,8 +21,9 @@ namespace dtf {
 
 namespace {
 
-// In the order in which a checkpoint passes them; then those of the chief's training.
-constexpr std::array<std::string_view, 18> kNames = {
+// In the order in which a checkpoint passes them; then those of the chief's training, and of a job
+// that goes on after the loss of a ps.
+constexpr std::array<std::string_view, 22> kNames = {
     "checkpoint.after_make_attempt",   "checkpoint.after_shard_create",
     "checkpoint.in_shard_write",       "checkpoint.after_shard_write",
     "checkpoint.after_shard_sync",     "checkpoint.after_shard_close",
@@ -32,6 +33,8 @@ constexpr std::array<std::string_view, 18> kNames = {
     "checkpoint.after_parent_sync",    "checkpoint.after_trash_rename",
     "checkpoint.after_trash_removal",  "training.after_initialise",
     "training.in_evaluation",          "training.in_summary",
+    "recovery.before_commit",          "recovery.ps_has_committed",
+    "recovery.after_commit",           "recovery.after_refill",
 };
 
 enum class Action { kKill, kTerm, kStop, kSleep, kError };

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
@@ -211,6 +212,7 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
                  error.message());
     return false;
   }
+  DTF_FAILPOINT("recovery.after_commit");
   epoch_ = decision.epoch;
   last_step_.reset();
   if (latest.found) last_step_ = latest.found->manifest.global_step;
@@ -222,6 +224,7 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
 
 void Checkpointer::refill(const ps::RecoveryDecision& decision) {
   client_.refill(decision.ps, decision.epoch);
+  DTF_FAILPOINT("recovery.after_refill");
   broken_ = true;  // what was asked of them before was of other processes
   log::warning("event=refilled epoch={} reason=\"{}\"", ps::epochNumber(decision.epoch),
                decision.reason);

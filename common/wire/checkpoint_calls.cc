@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/net/error_bridge.h"
 #include "common/ps/epoch.h"
 #include "common/wire/checkpoint_codec.h"
@@ -230,6 +231,7 @@ kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) 
                               return sent(request);
                             })
       .then([this, target, what](auto&&) {
+        DTF_FAILPOINT("recovery.before_commit");
         return whenDone(fromEvery<Nothing>("take " + what, kQuestionSeconds, [&](uint32_t i) {
           auto request = session(i).commitRestoreRequest();
           request.setEpoch(target.epoch);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/checkpoint_codec.h"
@@ -177,7 +178,9 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
           if (shard.declaration() != restored->declaration)
             throw Error(ErrorCode::kBadConfig,
                         "another model was declared since the checkpoint was read: restore again");
-          return shard.restore(chief, restored->shard);
+          const bool begins = shard.restore(chief, restored->shard);
+          DTF_FAILPOINT("recovery.ps_has_committed");
+          return begins;
         })
         .ignoreResult();
   }

@@ -2,6 +2,8 @@
 // Final parameters are compared to the bit with those of a run that nobody disturbed; in async mode
 // each update moves every parameter by one, so that they count how often each was applied.
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cmath>
 
@@ -108,12 +110,17 @@ class BrokenLinks : public ::testing::Test {
     std::vector<std::future<void>> running;
     for (uint32_t rank = 0; rank < workers; ++rank)
       running.push_back(std::async(std::launch::async, [&, rank] {
+        before_call_();
         const auto client = cluster.connectRpc(rank);
         work(*client, model, rank, before_step);
-        if (rank != 0) return client->finish();
-        client->pull();
-        for (uint32_t ps = 0; ps < ps_tasks; ++ps)
-          parameters[ps].assign(client->parameters(ps), client->parameters(ps) + kElements);
+        if (rank == 0) {
+          before_call_();
+          client->pull();
+          for (uint32_t ps = 0; ps < ps_tasks; ++ps)
+            parameters[ps].assign(client->parameters(ps), client->parameters(ps) + kElements);
+          if (at_end_) at_end_(cluster);
+        }
+        before_call_();
         client->finish();
       }));
     for (auto& worker : running) worker.get();
@@ -122,19 +129,26 @@ class BrokenLinks : public ::testing::Test {
 
   void work(ParameterClient& client, const ModelDeclaration& model, uint32_t rank,
             const BeforeStep& before_step) const {
+    before_call_();
     client.declare(model);
     const std::vector<float> zeros(kElements);
+    before_call_();
     if (rank == 0)
       client.initialise(std::vector<std::span<const float>>(model.layout.shards.size(), zeros),
                         kFirstEpoch);
+    before_call_();
     client.waitInitialised();
+    before_call_();
     client.barrier("start");
+    before_call_();
     StepState state = client.pull();
     while (!state.done) {
       if (rank == 0) before_step(state.next_step);
       write_(client, model, rank, state.next_step);
+      before_call_();
       state = client.exchange(state.next_step, state.next_batch, 0);
     }
+    before_call_();
     client.barrier("trained");
   }
 
@@ -150,6 +164,8 @@ class BrokenLinks : public ::testing::Test {
   }
 
   std::function<void()> prepare_;
+  std::function<void()> before_call_ = [] {};  // of any worker
+  std::function<void(RpcHarness&)> at_end_;  // while all ps are still there
   decltype(&writeGradients) write_ = writeGradients;
   std::vector<std::unique_ptr<testing::FlakyProxy>> proxies_;
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<testing::FlakyProxy>> ps_proxies_;
@@ -206,7 +222,25 @@ TEST_P(BrokenPsLinks, AllPsTakeTheSameGradients) {
 TEST_P(BrokenPsLinks, ReplicasAreKept) {
   const ModelDeclaration model = modelOf(3, 2, true, 200);
   const Parameters calm = train(model, 2, false);
+  Parameters replicas;
+  at_end_ = [&](RpcHarness& cluster) {
+    for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
+  };
   EXPECT_EQ(trainDisturbed(model, 2, cluster::Durability::kReplica), calm);
+  EXPECT_EQ(replicas, calm);
+  expectItWasDisturbed();
+}
+
+// Who comes first is not known beforehand: each update adds one, on the ps and in its replica.
+TEST_P(BrokenPsLinks, ReplicasAreKeptOfAsynchronousUpdates) {
+  const ModelDeclaration model = modelOf(3, 2, false, 200);
+  Parameters replicas;
+  at_end_ = [&](RpcHarness& cluster) {
+    for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
+  };
+  const Parameters parameters = trainDisturbed(model, 2, cluster::Durability::kReplica);
+  EXPECT_EQ(parameters[0], std::vector<float>(kElements, 200));
+  EXPECT_EQ(replicas, parameters);
   expectItWasDisturbed();
 }
 
@@ -256,6 +290,22 @@ TEST_F(BrokenLinks, AStepIsAppliedOnceWhereverItsConnectionIsCut) {
   });
   EXPECT_GE(cuts(), places.size());
   EXPECT_EQ(parameters[0], std::vector<float>(kElements, static_cast<float>(model.steps)));
+}
+
+// In its question or its answer, from the hello to the last call: in the preamble, behind it, amid
+// the message. What is cut on one worker's connection may be another call of the other one.
+TEST_F(BrokenLinks, EveryCallHasItsEffectOnceWhereverItsConnectionIsCut) {
+  const ModelDeclaration model = modelOf(2, 2, true, 3);
+  const Parameters calm = train(model, 2, false);
+  for (const Way way : {Way::kToServer, Way::kToClient})
+    for (const size_t bytes : {1, 17, 150, 3000}) {
+      SCOPED_TRACE(fmt::format("{} bytes {}", bytes, way == Way::kToServer ? "asked" : "answered"));
+      before_call_ = [&] {
+        for (auto& proxy : proxies_) proxy->cutAfter(way, bytes);
+      };
+      EXPECT_EQ(train(model, 2, true), calm);
+      EXPECT_GE(cuts(), 8u);
+    }
 }
 
 TEST_F(BrokenLinks, FlappingCostsASyncJobNothingButTime) {

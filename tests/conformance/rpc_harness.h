@@ -14,8 +14,10 @@
 
 #include "common/base/mutex.h"
 #include "common/net/connector.h"
+#include "common/net/error_bridge.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/ps.capnp.h"
+#include "common/wire/replica_link.h"
 #include "common/wire/rpc_parameter_client.h"
 #include "daemons/psd/ps_process.h"
 #include "tests/conformance/parameter_client_suite.h"
@@ -110,6 +112,27 @@ class RpcHarness final : public ClusterHarness {
 
   const cluster::Address& psAddress(uint32_t ps_task) const {
     return job_.cluster.ps[ps_task].address;
+  }
+
+  // The parameters that the keeper of that ps's replica gives back to its successor, for whom the
+  // caller stands in: the ps is fenced from there on. For a model of one arena of `elements`.
+  std::vector<float> replicaOf(uint32_t ps_task, uint64_t elements) {
+    const auto count = static_cast<uint32_t>(job_.cluster.ps.size());
+    const uint32_t keeper = backupOf(ps_task, count);
+    net::Reactor reactor;
+    net::ReactorLoop loop(reactor);
+    auto done = kj::newPromiseAndFulfiller<std::vector<float>>();
+    const auto fail = [&](const Error& error) { done.fulfiller->reject(net::toKj(error)); };
+    wire::PsReplicaLink link(
+        loop, wire::linkOptions(job_, {JobKind::kPs, ps_task}, Incarnation::ofNow()), keeper,
+        psAddress(keeper), {[] {}, [](uint64_t) {}, fail});
+    link.open(elements);
+    link.fetch([&](const std::variant<ReplicaSeed, Error>& fetched) {
+      if (const auto* error = std::get_if<Error>(&fetched)) return fail(*error);
+      const std::span<const float> values = std::get<ReplicaSeed>(fetched).arenas.at(0);
+      done.fulfiller->fulfill(std::vector<float>(values.begin(), values.end()));
+    });
+    return done.promise.wait(reactor.wait_scope);
   }
 
   // Freezes the worker's control thread until its lease has run out on every ps.
