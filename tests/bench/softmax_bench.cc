@@ -90,8 +90,9 @@ std::vector<Report> benchSoftmax(const BenchOptions& options) {
 // A psd and a workerd that wait for tasks that never come.
 std::vector<Report> benchIdle(const BenchOptions& options) {
   const testing::TemporaryFolder folder;
-  // Ports of a range that nobody else here uses; the workerd waits for a ps that is not there.
-  const int port = 20000 + static_cast<int>(::getpid() % 10000);
+  // Ports of a range that nobody else here uses: the tests' end at 31999, the kernel's begin at 32768.
+  // The workerd waits for a ps that is not there.
+  const int port = 32000 + static_cast<int>(::getpid() % 250) * 3;
   const std::string file =
       folder.write("idle.yaml", fmt::format("job: idle\ncluster:\n  ps: [\"localhost:{}\", "
                                             "\"localhost:{}\"]\n  worker: [\"localhost:{}\"]\n"

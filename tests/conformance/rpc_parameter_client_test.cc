@@ -168,7 +168,7 @@ TEST(RpcCheckpointClient, IsForTheChiefAlone) {
 
 TEST(RpcParameterClient, AWaitForInitialValuesEndsByItsDeadline) {
   cluster::Timeouts timeouts = shortTimeouts();
-  timeouts.start_seconds = 0.2;
+  timeouts.start_seconds = 2;
   RpcHarness cluster(1, 2, timeouts);
   const auto client = cluster.connectRpc(1);
   client->declare(oneScalar());

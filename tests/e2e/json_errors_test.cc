@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <regex>
+#include <set>
 #include <sstream>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -96,6 +98,16 @@ TEST_F(JsonErrorsTest, AreJsonOfEveryVerbAndEveryKind) {
     expectError(run(verb, closed, {}), 77, closed);
   }
   expectNothingLeft();
+}
+
+TEST_F(JsonErrorsTest, NoVerbIsLeftOut) {
+  const std::string help = runProcess({binary("dtf-launch"), "--help"}).out;
+  const std::regex line("\n  dtf-launch ([a-z]+) CLUSTER\\.yaml");
+  std::set<std::string> told, tried;
+  for (std::sregex_iterator at(help.begin(), help.end(), line), end; at != end; ++at)
+    told.insert((*at)[1]);
+  for (const VerbCase& verb : allVerbs()) tried.insert(verb.verb);
+  EXPECT_EQ(tried, told) << help;
 }
 
 // Nothing has run: two verbs answer that, the others can't do their work.

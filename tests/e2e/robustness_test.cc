@@ -71,6 +71,7 @@ class RobustnessTest : public ClusterTest {
  protected:
   void startPs(ClusterOptions options) {
     options.ps = 1;
+    options.train_more += "  report: {every_steps: 200}\n";  // so that the first one comes soon
     options.ports = freePorts(3);
     ports_ = options.ports;
     file_ = writeCluster(options);
@@ -106,7 +107,7 @@ class RobustnessTest : public ClusterTest {
 };
 
 TEST_F(RobustnessTest, JunkOnThePortCostsOneLogLineEachAndDisturbsNobody) {
-  start({.steps = 30000});
+  start({.steps = 100'000});
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -130,14 +131,14 @@ TEST_F(RobustnessTest, JunkOnThePortCostsOneLogLineEachAndDisturbsNobody) {
 
   EXPECT_LT(residentKb(ps_->pid()) - before, 20000) << "memory stays bounded";
   for (Process& worker : workers_) {
-    const ProcessResult result = worker.wait(seconds(60));
+    const ProcessResult result = worker.wait(seconds(120));
     EXPECT_EQ(result.exit_code, 0) << result.err;
   }
   const ProcessResult ps = ps_->wait(seconds(10));
   EXPECT_EQ(ps.exit_code, 0) << ps.err;
   EXPECT_NE(ps.err.find("HTTP"), std::string::npos) << ps.err;
   EXPECT_EQ(count(ps.err, "event=connection_refused"), 5u) << ps.err;
-  EXPECT_EQ(summary()["global_step"], 30000);
+  EXPECT_EQ(summary()["global_step"], 100'000);
 }
 
 // A ps that has started, and then can't accept those who come.
@@ -183,11 +184,11 @@ TEST_F(RobustnessTest, AConnectionThatSaysNothingIsClosed) {
 }
 
 TEST_F(RobustnessTest, AsyncGoesOnWhenAWorkerIsKilled) {
-  start({.steps = 50000});
+  start({.steps = 100'000});
   workers_[1].signal(SIGKILL);
-  const ProcessResult chief = workers_[0].wait(seconds(60));
+  const ProcessResult chief = workers_[0].wait(seconds(120));
   EXPECT_EQ(chief.exit_code, 0) << chief.err;
-  EXPECT_EQ(summary()["global_step"], 50000) << "the lost worker's step went to the other";
+  EXPECT_EQ(summary()["global_step"], 100'000) << "the lost worker's step went to the other";
   const ProcessResult ps = ps_->wait(seconds(10));
   EXPECT_EQ(ps.exit_code, 0) << ps.err;
   EXPECT_NE(ps.err.find("event=worker_lost worker=worker/1"), std::string::npos) << ps.err;

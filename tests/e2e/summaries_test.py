@@ -178,7 +178,7 @@ def main(launch):
         check_timeline(run_dir, 30)
 
         # The chief alone writes, once more into a file of its own, and async is read as well.
-        run_dir, result = run(launch, root / "async", "async", "summaries: {every_steps: %d, graph: false}" % EVERY)
+        run_dir, result = run(launch, root / "async", "async", "summaries: {every_steps: %d, graph: false}" % EVERY, steps=2000)
         assert len(list((run_dir / "events").iterdir())) == 1
         assert not (run_dir / "timeline.json").exists()
         events = EventAccumulator(str(run_dir / "events"), size_guidance={"histograms": 0, "scalars": 0})

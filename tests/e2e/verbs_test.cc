@@ -146,7 +146,7 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   // The launcher itself gives the folder free just before its own end.
   for (const std::string& process : leftovers())
     EXPECT_NE(process.find("dtf-launch"), std::string::npos) << "stop waits for the end";
-  EXPECT_EQ(launcher.wait(seconds(1)).exit_code, 0) << "as a daemon that is told to stop";
+  EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0) << "as a daemon that is told to stop";
   EXPECT_EQ(summary()["outcome"], "stopped");
   EXPECT_EQ(summary()["checkpoint"]["last_step"], summary()["global_step"]) << "it was saved";
   const ProcessResult after = verb("status");

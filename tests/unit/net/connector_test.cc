@@ -110,7 +110,7 @@ TEST(Connector, GivesUpAtTheDeadlineAndSaysWhy) {
   ReservedPort reserved;
   const Error error =
       toError(failureOf(reactor, connectToPeer(reactor.port, "localhost", reserved.port,
-                                               {.peer_name = "ps/0", .deadline = 60ms})));
+                                               {.peer_name = "ps/0", .deadline = 500ms})));
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.message(),
               HasSubstr("cannot reach ps/0 at localhost:" + std::to_string(reserved.port)));

@@ -243,7 +243,7 @@ TEST_F(PsReplicaLinkTest, AMessageThatWasNotAnsweredIsSaidAgainToTheSameProcess)
 }
 
 TEST_F(PsReplicaLinkTest, AKeeperThatStopsIsAskedOnAnotherConnection) {
-  options_.timeouts.lease_seconds = 0.2;
+  options_.timeouts.lease_seconds = 1;
   PsReplicaLink& link = opened();
   first_.hangs = "update";
   link.update(1, updateTo(5));
