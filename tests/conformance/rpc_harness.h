@@ -22,6 +22,7 @@
 #include "daemons/psd/ps_process.h"
 #include "tests/conformance/parameter_client_suite.h"
 #include "tests/support/loopback.h"
+#include "tests/support/process.h"
 
 namespace dtf::ps {
 
@@ -64,7 +65,9 @@ class RpcHarness final : public ClusterHarness {
              cluster::Durability durability = cluster::Durability::kCheckpoint,
              const PsVia& ps_via = {}) {
     job_.job = "conformance";
+    job_.run_dir = run_dir_.path();
     job_.durability.kind = durability;
+    if (durability == cluster::Durability::kSnapshot) job_.durability.snapshot_every_steps = 1;
     job_.timeouts = timeouts;
     std::vector<Fd> listening;
     for (uint32_t i = 0; i < ps_tasks; ++i) {
@@ -123,9 +126,9 @@ class RpcHarness final : public ClusterHarness {
     net::ReactorLoop loop(reactor);
     auto done = kj::newPromiseAndFulfiller<std::vector<float>>();
     const auto fail = [&](const Error& error) { done.fulfiller->reject(net::toKj(error)); };
-    wire::PsReplicaLink link(
-        loop, wire::linkOptions(job_, {JobKind::kPs, ps_task}, Incarnation::ofNow()), keeper,
-        psAddress(keeper), {[] {}, [](uint64_t) {}, fail});
+    wire::PsReplicaLink link(loop,
+                             wire::linkOptions(job_, {JobKind::kPs, ps_task}, Incarnation::ofNow()),
+                             keeper, psAddress(keeper), {[] {}, [](uint64_t) {}, fail});
     link.open(elements);
     link.fetch([&](const std::variant<ReplicaSeed, Error>& fetched) {
       if (const auto* error = std::get_if<Error>(&fetched)) return fail(*error);
@@ -190,6 +193,7 @@ class RpcHarness final : public ClusterHarness {
     }
   }
 
+  const testing::TemporaryFolder run_dir_;  // also tells its snapshots from those of other jobs
   cluster::JobSpec job_;
   std::list<Server> servers_;
   Mutex mu_;
