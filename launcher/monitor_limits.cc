@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "common/base/check.h"
+#include "common/ps/replication_rules.h"
 
 namespace dtf::launcher {
 
@@ -10,15 +11,6 @@ namespace {
 
 // To end the processes, read their last words, write the summary and merge a timeline.
 constexpr Duration kReport = std::chrono::seconds(10);
-
-// Sync training with backup workers: so many may be missed.
-uint32_t spareWorkers(const cluster::JobSpec& job) {
-  const cluster::ReplicationSpec& replication = job.train->replication;
-  const uint32_t needed = replication.replicas_to_aggregate;
-  const uint32_t workers = static_cast<uint32_t>(job.cluster.worker.size());
-  const bool is_sync = replication.mode == cluster::ReplicationSpec::Mode::kSync;
-  return is_sync && needed > 0 && needed < workers ? workers - needed : 0;
-}
 
 }  // namespace
 
@@ -33,7 +25,9 @@ MonitorLimits limitsOf(const cluster::JobSpec& job) {
   limits.lease = fromSeconds(timeouts.lease_seconds);
   limits.restarts.max = static_cast<uint32_t>(job.launch.restarts.max);
   limits.restarts.refill = fromSeconds(60 * job.launch.restarts.refill_minutes);
-  if (job.train) limits.spares = spareWorkers(job);
+  const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
+  if (job.train)
+    limits.spares = ps::spareWorkers(ps::completeReplication(job.train->replication, workers));
   return limits;
 }
 

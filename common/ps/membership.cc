@@ -88,7 +88,7 @@ bool Membership::join(uint32_t rank, Incarnation incarnation) {
   }
   if (incarnation.isCountedBefore(member.incarnation)) refuse(rank, false);
   const bool is_there = member.state == MemberState::kJoined;
-  if (is_there && incarnation.isBefore(member.incarnation)) refuse(rank, false);
+  if (is_there && incarnation.isBefore(member.incarnation)) refuseEarlier(rank);
   const bool was_lost = member.state == MemberState::kLost && member.incarnation == incarnation;
   if (was_lost) refuse(rank, true);
   if (isFenced(rank, incarnation)) check(rank, incarnation);  // throws, saying which way it ended
@@ -125,6 +125,15 @@ void Membership::refuse(uint32_t rank, bool was_lost) const {
                                 workerName(rank), secondsText(lease_))
                   : fmt::format("fenced: {} was replaced by a newer process; end this one",
                                 workerName(rank)));
+}
+
+// By the time of day, which may have been set back.
+void Membership::refuseEarlier(uint32_t rank) const {
+  throw Error(
+      ErrorCode::kUnavailable,
+      fmt::format("fenced: {} was replaced by a newer process, going by the time of day; end "
+                  "this one, or where the clock was set back start it again in {}",
+                  workerName(rank), secondsText(lease_)));
 }
 
 void Membership::heartbeat(uint32_t rank, Incarnation incarnation) {

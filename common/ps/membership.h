@@ -80,6 +80,7 @@ class Membership {
   bool isFenced(uint32_t rank, Incarnation incarnation) const;
   void fence(uint32_t rank, Incarnation incarnation);
   [[noreturn]] void refuse(uint32_t rank, bool was_lost) const;
+  [[noreturn]] void refuseEarlier(uint32_t rank) const;
   void setState(uint32_t rank, MemberState state);
 
   const Duration lease_;

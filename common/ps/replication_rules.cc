@@ -56,6 +56,10 @@ bool hasBackupWorkers(const cluster::ReplicationSpec& spec) {
   return isSync(spec) && spec.replicas_to_aggregate < spec.total_num_replicas;
 }
 
+uint32_t spareWorkers(const cluster::ReplicationSpec& spec) {
+  return hasBackupWorkers(spec) ? spec.total_num_replicas - spec.replicas_to_aggregate : 0;
+}
+
 bool queuesBatches(const cluster::ReplicationSpec& spec) {
   return isSync(spec) && spec.replicas_to_aggregate > spec.total_num_replicas;
 }

@@ -9,6 +9,7 @@
 //   batchesPerStep         1                       N/T, and 1 more for      1
 //                                                  the first N%T ranks
 //   gradientsPerStep       1                       N                        N
+//   spareWorkers           0                       0                        T - N
 //   batchesOfOrderStep     T                       N                        T
 //   cutKind                kHeld                   kAtStep                  kAtStep
 //
@@ -45,6 +46,9 @@ bool sharesSteps(const cluster::ReplicationSpec& spec);
 
 // Whether a step can be made without the gradients of some workers; ps/0 decides whose it takes.
 bool hasBackupWorkers(const cluster::ReplicationSpec& spec);
+
+// Without how many of its workers a job goes on for good, in place of waiting for their return.
+uint32_t spareWorkers(const cluster::ReplicationSpec& spec);
 
 // Whether some batches are answered kQueued: a ps keeps them until their step, beyond their call.
 bool queuesBatches(const cluster::ReplicationSpec& spec);

@@ -59,6 +59,7 @@ TEST(ReplicationRules, AgreeWithEachOther) {
       const uint32_t computed = std::accumulate(owed.begin(), owed.end(), 0u);
       EXPECT_EQ(computed, batchesOfOrderStep(spec, workers)) << "each batch has one reader";
       EXPECT_EQ(hasBackupWorkers(spec), computed > gradientsPerStep(spec));
+      EXPECT_EQ(spareWorkers(spec), hasBackupWorkers(spec) ? computed - gradientsPerStep(spec) : 0);
       EXPECT_EQ(queuesBatches(spec), owed[0] > 1) << "rank 0 owes most";
       EXPECT_TRUE(sharesSteps(spec));
       EXPECT_EQ(cutKind(spec), CutKind::kAtStep);
@@ -70,6 +71,7 @@ TEST(ReplicationRules, AgreeWithEachOther) {
 TEST(ReplicationRules, AnAsyncGradientIsAStepOfItsOwn) {
   EXPECT_FALSE(sharesSteps(kAsync));
   EXPECT_FALSE(hasBackupWorkers(kAsync));
+  EXPECT_EQ(spareWorkers(kAsync), 0u);
   EXPECT_FALSE(queuesBatches(kAsync));
   EXPECT_EQ(gradientsPerStep(kAsync), 1u);
   EXPECT_EQ(cutKind(kAsync), CutKind::kHeld);
