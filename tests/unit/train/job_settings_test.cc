@@ -5,7 +5,10 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
+#include <string_view>
 
+#include "common/cluster/schema.h"
 #include "common/data/digits.h"
 #include "tests/unit/model/models.h"
 
@@ -46,6 +49,7 @@ TEST(JobSettings, TellWhateverChangesTheWork) {
   EXPECT_EQ(changed([](auto& t) { t.data.seed = 2; }), "data.seed ");
   EXPECT_EQ(changed([](auto& t) { t.data.batch_size = 6; }), "data.batch_size ");
   EXPECT_EQ(changed([](auto& t) { t.data.augment.crop_padding = 4; }), "data.augment ");
+  EXPECT_EQ(changed([](auto& t) { t.data.augment.flip_horizontal = true; }), "data.augment ");
   EXPECT_EQ(changed([](auto& t) { t.model.loss.kind = model::Loss::kMse; }), "model.loss ");
   EXPECT_EQ(changed([](auto& t) {
               t.model.layers.back() = model::dense("softmax", 10, model::Activation::kTanh);
@@ -56,6 +60,32 @@ TEST(JobSettings, TellWhateverChangesTheWork) {
                                                    "kernel_initializer: zeros");
             }),
             "model.layers[1] ");
+}
+
+// A key that is new in the training file's tables fails here until its author has decided: workers
+// that differ in it do other work, and are refused (it is in the declaration, or one of the settings,
+// and a case above shows it); or it is the affair of each, or of the chief.
+TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
+  using Names = std::set<std::string_view>;
+  struct Decided {
+    const yaml::Table& table;
+    Names alike;
+    Names own;
+  };
+  const Decided all[] = {
+      {cluster::schema::kTrain,
+       {"model", "data", "optimizer", "replication", "placement", "steps", "epochs", "kernels"},
+       {"eval", "report", "checkpoint", "summaries"}},
+      {cluster::schema::kData, {"train", "augment", "batch_size", "seed"}, {"eval"}},
+      {cluster::schema::kAugment, {"flip_horizontal", "crop_padding"}, {}}};
+  for (const Decided& decided : all) {
+    Names known;
+    for (const yaml::Key& key : decided.table.keys)
+      if (key.available) known.insert(key.name);
+    Names either = decided.alike;
+    either.insert(decided.own.begin(), decided.own.end());
+    EXPECT_EQ(either, known) << decided.table.path;
+  }
 }
 
 TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
