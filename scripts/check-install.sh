@@ -11,7 +11,7 @@ trap 'rm -rf "$place"' EXIT
 # expect_none FILE_OR_FOLDER...: no name of a failpoint, and not the variable that sets them.
 expect_none() {
   local found
-  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch '(checkpoint|training)\.(after|in)_[a-z]+|DTF_FAILPOINTS' "$@"); then
+  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch '(checkpoint|training|recovery)\.(after|in|before|ps_has)_[a-z]+|DTF_FAILPOINTS' "$@"); then
     echo "error: failpoints are in $found" >&2
     return 1
   fi

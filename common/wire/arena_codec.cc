@@ -9,15 +9,11 @@
 
 namespace dtf::wire {
 
+#ifdef DTF_FAILPOINTS_COMPILED_IN
+
 namespace {
 std::atomic<uint64_t> chunk_bytes{kChunkBytesMax};
 }  // namespace
-
-uint32_t arenaChunks(uint64_t elements) {
-  DTF_CHECK(elements <= ps::kShardElementsMax);
-  const uint64_t chunk = chunk_bytes;
-  return static_cast<uint32_t>((elements * sizeof(float) + chunk - 1) / chunk);
-}
 
 TEST_SmallChunks::TEST_SmallChunks(uint64_t bytes) {
   DTF_CHECK(bytes > 0 && bytes % sizeof(uint64_t) == 0 && bytes <= kChunkBytesMax);
@@ -27,6 +23,20 @@ TEST_SmallChunks::TEST_SmallChunks(uint64_t bytes) {
 
 TEST_SmallChunks::~TEST_SmallChunks() {
   chunk_bytes = kChunkBytesMax;
+}
+
+#else
+
+namespace {
+constexpr uint64_t chunk_bytes = kChunkBytesMax;
+}  // namespace
+
+#endif
+
+uint32_t arenaChunks(uint64_t elements) {
+  DTF_CHECK(elements <= ps::kShardElementsMax);
+  const uint64_t chunk = chunk_bytes;
+  return static_cast<uint32_t>((elements * sizeof(float) + chunk - 1) / chunk);
 }
 
 net::Limits arenaLimits(uint64_t elements) {

@@ -24,6 +24,7 @@ inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
 uint32_t arenaChunks(uint64_t elements);
 
+#ifdef DTF_FAILPOINTS_COMPILED_IN
 // While it lives, arenas of this process travel in chunks of that size: for tests of many chunks in
 // little memory. One at a time, around the connections.
 class TEST_SmallChunks {
@@ -33,6 +34,7 @@ class TEST_SmallChunks {
   TEST_SmallChunks(const TEST_SmallChunks&) = delete;
   TEST_SmallChunks& operator=(const TEST_SmallChunks&) = delete;
 };
+#endif
 
 // Segments of a message with an arena that are not its chunks: the message itself, which grows by
 // few when it needs more.
