@@ -133,7 +133,7 @@ TEST_F(SnapshotTest, DamagedOnesGiveWayToTheCheckpoint) {
     shard.write("\x7f\x7f\x7f\x7f", 4);
   }
   ps_[1] = task("ps", 1);
-  EXPECT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd));
+  EXPECT_TRUE(workers_[0]->waitForOutput(" steps_lost=", kEnd));
   const std::string log = workers_[0]->err();
   EXPECT_NE(log.find("event=snapshot_rejected"), std::string::npos) << log;
   EXPECT_NE(log.find("ps/1: "), std::string::npos) << log;
@@ -148,7 +148,7 @@ TEST_F(SnapshotTest, TheChiefMayBeLostWithThePs) {
   kill("worker", 0);
   ps_[1] = task("ps", 1);
   workers_[0] = task("worker", 0);
-  EXPECT_TRUE(workers_[0]->waitForOutput("event=went_back", kEnd));
+  EXPECT_TRUE(workers_[0]->waitForOutput(" steps_lost=", kEnd));
   EXPECT_EQ(stepsLost("snapshot").size(), 1u) << workers_[0]->err();
   expectTheBitsOfACalmJob();
 }

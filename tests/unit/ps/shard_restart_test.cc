@@ -7,26 +7,25 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Incarnation kFirstLife{1};
+constexpr Incarnation kOnlyLife{1};
 
 // Of three workers one was lost for good before ps/0 was started again, which can't know it.
 class WithoutABackup : public ::testing::Test {
  protected:
   WithoutABackup() {
-    for (const uint32_t rank : {0, 1}) shard_.join(rank, kFirstLife);
-    shard_.declare(0, kFirstLife, job_.model);
-    shard_.initialise(0, kFirstLife, std::vector<float>(job_.elements));
+    for (const uint32_t rank : {0, 1}) shard_.join(rank, kOnlyLife);
+    shard_.declare(0, kOnlyLife, job_.model);
+    shard_.initialise(0, kOnlyLife, std::vector<float>(job_.elements));
     for (const uint32_t rank : {0, 1})
-      shard_.barrier(rank, kFirstLife, kStartBarrier, seconds(60),
-                     [this](const WaitAnswer& answer) {
-                       start_ = std::holds_alternative<Arrived>(answer) ? "passed" : "failed";
-                     });
+      shard_.barrier(rank, kOnlyLife, kStartBarrier, seconds(60), [this](const WaitAnswer& answer) {
+        start_ = std::holds_alternative<Arrived>(answer) ? "passed" : "failed";
+      });
   }
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step) {
     auto values = std::make_shared<std::vector<float>>(job_.elements, -1.0F);
     auto recorded = std::make_shared<Recorded>();
     shard_.push({.rank = rank,
-                 .incarnation = kFirstLife,
+                 .incarnation = kOnlyLife,
                  .step = step,
                  .batch = 0,
                  .epoch = kFirstEpoch,
@@ -57,7 +56,7 @@ TEST_F(WithoutABackup, ItIsGivenUpAndMayComeStill) {
   EXPECT_EQ(start_, "passed");
   push(0, 0);
   EXPECT_EQ(push(1, 0)->state().outcome, Outcome::kApplied) << "two of three make a step";
-  EXPECT_TRUE(shard_.join(2, kFirstLife));
+  EXPECT_TRUE(shard_.join(2, kOnlyLife));
 }
 
 }  // namespace
