@@ -273,13 +273,20 @@ kj::Promise<void> PsControlLink::requestStop() {
   });
 }
 
+// A ps ends when all have finished. Where the connection broke behind the question, nobody may be there
+// to answer it again; and whoever is there needs nothing more of a worker whose job is done.
 kj::Promise<void> PsControlLink::finish() {
   return awaitNamed(
-      io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
-      connection_
-          .untilAnswered<void>("finishing",
-                               [this] { return control_->finishRequest().send().ignoreResult(); })
-          .then([this] { expectClose(); }));
+             io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
+             connection_.untilAnswered<void>(
+                 "finishing", [this] { return control_->finishRequest().send().ignoreResult(); }))
+      .catch_([this](kj::Exception&& exception) {
+        const Error error = net::toError(exception);
+        if (error.code() != ErrorCode::kDeadline || connection_.isOpen())
+          kj::throwFatalException(kj::mv(exception));
+        log::warning("event=finished_unheard peer=\"{}\" reason=\"{}\"", peer_, error.message());
+      })
+      .then([this] { expectClose(); });
 }
 
 kj::Promise<void> PsControlLink::hear() {

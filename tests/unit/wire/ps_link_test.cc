@@ -283,6 +283,36 @@ TEST_F(PsControlLinkTest, ACallThatIsNotAnsweredEndsByItsDeadlineAndName) {
             "waited 25 s for the other workers at the barrier 'start' of ps/0 (fake:1)");
 }
 
+// The answer was lost with the connection, and the ps has ended, as all had finished.
+TEST_F(PsControlLinkTest, APsThatIsGoneNeedNotLetAWorkerGoThatHasFinished) {
+  PsControlLink& link = open();
+  ps_[0].hangs = "finish";
+  std::string end = "waits";
+  auto waiting =
+      link.finish().then([&] { end = "finished"; }).eagerlyEvaluate([&](kj::Exception&& e) {
+        end = net::toError(e).message();
+      });
+  loop_.live(seconds(1));
+  away_ = true;
+  kill(0);
+  loop_.live(seconds(8));
+  EXPECT_EQ(end, "waits") << "it may come back, and answer";
+  loop_.live(seconds(2));
+  EXPECT_EQ(end, "finished");
+}
+
+TEST_F(PsControlLinkTest, APsThatIsThereLetsGoOrTheWorkerFails) {
+  PsControlLink& link = open();
+  ps_[0].hangs = "finish";
+  std::string end = "waits";
+  auto waiting =
+      link.finish().then([&] { end = "finished"; }).eagerlyEvaluate([&](kj::Exception&& e) {
+        end = net::toError(e).message();
+      });
+  loop_.live(seconds(11));
+  EXPECT_EQ(end, "waited 10 s for ps/0 (fake:1) to let us go");
+}
+
 TEST_F(PsControlLinkTest, AFailureIsToldWithAReasonOfBoundedLength) {
   PsControlLink& link = open();
   get(link.fail(Error(ErrorCode::kTrainingFailed, std::string(100'000, 'x')), FailureOf::kJob));
