@@ -78,12 +78,12 @@ thread_build() {
   local unit targets=()
   for unit in "${threaded_units[@]}"; do targets+=("tests/unit/$unit/unit_$unit"); done
   scripts/build.sh --unity build-tsan -Dtests=true -Dunit_only=true -Doptimization=1 -Db_sanitize=thread -- \
-    "${targets[@]}" tests/conformance/conformance_parameter_client_rpc
+    "${targets[@]}" tests/conformance/conformance_parameter_client_rpc tests/conformance/conformance_session
 }
 
 thread_tests() {
   # Thousands of worlds in one thread each: nothing to find for a minute's work.
-  GTEST_FILTER='-Schedules.*' meson_test build-tsan "${threaded_units[@]}" parameter_client_rpc
+  GTEST_FILTER='-Schedules.*' meson_test build-tsan "${threaded_units[@]}" parameter_client_rpc session
 }
 
 scripts/install-deps.sh --tests || exit $?
