@@ -165,9 +165,8 @@ TEST_F(ServeTest, KillNineInTheMiddleOfAStepIsToldByName) {
   EXPECT_THAT(failure(*session), HasSubstr("worker/1")) << "it is lost to this session";
   EXPECT_TRUE(awaitStatus(kWorker0, "\"steps\":0"));
   // Another session finds its successor.
-  tasks_[kWorker1].~Process();
-  new (&tasks_[kWorker1]) Process(startTask(file_, "worker", 1, {"--serve"}));
-  ASSERT_TRUE(tasks_[kWorker1].waitForOutput("event=serving", kSoon));
+  tasks_.push_back(startTask(file_, "worker", 1, {"--serve"}));
+  ASSERT_TRUE(tasks_.back().waitForOutput("event=serving", kSoon));
   EXPECT_EQ(doubled(*open()), 12);
 }
 
