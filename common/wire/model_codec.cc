@@ -1,5 +1,7 @@
 #include "common/wire/model_codec.h"
 
+#include <fmt/format.h>
+
 #include "common/base/error.h"
 #include "common/ps/declaration.h"
 #include "common/ps/epoch.h"

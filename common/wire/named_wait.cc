@@ -1,5 +1,7 @@
 #include "common/wire/named_wait.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/base/check.h"

@@ -1,5 +1,7 @@
 #include "common/wire/rpc_calls.h"
 
+#include <fmt/format.h>
+
 #include <kj/vector.h>
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 // loop.
 
 #include "common/base/check.h"
+
+#include <fmt/format.h>
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"

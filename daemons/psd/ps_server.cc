@@ -1,5 +1,7 @@
 #include "daemons/psd/ps_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 #include "daemons/workerd/worker_job.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
