@@ -1,8 +1,7 @@
 #include "common/wire/ps_link.h"
 
-#include <fmt/format.h>
-
 #include <capnp/message.h>
+#include <fmt/format.h>
 
 #include <utility>
 

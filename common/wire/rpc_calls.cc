@@ -1,7 +1,6 @@
 #include "common/wire/rpc_calls.h"
 
 #include <fmt/format.h>
-
 #include <kj/vector.h>
 
 #include <algorithm>

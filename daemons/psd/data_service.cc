@@ -1,9 +1,9 @@
 // The bulk half of ps_service.h: parameters out, gradients in. Everything here runs on the data
 // loop.
 
-#include "common/base/check.h"
-
 #include <fmt/format.h>
+
+#include "common/base/check.h"
 #include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
