@@ -118,13 +118,13 @@ std::string psMemoryText(const cluster::JobSpec& job, uint64_t bytes) {
 }
 
 std::string stepText(const cluster::JobSpec& job, const model::ModelTable& table,
-                     const runtime::StepPlan& plan) {
+                     const model::ModelGraph& graph, const runtime::StepPlan& plan) {
   const uint64_t bytes = table.parameters * sizeof(float);
   return fmt::format(
              "memory of a worker: {} for a step of {} examples, {} of parameters, {} of "
              "gradients\n",
              bytesText(plan.planned_bytes), job.train->data.batch_size, bytesText(bytes),
-             bytesText(bytes)) +
+             bytesText(model::denseGradientElements(graph) * sizeof(float))) +
          psMemoryText(job, bytes);
 }
 
@@ -162,7 +162,7 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   } else {
     print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}", table.str(),
                       model_files::scalingText(train.model), train.model.loss.text(),
-                      threadsText(job.cluster), stepText(job, table, plan),
+                      threadsText(job.cluster), stepText(job, table, graph, plan),
                       kernelsText(plan, wanted.text()), graph::placementTable(placement)));
   }
   return 0;

@@ -26,7 +26,7 @@ MonitorLimits limitsOf(const cluster::JobSpec& job) {
   limits.restarts.max = static_cast<uint32_t>(job.launch.restarts.max);
   limits.restarts.refill = fromSeconds(60 * job.launch.restarts.refill_minutes);
   const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
-  if (job.train)
+  if (job.train && workers > 0)
     limits.spares = ps::spareWorkers(ps::completeReplication(job.train->replication, workers));
   return limits;
 }

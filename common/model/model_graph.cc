@@ -213,6 +213,14 @@ ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size,
   return result;
 }
 
+uint64_t denseGradientElements(const ModelGraph& model) {
+  uint64_t elements = 0;
+  for (const ModelVariable& variable : model.variables)
+    if (!variable.indices)
+      elements += static_cast<uint64_t>(model.graph.spec(variable.value).shape.elements());
+  return elements;
+}
+
 ModelOutput outputOf(const ModelSpec& model) {
   ModelOutput output;
   const ModelGraph built = buildGraph(model, 1, false, &output.layer);

@@ -57,13 +57,14 @@ struct ModelGraph {
 // The gradient of a table of rows.
 enum class TableGradient : uint8_t {
   kDense,  // of the whole table
-  // Of the rows that a step looked up: the variable is sparse. Only of a table of which one Gather reads
-  // rows that the examples name, and nothing else reads it.
+  // Of the rows that a step looked up: the variable is sparse. Only of a table of which one Gather
+  // reads rows that the examples name, and nothing else reads it.
   kSparse,
 };
 
-// uint8 features are pixels, which are divided by 255. One unit tells class 0 from class 1. A layer "softmax" makes the variables "softmax/weights" and
-// "softmax/biases".
+// uint8 features are pixels, which are divided by 255. One unit tells class 0 from class 1. A layer
+// "softmax" makes the variables "softmax/weights" and "softmax/biases". `table_gradient`: where
+// sparse updates are allowed; a job's is trainingGraphOf()'s to say (train/initial_values.h).
 // Errors: yaml::ErrorAt of kBadConfig, "job.yaml:9:7: error: ...", naming the layer whose input
 // doesn't fit it, a variable too large to count, or a model that has no variable, whose output
 // isn't [batch, units], or whose loss or metrics don't fit units and labels.
@@ -75,6 +76,10 @@ ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size);
 
 // The same variables, and the same layers but dropout, without gradients and updates.
 ModelGraph buildEvaluationGraph(const ModelSpec& model, int64_t batch_size);
+
+// How many elements the gradients of a step have whatever it reads: those of the sparse variables
+// come beside them, as many as the rows that a batch names.
+uint64_t denseGradientElements(const ModelGraph& model);
 
 // What labels are compared with.
 struct ModelOutput {

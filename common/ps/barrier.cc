@@ -104,12 +104,6 @@ void Barriers::open(Barrier& barrier) {
   barrier.waiters.clear();
 }
 
-void Barriers::passed(std::string_view name) {
-  const OutwardCalls::Scope scope(calls_);
-  Barrier& barrier = barriers_.try_emplace(std::string(name)).first->second;
-  if (!barrier.open) open(barrier);
-}
-
 bool Barriers::isLeft(std::string_view name) const {
   const std::optional<uint64_t> number = epochNumberIn(name);
   return number && *number < epoch_number_;

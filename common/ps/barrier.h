@@ -42,8 +42,6 @@ class Barriers {
   void left(uint32_t rank);
   // A new process of a lost worker: barriers wait for it again.
   void returned(uint32_t rank) { absent_.erase(rank); }
-  // Workers are behind it, as this ps has found out: it may have been started after they passed.
-  void passed(std::string_view name);
   // The values of this ps are of `epoch` now.
   void beginEpoch(uint64_t epoch);
   // Answers waits whose time is up.

@@ -12,7 +12,7 @@
 
 namespace dtf::ps {
 
-// A gradient that is being made: dense elements are written where values() says, then rows() makes
+// A gradient that is being made: dense elements are written where values() says, then setRows() makes
 // room for those of the sparse slices.
 // Owns: the memory, shared with those to whom share() gave it.
 // Threads: thread-compatible.
@@ -20,7 +20,7 @@ class GradientBuffer {
  public:
   explicit GradientBuffer(GradientLayout layout);
 
-  // Aligned to 64 bytes. The dense elements stay where they are written; may move with setRows().
+  // Aligned to 64 bytes. The array may move with setRows(); the dense elements keep their values.
   float* values();
   // The next gradient has so many rows of each sparse slice: the caller writes ids and values to
   // where layout().rowsAt() says. What was written of the dense elements stays. Memory grows, and is

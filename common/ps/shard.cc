@@ -261,9 +261,6 @@ void Shard::push(Contribution contribution, PushCallback callback) {
   const uint32_t rank = contribution.rank;
   if (!trained_.insert(rank).second)
     return coordinator_->push(std::move(contribution), std::move(callback));
-  // Where this ps was started again, a worker that is lost for good is not known to be, and would be
-  // waited for there.
-  barriers_.passed(kStartBarrier);
   // A gradient that is refused makes nobody one who trains.
   coordinator_->push(std::move(contribution),
                      [this, rank, callback = std::move(callback)](PushAnswer answer) {

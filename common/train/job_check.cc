@@ -36,9 +36,6 @@ using cluster::DatasetSpec;
 using graph::PlacedVariable;
 using yaml::Mark;
 
-// Copies of the parameters that no worker can do without: parameters and gradients.
-constexpr uint64_t kWorkerCopies = 2;
-
 uint64_t saturatingMultiply(uint64_t a, uint64_t b) {
   uint64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
@@ -299,7 +296,7 @@ class JobChecker {
     const uint32_t ps_tasks = shardsOf(job_.cluster);
     const graph::Placement placed = placeModel(model.graph, placement, ps_tasks, kChief.index);
     kept_ = model::keptTensors(model);
-    countModel(placed);
+    countModel(placed, model::denseGradientElements(model));
     if (!fitsMemory()) return;
     const auto workers = static_cast<uint32_t>(job_.cluster.worker.size());
     ps::validateDeclaration(declarationOf(train_, layoutOf(model, placed), workers), ps_tasks,
@@ -319,7 +316,8 @@ class JobChecker {
     });
   }
 
-  void countModel(const graph::Placement& placed) {
+  // `gradients`: elements.
+  void countModel(const graph::Placement& placed, uint64_t gradients) {
     JobSize size;
     size.ps_bytes.resize(shardsOf(job_.cluster));
     for (const PlacedVariable& variable : placed.variables) {
@@ -339,7 +337,7 @@ class JobChecker {
     const PsCopies copies = psCopies(job_);
     const uint64_t bytes = saturatingMultiply(size.parameters, sizeof(float));
     size.kept_bytes = kept_.bytes;
-    size.worker_bytes = saturatingMultiply(bytes, kWorkerCopies);
+    size.worker_bytes = saturatingAdd(bytes, saturatingMultiply(gradients, sizeof(float)));
     size.ps_copies = copies.all();
     size.metric_bytes = metric_bytes_;
     model_bytes_ =

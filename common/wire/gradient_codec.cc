@@ -24,12 +24,10 @@ void encodeRowCounts(const ps::Gradient& gradient, capnp::List<uint32_t>::Builde
 
 std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
                                       const ps::GradientLayout& layout) {
-  if (rows.size() != layout.sparse().size())
-    throw Error(ErrorCode::kBadData, "a gradient came with rows of " + std::to_string(rows.size()) +
-                                         " sparse variables where " +
-                                         std::to_string(layout.sparse().size()) + " were declared");
+  // One too many is enough to be refused, however many came.
+  const size_t most = std::min<size_t>(rows.size(), layout.sparse().size() + 1);
   std::vector<uint32_t> counts;
-  for (const uint32_t count : rows) counts.push_back(count);
+  for (uint32_t i = 0; i < most; ++i) counts.push_back(rows[i]);
   if (const auto fault = layout.countFault(counts))
     throw Error(ErrorCode::kBadData, "a gradient came with " + *fault);
   if (layout.elementsOf(counts) > ps::kShardElementsMax)

@@ -143,7 +143,11 @@ kj::Promise<T> HealingConnection::again(std::string_view doing, Call call, uint6
   const bool is_broken = isBroken(exception) || (is_earlier && !net::carriesError(exception));
   if (!is_broken) return net::toKj(net::toError(exception));
   const Error why = lostWhile(doing, exception);
-  if (closing_ || rejoin_ == Duration{0}) return net::toKj(why);
+  if (closing_) return net::toKj(why);
+  if (rejoin_ == Duration{0}) {
+    broke(made, why);
+    return net::toKj(why);
+  }
   if (!failing_since) failing_since = io_.clock().now();
   if (begun - *failing_since > steps_.failing_max) return net::toKj(why);
   broke(made, why);

@@ -106,7 +106,10 @@ PsControlLink::PsControlLink(net::Loop& io, LinkOptions options, uint32_t ps_tas
                    .after_reopening = [this] { return introduce(); },
                    .on_open = [this] { onOpen(); },
                    .on_broken = [this](const Error& why) { onBroken(why); },
-                   .on_lost = [this](const Error& error) { events_.on_lost(error); }}) {
+                   .on_lost =
+                       [this](const Error& error) {
+                         if (!finishing_) events_.on_lost(error);
+                       }}) {
   DTF_CHECK(events_.on_lost != nullptr);
 }
 
@@ -277,14 +280,17 @@ kj::Promise<void> PsControlLink::requestStop() {
 // A ps ends when all have finished. Where the connection broke behind the question, nobody may be there
 // to answer it again; and whoever is there needs nothing more of a worker whose job is done.
 kj::Promise<void> PsControlLink::finish() {
+  finishing_ = true;
   return awaitNamed(
              io_.timer(), {peer_ + " to let us go", std::chrono::seconds(10)},
              connection_.untilAnswered<void>(
                  "finishing", [this] { return control_->finishRequest().send().ignoreResult(); }))
       .catch_([this](kj::Exception&& exception) {
         const Error error = net::toError(exception);
-        if (error.code() != ErrorCode::kDeadline || connection_.isOpen())
-          kj::throwFatalException(kj::mv(exception));
+        const bool is_gone = !connection_.isOpen() && (error.code() == ErrorCode::kDeadline ||
+                                                       error.code() == ErrorCode::kUnavailable);
+        if (!is_gone) kj::throwFatalException(kj::mv(exception));
+        finished_unheard_ = true;
         log::warning("event=finished_unheard peer=\"{}\" reason=\"{}\"", peer_, error.message());
       })
       .then([this] { expectClose(); });

@@ -97,7 +97,10 @@ class PsControlLink {
   kj::Promise<void> declare(const ps::ModelDeclaration& model);
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
+  // Also where the ps has gone without an answer.
   kj::Promise<void> finish();
+  // finish() went on without an answer.
+  bool finishedUnheard() const { return finished_unheard_; }
   kj::Promise<void> requestStop();
   // Tells the ps why this worker ends, or ends its job. At once when the link is not open.
   kj::Promise<void> fail(const Error& error, FailureOf failure_of);
@@ -137,8 +140,10 @@ class PsControlLink {
   // What a process of the ps that was started again has to be told.
   std::optional<ps::ModelDeclaration> declared_;
   std::vector<std::string> passed_;  // barriers, in their order
-  bool is_replaced_ = false;         // it has not been told all of that
-  Awaited awaited_;                  // as the last heartbeat's answer said
+  bool finishing_ = false;           // the loss of the ps is nobody's loss any more
+  bool finished_unheard_ = false;
+  bool is_replaced_ = false;  // it has not been told all of that
+  Awaited awaited_;           // as the last heartbeat's answer said
   HealingConnection connection_;
   std::optional<schema::PsControl::Client> control_;  // of the last hello
   kj::Promise<void> heartbeats_ = nullptr;

@@ -140,6 +140,11 @@ kj::Promise<void> ControlCalls::finish() {
   return onEvery([](PsControlLink& link) { return link.finish(); });
 }
 
+bool ControlCalls::finishedUnheard() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link->finishedUnheard(); });
+}
+
 // Each ps for itself: that one is gone must not keep the others from being told. A worker that fails
 // at once may not have said hello yet.
 kj::Promise<void> ControlCalls::fail(const Error& error, FailureOf failure_of, Duration patience) {

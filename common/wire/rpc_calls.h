@@ -75,6 +75,8 @@ class ControlCalls {
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name);
   kj::Promise<void> finish();
+  // Whether finish() went on though a ps had not answered.
+  bool finishedUnheard() const;
   // Tells every ps why this worker ends, or ends its job. Waits for hellos for `patience` at most,
   // and as long for the answers.
   kj::Promise<void> fail(const Error& error, FailureOf failure_of, Duration patience);

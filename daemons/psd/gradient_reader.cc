@@ -36,7 +36,7 @@ ps::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks,
 std::shared_ptr<Buffer> GradientReader::stagingBuffer(size_t bytes) {
   for (std::shared_ptr<Buffer>& buffer : staging_) {
     if (buffer != nullptr && buffer.use_count() > 1) continue;
-    if (buffer == nullptr || buffer->bytes() != bytes) buffer = std::make_shared<Buffer>(bytes);
+    if (buffer == nullptr || buffer->bytes() < bytes) buffer = std::make_shared<Buffer>(bytes);
     return buffer;
   }
   return std::make_shared<Buffer>(bytes);

@@ -40,7 +40,10 @@ class RecoveryTest : public ClusterTest {
   void TearDown() override {
     const bool ended = ps_.empty() && workers_.empty();
     for (Tasks* tasks : {&ps_, &workers_}) tasks->clear();
-    ended ? expectNothingLeft() : expectNobodyLeft();  // who dies while it saves leaves an attempt
+    if (ended)
+      expectNothingLeft();
+    else
+      expectNobodyLeft();  // who dies while it saves leaves an attempt
   }
 
   // Starts the tasks of `options` by hand.

@@ -97,6 +97,16 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
   ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
   ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
   ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
+  // And on: the chief's log tells its progress.
+  const auto step = [this] {
+    const std::string log = folder_.read("runs/job/logs/worker-0.1.log");
+    const size_t at = log.rfind(" event=progress step=");
+    return at == log.npos ? -1 : std::atol(log.c_str() + at + 21);
+  };
+  const long of_return = step();
+  const auto end = std::chrono::steady_clock::now() + kEnd;
+  while (step() < of_return + 1000 && std::chrono::steady_clock::now() < end) ::usleep(5'000);
+  EXPECT_GE(step(), of_return + 1000) << launcher.err();
   launcher.signal(SIGTERM);
   const ProcessResult result = launcher.wait(kEnd);
   EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -80,20 +80,20 @@ TEST_F(SparseTest, TheNumberOfPsDoesNotChangeASyncRun) {
 }
 
 TEST_F(SparseTest, AReplicaHasTheSameBits) {
-  ClusterOptions options = embeddingJob("sync", 300, 2000);
+  ClusterOptions options = embeddingJob("sync", 300, kSteps);
   options.train_more += "  checkpoint: {every_steps: 500}\n";
   options.top_more += "durability: replica\n";
   expectSameBits(options, "ps/1 takes its values from replicas");
 }
 
 TEST_F(SparseTest, ACheckpointGivesTheRowsBack) {
-  ClusterOptions options = embeddingJob("sync", 300, 2000);
+  ClusterOptions options = embeddingJob("sync", 300, kSteps);
   options.train_more += "  checkpoint: {every_steps: 100}\n";
   expectSameBits(options, "all go back");
 }
 
 TEST_F(SparseTest, BackupWorkersAndAReplicaTakeRows) {
-  ClusterOptions options = embeddingJob("sync", 300, 2000);
+  ClusterOptions options = embeddingJob("sync", 300, kSteps);
   options.workers = 3;
   options.replication_more = ", replicas_to_aggregate: 2";
   options.train_more += "  checkpoint: {every_steps: 500}\n";
@@ -103,7 +103,7 @@ TEST_F(SparseTest, BackupWorkersAndAReplicaTakeRows) {
   EXPECT_TRUE(workers_[0]->waitForOutput("ps/1 takes its values from replicas", kEnd));
   awaitEnd();
   EXPECT_EQ(summary("job")["outcome"], "done");
-  EXPECT_EQ(summary("job")["global_step"], 2000);
+  EXPECT_EQ(summary("job")["global_step"], kSteps);
 }
 
 }  // namespace

@@ -314,6 +314,7 @@ void SimWorker::train(kj::WaitScope& scope) {
     if (saved) hooks_.on_rest(state.global_step);
   }
   client.finish();
+  finished_unheard_ = control_->finishedUnheard();
 }
 
 }  // namespace dtf::sim

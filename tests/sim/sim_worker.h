@@ -62,6 +62,8 @@ class SimWorker {
   // As at a SIGTERM, while it trains.
   void requestStop();
   const std::optional<Error>& error() const { return error_; }
+  // A ps had gone before it let this worker go.
+  bool finishedUnheard() const { return finished_unheard_; }
 
  private:
   void train(kj::WaitScope& scope);
@@ -103,6 +105,7 @@ class SimWorker {
   bool joined_ = false;
   bool training_now_ = false;
   bool has_trained_ = false;
+  bool finished_unheard_ = false;
   std::optional<Error> error_;
   kj::Promise<void> training_ = nullptr;
 };

@@ -60,17 +60,6 @@ TEST_F(BarriersTest, WhoeverWaitsForTheEndOfAnEpochThatIsLeftIsNeededAgain) {
   EXPECT_EQ(trainedBarrier(kSecond), "trained.2");
 }
 
-// This one was started after they had passed.
-TEST_F(BarriersTest, OpensWhenOthersAreSeenToBeBehindIt) {
-  arrive("start", 1, a_);
-  barriers_.passed("start");
-  EXPECT_EQ(a_, "passed");
-  arrive("start", 2, b_);
-  EXPECT_EQ(b_, "passed");
-  barriers_.passed("start");
-  EXPECT_EQ(barriers_.waiting(), 0u);
-}
-
 TEST_F(BarriersTest, NamesWhoIsMissingWhenTimeIsUp) {
   arrive("end", 0, a_);
   clock_.advance(seconds(6));

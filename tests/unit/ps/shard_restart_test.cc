@@ -44,13 +44,8 @@ class WithoutABackup : public ::testing::Test {
   std::string start_ = "waits";
 };
 
-TEST_F(WithoutABackup, WhoeverStartsDoesNotWaitForItOnceOthersTrain) {
-  EXPECT_EQ(start_, "waits");
-  push(0, 0);
-  EXPECT_EQ(start_, "passed");
-}
-
 TEST_F(WithoutABackup, ItIsGivenUpAndMayComeStill) {
+  EXPECT_EQ(start_, "waits");
   EXPECT_NE(shard_.status().missing.find("worker/2"), std::string::npos);
   shard_.giveUpAwaited();
   EXPECT_EQ(start_, "passed");

@@ -93,6 +93,25 @@ TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
   EXPECT_EQ(sizeText(*size_), "7850 parameters, 30.7 KiB: from 1.0 KiB to 3.0 KiB on each of 5 ps");
 }
 
+// Its gradient is as large as the rows that a batch names.
+TEST_F(JobCheckTest, ATableOfRowsCountsOnceOnAWorker) {
+  const auto train = [](const char* more) {
+    return std::string(
+               "train:\n  model: {input: {shape: [4], dtype: int32}, layers: [embedding: "
+               "{vocabulary: 1000, dimension: 8}, flatten: , dense: {units: 2}], loss: "
+               "softmax_cross_entropy}\n") +
+           more;
+  };
+  const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
+  mistakesIn(tasks + train("  optimizer: {gradient_descent: {weight_decay: 0.1}}\n"),
+             ErrorCode::kBadConfig);
+  ASSERT_TRUE(size_);
+  const uint64_t dense = size_->worker_bytes;
+  mistakesIn(tasks + train(""), ErrorCode::kBadConfig);
+  ASSERT_TRUE(size_);
+  EXPECT_EQ(size_->worker_bytes, dense - 1000 * 8 * sizeof(float));
+}
+
 // They are in /dev/shm: memory of the host, too.
 TEST_F(JobCheckTest, SnapshotsTakeMemoryTwice) {
   const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";

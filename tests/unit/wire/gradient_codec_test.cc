@@ -37,9 +37,9 @@ TEST(GradientCodec, KeepsTheCounts) {
 }
 
 TEST(GradientCodec, RefusesCountsThatTheModelDoesNotHave) {
-  EXPECT_EQ(refusalOf({}), "a gradient came with rows of 0 sparse variables where 2 were declared");
+  EXPECT_EQ(refusalOf({}), "a gradient came with rows of 0 sparse variables for a shard with 2");
   EXPECT_EQ(refusalOf({1, 1, 1}),
-            "a gradient came with rows of 3 sparse variables where 2 were declared");
+            "a gradient came with rows of 3 sparse variables for a shard with 2");
   EXPECT_EQ(refusalOf({11, 0}),
             "a gradient came with 11 rows of a sparse variable of which the shard has 10");
   EXPECT_EQ(refusalOf({0, ~uint32_t{0}}),

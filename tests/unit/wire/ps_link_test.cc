@@ -301,6 +301,27 @@ TEST_F(PsControlLinkTest, APsThatIsGoneNeedNotLetAWorkerGoThatHasFinished) {
   EXPECT_EQ(end, "finished");
 }
 
+TEST_F(PsControlLinkTest, NorWhereNobodyWaitsForItsReturn) {
+  for (const double rejoin : {0.0, 3.0}) {
+    SCOPED_TRACE(rejoin);
+    options_.link.timeouts.rejoin_seconds = rejoin;
+    away_ = false;
+    PsControlLink& link = open();
+    ps_[0].hangs = "finish";
+    std::string end = "waits";
+    auto waiting =
+        link.finish().then([&] { end = "finished"; }).eagerlyEvaluate([&](kj::Exception&& e) {
+          end = net::toError(e).message();
+        });
+    loop_.live(seconds(1));
+    away_ = true;
+    kill(0);
+    loop_.live(seconds(5));
+    EXPECT_EQ(end, "finished");
+    EXPECT_TRUE(lost_.empty()) << lost_[0];
+  }
+}
+
 TEST_F(PsControlLinkTest, APsThatIsThereLetsGoOrTheWorkerFails) {
   PsControlLink& link = open();
   ps_[0].hangs = "finish";
