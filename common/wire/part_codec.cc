@@ -161,7 +161,12 @@ uint64_t bytesOf(const Node& node) {
   uint64_t bytes = 0;
   for (const graph::TensorSpec& spec : node.outputs) {
     const auto elements = static_cast<uint64_t>(spec.shape.elements());
-    if (elements > kTensorBytesMax / dtypeBytes(spec.dtype))
+    // Of an empty one the other dimensions count: kernels reckon with them.
+    uint64_t extent = 1;
+    for (const int64_t dim : spec.shape.dims())
+      if (dim > 0 && __builtin_mul_overflow(extent, static_cast<uint64_t>(dim), &extent))
+        extent = UINT64_MAX;
+    if (extent > kTensorBytesMax / dtypeBytes(spec.dtype))
       refuse("node '" + printable(node.name) + "' makes a tensor of " + spec.shape.str() +
              "; the most is " + bytesText(kTensorBytesMax));
     bytes += elements * dtypeBytes(spec.dtype);
@@ -189,6 +194,14 @@ graph::Graph decodeNodes(Part::Reader reader, uint64_t& bytes) {
 const Node& nodeOf(const graph::Graph& graph, uint32_t node) {
   if (node >= graph.nodes().size()) refuse("there is no node " + std::to_string(node));
   return graph.nodes()[node];
+}
+
+uint64_t bytesOf(const graph::Graph& graph, graph::Output output) {
+  const Node& node = nodeOf(graph, static_cast<uint32_t>(output.node.value));
+  if (output.index < 0 || static_cast<size_t>(output.index) >= node.outputs.size())
+    refuse("node '" + printable(node.name) + "' has no output " + std::to_string(output.index));
+  const graph::TensorSpec& spec = node.outputs[static_cast<size_t>(output.index)];
+  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
 }
 
 }  // namespace
@@ -237,7 +250,14 @@ DecodedPart decodePart(Part::Reader reader) {
   engine::TaskPart& part = decoded.part;
   checkCount(part.edges_total, kEdgesMax, "edges of a plan");
   checkCount(reader.getFetches().size(), kNodesMax, "fetches of a part");
-  for (const auto fetch : reader.getFetches()) part.fetches.push_back(decodeOutput(fetch));
+  uint64_t fetched = 0;
+  for (const auto fetch : reader.getFetches()) {
+    part.fetches.push_back(decodeOutput(fetch));
+    fetched += bytesOf(part.graph, part.fetches.back());
+    if (fetched > kTensorLimits.bytes_max)
+      refuse("the fetches of a part take more than " + bytesText(kTensorLimits.bytes_max) +
+             ", the most of one answer");
+  }
   checkCount(reader.getFeeds().size(), part.graph.nodes().size(), "feeds of a part");
   for (const uint32_t feed : reader.getFeeds()) part.feeds.push_back(nodeOf(part.graph, feed).name);
   checkCount(reader.getFolded().size(), part.graph.nodes().size(), "values of a part");

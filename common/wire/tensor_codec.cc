@@ -73,9 +73,14 @@ engine::Bytes readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes, B
                         const std::string& what) {
   uint64_t there = 0;
   bool in_place = true;
+  const kj::byte* first = nullptr;
   const kj::byte* end = nullptr;
   for (const capnp::Data::Reader blob : list) {
-    if (end != nullptr && blob.begin() != end) in_place = false;
+    if (blob.size() == 0) continue;  // it may be nowhere
+    if (first == nullptr)
+      first = blob.begin();
+    else if (blob.begin() != end)
+      in_place = false;
     end = blob.end();
     there += blob.size();
   }
@@ -83,7 +88,7 @@ engine::Bytes readBytes(capnp::List<capnp::Data>::Reader list, uint64_t bytes, B
     throw Error(ErrorCode::kBadData, what + " came with " + std::to_string(there) +
                                          " bytes where it has " + std::to_string(bytes));
   if (bytes == 0) return {};
-  if (in_place) return {reinterpret_cast<const std::byte*>(list[0].begin()), bytes};
+  if (in_place) return {reinterpret_cast<const std::byte*>(first), bytes};
   assembled = Buffer(bytes);
   std::byte* to = assembled.data();
   for (const capnp::Data::Reader blob : list) {

@@ -117,7 +117,7 @@ TEST_F(RecoveryTest, AsyncTrainingGoesOnWithoutALostWorkerAndWithItAgain) {
 
 TEST_F(RecoveryTest, TheDeathOfASpareBackupWorkerIsNoFailure) {
   ClusterOptions options = syncJob();
-  options.steps = 4 * kSteps;
+  options.steps = 2 * kSteps;
   options.workers = 3;
   options.replication_more = ", replicas_to_aggregate: 2";
   options.top_more = "launch: {restarts: {max: 0}}\n";

@@ -27,7 +27,7 @@ class RowMergeTest : public ::testing::Test {
   const std::vector<float> a_values_ = {10, 0, 40, 0, 70, 0};
   const std::vector<uint32_t> b_ = {0, 4};
   const std::vector<float> b_values_ = {-1, 0, -40, 0};
-  const std::vector<uint32_t> none_;
+  const std::vector<uint32_t> none_ = {};
 };
 
 TEST_F(RowMergeTest, RowsComeAscendingWithThoseThatNameThem) {

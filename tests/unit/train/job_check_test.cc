@@ -95,20 +95,14 @@ TEST_F(JobCheckTest, CountsTheParametersOfEachPs) {
 
 // Its gradient is as large as the rows that a batch names.
 TEST_F(JobCheckTest, ATableOfRowsCountsOnceOnAWorker) {
-  const auto train = [](const char* more) {
-    return std::string(
-               "train:\n  model: {input: {shape: [4], dtype: int32}, layers: [embedding: "
-               "{vocabulary: 1000, dimension: 8}, flatten: , dense: {units: 2}], loss: "
-               "softmax_cross_entropy}\n") +
-           more;
-  };
+  const std::string train =
+      "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [embedding: {vocabulary: 1000, "
+      "dimension: 8}, flatten: , dense: {units: 10}], loss: softmax_cross_entropy}\n";
   const std::string tasks = "cluster: {ps: [a:1], worker: [b:1]}\n";
-  mistakesIn(tasks + train("  optimizer: {gradient_descent: {weight_decay: 0.1}}\n"),
-             ErrorCode::kBadConfig);
-  ASSERT_TRUE(size_);
+  const std::string decays = "  optimizer: {gradient_descent: {weight_decay: 0.1}}\n";
+  EXPECT_EQ(mistakesIn(tasks + train + decays, ErrorCode::kBadConfig), "");
   const uint64_t dense = size_->worker_bytes;
-  mistakesIn(tasks + train(""), ErrorCode::kBadConfig);
-  ASSERT_TRUE(size_);
+  EXPECT_EQ(mistakesIn(tasks + train, ErrorCode::kBadConfig), "");
   EXPECT_EQ(size_->worker_bytes, dense - 1000 * 8 * sizeof(float));
 }
 

@@ -82,6 +82,20 @@ TEST(TensorCodec, BlobsThatLieApartAreJoined) {
   EXPECT_EQ(std::memcmp(read.data(), "abcde", 5), 0);
 }
 
+TEST(TensorCodec, BlobsThatAreEmptyOrMissingDontMatter) {
+  for (const uint32_t at : {0u, 1u, 2u}) {
+    SCOPED_TRACE(at);
+    Message message;
+    auto root = message.root();
+    root.setDtype(2);
+    root.initShape(1).set(0, 5);
+    auto blobs = root.initBytes(3);  // null pointers all three, to begin with
+    blobs.set(at, capnp::Data::Reader(reinterpret_cast<const kj::byte*>("abcde"), 5));
+    const Tensor read = readTensor(root.asReader(), "it");
+    EXPECT_EQ(std::memcmp(read.data(), "abcde", 5), 0);
+  }
+}
+
 TEST(TensorCodec, ClaimsThatDontHoldAreRefusedByName) {
   const auto refusal = [](uint8_t dtype, const std::vector<int64_t>& shape, uint32_t bytes) {
     Message message;
