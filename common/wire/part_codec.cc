@@ -199,7 +199,8 @@ const Node& nodeOf(const graph::Graph& graph, uint32_t node) {
 uint64_t bytesOf(const graph::Graph& graph, graph::Output output) {
   const Node& node = nodeOf(graph, static_cast<uint32_t>(output.node.value));
   if (output.index < 0 || static_cast<size_t>(output.index) >= node.outputs.size())
-    refuse("node '" + printable(node.name) + "' has no output " + std::to_string(output.index));
+    refuse("a fetch is of node '" + printable(node.name) + "', which has no output " +
+           std::to_string(output.index));
   const graph::TensorSpec& spec = node.outputs[static_cast<size_t>(output.index)];
   return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
 }
