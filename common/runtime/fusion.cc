@@ -43,9 +43,9 @@ class SoftmaxMatcher {
 
   bool matchForward(size_t index) {
     const Operation& cross_entropy = operation(index);
-    const auto bias_add = uses_.producer(cross_entropy.inputs[0], "BiasAdd");
+    const auto bias_add = uses_.producer(cross_entropy, 0, "BiasAdd");
     if (!bias_add) return false;
-    const auto product = uses_.producer(operation(*bias_add).inputs[0], "MatMul");
+    const auto product = uses_.producer(operation(*bias_add), 0, "MatMul");
     if (!product) return false;
     const Operation& matmul = operation(*product);
     const Shape& weights = matmul.input_specs[1].shape;
@@ -72,7 +72,8 @@ class SoftmaxMatcher {
     addResult("loss", only(uses_.readersAs(losses, "Mean", 0)));
     const auto accuracy = only(uses_.readersAs(logits, "Accuracy", 0));
     const bool same_labels =
-        accuracy && operation(*accuracy).inputs[1] == operation(cross_entropy_).inputs[1];
+        accuracy && operation(*accuracy).inputs[1] == operation(cross_entropy_).inputs[1] &&
+        operation(*accuracy).input_specs[1] == operation(cross_entropy_).input_specs[1];
     addResult("accuracy", same_labels ? accuracy : std::nullopt);
     return isInner(losses) && isInner(logits) && isInner(operation(matmul_).outputs[0]);
   }
@@ -90,7 +91,8 @@ class SoftmaxMatcher {
     std::optional<size_t> weights;
     for (const size_t reader : uses_.readersAs(gradient, "MatMul", 1)) {
       const Operation& matmul = operation(reader);
-      if (matmul.inputs[0] == fused_.inputs[0] && matmul.attributeOr<bool>("transpose_a", false) &&
+      if (matmul.inputs[0] == fused_.inputs[0] && matmul.input_specs[0] == fused_.input_specs[0] &&
+          matmul.attributeOr<bool>("transpose_a", false) &&
           !matmul.attributeOr<bool>("transpose_b", false)) {
         weights = reader;
       }
@@ -114,6 +116,7 @@ class SoftmaxMatcher {
 
   // The bytes themselves, if nobody else wants them as floats.
   void matchNormalise() {
+    // Perhaps reshaped: each element is its own.
     const auto normalise = uses_.producer(fused_.inputs[0], "Normalise");
     if (!normalise || !isInner(fused_.inputs[0])) return;
     const Operation& bytes = operation(*normalise);

@@ -96,12 +96,10 @@ class PoolMatcher {
     if (pool.output_specs[1].dtype != DType::kUInt8) return false;
     const graph::Window window = graph::poolingWindow(pool.attributes);
     if (window.height.size * window.width.size > kFusedPoolClosed) return false;
-    const auto relu = uses_.producer(pool.inputs[0], "Relu");
+    const auto relu = uses_.producer(pool, 0, "Relu");
     if (!relu) return false;
-    const auto bias_add = uses_.producer(operation(*relu).inputs[0], "BiasAdd");
+    const auto bias_add = uses_.producer(operation(*relu), 0, "BiasAdd");
     if (!bias_add || !onlyReader(outputOf(*bias_add), "Relu", 0)) return false;
-    // A tensor that was reshaped in between has other channels.
-    if (operation(*bias_add).output_specs[0] != pool.input_specs[0]) return false;
     relu_ = *relu, bias_add_ = *bias_add;
     return !uses_.kept(outputOf(pool_, 1)) && !uses_.kept(outputOf(relu_));
   }
@@ -113,7 +111,10 @@ class PoolMatcher {
     pool_grad_ = onlyReader(outputOf(pool_, 1), "MaxPoolGrad", 1);
     if (!pool_grad_) return false;
     relu_grad_ = onlyReader(outputOf(*pool_grad_), "ReluGrad", 0);
-    if (!relu_grad_ || operation(*relu_grad_).inputs[1] != outputOf(relu_)) return false;
+    if (!relu_grad_ || operation(*relu_grad_).inputs[1] != outputOf(relu_) ||
+        !uses_.readsAsMade(operation(*relu_grad_), 1)) {
+      return false;
+    }
     if (uses_.readers(outputOf(relu_)).size() != 2) return false;  // MaxPool, ReluGrad
     const std::vector<size_t> bias = uses_.readersAs(outputOf(*relu_grad_), "BiasAddGrad", 0);
     if (bias.size() == 1) bias_grad_ = bias[0];
@@ -130,7 +131,7 @@ class PoolMatcher {
   // back.
   void matchConvolution() {
     const Output& input = operation(bias_add_).inputs[0];
-    const auto convolution = uses_.producer(input, "Conv2D");
+    const auto convolution = uses_.producer(operation(bias_add_), 0, "Conv2D");
     if (!convolution || !onlyReader(input, "BiasAdd", 0)) return;
     const Shape& images = operation(*convolution).input_specs[0].shape;
     if (images.dim(3) > kFusedConvChannelsMax) return;

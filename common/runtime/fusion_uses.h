@@ -18,7 +18,11 @@ class Uses {
  public:
   explicit Uses(const LoweredStep& step) : step_(step) {
     for (size_t i = 0; i < step.operations.size(); ++i) {
-      for (const graph::Output& output : step.operations[i].outputs) producers_[output] = i;
+      const Operation& made = step.operations[i];
+      for (size_t at = 0; at < made.outputs.size(); ++at) {
+        producers_[made.outputs[at]] = i;
+        specs_.emplace(made.outputs[at], made.output_specs[at]);
+      }
       for (const graph::Output& input : step.operations[i].inputs) readers_[input].push_back(i);
     }
     for (const BoundTensor& fetch : step.fetches) kept_.insert(fetch.tensor);
@@ -28,7 +32,18 @@ class Uses {
   const Operation& operation(size_t index) const { return step_.operations[index]; }
   bool kept(const graph::Output& tensor) const { return kept_.contains(tensor); }
 
-  // The operation of type `op` that makes `tensor`.
+  // Whether `reader` reads its input in the shape in which it was made: a Reshape between the two is
+  // no operation, and leaves no other trace. What is fed has no shape but its readers'.
+  bool readsAsMade(const Operation& reader, size_t input) const {
+    const auto made = specs_.find(reader.inputs[input]);
+    return made == specs_.end() || made->second == reader.input_specs[input];
+  }
+
+  // The operation of type `op` that makes what `reader` reads as its input `input`, not reshaped.
+  std::optional<size_t> producer(const Operation& reader, size_t input, std::string_view op) const {
+    return readsAsMade(reader, input) ? producer(reader.inputs[input], op) : std::nullopt;
+  }
+  // The operation of type `op` that makes `tensor`, in whatever shape it is read.
   std::optional<size_t> producer(const graph::Output& tensor, std::string_view op) const {
     const auto at = producers_.find(tensor);
     if (at == producers_.end() || operation(at->second).op != op) return std::nullopt;
@@ -39,14 +54,15 @@ class Uses {
     const auto at = readers_.find(tensor);
     return at == readers_.end() ? none : at->second;
   }
-  // The readers of type `op` that read `tensor` as their input `input` and nowhere else.
+  // The readers of type `op` that read `tensor` as their input `input`, not reshaped, and nowhere else.
   std::vector<size_t> readersAs(const graph::Output& tensor, std::string_view op,
                                 size_t input) const {
     std::vector<size_t> found;
     for (const size_t reader : readers(tensor)) {
       const std::vector<graph::Output>& inputs = operation(reader).inputs;
       if (operation(reader).op == op && inputs[input] == tensor &&
-          std::count(inputs.begin(), inputs.end(), tensor) == 1) {
+          std::count(inputs.begin(), inputs.end(), tensor) == 1 &&
+          readsAsMade(operation(reader), input)) {
         found.push_back(reader);
       }
     }
@@ -56,6 +72,7 @@ class Uses {
  private:
   const LoweredStep& step_;
   std::map<graph::Output, size_t> producers_;
+  std::map<graph::Output, graph::TensorSpec> specs_;  // as made
   std::map<graph::Output, std::vector<size_t>> readers_;
   std::set<graph::Output> kept_;
 };

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string_view>
 
 #include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
@@ -153,6 +154,30 @@ TEST_F(FusionTest, KeepsALayerOfWhichMoreIsWanted) {
   EXPECT_THAT(fusedOps(read.graph, {read.pooled.y, also}), Contains("MaxPool"));
   const Layer wide(16);
   EXPECT_THAT(fusedOps(wide.graph, {wide.pooled.y}), Contains("MaxPool")) << "no byte is left";
+}
+
+// The kernel would take the rows of one shape and the columns of the other.
+TEST_F(FusionTest, KeepsASoftmaxOfWhatIsReshapedOnItsWay) {
+  for (const char* where : {"nowhere", "before the bias", "before the softmax"}) {
+    SCOPED_TRACE(where);
+    graph::Graph graph(graph::standardOps());
+    graph::Builder b(graph);
+    const bool early = std::string_view(where) == "before the bias";
+    const bool late = std::string_view(where) == "before the softmax";
+    const int64_t rows = early || late ? 4 : 2;
+    const Output x = b.placeholder("x", DType::kFloat32, {2, 3});
+    const Output labels = b.placeholder("labels", DType::kInt32, {rows});
+    const Output weights = b.variable("w", {3, 4}), bias = b.variable("b", {early ? 2 : 4});
+    Output logits = b.matMul(x, weights);
+    if (early) logits = b.reshape(logits, {4, 2});
+    logits = b.biasAdd(logits, bias);
+    if (late) logits = b.reshape(logits, {4, 2});
+    const auto ops = fusedOps(graph, {b.mean(b.sparseSoftmaxCrossEntropy(logits, labels).loss)});
+    if (early || late)
+      EXPECT_THAT(ops, Not(Contains("_FusedSoftmax")));
+    else
+      EXPECT_THAT(ops, ElementsAre("_FusedSoftmax"));
+  }
 }
 
 TEST_F(FusionTest, KeepsABiasOfOtherChannels) {
