@@ -184,6 +184,7 @@ struct PsNetwork {
   std::function<void(testing::FlakyProxy&, uint64_t step)> disturb;
   bool cuts = true;
   bool is_made_anew = true;  // by the ps, behind that disturbance
+  bool ends_calm = true;  // else a ps whose replica is read meets its keeper again, and is fenced
 };
 
 class BrokenPsLinks : public BrokenLinks, public ::testing::WithParamInterface<PsNetwork> {
@@ -228,11 +229,12 @@ TEST_P(BrokenPsLinks, ReplicasAreKept) {
   const ModelDeclaration model = modelOf(3, 2, true, 110);
   const Parameters calm = train(model, 2, false);
   Parameters replicas;
-  at_end_ = [&](RpcHarness& cluster) {
-    for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
-  };
+  if (GetParam().ends_calm)
+    at_end_ = [&](RpcHarness& cluster) {
+      for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
+    };
   EXPECT_EQ(trainDisturbed(model, 2, cluster::Durability::kReplica), calm);
-  EXPECT_EQ(replicas, calm);
+  if (GetParam().ends_calm) EXPECT_EQ(replicas, calm);
   expectItWasDisturbed();
 }
 
@@ -240,12 +242,13 @@ TEST_P(BrokenPsLinks, ReplicasAreKept) {
 TEST_P(BrokenPsLinks, ReplicasAreKeptOfAsynchronousUpdates) {
   const ModelDeclaration model = modelOf(3, 1, false, 110);
   Parameters replicas;
-  at_end_ = [&](RpcHarness& cluster) {
-    for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
-  };
+  if (GetParam().ends_calm)
+    at_end_ = [&](RpcHarness& cluster) {
+      for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
+    };
   const Parameters parameters = trainDisturbed(model, 1, cluster::Durability::kReplica);
   EXPECT_EQ(parameters[0], std::vector<float>(kElements, 110));
-  EXPECT_EQ(replicas, parameters);
+  if (GetParam().ends_calm) EXPECT_EQ(replicas, parameters);
   expectItWasDisturbed();
 }
 
@@ -255,7 +258,8 @@ INSTANTIATE_TEST_SUITE_P(
                                 [](auto& proxy, uint64_t step) {
                                   // A fast machine is through with the rest in less than that.
                                   if (step == 101) proxy.cutAfter(Way::kToServer, 1);
-                                }},
+                                },
+                                true, true, false},
                       PsNetwork{"in_single_bytes", [](auto& proxy) { proxy.setChunkMax(1); },
                                 nullptr, false, false},
                       PsNetwork{"is_cut_in_questions", nullptr,
