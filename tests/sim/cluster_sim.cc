@@ -179,8 +179,8 @@ void ClusterSim::onWorkerEnded(SimWorker& worker) {
       "{} ends: {}", worker.process()->name,
       error ? fmt::format("{}: {}", errorCodeName(error->code()), error->message()) : "finished"));
   if (error) checkError(worker.process()->name, *error);
-  if (worker.finishedUnheard() && plan_.hurtsOnlyWorkers(life()) && !mayFail())
-    complain(worker.process()->name + " was not let go, though every ps and the network are well");
+  if (worker.finishedUnheard() && plan_.isCalm(life()) && !mayFail())
+    complain(worker.process()->name + " was not let go, though nothing was hurt");
   // What is said a second time may come to a ps that has its values no more, and take the place of the
   // call after it there. No client says anything beside its newest call: only that may excuse it.
   const bool gave_way =

@@ -344,12 +344,8 @@ bool Plan::onlyPsAreKilled(const Life& life) const {
                      [](const Fault& fault) { return fault.kind == Fault::Kind::kKillPs; });
 }
 
-bool Plan::hurtsOnlyWorkers(const Life& life) const {
-  return !early_timeouts &&
-         std::all_of(life.faults.begin(), life.faults.end(), [](const Fault& fault) {
-           return fault.kind == Fault::Kind::kKillWorker ||
-                  fault.kind == Fault::Kind::kFreezeWorker;
-         });
+bool Plan::isCalm(const Life& life) const {
+  return !early_timeouts && life.faults.empty();
 }
 
 bool Plan::losesNothing(const Life& life) const {

@@ -103,8 +103,8 @@ struct Plan {
   bool losesNothing(const Life& life) const;
   // Ps are killed, which come back, and nothing else happens: a worker that trains keeps its process.
   bool onlyPsAreKilled(const Life& life) const;
-  // Workers are killed or frozen, and neither ps nor the network are disturbed.
-  bool hurtsOnlyWorkers(const Life& life) const;
+  // Nothing happens.
+  bool isCalm(const Life& life) const;
   bool isLast(size_t life) const { return life + 1 == lives.size(); }
   std::string text() const;
 };
