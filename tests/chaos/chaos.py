@@ -15,8 +15,8 @@ followed by another step, no task was started again that was not hurt, no update
 process was left.
 
 The table's seconds are from the kill, or from the end of a freeze, to the job's next step (launcher: until all its tasks
-are gone); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it. `steps
-lost`: the most that one going back cost.
+are gone, a slow task: from its becoming so); `of start`: from the start of the process that takes the lost one's place, without dtf-launch's pause before it. `steps
+lost`: the most that one going back cost; `speed kept`: the least of all runs.
 
 A plan is a YAML file:
 
@@ -34,7 +34,8 @@ A plan is a YAML file:
            workers are backups), steps, checkpoint_steps, eval_steps, summary_steps, timeouts, launch and durability (as in a cluster file),
            report_steps (how often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
   faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
-           how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn)
+           how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn);
+             {slow: 0.1} (from then on it runs for a tenth of the time, in turns of milliseconds)
            when: nothing (at steps that are drawn); {step: 500}; {event: started, passage: 2} (whenever dtf-launch
              --json tells it of that task, from the second time on: started, ready, checkpoint, ...);
              {point: checkpoint.after_rename, passage: 2} (each of its processes kills itself there the second time;
@@ -44,6 +45,7 @@ A plan is a YAML file:
   within   seconds from an injury to the job's next step, at most (default: any); within_of_start: from the start of the
            next process of the task, without the pause before it
   steps_lost  that going back may cost, at most, each time (default: any)
+  keeps    of its speed while a task is slow, at least: steps a second beside those before (default: any)
   limit    seconds that a run may take (default 120)
 """
 import argparse
@@ -63,7 +65,8 @@ except ModuleNotFoundError as missing:
 import run as runs
 
 HERE = pathlib.Path(__file__).resolve().parent
-COLUMNS = ("rows", "scenario", "runs", "as planned", "equal", "injuries", "p50 s", "p99 s", "p99 s of start", "steps lost", "lost", "doubled", "left")
+COLUMNS = ("rows", "scenario", "runs", "as planned", "equal", "injuries", "p50 s", "p99 s", "p99 s of start", "steps lost", "lost", "doubled", "left",
+           "speed kept")
 
 
 def percentile(values, share):
@@ -89,7 +92,7 @@ class Tally:
         self.runs = self.as_planned = self.equal = self.left = 0
         self.seconds, self.unhealed = [], 0
         self.seconds_of_start = []
-        self.steps_lost = self.lost = self.doubled = None
+        self.steps_lost = self.lost = self.doubled = self.kept = None
         self.problems = []
 
     def add(self, outcome, reference):
@@ -125,6 +128,11 @@ class Tally:
         if scenario.steps_lost is not None:
             problems += [f"going back cost {steps} steps, {scenario.steps_lost} planned" for steps in outcome.went_back
                          if steps > scenario.steps_lost]
+        if scenario.keeps is not None and (outcome.kept is None or outcome.kept < scenario.keeps):
+            kept = "an unknown part" if outcome.kept is None else f"{outcome.kept:.2f}"
+            problems.append(f"{kept} of the speed was kept with a slow task, {scenario.keeps} planned")
+        if outcome.kept is not None:
+            self.kept = min(self.kept or outcome.kept, outcome.kept)
         if outcome.went_back:
             self.steps_lost = max(self.steps_lost or 0, *outcome.went_back)
         if scenario.is_counted and outcome.ended == "done" and None in (outcome.lost, outcome.doubled):
@@ -153,7 +161,8 @@ class Tally:
                 f"{self.equal}/{self.runs}" if self.scenario.equal else "-",
                 text(len(self.seconds) + self.unhealed), text(percentile(self.seconds, 50)),
                 text(percentile(self.seconds, 99)), text(percentile(self.seconds_of_start, 99)),
-                text(self.steps_lost), text(self.lost), text(self.doubled), text(self.left))
+                text(self.steps_lost), text(self.lost), text(self.doubled), text(self.left),
+                text(self.kept))
 
 
 def table(tallies):

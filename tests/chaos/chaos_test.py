@@ -30,7 +30,7 @@ class PlanTest(unittest.TestCase):
         for name in ("quick.yaml", "full.yaml"):
             scenarios = plan.read_plan(chaos.HERE / "plans" / name).scenarios
             rows = {row for scenario in scenarios for row in scenario.rows.split(", ")}
-            self.assertEqual(rows, {"R1", "R2", "R3", "R4", "R5", "R12", "R21", "checkpoint", "snapshot", "replica"}, name)
+            self.assertEqual(rows, {"R1", "R2", "R3", "R4", "R5", "R12", "R13", "R18", "R21", "checkpoint", "snapshot", "replica"}, name)
 
     def test_a_fault_in_all_its_forms(self):
         scenario = read(ONE % ("workers: 3", "who: worker/2, how: {stop: [1, 2]}, when: {step: 5}, times: 2")).scenarios[0]
@@ -38,6 +38,8 @@ class PlanTest(unittest.TestCase):
         self.assertEqual((fault.how, fault.seconds, fault.step, fault.times), ("stop", (1, 2), 5, 2))
         self.assertTrue(fault.is_on("worker/2"))
         self.assertFalse(fault.is_on("worker/1"))
+        slow = read(ONE % ("", "who: worker/1, how: {slow: 0.1}")).scenarios[0].faults[0]
+        self.assertEqual((slow.how, slow.share), ("slow", 0.1))
         chief = read(ONE % ("", "who: chief")).scenarios[0].faults[0]
         self.assertTrue(chief.is_on("worker/0"))
         self.assertEqual(chief.how, "kill")
@@ -51,7 +53,8 @@ class PlanTest(unittest.TestCase):
                 (ONE % ("worker: 3", "who: ps"), "scenarios[0] (n): job: unknown key 'worker'"),
                 (ONE % ("", "who: workers"), "faults[0]: who: 'workers' is no task"),
                 (ONE % ("", "who: chief/1"), "who: 'chief/1' is no task"),
-                (ONE % ("", "who: ps, how: maim"), "how: 'kill', {stop: SECONDS} or {stop: [FROM, TO]}, not 'maim'"),
+                (ONE % ("", "who: ps, how: maim"), "how: 'kill', {stop: SECONDS}, {stop: [FROM, TO]} or {slow: SHARE}, not 'maim'"),
+                (ONE % ("", "who: ps, how: {slow: 2}"), "faults[0]: how:"),
                 (ONE % ("", "who: ps, how: {stop: 0}"), "faults[0]: how:"),
                 (ONE % ("", "who: ps, when: {steps: 1}"), "when: unknown key 'steps'"),
                 (ONE % ("file: x.yaml", "who: ps, when: {point: p}"), "a job without 'file'"),
@@ -102,6 +105,10 @@ class TallyTest(unittest.TestCase):
         back = plan.dataclasses.replace(self.scenario, steps_lost=100)
         self.assertEqual(self.problems(back, went_back=[7, 120]), ["going back cost 120 steps, 100 planned"])
         self.assertEqual(self.problems(back, went_back=[7, 100]), [])
+        keeps = plan.dataclasses.replace(self.scenario, keeps=0.9)
+        self.assertEqual(self.problems(keeps, kept=0.5), ["0.50 of the speed was kept with a slow task, 0.9 planned"])
+        self.assertIn("an unknown part", self.problems(keeps)[0])
+        self.assertEqual(self.problems(keeps, kept=0.95), [])
         self.assertIn("don't tell how many", self.problems(lost=None)[0])
         of_ps = plan.dataclasses.replace(self.scenario, faults=(plan.Fault("ps"),))
         self.assertEqual(self.problems(of_ps, lost=None, doubled=None), [])
@@ -111,6 +118,15 @@ class TallyTest(unittest.TestCase):
         self.assertIn("worker/1, hurt after step 5: no step came after it", stuck[1])
         self.assertIn("another", self.problems(plan.dataclasses.replace(self.scenario, equal=True))[0])
         self.assertIn("has not said: why", self.problems(plan.dataclasses.replace(self.scenario, says="why"))[0])
+
+    def test_the_speed_that_is_kept(self):
+        self.assertEqual(run.speed_kept([(0, 0), (1, 100), (2, 200), (3, 210), (4, 260)], 2), 0.5)
+        self.assertIsNone(run.speed_kept([(0, 0), (3, 210), (4, 260)], 2), "one report is no speed")
+
+    def test_a_slow_task_runs_for_its_share(self):
+        slowed = run.Slowed(0.25, until=0)
+        self.assertEqual((slowed.turn(1), slowed.until), (run.signal.SIGSTOP, 1 + 0.75 * slowed.PERIOD))
+        self.assertEqual((slowed.turn(2), slowed.until), (run.signal.SIGCONT, 2 + 0.25 * slowed.PERIOD))
 
     def test_updates_are_counted_on_each_ps(self):
         sync = plan.Job(workers=4, aggregate=3, steps=10)

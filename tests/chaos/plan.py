@@ -37,8 +37,9 @@ class Job:
 @dataclasses.dataclass(frozen=True)
 class Fault:
     who: str
-    how: str = "kill"  # or "stop"
+    how: str = "kill"  # or "stop", "slow"
     seconds: tuple = (1.0, 1.0)  # stop: drawn between
+    share: float = 1.0  # slow: of the time, in which it runs from then on
     times: int = 1  # of an event at most, else at least
     step: int | None = None  # when it fires; none of the three: at steps that are drawn
     event: str | None = None
@@ -66,6 +67,7 @@ class Scenario:
     within: float | None = None  # seconds from an injury to the job's next step, at most
     within_of_start: float | None = None  # the same from the start of the process that takes the lost one's place
     steps_lost: int | None = None  # that going back may cost, at most, each time
+    keeps: float | None = None  # of its speed while a task is slow, at least: steps a second beside those before
     limit: float = 120  # seconds a run may take
 
     @property
@@ -138,14 +140,17 @@ def read_fault(content, job, where):
     if role not in ROLES or (index and (role not in ("worker", "ps") or not index.isdigit())):
         raise PlanError(f"{where}: who: {who!r} is no task: worker, worker/1, ps, ps/0, chief or launcher")
     how = content.get("how", "kill")
-    seconds = (1.0, 1.0)
-    if isinstance(how, dict):
+    seconds, share = (1.0, 1.0), 1.0
+    if isinstance(how, dict) and "slow" in how:
+        share = take(how, {"slow"}, f"{where}: how")["slow"]
+        how = "slow"
+    elif isinstance(how, dict):
         seconds = take(how, {"stop"}, f"{where}: how")["stop"]
         seconds = tuple(seconds) if isinstance(seconds, list) else (seconds, seconds)
         how = "stop"
-    if how not in ("kill", "stop") or len(seconds) != 2 or not 0 < seconds[0] <= seconds[1]:
-        raise PlanError(f"{where}: how: 'kill', {{stop: SECONDS}} or {{stop: [FROM, TO]}}, not {content['how']!r}")
+    if how not in ("kill", "stop", "slow") or len(seconds) != 2 or not 0 < seconds[0] <= seconds[1] or not 0 < share <= 1:
+        raise PlanError(f"{where}: how: 'kill', {{stop: SECONDS}}, {{stop: [FROM, TO]}} or {{slow: SHARE}}, not {content['how']!r}")
     when = take(content.get("when", {}), {"step", "event", "point", "passage"}, f"{where}: when")
     if "point" in when and (role == "launcher" or job.file or how != "kill"):
         raise PlanError(f"{where}: when: a point kills a task of a job without 'file'")
-    return Fault(who=who, how=how, seconds=seconds, times=content.get("times", 1), **when)
+    return Fault(who=who, how=how, seconds=seconds, share=share, times=content.get("times", 1), **when)

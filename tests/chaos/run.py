@@ -36,6 +36,23 @@ class Wanted:
 
 
 @dataclasses.dataclass
+class Slowed:
+    """A task that runs for a share of the time, in turns, until it or the job ends."""
+
+    share: float
+    until: float  # the turn's end
+    stands: bool = False
+
+    PERIOD = 0.2  # seconds: far below a lease
+
+    def turn(self, now):
+        """The signal that the next turn begins with."""
+        self.stands = not self.stands
+        self.until = now + self.PERIOD * (1 - self.share if self.stands else self.share)
+        return signal.SIGSTOP if self.stands else signal.SIGCONT
+
+
+@dataclasses.dataclass
 class Outcome:
     ended: str = "not in time"  # done, failed...: as summary.json has it
     said: str = ""
@@ -45,6 +62,7 @@ class Outcome:
     lost: int | None = None  # updates; none: not known
     doubled: int | None = None
     went_back: list = dataclasses.field(default_factory=list)  # steps that each going back cost
+    kept: float | None = None  # of the speed, while a task was slow
     checkpoint: pathlib.Path | None = None
 
 
@@ -82,6 +100,16 @@ train:
 {more}"""
 
 
+def speed_kept(steps, since):
+    """Steps a second from `since` on, beside those before; `steps`: (when, step) of a run that never went back."""
+    before = [one for one in steps if one[0] <= since]
+    after = [one for one in steps if one[0] > since]
+    if len(before) < 2 or len(after) < 2:
+        return None
+    rates = [(last[1] - first[1]) / (last[0] - first[0]) for first, last in ((before[0], before[-1]), (after[0], after[-1]))]
+    return rates[1] / rates[0]
+
+
 def updates_amiss(job, applied, dead_workers):
     """How many updates are missing, and how many are too many, on the ps where it is worst; `applied`: by ps."""
     due = job.steps * (1 if job.mode == "async" else job.aggregate or job.workers)
@@ -104,6 +132,8 @@ class Run:
         self.outcome = Outcome()
         self.pids, self.ready, self.step = {}, set(), 0
         self.frozen = {}  # task -> when it is to go on
+        self.slowed = {}  # task -> Slowed
+        self.steps, self.slow_since = [], None  # (when, step)
         self.due = self.schedule()
         self.on_event = [Wanted(fault, fault.times) for fault in scenario.faults if fault.event]
 
@@ -159,6 +189,7 @@ class Run:
                 self.process.kill()
                 return False
             self.thaw(now)
+            self.slow_down(now)
             try:
                 when, event = self.events.get(timeout=0.01)
             except queue.Empty:
@@ -201,6 +232,7 @@ class Run:
         self.ready.discard(task)
         self.pids.pop(task, None)
         self.frozen.pop(task, None)
+        self.slowed.pop(task, None)
         for injury in self.open_injuries(task):
             if injury.frozen:  # its lease had run out, and it was killed
                 injury.since, injury.frozen, injury.back = when, False, False
@@ -212,6 +244,7 @@ class Run:
         return [i for i in self.outcome.injuries if i.task == task and i.seconds is None]
 
     def on_step(self, when):
+        self.steps.append((when, self.step))
         for injury in self.outcome.injuries:
             is_needed = self.scenario.job.waits_for_all or injury.task.startswith("ps/")
             waits = is_needed and not injury.back
@@ -232,10 +265,16 @@ class Run:
             self.process.kill()
             return True
         there = self.pids if fault.event else self.ready
-        who = [t for t in sorted(there) if fault.is_on(t) and t not in self.frozen and task in (None, t)]
+        hurt = self.frozen.keys() | self.slowed.keys()
+        who = [t for t in sorted(there) if fault.is_on(t) and t not in hurt and task in (None, t)]
         if not who:
             return False
         task = self.random.choice(who)
+        if fault.how == "slow":
+            self.slowed[task] = Slowed(fault.share, now)
+            self.slow_since = now
+            self.outcome.injuries.append(Injury(task, self.step, now, back=True))
+            return True
         stops = fault.how == "stop"
         try:
             os.kill(self.pids[task], signal.SIGSTOP if stops else signal.SIGKILL)
@@ -257,6 +296,15 @@ class Run:
                 continue
             for injury in self.open_injuries(task):
                 injury.since, injury.frozen, injury.back = now, False, True
+
+    def slow_down(self, now):
+        for task, slowed in list(self.slowed.items()):
+            if now < slowed.until:
+                continue
+            try:
+                os.kill(self.pids[task], slowed.turn(now))
+            except (ProcessLookupError, KeyError):
+                del self.slowed[task]
 
     # ---- afterwards
 
@@ -285,6 +333,8 @@ class Run:
         killed.seconds = time.monotonic() - killed.since
 
     def read_result(self):
+        if self.slow_since is not None:
+            self.outcome.kept = speed_kept(self.steps, self.slow_since)
         run = self.folder / "run"
         checkpoints = sorted((run / "checkpoints").glob("step-*"), key=lambda p: int(p.name.split("-")[1]))
         self.outcome.checkpoint = checkpoints[-1] if checkpoints else None
