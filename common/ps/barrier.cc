@@ -54,7 +54,7 @@ void Barriers::answer(Waiter& waiter, WaitAnswer what) {
   calls_.add([callback = std::move(waiter.callback), what = std::move(what)] { callback(what); });
 }
 
-void Barriers::arrive(std::string_view name, uint32_t rank, Duration timeout,
+void Barriers::arrive(std::string_view name, uint32_t rank, Arrival arrival, Duration timeout,
                       WaitCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   Waiter waiter{std::move(callback), deadlineAfter(clock_.now(), timeout), timeout};
@@ -74,6 +74,7 @@ void Barriers::arrive(std::string_view name, uint32_t rank, Duration timeout,
     found = barriers_.try_emplace(std::string(name)).first;
   }
   Barrier& barrier = found->second;
+  if (arrival == Arrival::kPassedBefore && !barrier.open) open(barrier);
   if (barrier.open) return answer(waiter, Arrived{});
   barrier.arrived.insert(rank);
   const auto earlier = barrier.waiters.find(rank);

@@ -27,6 +27,11 @@ std::string savedBarrier(uint64_t epoch);
 // How long a worker waits there for the others, and the chief for the disk.
 Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts);
 
+enum class Arrival {
+  kFirst,
+  kPassedBefore,  // of a worker that an earlier process of this ps has let through: all had arrived
+};
+
 // A barrier opens once: whoever arrives at an open one (a restarted worker) passes at once. Those of an
 // epoch that the job has left are open: whoever waits there is needed again.
 // Owns: callbacks that wait.
@@ -37,7 +42,8 @@ class Barriers {
  public:
   Barriers(uint32_t workers, OutwardCalls& calls, const Clock& clock);
 
-  void arrive(std::string_view name, uint32_t rank, Duration timeout, WaitCallback callback);
+  void arrive(std::string_view name, uint32_t rank, Arrival arrival, Duration timeout,
+              WaitCallback callback);
   // No barrier waits for `rank` any more: it has finished, or was lost.
   void left(uint32_t rank);
   // A new process of a lost worker: barriers wait for it again.

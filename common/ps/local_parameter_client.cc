@@ -232,7 +232,8 @@ StepState LocalParameterClient::exchange(uint64_t step, uint32_t batch, float lo
 void LocalParameterClient::barrier(std::string_view name) {
   const MutexLock lock(cluster_.mutex_);
   auto answers = std::make_shared<Round<WaitAnswer>>(1);
-  cluster_.shards_[0]->barrier(rank_, incarnation_, name, cluster_.timeout_, recorder(answers, 0));
+  cluster_.shards_[0]->barrier(rank_, incarnation_, name, Arrival::kFirst, cluster_.timeout_,
+                               recorder(answers, 0));
   await(*answers, fmt::format("the others at barrier '{}'", name));
 }
 

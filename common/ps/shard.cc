@@ -269,12 +269,12 @@ void Shard::push(Contribution contribution, PushCallback callback) {
                      });
 }
 
-void Shard::barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
-                    WaitCallback callback) {
+void Shard::barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Arrival arrival,
+                    Duration timeout, WaitCallback callback) {
   const OutwardCalls::Scope scope(calls_);
   const std::optional<Error> error = membershipError(rank, incarnation);
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
-  barriers_.arrive(name, rank, timeout, std::move(callback));
+  barriers_.arrive(name, rank, arrival, timeout, std::move(callback));
 }
 
 // ---- checkpoints

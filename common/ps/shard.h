@@ -137,8 +137,8 @@ class Shard {
   void pullAverages(uint32_t rank, Incarnation incarnation, PushCallback callback);
   // A gradient of another epoch has no effect: kWentBack.
   void push(Contribution contribution, PushCallback callback);
-  void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Duration timeout,
-               WaitCallback callback);
+  void barrier(uint32_t rank, Incarnation incarnation, std::string_view name, Arrival arrival,
+               Duration timeout, WaitCallback callback);
 
   // From another ps of the job (see SyncPeers). What is of an epoch that this shard has left has no
   // effect.

@@ -63,8 +63,10 @@ interface PsControl {
   # `awaited`: whom pushes of this or other workers have been waiting for on this ps; empty while nobody waits long.
   # `awaitsReturn`: that is a lost worker, whose return the ps waits for; while it does, exchanges have no deadline.
 
-  barrier @3 (name :Text) -> ();
+  barrier @3 (name :Text, passedBefore :Bool) -> ();
   # Returns when every worker that is still in the job has arrived.
+  # `passedBefore`: an earlier process of this ps has let the worker through. So all had arrived, and the barrier is open
+  # for whoever comes: also where one of them was lost for good, which this process can't know.
 
   finish @4 () -> ();
   # This worker is done. Its session ends with the connection.

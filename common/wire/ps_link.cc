@@ -144,7 +144,8 @@ kj::Promise<void> PsControlLink::introduce() {
   return sendDeclaration().then([this] {
     arrivals_.clear();
     for (const std::string& name : passed_)
-      arrivals_.push_back(sendArrival(name).eagerlyEvaluate([](kj::Exception&&) {}));
+      arrivals_.push_back(
+          sendArrival(name, ps::Arrival::kPassedBefore).eagerlyEvaluate([](kj::Exception&&) {}));
     is_replaced_ = false;
     if (events_.on_replaced) events_.on_replaced();
   });
@@ -257,7 +258,9 @@ kj::Promise<void> PsControlLink::waitInitialised() {
 
 kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadline) {
   DTF_CHECK(!name.empty());
-  const auto arrive = [this, name = std::string(name)] { return sendArrival(name); };
+  const auto arrive = [this, name = std::string(name)] {
+    return sendArrival(name, ps::Arrival::kFirst);
+  };
   return awaitNamed(io_.timer(),
                     {fmt::format("the other workers at the barrier '{}' of {}", name, peer_),
                      deadline + std::chrono::seconds(5), ErrorCode::kUnavailable},
@@ -265,9 +268,10 @@ kj::Promise<void> PsControlLink::barrier(std::string_view name, Duration deadlin
       .then([this, passed = std::string(name)] { passed_.push_back(passed); });
 }
 
-kj::Promise<void> PsControlLink::sendArrival(const std::string& name) {
+kj::Promise<void> PsControlLink::sendArrival(const std::string& name, ps::Arrival arrival) {
   auto request = control_->barrierRequest();
   request.setName(name);
+  request.setPassedBefore(arrival == ps::Arrival::kPassedBefore);
   return request.send().ignoreResult();
 }
 

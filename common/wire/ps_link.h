@@ -15,6 +15,7 @@
 #include "common/cluster/spec.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
+#include "common/ps/barrier.h"
 #include "common/ps/gradient_buffer.h"
 #include "common/ps/parameter_client.h"
 #include "common/tensor/buffer.h"
@@ -120,7 +121,7 @@ class PsControlLink {
   kj::Promise<void> sayHello(net::RpcConnection& connection);
   void meet(Incarnation incarnation);
   kj::Promise<void> introduce();
-  kj::Promise<void> sendArrival(const std::string& name);
+  kj::Promise<void> sendArrival(const std::string& name, ps::Arrival arrival);
   void onOpen();
   void onBroken(const Error& why);
   kj::Promise<void> beat();

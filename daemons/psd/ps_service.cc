@@ -103,11 +103,13 @@ class ControlSession final : public schema::PsControl::Server {
 
   kj::Promise<void> barrier(BarrierContext context) override {
     const std::string name = text(context.getParams().getName());
+    const ps::Arrival arrival =
+        context.getParams().getPassedBefore() ? ps::Arrival::kPassedBefore : ps::Arrival::kFirst;
     const Duration timeout = ps::barrierTimeout(name, options_.timeouts);
     return host_
-        .ask<bool>([rank = rank_, incarnation = incarnation_, name, timeout](
+        .ask<bool>([rank = rank_, incarnation = incarnation_, name, arrival, timeout](
                        ps::Shard& shard, ShardHost::Reply<bool> reply) {
-          shard.barrier(rank, incarnation, name, timeout, waitReply(std::move(reply)));
+          shard.barrier(rank, incarnation, name, arrival, timeout, waitReply(std::move(reply)));
         })
         .ignoreResult();
   }

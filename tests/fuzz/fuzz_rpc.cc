@@ -281,6 +281,7 @@ void Session::controlCall(uint8_t method) {
       case 3: {
         auto request = control->barrierRequest();
         request.setName(arguments_.text());
+        request.setPassedBefore(arguments_.byte() % 2 == 0);
         return send(request);
       }
       case 4:

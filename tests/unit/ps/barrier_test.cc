@@ -13,9 +13,10 @@ using std::chrono::seconds;
 
 class BarriersTest : public ::testing::Test {
  protected:
-  void arrive(const std::string& name, uint32_t rank, std::string& what) {
+  void arrive(const std::string& name, uint32_t rank, std::string& what,
+              Arrival arrival = Arrival::kFirst) {
     what = "waits";
-    barriers_.arrive(name, rank, seconds(5), [&what](const WaitAnswer& answer) {
+    barriers_.arrive(name, rank, arrival, seconds(5), [&what](const WaitAnswer& answer) {
       const Error* error = std::get_if<Error>(&answer);
       what = error == nullptr ? "passed" : error->message();
     });
@@ -40,6 +41,17 @@ TEST_F(BarriersTest, ARestartedWorkerPassesABarrierThatIsOpen) {
   for (uint32_t rank = 0; rank < 3; ++rank) arrive("x", rank, a_);
   arrive("x", 1, b_);
   EXPECT_EQ(b_, "passed");
+}
+
+// This ps was started after they had all passed.
+TEST_F(BarriersTest, OneThatPassedBeforeIsBehindAnOpenBarrier) {
+  arrive("x", 1, a_);
+  arrive("x", 0, b_, Arrival::kPassedBefore);
+  EXPECT_EQ(a_ + b_, "passedpassed");
+  arrive("x", 1, c_, Arrival::kPassedBefore);
+  EXPECT_EQ(c_, "passed");
+  arrive("y", 0, c_);
+  EXPECT_EQ(c_, "waits") << "of another it says nothing";
 }
 
 TEST_F(BarriersTest, WhoeverWaitsForTheEndOfAnEpochThatIsLeftIsNeededAgain) {

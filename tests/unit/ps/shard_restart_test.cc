@@ -16,10 +16,13 @@ class WithoutABackup : public ::testing::Test {
     for (const uint32_t rank : {0, 1}) shard_.join(rank, kOnlyLife);
     shard_.declare(0, kOnlyLife, job_.model);
     shard_.initialise(0, kOnlyLife, std::vector<float>(job_.elements));
-    for (const uint32_t rank : {0, 1})
-      shard_.barrier(rank, kOnlyLife, kStartBarrier, seconds(60), [this](const WaitAnswer& answer) {
-        start_ = std::holds_alternative<Arrived>(answer) ? "passed" : "failed";
-      });
+    arriveAtStart(1, Arrival::kFirst);
+  }
+  void arriveAtStart(uint32_t rank, Arrival arrival) {
+    shard_.barrier(rank, kOnlyLife, kStartBarrier, arrival, seconds(60),
+                   [this](const WaitAnswer& answer) {
+                     start_ = std::holds_alternative<Arrived>(answer) ? "passed" : "failed";
+                   });
   }
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step) {
     auto values = std::make_shared<std::vector<float>>(job_.elements, -1.0F);
@@ -44,7 +47,14 @@ class WithoutABackup : public ::testing::Test {
   std::string start_ = "waits";
 };
 
+TEST_F(WithoutABackup, WhoeverStartsDoesNotWaitForItWhereAnotherIsTraining) {
+  EXPECT_EQ(start_, "waits");
+  arriveAtStart(0, Arrival::kPassedBefore);
+  EXPECT_EQ(start_, "passed");
+}
+
 TEST_F(WithoutABackup, ItIsGivenUpAndMayComeStill) {
+  arriveAtStart(0, Arrival::kFirst);
   EXPECT_EQ(start_, "waits");
   EXPECT_NE(shard_.status().missing.find("worker/2"), std::string::npos);
   shard_.giveUpAwaited();

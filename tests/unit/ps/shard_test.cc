@@ -282,7 +282,7 @@ TEST_F(ShardTest, AFinishedWorkerHoldsNoBarrier) {
   shard_.join(0, kOne);
   shard_.join(1, kOne);
   std::string what;
-  shard_.barrier(0, kOne, "end", seconds(10), recordWait(what));
+  shard_.barrier(0, kOne, "end", Arrival::kFirst, seconds(10), recordWait(what));
   shard_.finish(1, kOne);
   EXPECT_EQ(what, "passed");
 }
@@ -301,7 +301,7 @@ TEST_F(ShardTest, CountsThoseWhoWait) {
   ShardDriver driver(2, 2, 10);
   driver.push(0, 0);
   std::string what;
-  driver.shard.barrier(1, kOne, "x", seconds(10), recordWait(what));
+  driver.shard.barrier(1, kOne, "x", Arrival::kFirst, seconds(10), recordWait(what));
   EXPECT_EQ(driver.shard.status().callers_waiting, 2u);
 }
 

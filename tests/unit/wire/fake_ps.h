@@ -125,7 +125,9 @@ class FakeControl final : public schema::PsControl::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> barrier(BarrierContext context) override {
-    return ps_.called("barrier " + std::string(context.getParams().getName().cStr()));
+    const auto asked = context.getParams();
+    return ps_.called((asked.getPassedBefore() ? "passed before: barrier " : "barrier ") +
+                      std::string(asked.getName().cStr()));
   }
   kj::Promise<void> finish(FinishContext) override { return ps_.called("finish"); }
   kj::Promise<void> supervise(SuperviseContext context) override {

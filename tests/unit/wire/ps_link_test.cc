@@ -31,8 +31,16 @@ class PsControlLinkTest : public fake::FakeCluster {
     get(link_->open());
     return *link_;
   }
+  // Its end is in end_.
+  kj::Promise<void> finish(PsControlLink& link) {
+    end_ = "waits";
+    return link.finish()
+        .then([this] { end_ = "finished"; })
+        .eagerlyEvaluate([this](kj::Exception&& e) { end_ = net::toError(e).message(); });
+  }
 
   std::unique_ptr<PsControlLink> link_;
+  std::string end_;
   std::vector<std::string> lost_;
   std::vector<std::string> broken_;
   std::vector<std::string> awaited_;
@@ -171,8 +179,8 @@ TEST_F(PsControlLinkTest, AnotherProcessOfThePsIsToldWhatItMissed) {
   loop_.live(seconds(1));
   EXPECT_EQ(replaced_, 1);
   get(kj::mv(waiting));
-  EXPECT_EQ(ps_[0].calls,
-            (std::vector<std::string>{"declare", "barrier start", "waitInitialised"}));
+  EXPECT_EQ(ps_[0].calls, (std::vector<std::string>{"declare", "passed before: barrier start",
+                                                    "waitInitialised"}));
   kill(0);
   loop_.live(seconds(1));
   EXPECT_EQ(replaced_, 1) << "the same process";
@@ -287,18 +295,14 @@ TEST_F(PsControlLinkTest, ACallThatIsNotAnsweredEndsByItsDeadlineAndName) {
 TEST_F(PsControlLinkTest, APsThatIsGoneNeedNotLetAWorkerGoThatHasFinished) {
   PsControlLink& link = open();
   ps_[0].hangs = "finish";
-  std::string end = "waits";
-  auto waiting =
-      link.finish().then([&] { end = "finished"; }).eagerlyEvaluate([&](kj::Exception&& e) {
-        end = net::toError(e).message();
-      });
+  auto waiting = finish(link);
   loop_.live(seconds(1));
   away_ = true;
   kill(0);
   loop_.live(seconds(8));
-  EXPECT_EQ(end, "waits") << "it may come back, and answer";
+  EXPECT_EQ(end_, "waits") << "it may come back, and answer";
   loop_.live(seconds(2));
-  EXPECT_EQ(end, "finished");
+  EXPECT_EQ(end_, "finished");
 }
 
 TEST_F(PsControlLinkTest, NorWhereNobodyWaitsForItsReturn) {
@@ -308,16 +312,12 @@ TEST_F(PsControlLinkTest, NorWhereNobodyWaitsForItsReturn) {
     away_ = false;
     PsControlLink& link = open();
     ps_[0].hangs = "finish";
-    std::string end = "waits";
-    auto waiting =
-        link.finish().then([&] { end = "finished"; }).eagerlyEvaluate([&](kj::Exception&& e) {
-          end = net::toError(e).message();
-        });
+    auto waiting = finish(link);
     loop_.live(seconds(1));
     away_ = true;
     kill(0);
     loop_.live(seconds(5));
-    EXPECT_EQ(end, "finished");
+    EXPECT_EQ(end_, "finished");
     EXPECT_TRUE(lost_.empty()) << lost_[0];
   }
 }
@@ -325,13 +325,9 @@ TEST_F(PsControlLinkTest, NorWhereNobodyWaitsForItsReturn) {
 TEST_F(PsControlLinkTest, APsThatIsThereLetsGoOrTheWorkerFails) {
   PsControlLink& link = open();
   ps_[0].hangs = "finish";
-  std::string end = "waits";
-  auto waiting =
-      link.finish().then([&] { end = "finished"; }).eagerlyEvaluate([&](kj::Exception&& e) {
-        end = net::toError(e).message();
-      });
+  auto waiting = finish(link);
   loop_.live(seconds(11));
-  EXPECT_EQ(end, "waited 10 s for ps/0 (fake:1) to let us go");
+  EXPECT_EQ(end_, "waited 10 s for ps/0 (fake:1) to let us go");
 }
 
 TEST_F(PsControlLinkTest, AFailureIsToldWithAReasonOfBoundedLength) {
