@@ -338,13 +338,16 @@ void PsServer::judge(const ps::ShardStatus& status) {
     reported_ = now;
     log::info("event=waiting for=\"{}\"", status.missing);
   }
+  // All had come before anyone trained, so this ps was started again, and whoever lives comes within a
+  // lease.
+  const bool is_restarted = awaits && status.trains;
   // A second longer than the workers wait for each other: their own message comes first.
-  const double patience =
-      starting ? options_.timeouts.start_seconds : options_.timeouts.rejoin_seconds;
+  const double patience = is_restarted ? options_.timeouts.lease_seconds
+                          : starting   ? options_.timeouts.start_seconds
+                                       : options_.timeouts.rejoin_seconds;
   if (now - complete_since_ < fromSeconds(patience) + std::chrono::seconds(1)) return;
-  // This ps was started again, and who is not here was lost before. What that costs the others is
-  // the coordinator's affair.
-  if (awaits && status.trains) {
+  // Who is not here was lost before. What that costs the others is the coordinator's affair.
+  if (is_restarted) {
     complete_since_ = now;
     log::warning("event=given_up workers=\"{}\" reason=\"others train without them\"",
                  status.missing);

@@ -155,7 +155,7 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainDoesNotEndTheJobForASpareThatIsMissed)
   options.steps = 100'000'000;
   options.replication_more = ", replicas_to_aggregate: 2";
   options.train_more += "  checkpoint: {every_steps: 1000}\n";
-  options.top_more = "timeouts: {start_seconds: 10}\n";
+  options.top_more = "timeouts: {start_seconds: 600, lease_seconds: 4, heartbeat_seconds: 0.5}\n";
   start(options, "job");
   awaitStep(1000);
   kill("worker", 2);
@@ -166,6 +166,29 @@ TEST_F(RecoveryTest, APsThatIsStartedAgainDoesNotEndTheJobForASpareThatIsMissed)
       << workers_[0]->err();
   ASSERT_TRUE(ps_[0]->waitForOutput("event=given_up workers=\"worker/2 (awaited", kEnd))
       << ps_[0]->err();
+  awaitStep(lastStep() + 1000);
+  workers_[0]->signal(SIGTERM);
+  awaitEnd();
+}
+
+// Nor does a worker that starts after it wait for the spare: the chief has passed the start.
+TEST_F(RecoveryTest, AWorkerThatStartsAfterAPsDoesNotWaitForASpareThatIsMissed) {
+  ClusterOptions options = syncJob();
+  options.workers = 3;
+  options.steps = 100'000'000;
+  options.replication_more = ", replicas_to_aggregate: 2";
+  options.train_more += "  checkpoint: {every_steps: 1000}\n";
+  options.top_more = "timeouts: {start_seconds: 600, lease_seconds: 4, heartbeat_seconds: 0.5}\n";
+  start(options, "job");
+  awaitStep(1000);
+  kill("worker", 2);
+  kill("worker", 1);
+  workers_.pop_back();
+  kill("ps", 0);
+  ps_[0] = task("ps", 0);
+  workers_[1] = task("worker", 1);
+  ASSERT_TRUE(workers_[0]->waitForOutput("ps/0 lost its values: all go back", kEnd))
+      << workers_[0]->err();
   awaitStep(lastStep() + 1000);
   workers_[0]->signal(SIGTERM);
   awaitEnd();
