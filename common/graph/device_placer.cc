@@ -89,6 +89,10 @@ class DevicePlacer {
 
   // ---- what nodes ask for
 
+  static bool isWithVariable(const Node& node) {
+    return appliesGradient(node) || actsOnVariable(node);
+  }
+
   void parseConstraints() {
     for (const Node& node : graph_.nodes()) {
       const auto known = parsed_.find(node.device);
@@ -99,8 +103,8 @@ class DevicePlacer {
           refuse(nameOf(node) + ": " + error.message());
         }
       }
-      // An update happens where the values are, whatever it asks for.
-      constraints_.push_back(appliesGradient(node) ? DeviceName() : parsed_.at(node.device));
+      // What is done to a variable happens where it is, whatever that asks for.
+      constraints_.push_back(isWithVariable(node) ? DeviceName() : parsed_.at(node.device));
       members_.push_back({node.id});
     }
   }
@@ -110,7 +114,7 @@ class DevicePlacer {
       joinGroups(graph_.node(findNode(graph_, name)), graph_.node(findNode(graph_, other)));
     }
     for (const Node& node : graph_.nodes()) {
-      if (!appliesGradient(node)) continue;
+      if (!isWithVariable(node)) continue;
       const Node& variable = graph_.node(node.inputs[0].node);
       if (variable.op != "Variable") {
         refuse(nameOf(node) + ": its first input '" + variable.name + "' is a " + variable.op +

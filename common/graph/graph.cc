@@ -1,6 +1,7 @@
 #include "common/graph/graph.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/base/error.h"
@@ -179,6 +180,12 @@ void Graph::noteSuffix(const std::string& name) {
 
 bool appliesGradient(const Node& node) {
   return node.op == "ApplyGradient" || node.op == "ApplySparseGradient";
+}
+
+bool actsOnVariable(const Node& node) {
+  static constexpr std::array<std::string_view, 6> kActions = {
+      "ReadVariable", "Assign", "AssignAdd", "AssignSub", "ScatterAdd", "ScatterUpdate"};
+  return std::find(kActions.begin(), kActions.end(), node.op) != kActions.end();
 }
 
 }  // namespace dtf::graph

@@ -64,6 +64,10 @@ struct Node {
 // ApplySparseGradient.
 bool appliesGradient(const Node& node);
 
+// Whether the node's first input is a variable that it reads or assigns when it runs: ReadVariable,
+// Assign, AssignAdd, AssignSub, ScatterAdd, ScatterUpdate.
+bool actsOnVariable(const Node& node);
+
 // What a caller gives to add a node. An optional attribute left out gets its type's zero.
 struct NodeDef {
   std::string name;

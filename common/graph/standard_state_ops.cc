@@ -5,8 +5,17 @@
 //   Placeholder      -               dtype, shape          what the step is fed; never computed
 //   Const            -               dtype, shape,         filled with value
 //                                    value double
-//   Variable *       -               shape,                float32: the variable's value
-//                                    initializer string
+//   Variable *       -               shape,                float32: the value that the variable had when
+//                                    initializer string,   the step began to use it
+//                                    [shared_name, container string]
+//   ReadVariable *   variable        -                     float32: the value that it has when this runs
+//   Assign *         variable,       -                     float32: the variable's value from now on:
+//                    value                                 `value`
+//   AssignAdd *,     likewise        -                     what it was and `value`, or without it
+//   AssignSub *
+//   ScatterAdd *,    variable [R,..],-                     what it was; each row of updates added to, or
+//   ScatterUpdate *  indices,                              in place of the row that its index names, one
+//                    updates [indices' dimensions, ..]     after the other
 //   ApplyGradient *  variable,       -                     none; the optimizer takes one step,
 //                    gradient: same                        or a moving average moves to `gradient`
 //   ApplySparse-     variable [R,..],-                     none; the optimizer takes one step with
@@ -21,9 +30,10 @@
 //   _PushSparse *    gradient,       variable              likewise, with the rows that it is of
 //                    indices
 //
-// A variable is known by the name of its node; the attribute `variable` is that name. Initializers
-// are those of initializer.h. Input 0 of both ways to apply a gradient is a Variable node's
-// output.
+// A variable is known by the name of its node; the attribute `variable` is that name. Where variables
+// outlive the graph, shared_name may be another name, and container is whose variables they are.
+// Initializers are those of initializer.h. Input 0 of whatever reads, assigns or applies to a variable
+// is a Variable node's output, and stands for the variable, not for its value.
 
 #include <algorithm>
 
@@ -64,6 +74,22 @@ Specs inferApplySparse(std::span<const TensorSpec> inputs, const Attributes&) {
   return {};
 }
 
+Specs inferRead(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantFloat(inputs[0], "variable");
+  return {inputs[0]};
+}
+
+Specs inferAssign(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantFloat(inputs[0], "variable");
+  wantSame(inputs[0], "variable", inputs[1], "value");
+  return {inputs[0]};
+}
+
+Specs inferScatter(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantSame(inputs[2], "updates", gathered(inputs[0], inputs[1]), "what is gathered");
+  return {inputs[0]};
+}
+
 Specs inferPush(std::span<const TensorSpec> inputs, const Attributes&) {
   wantFloat(inputs[0], "gradient");
   return {};
@@ -83,7 +109,19 @@ void addStateOps(OpCatalog& catalog) {
   const AttributeDef variable{"variable", Type::kString};
   catalog.add({"Placeholder", 0, {dtype, shape}, declared});
   catalog.add({"Const", 0, {dtype, shape, {"value", Type::kDouble}}, declared});
-  catalog.add({"Variable", 0, {shape, {"initializer", Type::kString}}, inferVariable, true});
+  catalog.add({"Variable",
+               0,
+               {shape,
+                {"initializer", Type::kString},
+                {"shared_name", Type::kString, false},
+                {"container", Type::kString, false}},
+               inferVariable,
+               true});
+  catalog.add({"ReadVariable", 1, {}, inferRead, true});
+  for (const char* const op : {"Assign", "AssignAdd", "AssignSub"})
+    catalog.add({op, 2, {}, inferAssign, true});
+  for (const char* const op : {"ScatterAdd", "ScatterUpdate"})
+    catalog.add({op, 3, {}, inferScatter, true});
   catalog.add({"ApplyGradient", 2, {}, inferApplyGradient, true});
   catalog.add({"ApplySparseGradient", 3, {}, inferApplySparse, true});
   catalog.add({"NoOp", 0, {}, noOutput});

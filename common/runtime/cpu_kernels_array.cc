@@ -141,6 +141,29 @@ KernelFactory segmentSum(const VectorLoops& loops) {
   };
 }
 
+// In place where the output is the table itself. All indices are checked before a row changes.
+template <class Change>
+KernelFactory scatter(const Processor& cpu, Change change) {
+  return [cpu, change](const Operation& o) {
+    const Shape& table = o.output_specs[0].shape;
+    const LabelReader indices(o, 1, table.dim(0), LabelReader::Kind::kIndices);
+    const auto run = [cpu, change, indices, all = table.elements(),
+                      n = o.input_specs[1].shape.elements(),
+                      width = rowWidth(table)](const KernelArguments& a) {
+      const int32_t* const row = indices.read(a.inputs[1], a.workspace);
+      if (a.outputs[0] != a.inputs[0]) {
+        forElements(cpu, all, kCopiedWork, [&](int64_t first, int64_t count) {
+          std::copy_n(in(a, 0) + first, count, out(a, 0) + first);
+        });
+      }
+      for (int64_t i = 0; i < n; ++i)
+        change(out(a, 0) + row[i] * width, in(a, 2) + i * width, width);
+    };
+    return makeKernel(
+        run, [](int, int input) { return input == 0; }, indices.workspaceBytes());
+  };
+}
+
 }  // namespace
 
 void addArrayKernels(KernelTable& table, const Processor& cpu) {
@@ -151,7 +174,16 @@ void addArrayKernels(KernelTable& table, const Processor& cpu) {
   add("Slice", sliceKernel);
   add("Pad", padKernel);
   add("Gather", gatherKernel);
-  table.add("UnsortedSegmentSum", DeviceType::kCpu, segmentSum(vectorLoops(cpu.isa)));
+  const VectorLoops& loops = vectorLoops(cpu.isa);
+  table.add("UnsortedSegmentSum", DeviceType::kCpu, segmentSum(loops));
+  table.add("ScatterAdd", DeviceType::kCpu,
+            scatter(cpu, [add = loops.add](float* row, const float* update, int64_t width) {
+              add(row, update, row, width);
+            }));
+  table.add("ScatterUpdate", DeviceType::kCpu,
+            scatter(cpu, [](float* row, const float* update, int64_t width) {
+              std::copy_n(update, width, row);
+            }));
 }
 
 }  // namespace dtf::runtime

@@ -13,14 +13,15 @@ int64_t outputElements(const Operation& operation) {
   return operation.output_specs[0].shape.elements();
 }
 
-KernelFactory copy(const Processor& cpu) {
-  return [cpu](const Operation& o) {
+// Of the input `from`.
+KernelFactory copy(const Processor& cpu, size_t from = 0) {
+  return [cpu, from](const Operation& o) {
     const int64_t element = dtypeBytes(o.output_specs[0].dtype);
-    const auto run = [cpu, element, n = outputElements(o)](const KernelArguments& a) {
-      if (a.outputs[0] == a.inputs[0]) return;
+    const auto run = [cpu, from, element, n = outputElements(o)](const KernelArguments& a) {
+      if (a.outputs[0] == a.inputs[from]) return;
       forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
         if (count == 0) return;
-        std::memcpy(a.outputs[0] + first * element, a.inputs[0] + first * element,
+        std::memcpy(a.outputs[0] + first * element, a.inputs[from] + first * element,
                     static_cast<size_t>(count * element));
       });
     };
@@ -188,6 +189,9 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("Normalise", normalise(cpu, loops));
   add("Add", binary(cpu, cheap(loops.add)));
   add("Sub", binary(cpu, cheap(loops.sub)));
+  add("Assign", copy(cpu, 1));
+  add("AssignAdd", binary(cpu, cheap(loops.add)));
+  add("AssignSub", binary(cpu, cheap(loops.sub)));
   add("Mul", binary(cpu, cheap(loops.mul)));
   add("SquaredDifference", binary(cpu, cheap(loops.squaredDifference)));
   add("Scale", unaryWith(cpu, loops.scale, "factor", 1));

@@ -18,6 +18,10 @@ bool isPush(const Node& node) {
   return node.op == "_Push" || node.op == "_PushSparse" || graph::appliesGradient(node);
 }
 
+bool isParameter(const Node& node) {
+  return node.op == "_Pull" || node.op == "Variable";
+}
+
 std::vector<NodeId> pushesOf(const Graph& graph) {
   std::vector<NodeId> pushes;
   for (const Node& node : graph.nodes()) {
@@ -59,12 +63,16 @@ class Lowering {
       return;
     }
     if (node.op == "NoOp") return;
-    if (node.op == "_Pull" || node.op == "Variable") {
+    if (isParameter(node)) {
       const std::string& name =
           node.op == "Variable" ? node.name : node.attribute<std::string>("variable");
       step_.parameters.push_back({name, {node.id, 0}, node.outputs[0]});
     } else if (isPush(node)) {
       addPush(node);
+    } else if (graph::actsOnVariable(node) && isParameter(graph_.node(node.inputs[0].node))) {
+      throw Error(ErrorCode::kBadConfig, "Node '" + node.name + "' (" + node.op +
+                                             "): variables are read and assigned by the steps of a "
+                                             "session, not by a training job's.");
     } else if (node.op == "_Send" || node.op == "_Recv") {
       throw Error(ErrorCode::kBadConfig, "Node '" + node.name + "' (" + node.op +
                                              "): a compiled step can't exchange single tensors "

@@ -41,8 +41,8 @@ struct LoweredStep {
 
 // Prunes the graph to what `fetches` and its pushes need (graph/prune.h), and lowers that. The
 // outputs in the step are those of the pruned graph: names alone lead back to `graph`.
-// Errors: kBadConfig, naming the node, for ops that a compiled step can't hold (_Send, _Recv),
-// and a variable that is pushed twice.
+// Errors: kBadConfig, naming the node, for ops that a compiled step can't hold (_Send, _Recv, what
+// reads or assigns a variable when it runs), and a variable that is pushed twice.
 LoweredStep lower(const graph::Graph& graph, std::span<const graph::Output> fetches);
 
 // Sorts operations so that each comes after those whose outputs it reads; otherwise they keep their

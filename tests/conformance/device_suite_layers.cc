@@ -107,6 +107,22 @@ TEST_P(DeviceSuite, GathersRowsAndAddsThemUp) {
   }
 }
 
+// As functions of a variable's value.
+TEST_P(DeviceSuite, ComputesWhatVariablesAreAssigned) {
+  for (const int64_t width : kSizes) {
+    Case c;
+    const Output table = c.floats({7, width}), value = c.floats({7, width});
+    const Output indices = c.integers(DType::kInt64, {4, 5}, 7);
+    const Output updates = c.floats({4, 5, width}, -1, 1);
+    std::vector<Output> fetches;
+    for (const char* const op : {"Assign", "AssignAdd", "AssignSub"})
+      fetches.push_back({c.b.node(op, {table, value})});
+    for (const char* const op : {"ScatterAdd", "ScatterUpdate"})
+      fetches.push_back({c.b.node(op, {table, indices, updates})});
+    c.expect(device_, fetches, kSums);
+  }
+}
+
 TEST_P(DeviceSuite, RefusesAnIndexWithoutARow) {
   struct Wrong {
     DType dtype = DType::kInt32;

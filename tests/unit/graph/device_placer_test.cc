@@ -155,6 +155,10 @@ TEST_F(DevicePlacerTest, AnUpdateHappensWhereTheVariableIsWhateverItAsksFor) {
   const auto scope = b_.deviceScope("/task:1/device:GPU:0");
   const NodeId update = b_.applyGradient(w, b_.scale(w, 2));
   EXPECT_EQ(deviceOf({update}), fullDevice(kPs0).str());
+  const NodeId add = b_.node("AssignAdd", {w, b_.scale(w, 2)});
+  const NodeId read = b_.node("ReadVariable", {w});
+  EXPECT_EQ(deviceOf({add}), fullDevice(kPs0).str());
+  EXPECT_EQ(deviceOf({read}), fullDevice(kPs0).str());
   EXPECT_EQ(placeOnDevices(graph_, options_).variable(w.node)->name, "w");
 }
 
@@ -162,6 +166,12 @@ TEST_F(DevicePlacerTest, AnUpdateOfNoVariableIsRefused) {
   const Output x = b_.placeholder("x", DType::kFloat32, {1});
   b_.applyGradient(x, x);
   EXPECT_THAT(error(), AllOf(HasSubstr("ApplyGradient"), HasSubstr("must be a Variable")));
+}
+
+TEST_F(DevicePlacerTest, AnAssignmentToNoVariableIsRefused) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  b_.node("Assign", {x, x}, {}, "set");
+  EXPECT_THAT(error(), AllOf(HasSubstr("'set' (Assign)"), HasSubstr("must be a Variable")));
 }
 
 TEST_F(DevicePlacerTest, TheGraphGetsTheDevicesInFull) {

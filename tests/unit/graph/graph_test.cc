@@ -91,7 +91,23 @@ TEST_F(GraphTest, EachOpRefusesWhatItCannotTake) {
   EXPECT_THROW(b_.dropout(x, key, 0.5, int64_t{1} << 24), Error);
   EXPECT_THROW(b_.dropout(b_.placeholder("vast", DType::kFloat32, {int64_t{1} << 35}), key, 0.5, 0),
                Error);
-  EXPECT_THROW(b_.applyGradient(b_.variable("w", {4}), x), Error);
+  const Output w = b_.variable("w", {4}), table = b_.variable("table", {5, 3});
+  EXPECT_THROW(b_.applyGradient(w, x), Error);
+  EXPECT_EQ(graph_.spec({b_.node("ReadVariable", {w})}), graph_.spec(w));
+  EXPECT_THROW(b_.node("ReadVariable", {u8}), Error);
+  EXPECT_THROW(b_.node("ReadVariable", {w, w}), Error);
+  for (const char* const op : {"Assign", "AssignAdd", "AssignSub"}) {
+    EXPECT_EQ(graph_.spec({b_.node(op, {w, v})}), graph_.spec(w));
+    EXPECT_THROW(b_.node(op, {w, x}), Error);
+    EXPECT_THROW(b_.node(op, {w, u8}), Error);
+    EXPECT_THROW(b_.node(op, {u8, u8}), Error);
+  }
+  for (const char* const op : {"ScatterAdd", "ScatterUpdate"}) {
+    EXPECT_EQ(graph_.spec({b_.node(op, {table, u8, x})}), graph_.spec(table));
+    EXPECT_THROW(b_.node(op, {table, u8, v}), Error);
+    EXPECT_THROW(b_.node(op, {scalar, u8, v}), Error);
+    EXPECT_THROW(b_.node(op, {u8, u8, v}), Error);
+  }
   EXPECT_THROW(
       b_.node("_Send", {x}, {{"key", "k"}, {"dtype", DType::kFloat32}, {"shape", Shape()}}), Error);
   EXPECT_THAT(errorText([&] { b_.variable("w2", {4}, "zeroes"); }),

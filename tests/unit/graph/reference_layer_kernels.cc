@@ -292,6 +292,30 @@ Results unsortedSegmentSum(const Call& call) {
   return {sums};
 }
 
+// What becomes of the variable that is the first input.
+ReferenceKernel scatter(bool adds) {
+  return [adds](const Call& call) {
+    const Shape& table = call.inShape(0);
+    const auto width = static_cast<size_t>(table.elements() / table.dim(0));
+    Values changed = call.in(0);
+    for (size_t i = 0; i < call.in(2).size(); ++i) {
+      double& element =
+          changed[static_cast<size_t>(rowAt(call, i / width, table.dim(0))) * width + i % width];
+      element = (adds ? element : 0) + call.in(2)[i];
+    }
+    return Results{changed};
+  };
+}
+
+ReferenceKernel assign(double before, double sign) {
+  return [before, sign](const Call& call) {
+    Values changed = call.in(0);
+    for (size_t i = 0; i < changed.size(); ++i)
+      changed[i] = before * changed[i] + sign * call.in(1)[i];
+    return Results{changed};
+  };
+}
+
 }  // namespace
 
 void addLayerReferences(ReferenceKernels& kernels) {
@@ -307,6 +331,11 @@ void addLayerReferences(ReferenceKernels& kernels) {
   kernels["Pad"] = pad;
   kernels["Gather"] = gather;
   kernels["UnsortedSegmentSum"] = unsortedSegmentSum;
+  kernels["ScatterAdd"] = scatter(true);
+  kernels["ScatterUpdate"] = scatter(false);
+  kernels["Assign"] = assign(0, 1);
+  kernels["AssignAdd"] = assign(1, 1);
+  kernels["AssignSub"] = assign(1, -1);
 }
 
 }  // namespace dtf::graph::testing

@@ -95,6 +95,12 @@ TEST_F(LoweringTest, RefusesSingleTensorsFromOtherTasks) {
   EXPECT_THAT(errorOf({b_.relu(arrived)}), HasSubstr("'arrived' (_Recv)"));
 }
 
+TEST_F(LoweringTest, RefusesWhatActsOnAVariableWhenItRuns) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2});
+  const Output set{b_.node("Assign", {b_.variable("w", {2}), x}, {}, "set")};
+  EXPECT_THAT(errorOf({set}), HasSubstr("'set' (Assign)"));
+}
+
 TEST(SortTopologically, PutsReadersAfterWhatTheyRead) {
   const auto make = [](std::vector<Output> inputs, int32_t output) {
     Operation operation;
