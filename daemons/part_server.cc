@@ -23,6 +23,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
     : options_(std::move(options)),
       self_(std::make_shared<PartServer*>(this)),
       pool_(net::BufferPool::create()),
+      variables_(options_.limits.variables, options_.limits.variable_bytes),
       devices_(std::make_unique<engine::DeviceThreads>(devices)),
       registrar_(std::make_unique<engine::DeviceQueue>("dtf-register")),
       task_{.self = options_.self,
@@ -30,6 +31,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
             .loop = loop,
             .devices = *devices_,
             .registrar = *registrar_,
+            .variables = variables_,
             .address_of = [this](TaskId task) -> std::optional<cluster::Address> {
               const auto& of = task.job == JobKind::kPs ? options_.ps : options_.workers;
               if (task.index >= of.size()) return std::nullopt;
@@ -119,6 +121,7 @@ std::string PartServer::statusJson() const {
                         {"parked_bytes", load.owned_bytes},
                         {"waiting", load.waiting}});
   }
+  const engine::VariableStore::Load held = variables_.load();
   std::vector<std::string> devices;
   for (const graph::DeviceName& device : devices_->names()) devices.push_back(device.str());
   return nlohmann::json({{"schema", 1},
@@ -126,6 +129,8 @@ std::string PartServer::statusJson() const {
                          {"serves", true},
                          {"devices", devices},
                          {"declared_bytes", task_.bytes},
+                         {"variables", held.variables},
+                         {"variable_bytes", held.bytes},
                          {"sessions", sessions}})
       .dump();
 }

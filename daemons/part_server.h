@@ -23,7 +23,7 @@ struct PartServerOptions {
   ServeLimits limits{};
 };
 
-// Owns: sessions, a thread for each device, one that compiles, connections.
+// Owns: sessions, variables, a thread for each device, one that compiles, connections.
 // Borrows: the loop, devices and their kernels (must outlive this).
 // Threads: made, used and destroyed on the loop.
 // Blocks: the destructor, until what computes has ended.
@@ -54,6 +54,7 @@ class PartServer {
   const PartServerOptions options_;
   const std::shared_ptr<PartServer*> self_;  // null once this is gone: what is posted looks here
   const std::shared_ptr<net::BufferPool> pool_;
+  engine::VariableStore variables_;
   std::unique_ptr<engine::DeviceThreads> devices_;
   std::unique_ptr<engine::DeviceQueue> registrar_;
   ServedTask task_;

@@ -15,6 +15,10 @@ namespace dtf::daemons {
 
 namespace {
 
+std::string textOf(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
 // Who was let in may send more than a hello.
 void greet(ConnectionHandle& connection, std::string peer) {
   DTF_CHECK(connection.connection != nullptr);
@@ -43,8 +47,9 @@ class Session final : public schema::GraphSession::Server {
   kj::Promise<void> setVariable(SetVariableContext context) override {
     const auto params = context.getParams();
     net::bridgeErrors([&] {
-      const auto name = params.getName();
-      session().setVariable({name.begin(), name.size()}, params.getValue());
+      session().setVariable(
+          {textOf(params.getDevice()), textOf(params.getContainer()), textOf(params.getName())},
+          params.getValue());
     });
     return kj::READY_NOW;
   }

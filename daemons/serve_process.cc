@@ -35,7 +35,10 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
 // Half of the host is for tensors: kernels' workspaces and what is received take the rest.
 ServeLimits limitsOfHost() {
   ServeLimits limits;
-  if (const uint64_t total = hostMemory().total; total > 0) limits.bytes = total / 2;
+  if (const uint64_t total = hostMemory().total; total > 0) {
+    limits.variable_bytes = total / 4;
+    limits.bytes = total / 4;
+  }
   limits.rendezvous.bytes = std::min(limits.rendezvous.bytes, limits.bytes / 4);
   return limits;
 }

@@ -49,7 +49,6 @@ struct ServedSession::Registered final : engine::Departures {
   engine::Routes routes;
   std::map<uint32_t, Source> sources;
   std::map<TaskId, Incarnation> peers;
-  std::map<std::string, graph::TensorSpec> variables;
   uint64_t last_step = 0;
   bool is_running = false;
 };
@@ -62,7 +61,6 @@ struct ServedSession::Running {
   const std::shared_ptr<Registered> part;
   std::vector<Buffer> assembled;  // feeds that didn't lie in one piece
   std::vector<engine::Bytes> feeds;
-  std::vector<std::shared_ptr<const Tensor>> variables;
   std::vector<engine::StepPart> parts;
   engine::AbortStep abort;
   kj::Own<kj::PromiseFulfiller<void>> done;
@@ -76,7 +74,6 @@ ServedSession::ServedSession(ServedTask& task, uint64_t id, ConnectionRef client
 
 ServedSession::~ServedSession() noexcept(false) {
   for (const auto& [plan, registered] : plans_) task_.bytes -= registered->bytes;
-  for (const auto& [name, bytes] : variable_bytes_) task_.bytes -= bytes;
 }
 
 void ServedSession::taskFailed(kj::Exception&& exception) {
@@ -119,8 +116,6 @@ std::shared_ptr<ServedSession::Registered> ServedSession::decode(
       made->sources[edge.number] = {edge.peer, incarnation, bytesOf(node.outputs[0])};
     }
   }
-  for (const graph::Node& node : read.part.graph.nodes())
-    if (node.op == "Variable") made->variables.emplace(node.name, node.outputs[0]);
   decoded = std::make_shared<engine::TaskPart>(std::move(read.part));
   return made;
 }
@@ -148,8 +143,8 @@ kj::Promise<void> ServedSession::registerPart(uint64_t plan, schema::Part::Reade
     std::optional<Error> failed;
     try {
       const uint32_t first_own = decoded->edges_total;
-      made->part = std::make_unique<engine::RegisteredPart>(std::move(*decoded),
-                                                            task.devices.devices(), first_own);
+      made->part = std::make_unique<engine::RegisteredPart>(
+          std::move(*decoded), task.devices.devices(), first_own, task.variables);
     } catch (const std::bad_alloc&) {
       failed = Error(ErrorCode::kUnavailable, task.self.name() + " has not enough memory");
     } catch (const std::exception&) {
@@ -182,22 +177,20 @@ void ServedSession::releasePart(uint64_t plan) {
   plans_.erase(known);
 }
 
-void ServedSession::setVariable(const std::string& name, schema::Tensor::Reader value) {
+void ServedSession::setVariable(const engine::VariableKey& key, schema::Tensor::Reader value) {
   checkOpen();
-  const std::string what = "the value of '" + name + "'";
-  if (name.empty() || name.size() > wire::kNameBytesMax)
-    throw Error(ErrorCode::kBadData,
-                "a variable's name has " + std::to_string(name.size()) + " characters");
-  const uint64_t bytes = bytesOf(wire::readSpec(value, what));
-  const auto before = variable_bytes_.find(name);
-  const uint64_t freed = before == variable_bytes_.end() ? 0 : before->second;
-  if (bytes > freed) refuseIfFull(bytes - freed, what);
-  if (freed == 0 && variable_bytes_.size() >= task_.limits.variables)
-    throw Error(ErrorCode::kUnavailable, what + " is one more than a session may have");
-  variables_.set(name, std::make_shared<const Tensor>(wire::readTensor(value, what)));
-  variable_bytes_[name] = bytes;
-  task_.bytes += bytes;
-  task_.bytes -= freed;
+  const std::string what = "the value of '" + key.name + "'";
+  for (const std::string* const name : {&key.container, &key.name})
+    if ((name == &key.name && name->empty()) || name->size() > wire::kNameBytesMax)
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("a variable's name has {} characters", name->size()));
+  if (!task_.devices.devices().contains(key.device))
+    throw Error(ErrorCode::kBadConfig,
+                what + " is for a device that " + task_.self.name() + " doesn't have");
+  const graph::TensorSpec spec = wire::readSpec(value, what);
+  Buffer assembled;
+  const engine::Bytes bytes = wire::readBytes(value.getBytes(), bytesOf(spec), assembled, what);
+  task_.variables.use(key, spec, key.name)->set(bytes);
 }
 
 void ServedSession::refuseIfFull(uint64_t bytes, const std::string& what) const {
@@ -243,16 +236,7 @@ kj::Promise<void> ServedSession::runPart(RunPart context) {
   }
   const auto running = std::make_shared<Running>(context, known->second);
   readFeeds(*running);
-  std::vector<engine::Bytes> variables;
-  for (const std::string& name : registered.part->variables()) {
-    running->variables.push_back(variables_.get(name));
-    const Tensor& value = *running->variables.back();
-    if (!(registered.variables.at(name) == graph::TensorSpec{value.dtype(), value.shape()}))
-      throw Error(ErrorCode::kBadConfig,
-                  "the variable '" + name + "' has a value of another type or shape");
-    variables.emplace_back(running->variables.back()->data(), running->variables.back()->bytes());
-  }
-  registered.part->addStep(running->feeds, variables, running->parts);
+  registered.part->addStep(running->feeds, running->parts);
   auto done = kj::newPromiseAndFulfiller<void>();
   running->done = kj::mv(done.fulfiller);
   auto over = kj::newPromiseAndFulfiller<void>();

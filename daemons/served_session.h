@@ -19,7 +19,7 @@
 #include "common/cluster/spec.h"
 #include "common/engine/local_tasks.h"
 #include "common/engine/rendezvous.h"
-#include "common/engine/variable_values.h"
+#include "common/engine/variable_store.h"
 #include "common/net/loop.h"
 #include "common/wire/part_codec.h"
 #include "common/wire/parts.capnp.h"
@@ -31,13 +31,14 @@ namespace dtf::daemons {
 // What a task gives to sessions. Beyond it: an error that says so.
 struct ServeLimits {
   size_t sessions = 16;
-  size_t plans = 1024;                  // of a session
-  size_t variables = 16384;             // of a session
+  size_t plans = 1024;  // of a session
+  size_t variables = 16384;
   size_t calls = 256;                   // of a session, under way at once
   size_t registrations = 4;             // of these
   size_t aborts_kept = 1024;            // aborts of a session that came before their step did
-  uint64_t bytes = uint64_t{64} << 30;  // of all parts' tensors, each counted once, and variables
-  engine::Rendezvous::Limits rendezvous{};  // of a session
+  uint64_t bytes = uint64_t{48} << 30;  // of all parts' tensors, each counted once
+  uint64_t variable_bytes = uint64_t{16} << 30;  // of variables' values
+  engine::Rendezvous::Limits rendezvous{};       // of a session
 };
 
 class ServedSession;
@@ -48,7 +49,8 @@ struct ServedTask {
   Incarnation incarnation;
   net::Loop& loop;
   engine::DeviceThreads& devices;
-  engine::DeviceQueue& registrar;                                     // a thread that compiles
+  engine::DeviceQueue& registrar;  // a thread that compiles
+  engine::VariableStore& variables;
   std::function<std::optional<cluster::Address>(TaskId)> address_of;  // nullopt: no such task
   ServeLimits limits;
   uint64_t bytes = 0;  // that are taken, of limits.bytes
@@ -57,7 +59,7 @@ struct ServedTask {
   std::function<void(uint64_t session, std::function<void(ServedSession&)> use)> post;
 };
 
-// Owns: parts, variables' values, steps under way, connections to other tasks, what they have sent.
+// Owns: parts, steps under way, connections to other tasks, what they have sent.
 // Borrows: `task`.
 // Threads: loop-thread only.
 // Blocks: never.
@@ -74,7 +76,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> registerPart(uint64_t plan, schema::Part::Reader part, uint64_t digest);
   void releasePart(uint64_t plan);
-  void setVariable(const std::string& name, schema::Tensor::Reader value);
+  void setVariable(const engine::VariableKey& key, schema::Tensor::Reader value);
   kj::Promise<void> runPart(RunPart context);
   kj::Promise<void> abort(uint64_t step, const Error& cause);
   engine::RendezvousLoad load() const { return rendezvous_.load(); }
@@ -122,8 +124,6 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   const ConnectionRef client_;
   bool closed_ = false;
   engine::Rendezvous rendezvous_;
-  engine::VariableValues variables_;
-  std::map<std::string, uint64_t> variable_bytes_;
   std::map<uint64_t, std::shared_ptr<Registered>> plans_;
   std::map<uint64_t, Registering> registering_;
   std::map<uint64_t, std::shared_ptr<Running>> running_;  // by step

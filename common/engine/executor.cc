@@ -271,9 +271,9 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   uint64_t kernels_ DTF_GUARDED_BY(mutex_) = 0;
 };
 
-bool isOneProgram(std::span<const StepPart> parts) {
-  return parts.size() == 1 && parts[0].program->pieces().size() == 1 &&
-         parts[0].program->receives().empty();
+// Nothing of it waits for anything but its own pieces, which are in their order.
+bool isAlone(std::span<const StepPart> parts) {
+  return parts.size() == 1 && parts[0].program->receives().empty();
 }
 
 // Waits for one step.
@@ -309,13 +309,17 @@ AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& po
 }
 
 uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous) {
-  if (isOneProgram(parts)) {
+  if (isAlone(parts)) {
     StepPart& part = parts[0];
-    part.queue->runHere([&part] {
-      const auto sends = part.program->run(0, part.inputs);
-      DTF_CHECK(sends.empty());  // nobody is there to receive them
+    uint64_t kernels = 0;
+    part.queue->runHere([&part, &kernels] {
+      for (size_t i = 0; i < part.program->pieces().size(); ++i) {
+        const auto sends = part.program->run(i, part.inputs);
+        DTF_CHECK(sends.empty());  // nobody is there to receive them
+        kernels += part.program->pieces()[i].kernels;
+      }
     });
-    return part.program->pieces()[0].kernels;
+    return kernels;
   }
   Waiter waiter;
   startParts(step, parts, {.rendezvous = &rendezvous},

@@ -78,8 +78,8 @@ AbortStep startParts(StepId step, std::span<StepPart> parts, const StepPorts& po
                      OnStepEnd on_end);
 
 // startParts() for a step whose parts are all in this process, and the end of the step at the
-// rendezvous. A part alone with one piece that receives nothing runs in the calling thread. Gives the
-// number of kernels run.
+// rendezvous. A part alone that receives nothing runs in the calling thread. Gives the number of kernels
+// run.
 //
 // Blocks: until the step has ended. Errors: the root cause; kInternal for what isn't an Error.
 uint64_t runParts(StepId step, std::span<StepPart> parts, Rendezvous& rendezvous);

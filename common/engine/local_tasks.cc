@@ -30,8 +30,9 @@ Tensor toTensor(const graph::TensorSpec& spec, Bytes bytes) {
 }
 
 bool needsNoKernel(const graph::Node& node) {
-  static const std::vector<std::string_view> kFree = {"Placeholder", "Const",   "Variable", "NoOp",
-                                                      "Identity",    "Reshape", "ZerosLike"};
+  static const std::vector<std::string_view> kFree = {"Placeholder",  "Const",    "Variable",
+                                                      "ReadVariable", "NoOp",     "Identity",
+                                                      "Reshape",      "ZerosLike"};
   if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
   return graph::appliesGradient(node);  // refused when a step needs it
 }
@@ -53,16 +54,18 @@ bool DeviceThreads::canRun(const graph::Node& node, const graph::DeviceName& dev
   return on.kernels->has(node.op, on.device->type());
 }
 
-LocalTasks::LocalTasks(const std::vector<SessionDevice>& devices)
-    : process_(Incarnation::ofNow()), threads_(devices) {}
+LocalTasks::LocalTasks(std::shared_ptr<LocalProcess> process)
+    : incarnation_(Incarnation::ofNow()), process_(std::move(process)) {
+  DTF_CHECK(process_ != nullptr);
+}
 LocalTasks::~LocalTasks() = default;
 
 bool LocalTasks::canRun(const graph::Node& node, const graph::DeviceName& device) const {
-  return threads_.canRun(node, device);
+  return process_->threads.canRun(node, device);
 }
 
 bool LocalTasks::withCpu(const UseCpu& use) {
-  for (const auto& [name, each] : threads_.devices()) {
+  for (const auto& [name, each] : process_->threads.devices()) {
     if (each.device.device->type() != runtime::DeviceType::kCpu) continue;
     const PlanDevice& cpu = each;
     cpu.queue->runHere([&] { use(*cpu.device.device, *cpu.device.kernels); });
@@ -77,30 +80,26 @@ class LocalTasks::Plan final : public PlanParts {
   Plan(LocalTasks& tasks, std::vector<TaskPart> parts) : tasks_(tasks) {
     uint32_t next_edge = parts.at(0).edges_total;
     for (TaskPart& part : parts) {
-      parts_.push_back(
-          std::make_unique<RegisteredPart>(std::move(part), tasks.threads_.devices(), next_edge));
+      parts_.push_back(std::make_unique<RegisteredPart>(std::move(part),
+                                                        tasks.process_->threads.devices(),
+                                                        next_edge, tasks.process_->variables));
       next_edge += parts_.back()->ownEdges();
     }
   }
 
   StepResult run(uint64_t step, const StepFeeds& feeds) override {
     DTF_CHECK(feeds.size() == parts_.size());
-    std::vector<std::shared_ptr<const Tensor>> held;  // variables as this step sees them
     std::vector<StepPart> running;
     std::vector<size_t> begins;  // by part: its first in `running`
     for (size_t p = 0; p < parts_.size(); ++p) {
       begins.push_back(running.size());
-      std::vector<Bytes> fed, variables;
+      std::vector<Bytes> fed;
       for (const Tensor* feed : feeds[p]) fed.emplace_back(feed->data(), feed->bytes());
-      for (const std::string& name : parts_[p]->variables()) {
-        held.push_back(tasks_.variables_.get(name));
-        variables.emplace_back(held.back()->data(), held.back()->bytes());
-      }
-      parts_[p]->addStep(fed, variables, running);
+      parts_[p]->addStep(fed, running);
     }
     begins.push_back(running.size());
     StepResult result;
-    result.kernels = runParts({step, tasks_.process_}, running, tasks_.rendezvous_);
+    result.kernels = runParts({step, tasks_.incarnation_}, running, tasks_.rendezvous_);
     const std::span<const StepPart> ran(running);
     for (size_t p = 0; p < parts_.size(); ++p) {
       const auto own = ran.subspan(begins[p], begins[p + 1] - begins[p]);
@@ -123,8 +122,8 @@ std::unique_ptr<PlanParts> LocalTasks::registerPlan(std::vector<TaskPart> parts)
 }
 
 void LocalTasks::setVariable(const graph::Node& variable, const Tensor& value) {
-  variables_.set(variable.name, std::make_shared<const Tensor>(
-                                    toTensor(variable.outputs[0], {value.data(), value.bytes()})));
+  process_->variables.use(VariableKey::of(variable), variable.outputs[0], variable.name)
+      ->set({value.data(), value.bytes()});
 }
 
 }  // namespace dtf::engine

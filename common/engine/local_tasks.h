@@ -11,7 +11,7 @@
 #include "common/engine/registered_part.h"
 #include "common/engine/rendezvous.h"
 #include "common/engine/tasks.h"
-#include "common/engine/variable_values.h"
+#include "common/engine/variable_store.h"
 
 namespace dtf::engine {
 
@@ -34,15 +34,24 @@ class DeviceThreads {
 // Whether an op needs no kernel: a compiled step does without, placeholders and variables are bound.
 bool needsNoKernel(const graph::Node& node);
 
+// What sessions of one process share: its devices, and the variables on them.
+struct LocalProcess {
+  explicit LocalProcess(const std::vector<SessionDevice>& devices) : threads(devices) {}
+  VariableStore variables;
+  DeviceThreads threads;  // last: what they run uses the others
+};
+
 // Tensors pass between devices by reference, all of them through one rendezvous.
-// Owns: a thread for each device, the variables' values. Borrows: devices and kernels.
+// Owns: the process, together with other sessions' tasks. Borrows: devices and kernels.
 // Threads, blocking, errors: as Tasks says.
 class LocalTasks final : public Tasks {
  public:
-  explicit LocalTasks(const std::vector<SessionDevice>& devices);
+  explicit LocalTasks(std::shared_ptr<LocalProcess> process);
   ~LocalTasks() override;
 
-  const std::vector<graph::DeviceName>& devices() const override { return threads_.names(); }
+  const std::vector<graph::DeviceName>& devices() const override {
+    return process_->threads.names();
+  }
   bool canRun(const graph::Node& node, const graph::DeviceName& device) const override;
   bool withCpu(const UseCpu& use) override;
   std::unique_ptr<PlanParts> registerPlan(std::vector<TaskPart> parts) override;
@@ -52,10 +61,9 @@ class LocalTasks final : public Tasks {
  private:
   class Plan;
 
-  const Incarnation process_;
+  const Incarnation incarnation_;
   Rendezvous rendezvous_;
-  VariableValues variables_;
-  DeviceThreads threads_;  // last: what they run uses the others
+  const std::shared_ptr<LocalProcess> process_;
 };
 
 // A tensor with these bytes.

@@ -25,6 +25,7 @@ class PartProgram::Maker {
         runtime::Device& device, const runtime::KernelTable& kernels, const EdgeNumbers& edges)
       : made_(made), part_(part), device_(device), kernels_(kernels), edges_(edges) {
     for (const Node& node : part.nodes()) list(node);
+    made_.uses_.resize(made_.variables_.size());
     const std::vector<Segment> segments = cutIntoSegments(part, fetches);
     for (size_t i = 0; i < segments.size(); ++i) {
       for (size_t result = 0; result < segments[i].results.size(); ++result) {
@@ -32,8 +33,12 @@ class PartProgram::Maker {
       }
     }
     for (const Segment& segment : segments) addPiece(segment);
-    for (const Output& fetch : fetches) made_.fetches_.push_back(sourceOf(fetch));
+    for (const Output& fetch : fetches) {
+      made_.fetches_.push_back(sourceOf(fetch));
+      keep(fetch);
+    }
     makeConstants();
+    addReader();
   }
 
  private:
@@ -50,7 +55,7 @@ class PartProgram::Maker {
       made_.feeds_.push_back({node.name, node.outputs[0]});
     } else if (node.op == "Variable") {
       sources_[output] = {Source::Kind::kVariable, made_.variables_.size()};
-      made_.variables_.push_back({node.name, node.outputs[0]});
+      made_.variables_.push_back({VariableKey::of(node), node.name, node.outputs[0]});
     } else if (node.op == "_Recv") {
       sources_[output] = {Source::Kind::kArrival, made_.receives_.size()};
       const graph::TensorSpec& spec = node.outputs[0];
@@ -77,6 +82,13 @@ class PartProgram::Maker {
     return known->second;
   }
 
+  // Where nothing runs, variables that are fetched are read all the same.
+  void addReader() {
+    const bool reads = std::any_of(made_.uses_.begin(), made_.uses_.end(),
+                                   [](const Use& use) { return use.is_read; });
+    if (reads && made_.pieces_.empty()) addPiece({});
+  }
+
   void makeConstants() {
     if (constants_.empty()) return;
     graph::GraphCopy copy(part_);
@@ -96,14 +108,82 @@ class PartProgram::Maker {
       piece.receives.push_back(sources_.at({receive}).index);
     }
     Program program;
-    if (!segment.nodes.empty()) compile(segment, program);
+    if (segment.action) {
+      compileAction(part_.node(*segment.action), segment, program);
+    } else if (!segment.nodes.empty()) {
+      compile(segment, program);
+    }
+    countReads(program);
+    for (const Output& result : segment.results) keep(result);
     if (program.step) piece.kernels = program.step->plan().kernels.size();
     for (const NodeId send : segment.sends) {
       const Node& node = part_.node(send);
       program.sends.emplace_back(edgeOf(node), sourceOf(node.inputs[0]));
+      keep(node.inputs[0]);
     }
     made_.pieces_.push_back(std::move(piece));
     made_.programs_.push_back(std::move(program));
+  }
+
+  void countReads(Program& program) {
+    for (const Binding& binding : program.bindings) {
+      if (binding.source.kind != Source::Kind::kVariable) continue;
+      const size_t variable = binding.source.index;
+      if (std::find(program.reads.begin(), program.reads.end(), variable) != program.reads.end())
+        continue;
+      program.reads.push_back(variable);
+      made_.uses_[variable].is_read = true;
+      ++made_.uses_[variable].readers;
+    }
+  }
+
+  // What leaves a piece may be a variable's own memory.
+  void keep(Output output) {
+    const Node* node = &part_.node(output.node);
+    while (node->op == "Identity" || node->op == "Reshape")
+      node = &part_.node(node->inputs[0].node);
+    if (node->op != "Variable") return;
+    Use& use = made_.uses_[sources_.at({node->id}).index];
+    use.is_read = use.is_kept = true;
+  }
+
+  // A program of the action alone: what it makes of its inputs goes where the variable's value shall be.
+  void compileAction(const Node& node, const Segment& segment, Program& program) {
+    const auto variable = sources_.find(node.inputs[0]);
+    if (variable == sources_.end() || variable->second.kind != Source::Kind::kVariable)
+      throw Error(ErrorCode::kBadConfig,
+                  "node '" + node.name + "' (" + node.op + "): its first input '" +
+                      part_.node(node.inputs[0].node).name + "' is no Variable of its device");
+    Action action{.variable = variable->second.index,
+                  .needs_value = node.op != "Assign",
+                  .is_read = !segment.results.empty()};
+    if (node.op == "ReadVariable") {
+      program.action = action;
+      return;
+    }
+    Graph whole(part_.catalog());
+    NodeDef def{.name = node.name, .op = node.op, .inputs = {}, .attributes = node.attributes};
+    std::vector<std::string> inputs;
+    for (const Output& input : node.inputs) {
+      const graph::TensorSpec& spec = part_.spec(input);
+      inputs.push_back("input " + std::to_string(inputs.size()) + " of " + node.name);
+      def.inputs.push_back(
+          {whole.addNode({.name = inputs.back(),
+                          .op = "Placeholder",
+                          .inputs = {},
+                          .attributes = {{"dtype", spec.dtype}, {"shape", spec.shape}}})});
+    }
+    const Output changed{whole.addNode(std::move(def))};
+    whole.addNode({.name = whole.uniqueName("the end"),
+                   .op = "_Push",
+                   .inputs = {changed},
+                   .attributes = {{"variable", std::string("variable")}}});
+    program.step = runtime::compile(whole, {}, device_, kernels_);
+    action.before = program.step->input(inputs[0]);
+    action.after = program.step->gradient("variable");
+    program.action = action;
+    for (size_t i = 1; i < inputs.size(); ++i)
+      program.bindings.push_back({program.step->input(inputs[i]), false, sourceOf(node.inputs[i])});
   }
 
   void compile(const Segment& segment, Program& program) {
@@ -199,26 +279,39 @@ PartProgram::~PartProgram() = default;
 PartProgram::PartProgram(PartProgram&&) noexcept = default;
 
 Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const {
+  const auto bytes = [](const Variable::Value& value) -> Bytes {
+    DTF_CHECK(value != nullptr);
+    return {value->data(), value->bytes()};
+  };
   switch (source.kind) {
     case Source::Kind::kFeed:
       return inputs.feeds[source.index];
     case Source::Kind::kVariable:
-      return inputs.variables[source.index];
+      return bytes(inputs.held.read[source.index]);
     case Source::Kind::kArrival:
       return inputs.arrivals[source.index].bytes;
     case Source::Kind::kConstant:
       return constants_->fetchBytes(static_cast<int>(source.index));
     case Source::Kind::kResult:
+      if (programs_[source.index].action) return bytes(inputs.held.given[source.index]);
       return programs_[source.index].step->fetchBytes(static_cast<int>(source.result));
   }
   return {};
 }
 
-std::vector<PartProgram::Send> PartProgram::run(size_t piece, const PartInputs& inputs) {
-  DTF_CHECK(piece < programs_.size());
+void PartProgram::begin(PartInputs& inputs) const {
   DTF_CHECK(inputs.feeds.size() == feeds_.size() && inputs.variables.size() == variables_.size() &&
             inputs.arrivals.size() == receives_.size());
-  Program& program = programs_[piece];
+  inputs.held.begun = true;
+  inputs.held.read.resize(variables_.size());
+  inputs.held.given.resize(programs_.size());
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (uses_[i].is_read) inputs.held.read[i] = inputs.variables[i]->read();
+    inputs.held.readers.push_back(uses_[i].readers);
+  }
+}
+
+void PartProgram::bind(Program& program, const PartInputs& inputs) const {
   for (const Binding& binding : program.bindings) {
     const Bytes bytes = bytesOf(binding.source, inputs);
     if (binding.is_parameter) {
@@ -227,9 +320,44 @@ std::vector<PartProgram::Send> PartProgram::run(size_t piece, const PartInputs& 
       program.step->bindInput(binding.handle, bytes.data());
     }
   }
-  if (program.step) program.step->run();
+}
+
+void PartProgram::act(size_t piece, PartInputs& inputs) {
+  Program& program = programs_[piece];
+  const Action& action = *program.action;
+  Variable& variable = *inputs.variables[action.variable];
+  Variable::Value given;
+  if (program.step == nullptr) {
+    given = variable.read();
+  } else {
+    given = variable.change(action.needs_value, [&](const std::byte* before, std::byte* after) {
+      // Where it reads nothing of what was before, it must be bound nonetheless.
+      program.step->bindInput(action.before, before == nullptr ? after : before);
+      program.step->bindGradient(action.after, reinterpret_cast<float*>(after));
+      program.step->run();
+    });
+  }
+  if (action.is_read) inputs.held.given[piece] = std::move(given);
+}
+
+std::vector<PartProgram::Send> PartProgram::run(size_t piece, PartInputs& inputs) {
+  DTF_CHECK(piece < programs_.size());
+  if (!inputs.held.begun) begin(inputs);
+  Program& program = programs_[piece];
+  bind(program, inputs);
+  if (program.action) {
+    act(piece, inputs);
+  } else if (program.step) {
+    program.step->run();
+  }
   std::vector<Send> sends;
   for (const auto& [edge, source] : program.sends) sends.push_back({edge, bytesOf(source, inputs)});
+  // What nobody reads any more may be changed in place.
+  for (const size_t variable : program.reads) {
+    DTF_CHECK(inputs.held.readers[variable] > 0);
+    if (--inputs.held.readers[variable] == 0 && !uses_[variable].is_kept)
+      inputs.held.read[variable] = nullptr;
+  }
   return sends;
 }
 

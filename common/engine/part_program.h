@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/engine/rendezvous.h"
 #include "common/engine/segments.h"
+#include "common/engine/variable.h"
+#include "common/engine/variable_store.h"
 #include "common/graph/graph.h"
 #include "common/runtime/compiled_step.h"
 
@@ -24,9 +27,19 @@ using Bytes = std::span<const std::byte>;
 
 // What a part reads that outlives its segments, for one step: each in the order of the part's list.
 struct PartInputs {
-  std::vector<Bytes> feeds;      // PartProgram::feeds()
-  std::vector<Bytes> variables;  // PartProgram::variables()
-  std::vector<Parcel> arrivals;  // PartProgram::receives(); filled as they arrive
+  std::vector<Bytes> feeds;          // PartProgram::feeds()
+  std::vector<Variable*> variables;  // PartProgram::variables(); borrowed
+  std::vector<Parcel> arrivals;      // PartProgram::receives(); filled as they arrive
+
+  // What the program keeps of variables until the step has ended.
+  struct Held {
+    bool begun = false;
+    std::vector<Variable::Value>
+        read;                     // by variables: as the step sees them; null: nothing reads it
+    std::vector<size_t> readers;  // by variables: pieces that have yet to read it
+    std::vector<Variable::Value>
+        given;  // by pieces: what an action gave, where somebody reads that
+  } held;
 };
 
 // Owns: the compiled programs and their memory, so one step at a time runs in it.
@@ -41,6 +54,11 @@ class PartProgram {
     std::string name;
     graph::TensorSpec spec;
   };
+  struct Used {
+    VariableKey key;
+    std::string node;
+    graph::TensorSpec spec;
+  };
   struct Receive {
     uint32_t edge = 0;
     std::string key;  // for messages
@@ -48,7 +66,7 @@ class PartProgram {
   };
   struct Send {
     uint32_t edge = 0;
-    Bytes bytes;  // good until the piece runs again
+    Bytes bytes;  // good until the piece runs again, or the step's inputs go
   };
   // A segment, as the executor sees it.
   struct Piece {
@@ -66,14 +84,15 @@ class PartProgram {
   PartProgram(PartProgram&&) noexcept;
 
   const std::vector<Named>& feeds() const { return feeds_; }
-  const std::vector<Named>& variables() const { return variables_; }
+  const std::vector<Used>& variables() const { return variables_; }
   const std::vector<Receive>& receives() const { return receives_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
 
-  // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves.
-  std::vector<Send> run(size_t piece, const PartInputs& inputs);
+  // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves. The
+  // first piece of a step reads the variables.
+  std::vector<Send> run(size_t piece, PartInputs& inputs);
 
-  // The i-th fetch when all pieces have run; good until one of them runs again.
+  // The i-th fetch when all pieces have run; good until one of them runs again, and `inputs` are there.
   Bytes fetch(size_t i, const PartInputs& inputs) const;
 
  private:
@@ -88,16 +107,35 @@ class PartProgram {
     bool is_parameter = false;
     Source source;
   };
+  // What is done to a variable: `step` computes its value from the one before, and what is bound.
+  struct Action {
+    size_t variable = 0;        // in variables()
+    bool needs_value = false;   // that it had before
+    bool is_read = false;       // what it gives
+    int before = 0, after = 0;  // handles of `step`
+  };
   struct Program {
     std::unique_ptr<runtime::CompiledStep> step;  // null: nothing to compute
+    std::optional<Action> action;
     std::vector<Binding> bindings;
     std::vector<std::pair<uint32_t, Source>> sends;  // edge, what
+    std::vector<size_t> reads;                       // of variables(), each once
+  };
+  struct Use {
+    bool is_read = false;  // by a piece, a send or a fetch
+    bool is_kept = false;  // to the end of the step: something refers to its memory
+    size_t readers = 0;    // pieces
   };
   class Maker;
 
   Bytes bytesOf(const Source& source, const PartInputs& inputs) const;
+  void begin(PartInputs& inputs) const;
+  void bind(Program& program, const PartInputs& inputs) const;
+  void act(size_t piece, PartInputs& inputs);
 
-  std::vector<Named> feeds_, variables_;
+  std::vector<Named> feeds_;
+  std::vector<Used> variables_;
+  std::vector<Use> uses_;  // as variables_
   std::vector<Receive> receives_;
   std::vector<Piece> pieces_;
   std::vector<Program> programs_;  // as pieces_

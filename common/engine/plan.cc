@@ -64,7 +64,19 @@ class Planner {
       if (pruned.feeds[i]) fed_by_.emplace(pruned.graph.node(pruned.feeds[i]->node).name, i);
     }
     refuseUnfed(pruned.graph);
+    refuseFedVariables(pruned.graph);
     return pruned;
+  }
+
+  // What acts on a variable needs the variable, not a value in its place.
+  static void refuseFedVariables(const Graph& needed) {
+    for (const Node& node : needed.nodes()) {
+      if (!graph::actsOnVariable(node)) continue;
+      const Node& variable = needed.node(node.inputs[0].node);
+      if (variable.op == "Variable") continue;
+      throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
+                                             ") acts on a variable that is fed in its stead");
+    }
   }
 
   void refuseUnfed(const Graph& needed) const {

@@ -36,7 +36,8 @@ EdgeNumbers numberEdges(const TaskPart& part, const std::map<std::string, Graph>
 
 }  // namespace
 
-RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge)
+RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge,
+                               VariableStore& variables)
     : folded_(std::move(part.folded)) {
   const std::map<std::string, Graph> by_device = graph::partitionByDevice(part.graph);
   const EdgeNumbers edges = numberEdges(part, by_device, first_own_edge);
@@ -73,11 +74,12 @@ RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32
                           {},
                           {}});
     });
-    bind(devices_.back(), feed_of);
+    bind(devices_.back(), feed_of, variables);
   }
 }
 
-void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& feed_of) {
+void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& feed_of,
+                          VariableStore& variables) {
   for (const PartProgram::Named& feed : device.program.feeds()) {
     const auto folded = folded_.find(feed.name);
     const auto fed = feed_of.find(feed.name);
@@ -86,23 +88,19 @@ void RegisteredPart::bind(Device& device, const std::map<std::string, size_t>& f
         fed != feed_of.end() ? Bytes() : Bytes(folded->second.data(), folded->second.bytes()));
     device.feeds.push_back(fed == feed_of.end() ? feed_specs_.size() : fed->second);
   }
-  for (const PartProgram::Named& variable : device.program.variables()) {
-    auto known = std::find(variables_.begin(), variables_.end(), variable.name);
-    if (known == variables_.end()) known = variables_.insert(known, variable.name);
-    device.variables.push_back(static_cast<size_t>(known - variables_.begin()));
-  }
+  for (const PartProgram::Used& used : device.program.variables())
+    device.variables.push_back(variables.use(used.key, used.spec, used.node));
 }
 
-void RegisteredPart::addStep(std::span<const Bytes> feeds, std::span<const Bytes> variables,
-                             std::vector<StepPart>& parts) {
-  DTF_CHECK(feeds.size() == feed_specs_.size() && variables.size() == variables_.size());
+void RegisteredPart::addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts) {
+  DTF_CHECK(feeds.size() == feed_specs_.size());
   for (Device& device : devices_) {
     StepPart step{&device.program, device.queue, {}};
     for (size_t i = 0; i < device.feeds.size(); ++i) {
       const bool is_fed = device.feeds[i] < feeds.size();
       step.inputs.feeds.push_back(is_fed ? feeds[device.feeds[i]] : device.folded[i]);
     }
-    for (const size_t i : device.variables) step.inputs.variables.push_back(variables[i]);
+    for (const auto& variable : device.variables) step.inputs.variables.push_back(variable.get());
     parts.push_back(std::move(step));
   }
 }

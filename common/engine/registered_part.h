@@ -14,6 +14,7 @@
 #include "common/engine/executor.h"
 #include "common/engine/part_program.h"
 #include "common/engine/task_part.h"
+#include "common/engine/variable_store.h"
 #include "common/runtime/device.h"
 #include "common/runtime/kernel.h"
 
@@ -34,27 +35,26 @@ struct PlanDevice {
 };
 using PlanDevices = std::map<std::string, PlanDevice>;  // by full name
 
-// Owns: the programs, what was folded. Borrows: devices and their queues.
+// Owns: the programs, what was folded; variables together with the store. Borrows: devices and their
+// queues.
 // Threads: thread-compatible; one step at a time runs in it.
 // Blocks: the constructor, while kernels are made, which may time them.
-// Errors: the constructor's: those of PartProgram, naming the node; kUnavailable without memory.
+// Errors: the constructor's: those of PartProgram and VariableStore, naming the node; kUnavailable
+// without memory.
 class RegisteredPart {
  public:
   // Edges between its own devices get numbers from `first_own_edge` on. `part` has been made by a
   // plan, or checked (checkTaskPart).
-  RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge);
+  RegisteredPart(TaskPart part, const PlanDevices& devices, uint32_t first_own_edge,
+                 VariableStore& variables);
 
   // What a step is given, as TaskPart::feeds.
   const std::vector<graph::TensorSpec>& feeds() const { return feed_specs_; }
   const std::vector<graph::TensorSpec>& fetches() const { return fetch_specs_; }
   uint32_t ownEdges() const { return own_edges_; }
-  // Whose values a step reads; each once.
-  const std::vector<std::string>& variables() const { return variables_; }
 
   // Adds what a step runs to `parts`; all that is given must stay until the step has ended.
-  // `variables` as variables().
-  void addStep(std::span<const Bytes> feeds, std::span<const Bytes> variables,
-               std::vector<StepPart>& parts);
+  void addStep(std::span<const Bytes> feeds, std::vector<StepPart>& parts);
 
   // When the step has run: fetch `i`; `parts` are those that addStep() has added. Good until the
   // next step.
@@ -64,19 +64,18 @@ class RegisteredPart {
   struct Device {
     PartProgram program;
     DeviceQueue* queue = nullptr;
-    std::vector<Bytes> folded;      // by program.feeds(): empty where a step feeds it
-    std::vector<size_t> feeds;      // the same: index into TaskPart::feeds
-    std::vector<size_t> variables;  // by program.variables(): index into variables_
+    std::vector<Bytes> folded;  // by program.feeds(): empty where a step feeds it
+    std::vector<size_t> feeds;  // the same: index into TaskPart::feeds
+    std::vector<std::shared_ptr<Variable>> variables;  // by program.variables()
   };
   struct Fetch {
     size_t device = 0, index = 0;
   };
 
-  void bind(Device& device, const std::map<std::string, size_t>& feed_of);
+  void bind(Device& device, const std::map<std::string, size_t>& feed_of, VariableStore& variables);
 
   const std::map<std::string, Tensor> folded_;
   std::vector<graph::TensorSpec> feed_specs_, fetch_specs_;
-  std::vector<std::string> variables_;
   std::vector<Device> devices_;  // in order of device names
   std::vector<Fetch> fetches_;
   uint32_t own_edges_ = 0;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "common/base/check.h"
@@ -66,11 +67,12 @@ class Sets {
   std::map<std::pair<Id, Id>, Id> unions_;
 };
 
-// Which of the segments with the same receives; in the order in which they run.
+// Which of the segments with the same receives and actions; in the order in which they run.
 enum class Phase : uint8_t {
   kPassOn,    // sends of what is there without computing
   kForSends,  // what some send needs
   kRest,
+  kAction,  // on a variable, one each
 };
 
 // Cuts one part.
@@ -82,6 +84,7 @@ class Cutter {
 
   std::vector<Segment> run() {
     findSets();
+    findLevels();
     findNeededBySends();
     for (const Node& node : part_.nodes()) place(node);
     numberInOrder();
@@ -90,14 +93,20 @@ class Cutter {
     for (auto& [key, made] : made_) {
       made.segment.after.assign(made.after.begin(), made.after.end());
       made.segment.results.assign(made.results.begin(), made.results.end());
-      made.segment.receives = ownReceives(key.first, made.segment.after);
+      made.segment.receives = ownReceives(key.set, made.segment.after);
       segments_[made.index] = std::move(made.segment);
     }
     return std::move(segments_);
   }
 
  private:
-  using Key = std::pair<Sets::Id, Phase>;
+  struct Key {
+    Sets::Id set = 0;
+    size_t level = 0;  // actions on the longest way to its nodes
+    Phase phase = Phase::kRest;
+    NodeId action;  // kAction: which
+    auto operator<=>(const Key&) const = default;
+  };
   struct Made {
     Segment segment;
     size_t index = 0;
@@ -123,6 +132,19 @@ class Cutter {
     }
   }
 
+  void findLevels() {
+    for (const Node& node : part_.nodes()) {
+      size_t level = 0;
+      const auto follow = [this, &level](NodeId before) {
+        const size_t passed = graph::actsOnVariable(part_.node(before)) ? 1 : 0;
+        level = std::max(level, level_of_[indexOf(before)] + passed);
+      };
+      for (const Output& input : node.inputs) follow(input.node);
+      for (const NodeId before : node.control_inputs) follow(before);
+      level_of_.push_back(level);
+    }
+  }
+
   void findNeededBySends() {
     needed_.assign(part_.nodes().size(), false);
     for (auto node = part_.nodes().rbegin(); node != part_.nodes().rend(); ++node) {
@@ -134,34 +156,45 @@ class Cutter {
   }
 
   Key keyOf(const Node& node) const {
-    const Sets::Id set = set_of_[indexOf(node.id)];
-    if (isSend(node)) {
+    Key key{set_of_[indexOf(node.id)], level_of_[indexOf(node.id)], Phase::kRest, {}};
+    if (graph::actsOnVariable(node)) {
+      key.phase = Phase::kAction;
+      key.action = node.id;
+    } else if (isSend(node)) {
       const Node& source = part_.node(node.inputs[0].node);
-      return {set, computes(source) ? Phase::kForSends : Phase::kPassOn};
+      const bool waits = computes(source) || !node.control_inputs.empty();
+      key.phase = waits ? Phase::kForSends : Phase::kPassOn;
+    } else if (needed_[indexOf(node.id)]) {
+      key.phase = Phase::kForSends;
     }
-    return {set, needed_[indexOf(node.id)] ? Phase::kForSends : Phase::kRest};
+    return key;
   }
 
   void place(const Node& node) {
     if (!computes(node) && !isSend(node)) return;
     Made& made = made_[keyOf(node)];
-    (isSend(node) ? made.segment.sends : made.segment.nodes).push_back(node.id);
+    if (graph::actsOnVariable(node)) {
+      made.segment.action = node.id;
+    } else {
+      (isSend(node) ? made.segment.sends : made.segment.nodes).push_back(node.id);
+    }
   }
 
-  // A segment comes after those with fewer receives, all that its nodes can read of. Among these by
-  // set, which follows from the part's order.
+  // A segment comes after those with fewer receives, all that its nodes can read of, and among those
+  // with as many after those with fewer actions before them. Among these by set, which follows from the
+  // part's order.
   void numberInOrder() {
     std::vector<std::pair<Key, Made*>> order;
     for (auto& [key, made] : made_) order.emplace_back(key, &made);
     std::stable_sort(order.begin(), order.end(), [this](const auto& a, const auto& b) {
       const auto rank = [this](const Key& key) {
-        return std::pair(sets_.of(key.first).size(), key.second);
+        return std::tuple(sets_.of(key.set).size(), key.level, key.phase);
       };
       return rank(a.first) < rank(b.first);
     });
     for (const auto& [key, made] : order) {
       made->index = set_of_segment_.size();
-      set_of_segment_.push_back(key.first);
+      set_of_segment_.push_back(key.set);
     }
     segments_.resize(order.size());
   }
@@ -206,6 +239,7 @@ class Cutter {
   const std::vector<Output>& fetches_;
   Sets sets_;
   std::vector<Sets::Id> set_of_;  // by NodeId
+  std::vector<size_t> level_of_;  // by NodeId
   std::vector<bool> needed_;      // by NodeId: a send needs it
   std::map<Key, Made> made_;
   std::vector<Sets::Id> set_of_segment_;

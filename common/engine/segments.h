@@ -1,8 +1,10 @@
 #pragma once
 
-// Cuts the graph of one device at its receives and sends, into pieces that run without waiting.
+// Cuts the graph of one device at its receives and sends, and where it acts on variables, into pieces
+// that run without waiting.
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "common/graph/graph.h"
@@ -14,6 +16,7 @@ namespace dtf::engine {
 // to no segment: whoever reads them has them. Value type.
 struct Segment {
   std::vector<graph::NodeId> nodes;     // that compute, in the part's order; empty: passes on only
+  std::optional<graph::NodeId> action;  // on a variable: all that this segment does
   std::vector<graph::NodeId> receives;  // that its nodes need and no segment in `after` awaits
   std::vector<size_t> after;            // ascending; all less than its own index
   std::vector<graph::NodeId> sends;
@@ -25,7 +28,8 @@ bool isSource(const graph::Node& node);
 
 // Nodes that need the same receives run together, but what a send needs runs first, so that it
 // leaves as soon as it can. No segment awaits anything that one of its nodes doesn't need itself:
-// wherever running node by node would get through, this does.
+// wherever running node by node would get through, this does. An action on a variable is a segment by
+// itself, with what comes before it and what comes after it in others.
 // `fetches` are outputs of `part`.
 std::vector<Segment> cutIntoSegments(const graph::Graph& part,
                                      const std::vector<graph::Output>& fetches);

@@ -62,7 +62,8 @@ Session::Session(const Graph& graph, std::unique_ptr<Tasks> tasks, SessionOption
 }
 Session::Session(const Graph& graph, const std::vector<SessionDevice>& devices,
                  SessionOptions options)
-    : Session(graph, std::make_unique<LocalTasks>(devices), std::move(options)) {}
+    : Session(graph, std::make_unique<LocalTasks>(std::make_shared<LocalProcess>(devices)),
+              std::move(options)) {}
 Session::~Session() = default;
 
 std::vector<Tensor> Session::run(std::span<const Feed> feeds, std::span<const std::string> fetches,

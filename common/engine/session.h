@@ -51,7 +51,7 @@ class Session {
  public:
   // The graph is placed as a whole, so where a node runs depends on no fetch.
   Session(const graph::Graph& graph, std::unique_ptr<Tasks> tasks, SessionOptions options = {});
-  // On devices of this process.
+  // On devices of this process, with variables of its own.
   Session(const graph::Graph& graph, const std::vector<SessionDevice>& devices,
           SessionOptions options = {});
   ~Session();
@@ -63,7 +63,8 @@ class Session {
   std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
                           std::span<const std::string> targets = {});
 
-  // Gives a variable its value, from the next step on. It keeps it until it is given another.
+  // Gives a variable its value, from the next step on. It keeps it until it is given another, by
+  // whoever shares it, or a step assigns it.
   void setVariable(std::string_view name, const Tensor& value);
 
   SessionCounts counts() const;

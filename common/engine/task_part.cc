@@ -133,6 +133,15 @@ void checkFeeds(const TaskPart& part) {
     throw Error(ErrorCode::kBadConfig, "something is fed that is no placeholder of the part");
 }
 
+void checkActions(const TaskPart& part) {
+  for (const Node& node : part.graph.nodes()) {
+    if (!graph::actsOnVariable(node)) continue;
+    const Node& variable = part.graph.node(node.inputs[0].node);
+    if (variable.op != "Variable" || variable.device != node.device)
+      refuse(node, "its first input '" + variable.name + "' is no Variable of its device");
+  }
+}
+
 void checkFetches(const TaskPart& part) {
   for (const graph::Output& fetch : part.fetches) {
     const bool is_there =
@@ -178,6 +187,7 @@ void checkTaskPart(const TaskPart& part, TaskId self,
   checkEdges(part);
   checkFeeds(part);
   checkFetches(part);
+  checkActions(part);
 }
 
 }  // namespace dtf::engine

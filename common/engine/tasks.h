@@ -41,8 +41,9 @@ class PlanParts {
 
 // Threads: thread-safe.
 // Blocks: registerPlan() while the parts are compiled; setVariable() until it is there.
-// Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run. All: kUnavailable
-// that names a task that was lost.
+// Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run; both: kBadConfig for a
+// variable that another session made with another type or shape. All: kUnavailable that names a task
+// that was lost.
 class Tasks {
  public:
   virtual ~Tasks() = default;

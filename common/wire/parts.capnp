@@ -7,7 +7,7 @@
 #
 #   client -> every task    hello(session)                  -> a GraphSession, and which process answers
 #   client -> every task    registerPart(plan, part)        once for each signature, before its first step
-#   client -> a task        setVariable(name, value)
+#   client -> a task        setVariable(variable, value)
 #   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks of a step at once
 #     task -> task          tensors(session)                -> a TensorSink; before the first tensor
 #     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
@@ -22,6 +22,10 @@
 # session, under another number, on the processes that there are then. So the number says what an epoch says in a
 # training job, and no call carries one besides. A session ends with the client's connection: its steps are aborted, what
 # it holds is freed, also what its tasks have parked for each other.
+#
+# Variables are the task's, not the session's. One is known by (device, container, name), and is there, with its value,
+# for as long as the process: all sessions whose parts name it share it. What a step assigns is there before it is
+# answered, each op's assignment whole; a client that goes takes nothing of it back.
 #
 # Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends the step by itself
 # then, should the client be gone without a word. A task owes an answer to abort() when what computes has ended.
@@ -55,21 +59,22 @@ interface GraphSession {
   registerPart @0 (plan :UInt64, part :Part, digest :UInt64) -> ();
   # `plan`: a number of the client's, the same for all tasks that have a part in it. `digest`: engine::digestOf(part);
   # told again with the same digest, it is the same registration. Answered when the part is compiled. Errors: bad_config,
-  # naming the node; bad_data for a part that isn't what the digest is of, or another one under a number that is taken;
+  # naming the node, also for a variable that is there with another type or shape; bad_data for a part that isn't what the digest is of, or another one under a number that is taken;
   # unavailable for more than a session may hold.
 
   releasePart @1 (plan :UInt64) -> ();
   # No more steps of this plan. One that runs goes on. Unknown plans are nothing to release.
 
-  setVariable @2 (name :Text, value :Tensor) -> ();
-  # Steps that begin after the answer read it. Errors: unavailable when the session may hold no more.
+  setVariable @2 (device :Text, container :Text, name :Text, value :Tensor) -> ();
+  # Steps that begin after the answer read it. `device`: a full name of one that the task has. Errors: unavailable when
+  # the task may hold no more; bad_config for another type or shape than the variable has.
 
   runPart @3 (plan :UInt64, step :UInt64, deadlineMs :UInt32, feeds :List(Tensor))
       -> (fetches :List(Tensor), kernels :UInt64);
   # Feeds and fetches are in the order of Part.feeds and Part.fetches. Answered when the part has run, and what it sent
   # has arrived. Errors: of the first kernel that failed; what abort() said; deadline; bad_config for a
-  # variable without a value, or whose value has another type or shape; bad_data for a plan that runs already, a step
-  # that has begun before, or feeds that don't fit.
+  # variable without a value; bad_data for a plan that runs already, a step that has begun before, or feeds that don't
+  # fit.
 
   abort @4 (step :UInt64, cause :Text) -> ();
   # `cause`: the root cause, as errors travel (common/net/error_bridge.h). Whoever waits in this step is answered with

@@ -145,7 +145,8 @@ std::unique_ptr<engine::PlanParts> RemoteTasks::registerPlan(std::vector<engine:
 void RemoteTasks::setVariable(const graph::Node& variable, const Tensor& value) {
   const auto task = graph::DeviceName::parse(variable.device).taskId();
   DTF_CHECK_MSG(task.has_value(), variable.device);
-  loop_.call([&] { return linkTo(*task).setVariable(variable.name, value, options_.step_max); });
+  const auto key = engine::VariableKey::of(variable);
+  loop_.call([&] { return linkTo(*task).setVariable(key, value, options_.step_max); });
 }
 
 engine::RendezvousLoad RemoteTasks::load() const {

@@ -153,14 +153,17 @@ void TaskLink::releasePart(uint64_t plan) {
   request.send().ignoreResult().detach([](kj::Exception&&) {});  // its session has ended
 }
 
-kj::Promise<void> TaskLink::setVariable(std::string name, const Tensor& value, Duration deadline) {
+kj::Promise<void> TaskLink::setVariable(const engine::VariableKey& key, const Tensor& value,
+                                        Duration deadline) {
   auto request = session().setVariableRequest();
-  request.setName(name);
+  request.setDevice(key.device);
+  request.setContainer(key.container);
+  request.setName(key.name);
   TensorWriter writer(connection_->stream());
   writer.write({value.dtype(), value.shape()}, {value.data(), value.bytes()}, request.initValue());
   // A deadline while the value is still being written must not leave the message behind.
   return bridged(awaitNamed(loop_.timer(),
-                            {peer_ + " to take the value of '" + name + "'", deadline},
+                            {peer_ + " to take the value of '" + key.name + "'", deadline},
                             request.send().ignoreResult())
                      .catch_([this](kj::Exception&& exception) {
                        if (net::toError(exception).code() == ErrorCode::kDeadline)

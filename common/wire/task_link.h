@@ -17,6 +17,7 @@
 #include "common/cluster/spec.h"
 #include "common/engine/rendezvous.h"
 #include "common/engine/task_part.h"
+#include "common/engine/variable_store.h"
 #include "common/graph/graph.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
@@ -55,7 +56,8 @@ class TaskLink {
                                  const Processes& processes, Duration deadline);
   void releasePart(uint64_t plan);  // nobody waits for it
   // The value must stay until the promise is resolved; then nothing refers to it.
-  kj::Promise<void> setVariable(std::string name, const Tensor& value, Duration deadline);
+  kj::Promise<void> setVariable(const engine::VariableKey& key, const Tensor& value,
+                                Duration deadline);
   // `feeds` likewise. Whoever asks ends the step by abort(); should he be gone, the task does so at
   // `deadline`.
   kj::Promise<PartResult> runPart(uint64_t plan, uint64_t step, Duration deadline,

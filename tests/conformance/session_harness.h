@@ -3,6 +3,9 @@
 // Tasks for sessions under test: devices of this process, or task servers, each in a thread of its
 // own, on real sockets. The same devices, whose kernels a test can have act, are behind both.
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <list>
@@ -25,6 +28,26 @@
 #include "tests/unit/engine/devices.h"
 
 namespace dtf::engine::testing {
+
+inline constexpr TaskId kWorker0{JobKind::kWorker, 0}, kWorker1{JobKind::kWorker, 1};
+inline constexpr TaskId kPs0{JobKind::kPs, 0};
+
+inline Tensor floats(Shape shape, const std::vector<float>& values) {
+  Tensor tensor(DType::kFloat32, std::move(shape));
+  std::copy(values.begin(), values.end(), tensor.as<float>().begin());
+  return tensor;
+}
+
+inline Tensor filled(Shape shape, float value) {
+  Tensor tensor(DType::kFloat32, std::move(shape));
+  std::fill(tensor.as<float>().begin(), tensor.as<float>().end(), value);
+  return tensor;
+}
+
+// Of the suites' parameter: true is over sockets.
+inline std::string nameOf(const ::testing::TestParamInfo<bool>& remote) {
+  return remote.param ? "Sockets" : "InProcess";
+}
 
 // One task that serves, in a thread of its own. Stopped and joined by its end.
 class ServingThread {
@@ -95,7 +118,10 @@ class SessionHarness {
  public:
   SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names)
       : remote_(remote), devices_(device_names) {
-    if (!remote) return;
+    if (!remote) {
+      process_ = std::make_shared<LocalProcess>(devices_.all());
+      return;
+    }
     std::map<TaskId, std::vector<SessionDevice>> of;
     for (const SessionDevice& device : devices_.all()) of[*device.name.taskId()].push_back(device);
     std::map<TaskId, Fd> listening;
@@ -123,7 +149,7 @@ class SessionHarness {
   }
 
   std::unique_ptr<Tasks> connect() {
-    if (!remote_) return std::make_unique<LocalTasks>(devices_.all());
+    if (!remote_) return std::make_unique<LocalTasks>(process_);
     return std::make_unique<wire::RemoteTasks>(options());
   }
   // In the order of the devices, so that the preferred one is the same.
@@ -146,6 +172,7 @@ class SessionHarness {
  private:
   const bool remote_;
   Devices devices_;
+  std::shared_ptr<LocalProcess> process_;  // not remote
   std::map<TaskId, std::vector<SessionDevice>> by_task_;
   std::map<TaskId, Incarnation> incarnations_;
   std::map<TaskId, std::unique_ptr<ServingThread>> servers_;

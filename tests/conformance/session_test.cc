@@ -24,23 +24,14 @@ using graph::Output;
 using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using testing::filled;
+using testing::floats;
 using ::testing::HasSubstr;
+using testing::kPs0;
+using testing::kWorker0;
+using testing::kWorker1;
+using testing::nameOf;
 using testing::SessionHarness;
-
-constexpr TaskId kWorker0{JobKind::kWorker, 0}, kWorker1{JobKind::kWorker, 1};
-constexpr TaskId kPs0{JobKind::kPs, 0};
-
-Tensor floats(Shape shape, const std::vector<float>& values) {
-  Tensor tensor(DType::kFloat32, std::move(shape));
-  std::copy(values.begin(), values.end(), tensor.as<float>().begin());
-  return tensor;
-}
-
-Tensor filled(Shape shape, float value) {
-  Tensor tensor(DType::kFloat32, std::move(shape));
-  std::fill(tensor.as<float>().begin(), tensor.as<float>().end(), value);
-  return tensor;
-}
 
 // worker/0 with two CPUs, worker/1 and ps/0 with one each.
 std::vector<graph::DeviceName> fourDevices() {
@@ -69,9 +60,6 @@ class SessionSuite : public ::testing::TestWithParam<bool> {
   Tensor two_ = floats({1}, {2}), three_ = floats({1}, {3});
 };
 
-std::string nameOf(const ::testing::TestParamInfo<bool>& remote) {
-  return remote.param ? "Sockets" : "InProcess";
-}
 INSTANTIATE_TEST_SUITE_P(Tasks, SessionSuite, ::testing::Bool(), nameOf);
 
 // x on worker/0, Tanh on worker/1, five readers of that on ps/0.
@@ -264,19 +252,6 @@ TEST_P(SessionSuite, ThreadsShareASession) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(session->counts().steps, 80u);
   EXPECT_EQ(session->counts().plans, 2u);
-}
-
-TEST_P(SessionSuite, SessionsSideBySideDontSeeEachOther) {
-  const Output w = b_.variable("w", {1});
-  const auto there = on("/job:worker/task:1");
-  b_.node("Scale", {w}, {{"factor", 1.0}}, "y");
-  const auto one = open(), other = open();
-  one->setVariable("w", two_);
-  other->setVariable("w", three_);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(run1(*one, {}, "y"), 2);
-    EXPECT_EQ(run1(*other, {}, "y"), 3);
-  }
 }
 
 TEST_P(SessionSuite, PlansThatAreDroppedAreReleased) {

@@ -13,7 +13,7 @@ namespace {
 TEST(LocalTasks, DevicesAreInTheOrderInWhichTheyWereGivenAndRunWhatHasAKernel) {
   testing::Devices devices(
       {graph::fullDevice({JobKind::kWorker, 1}), graph::fullDevice({JobKind::kPs, 0})});
-  LocalTasks tasks(devices.all());
+  LocalTasks tasks(std::make_shared<LocalProcess>(devices.all()));
   ASSERT_EQ(tasks.devices().size(), 2u);
   EXPECT_EQ(tasks.devices()[0].task, 1u);
   graph::Graph graph(graph::standardOps());
@@ -35,7 +35,7 @@ TEST(LocalTasks, EdgesOfAPlanHaveTheSameNumbersAtBothEnds) {
   testing::Devices devices({graph::fullDevice({JobKind::kWorker, 0}),
                             graph::fullDevice({JobKind::kWorker, 0}, "CPU", 1),
                             graph::fullDevice({JobKind::kPs, 0})});
-  LocalTasks tasks(devices.all());
+  LocalTasks tasks(std::make_shared<LocalProcess>(devices.all()));
   graph::Graph graph(graph::standardOps());
   graph::Builder b(graph);
   graph::Output at = b.placeholder("x", DType::kFloat32, {1});

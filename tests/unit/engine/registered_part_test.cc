@@ -6,6 +6,7 @@
 #include "common/engine/local_tasks.h"
 #include "common/engine/rendezvous.h"
 #include "tests/unit/engine/devices.h"
+#include "tests/unit/graph/error_text.h"
 
 namespace dtf::engine {
 namespace {
@@ -35,22 +36,59 @@ TEST(RegisteredPart, FeedsFoldedValuesAndVariablesReachTheirDevices) {
   part.fetches = {b.mul(sum, b.variable("w", {1})), sum};
   part.folded.emplace("c", Tensor(DType::kFloat32, {1}));
   part.folded.at("c").as<float>()[0] = 3;
-  RegisteredPart registered(std::move(part), threads.devices(), 5);
+  VariableStore variables;
+  RegisteredPart registered(std::move(part), threads.devices(), 5, variables);
   EXPECT_EQ(registered.ownEdges(), 1u);
-  EXPECT_THAT(registered.variables(), ::testing::ElementsAre("w"));
   ASSERT_EQ(registered.feeds().size(), 1u);
   Rendezvous rendezvous;
   const float two = 2, ten = 10;
   const Bytes x = std::as_bytes(std::span(&two, 1)), w = std::as_bytes(std::span(&ten, 1));
+  variables.use({threads.names()[1].str(), "", "w"}, {DType::kFloat32, {1}}, "w")->set(w);
   for (uint64_t step = 1; step < 3; ++step) {
     std::vector<StepPart> parts;
-    registered.addStep(std::vector{x}, std::vector{w}, parts);
+    registered.addStep(std::vector{x}, parts);
     ASSERT_EQ(parts.size(), 2u);
     EXPECT_EQ(parts[0].program->receives().size() + parts[1].program->receives().size(), 1u);
     EXPECT_EQ(parts[1].program->receives()[0].edge, 5u) << "after those of the plan";
     runParts({step, {1}}, parts, rendezvous);
     EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(0, parts).data()), 50);
     EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(1, parts).data()), 5);
+  }
+}
+
+// There is room for one value: what has been read is let go before it is assigned, unless the step's end
+// needs it.
+TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
+  testing::Devices devices(testing::cpusOfWorker0(1));
+  const DeviceThreads threads(devices.all());
+  for (const bool is_fetched : {false, true}) {
+    TaskPart part{.task = kSelf,
+                  .graph = graph::Graph(graph::standardOps()),
+                  .fetches = {},
+                  .feeds = {},
+                  .folded = {},
+                  .edges = {},
+                  .edges_total = 0};
+    graph::Builder b(part.graph);
+    const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
+    const Output w = b.variable("w", {2});
+    const Output sub{b.node("AssignSub", {w, b.scale(w, 0.5)})};
+    part.fetches = {is_fetched ? b.reshape(w, {1, 2}) : sub};
+    VariableStore variables(1, 2 * sizeof(float));
+    RegisteredPart registered(std::move(part), threads.devices(), 0, variables);
+    const std::vector<float> eights = {8, 8};
+    variables.use({threads.names()[0].str(), "", "w"}, {DType::kFloat32, {2}}, "w")
+        ->set(std::as_bytes(std::span(eights)));
+    Rendezvous rendezvous;
+    std::vector<StepPart> parts;
+    registered.addStep({}, parts);
+    const auto run = [&] { runParts({1, {1}}, parts, rendezvous); };
+    if (is_fetched) {
+      EXPECT_THAT(graph::testing::errorText(run), ::testing::HasSubstr("no room"));
+    } else {
+      run();
+      EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(0, parts).data()), 4);
+    }
   }
 }
 

@@ -102,8 +102,33 @@ TEST_F(SegmentsTest, WaitingIsANeedToo) {
   EXPECT_THAT(names(segments[0].receives), ElementsAre("done elsewhere"));
 }
 
-// Of random graphs in which some tensors arrive and some leave: every node is in one segment, runs
-// after what it reads, and awaits exactly the receives among its ancestors.
+// What comes before an act on a variable, the act, and what comes after several of them.
+TEST_F(SegmentsTest, ActsOnVariablesAreCutOut) {
+  const Output v = b_.variable("v", {2}), w = b_.variable("w", {2});
+  const Output y = b_.relu(x_);
+  const Output add{b_.node("AssignAdd", {v, y}, {}, "add")};
+  b_.node("Assign", {w, x_}, {}, "set");
+  const Output z = b_.tanh(add);
+  b_.node("Sigmoid", {x_}, {}, "after", {graph_.find("set")->id});
+  b_.node("ReadVariable", {v}, {}, "read", {z.node});
+  const auto segments = cutIntoSegments(graph_, {});
+  ASSERT_THAT(segments, SizeIs(5));
+  EXPECT_THAT(names(segments[0].nodes), ElementsAre("Relu"));
+  EXPECT_THAT(segments[0].results, ElementsAre(y));
+  EXPECT_EQ(segments[1].action, graph_.find("add")->id);
+  EXPECT_THAT(segments[1].nodes, IsEmpty());
+  EXPECT_THAT(segments[1].results, ElementsAre(add));
+  EXPECT_THAT(segments[1].after, ElementsAre(0));
+  EXPECT_EQ(segments[2].action, graph_.find("set")->id);
+  EXPECT_THAT(segments[2].results, IsEmpty());
+  EXPECT_THAT(names(segments[3].nodes), ElementsAre("Tanh", "after"));
+  EXPECT_THAT(segments[3].after, ElementsAre(1, 2));
+  EXPECT_EQ(segments[4].action, graph_.find("read")->id);
+  EXPECT_THAT(segments[4].after, ElementsAre(3));
+}
+
+// Of random graphs in which some tensors arrive, some leave and some are assigned: every node is in one
+// segment, runs after what it reads, and awaits exactly the receives among its ancestors.
 TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -112,12 +137,16 @@ TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
     graph::Graph& part = made.graph;
     std::vector<Output>& tensors = made.tensors;
     graph::Builder b(part);
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 9; ++i) {
       const Output some = tensors[random.below(tensors.size())];
       const graph::Attributes edge = {{"key", "k" + std::to_string(i)},
                                       {"dtype", DType::kFloat32},
                                       {"shape", part.spec(some).shape}};
-      if (i % 2 == 0) {
+      if (i % 3 == 2) {
+        const Output state = b.variable("state " + std::to_string(i), part.spec(some).shape);
+        tensors.push_back({b.node("AssignAdd", {state, some})});
+        tensors.push_back(b.add(some, tensors.back()));
+      } else if (i % 3 == 0) {
         b.node("_Send", {some}, edge);
       } else {
         tensors.push_back(b.add(some, {b.node("_Recv", {}, edge)}));
@@ -144,8 +173,12 @@ TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
         ASSERT_LT(before, i);
         awaited[i].insert(awaited[before].begin(), awaited[before].end());
         ran.insert(segments[before].nodes.begin(), segments[before].nodes.end());
+        if (segments[before].action) ran.insert(*segments[before].action);
       }
-      for (const NodeId id : segments[i].nodes) {
+      std::vector<NodeId> own = segments[i].nodes;
+      if (segments[i].action) own.push_back(*segments[i].action);
+      EXPECT_TRUE(!segments[i].action || own.size() == 1);
+      for (const NodeId id : own) {
         EXPECT_TRUE(placed.insert(id).second);
         EXPECT_EQ(awaited[i], needs[static_cast<size_t>(id.value)]) << part.node(id).name;
         ran.insert(id);

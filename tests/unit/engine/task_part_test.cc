@@ -83,6 +83,19 @@ TEST(TaskPart, WhatIsMissingOrToldTwiceIsRefusedByName) {
               AllOf(HasSubstr("'Const'"), HasSubstr("doesn't have")));
 }
 
+TEST(TaskPart, WhatActsOnSomethingElseThanAVariableOfItsDeviceIsRefused) {
+  const auto act = [](bool variable) {
+    return refusal([variable](TaskPart& part) {
+      graph::Builder b(part.graph);
+      const auto device = b.deviceScope(graph::fullDevice(kPartsTask).str());
+      const Output on = variable ? b.variable("w", {2}) : Output{part.graph.find("x")->id};
+      b.node("AssignAdd", {on, {part.graph.find("x")->id}}, {}, "add");
+    });
+  };
+  EXPECT_EQ(act(true), "");
+  EXPECT_THAT(act(false), AllOf(HasSubstr("'add' (AssignAdd)"), HasSubstr("'x' is no Variable")));
+}
+
 TEST(TaskPart, EverythingThatItSaysIsInItsDigest) {
   const uint64_t whole = digestOf(makePart());
   EXPECT_EQ(digestOf(makePart()), whole);

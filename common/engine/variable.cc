@@ -1,0 +1,91 @@
+#include "common/engine/variable.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::engine {
+namespace {
+
+uint64_t bytesOf(const graph::TensorSpec& spec) {
+  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
+}
+
+}  // namespace
+
+Variable::Version::Version(const Variable& variable)
+    : budget(variable.budget_), bytes(bytesOf(variable.spec_)) {
+  budget->take(bytes, "a value of the variable '" + variable.name_ + "'");
+  try {
+    tensor = Tensor(variable.spec_.dtype, variable.spec_.shape);
+  } catch (...) {
+    budget->giveBack(bytes);
+    throw;
+  }
+}
+
+Variable::Version::~Version() {
+  budget->giveBack(bytes);
+}
+
+Variable::Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<ByteBudget> budget)
+    : name_(std::move(name)), spec_(std::move(spec)), budget_(std::move(budget)) {
+  DTF_CHECK(budget_ != nullptr);
+}
+
+bool Variable::hasValue() const {
+  MutexLock lock(mutex_);
+  return current_ != nullptr;
+}
+
+// The last word of a holder is what change() looks for: it sees all that was read before.
+Variable::Value Variable::hold(const std::shared_ptr<Version>& version) {
+  version->holders.fetch_add(1, std::memory_order_relaxed);
+  return {&version->tensor,
+          [version](const Tensor*) { version->holders.fetch_sub(1, std::memory_order_release); }};
+}
+
+Variable::Value Variable::read() const {
+  MutexLock lock(mutex_);
+  DTF_CHECK_MSG(!changing_, name_);
+  if (current_ != nullptr) return hold(current_);
+  throw Error(ErrorCode::kBadConfig, "the variable '" + name_ + "' has no value yet");
+}
+
+void Variable::set(std::span<const std::byte> value) {
+  auto version = std::make_shared<Version>(*this);
+  DTF_CHECK(value.size() == version->tensor.bytes());
+  std::copy(value.begin(), value.end(), version->tensor.data());
+  MutexLock lock(mutex_);
+  current_.swap(version);  // the one before is freed when the lock is gone
+}
+
+Variable::Value Variable::change(bool needs_value, const Compute& compute) {
+  std::shared_ptr<Version> before, after;
+  {
+    MutexLock lock(mutex_);
+    DTF_CHECK_MSG(!changing_, name_);
+    before = current_;
+    if (before != nullptr && before->holders.load(std::memory_order_acquire) == 0) after = before;
+    changing_ = true;
+  }
+  try {
+    if (before == nullptr && needs_value)
+      throw Error(ErrorCode::kBadConfig, "the variable '" + name_ + "' has no value yet");
+    if (after == nullptr) after = std::make_shared<Version>(*this);
+    compute(before == nullptr ? nullptr : before->tensor.data(), after->tensor.data());
+  } catch (...) {
+    MutexLock lock(mutex_);
+    changing_ = false;
+    throw;
+  }
+  Value value = hold(after);
+  MutexLock lock(mutex_);
+  changing_ = false;
+  if (current_ == before) current_ = std::move(after);
+  return value;
+}
+
+}  // namespace dtf::engine

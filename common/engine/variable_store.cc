@@ -1,0 +1,71 @@
+#include "common/engine/variable_store.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::engine {
+namespace {
+
+std::string text(const graph::TensorSpec& spec) {
+  return std::string(dtypeName(spec.dtype)) + spec.shape.str();
+}
+
+// Nobody but the store knows it, and it says nothing.
+bool isUnused(const std::shared_ptr<Variable>& variable) {
+  return variable.use_count() == 1 && !variable->hasValue();
+}
+
+}  // namespace
+
+VariableKey VariableKey::of(const graph::Node& node) {
+  DTF_CHECK_MSG(node.op == "Variable", node.name);
+  const std::string& shared = node.attribute<std::string>("shared_name");
+  return {node.device, node.attribute<std::string>("container"),
+          shared.empty() ? node.name : shared};
+}
+
+VariableStore::VariableStore(size_t variables_max, uint64_t bytes_max)
+    : variables_max_(variables_max), budget_(std::make_shared<ByteBudget>(bytes_max)) {
+  DTF_CHECK(variables_max > 0);
+}
+
+std::shared_ptr<Variable> VariableStore::use(const VariableKey& key, const graph::TensorSpec& spec,
+                                             const std::string& node) {
+  MutexLock lock(mutex_);
+  const auto known = variables_.find(key);
+  if (known != variables_.end()) {
+    if (known->second->spec() == spec) return known->second;
+    if (!isUnused(known->second))
+      throw Error(ErrorCode::kBadConfig,
+                  "node '" + node + "' (Variable) is " + text(spec) + ", but the variable '" +
+                      key.name + "' on " + key.device +
+                      (key.container.empty() ? "" : ", in the container '" + key.container + "',") +
+                      " is " + text(known->second->spec()) +
+                      " since another graph made it; give it another shared_name or container");
+    variables_.erase(known);
+  }
+  if (variables_.size() >= variables_max_) forgetUnused();
+  if (variables_.size() >= variables_max_)
+    throw Error(ErrorCode::kUnavailable, "node '" + node + "' (Variable) is one more than the " +
+                                             std::to_string(variables_max_) +
+                                             " variables that a task may have");
+  auto made = std::make_shared<Variable>(key.name, spec, budget_);
+  variables_.emplace(key, made);
+  return made;
+}
+
+// Who gets one from the store needs the lock for it: what nobody uses stays so.
+void VariableStore::forgetUnused() {
+  std::erase_if(variables_, [](const auto& entry) { return isUnused(entry.second); });
+}
+
+VariableStore::Load VariableStore::load() const {
+  MutexLock lock(mutex_);
+  Load load{.variables = 0, .bytes = budget_->taken()};
+  for (const auto& [key, variable] : variables_) load.variables += variable->hasValue() ? 1 : 0;
+  return load;
+}
+
+}  // namespace dtf::engine

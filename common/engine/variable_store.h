@@ -1,0 +1,60 @@
+#pragma once
+
+// The variables of a process, by their names: shared by all sessions that name the same one.
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/base/mutex.h"
+#include "common/engine/byte_budget.h"
+#include "common/engine/variable.h"
+#include "common/graph/graph.h"
+
+namespace dtf::engine {
+
+// What makes two nodes one variable. Value type.
+struct VariableKey {
+  std::string device;     // in full
+  std::string container;  // whose variables; empty: everybody's
+  std::string name;
+  auto operator<=>(const VariableKey&) const = default;
+
+  // Of a placed Variable: its shared_name, or without one the node's.
+  static VariableKey of(const graph::Node& node);
+};
+
+// A variable with a value stays until the store ends, whichever session made it; one without, as
+// long as somebody uses it.
+// Owns: the variables, together with their users.
+// Threads: thread-safe.
+// Blocks: never.
+// Errors: kBadConfig, naming the node, for a variable that is there with another type or shape;
+// kUnavailable for more than `variables_max`.
+class VariableStore {
+ public:
+  explicit VariableStore(size_t variables_max = 16'384, uint64_t bytes_max = uint64_t{64} << 30);
+
+  // `node` is for messages.
+  std::shared_ptr<Variable> use(const VariableKey& key, const graph::TensorSpec& spec,
+                                const std::string& node);
+
+  struct Load {
+    size_t variables = 0;
+    uint64_t bytes = 0;  // of all values, also those that only steps still hold
+  };
+  Load load() const;
+
+ private:
+  void forgetUnused() DTF_REQUIRES(mutex_);
+
+  const size_t variables_max_;
+  const std::shared_ptr<ByteBudget> budget_;
+  mutable Mutex mutex_;
+  std::map<VariableKey, std::shared_ptr<Variable>> variables_ DTF_GUARDED_BY(mutex_);
+};
+
+}  // namespace dtf::engine
