@@ -54,6 +54,14 @@ class Session final : public schema::GraphSession::Server {
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> resetVariables(ResetVariablesContext context) override {
+    net::bridgeErrors([&] {
+      session();  // which has not ended
+      server_.task().variables.reset(textOf(context.getParams().getContainer()));
+    });
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> runPart(RunPartContext context) override {
     return counted([&] { return session().runPart(context); });
   }

@@ -56,6 +56,9 @@ class LocalTasks final : public Tasks {
   bool withCpu(const UseCpu& use) override;
   std::unique_ptr<PlanParts> registerPlan(std::vector<TaskPart> parts) override;
   void setVariable(const graph::Node& variable, const Tensor& value) override;
+  void resetVariables(const std::string& container) override {
+    process_->variables.reset(container);
+  }
   RendezvousLoad load() const override { return rendezvous_.load(); }
 
  private:

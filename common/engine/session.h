@@ -67,6 +67,10 @@ class Session {
   // whoever shares it, or a step assigns it.
   void setVariable(std::string_view name, const Tensor& value);
 
+  // As TensorFlow's Session.reset(): on all of its tasks the variables of this container, of other
+  // sessions, too, have no value from now on, and leave their memory. Empty: those of no container.
+  void resetVariables(const std::string& container) { tasks_->resetVariables(container); }
+
   SessionCounts counts() const;
   // What is on its way between devices and tasks: nothing but during a step.
   RendezvousLoad load() const { return tasks_->load(); }

@@ -40,7 +40,8 @@ class PlanParts {
 };
 
 // Threads: thread-safe.
-// Blocks: registerPlan() while the parts are compiled; setVariable() until it is there.
+// Blocks: registerPlan() while the parts are compiled; setVariable() and resetVariables() until it is
+// so.
 // Errors: registerPlan(): kBadConfig, naming the node, for what a task can't run; both: kBadConfig for a
 // variable that another session made with another type or shape. All: kUnavailable that names a task
 // that was lost.
@@ -61,6 +62,9 @@ class Tasks {
 
   // Steps that begin from now on read `value`, which fits `variable`.
   virtual void setVariable(const graph::Node& variable, const Tensor& value) = 0;
+
+  // The variables of this container have no value from now on, whoever made them.
+  virtual void resetVariables(const std::string& container) = 0;
 
   // What is on its way between devices and tasks: nothing but during a step.
   virtual RendezvousLoad load() const = 0;

@@ -62,6 +62,12 @@ void Variable::set(std::span<const std::byte> value) {
   current_.swap(version);  // the one before is freed when the lock is gone
 }
 
+void Variable::clear() {
+  std::shared_ptr<Version> last;
+  MutexLock lock(mutex_);
+  current_.swap(last);  // freed when the lock is gone
+}
+
 Variable::Value Variable::change(bool needs_value, const Compute& compute) {
   std::shared_ptr<Version> before, after;
   {

@@ -43,6 +43,8 @@ class Variable {
 
   // Its value from now on, of spec(). It wins over a change that is under way.
   void set(std::span<const std::byte> value);
+  // It has none from now on; likewise.
+  void clear();
 
   // Gives it the value that `compute` writes to `after`, which is `before`'s memory or other, and gives
   // that value. `before` is what it has been; null without `needs_value`, where it has none. When

@@ -56,6 +56,13 @@ std::shared_ptr<Variable> VariableStore::use(const VariableKey& key, const graph
   return made;
 }
 
+void VariableStore::reset(const std::string& container) {
+  MutexLock lock(mutex_);
+  for (const auto& [key, variable] : variables_)
+    if (key.container == container) variable->clear();
+  forgetUnused();
+}
+
 // Who gets one from the store needs the lock for it: what nobody uses stays so.
 void VariableStore::forgetUnused() {
   std::erase_if(variables_, [](const auto& entry) { return isUnused(entry.second); });

@@ -27,8 +27,8 @@ struct VariableKey {
   static VariableKey of(const graph::Node& node);
 };
 
-// A variable with a value stays until the store ends, whichever session made it; one without, as
-// long as somebody uses it.
+// A variable with a value stays until the store ends or its container is reset, whichever session made
+// it; one without, as long as somebody uses it.
 // Owns: the variables, together with their users.
 // Threads: thread-safe.
 // Blocks: never.
@@ -41,6 +41,9 @@ class VariableStore {
   // `node` is for messages.
   std::shared_ptr<Variable> use(const VariableKey& key, const graph::TensorSpec& spec,
                                 const std::string& node);
+
+  // All variables of the container have no value from now on, whoever uses them.
+  void reset(const std::string& container);
 
   struct Load {
     size_t variables = 0;

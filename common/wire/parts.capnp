@@ -8,6 +8,7 @@
 #   client -> every task    hello(session)                  -> a GraphSession, and which process answers
 #   client -> every task    registerPart(plan, part)        once for each signature, before its first step
 #   client -> a task        setVariable(variable, value)
+#   client -> every task    resetVariables(container)
 #   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks of a step at once
 #     task -> task          tensors(session)                -> a TensorSink; before the first tensor
 #     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
@@ -24,7 +25,7 @@
 # it holds is freed, also what its tasks have parked for each other.
 #
 # Variables are the task's, not the session's. One is known by (device, container, name), and is there, with its value,
-# for as long as the process: all sessions whose parts name it share it. What a step assigns is there before it is
+# for as long as the process, or until its container is reset: all sessions whose parts name it share it. What a step assigns is there before it is
 # answered, each op's assignment whole; a client that goes takes nothing of it back.
 #
 # Deadlines: the client's step has one, and each runPart carries what is left of it: the task ends the step by itself
@@ -79,6 +80,10 @@ interface GraphSession {
   abort @4 (step :UInt64, cause :Text) -> ();
   # `cause`: the root cause, as errors travel (common/net/error_bridge.h). Whoever waits in this step is answered with
   # it, now or later. Answered when nothing of the step runs here any more.
+
+  resetVariables @6 (container :Text) -> ();
+  # The variables of the container, which other sessions may have made and use, have no value from now on. What a step
+  # holds of one is freed with the step.
 
   load @5 () -> (steps :UInt64, parked :UInt64, ownedBytes :UInt64, waiting :UInt64);
   # What is on its way to this task: engine::RendezvousLoad.

@@ -149,6 +149,15 @@ void RemoteTasks::setVariable(const graph::Node& variable, const Tensor& value) 
   loop_.call([&] { return linkTo(*task).setVariable(key, value, options_.step_max); });
 }
 
+void RemoteTasks::resetVariables(const std::string& container) {
+  loop_.call([&] {
+    kj::Vector<kj::Promise<void>> reset;
+    for (const auto& link : links_)
+      reset.add(link->resetVariables(container, options_.connect_max));
+    return joinAll(kj::mv(reset));
+  });
+}
+
 engine::RendezvousLoad RemoteTasks::load() const {
   engine::RendezvousLoad sum;
   for (const auto& link : links_) {

@@ -48,6 +48,7 @@ class RemoteTasks final : public engine::Tasks {
   bool withCpu(const UseCpu& use) override;
   std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
   void setVariable(const graph::Node& variable, const Tensor& value) override;
+  void resetVariables(const std::string& container) override;
   engine::RendezvousLoad load() const override;
 
  private:

@@ -172,6 +172,13 @@ kj::Promise<void> TaskLink::setVariable(const engine::VariableKey& key, const Te
                      }));
 }
 
+kj::Promise<void> TaskLink::resetVariables(const std::string& container, Duration deadline) {
+  auto request = session().resetVariablesRequest();
+  request.setContainer(container);
+  return bridged(awaitNamed(loop_.timer(), {peer_ + " to reset its variables", deadline},
+                            request.send().ignoreResult()));
+}
+
 kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration deadline,
                                           const std::vector<const Tensor*>& feeds,
                                           const std::vector<graph::TensorSpec>& fetches) {

@@ -63,6 +63,7 @@ class TaskLink {
   kj::Promise<PartResult> runPart(uint64_t plan, uint64_t step, Duration deadline,
                                   const std::vector<const Tensor*>& feeds,
                                   const std::vector<graph::TensorSpec>& fetches);
+  kj::Promise<void> resetVariables(const std::string& container, Duration deadline);
   // Resolved when nothing of the step runs there, also because the task is lost: it is when it
   // doesn't answer in time.
   kj::Promise<void> abort(uint64_t step, const Error& cause, Duration patience);

@@ -237,6 +237,19 @@ TEST_P(VariablesSuite, AnotherShapeOfASharedVariableIsRefusedInWords) {
   EXPECT_THAT(run(*one, {}, {"w"}), ElementsAre(2));
 }
 
+TEST_P(VariablesSuite, AContainerIsResetForAllSessions) {
+  variable("w", {1});
+  addVariable(b_, "mine", {1}, "mine");
+  const auto one = open();
+  for (const char* const name : {"w", "mine"}) one->setVariable(name, filled({1}, 2));
+  EXPECT_THAT(run(*one, {}, {"w", "mine"}), ElementsAre(2, 2));
+  open()->resetVariables("");
+  EXPECT_THAT(errorText([&] { run(*one, {}, {"w"}); }), HasSubstr("'w' has no value yet"));
+  EXPECT_THAT(run(*one, {}, {"mine"}), ElementsAre(2));
+  one->setVariable("w", filled({1}, 3));
+  EXPECT_THAT(run(*one, {}, {"w"}), ElementsAre(3));
+}
+
 TEST_P(VariablesSuite, AVariableOutlivesTheSessionThatMadeIt) {
   const Output w = variable("w", {1});
   act("AssignAdd", {w, b_.constant({1}, 1)}, "add");

@@ -49,6 +49,21 @@ TEST(VariableStore, AValueStaysAndAVariableWithoutOneGoesWithItsUser) {
   EXPECT_EQ(store.load().bytes, sizeof(float));
 }
 
+TEST(VariableStore, AContainerIsReset) {
+  VariableStore store;
+  const auto used = store.use({kCpu, "mine", "a"}, kOne, "a");
+  used->set(kValue);
+  for (const char* const container : {"mine", ""})
+    store.use({kCpu, container, "b"}, kOne, "b")->set(kValue);
+  store.reset("mine");
+  EXPECT_FALSE(used->hasValue());
+  EXPECT_EQ(store.use({kCpu, "mine", "a"}, kOne, "a"), used);
+  EXPECT_EQ(store.use({kCpu, "mine", "b"}, kTwo, "b")->spec(), kTwo)
+      << "nobody uses the one before";
+  EXPECT_TRUE(store.use({kCpu, "", "b"}, kOne, "b")->hasValue());
+  EXPECT_EQ(store.load().variables, 1u);
+}
+
 TEST(VariableStore, VariablesAndBytesAreBounded) {
   VariableStore store(2, sizeof(float));
   store.use({kCpu, "", "a"}, kOne, "a")->set(kValue);

@@ -83,6 +83,19 @@ TEST_F(VariableTest, WhatIsSetDuringAChangeWins) {
   EXPECT_EQ(of(variable_.read()), 10);
 }
 
+TEST_F(VariableTest, ClearedItHasNoValueAndItsMemoryGoesWithItsHolders) {
+  set(1);
+  Variable::Value held = variable_.read();
+  variable_.clear();
+  EXPECT_FALSE(variable_.hasValue());
+  EXPECT_EQ(of(held), 1);
+  held = nullptr;
+  EXPECT_EQ(budget_->taken(), 0u);
+  set(2);
+  variable_.change(true, [this](const std::byte*, std::byte*) { variable_.clear(); });
+  EXPECT_FALSE(variable_.hasValue()) << "it wins over the change";
+}
+
 TEST_F(VariableTest, EveryValueThatIsThereIsCounted) {
   set(1);
   Variable::Value first = variable_.read();
