@@ -28,6 +28,11 @@ std::string threadsText(const cluster::ClusterSpec& cluster);
 // Prints the model layer by layer, and where its variables lie. The job was checked.
 int explain(const cluster::JobSpec& job, const Options& options);
 
+// Runs a graph that was written op by op on the job's tasks, which serve; with --dry-run prints where each
+// op would run.
+// Errors: kBadConfig in compiler form; kUnavailable that names a task; those of the steps.
+int graph(const cluster::JobSpec& job, const Options& options);
+
 // The following find the run as find_run.h says, with its errors.
 
 constexpr int kNotRunning = 3;  // as `systemctl status` answers

@@ -73,6 +73,8 @@ int run(const Options& options) {
     case Verb::kExplain:
       checkBeforeStart(job, report);
       return explain(job, options);
+    case Verb::kGraph:
+      return graph(job, options);
     case Verb::kStatus:
       return status(job, options);
     case Verb::kLogs:

@@ -21,7 +21,10 @@ using cluster::OptionDef;
 constexpr size_t kWordsMax = 2050;  // a verb, a file, every task of the largest cluster
 
 constexpr OptionDef kLaunchOptions[] = {
-    {"fresh", "", "up: start anew; old checkpoints become checkpoints.old-N in the run directory"},
+    {"fresh", "",
+     "up: start anew; old checkpoints become checkpoints.old-N in the run directory; graph: drop "
+     "the "
+     "variables that other graphs left on the tasks"},
     {"detach", "", "-d: up: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
     {"checkpoint", "STEP|DIR",
@@ -32,7 +35,9 @@ constexpr OptionDef kLaunchOptions[] = {
     {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
-    {"dry-run", "", "up: print the command of each task, and start none"},
+    {"graph", "FILE", "graph: the ops, and what to run of them"},
+    {"dry-run", "",
+     "up: print the command of each task, and start none; graph: where each op runs"},
     {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
     {"verbose", "", "-v: every log line of the tasks too"},
@@ -61,6 +66,12 @@ constexpr VerbInfo kVerbs[] = {
     {"explain", Verb::kExplain, "CLUSTER.yaml", "print the model layer by layer, and its placement",
      "Each layer with its output, parameters and floating-point operations, then which variable\n"
      "lies on which ps. Nothing is started.\n"},
+    {"graph", Verb::kGraph, "CLUSTER.yaml --graph FILE", "run a graph of ops on tasks that serve",
+     "The tasks of the file wait for it: psd --serve, workerd --serve. Each op runs where its "
+     "device\n"
+     "says; variables are drawn from the graph's seed, its targets run in each step, and its "
+     "fetches\n"
+     "are printed. --dry-run prints where each op runs, and needs no tasks.\n"},
     {"status", Verb::kStatus, "CLUSTER.yaml", "how far the job is, or how it ended",
      "Finds the run of this file from any folder. Exit code 0: it runs; 3: it doesn't.\n"},
     {"attach", Verb::kAttach, "CLUSTER.yaml", "watch a running job; Ctrl-C leaves it running",
@@ -220,12 +231,13 @@ std::optional<std::filesystem::path> fileOf(const CommandLine& line, std::string
 void checkFits(const CommandLine& line, const Options& options) {
   const std::pair<const char*, std::vector<Verb>> only[] = {
       {"detach", {Verb::kUp}},
-      {"dry-run", {Verb::kUp}},
-      {"fresh", {Verb::kUp}},
+      {"dry-run", {Verb::kUp, Verb::kGraph}},
+      {"fresh", {Verb::kUp, Verb::kGraph}},
       {"follow", {Verb::kLogs}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
+      {"graph", {Verb::kGraph}},
       {"input", {Verb::kPredict}},
       {"output", {Verb::kPredict}}};
   for (const auto& [name, verbs] : only) {
@@ -274,6 +286,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.output = fileOf(line, "output");
   options.to = fileOf(line, "to");
   options.from = fileOf(line, "from");
+  options.graph = fileOf(line, "graph");
   checkFits(line, options);
   return options;
 }

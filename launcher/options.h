@@ -16,6 +16,7 @@ enum class Verb : uint8_t {
   kUp,
   kCheck,
   kExplain,
+  kGraph,
   kStatus,
   kAttach,
   kLogs,
@@ -51,6 +52,7 @@ struct Options {
   std::optional<std::filesystem::path> output;  // predict: instead of stdout
   std::optional<std::filesystem::path> to;      // export
   std::optional<std::filesystem::path> from;    // import
+  std::optional<std::filesystem::path> graph;   // graph
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.

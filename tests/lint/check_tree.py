@@ -101,6 +101,7 @@ TESTED_IN = [
     (r"launcher/main\.cc", "tests/e2e/launch_test.cc"),
     (r"launcher/(announce|commands|fd_watch|pipe_reader|spawner)\.cc",
      "tests/unit/launcher/session_test.cc"),
+    (r"launcher/graph_command\.cc", "tests/e2e/graph_test.cc"),
     (r"launcher/(attach_command|detach|explain_command|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),
     (r"launcher/(eval_command|export_command|import_command|predict_command|trained_model)\.cc", "tests/e2e/model_verbs_test.cc"),
     (r"common/model_files/(onnx_ops|onnx_proto|onnx_values|trained_model)\.cc", "tests/unit/model_files/onnx_file_test.cc"),

@@ -63,7 +63,8 @@ TEST(Options, MistakesSayWhatToDo) {
   EXPECT_THAT(mistake({"a.yaml", "--dryrun"}), ::testing::HasSubstr("did you mean '--dry-run'?"));
   EXPECT_THAT(mistake({"a.yaml", "--color", "red"}),
               ::testing::HasSubstr("auto, always or never, got 'red'"));
-  EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}), ::testing::HasSubstr("for the verb 'up'"));
+  EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}),
+              ::testing::HasSubstr("for the verbs 'up', 'graph'"));
   EXPECT_THAT(mistake({"a.yaml", "--bin-dir", ""}),
               ::testing::HasSubstr("--bin-dir expects a folder"));
 }
@@ -82,6 +83,7 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
               ::testing::HasSubstr("--output is for the verb 'predict'"));
   EXPECT_EQ(parse({"export", "a.yaml", "--to", "m.onnx"}).to, "m.onnx");
   EXPECT_EQ(parse({"import", "a.yaml", "--from", "m.onnx"}).from, "m.onnx");
+  EXPECT_EQ(parse({"graph", "a.yaml", "--graph", "g.yaml", "--dry-run"}).graph, "g.yaml");
   EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
 }

@@ -1,0 +1,157 @@
+// `dtf-launch graph`: a graph written op by op, placed on the tasks of a cluster, and run there.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/print.h"
+#include "common/engine/local_tasks.h"
+#include "common/engine/session.h"
+#include "common/graph/device_placer.h"
+#include "common/model/read_graph.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/train/initial_values.h"
+#include "common/wire/remote_tasks.h"
+#include "launcher/commands.h"
+#include "launcher/output.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kLinesShown = 10;  // steps that a person is told of, and the last
+constexpr size_t kElementsShown = 8;
+
+// Worker 0 first: it is where an op goes that asks for nothing.
+std::vector<std::pair<TaskId, cluster::Address>> tasksOf(const cluster::ClusterSpec& cluster) {
+  std::vector<std::pair<TaskId, cluster::Address>> tasks;
+  for (const JobKind job : {JobKind::kWorker, JobKind::kPs}) {
+    const std::vector<cluster::TaskSpec>& specs = cluster.tasks(job);
+    for (uint32_t i = 0; i < specs.size(); ++i)
+      tasks.emplace_back(TaskId{job, i}, specs[i].address);
+  }
+  return tasks;
+}
+
+engine::SessionOptions optionsOf(const model::GraphSpec& spec) {
+  engine::SessionOptions options{.soft_placement = spec.soft_placement};
+  for (const auto& [node, mark] : spec.marks) options.lines.emplace(node, mark.str() + ": error");
+  return options;
+}
+
+// Every node on its device, as the session will place it. Errors: of placement, at the op's line.
+graph::Graph placed(const model::GraphSpec& spec, const cluster::ClusterSpec& cluster) {
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels);
+  graph::DevicePlacerOptions options{.soft = spec.soft_placement,
+                                     .lines = optionsOf(spec).lines,
+                                     .can_run = [&](const graph::Node& node, const auto&) {
+                                       return engine::needsNoKernel(node) ||
+                                              kernels.has(node.op, runtime::DeviceType::kCpu);
+                                     }};
+  for (const auto& [task, address] : tasksOf(cluster))
+    options.devices.push_back(graph::fullDevice(task));
+  options.preferred = options.devices.at(0);
+  return graph::withDevices(spec.graph, graph::placeOnDevices(spec.graph, options));
+}
+
+void printPlacement(const graph::Graph& graph, bool json) {
+  ordered_json ops = ordered_json::array();
+  size_t op_width = 2, name_width = 4;
+  for (const graph::Node& node : graph.nodes()) {
+    op_width = std::max(op_width, node.op.size());
+    name_width = std::max(name_width, node.name.size());
+    ops.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}});
+  }
+  if (json) return printEvent("graph", {{"ops", ops}});
+  std::string text;
+  for (const graph::Node& node : graph.nodes())
+    text +=
+        fmt::format("{:<{}}  {:<{}}  {}\n", node.op, op_width, node.name, name_width, node.device);
+  print(text);
+}
+
+// Of any type, as numbers.
+std::vector<double> numbersOf(const Tensor& tensor) {
+  const auto widened = [](const auto& elements) {
+    return std::vector<double>(elements.begin(), elements.end());
+  };
+  switch (tensor.dtype()) {
+    case DType::kFloat32:
+      return widened(tensor.as<float>());
+    case DType::kUInt8:
+      return widened(tensor.as<uint8_t>());
+    case DType::kInt32:
+      return widened(tensor.as<int32_t>());
+    case DType::kInt64:
+      return widened(tensor.as<int64_t>());
+  }
+  return {};
+}
+
+std::string textOf(const std::string& name, const Tensor& value) {
+  const std::vector<double> numbers = numbersOf(value);
+  std::string text = name;
+  for (size_t i = 0; i < std::min(numbers.size(), kElementsShown); ++i)
+    text += fmt::format(" {:g}", numbers[i]);
+  if (numbers.size() > kElementsShown) text += fmt::format(" ... ({})", numbers.size());
+  return text;
+}
+
+void printStep(int64_t step, const model::GraphSpec& spec, const std::vector<Tensor>& values,
+               bool json) {
+  if (json) {
+    ordered_json fetches = ordered_json::object();
+    for (size_t i = 0; i < values.size(); ++i) fetches[spec.fetches[i]] = numbersOf(values[i]);
+    return printEvent("step", {{"step", step}, {"fetches", fetches}});
+  }
+  const int64_t each = std::max<int64_t>(1, spec.steps / kLinesShown);
+  if (step % each != 0 && step != spec.steps) return;
+  std::string text = fmt::format("step {}", step);
+  for (size_t i = 0; i < values.size(); ++i) text += "  " + textOf(spec.fetches[i], values[i]);
+  print(text + "\n");
+}
+
+void initialise(engine::Session& session, const model::GraphSpec& spec) {
+  uint32_t index = 0;
+  for (const graph::Node& node : spec.graph.nodes())
+    if (node.op == "Variable")
+      session.setVariable(node.name,
+                          train::initialValue(node.attribute<std::string>("initializer"),
+                                              node.outputs[0].shape, spec.seed, index++));
+}
+
+}  // namespace
+
+int graph(const cluster::JobSpec& job, const Options& options) {
+  if (!options.graph) throw Error(ErrorCode::kUsage, "which graph? --graph GRAPH.yaml says it");
+  yaml::Report report;
+  const model::GraphSpec spec = model::readGraphFile(*options.graph, report);
+  const graph::Graph placed_graph = placed(spec, job.cluster);
+  if (options.dry_run) {
+    printPlacement(placed_graph, options.json);
+    return 0;
+  }
+  if (spec.targets.empty() && spec.fetches.empty())
+    throw Error(ErrorCode::kBadConfig,
+                options.graph->string() + ": error: 'run' names no targets and no fetches");
+  wire::RemoteTasksOptions tasks;
+  for (const auto& [task, address] : tasksOf(job.cluster))
+    tasks.targets.push_back("dtf://" + address.str());
+  engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
+  if (options.fresh) session.resetVariables("");
+  initialise(session, spec);
+  for (int64_t step = 1; step <= spec.steps; ++step)
+    printStep(step, spec, session.run({}, spec.fetches, spec.targets), options.json);
+  DTF_CHECK(session.counts().steps == static_cast<uint64_t>(spec.steps));
+  return 0;
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,117 @@
+// dtf-launch graph: graphs written op by op, run on psd --serve and workerd --serve.
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class GraphTest : public ClusterTest {
+ protected:
+  void start() {
+    for (const auto& [job, index] : {std::pair{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+      tasks_.push_back(startTask(file_, job, index, {"--serve"}));
+    for (Process& task : tasks_) ASSERT_TRUE(task.waitForOutput("event=serving", seconds(30)));
+  }
+  ProcessResult run(const std::string& graph, std::vector<std::string> more = {}) const {
+    std::vector<std::string> command = {binary("dtf-launch"), "graph", file_, "--graph", graph};
+    command.insert(command.end(), more.begin(), more.end());
+    return runProcess(command, seconds(60));
+  }
+  std::string write(const std::string& text) const {
+    const std::string path = folder_.path() + "/graph.yaml";
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  const std::string example_ =
+      std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/linear_regression.yaml";
+  const std::string file_ = writeCluster({.ps = 2, .workers = 2, .ports = freePorts(4)});
+  std::vector<Process> tasks_;
+};
+
+TEST_F(GraphTest, TheExampleLearns) {
+  start();
+  const ProcessResult result = run(example_, {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<double> losses;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line);
+    EXPECT_EQ(event["event"], "step");
+    EXPECT_EQ(event["step"], losses.size() + 1);
+    losses.push_back(event["fetches"]["loss"][0].get<double>());
+  }
+  ASSERT_EQ(losses.size(), 200u);
+  EXPECT_GT(losses.front(), 0.1);
+  EXPECT_LT(losses.back(), losses.front() / 1000);
+  const ProcessResult again = run(example_);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, AllOf(HasSubstr("step 20  loss "), HasSubstr("step 200  loss ")));
+}
+
+TEST_F(GraphTest, AnotherGraphsVariableOfTheSameNameIsInItsWayUntilItIsDropped) {
+  start();
+  const auto graph = [this](const char* shape) {
+    return write(std::string("ops:\n  - Variable: {name: w, shape: ") + shape +
+                 ", initializer: ones}\nrun: {fetches: [w]}\n");
+  };
+  EXPECT_THAT(run(graph("[2]")).out, HasSubstr("step 1  w 1 1\n"));
+  const ProcessResult refused = run(graph("[3]"));
+  EXPECT_EQ(refused.exit_code, 78);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("'w'"), HasSubstr("float32[2]")));
+  EXPECT_THAT(run(graph("[3]"), {"--fresh"}).out, HasSubstr("step 1  w 1 1 1\n"));
+}
+
+TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
+  const ProcessResult result = run(example_, {"--dry-run"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto line = [&](const std::string& begin) {
+    const size_t at = result.out.find(begin);
+    return at == std::string::npos ? "" : result.out.substr(at, result.out.find('\n', at) - at);
+  };
+  EXPECT_THAT(line("Variable           w "), HasSubstr("/job:ps/replica:0/task:0/device:CPU:0"));
+  EXPECT_THAT(line("AssignSub          update_b "), HasSubstr("/job:ps/replica:0/task:1"));
+  EXPECT_THAT(line("MatMul             product "), HasSubstr("/job:worker/replica:0/task:1"));
+  EXPECT_THAT(line("MatMul             y "), HasSubstr("/job:worker/replica:0/task:0"));
+  const ProcessResult json = run(example_, {"--dry-run", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["ops"][0]["name"], "x");
+}
+
+TEST_F(GraphTest, MistakesNameTheOpItsLineAndTheDevicesThereAre) {
+  const std::string head = "ops:\n  - Const: {name: c, dtype: float32, shape: [2], value: 1}\n";
+  ProcessResult result = run(write(head + "  - Relu: {name: y, inputs: [c], device: /task:7}\n"));
+  EXPECT_EQ(result.exit_code, 78);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("graph.yaml:3:5: error: node 'y' (Relu)"),
+                                HasSubstr("/job:ps/replica:0/task:1/device:CPU:0")));
+  result = run(write(head + "  - Relu: {name: y, inputs: [c], device: /gpu:0}\n"));
+  EXPECT_EQ(result.exit_code, 78);
+  EXPECT_THAT(result.err, HasSubstr("GPU"));
+  result = run(write(head + "  - Relu: {name: y, inputs: [c], device: /gpu:0}\n"
+                            "soft_placement: true\n"),
+               {"--dry-run"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  result = run(write(head + "  - Relu: {name: y, inputs: [d]}\n"));
+  EXPECT_EQ(result.exit_code, 78);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("no node 'd'")));
+  EXPECT_EQ(run(write(head)).exit_code, 78) << "it says not what to run";
+  EXPECT_EQ(run(folder_.path() + "/none.yaml").exit_code, 78);
+}
+
+TEST_F(GraphTest, WithoutAGraphItSaysHowToNameOne) {
+  const ProcessResult result = runProcess({binary("dtf-launch"), "graph", file_}, seconds(30));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--graph GRAPH.yaml"));
+}
+
+}  // namespace
+}  // namespace dtf::testing

@@ -1,0 +1,128 @@
+#include "common/model/read_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/temporary_files.h"
+
+namespace dtf::model {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ReadGraphTest : public ::testing::Test {
+ protected:
+  GraphSpec read(const std::string& text) {
+    files_.write("graph.yaml", text);
+    yaml::Report report;
+    return readGraphFile("graph.yaml", report);
+  }
+  std::string error(const std::string& text) {
+    return dtf::testing::badConfigOf([&] { read(text); });
+  }
+  dtf::testing::TemporaryFiles files_;
+};
+
+TEST_F(ReadGraphTest, OpsWithInputsAttributesDevicesAndWhatTheyWaitFor) {
+  const GraphSpec spec = read(R"(
+ops:
+  - Placeholder: {name: x, dtype: int32, shape: [2]}
+  - Variable: {name: w, shape: [3, 4], initializer: ones, device: /job:ps/task:1}
+  - MatMul: {name: y, inputs: [w, w], transpose_b: true, after: [x]}
+  - NoOp: {name: all, after: [y]}
+run: {targets: [all], fetches: ["y:0", y], steps: 7, seed: 3}
+)");
+  const graph::Node& y = *spec.graph.find("y");
+  EXPECT_EQ(y.outputs[0].shape, (Shape{3, 3}));
+  EXPECT_TRUE(y.attribute<bool>("transpose_b"));
+  EXPECT_THAT(y.control_inputs, ElementsAre(spec.graph.find("x")->id));
+  EXPECT_EQ(spec.graph.find("x")->outputs[0].dtype, DType::kInt32);
+  EXPECT_EQ(spec.graph.find("w")->device, "/job:ps/task:1");
+  EXPECT_EQ(spec.marks.at("y").line, 5);
+  EXPECT_THAT(spec.targets, ElementsAre("all"));
+  EXPECT_THAT(spec.fetches, ElementsAre("y:0", "y"));
+  EXPECT_EQ(spec.steps, 7);
+  EXPECT_EQ(spec.seed, 3u);
+}
+
+TEST_F(ReadGraphTest, DevicesOfScopesOpsAndPinsMergeFieldByField) {
+  const GraphSpec spec = read(R"(
+ops:
+  - scope:
+      name: tower
+      device: /job:worker/task:0
+      ops:
+        - Const: {name: a, dtype: float32, shape: [2], value: 1.5}
+        - Relu: {name: b, inputs: [tower/a], device: /task:1/cpu:0}
+        - Relu: {inputs: [tower/b]}
+  - Relu: {name: c, inputs: [tower/Relu], device: /job:ps}
+pins: {tower/b: "/task:2", c: "/task:3"}
+soft_placement: true
+)");
+  EXPECT_EQ(spec.graph.find("tower/a")->device, "/job:worker/task:0");
+  EXPECT_EQ(spec.graph.find("tower/b")->device, "/job:worker/task:2/device:CPU:0");
+  EXPECT_EQ(spec.graph.find("tower/Relu")->device, "/job:worker/task:0");
+  EXPECT_EQ(spec.graph.find("c")->device, "/job:ps/task:3");
+  EXPECT_TRUE(spec.soft_placement);
+}
+
+TEST_F(ReadGraphTest, GradientsHaveNames) {
+  const GraphSpec spec = read(R"(
+ops:
+  - Variable: {name: w, shape: [2, 1], initializer: zeros}
+  - Variable: {name: b, shape: [2, 1], initializer: zeros}
+  - Add: {name: sum, inputs: [w, b]}
+  - Mean: {name: loss, inputs: [sum]}
+  - gradients: {loss: loss, of: [w, b], name: grad}
+  - AssignSub: {name: step, inputs: [w, grad/w], after: [grad/b]}
+)");
+  EXPECT_EQ(spec.graph.find("grad/b")->outputs[0].shape, (Shape{2, 1}));
+  EXPECT_EQ(spec.marks.at("grad/w").line, 7);
+}
+
+TEST_F(ReadGraphTest, AllMistakesAreToldAtTheirLines) {
+  const std::string told = error(R"(
+ops:
+  - Variable: {name: w, shape: [3, 4], initializer: zeroes}
+  - MatMull: {inputs: [w, w]}
+  - MatMul: {name: y, inputs: [w, w], transpose_c: true}
+  - Const: {name: c, dtype: float33, shape: [2, -1], value: much}
+  - Relu: {inputs: [nobody]}
+  - Const: {name: d, dtype: float32, shape: [2], value: 1, device: "/job:ps/jub:1"}
+  - _Send: {inputs: [d]}
+  - Const: {name: vast, dtype: float32, shape: [100000, 100000], value: 1}
+)");
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("did you mean 'zeros'")));
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:4:"), HasSubstr("did you mean 'MatMul'")));
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:5:"), HasSubstr("transpose_c")));
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:6:"), HasSubstr("float33"), HasSubstr("much")));
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:8:"), HasSubstr("jub")));
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:9:"), HasSubstr("_Send")));
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:10:"), HasSubstr("elements")));
+  EXPECT_THAT(told, Not(HasSubstr("nobody"))) << "it may be the op that isn't understood";
+}
+
+TEST_F(ReadGraphTest, WhatIsNotThereIsNamedWithTheNearest) {
+  const std::string told = error(R"(
+ops:
+  - Const: {name: weights, dtype: float32, shape: [2], value: 1}
+  - Relu: {name: y, inputs: [weight]}
+)");
+  EXPECT_THAT(told, AllOf(HasSubstr("graph.yaml:4:"), HasSubstr("did you mean 'weights'")));
+  EXPECT_THAT(error("ops:\n  - Const: {name: a, dtype: float32, shape: [1], value: 1}\n"
+                    "run: {fetches: [a:1]}\n"),
+              AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("1 output")));
+  EXPECT_THAT(error("ops:\n  - Const: {name: a, dtype: float32, shape: [1], value: 1}\n"
+                    "  - Const: {name: a, dtype: float32, shape: [1], value: 1}\n"),
+              AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("taken")));
+  EXPECT_THAT(error("ops:\n  - Const: {name: a, dtype: float32, shape: [1], value: 1}\n"
+                    "pins: {b: /job:ps}\n"),
+              AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("no op 'b' to pin")));
+  EXPECT_THAT(error("run: {}\n"), HasSubstr("'ops'"));
+}
+
+}  // namespace
+}  // namespace dtf::model
