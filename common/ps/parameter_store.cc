@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -78,7 +79,11 @@ void UpdateJob::update(uint64_t begin, uint64_t end) {
     const SparseSlice& slice = layout_->sparse()[i];
     const uint64_t first = std::max(begin, slice.offset);
     const uint64_t stop = std::min(end, slice.end());
-    if (first < stop) updateRows(constants_, arrays(), slice, rows_[i], first, stop);
+    if (first >= stop) continue;
+    if (missing_)
+      copyMissing(*missing_, slice, i, source_->data(), target_->mutableData(), first, stop);
+    updateRows(constants_, arrays(), slice, rows_[i], first, stop,
+               missing_ ? OtherRows::kThere : OtherRows::kCopied);
   }
 }
 
@@ -114,7 +119,7 @@ std::vector<Buffer> UpdateJob::takeCopies() {
 Gradient UpdateJob::takeMean() {
   DTF_CHECK(elements_done_.load(std::memory_order_acquire) == elements_);
   gradients_.clear();
-  if (sparse_mean_ != nullptr) return sparse_mean_->take();
+  if (sparse_mean_ != nullptr) return std::exchange(sparse_mean_, nullptr)->take();
   DTF_CHECK(mean_ != nullptr);
   return {{mean_->data(), elements_}, std::move(mean_)};
 }
@@ -137,6 +142,8 @@ ParameterStore::ParameterStore(const cluster::OptimizerSpec& optimizer, uint64_t
       slots_(std::make_shared<std::array<Buffer, kSlotsMax>>()) {
   DTF_CHECK(moving_->empty() || moving_->back().end <= gradient_layout_->denseElements());
   DTF_CHECK(gradient_layout_->sparse().empty() || updatesRows(optimizer));
+  if (!gradient_layout_->sparse().empty() && !movesOtherRows(optimizer.kind))
+    history_.emplace(gradient_layout_);
   for (uint32_t slot = 0; slot < slotCount(); ++slot) {
     (*slots_)[slot] = Buffer(elements * sizeof(float));
     if (isMovingAverage(optimizer, slot)) continue;
@@ -156,6 +163,10 @@ void ParameterStore::initialise(std::span<const float> values) {
   copyInto(values, first->mutableData());
   for (uint32_t slot = 0; slot < slotCount(); ++slot) {
     if (isMovingAverage(optimizer_, slot)) copyInto(values, (*slots_)[slot].as<float>());
+  }
+  if (history_) {
+    history_->restart();
+    first->mark(history_->state());
   }
   current_ = first;
 }
@@ -195,6 +206,7 @@ void ParameterStore::restore(std::span<const float> values,
   std::shared_ptr<const Snapshot> restored = pool_.take(values, owners.values, version);
   for (uint32_t i = 0; i < slots.size(); ++i) copyInto(slots[i], (*slots_)[i].as<float>());
   optimizer_clock_.restore(clock);
+  if (history_) history_->restart();
   previous_ = nullptr;
   current_ = std::move(restored);
   if (before) previous_ = pool_.take(*before, owners.before, version - 1);
@@ -219,6 +231,7 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareApply(std::vector<Gradient> gr
   job->constants_ = optimizer_clock_.next();
   job->source_ = current_;
   job->target_ = pool_.acquire(current_->version() + 1);
+  if (history_) job->missing_ = history_->missingSince(job->target_->markBefore());
   job->slots_ = slots_;
   job->moving_ = moving_;
   job->rows_.resize(gradient_layout_->sparse().size());
@@ -266,13 +279,24 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareMean(std::vector<Gradient> gra
   if (gradient_layout_->sparse().empty())
     job->mean_ = pool_.acquire(0);
   else
-    job->sparse_mean_ = std::make_unique<SparseMean>(*gradient_layout_, job->gradients_);
+    (job->sparse_mean_ = unusedMean())->begin(job->gradients_);
   return job;
+}
+
+// A job that was dropped keeps its own.
+std::shared_ptr<SparseMean> ParameterStore::unusedMean() {
+  if (sparse_mean_ == nullptr || sparse_mean_.use_count() > 1)
+    sparse_mean_ = std::make_shared<SparseMean>(gradient_layout_);
+  return sparse_mean_;
 }
 
 void ParameterStore::commit(const std::shared_ptr<UpdateJob>& job) {
   DTF_CHECK(job != nullptr && job == running_);
   DTF_CHECK(job->elements_done_.load(std::memory_order_acquire) == elements_);
+  if (history_) {
+    history_->add(job->gradients_);
+    job->target_->mark(history_->state());
+  }
   previous_ = std::move(current_);
   current_ = std::move(job->target_);
   job->source_ = nullptr;

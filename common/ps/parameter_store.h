@@ -16,6 +16,7 @@
 #include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/parameter_client.h"
+#include "common/ps/row_history.h"
 #include "common/ps/slice_norms.h"
 #include "common/ps/snapshot.h"
 #include "common/ps/sparse_mean.h"
@@ -67,7 +68,8 @@ class UpdateJob {
   std::vector<std::vector<RowsView>> rows_;  // by sparse slice, then by gradient
   std::vector<Buffer> copies_;               // of a copy: one for each slot; empty in an update
   std::shared_ptr<Snapshot> mean_;           // of a mean; null in an update
-  std::unique_ptr<SparseMean> sparse_mean_;  // in its place, of a shard with sparse variables
+  std::shared_ptr<SparseMean> sparse_mean_;  // in its place, of a shard with sparse variables
+  std::optional<MissingRows> missing_;       // of target_; nullopt: all is to be written
   std::unique_ptr<SliceNorms> norms_;        // where the optimizer needs them
   std::shared_ptr<const std::vector<MovingRange>> moving_;  // that the optimizer leaves alone
   std::atomic<uint64_t> elements_measured_{0};
@@ -172,6 +174,7 @@ class ParameterStore {
 
  private:
   std::shared_ptr<UpdateJob> jobOf(std::vector<Gradient> gradients) const;
+  std::shared_ptr<SparseMean> unusedMean();
 
   const cluster::OptimizerSpec optimizer_;
   const uint64_t elements_;
@@ -179,6 +182,8 @@ class ParameterStore {
   const std::shared_ptr<const std::vector<MovingRange>> moving_;  // shared with jobs
   const std::shared_ptr<const GradientLayout> gradient_layout_;   // likewise
   SnapshotPool pool_;
+  std::optional<RowHistory> history_;        // where updates leave rows as they are
+  std::shared_ptr<SparseMean> sparse_mean_;  // of the last job, to be used again
   OptimizerClock optimizer_clock_;
   std::shared_ptr<std::array<Buffer, kSlotsMax>> slots_;
   std::shared_ptr<const Snapshot> current_;

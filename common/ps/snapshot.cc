@@ -1,5 +1,6 @@
 #include "common/ps/snapshot.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -14,6 +15,11 @@ namespace {
 // A sender may read whole 8-byte words, and one beyond.
 constexpr uint64_t kPaddingBytes = 8;
 
+struct Arena {
+  Buffer values;
+  uint64_t mark = 0;
+};
+
 }  // namespace
 
 struct SnapshotPool::Core {
@@ -22,25 +28,28 @@ struct SnapshotPool::Core {
   Mutex mutex;
   bool closed DTF_GUARDED_BY(mutex) = false;
   uint64_t allocated DTF_GUARDED_BY(mutex) = 0;
-  std::vector<Buffer> unused DTF_GUARDED_BY(mutex);
+  std::vector<Arena> unused DTF_GUARDED_BY(mutex);
 
   Core(uint64_t elements_in, uint32_t free_max_in) : elements(elements_in), free_max(free_max_in) {
     unused.reserve(free_max);
   }
 
-  // An unused arena, or an empty buffer when there is none: the caller allocates outside the lock.
-  Buffer take() {
+  // An unused arena, or an empty one when there is none: the caller allocates outside the lock.
+  Arena take() {
     MutexLock lock(mutex);
     if (unused.empty()) {
       ++allocated;
       return {};
     }
-    Buffer arena = std::move(unused.back());
+    // Of several without a mark the one that was given back last, which a cache may hold.
+    const auto by_mark = [](const Arena& a, const Arena& b) { return a.mark < b.mark; };
+    std::swap(*std::max_element(unused.rbegin(), unused.rend(), by_mark), unused.back());
+    Arena arena = std::move(unused.back());
     unused.pop_back();
     return arena;
   }
 
-  void giveBack(Buffer arena) {
+  void giveBack(Arena arena) {
     MutexLock lock(mutex);
     if (!closed && unused.size() < free_max) {
       unused.push_back(std::move(arena));
@@ -54,7 +63,7 @@ SnapshotPool::SnapshotPool(uint64_t elements, uint32_t free_max)
     : core_(std::make_shared<Core>(elements, free_max)) {}
 
 SnapshotPool::~SnapshotPool() {
-  std::vector<Buffer> unused;
+  std::vector<Arena> unused;
   MutexLock lock(core_->mutex);
   core_->closed = true;
   core_->allocated -= core_->unused.size();
@@ -62,11 +71,12 @@ SnapshotPool::~SnapshotPool() {
 }
 
 std::shared_ptr<Snapshot> SnapshotPool::acquire(uint64_t version) {
-  Buffer arena = core_->take();
-  if (arena.data() == nullptr) arena = Buffer(core_->elements * sizeof(float) + kPaddingBytes);
-  auto* snapshot = new Snapshot(std::move(arena), core_->elements, version);
+  Arena arena = core_->take();
+  if (arena.values.data() == nullptr)
+    arena.values = Buffer(core_->elements * sizeof(float) + kPaddingBytes);
+  auto* snapshot = new Snapshot(std::move(arena.values), core_->elements, version, arena.mark);
   return std::shared_ptr<Snapshot>(snapshot, [core = core_](Snapshot* gone) {
-    core->giveBack(std::move(gone->arena_));
+    core->giveBack({std::move(gone->arena_), gone->mark_});
     delete gone;
   });
 }

@@ -26,14 +26,24 @@ class Snapshot {
   uint64_t version() const { return version_; }        // updates in it, since the initial values
   float* mutableData() { return arena_.as<float>(); }  // nullptr when it was received
 
+  // Whoever fills an arena may mark what it holds then, until it is filled anew; 0: not marked.
+  void mark(uint64_t mark) { mark_ = mark; }
+  // Of what the arena held, and holds until it is written, when this was acquired.
+  uint64_t markBefore() const { return mark_before_; }
+
  private:
   friend class SnapshotPool;
-  Snapshot(Buffer arena, uint64_t elements, uint64_t version)
-      : arena_(std::move(arena)), elements_(elements), version_(version) {}
+  Snapshot(Buffer arena, uint64_t elements, uint64_t version, uint64_t mark_before = 0)
+      : arena_(std::move(arena)),
+        elements_(elements),
+        version_(version),
+        mark_before_(mark_before) {}
 
   Buffer arena_;
   uint64_t elements_;
   uint64_t version_;
+  uint64_t mark_before_;
+  uint64_t mark_ = 0;
   const float* received_ = nullptr;
   std::shared_ptr<const void> owner_;  // of received_
 };
@@ -50,7 +60,8 @@ class SnapshotPool {
   ~SnapshotPool();
 
   // An arena to fill, then to publish by converting to shared_ptr<const Snapshot>. Its contents are
-  // undefined where `elements` reach (a recycled arena still holds old values), zero beyond.
+  // undefined where `elements` reach, zero beyond; a recycled arena still holds the old values that
+  // markBefore() tells of, and of those the one with the highest mark is given.
   std::shared_ptr<Snapshot> acquire(uint64_t version);
 
   // Those values, kept where they are while `owner` lives; copied where their place is none for a

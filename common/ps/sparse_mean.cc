@@ -19,29 +19,57 @@ void meanInto(std::span<const float* const> values, uint64_t begin, uint64_t n, 
 
 }  // namespace
 
-SparseMean::SparseMean(const GradientLayout& layout, std::span<const Gradient> gradients)
-    : layout_(layout), rows_(layout.sparse().size()) {
-  DTF_CHECK(!gradients.empty() && !rows_.empty());
-  std::vector<std::vector<uint32_t>> named(rows_.size());
+SparseMean::SparseMean(std::shared_ptr<const GradientLayout> layout)
+    : layout_(std::move(layout)), rows_(layout_->sparse().size()), named_(rows_.size()) {
+  DTF_CHECK(!rows_.empty());
+}
+
+void SparseMean::begin(std::span<const Gradient> gradients) {
+  DTF_CHECK(!gradients.empty() && mean_ == nullptr);
+  dense_.clear();
   for (const Gradient& gradient : gradients) dense_.push_back(gradient.values.data());
+  findRows(gradients);
+  makeRoom();
+  for (size_t i = 0; i < named_.size(); ++i) std::ranges::copy(named_[i], ids(i));
+}
+
+void SparseMean::findRows(std::span<const Gradient> gradients) {
+  row_counts_.clear();
   for (size_t i = 0; i < rows_.size(); ++i) {
-    for (const Gradient& gradient : gradients) rows_[i].push_back(layout.rows(gradient, i));
-    for (RowMerge merge(rows_[i], layout.sparse()[i].row_elements); !merge.done(); merge.next())
-      named[i].push_back(merge.row());
-    row_counts_.push_back(static_cast<uint32_t>(named[i].size()));
+    rows_[i].clear();
+    named_[i].clear();
+    for (const Gradient& gradient : gradients) rows_[i].push_back(layout_->rows(gradient, i));
+    for (RowMerge merge(rows_[i], layout_->sparse()[i].row_elements); !merge.done(); merge.next())
+      named_[i].push_back(merge.row());
+    row_counts_.push_back(static_cast<uint32_t>(named_[i].size()));
   }
-  mean_ = std::make_shared<Buffer>(layout.elementsOf(row_counts_) * sizeof(float));
-  for (size_t i = 0; i < rows_.size(); ++i)
-    if (!named[i].empty())
-      std::memcpy(mean_->as<float>() + layout.rowsAt(row_counts_, i), named[i].data(),
-                  named[i].size() * sizeof(uint32_t));
+}
+
+// A buffer that no gradient uses any more; a new one by half as large again as it must be.
+void SparseMean::makeRoom() {
+  const uint64_t elements = layout_->elementsOf(row_counts_);
+  const uint64_t bytes = elements * sizeof(float);
+  for (std::shared_ptr<Buffer>& buffer : buffers_) {
+    if (buffer != nullptr && buffer.use_count() > 1) continue;
+    if (buffer == nullptr || buffer->bytes() < bytes)
+      buffer = std::make_shared<Buffer>(bytes + bytes / 2);
+    mean_ = buffer;
+    break;
+  }
+  if (mean_ == nullptr) mean_ = std::make_shared<Buffer>(bytes);
+  if (const uint64_t last = layout_->rowsAt(row_counts_, row_counts_.size()); last < elements)
+    mean_->as<float>()[last] = 0;
+}
+
+uint32_t* SparseMean::ids(size_t index) {
+  return reinterpret_cast<uint32_t*>(mean_->as<float>() + layout_->rowsAt(row_counts_, index));
 }
 
 void SparseMean::run(uint64_t begin, uint64_t end) {
-  if (const uint64_t stop = std::min(end, layout_.denseElements()); begin < stop)
+  if (const uint64_t stop = std::min(end, layout_->denseElements()); begin < stop)
     meanInto(dense_, begin, stop - begin, mean_->as<float>() + begin);
   for (size_t i = 0; i < rows_.size(); ++i) {
-    const SparseSlice& slice = layout_.sparse()[i];
+    const SparseSlice& slice = layout_->sparse()[i];
     const uint64_t first = std::max(begin, slice.offset);
     const uint64_t stop = std::min(end, slice.end());
     if (first < stop) runRows(i, first, stop);
@@ -49,10 +77,10 @@ void SparseMean::run(uint64_t begin, uint64_t end) {
 }
 
 void SparseMean::runRows(size_t index, uint64_t begin, uint64_t end) {
-  const SparseSlice& slice = layout_.sparse()[index];
+  const SparseSlice& slice = layout_->sparse()[index];
   const uint64_t first_row = (begin - slice.offset) / slice.row_elements;
-  float* const ids = mean_->as<float>() + layout_.rowsAt(row_counts_, index);
-  const std::span<const uint32_t> named(reinterpret_cast<const uint32_t*>(ids), row_counts_[index]);
+  const std::vector<uint32_t>& named = named_[index];
+  float* const values = mean_->as<float>() + layout_->rowsAt(row_counts_, index) + named.size();
   auto at = static_cast<uint64_t>(std::ranges::lower_bound(named, first_row) - named.begin());
   for (RowMerge merge(rows_[index], slice.row_elements, first_row); !merge.done(); merge.next()) {
     const uint64_t row_begin = slice.offset + merge.row() * slice.row_elements;
@@ -60,13 +88,14 @@ void SparseMean::runRows(size_t index, uint64_t begin, uint64_t end) {
     DTF_CHECK(named[at] == merge.row());
     const uint64_t from = std::max(row_begin, begin) - row_begin;
     const uint64_t n = std::min(row_begin + slice.row_elements, end) - row_begin - from;
-    meanInto(merge.values(), from, n, ids + named.size() + at++ * slice.row_elements + from);
+    meanInto(merge.values(), from, n, values + at++ * slice.row_elements + from);
   }
 }
 
 Gradient SparseMean::take() {
-  const uint64_t elements = layout_.elementsOf(row_counts_);
-  return {{mean_->as<float>(), elements}, std::move(mean_), std::move(row_counts_)};
+  DTF_CHECK(mean_ != nullptr);
+  const std::span<const float> values(mean_->as<float>(), layout_->elementsOf(row_counts_));
+  return {values, std::exchange(mean_, nullptr), row_counts_};
 }
 
 }  // namespace dtf::ps

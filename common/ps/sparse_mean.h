@@ -3,6 +3,7 @@
 // The mean of gradients with sparse slices, as one gradient: what a replica is sent. An update with
 // it has the bits of an update with all of them.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,28 +14,36 @@
 
 namespace dtf::ps {
 
-// Owns: the mean.
-// Borrows: the values of the gradients.
-// Threads: run() is thread-safe for disjoint ranges.
+// Owns: the mean. Its memory, and that of the lists of rows, is used again for the next one.
+// Borrows: the values of the gradients, from begin() to take().
+// Threads: run() is thread-safe for disjoint ranges, all else is thread-compatible.
 // Blocks: computes.
 class SparseMean {
  public:
-  // Finds the rows that any gradient names, and makes room for them.
-  SparseMean(const GradientLayout& layout, std::span<const Gradient> gradients);
+  explicit SparseMean(std::shared_ptr<const GradientLayout> layout);
 
-  // Elements [begin, end) of the shard's arena.
+  // Finds the rows that any gradient names, and makes room for them.
+  void begin(std::span<const Gradient> gradients);
+  // Elements [begin, end) of the arena: of a sparse slice, its rows as far as they lie there. The
+  // result doesn't depend on the split.
   void run(uint64_t begin, uint64_t end);
-  // When all have run.
+  // When all has run. The memory is shared with who holds the gradient.
   Gradient take();
 
  private:
+  void findRows(std::span<const Gradient> gradients);
+  void makeRoom();
   void runRows(size_t index, uint64_t begin, uint64_t end);
+  // The ids of the rows of slice `index` in the mean; their values lie behind them.
+  uint32_t* ids(size_t index);
 
-  const GradientLayout layout_;
-  std::vector<const float*> dense_;
-  std::vector<std::vector<RowsView>> rows_;  // by sparse slice, then by gradient
+  const std::shared_ptr<const GradientLayout> layout_;
+  std::vector<const float*> dense_;           // of each gradient
+  std::vector<std::vector<RowsView>> rows_;   // by sparse slice, then by gradient
+  std::vector<std::vector<uint32_t>> named_;  // by sparse slice
   std::vector<uint32_t> row_counts_;
   std::shared_ptr<Buffer> mean_;
+  std::array<std::shared_ptr<Buffer>, 2> buffers_;  // one may be on its way to the replica
 };
 
 }  // namespace dtf::ps

@@ -19,13 +19,13 @@ using Kind = cluster::OptimizerSpec::Kind;
 struct RowRules {
   UpdateConstants named;
   UpdateConstants other;
-  bool all_rows = false;
+  bool move_others = false;
+  OtherRows others = OtherRows::kCopied;
 };
 
-RowRules rulesOf(const UpdateConstants& constants) {
+RowRules rulesOf(const UpdateConstants& constants, OtherRows others) {
   DTF_CHECK(!cluster::needsWholeVariables(constants.kind) && constants.l2 == 0);
-  RowRules rules{constants, constants, false};
-  rules.all_rows = constants.kind == Kind::kAdam || constants.kind == Kind::kAdamW;
+  RowRules rules{constants, constants, movesOtherRows(constants.kind), others};
   rules.other.weight_decay = 0;
   return rules;
 }
@@ -45,7 +45,8 @@ void updateNamed(const UpdateConstants& c, const UpdateArrays& arrays,
 
 void updateOthers(const RowRules& rules, const UpdateArrays& arrays, uint64_t begin, uint64_t end) {
   if (begin == end) return;
-  if (!rules.all_rows) {
+  if (!rules.move_others) {
+    if (rules.others == OtherRows::kThere) return;
     std::memcpy(arrays.new_parameters + begin, arrays.old_parameters + begin,
                 (end - begin) * sizeof(float));
     return;
@@ -57,6 +58,10 @@ void updateOthers(const RowRules& rules, const UpdateArrays& arrays, uint64_t be
 
 }  // namespace
 
+bool movesOtherRows(Kind kind) {
+  return kind == Kind::kAdam || kind == Kind::kAdamW;
+}
+
 bool updatesRows(const cluster::OptimizerSpec& optimizer) {
   const bool takes_no_l2 = optimizer.kind == Kind::kAdamW || optimizer.kind == Kind::kFtrl;
   return !cluster::needsWholeVariables(optimizer.kind) &&
@@ -65,11 +70,11 @@ bool updatesRows(const cluster::OptimizerSpec& optimizer) {
 
 void updateRows(const UpdateConstants& constants, const UpdateArrays& arrays,
                 const SparseSlice& slice, std::span<const RowsView> gradients, uint64_t begin,
-                uint64_t end) {
+                uint64_t end, OtherRows others) {
   DTF_CHECK(slice.offset <= begin && begin <= end && end <= slice.end() && !gradients.empty());
   DTF_CHECK(arrays.new_parameters != arrays.old_parameters);
   if (begin == end) return;
-  const RowRules rules = rulesOf(constants);
+  const RowRules rules = rulesOf(constants, others);
   uint64_t at = begin;
   for (RowMerge named(gradients, slice.row_elements, (begin - slice.offset) / slice.row_elements);
        !named.done(); named.next()) {

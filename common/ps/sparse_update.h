@@ -16,6 +16,12 @@ namespace dtf::ps {
 // (lars, lamb), nor with L2 regularisation, whose gradient is dense, as in TensorFlow.
 bool updatesRows(const cluster::OptimizerSpec& optimizer);
 
+// Whether an update moves the rows that no gradient names, too (adam, adamw).
+bool movesOtherRows(cluster::OptimizerSpec::Kind kind);
+
+// What becomes of rows that don't move: they are copied, or lie in the new parameters already.
+enum class OtherRows : uint8_t { kCopied, kThere };
+
 // Updates elements [begin, end) of the arena, all of them in `slice`. `gradients`: what each gradient
 // has of it, in the order of summation; a row takes the mean of those that name it, clipped.
 //   gradient_descent, momentum, adagrad, adadelta, rmsprop, ftrl
@@ -27,6 +33,6 @@ bool updatesRows(const cluster::OptimizerSpec& optimizer);
 // doesn't depend on how a slice is split. Thread-safe for disjoint ranges.
 void updateRows(const UpdateConstants& constants, const UpdateArrays& arrays,
                 const SparseSlice& slice, std::span<const RowsView> gradients, uint64_t begin,
-                uint64_t end);
+                uint64_t end, OtherRows others);
 
 }  // namespace dtf::ps

@@ -26,6 +26,7 @@ std::vector<Report> benchModels(const BenchOptions& options);
 std::vector<Report> benchRefill(const BenchOptions& options);
 std::vector<Report> benchDurability(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);
+std::vector<Report> benchRows(const BenchOptions& options);
 std::vector<Report> benchKernels(const BenchOptions& options);
 std::vector<Report> benchGraph(const BenchOptions& options);
 

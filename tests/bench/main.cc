@@ -40,6 +40,7 @@ constexpr Benchmark kBenchmarks[] = {
      benchDurability},
     {"optimizers", "updates of 64 MiB of parameters beside memcpy, with each instruction set",
      benchOptimizers},
+    {"rows", "updates of a few rows of a table of 100 MB, beside memcpy of the table", benchRows},
     {"models", "training steps of whole networks, on one thread and on more, beside the peak",
      benchModels},
     {"kernels", "convolutions and pooling beside the multiply-add peak and memcpy, with each set",

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/random.h"
+#include "tests/support/test_seed.h"
 #include "tests/unit/ps/sparse_fixture.h"
 
 namespace dtf::ps {
@@ -181,6 +185,95 @@ TEST(ParameterStore, SteadyStateUsesABoundedNumberOfArenas) {
   }
   // Four or five readers' arenas (the newest is current and previous), and those unused.
   EXPECT_LE(store.arenasAllocated(), 9u);
+}
+
+// A table of 1000 x 4 that is updated a few rows at a time, beside what it must be.
+class LargeTable {
+ public:
+  static constexpr uint64_t kDense = 16, kRows = 1000, kRowElements = 4;
+  static constexpr uint64_t kElements = kDense + kRows * kRowElements;
+
+  LargeTable()
+      : store(descent(), kElements, {}, {}, {{kDense, kRows, kRowElements}}), due(kElements, 1) {
+    store.initialise(due);
+  }
+  // Of two workers, who may name the same rows.
+  std::vector<Gradient> draw() {
+    std::vector<Gradient> gradients;
+    for (int worker = 0; worker < 2; ++worker) {
+      Rows rows;
+      for (int i = 0; i < 5; ++i) rows[static_cast<uint32_t>(random_.below(kRows))] = {1, 1, 1, 1};
+      gradients.push_back(makeGradient(store.gradientLayout(), {1}, {rows}));
+    }
+    return gradients;
+  }
+  void apply() {
+    const std::vector<Gradient> gradients = draw();
+    due[0] -= 1;
+    std::set<uint32_t> named;
+    for (const Gradient& gradient : gradients)
+      for (const uint32_t row : store.gradientLayout().rows(gradient, 0).rows) named.insert(row);
+    for (const uint32_t row : named)
+      for (uint64_t i = 0; i < kRowElements; ++i) due[kDense + row * kRowElements + i] -= 1;
+    store.apply(gradients);
+  }
+  bool isRight() const { return std::equal(due.begin(), due.end(), store.current()->data()); }
+
+  ParameterStore store;
+  std::vector<float> due;
+
+ private:
+  Random random_{testing::testSeed(), 0};
+};
+
+// Readers keep arenas for as many updates as they like, and the rows that those missed are not lost.
+TEST(ParameterStore, RowsThatAnArenaMissedAreBroughtToIt) {
+  LargeTable table;
+  std::deque<std::pair<std::shared_ptr<const Snapshot>, std::vector<float>>> readers;
+  Random random(testing::testSeed(), 1);
+  for (int step = 0; step < 300; ++step) {
+    table.apply();
+    ASSERT_TRUE(table.isRight()) << "step " << step << " seed " << testing::testSeed();
+    if (random.below(3) == 0) readers.emplace_back(table.store.current(), table.due);
+    if (random.below(10) == 0) table.store.copyAverages();
+    while (!readers.empty() && random.below(4) == 0) {
+      EXPECT_TRUE(std::ranges::equal(readers.front().second,
+                                     std::span(readers.front().first->data(), table.kElements)))
+          << "what is read doesn't change";
+      readers.pop_front();
+    }
+  }
+}
+
+// What is written shows where something else was put before.
+TEST(ParameterStore, AnUpdateWritesTheRowsThatWereNamedAndNoOthers) {
+  LargeTable table;
+  table.apply();
+  const float* const arena = table.store.current()->data();
+  table.apply();
+  table.apply();  // nobody reads the first arena any more, and it isn't previous()
+  constexpr float kElsewhere = 12345;
+  auto* const reused = const_cast<float*>(arena);
+  std::fill_n(reused, LargeTable::kElements, kElsewhere);
+  table.apply();
+  ASSERT_EQ(table.store.current()->data(), arena);
+  const std::span<const float> written(arena, LargeTable::kElements);
+  EXPECT_EQ(written[0], table.due[0]);
+  const auto kept = std::ranges::count(written, kElsewhere);
+  constexpr int kNamedMax = 3 * 2 * 5;  // by this update and the two that the arena lacked
+  EXPECT_GE(kept, (LargeTable::kRows - kNamedMax) * LargeTable::kRowElements);
+  EXPECT_LT(kept, LargeTable::kRows * LargeTable::kRowElements);
+}
+
+TEST(ParameterStore, ARestoreLeavesNothingOfTheRowsBefore) {
+  LargeTable table;
+  for (int step = 0; step < 5; ++step) table.apply();
+  table.due.assign(LargeTable::kElements, 7);
+  table.store.restore(table.due, {}, OptimizerClock(descent()).state(), 3);
+  for (int step = 0; step < 5; ++step) {
+    table.apply();
+    EXPECT_TRUE(table.isRight()) << "step " << step << " seed " << testing::testSeed();
+  }
 }
 
 TEST(ParameterStore, APreparedUpdateMayRunInPartsOnOtherThreads) {

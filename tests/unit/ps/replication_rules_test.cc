@@ -54,7 +54,7 @@ TEST(ReplicationRules, AgreeWithEachOther) {
   for (uint32_t workers = 1; workers <= 9; ++workers) {
     for (uint32_t aggregate = 1; aggregate <= 20; ++aggregate) {
       const cluster::ReplicationSpec spec = sync(aggregate, workers);
-      SCOPED_TRACE(testing::Message() << aggregate << " of " << workers);
+      SCOPED_TRACE(::testing::Message() << aggregate << " of " << workers);
       const std::vector<uint32_t> owed = quotas(spec, workers);
       const uint32_t computed = std::accumulate(owed.begin(), owed.end(), 0u);
       EXPECT_EQ(computed, batchesOfOrderStep(spec, workers)) << "each batch has one reader";

@@ -10,12 +10,15 @@ namespace dtf::ps {
 namespace {
 
 TEST(SparseMean, ARowsMeanIsOverThoseThatNameIt) {
-  const GradientLayout layout(16 + 16, {{16, 5, 2}});
+  const auto shared =
+      std::make_shared<const GradientLayout>(16 + 16, std::vector<SparseSlice>{{16, 5, 2}});
+  const GradientLayout& layout = *shared;
   const std::vector<Gradient> gradients = {
       makeGradient(layout, {1}, {{{0, {1, 2}}, {3, {10, 20}}}}),
       makeGradient(layout, {2}, {{{3, {20, 40}}}}),
       makeGradient(layout, {6}, {{{3, {60, 30}}, {4, {5, 5}}}})};
-  SparseMean mean(layout, gradients);
+  SparseMean mean(shared);
+  mean.begin(gradients);
   for (uint64_t at = 0; at < 32; at += 16) mean.run(at, at + 16);
   const Gradient taken = mean.take();
   EXPECT_EQ(layout.fault(taken), std::nullopt);
@@ -30,7 +33,9 @@ TEST(SparseMean, ARowsMeanIsOverThoseThatNameIt) {
 TEST(SparseMean, HasTheSameBitsForEverySplit) {
   constexpr uint64_t kRows = 61;
   constexpr uint64_t kRowElements = 7;
-  const GradientLayout layout(16 + 432, {{16, kRows, kRowElements}});
+  const auto shared = std::make_shared<const GradientLayout>(
+      16 + 432, std::vector<SparseSlice>{{16, kRows, kRowElements}});
+  const GradientLayout& layout = *shared;
   Random random(9, 0);
   std::vector<Gradient> gradients;
   for (int i = 0; i < 3; ++i) {
@@ -41,14 +46,43 @@ TEST(SparseMean, HasTheSameBitsForEverySplit) {
     }
     gradients.push_back(makeGradient(layout, {random.uniform(-1, 1)}, {rows}));
   }
-  SparseMean whole(layout, gradients);
+  SparseMean whole(shared);
+  whole.begin(gradients);
   whole.run(0, 448);
   const Gradient expected = whole.take();
-  SparseMean split(layout, gradients);
+  SparseMean split(shared);
+  split.begin(gradients);
   for (uint64_t at = 448; at > 0; at -= 16) split.run(at - 16, at);
   const Gradient found = split.take();
   ASSERT_EQ(found.row_counts, expected.row_counts);
   EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(), found.values.size_bytes()), 0);
+}
+
+// It is made on the loop of a ps for each step: in memory of its own, which a replica may still read.
+TEST(SparseMean, UsesItsMemoryAgainWhenNobodyReadsItAnyMore) {
+  const auto layout =
+      std::make_shared<const GradientLayout>(16 + 16, std::vector<SparseSlice>{{16, 5, 2}});
+  const std::vector<Gradient> many = {makeGradient(*layout, {1}, {{{0, {1, 2}}, {3, {5, 6}}}}),
+                                      makeGradient(*layout, {1}, {{{4, {1, 2}}}})};
+  const std::vector<Gradient> few = {makeGradient(*layout, {3}, {{{2, {7, 8}}}}),
+                                     makeGradient(*layout, {3}, {{}})};
+  SparseMean mean(layout);
+  const auto next = [&](const std::vector<Gradient>& gradients) {
+    mean.begin(gradients);
+    mean.run(0, 32);
+    return mean.take();
+  };
+  std::optional<Gradient> first = next(many);
+  std::optional<Gradient> second = next(few);
+  const float* const place = first->values.data();
+  EXPECT_NE(second->values.data(), place) << "the first is on its way";
+  EXPECT_EQ(layout->rows(*first, 0).rows.back(), 4u);
+  EXPECT_EQ(layout->rows(*second, 0).values[1], 8);
+  first.reset();
+  const Gradient third = next(few);
+  EXPECT_EQ(third.values.data(), place);
+  EXPECT_EQ(layout->fault(third), std::nullopt);
+  EXPECT_EQ(third.row_counts, second->row_counts);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -39,19 +40,33 @@ struct Variable {
     std::vector<RowsView> views;
     for (const Rows& rows : gradients) made.push_back(makeGradient(layout, {}, {rows}));
     for (const Gradient& gradient : made) views.push_back(layout.rows(gradient, 0));
-    std::vector<float> result(w.size());
+    const std::vector<float> old = arenaOf(w);
+    std::vector<float> result(old.size());
+    std::vector<float> slot_arenas[kSlotsMax];
     UpdateArrays arrays;
-    arrays.old_parameters = w.data() - kOffset;
-    arrays.new_parameters = result.data() - kOffset;
-    for (size_t i = 0; i < kSlotsMax; ++i)
-      if (!slots[i].empty()) arrays.slots[i] = slots[i].data() - kOffset;
+    arrays.old_parameters = old.data();
+    arrays.new_parameters = result.data();
+    for (size_t i = 0; i < kSlotsMax; ++i) {
+      if (slots[i].empty()) continue;
+      slot_arenas[i] = arenaOf(slots[i]);
+      arrays.slots[i] = slot_arenas[i].data();
+    }
     const UpdateConstants constants = clock.next();
     for (size_t end = w.size(); end > 0;) {
       const size_t begin = end - std::min(end, piece);
-      updateRows(constants, arrays, slice, views, kOffset + begin, kOffset + end);
+      updateRows(constants, arrays, slice, views, kOffset + begin, kOffset + end,
+                 OtherRows::kCopied);
       end = begin;
     }
-    w = result;
+    w.assign(result.begin() + kOffset, result.end());
+    for (size_t i = 0; i < kSlotsMax; ++i)
+      if (!slots[i].empty())
+        slots[i].assign(slot_arenas[i].begin() + kOffset, slot_arenas[i].end());
+  }
+  static std::vector<float> arenaOf(const std::vector<float>& values) {
+    std::vector<float> arena(kOffset + values.size());
+    std::ranges::copy(values, arena.begin() + kOffset);
+    return arena;
   }
   void step(const Rows& rows) { stepAll({rows}); }
   OptimizerClock clock;
