@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/cluster/optimizer_settings.h"
+#include "common/ps/gradient_layout.h"
 #include "common/ps/optimizer_check.h"
 #include "common/ps/replication_rules.h"
 #include "common/ps/sparse_update.h"
@@ -78,6 +79,17 @@ void validateShard(const ParameterLayout& layout, const ShardLayout& shard) {
     bad(fmt::format("a shard of {} elements, of which only {} belong to variables", shard.elements,
                     free_from));
   }
+}
+
+// Of a shard that passed validateShard(): one message carries a gradient, whatever rows it names.
+void validateGradient(const ParameterLayout& layout, uint32_t ps_task) {
+  const uint64_t most = GradientLayout(layout, ps_task).elementsMax();
+  if (most > kShardElementsMax)
+    bad(fmt::format(
+        "a gradient of ps/{} that names all rows of its tables has {} elements, row ids "
+        "included, more than the {} (120 GiB) that one message carries; use more "
+        "parameter servers, or split the tables with placement.partition",
+        ps_task, most, kShardElementsMax));
 }
 
 void validateSparse(const ModelDeclaration& declaration) {
@@ -167,6 +179,7 @@ void validateLayout(const ParameterLayout& layout) {
   for (const VariableInfo& variable : layout.variables)
     if (variable.is_sparse) validateTable(variable);
   for (const ShardLayout& shard : layout.shards) validateShard(layout, shard);
+  for (uint32_t ps = 0; ps < layout.shards.size(); ++ps) validateGradient(layout, ps);
 }
 
 void validateDeclaration(const ModelDeclaration& declaration, uint32_t ps_tasks, uint32_t workers) {

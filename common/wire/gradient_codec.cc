@@ -9,8 +9,7 @@
 namespace dtf::wire {
 
 net::Limits gradientLimits(uint64_t elements, const ps::GradientLayout& layout) {
-  const uint64_t most = std::min(layout.elementsMax(), ps::kShardElementsMax);
-  return arenaLimits(std::max(elements, most));
+  return arenaLimits(std::max(elements, layout.elementsMax()));
 }
 
 uint64_t gradientWords(const ps::Gradient& gradient) {
@@ -30,8 +29,6 @@ std::vector<uint32_t> decodeRowCounts(capnp::List<uint32_t>::Reader rows,
   for (uint32_t i = 0; i < most; ++i) counts.push_back(rows[i]);
   if (const auto fault = layout.countFault(counts))
     throw Error(ErrorCode::kBadData, "a gradient came with " + *fault);
-  if (layout.elementsOf(counts) > ps::kShardElementsMax)
-    throw Error(ErrorCode::kBadData, "a gradient came with more rows than one message can carry");
   return counts;
 }
 

@@ -90,6 +90,27 @@ TEST(Declaration, SparseVariablesAreWholeRowsBehindAllElse) {
             std::string::npos);
 }
 
+// Rows are as large as their values and their ids: more than parameters, where rows are short.
+TEST(Declaration, AGradientIsNoLargerThanAMessageCarries) {
+  const auto refusalOf = [](uint32_t rows, int64_t row_elements) -> std::string {
+    const auto elements = rows * static_cast<uint64_t>(row_elements);
+    try {
+      validateLayout(makeLayout(
+          {{"table", Shape{rows, row_elements}, {{0, 0, elements}}, std::nullopt, true}}, 1));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+      return error.message();
+    }
+    return "";
+  };
+  static_assert(kShardElementsMax / 8 * 8 == kShardElementsMax);
+  EXPECT_EQ(refusalOf(kShardElementsMax / 8, 7), "");
+  EXPECT_NE(refusalOf(kShardElementsMax / 8 + 2, 7)
+                .find("a gradient of ps/0 that names all rows of its tables has 32212254736"),
+            std::string::npos)
+      << refusalOf(kShardElementsMax / 8 + 2, 7);
+}
+
 TEST(Declaration, SparseVariablesNeedAnOptimizerThatUpdatesRows) {
   EXPECT_NE(refusal([](auto& m) {
               makeSparse(m);

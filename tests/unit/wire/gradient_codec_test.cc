@@ -46,16 +46,6 @@ TEST(GradientCodec, RefusesCountsThatTheModelDoesNotHave) {
             "a gradient came with 4294967295 rows of a sparse variable of which the shard has 3");
 }
 
-TEST(GradientCodec, MoreThanOneMessageCarriesIsRefused) {
-  // A whole table whose ids alone are as large as its values.
-  const auto rows = static_cast<uint32_t>(ps::kShardElementsMax / 16);
-  std::vector<ps::SparseSlice> tables;
-  for (uint64_t i = 0; i < 16; ++i) tables.push_back({i * rows, rows, 1});
-  const ps::GradientLayout layout(ps::kShardElementsMax, tables);
-  EXPECT_THROW(thereAndBack(std::vector<uint32_t>(16, rows), layout), Error);
-  EXPECT_LE(gradientLimits(ps::kShardElementsMax, layout).segments_max, 512u);
-}
-
 TEST(GradientCodec, AConnectionTakesArenasAndTheLargestGradient) {
   const ps::GradientLayout ids_beside(64, {{0, 64, 1}});
   EXPECT_EQ(gradientLimits(64, ids_beside).bytes_max, arenaLimits(128).bytes_max);
