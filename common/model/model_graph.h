@@ -69,7 +69,7 @@ enum class TableGradient : uint8_t {
 // doesn't fit it, a variable too large to count, or a model that has no variable, whose output
 // isn't [batch, units], or whose loss or metrics don't fit units and labels.
 ModelGraph buildTrainingGraph(const ModelSpec& model, int64_t batch_size,
-                              TableGradient table_gradient = TableGradient::kSparse);
+                              TableGradient table_gradient = TableGradient::kDense);
 
 // The same without gradients and updates: as training sees a batch.
 ModelGraph buildForwardGraph(const ModelSpec& model, int64_t batch_size);

@@ -191,11 +191,13 @@ class DataGate final : public schema::PsDataGate::Server {
       if (!host_.shard().declared())
         net::throwAsKj(Error(ErrorCode::kUnavailable, "the model is declared no more"));
       const ps::ParameterLayout& layout = host_.shard().declaration()->layout;
-      connection_->connection->stream().setLimits(wire::gradientLimits(
-          layout.shards.at(primary.index).elements, ps::GradientLayout(layout, primary.index)));
+      ps::GradientLayout gradients(layout, primary.index);
+      connection_->connection->stream().setLimits(
+          wire::gradientLimits(layout.shards.at(primary.index).elements, gradients));
       context.getResults().setIncarnation(options_.incarnation.value);
-      context.getResults().setReplica(
-          makeReplica(*host_.replica(), host_.shard(), connection_, primary.index, incarnation));
+      context.getResults().setReplica(makeReplica(*host_.replica(), host_.shard(), connection_,
+                                                  primary.index, std::move(gradients),
+                                                  incarnation));
     });
   }
 

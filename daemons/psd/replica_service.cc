@@ -21,12 +21,14 @@ constexpr size_t kSeedArenasMax = 2 + ps::kSlotsMax;
 class ReplicaSession final : public schema::PsReplica::Server {
  public:
   ReplicaSession(ps::ShardReplica& replica, const ps::Shard& shard,
-                 daemons::ConnectionRef connection, uint32_t ps_task, Incarnation primary)
+                 daemons::ConnectionRef connection, uint32_t ps_task, ps::GradientLayout layout,
+                 Incarnation primary)
       : replica_(replica),
         shard_(shard),
         connection_(std::move(connection)),
         arenas_(connection_),
         ps_task_(ps_task),
+        layout_(std::move(layout)),
         primary_(primary) {}
 
   kj::Promise<void> arena(ArenaContext context) override {
@@ -59,8 +61,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
     ps::ReplicaUpdate update = net::bridgeErrors([&] {
       ps::ReplicaUpdate decoded = wire::decodeReplicaUpdate(context.getParams());
       decoded.gradient =
-          arenas_.read(context.getParams().getGradient(), context.getParams().getRows(),
-                       ps::GradientLayout(model().layout, ps_task_));
+          arenas_.read(context.getParams().getGradient(), context.getParams().getRows(), layout_);
       return decoded;
     });
     context.releaseParams();
@@ -110,6 +111,7 @@ class ReplicaSession final : public schema::PsReplica::Server {
   const daemons::ConnectionRef connection_;
   GradientReader arenas_;
   const uint32_t ps_task_;
+  const ps::GradientLayout layout_;
   const Incarnation primary_;
   std::vector<ps::Gradient> coming_;  // of the next seed
   std::optional<ps::ReplicaSeed> fetched_;
@@ -119,8 +121,9 @@ class ReplicaSession final : public schema::PsReplica::Server {
 
 schema::PsReplica::Client makeReplica(ps::ShardReplica& replica, const ps::Shard& shard,
                                       daemons::ConnectionRef connection, uint32_t ps_task,
-                                      Incarnation primary) {
-  return kj::heap<ReplicaSession>(replica, shard, std::move(connection), ps_task, primary);
+                                      ps::GradientLayout layout, Incarnation primary) {
+  return kj::heap<ReplicaSession>(replica, shard, std::move(connection), ps_task, std::move(layout),
+                                  primary);
 }
 
 }  // namespace dtf::psd

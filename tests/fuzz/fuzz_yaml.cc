@@ -25,7 +25,8 @@ void checkTrain(const cluster::TrainSpec& train) {
   FUZZ_CHECK(!train.model.layers.empty() && train.steps > 0 && train.data.batch_size > 0);
   for (const int64_t size : train.model.input_shape) FUZZ_CHECK(size > 0);
   tryToLoad([&] {
-    const model::ModelGraph built = model::buildTrainingGraph(train.model, train.data.batch_size);
+    const model::ModelGraph built = model::buildTrainingGraph(train.model, train.data.batch_size,
+                                                              model::TableGradient::kSparse);
     FUZZ_CHECK(!built.variables.empty() && !built.layers.empty());
     for (const model::ModelVariable& variable : built.variables) {
       FUZZ_CHECK(variable.gradient.has_value() && variable.update.has_value());

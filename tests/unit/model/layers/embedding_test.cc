@@ -49,7 +49,8 @@ TEST(EmbeddingLayer, MayStandBehindAnotherShapeOfTheExamples) {
 }
 
 TEST(EmbeddingLayer, ItsGradientIsOfWhatWasLookedUp) {
-  const ModelGraph model = buildTrainingGraph(embeddingModel(DType::kInt32), 2);
+  const ModelGraph model =
+      buildTrainingGraph(embeddingModel(DType::kInt32), 2, TableGradient::kSparse);
   EXPECT_EQ(model.variables[0].indices, model.features);
   EXPECT_EQ(model.graph.spec(*model.variables[0].gradient).shape, (Shape{2, 3, 2}));
   EXPECT_EQ(model.graph.node(*model.variables[0].update).op, "ApplySparseGradient");
@@ -58,18 +59,18 @@ TEST(EmbeddingLayer, ItsGradientIsOfWhatWasLookedUp) {
 
 TEST(EmbeddingLayer, ItsIndicesMayHaveAnotherShapeThanTheExamples) {
   ModelSpec spec = embeddingModel(DType::kFloat32);
-  ModelGraph whole = buildTrainingGraph(spec, 2);
+  ModelGraph whole = buildTrainingGraph(spec, 2, TableGradient::kSparse);
   EXPECT_TRUE(whole.variables[0].indices);
   spec.input_shape = {3, 1};
   spec.layers.insert(spec.layers.begin(), flatten());
-  whole = buildTrainingGraph(spec, 2);
+  whole = buildTrainingGraph(spec, 2, TableGradient::kSparse);
   EXPECT_TRUE(whole.variables[0].indices) << "of examples of another shape";
   EXPECT_NE(whole.variables[0].indices, whole.features);
 }
 
-TEST(EmbeddingLayer, TrainsTheRowsThatWereRead) {
-  const ModelGraph model =
-      buildTrainingGraph(embeddingModel(DType::kInt32), 2, TableGradient::kDense);
+// Rows are for who knows that the optimizer takes them.
+TEST(EmbeddingLayer, ItsGradientIsOfTheWholeTableUnlessRowsAreAskedFor) {
+  const ModelGraph model = buildTrainingGraph(embeddingModel(DType::kInt32), 2);
   EXPECT_FALSE(model.variables[0].indices);
   EXPECT_EQ(model.graph.node(model.variables[0].gradient->node).op, "UnsortedSegmentSum");
   EXPECT_EQ(model.graph.spec(*model.variables[0].gradient).shape, (Shape{5, 2}));
