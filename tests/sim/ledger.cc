@@ -14,6 +14,7 @@ namespace dtf::sim {
 namespace {
 
 constexpr size_t kFirstCell = 16;
+static_assert(kFirstCell >= SharedRows::kFirst + SharedRows::kCount);
 
 }  // namespace
 
@@ -26,6 +27,7 @@ Ledger::Ledger(const Plan& plan, std::function<void(std::string)> complain)
       complain_(std::move(complain)),
       batches_(plan.batchesMax()),
       processes_(Plan::processesMax(plan.lives.size() - 1)),
+      shared_(plan),
       first_process_(plan.workers) {
   identities_ = uint64_t{plan.workers} * processes_ * plan.steps * batches_;
   elements_ = (kFirstCell + identities_ + 15) / 16 * 16;
@@ -131,6 +133,44 @@ void Ledger::checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
   }
 }
 
+// By update: sync, whose contributions to each step are in; async, as many as are in.
+std::vector<std::vector<SharedRows::Source>> Ledger::updatesIn(const float* arena,
+                                                               uint64_t step) const {
+  using Update = std::vector<SharedRows::Source>;
+  if (!plan_.sync()) return std::vector<Update>(countOf(arena), Update(1));
+  std::vector<Update> updates(step);
+  for (uint64_t at = 0; at < std::min(step, plan_.steps); ++at)
+    for (uint32_t rank = 0; rank < plan_.workers; ++rank)
+      for (uint32_t batch = 0; batch < batches_; ++batch)
+        if (holdsBatch({rank, 0, at, batch}, arena)) updates[at].push_back({rank, at, batch});
+  return updates;
+}
+
+void Ledger::checkShared(uint32_t ps, const float* arena, uint64_t step,
+                         std::string_view who) const {
+  if (!plan_.sparse) return;
+  for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
+    const float due = shared_.after(updatesIn(arena, step), index).value;
+    const float found = arena[SharedRows::kFirst + index];
+    if (found != due)
+      complain_(fmt::format("{}: at step {} row {} on ps/{}, which several name, is {}, {} is due",
+                            who, step, SharedRows::kFirst + index, ps, found, due));
+  }
+}
+
+void Ledger::checkSharedSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
+                              std::string_view who) const {
+  if (!plan_.sparse) return;
+  for (uint32_t index = 0; index < SharedRows::kCount; ++index) {
+    const auto& due = shared_.after(updatesIn(saved.values.data(), step), index).slots;
+    for (uint32_t slot = 0; slot < slots(); ++slot)
+      if (saved.slots[slot][SharedRows::kFirst + index] != due[slot])
+        complain_(fmt::format("{}: a slot of row {} on ps/{}, which several name, is {}, {} is due",
+                              who, SharedRows::kFirst + index, ps,
+                              saved.slots[slot][SharedRows::kFirst + index], due[slot]));
+  }
+}
+
 // What earlier lives brought is in as the checkpoint had it, and nothing else of theirs.
 void Ledger::checkEarlierLives(const Line& line, uint32_t ps, const float* arena,
                                std::string_view who) const {
@@ -202,16 +242,26 @@ void Ledger::writeInitial(uint32_t process, float* arena) const {
 }
 
 // The mean over the contributions of a step divides by their number: the product is exact. A row is
-// divided by the one that has it.
+// divided by those that have it.
 void Ledger::writeGradient(const Push& push, const GradientPlace& place) const {
   const auto at = static_cast<uint32_t>(cell(push));
   if (!plan_.sparse) {
     place.values()[at] = -static_cast<float>(plan_.sync() ? plan_.aggregate : 1);
     return;
   }
-  place.set_rows(std::array{uint32_t{1}});
-  std::memcpy(place.values(), &at, sizeof(at));
-  place.values()[1] = -1;
+  const SharedRows::Source source{push.rank, push.step, push.batch};
+  std::vector<uint32_t> rows;
+  std::vector<float> gradients;
+  for (uint32_t index = 0; index < SharedRows::kCount; ++index)
+    if (shared_.isNamed(source, index)) {
+      rows.push_back(SharedRows::kFirst + index);
+      gradients.push_back(shared_.gradientOf(source));
+    }
+  rows.push_back(at);
+  gradients.push_back(-1);
+  place.set_rows(std::array{static_cast<uint32_t>(rows.size())});
+  std::memcpy(place.values(), rows.data(), rows.size() * sizeof(uint32_t));
+  std::ranges::copy(gradients, place.values() + rows.size());
 }
 
 void Ledger::eraseGradient(const Push& push, const GradientPlace& place) const {
@@ -300,6 +350,7 @@ void Ledger::onParameters(uint32_t rank, uint32_t process, const ps::StepState& 
     checkInitial(line, ps, arenas[ps][0]);
     checkMonotone(line, rank, process, ps, arenas[ps]);
     checkExact(ps, arenas[ps], at, who);
+    checkShared(ps, arenas[ps], at, who);
     checkEarlierLives(line, ps, arenas[ps], who);
     for (const Push& push : forbidden_)
       if (arenas[ps][cell(push)] != 0)
@@ -327,6 +378,8 @@ void Ledger::onCheckpoint(uint64_t epoch, uint64_t step, std::span<const SavedAr
     arenas.push_back(saved[ps].values.data());
     checkExact(ps, arenas[ps], step, who);
     checkSlots(ps, saved[ps], step, who);
+    checkShared(ps, arenas[ps], step, who);
+    checkSharedSlots(ps, saved[ps], step, who);
     checkEarlierLives(line, ps, arenas[ps], who);
   }
   ps::StepState state;

@@ -2,8 +2,8 @@
 
 // What the parameters prove. Every contribution (rank, process, step, batch) has an element of its
 // own in every arena, where its gradient is -1 and every other's 0, or, where the plan has sparse
-// variables, nobody else's gradient has that row: so an arena says which
-// contributions are in it. What such an element and its slots must be, to the bit, says a reference
+// variables, nobody else's gradient has that row: so an arena says which contributions are in it, and
+// with those what the rows must be that several name (shared_rows.h). What such an element and its slots must be, to the bit, says a reference
 // store that is given the same updates: so it also says in which update, and that all that came
 // after were applied once.
 
@@ -18,6 +18,7 @@
 
 #include "common/ps/parameter_client.h"
 #include "tests/sim/plan.h"
+#include "tests/sim/shared_rows.h"
 
 namespace dtf::sim {
 
@@ -101,6 +102,10 @@ class Ledger {
   uint64_t countOf(const float* arena) const;
   void checkExact(uint32_t ps, const float* arena, uint64_t step, std::string_view who) const;
   void checkSlots(uint32_t ps, const SavedArena& saved, uint64_t step, std::string_view who) const;
+  std::vector<std::vector<SharedRows::Source>> updatesIn(const float* arena, uint64_t step) const;
+  void checkShared(uint32_t ps, const float* arena, uint64_t step, std::string_view who) const;
+  void checkSharedSlots(uint32_t ps, const SavedArena& saved, uint64_t step,
+                        std::string_view who) const;
   uint64_t stepOfCell(size_t cell) const;
   bool holdsBatch(Push push, const float* arena) const;
   void checkEarlierLives(const Line& line, uint32_t ps, const float* arena,
@@ -120,6 +125,7 @@ class Ledger {
   using Table = std::vector<std::vector<float>>;
   Table expected_;
   std::vector<Table> expected_slots_;
+  mutable SharedRows shared_;            // remembers what it has computed
   std::vector<uint32_t> first_process_;  // of this life
   std::map<uint64_t, Line> lines_;       // of this life
   Line base_;                            // what an epoch goes on from that nobody announced
