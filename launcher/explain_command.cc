@@ -51,8 +51,12 @@ ordered_json variablesOf(const graph::Placement& placement) {
     for (const graph::VariablePart& part : variable.parts)
       parts.push_back(
           ordered_json{{"ps", part.ps_task}, {"begin", part.begin}, {"count", part.count}});
-    variables.push_back(
-        ordered_json{{"name", variable.name}, {"shape", variable.shape.dims()}, {"parts", parts}});
+    variables.push_back(ordered_json{{"name", variable.name},
+                                     {"shape", variable.shape.dims()},
+                                     {"gradient_bytes_max", variable.gradientBytesMax()},
+                                     {"parts", parts}});
+    if (variable.gradient_rows_max)
+      variables.back()["gradient_rows_max"] = *variable.gradient_rows_max;
   }
   return variables;
 }

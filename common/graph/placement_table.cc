@@ -1,5 +1,6 @@
 // The table of placer.h, apart from the decisions.
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -29,16 +30,24 @@ std::string whereText(const Placement& placement, const PlacedVariable& variable
          std::to_string(variable.parts.size()) + ")";
 }
 
-using Row = std::array<std::string, 4>;
+// "30.6 KiB", or "at most 3136 rows, 61.2 KiB".
+std::string gradientText(const PlacedVariable& variable) {
+  const std::string bytes = bytesText(variable.gradientBytesMax());
+  if (!variable.gradient_rows_max) return bytes;
+  return "at most " + std::to_string(*variable.gradient_rows_max) + " rows, " + bytes;
+}
+
+using Row = std::array<std::string, 5>;
 
 std::string layOut(const std::vector<Row>& rows) {
-  std::array<size_t, 4> widths{};
+  std::array<size_t, 5> widths{};
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string text;
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
+      if (widths[i] == 0) continue;
       const std::string padding(widths[i] - row[i].size(), ' ');
       const bool number = i == 2;
       const bool last = i + 1 == row.size();
@@ -54,12 +63,15 @@ std::string layOut(const std::vector<Row>& rows) {
 }  // namespace
 
 std::string placementTable(const Placement& placement) {
-  std::vector<Row> rows = {{"variable", "shape", "size", "device"}};
+  const bool has_rows = std::ranges::any_of(
+      placement.variables,
+      [](const PlacedVariable& variable) { return variable.gradient_rows_max.has_value(); });
+  std::vector<Row> rows = {{"variable", "shape", "size", has_rows ? "gradient" : "", "device"}};
   std::vector<uint64_t> ps_bytes(placement.ps_tasks);
   uint64_t total = 0;
   for (const PlacedVariable& variable : placement.variables) {
     rows.push_back({variable.name, variable.shape.str(), bytesText(variable.bytes()),
-                    whereText(placement, variable)});
+                    has_rows ? gradientText(variable) : "", whereText(placement, variable)});
     total += variable.bytes();
     for (const VariablePart& part : variable.parts) {
       DTF_CHECK_MSG(part.ps_task < ps_bytes.size(), variable.name);
@@ -67,11 +79,11 @@ std::string placementTable(const Placement& placement) {
     }
   }
   for (uint32_t ps = 0; ps < placement.ps_tasks; ++ps) {
-    rows.push_back({TaskId{JobKind::kPs, ps}.name(), "", bytesText(ps_bytes[ps]),
+    rows.push_back({TaskId{JobKind::kPs, ps}.name(), "", bytesText(ps_bytes[ps]), "",
                     percentText(ps_bytes[ps], total)});
   }
-  rows.push_back(
-      {"total", "", bytesText(total), std::to_string(placement.variables.size()) + " variable(s)"});
+  rows.push_back({"total", "", bytesText(total), "",
+                  std::to_string(placement.variables.size()) + " variable(s)"});
   return layOut(rows);
 }
 

@@ -1,7 +1,6 @@
 #include "common/graph/placer.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -80,7 +79,7 @@ class Placer {
     placement_.devices.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (node.op == "Variable") addVariable(node);
-      if (node.op == "ApplySparseGradient") sparse_.insert(node.inputs[0].node);
+      if (node.op == "ApplySparseGradient") markSparse(node);
     }
     // Two passes: a pin further down counts before the first variable is dealt.
     for (PlacedVariable& variable : placement_.variables) placePinned(variable);
@@ -138,9 +137,18 @@ class Placer {
     }
   }
 
+  void markSparse(const Node& apply) {
+    const auto variable =
+        std::ranges::find(placement_.variables, apply.inputs.at(0).node, &PlacedVariable::node);
+    if (variable == placement_.variables.end()) return;  // refused by placeOther()
+    const auto looked_up = static_cast<uint64_t>(graph_.spec(apply.inputs.at(2)).shape.elements());
+    variable->gradient_rows_max =
+        std::min(looked_up, static_cast<uint64_t>(variable->shape.dim(0)));
+  }
+
   // A row of a sparse variable stays whole.
   uint64_t blockOf(const PlacedVariable& variable) const {
-    if (!sparse_.contains(variable.node)) return kPartAlignment;
+    if (!variable.gradient_rows_max) return kPartAlignment;
     return static_cast<uint64_t>(variable.shape.elements() / variable.shape.dim(0));
   }
 
@@ -200,10 +208,15 @@ class Placer {
   const PlacerOptions& options_;
   Dealer dealer_;
   Placement placement_;
-  std::set<NodeId> sparse_;  // variables
 };
 
 }  // namespace
+
+uint64_t PlacedVariable::gradientBytesMax() const {
+  if (!gradient_rows_max) return bytes();
+  const auto row_elements = static_cast<uint64_t>(shape.elements() / shape.dim(0));
+  return *gradient_rows_max * (1 + row_elements) * sizeof(float);
+}
 
 const PlacedVariable* Placement::variable(NodeId node) const {
   const auto found = std::lower_bound(

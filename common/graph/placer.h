@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,11 @@ struct PlacedVariable {
   Shape shape;
   // In order, covering every element once; one part when it is whole, none when it is on a worker.
   std::vector<VariablePart> parts;
+  // Of a sparse variable: how many rows a step looks up, at most.
+  std::optional<uint64_t> gradient_rows_max = std::nullopt;
   uint64_t bytes() const { return static_cast<uint64_t>(shape.elements()) * sizeof(float); }
+  // What a worker pushes of it in a step, at most: of a sparse one rows, with their ids.
+  uint64_t gradientBytesMax() const;
 };
 
 struct Placement {
@@ -77,7 +82,7 @@ struct Placement {
 Placement place(const Graph& graph, const PlacerOptions& options);
 
 // The table printed to users: each variable's shape, bytes and device(s), each ps task's share, and
-// totals.
+// totals; where some variable is sparse, also what the gradient of each has.
 std::string placementTable(const Placement& placement);
 
 }  // namespace dtf::graph
