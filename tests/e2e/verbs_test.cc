@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <sstream>
 
@@ -58,6 +60,17 @@ class VerbsTest : public ClusterTest {
     return lines;
   }
 
+  // What a line of that time from now begins with.
+  static std::string logTime(seconds after) {
+    const std::time_t time =
+        std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + after);
+    std::tm parts{};
+    ::gmtime_r(&time, &parts);
+    char text[32];
+    std::strftime(text, sizeof(text), "%FT%T.000+00:00", &parts);
+    return text;
+  }
+
   const std::string file_;
 };
 
@@ -100,6 +113,26 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_EQ(said["threads"].size(), 2u);
   EXPECT_EQ(verb("explain", {"--set", "train.model.layers=[dense: {units: 10}]"}).exit_code, 78);
   EXPECT_EQ(verb("status").exit_code, 3) << "nothing was started";
+}
+
+TEST_F(VerbsTest, ExplainSaysWhichGradientsTravelAsRows) {
+  std::vector<std::string> more = {
+      "--set", "train.data.batch_size=4", "--set",
+      "train.model.layers=[embedding: {vocabulary: 100000, dimension: 4, name: words}, flatten: , "
+      "dense: {units: 10, name: out}]"};
+  const ProcessResult text = verb("explain", more);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(std::regex_search(
+      text.out,
+      std::regex("words/embeddings +\\[100000, 4\\] +1.5 MiB +at most 3136 rows, 61.2 KiB +"
+                 "/job:ps")))
+      << text.out;
+  more.emplace_back("--json");
+  const nlohmann::json said = nlohmann::json::parse(verb("explain", more).out)["variables"];
+  EXPECT_EQ(said[0]["gradient_rows_max"], 4 * 28 * 28);
+  EXPECT_EQ(said[0]["gradient_bytes_max"], 4 * 28 * 28 * (1 + 4) * 4);
+  EXPECT_FALSE(said[1].contains("gradient_rows_max")) << said[1];
+  EXPECT_EQ(said[1]["gradient_bytes_max"], 28 * 28 * 4 * 10 * 4);
 }
 
 TEST_F(VerbsTest, StatusAsksTasksThatOnlyTheCommandLineNamed) {
@@ -244,6 +277,28 @@ TEST_F(VerbsTest, LogsShowAllProcessesOfATaskAndAllTasksByTime) {
   for (const std::string& line : linesWith(all, "", " | 20")) times.push_back(line.substr(11, 29));
   EXPECT_GT(times.size(), 20u) << all;
   EXPECT_TRUE(std::is_sorted(times.begin(), times.end())) << all;
+  EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
+}
+
+// A line that is written later than another's, but of an earlier time, comes before it.
+TEST_F(VerbsTest, FollowedLogsOfSeveralTasksComeByTime) {
+  Process launcher(launchCommand(file_), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
+  Process logs({binary("dtf-launch"), "logs", "-f", file_}, {}, folder_.path());
+  ASSERT_TRUE(logs.waitForOutput("event=joined", seconds(30))) << logs.out() << logs.err();
+  const auto append = [&](const char* task, seconds after, const char* event) {
+    std::ofstream(folder_.path() + "/runs/job/logs/" + task + ".1.log", std::ios::app)
+        << logTime(after) << " info event=" << event << "\n";
+  };
+  append("worker-0", seconds(4), "written_first");
+  append("ps-1", seconds(-3600), "was_read");
+  ASSERT_TRUE(logs.waitForOutput("event=was_read", seconds(30))) << logs.out();
+  append("worker-1", seconds(3), "written_second");
+  ASSERT_TRUE(logs.waitForOutput("event=written_first", seconds(30))) << logs.out();
+  const std::string followed = logs.out();
+  EXPECT_LT(followed.find("event=written_second"), followed.find("event=written_first"))
+      << followed;
+  EXPECT_EQ(verb("stop").exit_code, 0);
   EXPECT_EQ(launcher.wait(seconds(10)).exit_code, 0);
 }
 
