@@ -3,8 +3,8 @@
 # time, and on until it has tried 10 000 inputs. Prints of each how many it tried, how many a second, the coverage of the
 # corpus alone and at the end (edges, and features: how often an edge was taken counts), and how many inputs with new
 # coverage it kept in build-asan/found/<target>/, where a failing input lies too. Fails when a target found something,
-# tried fewer, or fewer than 200 a second, or, of those that make calls, kept nothing new where no earlier run had kept
-# anything: the mutator makes nothing of the corpus any more.
+# tried fewer, or fewer than 200 a second of its processor time, or, of those that make calls, kept nothing new where no
+# earlier run had kept anything: the mutator makes nothing of the corpus any more.
 # DTF_FUZZ_JOBS run at once (default 2).
 # rpc and worker, which allocate most, run without AddressSanitizer (scripts/build-fuzz.sh), and what they kept with it.
 # Usage: scripts/fuzz.sh [SECONDS] [TARGET...]           default: 25 seconds for each target of tests/fuzz/meson.build
@@ -17,7 +17,7 @@ targets=("$@")
 [ ${#targets[@]} -gt 0 ] || { echo "no targets found in tests/fuzz/meson.build"; exit 1; }
 folder=build-asan
 inputs_min=10000
-rate_min=200  # a second; all make thousands where nothing else runs
+rate_min=200  # a second of processor time, so that what else runs doesn't count
 seconds_max=$((seconds + 600))  # a target that needs longer for so few has become slow
 
 # Whether a target runs without AddressSanitizer, and is replayed with it.
@@ -55,6 +55,12 @@ libfuzzer() {
 # last PATTERN LOG: the number behind the last match.
 last() { grep -oE "$1[0-9]+" "$2" | tail -1 | grep -oE '[0-9]+$' || echo 0; }
 
+# children_ms FILE: the processor time of what this shell ran, in milliseconds.
+children_ms() {
+  times >"$1"  # not in a pipe: a subshell's children are others
+  awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, part, "[ms]"); s += 60 * part[1] + part[2] } printf "%d", 1000 * s }' "$1"
+}
+
 # replay_kept TARGET SINCE: what a target without AddressSanitizer kept since the file SINCE was made, with it, leaks too.
 replay_kept() {
   local log=$folder/found/$1.asan.log kept
@@ -78,6 +84,7 @@ fuzz_one() {
   libfuzzer "$target" "$log" -runs=0 "tests/fuzz/corpus/$target" || { echo "== $target: FAILED on its corpus"; tail -40 "$log"; return 1; }
   local seeds=$(last '(INITED|DONE) +cov: ' "$log") seed_features=$(last ' ft: ' "$log")
   begin=$(date +%s%N)
+  children_ms "$found.times" >"$found.ms"
   while [ $tried -lt $inputs_min ] && [ "$run_seconds" -gt 0 ]; do
     if ! libfuzzer "$target" "$log" -runs=$runs -max_total_time="$run_seconds" "$found" "tests/fuzz/corpus/$target"; then
       echo "== $target: FAILED"
@@ -91,20 +98,23 @@ fuzz_one() {
     runs=$((runs + $(find "$found" "tests/fuzz/corpus/$target" -type f | wc -l)))
     run_seconds=$((begin / 1000000000 + seconds_max - $(date +%s)))
   done
+  local before_ms=$(<"$found.ms")
+  children_ms "$found.times" >"$found.ms"
+  local used_ms=$(($(<"$found.ms") - before_ms + 1))
   if replayed "$target"; then replay_kept "$target" "$found.begin" || return 1; fi
   local milliseconds=$((($(date +%s%N) - begin) / 1000000)) features=$(last ' ft: ' "$log")
-  echo "== $target: $tried inputs in $((milliseconds / 1000)) s, $((tried * 1000 / milliseconds)) a second;" \
+  echo "== $target: $tried inputs in $((milliseconds / 1000)) s, $((tried * 1000 / used_ms)) a second of processor time;" \
     "coverage $seeds edges, $seed_features features of the corpus, $(last 'DONE +cov: ' "$log"), $features at the end;" \
     "$kept new inputs kept"
   if replayed "$target" && [ -n "$is_first" ] && [ "$kept" -eq 0 ]; then
     echo "== $target: FAILED: nothing new beyond its corpus, which leaves much unreached"
     return 1
   fi
-  [ $((tried * 1000 / milliseconds)) -ge $rate_min ] || { echo "== $target: FAILED: fewer than $rate_min inputs a second"; return 1; }
+  [ $((tried * 1000 / used_ms)) -ge $rate_min ] || { echo "== $target: FAILED: fewer than $rate_min inputs a second"; return 1; }
   [ $tried -ge $inputs_min ] || { echo "== $target: FAILED: fewer than $inputs_min inputs: has it become slow?"; return 1; }
 }
 
 # Several at once: each is one thread.
-export -f fuzz_one replay_kept replayed libfuzzer last
+export -f fuzz_one children_ms replay_kept replayed libfuzzer last
 export seconds folder inputs_min rate_min seconds_max
 printf '%s\n' "${targets[@]}" | xargs -P "${DTF_FUZZ_JOBS:-2}" -I{} bash -c 'fuzz_one {}'
