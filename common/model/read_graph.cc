@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "common/base/check.h"
@@ -211,23 +212,20 @@ class GraphReader {
     std::string name, device;
     reader.text("name", name);
     reader.text("device", device);
-    const auto inputs = resolve(reader, "inputs");
-    const auto after = resolve(reader, "after");
+    const std::optional<std::vector<Output>> inputs = tensors(reader, "inputs");
+    const std::optional<std::vector<NodeId>> after = nodes(reader, "after");
     graph::Attributes attributes;
     const size_t mistakes = mistakes_;
     for (const AttributeDef& attribute : def.attributes)
       readAttribute(attribute, reader, table.at(attribute.name), attributes);
     if (!inputs || !after || mistakes != mistakes_) return leaveGap();
-    std::vector<NodeId> before;
-    for (const Output& output : *after) before.push_back(output.node);
     attempt(node, [&] {
       const auto own = builder_.deviceScope(device);
       const std::string full = builder_.namePrefix() + name;
       const auto pin = std::find_if(pins_.begin(), pins_.end(),
                                     [&](const YamlNode& each) { return each.key == full; });
       const auto pinned = builder_.deviceScope(pin == pins_.end() ? "" : pin->text);
-      DTF_CHECK(after->size() == before.size());
-      const NodeId id = builder_.node(op, *inputs, std::move(attributes), name, before);
+      const NodeId id = builder_.node(op, *inputs, std::move(attributes), name, *after);
       spec_.marks[spec_.graph.node(id).name] = report_.markOf(node.key_place);
     });
   }
@@ -268,9 +266,9 @@ class GraphReader {
     const MapReader reader(node, kGradientTable, "gradients", report_);
     std::string name = "gradient", loss;
     reader.text("name", name);
-    const auto of = resolve(reader, "of");
+    const std::optional<std::vector<Output>> of = tensors(reader, "of");
     if (!reader.text("loss", loss) || !of) return leaveGap();
-    const std::optional<Output> output = find(loss, reader.find("loss")->where());
+    const std::optional<Output> output = findTensor(loss, reader.find("loss")->where());
     if (!output) return leaveGap();
     attempt(node, [&] {
       const std::vector<Output> gradients = graph::addGradients(spec_.graph, *output, *of);
@@ -285,28 +283,50 @@ class GraphReader {
 
   // ---- names
 
-  // nullopt: something isn't there, which is reported.
-  std::optional<std::vector<Output>> resolve(const MapReader& reader, std::string_view key) {
-    std::vector<Output> outputs;
+  // All that `find` makes of the names in the list. nullopt: one of them isn't there, which is reported.
+  template <class Find>
+  auto resolve(const MapReader& reader, std::string_view key, const Find& find) {
+    std::vector<typename std::invoke_result_t<Find, std::string, yaml::Place>::value_type> found;
     bool all = true;
     for (const auto& [name, node] : texts(reader, key)) {
-      const auto output = find(name, node->where());
-      if (output) outputs.push_back(*output);
-      all = all && output.has_value();
+      const auto one = find(name, node->where());
+      if (one) found.push_back(*one);
+      all = all && one.has_value();
     }
-    return all ? std::optional(std::move(outputs)) : std::nullopt;
+    return all ? std::optional(std::move(found)) : std::nullopt;
+  }
+
+  std::optional<std::vector<Output>> tensors(const MapReader& reader, std::string_view key) {
+    return resolve(reader, key, [this](const std::string& name, const yaml::Place& place) {
+      return findTensor(name, place);
+    });
+  }
+  std::optional<std::vector<NodeId>> nodes(const MapReader& reader, std::string_view key) {
+    return resolve(reader, key, [this](const std::string& name, const yaml::Place& place) {
+      return findNode(name, place);
+    });
+  }
+
+  std::optional<Output> findTensor(const std::string& name, const yaml::Place& place) {
+    const std::string node = name.substr(0, name.rfind(':'));
+    const bool is_there = spec_.graph.find(name) != nullptr || spec_.graph.find(node) != nullptr;
+    return look(is_there, place, [&] { return graph::findTensor(spec_.graph, name); });
+  }
+  std::optional<NodeId> findNode(const std::string& name, const yaml::Place& place) {
+    return look(spec_.graph.find(name) != nullptr, place,
+                [&] { return graph::findNode(spec_.graph, name); });
   }
 
   // Of an op that could not be read nobody is told that it isn't there.
-  std::optional<Output> find(const std::string& name, const yaml::Place& place) {
+  template <class Find>
+  auto look(bool is_there, const yaml::Place& place, const Find& find)
+      -> std::optional<std::invoke_result_t<Find>> {
+    if (has_gaps_ && !is_there) return std::nullopt;
     try {
-      // A node without an output can be waited for.
-      if (const graph::Node* const known = spec_.graph.find(name)) return Output{known->id};
-      const std::string node = name.substr(0, name.rfind(':'));
-      if (has_gaps_ && spec_.graph.find(node) == nullptr) return std::nullopt;
-      return graph::findTensor(spec_.graph, name);
+      return find();
     } catch (const Error& error) {
       report_.error(place, error.message());
+      leaveGap();
       return std::nullopt;
     }
   }
@@ -338,9 +358,9 @@ class GraphReader {
     reader.whole("steps", spec_.steps);
     reader.whole("seed", spec_.seed);
     for (const auto& [name, at] : texts(reader, "targets"))
-      if (find(name, at->where())) spec_.targets.push_back(name);
+      if (findNode(name, at->where())) spec_.targets.push_back(name);
     for (const auto& [name, at] : texts(reader, "fetches"))
-      if (find(name, at->where())) spec_.fetches.push_back(name);
+      if (findTensor(name, at->where())) spec_.fetches.push_back(name);
   }
 
   Report& report_;

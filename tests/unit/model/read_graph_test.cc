@@ -122,6 +122,11 @@ ops:
                     "pins: {b: /job:ps}\n"),
               AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("no op 'b' to pin")));
   EXPECT_THAT(error("run: {}\n"), HasSubstr("'ops'"));
+  const std::string held = "ops:\n  - NoOp: {name: all}\n";
+  EXPECT_THAT(error(held + "  - Relu: {inputs: [all]}\n"),
+              AllOf(HasSubstr("graph.yaml:3:"), HasSubstr("has 0 output(s)")));
+  EXPECT_THAT(error(held + "run: {fetches: [all]}\n"), HasSubstr("has 0 output(s)"));
+  EXPECT_THAT(error(held + "run: {targets: [\"all:0\"]}\n"), HasSubstr("no node 'all:0'"));
 }
 
 }  // namespace
