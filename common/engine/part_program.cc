@@ -98,7 +98,6 @@ class PartProgram::Maker {
       fetches.push_back(copy.map(constant));
     }
     made_.constants_ = runtime::compile(copy.copy(), fetches, device_, kernels_);
-    made_.constants_->run();
   }
 
   void addPiece(const Segment& segment) {
@@ -226,7 +225,13 @@ class PartProgram::Maker {
     if (copy.has(input)) return;
     const Node& node = part_.node(input.node);
     if (isSource(node)) {
-      copy.add(node);
+      // It is there from the beginning of the step, so it waits for nothing.
+      copy.add(node.id, {.name = node.name,
+                         .op = node.op,
+                         .inputs = {},
+                         .attributes = node.attributes,
+                         .control_inputs = {},
+                         .device = node.device});
       if (node.op != "Const") imports.emplace_back(node.name, sourceOf(input));
       return;
     }
@@ -277,6 +282,10 @@ PartProgram::PartProgram(const Graph& part, const std::vector<Output>& fetches,
 }
 PartProgram::~PartProgram() = default;
 PartProgram::PartProgram(PartProgram&&) noexcept = default;
+
+void PartProgram::computeConstants() {
+  if (constants_ != nullptr) constants_->run();
+}
 
 Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const {
   const auto bytes = [](const Variable::Value& value) -> Bytes {

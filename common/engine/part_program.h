@@ -88,6 +88,9 @@ class PartProgram {
   const std::vector<Receive>& receives() const { return receives_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
 
+  // Once, in the device's thread, before anything runs.
+  void computeConstants();
+
   // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves. The
   // first piece of a step reads the variables.
   std::vector<Send> run(size_t piece, PartInputs& inputs);
@@ -140,7 +143,7 @@ class PartProgram {
   std::vector<Piece> pieces_;
   std::vector<Program> programs_;  // as pieces_
   std::vector<Source> fetches_;
-  std::unique_ptr<runtime::CompiledStep> constants_;  // run once; null: none is passed on
+  std::unique_ptr<runtime::CompiledStep> constants_;  // null: none is passed on
 };
 
 }  // namespace dtf::engine

@@ -65,15 +65,13 @@ RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32
     const auto on = devices.find(name);
     DTF_CHECK_MSG(on != devices.end(), name);
     const SessionDevice& device = on->second.device;
-    const Graph& compiled = graph;
-    // Kernels may be timed, and constants are computed: nothing else computes on it meanwhile.
-    on->second.queue->runHere([&] {
-      devices_.push_back({PartProgram(compiled, own, *device.device, *device.kernels, edges),
-                          on->second.queue,
-                          {},
-                          {},
-                          {}});
-    });
+    devices_.push_back({PartProgram(graph, own, *device.device, *device.kernels, edges),
+                        on->second.queue,
+                        {},
+                        {},
+                        {}});
+    PartProgram& program = devices_.back().program;
+    on->second.queue->runHere([&program] { program.computeConstants(); });
     bind(devices_.back(), feed_of, variables);
   }
 }

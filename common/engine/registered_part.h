@@ -21,7 +21,8 @@
 namespace dtf::engine {
 
 // A device of this process. Borrowed, with its kernels, as long as whatever is made for it lives.
-// Devices that share a table of kernels must not share a pool of threads in it.
+// Devices that share a table of kernels must not share a pool of threads in it. Programs are compiled while
+// others run on the device, so to make a kernel must not run any: nothing is timed (tableRule()).
 struct SessionDevice {
   graph::DeviceName name;  // every field set
   runtime::Device* device = nullptr;
@@ -38,7 +39,7 @@ using PlanDevices = std::map<std::string, PlanDevice>;  // by full name
 // Owns: the programs, what was folded; variables together with the store. Borrows: devices and their
 // queues.
 // Threads: thread-compatible; one step at a time runs in it.
-// Blocks: the constructor, while kernels are made, which may time them.
+// Blocks: the constructor, while kernels are made; for the device only to compute constants.
 // Errors: the constructor's: those of PartProgram and VariableStore, naming the node; kUnavailable
 // without memory.
 class RegisteredPart {

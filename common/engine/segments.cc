@@ -4,10 +4,12 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 
 namespace dtf::engine {
 namespace {
@@ -58,10 +60,18 @@ class Sets {
  private:
   Id idOf(std::vector<NodeId> members) {
     const auto [known, is_new] = ids_.try_emplace(std::move(members), sets_.size());
-    if (is_new) sets_.push_back(&known->first);
+    if (!is_new) return known->second;
+    sets_.push_back(&known->first);
+    numbers_ += known->first.size();
+    if (numbers_ > kReceiveSetsMax)
+      throw Error(ErrorCode::kBadConfig,
+                  "the part on one device waits for " + std::to_string(sets_.size()) +
+                      " different sets of tensors from others, too many to tell apart; place what "
+                      "belongs together on one task");
     return known->second;
   }
 
+  size_t numbers_ = 0;  // in all sets
   std::map<std::vector<NodeId>, Id> ids_;
   std::vector<const std::vector<NodeId>*> sets_;  // into ids_, whose keys stay where they are
   std::map<std::pair<Id, Id>, Id> unions_;

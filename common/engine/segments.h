@@ -26,11 +26,16 @@ struct Segment {
 // Whether a node is a source, in the words of Segment.
 bool isSource(const graph::Node& node);
 
+// Numbers in all the sets of receives that the nodes of a part wait for.
+inline constexpr size_t kReceiveSetsMax = 16 << 20;
+
 // Nodes that need the same receives run together, but what a send needs runs first, so that it
 // leaves as soon as it can. No segment awaits anything that one of its nodes doesn't need itself:
-// wherever running node by node would get through, this does. An action on a variable is a segment by
-// itself, with what comes before it and what comes after it in others.
-// `fetches` are outputs of `part`.
+// wherever running node by node would get through, this does. An action on a variable is a segment
+// by itself, with what comes before it and what comes after it in others. `fetches` are outputs of
+// `part`.
+// Errors: kBadConfig for a part whose nodes wait for so many different sets of receives that to
+// tell them apart would take kReceiveSetsMax numbers.
 std::vector<Segment> cutIntoSegments(const graph::Graph& part,
                                      const std::vector<graph::Output>& fetches);
 

@@ -22,7 +22,10 @@
 //                                           padding
 //   AvgPoolGrad           dy                dx; attribute shape: x's
 //
-// The window of a pooling is larger than its padding, so it always holds an element of the image.
+// The window of a pooling is larger than its padding, and its image has pixels, so it always holds
+// one of them. Its elements have numbers of 32 bits.
+
+#include <limits>
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"
@@ -136,6 +139,13 @@ Shape pooled(const TensorSpec& x, const Attributes& attributes) {
   wantImage(x, "x");
   const Window window = poolingWindow(attributes);
   const Positions at = positionsOf(window, x.shape);
+  if (x.shape.dim(1) == 0 || x.shape.dim(2) == 0) {
+    refuse("x " + specText(x) + " has no pixels to pool");
+  }
+  if (window.height.size * window.width.size > std::numeric_limits<int32_t>::max()) {
+    refuse("the window of a pooling has " + std::to_string(window.height.size * window.width.size) +
+           " elements; there must be fewer than 2^31");
+  }
   wantReal(window.height, "height");
   wantReal(window.width, "width");
   return {x.shape.dim(0), at.height, at.width, x.shape.dim(3)};

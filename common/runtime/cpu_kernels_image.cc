@@ -57,7 +57,8 @@ template <class F>
 void forImages(const Processor& cpu, const Pooling& p, const F& f) {
   const int64_t image = p.height * p.width * p.channels;
   const int64_t pooled = p.out_height * p.out_width * p.channels;
-  const int64_t work = pooled * p.window_height * p.window_width * kCopiedWork;
+  const int64_t work = saturatedProduct({pooled, std::min(p.window_height, p.height),
+                                         std::min(p.window_width, p.width), kCopiedWork});
   cpu.forRanges(p.batch, std::max<int64_t>(1, work), [&](int64_t begin, int64_t end, int) {
     Pooling some = p;
     some.batch = end - begin;

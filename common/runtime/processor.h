@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 
 #include "common/base/check.h"
@@ -27,6 +28,19 @@ inline constexpr int64_t kFunctionWork = 100;  // that needs an exponential
 // A part that is worth another thread: some 10 us, which is several times what it costs to hand it
 // over.
 inline constexpr int64_t kPartWork = 1'000'000;
+
+// The product of numbers that aren't negative, or the largest number: the work of what nobody will
+// ever compute, as of a window of 2^40 elements, needs no more than to be large.
+inline int64_t saturatedProduct(std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (factor == 0) return 0;
+    if (__builtin_mul_overflow(product, factor, &product)) {
+      product = std::numeric_limits<int64_t>::max();
+    }
+  }
+  return product;
+}
 
 // Borrows: the pool, if any. Value type.
 struct Processor {
@@ -67,9 +81,8 @@ struct Processor {
   int64_t partsOf(int64_t units, int64_t unit_work, int64_t grain, int parts_each) const {
     DTF_CHECK(units >= 0 && unit_work > 0 && grain > 0 && parts_each > 0 && part_work > 0);
     if (threads() == 1) return 1;
-    DTF_CHECK(units <= std::numeric_limits<int64_t>::max() / unit_work);
     const int64_t grains = (units + grain - 1) / grain;
-    const int64_t wanted = std::min(units * unit_work / part_work, grains);
+    const int64_t wanted = std::min(saturatedProduct({units, unit_work}) / part_work, grains);
     return std::clamp<int64_t>(wanted, 1, int64_t{threads()} * parts_each);
   }
 };

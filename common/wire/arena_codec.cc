@@ -33,6 +33,10 @@ constexpr uint64_t chunk_bytes = kChunkBytesMax;
 
 #endif
 
+uint64_t chunkBytes() {
+  return chunk_bytes;
+}
+
 uint32_t arenaChunks(uint64_t elements) {
   DTF_CHECK(elements <= ps::kShardElementsMax);
   const uint64_t chunk = chunk_bytes;

@@ -22,11 +22,14 @@ inline constexpr uint64_t kChunkBytesMax = uint64_t{256} << 20;
 // this.
 inline constexpr uint64_t kMessageOverheadBytes = uint64_t{1} << 20;
 
+// Of one blob: kChunkBytesMax but in tests.
+uint64_t chunkBytes();
+
 uint32_t arenaChunks(uint64_t elements);
 
 #ifdef DTF_FAILPOINTS_COMPILED_IN
-// While it lives, arenas of this process travel in chunks of that size: for tests of many chunks in
-// little memory. One at a time, around the connections.
+// While it lives, arenas and tensors of this process travel in chunks of that size: for tests of
+// many chunks in little memory. One at a time, around the connections.
 class TEST_SmallChunks {
  public:
   explicit TEST_SmallChunks(uint64_t bytes);  // a multiple of 8

@@ -160,6 +160,10 @@ graph::NodeDef decodeNode(Part::Node::Reader reader, const std::vector<std::stri
 uint64_t bytesOf(const Node& node) {
   uint64_t bytes = 0;
   for (const graph::TensorSpec& spec : node.outputs) {
+    // Those of a chain of Gathers add up, which shapes alone would take gigabytes for.
+    if (spec.shape.rank() > static_cast<int>(kRankMax))
+      refuse("node '" + printable(node.name) + "' makes a tensor of rank " +
+             std::to_string(spec.shape.rank()) + "; the bound is " + std::to_string(kRankMax));
     const auto elements = static_cast<uint64_t>(spec.shape.elements());
     // Of an empty one the other dimensions count: kernels reckon with them.
     uint64_t extent = 1;
@@ -203,6 +207,19 @@ uint64_t bytesOf(const graph::Graph& graph, graph::Output output) {
            std::to_string(output.index));
   const graph::TensorSpec& spec = node.outputs[static_cast<size_t>(output.index)];
   return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
+}
+
+// What leaves for one task may leave in one message.
+void checkSent(const engine::TaskPart& part) {
+  std::map<TaskId, uint64_t> sent;
+  for (const engine::TaskPart::Edge& edge : part.edges) {
+    const Node& node = part.graph.node(edge.node);
+    if (node.op != "_Send") continue;
+    const graph::TensorSpec& spec = part.graph.spec(node.inputs[0]);
+    addToMessage(sent[edge.peer],
+                 static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype),
+                 "what node '" + printable(node.name) + "' sends to " + edge.peer.name());
+  }
 }
 
 }  // namespace
@@ -254,10 +271,7 @@ DecodedPart decodePart(Part::Reader reader) {
   uint64_t fetched = 0;
   for (const auto fetch : reader.getFetches()) {
     part.fetches.push_back(decodeOutput(fetch));
-    fetched += bytesOf(part.graph, part.fetches.back());
-    if (fetched > kTensorLimits.bytes_max)
-      refuse("the fetches of a part take more than " + bytesText(kTensorLimits.bytes_max) +
-             ", the most of one answer");
+    addToMessage(fetched, bytesOf(part.graph, part.fetches.back()), "the next fetch");
   }
   checkCount(reader.getFeeds().size(), part.graph.nodes().size(), "feeds of a part");
   for (const uint32_t feed : reader.getFeeds()) part.feeds.push_back(nodeOf(part.graph, feed).name);
@@ -274,6 +288,7 @@ DecodedPart decodePart(Part::Reader reader) {
         {nodeOf(part.graph, edge.getNode()).id, edge.getNumber(), decodeTask(edge.getPeer())});
     decoded.peers.push_back({edge.getIncarnation()});
   }
+  checkSent(part);
   return decoded;
 }
 

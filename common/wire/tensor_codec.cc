@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/wire/arena_codec.h"
 
 namespace dtf::wire {
@@ -31,7 +32,37 @@ TensorWriter::TensorWriter(net::MessageStream& stream)
 
 uint32_t TensorWriter::blobs(uint64_t bytes) {
   DTF_CHECK(bytes <= kTensorBytesMax);
-  return static_cast<uint32_t>((bytes + kChunkBytesMax - 1) / kChunkBytesMax);
+  const uint64_t chunk = chunkBytes();
+  return static_cast<uint32_t>((bytes + chunk - 1) / chunk);
+}
+
+void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what) {
+  if (bytes > kTensorBytesMax)
+    throw Error(ErrorCode::kBadConfig,
+                what + " has " + bytesText(bytes) +
+                    "; the most that a tensor may have between processes is " +
+                    bytesText(kTensorBytesMax) + ": split it");
+  // What is no tensor takes the rest.
+  constexpr uint64_t kMost = kTensorLimits.bytes_max - (kTensorLimits.bytes_max >> 4);
+  if (bytes > kMost - in_message)
+    throw Error(ErrorCode::kBadConfig, "with " + what + " a message has " +
+                                           bytesText(in_message + bytes) +
+                                           " of tensors; the most is " + bytesText(kMost) +
+                                           ": feed and fetch less in one step");
+  in_message += bytes;
+}
+
+uint64_t copiedBytes(std::span<const uint64_t> sizes) {
+  uint64_t copied = 0;
+  uint32_t referenced = 0;
+  for (const uint64_t bytes : sizes) {
+    if (bytes >= kReferencedFrom && referenced + TensorWriter::blobs(bytes) <= kReferencedMax) {
+      referenced += TensorWriter::blobs(bytes);
+    } else {
+      copied += bytes;
+    }
+  }
+  return copied;
 }
 
 // Whole tensors only, for a reader wants their blobs one after the other.
@@ -45,9 +76,10 @@ void TensorWriter::write(engine::Bytes bytes, capnp::List<capnp::Data>::Builder 
   const bool is_referenced = isReferenced(bytes.size());
   auto orphanage = capnp::Orphanage::getForMessageContaining(list);
   const auto* from = reinterpret_cast<const kj::byte*>(bytes.data());
+  const uint64_t chunk = chunkBytes();
   uint64_t left = bytes.size();
   for (uint32_t i = 0; i < list.size(); ++i) {
-    const capnp::Data::Reader blob(from, std::min(left, kChunkBytesMax));
+    const capnp::Data::Reader blob(from, std::min(left, chunk));
     if (is_referenced) {
       list.adopt(i, orphanage.referenceExternalData(blob));
       stream_.keepUntilWritten(from, owner_);

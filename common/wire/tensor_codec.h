@@ -26,6 +26,15 @@ inline constexpr uint32_t kRankMax = 16;
 // What a connection between serving tasks and their clients takes after the hello.
 inline constexpr net::Limits kTensorLimits{.bytes_max = uint64_t{16} << 30, .segments_max = 512};
 
+// Counts a tensor of `bytes` in a message that has `in_message` of them so far.
+// Errors: kBadConfig that names `what` and the bound, for more than one tensor or one message may
+// have.
+void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what);
+
+// Of tensors of these sizes, written to one message in this order: the bytes that it holds itself,
+// as the others are referred to.
+uint64_t copiedBytes(std::span<const uint64_t> sizes);
+
 // Where the bytes of a message's tensors go: the stream that will write it, which keeps `owner` until
 // it has.
 // Borrows: the stream. One for each message, used before it is sent.

@@ -92,5 +92,37 @@ TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
   }
 }
 
+// No graph of ours has such an edge, a client's may.
+TEST(RegisteredPart, ASourceMayWaitForWhatCantDelayIt) {
+  testing::Devices devices(testing::cpusOfWorker0(1));
+  const DeviceThreads threads(devices.all());
+  TaskPart part{.task = kSelf,
+                .graph = graph::Graph(graph::standardOps()),
+                .fetches = {},
+                .feeds = {"x", "late"},
+                .folded = {},
+                .edges = {},
+                .edges_total = 0};
+  graph::Builder b(part.graph);
+  const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
+  const Output first{b.node("Tanh", {b.placeholder("x", DType::kFloat32, {1})})};
+  part.graph.addNode({.name = "late",
+                      .op = "Placeholder",
+                      .inputs = {},
+                      .attributes = {{"dtype", DType::kFloat32}, {"shape", Shape{1}}},
+                      .control_inputs = {first.node},
+                      .device = graph::fullDevice(kSelf).str()});
+  part.fetches = {b.scale({part.graph.find("late")->id}, 3)};
+  VariableStore variables;
+  RegisteredPart registered(std::move(part), threads.devices(), 0, variables);
+  const float two = 2;
+  const Bytes bytes = std::as_bytes(std::span(&two, 1));
+  std::vector<StepPart> parts;
+  registered.addStep(std::vector{bytes, bytes}, parts);
+  Rendezvous rendezvous;
+  runParts({1, {1}}, parts, rendezvous);
+  EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(0, parts).data()), 6);
+}
+
 }  // namespace
 }  // namespace dtf::engine

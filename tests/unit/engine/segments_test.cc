@@ -8,6 +8,7 @@
 
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
+#include "tests/unit/graph/error_text.h"
 #include "tests/unit/graph/random_graph.h"
 
 namespace dtf::engine {
@@ -193,6 +194,40 @@ TEST(Segments, OfRandomGraphsAwaitExactlyWhatTheirNodesNeed) {
       EXPECT_EQ(placed.contains(node.id), computes) << node.name;
     }
   }
+}
+
+// What is passed on without computing leaves first, but not before what it is told to wait for.
+TEST(Segments, ASendWaitsForItsControlInputs) {
+  graph::Graph part(graph::standardOps());
+  graph::Builder b(part);
+  const Output x = b.placeholder("x", DType::kFloat32, {1});
+  const Output y{b.node("Tanh", {x})};
+  const NodeId sent = b.node(
+      "_Send", {x}, {{"key", std::string("k")}, {"dtype", DType::kFloat32}, {"shape", Shape{1}}},
+      "sent", {y.node});
+  const std::vector<Segment> segments = cutIntoSegments(part, {});
+  ASSERT_THAT(segments, SizeIs(1));
+  EXPECT_THAT(segments[0].nodes, ElementsAre(y.node));
+  EXPECT_THAT(segments[0].sends, ElementsAre(sent));
+}
+
+// Each node of a chain takes one more tensor from elsewhere: n receives are n sets, of n / 2 on average.
+TEST(Segments, SetsThatWouldTakeAllMemoryAreRefused) {
+  const auto chainOf = [](int receives) {
+    graph::Graph part(graph::standardOps());
+    graph::Builder b(part);
+    Output last = b.constant({1}, 0);
+    for (int i = 0; i < receives; ++i) {
+      const Output received{b.node(
+          "_Recv", {},
+          {{"key", "k" + std::to_string(i)}, {"dtype", DType::kFloat32}, {"shape", Shape{1}}})};
+      last = {b.node("Add", {last, received})};
+    }
+    return cutIntoSegments(part, {last}).size();
+  };
+  EXPECT_EQ(chainOf(100), 100u);
+  EXPECT_THAT(graph::testing::errorText([&] { chainOf(6000); }),
+              ::testing::HasSubstr("different sets of tensors"));
 }
 
 }  // namespace

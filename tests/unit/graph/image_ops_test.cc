@@ -109,6 +109,16 @@ TEST_F(ImageOps, RefuseInWords) {
         b_.maxPool(x, {{.size = 2, .before = 2}, {}});
       }),
       HasSubstr("padding of a pooling must be smaller than its window: the window's height"));
+  const int64_t most = 1 << 20;
+  EXPECT_THAT(
+      text([&] {
+        b_.maxPool(x, {{.size = most, .before = most - 1}, {.size = most, .after = most - 1}});
+      }),
+      HasSubstr("the window of a pooling has 1099511627776 elements"));
+  EXPECT_THAT(text([&] {
+                b_.maxPool(image({1, 0, 1, 6}), {{.size = 2, .before = 1, .after = 1}, {}});
+              }),
+              HasSubstr("has no pixels to pool"));
   EXPECT_THAT(text([&] { b_.globalAvgPool(image({8, 6})); }), HasSubstr("must have 4 dimensions"));
   const Output dy = image({8, 26, 25, 4});
   EXPECT_THAT(text([&] {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -44,6 +45,17 @@ TEST(Processor, SplitsNothingThatIsntWorthAnotherThread) {
   EXPECT_EQ(rangesOf(cpu, 1000, kPartWork, 1, 4).size(), 12U) << "parts for each thread, at most";
   EXPECT_EQ(rangesOf(cpu.alone(), 1000, kPartWork, 1, 4).size(), 1U);
   EXPECT_THAT(rangesOf(cpu, 0, 1, 1, 4), ElementsAre(Pair(0, 0)));
+}
+
+// As for a pooling whose window is 2^20 times 2^20, of which an image holds one element.
+TEST(Processor, WorkBeyondAllNumbersIsWorkForAllThreads) {
+  ComputePool pool(2);
+  const Processor cpu(Isa::kBaseline, &pool);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(saturatedProduct({int64_t{1} << 40, int64_t{1} << 40, 16}), kMost);
+  EXPECT_EQ(saturatedProduct({int64_t{1} << 40, int64_t{1} << 40, 0}), 0);
+  EXPECT_EQ(saturatedProduct({3, 5, 7}), 105);
+  EXPECT_EQ(rangesOf(cpu, 1 << 20, kMost, 1, 4).size(), 8U);
 }
 
 }  // namespace

@@ -129,5 +129,18 @@ TEST(PartCodec, WhatIsOutOfBoundsIsRefusedByNode) {
   EXPECT_THAT(refusal([](auto part) { part.initNodes(kNodesMax + 1); }), HasSubstr("100001"));
 }
 
+// Each Gather adds the dimensions of its table to those of its indices: what no attribute says.
+TEST(PartCodec, RanksAreBounded) {
+  TaskPart part = empty(graph::Graph(graph::standardOps()));
+  graph::Builder b(part.graph);
+  const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
+  const Output table = b.constant(Shape(std::vector<int64_t>(9, 1)), 0);
+  Output indices = table;
+  for (int i = 0; i < 3; ++i) indices = {b.node("Gather", {table, indices})};
+  const Coded coded(std::move(part));
+  EXPECT_THAT(errorText([&] { decodePart(coded.root.asReader()); }),
+              AllOf(HasSubstr("'Gather'"), HasSubstr("of rank 17; the bound is 16")));
+}
+
 }  // namespace
 }  // namespace dtf::wire

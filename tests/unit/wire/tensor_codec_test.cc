@@ -13,6 +13,7 @@ namespace dtf::wire {
 namespace {
 
 using graph::testing::errorText;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A stream that nothing is written to: the writer only tells it what to keep.
@@ -67,6 +68,22 @@ TEST(TensorCodec, ReferencesOfAMessageAreBounded) {
     writer.write({tensor.dtype(), tensor.shape()}, {tensor.data(), tensor.bytes()},
                  list[i].initValue());
   EXPECT_LE(message.message.getSegmentsForOutput().size(), kTensorLimits.segments_max);
+}
+
+TEST(TensorCodec, WhatOneMessageCantHaveIsToldInWords) {
+  uint64_t in_message = 0;
+  addToMessage(in_message, kTensorBytesMax, "the first");
+  EXPECT_EQ(in_message, kTensorBytesMax);
+  EXPECT_THAT(errorText([&] { addToMessage(in_message, kTensorBytesMax, "the second"); }),
+              AllOf(HasSubstr("with the second a message has 16.0 GiB of tensors"),
+                    HasSubstr("feed and fetch less")));
+  EXPECT_THAT(errorText([&] { addToMessage(in_message, kTensorBytesMax + 1, "the value of 'w'"); }),
+              AllOf(HasSubstr("the value of 'w' has 8.0 GiB"), HasSubstr("split it")));
+}
+
+TEST(TensorCodec, WhatIsNotReferredToIsCopied) {
+  EXPECT_EQ(copiedBytes(std::vector<uint64_t>{100, 1 << 20, 10}), 110u);
+  EXPECT_EQ(copiedBytes(std::vector<uint64_t>(500, 1 << 20)), 100u << 20);
 }
 
 TEST(TensorCodec, BlobsThatLieApartAreJoined) {
