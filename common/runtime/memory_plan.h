@@ -24,8 +24,9 @@ struct MemoryPlan {
 };
 
 // Largest first, each at the lowest offset that is free during its life: "greedy by size" of
-// Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020. Quadratic
-// in the number of buffers; pure.
+// Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020. That is
+// quadratic in the number of buffers: more than 8192 are placed in the order of time, each in the
+// first of the lowest gaps that it fits. Pure.
 MemoryPlan planMemory(std::span<const Lifetime> buffers);
 
 }  // namespace dtf::runtime

@@ -238,11 +238,14 @@ void StepCompiler::fillConstants() {
     bytes += (allocationOf(constant.spec) + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
   }
   body_->constants = device_.allocate(bytes);
-  std::vector<std::byte> host(bytes);
+  // The host's memory needs no copy, which nobody would count.
+  std::vector<std::byte> host(device_.usesHostMemory() ? 0 : bytes);
+  std::byte* const made = device_.usesHostMemory() ? body_->constants.get() : host.data();
   for (const auto& [tensor, offset] : offsets) {
-    fill(step_.constants.at(tensor), host.data() + offset);
+    fill(step_.constants.at(tensor), made + offset);
     placed_[tensor] = body_->constants.get() + offset;
   }
+  if (device_.usesHostMemory()) return;
   device_.copyToDevice(body_->constants.get(), host.data(), bytes);
   device_.synchronise();
 }

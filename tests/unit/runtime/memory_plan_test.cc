@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "common/base/random.h"
+#include "tests/support/test_seed.h"
 
 namespace dtf::runtime {
 namespace {
@@ -49,6 +52,37 @@ TEST(MemoryPlan, NeverOverlapsLiveBuffers) {
       }
     }
     EXPECT_GE(plan.bytes, most);
+  }
+}
+
+// In the order of time what is alive is looked at, in the order of its offsets.
+TEST(MemoryPlan, OfVeryManyBuffersIsMadeAtOnce) {
+  const uint64_t seed = dtf::testing::testSeed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  std::vector<Lifetime> buffers;
+  size_t alive_at_once = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    buffers.push_back({1 + random.below(500), i, i + static_cast<int>(random.below(20))});
+    alive_at_once = std::max<size_t>(alive_at_once, 20);
+  }
+  const MemoryPlan plan = planMemory(buffers);
+  EXPECT_LE(plan.bytes, 2 * alive_at_once * 512) << "as much as is alive, and its gaps";
+  std::map<size_t, size_t> alive;  // by offset: the buffer
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    std::erase_if(alive,
+                  [&](const auto& each) { return buffers[each.second].last < buffers[i].first; });
+    ASSERT_EQ(plan.offsets[i] % kPlanAlignment, 0u);
+    const auto [at, is_new] = alive.emplace(plan.offsets[i], i);
+    ASSERT_TRUE(is_new);
+    if (at != alive.begin()) {
+      const size_t before = std::prev(at)->second;
+      ASSERT_LE(plan.offsets[before] + buffers[before].bytes, plan.offsets[i]);
+    }
+    if (std::next(at) != alive.end()) {
+      ASSERT_LE(plan.offsets[i] + buffers[i].bytes, std::next(at)->first);
+    }
+    ASSERT_LE(plan.offsets[i] + buffers[i].bytes, plan.bytes);
   }
 }
 
