@@ -54,6 +54,7 @@ class Rendezvous {
     size_t parcels = 1 << 16;            // parked or waited for, of all steps
     uint64_t bytes = uint64_t{8} << 30;  // owned by parked parcels
     size_t ended_steps = 1024;           // remembered; every older one counts as ended
+    uint64_t cause_bytes = 16 << 20;     // of why these were aborted; the oldest are forgotten
   };
 
   enum class Sent : uint8_t {
@@ -89,6 +90,10 @@ class Rendezvous {
   // Frees what the step has left; who still waits is called back with an error.
   void end(uint64_t step);
 
+  // What a receive of this step would be told at once: that it has ended, or why it was aborted.
+  // nullopt: it is not over.
+  std::optional<Error> whyOver(uint64_t step) const;
+
   RendezvousLoad load() const;
 
  private:
@@ -101,8 +106,10 @@ class Rendezvous {
 
   bool isOver(uint64_t step) const DTF_REQUIRES(mutex_);
   bool isFull(const Parcel* parcel) const DTF_REQUIRES(mutex_);
-  Slot& slotOf(const RendezvousKey& key) DTF_REQUIRES(mutex_) { return steps_[key.step][key]; }
-  Arrival whyOver(uint64_t step) const DTF_REQUIRES(mutex_);
+  Slot* find(const RendezvousKey& key) DTF_REQUIRES(mutex_);
+  Error causeOf(uint64_t step) const DTF_REQUIRES(mutex_);
+  void forget(std::optional<Error>& cause) DTF_REQUIRES(mutex_);
+  void forgetOldest() DTF_REQUIRES(mutex_);
   std::optional<Arrival> take(const RendezvousKey& key, Callback& callback);
   void finish(uint64_t step, std::optional<Error> cause);
 
@@ -111,7 +118,8 @@ class Rendezvous {
   std::map<uint64_t, Slots> steps_ DTF_GUARDED_BY(mutex_);
   // By step: its root cause, when it was aborted. The newest.
   std::map<uint64_t, std::optional<Error>> over_ DTF_GUARDED_BY(mutex_);
-  uint64_t over_below_ DTF_GUARDED_BY(mutex_) = 0;  // steps below this one are over, too
+  uint64_t cause_bytes_ DTF_GUARDED_BY(mutex_) = 0;  // in over_
+  uint64_t over_below_ DTF_GUARDED_BY(mutex_) = 0;   // steps below this one are over, too
   RendezvousLoad load_ DTF_GUARDED_BY(mutex_);
 };
 

@@ -166,6 +166,32 @@ TEST_F(RendezvousTest, WhatIsParkedIsBounded) {
   EXPECT_EQ(narrow.send(key(1, 2), owned()), Sent::kTaken) << "there is room again";
 }
 
+TEST_F(RendezvousTest, WhatIsRefusedLeavesNothing) {
+  Rendezvous full({.parcels = 0});
+  EXPECT_EQ(full.send(key(1), owned()), Sent::kFull);
+  EXPECT_EQ(full.send(key(1), owned()), Sent::kFull) << "it has not been sent before";
+  full.receive(key(2), inbox_.callback());
+  full.receive(key(2), inbox_.callback());
+  EXPECT_THAT(inbox_.all,
+              ElementsAre(HasSubstr("can't be waited for"), HasSubstr("can't be waited for")));
+  EXPECT_EQ(full.load().steps, 0u);
+  EXPECT_TRUE(isFreed());
+}
+
+TEST_F(RendezvousTest, WhyAStepIsOverIsKnownUntilOthersNeedTheRoom) {
+  Rendezvous few({.cause_bytes = 20});
+  EXPECT_FALSE(few.whyOver(1));
+  for (uint64_t step = 1; step <= 3; ++step)
+    few.abort(step, Error(ErrorCode::kBadData, "fantasia " + std::to_string(step)));
+  EXPECT_EQ(few.whyOver(1)->message(), "Step 1 has ended.");
+  EXPECT_EQ(few.whyOver(2)->message(), "fantasia 2");
+  EXPECT_EQ(few.whyOver(3)->message(), "fantasia 3");
+  EXPECT_EQ(few.send(key(1), {.bytes = kBytes}), Sent::kOver);
+  few.receive(key(4), inbox_.callback());
+  few.abort(4, Error(ErrorCode::kBadData, std::string(100, 'x')));
+  EXPECT_THAT(inbox_.all, ElementsAre(std::string(100, 'x'))) << "whoever waits is told all of it";
+}
+
 // Whoever comes second of a pair calls the receiver back; each of them once, on whichever thread.
 TEST(RendezvousThreads, EveryPairMeetsOnce) {
   constexpr uint32_t kEdges = 500;
