@@ -148,6 +148,15 @@ void readThreads(const CommandLine& line, const TaskId& task, JobSpec& job) {
   job.cluster.worker[task.index].threads = static_cast<int>(*threads);
 }
 
+// What a task that serves would silently ignore.
+void refuseJobOptions(const CommandLine& line) {
+  for (const std::string_view name : {"fresh", "train", "run-dir"})
+    if (line.has(name)) line.fail(fmt::format("--serve has no job: --{} is for one", name));
+  for (const std::string& setting : line.overrides())
+    if (setting.starts_with("train") || setting.starts_with("run_dir"))
+      line.fail(fmt::format("--serve has no job: --set {} is for one", setting));
+}
+
 }  // namespace
 
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary) {
@@ -169,7 +178,7 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.task = readTaskId(line, binary, from_file);
   result.fresh = line.has("fresh");
   result.serves = line.has("serve");
-  if (result.serves && result.fresh) line.fail("--serve has no job: --fresh is for one");
+  if (result.serves) refuseJobOptions(line);
   if (result.fresh && result.task != kChief)
     line.fail("--fresh is for worker 0, which restores the job");
   result.job = loadJob(line, from_file);

@@ -121,6 +121,16 @@ TEST_F(OptionsTest, WhoServesHasNoJob) {
   EXPECT_EQ(usageError(JobKind::kWorker, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0",
                                           "--serve", "--fresh"}),
             "--serve has no job: --fresh is for one; try 'workerd --help'");
+  const auto refusal = [](const char* option) {
+    return usageError(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0",
+                                     "--serve", option});
+  };
+  EXPECT_EQ(refusal("--train=train.yaml"),
+            "--serve has no job: --train is for one; try 'psd --help'");
+  EXPECT_EQ(refusal("--run-dir=runs/1"),
+            "--serve has no job: --run-dir is for one; try 'psd --help'");
+  EXPECT_EQ(refusal("--set=train.steps=5"),
+            "--serve has no job: --set train.steps=5 is for one; try 'psd --help'");
 }
 
 TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
