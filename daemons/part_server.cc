@@ -16,21 +16,32 @@ namespace {
 // Feeds are held for as long as their step runs; what runs is bounded by ServeLimits.
 constexpr uint64_t kCallsBytesMax = uint64_t{1} << 40;
 
+std::vector<engine::SessionDevice> counted(
+    std::vector<engine::SessionDevice> devices,
+    const std::vector<std::unique_ptr<CountedDevice>>& memory) {
+  for (size_t i = 0; i < devices.size(); ++i) devices[i].device = memory[i].get();
+  return devices;
+}
+
 }  // namespace
 
 PartServer::PartServer(PartServerOptions options, net::Loop& loop,
                        const std::vector<engine::SessionDevice>& devices)
     : options_(std::move(options)),
       self_(std::make_shared<PartServer*>(this)),
-      pool_(net::BufferPool::create()),
-      variables_(options_.limits.variables, options_.limits.variable_bytes),
-      devices_(std::make_unique<engine::DeviceThreads>(devices)),
+      budget_(ByteBudget::create(options_.limits.bytes, options_.self.name())),
+      pool_(net::BufferPool::create(net::BufferPool::kRetainedBytesMax, budget_)),
+      memory_(count(devices, budget_)),
+      variables_(options_.limits.variables, budget_),
+      devices_(std::make_unique<engine::DeviceThreads>(counted(devices, *memory_))),
       registrar_(std::make_unique<engine::DeviceQueue>("dtf-register")),
+      copier_(std::make_unique<engine::DeviceQueue>("dtf-values")),
       task_{.self = options_.self,
             .incarnation = options_.incarnation,
             .loop = loop,
             .devices = *devices_,
             .registrar = *registrar_,
+            .copier = *copier_,
             .variables = variables_,
             .address_of = [this](TaskId task) -> std::optional<cluster::Address> {
               const auto& of = task.job == JobKind::kPs ? options_.ps : options_.workers;
@@ -38,7 +49,8 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
               return of[task.index];
             },
             .limits = options_.limits,
-            .bytes = 0,
+            .budget = budget_,
+            .device_memory = memory_,
             .post =
                 [&loop, self = self_](uint64_t session, std::function<void(ServedSession&)> use) {
                   loop.post([self, session, use = std::move(use)] {
@@ -58,20 +70,36 @@ PartServer::~PartServer() noexcept(false) {
   *self_ = nullptr;
   for (const auto& [id, session] : sessions_) session->close();
   registrar_.reset();
+  copier_.reset();
   devices_.reset();  // nothing computes any more
   connections_.reset();
   sessions_.clear();
 }
 
+std::shared_ptr<const PartServer::CountedDevices> PartServer::count(
+    const std::vector<engine::SessionDevice>& devices, const std::shared_ptr<ByteBudget>& budget) {
+  auto counted = std::make_shared<CountedDevices>();
+  for (const engine::SessionDevice& device : devices)
+    counted->push_back(std::make_unique<CountedDevice>(*device.device, budget));
+  return counted;
+}
+
 void PartServer::serve(kj::Own<net::MessageStream> stream, std::string peer) {
+  if (connections_->size() >= options_.limits.connections) {
+    if (const auto suppressed = limiter_.allow(0, task_.loop.clock().now()))
+      log::warning("event=connection_refused peer=\"{}\" reason=\"{} others\" suppressed={}", peer,
+                   connections_->size(), *suppressed);
+    return;
+  }
   connections_->serve(kj::mv(stream), std::move(peer),
                       [this](const ConnectionRef& ref) -> capnp::Capability::Client {
                         return makeTaskGate(*this, ref);
                       });
 }
 
-ServedSession& PartServer::open(uint64_t session, const ConnectionRef& client) {
+ServedSession& PartServer::open(const wire::SessionToken& token, const ConnectionRef& client) {
   DTF_CHECK(client->connection != nullptr);
+  const uint64_t session = token.number;
   if (sessions_.contains(session))
     throw Error(ErrorCode::kBadData,
                 fmt::format("session {:x} is open on {}", session, options_.self.name()));
@@ -83,7 +111,7 @@ ServedSession& PartServer::open(uint64_t session, const ConnectionRef& client) {
                 fmt::format("{} has {} sessions, as many as it may; end one of them",
                             options_.self.name(), sessions_.size()));
   const auto at =
-      sessions_.emplace(session, std::make_unique<ServedSession>(task_, session, client)).first;
+      sessions_.emplace(session, std::make_unique<ServedSession>(task_, token, client)).first;
   log::info("event=session_opened session={:x} peer=\"{}\"", session, client->connection->peer());
   return *at->second;
 }
@@ -128,7 +156,8 @@ std::string PartServer::statusJson() const {
                          {"task", options_.self.name()},
                          {"serves", true},
                          {"devices", devices},
-                         {"declared_bytes", task_.bytes},
+                         {"held_bytes", budget_->taken()},
+                         {"held_bytes_max", budget_->bytesMax()},
                          {"variables", held.variables},
                          {"variable_bytes", held.bytes},
                          {"sessions", sessions}})

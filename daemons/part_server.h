@@ -11,7 +11,9 @@
 #include "common/engine/local_tasks.h"
 #include "common/net/buffer_pool.h"
 #include "common/net/loop.h"
+#include "common/wire/session_token.h"
 #include "daemons/connection_set.h"
+#include "daemons/counted_device.h"
 #include "daemons/served_session.h"
 
 namespace dtf::daemons {
@@ -23,7 +25,8 @@ struct PartServerOptions {
   ServeLimits limits{};
 };
 
-// Owns: sessions, variables, a thread for each device, one that compiles, connections.
+// Owns: sessions, variables, a thread for each device, one that compiles, one that copies values,
+// connections.
 // Borrows: the loop, devices and their kernels (must outlive this).
 // Threads: made, used and destroyed on the loop.
 // Blocks: the destructor, until what computes has ended.
@@ -42,23 +45,30 @@ class PartServer {
   size_t sessions() const { return sessions_.size(); }
 
   // What the RPC services ask. Errors: as the schema says.
-  ServedSession& open(uint64_t session, const ConnectionRef& client);
+  ServedSession& open(const wire::SessionToken& token, const ConnectionRef& client);
   ServedSession* find(uint64_t session);  // null: there is none, or it has ended
   const ServedTask& task() const { return task_; }
   std::string statusJson() const;
 
  private:
+  using CountedDevices = std::vector<std::unique_ptr<CountedDevice>>;
+  static std::shared_ptr<const CountedDevices> count(
+      const std::vector<engine::SessionDevice>& devices, const std::shared_ptr<ByteBudget>& budget);
+
   void onClosed(const void* key);
   void eraseIfOver(uint64_t session);
 
   const PartServerOptions options_;
   const std::shared_ptr<PartServer*> self_;  // null once this is gone: what is posted looks here
+  const std::shared_ptr<ByteBudget> budget_;
   const std::shared_ptr<net::BufferPool> pool_;
+  const std::shared_ptr<const CountedDevices> memory_;
   engine::VariableStore variables_;
   std::unique_ptr<engine::DeviceThreads> devices_;
-  std::unique_ptr<engine::DeviceQueue> registrar_;
+  std::unique_ptr<engine::DeviceQueue> registrar_, copier_;
   ServedTask task_;
   std::map<uint64_t, std::unique_ptr<ServedSession>> sessions_;
+  net::LogLimiter<1> limiter_;
   std::unique_ptr<ConnectionSet> connections_;
 };
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/model_codec.h"
+#include "common/wire/session_token.h"
 #include "common/wire/tensor_codec.h"
 #include "daemons/part_server.h"
 
@@ -15,13 +17,9 @@ namespace dtf::daemons {
 
 namespace {
 
-std::string textOf(capnp::Text::Reader text) {
-  return {text.begin(), text.size()};
-}
-
 // Who was let in may send more than a hello.
 void greet(ConnectionHandle& connection, std::string peer) {
-  DTF_CHECK(connection.connection != nullptr);
+  DTF_CHECK(connection.connection != nullptr);  // a call of it has just come
   connection.greeted = true;
   connection.connection->setPeer(std::move(peer));
   connection.connection->stream().setLimits(wire::kTensorLimits);
@@ -33,10 +31,7 @@ class Session final : public schema::GraphSession::Server {
   Session(PartServer& server, uint64_t id) : server_(server), id_(id) {}
 
   kj::Promise<void> registerPart(RegisterPartContext context) override {
-    const auto params = context.getParams();
-    return counted([&] {
-      return session().registerPart(params.getPlan(), params.getPart(), params.getDigest());
-    });
+    return counted([&] { return session().registerPart(context); });
   }
 
   kj::Promise<void> releasePart(ReleasePartContext context) override {
@@ -45,19 +40,14 @@ class Session final : public schema::GraphSession::Server {
   }
 
   kj::Promise<void> setVariable(SetVariableContext context) override {
-    const auto params = context.getParams();
-    net::bridgeErrors([&] {
-      session().setVariable(
-          {textOf(params.getDevice()), textOf(params.getContainer()), textOf(params.getName())},
-          params.getValue());
-    });
-    return kj::READY_NOW;
+    return counted([&] { return session().setVariable(context); });
   }
 
   kj::Promise<void> resetVariables(ResetVariablesContext context) override {
     net::bridgeErrors([&] {
       session();  // which has not ended
-      server_.task().variables.reset(textOf(context.getParams().getContainer()));
+      const auto container = context.getParams().getContainer();
+      server_.task().variables.reset({container.begin(), container.size()});
     });
     return kj::READY_NOW;
   }
@@ -70,8 +60,9 @@ class Session final : public schema::GraphSession::Server {
     const auto params = context.getParams();
     return counted([&] {
       const auto text = params.getCause();
-      const Error cause = net::toError(
-          kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(text)));
+      const size_t kept = std::min<size_t>(text.size(), server_.task().limits.cause_bytes);
+      const Error cause = net::toError(kj::Exception(kj::Exception::Type::FAILED, __FILE__,
+                                                     __LINE__, kj::heapString(text.begin(), kept)));
       return session().abort(params.getStep(), cause);
     });
   }
@@ -116,10 +107,11 @@ class Session final : public schema::GraphSession::Server {
 // Another task's tensors for one session.
 class Sink final : public schema::TensorSink::Server {
  public:
-  Sink(PartServer& server, uint64_t session, TaskId sender, Incarnation incarnation,
+  Sink(PartServer& server, ServedSession& session, TaskId sender, Incarnation incarnation,
        ConnectionRef connection)
       : server_(server),
-        session_(session),
+        session_(session.token().number),
+        counted_(session.addSink()),
         sender_(sender),
         incarnation_(incarnation),
         connection_(std::move(connection)) {}
@@ -138,6 +130,7 @@ class Sink final : public schema::TensorSink::Server {
  private:
   PartServer& server_;
   const uint64_t session_;
+  const std::shared_ptr<const void> counted_;
   const TaskId sender_;
   const Incarnation incarnation_;
   const ConnectionRef connection_;
@@ -150,12 +143,12 @@ class Gate final : public schema::TaskGate::Server {
 
   kj::Promise<void> hello(HelloContext context) override {
     net::bridgeErrors([&] {
-      const uint64_t id = context.getParams().getSession();
-      server_.open(id, connection_);
-      greet(*connection_, fmt::format("session {:x}", id));
+      const wire::SessionToken token = wire::decodeToken(context.getParams().getToken());
+      server_.open(token, connection_);
+      greet(*connection_, fmt::format("session {:x}", token.number));
       const ServedTask& task = server_.task();
       auto results = context.getResults();
-      results.setSession(kj::heap<Session>(server_, id));
+      results.setSession(kj::heap<Session>(server_, token.number));
       wire::encodeTask(task.self, results.initTask());
       results.setIncarnation(task.incarnation.value);
       const auto& names = task.devices.names();
@@ -175,12 +168,15 @@ class Gate final : public schema::TaskGate::Server {
         throw Error(ErrorCode::kBadConfig,
                     fmt::format("this is {}, not {}: the addresses in the cluster files differ",
                                 task.self.name(), callee.name()));
-      if (server_.find(params.getSession()) == nullptr)
+      const wire::SessionToken token = wire::decodeToken(params.getToken());
+      ServedSession* const session = server_.find(token.number);
+      // Whoever doesn't know the secret learns no more than that.
+      if (session == nullptr || !wire::haveSameSecret(session->token(), token))
         throw Error(ErrorCode::kUnavailable,
-                    fmt::format("{} has no session {:x}", task.self.name(), params.getSession()));
-      greet(*connection_, fmt::format("{} session {:x}", caller.name(), params.getSession()));
+                    fmt::format("{} has no session {:x}", task.self.name(), token.number));
       context.getResults().setSink(kj::heap<Sink>(
-          server_, params.getSession(), caller, Incarnation{params.getIncarnation()}, connection_));
+          server_, *session, caller, Incarnation{params.getIncarnation()}, connection_));
+      greet(*connection_, fmt::format("{} session {:x}", caller.name(), token.number));
       context.getResults().setIncarnation(task.incarnation.value);
     });
     return kj::READY_NOW;

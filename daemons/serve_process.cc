@@ -32,13 +32,12 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
   return addresses;
 }
 
-// Half of the host is for tensors: kernels' workspaces and what is received take the rest.
-ServeLimits limitsOfHost() {
+// Its share, among the cluster's tasks on this host, of three quarters of it: pages of files, other
+// programs and what isn't counted take the rest.
+ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
   ServeLimits limits;
-  if (const uint64_t total = hostMemory().total; total > 0) {
-    limits.variable_bytes = total / 4;
-    limits.bytes = total / 4;
-  }
+  const auto tasks = static_cast<uint64_t>(cluster::tasksBeside(task.job.cluster, task.task));
+  if (const uint64_t total = hostMemory().total; total > 0) limits.bytes = total / 4 * 3 / tasks;
   limits.rendezvous.bytes = std::min(limits.rendezvous.bytes, limits.bytes / 4);
   return limits;
 }
@@ -56,7 +55,7 @@ ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> l
                .incarnation = Incarnation::ofNow(task.attempt),
                .ps = addressesOf(task.job.cluster.ps),
                .workers = addressesOf(task.job.cluster.worker),
-               .limits = limitsOfHost()},
+               .limits = limitsOfHost(task)},
               loop_, {{graph::fullDevice(task.task), &cpu_, &kernels_}}),
       signals_(reactor_, [this](int number) { onSignal(number); }),
       listener_(listen(reactor_, task, std::move(listening),
@@ -66,8 +65,9 @@ ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> l
 
 int ServeProcess::run() {
   DTF_CHECK(signal_ == 0);  // once
-  log::info("event=serving address={} threads={} isa={} version={}", listener_->address(),
-            pool_.threads(), isaName(bestIsa()), DTF_VERSION);
+  log::info("event=serving address={} threads={} bytes_max={} isa={} version={}",
+            listener_->address(), pool_.threads(), server_.task().limits.bytes, isaName(bestIsa()),
+            DTF_VERSION);
   notify({{"event", "ready"}});
   reactor_.run();
   listener_->close();

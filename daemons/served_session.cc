@@ -9,9 +9,9 @@
 
 #include "common/base/check.h"
 #include "common/engine/executor.h"
-#include "common/engine/registered_part.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
+#include "common/wire/part_codec.h"
 #include "common/wire/tensor_codec.h"
 
 namespace dtf::daemons {
@@ -21,45 +21,38 @@ namespace {
 // How long a failed step waits for its messages to leave before it closes their connection.
 constexpr Duration kDrainPatience = std::chrono::seconds(2);
 
-uint64_t bytesOf(const graph::TensorSpec& spec) {
-  return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
+// Why it failed in another thread; nullopt: it didn't.
+template <class Do>
+std::optional<Error> errorOf(const ServedTask& task, const Do& act) {
+  try {
+    act();
+    return std::nullopt;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kUnavailable, task.self.name() + " has not enough memory");
+  } catch (const std::exception&) {
+    return net::currentError();
+  }
 }
+
+std::string textOf(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
+// Bytes in memory of their own, counted.
+struct Kept {
+  Buffer bytes;
+  ByteBudget::Share share;
+};
 
 }  // namespace
 
-// A part, with what steps need to know of its edges. Shared with the steps that run it and the
-// messages that carry its tensors.
-struct ServedSession::Registered final : engine::Departures {
-  struct Source {  // of an edge that is received
-    TaskId peer;
-    Incarnation incarnation;
-    uint64_t bytes = 0;
-  };
-
-  void send(uint64_t step, TaskId to, std::vector<engine::PartProgram::Send> tensors,
-            Done done) override {
-    task->post(session,
-               [plan = plan, step, to, tensors = std::move(tensors), done = std::move(done)](
-                   ServedSession& served) { served.leave(plan, step, to, tensors, done); });
-  }
-
-  ServedTask* task = nullptr;
-  uint64_t session = 0, plan = 0, digest = 0, bytes = 0;
-  std::unique_ptr<engine::RegisteredPart> part;
-  engine::Routes routes;
-  std::map<uint32_t, Source> sources;
-  std::map<TaskId, Incarnation> peers;
-  uint64_t last_step = 0;
-  bool is_running = false;
-};
-
 // A step of one part. Shared with the messages that carry what it fetches or sends.
 struct ServedSession::Running {
-  Running(RunPart called, std::shared_ptr<Registered> with)
+  Running(RunPart called, std::shared_ptr<ServedPart> with)
       : context(kj::mv(called)), part(std::move(with)) {}
   RunPart context;  // its parameters are what is fed
-  const std::shared_ptr<Registered> part;
-  std::vector<Buffer> assembled;  // feeds that didn't lie in one piece
+  const std::shared_ptr<ServedPart> part;
+  std::vector<Kept> assembled;  // feeds that didn't lie in one piece
   std::vector<engine::Bytes> feeds;
   std::vector<engine::StepPart> parts;
   engine::AbortStep abort;
@@ -69,12 +62,15 @@ struct ServedSession::Running {
   kj::Promise<void> deadline = nullptr;
 };
 
-ServedSession::ServedSession(ServedTask& task, uint64_t id, ConnectionRef client)
-    : task_(task), id_(id), client_(std::move(client)), rendezvous_(task.limits.rendezvous) {}
+ServedSession::ServedSession(ServedTask& task, const wire::SessionToken& token,
+                             ConnectionRef client)
+    : task_(task),
+      token_(token),
+      id_(token.number),
+      client_(std::move(client)),
+      rendezvous_(task.limits.rendezvous) {}
 
-ServedSession::~ServedSession() noexcept(false) {
-  for (const auto& [plan, registered] : plans_) task_.bytes -= registered->bytes;
-}
+ServedSession::~ServedSession() noexcept(false) {}
 
 void ServedSession::taskFailed(kj::Exception&& exception) {
   DTF_CHECK_MSG(false, exception.getDescription().cStr());  // the end of a step answers for itself
@@ -84,121 +80,97 @@ void ServedSession::checkOpen() const {
   if (closed_) throw Error(ErrorCode::kUnavailable, "the session has ended");
 }
 
-std::shared_ptr<ServedSession::Registered> ServedSession::decode(
-    uint64_t plan, schema::Part::Reader part, uint64_t digest,
-    std::shared_ptr<engine::TaskPart>& decoded) {
-  wire::DecodedPart read = wire::decodePart(part);
-  engine::checkTaskPart(read.part, task_.self, task_.devices.names());
-  if (engine::digestOf(read.part) != digest)
-    throw Error(ErrorCode::kBadData, "the part isn't what its digest is of");
-  refuseIfFull(read.bytes, fmt::format("the part of plan {}", plan));
-  auto made = std::make_shared<Registered>();
-  made->task = &task_;
-  made->session = id_;
-  made->plan = plan;
-  made->digest = digest;
-  made->bytes = read.bytes;
-  for (size_t i = 0; i < read.part.edges.size(); ++i) {
-    const engine::TaskPart::Edge& edge = read.part.edges[i];
-    const graph::Node& node = read.part.graph.node(edge.node);
-    const Incarnation incarnation = read.peers[i];
-    if (!task_.address_of(edge.peer))
-      throw Error(ErrorCode::kBadConfig,
-                  fmt::format("node '{}': {} knows no {} in its cluster", node.name,
-                              task_.self.name(), edge.peer.name()));
-    const auto [peer, is_new] = made->peers.emplace(edge.peer, incarnation);
-    if (!is_new && peer->second != incarnation)
-      throw Error(ErrorCode::kBadData, edge.peer.name() + " is two processes in one part");
-    if (node.op == "_Send") {
-      made->routes.destinations.emplace(edge.number, edge.peer);
-    } else {
-      made->routes.sources.emplace(edge.number, incarnation);
-      made->sources[edge.number] = {edge.peer, incarnation, bytesOf(node.outputs[0])};
-    }
-  }
-  decoded = std::make_shared<engine::TaskPart>(std::move(read.part));
-  return made;
-}
-
-kj::Promise<void> ServedSession::registerPart(uint64_t plan, schema::Part::Reader part,
-                                              uint64_t digest) {
+// The message is read by the thread that compiles: a large one would keep all sessions waiting.
+kj::Promise<void> ServedSession::registerPart(RegisterPart context) {
   checkOpen();
-  const auto known = plans_.find(plan);
-  if (known != plans_.end() && known->second->digest == digest) return kj::READY_NOW;
-  if (known != plans_.end() || registering_.contains(plan))
-    throw Error(ErrorCode::kBadData, fmt::format("the plan {} has another part here", plan));
+  const auto params = context.getParams();
+  const PartId part{.session = id_, .plan = params.getPlan(), .digest = params.getDigest()};
+  const auto known = plans_.find(part.plan);
+  if (known != plans_.end() && known->second->digest == part.digest) return kj::READY_NOW;
+  if (known != plans_.end() || registering_.contains(part.plan))
+    throw Error(ErrorCode::kBadData, fmt::format("the plan {} has another part here", part.plan));
   if (plans_.size() + registering_.size() >= task_.limits.plans ||
       registering_.size() >= task_.limits.registrations)
-    throw Error(
-        ErrorCode::kUnavailable,
-        fmt::format("the session has {} plans on {}, of at most {}, and {} are being made",
-                    plans_.size(), task_.self.name(), task_.limits.plans, registering_.size()));
-  std::shared_ptr<engine::TaskPart> decoded;
-  const std::shared_ptr<Registered> made = decode(plan, part, digest, decoded);
-  task_.bytes += made->bytes;
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("the session has {} plans on {}, of at most {}, and {} are being made, "
+                            "of at most {}",
+                            plans_.size(), task_.self.name(), task_.limits.plans,
+                            registering_.size(), task_.limits.registrations));
   auto pair = kj::newPromiseAndFulfiller<void>();
-  registering_[plan] = {made->bytes, kj::mv(pair.fulfiller)};
-  // The session waits for this, so task_ is there.
-  task_.registrar.post([&task = task_, id = id_, plan, made, decoded] {
-    std::optional<Error> failed;
-    try {
-      const uint32_t first_own = decoded->edges_total;
-      made->part = std::make_unique<engine::RegisteredPart>(
-          std::move(*decoded), task.devices.devices(), first_own, task.variables);
-    } catch (const std::bad_alloc&) {
-      failed = Error(ErrorCode::kUnavailable, task.self.name() + " has not enough memory");
-    } catch (const std::exception&) {
-      failed = net::currentError();
-    }
-    const Compiled result = failed ? Compiled(*failed) : Compiled(made);
-    task.post(id, [plan, result](ServedSession& served) { served.compiled(plan, result); });
+  registering_.emplace(part.plan, Registering{context, kj::mv(pair.fulfiller)});
+  // The session waits for this, so task_ and the message are there.
+  task_.registrar.post([&task = task_, part, message = params.getPart()] {
+    std::shared_ptr<ServedPart> compiled;
+    const std::optional<Error> failed =
+        errorOf(task, [&] { compiled = makeServedPart(task, part, message); });
+    Made made = failed ? Made(*failed) : Made(std::move(compiled));
+    task.post(part.session, [plan = part.plan, made = std::move(made)](ServedSession& served) {
+      served.compiled(plan, made);
+    });
   });
   return kj::mv(pair.promise);
 }
 
-void ServedSession::compiled(uint64_t plan, Compiled result) {
+void ServedSession::compiled(uint64_t plan, const Made& made) {
   const auto at = registering_.find(plan);
   DTF_CHECK(at != registering_.end());
-  auto registered = kj::mv(at->second.registered);
-  const uint64_t bytes = at->second.bytes;
+  Registering registering = std::move(at->second);
   registering_.erase(at);
-  if (const Error* const error = std::get_if<Error>(&result)) {
-    task_.bytes -= bytes;
-    return registered->reject(net::toKj(*error));
-  }
-  plans_[plan] = std::get<std::shared_ptr<Registered>>(std::move(result));
-  registered->fulfill();
+  if (const Error* const error = std::get_if<Error>(&made))
+    return registering.registered->reject(net::toKj(*error));
+  if (registering.is_released)
+    return registering.registered->reject(net::toKj(
+        Error(ErrorCode::kUnavailable, fmt::format("the plan {} was released meanwhile", plan))));
+  plans_[plan] = std::get<std::shared_ptr<ServedPart>>(made);
+  registering.registered->fulfill();
 }
 
 void ServedSession::releasePart(uint64_t plan) {
-  const auto known = plans_.find(plan);
-  if (known == plans_.end()) return;
-  task_.bytes -= known->second->bytes;
-  plans_.erase(known);
+  plans_.erase(plan);
+  const auto making = registering_.find(plan);
+  if (making != registering_.end()) making->second.is_released = true;
 }
 
-void ServedSession::setVariable(const engine::VariableKey& key, schema::Tensor::Reader value) {
+kj::Promise<void> ServedSession::setVariable(SetVariable context) {
   checkOpen();
-  const std::string what = "the value of '" + key.name + "'";
-  for (const std::string* const name : {&key.container, &key.name})
-    if ((name == &key.name && name->empty()) || name->size() > wire::kNameBytesMax)
+  const auto params = context.getParams();
+  for (const auto& name : {params.getDevice(), params.getContainer(), params.getName()})
+    if (name.size() > wire::kNameBytesMax)
       throw Error(ErrorCode::kBadData,
-                  fmt::format("a variable's name has {} characters", name->size()));
+                  fmt::format("a variable's name has {} characters; the most is {}", name.size(),
+                              wire::kNameBytesMax));
+  const engine::VariableKey key{textOf(params.getDevice()), textOf(params.getContainer()),
+                                textOf(params.getName())};
+  if (key.name.empty()) throw Error(ErrorCode::kBadData, "a variable has no name");
+  const std::string what = "the value of '" + key.name + "'";
   if (!task_.devices.devices().contains(key.device))
     throw Error(ErrorCode::kBadConfig,
                 what + " is for a device that " + task_.self.name() + " doesn't have");
-  const graph::TensorSpec spec = wire::readSpec(value, what);
-  Buffer assembled;
-  const engine::Bytes bytes = wire::readBytes(value.getBytes(), bytesOf(spec), assembled, what);
-  task_.variables.use(key, spec, key.name)->set(bytes);
+  const graph::TensorSpec spec = wire::readSpec(params.getValue(), what);
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  const uint64_t copy = next_copy_++;
+  copying_.emplace(copy, Copying{context, kj::mv(pair.fulfiller)});
+  // As in registerPart(). In the order of the calls, so that the last value is the one that stays.
+  task_.copier.post([&task = task_, id = id_, copy, key, spec, what, message = params.getValue()] {
+    const std::optional<Error> failed = errorOf(task, [&] {
+      Buffer assembled;
+      const engine::Bytes bytes =
+          wire::readBytes(message.getBytes(), denseBytes(spec), assembled, what);
+      const ByteBudget::Share share = task.budget->take(assembled.bytes(), what);
+      task.variables.use(key, spec, key.name)->set(bytes);
+    });
+    task.post(id, [copy, failed](ServedSession& served) { served.copied(copy, failed); });
+  });
+  return kj::mv(pair.promise);
 }
 
-void ServedSession::refuseIfFull(uint64_t bytes, const std::string& what) const {
-  if (bytes <= task_.limits.bytes - std::min(task_.limits.bytes, task_.bytes)) return;
-  throw Error(ErrorCode::kUnavailable,
-              fmt::format("{} has no room for {}, which takes {} bytes: {} of {} are taken; close "
-                          "other sessions",
-                          task_.self.name(), what, bytes, task_.bytes, task_.limits.bytes));
+void ServedSession::copied(uint64_t copy, const std::optional<Error>& failed) {
+  const auto at = copying_.find(copy);
+  DTF_CHECK(at != copying_.end());
+  Copying copying = std::move(at->second);
+  copying_.erase(at);
+  if (failed) return copying.copied->reject(net::toKj(*failed));
+  copying.copied->fulfill();
 }
 
 void ServedSession::readFeeds(Running& running) {
@@ -210,10 +182,13 @@ void ServedSession::readFeeds(Running& running) {
   running.assembled.resize(specs.size());
   for (uint32_t i = 0; i < feeds.size(); ++i) {
     const std::string what = fmt::format("feed {}", i);
+    Kept& kept = running.assembled[i];
     if (!(wire::readSpec(feeds[i], what) == specs[i]))
       throw Error(ErrorCode::kBadData, what + " has another type or shape than the part has");
     running.feeds.push_back(
-        wire::readBytes(feeds[i].getBytes(), bytesOf(specs[i]), running.assembled[i], what));
+        wire::readBytes(feeds[i].getBytes(), denseBytes(specs[i]), kept.bytes, what));
+    task_.budget->refuseIfPassed(denseBytes(specs[i]), what);
+    kept.share = task_.budget->take(kept.bytes.bytes(), what);
   }
 }
 
@@ -223,17 +198,13 @@ kj::Promise<void> ServedSession::runPart(RunPart context) {
   const auto known = plans_.find(plan);
   if (known == plans_.end())
     throw Error(ErrorCode::kBadData, fmt::format("there is no plan {} in this session", plan));
-  Registered& registered = *known->second;
+  ServedPart& registered = *known->second;
   if (registered.is_running || step <= registered.last_step || running_.contains(step))
     throw Error(ErrorCode::kBadData,
                 fmt::format("step {} of plan {} can't begin: {}", step, plan,
                             registered.is_running ? "another one runs" : "it has begun before"));
   registered.last_step = step;
-  if (const auto aborted = aborted_.find(step); aborted != aborted_.end()) {
-    const Error cause = aborted->second;
-    aborted_.erase(aborted);
-    throw Error(cause);
-  }
+  if (const std::optional<Error> aborted = rendezvous_.whyOver(step)) throw Error(*aborted);
   const auto running = std::make_shared<Running>(context, known->second);
   readFeeds(*running);
   registered.part->addStep(running->feeds, running->parts);
@@ -250,7 +221,7 @@ kj::Promise<void> ServedSession::runPart(RunPart context) {
 
 void ServedSession::start(const std::shared_ptr<Running>& running, uint32_t deadline_ms) {
   const uint64_t step = running->context.getParams().getStep();
-  Registered& registered = *running->part;
+  ServedPart& registered = *running->part;
   running->abort = engine::startParts(
       {step, task_.incarnation}, running->parts,
       {.rendezvous = &rendezvous_, .routes = &registered.routes, .departures = &registered},
@@ -272,9 +243,10 @@ void ServedSession::start(const std::shared_ptr<Running>& running, uint32_t dead
 // What a failed step has on its way refers to memory that the next one writes.
 kj::Promise<void> ServedSession::ended(uint64_t step, engine::StepEnd end) {
   kj::Vector<kj::Promise<void>> draining;
+  const uint64_t plan = running_.at(step)->part->plan;
   if (std::holds_alternative<Error>(end))
     for (const auto& [peer, link] : links_)
-      draining.add(link->drained(kDrainPatience).eagerlyEvaluate(nullptr));
+      draining.add(link->drained(plan, kDrainPatience).eagerlyEvaluate(nullptr));
   rendezvous_.end(step);
   return kj::joinPromises(draining.releaseAsArray()).then([this, step, end = std::move(end)] {
     const auto at = running_.find(step);
@@ -285,11 +257,20 @@ kj::Promise<void> ServedSession::ended(uint64_t step, engine::StepEnd end) {
     running->deadline = nullptr;
     running->ending->fulfill();
     if (closed_) task_.post(id_, [](ServedSession&) {});
-    if (const Error* const cause = std::get_if<Error>(&end))
-      return running->done->reject(net::toKj(*cause));
-    answer(running, std::get<uint64_t>(end));
-    running->done->fulfill();
+    tell(running, end);
   });
+}
+
+void ServedSession::tell(const std::shared_ptr<Running>& running, const engine::StepEnd& end) {
+  if (const Error* const cause = std::get_if<Error>(&end))
+    return running->done->reject(net::toKj(*cause));
+  // What can't be told, for want of memory, ends the step and nothing else.
+  KJ_IF_MAYBE (failure,
+               kj::runCatchingExceptions([&] { answer(running, std::get<uint64_t>(end)); })) {
+    running->done->reject(kj::mv(*failure));
+  } else {
+    running->done->fulfill();
+  }
 }
 
 void ServedSession::answer(const std::shared_ptr<Running>& running, uint64_t kernels) {
@@ -311,9 +292,37 @@ kj::Promise<void> ServedSession::abort(uint64_t step, const Error& cause) {
   }
   // Its runPart may come yet; so may tensors of others.
   rendezvous_.abort(step, cause);
-  aborted_.insert_or_assign(step, cause);
-  if (aborted_.size() > task_.limits.aborts_kept) aborted_.erase(aborted_.begin());
   return kj::READY_NOW;
+}
+
+std::shared_ptr<const void> ServedSession::addSink() {
+  checkOpen();
+  if (*sinks_ >= task_.limits.sinks)
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("{} has {} senders in this session, as many as it may",
+                            task_.self.name(), *sinks_));
+  ++*sinks_;
+  return {nullptr, [sinks = sinks_](const void*) { --*sinks; }};
+}
+
+// Where the message put it; of a small message, whose memory is the connection's, a copy.
+engine::Parcel ServedSession::keep(capnp::List<capnp::Data>::Reader bytes, uint64_t size,
+                                   net::MessageStream& stream, const std::string& what) const {
+  auto kept = std::make_shared<Kept>();
+  engine::Parcel parcel;
+  parcel.bytes = wire::readBytes(bytes, size, kept->bytes, what);
+  const bool is_assembled = parcel.bytes.data() == kept->bytes.data();
+  if (!is_assembled) {
+    task_.budget->refuseIfPassed(size, what);
+    parcel.owner = stream.pin(parcel.bytes.data());
+    if (parcel.owner != nullptr) return parcel;
+  }
+  kept->share = task_.budget->take(size, what);
+  if (!is_assembled) {
+    kept->bytes = Buffer(size);
+    std::memcpy(kept->bytes.data(), parcel.bytes.data(), size);
+  }
+  return {{kept->bytes.data(), size}, kept};
 }
 
 bool ServedSession::takeTensors(TaskId sender, Incarnation incarnation,
@@ -332,18 +341,7 @@ bool ServedSession::takeTensors(TaskId sender, Incarnation incarnation,
     if (source->second.incarnation != incarnation)
       throw Error(ErrorCode::kBadData,
                   what + " is another process's: " + sender.name() + " was started again");
-    auto assembled = std::make_shared<Buffer>();
-    engine::Parcel parcel;
-    parcel.bytes = wire::readBytes(tensor.getBytes(), source->second.bytes, *assembled, what);
-    if (parcel.bytes.data() == assembled->data()) {
-      parcel.owner = assembled;
-    } else if (auto pinned = stream.pin(parcel.bytes.data())) {
-      parcel.owner = std::move(pinned);
-    } else {  // of a small message, whose memory is the connection's
-      *assembled = Buffer(parcel.bytes.size());
-      std::memcpy(assembled->data(), parcel.bytes.data(), parcel.bytes.size());
-      parcel = {{assembled->data(), assembled->bytes()}, assembled};
-    }
+    engine::Parcel parcel = keep(tensor.getBytes(), source->second.bytes, stream, what);
     switch (rendezvous_.send({step, incarnation, tensor.getEdge()}, std::move(parcel))) {
       case engine::Rendezvous::Sent::kTaken:
         break;
@@ -374,7 +372,7 @@ wire::TensorLink& ServedSession::linkTo(TaskId to, Incarnation incarnation) {
   std::unique_ptr<wire::TensorLink>& link = links_[to];
   if (link == nullptr)
     link = std::make_unique<wire::TensorLink>(
-        task_.loop, wire::TensorLinkOptions{.session = id_,
+        task_.loop, wire::TensorLinkOptions{.token = token_,
                                             .self = task_.self,
                                             .incarnation = task_.incarnation,
                                             .peer = to,

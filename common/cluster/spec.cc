@@ -17,6 +17,15 @@ int workersBeside(const ClusterSpec& cluster, uint32_t index) {
                     [&](const TaskSpec& worker) { return hostKey(worker.address.host) == host; }));
 }
 
+int tasksBeside(const ClusterSpec& cluster, TaskId task) {
+  DTF_CHECK(task.index < cluster.tasks(task.job).size());
+  const std::string host = hostKey(cluster.tasks(task.job)[task.index].address.host);
+  int beside = 0;
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
+    for (const TaskSpec& other : cluster.tasks(job)) beside += hostKey(other.address.host) == host;
+  return beside;
+}
+
 int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores) {
   DTF_CHECK(cores >= 1 && index < cluster.worker.size());
   const int said = cluster.worker[index].threads;

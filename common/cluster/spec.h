@@ -49,6 +49,9 @@ struct ClusterSpec {
 // the same host.
 int workersBeside(const ClusterSpec& cluster, uint32_t index);
 
+// The same of all tasks, ps and workers.
+int tasksBeside(const ClusterSpec& cluster, TaskId task);
+
 // How many threads worker `index` computes with: as many as the file says, or its share of the `cores` that
 // its host has; at least 1.
 int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores);

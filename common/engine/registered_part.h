@@ -21,8 +21,9 @@
 namespace dtf::engine {
 
 // A device of this process. Borrowed, with its kernels, as long as whatever is made for it lives.
-// Devices that share a table of kernels must not share a pool of threads in it. Programs are compiled while
-// others run on the device, so to make a kernel must not run any: nothing is timed (tableRule()).
+// Devices that share a table of kernels must not share a pool of threads in it. Programs are
+// compiled while others run on the device, so to make a kernel must not run any: nothing is timed
+// (tableRule()).
 struct SessionDevice {
   graph::DeviceName name;  // every field set
   runtime::Device* device = nullptr;

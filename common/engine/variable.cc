@@ -9,26 +9,16 @@
 namespace dtf::engine {
 namespace {
 
-uint64_t bytesOf(const graph::TensorSpec& spec) {
+uint64_t valueBytes(const graph::TensorSpec& spec) {
   return static_cast<uint64_t>(spec.shape.elements()) * dtypeBytes(spec.dtype);
 }
 
 }  // namespace
 
 Variable::Version::Version(const Variable& variable)
-    : budget(variable.budget_), bytes(bytesOf(variable.spec_)) {
-  budget->take(bytes, "a value of the variable '" + variable.name_ + "'");
-  try {
-    tensor = Tensor(variable.spec_.dtype, variable.spec_.shape);
-  } catch (...) {
-    budget->giveBack(bytes);
-    throw;
-  }
-}
-
-Variable::Version::~Version() {
-  budget->giveBack(bytes);
-}
+    : share(variable.budget_->take(valueBytes(variable.spec_),
+                                   "a value of the variable '" + variable.name_ + "'")),
+      tensor(variable.spec_.dtype, variable.spec_.shape) {}
 
 Variable::Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<ByteBudget> budget)
     : name_(std::move(name)), spec_(std::move(spec)), budget_(std::move(budget)) {

@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
+#include "common/base/byte_budget.h"
 #include "common/base/mutex.h"
-#include "common/engine/byte_budget.h"
 #include "common/graph/graph.h"
 #include "common/tensor/tensor.h"
 
@@ -56,9 +56,7 @@ class Variable {
   // Counts its bytes as long as it is there.
   struct Version {
     explicit Version(const Variable& variable);
-    ~Version();
-    const std::shared_ptr<ByteBudget> budget;
-    const uint64_t bytes;
+    const ByteBudget::Share share;
     Tensor tensor;
     std::atomic<int> holders{0};
   };

@@ -26,10 +26,13 @@ VariableKey VariableKey::of(const graph::Node& node) {
           shared.empty() ? node.name : shared};
 }
 
-VariableStore::VariableStore(size_t variables_max, uint64_t bytes_max)
-    : variables_max_(variables_max), budget_(std::make_shared<ByteBudget>(bytes_max)) {
-  DTF_CHECK(variables_max > 0);
+VariableStore::VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget)
+    : variables_max_(variables_max), budget_(std::move(budget)) {
+  DTF_CHECK(variables_max > 0 && budget_ != nullptr);
 }
+
+VariableStore::VariableStore(size_t variables_max, uint64_t bytes_max)
+    : VariableStore(variables_max, ByteBudget::create(bytes_max, "this process")) {}
 
 std::shared_ptr<Variable> VariableStore::use(const VariableKey& key, const graph::TensorSpec& spec,
                                              const std::string& node) {
@@ -70,8 +73,13 @@ void VariableStore::forgetUnused() {
 
 VariableStore::Load VariableStore::load() const {
   MutexLock lock(mutex_);
-  Load load{.variables = 0, .bytes = budget_->taken()};
-  for (const auto& [key, variable] : variables_) load.variables += variable->hasValue() ? 1 : 0;
+  Load load;
+  for (const auto& [key, variable] : variables_) {
+    if (!variable->hasValue()) continue;
+    ++load.variables;
+    load.bytes += static_cast<uint64_t>(variable->spec().shape.elements()) *
+                  dtypeBytes(variable->spec().dtype);
+  }
   return load;
 }
 

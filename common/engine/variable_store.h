@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "common/base/byte_budget.h"
 #include "common/base/mutex.h"
-#include "common/engine/byte_budget.h"
 #include "common/engine/variable.h"
 #include "common/graph/graph.h"
 
@@ -36,6 +36,8 @@ struct VariableKey {
 // kUnavailable for more than `variables_max`.
 class VariableStore {
  public:
+  // `budget`: of all values, perhaps of other things, too.
+  VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget);
   explicit VariableStore(size_t variables_max = 16'384, uint64_t bytes_max = uint64_t{64} << 30);
 
   // `node` is for messages.
@@ -47,7 +49,7 @@ class VariableStore {
 
   struct Load {
     size_t variables = 0;
-    uint64_t bytes = 0;  // of all values, also those that only steps still hold
+    uint64_t bytes = 0;  // of their values
   };
   Load load() const;
 

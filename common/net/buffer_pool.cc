@@ -45,11 +45,13 @@ std::byte* mapFresh(size_t capacity) {
 
 }  // namespace
 
-std::shared_ptr<BufferPool> BufferPool::create(size_t retained_bytes_max) {
-  return std::shared_ptr<BufferPool>(new BufferPool(retained_bytes_max));
+std::shared_ptr<BufferPool> BufferPool::create(size_t retained_bytes_max,
+                                               std::shared_ptr<ByteBudget> budget) {
+  return std::shared_ptr<BufferPool>(new BufferPool(retained_bytes_max, std::move(budget)));
 }
 
-BufferPool::BufferPool(size_t retained_bytes_max) : retained_bytes_max_(retained_bytes_max) {
+BufferPool::BufferPool(size_t retained_bytes_max, std::shared_ptr<ByteBudget> budget)
+    : retained_bytes_max_(retained_bytes_max), budget_(std::move(budget)) {
   free_.reserve(kFreeMax);  // release() must not allocate
 }
 
@@ -60,10 +62,25 @@ BufferPool::~BufferPool() {
 std::shared_ptr<std::byte> BufferPool::take(size_t bytes) {
   const size_t capacity = capacityFor(bytes);
   DTF_CHECK(capacity >= bytes);  // no message's bytes wrap around
+  ByteBudget::Share share;
+  if (budget_ != nullptr) {
+    auto taken = budget_->takeUnlessPassed(capacity);
+    if (!taken) return nullptr;
+    share = *std::move(taken);
+  }
   const Buffer buffer = acquire(capacity);
   DTF_CHECK(buffer.capacity >= capacity);
-  return std::shared_ptr<std::byte>(
-      buffer.data, [pool = shared_from_this(), buffer](std::byte*) { pool->release(buffer); });
+  // Whoever still has a weak_ptr keeps this function, so the share is given back in it.
+  return std::shared_ptr<std::byte>(buffer.data, [pool = shared_from_this(), buffer,
+                                                  share = std::move(share)](std::byte*) mutable {
+    pool->release(buffer);
+    share = {};
+  });
+}
+
+std::string BufferPool::whyNull(size_t bytes) const {
+  DTF_CHECK(budget_ != nullptr);
+  return budget_->refusal(bytes, "a message");
 }
 
 BufferPool::Buffer BufferPool::acquire(size_t capacity) {

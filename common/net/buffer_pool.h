@@ -7,15 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "common/base/byte_budget.h"
 #include "common/base/mutex.h"
 
 namespace dtf::net {
 
 // Owns: buffers that nobody uses at the moment, up to `retained_bytes_max`; one beyond that is
-// unmapped when given back. Buffers in use are not counted: their number is bounded by the message
-// limits of the connections.
+// unmapped when given back. Buffers in use count for a budget, where there is one; else their
+// number is bounded by the message limits of the connections.
 // Threads: thread-safe. A buffer may be released on any thread, also after the last other owner of
 // the pool is gone.
 // Blocks: on the kernel's mmap only.
@@ -24,7 +26,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kRetainedBytesMax = size_t{1} << 30;
 
-  static std::shared_ptr<BufferPool> create(size_t retained_bytes_max = kRetainedBytesMax);
+  static std::shared_ptr<BufferPool> create(size_t retained_bytes_max = kRetainedBytesMax,
+                                            std::shared_ptr<ByteBudget> budget = nullptr);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
@@ -32,7 +35,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // At least `bytes` bytes, page-aligned (2 MiB-aligned when that large), uninitialised. A fresh
   // one is mapped but touched only as it is filled, so a peer that merely announces a large message
   // costs address space, not memory.
+  // Null: the budget's bound has been passed, as whyNull() says.
   std::shared_ptr<std::byte> take(size_t bytes);
+  std::string whyNull(size_t bytes) const;
 
   uint64_t freshCount() const;   // buffers mapped so far; constant in steady state
   size_t retainedBytes() const;  // in buffers that nobody uses at the moment
@@ -44,11 +49,12 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   };
   static constexpr size_t kFreeMax = 1024;
 
-  explicit BufferPool(size_t retained_bytes_max);
+  BufferPool(size_t retained_bytes_max, std::shared_ptr<ByteBudget> budget);
   Buffer acquire(size_t capacity) DTF_EXCLUDES(mu_);
   void release(Buffer buffer) noexcept DTF_EXCLUDES(mu_);
 
   const size_t retained_bytes_max_;
+  const std::shared_ptr<ByteBudget> budget_;  // null: none
   mutable Mutex mu_;
   std::vector<Buffer> free_ DTF_GUARDED_BY(mu_);
   size_t retained_bytes_ DTF_GUARDED_BY(mu_) = 0;

@@ -126,7 +126,7 @@ FrameReader::Next FrameReader::take(const capnp::ReaderOptions& options,
   if (header_.body_bytes < limits_.pooled_from_bytes &&
       header_.table_bytes + header_.body_bytes <= available())
     return takeSmall(header_, options, message);
-  startBody(std::move(header_));
+  if (!startBody(std::move(header_))) return Next::kFailed;
   return body_->filled == body_->header.body_bytes ? takeBody(options, message) : endOfInput();
 }
 
@@ -176,12 +176,16 @@ FrameReader::Next FrameReader::takeSmall(const Header& header, const capnp::Read
   return Next::kMessage;
 }
 
-void FrameReader::startBody(Header header) {
+bool FrameReader::startBody(Header header) {
   DTF_CHECK(!body_ && header.body_bytes <= limits_.bytes_max);
   Body body;
   if (header.body_bytes >= limits_.pooled_from_bytes) {
     const size_t shift = alignmentShift(header.segment_words);
     auto buffer = pool_->take(header.body_bytes + shift);
+    if (buffer == nullptr) {
+      fail(kj::Exception::Type::FAILED, pool_->whyNull(header.body_bytes));
+      return false;
+    }
     std::byte* start = buffer.get() + shift;
     body.memory = std::shared_ptr<std::byte>(std::move(buffer), start);
     std::erase_if(live_, [](const auto& entry) { return entry.second.memory.expired(); });
@@ -197,6 +201,7 @@ void FrameReader::startBody(Header header) {
   consume(body.filled);
   body.header = std::move(header);
   body_ = std::move(body);
+  return true;
 }
 
 FrameReader::Next FrameReader::takeBody(const capnp::ReaderOptions& options,

@@ -71,7 +71,7 @@ class FrameReader : public std::enable_shared_from_this<FrameReader> {
 
   size_t available() const { return end_ - begin_; }
   bool readHeader(Header& header);
-  void startBody(Header header);
+  bool startBody(Header header);  // false: it has failed
   Next takeSmall(const Header& header, const capnp::ReaderOptions& options,
                  kj::Own<capnp::MessageReader>& message);
   Next takeBody(const capnp::ReaderOptions& options, kj::Own<capnp::MessageReader>& message);

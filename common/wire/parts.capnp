@@ -5,18 +5,18 @@
 # The master is the client: it prunes, places and cuts the graph (common/engine/README.md), and holds one connection
 # to each of its tasks. A task has one connection to each other task that it sends to, for each session.
 #
-#   client -> every task    hello(session)                  -> a GraphSession, and which process answers
+#   client -> every task    hello(token)                    -> a GraphSession, and which process answers
 #   client -> every task    registerPart(plan, part)        once for each signature, before its first step
 #   client -> a task        setVariable(variable, value)
 #   client -> every task    resetVariables(container)
 #   client -> every task    runPart(plan, step, feeds)      -> what is fetched. Repeats; all tasks of a step at once
-#     task -> task          tensors(session)                -> a TensorSink; before the first tensor
+#     task -> task          tensors(token)                  -> a TensorSink; before the first tensor
 #     task -> task          sendTensors(plan, step, ...)    as soon as they exist, many to a message
 #   client -> every task    abort(step, cause)              when any of them has failed, is late or lost
 #   client -> every task    releasePart(plan)
 #
-# Identity. A session has a number that its client draws, and never uses again. Steps are numbered by the client, each
-# number is used once. A tensor is known by (session, step, process of the sender, edge): it is taken once, and what
+# Identity. A session has a number that its client draws, and never uses again, and a secret, which it tells to the
+# session's tasks: who doesn't know it sends them nothing. Steps are numbered by the client, each number is used once. A tensor is known by (session, step, process of the sender, edge): it is taken once, and what
 # comes when its step is over, or from another process than the part was registered with, has no effect.
 #
 # A session is as good as all of its processes: when one is lost, or its connection breaks, the client opens another
@@ -43,28 +43,35 @@ $Cxx.namespace("dtf::schema");
 interface TaskGate {
   # Bootstrap of a task that serves.
 
-  hello @0 (session :UInt64) -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text));
+  hello @0 (token :SessionToken) -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text));
   # Opens a session, once. `devices`: full names. Errors: unavailable when the task has as many sessions as it may;
-  # bad_data when that session is open.
+  # bad_data when that session is open, or there is no secret.
 
-  tensors @1 (session :UInt64, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
+  tensors @1 (token :SessionToken, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
       -> (sink :TensorSink, incarnation :UInt64);
   # For another task of the session. `incarnation`: of the caller, then of the callee. Errors: unavailable when there is
-  # no such session (any more); bad_config when this is not `callee`.
+  # no such session (any more), or the secret is another; bad_config when this is not `callee`.
 
   status @2 () -> (json :Text);
-  # For people and tools: the sessions, what they hold. Never refused.
+  # For people and tools: the sessions, what they hold. Never refused, and tells no secret.
+}
+
+struct SessionToken {
+  number @0 :UInt64;   # for logs and people
+  secret0 @1 :UInt64;  # these two from the kernel's random source
+  secret1 @2 :UInt64;
 }
 
 interface GraphSession {
   registerPart @0 (plan :UInt64, part :Part, digest :UInt64) -> ();
   # `plan`: a number of the client's, the same for all tasks that have a part in it. `digest`: engine::digestOf(part);
   # told again with the same digest, it is the same registration. Answered when the part is compiled. Errors: bad_config,
-  # naming the node, also for a variable that is there with another type or shape; bad_data for a part that isn't what the digest is of, or another one under a number that is taken;
-  # unavailable for more than a session may hold.
+  # naming the node, also for a variable that is there with another type or shape; bad_data for a part that isn't what
+  # the digest is of, or another one under a number that is taken; unavailable for more than a session may hold, and for
+  # a part that is released before it is compiled.
 
   releasePart @1 (plan :UInt64) -> ();
-  # No more steps of this plan. One that runs goes on. Unknown plans are nothing to release.
+  # No more steps of this plan. One that runs goes on; what is being compiled is dropped. Unknown plans are nothing to release.
 
   setVariable @2 (device :Text, container :Text, name :Text, value :Tensor) -> ();
   # Steps that begin after the answer read it. `device`: a full name of one that the task has. Errors: unavailable when
@@ -78,7 +85,7 @@ interface GraphSession {
   # fit.
 
   abort @4 (step :UInt64, cause :Text) -> ();
-  # `cause`: the root cause, as errors travel (common/net/error_bridge.h). Whoever waits in this step is answered with
+  # `cause`: the root cause, as errors travel (common/net/error_bridge.h); its first 4 MiB count. Whoever waits in this step is answered with
   # it, now or later. Answered when nothing of the step runs here any more.
 
   resetVariables @6 (container :Text) -> ();

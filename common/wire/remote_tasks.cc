@@ -1,7 +1,6 @@
 #include "common/wire/remote_tasks.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <set>
@@ -31,17 +30,6 @@ cluster::Address parseTarget(std::string_view target) {
                                                target, wrong.empty() ? "it has no port" : wrong));
   return address;
 }
-
-namespace {
-
-// Of chance alone: never used twice.
-uint64_t drawSession() {
-  uint64_t session = 0;
-  DTF_CHECK(::getrandom(&session, sizeof session, 0) == sizeof session);
-  return session;
-}
-
-}  // namespace
 
 // A plan of remote parts.
 class RemoteTasks::Plan final : public engine::PlanParts {
@@ -96,10 +84,10 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options)
   loop_.onStop([this] { links_.clear(); });
   for (const std::string& target : options_.targets)
     links_.push_back(std::make_unique<TaskLink>(loop_, parseTarget(target)));
-  const uint64_t session = drawSession();
+  const SessionToken token = SessionToken::draw();
   loop_.call([&] {
     kj::Vector<kj::Promise<void>> opened;
-    for (const auto& link : links_) opened.add(link->open(session, options_.connect_max));
+    for (const auto& link : links_) opened.add(link->open(token, options_.connect_max));
     return joinAll(kj::mv(opened));
   });
   std::set<TaskId> tasks;

@@ -33,7 +33,7 @@ TaskLink::TaskLink(net::Loop& loop, cluster::Address address)
 
 TaskLink::~TaskLink() noexcept(false) {}
 
-kj::Promise<void> TaskLink::open(uint64_t session, Duration patience) {
+kj::Promise<void> TaskLink::open(const SessionToken& token, Duration patience) {
   DTF_CHECK(connection_ == nullptr && !lost_);
   return openConnection(
              loop_,
@@ -43,7 +43,7 @@ kj::Promise<void> TaskLink::open(uint64_t session, Duration patience) {
               .limits = kTensorLimits,
               .pool = net::BufferPool::create(),
               .patience = patience},
-             [this, session](net::RpcConnection& connection) { return hello(connection, session); })
+             [this, token](net::RpcConnection& connection) { return hello(connection, token); })
       .then([this](std::unique_ptr<net::RpcConnection> connection) {
         connection_ = std::move(connection);
         connection_->setPeer(peer_);
@@ -56,9 +56,9 @@ kj::Promise<void> TaskLink::open(uint64_t session, Duration patience) {
       });
 }
 
-kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, uint64_t session) {
+kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, const SessionToken& token) {
   auto request = connection.bootstrap().castAs<schema::TaskGate>().helloRequest();
-  request.setSession(session);
+  encodeToken(token, request.initToken());
   return request.send().then(
       [this](auto&& answer) {
         net::bridgeErrors([&] {
@@ -138,6 +138,9 @@ kj::Promise<T> TaskLink::bridged(kj::Promise<T> answered) {
 kj::Promise<void> TaskLink::registerPart(uint64_t plan,
                                          std::shared_ptr<const engine::TaskPart> part,
                                          const Processes& processes, Duration deadline) {
+  uint64_t in_message = 0;
+  for (const auto& [node, value] : part->folded)
+    addToMessage(in_message, value.bytes(), "the value of '" + node + "'");
   auto request = session().registerPartRequest();
   request.setPlan(plan);
   request.setDigest(engine::digestOf(*part));
@@ -159,6 +162,8 @@ kj::Promise<void> TaskLink::setVariable(const engine::VariableKey& key, const Te
   request.setDevice(key.device);
   request.setContainer(key.container);
   request.setName(key.name);
+  uint64_t in_message = 0;
+  addToMessage(in_message, value.bytes(), "the value of '" + key.name + "'");
   TensorWriter writer(connection_->stream());
   writer.write({value.dtype(), value.shape()}, {value.data(), value.bytes()}, request.initValue());
   // A deadline while the value is still being written must not leave the message behind.
@@ -186,6 +191,9 @@ kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration
   request.setPlan(plan);
   request.setStep(step);
   request.setDeadlineMs(milliseconds(deadline));
+  uint64_t in_message = 0;
+  for (size_t i = 0; i < feeds.size(); ++i)
+    addToMessage(in_message, feeds[i]->bytes(), fmt::format("feed {} of {}", i, peer_));
   auto list = request.initFeeds(static_cast<uint32_t>(feeds.size()));
   TensorWriter writer(connection_->stream());
   for (uint32_t i = 0; i < list.size(); ++i)

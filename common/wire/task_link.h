@@ -23,6 +23,7 @@
 #include "common/net/rpc_connection.h"
 #include "common/wire/part_codec.h"
 #include "common/wire/parts.capnp.h"
+#include "common/wire/session_token.h"
 
 namespace dtf::wire {
 
@@ -45,7 +46,7 @@ class TaskLink {
   TaskLink(const TaskLink&) = delete;
   TaskLink& operator=(const TaskLink&) = delete;
 
-  kj::Promise<void> open(uint64_t session, Duration patience);
+  kj::Promise<void> open(const SessionToken& token, Duration patience);
 
   TaskId task() const { return task_; }
   Incarnation incarnation() const { return incarnation_; }
@@ -73,7 +74,7 @@ class TaskLink {
   const std::optional<Error>& lost() const { return lost_; }
 
  private:
-  kj::Promise<void> hello(net::RpcConnection& connection, uint64_t session);
+  kj::Promise<void> hello(net::RpcConnection& connection, const SessionToken& token);
   // Errors: kBadData for names that the task can't have.
   void checkDevices(capnp::List<capnp::Text>::Reader names);
   schema::GraphSession::Client& session();

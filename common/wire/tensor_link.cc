@@ -13,17 +13,16 @@
 
 namespace dtf::wire {
 
-// How many messages refer to memory of senders. Shared with them, who may outlive the link.
+// How many messages of one plan refer to memory of senders. Shared with them, who may outlive the
+// link.
 struct TensorLink::Holds {
   size_t count = 0;
+  bool given_up = false;                                     // what has not left yet must not leave
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;  // for there to be none
 };
 
-namespace {
-
-// What a message keeps until it is written.
-template <class Holds>
-class Hold {
+// What a message keeps from send() until it is written.
+class TensorLink::Hold {
  public:
   Hold(std::shared_ptr<Holds> holds, std::shared_ptr<const void> owner)
       : holds_(std::move(holds)), owner_(std::move(owner)) {
@@ -37,12 +36,12 @@ class Hold {
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
+  bool isGivenUp() const { return holds_->given_up; }
+
  private:
   const std::shared_ptr<Holds> holds_;
   const std::shared_ptr<const void> owner_;
 };
-
-}  // namespace
 
 // The sends under way.
 class TensorLinkCalls final : kj::TaskSet::ErrorHandler {
@@ -60,7 +59,6 @@ TensorLink::TensorLink(net::Loop& loop, TensorLinkOptions options)
     : loop_(loop),
       options_(std::move(options)),
       peer_(options_.peer.name() + " (" + options_.address.str() + ")"),
-      holds_(std::make_shared<Holds>()),
       calls_(kj::heap<TensorLinkCalls>()) {
   DTF_CHECK(options_.patience > Duration{0} && options_.peer != options_.self);
 }
@@ -89,7 +87,7 @@ kj::Promise<void> TensorLink::opened() {
            .patience = options_.patience},
           [this](net::RpcConnection& connection) {
             auto request = connection.bootstrap().castAs<schema::TaskGate>().tensorsRequest();
-            request.setSession(options_.session);
+            encodeToken(options_.token, request.initToken());
             encodeTask(options_.self, request.initCaller());
             encodeTask(options_.peer, request.initCallee());
             request.setIncarnation(options_.incarnation.value);
@@ -111,19 +109,18 @@ kj::Promise<void> TensorLink::opened() {
 
 kj::Promise<void> TensorLink::sendNow(uint64_t plan, uint64_t step,
                                       const std::vector<engine::PartProgram::Send>& tensors,
-                                      std::shared_ptr<const void> owner) {
+                                      const std::shared_ptr<const Hold>& hold) {
   schema::TensorSink::Client* sink = nullptr;
   KJ_IF_MAYBE (open, sink_) {
     sink = open;
   }
-  if (sink == nullptr || connection_ == nullptr)
+  if (sink == nullptr || connection_ == nullptr || hold->isGivenUp())
     net::throwAsKj(Error(ErrorCode::kUnavailable, "the connection was given up"));
   auto request = sink->sendTensorsRequest();
   request.setPlan(plan);
   request.setStep(step);
   auto list = request.initTensors(static_cast<uint32_t>(tensors.size()));
-  TensorWriter writer(connection_->stream(),
-                      std::make_shared<const Hold<Holds>>(holds_, std::move(owner)));
+  TensorWriter writer(connection_->stream(), hold);
   for (uint32_t i = 0; i < list.size(); ++i) {
     list[i].setEdge(tensors[i].edge);
     writer.write(tensors[i].bytes, list[i].initBytes(TensorWriter::blobs(tensors[i].bytes.size())));
@@ -135,33 +132,48 @@ void TensorLink::send(uint64_t plan, uint64_t step, std::vector<engine::PartProg
                       std::shared_ptr<const void> owner, engine::Departures::Done done) {
   DTF_CHECK(!tensors.empty() && done != nullptr);
   const auto told = std::make_shared<engine::Departures::Done>(std::move(done));
+  // From now on: while the connection is being made the memory must stay, too.
+  auto hold = std::make_shared<const Hold>(holdsOf(plan), std::move(owner));
   calls_->add(opened()
-                  .then([this, plan, step, tensors = std::move(tensors),
-                         owner = std::move(owner)]() mutable {
-                    return sendNow(plan, step, tensors, std::move(owner));
+                  .then([this, plan, step, tensors = std::move(tensors), hold = std::move(hold)] {
+                    return sendNow(plan, step, tensors, hold);
                   })
                   .then([told] { (*told)(std::nullopt); },
-                        [this, told](kj::Exception&& exception) {
-                          if (!net::carriesError(exception) || connection_ == nullptr) close();
+                        [this, told, made = connections_](kj::Exception&& exception) {
+                          const bool is_lost =
+                              !net::carriesError(exception) || connection_ == nullptr;
+                          if (is_lost && made == connections_) close();
                           (*told)(lost(exception));
                         }));
 }
 
 // The connection is destroyed in a turn of its own, never in one of its own promises.
 void TensorLink::close() {
+  ++connections_;
   sink_ = nullptr;
   opening_ = nullptr;
   if (connection_ == nullptr) return;
   loop_.post([dead = std::exchange(connection_, nullptr)]() mutable { dead.reset(); });
 }
 
-kj::Promise<void> TensorLink::drained(Duration patience) {
-  if (holds_->count == 0) return kj::READY_NOW;
+std::shared_ptr<TensorLink::Holds> TensorLink::holdsOf(uint64_t plan) {
+  std::erase_if(holds_, [](const auto& each) { return each.second->count == 0; });
+  std::shared_ptr<Holds>& holds = holds_[plan];
+  if (holds == nullptr) holds = std::make_shared<Holds>();
+  return holds;
+}
+
+kj::Promise<void> TensorLink::drained(uint64_t plan, Duration patience) {
+  const auto known = holds_.find(plan);
+  if (known == holds_.end() || known->second->count == 0) return kj::READY_NOW;
+  const std::shared_ptr<Holds> holds = known->second;
   auto pair = kj::newPromiseAndFulfiller<void>();
-  holds_->waiting.push_back(kj::mv(pair.fulfiller));
+  holds->waiting.push_back(kj::mv(pair.fulfiller));
   return pair.promise.exclusiveJoin(
-      net::awakeDelay(loop_.timer(), patience).then([this]() -> kj::Promise<void> {
-        close();
+      net::awakeDelay(loop_.timer(), patience).then([this, plan, holds]() -> kj::Promise<void> {
+        holds->given_up = true;
+        holds_.erase(plan);
+        if (connection_ != nullptr) close();  // else nothing has left
         // In the turn after the one in which the connection is destroyed.
         auto gone = kj::newPromiseAndFulfiller<void>();
         auto fulfiller =

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,11 +18,12 @@
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 #include "common/wire/parts.capnp.h"
+#include "common/wire/session_token.h"
 
 namespace dtf::wire {
 
 struct TensorLinkOptions {
-  uint64_t session = 0;
+  SessionToken token;
   TaskId self;
   Incarnation incarnation;  // of this process
   TaskId peer;
@@ -48,27 +50,30 @@ class TensorLink {
   void send(uint64_t plan, uint64_t step, std::vector<engine::PartProgram::Send> tensors,
             std::shared_ptr<const void> owner, engine::Departures::Done done);
 
-  // Resolves when no message refers to memory of a sender any more; after `patience` the connection
-  // is given up for it.
-  kj::Promise<void> drained(Duration patience);
+  // Resolves when no message of this plan refers to memory of a sender any more, sent or still
+  // waiting for the connection; after `patience` the connection is given up for it.
+  kj::Promise<void> drained(uint64_t plan, Duration patience);
 
  private:
   struct Holds;
+  class Hold;
 
   kj::Promise<void> opened();
   kj::Promise<void> sendNow(uint64_t plan, uint64_t step,
                             const std::vector<engine::PartProgram::Send>& tensors,
-                            std::shared_ptr<const void> owner);
+                            const std::shared_ptr<const Hold>& hold);
+  std::shared_ptr<Holds> holdsOf(uint64_t plan);
   void close();
   Error lost(const kj::Exception& exception) const;
 
   net::Loop& loop_;
   const TensorLinkOptions options_;
-  const std::string peer_;  // "worker/1 (localhost:2223)"
-  const std::shared_ptr<Holds> holds_;
+  const std::string peer_;                            // "worker/1 (localhost:2223)"
+  std::map<uint64_t, std::shared_ptr<Holds>> holds_;  // by plan; those without a message may go
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::TensorSink::Client> sink_;
   kj::Maybe<kj::ForkedPromise<void>> opening_;
+  uint64_t connections_ = 0;  // that were closed: what fails with one doesn't close the next
   kj::Own<class TensorLinkCalls> calls_;  // dies first
 };
 

@@ -10,155 +10,16 @@
 #include <chrono>
 #include <functional>
 #include <latch>
-#include <thread>
 
 #include "common/base/error.h"
 #include "common/engine/session.h"
-#include "common/net/error_bridge.h"
-#include "common/wire/model_codec.h"
-#include "common/wire/tensor_codec.h"
-#include "tests/conformance/session_harness.h"
-#include "tests/unit/graph/error_text.h"
+#include "tests/conformance/part_server_fixture.h"
 
 namespace dtf::daemons {
 namespace {
 
-using engine::TaskPart;
-using engine::testing::RawClient;
-using engine::testing::SessionHarness;
-using graph::Output;
-using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-constexpr TaskId kHere{JobKind::kWorker, 1}, kThere{JobKind::kWorker, 0};
-constexpr uint64_t kSession = 0xfeed, kPlan = 1;
-const Incarnation kPeer{77};
-
-// worker/1's part of a plan: what comes from worker/0 over edge 0, named "act", times ten.
-std::shared_ptr<TaskPart> receivingPart() {
-  auto part = std::make_shared<TaskPart>(TaskPart{.task = kHere,
-                                                  .graph = graph::Graph(graph::standardOps()),
-                                                  .fetches = {},
-                                                  .feeds = {},
-                                                  .folded = {},
-                                                  .edges = {},
-                                                  .edges_total = 1});
-  graph::Builder b(part->graph);
-  const auto device = b.deviceScope(graph::fullDevice(kHere).str());
-  const Output received{b.node(
-      "_Recv", {}, {{"key", std::string("k")}, {"dtype", DType::kFloat32}, {"shape", Shape{2}}},
-      "received")};
-  const Output acted{b.node("Tanh", {received}, {}, "act")};
-  part->fetches = {b.scale(acted, 10)};
-  part->edges = {{received.node, 0, kThere}};
-  return part;
-}
-
-// The promise's error; empty when it has none.
-template <class Action>
-std::string failureOf(Action action) {
-  return errorText([&] {
-    try {
-      action();
-    } catch (const kj::Exception& exception) {
-      throw net::toError(exception);
-    }
-  });
-}
-
-class PartServerTest : public ::testing::Test {
- protected:
-  PartServerTest() {
-    harness_.act("act", [this] { acted_(); });
-    client_ = std::make_unique<RawClient>(reactor_, harness_.server(kHere).port());
-    session_ = open(*client_, kSession);
-  }
-  ~PartServerTest() noexcept override {}  // kj's may throw, gtest's may not
-
-  static schema::GraphSession::Client open(RawClient& client, uint64_t id) {
-    auto request = client.gate().helloRequest();
-    request.setSession(id);
-    return client.ask(kj::mv(request)).getSession();
-  }
-
-  void registerPart(const std::shared_ptr<TaskPart>& part, uint64_t plan = kPlan,
-                    uint64_t wrong_digest = 0) {
-    auto request = session_.registerPartRequest();
-    request.setPlan(plan);
-    request.setDigest(engine::digestOf(*part) ^ wrong_digest);
-    wire::encodePart(part, {{kThere, kPeer}}, client_->connection.stream(), request.initPart());
-    client_->ask(kj::mv(request));
-  }
-
-  auto start(uint64_t step, uint32_t deadline_ms = 60'000, uint64_t plan = kPlan) {
-    auto request = session_.runPartRequest();
-    request.setPlan(plan);
-    request.setStep(step);
-    request.setDeadlineMs(deadline_ms);
-    return request.send();
-  }
-  float run(uint64_t step, uint32_t deadline_ms = 60'000) {
-    const auto answer = start(step, deadline_ms).wait(client_->reactor.wait_scope);
-    return wire::readTensor(answer.getFetches()[0], "it").as<float>()[0];
-  }
-  void abort(uint64_t step, const Error& cause) {
-    auto request = session_.abortRequest();
-    request.setStep(step);
-    request.setCause(net::toKj(cause).getDescription());
-    client_->ask(kj::mv(request));
-  }
-
-  // worker/0, as far as worker/1 can tell.
-  struct Peer {
-    Peer(net::Reactor& reactor, uint16_t port, TaskId self, Incarnation incarnation,
-         TaskId callee = kHere, uint64_t session = kSession)
-        : client(reactor, port) {
-      auto request = client.gate().tensorsRequest();
-      request.setSession(session);
-      wire::encodeTask(self, request.initCaller());
-      wire::encodeTask(callee, request.initCallee());
-      request.setIncarnation(incarnation.value);
-      sink = client.ask(kj::mv(request)).getSink();
-    }
-    // True: it was too late.
-    bool send(uint64_t step, float value, uint32_t edge = 0, size_t elements = 2) {
-      const std::vector<float> values(elements, value);
-      auto request = sink.sendTensorsRequest();
-      request.setPlan(kPlan);
-      request.setStep(step);
-      auto tensor = request.initTensors(1)[0];
-      tensor.setEdge(edge);
-      tensor.initBytes(1).set(0,
-                              capnp::Data::Reader(reinterpret_cast<const kj::byte*>(values.data()),
-                                                  values.size() * sizeof(float)));
-      return client.ask(kj::mv(request)).getOver();
-    }
-    RawClient client;
-    schema::TensorSink::Client sink = nullptr;
-  };
-  Peer peer(TaskId self = kThere, Incarnation incarnation = kPeer) {
-    return Peer(reactor_, harness_.server(kHere).port(), self, incarnation);
-  }
-
-  nlohmann::json status() { return RawClient(reactor_, harness_.server(kHere).port()).status(); }
-  // Until `is_so` of the status.
-  void awaitStatus(const std::function<bool(const nlohmann::json&)>& is_so) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!is_so(status())) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << status();
-      std::this_thread::yield();
-    }
-  }
-
-  // What kernels use outlives them.
-  std::latch go_on_{1};
-  std::function<void()> acted_ = [] {};
-  SessionHarness harness_{true, {graph::fullDevice(kThere), graph::fullDevice(kHere)}};
-  net::Reactor reactor_;
-  std::unique_ptr<RawClient> client_;
-  schema::GraphSession::Client session_ = nullptr;
-};
 
 TEST_F(PartServerTest, WhatComesBeforeItsStepIsParked) {
   registerPart(receivingPart());
@@ -203,11 +64,49 @@ TEST_F(PartServerTest, OnlyTheProcessOfTheRegistrationIsHeard) {
               }),
               HasSubstr("this is worker/1, not worker/2"));
   EXPECT_THAT(failureOf([&] {
-                Peer(reactor_, harness_.server(kHere).port(), kThere, kPeer, kHere, kSession + 1);
+                Peer(reactor_, harness_.server(kHere).port(), kThere, kPeer, kHere,
+                     {.number = kSession.number + 1, .secret = {1, 1}});
               }),
               HasSubstr("no session"));
   EXPECT_FALSE(worker0.send(1, 3));
   EXPECT_EQ(run(1), 30);
+}
+
+// The session's number is told to whoever asks for the status.
+TEST_F(PartServerTest, WhoDoesntKnowTheSecretIsNobody) {
+  registerPart(receivingPart());
+  const wire::SessionToken guessed{.number = kSession.number,
+                                   .secret = {kSession.secret[0], kSession.secret[1] + 1}};
+  EXPECT_THAT(failureOf([&] {
+                Peer(reactor_, harness_.server(kHere).port(), kThere, kPeer, kHere, guessed);
+              }),
+              HasSubstr("worker/1 has no session feed"));
+  RawClient another(reactor_, harness_.server(kHere).port());
+  EXPECT_THAT(failureOf([&] { open(another, {.number = 1}); }),
+              HasSubstr("a session needs a secret"));
+  const std::string told = status().dump();
+  EXPECT_THAT(told, AllOf(HasSubstr("feed"), ::testing::Not(HasSubstr("5ec7e7")),
+                          ::testing::Not(HasSubstr(std::to_string(kSession.secret[0])))));
+}
+
+// Whichever comes first, the end of the compilation or the release.
+TEST_F(PartServerTest, APartIsReleasedAlsoWhileItIsCompiled) {
+  const auto part = receivingPart();
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    auto request = session_.registerPartRequest();
+    request.setPlan(kPlan);
+    request.setDigest(engine::digestOf(*part));
+    wire::encodePart(part, {{kThere, kPeer}}, client_->connection.stream(), request.initPart());
+    auto registered = request.send();
+    auto release = session_.releasePartRequest();
+    release.setPlan(kPlan);
+    auto released = release.send();
+    const std::string failure = failureOf([&] { registered.wait(reactor_.wait_scope); });
+    EXPECT_THAT(failure, ::testing::AnyOf("", HasSubstr("the plan 1 was released meanwhile")));
+    released.wait(reactor_.wait_scope);
+    EXPECT_EQ(status()["sessions"][0]["plans"], 0);
+    EXPECT_EQ(status()["held_bytes"], 0);
+  }
 }
 
 TEST_F(PartServerTest, AStepThatWaitsInVainEndsAtItsDeadline) {
@@ -266,7 +165,7 @@ TEST_F(PartServerTest, ASessionEndsWithItsClient) {
   session_ = nullptr;
   client_.reset();
   awaitStatus([](const auto& status) { return status["sessions"].empty(); });
-  EXPECT_EQ(status()["declared_bytes"], 0);
+  EXPECT_EQ(status()["held_bytes"], 0);
   EXPECT_THAT(failureOf([&] { worker0.send(7, 3); }), HasSubstr("ended"));
 }
 
@@ -314,7 +213,7 @@ TEST_F(PartServerTest, PartsThatLieAreRefused) {
                 b.constant({int64_t{1} << 40}, 1);
               }),
               HasSubstr("8"));
-  EXPECT_EQ(status()["declared_bytes"], 0);
+  EXPECT_EQ(status()["held_bytes"], 0);
   registerPart(receivingPart());
 }
 
@@ -343,7 +242,7 @@ TEST_F(PartServerTest, SessionsAreBounded) {
       failureOf([&] {
         for (uint64_t id = 1; id <= 4; ++id) {
           clients.push_back(std::make_unique<RawClient>(reactor_, harness_.server(kHere).port()));
-          sessions.push_back(open(*clients.back(), id));
+          sessions.push_back(open(*clients.back(), {.number = id, .secret = {id, id}}));
         }
       }),
       HasSubstr("as many as it may"));

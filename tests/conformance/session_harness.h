@@ -116,7 +116,8 @@ struct RawClient {
 // `device_names` of any tasks; `act` as Devices says.
 class SessionHarness {
  public:
-  SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names)
+  SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names,
+                 const daemons::ServeLimits& limits = {.sessions = 4})
       : remote_(remote), devices_(device_names) {
     if (!remote) {
       process_ = std::make_shared<LocalProcess>(devices_.all());
@@ -126,7 +127,7 @@ class SessionHarness {
     for (const SessionDevice& device : devices_.all()) of[*device.name.taskId()].push_back(device);
     std::map<TaskId, Fd> listening;
     daemons::PartServerOptions options;
-    options.limits.sessions = 4;
+    options.limits = limits;
     for (const auto& [task, own] : of) {
       Fd fd = dtf::testing::listenOnLoopback();
       auto& addresses = task.job == JobKind::kPs ? options.ps : options.workers;

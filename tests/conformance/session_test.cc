@@ -1,17 +1,21 @@
 // Sessions over tasks of this process and over tasks that serve on real sockets: the same graphs,
-// the same answers. Scenarios 17 to 20.
+// the same answers. Scenarios 17 to 20 and 23; 16 is tests/unit/graph/placer_test.cc.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <latch>
 #include <mutex>
 #include <thread>
 
 #include "common/base/error.h"
 #include "common/engine/session.h"
+#include "common/graph/autodiff.h"
+#include "common/wire/arena_codec.h"
 #include "tests/conformance/session_harness.h"
 #include "tests/unit/graph/error_text.h"
 #include "tests/unit/graph/random_graph.h"
@@ -138,6 +142,117 @@ TEST_P(SessionSuite, TensorsOfAllSizesAndTypesArrive) {
     EXPECT_EQ(got[2].shape(), (Shape{0, 3}));
   }
   expectNothingLeft(*session);
+}
+
+// From worker/0 through worker/1 to ps/0, around what a message copies and refers to, and in blobs
+// of 1 MiB, of which a tensor takes many.
+TEST_P(SessionSuite, TensorsOfManyBytesArriveWhole) {
+  const wire::TEST_SmallChunks chunks(1 << 20);
+  constexpr int64_t kMiB = 1 << 20;
+  const std::vector<int64_t> sizes = {(32 << 10) - 1, 32 << 10, kMiB - 1,
+                                      kMiB,           kMiB + 1, 64 * kMiB};
+  std::vector<Tensor> values;
+  std::vector<std::string> fetches;
+  values.reserve(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::string name = "x" + std::to_string(i);
+    const Output x = b_.placeholder(name, DType::kUInt8, {sizes[i]});
+    fetches.push_back("there" + std::to_string(i));
+    const auto there = on("/job:worker/task:1");
+    const Output middle{b_.node("Identity", {x}, {}, fetches.back())};
+    fetches.push_back("end" + std::to_string(i));
+    const auto ps = on("/job:ps/task:0");
+    b_.node("Identity", {middle}, {}, fetches.back());
+    Tensor value(DType::kUInt8, {sizes[i]});
+    for (int64_t at = 0; at < sizes[i]; at += 997)
+      value.as<uint8_t>()[static_cast<size_t>(at)] = static_cast<uint8_t>(at / 997 + i);
+    values.push_back(std::move(value));
+  }
+  std::vector<Feed> feeds;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < sizes.size(); ++i) names.push_back("x" + std::to_string(i));
+  for (size_t i = 0; i < sizes.size(); ++i) feeds.push_back({names[i], &values[i]});
+  const auto session = open();
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto got = session->run(feeds, fetches);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const Tensor& sent = values[i / 2];
+      ASSERT_EQ(got[i].bytes(), sent.bytes());
+      EXPECT_EQ(std::memcmp(got[i].data(), sent.data(), sent.bytes()), 0) << fetches[i];
+    }
+  }
+  expectNothingLeft(*session);
+}
+
+// 6 * 2^20, wherever a, b and their product are. TensorFlow's MultiDevices.
+TEST_P(SessionSuite, AProductIsTheSameOnAllDevices) {
+  constexpr int64_t kLength = 1 << 20;
+  const std::vector<std::string> devices = {"/cpu:1", "/job:worker/task:1", "/job:ps/task:0"};
+  std::vector<std::string> products;
+  for (const std::string& of_a : devices) {
+    for (const std::string& of_b : devices) {
+      for (const std::string& of_product : devices) {
+        Output a, b;
+        {
+          const auto device = b_.deviceScope(of_a);
+          a = b_.constant({1, kLength}, 2);
+        }
+        {
+          const auto device = b_.deviceScope(of_b);
+          b = b_.constant({kLength, 1}, 3);
+        }
+        const auto device = b_.deviceScope(of_product);
+        products.push_back("product" + std::to_string(products.size()));
+        b_.node("MatMul", {a, b}, {}, products.back());
+      }
+    }
+  }
+  const auto session = open();
+  for (const std::string& product : products) EXPECT_EQ(run1(*session, {}, product), 6 * kLength);
+  expectNothingLeft(*session);
+}
+
+// Four towers on three tasks, with a quarter of the batch each: the mean of their gradients, on the
+// ps, is that of one tower with all of it. Scenario 23.
+TEST_P(SessionSuite, TowersOnTasksGiveTheGradientOfTheWholeBatch) {
+  Output w;
+  {
+    const auto ps = on("/job:ps/task:0");
+    w = b_.variable("w", {3, 2});
+  }
+  const Output x = b_.placeholder("x", DType::kFloat32, {8, 3});
+  const Output wanted = b_.placeholder("wanted", DType::kFloat32, {8, 2});
+  const auto gradient = [&](const Output& own_x, const Output& own_wanted) {
+    const Output y = b_.tanh(b_.matMul(own_x, w));
+    const Output loss = b_.mean(b_.squaredDifference(y, own_wanted));
+    return graph::addGradients(b_.graph(), loss, std::array{w})[0];
+  };
+  const auto name = [this](const Output& output) { return graph_.node(output.node).name; };
+  const Output one = gradient(x, wanted);
+  std::vector<Output> towers;
+  const char* const places[] = {"/cpu:0", "/cpu:1", "/job:worker/task:1", "/job:ps/task:0"};
+  for (int64_t tower = 0; tower < 4; ++tower) {
+    const auto device = b_.deviceScope(places[tower]);
+    towers.push_back(
+        gradient(b_.slice(x, {tower * 2, 0}, {2, 3}), b_.slice(wanted, {tower * 2, 0}, {2, 2})));
+  }
+  const auto ps = on("/job:ps/task:0");
+  const Output mean = b_.scale(b_.addN(towers), 0.25);
+  const auto session = open();
+  Random random(1);
+  const auto drawn = [&random](Shape shape) {
+    Tensor tensor(DType::kFloat32, std::move(shape));
+    for (float& element : tensor.as<float>()) element = random.uniform(-1.0f, 1.0f);
+    return tensor;
+  };
+  const Tensor x_value = drawn({8, 3}), wanted_value = drawn({8, 2});
+  session->setVariable("w", drawn({3, 2}));
+  const std::vector<Feed> feeds = {{"x", &x_value}, {"wanted", &wanted_value}};
+  const auto both = session->run(feeds, std::vector{name(one), name(mean)});
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(both[0].as<float>()[i], both[1].as<float>()[i], 1e-6) << i;
+    EXPECT_NE(both[0].as<float>()[i], 0) << i;
+  }
 }
 
 TEST_P(SessionSuite, RandomGraphsComputeTheSameAsOnOneDevice) {

@@ -30,6 +30,8 @@ TEST(Spec, TheWorkersOfAHostShareItsCores) {
   EXPECT_EQ(computeThreads(cluster, 0, 2), 1) << "at least one";
   EXPECT_EQ(computeThreads(cluster, 5, 16), 5) << "what the file says";
   EXPECT_EQ(computeThreads(cluster, 1, 100'000), kThreadsMax);
+  EXPECT_EQ(tasksBeside(cluster, {JobKind::kPs, 0}), 4) << "three workers and itself";
+  EXPECT_EQ(tasksBeside(cluster, {JobKind::kWorker, 4}), 2);
 }
 
 }  // namespace

@@ -211,7 +211,8 @@ TEST(Segments, ASendWaitsForItsControlInputs) {
   EXPECT_THAT(segments[0].sends, ElementsAre(sent));
 }
 
-// Each node of a chain takes one more tensor from elsewhere: n receives are n sets, of n / 2 on average.
+// Each node of a chain takes one more tensor from elsewhere: n receives are n sets, of n / 2 on
+// average.
 TEST(Segments, SetsThatWouldTakeAllMemoryAreRefused) {
   const auto chainOf = [](int receives) {
     graph::Graph part(graph::standardOps());

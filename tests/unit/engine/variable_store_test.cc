@@ -72,7 +72,7 @@ TEST(VariableStore, VariablesAndBytesAreBounded) {
                 store.use({kCpu, "", "c"}, kOne, "c");
               }),
               AllOf(HasSubstr("'c'"), HasSubstr("2 variables")));
-  EXPECT_THAT(errorText([&] { b->set(kValue); }), AllOf(HasSubstr("'b'"), HasSubstr("4 of 4")));
+  EXPECT_THAT(errorText([&] { b->set(kValue); }), AllOf(HasSubstr("'b'"), HasSubstr("4 B of 4 B")));
 }
 
 TEST(VariableStore, AUserGoneMakesRoom) {

@@ -25,7 +25,7 @@ class VariableTest : public ::testing::Test {
   }
   static float of(const Variable::Value& value) { return value->as<float>()[0]; }
 
-  const std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(3 * sizeof(float));
+  const std::shared_ptr<ByteBudget> budget_ = ByteBudget::create(3 * sizeof(float), "worker/1");
   Variable variable_{"w", {DType::kFloat32, {1}}, budget_};
 };
 

@@ -55,5 +55,21 @@ TEST(BufferPool, BufferOutlivesThePoolsOwnerAndMayBeReleasedOnAnotherThread) {
   }).join();
 }
 
+TEST(BufferPool, BuffersInUseCountForABudget) {
+  const auto budget = ByteBudget::create(3 * kMiB, "worker/1");
+  const auto pool = BufferPool::create(kMiB, budget);
+  auto first = pool->take(2 * kMiB);
+  EXPECT_GE(budget->taken(), 2 * kMiB);
+  auto second = pool->take(2 * kMiB);
+  ASSERT_NE(second, nullptr) << "one may pass the bound";
+  EXPECT_EQ(pool->take(300 << 10), nullptr);
+  EXPECT_NE(pool->whyNull(300 << 10).find("worker/1 has no room for a message"), std::string::npos);
+  const std::weak_ptr<std::byte> watched = first;
+  first.reset();
+  second.reset();
+  EXPECT_EQ(budget->taken(), 0u) << "though somebody looks whether it is there";
+  EXPECT_EQ(pool->retainedBytes(), 0u);
+}
+
 }  // namespace
 }  // namespace dtf::net
