@@ -23,10 +23,8 @@
 namespace dtf::engine {
 namespace {
 
-using graph::NodeId;
 using graph::Output;
 using graph::testing::errorText;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::filled;
 using testing::floats;
