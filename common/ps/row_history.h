@@ -36,8 +36,8 @@ class ChangedRows {
 // What an arena lacks: what each of the updates since then changed.
 using MissingRows = std::vector<std::shared_ptr<const ChangedRows>>;
 
-// Copies the rows of sparse slice `index` that are missing, as far as they lie in elements [begin, end)
-// of the arena. Thread-safe for disjoint ranges.
+// Copies the rows of sparse slice `index` that are missing, as far as they lie in elements
+// [begin, end) of the arena. Thread-safe for disjoint ranges.
 void copyMissing(const MissingRows& missing, const SparseSlice& slice, size_t index,
                  const float* from, float* to, uint64_t begin, uint64_t end);
 
@@ -54,7 +54,8 @@ class RowHistory {
   void restart();
   // The next state, made by an update with these gradients.
   void add(std::span<const Gradient> gradients);
-  // nullopt: not known, or so many that copying whole tables costs no more. `state` 0: unknown values.
+  // nullopt: not known, or so many that copying whole tables costs no more. `state` 0: unknown
+  // values.
   std::optional<MissingRows> missingSince(uint64_t state) const;
 
  private:

@@ -1,4 +1,5 @@
-// `dtf-bench rows`: updates of a few rows of a table that no cache holds, beside memcpy of the table.
+// `dtf-bench rows`: updates of a few rows of a table that no cache holds, beside memcpy of the
+// table.
 
 #include <fmt/core.h>
 

@@ -31,8 +31,8 @@ const Method kPsStatus{capnp::typeId<schema::PsGate>(), 2};
 const Method kWorkerStatus{capnp::typeId<schema::WorkerGate>(), 0};
 
 constexpr long kGrowthKbMax = 16 << 10;  // without a bound: tens of MiB a second
-// What a daemon reads of somebody who doesn't read its answers: until 256 KiB of them wait, beside what
-// the kernels hold of questions and of answers. Without a bound: for as long as it is asked.
+// What a daemon reads of somebody who doesn't read its answers: until 256 KiB of them wait, beside
+// what the kernels hold of questions and of answers. Without a bound: for as long as it is asked.
 constexpr size_t kTakenMax = 24 << 20;
 
 std::string frameOf(capnp::MessageBuilder& message) {
@@ -141,10 +141,10 @@ class UnreadAnswersTest : public ClusterTest {
     return at == said.npos ? -1 : std::stol(said.substr(at + 21));
   }
 
-  // Strangers flood `asked`, each for as long as it may stay, until one was sent away and the chief has
-  // said of two more reports' steps, or the time is over. Returns the steps between those two reports.
-  // What a flood costs is what is answered of it, so that is bounded; how fast steps are beside it is
-  // the machine's affair.
+  // Strangers flood `asked`, each for as long as it may stay, until one was sent away and the chief
+  // has said of two more reports' steps, or the time is over. Returns the steps between those two
+  // reports. What a flood costs is what is answered of it, so that is bounded; how fast steps are
+  // beside it is the machine's affair.
   long stepsInAFlood(const Method& status, int port, seconds time) {
     auto asker = std::make_unique<Asker>(port, status);
     const long before = lastStep();
