@@ -26,7 +26,6 @@
 namespace {
 
 using namespace dtf;
-
 using fuzz::Arguments;
 using fuzz::kElements;
 using fuzz::kWorkers;
