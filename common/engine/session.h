@@ -58,8 +58,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // The values of `fetches`, in their order, of a step in which `targets` (names of nodes) have run,
-  // too. Only what they need runs; what is fed is not computed. What is fed may be any tensor.
+  // The values of `fetches`, in their order, of a step in which `targets` (nodes, by their
+  // names or an output's) have run, too. Only what they need runs; what is fed is not computed. What is fed may be any tensor.
   std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
                           std::span<const std::string> targets = {});
 

@@ -102,7 +102,10 @@ void checkCount(uint64_t count, uint64_t most, const std::string& what) {
 
 std::string textOf(capnp::Text::Reader reader, uint32_t most, const std::string& what) {
   checkCount(reader.size(), most, what + ", characters");
-  return {reader.begin(), reader.size()};
+  std::string text(reader.begin(), reader.size());
+  // Cap'n Proto's writers would end it there: two names could become one.
+  if (text.find('\0') != std::string::npos) refuse(what + " has a character 0 in it");
+  return text;
 }
 
 NodeId decodeNodeId(uint32_t node) {

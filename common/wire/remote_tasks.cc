@@ -82,6 +82,9 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options)
   if (options_.targets.empty()) throw Error(ErrorCode::kUsage, "a session needs a target");
   runtime::registerCpuKernels(kernels_);
   loop_.onStop([this] { links_.clear(); });
+  const std::set<std::string> each(options_.targets.begin(), options_.targets.end());
+  if (each.size() < options_.targets.size())
+    throw Error(ErrorCode::kBadConfig, "one task is given as two targets: name each once");
   for (const std::string& target : options_.targets)
     links_.push_back(std::make_unique<TaskLink>(loop_, parseTarget(target)));
   const SessionToken token = SessionToken::draw();

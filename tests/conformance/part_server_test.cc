@@ -301,7 +301,13 @@ TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
   EXPECT_THAT(errorText([&] {
                 wire::RemoteTasks({.targets = {target, target}});
               }),
-              HasSubstr("open"));
+              HasSubstr("two targets"));
+  const std::string same = "dtf://localhost" + target.substr(target.rfind(':'));
+  EXPECT_THAT(errorText([&] {
+                wire::RemoteTasks({.targets = {target, same}});
+              }),
+              HasSubstr("open"))
+      << "by another name";
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ TEST_F(ChainTest, AFetchRunsItsAncestorsOnly) {
   EXPECT_EQ(kernelsOf(session_, {{"x", &two_}}, {"Sigmoid"}), 3u);
   EXPECT_EQ(kernelsOf(session_, {{"x", &two_}}, {"Tanh", "Scale"}), 3u);
   EXPECT_EQ(kernelsOf(session_, {{"x", &two_}}, {}, {"Tanh"}), 2u) << "a target, too";
+  EXPECT_EQ(kernelsOf(session_, {{"x", &two_}}, {}, {"Tanh:0"}), 2u) << "by its output's name";
   EXPECT_EQ(kernelsOf(session_, {{"x", &two_}}, {"x"}), 0u);
   EXPECT_EQ(run1(session_, {{"x", &two_}}, "Scale"), 20);
 }

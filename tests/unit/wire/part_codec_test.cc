@@ -121,6 +121,11 @@ TEST(PartCodec, WhatIsOutOfBoundsIsRefusedByNode) {
                 part.getNodes()[scale].setName(std::string(kNameBytesMax + 1, 'n'));
               }),
               HasSubstr("4097"));
+  EXPECT_THAT(refusal([](auto part) {
+                const char name[] = {'c', '\0', 'x'};  // beside 'c'
+                std::copy_n(name, 3, part.getNodes()[scale].initName(3).begin());
+              }),
+              HasSubstr("character 0"));
   EXPECT_THAT(refusal([](auto part) { part.getFeeds().set(0, 99); }), HasSubstr("no node 99"));
   EXPECT_THAT(refusal([](auto part) { part.getFolded()[0].getValue().getShape().set(0, 3); }),
               AllOf(HasSubstr("'c'"), HasSubstr("8 bytes where it has 12")));
