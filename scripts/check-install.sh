@@ -1,7 +1,8 @@
 #!/bin/bash
 # What is installed has no failpoints in it: neither by default nor by mistake.
 # Usage: scripts/check-install.sh FOLDER_WITH_TESTS [--whole]
-#   --whole: builds and installs the programs, not only the libraries that failpoints lie in
+#   --whole: builds and installs the programs, not only the libraries that failpoints lie in, and builds the examples with
+#            what was installed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 with_tests=$1
@@ -40,3 +41,12 @@ DESTDIR=$place/installed meson install -C "$plain" --no-rebuild >"$place/log"
 mapfile -t programs < <(find "$place/installed" -name psd -o -name workerd -o -name dtf-launch)
 [ ${#programs[@]} -eq 3 ] || { echo "error: not three programs were installed: ${programs[*]}" >&2; exit 1; }
 expect_none "${programs[@]}"
+
+# What was installed is all that a program needs.
+export PKG_CONFIG_PATH=$(dirname "$(find "$place/installed" -name dtf.pc)") PKG_CONFIG_SYSROOT_DIR=$place/installed
+meson setup "$place/examples" common/api/examples >>"$place/log"
+ninja -C "$place/examples" >>"$place/log"
+library=$(dirname "$(find "$place/installed" -name libdtf.so)")
+status=0
+LD_LIBRARY_PATH=$library "$place/examples/remote_counter" >>"$place/log" 2>&1 || status=$?
+[ $status -eq 2 ] || { echo "error: an example that lacks its arguments ended with $status, not 2" >&2; exit 1; }

@@ -1,0 +1,146 @@
+#ifndef DTF_DTF_H
+#define DTF_DTF_H
+
+/* dtf from programs of your own: graphs, and sessions that run them on `psd --serve` and
+ * `workerd --serve`, or on the CPU of this process. The plain C interface of libdtf; C++ has
+ * <dtf/graph.h> and <dtf/session.h> above it.
+ *
+ * A function that can fail returns DTF_OK or what went wrong; dtf_error_message() then has the
+ * sentence. What a function makes is the caller's, who gives it back with the ..._free() of its kind;
+ * these take NULL. Text is UTF-8, ends with 0, and is copied. No function takes NULL for text or for
+ * where its result goes, unless it says so; for an array of no elements NULL will do.
+ * Threads: a session may be used by several at once; anything else by one at a time.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What went wrong, with the exit codes of dtf's programs. */
+typedef enum dtf_code {
+  DTF_OK = 0,
+  DTF_TRAINING_FAILED = 1, /* a kernel said no: a label out of its range */
+  DTF_USAGE = 2,           /* an argument is wrong in itself: a target that is no address */
+  DTF_BAD_DATA = 65,
+  DTF_UNAVAILABLE = 69, /* a task can't be reached, or was lost: make another session */
+  DTF_INTERNAL = 70,    /* a mistake of dtf's: report it */
+  DTF_CANNOT_WRITE = 73,
+  DTF_PERMISSION = 77,
+  DTF_BAD_CONFIG = 78, /* the graph, a feed or a fetch is wrong; the message names it */
+  DTF_DEADLINE = 124   /* something did not happen in time; the message names it */
+} dtf_code;
+
+/* Of the call that failed last in this thread; good until this thread calls again. */
+const char* dtf_error_message(void);
+
+const char* dtf_version(void); /* "0.1.0" */
+
+/* ---- tensors: dense, row-major */
+
+typedef enum dtf_dtype { DTF_FLOAT32 = 1, DTF_UINT8 = 2, DTF_INT32 = 3, DTF_INT64 = 4 } dtf_dtype;
+
+typedef struct dtf_tensor dtf_tensor;
+
+/* Of zeros. `rank` dimensions, none negative; 0: a scalar. */
+dtf_code dtf_tensor_new(dtf_dtype dtype, const int64_t* dims, size_t rank, dtf_tensor** made);
+void dtf_tensor_free(dtf_tensor* tensor);
+dtf_dtype dtf_tensor_dtype(const dtf_tensor* tensor);
+size_t dtf_tensor_rank(const dtf_tensor* tensor);
+int64_t dtf_tensor_dim(const dtf_tensor* tensor, size_t axis); /* axis < rank */
+size_t dtf_tensor_bytes(const dtf_tensor* tensor);
+void* dtf_tensor_data(dtf_tensor* tensor);
+const void* dtf_tensor_const_data(const dtf_tensor* tensor);
+
+/* ---- graphs: nodes are added, and never removed */
+
+typedef struct dtf_graph dtf_graph;
+typedef struct dtf_node dtf_node; /* one that is being described */
+
+/* The index-th output of a node. */
+typedef struct dtf_output {
+  int32_t node;
+  int32_t index;
+} dtf_output;
+
+dtf_code dtf_graph_new(dtf_graph** made);
+void dtf_graph_free(dtf_graph* graph);
+
+/* Begins a node of the op, "MatMul"; dtf_op_names() has them all. `name` NULL, empty, or
+ * one that ends in '/': it is named after the op, behind that, with a number where needed. Nothing is in the graph before dtf_node_add(). */
+dtf_code dtf_node_new(dtf_graph* graph, const char* op, const char* name, dtf_node** made);
+void dtf_node_input(dtf_node* node, dtf_output input);
+void dtf_node_control_input(dtf_node* node, int32_t input); /* it runs after that node */
+/* "/job:ps/task:1", "/job:worker/task:0/cpu:0", or a part of that: where it runs. */
+void dtf_node_device(dtf_node* node, const char* device);
+void dtf_node_bool(dtf_node* node, const char* attribute, int value);
+void dtf_node_int(dtf_node* node, const char* attribute, int64_t value);
+void dtf_node_double(dtf_node* node, const char* attribute, double value);
+void dtf_node_text(dtf_node* node, const char* attribute, const char* value);
+/* DTF_BAD_CONFIG for a type that there is not, or a negative dimension. */
+dtf_code dtf_node_dtype(dtf_node* node, const char* attribute, dtf_dtype value);
+dtf_code dtf_node_shape(dtf_node* node, const char* attribute, const int64_t* dims, size_t rank);
+/* Adds it, with its shapes inferred. Frees the description, also where this fails: DTF_BAD_CONFIG for
+ * an op, an attribute or a shape that doesn't fit, or a name that is taken. */
+dtf_code dtf_node_add(dtf_node* node, int32_t* id);
+void dtf_node_free(dtf_node* node); /* for one that is not added after all */
+
+/* The name of a node of the graph; good until the next node is added. NULL: there is no such node. */
+const char* dtf_graph_node_name(const dtf_graph* graph, int32_t id);
+/* What an output is. `dims` has room for `room` dimensions; `rank` says how many there are.
+ * DTF_BAD_CONFIG: there is no such output. */
+dtf_code dtf_graph_output(const dtf_graph* graph, dtf_output output, dtf_dtype* dtype,
+                          int64_t* dims, size_t room, size_t* rank);
+
+/* Adds the nodes that compute d(loss) / d(with_respect_to[i]), and tells the outputs that do.
+ * DTF_BAD_CONFIG: the loss is no float32 scalar, or doesn't depend on one of them, which is named. */
+dtf_code dtf_graph_gradients(dtf_graph* graph, dtf_output loss, const dtf_output* with_respect_to,
+                             size_t count, dtf_output* gradients);
+
+/* All ops, a line each: "MatMul(2 inputs) transpose_a:bool transpose_b:bool". */
+const char* dtf_op_names(void);
+
+/* ---- sessions: run any part of a graph */
+
+typedef struct dtf_session dtf_session;
+
+/* 0 stands for the default. */
+typedef struct dtf_session_options {
+  double connect_seconds;  /* until every target has answered; 10 */
+  double register_seconds; /* until a part of the graph is compiled; 120 */
+  double step_seconds;     /* a step; 600 */
+  int soft_placement;      /* a node runs elsewhere where its device can't run it */
+} dtf_session_options;
+
+/* Takes a copy of the graph. `targets`: "dtf://host:port" of each task that nodes are placed on; the
+ * first is where a node goes that asks for nothing. None: the CPU of this process,
+ * "/job:worker/task:0/cpu:0". `options` may be NULL.
+ * DTF_UNAVAILABLE names a target that doesn't answer, or doesn't serve; DTF_BAD_CONFIG a node that
+ * can't be placed, with the devices that there are. */
+dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
+                          const dtf_session_options* options, dtf_session** made);
+/* What the session held on its tasks is freed. No step may run. */
+void dtf_session_free(dtf_session* session);
+
+/* Gives a variable its value, from the next step on. */
+dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value);
+
+typedef struct dtf_feed {
+  const char* tensor; /* "x", "layer/Relu:0": any, not only placeholders */
+  const dtf_tensor* value;
+} dtf_feed;
+
+/* Runs what the fetches and targets need, and returns when all of it has ended. `values` takes a new
+ * tensor for each fetch; after an error there are none. `targets`: nodes that run, too, without their
+ * values. The error is the first of any part: its root cause. */
+dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
+                         const char* const* fetches, size_t fetch_count, dtf_tensor** values,
+                         const char* const* targets, size_t target_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,27 @@
+#pragma once
+
+// What every function of <dtf/...> throws.
+
+#include <stdexcept>
+
+#include "dtf.h"
+
+namespace dtf {
+inline namespace v1 {
+
+// what() is a sentence for a person: what happened, where, and what to do next.
+class Error : public std::runtime_error {
+ public:
+  Error(dtf_code code, const char* message) : std::runtime_error(message), code_(code) {}
+  dtf_code code() const { return code_; }
+
+ private:
+  dtf_code code_;
+};
+
+inline void check(dtf_code code) {
+  if (code != DTF_OK) throw Error(code, dtf_error_message());
+}
+
+}  // namespace v1
+}  // namespace dtf

@@ -1,0 +1,66 @@
+#pragma once
+
+// Runs any part of a graph, on tasks that serve or in this process.
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph.h"
+
+namespace dtf {
+inline namespace v1 {
+
+struct Feed {
+  std::string tensor;  // "x", "layer/Relu:0": any, not only placeholders
+  const Tensor& value;
+};
+
+// Threads: thread-safe. Steps with the same feeds and fetches run one at a time, others side by side.
+// Blocks: the constructor until all targets have answered; run() until the step has ended.
+// Errors: as dtf_session_open() and dtf_session_run() in <dtf/dtf.h> say. After DTF_UNAVAILABLE what the
+// lost task held is gone: make another session.
+class Session {
+ public:
+  // `targets`: "dtf://host:port" each; none: the CPU of this process.
+  explicit Session(const Graph& graph, const std::vector<std::string>& targets = {},
+                   const dtf_session_options& options = {}) {
+    const std::vector<const char*> texts = textsOf(targets);
+    dtf_session* made = nullptr;
+    check(dtf_session_open(graph.get(), texts.data(), texts.size(), &options, &made));
+    handle_.reset(made);
+  }
+
+  // The values of `fetches`, in their order. `targets`: what shall run, too.
+  std::vector<Tensor> run(const std::vector<Feed>& feeds, const std::vector<std::string>& fetches,
+                          const std::vector<std::string>& targets = {}) {
+    std::vector<dtf_feed> fed;
+    for (const Feed& feed : feeds) fed.push_back({feed.tensor.c_str(), feed.value.get()});
+    const std::vector<const char*> fetched = textsOf(fetches), also = textsOf(targets);
+    std::vector<dtf_tensor*> values(fetches.size());
+    check(dtf_session_run(handle_.get(), fed.data(), fed.size(), fetched.data(), fetched.size(),
+                          values.data(), also.data(), also.size()));
+    return {values.begin(), values.end()};
+  }
+
+  // From the next step on.
+  void setVariable(const std::string& name, const Tensor& value) {
+    check(dtf_session_set_variable(handle_.get(), name.c_str(), value.get()));
+  }
+
+ private:
+  static std::vector<const char*> textsOf(const std::vector<std::string>& texts) {
+    std::vector<const char*> pointers;
+    for (const std::string& text : texts) pointers.push_back(text.c_str());
+    return pointers;
+  }
+
+  struct Free {
+    void operator()(dtf_session* session) const { dtf_session_free(session); }
+  };
+  std::unique_ptr<dtf_session, Free> handle_;
+};
+
+}  // namespace v1
+}  // namespace dtf

@@ -1,0 +1,92 @@
+#include "common/engine/session.h"
+
+#include <utility>
+
+#include "common/api/guarded.h"
+#include "common/api/handles.h"
+#include "common/base/cores.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/cpu_kernels.h"
+#include "common/wire/remote_tasks.h"
+
+namespace {
+
+// The CPU of this process, with all its cores.
+struct HostCpu {
+  dtf::runtime::ComputePool pool{dtf::availableCores()};
+  dtf::runtime::KernelTable kernels;
+  dtf::runtime::CpuDevice device;
+
+  HostCpu() { dtf::runtime::registerCpuKernels(kernels, {dtf::bestIsa(), &pool}); }
+};
+
+dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t count,
+                                            const dtf_session_options& wanted) {
+  dtf::wire::RemoteTasksOptions options;
+  options.targets.assign(targets, targets + count);
+  const auto set = [](dtf::Duration& to, double seconds) {
+    if (seconds > 0) to = dtf::fromSeconds(seconds);
+  };
+  set(options.connect_max, wanted.connect_seconds);
+  set(options.register_max, wanted.register_seconds);
+  set(options.step_max, wanted.step_seconds);
+  return options;
+}
+
+}  // namespace
+
+struct dtf_session {
+  std::unique_ptr<HostCpu> host;  // outlives the session; null where the tasks are others
+  std::unique_ptr<dtf::engine::Session> session;
+};
+
+using dtf::api::guarded;
+
+dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
+                          const dtf_session_options* options, dtf_session** made) {
+  return guarded([&] {
+    const dtf_session_options wanted = options == nullptr ? dtf_session_options{} : *options;
+    const dtf::engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
+    auto session = std::make_unique<dtf_session>();
+    if (count > 0) {
+      auto tasks = std::make_unique<dtf::wire::RemoteTasks>(remoteOptions(targets, count, wanted));
+      session->session =
+          std::make_unique<dtf::engine::Session>(graph->graph, std::move(tasks), how);
+    } else {
+      session->host = std::make_unique<HostCpu>();
+      const dtf::TaskId self{dtf::JobKind::kWorker, 0};
+      session->session = std::make_unique<dtf::engine::Session>(
+          graph->graph,
+          std::vector<dtf::engine::SessionDevice>{
+              {dtf::graph::fullDevice(self), &session->host->device, &session->host->kernels}},
+          how);
+    }
+    *made = session.release();
+  });
+}
+
+void dtf_session_free(dtf_session* session) {
+  delete session;
+}
+
+dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value) {
+  return guarded([&] { session->session->setVariable(name, value->tensor); });
+}
+
+dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
+                         const char* const* fetches, size_t fetch_count, dtf_tensor** values,
+                         const char* const* targets, size_t target_count) {
+  return guarded([&] {
+    std::vector<dtf::engine::Feed> fed;
+    for (size_t i = 0; i < feed_count; ++i)
+      fed.push_back({feeds[i].tensor, &feeds[i].value->tensor});
+    const std::vector<std::string> fetched(fetches, fetches + fetch_count);
+    const std::vector<std::string> also(targets, targets + target_count);
+    std::vector<dtf::Tensor> got = session->session->run(fed, fetched, also);
+    DTF_CHECK(got.size() == fetch_count);
+    std::vector<std::unique_ptr<dtf_tensor>> made;
+    for (dtf::Tensor& tensor : got)
+      made.push_back(std::make_unique<dtf_tensor>(dtf_tensor{std::move(tensor)}));
+    for (size_t i = 0; i < fetch_count; ++i) values[i] = made[i].release();
+  });
+}

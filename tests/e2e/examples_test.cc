@@ -1,0 +1,114 @@
+// The programs of common/api/examples, built as anyone builds them, by meson and pkg-config, and run on
+// psd --serve and workerd --serve.
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr auto kSoon = seconds(60);
+constexpr auto kBuilt = seconds(240);
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+class ExamplesTest : public ClusterTest {
+ protected:
+  static void SetUpTestSuite() {
+    built_ = new TemporaryFolder;
+    const std::string path = built_->path() + "/build";
+    const std::string sources = environment("DTF_SOURCE_ROOT") + "/common/api/examples";
+    const std::string found = environment("DTF_BUILD_ROOT") + "/meson-uninstalled";
+    Process setup({"/usr/bin/env", "PKG_CONFIG_PATH=" + found, "meson", "setup", path, sources}, {},
+                  built_->path());
+    const ProcessResult ready = setup.wait(kBuilt);
+    ASSERT_EQ(ready.exit_code, 0) << ready.out << ready.err;
+    Process ninja({"/usr/bin/env", "ninja", "-C", path}, {}, built_->path());
+    const ProcessResult built = ninja.wait(kBuilt);
+    ASSERT_EQ(built.exit_code, 0) << built.out << built.err;
+    EXPECT_THAT(built.out, ::testing::Not(HasSubstr("warning:")));
+  }
+  static void TearDownTestSuite() {
+    delete built_;
+    built_ = nullptr;
+  }
+
+  void SetUp() override {
+    const std::string file = writeCluster({.ps = 1, .workers = 2, .ports = ports_});
+    for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}})
+      tasks_.push_back(startTask(file, job, index, {"--serve"}));
+    for (Process& task : tasks_) ASSERT_TRUE(task.waitForOutput("event=serving", kSoon));
+  }
+  std::string target(int task) const {
+    return "dtf://localhost:" + std::to_string(ports_[static_cast<size_t>(task)]);
+  }
+  std::string ps() const { return target(0); }
+  ProcessResult run(std::vector<std::string> command) const {
+    if (command[0].find('/') == std::string::npos)
+      command[0] = built_->path() + "/build/" + command[0];
+    return Process(std::move(command), {}, folder_.path()).wait(kSoon);
+  }
+  std::string said(const std::vector<std::string>& command) const {
+    const ProcessResult result = run(command);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    return result.out;
+  }
+
+  static TemporaryFolder* built_;
+  const std::vector<int> ports_ = freePorts(3);
+  std::vector<Process> tasks_;
+};
+TemporaryFolder* ExamplesTest::built_ = nullptr;
+
+TEST_F(ExamplesTest, AStepOfOnesOwnLearnsALine) {
+  EXPECT_THAT(said({"linear_regression", target(1), ps()}),
+              HasSubstr("y = 3.000 x0 + -2.000 x1 + 0.500\n"));
+}
+
+TEST_F(ExamplesTest, AProductIsSplitOverTwoWorkers) {
+  EXPECT_THAT(said({"matrix_product", target(1), target(2)}), HasSubstr("on two workers"));
+}
+
+TEST_F(ExamplesTest, ActorsReadAndALearnerWrites) {
+  EXPECT_THAT(said({"actors_and_learner", ps()}), HasSubstr("lever 2 is liked best"));
+}
+
+// In C, and in Python by ctypes: of the same variable, which outlives each of them.
+TEST_F(ExamplesTest, ACounterOnAParameterServerIsSharedByClientsAndOutlivesThem) {
+  said({"remote_counter", ps(), "0", "0"});  // sets it to 0
+  EXPECT_EQ(said({"remote_counter", ps(), "2.5"}), "2.5\n");
+  const std::string library = environment("DTF_BUILD_ROOT") + "/common/api/libdtf.so";
+  const std::string python =
+      environment("DTF_SOURCE_ROOT") + "/common/api/examples/remote_counter.py";
+  EXPECT_EQ(said({"/usr/bin/env", "python3", python, library, ps(), "4"}), "6.5\n");
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i)
+    clients.emplace_back([this] { said({"remote_counter", ps(), "1", "100"}); });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(said({"remote_counter", ps(), "1"}), "307.5\n");
+}
+
+TEST_F(ExamplesTest, WhoeverIsWrongIsToldWhat) {
+  EXPECT_EQ(run({"remote_counter"}).exit_code, 2);
+  const ProcessResult nobody = run({"linear_regression", ps(), "dtf://here"});
+  EXPECT_EQ(nobody.exit_code, 2);
+  EXPECT_THAT(nobody.err, HasSubstr("linear_regression: error: "));
+  const ProcessResult twice = run({"matrix_product", target(1), target(1)});
+  EXPECT_EQ(twice.exit_code, 78) << twice.err;
+  const ProcessResult elsewhere = run({"remote_counter", target(1), "1"});
+  EXPECT_EQ(elsewhere.exit_code, 78) << elsewhere.err;
+  EXPECT_THAT(elsewhere.err, HasSubstr("/job:ps/task:0"));
+}
+
+}  // namespace
+}  // namespace dtf::testing

@@ -1,0 +1,83 @@
+#include <dtf/graph.h>
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "tests/unit/api/errors.h"
+
+namespace dtf::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(ApiGraph, NodesAreNamedAfterTheirOpsUnderTheirScope) {
+  Graph graph;
+  const Output x = graph.placeholder("x", DTF_FLOAT32, {2, 4});
+  Output y;
+  {
+    const auto layer = graph.scope("layer");
+    const Output w = graph.variable("w", {4, 3});
+    EXPECT_EQ(graph.name(w), "layer/w:0");
+    {
+      const auto inner = graph.scope("inner");
+      EXPECT_EQ(graph.name(graph.constant({}, 1)), "layer/inner/Const:0");
+    }
+    y = graph.matMul(x, w);
+  }
+  EXPECT_EQ(graph.name(y), "layer/MatMul:0");
+  EXPECT_EQ(graph.name(graph.relu(y)), "Relu:0");
+  EXPECT_EQ(graph.name(graph.relu(y)), "Relu_1:0");
+  EXPECT_THAT(graph.dims(y), ElementsAre(2, 3));
+  EXPECT_TRUE(graph.dims(graph.mean(y)).empty());
+}
+
+TEST(ApiGraph, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
+  Graph graph;
+  const Output x = graph.placeholder("x", DTF_FLOAT32, {2, 4});
+  EXPECT_THAT(refusal([&] { graph.placeholder("x", DTF_FLOAT32, {}); }),
+              AllOf(StartsWith("78: "), HasSubstr("the name is taken")));
+  EXPECT_THAT(refusal([&] { graph.op("MatMull", {x, x}); }), HasSubstr("did you mean 'MatMul'"));
+  EXPECT_THAT(refusal([&] { graph.op("Scale", {x}); }), HasSubstr("'factor' is missing"));
+  EXPECT_THAT(refusal([&] {
+                graph.op("Scale", {x}, {{"factor", true}});
+              }),
+              HasSubstr("must be a double"));
+  EXPECT_THAT(refusal([&] { graph.matMul(x, x); }), StartsWith("78: "));
+  EXPECT_THAT(refusal([&] { graph.relu({99, 0}); }), HasSubstr("does not exist"));
+  EXPECT_THAT(refusal([&] { graph.relu({x.node, 1}); }), HasSubstr("does not exist"));
+  EXPECT_THAT(refusal([&] {
+                graph.op("Relu", {x}, {}, "", {{99, 0}});
+              }),
+              HasSubstr("control input"));
+  EXPECT_THAT(refusal([&] { graph.placeholder("y", DTF_FLOAT32, {-2}); }), StartsWith("78: "));
+  EXPECT_THAT(refusal([&] { graph.name({99, 0}); }), StartsWith("78: "));
+  EXPECT_THAT(refusal([&] { graph.dims({x.node, 1}); }), StartsWith("78: "));
+  EXPECT_EQ(graph.name(graph.relu(x)), "Relu:0");
+}
+
+TEST(ApiGraph, GradientsOfALossAreOutputsOfTheShapesOfTheirVariables) {
+  Graph graph;
+  const Output x = graph.placeholder("x", DTF_FLOAT32, {2, 4});
+  const Output w = graph.variable("w", {4, 3}), other = graph.variable("other", {5});
+  const Output loss = graph.mean(graph.matMul(x, w));
+  const std::vector<Output> gradients = graph.gradients(loss, {w, x});
+  EXPECT_THAT(graph.dims(gradients.at(0)), ElementsAre(4, 3));
+  EXPECT_THAT(graph.dims(gradients.at(1)), ElementsAre(2, 4));
+  EXPECT_THAT(refusal([&] { graph.gradients(loss, {other}); }),
+              AllOf(StartsWith("78: "), HasSubstr("other")));
+  EXPECT_THAT(refusal([&] { graph.gradients({99, 0}, {w}); }), StartsWith("78: "));
+}
+
+TEST(ApiGraph, OpsAreListedWithTheirAttributes) {
+  const char* const ops = dtf_op_names();
+  EXPECT_NE(std::strstr(ops, "MatMul(2 inputs) transpose_a:bool? transpose_b:bool?\n"), nullptr)
+      << ops;
+  EXPECT_NE(std::strstr(ops, "Concat(any number of inputs) axis:int\n"), nullptr) << ops;
+  EXPECT_EQ(std::strstr(ops, "\n_"), nullptr) << "dtf's own";
+}
+
+}  // namespace
+}  // namespace dtf::testing

@@ -1,0 +1,96 @@
+#include <dtf/session.h>
+#include <gmock/gmock.h>
+
+#include "tests/unit/api/errors.h"
+
+namespace dtf::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// y = 2 x + w, on the CPU of this process; "count" adds x to w.
+class ApiSession : public ::testing::Test {
+ protected:
+  ApiSession() {
+    const Output x = graph_.placeholder("x", DTF_FLOAT32, {2});
+    const Output w = graph_.variable("w", {2});
+    graph_.op("Add", {graph_.scale(x, 2), w}, {}, "y");
+    graph_.op("AssignAdd", {w, x}, {}, "count");
+  }
+  static Tensor pair(float a, float b) {
+    const std::vector<float> values = {a, b};
+    return Tensor::of<float>({2}, values);
+  }
+
+  Graph graph_;
+  const Tensor x_ = pair(1, 10);
+};
+
+TEST_F(ApiSession, GivesWhatIsFetchedOfWhatIsFed) {
+  Session session(graph_);
+  session.setVariable("w", pair(5, 6));
+  const auto values = session.run({{"x", x_}}, {"y", "w"});
+  EXPECT_THAT(values.at(0).as<float>(), ElementsAre(7, 26));
+  EXPECT_THAT(values.at(1).as<float>(), ElementsAre(5, 6));
+  const Tensor doubled = pair(0, 1);
+  EXPECT_THAT(session.run({{"Scale:0", doubled}}, {"y"}).at(0).as<float>(), ElementsAre(5, 7))
+      << "any tensor can be fed";
+}
+
+TEST_F(ApiSession, TargetsRunAndTheirVariablesKeepWhatTheyWereGiven) {
+  Session session(graph_);
+  session.setVariable("w", pair(0, 0));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(session.run({{"x", x_}}, {}, {"count"}).empty());
+  EXPECT_THAT(session.run({}, {"w"}).at(0).as<float>(), ElementsAre(3, 30));
+}
+
+TEST_F(ApiSession, TheGraphMayGoAndGrowBehindItsBack) {
+  auto graph = std::make_unique<Graph>();
+  graph->relu(graph->placeholder("x", DTF_FLOAT32, {2}));
+  Session session(*graph);
+  graph->op("Relu", {{0, 0}}, {}, "later");
+  EXPECT_THAT(refusal([&] { session.run({{"x", x_}}, {"later"}); }), StartsWith("78: "));
+  graph.reset();
+  EXPECT_THAT(session.run({{"x", x_}}, {"Relu"}).at(0).as<float>(), ElementsAre(1, 10));
+}
+
+TEST_F(ApiSession, SaysWhatIsWrong) {
+  Session session(graph_);
+  EXPECT_THAT(refusal([&] { session.run({}, {"y"}); }), AllOf(StartsWith("78: "), HasSubstr("x")));
+  EXPECT_THAT(refusal([&] {
+                session.run({{"x", x_}}, {"z"});
+              }),
+              AllOf(StartsWith("78: "), HasSubstr("z")));
+  EXPECT_THAT(refusal([&] {
+                session.run({{"x", Tensor(DTF_INT32, {2})}}, {"y"});
+              }),
+              HasSubstr("'x' is float32[2], but was given int32[2]"));
+  EXPECT_THAT(refusal([&] { session.setVariable("x", x_); }), HasSubstr("not a Variable"));
+  EXPECT_THAT(refusal([&] {
+                session.run({{"x", x_}}, {"y"});
+              }),
+              HasSubstr("w"))
+      << "it has no value yet";
+}
+
+TEST_F(ApiSession, TargetsThatAreNoneAreRefusedByName) {
+  EXPECT_THAT(refusal([&] { Session(graph_, {"localhost"}); }),
+              AllOf(StartsWith("2: "), HasSubstr("dtf://")));
+  dtf_session_options options{};
+  options.connect_seconds = 0.2;
+  const std::vector<std::string> nobody = {"dtf://127.0.0.1:1"};  // tcpmux: no test listens there
+  EXPECT_THAT(refusal([&] { Session(graph_, nobody, options); }),
+              AllOf(StartsWith("69: "), HasSubstr("127.0.0.1:1")));
+  {
+    const auto elsewhere = graph_.device("/job:ps/task:3");
+    graph_.constant({}, 1);
+  }
+  EXPECT_THAT(refusal([&] { Session session(graph_); }),
+              AllOf(StartsWith("78: "), HasSubstr("/job:ps/task:3"), HasSubstr("Const")));
+}
+
+}  // namespace
+}  // namespace dtf::testing
