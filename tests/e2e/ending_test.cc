@@ -141,6 +141,17 @@ TEST_F(EndingTest, ADivergingLossEndsALaunchedJobAtOnceThoughACheckpointIsUnderW
   expectNobodyLeft();
 }
 
+// The loss stays a number: 4e14 by step 12, were it to go on.
+TEST_F(EndingTest, ALossThatGrowsAndGrowsIsNoSuccess) {
+  ClusterOptions growing = options(12);
+  growing.optimizer = "{gradient_descent: {learning_rate: 1}}";
+  const ProcessResult result =
+      launch(writeCluster(growing), {"--set", "train.model.loss=mse"}, kSoon);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(summary()["outcome"], "failed");
+  EXPECT_NE(result.err.find("training has diverged"), std::string::npos) << result.err;
+}
+
 TEST_F(EndingTest, AKilledWorkerEndsTheChiefAtOnceThoughACheckpointIsUnderWay) {
   ClusterOptions saving = savingAlways();
   saving.top_more = "timeouts: {rejoin_seconds: 0}\n";
