@@ -26,10 +26,16 @@ struct dtf_node {
   dtf::graph::NodeDef def;  // its name may be empty
 };
 
+namespace dtf::engine {
+class Session;
+}
+
 namespace dtf::api {
 
 // Errors: kBadConfig for a type that there isn't, or a negative dimension.
 DType dtypeOf(dtf_dtype dtype);
 Shape shapeOf(const int64_t* dims, size_t rank);
+
+engine::Session& sessionOf(dtf_session& session);
 
 }  // namespace dtf::api

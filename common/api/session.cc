@@ -42,6 +42,10 @@ struct dtf_session {
 
 using dtf::api::guarded;
 
+dtf::engine::Session& dtf::api::sessionOf(dtf_session& session) {
+  return *session.session;
+}
+
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made) {
   return guarded([&] {

@@ -98,6 +98,26 @@ TEST_F(ExamplesTest, ACounterOnAParameterServerIsSharedByClientsAndOutlivesThem)
   EXPECT_EQ(said({"remote_counter", ps(), "1"}), "307.5\n");
 }
 
+// The same to the last digit that is printed, here and on a worker, as dtf-launch predict says.
+TEST_F(ExamplesTest, AModelThatWasTrainedIsApplied) {
+  ClusterOptions options{.steps = 100};
+  options.train_more = "  checkpoint: {every_seconds: 600}\n";
+  const std::string file = writeCluster(options, "trained");
+  EXPECT_EQ(run({"apply_model", file, "x"}).exit_code, 65) << "there is no checkpoint yet";
+  ASSERT_EQ(launch(file).exit_code, 0);
+  std::string image;
+  for (int i = 0; i < 28 * 28; ++i) image += static_cast<char>(i % 28 == 14 ? 255 : i % 50);
+  const std::string raw = folder_.write("image.raw", image);
+  const std::string header("\0\0\x08\x03\0\0\0\x01\0\0\0\x1c\0\0\0\x1c", 16);
+  const std::string idx = folder_.write("image.idx", header + image);
+  const std::string here = said({"apply_model", file, raw});
+  EXPECT_EQ(here, said({"apply_model", file, raw, target(1)}));
+  const std::string predicted = said({environment("DTF_BUILD_ROOT") + "/launcher/dtf-launch",
+                                      "predict", file, "--input", idx, "--json"});
+  EXPECT_THAT(predicted, HasSubstr("\"class\":" + here.substr(0, 1))) << here;
+  EXPECT_THAT(predicted, HasSubstr(here.substr(2, 6))) << here;
+}
+
 TEST_F(ExamplesTest, WhoeverIsWrongIsToldWhat) {
   EXPECT_EQ(run({"remote_counter"}).exit_code, 2);
   const ProcessResult nobody = run({"linear_regression", ps(), "dtf://here"});

@@ -67,6 +67,7 @@ TESTED_IN = [
     (r"daemons/(part_server|part_service|served_part|served_session)\.cc", "tests/conformance/part_server_test.cc"),
     (r"daemons/serve_process\.cc", "tests/e2e/serve_test.cc"),
     (r"common/api/examples/\w+\.cc", "tests/e2e/examples_test.cc"),
+    (r"common/api/model\.cc", "tests/e2e/examples_test.cc"),
     (r"common/api/guarded\.cc", "tests/unit/api/tensor_test.cc"),
     (r"common/graph/graph_copy\.cc", "tests/unit/graph/merge_test.cc"),
     (r"common/graph/transfer\.cc", "tests/unit/graph/partitioner_test.cc"),

@@ -139,6 +139,28 @@ dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t fee
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);
 
+/* ---- models that `dtf-launch` trained */
+
+typedef struct dtf_model dtf_model;
+
+/* Reads what `dtf-launch CLUSTER.yaml` trains, or trained: the model from the file, its values from a
+ * checkpoint of its run. `checkpoint`: NULL or empty: the newest one in <run_dir>/checkpoints, where
+ * run_dir is relative to the working directory, as dtf-launch's; else a step, or a checkpoint's folder.
+ * DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there is no such checkpoint, or it is damaged. */
+dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_model** made);
+void dtf_model_free(dtf_model* model);
+uint64_t dtf_model_step(const dtf_model* model); /* after which the checkpoint was taken */
+
+/* Adds what `dtf-launch predict` computes for `batch` examples: every node with `prefix` before its
+ * name ("", "digits/"), all on `device` (NULL: on the session's first). `features` is fed: [batch, the
+ * input's shape]; `outputs` is fetched: [batch, units], probabilities after a cross-entropy.
+ * DTF_BAD_CONFIG: a name is taken; the graph may have some of the nodes then. */
+dtf_code dtf_model_add(const dtf_model* model, dtf_graph* graph, const char* prefix,
+                       const char* device, int64_t batch, dtf_output* features,
+                       dtf_output* outputs);
+/* Gives the variables under `prefix` their values, in a session on such a graph. */
+dtf_code dtf_model_restore(const dtf_model* model, const char* prefix, dtf_session* session);
+
 #ifdef __cplusplus
 }
 #endif

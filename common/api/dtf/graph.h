@@ -116,6 +116,9 @@ class Graph {
   }
 
   const dtf_graph* get() const { return handle_.get(); }
+  dtf_graph* get() { return handle_.get(); }
+  const std::string& device() const { return device_; }
+  const std::string& prefix() const { return prefix_; }
 
  private:
   struct Free {
@@ -124,8 +127,6 @@ class Graph {
   struct FreeNode {
     void operator()(dtf_node* node) const { dtf_node_free(node); }
   };
-
-  dtf_graph* get() { return handle_.get(); }
 
   static void set(dtf_node* node, const Attribute& attribute) {
     const char* const name = attribute.name.c_str();

@@ -49,6 +49,8 @@ class Session {
     check(dtf_session_set_variable(handle_.get(), name.c_str(), value.get()));
   }
 
+  dtf_session* get() { return handle_.get(); }
+
  private:
   static std::vector<const char*> textsOf(const std::vector<std::string>& texts) {
     std::vector<const char*> pointers;

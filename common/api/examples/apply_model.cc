@@ -1,0 +1,32 @@
+// A model that dtf-launch has trained, applied to one example by a program of one's own: here, or on a
+// `workerd --serve`.
+// Usage: apply_model CLUSTER.yaml FILE [WORKER]    FILE: the bytes of one example, as the model reads them
+
+#include <dtf/model.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+int main(int argc, char** argv) try {
+  if (argc < 3 || argc > 4)
+    throw dtf::Error(DTF_USAGE, "usage: apply_model CLUSTER.yaml FILE [dtf://WORKER]");
+  const dtf::Model model(argv[1]);
+  dtf::Graph graph;
+  const dtf::AppliedModel applied = model.addTo(graph, 1);
+  std::ifstream file(argv[2], std::ios::binary);
+  const std::vector<uint8_t> bytes(std::istreambuf_iterator<char>(file), {});
+  const dtf::Tensor example = dtf::Tensor::of<uint8_t>(graph.dims(applied.features), bytes);
+
+  dtf::Session session(graph, {argv + 3, argv + argc});  // no target: in this process
+  model.restore(applied, session);
+  const auto values =
+      session.run({{graph.name(applied.features), example}}, {graph.name(applied.outputs)});
+  const auto outputs = values[0].as<float>();
+  const auto best = std::max_element(outputs.begin(), outputs.end());
+  std::printf("%d %.6f\n", static_cast<int>(best - outputs.begin()), *best);
+} catch (const dtf::Error& error) {
+  std::fprintf(stderr, "apply_model: error: %s\n", error.what());
+  return error.code();
+}
