@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,13 +13,16 @@
 #include "common/base/error.h"
 #include "common/base/print.h"
 #include "common/engine/local_tasks.h"
+#include "common/engine/plan.h"
 #include "common/engine/session.h"
 #include "common/graph/device_placer.h"
 #include "common/model/read_graph.h"
+#include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/initial_values.h"
 #include "common/wire/remote_tasks.h"
 #include "launcher/commands.h"
+#include "launcher/graph_parts.h"
 #include "launcher/output.h"
 
 namespace dtf::launcher {
@@ -62,7 +67,22 @@ graph::Graph placed(const model::GraphSpec& spec, const cluster::ClusterSpec& cl
   return graph::withDevices(spec.graph, graph::placeOnDevices(spec.graph, options));
 }
 
-void printPlacement(const graph::Graph& graph, bool json) {
+// The parts of a step, as a session on these tasks would register them.
+std::vector<engine::TaskPart> partsOf(const graph::Graph& placed, const model::GraphSpec& spec,
+                                      const cluster::ClusterSpec& cluster) {
+  if (spec.targets.empty() && spec.fetches.empty()) return {};
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels);
+  std::deque<runtime::CpuDevice> cpus;  // that compute what is constant
+  std::vector<engine::SessionDevice> devices;
+  for (const auto& [task, address] : tasksOf(cluster))
+    devices.push_back({graph::fullDevice(task), &cpus.emplace_back(), &kernels});
+  engine::LocalTasks tasks(std::make_shared<engine::LocalProcess>(devices));
+  return engine::makePlan(placed, {{}, spec.fetches, spec.targets}, tasks).parts;
+}
+
+void printPlacement(const graph::Graph& graph, const std::vector<engine::TaskPart>& parts,
+                    bool json) {
   ordered_json ops = ordered_json::array();
   size_t op_width = 2, name_width = 4;
   for (const graph::Node& node : graph.nodes()) {
@@ -70,11 +90,12 @@ void printPlacement(const graph::Graph& graph, bool json) {
     name_width = std::max(name_width, node.name.size());
     ops.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}});
   }
-  if (json) return printEvent("graph", {{"ops", ops}});
+  if (json) return printEvent("graph", {{"ops", ops}, {"parts", partsJson(parts)}});
   std::string text;
   for (const graph::Node& node : graph.nodes())
     text +=
         fmt::format("{:<{}}  {:<{}}  {}\n", node.op, op_width, node.name, name_width, node.device);
+  if (!parts.empty()) text += "\n" + partsText(parts);
   print(text);
 }
 
@@ -136,7 +157,12 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   const model::GraphSpec spec = model::readGraphFile(*options.graph, report);
   const graph::Graph placed_graph = placed(spec, job.cluster);
   if (options.dry_run) {
-    printPlacement(placed_graph, options.json);
+    const std::vector<engine::TaskPart> parts = partsOf(placed_graph, spec, job.cluster);
+    if (options.dot) {
+      print(partsDot(parts));
+    } else {
+      printPlacement(placed_graph, parts, options.json);
+    }
     return 0;
   }
   if (spec.targets.empty() && spec.fetches.empty())

@@ -37,7 +37,9 @@ constexpr OptionDef kLaunchOptions[] = {
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"graph", "FILE", "graph: the ops, and what to run of them"},
     {"dry-run", "",
-     "up: print the command of each task, and start none; graph: where each op runs"},
+     "up: print the command of each task, and start none; graph: where each op runs, the tasks' "
+     "parts of a step, what they send each other"},
+    {"dot", "", "graph: with --dry-run, for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
     {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
     {"verbose", "", "-v: every log line of the tasks too"},
@@ -238,6 +240,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
       {"graph", {Verb::kGraph}},
+      {"dot", {Verb::kGraph}},
       {"input", {Verb::kPredict}},
       {"output", {Verb::kPredict}}};
   for (const auto& [name, verbs] : only) {
@@ -251,6 +254,8 @@ void checkFits(const CommandLine& line, const Options& options) {
   }
   if (line.has("quiet") && line.has("verbose"))
     line.fail("--quiet and --verbose exclude each other");
+  if (options.dot && (!options.dry_run || options.json))
+    line.fail("--dot is for --dry-run, without --json");
   if (options.detach && options.dry_run) line.fail("--detach and --dry-run exclude each other");
 }
 
@@ -287,6 +292,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.to = fileOf(line, "to");
   options.from = fileOf(line, "from");
   options.graph = fileOf(line, "graph");
+  options.dot = line.has("dot");
   checkFits(line, options);
   return options;
 }

@@ -53,6 +53,7 @@ struct Options {
   std::optional<std::filesystem::path> to;      // export
   std::optional<std::filesystem::path> from;    // import
   std::optional<std::filesystem::path> graph;   // graph
+  bool dot = false;                             // graph
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.

@@ -83,8 +83,12 @@ TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
   EXPECT_THAT(line("AssignSub          update_b "), HasSubstr("/job:ps/replica:0/task:1"));
   EXPECT_THAT(line("MatMul             product "), HasSubstr("/job:worker/replica:0/task:1"));
   EXPECT_THAT(line("MatMul             y "), HasSubstr("/job:worker/replica:0/task:0"));
-  const ProcessResult json = run(example_, {"--dry-run", "--json"});
-  EXPECT_EQ(nlohmann::json::parse(json.out)["ops"][0]["name"], "x");
+  EXPECT_THAT(result.out, HasSubstr("  sends w:0 to worker/1, 12 B\n"));
+  const auto json = nlohmann::json::parse(run(example_, {"--dry-run", "--json"}).out);
+  EXPECT_EQ(json["ops"][0]["name"], "x");
+  EXPECT_EQ(json["parts"].size(), 4u);
+  EXPECT_THAT(run(example_, {"--dry-run", "--dot"}).out, ::testing::StartsWith("digraph step {"));
+  EXPECT_EQ(run(example_, {"--dot"}).exit_code, 2);
 }
 
 TEST_F(GraphTest, MistakesNameTheOpItsLineAndTheDevicesThereAre) {
