@@ -100,28 +100,26 @@ void printPlacement(const graph::Graph& graph, const std::vector<engine::TaskPar
 }
 
 // Of any type, as numbers.
-std::vector<double> numbersOf(const Tensor& tensor) {
-  const auto widened = [](const auto& elements) {
-    return std::vector<double>(elements.begin(), elements.end());
-  };
+ordered_json numbersOf(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case DType::kFloat32:
-      return widened(tensor.as<float>());
+      return tensor.as<float>();
     case DType::kUInt8:
-      return widened(tensor.as<uint8_t>());
+      return tensor.as<uint8_t>();
     case DType::kInt32:
-      return widened(tensor.as<int32_t>());
+      return tensor.as<int32_t>();
     case DType::kInt64:
-      return widened(tensor.as<int64_t>());
+      return tensor.as<int64_t>();
   }
   return {};
 }
 
 std::string textOf(const std::string& name, const Tensor& value) {
-  const std::vector<double> numbers = numbersOf(value);
+  const ordered_json numbers = numbersOf(value);
   std::string text = name;
   for (size_t i = 0; i < std::min(numbers.size(), kElementsShown); ++i)
-    text += fmt::format(" {:g}", numbers[i]);
+    text += numbers[i].is_number_integer() ? fmt::format(" {}", numbers[i].get<int64_t>())
+                                           : fmt::format(" {:g}", numbers[i].get<double>());
   if (numbers.size() > kElementsShown) text += fmt::format(" ... ({})", numbers.size());
   return text;
 }

@@ -30,6 +30,7 @@ const std::vector<VerbCase>& allVerbs() {
                                             {"attach", {}, 69},
                                             {"logs", {}, 65},
                                             {"stop", {}, 3},
+                                            {"graph", {"--graph", "none.yaml"}, 78},
                                             {"eval", {}, 65},
                                             {"predict", {}, 65},
                                             {"export", {"--to", "model.npz"}, 65},
