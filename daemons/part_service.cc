@@ -17,12 +17,15 @@ namespace dtf::daemons {
 
 namespace {
 
-// Who was let in may send more than a hello.
-void greet(ConnectionHandle& connection, std::string peer) {
+// Who was let in may send more than a hello. What is larger than the task may keep is refused in words
+// when it is there, as long as it isn't twice as large.
+void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
   DTF_CHECK(connection.connection != nullptr);  // a call of it has just come
   connection.greeted = true;
   connection.connection->setPeer(std::move(peer));
-  connection.connection->stream().setLimits(wire::kTensorLimits);
+  net::Limits limits = wire::kTensorLimits;
+  limits.bytes_max = std::min(limits.bytes_max, 2 * server.task().budget->bytesMax());
+  connection.connection->stream().setLimits(limits);
 }
 
 // A client's session. The session itself is the server's: it ends when its connection does.
@@ -145,7 +148,7 @@ class Gate final : public schema::TaskGate::Server {
     net::bridgeErrors([&] {
       const wire::SessionToken token = wire::decodeToken(context.getParams().getToken());
       server_.open(token, connection_);
-      greet(*connection_, fmt::format("session {:x}", token.number));
+      greet(server_, *connection_, fmt::format("session {:x}", token.number));
       const ServedTask& task = server_.task();
       auto results = context.getResults();
       results.setSession(kj::heap<Session>(server_, token.number));
@@ -176,7 +179,7 @@ class Gate final : public schema::TaskGate::Server {
                     fmt::format("{} has no session {:x}", task.self.name(), token.number));
       context.getResults().setSink(kj::heap<Sink>(
           server_, *session, caller, Incarnation{params.getIncarnation()}, connection_));
-      greet(*connection_, fmt::format("{} session {:x}", caller.name(), token.number));
+      greet(server_, *connection_, fmt::format("{} session {:x}", caller.name(), token.number));
       context.getResults().setIncarnation(task.incarnation.value);
     });
     return kj::READY_NOW;

@@ -57,10 +57,10 @@ class Planner {
       fetches.push_back(graph::findTensor(placed_, name));
     }
     for (const std::string& name : signature_.targets) {
-      // By one of its outputs, too; not every node has any.
-      const bool is_output = name.find(':') != std::string::npos;
-      targets.push_back(is_output ? graph::findTensor(placed_, name).node
-                                  : graph::findNode(placed_, name));
+      // "node:0" is the node, whether or not it has outputs.
+      const bool is_first = name.ends_with(":0");
+      targets.push_back(
+          graph::findNode(placed_, is_first ? name.substr(0, name.size() - 2) : name));
     }
     graph::Pruned pruned = graph::prune(placed_, feeds, fetches, targets);
     for (size_t i = 0; i < feeds.size(); ++i) {

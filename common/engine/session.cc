@@ -77,7 +77,7 @@ std::vector<Tensor> Session::run(std::span<const Feed> feeds, std::span<const st
   signature.targets.assign(targets.begin(), targets.end());
   std::sort(signature.targets.begin(), signature.targets.end());
   const std::shared_ptr<Registered> plan = planOf(signature);
-  return runPlan(*plan, sorted);
+  return runPlan(*plan, signature, sorted);
 }
 
 std::shared_ptr<Session::Registered> Session::planOf(const Signature& signature) {
@@ -89,16 +89,23 @@ std::shared_ptr<Session::Registered> Session::planOf(const Signature& signature)
     return known->plan;
   }
   auto made = std::make_shared<Registered>();
-  made->plan = makePlan(graph_, signature, *tasks_);
-  made->parts = tasks_->registerPlan(std::exchange(made->plan.parts, {}));
   plans_.push_front({signature, made});
   if (plans_.size() > options_.plans_max) plans_.pop_back();
-  MutexLock counting(counts_mutex_);
-  ++counts_.plans;
   return made;
 }
 
-std::vector<Tensor> Session::runPlan(Registered& registered, std::span<const Feed> feeds) {
+void Session::make(Registered& registered, const Signature& signature) {
+  DTF_CHECK(registered.parts == nullptr);
+  registered.plan = makePlan(graph_, signature, *tasks_);
+  registered.parts = tasks_->registerPlan(std::exchange(registered.plan.parts, {}));
+  MutexLock lock(counts_mutex_);
+  ++counts_.plans;
+}
+
+std::vector<Tensor> Session::runPlan(Registered& registered, const Signature& signature,
+                                     std::span<const Feed> feeds) {
+  MutexLock running(registered.running);
+  if (registered.parts == nullptr) make(registered, signature);
   const Plan& plan = registered.plan;
   for (size_t i = 0; i < feeds.size(); ++i) {
     DTF_CHECK(feeds[i].value != nullptr);
@@ -109,7 +116,6 @@ std::vector<Tensor> Session::runPlan(Registered& registered, std::span<const Fee
     fed.emplace_back();
     for (const size_t feed : part) fed.back().push_back(feeds[feed].value);
   }
-  MutexLock running(registered.running);
   uint64_t number = 0;
   {
     MutexLock lock(counts_mutex_);

@@ -59,7 +59,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // The values of `fetches`, in their order, of a step in which `targets` (nodes, by their
-  // names or an output's) have run, too. Only what they need runs; what is fed is not computed. What is fed may be any tensor.
+  // names, or an output's) have run, too. Only what they need runs; what is fed is not computed. What
+  // is fed may be any tensor.
   std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
                           std::span<const std::string> targets = {});
 
@@ -76,11 +77,11 @@ class Session {
   RendezvousLoad load() const { return tasks_->load(); }
 
  private:
-  // A plan whose parts are registered. A step runs with `running` held.
+  // A plan, made by its first step. A step runs with `running` held.
   struct Registered {
-    Plan plan;  // but its parts, which are where they run
-    std::unique_ptr<PlanParts> parts;
     Mutex running;
+    Plan plan DTF_GUARDED_BY(running);  // but its parts, which are where they run
+    std::unique_ptr<PlanParts> parts DTF_GUARDED_BY(running);  // null: not made yet, or it failed
   };
   struct Entry {
     Signature signature;
@@ -89,7 +90,10 @@ class Session {
   };
 
   std::shared_ptr<Registered> planOf(const Signature& signature);
-  std::vector<Tensor> runPlan(Registered& plan, std::span<const Feed> feeds);
+  // Others may run, and be made, meanwhile.
+  void make(Registered& registered, const Signature& signature) DTF_REQUIRES(registered.running);
+  std::vector<Tensor> runPlan(Registered& registered, const Signature& signature,
+                              std::span<const Feed> feeds);
 
   const SessionOptions options_;
   const std::unique_ptr<Tasks> tasks_;

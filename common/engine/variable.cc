@@ -60,6 +60,7 @@ void Variable::clear() {
 
 Variable::Value Variable::change(bool needs_value, const Compute& compute) {
   std::shared_ptr<Version> before, after;
+  Value value;
   {
     MutexLock lock(mutex_);
     DTF_CHECK_MSG(!changing_, name_);
@@ -72,12 +73,12 @@ Variable::Value Variable::change(bool needs_value, const Compute& compute) {
       throw Error(ErrorCode::kBadConfig, "the variable '" + name_ + "' has no value yet");
     if (after == nullptr) after = std::make_shared<Version>(*this);
     compute(before == nullptr ? nullptr : before->tensor.data(), after->tensor.data());
+    value = hold(after);
   } catch (...) {
     MutexLock lock(mutex_);
     changing_ = false;
     throw;
   }
-  Value value = hold(after);
   MutexLock lock(mutex_);
   changing_ = false;
   if (current_ == before) current_ = std::move(after);

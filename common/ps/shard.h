@@ -87,8 +87,8 @@ struct ShardStatus {
 // Threads: loop-thread only.
 // Blocks: never, but for updates that InlineUpdateRunner or a small arena run in place.
 // Errors: kBadConfig a declaration, rank or size that doesn't fit; kPermission what
-// is another task's to do; kUnavailable "fenced: ...", a lost worker, or a call too early; kDeadline a wait that ran out, naming what was
-// awaited.
+// is another task's to do; kUnavailable "fenced: ...", a lost worker, or a call too early; kDeadline a
+// wait that ran out, naming what was awaited.
 class Shard {
  public:
   Shard(const ShardOptions& options, const Clock& clock, UpdateRunner& runner, SyncPeers* peers,

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "common/base/check.h"
+#include "common/base/error.h"
 #include "common/tensor/buffer.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -15,10 +16,9 @@ namespace dtf {
 class Tensor {
  public:
   Tensor() = default;
+  // Errors: kBadConfig for one whose bytes can't be counted; kUnavailable without memory.
   Tensor(DType dtype, Shape shape)
-      : dtype_(dtype),
-        shape_(std::move(shape)),
-        buffer_(static_cast<size_t>(shape_.elements()) * dtypeBytes(dtype)) {}
+      : dtype_(dtype), shape_(std::move(shape)), buffer_(bytesOf(dtype, shape_)) {}
 
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -39,6 +39,13 @@ class Tensor {
   }
 
  private:
+  static size_t bytesOf(DType dtype, const Shape& shape) {
+    size_t bytes = 0;
+    if (__builtin_mul_overflow(static_cast<size_t>(shape.elements()), dtypeBytes(dtype), &bytes))
+      throw Error(ErrorCode::kBadConfig, "a tensor " + shape.str() + " is too large");
+    return bytes;
+  }
+
   DType dtype_ = DType::kFloat32;
   Shape shape_;
   Buffer buffer_;

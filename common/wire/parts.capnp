@@ -32,7 +32,7 @@
 # then, should the client be gone without a word. A task owes an answer to abort() when what computes has ended.
 #
 # Limits: 64 KiB a message before the hello; after it 16 GiB, and each blob at most 256 MiB (a tensor is as many as it
-# takes). What a session may hold is bounded, too (daemons/part_server.h).
+# takes). What a session may hold is bounded, too (daemons/served_task.h).
 #
 # All connections are of the kind bulk (common/net/preamble.h).
 

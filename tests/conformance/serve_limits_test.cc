@@ -102,6 +102,10 @@ TEST_F(ServeLimitsTest, AMessageThatPassesTheBoundIsReadAndTheNextIsNot) {
   setVariable("a", 10);
 }
 
+TEST_F(ServeLimitsTest, AMessageOfMoreThanTwiceTheBoundEndsItsConnection) {
+  EXPECT_THAT(failureOf([&] { setVariable("a", 2'200'000); }), HasSubstr("connection"));
+}
+
 // What a step reads stays until its end, whatever the variable's value is by then.
 TEST_F(ServeLimitsTest, AValueThatAStepHoldsCountsUntilItsEnd) {
   std::latch computing(1);
