@@ -27,6 +27,11 @@ void checkHas(const dtf::graph::Graph& graph, dtf_output output) {
                        std::to_string(output.index));
 }
 
+// The others are inserted by dtf, or belong to the optimizer of a job.
+bool isForPrograms(std::string_view op) {
+  return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient";
+}
+
 std::string lineOf(const dtf::graph::OpDef& op) {
   static constexpr const char* kTypes[] = {"bool", "int", "double", "text", "dtype", "shape"};
   std::string line =
@@ -36,6 +41,16 @@ std::string lineOf(const dtf::graph::OpDef& op) {
     if (!attribute.required) line += "?";
   }
   return line + "\n";
+}
+
+// What can only fail for want of memory is told when the node is added.
+template <class Call>
+void describe(dtf_node& node, const Call& call) noexcept {
+  try {
+    call();
+  } catch (...) {
+    node.failure = std::current_exception();
+  }
 }
 
 }  // namespace
@@ -59,31 +74,31 @@ dtf_code dtf_node_new(dtf_graph* graph, const char* op, const char* name, dtf_no
 }
 
 void dtf_node_input(dtf_node* node, dtf_output input) {
-  node->def.inputs.push_back(toOutput(input));
+  describe(*node, [&] { node->def.inputs.push_back(toOutput(input)); });
 }
 
 void dtf_node_control_input(dtf_node* node, int32_t input) {
-  node->def.control_inputs.push_back({input});
+  describe(*node, [&] { node->def.control_inputs.push_back({input}); });
 }
 
 void dtf_node_device(dtf_node* node, const char* device) {
-  node->def.device = device;
+  describe(*node, [&] { node->def.device = device; });
 }
 
 void dtf_node_bool(dtf_node* node, const char* attribute, int value) {
-  node->def.attributes[attribute] = value != 0;
+  describe(*node, [&] { node->def.attributes[attribute] = value != 0; });
 }
 
 void dtf_node_int(dtf_node* node, const char* attribute, int64_t value) {
-  node->def.attributes[attribute] = value;
+  describe(*node, [&] { node->def.attributes[attribute] = value; });
 }
 
 void dtf_node_double(dtf_node* node, const char* attribute, double value) {
-  node->def.attributes[attribute] = value;
+  describe(*node, [&] { node->def.attributes[attribute] = value; });
 }
 
 void dtf_node_text(dtf_node* node, const char* attribute, const char* value) {
-  node->def.attributes[attribute] = std::string(value);
+  describe(*node, [&] { node->def.attributes[attribute] = std::string(value); });
 }
 
 dtf_code dtf_node_dtype(dtf_node* node, const char* attribute, dtf_dtype value) {
@@ -97,6 +112,7 @@ dtf_code dtf_node_shape(dtf_node* node, const char* attribute, const int64_t* di
 dtf_code dtf_node_add(dtf_node* node, int32_t* id) {
   const std::unique_ptr<dtf_node> owner(node);
   return guarded([&] {
+    if (node->failure) std::rethrow_exception(node->failure);
     dtf::graph::Graph& graph = node->graph->graph;
     std::string& name = node->def.name;
     if (name.empty() || name.back() == '/') name = graph.uniqueName(name + node->def.op);
@@ -145,7 +161,7 @@ const char* dtf_op_names(void) {
   static const std::string lines = [] {
     std::string all;
     for (const std::string_view name : dtf::graph::standardOps().names())
-      if (name[0] != '_') all += lineOf(*dtf::graph::standardOps().find(name));
+      if (isForPrograms(name)) all += lineOf(*dtf::graph::standardOps().find(name));
     return all;
   }();
   return lines.c_str();

@@ -24,17 +24,18 @@ dtf_code failed(dtf_code code, const char* why) noexcept {
 
 }  // namespace
 
-dtf_code guarded(const std::function<void()>& what) noexcept {
-  DTF_CHECK(what != nullptr);
+dtf_code fail(const std::exception_ptr& error) noexcept {
+  DTF_CHECK(error != nullptr);
   try {
-    what();
-    return DTF_OK;
-  } catch (const Error& error) {
-    return failed(static_cast<dtf_code>(exitCode(error.code())), error.what());
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return failed(static_cast<dtf_code>(exitCode(known.code())), known.what());
   } catch (const std::bad_alloc&) {
     return failed(DTF_UNAVAILABLE, "no memory is left");
-  } catch (const std::exception& error) {
-    return failed(DTF_INTERNAL, error.what());
+  } catch (const std::exception& other) {
+    return failed(DTF_INTERNAL, other.what());
+  } catch (...) {
+    return failed(DTF_INTERNAL, "an exception of an unknown kind");
   }
 }
 

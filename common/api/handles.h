@@ -2,6 +2,7 @@
 
 // What the handles of <dtf/dtf.h> point to.
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct dtf_graph {
 
 struct dtf_node {
   dtf_graph* graph = nullptr;
-  dtf::graph::NodeDef def;  // its name may be empty
+  dtf::graph::NodeDef def;     // its name may be empty
+  std::exception_ptr failure;  // of what was said of it, for dtf_node_add()
 };
 
 namespace dtf::engine {

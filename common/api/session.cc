@@ -1,10 +1,14 @@
 #include "common/engine/session.h"
 
+#include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/base/cores.h"
+#include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/wire/remote_tasks.h"
@@ -30,7 +34,27 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   set(options.connect_max, wanted.connect_seconds);
   set(options.register_max, wanted.register_seconds);
   set(options.step_max, wanted.step_seconds);
+  set(options.abort_max, wanted.abort_seconds);
   return options;
+}
+
+// As a program of another version may have compiled them.
+dtf_session_options optionsOf(const dtf_session_options* options) {
+  dtf_session_options wanted{};
+  if (options == nullptr) return wanted;
+  if (options->size < sizeof(options->size) || options->size > sizeof(wanted))
+    throw dtf::Error(dtf::ErrorCode::kUsage,
+                     "dtf_session_options.size is " + std::to_string(options->size) + ", not " +
+                         std::to_string(sizeof(wanted)) +
+                         " or less: set it, or build with the headers of this libdtf");
+  std::memcpy(&wanted, options, options->size);
+  return wanted;
+}
+
+// stderr is the program's: of ours only what it should know of comes there.
+void quietLog() {
+  static std::once_flag once;
+  std::call_once(once, [] { dtf::log::init("", dtf::log::Level::kWarning); });
 }
 
 }  // namespace
@@ -49,7 +73,8 @@ dtf::engine::Session& dtf::api::sessionOf(dtf_session& session) {
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made) {
   return guarded([&] {
-    const dtf_session_options wanted = options == nullptr ? dtf_session_options{} : *options;
+    const dtf_session_options wanted = optionsOf(options);
+    quietLog();
     const dtf::engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
     auto session = std::make_unique<dtf_session>();
     if (count > 0) {
@@ -75,6 +100,10 @@ void dtf_session_free(dtf_session* session) {
 
 dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value) {
   return guarded([&] { session->session->setVariable(name, value->tensor); });
+}
+
+dtf_code dtf_session_reset(dtf_session* session, const char* container) {
+  return guarded([&] { session->session->resetVariables(container); });
 }
 
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,

@@ -6,10 +6,11 @@
  * <dtf/graph.h> and <dtf/session.h> above it.
  *
  * A function that can fail returns DTF_OK or what went wrong; dtf_error_message() then has the
- * sentence. What a function makes is the caller's, who gives it back with the ..._free() of its kind;
- * these take NULL. Text is UTF-8, ends with 0, and is copied. No function takes NULL for text or for
- * where its result goes, unless it says so; for an array of no elements NULL will do.
- * Threads: a session may be used by several at once; anything else by one at a time.
+ * sentence. What a function makes is the caller's, who gives it back with the ..._free() of its
+ * kind, which ignores NULL. Text is UTF-8, ends with 0, and is copied. No function takes NULL for
+ * text or for where its result goes, unless it says so; for an array of no elements NULL will do.
+ * Threads: a session may be used by several at once, and so may what a function takes as const;
+ * anything else by one at a time. It writes to stderr only what is wrong, as dtf's programs do.
  */
 
 #include <stddef.h>
@@ -25,8 +26,9 @@ typedef enum dtf_code {
   DTF_TRAINING_FAILED = 1, /* a kernel said no: a label out of its range */
   DTF_USAGE = 2,           /* an argument is wrong in itself: a target that is no address */
   DTF_BAD_DATA = 65,
-  DTF_UNAVAILABLE = 69, /* a task can't be reached, or was lost: make another session */
-  DTF_INTERNAL = 70,    /* a mistake of dtf's: report it */
+  DTF_UNAVAILABLE =
+      69,            /* a task can't be reached, was lost, or has no room; the message says which */
+  DTF_INTERNAL = 70, /* a mistake of dtf's: report it */
   DTF_CANNOT_WRITE = 73,
   DTF_PERMISSION = 77,
   DTF_BAD_CONFIG = 78, /* the graph, a feed or a fetch is wrong; the message names it */
@@ -68,8 +70,9 @@ typedef struct dtf_output {
 dtf_code dtf_graph_new(dtf_graph** made);
 void dtf_graph_free(dtf_graph* graph);
 
-/* Begins a node of the op, "MatMul"; dtf_op_names() has them all. `name` NULL, empty, or
- * one that ends in '/': it is named after the op, behind that, with a number where needed. Nothing is in the graph before dtf_node_add(). */
+/* Begins a node of the op, "MatMul"; dtf_op_names() has them all. `name` NULL, empty, or one that
+ * ends in '/': it is named after the op, behind that, with a number where needed. Nothing is in
+ * the graph before dtf_node_add(). */
 dtf_code dtf_node_new(dtf_graph* graph, const char* op, const char* name, dtf_node** made);
 void dtf_node_input(dtf_node* node, dtf_output input);
 void dtf_node_control_input(dtf_node* node, int32_t input); /* it runs after that node */
@@ -79,23 +82,25 @@ void dtf_node_bool(dtf_node* node, const char* attribute, int value);
 void dtf_node_int(dtf_node* node, const char* attribute, int64_t value);
 void dtf_node_double(dtf_node* node, const char* attribute, double value);
 void dtf_node_text(dtf_node* node, const char* attribute, const char* value);
-/* DTF_BAD_CONFIG for a type that there is not, or a negative dimension. */
+/* DTF_BAD_CONFIG for an unknown type or a negative dimension. */
 dtf_code dtf_node_dtype(dtf_node* node, const char* attribute, dtf_dtype value);
 dtf_code dtf_node_shape(dtf_node* node, const char* attribute, const int64_t* dims, size_t rank);
-/* Adds it, with its shapes inferred. Frees the description, also where this fails: DTF_BAD_CONFIG for
- * an op, an attribute or a shape that doesn't fit, or a name that is taken. */
+/* Adds it, with its shapes inferred. Frees the description, also where this fails: DTF_BAD_CONFIG
+ * for an op, an attribute or a shape that doesn't fit, or a name that is taken. */
 dtf_code dtf_node_add(dtf_node* node, int32_t* id);
 void dtf_node_free(dtf_node* node); /* for one that is not added after all */
 
-/* The name of a node of the graph; good until the next node is added. NULL: there is no such node. */
+/* The name of a node of the graph; good until the next node is added. NULL: there is no such
+ * node. */
 const char* dtf_graph_node_name(const dtf_graph* graph, int32_t id);
-/* What an output is. `dims` has room for `room` dimensions; `rank` says how many there are.
- * DTF_BAD_CONFIG: there is no such output. */
+/* What an output is. `dims` has room for `room` dimensions (0: it may be NULL), `rank` says how
+ * many there are, `dtype` may be NULL. DTF_BAD_CONFIG: there is no such output. */
 dtf_code dtf_graph_output(const dtf_graph* graph, dtf_output output, dtf_dtype* dtype,
                           int64_t* dims, size_t room, size_t* rank);
 
 /* Adds the nodes that compute d(loss) / d(with_respect_to[i]), and tells the outputs that do.
- * DTF_BAD_CONFIG: the loss is no float32 scalar, or doesn't depend on one of them, which is named. */
+ * DTF_BAD_CONFIG: the loss is no float32 scalar, or doesn't depend on one of them, which is named;
+ * the graph may have nodes then that nothing uses. */
 dtf_code dtf_graph_gradients(dtf_graph* graph, dtf_output loss, const dtf_output* with_respect_to,
                              size_t count, dtf_output* gradients);
 
@@ -106,25 +111,34 @@ const char* dtf_op_names(void);
 
 typedef struct dtf_session dtf_session;
 
-/* 0 stands for the default. */
+/* 0 stands for the default. Seconds are of sessions on other tasks: in this process a step takes
+ * what it takes. */
 typedef struct dtf_session_options {
+  size_t size;             /* sizeof(dtf_session_options): later versions have more fields */
   double connect_seconds;  /* until every target has answered; 10 */
   double register_seconds; /* until a part of the graph is compiled; 120 */
   double step_seconds;     /* a step; 600 */
-  int soft_placement;      /* a node runs elsewhere where its device can't run it */
+  /* Until all is quiet after a failed step: a task whose kernel computes for longer is lost; 5. */
+  double abort_seconds;
+  int soft_placement; /* a node runs elsewhere where its device can't run it */
 } dtf_session_options;
 
-/* Takes a copy of the graph. `targets`: "dtf://host:port" of each task that nodes are placed on; the
- * first is where a node goes that asks for nothing. None: the CPU of this process,
- * "/job:worker/task:0/cpu:0". `options` may be NULL.
- * DTF_UNAVAILABLE names a target that doesn't answer, or doesn't serve; DTF_BAD_CONFIG a node that
- * can't be placed, with the devices that there are. */
+/* Takes a copy of the graph. `targets`: "dtf://host:port" of each task that nodes are placed on;
+ * the first is where a node goes that asks for nothing. None: the CPU of this process,
+ * "/job:worker/task:0/cpu:0". `options` may be NULL. DTF_UNAVAILABLE names a target that doesn't
+ * answer, or doesn't serve; DTF_BAD_CONFIG a node that can't be placed, with the devices that
+ * there are. */
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made);
 /* What the session held on its tasks is freed. No step may run. */
 void dtf_session_free(dtf_session* session);
 
-/* Gives a variable its value, from the next step on. */
+/* Drops the variables of a container, "" being the one of those that name none, on all of the
+ * session's tasks: whoever shares them finds them without a value. For variables whose shape has
+ * changed. */
+dtf_code dtf_session_reset(dtf_session* session, const char* container);
+/* Gives a variable its value, from the next step on; before that, or an Assign, it has none,
+ * whatever its initializer says. */
 dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value);
 
 typedef struct dtf_feed {
@@ -132,9 +146,9 @@ typedef struct dtf_feed {
   const dtf_tensor* value;
 } dtf_feed;
 
-/* Runs what the fetches and targets need, and returns when all of it has ended. `values` takes a new
- * tensor for each fetch; after an error there are none. `targets`: nodes that run, too, without their
- * values. The error is the first of any part: its root cause. */
+/* Runs what the fetches and targets need, and returns when all of it has ended. `values` takes a
+ * new tensor for each fetch; after an error there are none. `targets`: nodes that run, too,
+ * without their values. The error is the first of any part: its root cause. */
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);
@@ -143,18 +157,19 @@ dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t fee
 
 typedef struct dtf_model dtf_model;
 
-/* Reads what `dtf-launch CLUSTER.yaml` trains, or trained: the model from the file, its values from a
- * checkpoint of its run. `checkpoint`: NULL or empty: the newest one in <run_dir>/checkpoints, where
- * run_dir is relative to the working directory, as dtf-launch's; else a step, or a checkpoint's folder.
- * DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there is no such checkpoint, or it is damaged. */
+/* Reads what `dtf-launch CLUSTER.yaml` trains, or trained: the model from the file, its values
+ * from a checkpoint of its run. `checkpoint`: NULL or empty: the newest one in
+ * <run_dir>/checkpoints, where run_dir is relative to the working directory, as dtf-launch's;
+ * else a step, or a checkpoint's folder. DTF_BAD_CONFIG: the file is wrong; DTF_BAD_DATA: there
+ * is no such checkpoint, or it is damaged. */
 dtf_code dtf_model_load(const char* cluster_file, const char* checkpoint, dtf_model** made);
 void dtf_model_free(dtf_model* model);
 uint64_t dtf_model_step(const dtf_model* model); /* after which the checkpoint was taken */
 
-/* Adds what `dtf-launch predict` computes for `batch` examples: every node with `prefix` before its
- * name ("", "digits/"), all on `device` (NULL: on the session's first). `features` is fed: [batch, the
- * input's shape]; `outputs` is fetched: [batch, units], probabilities after a cross-entropy.
- * DTF_BAD_CONFIG: a name is taken; the graph may have some of the nodes then. */
+/* Adds what `dtf-launch predict` computes for `batch` examples: every node with `prefix` before
+ * its name ("", "digits/"), all on `device` (NULL: on the session's first). `features` is fed:
+ * [batch, the input's shape]; `outputs` is fetched: [batch, units], probabilities after a
+ * cross-entropy. DTF_BAD_CONFIG: a name is taken; the graph may have some of the nodes then. */
 dtf_code dtf_model_add(const dtf_model* model, dtf_graph* graph, const char* prefix,
                        const char* device, int64_t batch, dtf_output* features,
                        dtf_output* outputs);

@@ -32,6 +32,9 @@ class Graph {
     handle_.reset(made);
   }
 
+  Graph(const Graph&) = delete;  // a Scope knows where it is
+  Graph& operator=(const Graph&) = delete;
+
   // ---- where nodes run, and what is in front of their names, until the scope ends
   class [[nodiscard]] Scope {
    public:

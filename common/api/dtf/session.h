@@ -14,7 +14,7 @@ inline namespace v1 {
 
 struct Feed {
   std::string tensor;  // "x", "layer/Relu:0": any, not only placeholders
-  const Tensor& value;
+  Tensor value;        // shared, not copied
 };
 
 // Threads: thread-safe. Steps with the same feeds and fetches run one at a time, others side by side.
@@ -25,7 +25,7 @@ class Session {
  public:
   // `targets`: "dtf://host:port" each; none: the CPU of this process.
   explicit Session(const Graph& graph, const std::vector<std::string>& targets = {},
-                   const dtf_session_options& options = {}) {
+                   const dtf_session_options& options = defaults()) {
     const std::vector<const char*> texts = textsOf(targets);
     dtf_session* made = nullptr;
     check(dtf_session_open(graph.get(), texts.data(), texts.size(), &options, &made));
@@ -41,9 +41,21 @@ class Session {
     std::vector<dtf_tensor*> values(fetches.size());
     check(dtf_session_run(handle_.get(), fed.data(), fed.size(), fetched.data(), fetched.size(),
                           values.data(), also.data(), also.size()));
-    return {values.begin(), values.end()};
+    std::vector<Tensor> taken;
+    taken.reserve(values.size());
+    for (dtf_tensor* const value : values) taken.emplace_back(value);
+    return taken;
   }
 
+  // Of a container, on all of the session's tasks; "": of variables that name none.
+  void reset(const std::string& container = {}) {
+    check(dtf_session_reset(handle_.get(), container.c_str()));
+  }
+  static dtf_session_options defaults() {
+    dtf_session_options options{};
+    options.size = sizeof(options);
+    return options;
+  }
   // From the next step on.
   void setVariable(const std::string& name, const Tensor& value) {
     check(dtf_session_set_variable(handle_.get(), name.c_str(), value.get()));

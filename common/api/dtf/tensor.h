@@ -31,7 +31,7 @@ constexpr dtf_dtype dtypeOf() {
     static_assert(sizeof(T) == 0, "float, uint8_t, int32_t or int64_t");
 }
 
-// Owns its memory. Move-only; one thread at a time.
+// A handle: copies share the memory, which goes with the last of them. Several threads may read it.
 // Errors: DTF_BAD_CONFIG for negative dimensions, DTF_USAGE for values that are too few or of another
 // type, DTF_UNAVAILABLE without memory.
 class Tensor {
@@ -39,7 +39,7 @@ class Tensor {
   Tensor(dtf_dtype dtype, const Dims& dims) {
     dtf_tensor* made = nullptr;
     check(dtf_tensor_new(dtype, dims.data(), dims.size(), &made));
-    handle_.reset(made);
+    handle_.reset(made, Free());
   }
   template <class T>
   static Tensor of(const Dims& dims, std::span<const T> values) {
@@ -54,7 +54,7 @@ class Tensor {
   static Tensor scalar(T value) {
     return of<T>({}, std::span<const T>(&value, 1));
   }
-  explicit Tensor(dtf_tensor* taken) : handle_(taken) {}  // owns it from now on
+  explicit Tensor(dtf_tensor* taken) : handle_(taken, Free()) {}  // owns it from now on
 
   dtf_dtype dtype() const { return dtf_tensor_dtype(get()); }
   Dims dims() const {
@@ -64,14 +64,17 @@ class Tensor {
   }
   // T is what its dtype() says.
   template <class T>
-  std::span<T> as() {
+  std::span<T> as() & {
     return {static_cast<T*>(dtf_tensor_data(of<T>())), dtf_tensor_bytes(get()) / sizeof(T)};
   }
   template <class T>
-  std::span<const T> as() const {
+  std::span<const T> as() const& {
     return {static_cast<const T*>(dtf_tensor_const_data(of<T>())),
             dtf_tensor_bytes(get()) / sizeof(T)};
   }
+
+  template <class T>
+  void as() && = delete;  // it would be of memory that is gone
 
   const dtf_tensor* get() const { return handle_.get(); }
 
@@ -86,7 +89,7 @@ class Tensor {
   struct Free {
     void operator()(dtf_tensor* tensor) const { dtf_tensor_free(tensor); }
   };
-  std::unique_ptr<dtf_tensor, Free> handle_;
+  std::shared_ptr<dtf_tensor> handle_;
 };
 
 }  // namespace v1

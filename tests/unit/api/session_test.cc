@@ -76,10 +76,36 @@ TEST_F(ApiSession, SaysWhatIsWrong) {
       << "it has no value yet";
 }
 
+TEST_F(ApiSession, ANodeWithoutOutputsIsATargetAsAnyOther) {
+  const Output all = graph_.op("NoOp", {}, {}, "all", {graph_.op("Identity", {{1, 0}})});
+  Session session(graph_);
+  session.setVariable("w", pair(1, 2));
+  EXPECT_TRUE(session.run({}, {}, {graph_.name(all)}).empty());
+}
+
+TEST_F(ApiSession, AVariableThatWasResetHasNoValue) {
+  Session session(graph_);
+  session.setVariable("w", pair(1, 2));
+  session.reset();
+  EXPECT_THAT(refusal([&] { session.run({}, {"w"}); }), StartsWith("78: "));
+}
+
+TEST_F(ApiSession, FeedsMayOutliveWhatTheyWereMadeOf) {
+  const std::vector<Feed> feeds = {{"x", pair(3, 4)}};
+  Session session(graph_);
+  EXPECT_THAT(session.run(feeds, {"Scale"}).at(0).as<float>(), ElementsAre(6, 8));
+}
+
+TEST_F(ApiSession, OptionsOfAnUnknownSizeAreRefused) {
+  dtf_session_options options = Session::defaults();
+  options.size += 8;
+  EXPECT_THAT(refusal([&] { Session(graph_, {}, options); }), StartsWith("2: "));
+}
+
 TEST_F(ApiSession, TargetsThatAreNoneAreRefusedByName) {
   EXPECT_THAT(refusal([&] { Session(graph_, {"localhost"}); }),
               AllOf(StartsWith("2: "), HasSubstr("dtf://")));
-  dtf_session_options options{};
+  dtf_session_options options = Session::defaults();
   options.connect_seconds = 0.2;
   const std::vector<std::string> nobody = {"dtf://127.0.0.1:1"};  // tcpmux: no test listens there
   EXPECT_THAT(refusal([&] { Session(graph_, nobody, options); }),
