@@ -234,7 +234,9 @@ TEST_P(BrokenPsLinks, ReplicasAreKept) {
       for (uint32_t ps = 0; ps < 3; ++ps) replicas.push_back(cluster.replicaOf(ps, kElements));
     };
   EXPECT_EQ(trainDisturbed(model, 2, cluster::Durability::kReplica), calm);
-  if (GetParam().ends_calm) EXPECT_EQ(replicas, calm);
+  if (GetParam().ends_calm) {
+    EXPECT_EQ(replicas, calm);
+  }
   expectItWasDisturbed();
 }
 
@@ -248,7 +250,9 @@ TEST_P(BrokenPsLinks, ReplicasAreKeptOfAsynchronousUpdates) {
     };
   const Parameters parameters = trainDisturbed(model, 1, cluster::Durability::kReplica);
   EXPECT_EQ(parameters[0], std::vector<float>(kElements, 110));
-  if (GetParam().ends_calm) EXPECT_EQ(replicas, parameters);
+  if (GetParam().ends_calm) {
+    EXPECT_EQ(replicas, parameters);
+  }
   expectItWasDisturbed();
 }
 
