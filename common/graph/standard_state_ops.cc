@@ -36,6 +36,7 @@
 // is a Variable node's output, and stands for the variable, not for its value.
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -61,6 +62,26 @@ Specs inferVariable(std::span<const TensorSpec> inputs, const Attributes& attrib
                                      : " - did you mean '" + nearest + "'?"));
   }
   return declaredFloat(inputs, attributes);
+}
+
+// [-2^bits, 2^bits), or from 0 where the type has no sign: what a whole number of it can be.
+bool isWhole(double value, int bits, bool has_sign) {
+  const double end = std::ldexp(1.0, bits);
+  return value >= (has_sign ? -end : 0) && value < end && value == std::trunc(value);
+}
+
+Specs inferConst(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  Specs specs = declared(inputs, attributes);
+  const double value = std::get<double>(attributes.find("value")->second);
+  const DType dtype = specs[0].dtype;
+  const bool fits = dtype == DType::kFloat32 ||
+                    (dtype == DType::kUInt8 && isWhole(value, 8, false)) ||
+                    (dtype == DType::kInt32 && isWhole(value, 31, true)) ||
+                    (dtype == DType::kInt64 && isWhole(value, 63, true));
+  if (!fits)
+    throw Error(ErrorCode::kBadConfig, "the value " + std::to_string(value) + " is none of " +
+                                           std::string(dtypeName(dtype)));
+  return specs;
 }
 
 Specs inferApplyGradient(std::span<const TensorSpec> inputs, const Attributes&) {
@@ -108,7 +129,7 @@ void addStateOps(OpCatalog& catalog) {
   const AttributeDef key{"key", Type::kString};
   const AttributeDef variable{"variable", Type::kString};
   catalog.add({"Placeholder", 0, {dtype, shape}, declared});
-  catalog.add({"Const", 0, {dtype, shape, {"value", Type::kDouble}}, declared});
+  catalog.add({"Const", 0, {dtype, shape, {"value", Type::kDouble}}, inferConst});
   catalog.add({"Variable",
                0,
                {shape,

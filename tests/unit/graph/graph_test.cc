@@ -110,6 +110,13 @@ TEST_F(GraphTest, EachOpRefusesWhatItCannotTake) {
   }
   EXPECT_THROW(
       b_.node("_Send", {x}, {{"key", "k"}, {"dtype", DType::kFloat32}, {"shape", Shape()}}), Error);
+  for (const double value : {-1.0, 256.0, 0.5, 1e300, static_cast<double>(NAN)})
+    EXPECT_THAT(errorText([&] { b_.constant({}, value, DType::kUInt8); }), HasSubstr("uint8"))
+        << value;
+  EXPECT_THAT(errorText([&] { b_.constant({}, 2147483648.0, DType::kInt32); }), HasSubstr("int32"));
+  EXPECT_THAT(errorText([&] { b_.constant({}, 9223372036854775808.0, DType::kInt64); }),
+              HasSubstr("int64"));
+  b_.constant({}, -9223372036854775808.0, DType::kInt64);
   EXPECT_THAT(errorText([&] { b_.variable("w2", {4}, "zeroes"); }),
               HasSubstr("did you mean 'zeros'"));
 }
