@@ -106,13 +106,12 @@ std::vector<Tensor> Session::runPlan(Registered& registered, const Signature& si
                                      std::span<const Feed> feeds) {
   MutexLock running(registered.running);
   if (registered.parts == nullptr) make(registered, signature);
-  const Plan& plan = registered.plan;
   for (size_t i = 0; i < feeds.size(); ++i) {
     DTF_CHECK(feeds[i].value != nullptr);
-    checkFits("'" + feeds[i].tensor + "'", plan.feed_specs[i], *feeds[i].value);
+    checkFits("'" + feeds[i].tensor + "'", registered.plan.feed_specs[i], *feeds[i].value);
   }
   StepFeeds fed;
-  for (const std::vector<size_t>& part : plan.feeds) {
+  for (const std::vector<size_t>& part : registered.plan.feeds) {
     fed.emplace_back();
     for (const size_t feed : part) fed.back().push_back(feeds[feed].value);
   }
@@ -123,7 +122,7 @@ std::vector<Tensor> Session::runPlan(Registered& registered, const Signature& si
   }
   StepResult result = registered.parts->run(number, fed);
   std::vector<Tensor> values;
-  for (const Plan::Fetch& fetch : plan.fetches) {
+  for (const Plan::Fetch& fetch : registered.plan.fetches) {
     values.push_back(std::move(result.fetches[fetch.part][fetch.index]));
   }
   MutexLock lock(counts_mutex_);
