@@ -5,6 +5,7 @@
 #include "common/api/handles.h"
 #include "common/base/error.h"
 #include "common/graph/autodiff.h"
+#include "common/graph/function.h"
 
 using dtf::api::guarded;
 
@@ -33,7 +34,8 @@ bool isForPrograms(std::string_view op) {
 }
 
 std::string lineOf(const dtf::graph::OpDef& op) {
-  static constexpr const char* kTypes[] = {"bool", "int", "double", "text", "dtype", "shape"};
+  static constexpr const char* kTypes[] = {"bool",  "int",   "double",  "text",
+                                           "dtype", "shape", "function"};
   std::string line =
       op.name + "(" + (op.inputs < 0 ? "any number of" : std::to_string(op.inputs)) + " inputs)";
   for (const dtf::graph::AttributeDef& attribute : op.attributes) {
@@ -107,6 +109,33 @@ dtf_code dtf_node_dtype(dtf_node* node, const char* attribute, dtf_dtype value) 
 
 dtf_code dtf_node_shape(dtf_node* node, const char* attribute, const int64_t* dims, size_t rank) {
   return guarded([&] { node->def.attributes[attribute] = dtf::api::shapeOf(dims, rank); });
+}
+
+dtf_code dtf_node_function(dtf_node* node, const char* attribute, const dtf_graph* body,
+                           const dtf_output* parameters, size_t parameters_count,
+                           const dtf_output* results, size_t results_count) {
+  return guarded([&] {
+    try {
+      std::vector<dtf::graph::NodeId> takes;
+      std::vector<dtf::graph::Output> gives;
+      for (size_t i = 0; i < parameters_count; ++i) {
+        checkHas(body->graph, parameters[i]);
+        takes.push_back({parameters[i].node});
+      }
+      for (size_t i = 0; i < results_count; ++i) {
+        checkHas(body->graph, results[i]);
+        gives.push_back(toOutput(results[i]));
+      }
+      node->def.attributes[attribute] =
+          dtf::graph::Function::make(body->graph, std::move(takes), std::move(gives));
+    } catch (const dtf::Error& error) {
+      const std::string& name = node->def.name;
+      throw dtf::Error(error.code(),
+                       (name.empty() || name.back() == '/' ? "a node" : "node '" + name + "'") +
+                           " (" + node->def.op + "), its attribute '" + attribute +
+                           "': " + error.message());
+    }
+  });
 }
 
 dtf_code dtf_node_add(dtf_node* node, int32_t* id) {

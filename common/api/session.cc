@@ -9,6 +9,7 @@
 #include "common/base/cores.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
+#include "common/net/tls_keys.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/wire/remote_tasks.h"
@@ -35,6 +36,8 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   set(options.register_max, wanted.register_seconds);
   set(options.step_max, wanted.step_seconds);
   set(options.abort_max, wanted.abort_seconds);
+  if (wanted.keys != nullptr && *wanted.keys != '\0')
+    options.keys = std::make_shared<dtf::net::TlsKeys>(wanted.keys, "client");
   return options;
 }
 
@@ -104,6 +107,13 @@ dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const 
 
 dtf_code dtf_session_reset(dtf_session* session, const char* container) {
   return guarded([&] { session->session->resetVariables(container); });
+}
+
+dtf_code dtf_session_abort(dtf_session* session, const char* why) {
+  return guarded([&] {
+    session->session->abort(dtf::Error(dtf::ErrorCode::kUnavailable,
+                                       "the step was aborted by its client: " + std::string(why)));
+  });
 }
 
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,

@@ -1,5 +1,6 @@
 #include "common/engine/executor.h"
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
+#include "common/runtime/stop_scope.h"
 
 namespace dtf::engine {
 namespace {
@@ -162,6 +164,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     }
     if (!given_up) {
       try {
+        const runtime::StopScope scope(stop_);
         leave(part.program->run(place.piece, part.inputs));
       } catch (const Error& error) {
         fail(error, true);
@@ -247,6 +250,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       MutexLock lock(mutex_);
       if (over_ || cause_) return;
       cause_ = cause;
+      stop_ = true;
       ++under_way_;  // this: the rendezvous may be gone once the step has ended
     }
     if (tell) ports_.rendezvous->abort(step_.number, cause);
@@ -269,6 +273,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
   bool over_ DTF_GUARDED_BY(mutex_) = false;     // on_end has been called
   std::optional<Error> cause_ DTF_GUARDED_BY(mutex_);
   uint64_t kernels_ DTF_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> stop_ = false;  // there is a cause: what computes ends at its next kernel
 };
 
 // Nothing of it waits for anything but its own pieces, which are in their order.

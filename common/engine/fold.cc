@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "common/base/check.h"
 #include "common/graph/graph_copy.h"
@@ -54,6 +55,14 @@ std::optional<double> valueIfAlike(const Tensor& tensor) {
   return std::nullopt;
 }
 
+// Such a node computes for as long as its functions say, in what memory they need: that is for the
+// step, which has a deadline and can be aborted, on the device that it is placed on.
+bool callsFunctions(const Node& node) {
+  return std::any_of(node.attributes.begin(), node.attributes.end(), [](const auto& attribute) {
+    return std::holds_alternative<graph::FunctionRef>(attribute.second);
+  });
+}
+
 // Folds one graph.
 // Borrows: everything it is given, for one call of foldConstants.
 class Folder {
@@ -100,7 +109,7 @@ class Folder {
     if (node.op == "Const") return true;
     const graph::OpDef* const op = graph_.catalog().find(node.op);
     DTF_CHECK_MSG(op != nullptr, node.op);
-    if (op->stateful || node.inputs.empty()) return false;
+    if (op->stateful || node.inputs.empty() || callsFunctions(node)) return false;
     // Without kernels a compiled step can do these.
     const bool is_free = node.op == "Reshape" || node.op == "Identity" || node.op == "ZerosLike";
     if (!is_free && !kernels_.has(node.op, runtime::DeviceType::kCpu)) return false;

@@ -29,8 +29,9 @@ struct Folded {
 
 // Replaces what follows from constants alone: by a Const where all elements are alike, as a Const
 // can say no more, else by a Placeholder whose value is in `values`. Names, devices and order stay;
-// constants that nothing reads any more are gone. Never folded: stateful ops, nodes that wait for
-// others, tensors above kFoldedBytesMax, and ops without a CPU kernel in `kernels`.
+// constants that nothing reads any more are gone. Never folded: stateful ops, branches and loops,
+// nodes that wait for others, tensors above kFoldedBytesMax, and ops without a CPU kernel in
+// `kernels`.
 // `device` is a CPU's, and computes in the calling thread.
 // Errors: those of the kernels: what would fail in each step fails here.
 Folded foldConstants(const graph::Graph& graph, std::span<const graph::Output> fetches,

@@ -82,11 +82,11 @@ class PartProgram::Maker {
     return known->second;
   }
 
-  // Where nothing runs, variables that are fetched are read all the same.
+  // Where nothing runs, what is fetched of variables and constants is there all the same.
   void addReader() {
     const bool reads = std::any_of(made_.uses_.begin(), made_.uses_.end(),
                                    [](const Use& use) { return use.is_read; });
-    if (reads && made_.pieces_.empty()) addPiece({});
+    if ((reads || !constants_.empty()) && made_.pieces_.empty()) addPiece({});
   }
 
   void makeConstants() {
@@ -283,10 +283,6 @@ PartProgram::PartProgram(const Graph& part, const std::vector<Output>& fetches,
 PartProgram::~PartProgram() = default;
 PartProgram::PartProgram(PartProgram&&) noexcept = default;
 
-void PartProgram::computeConstants() {
-  if (constants_ != nullptr) constants_->run();
-}
-
 Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const {
   const auto bytes = [](const Variable::Value& value) -> Bytes {
     DTF_CHECK(value != nullptr);
@@ -308,9 +304,13 @@ Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const
   return {};
 }
 
-void PartProgram::begin(PartInputs& inputs) const {
+void PartProgram::begin(PartInputs& inputs) {
   DTF_CHECK(inputs.feeds.size() == feeds_.size() && inputs.variables.size() == variables_.size() &&
             inputs.arrivals.size() == receives_.size());
+  if (constants_ != nullptr && !has_constants_) {
+    constants_->run();
+    has_constants_ = true;
+  }
   inputs.held.begun = true;
   inputs.held.read.resize(variables_.size());
   inputs.held.given.resize(programs_.size());

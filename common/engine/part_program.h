@@ -88,11 +88,8 @@ class PartProgram {
   const std::vector<Receive>& receives() const { return receives_; }
   const std::vector<Piece>& pieces() const { return pieces_; }
 
-  // Once, in the device's thread, before anything runs.
-  void computeConstants();
-
   // Runs a piece whose receives have arrived and whose predecessors have run. Gives what leaves. The
-  // first piece of a step reads the variables.
+  // first piece of a step reads the variables, that of the first step computes the constants, too.
   std::vector<Send> run(size_t piece, PartInputs& inputs);
 
   // The i-th fetch when all pieces have run; good until one of them runs again, and `inputs` are there.
@@ -132,7 +129,7 @@ class PartProgram {
   class Maker;
 
   Bytes bytesOf(const Source& source, const PartInputs& inputs) const;
-  void begin(PartInputs& inputs) const;
+  void begin(PartInputs& inputs);
   void bind(Program& program, const PartInputs& inputs) const;
   void act(size_t piece, PartInputs& inputs);
 
@@ -144,6 +141,7 @@ class PartProgram {
   std::vector<Program> programs_;  // as pieces_
   std::vector<Source> fetches_;
   std::unique_ptr<runtime::CompiledStep> constants_;  // null: none is passed on
+  bool has_constants_ = false;                        // they are computed
 };
 
 }  // namespace dtf::engine

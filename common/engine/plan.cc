@@ -3,12 +3,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/engine/fold.h"
+#include "common/graph/function.h"
 #include "common/graph/merge.h"
 #include "common/graph/partitioner.h"
 #include "common/graph/prune.h"
@@ -24,8 +26,12 @@ using graph::Output;
 // Borrows: everything it is given, for one call of makePlan.
 class Planner {
  public:
-  Planner(const Graph& placed, const Signature& signature, Tasks& tasks)
-      : placed_(placed), signature_(signature), tasks_(tasks) {}
+  Planner(const Graph& placed, const Signature& signature, const WithCpu& with_cpu,
+          std::span<const graph::PlacedVariable> parameters)
+      : placed_(placed), signature_(signature), with_cpu_(with_cpu) {
+    for (const graph::PlacedVariable& variable : parameters)
+      parameters_.emplace(variable.name, &variable);
+  }
 
   Plan run() {
     graph::Pruned pruned = prune();
@@ -68,6 +74,7 @@ class Planner {
     }
     refuseUnfed(pruned.graph);
     refuseFedVariables(pruned.graph);
+    refuseManyCalled(pruned.graph);
     return pruned;
   }
 
@@ -94,30 +101,54 @@ class Planner {
                 "the step needs values that it is not fed: " + join(missing, ", "));
   }
 
+  // Before anything goes through all of them, once for each caller.
+  static void refuseManyCalled(const Graph& needed) {
+    constexpr uint64_t kMost = graph::Function::kNodesMax;
+    uint64_t nodes = 0;
+    for (const Node& node : needed.nodes()) {
+      nodes += graph::calledNodes(node);
+      if (nodes <= kMost) continue;
+      throw Error(ErrorCode::kBadConfig,
+                  "node '" + node.name + "' (" + node.op +
+                      "): with it the functions that the step calls have " + std::to_string(nodes) +
+                      " nodes, each counted once for each call; the most is " +
+                      std::to_string(kMost));
+    }
+  }
+
   // Without a CPU nothing is known beforehand.
   Folded fold(graph::Pruned pruned) const {
     Folded folded{.graph = Graph(placed_.catalog()), .fetches = {}, .targets = {}, .values = {}};
     const bool has_cpu =
-        tasks_.withCpu([&](runtime::Device& device, const runtime::KernelTable& kernels) {
+        with_cpu_([&](runtime::Device& device, const runtime::KernelTable& kernels) {
           folded = foldConstants(pruned.graph, pruned.fetches, pruned.targets, device, kernels);
         });
     if (has_cpu) return folded;
     return {std::move(pruned.graph), std::move(pruned.fetches), std::move(pruned.targets), {}};
   }
 
-  void partition(const Graph& graph, std::map<std::string, Tensor> folded) {
-    std::map<std::string, graph::DeviceName> names;
-    for (const graph::DeviceName& device : tasks_.devices()) names.emplace(device.str(), device);
+  // As the nodes say: they have kept their devices through all passes.
+  graph::Placement placementOf(const Graph& graph) const {
+    std::map<std::string_view, graph::DeviceName> devices;
     graph::Placement placement;
     for (const Node& node : graph.nodes()) {
-      const auto device = names.find(node.device);
-      DTF_CHECK_MSG(device != names.end(), node.device);
-      placement.devices.push_back(device->second);
-      if (node.op == "Variable") {
-        placement.variables.push_back({node.id, node.name, node.outputs[0].shape, {}});
+      auto device = devices.find(node.device);
+      if (device == devices.end()) {
+        device = devices.emplace(node.device, graph::DeviceName::parse(node.device)).first;
+        DTF_CHECK_MSG(device->second.taskId().has_value(), node.name);
       }
+      placement.devices.push_back(device->second);
+      if (node.op != "Variable") continue;
+      placement.variables.push_back({node.id, node.name, node.outputs[0].shape, {}});
+      const auto parameter = parameters_.find(node.name);
+      if (parameter != parameters_.end())
+        placement.variables.back().parts = parameter->second->parts;
     }
-    for (auto& [task, part] : graph::partition(graph, placement)) {
+    return placement;
+  }
+
+  void partition(const Graph& graph, std::map<std::string, Tensor> folded) {
+    for (auto& [task, part] : graph::partition(graph, placementOf(graph))) {
       plan_.parts.push_back({.task = task,
                              .graph = std::move(part),
                              .fetches = {},
@@ -190,15 +221,22 @@ class Planner {
 
   const Graph& placed_;
   const Signature& signature_;
-  Tasks& tasks_;
+  const WithCpu& with_cpu_;
+  std::map<std::string_view, const graph::PlacedVariable*> parameters_;  // by name
   Plan plan_;
   std::map<std::string, size_t> fed_by_;  // by Placeholder: index into Signature::feeds
 };
 
 }  // namespace
 
+Plan makePlan(const Graph& placed, const Signature& signature, const WithCpu& with_cpu,
+              std::span<const graph::PlacedVariable> parameters) {
+  return Planner(placed, signature, with_cpu, parameters).run();
+}
+
 Plan makePlan(const Graph& placed, const Signature& signature, Tasks& tasks) {
-  return Planner(placed, signature, tasks).run();
+  return makePlan(placed, signature,
+                  [&tasks](const Tasks::UseCpu& use) { return tasks.withCpu(use); });
 }
 
 }  // namespace dtf::engine

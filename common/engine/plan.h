@@ -1,8 +1,9 @@
 #pragma once
 
-// One signature of a session, what is fed, fetched and run, as parts for its tasks: the master's
-// passes, from the placed graph on.
+// One signature, what is fed, fetched and run, as parts for the tasks: the master's passes, from the
+// placed graph on. Every step is made so, a session's, and a training job's.
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "common/engine/task_part.h"
 #include "common/engine/tasks.h"
 #include "common/graph/graph.h"
+#include "common/graph/placer.h"
 
 namespace dtf::engine {
 
@@ -34,11 +36,19 @@ struct Plan {
   std::vector<Fetch> fetches;                 // as Signature::fetches
 };
 
+// Lends a CPU to what is computed beforehand; false: there is none, and nothing is folded.
+using WithCpu = std::function<bool(const Tasks::UseCpu&)>;
+
 // Prunes `placed`, whose nodes have their devices in full, to what the signature needs, folds
-// constants, joins equal nodes, and partitions by task. A pure function of graph, signature and
-// devices.
+// constants, joins equal nodes, and partitions by task. A pure function of graph, signature, devices
+// and parameters: those variables that steps pull and push where they are elsewhere, as they were
+// placed (graph/placer.h). Any other is its node's, on its device.
 // Errors: kBadConfig for names that aren't there, with the nearest; for a tensor that is fed twice;
 // for placeholders that are needed and not fed.
+Plan makePlan(const graph::Graph& placed, const Signature& signature, const WithCpu& with_cpu,
+              std::span<const graph::PlacedVariable> parameters = {});
+
+// Of a session on `tasks`, which has no such parameters.
 Plan makePlan(const graph::Graph& placed, const Signature& signature, Tasks& tasks);
 
 }  // namespace dtf::engine

@@ -70,8 +70,6 @@ RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32
                         {},
                         {},
                         {}});
-    PartProgram& program = devices_.back().program;
-    on->second.queue->runHere([&program] { program.computeConstants(); });
     bind(devices_.back(), feed_of, variables);
   }
 }

@@ -40,7 +40,8 @@ using PlanDevices = std::map<std::string, PlanDevice>;  // by full name
 // Owns: the programs, what was folded; variables together with the store. Borrows: devices and their
 // queues.
 // Threads: thread-compatible; one step at a time runs in it.
-// Blocks: the constructor, while kernels are made; for the device only to compute constants.
+// Blocks: the constructor, while kernels are made; never for the device, whose thread may be in a long
+// step of somebody else.
 // Errors: the constructor's: those of PartProgram and VariableStore, naming the node; kUnavailable
 // without memory.
 class RegisteredPart {

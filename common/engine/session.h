@@ -64,6 +64,10 @@ class Session {
   std::vector<Tensor> run(std::span<const Feed> feeds, std::span<const std::string> fetches,
                           std::span<const std::string> targets = {});
 
+  // Has the steps under way on other processes fail with this cause, whoever waits for them; a kernel that
+  // computes ends first. Those that begin later run.
+  void abort(const Error& cause) { tasks_->abortSteps(cause); }
+
   // Gives a variable its value, from the next step on. It keeps it until it is given another, by
   // whoever shares it, or a step assigns it.
   void setVariable(std::string_view name, const Tensor& value);

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/error.h"
+#include "common/graph/function.h"
 
 namespace dtf::engine {
 namespace {
@@ -39,11 +40,22 @@ class Digest {
             sum_.update(&value, sizeof value);
           } else if constexpr (std::is_same_v<Value, Shape>) {
             add(value);
+          } else if constexpr (std::is_same_v<Value, graph::FunctionRef>) {
+            add(value != nullptr);
+            if (value != nullptr) add(*value);
           } else {
             add(static_cast<uint64_t>(value));
           }
         },
         attribute);
+  }
+  void add(const graph::Function& function) {
+    add(function.graph().nodes().size());
+    for (const Node& node : function.graph().nodes()) add(node);
+    add(function.parameters().size());
+    for (const graph::NodeId parameter : function.parameters()) add(index(parameter));
+    add(function.results().size());
+    for (const graph::Output& result : function.results()) add(result);
   }
   void add(const Node& node) {
     add(std::string_view(node.name));

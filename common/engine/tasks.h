@@ -63,6 +63,10 @@ class Tasks {
   // Steps that begin from now on read `value`, which fits `variable`.
   virtual void setVariable(const graph::Node& variable, const Tensor& value) = 0;
 
+  // Ends the steps under way on other processes: `cause` is their root cause, as far as they have no other.
+  // What computes isn't interrupted, so a step of this process, which waits for nothing else, ends by itself.
+  virtual void abortSteps(const Error& cause) = 0;
+
   // The variables of this container have no value from now on, whoever made them.
   virtual void resetVariables(const std::string& container) = 0;
 

@@ -18,48 +18,46 @@ std::string outputText(const Graph& graph, Output output) {
          node.op + ", " + specText(graph.spec(output)) + ")";
 }
 
+void wantFloat(const Graph& graph, const Output& tensor) {
+  if (graph.spec(tensor).dtype == DType::kFloat32) return;
+  throw Error(ErrorCode::kBadConfig,
+              outputText(graph, tensor) + " is not float32, so it has no gradient");
+}
+
 // One differentiation.
-// Borrows: everything it is made with; lives for one call of addGradients.
+// Borrows: everything it is made with; lives for one call.
 class Differentiation {
  public:
-  Differentiation(Graph& graph, Output loss, std::span<const Output> with_respect_to,
+  // `what`: what is differentiated, for messages.
+  Differentiation(Graph& graph, std::string what, std::span<const Output> with_respect_to,
                   const GradientTable& table)
       : graph_(graph),
         builder_(graph),
-        loss_(loss),
+        what_(std::move(what)),
         with_respect_to_(with_respect_to),
-        table_(table) {}
-
-  std::vector<Output> run() {
-    validate();
+        table_(table) {
+    for (const Output& target : with_respect_to_) wantFloat(graph_, target);
     markInfluenced();
+  }
+
+  // dys: the gradients of ys, or none where they are 1.
+  std::vector<std::optional<Output>> run(std::span<const Output> ys, std::span<const Output> dys) {
     const auto names = builder_.nameScope("gradients");
-    {
-      const auto device = builder_.deviceScope(graph_.node(loss_.node).device);
-      contributions_[loss_].push_back(builder_.constant(Shape(), 1));
+    int32_t last = -1;
+    for (size_t i = 0; i < ys.size(); ++i) {
+      const auto device = builder_.deviceScope(graph_.node(ys[i].node).device);
+      contributions_[ys[i]].push_back(dys.empty() ? builder_.constant(Shape(), 1) : dys[i]);
+      last = std::max(last, ys[i].node.value);
     }
     // Creation order is topological: going down, a node's gradients are complete when it is
     // reached.
-    for (int32_t id = loss_.node.value; id >= 0; --id) visit(NodeId{id});
-    std::vector<Output> gradients;
-    for (const Output& target : with_respect_to_) gradients.push_back(gradientOf(target));
+    for (int32_t id = last; id >= 0; --id) visit(NodeId{id});
+    std::vector<std::optional<Output>> gradients;
+    for (const Output& target : with_respect_to_) gradients.push_back(sumOf(target));
     return gradients;
   }
 
  private:
-  void validate() const {
-    const TensorSpec& loss = graph_.spec(loss_);
-    if (loss.dtype != DType::kFloat32 || loss.shape.rank() != 0) {
-      throw Error(ErrorCode::kBadConfig, "the loss " + outputText(graph_, loss_) +
-                                             " must be a float32 scalar; take the mean of it");
-    }
-    for (const Output& target : with_respect_to_) {
-      if (graph_.spec(target).dtype == DType::kFloat32) continue;
-      throw Error(ErrorCode::kBadConfig,
-                  outputText(graph_, target) + " is not float32, so it has no gradient");
-    }
-  }
-
   // A node is influenced when one of its inputs is a target or comes from an influenced node.
   void markInfluenced() {
     influenced_.assign(graph_.nodes().size(), false);
@@ -91,9 +89,9 @@ class Differentiation {
     }
     const GradientFunction* gradient = table_.find(node.op);
     if (gradient == nullptr) {
-      throw Error(ErrorCode::kBadConfig,
-                  "the loss " + outputText(graph_, loss_) + " can't be differentiated: node '" +
-                      node.name + "' is on the way, and " + node.op + " has no gradient");
+      throw Error(ErrorCode::kBadConfig, what_ + " can't be differentiated: node '" + node.name +
+                                             "' is on the way, and " + node.op +
+                                             " has no gradient");
     }
     std::vector<bool> wanted;
     for (const Output& input : node.inputs) wanted.push_back(isInfluenced(input));
@@ -122,16 +120,9 @@ class Differentiation {
     return terms[0];
   }
 
-  Output gradientOf(const Output& target) {
-    if (const std::optional<Output> gradient = sumOf(target)) return *gradient;
-    throw Error(ErrorCode::kBadConfig, "the loss " + outputText(graph_, loss_) +
-                                           " does not depend on " + outputText(graph_, target) +
-                                           ", so it has no gradient");
-  }
-
   Graph& graph_;
   Builder builder_;
-  const Output loss_;
+  const std::string what_;
   const std::span<const Output> with_respect_to_;  // lives for the call
   const GradientTable& table_;
   std::vector<bool> influenced_;  // by node, of the nodes that were there before
@@ -142,7 +133,33 @@ class Differentiation {
 
 std::vector<Output> addGradients(Graph& graph, Output loss, std::span<const Output> with_respect_to,
                                  const GradientTable& table) {
-  return Differentiation(graph, loss, with_respect_to, table).run();
+  const TensorSpec& spec = graph.spec(loss);
+  const std::string what = "the loss " + outputText(graph, loss);
+  if (spec.dtype != DType::kFloat32 || spec.shape.rank() != 0)
+    throw Error(ErrorCode::kBadConfig, what + " must be a float32 scalar; take the mean of it");
+  Differentiation differentiation(graph, what, with_respect_to, table);
+  const auto gradients = differentiation.run(std::span(&loss, 1), {});
+  std::vector<Output> found;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i])
+      throw Error(ErrorCode::kBadConfig, what + " does not depend on " +
+                                             outputText(graph, with_respect_to[i]) +
+                                             ", so it has no gradient");
+    found.push_back(*gradients[i]);
+  }
+  return found;
+}
+
+std::vector<std::optional<Output>> addVectorJacobianProduct(Graph& graph,
+                                                            std::span<const Output> ys,
+                                                            std::span<const Output> dys,
+                                                            std::span<const Output> xs,
+                                                            const GradientTable& table) {
+  DTF_CHECK(ys.size() == dys.size());
+  if (ys.empty()) return std::vector<std::optional<Output>>(xs.size());
+  for (const Output& y : ys) wantFloat(graph, y);
+  Differentiation differentiation(graph, outputText(graph, ys[0]), xs, table);
+  return differentiation.run(ys, dys);
 }
 
 }  // namespace dtf::graph

@@ -2,6 +2,7 @@
 
 // Reverse-mode differentiation: adds to a graph the nodes that compute the gradients of a loss.
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,5 +24,14 @@ namespace dtf::graph {
 // message names the node and its op). After an error the graph may hold nodes that nothing uses.
 std::vector<Output> addGradients(Graph& graph, Output loss, std::span<const Output> with_respect_to,
                                  const GradientTable& table = standardGradients());
+
+// The product of a vector with the Jacobian matrix: for each of `xs` the sum over i of
+// dys[i] * d(ys[i]) / d(x); nullopt where no y depends on it. That is the gradient of
+// whatever ys go into, when dys are its gradients: of the same specs, one for each y, and made
+// before this call by nodes that no x leads to. Otherwise as addGradients().
+// Errors: kBadConfig for a y or an x that is not float32, and for a node without gradient.
+std::vector<std::optional<Output>> addVectorJacobianProduct(
+    Graph& graph, std::span<const Output> ys, std::span<const Output> dys,
+    std::span<const Output> xs, const GradientTable& table = standardGradients());
 
 }  // namespace dtf::graph

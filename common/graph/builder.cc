@@ -65,6 +65,12 @@ Output Builder::sub(Output a, Output b) {
 Output Builder::mul(Output a, Output b) {
   return op("Mul", {a, b});
 }
+Output Builder::less(Output a, Output b) {
+  return op("Less", {a, b});
+}
+Output Builder::equal(Output a, Output b) {
+  return op("Equal", {a, b});
+}
 Output Builder::squaredDifference(Output a, Output b) {
   return op("SquaredDifference", {a, b});
 }

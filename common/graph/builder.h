@@ -154,6 +154,30 @@ class Builder {
   Output pad(Output x, Shape before, Shape after);
   Output gather(Output table, Output indices);
   Output unsortedSegmentSum(Output dy, Output indices, Shape table);
+  Output transpose(Output x, Shape permutation);
+
+  // ---- comparisons: uint8, 1 where it is so (standard_math_ops.cc)
+  Output less(Output a, Output b);
+  Output equal(Output a, Output b);
+
+  // ---- branches and loops over functions (standard_control_ops.cc)
+  // The results of `then_branch` where the scalar `condition` is not 0, else those of `else_branch`.
+  std::vector<Output> cond(Output condition, std::vector<Output> arguments, FunctionRef then_branch,
+                           FunctionRef else_branch);
+  struct WhileArguments {
+    std::vector<Output> carried, sequences, captured;
+    FunctionRef body, cond;           // cond may be null: max_iterations times, then
+    int64_t max_iterations = 0;       // must be given
+    int64_t stacked = 0, summed = 0;  // of the body's results, behind the carried ones
+    bool reverse = false;
+    bool keep_carried = false;  // for a gradient
+  };
+  struct WhileResults {
+    std::vector<Output> carried;
+    Output iterations;
+    std::vector<Output> stacked, summed;
+  };
+  WhileResults whileLoop(WhileArguments loop);
 
   // ---- effects
   NodeId applyGradient(Output variable, Output gradient);

@@ -100,6 +100,9 @@ Output Builder::pad(Output x, Shape before, Shape after) {
   return op("Pad", {x}, {{"before", std::move(before)}, {"after", std::move(after)}});
 }
 
+Output Builder::transpose(Output x, Shape permutation) {
+  return op("Transpose", {x}, {{"permutation", std::move(permutation)}});
+}
 Output Builder::gather(Output table, Output indices) {
   return op("Gather", {table, indices});
 }

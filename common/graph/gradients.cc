@@ -160,6 +160,7 @@ const GradientTable& standardGradients() {
     all.add("Dropout", dropoutGradient);
     all.add("SparseSoftmaxCrossEntropyWithLogits", sparseCrossEntropyGradient);
     all.add("SigmoidCrossEntropyWithLogits", sigmoidCrossEntropyGradient);
+    addControlGradients(all);
     addImageGradients(all);
     addLayerGradients(all);
     return all;

@@ -102,6 +102,14 @@ Gradients padGradient(Builder& b, const Request& r) {
   return {b.slice(dyOf(r), r.node.attribute<Shape>("before"), x)};
 }
 
+Gradients transposeGradient(Builder& b, const Request& r) {
+  const std::vector<int64_t>& permutation = r.node.attribute<Shape>("permutation").dims();
+  std::vector<int64_t> inverse(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i)
+    inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return {b.transpose(dyOf(r), Shape(std::move(inverse)))};
+}
+
 Gradients gatherGradient(Builder& b, const Request& r) {
   const Shape table = b.graph().spec(in(r, 0)).shape;
   return {b.unsortedSegmentSum(dyOf(r), in(r, 1), table), std::nullopt};
@@ -125,6 +133,7 @@ void addLayerGradients(GradientTable& table) {
   table.add("Concat", concatGradient);
   table.add("Slice", sliceGradient);
   table.add("Pad", padGradient);
+  table.add("Transpose", transposeGradient);
   table.add("Gather", gatherGradient);
 }
 

@@ -25,13 +25,15 @@ std::string_view typeName(AttributeDef::Type type) {
       return "dtype";
     case AttributeDef::Type::kShape:
       return "shape";
+    case AttributeDef::Type::kFunction:
+      return "function";
   }
   return "?";
 }
 
 // The order of Attribute's alternatives is the order of AttributeDef::Type.
 AttributeDef::Type typeOf(const Attribute& value) {
-  static_assert(std::variant_size_v<Attribute> == 6);
+  static_assert(std::variant_size_v<Attribute> == 7);
   return static_cast<AttributeDef::Type>(value.index());
 }
 
@@ -49,6 +51,8 @@ Attribute zeroOf(AttributeDef::Type type) {
       return DType::kFloat32;
     case AttributeDef::Type::kShape:
       return Shape();
+    case AttributeDef::Type::kFunction:
+      return FunctionRef();  // there is none
   }
   return false;
 }

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -37,7 +38,10 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-using Attribute = std::variant<bool, int64_t, double, std::string, DType, Shape>;
+class Function;  // function.h
+using FunctionRef = std::shared_ptr<const Function>;
+
+using Attribute = std::variant<bool, int64_t, double, std::string, DType, Shape, FunctionRef>;
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 struct Node {

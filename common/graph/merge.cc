@@ -61,6 +61,8 @@ class Fingerprint {
     number(value.dims().size());
     for (const int64_t dim : value.dims()) number(static_cast<uint64_t>(dim));
   }
+  // Two that are equal but not the same are rare, and comparing graphs isn't cheap.
+  void add(const FunctionRef& value) { number(reinterpret_cast<uintptr_t>(value.get())); }
 
   std::string bytes_;
 };

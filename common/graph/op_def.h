@@ -16,7 +16,15 @@ namespace dtf::graph {
 
 struct AttributeDef {
   std::string name;
-  enum class Type : uint8_t { kBool, kInt, kDouble, kString, kDType, kShape } type = Type::kInt;
+  enum class Type : uint8_t {
+    kBool,
+    kInt,
+    kDouble,
+    kString,
+    kDType,
+    kShape,
+    kFunction
+  } type = Type::kInt;
   bool required = true;  // optional ones left out become their type's zero in the node
 };
 

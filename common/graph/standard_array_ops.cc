@@ -12,9 +12,13 @@
 //                                                           range is bad data, which the kernel reports
 //   UnsortedSegmentSum  dy, indices: as of   shape          `shape`, the table's: each row of dy added
 //                       Gather                              where its index says, from the first on
+//   Transpose           x                    permutation    dimension i of the output is dimension
+//                                            shape          permutation[i] of x, which has each once
 //
 // Indices are whole numbers of any type and rank; of float32 those that aren't are bad data, too. The attributes of type shape are lists of one number
 // for each dimension.
+
+#include <algorithm>
 
 #include "common/base/error.h"
 #include "common/graph/shape_functions.h"
@@ -78,6 +82,21 @@ Specs inferSlice(std::span<const TensorSpec> inputs, const Attributes& attribute
   return {floats(get<Shape>(attributes, "size"))};
 }
 
+Specs inferTranspose(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  const TensorSpec& x = inputs[0];
+  wantFloat(x, "x");
+  const auto& permutation = numbersFor(x, attributes, "permutation");
+  std::vector<int64_t> dims, sorted = permutation;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == static_cast<int64_t>(i)) continue;
+    refuseArray("permutation " + get<Shape>(attributes, "permutation").str() +
+                " must have each dimension of x " + specText(x) + " once");
+  }
+  for (const int64_t from : permutation) dims.push_back(x.shape.dim(static_cast<int>(from)));
+  return {floats(Shape(std::move(dims)))};
+}
+
 Specs inferPad(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   const TensorSpec& x = inputs[0];
   wantFloat(x, "x");
@@ -112,6 +131,7 @@ void addArrayOps(OpCatalog& catalog) {
   catalog.add({"Concat", -1, {{"axis", Type::kInt}}, inferConcat});
   catalog.add({"Slice", 1, {list("begin"), list("size")}, inferSlice});
   catalog.add({"Pad", 1, {list("before"), list("after")}, inferPad});
+  catalog.add({"Transpose", 1, {list("permutation")}, inferTranspose});
   catalog.add({"Gather", 2, {}, inferGather});
   catalog.add({"UnsortedSegmentSum", 2, {list("shape")}, inferSegmentSum});
 }

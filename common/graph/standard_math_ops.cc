@@ -7,6 +7,8 @@
 //   Normalise          x uint8            scale double       float(x) * scale
 //   Add, Sub, Mul      a, b: same         -                  a + b, a - b, a * b by element
 //   SquaredDifference  a, b: same         -                  (a - b)^2 by element
+//   Less, LessEqual,   a, b: same         -                  uint8, same shape: 1 where a < b,
+//   Equal              of any dtype                          a <= b, a == b; else 0
 //   Abs                x                  -                  |x|
 //   AbsGrad            dy, x: same        -                  dy * sign(x), 0 where x is 0
 //   Scale              x                  factor double      x * factor
@@ -40,6 +42,11 @@ Specs inferReshape(std::span<const TensorSpec> inputs, const Attributes& attribu
                                            std::to_string(shape.elements()));
   }
   return {{inputs[0].dtype, shape}};
+}
+
+Specs inferComparison(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantSame(inputs[0], "a", inputs[1], "b");
+  return {{DType::kUInt8, inputs[0].shape}};
 }
 
 Specs inferNormalise(std::span<const TensorSpec> inputs, const Attributes&) {
@@ -115,6 +122,8 @@ void addMathOps(OpCatalog& catalog) {
   catalog.add({"Add", 2, {}, elementwise});
   catalog.add({"Sub", 2, {}, elementwise});
   catalog.add({"Mul", 2, {}, elementwise});
+  for (const char* const op : {"Less", "LessEqual", "Equal"})
+    catalog.add({op, 2, {}, inferComparison});
   catalog.add({"Abs", 1, {}, elementwise});
   catalog.add({"AbsGrad", 2, {}, elementwise});
   catalog.add({"Scale", 1, {{"factor", Type::kDouble}}, elementwise});

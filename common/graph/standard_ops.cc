@@ -12,6 +12,7 @@ const OpCatalog& standardOps() {
     addImageOps(all);
     addNormOps(all);
     addArrayOps(all);
+    addControlOps(all);
     addStateOps(all);
     return all;
   }();

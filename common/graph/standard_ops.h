@@ -11,9 +11,10 @@ void addMathOps(
     OpCatalog& catalog);  // standard_math_ops.cc: element by element, products, reductions
 void addNnOps(
     OpCatalog& catalog);  // standard_nn_ops.cc: activations, losses, metrics and their gradients
-void addImageOps(OpCatalog& catalog);  // standard_image_ops.cc: convolutions, pooling
-void addNormOps(OpCatalog& catalog);   // standard_norm_ops.cc: of batches and layers
-void addArrayOps(OpCatalog& catalog);  // standard_array_ops.cc: parts of tensors, rows of tables
+void addImageOps(OpCatalog& catalog);    // standard_image_ops.cc: convolutions, pooling
+void addNormOps(OpCatalog& catalog);     // standard_norm_ops.cc: of batches and layers
+void addArrayOps(OpCatalog& catalog);    // standard_array_ops.cc: parts of tensors, rows of tables
+void addControlOps(OpCatalog& catalog);  // standard_control_ops.cc: branches and loops
 void addStateOps(
     OpCatalog& catalog);  // standard_state_ops.cc: feeds, constants, variables, other tasks
 

@@ -35,8 +35,8 @@ void requireBound(const std::vector<Binding>& bindings, const char* what) {
 }  // namespace
 
 CompiledStep::CompiledStep(std::unique_ptr<StepBody> body) : body_(std::move(body)) {
-  DTF_CHECK(body_ != nullptr);
-  DTF_CHECK(body_->launches.size() == body_->kernels.size());
+  DTF_CHECK(body_ != nullptr && body_->device != nullptr);
+  DTF_CHECK(body_->launches.size() == body_->kernels.size() && body_->program != nullptr);
 }
 CompiledStep::~CompiledStep() = default;
 
@@ -82,24 +82,26 @@ void CompiledStep::run() {
   requireBound(s.gradients, "gradient");
   for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters}) {
     for (Binding& binding : *bindings) {
-      if (binding.staged) s.device.copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
+      if (binding.staged)
+        s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
     }
   }
-  s.device.run(s.launches);
+  s.program->run();
   for (Binding& binding : s.gradients) {
     if (!binding.staged) continue;
-    s.device.copyToHost(const_cast<std::byte*>(binding.bound), binding.staged.get(), binding.bytes);
+    s.device->copyToHost(const_cast<std::byte*>(binding.bound), binding.staged.get(),
+                         binding.bytes);
   }
-  if (!s.device.usesHostMemory()) {
+  if (!s.device->usesHostMemory()) {
     for (Fetch& fetch : s.fetches) {
       const Location& from = fetch.location;
       const std::byte* source = from.kind == Location::Kind::kPlanned
                                     ? from.address
                                     : s.bindings(from.kind)[from.index].staged.get();
-      s.device.copyToHost(fetch.host.data(), source, fetch.bytes);
+      s.device->copyToHost(fetch.host.data(), source, fetch.bytes);
     }
   }
-  s.device.synchronise();
+  s.device->synchronise();
 }
 
 std::span<const float> CompiledStep::fetch(int i) const {
@@ -112,7 +114,7 @@ std::span<const std::byte> CompiledStep::fetchBytes(int i) const {
   StepBody& s = *body_;
   DTF_CHECK(i >= 0 && static_cast<size_t>(i) < s.fetches.size());
   const Fetch& fetch = s.fetches[static_cast<size_t>(i)];
-  if (!s.device.usesHostMemory()) return fetch.host;
+  if (!s.device->usesHostMemory()) return fetch.host;
   const Location& from = fetch.location;
   const std::byte* address = from.kind == Location::Kind::kPlanned
                                  ? from.address

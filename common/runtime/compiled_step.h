@@ -6,6 +6,7 @@
 // copied (on devices that use the host's memory).
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "common/graph/graph.h"
 #include "common/runtime/device.h"
 #include "common/runtime/kernel.h"
+#include "common/tensor/tensor.h"
 
 namespace dtf::runtime {
 
@@ -28,7 +30,8 @@ struct StepPlan {
     std::string way;  // see Kernel::way()
   };
   std::vector<Row> kernels;  // in the order in which they run
-  size_t planned_bytes = 0;  // intermediate tensors and workspaces, after sharing
+  // Intermediate tensors and workspaces, after sharing; those of functions that are called, too.
+  size_t planned_bytes = 0;
   // One line per kernel: "op name [shape, ...] -> [shape, ...] by way".
   std::string str() const;
 };
@@ -37,6 +40,8 @@ struct CompileOptions {
   // Join operations where one kernel does the work of several (fusion.h). Without, the same numbers
   // within rounding.
   bool fuse = true;
+  // Placeholders that have the same value in every step: they are constants, and not bound. Not kept.
+  const std::map<std::string, Tensor>* known = nullptr;
 };
 
 // Owns: kernels, planned memory, constants.
@@ -91,8 +96,8 @@ std::unique_ptr<CompiledStep> compile(const graph::Graph& part,
                                       std::span<const graph::Output> fetches, Device& device,
                                       const KernelTable& kernels, CompileOptions options = {});
 
-// What compile() would make, without its memory. Errors: those of compile().
-StepPlan planStep(const graph::Graph& part, std::span<const graph::Output> fetches, Device& device,
+// What compile() would make, without its memory. Errors: those of compile() but the device's.
+StepPlan planStep(const graph::Graph& part, std::span<const graph::Output> fetches, DeviceType type,
                   const KernelTable& kernels, CompileOptions options = {});
 
 }  // namespace dtf::runtime

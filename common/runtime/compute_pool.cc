@@ -11,9 +11,6 @@
 namespace dtf::runtime {
 namespace {
 
-// Longer than what lies between the kernels of a step, shorter than a turn of the host's scheduler: a
-// neighbour that wants the core gets it.
-constexpr std::chrono::microseconds kSpin{50};
 constexpr int kSpinsBetweenLooks = 32;  // at the clock
 
 void pauseBriefly() {
@@ -24,8 +21,8 @@ void pauseBriefly() {
 
 // Until `done(value)`: spins, then sleeps. Returns the value.
 template <class T, class Done>
-T await(const std::atomic<T>& word, const Done& done) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
+T await(const std::atomic<T>& word, std::chrono::microseconds spin, const Done& done) {
+  const auto end = std::chrono::steady_clock::now() + spin;
   do {
     for (int i = 0; i < kSpinsBetweenLooks; ++i) {
       const T value = word.load(std::memory_order_acquire);
@@ -52,7 +49,8 @@ size_t checkedCount(int threads) {
 
 }  // namespace
 
-ComputePool::ComputePool(int threads) : shares_(checkedCount(threads)) {
+ComputePool::ComputePool(int threads, std::chrono::microseconds spin)
+    : shares_(checkedCount(threads)), spin_(spin) {
   threads_.reserve(shares_.size() - 1);
   try {
     for (int thread = 1; thread < threads; ++thread) {
@@ -91,7 +89,7 @@ void ComputePool::work(int thread) {
   const std::atomic<uint32_t>& summons = shares_[static_cast<size_t>(thread)].summons;
   uint32_t seen = 0;
   for (;;) {
-    seen = await(summons, [seen](uint32_t value) { return value != seen; });
+    seen = await(summons, spin_, [seen](uint32_t value) { return value != seen; });
     if (stopping_.load(std::memory_order_acquire)) return;
     runWhatIsLeft(thread);
   }
@@ -135,7 +133,7 @@ void ComputePool::runParts(Job job) {
   }
   for (int thread = 1; thread < job.sharers; ++thread) summon(thread);
   runWhatIsLeft(0);
-  await(unfinished_, [](int value) { return value == 0; });
+  await(unfinished_, spin_, [](int value) { return value == 0; });
   running_.store(false, std::memory_order_release);
 }
 

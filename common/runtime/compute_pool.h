@@ -5,6 +5,7 @@
 // decide what is split, nor where: see processor.h.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -18,11 +19,16 @@ namespace dtf::runtime {
 //
 // Owns: threads() - 1 threads, called "compute-<n>"; n is from 1, as 0 is the caller.
 // Threads: one thread at a time calls run(), and not from within a part.
-// Blocks: run(), until all parts are done. Whoever waits spins for some 50 us at most, then sleeps.
+// Blocks: run(), until all parts are done. Whoever waits spins for a while at most, then sleeps.
 // Errors: the constructor's kUnavailable, when the host gives fewer threads; a part must not throw.
 class ComputePool {
  public:
-  explicit ComputePool(int threads);  // with the caller; at least 1
+  // Longer than what lies between the kernels of a step, shorter than a turn of the host's scheduler: a
+  // neighbour that wants the core gets it.
+  static constexpr std::chrono::microseconds kSpin{50};
+
+  // `threads` with the caller, at least 1; `spin`: for how long one that waits spins.
+  explicit ComputePool(int threads, std::chrono::microseconds spin = kSpin);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
@@ -60,7 +66,8 @@ class ComputePool {
   void runWhatIsLeft(int thread);
   void summon(int thread);
 
-  std::vector<Share> shares_;         // by thread
+  std::vector<Share> shares_;  // by thread
+  const std::chrono::microseconds spin_;
   std::atomic<int> unfinished_{0};    // parts of the job
   std::atomic<bool> running_{false};  // a call of run()
   std::atomic<bool> stopping_{false};

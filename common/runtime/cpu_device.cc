@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/huge_pages.h"
 #include "common/base/trace.h"
+#include "common/runtime/stop_scope.h"
 #include "common/tensor/buffer.h"
 
 namespace dtf::runtime {
@@ -44,11 +45,19 @@ void CpuDevice::copyToHost(std::byte* target, const std::byte* device_source, si
 
 void CpuDevice::run(std::span<const Launch> launches) {
   if (trace::recording()) return runTraced(launches);
-  for (const Launch& launch : launches) launch.kernel->run(launch.arguments);
+  const std::atomic<bool>* const stop = StopScope::current();
+  throwIfStopped(stop);
+  for (const Launch& launch : launches) {
+    if (stop != nullptr) throwIfStopped(stop);
+    launch.kernel->run(launch.arguments);
+  }
 }
 
 void CpuDevice::runTraced(std::span<const Launch> launches) {
+  const std::atomic<bool>* const stop = StopScope::current();
+  throwIfStopped(stop);
   for (const Launch& launch : launches) {
+    throwIfStopped(stop);
     const TimePoint begin = trace::now();
     launch.kernel->run(launch.arguments);
     if (launch.name != nullptr) trace::addOp(*launch.name, begin, trace::now());

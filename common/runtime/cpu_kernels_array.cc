@@ -1,6 +1,7 @@
 // Parts of tensors, and rows of tables; the semantics are in graph/standard_array_ops.cc.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -10,35 +11,79 @@
 namespace dtf::runtime {
 namespace {
 
+std::vector<int64_t> stridesOf(const Shape& shape) {
+  std::vector<int64_t> strides(static_cast<size_t>(shape.rank()), 1);
+  for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * shape.dims()[i];
+  return strides;
+}
+
+// Where runs of elements begin in a tensor that isn't gone through in its own order. Nothing is kept
+// of each run, as there may be one for each element: that is memory that nobody has counted.
+class RunOffsets {
+ public:
+  explicit RunOffsets(int64_t first) : first_(first) {}
+
+  // Within those that were added before. Those of one element change nothing.
+  void addAxis(int64_t size, int64_t stride) {
+    if (size == 1) return;
+    axes_.push_back({size, stride});
+    count_ *= size;
+    DTF_CHECK(axes_.size() <= kAxesMax);
+  }
+
+  int64_t count() const { return count_; }
+
+  // f(run, its offset) of those in [begin, end), in their order.
+  template <class F>
+  void forEach(int64_t begin, int64_t end, const F& f) const {
+    std::array<int64_t, kAxesMax> at;  // as an odometer, of the axes
+    int64_t offset = first_, rest = begin;
+    for (size_t i = axes_.size(); i-- > 0;) {
+      at[i] = rest % axes_[i].size;
+      rest /= axes_[i].size;
+      offset += at[i] * axes_[i].stride;
+    }
+    for (int64_t run = begin; run < end; ++run) {
+      f(run, offset);
+      for (size_t i = axes_.size(); i-- > 0;) {
+        offset += axes_[i].stride;
+        if (++at[i] < axes_[i].size) break;
+        offset -= axes_[i].stride * axes_[i].size;
+        at[i] = 0;
+      }
+    }
+  }
+
+ private:
+  // Of two elements each they would have more than an int64_t can count.
+  static constexpr size_t kAxesMax = 63;
+  struct Axis {
+    int64_t size = 1, stride = 0;
+  };
+
+  std::vector<Axis> axes_;  // the innermost one last
+  int64_t first_;
+  int64_t count_ = 1;
+};
+
 // A part of a tensor, of which runs of `width` floats are adjacent in both: for the copies between
 // them. Prepared once.
-struct Runs {
+class Runs {
+ public:
   // `part` begins at `begin` of `whole`, in each dimension.
-  Runs(const Shape& part, const Shape& whole, const std::vector<int64_t>& begin) {
-    if (part.elements() == 0) return;
+  Runs(const Shape& part, const Shape& whole, const std::vector<int64_t>& begin)
+      : offsets_(part.elements() == 0 ? 0 : firstOf(whole, begin)) {
+    if (part.elements() == 0) {
+      offsets_.addAxis(0, 0);
+      return;
+    }
     int axis = part.rank();
     while (axis > 0) {  // dimensions that are whole make one run with those inside of them
-      width *= part.dim(--axis);
+      width_ *= part.dim(--axis);
       if (part.dim(axis) != whole.dim(axis)) break;
     }
-    std::vector<int64_t> strides(static_cast<size_t>(whole.rank()), 1);
-    for (int i = whole.rank() - 2; i >= 0; --i) {
-      const auto at = static_cast<size_t>(i);
-      strides[at] = strides[at + 1] * whole.dim(i + 1);
-    }
-    for (int64_t run = 0; run < part.elements() / width; ++run) {
-      int64_t rest = run, offset = 0;
-      for (int i = part.rank() - 1; i >= 0; --i) {
-        const auto at = static_cast<size_t>(i);
-        int64_t index = 0;
-        if (i < axis) {
-          index = rest % part.dim(i);
-          rest /= part.dim(i);
-        }
-        offset += (begin[at] + index) * strides[at];
-      }
-      offsets.push_back(offset);
-    }
+    const std::vector<int64_t> strides = stridesOf(whole);
+    for (int i = 0; i < axis; ++i) offsets_.addAxis(part.dim(i), strides[static_cast<size_t>(i)]);
   }
 
   // The part to its place in the whole, or back.
@@ -54,19 +99,23 @@ struct Runs {
   }
 
  private:
+  static int64_t firstOf(const Shape& whole, const std::vector<int64_t>& begin) {
+    const std::vector<int64_t> strides = stridesOf(whole);
+    return std::inner_product(strides.begin(), strides.end(), begin.begin(), int64_t{0});
+  }
+
   // f(offset in the part, offset in the whole, bytes)
   template <class F>
   void forEach(const Processor& cpu, const F& f) const {
-    const size_t bytes = static_cast<size_t>(width) * sizeof(float);
-    cpu.forRanges(static_cast<int64_t>(offsets.size()), width * kCopiedWork,
-                  [&](int64_t begin, int64_t end, int) {
-                    for (int64_t run = begin; run < end; ++run)
-                      f(run * width, offsets[static_cast<size_t>(run)], bytes);
-                  });
+    const size_t bytes = static_cast<size_t>(width_) * sizeof(float);
+    cpu.forRanges(offsets_.count(), width_ * kCopiedWork, [&](int64_t begin, int64_t end, int) {
+      offsets_.forEach(begin, end,
+                       [&](int64_t run, int64_t offset) { f(run * width_, offset, bytes); });
+    });
   }
 
-  int64_t width = 1;
-  std::vector<int64_t> offsets;  // of the runs, in the whole
+  int64_t width_ = 1;
+  RunOffsets offsets_;  // in the whole
 };
 
 std::unique_ptr<Kernel> concatKernel(const Operation& o, const Processor& cpu) {
@@ -100,6 +149,33 @@ std::unique_ptr<Kernel> padKernel(const Operation& o, const Processor& cpu) {
     forElements(cpu, n, kCopiedWork,
                 [&](int64_t first, int64_t count) { std::fill_n(out(a, 0) + first, count, 0.0f); });
     runs.copyTo(cpu, in(a, 0), out(a, 0));
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+// Elements in the last dimensions that stay the last are adjacent in x and in the output.
+std::unique_ptr<Kernel> transposeKernel(const Operation& o, const Processor& cpu) {
+  const Shape& x = o.input_specs[0].shape;
+  const Shape permutation = o.attributeOr<Shape>("permutation", {});
+  int moved = x.rank();  // dimensions that are not in a run
+  int64_t width = 1;
+  RunOffsets offsets(0);  // in x, in the order of the output
+  if (x.elements() == 0) {
+    offsets.addAxis(0, 0);
+  } else {
+    while (moved > 0 && permutation.dim(moved - 1) == moved - 1) width *= x.dim(--moved);
+    const std::vector<int64_t> strides = stridesOf(x);
+    for (int i = 0; i < moved; ++i) {
+      const auto from = static_cast<size_t>(permutation.dim(i));
+      offsets.addAxis(x.dims()[from], strides[from]);
+    }
+  }
+  const auto run = [cpu, width, offsets](const KernelArguments& a) {
+    cpu.forRanges(offsets.count(), width * kCopiedWork, [&](int64_t begin, int64_t end, int) {
+      offsets.forEach(begin, end, [&](int64_t i, int64_t offset) {
+        std::copy_n(in(a, 0) + offset, width, out(a, 0) + i * width);
+      });
+    });
   };
   return makeKernel(run, kOverwritesNothing);
 }
@@ -173,6 +249,7 @@ void addArrayKernels(KernelTable& table, const Processor& cpu) {
   add("Concat", concatKernel);
   add("Slice", sliceKernel);
   add("Pad", padKernel);
+  add("Transpose", transposeKernel);
   add("Gather", gatherKernel);
   const VectorLoops& loops = vectorLoops(cpu.isa);
   table.add("UnsortedSegmentSum", DeviceType::kCpu, segmentSum(loops));

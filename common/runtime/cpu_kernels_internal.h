@@ -20,6 +20,7 @@ void addNnKernels(KernelTable& table, const Processor& cpu);
 void addImageKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule);
 void addConvPoolKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule);
 void addNormKernels(KernelTable& table, const Processor& cpu);
+void addControlKernels(KernelTable& table, const Processor& cpu);
 void addArrayKernels(KernelTable& table, const Processor& cpu);
 void addMatMulKernel(KernelTable& table, const Processor& cpu);
 void addFusedKernels(KernelTable& table, const Processor& cpu);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "common/runtime/cpu_kernels.h"
 #include "common/runtime/cpu_kernels_internal.h"
@@ -42,6 +43,36 @@ Costed<Loop> cheap(Loop loop) {
 template <class Loop>
 Costed<Loop> dear(Loop loop) {
   return {loop, kFunctionWork};
+}
+
+template <class T, class Compare>
+std::unique_ptr<Kernel> comparisonOf(const Processor& cpu, int64_t n, Compare compare) {
+  const auto run = [cpu, n, compare](const KernelArguments& a) {
+    forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+      for (int64_t i = first; i < first + count; ++i)
+        out<uint8_t>(a, 0)[i] = compare(in<T>(a, 0)[i], in<T>(a, 1)[i]) ? 1 : 0;
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+template <class Compare>
+KernelFactory comparison(const Processor& cpu, Compare compare) {
+  return [cpu, compare](const Operation& o) {
+    const int64_t n = outputElements(o);
+    switch (o.input_specs[0].dtype) {
+      case DType::kFloat32:
+        return comparisonOf<float>(cpu, n, compare);
+      case DType::kUInt8:
+        return comparisonOf<uint8_t>(cpu, n, compare);
+      case DType::kInt32:
+        return comparisonOf<int32_t>(cpu, n, compare);
+      case DType::kInt64:
+        return comparisonOf<int64_t>(cpu, n, compare);
+    }
+    DTF_CHECK(false);
+    return std::unique_ptr<Kernel>();
+  };
 }
 
 KernelFactory unary(const Processor& cpu, Costed<VectorLoops::Unary> f) {
@@ -170,7 +201,8 @@ KernelFactory biasAddGrad(const Processor& cpu, const VectorLoops& loops) {
   return [cpu, loop = loops.biasAddGrad](const Operation& o) {
     const auto run = [cpu, loop, n = Rows(o.input_specs[0].shape)](const KernelArguments& a) {
       forColumns(cpu, n, kCopiedWork, [&](int64_t begin, int64_t columns) {
-        loop(in(a, 0) + begin, n.columns, out(a, 0) + begin, n.rows, columns);
+        const float* const dy = n.rows > 0 ? in(a, 0) + begin : nullptr;  // else it has no address
+        loop(dy, n.columns, out(a, 0) + begin, n.rows, columns);
       });
     };
     return makeKernel(run, kOverwritesNothing);
@@ -189,6 +221,9 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("Normalise", normalise(cpu, loops));
   add("Add", binary(cpu, cheap(loops.add)));
   add("Sub", binary(cpu, cheap(loops.sub)));
+  add("Less", comparison(cpu, std::less<>()));
+  add("LessEqual", comparison(cpu, std::less_equal<>()));
+  add("Equal", comparison(cpu, std::equal_to<>()));
   add("Assign", copy(cpu, 1));
   add("AssignAdd", binary(cpu, cheap(loops.add)));
   add("AssignSub", binary(cpu, cheap(loops.sub)));
@@ -238,6 +273,7 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
 void registerCpuKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule) {
   addMathKernels(table, cpu);
   addNnKernels(table, cpu);
+  addControlKernels(table, cpu);
   addArrayKernels(table, cpu);
   addNormKernels(table, cpu);
   addImageKernels(table, cpu, rule);

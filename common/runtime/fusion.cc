@@ -83,7 +83,7 @@ class SoftmaxMatcher {
     const auto scaled = only(uses_.readersAs(backprop, "MulRows", 1));
     if (!scaled) return isInner(backprop);  // forward only
     const auto factor = step_.constants.find(operation(*scaled).inputs[0]);
-    if (factor == step_.constants.end()) return false;
+    if (factor == step_.constants.end() || factor->second.elements != nullptr) return false;
     fused_.attributes["gradient_scale"] = factor->second.value;
     group_.insert(*scaled);
     if (!isInner(backprop)) return false;

@@ -10,6 +10,13 @@ std::string_view deviceTypeName(DeviceType type) {
 }
 
 void KernelTable::add(std::string op, DeviceType device, KernelFactory factory) {
+  addCalling(std::move(op), device,
+             [factory = std::move(factory)](const Operation& operation, const KernelTable&) {
+               return factory(operation);
+             });
+}
+
+void KernelTable::addCalling(std::string op, DeviceType device, CallingKernelFactory factory) {
   const bool added = factories_.try_emplace({device, op}, std::move(factory)).second;
   DTF_CHECK_MSG(added, op);
 }
@@ -26,7 +33,7 @@ std::unique_ptr<Kernel> KernelTable::make(const Operation& operation, DeviceType
                                            operation.name +
                                            "'; place the node on another kind of device.");
   }
-  return at->second(operation);
+  return at->second(operation, *this);
 }
 
 std::vector<std::string> KernelTable::ops(DeviceType device) const {

@@ -19,6 +19,9 @@
 
 namespace dtf::runtime {
 
+class Device;
+class KernelTable;
+
 enum class DeviceType : uint8_t { kCpu, kGpu };
 
 // One computation of a compiled step: a node of the graph, or several that fusion.h has joined.
@@ -41,8 +44,8 @@ struct Operation {
   }
 };
 
-// What a kernel works on. A view; all memory is the device's, each pointer aligned to 4 bytes at
-// least (tensors of the step itself to 64).
+// What a kernel works on. A view; all memory is the device's, each pointer aligned to the size of
+// its tensor's elements at least (tensors of the step itself to 64).
 struct KernelArguments {
   std::span<const std::byte* const> inputs;  // by the operation's input_specs
   std::span<std::byte* const> outputs;       // by its output_specs
@@ -59,6 +62,11 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void run(const KernelArguments& arguments) = 0;
   virtual size_t workspaceBytes() const { return 0; }
+  // Called once, before the first run(), with the device that it will run on: for what a kernel
+  // keeps in memory from run to run. Errors: those of Device::allocate, and of compile().
+  virtual void prepare(Device& device) { (void)device; }
+  // How much of the device's memory prepare() takes, without constants.
+  virtual size_t preparedBytes() const { return 0; }
   // How it computes, where there are several ways: "winograd". Empty: there is one.
   virtual std::string_view way() const { return {}; }
   // Whether `output` may lie in the same memory as `input`, from the first byte to the last. Asked
@@ -72,19 +80,24 @@ class Kernel {
 // Prepares a kernel for exactly this operation.
 // Errors: kBadConfig when it can't compute these types or shapes.
 using KernelFactory = std::function<std::unique_ptr<Kernel>(const Operation& operation)>;
+// The same of an operation that calls functions, whose kernels come from the table as well. The
+// kernel may keep a reference to the table until prepare() has returned.
+using CallingKernelFactory =
+    std::function<std::unique_ptr<Kernel>(const Operation& operation, const KernelTable& table)>;
 
 // Owns: the factories.
 // Threads: immutable once filled; then thread-safe.
 class KernelTable {
  public:
   void add(std::string op, DeviceType device, KernelFactory factory);  // DTF_CHECKs that it is new
+  void addCalling(std::string op, DeviceType device, CallingKernelFactory factory);
   bool has(std::string_view op, DeviceType device) const;
   // Errors: kBadConfig, naming the operation, when the device has no kernel for its op.
   std::unique_ptr<Kernel> make(const Operation& operation, DeviceType device) const;
   std::vector<std::string> ops(DeviceType device) const;
 
  private:
-  std::map<std::pair<DeviceType, std::string>, KernelFactory> factories_;
+  std::map<std::pair<DeviceType, std::string>, CallingKernelFactory> factories_;
 };
 
 std::string_view deviceTypeName(DeviceType type);  // "CPU", "GPU"

@@ -34,7 +34,8 @@ std::vector<NodeId> pushesOf(const Graph& graph) {
 class Lowering {
  public:
   // `graph` holds nothing that the step doesn't need.
-  Lowering(const Graph& graph, std::span<const Output> fetches) : graph_(graph) {
+  Lowering(const Graph& graph, std::span<const Output> fetches, const KnownValues& known)
+      : graph_(graph), known_(known) {
     for (const Node& node : graph.nodes()) add(node);
     for (const Output& fetch : fetches) addFetch(fetch);
   }
@@ -43,6 +44,7 @@ class Lowering {
   void addUnread(const Graph& whole) {
     for (const Node& node : whole.nodes()) {
       if (node.op != "Placeholder" || graph_.find(node.name) != nullptr) continue;
+      if (known_.contains(node.name)) continue;
       // No node of the graph has such a number.
       const NodeId unread{-1 - static_cast<int32_t>(step_.inputs.size())};
       step_.inputs.push_back({node.name, {unread, 0}, node.outputs[0]});
@@ -58,10 +60,7 @@ class Lowering {
   }
 
   void add(const Node& node) {
-    if (node.op == "Placeholder") {
-      step_.inputs.push_back({node.name, {node.id, 0}, node.outputs[0]});
-      return;
-    }
+    if (node.op == "Placeholder") return addPlaceholder(node);
     if (node.op == "NoOp") return;
     if (isParameter(node)) {
       const std::string& name =
@@ -84,6 +83,18 @@ class Lowering {
     }
   }
 
+  void addPlaceholder(const Node& node) {
+    const auto known = known_.find(node.name);
+    if (known == known_.end()) {
+      step_.inputs.push_back({node.name, {node.id, 0}, node.outputs[0]});
+      return;
+    }
+    const Tensor& value = known->second;
+    const graph::TensorSpec& spec = node.outputs[0];
+    DTF_CHECK_MSG(value.dtype() == spec.dtype && value.shape() == spec.shape, node.name);
+    step_.constants[{node.id, 0}] = {spec, 0, &value};
+  }
+
   void addPush(const Node& node) {
     const bool local = graph::appliesGradient(node);
     const std::string name = local ? graph_.node(root(node.inputs[0]).node).name
@@ -101,14 +112,14 @@ class Lowering {
   // What is a filled tensor whatever is fed. Done in float32, as the kernels would.
   bool addConstant(const Node& node) {
     const auto constant = [this, &node](double value) {
-      step_.constants[{node.id, 0}] = {node.outputs[0], value};
+      step_.constants[{node.id, 0}] = {node.outputs[0], value, nullptr};
       return true;
     };
     if (node.op == "Const") return constant(node.attribute<double>("value"));
     if (node.op == "ZerosLike") return constant(0);
     if (node.op != "MeanGrad") return false;
     const auto dy = step_.constants.find(root(node.inputs[0]));
-    if (dy == step_.constants.end()) return false;
+    if (dy == step_.constants.end() || dy->second.elements != nullptr) return false;
     const auto elements = static_cast<float>(node.outputs[0].shape.elements());
     return constant(static_cast<float>(dy->second.value) / elements);
   }
@@ -130,15 +141,16 @@ class Lowering {
   }
 
   const Graph& graph_;
+  const KnownValues& known_;
   std::map<Output, Output> roots_;  // of what Reshape and Identity make
   LoweredStep step_;
 };
 
 }  // namespace
 
-LoweredStep lower(const Graph& graph, std::span<const Output> fetches) {
+LoweredStep lower(const Graph& graph, std::span<const Output> fetches, const KnownValues& known) {
   const graph::Pruned pruned = graph::prune(graph, {}, fetches, pushesOf(graph));
-  Lowering lowering(pruned.graph, pruned.fetches);
+  Lowering lowering(pruned.graph, pruned.fetches, known);
   lowering.addUnread(graph);
   return lowering.take();
 }

@@ -38,9 +38,7 @@ struct Fetch {
 
 // Owns and borrows as CompiledStep, whose body this is.
 struct StepBody {
-  explicit StepBody(Device& device_in) : device(device_in) {}
-
-  Device& device;
+  Device* device = nullptr;  // none while it is only planned
   std::vector<Binding> inputs, parameters, gradients;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<const std::byte*>
@@ -48,6 +46,7 @@ struct StepBody {
   std::vector<std::byte*> output_pointers;
   std::vector<std::string> names;  // of the launches, which refer to them
   std::vector<Launch> launches;
+  std::unique_ptr<Program> program;  // of the launches
   std::vector<Fetch> fetches;
   DeviceMemory constants, arena;
   StepPlan plan;

@@ -31,16 +31,15 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 // Borrows: everything it is given, for one compilation. Owns what it makes until take().
 class StepCompiler {
  public:
-  // Takes no memory of the device.
-  StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
-               std::unique_ptr<StepBody> body);
+  // Needs no device yet.
+  StepCompiler(LoweredStep step, DeviceType type, const KernelTable& kernels);
   const StepPlan& plan() const { return body_->plan; }
-  std::unique_ptr<StepBody> take();
+  std::unique_ptr<StepBody> take(Device& device);
 
  private:
   void makeSlots();
   void directGradients();
-  void makeKernels(const KernelTable& kernels);
+  void makeKernels(DeviceType type, const KernelTable& kernels);
   void markLastUses();
   void planOutputs(size_t index);
   std::optional<Output> overwritable(size_t index, size_t output) const;
@@ -56,8 +55,7 @@ class StepCompiler {
   }
 
   LoweredStep step_;
-  Device& device_;
-  std::unique_ptr<StepBody> body_;
+  std::unique_ptr<StepBody> body_ = std::make_unique<StepBody>();
   std::map<Output, Location> bound_;  // tensors that live in what the caller binds
   std::map<Output, int> last_use_;    // index of the last operation that reads it
   std::map<Output, size_t> buffers_;  // intermediate tensor -> index into lifetimes_
@@ -67,23 +65,24 @@ class StepCompiler {
   std::map<Output, std::byte*> placed_;  // addresses of constants and intermediate tensors
 };
 
-StepCompiler::StepCompiler(LoweredStep step, Device& device, const KernelTable& kernels,
-                           std::unique_ptr<StepBody> body)
-    : step_(std::move(step)), device_(device), body_(std::move(body)) {
+StepCompiler::StepCompiler(LoweredStep step, DeviceType type, const KernelTable& kernels)
+    : step_(std::move(step)) {
   makeSlots();
   directGradients();
-  makeKernels(kernels);
+  makeKernels(type, kernels);
   markLastUses();
   for (size_t i = 0; i < step_.operations.size(); ++i) planOutputs(i);
   memory_ = planMemory(lifetimes_);
   describe();
 }
 
-std::unique_ptr<StepBody> StepCompiler::take() {
+std::unique_ptr<StepBody> StepCompiler::take(Device& device) {
+  body_->device = &device;
   placeAll();
   fillConstants();
   makeLaunches();
   makeFetches();
+  body_->program = device.prepare(body_->launches);
   return std::move(body_);
 }
 
@@ -127,9 +126,9 @@ void StepCompiler::directGradients() {
   }
 }
 
-void StepCompiler::makeKernels(const KernelTable& kernels) {
+void StepCompiler::makeKernels(DeviceType type, const KernelTable& kernels) {
   for (const Operation& operation : step_.operations) {
-    body_->kernels.push_back(kernels.make(operation, device_.type()));
+    body_->kernels.push_back(kernels.make(operation, type));
   }
 }
 
@@ -191,7 +190,8 @@ void StepCompiler::planOutputs(size_t index) {
 }
 
 void StepCompiler::placeAll() {
-  body_->arena = device_.allocate(memory_.bytes);
+  for (const std::unique_ptr<Kernel>& kernel : body_->kernels) kernel->prepare(*body_->device);
+  body_->arena = body_->device->allocate(memory_.bytes);
   for (const auto& [tensor, buffer] : buffers_) {
     placed_[tensor] = body_->arena.get() + memory_.offsets[buffer];
   }
@@ -211,6 +211,10 @@ void StepCompiler::placeAll() {
 }
 
 void fill(const Constant& constant, std::byte* to) {
+  if (constant.elements != nullptr) {
+    std::copy_n(constant.elements->data(), constant.elements->bytes(), to);
+    return;
+  }
   const auto n = static_cast<size_t>(constant.spec.shape.elements());
   switch (constant.spec.dtype) {
     case DType::kFloat32:
@@ -237,17 +241,17 @@ void StepCompiler::fillConstants() {
     offsets[tensor] = bytes;
     bytes += (allocationOf(constant.spec) + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
   }
-  body_->constants = device_.allocate(bytes);
+  body_->constants = body_->device->allocate(bytes);
   // The host's memory needs no copy, which nobody would count.
-  std::vector<std::byte> host(device_.usesHostMemory() ? 0 : bytes);
-  std::byte* const made = device_.usesHostMemory() ? body_->constants.get() : host.data();
+  std::vector<std::byte> host(body_->device->usesHostMemory() ? 0 : bytes);
+  std::byte* const made = body_->device->usesHostMemory() ? body_->constants.get() : host.data();
   for (const auto& [tensor, offset] : offsets) {
     fill(step_.constants.at(tensor), made + offset);
     placed_[tensor] = body_->constants.get() + offset;
   }
-  if (device_.usesHostMemory()) return;
-  device_.copyToDevice(body_->constants.get(), host.data(), bytes);
-  device_.synchronise();
+  if (body_->device->usesHostMemory()) return;
+  body_->device->copyToDevice(body_->constants.get(), host.data(), bytes);
+  body_->device->synchronise();
 }
 
 Location StepCompiler::locate(const Output& tensor) const {
@@ -299,15 +303,15 @@ void StepCompiler::makeFetches() {
     if (made.location.kind != Kind::kPlanned && made.bytes > 0) {
       bindingOf(made.location).required = true;
     }
-    if (!device_.usesHostMemory()) made.host.resize(made.bytes);
+    if (!body_->device->usesHostMemory()) made.host.resize(made.bytes);
     body_->fetches.push_back(std::move(made));
   }
-  if (device_.usesHostMemory()) return;
+  if (body_->device->usesHostMemory()) return;
   StepBody& s = *body_;
   for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters, &s.gradients}) {
     for (Binding& binding : *bindings) {
       if (!binding.required) continue;
-      binding.staged = device_.allocate(binding.bytes);
+      binding.staged = body_->device->allocate(binding.bytes);
       for (const size_t read : binding.reads) s.input_pointers[read] = binding.staged.get();
       for (const size_t write : binding.writes) s.output_pointers[write] = binding.staged.get();
     }
@@ -317,6 +321,8 @@ void StepCompiler::makeFetches() {
 void StepCompiler::describe() {
   StepPlan& plan = body_->plan;
   plan.planned_bytes = memory_.bytes;
+  for (const std::unique_ptr<Kernel>& kernel : body_->kernels)
+    plan.planned_bytes += kernel->preparedBytes();
   for (size_t i = 0; i < step_.operations.size(); ++i) {
     const Operation& operation = step_.operations[i];
     plan.kernels.push_back({operation.op, operation.name, operation.input_specs,
@@ -324,11 +330,12 @@ void StepCompiler::describe() {
   }
 }
 
-StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetches, Device& device,
+StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetches, DeviceType type,
                         const KernelTable& kernels, CompileOptions options) {
-  LoweredStep step = lower(part, fetches);
-  if (options.fuse) fuse(step, kernels, device.type());
-  return {std::move(step), device, kernels, std::make_unique<StepBody>(device)};
+  static const KnownValues kNothing;
+  LoweredStep step = lower(part, fetches, options.known == nullptr ? kNothing : *options.known);
+  if (options.fuse) fuse(step, kernels, type);
+  return {std::move(step), type, kernels};
 }
 
 }  // namespace
@@ -336,13 +343,13 @@ StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetche
 std::unique_ptr<CompiledStep> compile(const graph::Graph& part, std::span<const Output> fetches,
                                       Device& device, const KernelTable& kernels,
                                       CompileOptions options) {
-  StepCompiler compiler = compilerOf(part, fetches, device, kernels, options);
-  return std::unique_ptr<CompiledStep>(new CompiledStep(compiler.take()));
+  StepCompiler compiler = compilerOf(part, fetches, device.type(), kernels, options);
+  return std::unique_ptr<CompiledStep>(new CompiledStep(compiler.take(device)));
 }
 
-StepPlan planStep(const graph::Graph& part, std::span<const Output> fetches, Device& device,
+StepPlan planStep(const graph::Graph& part, std::span<const Output> fetches, DeviceType type,
                   const KernelTable& kernels, CompileOptions options) {
-  return compilerOf(part, fetches, device, kernels, options).plan();
+  return compilerOf(part, fetches, type, kernels, options).plan();
 }
 
 }  // namespace dtf::runtime

@@ -6,11 +6,20 @@
 namespace dtf {
 
 Shape::Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {
+  int64_t unhidden = 1;  // the dimensions multiplied, but for zeros
   for (const int64_t dim : dims_) {
     if (dim < 0) throw Error(ErrorCode::kBadConfig, "shape " + str() + " has a negative dimension");
-    if (__builtin_mul_overflow(elements_, dim, &elements_))
-      throw Error(ErrorCode::kBadConfig, "shape " + str() + " has more elements than fit 64 bits");
+    if (dim == 0) {
+      elements_ = 0;
+      continue;
+    }
+    if (__builtin_mul_overflow(unhidden, dim, &unhidden) || unhidden > kElementsMax) {
+      throw Error(ErrorCode::kBadConfig,
+                  "shape " + str() + " has dimensions whose product is over " +
+                      std::to_string(kElementsMax) + ", the most elements that a tensor can have");
+    }
   }
+  if (elements_ != 0) elements_ = unhidden;
 }
 
 int64_t Shape::dim(int axis) const {

@@ -9,11 +9,16 @@
 
 namespace dtf {
 
-// Value type. The number of elements fits int64 by construction; a zero dimension is allowed.
+// Value type. A zero dimension is allowed; the other dimensions multiplied, in whatever order and
+// however few of them, are at most kElementsMax, as in NumPy: with a zero among them no elements
+// are there to give away a dimension of 2^63, and whoever adds a padding to it overflows.
 class Shape {
  public:
+  static constexpr int64_t kElementsMax = int64_t{1} << 61;
+
   Shape() = default;  // a scalar
-  // Errors: kBadConfig for a negative dimension, or when the number of elements overflows int64.
+  // Errors: kBadConfig for a negative dimension, or when the others multiplied are more than
+  // kElementsMax.
   explicit Shape(std::vector<int64_t> dims);
   Shape(std::initializer_list<int64_t> dims) : Shape(std::vector<int64_t>(dims)) {}
 

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/graph/function.h"
 #include "common/graph/op_def.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/tensor_codec.h"
@@ -30,6 +31,8 @@ void encodeOutput(const graph::Output& output, Part::Output::Builder builder) {
   builder.setIndex(static_cast<uint32_t>(output.index));
 }
 
+void encodeFunction(const graph::Function& function, Part::Function::Builder builder);
+
 void encodeAttribute(const graph::Attribute& attribute, Part::Attribute::Value::Builder builder) {
   std::visit(
       [&builder](const auto& value) {
@@ -44,6 +47,9 @@ void encodeAttribute(const graph::Attribute& attribute, Part::Attribute::Value::
           builder.setText(value);
         } else if constexpr (std::is_same_v<Value, DType>) {
           builder.setDtype(static_cast<uint8_t>(value));
+        } else if constexpr (std::is_same_v<Value, graph::FunctionRef>) {
+          if (value == nullptr) return builder.setNothing();
+          encodeFunction(*value, builder.initFunction());
         } else {
           auto dims = builder.initShape(static_cast<uint32_t>(value.rank()));
           for (int axis = 0; axis < value.rank(); ++axis)
@@ -68,6 +74,17 @@ void encodeNode(const Node& node, uint16_t device, Part::Node::Builder builder) 
     attribute.setName(name);
     encodeAttribute(value, attribute.getValue());
   }
+}
+
+void encodeFunction(const graph::Function& function, Part::Function::Builder builder) {
+  const std::vector<Node>& all = function.graph().nodes();
+  auto nodes = builder.initNodes(static_cast<uint32_t>(all.size()));
+  for (uint32_t i = 0; i < nodes.size(); ++i) encodeNode(all[i], 0, nodes[i]);
+  auto parameters = builder.initParameters(static_cast<uint32_t>(function.parameters().size()));
+  for (uint32_t i = 0; i < parameters.size(); ++i)
+    parameters.set(i, indexOf(function.parameters()[i]));
+  auto results = builder.initResults(static_cast<uint32_t>(function.results().size()));
+  for (uint32_t i = 0; i < results.size(); ++i) encodeOutput(function.results()[i], results[i]);
 }
 
 // Full names, in the order in which nodes name them first.
@@ -119,47 +136,6 @@ graph::Output decodeOutput(Part::Output::Reader reader) {
   return {decodeNodeId(reader.getNode()), static_cast<int32_t>(reader.getIndex())};
 }
 
-graph::Attribute decodeAttribute(Part::Attribute::Value::Reader reader, const std::string& what) {
-  switch (reader.which()) {
-    case Part::Attribute::Value::TRUTH:
-      return reader.getTruth();
-    case Part::Attribute::Value::INTEGER:
-      return reader.getInteger();
-    case Part::Attribute::Value::NUMBER:
-      return reader.getNumber();
-    case Part::Attribute::Value::TEXT:
-      return textOf(reader.getText(), kAttributeBytesMax, what);
-    case Part::Attribute::Value::DTYPE:
-      return readDType(reader.getDtype(), what);
-    case Part::Attribute::Value::SHAPE:
-      return readShape(reader.getShape(), what);
-  }
-  refuse(what + " is of a kind that this version doesn't know");
-}
-
-graph::NodeDef decodeNode(Part::Node::Reader reader, const std::vector<std::string>& devices) {
-  graph::NodeDef def;
-  def.name = textOf(reader.getName(), kNameBytesMax, "a node's name");
-  const std::string what = "node '" + printable(def.name) + "'";
-  def.op = textOf(reader.getOp(), kNameBytesMax, what + ", its op");
-  if (reader.getDevice() >= devices.size()) refuse(what + " is on a device that isn't in the list");
-  def.device = devices[reader.getDevice()];
-  checkCount(reader.getInputs().size(), kInputsMax, what + ", its inputs");
-  for (const auto input : reader.getInputs()) def.inputs.push_back(decodeOutput(input));
-  checkCount(reader.getAfter().size(), kInputsMax, what + ", its control inputs");
-  for (const uint32_t before : reader.getAfter())
-    def.control_inputs.push_back(decodeNodeId(before));
-  checkCount(reader.getAttributes().size(), kAttributesMax, what + ", its attributes");
-  for (const auto attribute : reader.getAttributes()) {
-    std::string name = textOf(attribute.getName(), kNameBytesMax, what + ", an attribute's name");
-    const std::string which = what + ", its attribute '" + printable(name) + "'";
-    if (!def.attributes.emplace(std::move(name), decodeAttribute(attribute.getValue(), which))
-             .second)
-      refuse(which + " is there twice");
-  }
-  return def;
-}
-
 uint64_t bytesOf(const Node& node) {
   uint64_t bytes = 0;
   for (const graph::TensorSpec& spec : node.outputs) {
@@ -181,20 +157,119 @@ uint64_t bytesOf(const Node& node) {
   return bytes;
 }
 
-graph::Graph decodeNodes(Part::Reader reader, uint64_t& bytes) {
+// Reads the nodes of one part, those of its functions included, and adds up what they come to.
+// Borrows: the names of the part's devices.
+class NodeReader {
+ public:
+  explicit NodeReader(const std::vector<std::string>& devices) : devices_(devices) {}
+
+  graph::Graph read(capnp::List<Part::Node>::Reader nodes);
+  uint64_t bytes() const { return bytes_; }  // of all tensors that they make
+  uint64_t nodes() const { return nodes_; }
+
+ private:
+  graph::NodeDef node(Part::Node::Reader reader);
+  graph::Attribute attribute(Part::Attribute::Value::Reader reader, const std::string& what);
+  graph::FunctionRef function(Part::Function::Reader reader, const std::string& what);
+
+  const std::vector<std::string>& devices_;
+  uint64_t bytes_ = 0, nodes_ = 0;
+  int depth_ = 0;  // of functions
+};
+
+graph::Graph NodeReader::read(capnp::List<Part::Node>::Reader nodes) {
+  nodes_ += nodes.size();
+  checkCount(nodes_, kNodesMax, "nodes of a part");
+  graph::Graph graph(graph::standardOps());
+  for (const auto reader : nodes) {
+    const NodeId id = graph.addNode(node(reader));
+    bytes_ += bytesOf(graph.node(id));
+    if (bytes_ > kPartBytesMax)
+      refuse("with node '" + printable(graph.node(id).name) + "' the tensors of the part take " +
+             bytesText(bytes_) + "; the most is " + bytesText(kPartBytesMax));
+  }
+  return graph;
+}
+
+graph::FunctionRef NodeReader::function(Part::Function::Reader reader, const std::string& what) {
+  if (depth_ == graph::Function::kDepthMax)
+    refuse(what + " calls functions more than " + std::to_string(graph::Function::kDepthMax) +
+           " deep");
+  checkCount(reader.getParameters().size(), kInputsMax, what + ", its parameters");
+  checkCount(reader.getResults().size(), kInputsMax, what + ", its results");
+  std::vector<NodeId> parameters;
+  for (const uint32_t parameter : reader.getParameters())
+    parameters.push_back(decodeNodeId(parameter));
+  std::vector<graph::Output> results;
+  for (const auto result : reader.getResults()) results.push_back(decodeOutput(result));
+  try {
+    ++depth_;
+    graph::Graph graph = read(reader.getNodes());
+    --depth_;
+    return graph::Function::make(std::move(graph), std::move(parameters), std::move(results));
+  } catch (const Error& error) {
+    // Names within a function are its own: whose function it is, only its caller says.
+    throw Error(error.code(), what + ": " + error.message());
+  }
+}
+
+graph::Attribute NodeReader::attribute(Part::Attribute::Value::Reader reader,
+                                       const std::string& what) {
+  switch (reader.which()) {
+    case Part::Attribute::Value::TRUTH:
+      return reader.getTruth();
+    case Part::Attribute::Value::INTEGER:
+      return reader.getInteger();
+    case Part::Attribute::Value::NUMBER:
+      return reader.getNumber();
+    case Part::Attribute::Value::TEXT:
+      return textOf(reader.getText(), kAttributeBytesMax, what);
+    case Part::Attribute::Value::DTYPE:
+      return readDType(reader.getDtype(), what);
+    case Part::Attribute::Value::SHAPE:
+      return readShape(reader.getShape(), what);
+    case Part::Attribute::Value::FUNCTION:
+      return function(reader.getFunction(), what);
+    case Part::Attribute::Value::NOTHING:
+      return graph::FunctionRef();
+  }
+  refuse(what + " is of a kind that this version doesn't know");
+}
+
+graph::NodeDef NodeReader::node(Part::Node::Reader reader) {
+  graph::NodeDef def;
+  def.name = textOf(reader.getName(), kNameBytesMax, "a node's name");
+  const std::string what = "node '" + printable(def.name) + "'";
+  def.op = textOf(reader.getOp(), kNameBytesMax, what + ", its op");
+  if (depth_ == 0) {
+    if (reader.getDevice() >= devices_.size())
+      refuse(what + " is on a device that isn't in the list");
+    def.device = devices_[reader.getDevice()];
+  }
+  checkCount(reader.getInputs().size(), kInputsMax, what + ", its inputs");
+  for (const auto input : reader.getInputs()) def.inputs.push_back(decodeOutput(input));
+  checkCount(reader.getAfter().size(), kInputsMax, what + ", its control inputs");
+  for (const uint32_t before : reader.getAfter())
+    def.control_inputs.push_back(decodeNodeId(before));
+  checkCount(reader.getAttributes().size(), kAttributesMax, what + ", its attributes");
+  for (const auto entry : reader.getAttributes()) {
+    std::string name = textOf(entry.getName(), kNameBytesMax, what + ", an attribute's name");
+    const std::string which = what + ", its attribute '" + printable(name) + "'";
+    if (!def.attributes.emplace(std::move(name), attribute(entry.getValue(), which)).second)
+      refuse(which + " is there twice");
+  }
+  return def;
+}
+
+graph::Graph decodeNodes(Part::Reader reader, uint64_t& bytes, uint64_t& count) {
   checkCount(reader.getDevices().size(), kDevicesMax, "devices of a part");
-  checkCount(reader.getNodes().size(), kNodesMax, "nodes of a part");
   std::vector<std::string> devices;
   for (const auto device : reader.getDevices())
     devices.push_back(textOf(device, kNameBytesMax, "a device's name"));
-  graph::Graph graph(graph::standardOps());
-  for (const auto node : reader.getNodes()) {
-    const NodeId id = graph.addNode(decodeNode(node, devices));
-    bytes += bytesOf(graph.node(id));
-    if (bytes > kPartBytesMax)
-      refuse("with node '" + printable(graph.node(id).name) + "' the tensors of the part take " +
-             bytesText(bytes) + "; the most is " + bytesText(kPartBytesMax));
-  }
+  NodeReader nodes(devices);
+  graph::Graph graph = nodes.read(reader.getNodes());
+  bytes = nodes.bytes();
+  count = nodes.nodes();
   return graph;
 }
 
@@ -257,17 +332,19 @@ void encodePart(const std::shared_ptr<const engine::TaskPart>& shared, const Pro
 }
 
 DecodedPart decodePart(Part::Reader reader) {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, nodes = 0;
   DecodedPart decoded{.part = {.task = decodeTask(reader.getTask()),
-                               .graph = decodeNodes(reader, bytes),
+                               .graph = decodeNodes(reader, bytes, nodes),
                                .fetches = {},
                                .feeds = {},
                                .folded = {},
                                .edges = {},
                                .edges_total = reader.getEdgesTotal()},
                       .peers = {},
-                      .bytes = 0};
+                      .bytes = 0,
+                      .nodes = 0};
   decoded.bytes = bytes;
+  decoded.nodes = nodes;
   engine::TaskPart& part = decoded.part;
   checkCount(part.edges_total, kEdgesMax, "edges of a plan");
   checkCount(reader.getFetches().size(), kNodesMax, "fetches of a part");

@@ -37,6 +37,7 @@ struct DecodedPart {
   engine::TaskPart part;
   std::vector<Incarnation> peers;  // as part.edges
   uint64_t bytes = 0;              // of all its tensors, each counted once
+  uint64_t nodes = 0;              // those of functions included, once for each caller
 };
 
 // Ops and shapes are checked as the graph is built; what a part as a whole must be like, by

@@ -43,13 +43,15 @@ $Cxx.namespace("dtf::schema");
 interface TaskGate {
   # Bootstrap of a task that serves.
 
-  hello @0 (token :SessionToken) -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text));
-  # Opens a session, once. `devices`: full names. Errors: unavailable when the task has as many sessions as it may;
+  hello @0 (token :SessionToken)
+      -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text), bytesMax :UInt64);
+  # Opens a session, once. `devices`: full names. `bytesMax`: what the task may hold for all sessions together, so that
+  # the tensors of one message may have no more; of a message of twice as much it closes the connection. Errors: unavailable when the task has as many sessions as it may;
   # bad_data when that session is open, or there is no secret.
 
   tensors @1 (token :SessionToken, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
-      -> (sink :TensorSink, incarnation :UInt64);
-  # For another task of the session. `incarnation`: of the caller, then of the callee. Errors: unavailable when there is
+      -> (sink :TensorSink, incarnation :UInt64, bytesMax :UInt64);
+  # For another task of the session. `incarnation`: of the caller, then of the callee. `bytesMax`: as above. Errors: unavailable when there is
   # no such session (any more), or the secret is another; bad_config when this is not `callee`.
 
   status @2 () -> (json :Text);
@@ -146,7 +148,15 @@ struct Part {
       text @4 :Text;
       dtype @5 :UInt8;
       shape @6 :List(Int64);
+      function @7 :Function;
+      nothing @8 :Void;          # a function that isn't there
     }
+  }
+  struct Function {
+    # Of an If or a While. Its nodes run where that one runs, and their device is 0.
+    nodes @0 :List(Node);
+    parameters @1 :List(UInt32);
+    results @2 :List(Output);
   }
   struct Value {
     node @0 :UInt32;

@@ -22,10 +22,21 @@ namespace {
 class RemoteStep {
  public:
   RemoteStep(kj::Timer& timer, RemoteStepId id, const std::vector<RemotePart>& parts,
-             RemoteStepLimits limits)
-      : timer_(timer), id_(id), parts_(parts), limits_(limits), ended_(parts.size(), false) {
+             RemoteStepLimits limits, StepAborts& aborts)
+      : timer_(timer),
+        id_(id),
+        parts_(parts),
+        limits_(limits),
+        aborts_(aborts),
+        ended_(parts.size(), false) {
     result_.fetches.resize(parts.size());
+    const bool is_new =
+        aborts_.emplace(id_.step, [this](const Error& cause) { fail(cause); }).second;
+    DTF_CHECK(is_new);
   }
+  ~RemoteStep() { aborts_.erase(id_.step); }
+  RemoteStep(const RemoteStep&) = delete;
+  RemoteStep& operator=(const RemoteStep&) = delete;
 
   kj::Promise<engine::StepResult> run(const engine::StepFeeds& feeds) {
     kj::Vector<kj::Promise<void>> calls;
@@ -85,6 +96,7 @@ class RemoteStep {
   const RemoteStepId id_;
   const std::vector<RemotePart>& parts_;
   const RemoteStepLimits limits_;
+  StepAborts& aborts_;
   std::vector<bool> ended_;
   engine::StepResult result_;
   std::optional<Error> cause_;
@@ -97,9 +109,9 @@ class RemoteStep {
 kj::Promise<engine::StepResult> runRemoteStep(kj::Timer& timer, RemoteStepId id,
                                               const std::vector<RemotePart>& parts,
                                               const engine::StepFeeds& feeds,
-                                              RemoteStepLimits limits) {
+                                              RemoteStepLimits limits, StepAborts& aborts) {
   DTF_CHECK(feeds.size() == parts.size());
-  auto step = kj::heap<RemoteStep>(timer, id, parts, limits);
+  auto step = kj::heap<RemoteStep>(timer, id, parts, limits, aborts);
   auto promise = step->run(feeds);
   return promise.attach(kj::mv(step));
 }

@@ -6,9 +6,12 @@
 #include <kj/timer.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/engine/tasks.h"
 #include "common/graph/graph.h"
 
@@ -31,14 +34,17 @@ struct RemoteStepLimits {
   Duration abort_max;  // for what computes in it to end when it has failed
 };
 
+// How each step under way is ended from outside, by its number.
+using StepAborts = std::map<uint64_t, std::function<void(const Error& cause)>>;
+
 // Runs all parts at once. The first that fails, or whose task is lost, aborts the step on all others,
 // and so does the deadline. Resolved when the step has ended on each task, or the task is lost, so
 // that what it was fed is the caller's again.
-// Loop-thread only; what is given must stay until the promise is resolved. Rejects with the root
+// Loop-thread only; what is given must stay until the promise is resolved; the step is in `aborts` as long. Rejects with the root
 // cause: the first error of any part; kDeadline that names those that had not answered.
 kj::Promise<engine::StepResult> runRemoteStep(kj::Timer& timer, RemoteStepId id,
                                               const std::vector<RemotePart>& parts,
                                               const engine::StepFeeds& feeds,
-                                              RemoteStepLimits limits);
+                                              RemoteStepLimits limits, StepAborts& aborts);
 
 }  // namespace dtf::wire

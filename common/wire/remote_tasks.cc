@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -19,16 +20,41 @@
 
 namespace dtf::wire {
 
-cluster::Address parseTarget(std::string_view target) {
+namespace {
+
+// "worker/1"
+std::optional<TaskId> taskNamed(std::string_view name) {
+  const size_t slash = name.find('/');
+  const std::optional<JobKind> job = parseJobName(name.substr(0, slash));
+  if (!job || slash == std::string_view::npos) return std::nullopt;
+  const std::string_view number = name.substr(slash + 1);
+  TaskId task{*job, 0};
+  std::from_chars(number.data(), number.data() + number.size(), task.index);
+  return task.name() == name ? std::optional(task) : std::nullopt;
+}
+
+}  // namespace
+
+RemoteTarget parseTarget(std::string_view target) {
   constexpr std::string_view kScheme = "dtf://";
-  cluster::Address address;
-  const std::string wrong = target.starts_with(kScheme)
-                                ? cluster::parseAddress(target.substr(kScheme.size()), address)
-                                : "it doesn't begin with dtf://";
-  if (!wrong.empty() || address.port == 0)
-    throw Error(ErrorCode::kUsage, fmt::format("'{}' is no target: {}; a target is dtf://host:port",
-                                               target, wrong.empty() ? "it has no port" : wrong));
-  return address;
+  RemoteTarget parsed;
+  std::string wrong = "it doesn't begin with dtf://";
+  if (target.starts_with(kScheme)) {
+    const std::string_view rest = target.substr(kScheme.size());
+    const size_t slash = rest.find('/');
+    wrong = cluster::parseAddress(rest.substr(0, slash), parsed.address);
+    if (wrong.empty() && parsed.address.port == 0) wrong = "it has no port";
+    if (slash != std::string_view::npos) {
+      parsed.task = taskNamed(rest.substr(slash + 1));
+      if (wrong.empty() && !parsed.task) wrong = "what follows the port is no task";
+    }
+  }
+  if (!wrong.empty())
+    throw Error(ErrorCode::kUsage,
+                fmt::format("'{}' is no target: {}; a target is dtf://host:port, "
+                            "or dtf://host:port/worker/1",
+                            target, wrong));
+  return parsed;
 }
 
 // A plan of remote parts.
@@ -67,7 +93,7 @@ class RemoteTasks::Plan final : public engine::PlanParts {
     DTF_CHECK(feeds.size() == parts_.size());
     return tasks_.loop_.call([&] {
       return runRemoteStep(tasks_.loop_.timer(), {.plan = number_, .step = step}, parts_, feeds,
-                           {tasks_.options_.step_max, tasks_.options_.abort_max});
+                           {tasks_.options_.step_max, tasks_.options_.abort_max}, tasks_.aborts_);
     });
   }
 
@@ -85,8 +111,11 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options)
   const std::set<std::string> each(options_.targets.begin(), options_.targets.end());
   if (each.size() < options_.targets.size())
     throw Error(ErrorCode::kBadConfig, "one task is given as two targets: name each once");
-  for (const std::string& target : options_.targets)
-    links_.push_back(std::make_unique<TaskLink>(loop_, parseTarget(target)));
+  for (const std::string& target : options_.targets) {
+    RemoteTarget parsed = parseTarget(target);
+    links_.push_back(
+        std::make_unique<TaskLink>(loop_, std::move(parsed.address), parsed.task, options_.keys));
+  }
   const SessionToken token = SessionToken::draw();
   loop_.call([&] {
     kj::Vector<kj::Promise<void>> opened;
@@ -138,6 +167,16 @@ void RemoteTasks::setVariable(const graph::Node& variable, const Tensor& value) 
   DTF_CHECK_MSG(task.has_value(), variable.device);
   const auto key = engine::VariableKey::of(variable);
   loop_.call([&] { return linkTo(*task).setVariable(key, value, options_.step_max); });
+}
+
+// A step that fails at once leaves the list.
+void RemoteTasks::abortSteps(const Error& cause) {
+  loop_.call([&]() -> kj::Promise<void> {
+    const auto under_way = aborts_;
+    for (const auto& [step, abort] : under_way)
+      if (aborts_.contains(step)) abort(cause);
+    return kj::READY_NOW;
+  });
 }
 
 void RemoteTasks::resetVariables(const std::string& container) {

@@ -3,12 +3,16 @@
 // The tasks of a session as other processes: `psd --serve` and `workerd --serve`.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "common/cluster/spec.h"
 #include "common/engine/tasks.h"
@@ -16,20 +20,30 @@
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/kernel.h"
 
+namespace dtf::net {
+class TlsKeys;
+}
+
 namespace dtf::wire {
 
 class TaskLink;  // task_link.h
 
 struct RemoteTasksOptions {
-  std::vector<std::string> targets;                   // "dtf://host:port", of different tasks
+  std::vector<std::string> targets;                   // of different tasks; see parseTarget()
+  std::shared_ptr<net::TlsKeys> keys{};               // this client's; null: those of the process
   Duration connect_max = std::chrono::seconds(10);    // until a target has answered the hello
   Duration register_max = std::chrono::seconds(120);  // until a part is compiled
   Duration step_max = std::chrono::seconds(600);      // a step
-  Duration abort_max = std::chrono::seconds(5);       // for what computes in a failed step to end
+  Duration abort_max = std::chrono::seconds(5);  // for a failed step to end: more than a second
 };
 
-// "dtf://localhost:2222". Errors: kUsage that says what is wrong.
-cluster::Address parseTarget(std::string_view target);
+// "dtf://localhost:2222", or "dtf://localhost:2222/ps/0" to talk to that task and no other: with keys its
+// certificate must say so, without, what listens there. Errors: kUsage that says what is wrong.
+struct RemoteTarget {
+  cluster::Address address;
+  std::optional<TaskId> task;
+};
+RemoteTarget parseTarget(std::string_view target);
 
 // Opens a session on all targets, and ends it with its own end. The first target's first device is
 // where a node goes that asks for nothing.
@@ -37,7 +51,7 @@ cluster::Address parseTarget(std::string_view target);
 // Threads: thread-safe, as Tasks is; it outlives its plans.
 // Blocks: the constructor, until all targets have answered; the rest as Tasks says.
 // Errors: the constructor: kUnavailable that names a target that can't be reached, or doesn't serve;
-// kBadConfig for a task that two targets are.
+// kBadConfig for a task that two targets are; kPermission for one that is another than the target says.
 class RemoteTasks final : public engine::Tasks {
  public:
   explicit RemoteTasks(RemoteTasksOptions options);
@@ -48,6 +62,7 @@ class RemoteTasks final : public engine::Tasks {
   bool withCpu(const UseCpu& use) override;
   std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
   void setVariable(const graph::Node& variable, const Tensor& value) override;
+  void abortSteps(const Error& cause) override;
   void resetVariables(const std::string& container) override;
   engine::RendezvousLoad load() const override;
 
@@ -63,6 +78,7 @@ class RemoteTasks final : public engine::Tasks {
   runtime::CpuDevice cpu_ DTF_GUARDED_BY(cpu_mutex_);
   Mutex plans_mutex_;
   uint64_t next_plan_ DTF_GUARDED_BY(plans_mutex_) = 1;
+  std::map<uint64_t, std::function<void(const Error&)>> aborts_;  // of steps; used on the loop
   std::vector<std::unique_ptr<TaskLink>> links_;  // as targets; used and destroyed on the loop
   mutable net::IoThread loop_;                    // last: it ends before what lives on it
 };

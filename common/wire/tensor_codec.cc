@@ -52,6 +52,16 @@ void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what)
   in_message += bytes;
 }
 
+void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what,
+                  const std::string& peer, uint64_t most) {
+  addToMessage(in_message, bytes, what);
+  if (in_message <= most) return;
+  throw Error(ErrorCode::kBadConfig,
+              "with " + what + " a message has " + bytesText(in_message) + " of tensors; " + peer +
+                  " may hold " + bytesText(most) +
+                  ", its share of its host's memory: send less in one step, or split it");
+}
+
 uint64_t copiedBytes(std::span<const uint64_t> sizes) {
   uint64_t copied = 0;
   uint32_t referenced = 0;

@@ -30,6 +30,9 @@ inline constexpr net::Limits kTensorLimits{.bytes_max = uint64_t{16} << 30, .seg
 // Errors: kBadConfig that names `what` and the bound, for more than one tensor or one message may
 // have.
 void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what);
+// As its receiver says: `peer` may hold `most`.
+void addToMessage(uint64_t& in_message, uint64_t bytes, const std::string& what,
+                  const std::string& peer, uint64_t most);
 
 // Of tensors of these sizes, written to one message in this order: the bytes that it holds itself,
 // as the others are referred to.

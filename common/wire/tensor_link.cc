@@ -1,5 +1,6 @@
 #include "common/wire/tensor_link.h"
 
+#include <fmt/format.h>
 #include <kj/async.h>
 
 #include <utility>
@@ -80,6 +81,7 @@ kj::Promise<void> TensorLink::opened() {
       openConnection(
           loop_,
           {.peer = peer_,
+           .task = options_.peer.name(),
            .address = options_.address,
            .kind = net::ConnectionKind::kBulk,
            .limits = kTensorLimits,
@@ -96,6 +98,7 @@ kj::Promise<void> TensorLink::opened() {
                 net::throwAsKj(Error(ErrorCode::kUnavailable,
                                      "it has been started again since the session began"));
               sink_ = answer.getSink();
+              bytes_max_ = answer.getBytesMax();
             });
           })
           .then([this](std::unique_ptr<net::RpcConnection> connection) {
@@ -116,6 +119,12 @@ kj::Promise<void> TensorLink::sendNow(uint64_t plan, uint64_t step,
   }
   if (sink == nullptr || connection_ == nullptr || hold->isGivenUp())
     net::throwAsKj(Error(ErrorCode::kUnavailable, "the connection was given up"));
+  uint64_t in_message = 0;
+  net::bridgeErrors([&] {
+    for (const engine::PartProgram::Send& tensor : tensors)
+      addToMessage(in_message, tensor.bytes.size(), fmt::format("edge {} of the step", tensor.edge),
+                   peer_, bytes_max_);
+  });
   auto request = sink->sendTensorsRequest();
   request.setPlan(plan);
   request.setStep(step);
@@ -167,20 +176,24 @@ kj::Promise<void> TensorLink::drained(uint64_t plan, Duration patience) {
   const auto known = holds_.find(plan);
   if (known == holds_.end() || known->second->count == 0) return kj::READY_NOW;
   const std::shared_ptr<Holds> holds = known->second;
+  if (connection_ == nullptr) return giveUp(plan, *holds);
   auto pair = kj::newPromiseAndFulfiller<void>();
   holds->waiting.push_back(kj::mv(pair.fulfiller));
   return pair.promise.exclusiveJoin(
-      net::awakeDelay(loop_.timer(), patience).then([this, plan, holds]() -> kj::Promise<void> {
-        holds->given_up = true;
-        holds_.erase(plan);
-        if (connection_ != nullptr) close();  // else nothing has left
-        // In the turn after the one in which the connection is destroyed.
-        auto gone = kj::newPromiseAndFulfiller<void>();
-        auto fulfiller =
-            std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(gone.fulfiller));
-        loop_.post([fulfiller] { (*fulfiller)->fulfill(); });
-        return kj::mv(gone.promise);
+      net::awakeDelay(loop_.timer(), patience).then([this, plan, holds] {
+        return giveUp(plan, *holds);
       }));
+}
+
+// Done in the turn after the one in which a connection that was closed is destroyed.
+kj::Promise<void> TensorLink::giveUp(uint64_t plan, Holds& holds) {
+  holds.given_up = true;
+  holds_.erase(plan);
+  if (connection_ != nullptr) close();
+  auto gone = kj::newPromiseAndFulfiller<void>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(gone.fulfiller));
+  loop_.post([fulfiller] { (*fulfiller)->fulfill(); });
+  return kj::mv(gone.promise);
 }
 
 }  // namespace dtf::wire

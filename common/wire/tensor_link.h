@@ -50,8 +50,8 @@ class TensorLink {
   void send(uint64_t plan, uint64_t step, std::vector<engine::PartProgram::Send> tensors,
             std::shared_ptr<const void> owner, engine::Departures::Done done);
 
-  // Resolves when no message of this plan refers to memory of a sender any more, sent or still
-  // waiting for the connection; after `patience` the connection is given up for it.
+  // Resolves when no message of this plan refers to memory of a sender any more. What still waits
+  // for the connection is given up at once, and so is the connection after `patience`.
   kj::Promise<void> drained(uint64_t plan, Duration patience);
 
  private:
@@ -63,6 +63,7 @@ class TensorLink {
                             const std::vector<engine::PartProgram::Send>& tensors,
                             const std::shared_ptr<const Hold>& hold);
   std::shared_ptr<Holds> holdsOf(uint64_t plan);
+  kj::Promise<void> giveUp(uint64_t plan, Holds& holds);
   void close();
   Error lost(const kj::Exception& exception) const;
 
@@ -72,6 +73,7 @@ class TensorLink {
   std::map<uint64_t, std::shared_ptr<Holds>> holds_;  // by plan; those without a message may go
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::TensorSink::Client> sink_;
+  uint64_t bytes_max_ = 0;  // that the peer may hold
   kj::Maybe<kj::ForkedPromise<void>> opening_;
   uint64_t connections_ = 0;  // that were closed: what fails with one doesn't close the next
   kj::Own<class TensorLinkCalls> calls_;  // dies first

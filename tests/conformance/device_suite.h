@@ -24,6 +24,7 @@ struct DeviceUnderTest {
   KernelTable kernels;
   std::vector<KernelTable> alike;     // that must give the same bits as `kernels`
   std::shared_ptr<const void> owned;  // what the kernels borrow
+  bool calls_functions = true;        // has If and While
 };
 
 struct DeviceFactory {

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <functional>
 #include <latch>
+#include <thread>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/engine/session.h"
@@ -287,6 +289,26 @@ TEST_F(LostTaskTest, AStepThatLastsTooLongEndsWithTheLateOnesNamed) {
   go_on_.count_down();
 }
 
+TEST_F(LostTaskTest, AStepIsAbortedByItsClientAndTheNextRuns) {
+  std::latch computing(1);
+  acted_ = [&, is_first = true]() mutable {
+    if (!std::exchange(is_first, false)) return;
+    computing.count_down();
+    go_on_.wait();
+  };
+  engine::Session session(graph_, harness_.connect());
+  std::string told;
+  std::thread client([&] { told = step(session); });
+  computing.wait();
+  session.abort(Error(ErrorCode::kUnavailable, "nobody wants it"));
+  go_on_.count_down();
+  client.join();
+  EXPECT_THAT(told, HasSubstr("nobody wants it"));
+  EXPECT_EQ(step(session), "");
+  session.abort(Error(ErrorCode::kUnavailable, "no step runs"));
+  EXPECT_EQ(step(session), "");
+}
+
 TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
   EXPECT_THAT(errorText([] { wire::RemoteTasks({.targets = {"grpc://localhost:1"}}); }),
               HasSubstr("dtf://"));
@@ -308,6 +330,13 @@ TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
               }),
               HasSubstr("open"))
       << "by another name";
+  EXPECT_THAT(errorText([&] { wire::RemoteTasks({.targets = {target + "/ps/7"}}); }),
+              HasSubstr("ps/7 is wanted"))
+      << "another task answers there";
+  for (const char* wrong : {"/", "/ps", "/ps/", "/ps/01", "/chief/0", "/ps/0/x"})
+    EXPECT_THAT(errorText([&] { wire::RemoteTasks({.targets = {target + wrong}}); }),
+                HasSubstr("what follows the port is no task"))
+        << wrong;
 }
 
 }  // namespace

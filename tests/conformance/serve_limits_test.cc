@@ -8,7 +8,9 @@
 #include <latch>
 
 #include "common/base/text.h"
+#include "common/engine/session.h"
 #include "tests/conformance/part_server_fixture.h"
+#include "tests/unit/graph/control_functions.h"
 
 namespace dtf::daemons {
 namespace {
@@ -106,6 +108,31 @@ TEST_F(ServeLimitsTest, AMessageOfMoreThanTwiceTheBoundEndsItsConnection) {
   EXPECT_THAT(failureOf([&] { setVariable("a", 2'200'000); }), HasSubstr("connection"));
 }
 
+// A client that is told beforehand keeps its connection.
+TEST_F(ServeLimitsTest, WhatATaskCanNeverHoldIsRefusedBeforeItIsSent) {
+  graph::Graph graph(graph::standardOps());
+  {
+    graph::Builder b(graph);
+    const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+    b.variable("w", {3 << 20});
+    b.node("Slice", {b.placeholder("x", DType::kFloat32, {3 << 20})},
+           {{"begin", Shape{0}}, {"size", Shape{1}}}, "y");
+    b.node("Tanh", {b.placeholder("z", DType::kFloat32, {1})}, {}, "small");
+  }
+  engine::Session session(graph, harness_.connect());
+  const Tensor large(DType::kFloat32, {3 << 20}), small(DType::kFloat32, {1});
+  const auto refused = AllOf(HasSubstr("12.0 MiB"), HasSubstr("worker/1"),
+                             HasSubstr("may hold 4.0 MiB, its share of its host's memory"));
+  EXPECT_THAT(errorText([&] { session.setVariable("w", large); }), refused);
+  const auto run = [&](const char* feed, const Tensor& value, const char* fetch) {
+    return errorText([&] {
+      session.run(std::vector<engine::Feed>{{feed, &value}}, std::vector<std::string>{fetch});
+    });
+  };
+  EXPECT_THAT(run("x", large, "y"), refused);
+  EXPECT_EQ(run("z", small, "small"), "");
+}
+
 // What a step reads stays until its end, whatever the variable's value is by then.
 TEST_F(ServeLimitsTest, AValueThatAStepHoldsCountsUntilItsEnd) {
   std::latch computing(1);
@@ -133,6 +160,40 @@ TEST_F(ServeLimitsTest, BytesOfAPart) {
                         "takes 7.6 MiB"));
   EXPECT_EQ(held(), 0u);
   registerPart(readingPart(2));
+}
+
+// A body of 300 nodes is held as long as its plan, and costs as much as nodes of the part itself.
+TEST_F(ServeLimitsTest, NodesOfFunctionsCountAsThoseOfAPart) {
+  const auto chain = [](graph::Builder& b, Output x, int nodes) {
+    for (int i = 0; i < nodes; ++i) x = b.tanh(x);
+    return x;
+  };
+  const auto partOf = [&](int top, int in_body) {
+    auto part = receivingPart();
+    graph::Builder b(part->graph);
+    const auto device = b.deviceScope(graph::fullDevice(kHere).str());
+    const auto body =
+        graph::testing::functionOf(1, {2}, [&](graph::Builder& f, std::span<const Output> p) {
+          return std::vector{chain(f, p[0], in_body)};
+        });
+    const auto loop = b.whileLoop({.carried = {chain(b, part->fetches[0], top)},
+                                   .sequences = {},
+                                   .captured = {},
+                                   .body = body,
+                                   .cond = nullptr,
+                                   .max_iterations = 2});
+    part->fetches = loop.carried;
+    return part;
+  };
+  registerPart(partOf(1, 1), 1);
+  const uint64_t small = held();
+  registerPart(partOf(1, 301), 2);
+  EXPECT_GE(held(), small + 300 * 4096);
+  auto release = session_.releasePartRequest();
+  release.setPlan(1);
+  client_->ask(kj::mv(release));
+  EXPECT_THAT(failureOf([&] { registerPart(partOf(1, 1000), 3); }),
+              HasSubstr("worker/1 has no room for the part of plan 3"));
 }
 
 TEST_F(ServeLimitsTest, Calls) {

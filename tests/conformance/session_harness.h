@@ -62,10 +62,11 @@ class ServingThread {
       net::ReactorLoop loop(reactor);
       daemons::PartServer server(options, loop, devices);
       net::Listener listener(
-          reactor.port, std::move(*fd), [&](Fd socket, net::ConnectionKind, std::string peer) {
+          reactor.port, std::move(*fd),
+          [&](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
             net::AsioEventPort::Io io(reactor.port);
             server.serve(kj::heap<net::AsioMessageStream>(
-                             reactor.port, net::adoptSocket(reactor.ioc, std::move(socket)),
+                             reactor.port, net::adoptTransport(reactor.ioc, std::move(socket)),
                              net::kLimitsBeforeHello, server.pool()),
                          std::move(peer));
           });

@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/engine/session.h"
 #include "common/graph/autodiff.h"
+#include "common/graph/function.h"
 #include "common/wire/arena_codec.h"
 #include "tests/conformance/session_harness.h"
 #include "tests/unit/graph/error_text.h"
@@ -251,6 +252,60 @@ TEST_P(SessionSuite, TowersOnTasksGiveTheGradientOfTheWholeBatch) {
     EXPECT_NEAR(both[0].as<float>()[i], both[1].as<float>()[i], 1e-6) << i;
     EXPECT_NE(both[0].as<float>()[i], 0) << i;
   }
+}
+
+// x_t + h * w over a sequence on worker/1, with w on the ps, and its gradients there: as on one device.
+TEST_P(SessionSuite, ALoopRunsWhereItIsPlacedAndSoDoesItsGradient) {
+  const graph::TensorSpec state{DType::kFloat32, {2, 3}}, square{DType::kFloat32, {3, 3}};
+  using Parameters = std::span<const Output>;
+  const auto twice = graph::Function::build(
+      graph::standardOps(), std::array{state},
+      [](graph::Builder& b, Parameters p) { return std::vector{b.scale(p[0], 2)}; });
+  const auto body = graph::Function::build(
+      graph::standardOps(), std::array{state, state, square}, [&](graph::Builder& b, Parameters p) {
+        const Output next = b.tanh(b.add(p[1], b.matMul(p[0], p[2])));
+        return b.cond(b.less(b.mean(next), b.constant({}, 0)), {next}, twice,
+                      graph::Function::build(
+                          graph::standardOps(), std::array{state},
+                          [](graph::Builder&, Parameters q) { return std::vector{q[0]}; }));
+      });
+  Output w, loss, gradient;
+  {
+    const auto ps = on("/job:ps/task:0");
+    w = b_.variable("w", {3, 3});
+  }
+  const Output x = b_.placeholder("x", DType::kFloat32, {5, 2, 3});
+  {
+    const auto other = on("/job:worker/task:1");
+    const auto loop = b_.whileLoop({.carried = {b_.constant({2, 3}, 0)},
+                                    .sequences = {x},
+                                    .captured = {w},
+                                    .body = body,
+                                    .cond = nullptr,
+                                    .max_iterations = 5,
+                                    .keep_carried = true});
+    loss = {b_.node("Mean", {loop.carried[0]}, {}, "loss")};
+    gradient = graph::addGradients(graph_, loss, std::array{w})[0];
+    gradient = {b_.node("Identity", {gradient}, {}, "gradient")};
+  }
+  Random random(3);
+  graph::testing::Feeds values;
+  for (const Output& fed : {x, w})
+    for (int64_t i = 0; i < graph_.spec(fed).shape.elements(); ++i)
+      values[fed].push_back(random.uniform(-1.0f, 1.0f));
+  const auto tensor = [&](const Output& of) {
+    return floats(graph_.spec(of).shape, std::vector<float>(values[of].begin(), values[of].end()));
+  };
+  const Tensor fed = tensor(x);
+  Session spread(graph_, harness_.connect());
+  spread.setVariable("w", tensor(w));
+  const auto actual =
+      spread.run(std::vector<Feed>{{"x", &fed}}, std::vector<std::string>{"loss", "gradient"});
+  const auto expected = graph::testing::evaluate(graph_, values, std::array{loss, gradient});
+  for (size_t fetch = 0; fetch < 2; ++fetch)
+    for (size_t i = 0; i < expected[fetch].size(); ++i)
+      EXPECT_NEAR(actual[fetch].as<float>()[i], expected[fetch][i], 1e-6) << fetch << " " << i;
+  expectNothingLeft(spread);
 }
 
 TEST_P(SessionSuite, RandomGraphsComputeTheSameAsOnOneDevice) {

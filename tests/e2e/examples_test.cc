@@ -12,6 +12,7 @@ namespace dtf::testing {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kSoon = seconds(60);
@@ -77,6 +78,36 @@ TEST_F(ExamplesTest, AStepOfOnesOwnLearnsALine) {
 
 TEST_F(ExamplesTest, AProductIsSplitOverTwoWorkers) {
   EXPECT_THAT(said({"matrix_product", target(1), target(2)}), HasSubstr("on two workers"));
+}
+
+TEST_F(ExamplesTest, ALoopEndsByItselfAndHasADerivative) {
+  const std::string text = said({"doubling", target(1)});
+  EXPECT_THAT(text, HasSubstr("5 %: 15 years, then 2.0789; d/d(rate) 29.70\n"));
+  EXPECT_THAT(text, HasSubstr("12 %: 7 years, then 2.2107; d/d(rate) 13.82\n"));
+}
+
+TEST_F(ExamplesTest, AWorkerWithKeysIsReachedWithTheClientsKey) {
+  const int port = freePorts(1)[0];
+  const std::string file =
+      writeCluster({.ps = 1, .workers = 1, .ports = {ports_[0], port}}, "keyed");
+  const std::string keys = folder_.path() + "/keys";
+  const ProcessResult made = run({binary("dtf-launch"), "keys", "init", keys, "--cluster", file});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  Process worker = startTask(file, "worker", 0, {"--serve", "--keys=" + keys});
+  ASSERT_TRUE(worker.waitForOutput("event=serving", kSoon)) << worker.err();
+  const std::string target = "dtf://localhost:" + std::to_string(port);
+  EXPECT_THAT(said({"doubling", target, keys}), HasSubstr("5 %: 15 years"));
+  EXPECT_THAT(said({"doubling", target + "/worker/0", keys}), HasSubstr("5 %: 15 years"));
+  const ProcessResult other = run({"doubling", target + "/worker/1", keys});
+  EXPECT_THAT(other.err, HasSubstr("its certificate is for worker/0, worker/1 is wanted"));
+  const ProcessResult without = run({"doubling", target});
+  EXPECT_NE(without.exit_code, 0);
+  EXPECT_THAT(without.err, HasSubstr("it has keys, and this side has none"));
+}
+
+TEST_F(ExamplesTest, AClientSpansTheWorkersInSyncAndInAsync) {
+  EXPECT_THAT(said({"in_graph_replication", ps(), target(1), target(2)}),
+              AllOf(HasSubstr("in sync: 2 copies are at most "), HasSubstr("in async: ")));
 }
 
 TEST_F(ExamplesTest, ActorsReadAndALearnerWrites) {

@@ -20,6 +20,7 @@
 #include "common/engine/local_tasks.h"
 #include "common/engine/registered_part.h"
 #include "common/graph/device_name.h"
+#include "common/graph/function.h"
 #include "common/graph/op_def.h"
 #include "common/net/error_bridge.h"
 #include "common/net/message_stream.h"
@@ -35,14 +36,16 @@ namespace {
 using namespace dtf;
 using graph::AttributeDef;
 
-const fuzz::MustReach kMustReach{"a part that is compiled", "a step that ends well",
-                                 "a step that fails", "a part that is refused"};
+const fuzz::MustReach kMustReach{"a part that is compiled", "a part that calls functions",
+                                 "a step that ends well", "a step that fails",
+                                 "a part that is refused"};
 
 constexpr TaskId kSelf{JobKind::kWorker, 0}, kPeer{JobKind::kPs, 0};
 constexpr Incarnation kHere{7}, kThere{9};
 constexpr size_t kNodesTried = 48;
 // Of a part that is compiled: what computes over them takes milliseconds.
 constexpr uint64_t kBytesMax = 16 << 10;
+constexpr int64_t kIterationsMax = 500;
 
 // What is asked for beyond the end is 0. Borrows the bytes.
 class Bytes {
@@ -101,6 +104,10 @@ DType dtypeOf(Bytes& bytes) {
   return kTypes[bytes.byte() % std::size(kTypes)];
 }
 
+// `carried`: that many results are like the first parameters.
+graph::FunctionRef functionOf(Bytes& bytes, const std::vector<graph::TensorSpec>& parameters,
+                              size_t carried, int depth);
+
 graph::Attribute attributeOf(Bytes& bytes, const AttributeDef& def) {
   static const char* const kTexts[] = {"k", "zeros", "edge", "w", ""};
   switch (def.type) {
@@ -116,6 +123,8 @@ graph::Attribute attributeOf(Bytes& bytes, const AttributeDef& def) {
       return dtypeOf(bytes);
     case AttributeDef::Type::kShape:
       return shapeOf(bytes);
+    case AttributeDef::Type::kFunction:
+      return graph::FunctionRef();  // see callFunctions()
   }
   return false;
 }
@@ -127,18 +136,110 @@ graph::Output outputOf(Bytes& bytes, const graph::Graph& graph) {
   return {{static_cast<int32_t>(node)}, back / 16 % 8 == 7 ? 1 : 0};
 }
 
-void addNode(Bytes& bytes, graph::Graph& graph) {
+// What a While's body and cond, or an If's branches, have to take, if its numbers are right.
+std::vector<graph::TensorSpec> argumentsOf(const graph::Graph& graph, const graph::NodeDef& def) {
+  std::vector<graph::TensorSpec> arguments;
+  const bool is_while = def.op == "While";
+  const auto number = [&def](const char* key) {
+    return std::max<int64_t>(0, std::get<int64_t>(def.attributes.find(key)->second));
+  };
+  const size_t skipped = !is_while || std::get<bool>(def.attributes.find("counted")->second);
+  for (size_t i = skipped; i < def.inputs.size(); ++i) {
+    const graph::Output& input = def.inputs[i];
+    if (graph.nodes().empty()) continue;
+    if (static_cast<size_t>(input.index) >= graph.node(input.node).outputs.size()) continue;
+    graph::TensorSpec spec = graph.spec(input);
+    const auto at = static_cast<int64_t>(i - skipped);
+    if (is_while && at >= number("carried") && at < number("carried") + number("sequences") &&
+        spec.shape.rank() > 0)
+      spec.shape = Shape({spec.shape.dims().begin() + 1, spec.shape.dims().end()});
+    arguments.push_back(std::move(spec));
+  }
+  return arguments;
+}
+
+// Numbers of a While that fit its inputs.
+void fitNumbers(Bytes& bytes, const graph::Graph& graph, graph::NodeDef& def) {
+  const auto inputs = static_cast<int64_t>(def.inputs.size());
+  const int64_t carried = bytes.byte() % (inputs + 1);
+  const int64_t sequences = bytes.byte() % (inputs + 1 - carried);
+  int64_t iterations = 1 + bytes.byte() % 5;
+  if (sequences > 0 && !graph.nodes().empty()) {
+    const graph::Node& sequence = graph.node(def.inputs[static_cast<size_t>(carried)].node);
+    if (!sequence.outputs.empty() && sequence.outputs[0].shape.rank() > 0)
+      iterations = sequence.outputs[0].shape.dim(0);
+  }
+  const uint8_t flags = bytes.byte();
+  def.attributes = {{"carried", carried},
+                    {"sequences", sequences},
+                    {"max_iterations", iterations},
+                    {"stacked", int64_t{flags / 64}},
+                    {"summed", int64_t{flags / 16 % 2}},
+                    {"counted", false},
+                    {"reverse", flags % 4 == 3},
+                    {"keep_carried", flags % 2 == 1}};
+}
+
+void callFunctions(Bytes& bytes, const graph::OpDef& op, const graph::Graph& graph,
+                   graph::NodeDef& def, int depth) {
+  if (def.op == "While" && bytes.byte() % 4 != 0) fitNumbers(bytes, graph, def);
+  const auto carried = def.attributes.find("carried");
+  for (const AttributeDef& attribute : op.attributes) {
+    if (attribute.type != AttributeDef::Type::kFunction) continue;
+    if (depth == 2 || (!attribute.required && bytes.byte() % 2 == 0)) continue;
+    def.attributes[attribute.name] = functionOf(
+        bytes, argumentsOf(graph, def),
+        carried == def.attributes.end() || attribute.name != "body"
+            ? 0
+            : static_cast<size_t>(std::clamp<int64_t>(std::get<int64_t>(carried->second), 0, 5)),
+        depth + 1);
+  }
+}
+
+void addNode(Bytes& bytes, graph::Graph& graph, const std::string& device, int depth = 0) {
   const graph::OpDef& op = opOf(bytes.word());
   graph::NodeDef def;
   def.name = std::string("n").append(std::to_string(graph.nodes().size()));
   def.op = op.name;
-  def.device = graph::fullDevice(kSelf).str();
+  def.device = device;
   const int inputs = op.inputs >= 0 ? op.inputs : bytes.byte() % 5;
   for (int i = 0; i < inputs; ++i) def.inputs.push_back(outputOf(bytes, graph));
   for (const AttributeDef& attribute : op.attributes)
     def.attributes.emplace(attribute.name, attributeOf(bytes, attribute));
+  callFunctions(bytes, op, graph, def, depth);
   if (bytes.byte() % 8 == 7) def.control_inputs.push_back(outputOf(bytes, graph).node);
   graph.addNode(std::move(def));
+}
+
+graph::FunctionRef functionOf(Bytes& bytes, const std::vector<graph::TensorSpec>& parameters,
+                              size_t carried, int depth) {
+  constexpr size_t kBodyTried = 6;
+  graph::Graph graph(graph::standardOps());
+  std::vector<graph::NodeId> nodes;
+  for (const graph::TensorSpec& spec : parameters)
+    nodes.push_back(graph.addNode({.name = "p" + std::to_string(nodes.size()),
+                                   .op = "Placeholder",
+                                   .inputs = {},
+                                   .attributes = {{"dtype", spec.dtype}, {"shape", spec.shape}}}));
+  for (size_t tried = bytes.byte() % kBodyTried; tried > 0 && !bytes.empty(); --tried) {
+    try {
+      addNode(bytes, graph, "", depth);
+    } catch (const Error& error) {
+      FUZZ_CHECK(error.code() == ErrorCode::kBadConfig);
+    }
+  }
+  std::vector<graph::Output> results;
+  for (size_t i = 0; i < carried && i < parameters.size(); ++i) {
+    const auto alike =
+        std::find_if(graph.nodes().rbegin(), graph.nodes().rend(), [&](const graph::Node& node) {
+          return !node.outputs.empty() && node.outputs[0] == parameters[i];
+        });
+    results.push_back({alike->id, 0});  // at least the parameter itself
+  }
+  const auto made = static_cast<uint8_t>(graph.nodes().size());
+  for (int left = bytes.byte() % 5; left > 0 && made > 0; --left)
+    results.push_back({{bytes.byte() % made}, 0});
+  return graph::Function::make(std::move(graph), std::move(nodes), std::move(results));
 }
 
 // What most clients would get right is right: edges, feeds and fetches.
@@ -152,7 +253,7 @@ engine::TaskPart partOf(Bytes& bytes) {
                         .edges_total = 0};
   for (size_t tried = 0; tried < kNodesTried && !bytes.empty(); ++tried) {
     try {
-      addNode(bytes, part.graph);
+      addNode(bytes, part.graph, graph::fullDevice(kSelf).str());
     } catch (const Error& error) {
       FUZZ_CHECK(error.code() == ErrorCode::kBadConfig);
     }
@@ -165,6 +266,18 @@ engine::TaskPart partOf(Bytes& bytes) {
       part.fetches.push_back({node.id, static_cast<int32_t>(i)});
   }
   return part;
+}
+
+// Of all its loops, those within others multiplied; a branch counts as one.
+int64_t iterationsOf(const graph::Graph& graph) {
+  int64_t iterations = 0;
+  for (const graph::Node& node : graph.nodes()) {
+    const int64_t times = node.op == "While" ? node.attribute<int64_t>("max_iterations") : 1;
+    for (const auto& [name, value] : node.attributes)
+      if (const auto* function = std::get_if<graph::FunctionRef>(&value); function && *function)
+        iterations += times * std::max<int64_t>(1, (*function)->iterations());
+  }
+  return iterations;
 }
 
 // As it comes out of a message.
@@ -282,7 +395,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static Machine machine;
   Bytes bytes(data, size);
   std::optional<wire::DecodedPart> decoded = throughTheWire(partOf(bytes));
-  if (!decoded || decoded->bytes > kBytesMax) return 0;
+  if (!decoded || decoded->bytes > kBytesMax || iterationsOf(decoded->part.graph) > kIterationsMax)
+    return 0;
   const graph::Graph graph = decoded->part.graph;
   const Edges edges = decoded->part.edges;
   const uint32_t first_own = decoded->part.edges_total;
@@ -297,6 +411,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   ++fuzz::reached()["a part that is compiled"];
+  if (iterationsOf(graph) > 0) ++fuzz::reached()["a part that calls functions"];
   for (uint64_t step = 1; step <= 2; ++step) runStep(*part, edges, graph, step, bytes);
   return 0;
 }

@@ -85,6 +85,12 @@ void dtf_node_text(dtf_node* node, const char* attribute, const char* value);
 /* DTF_BAD_CONFIG for an unknown type or a negative dimension. */
 dtf_code dtf_node_dtype(dtf_node* node, const char* attribute, dtf_dtype value);
 dtf_code dtf_node_shape(dtf_node* node, const char* attribute, const int64_t* dims, size_t rank);
+/* A function, for an If or a While: a copy of `body`, whose parameters are all of its Placeholders.
+ * It only computes: no variables. DTF_BAD_CONFIG where that isn't so, and for outputs that it
+ * doesn't have. */
+dtf_code dtf_node_function(dtf_node* node, const char* attribute, const dtf_graph* body,
+                           const dtf_output* parameters, size_t parameters_count,
+                           const dtf_output* results, size_t results_count);
 /* Adds it, with its shapes inferred. Frees the description, also where this fails: DTF_BAD_CONFIG
  * for an op, an attribute or a shape that doesn't fit, or a name that is taken. */
 dtf_code dtf_node_add(dtf_node* node, int32_t* id);
@@ -121,12 +127,17 @@ typedef struct dtf_session_options {
   /* Until all is quiet after a failed step: a task whose kernel computes for longer is lost; 5. */
   double abort_seconds;
   int soft_placement; /* a node runs elsewhere where its device can't run it */
+  /* A folder of the job's keys with ca.pem and client.pem in it, as `dtf-launch keys` makes it: for
+   * tasks that have keys. NULL or empty: none. */
+  const char* keys;
 } dtf_session_options;
 
-/* Takes a copy of the graph. `targets`: "dtf://host:port" of each task that nodes are placed on;
+/* Takes a copy of the graph. `targets`: "dtf://host:port" of each task that nodes are placed on, or
+ * "dtf://host:port/worker/1" for that task and no other, which with keys its certificate must prove;
  * the first is where a node goes that asks for nothing. None: the CPU of this process,
  * "/job:worker/task:0/cpu:0". `options` may be NULL. DTF_UNAVAILABLE names a target that doesn't
- * answer, or doesn't serve; DTF_BAD_CONFIG a node that can't be placed, with the devices that
+ * answer, or doesn't serve; DTF_PERMISSION one that is another task, or whose certificate, or this
+ * client's, is refused; DTF_BAD_DATA keys that can't be read; DTF_BAD_CONFIG a node that can't be placed, with the devices that
  * there are. */
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made);
@@ -152,6 +163,11 @@ typedef struct dtf_feed {
 dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t feed_count,
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count);
+
+/* Ends the steps that run on other tasks now, from any thread: each returns DTF_UNAVAILABLE with the
+ * text `why`, once its kernels have ended. Steps that begin later run; so do those of this
+ * process, which wait for nothing but kernels. */
+dtf_code dtf_session_abort(dtf_session* session, const char* why);
 
 /* ---- models that `dtf-launch` trained */
 

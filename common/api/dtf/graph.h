@@ -16,9 +16,33 @@ inline namespace v1 {
 
 using Output = dtf_output;
 
+class Graph;
+
+// What an If or a While calls: a graph that only computes, from its Placeholders to results.
+// Borrows the graph until the op has been added, which copies it.
+struct Function {
+  const Graph* graph = nullptr;
+  std::vector<Output> parameters, results;
+};
+
 struct Attribute {
   std::string name;
-  std::variant<bool, int64_t, double, std::string, dtf_dtype, Dims> value;
+  std::variant<bool, int64_t, double, std::string, dtf_dtype, Dims, Function> value;
+};
+
+// Arguments of Graph::whileLoop().
+struct Loop {
+  std::vector<Output> carried, sequences, captured;
+  Function body;  // carried, a slice of each sequence, captured -> carried, stacked, summed
+  Function cond;  // carried, captured -> a scalar: it goes on while that is not 0. No graph: always
+  int64_t max_iterations = 0;       // must be given: how often it runs, with cond at most
+  int64_t stacked = 0, summed = 0;  // how many of the body's results are so
+  bool keep_carried = false;        // for gradients through the loop; those have none in turn
+};
+struct LoopResults {
+  std::vector<Output> carried;
+  Output iterations;  // int64: how many ran
+  std::vector<Output> stacked, summed;
 };
 
 // Owns the nodes. One thread at a time.
@@ -97,6 +121,40 @@ class Graph {
   Output assignAdd(Output variable, Output by) { return op("AssignAdd", {variable, by}); }
   Output assignSub(Output variable, Output by) { return op("AssignSub", {variable, by}); }
 
+  // ---- branches and loops: TensorFlow's cond and while_loop
+  // The results of `then_branch` where the scalar is not 0, else those of `else_branch`.
+  std::vector<Output> cond(Output condition, const std::vector<Output>& arguments,
+                           const Function& then_branch, const Function& else_branch) {
+    std::vector<Output> inputs = {condition};
+    inputs.insert(inputs.end(), arguments.begin(), arguments.end());
+    const Output made =
+        op("If", inputs, {{"then_branch", then_branch}, {"else_branch", else_branch}});
+    return outputsOf(made, 0, then_branch.results.size());
+  }
+  LoopResults whileLoop(const Loop& loop) {
+    std::vector<Output> inputs = loop.carried;
+    for (const std::vector<Output>* more : {&loop.sequences, &loop.captured})
+      inputs.insert(inputs.end(), more->begin(), more->end());
+    std::vector<Attribute> attributes = {{"body", loop.body},
+                                         {"max_iterations", loop.max_iterations},
+                                         {"carried", static_cast<int64_t>(loop.carried.size())},
+                                         {"sequences", static_cast<int64_t>(loop.sequences.size())},
+                                         {"stacked", loop.stacked},
+                                         {"summed", loop.summed},
+                                         {"keep_carried", loop.keep_carried}};
+    if (loop.cond.graph != nullptr) attributes.push_back({"cond", loop.cond});
+    const Output made = op("While", inputs, attributes);
+    const size_t carried = loop.carried.size();
+    const auto stacked = static_cast<size_t>(loop.stacked);
+    return {outputsOf(made, 0, carried),
+            {made.node, static_cast<int32_t>(carried)},
+            outputsOf(made, carried + 1, stacked),
+            outputsOf(made, carried + 1 + stacked, static_cast<size_t>(loop.summed))};
+  }
+  // uint8: 1 where a < b, or a == b.
+  Output less(Output a, Output b) { return op("Less", {a, b}); }
+  Output equal(Output a, Output b) { return op("Equal", {a, b}); }
+
   // d(loss) / d(each of them), in their order.
   std::vector<Output> gradients(Output loss, const std::vector<Output>& with_respect_to) {
     std::vector<Output> made(with_respect_to.size());
@@ -131,6 +189,13 @@ class Graph {
     void operator()(dtf_node* node) const { dtf_node_free(node); }
   };
 
+  static std::vector<Output> outputsOf(Output made, size_t first, size_t count) {
+    std::vector<Output> outputs;
+    for (size_t i = first; i < first + count; ++i)
+      outputs.push_back({made.node, static_cast<int32_t>(i)});
+    return outputs;
+  }
+
   static void set(dtf_node* node, const Attribute& attribute) {
     const char* const name = attribute.name.c_str();
     struct Setter {
@@ -143,6 +208,12 @@ class Graph {
       void operator()(dtf_dtype value) const { check(dtf_node_dtype(node, name, value)); }
       void operator()(const Dims& value) const {
         check(dtf_node_shape(node, name, value.data(), value.size()));
+      }
+      void operator()(const Function& value) const {
+        if (value.graph == nullptr) throw Error(DTF_BAD_CONFIG, "a function without a graph");
+        check(dtf_node_function(node, name, value.graph->get(), value.parameters.data(),
+                                value.parameters.size(), value.results.data(),
+                                value.results.size()));
       }
     };
     std::visit(Setter{node, name}, attribute.value);

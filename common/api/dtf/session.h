@@ -23,7 +23,8 @@ struct Feed {
 // lost task held is gone: make another session.
 class Session {
  public:
-  // `targets`: "dtf://host:port" each; none: the CPU of this process.
+  // `targets`: "dtf://host:port" each, "dtf://host:port/worker/1" to reach that task alone; none: the CPU of
+  // this process. `options.keys`: for tasks with keys; read before this returns.
   explicit Session(const Graph& graph, const std::vector<std::string>& targets = {},
                    const dtf_session_options& options = defaults()) {
     const std::vector<const char*> texts = textsOf(targets);
@@ -47,6 +48,8 @@ class Session {
     return taken;
   }
 
+  // The steps that other threads run on other tasks; see dtf_session_abort().
+  void abort(const std::string& why) { check(dtf_session_abort(handle_.get(), why.c_str())); }
   // Of a container, on all of the session's tasks; "": of variables that name none.
   void reset(const std::string& container = {}) {
     check(dtf_session_reset(handle_.get(), container.c_str()));

@@ -34,6 +34,78 @@ TEST(ApiGraph, NodesAreNamedAfterTheirOpsUnderTheirScope) {
   EXPECT_TRUE(graph.dims(graph.mean(y)).empty());
 }
 
+// Twice what it is given.
+struct Doubled {
+  Doubled() { function = {&graph, {x}, {graph.scale(x, 2)}}; }
+  Graph graph;
+  const Output x = graph.placeholder("x", DTF_FLOAT32, {3});
+  Function function;
+};
+
+TEST(ApiGraph, BranchesAndLoopsAreMadeOfGraphs) {
+  Graph graph;
+  const Output x = graph.placeholder("x", DTF_FLOAT32, {3});
+  const Output yes = graph.placeholder("yes", DTF_UINT8, {});
+  std::vector<Output> either;
+  LoopResults loop;
+  {
+    const Doubled doubled;  // not needed any more once the op is there
+    either = graph.cond(yes, {x}, doubled.function, doubled.function);
+    loop = graph.whileLoop({.carried = {x},
+                            .sequences = {},
+                            .captured = {},
+                            .body = doubled.function,
+                            .cond = {},
+                            .max_iterations = 4,
+                            .keep_carried = true});
+  }
+  ASSERT_EQ(either.size(), 1u);
+  EXPECT_THAT(graph.dims(either[0]), ElementsAre(3));
+  EXPECT_THAT(graph.dims(loop.carried[0]), ElementsAre(3));
+  EXPECT_TRUE(graph.dims(loop.iterations).empty());
+  const Output loss = graph.mean(loop.carried[0]);
+  EXPECT_THAT(graph.dims(graph.gradients(loss, {x})[0]), ElementsAre(3));
+}
+
+TEST(ApiGraph, FunctionsThatDoNotFitAreRefused) {
+  Graph graph;
+  const Output x = graph.placeholder("x", DTF_FLOAT32, {4});
+  const Doubled doubled;
+  const auto refusalOf = [&](const Function& body) {
+    return refusal([&] {
+      graph.whileLoop({.carried = {x},
+                       .sequences = {},
+                       .captured = {},
+                       .body = body,
+                       .cond = {},
+                       .max_iterations = 2});
+    });
+  };
+  EXPECT_THAT(refusal([&] {
+                graph.whileLoop({.carried = {x},
+                                 .sequences = {},
+                                 .captured = {},
+                                 .body = doubled.function,
+                                 .cond = {}});
+              }),
+              HasSubstr("max_iterations must be from 1 to 16777216, it is 0"));
+  EXPECT_THAT(refusalOf(doubled.function),
+              HasSubstr("the body takes float32[3] as argument 0, but is called with"));
+  EXPECT_THAT(refusalOf({}), HasSubstr("a function without a graph"));
+  EXPECT_THAT(
+      refusalOf({&doubled.graph, {}, {}}),
+      HasSubstr("a node (While), its attribute 'body': a function reads the Placeholder 'x', "
+                "which is none of its parameters"));
+  EXPECT_THAT(refusal([&] {
+                graph.op("While", {x}, {{"body", Function{&doubled.graph, {}, {}}}}, "loop");
+              }),
+              HasSubstr("node 'loop' (While), its attribute 'body': a function reads"));
+  EXPECT_THAT(refusalOf({&doubled.graph, {{9, 0}}, {}}), HasSubstr("no node 9"));
+  EXPECT_THAT(refusalOf({&doubled.graph, {doubled.x}, {{1, 1}}}), HasSubstr("no node 1"));
+  EXPECT_THAT(std::string(dtf_op_names()),
+              HasSubstr("If(any number of inputs) then_branch:function else_branch:function\n"));
+}
+
 TEST(ApiGraph, RefusesWhatDoesNotFitAndKeepsWhatItHas) {
   Graph graph;
   const Output x = graph.placeholder("x", DTF_FLOAT32, {2, 4});

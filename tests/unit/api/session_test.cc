@@ -90,6 +90,14 @@ TEST_F(ApiSession, AVariableThatWasResetHasNoValue) {
   EXPECT_THAT(refusal([&] { session.run({}, {"w"}); }), StartsWith("78: "));
 }
 
+// Those on other tasks: tests/conformance.
+TEST_F(ApiSession, AnAbortIsNoConcernOfStepsThatBeginLater) {
+  Session session(graph_);
+  session.setVariable("w", pair(5, 6));
+  session.abort("nobody wants it");
+  EXPECT_THAT(session.run({{"x", x_}}, {"y"}).at(0).as<float>(), ElementsAre(7, 26));
+}
+
 TEST_F(ApiSession, FeedsMayOutliveWhatTheyWereMadeOf) {
   const std::vector<Feed> feeds = {{"x", pair(3, 4)}};
   Session session(graph_);
@@ -100,6 +108,13 @@ TEST_F(ApiSession, OptionsOfAnUnknownSizeAreRefused) {
   dtf_session_options options = Session::defaults();
   options.size += 8;
   EXPECT_THAT(refusal([&] { Session(graph_, {}, options); }), StartsWith("2: "));
+}
+
+TEST_F(ApiSession, KeysThatAreMissingAreNamedBeforeAnybodyIsAsked) {
+  dtf_session_options options = Session::defaults();
+  options.keys = "/no/such/keys";
+  EXPECT_THAT(refusal([&] { Session(graph_, {"dtf://localhost:1"}, options); }),
+              AllOf(StartsWith("65: "), HasSubstr("/no/such/keys/client.pem is missing")));
 }
 
 TEST_F(ApiSession, TargetsThatAreNoneAreRefusedByName) {

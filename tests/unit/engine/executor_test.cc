@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <future>
 #include <optional>
 #include <thread>
 
+#include "common/graph/function.h"
 #include "tests/unit/engine/devices.h"
 #include "tests/unit/graph/error_text.h"
 
@@ -122,6 +125,43 @@ TEST_F(ExecutorTest, ThePartIsCutSoThatWhatLeavesLeavesFirst) {
   EXPECT_THAT(program_->pieces()[0].receives, SizeIs(1));
   EXPECT_THAT(program_->pieces()[1].after, SizeIs(1));
   EXPECT_THAT(program_->receives(), SizeIs(1));
+}
+
+// A loop that would take some hours.
+TEST_F(ExecutorTest, AnAbortEndsAStepThatComputes) {
+  std::promise<void> begun, ended;
+  devices_.act("begins", [&begun] { begun.set_value(); });
+  const graph::TensorSpec square{DType::kFloat32, {200, 200}};
+  const auto product = graph::Function::build(graph::standardOps(), std::array{square},
+                                              [](graph::Builder& b, std::span<const Output> p) {
+                                                return std::vector{b.matMul(p[0], p[0])};
+                                              });
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  const Output x = b.constant({200, 200}, 0);
+  const std::vector<Output> fetches =
+      b.whileLoop({.carried = {Output{b.node("Tanh", {x}, {}, "begins")}},
+                   .sequences = {},
+                   .captured = {},
+                   .body = product,
+                   .cond = nullptr,
+                   .max_iterations = graph::Function::kIterationsMax})
+          .carried;
+  PartProgram program(graph, fetches, *devices_.all()[0].device, devices_.kernels(), {});
+  std::vector<StepPart> parts;
+  parts.push_back({&program, &queue_, {}});
+  StepEnd end(uint64_t{0});
+  const AbortStep abort =
+      startParts({1, kProcess}, parts, {.rendezvous = &rendezvous_}, [&](StepEnd how) {
+        end = std::move(how);
+        ended.set_value();
+      });
+  begun.get_future().get();
+  abort(Error(ErrorCode::kUnavailable, "enough"));
+  ended.get_future().get();
+  rendezvous_.end(1);
+  ASSERT_TRUE(std::holds_alternative<Error>(end));
+  EXPECT_EQ(std::get<Error>(end).message(), "enough");
 }
 
 // Edge 0 comes from another process, edge 1 goes to ps/0; the test is both.

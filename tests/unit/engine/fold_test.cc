@@ -7,6 +7,7 @@
 #include "common/graph/op_def.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
+#include "tests/unit/graph/control_functions.h"
 #include "tests/unit/graph/reference_interpreter.h"
 
 namespace dtf::engine {
@@ -86,6 +87,24 @@ TEST_F(FoldTest, WhatIsLargeIsComputedEachTime) {
   const int64_t elements = static_cast<int64_t>(kFoldedBytesMax / sizeof(float)) + 1;
   const Output large = b_.relu(b_.concat({b_.constant({elements - 1}, 1), b_.constant({1}, 2)}, 0));
   EXPECT_THAT(opsOf(fold({large})), ElementsAre("Const", "Const", "Concat", "Relu"));
+}
+
+// They take as long as they take: a client that folds has no deadline, and nobody could abort it.
+TEST_F(FoldTest, BranchesAndLoopsAreForTheStepHoweverConstant) {
+  const auto doubled = graph::testing::functionOf(
+      1, {2},
+      [](graph::Builder& b, std::span<const Output> p) { return std::vector{b.scale(p[0], 2)}; });
+  const Output x = b_.constant({2}, 1);
+  const Output chosen = b_.cond(b_.constant({}, 1), {x}, doubled, doubled)[0];
+  const auto loop = b_.whileLoop({.carried = {x},
+                                  .sequences = {},
+                                  .captured = {},
+                                  .body = doubled,
+                                  .cond = nullptr,
+                                  .max_iterations = 3});
+  const Output sum = b_.add(b_.scale(chosen, 2), b_.scale(loop.carried[0], 3));
+  EXPECT_THAT(opsOf(fold({sum})),
+              ElementsAre("Const", "Const", "If", "While", "Scale", "Scale", "Add"));
 }
 
 TEST_F(FoldTest, ATargetThatIsConstantIsStillThere) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+#include <latch>
+
 #include "common/engine/local_tasks.h"
 #include "common/engine/rendezvous.h"
 #include "tests/unit/engine/devices.h"
@@ -89,6 +93,43 @@ TEST(RegisteredPart, AVariableThatNobodyReadsAnyMoreIsAssignedInPlace) {
       run();
       EXPECT_EQ(*reinterpret_cast<const float*>(registered.fetch(0, parts).data()), 4);
     }
+  }
+}
+
+// A task registers the parts of all its sessions in one thread: what one of them computes must not stop it.
+TEST(RegisteredPart, IsMadeWhileItsDeviceIsBusy) {
+  testing::Devices devices(testing::cpusOfWorker0(1));
+  const DeviceThreads threads(devices.all());
+  TaskPart part{.task = kSelf,
+                .graph = graph::Graph(graph::standardOps()),
+                .fetches = {},
+                .feeds = {},
+                .folded = {},
+                .edges = {},
+                .edges_total = 0};
+  graph::Builder b(part.graph);
+  const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
+  part.fetches = {b.constant({2}, 7)};
+  VariableStore variables;
+  std::latch busy(1), go_on(1);
+  threads.devices().begin()->second.queue->post([&] {
+    busy.count_down();
+    go_on.wait();
+  });
+  busy.wait();
+  auto made = std::async(std::launch::async, [&] {
+    return std::make_unique<RegisteredPart>(std::move(part), threads.devices(), 0, variables);
+  });
+  const bool was_made = made.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  go_on.count_down();
+  ASSERT_TRUE(was_made) << "it waited for the device";
+  const auto registered = made.get();
+  Rendezvous rendezvous;
+  for (uint64_t step = 1; step < 3; ++step) {
+    std::vector<StepPart> parts;
+    registered->addStep({}, parts);
+    runParts({step, {1}}, parts, rendezvous);
+    EXPECT_EQ(*reinterpret_cast<const float*>(registered->fetch(0, parts).data()), 7);
   }
 }
 

@@ -219,6 +219,9 @@ ReferenceKernels mathKernels() {
   all["Sub"] = binary([](double a, double b) { return a - b; });
   all["Mul"] = binary([](double a, double b) { return a * b; });
   all["SquaredDifference"] = binary([](double a, double b) { return (a - b) * (a - b); });
+  all["Less"] = binary([](double a, double b) { return a < b ? 1.0 : 0.0; });
+  all["LessEqual"] = binary([](double a, double b) { return a <= b ? 1.0 : 0.0; });
+  all["Equal"] = binary([](double a, double b) { return a == b ? 1.0 : 0.0; });
   all["AddN"] = addN;
   all["MatMul"] = matMul;
   all["BiasAdd"] = biasAdd;
@@ -245,6 +248,7 @@ ReferenceKernels allKernels() {
   all["OneHot"] = oneHot;
   all["Dropout"] = dropout;
   all["Accuracy"] = accuracy;
+  addControlReferences(all);
   addImageReferences(all);
   addLayerReferences(all);
   return all;

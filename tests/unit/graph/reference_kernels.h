@@ -27,7 +27,8 @@ using Results = std::vector<Values>;
 using ReferenceKernel = std::function<Results(const Call&)>;
 using ReferenceKernels = std::map<std::string, ReferenceKernel, std::less<>>;
 
-void addImageReferences(ReferenceKernels& kernels);  // reference_image_kernels.cc
-void addLayerReferences(ReferenceKernels& kernels);  // reference_layer_kernels.cc
+void addControlReferences(ReferenceKernels& kernels);  // reference_control_kernels.cc
+void addImageReferences(ReferenceKernels& kernels);    // reference_image_kernels.cc
+void addLayerReferences(ReferenceKernels& kernels);    // reference_layer_kernels.cc
 
 }  // namespace dtf::graph::testing

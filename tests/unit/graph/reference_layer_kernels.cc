@@ -255,6 +255,24 @@ Results slice(const Call& call) {
   return {y};
 }
 
+Results transpose(const Call& call) {
+  const std::vector<int64_t>& permutation = call.node.attribute<Shape>("permutation").dims();
+  const std::vector<int64_t>& dims = call.inShape(0).dims();
+  Values moved(call.outElements());
+  std::vector<int64_t> at(dims.size(), 0);  // in x
+  for (const double value : call.in(0)) {
+    int64_t to = 0;
+    for (const int64_t axis : permutation)
+      to = to * dims[static_cast<size_t>(axis)] + at[static_cast<size_t>(axis)];
+    moved[static_cast<size_t>(to)] = value;
+    for (size_t i = at.size(); i-- > 0;) {
+      if (++at[i] < dims[i]) break;
+      at[i] = 0;
+    }
+  }
+  return {moved};
+}
+
 Results pad(const Call& call) {
   Values y(call.outElements());
   forEachOfPart(call.inShape(0), call.node.outputs[0].shape,
@@ -327,6 +345,7 @@ void addLayerReferences(ReferenceKernels& kernels) {
   kernels["LayerNorm"] = layerNorm;
   kernels["LayerNormGrad"] = normGrad(false);
   kernels["Concat"] = concat;
+  kernels["Transpose"] = transpose;
   kernels["Slice"] = slice;
   kernels["Pad"] = pad;
   kernels["Gather"] = gather;

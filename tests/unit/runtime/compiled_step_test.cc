@@ -5,6 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/graph/builder.h"
+#include "common/graph/function.h"
 #include "common/graph/op_def.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
@@ -144,6 +145,15 @@ TEST_F(CompiledStepTest, AllocatesNothingWhileItRuns) {
   }
 }
 
+TEST_F(CompiledStepTest, FunctionsNeedADeviceThatUsesTheHostsMemory) {
+  const auto same = graph::Function::build(
+      graph::standardOps(), {},
+      [](graph::Builder& b, std::span<const Output>) { return std::vector{b.constant({}, 1)}; });
+  const Output y = b_.cond(b_.constant({}, 1), {}, same, same)[0];
+  StagedDevice device;
+  EXPECT_THROW(compile(graph_, std::vector{y}, device, kernels_), Error);
+}
+
 TEST_F(CompiledStepTest, GivesTheSameBitsEveryTime) {
   Random random(5);
   const Classifier model = makeClassifier(random, {.batch = 33, .hidden = {50}});
@@ -251,7 +261,7 @@ TEST_F(CompiledStepTest, IsPlannedAsItIsCompiledAndSaysTheWaysOfItsKernels) {
   const Output filter = b_.variable("filter", {5, 5, 32, 16});
   const graph::Window window = graph::paddedSame({{.size = 5}, {.size = 5}}, 14, 14);
   const Output y = b_.relu(b_.conv2D(x, filter, window));
-  const StepPlan planned = planStep(graph_, std::vector{y}, device_, kernels_);
+  const StepPlan planned = planStep(graph_, std::vector{y}, device_.type(), kernels_);
   const auto step = compile(graph_, std::vector{y}, device_, kernels_);
   const StepPlan& compiled = step->plan();
   EXPECT_EQ(planned.str(), compiled.str());

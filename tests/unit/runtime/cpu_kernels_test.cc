@@ -6,8 +6,12 @@
 
 #include <numeric>
 #include <thread>
+#include <vector>
 
+#include "common/base/isa.h"
+#include "common/runtime/compute_pool.h"
 #include "common/runtime/cpu_device.h"
+#include "tests/unit/runtime/count_allocations.h"
 #include "tests/unit/runtime/models.h"
 #include "tests/unit/runtime/step_runner.h"
 
@@ -64,6 +68,46 @@ TEST_F(CpuKernels, MultiplyOverAnEmptySumToZero) {
   std::byte* outputs[] = {reinterpret_cast<std::byte*>(c)};
   kernels_.make(product, DeviceType::kCpu)->run({inputs, outputs, nullptr});
   EXPECT_EQ(std::accumulate(c, c + 4, 0.0f), 0.0f);
+}
+
+// What they copy from where follows from a few strides: a list of it would be twice the tensor, in memory
+// that nobody counts.
+TEST_F(CpuKernels, ThatCopyPartsArePreparedInMemoryThatNoShapeMakesLarger) {
+  const auto allocations = [&](const std::string& op, int64_t from, int64_t to,
+                               const graph::Attributes& attributes) {
+    Operation operation;
+    operation.op = op;
+    operation.attributes = attributes;
+    operation.input_specs = {{DType::kFloat32, {from, from}}};
+    operation.output_specs = {{DType::kFloat32, {to, to}}};
+    const testing::CountAllocations counted;
+    kernels_.make(operation, DeviceType::kCpu);
+    return counted.count();
+  };
+  for (const int64_t n : {200, 2000}) {
+    EXPECT_EQ(allocations("Transpose", 4, 4, {{"permutation", Shape{1, 0}}}),
+              allocations("Transpose", n, n, {{"permutation", Shape{1, 0}}}));
+    EXPECT_EQ(allocations("Slice", 5, 4, {{"begin", Shape{1, 0}}}),
+              allocations("Slice", n + 1, n, {{"begin", Shape{1, 0}}}));
+    EXPECT_EQ(allocations("Pad", 4, 5, {{"before", Shape{0, 1}}}),
+              allocations("Pad", n, n + 1, {{"before", Shape{0, 1}}}));
+  }
+}
+
+// On several threads: an input without an element has no address that a column could be counted from.
+TEST_F(CpuKernels, SumNoRowsToZero) {
+  ComputePool pool(2);
+  KernelTable kernels;
+  registerCpuKernels(kernels, {bestIsa(), &pool});
+  Operation sum;
+  sum.op = "BiasAddGrad";
+  sum.input_specs = {{DType::kFloat32, {0, 1 << 20}}};
+  sum.output_specs = {{DType::kFloat32, {1 << 20}}};
+  std::vector<float> db(1 << 20, 7);
+  const std::byte* inputs[] = {nullptr};
+  std::byte* outputs[] = {reinterpret_cast<std::byte*>(db.data())};
+  kernels.make(sum, DeviceType::kCpu)->run({inputs, outputs, nullptr});
+  EXPECT_EQ(db, std::vector<float>(1 << 20, 0));
 }
 
 }  // namespace

@@ -56,6 +56,20 @@ TEST_F(LoweringTest, KnowsConstantsAndTheGradientOfAMean) {
   EXPECT_EQ(step.constants.at(zeros).value, 0);
 }
 
+// What is known beforehand is nobody's to bind, read or not.
+TEST_F(LoweringTest, APlaceholderWithAKnownValueIsAConstant) {
+  const Output known = b_.placeholder("known", DType::kFloat32, {2});
+  const Output x = b_.placeholder("x", DType::kFloat32, {2});
+  b_.placeholder("unread", DType::kFloat32, {2});
+  KnownValues values;
+  for (const char* name : {"known", "unread"})
+    values.emplace(name, Tensor(DType::kFloat32, Shape{2}));
+  const LoweredStep step = lower(graph_, std::vector{b_.add(x, known)}, values);
+  ASSERT_EQ(step.inputs.size(), 1u);
+  EXPECT_EQ(step.inputs[0].name, "x");
+  EXPECT_EQ(step.constants.at(known).elements, &values.at("known"));
+}
+
 TEST_F(LoweringTest, KeepsWhatAPushWaitsFor) {
   const Output x = b_.placeholder("x", DType::kFloat32, {2});
   const Output waited = b_.sigmoid(x);

@@ -18,6 +18,15 @@ void fillFrom(Tensor& tensor, const Values& values) {
   for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = static_cast<T>(values[i]);
 }
 
+template <class T>
+Values valuesOf(std::span<const std::byte> bytes) {
+  const auto* const first = reinterpret_cast<const T*>(bytes.data());
+  Values values;
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+    values.push_back(static_cast<double>(first[i]));
+  return values;
+}
+
 }  // namespace
 
 Tensor toTensor(const graph::TensorSpec& spec, const Values& values) {
@@ -44,6 +53,7 @@ StepRunner::StepRunner(Device& device, const KernelTable& kernels, const graph::
                        const Feeds& feeds, std::span<const graph::Output> fetches,
                        CompileOptions options)
     : step_(compile(graph, fetches, device, kernels, options)) {
+  for (const graph::Output& fetch : fetches) dtypes_.push_back(graph.spec(fetch).dtype);
   for (const auto& [output, values] : feeds) {
     const graph::Node& node = graph.node(output.node);
     bound_.push_back(toTensor(graph.spec(output), values));
@@ -72,8 +82,18 @@ StepRunner::StepRunner(Device& device, const KernelTable& kernels, const graph::
 }
 
 Values StepRunner::fetch(int i) const {
-  const std::span<const float> values = step_->fetch(i);
-  return Values(values.begin(), values.end());
+  const std::span<const std::byte> bytes = step_->fetchBytes(i);
+  switch (dtypes_[static_cast<size_t>(i)]) {
+    case DType::kFloat32:
+      return valuesOf<float>(bytes);
+    case DType::kUInt8:
+      return valuesOf<uint8_t>(bytes);
+    case DType::kInt32:
+      return valuesOf<int32_t>(bytes);
+    case DType::kInt64:
+      return valuesOf<int64_t>(bytes);
+  }
+  return {};
 }
 
 Values StepRunner::gradient(std::string_view variable) const {
@@ -112,17 +132,16 @@ void expectSameBits(Device& device, const KernelTable& kernels, const KernelTabl
   for (int repeat = 0; repeat < 2; ++repeat) {
     two.run();
     for (size_t i = 0; i < fetches.size(); ++i) {
-      const std::span<const float> expected = one.step().fetch(static_cast<int>(i));
-      const std::span<const float> actual = two.step().fetch(static_cast<int>(i));
+      const std::span<const std::byte> expected = one.step().fetchBytes(static_cast<int>(i));
+      const std::span<const std::byte> actual = two.step().fetchBytes(static_cast<int>(i));
       ASSERT_EQ(actual.size(), expected.size());
-      const auto differs = std::mismatch(
-          actual.begin(), actual.end(), expected.begin(), expected.end(), [](float a, float b) {
-            return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
-          });
+      const auto differs = std::mismatch(actual.begin(), actual.end(), expected.begin());
+      const size_t element = static_cast<size_t>(differs.first - actual.begin()) /
+                             dtypeBytes(graph.spec(fetches[i]).dtype);
       ASSERT_EQ(differs.first, actual.end())
-          << graph.node(fetches[i].node).name << " in run " << repeat << ": element "
-          << differs.first - actual.begin() << " is " << *differs.first << ", not "
-          << *differs.second << "\n"
+          << graph.node(fetches[i].node).name << " in run " << repeat << ": element " << element
+          << " is " << two.fetch(static_cast<int>(i))[element] << ", not "
+          << one.fetch(static_cast<int>(i))[element] << "\n"
           << one.step().plan().str();
     }
   }

@@ -33,11 +33,12 @@ class StepRunner {
 
   CompiledStep& step() { return *step_; }
   void run() { step_->run(); }
-  Values fetch(int i) const;
+  Values fetch(int i) const;  // of any dtype
   Values gradient(std::string_view variable) const;
 
  private:
   std::unique_ptr<CompiledStep> step_;
+  std::vector<DType> dtypes_;  // of the fetches
   std::vector<Tensor> bound_;
   std::map<std::string, Tensor, std::less<>> gradients_;
 };

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "common/graph/builder.h"
+#include "common/graph/function.h"
 #include "common/graph/op_def.h"
 #include "common/net/reactor.h"
 #include "tests/unit/graph/error_text.h"
@@ -132,6 +134,83 @@ TEST(PartCodec, WhatIsOutOfBoundsIsRefusedByNode) {
   EXPECT_THAT(refusal([](auto part) { part.getEdges()[0].setNode(99); }), HasSubstr("no node 99"));
   EXPECT_THAT(refusal([](auto part) { part.setEdgesTotal(kEdgesMax + 1); }), HasSubstr("edges"));
   EXPECT_THAT(refusal([](auto part) { part.initNodes(kNodesMax + 1); }), HasSubstr("100001"));
+}
+
+// Functions within functions, `depth` deep, in a While over them.
+TaskPart withFunctions(int depth) {
+  const graph::TensorSpec spec{DType::kFloat32, {2}};
+  graph::FunctionRef function = graph::Function::build(
+      graph::standardOps(), std::array{spec},
+      [](graph::Builder& b, std::span<const Output> p) { return std::vector{b.tanh(p[0])}; });
+  const auto looped = [&](graph::Builder& b, Output x) {
+    return b
+        .whileLoop({.carried = {x},
+                    .sequences = {},
+                    .captured = {},
+                    .body = function,
+                    .cond = nullptr,
+                    .max_iterations = 2,
+                    .keep_carried = true})
+        .carried;
+  };
+  for (int level = 1; level < depth; ++level)
+    function = graph::Function::build(
+        graph::standardOps(), std::array{spec},
+        [&](graph::Builder& b, std::span<const Output> p) { return looped(b, p[0]); });
+  TaskPart part = empty(graph::Graph(graph::standardOps()));
+  graph::Builder b(part.graph);
+  const auto device = b.deviceScope(graph::fullDevice(kSelf).str());
+  part.fetches = looped(b, b.constant({2}, 1));
+  return part;
+}
+
+TEST(PartCodec, FunctionsComeBackAsTheyWere) {
+  std::set<uint64_t> digests;
+  uint64_t bytes = 0;
+  for (int depth = 1; depth <= graph::Function::kDepthMax; ++depth) {
+    const Coded coded(withFunctions(depth));
+    const DecodedPart decoded = decodePart(coded.root.asReader());
+    EXPECT_EQ(engine::digestOf(decoded.part), engine::digestOf(*coded.part));
+    digests.insert(engine::digestOf(decoded.part));
+    EXPECT_GT(decoded.bytes, bytes) << "what a body's tensors take counts";
+    EXPECT_EQ(decoded.nodes, 2u * static_cast<uint64_t>(depth) + 2) << "and each of its nodes";
+    bytes = decoded.bytes;
+  }
+  EXPECT_EQ(digests.size(), static_cast<size_t>(graph::Function::kDepthMax));
+}
+
+TEST(PartCodec, MistakesInAFunctionNameItsNodeAndTheOneThatCallsIt) {
+  const auto refusal = [](const std::function<void(schema::Part::Function::Builder)>& change) {
+    Coded coded(withFunctions(1));
+    for (auto attribute : coded.root.getNodes()[1].getAttributes())
+      if (attribute.getName() == "body") change(attribute.getValue().getFunction());
+    return errorText([&] { decodePart(coded.root.asReader()); });
+  };
+  EXPECT_EQ(refusal([](auto) {}), "");
+  EXPECT_THAT(
+      refusal([](auto body) { body.getNodes()[1].setOp("Mystery"); }),
+      AllOf(HasSubstr("node 'While', its attribute 'body': node 'Tanh'"), HasSubstr("Mystery")));
+  EXPECT_THAT(refusal([](auto body) { body.getResults()[0].setNode(2); }),
+              HasSubstr("node 'While', its attribute 'body': a function has a result that no node "
+                        "of it makes"));
+  EXPECT_THAT(refusal([](auto body) { body.getParameters().set(0, 1); }),
+              HasSubstr("'body': a function has a parameter that is no Placeholder"));
+  EXPECT_THAT(refusal([](auto body) { body.initResults(kInputsMax + 1); }),
+              HasSubstr("node 'While', its attribute 'body', its results"));
+}
+
+// As no client of ours would send them.
+TEST(PartCodec, FunctionsThatNestTooDeepAreRefused) {
+  Coded outer(withFunctions(1));
+  capnp::MallocMessageBuilder message;
+  const auto inner = message.initRoot<schema::Part>();
+  encodePart(std::make_shared<TaskPart>(withFunctions(graph::Function::kDepthMax)), {},
+             *outer.stream, inner);
+  for (auto attribute : outer.root.getNodes()[1].getAttributes())
+    if (attribute.getName() == "body")
+      attribute.getValue().getFunction().setNodes(inner.asReader().getNodes());
+  EXPECT_THAT(errorText([&] { decodePart(outer.root.asReader()); }),
+              HasSubstr("calls functions more than 8 deep"));
 }
 
 // Each Gather adds the dimensions of its table to those of its indices: what no attribute says.

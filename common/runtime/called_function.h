@@ -1,0 +1,45 @@
+#pragma once
+
+// A function of the graph (graph/function.h), compiled to be called from within a kernel.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/graph/function.h"
+#include "common/runtime/compiled_step.h"
+
+namespace dtf::runtime {
+
+// Owns: the function until prepare() has compiled it, then what was compiled.
+// Borrows: the kernel table until prepare() has returned, then the device. Both outlive it.
+// Threads: as CompiledStep.  Blocks: call().
+class CalledFunction {
+ public:
+  // Errors: kBadConfig when the device lacks a kernel for one of its ops.
+  CalledFunction(graph::FunctionRef function, DeviceType type, const KernelTable& kernels);
+
+  // What prepare() takes of the device's memory, without constants.
+  size_t bytes() const { return bytes_; }
+  // Errors: those of compile(); kBadConfig for a device that doesn't use the host's memory.
+  void prepare(Device& device);
+
+  // Each stays bound until it is bound anew.
+  void bind(size_t parameter, const std::byte* value);
+  // Every parameter has been bound.
+  void call() { step_->run(); }
+  // Valid until the next call; of a result that is a parameter, that one's own memory.
+  std::span<const std::byte> result(size_t index) const {
+    return step_->fetchBytes(static_cast<int>(index));
+  }
+
+ private:
+  graph::FunctionRef function_;  // null once it is compiled
+  const KernelTable* kernels_;
+  size_t bytes_ = 0;
+  std::unique_ptr<CompiledStep> step_;
+  std::vector<int> inputs_;  // of the step, by parameter
+};
+
+}  // namespace dtf::runtime
