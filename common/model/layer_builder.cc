@@ -93,7 +93,7 @@ graph::Output LayerBuilder::asFed(graph::Output x) {
 }
 
 // Drawing it takes a time that grows with this product: a minute or two at the bound.
-void LayerBuilder::checkOrthogonal(const Shape& shape) const {
+void LayerBuilder::checkOrthogonal(const Shape& shape, std::string_view key) const {
   constexpr double kProductMax = 1e11;
   if (shape.rank() == 0 || shape.elements() == 0) return;
   const auto columns = static_cast<double>(shape.dim(shape.rank() - 1));
@@ -101,12 +101,13 @@ void LayerBuilder::checkOrthogonal(const Shape& shape) const {
   if (rows * columns * std::min(rows, columns) <= kProductMax) return;
   fail(
       fmt::format("layer '{}': an orthogonal initial value of {} would take long to draw: choose "
-                  "another kernel_initializer, such as he_normal; up to 4600 x 4600 it is drawn",
-                  layer_->name, shape.str()));
+                  "another {}, such as he_normal; up to 4600 x 4600 it is drawn",
+                  layer_->name, shape.str(), key));
 }
 
-graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::string initializer) {
-  if (initializer == "orthogonal") checkOrthogonal(shape);
+graph::Output LayerBuilder::variable(std::string_view name, Shape shape, std::string initializer,
+                                     std::string_view key) {
+  if (initializer == "orthogonal") checkOrthogonal(shape, key);
   const graph::Output value = ops_.variable(name, std::move(shape), std::move(initializer));
   model_.variables.push_back({value, {}, {}, {}});
   last_with_variables_ = layer_;

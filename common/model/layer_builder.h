@@ -45,8 +45,10 @@ class LayerBuilder {
   // Errors: fail() when a layer computed `x`.
   graph::Output asFed(graph::Output x);
 
-  // A variable that training changes: "dense/weights" for the name "weights".
-  graph::Output variable(std::string_view name, Shape shape, std::string initializer);
+  // A variable that training changes: "dense/weights" for the name "weights". `key` is what gives
+  // `initializer`, for messages.
+  graph::Output variable(std::string_view name, Shape shape, std::string initializer,
+                         std::string_view key = "kernel_initializer");
 
   // A variable that isn't trained: the moving average of what setStatistic() gives it in each
   // training step.
@@ -72,7 +74,7 @@ class LayerBuilder {
 
  private:
   using Names = std::map<std::string, graph::Output, std::less<>>;
-  void checkOrthogonal(const Shape& shape) const;
+  void checkOrthogonal(const Shape& shape, std::string_view key) const;
   graph::Output addOne(const LayerSpec& layer, graph::Output x);
   graph::Output buildAt(const LayerSpec& layer, graph::Output x);
   int32_t nodeCount() const { return static_cast<int32_t>(model_.graph.nodes().size()); }

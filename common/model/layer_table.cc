@@ -28,6 +28,7 @@ std::vector<LayerType> allLayers() {
   add(poolingLayers());
   add(activationLayers());
   types.push_back(embeddingLayer());
+  types.push_back(lstmLayer());
   types.push_back(dropoutLayer());
   types.push_back(batchNormLayer());
   types.push_back(layerNormLayer());

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "common/graph/function.h"
 
 namespace dtf::model {
 
@@ -19,9 +20,25 @@ uint64_t elementsOf(const Graph& graph, const graph::Output& output) {
   return static_cast<uint64_t>(graph.spec(output).shape.elements());
 }
 
+uint64_t flopsOf(const Graph& graph, const Node& node);
+
+// Of one call.
+uint64_t flopsOf(const graph::FunctionRef& function) {
+  uint64_t flops = 0;
+  if (function == nullptr) return flops;
+  for (const Node& node : function->graph().nodes()) flops += flopsOf(function->graph(), node);
+  return flops;
+}
+
 uint64_t flopsOf(const Graph& graph, const Node& node) {
-  static constexpr std::array<std::string_view, 8> kFree = {
-      "Placeholder", "Variable", "Const", "Reshape", "Identity", "Concat", "Slice", "Pad"};
+  static constexpr std::array<std::string_view, 9> kFree = {"Placeholder", "Variable", "Const",
+                                                            "Reshape",     "Identity", "Concat",
+                                                            "Slice",       "Pad",      "Transpose"};
+  if (node.op == "While") {  // as often as it may
+    const auto times = static_cast<uint64_t>(node.attribute<int64_t>("max_iterations"));
+    return times * (flopsOf(node.attribute<graph::FunctionRef>("body")) +
+                    flopsOf(node.attribute<graph::FunctionRef>("cond")));
+  }
   if (node.outputs.empty() || std::find(kFree.begin(), kFree.end(), node.op) != kFree.end())
     return 0;
   const uint64_t outputs = elementsOf(graph, {node.id, 0});

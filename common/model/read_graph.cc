@@ -65,7 +65,12 @@ constexpr yaml::Table kGradientTable{"graph.ops.N.gradients", kGradientKeys};
 
 // What people write; the rest is put in by dtf, or belongs to a training job's optimizer.
 bool isForPeople(std::string_view op) {
-  return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient";
+  const std::vector<AttributeDef>& attributes = graph::standardOps().find(op)->attributes;
+  // A file has no functions: programs do (libdtf).
+  const bool calls = std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
+    return attribute.type == AttributeDef::Type::kFunction;
+  });
+  return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient" && !calls;
 }
 
 // The names of all ops, "scope" and "gradients".
@@ -103,6 +108,8 @@ Key keyOf(const AttributeDef& attribute) {
       key = yaml::list(name, "");
       key.whole_max = kDimensionMax;
       break;
+    case AttributeDef::Type::kFunction:
+      DTF_CHECK_MSG(false, attribute.name);
   }
   key.required = attribute.required;
   return key;
@@ -256,10 +263,14 @@ class GraphReader {
         return readInto(DType::kFloat32, [&](DType& value) {
           return reader.choice(key.name, value, static_cast<int>(DType::kFloat32));
         });
-      case AttributeDef::Type::kShape:
+      case AttributeDef::Type::kShape: {
         const std::optional<Shape> value = readShape(reader, key);
         return put(value.has_value(), value.value_or(Shape()));
+      }
+      case AttributeDef::Type::kFunction:
+        break;  // isForPeople() has left it out
     }
+    DTF_CHECK_MSG(false, attribute.name);
   }
 
   void readGradients(const YamlNode& node) {

@@ -45,6 +45,7 @@ class OnnxExport {
     values_.setInput(built_.model.features, "features");
     setWeights();
     foldConstants();
+    refuseUnknown();
     for (const Node& node : graph_.nodes())
       if (isDue(node)) convert(node);
     const std::string name(model::outputName(trained_.model));
@@ -117,9 +118,19 @@ class OnnxExport {
            node.op != "Variable";
   }
 
+  // Before any is converted: what stops that may be an operation that the layer could do without.
+  void refuseUnknown() const {
+    for (const Node& node : graph_.nodes()) {
+      if (!isDue(node) || canConvert(node)) continue;
+      const model::AddedLayer* const layer = layerOf(node);
+      const std::string type =
+          layer == nullptr ? "such" : layer->text.substr(0, layer->text.find(' '));
+      fail(node, fmt::format("there is no conversion of {} layers (of their operation {})", type,
+                             node.op));
+    }
+  }
+
   void convert(const Node& node) {
-    if (!canConvert(node))
-      fail(node, fmt::format("there is no conversion of its operation {}", node.op));
     const Node* const bias = biasOf(node);
     if (bias != nullptr) done_.insert(bias->id);
     try {
@@ -149,19 +160,23 @@ class OnnxExport {
     return adds ? reader : nullptr;
   }
 
-  [[noreturn]] void fail(const Node& node, const std::string& why) const {
-    std::string path = node.name;
-    int depth = -1;
+  // The innermost one that made the node; null: none did.
+  const model::AddedLayer* layerOf(const Node& node) const {
+    const model::AddedLayer* found = nullptr;
     for (const model::AddedLayer& layer : built_.model.layers) {
       const bool holds = layer.first_node <= node.id.value && node.id.value < layer.end_node;
-      if (!holds || layer.depth <= depth) continue;
-      depth = layer.depth;
-      path = layer.path;
+      if (holds && (found == nullptr || layer.depth > found->depth)) found = &layer;
     }
+    return found;
+  }
+
+  [[noreturn]] void fail(const Node& node, const std::string& why) const {
+    const model::AddedLayer* const layer = layerOf(node);
+    const std::string path = layer == nullptr ? node.name : layer->path;
     const std::string listed = path.substr(0, path.find('/'));
     yaml::Mark mark = trained_.model.mark;
-    for (const model::LayerSpec& layer : trained_.model.layers)
-      if (layer.name == listed) mark = layer.mark;
+    for (const model::LayerSpec& spec : trained_.model.layers)
+      if (spec.name == listed) mark = spec.mark;
     throw yaml::ErrorAt(ErrorCode::kBadConfig, mark,
                         fmt::format("layer '{}' can't be exported to ONNX: {}; .safetensors and "
                                     ".npz hold the variables of any model",

@@ -3,6 +3,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "common/base/check.h"
+#include "common/graph/function.h"
 
 namespace dtf::summary {
 
@@ -32,7 +33,9 @@ constexpr uint32_t kSingle = 4;
 constexpr uint32_t kBoolean = 5;
 constexpr uint32_t kType = 6;
 constexpr uint32_t kShape = 7;
+constexpr uint32_t kFunction = 10;
 }  // namespace attribute_value
+constexpr uint32_t kFunctionName = 1;
 constexpr uint32_t kDimension = 2;
 constexpr uint32_t kDimensionSize = 1;
 
@@ -73,6 +76,14 @@ struct AttributeEncoder {
   void operator()(DType value) { proto.add_enum(attribute_value::kType, dataType(value)); }
   void operator()(const Shape& value) {
     proto.add_message(attribute_value::kShape, shapeOf(value));
+  }
+  // TensorFlow's has a name; ours are drawn by their size.
+  void operator()(const graph::FunctionRef& value) {
+    const size_t nodes = value == nullptr ? 0 : value->graph().nodes().size();
+    std::string function;
+    pbf_writer(function).add_string(kFunctionName,
+                                    value == nullptr ? "none" : std::to_string(nodes) + " nodes");
+    proto.add_message(attribute_value::kFunction, function);
   }
 };
 

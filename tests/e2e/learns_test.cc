@@ -36,11 +36,11 @@ class LearnsTest : public ClusterTest {
     if (folder.empty())
       return {"train.data.train={format: digits, count: 10000}",
               "train.data.eval={format: digits, count: 2000}"};
-    const std::string end = "-ubyte.gz";
-    return {"train.data.train.images=" + folder + "/train-images-idx3" + end,
-            "train.data.train.labels=" + folder + "/train-labels-idx1" + end,
-            "train.data.eval.images=" + folder + "/t10k-images-idx3" + end,
-            "train.data.eval.labels=" + folder + "/t10k-labels-idx1" + end};
+    const auto files = [&folder](const std::string& which) {
+      return "{format: idx, images: " + folder + "/" + which +
+             "-images-idx3-ubyte.gz, labels: " + folder + "/" + which + "-labels-idx1-ubyte.gz}";
+    };
+    return {"train.data.train=" + files("train"), "train.data.eval=" + files("t10k")};
   }
 
   // Trains a job file of configs/jobs on 2 ps + 2 workers and returns the test accuracy.
@@ -85,6 +85,11 @@ TEST_F(LearnsTest, AConvolutionalNetworkIsBetterThanAPerceptron) {
   // There a step is one gradient, here one of both workers.
   EXPECT_GE(accuracyOf("mnist_lenet.yaml", {"train.replication={mode: async}", "train.steps=6000"}),
             least);
+}
+
+// Rows of an image as the steps of a sequence.
+TEST_F(LearnsTest, AnLstmReaches97Percent) {
+  EXPECT_GE(accuracyOf("digits_lstm.yaml", {"train.steps=1500"}), 0.97);
 }
 
 }  // namespace dtf::testing

@@ -18,6 +18,7 @@ LayerType dropoutLayer();
 LayerType embeddingLayer();
 LayerType flattenLayer();
 LayerType layerNormLayer();
+LayerType lstmLayer();
 LayerType normalizeLayer();
 std::vector<LayerType> poolingLayers();
 LayerType reshapeLayer();

@@ -145,7 +145,9 @@ class CurvedLayer final : public model::Layer {
   graph::Output build(model::LayerBuilder& layers, graph::Output x) const override {
     return layers.ops().huber(x, 1);
   }
-  std::string meaning(std::string_view name) const override { return std::string(name); }
+  std::string meaning(std::string_view name) const override {
+    return "curved " + std::string(name);
+  }
 };
 
 TEST(OnnxFile, RefusesByNameAndLineWhatItHasNoWordsFor) {
@@ -159,7 +161,27 @@ TEST(OnnxFile, RefusesByNameAndLineWhatItHasNoWordsFor) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
     EXPECT_THAT(error.message(),
                 HasSubstr("job.yaml:12:7: error: layer 'bend' can't be exported to "
-                          "ONNX: there is no conversion of its operation Huber"));
+                          "ONNX: there is no conversion of curved layers (of their operation "
+                          "Huber); .safetensors and .npz hold the variables"));
+  }
+}
+
+// Also within others, and whatever it begins with.
+TEST(OnnxFile, LoopsHaveNoConversion) {
+  for (const bool is_nested : {false, true}) {
+    model::ModelSpec model = model::softmaxModel();
+    model.input_shape = {5, 4};
+    const char* const type = is_nested ? "block" : "lstm";
+    const char* const keys = is_nested ? "layers: [{lstm: {units: 3}}]" : "units: 3";
+    model.layers = {model::layerOf(type, keys, "memory"), model::dense("softmax", 10)};
+    try {
+      onnxOf(model);
+      ADD_FAILURE() << "must throw";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("layer 'memory"));
+      EXPECT_THAT(error.message(),
+                  HasSubstr("can't be exported to ONNX: there is no conversion of lstm layers"));
+    }
   }
 }
 
