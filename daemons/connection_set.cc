@@ -46,8 +46,29 @@ void ConnectionSet::close(Position position) {
     logRefusal(kViolation, connection.peer(), reason);
   on_closed_(&connection);
   loop_.post([self = self_, position] {
-    if (*self != nullptr) (*self)->connections_.erase(position);
+    if (*self == nullptr) return;
+    (*self)->ended_ += (*position)->connection->stream().traffic();
+    (*self)->connections_.erase(position);
   });
+}
+
+net::Traffic ConnectionSet::traffic() const {
+  net::Traffic traffic = ended_;
+  for (const auto& served : connections_) traffic += served->connection->stream().traffic();
+  return traffic;
+}
+
+void ConnectionSet::checkCaller(const ConnectionHandle& handle, TaskId caller) {
+  DTF_CHECK(handle.connection != nullptr);
+  const std::string certified = handle.connection->stream().certifiedPeer();
+  if (certified.empty() || certified == caller.name()) return;
+  const std::string reason =
+      fmt::format("it says that it is {}, but its certificate is for {}", caller.name(), certified);
+  logRefusal(kOtherTask, handle.connection->peer(), reason);
+  throw Error(
+      ErrorCode::kPermission,
+      fmt::format("the certificate of {} is for {}, not for {}: each task needs its own key",
+                  handle.connection->peer(), certified, caller.name()));
 }
 
 void ConnectionSet::greet(ConnectionHandle& handle, const Caller& caller) {

@@ -65,17 +65,24 @@ class ConnectionSet {
   void serve(kj::Own<net::MessageStream> stream, std::string peer,
              const MakeBootstrap& make_bootstrap);
 
+  // Whether the caller may be who he says: that is for his certificate to say, where there are keys.
+  // Errors: kPermission, logged too, when it names another task.
+  void checkCaller(const ConnectionHandle& handle, TaskId caller);
+
   // A hello was accepted: the connection may stay. Earlier ones of the same process are closed: what
   // it sent there and nobody has read yet has been sent again, or will be, on this one.
   void greet(ConnectionHandle& handle, const Caller& caller);
 
   size_t size() const { return connections_.size(); }
 
+  // Of those there are, and those there were.
+  net::Traffic traffic() const;
+
  private:
   struct Served;
   using Position = std::list<std::unique_ptr<Served>>::iterator;
   void close(Position position);
-  enum Refusal { kViolation, kNoHello, kRefusals };
+  enum Refusal { kViolation, kNoHello, kOtherTask, kRefusals };
   void logRefusal(Refusal kind, const std::string& peer, const std::string& reason);
 
   net::Loop& loop_;
@@ -83,6 +90,7 @@ class ConnectionSet {
   const uint64_t calls_bytes_max_;
   net::LogLimiter<kRefusals> limiter_;  // a flood of bad peers must not fill a disk
   std::list<std::unique_ptr<Served>> connections_;
+  net::Traffic ended_;  // of connections that are no more
   const std::shared_ptr<ConnectionSet*>
       self_;  // null once this is gone: posted handlers look here first
 };

@@ -31,6 +31,9 @@ class CountedDevice final : public runtime::Device {
     device_.copyToHost(target, device_source, bytes);
   }
   void run(std::span<const runtime::Launch> launches) override { device_.run(launches); }
+  std::unique_ptr<runtime::Program> prepare(std::span<const runtime::Launch> launches) override {
+    return device_.prepare(launches);
+  }
   void synchronise() override { device_.synchronise(); }
 
  private:

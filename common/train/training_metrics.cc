@@ -1,27 +1,36 @@
 #include "common/train/training_metrics.h"
 
 #include "common/model/model_graph.h"
+#include "common/train/tower.h"
 
 namespace dtf::train {
 
-TrainingMetrics::TrainingMetrics(const model::ModelSpec& model, int64_t batch_size,
+TrainingMetrics::TrainingMetrics(const model::ModelSpec& model, int64_t batch_size, uint32_t towers,
                                  const runtime::KernelTable& kernels, runtime::Device& device)
-    : step_(model::buildForwardGraph(model, batch_size), kernels, device), judge_(model) {}
+    : towers_(towers),
+      step_(model::buildForwardGraph(model, batch_size / towers), kernels, device),
+      judge_(model) {}
 
 Evaluation TrainingMetrics::measure(const data::Batch& batch, std::span<const float* const> values,
                                     uint64_t seed, uint64_t number) {
   for (uint32_t i = 0; i < values.size(); ++i) step_.bindValue(i, values[i]);
-  step_.bindBatch(batch);
-  step_.setRandomKey(seed, number);
-  step_.run();
+  double loss = 0, accuracy = 0;
+  for (uint32_t tower = 0; tower < towers_; ++tower) {
+    step_.bindShare(batch, tower, towers_);
+    step_.setRandomKey(seed, maskNumber(number, tower));
+    step_.run();
+    loss += step_.loss();
+    if (step_.hasAccuracy()) accuracy += step_.accuracy();
+    if (judge_.asksForNothing()) continue;
+    const Tensor& labels = batch.parts.at(1);
+    judge_.add(step_.outputs(), step_.batchSize(), labels.dtype(),
+               labels.data() + labels.bytes() / towers_ * tower);
+  }
   Evaluation measured;
-  measured.loss = step_.loss();
-  measured.examples = step_.batchSize();
-  if (step_.hasAccuracy()) measured.accuracy = step_.accuracy();
-  if (judge_.asksForNothing()) return measured;
-  const Tensor& labels = batch.parts.at(1);
-  judge_.add(step_.outputs(), step_.batchSize(), labels.dtype(), labels.data());
-  measured.metrics = judge_.take();
+  measured.loss = loss / towers_;
+  measured.examples = step_.batchSize() * towers_;
+  if (step_.hasAccuracy()) measured.accuracy = accuracy / towers_;
+  if (!judge_.asksForNothing()) measured.metrics = judge_.take();
   return measured;
 }
 

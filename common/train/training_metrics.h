@@ -21,16 +21,18 @@ namespace dtf::train {
 // Threads: thread-compatible. Blocks: computes. Errors: those of ModelStep.
 class TrainingMetrics {
  public:
-  TrainingMetrics(const model::ModelSpec& model, int64_t batch_size,
+  // `towers` compute the batch, each an equal share of it; here one share is computed after another.
+  TrainingMetrics(const model::ModelSpec& model, int64_t batch_size, uint32_t towers,
                   const runtime::KernelTable& kernels, runtime::Device& device);
 
-  // As training sees the batch: with the dropout of (`seed`, `number`), and normalised by its own
-  // statistics. `values`: the variables in the order of the model.
+  // As training sees the batch: each tower's share with the dropout of (`seed`, `number`), and
+  // normalised by its own statistics. `values`: the variables in the order of the model.
   Evaluation measure(const data::Batch& batch, std::span<const float* const> values, uint64_t seed,
                      uint64_t number);
 
  private:
-  ModelStep step_;
+  const uint32_t towers_;
+  ModelStep step_;  // of one share
   BatchJudge judge_;
 };
 

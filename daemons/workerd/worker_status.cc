@@ -1,5 +1,7 @@
 #include "daemons/workerd/worker_status.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "common/base/check.h"
@@ -47,6 +49,56 @@ WorkerStatus::Telling::~Telling() {
 
 void WorkerStatus::tellOthers(const Error& reason) {
   teller_.call(reason);
+}
+
+WorkerStatus::Asking::Asking(WorkerStatus& status, Asker asker) : status_(status) {
+  DTF_CHECK(asker != nullptr);
+  status_.asker_.set(std::move(asker));
+}
+
+WorkerStatus::Asking::~Asking() {
+  status_.asker_.revoke();
+}
+
+void WorkerStatus::askHeartbeats(std::function<void()> answer) {
+  DTF_CHECK(answer != nullptr);
+  if (!asker_.call(answer)) answer();
+}
+
+void WorkerStatus::awaits(std::string what) {
+  DTF_CHECK(!what.empty());
+  const MutexLock lock(mutex_);
+  awaited_ = std::move(what);
+}
+
+void WorkerStatus::goesOn() {
+  const MutexLock lock(mutex_);
+  awaited_.clear();
+}
+
+std::string WorkerStatus::text() const {
+  const MutexLock lock(mutex_);
+  const uint64_t step = global_step;
+  std::string text = phase_ == WorkerPhase::kStarting ? "starting" : "training";
+  if (step > 0) text = fmt::format("step {} of {}, loss {:.4g}", step, steps.load(), loss.load());
+  if (!awaited_.empty()) return text + ", waiting for " + awaited_;
+  return phase_ == WorkerPhase::kFinishing ? text + ", finishing" : text;
+}
+
+std::string WorkerStatus::whyNotReady() const {
+  const MutexLock lock(mutex_);
+  if (!awaited_.empty()) return "it waits for " + awaited_;
+  return phase_ == WorkerPhase::kStarting ? "it starts" : "";
+}
+
+void WorkerStatus::reports(const Done& done) {
+  const MutexLock lock(mutex_);
+  done_ = done;
+}
+
+WorkerStatus::Done WorkerStatus::done() const {
+  const MutexLock lock(mutex_);
+  return done_;
 }
 
 WorkerPhase WorkerStatus::phase() const {

@@ -6,9 +6,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "common/base/error.h"
 #include "common/base/mutex.h"
+#include "common/train/step_times.h"
+#include "common/train/supervisor.h"
 #include "daemons/workerd/revocable.h"
 
 namespace dtf::workerd {
@@ -21,8 +25,8 @@ namespace dtf::workerd {
 enum class WorkerPhase : uint8_t { kStarting, kTraining, kFinishing };
 
 // Thread-safe.
-// Blocks: askToEnd() and tellOthers() for as long as the stopper and the teller do, the destructors
-// of Training and Telling until those have returned; the rest never.
+// Blocks: askToEnd(), tellOthers() and askHeartbeats() for as long as the stopper, the teller and the
+// asker do, the destructors of Training, Telling and Asking until those have returned; the rest never.
 class WorkerStatus {
  public:
   using Refused = std::function<void(const Error& reason)>;  // on any thread, perhaps never
@@ -56,11 +60,46 @@ class WorkerStatus {
   };
   void tellOthers(const Error& reason);
 
+  // Runs a function on the loop of this worker's heartbeats.
+  using Asker = std::function<void(std::function<void()> answer)>;
+  class Asking {
+   public:
+    // Where `asker` reaches, for as long as this lives.
+    Asking(WorkerStatus& status, Asker asker);
+    ~Asking();
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+
+   private:
+    WorkerStatus& status_;
+  };
+  // Calls `answer` when the loop of the heartbeats has come to it, there; at once where there is none.
+  void askHeartbeats(std::function<void()> answer);
+
+  // What this worker waits for, until it trains (on).
+  void awaits(std::string what);
+  void goesOn();
+  // What it does, in a line.
+  std::string text() const;
+  // Why it doesn't train, in a line; empty: it does, or has, and waits for nobody.
+  std::string whyNotReady() const;
+
   // The first signal. True: the job saves what it has and ends by itself, unless `refused` is
   // called. False: nothing is lost by ending at once.
   bool askToEnd(Refused refused);
 
   WorkerPhase phase() const;
+
+  // What this worker has done itself, and, of the chief, what is saved: as of the last report.
+  struct Done {
+    uint64_t batches = 0;
+    uint64_t batches_stale = 0;
+    uint64_t examples = 0;
+    train::StepTimes step_times{};
+    std::optional<train::CheckpointStatus> checkpoints{};  // none: it keeps none
+  };
+  void reports(const Done& done);
+  Done done() const;
 
   // Of the last report of progress; 0: there was none.
   std::atomic<uint64_t> global_step{0};
@@ -75,6 +114,9 @@ class WorkerStatus {
   bool saves_ DTF_GUARDED_BY(mutex_) = false;
   Revocable<Refused> stopper_;
   Revocable<Error> teller_;
+  Revocable<std::function<void()>> asker_;
+  std::string awaited_ DTF_GUARDED_BY(mutex_);  // empty: nothing
+  Done done_ DTF_GUARDED_BY(mutex_);
 };
 
 }  // namespace dtf::workerd

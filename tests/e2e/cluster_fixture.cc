@@ -45,12 +45,15 @@ ClusterTest::ClusterTest() {
 ClusterTest::~ClusterTest() = default;
 
 std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string& name) {
-  const auto hosts = [&](int first, int count) {
+  const auto hosts = [&](int first, int count, const std::string& more) {
     std::string list;
-    for (int i = 0; i < count; ++i)
-      list += fmt::format(
-          "{}localhost:{}", i ? ", " : "",
+    for (int i = 0; i < count; ++i) {
+      const std::string address = fmt::format(
+          "localhost:{}",
           o.ports.empty() ? "auto" : std::to_string(o.ports[static_cast<size_t>(first + i)]));
+      list += (i ? ", " : "") +
+              (more.empty() ? address : fmt::format("{{address: \"{}\"{}}}", address, more));
+    }
     return list;
   };
   ports_given_.insert(ports_given_.end(), o.ports.begin(), o.ports.end());
@@ -63,9 +66,10 @@ std::string ClusterTest::writeCluster(const ClusterOptions& o, const std::string
                   "count: {}}}\n"
                   "    batch_size: {}\n    seed: 7\n  optimizer: {}\n  replication: {{mode: "
                   "{}{}}}\n  steps: {}\n{}",
-                  name, folder_.path(), name, hosts(0, o.ps), hosts(o.ps, o.workers), o.top_more,
-                  o.layers, o.metrics, o.examples, o.eval_examples, o.batch_size, o.optimizer,
-                  o.mode, o.replication_more, o.steps, o.train_more));
+                  name, folder_.path(), name, hosts(0, o.ps, ""),
+                  hosts(o.ps, o.workers, o.worker_more), o.top_more, o.layers, o.metrics,
+                  o.examples, o.eval_examples, o.batch_size, o.optimizer, o.mode,
+                  o.replication_more, o.steps, o.train_more));
 }
 
 std::vector<std::string> ClusterTest::launchCommand(const std::string& file,

@@ -27,6 +27,7 @@ struct ClusterOptions {
   std::string layers = "[flatten: , dense: {units: 10, name: softmax}]";
   std::string metrics = "[accuracy]";
   std::string replication_more;  // ", replicas_to_aggregate: 1"
+  std::string worker_more;       // ", devices: [cpu:0, cpu:1]": more keys of each worker
   std::string top_more;          // more keys of the cluster file, each line "key: value\n"
   std::string train_more;        // more keys of the train map, each line "  key: value\n"
   std::vector<int> ports;        // ps first, then workers; empty: auto

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/train/initial_values.h"
+#include "common/train/tower.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
@@ -42,9 +43,9 @@ class TrainingMetricsTest : public ::testing::Test {
   // As the training's own step has it.
   float trainedLoss(uint64_t number) {
     const model::ModelGraph model = model::buildTrainingGraph(spec(), kExamples);
-    ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 1, 0), 0), kernels_,
-                   device_);
-    step.bindBatch(batch_);
+    const ComputeDevice on{&device_, &kernels_};
+    ModelStep step(model, trainingPart(model, placeModel(model.graph, {}, 1, 0), 0, on), on);
+    step.bindShare(batch_, 0, 1);
     step.setRandomKey(7, number);
     std::vector<std::vector<float>> gradients;
     for (uint32_t i = 0; i < values_.size(); ++i) {
@@ -65,7 +66,7 @@ class TrainingMetricsTest : public ::testing::Test {
 };
 
 TEST_F(TrainingMetricsTest, AreOfTheBatchAsTrainingSeesIt) {
-  TrainingMetrics metrics(spec(), kExamples, kernels_, device_);
+  TrainingMetrics metrics(spec(), kExamples, 1, kernels_, device_);
   for (const uint64_t number : {3, 4}) {
     const Evaluation measured = metrics.measure(batch_, values_, 7, number);
     EXPECT_NEAR(measured.loss, trainedLoss(number), 1e-5) << number;
@@ -78,6 +79,27 @@ TEST_F(TrainingMetricsTest, AreOfTheBatchAsTrainingSeesIt) {
   EXPECT_NE(metrics.measure(batch_, values_, 7, 3).loss,
             metrics.measure(batch_, values_, 7, 4).loss)
       << "another mask";
+}
+
+// A batch's loss is the mean over its shares, each normalised by its own statistics.
+TEST_F(TrainingMetricsTest, OfSeveralTowersAreOfTheirSharesTogether) {
+  TrainingMetrics metrics(spec(), kExamples, 2, kernels_, device_);
+  const Evaluation measured = metrics.measure(batch_, values_, 7, 3);
+  ModelStep share(model::buildForwardGraph(spec(), kExamples / 2), kernels_, device_);
+  for (uint32_t i = 0; i < values_.size(); ++i) share.bindValue(i, values_[i]);
+  double loss = 0;
+  for (uint32_t tower = 0; tower < 2; ++tower) {
+    share.bindShare(batch_, tower, 2);
+    share.setRandomKey(7, maskNumber(3, tower));
+    share.run();
+    loss += share.loss();
+  }
+  EXPECT_NEAR(measured.loss, loss / 2, 1e-6);
+  EXPECT_EQ(measured.examples, kExamples);
+  const double hits = measured.accuracy.value() * kExamples;
+  EXPECT_NEAR(hits, std::round(hits), 1e-4);
+  ASSERT_EQ(measured.metrics.size(), 1u);
+  EXPECT_GE(measured.metrics[0].value.value(), *measured.accuracy) << "top 5";
 }
 
 }  // namespace

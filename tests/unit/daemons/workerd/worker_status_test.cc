@@ -116,4 +116,42 @@ TEST_F(WorkerStatusTest, TrainingEndsWhenItsStopperHasReturned) {
   EXPECT_TRUE(asked.get());
 }
 
+// For the service manager, which shows it to people.
+TEST_F(WorkerStatusTest, SaysWhatItDoesInALine) {
+  EXPECT_EQ(status_.text(), "starting");
+  status_.awaits("ps/0");
+  EXPECT_EQ(status_.text(), "starting, waiting for ps/0");
+  status_.goesOn();
+  std::optional<WorkerStatus::Training> training;
+  training.emplace(status_, nullptr);
+  EXPECT_EQ(status_.text(), "training");
+  status_.global_step = 12;
+  status_.steps = 100;
+  status_.loss = 0.25F;
+  EXPECT_EQ(status_.text(), "step 12 of 100, loss 0.25");
+  status_.awaits("worker/1 in step 13");
+  EXPECT_EQ(status_.text(), "step 12 of 100, loss 0.25, waiting for worker/1 in step 13");
+  status_.goesOn();
+  training.reset();
+  EXPECT_EQ(status_.text(), "step 12 of 100, loss 0.25, finishing");
+}
+
+TEST_F(WorkerStatusTest, TheHeartbeatsAreAskedForAsLongAsThereAreAny) {
+  int asked = 0, answered = 0;
+  std::function<void()> answer;
+  status_.askHeartbeats([&answered] { ++answered; });
+  EXPECT_EQ(answered, 1) << "nobody hangs who is not there";
+  {
+    const WorkerStatus::Asking asking(status_, [&](std::function<void()> given) {
+      ++asked;
+      answer = std::move(given);
+    });
+    status_.askHeartbeats([&answered] { ++answered; });
+  }
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(answered, 1) << "before its loop has come to it";
+  answer();
+  EXPECT_EQ(answered, 2);
+}
+
 }  // namespace dtf::workerd

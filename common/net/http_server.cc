@@ -1,0 +1,309 @@
+#include "common/net/http_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <list>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/net/bind.h"
+#include "common/net/error_bridge.h"
+#include "common/net/event_port.h"
+#include "common/net/log_limiter.h"
+#include "common/net/socket_options.h"
+#include "common/net/timer.h"
+
+namespace dtf::net {
+
+using asio::ip::tcp;
+
+namespace {
+
+constexpr Duration kRetryDelay = std::chrono::milliseconds(100);  // after EMFILE and the like
+// Of what comes behind a request: read, for a socket that is closed over unread bytes takes the
+// answer back from who has not read it yet.
+constexpr size_t kIgnoredBytesMax = 64 << 10;
+constexpr Duration kLastWordsMax = std::chrono::seconds(1);
+
+// As hosts come from parseHttpRequest() and originHost().
+HttpOptions inSmallLetters(HttpOptions options) {
+  const auto lower = [](std::string& host) {
+    for (char& c : host) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  };
+  lower(options.only_host);
+  for (std::string& host : options.readers) lower(host);
+  return options;
+}
+
+bool isNumericOrLocal(const std::string& host) {
+  error_code ec;
+  (void)asio::ip::make_address(host, ec);
+  return !ec || host == "localhost" || host.ends_with(".localhost");
+}
+
+}  // namespace
+
+//   reading   accept, some bytes      request_deadline -> 408
+//   asked     a whole request         the handler, answer_deadline -> 503
+//   writing   the answer is known     reading_deadline -> dropped
+//   closing   the answer has left     until the peer closes, kLastWordsMax at most
+class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(AsioEventPort& port, tcp::acceptor acceptor, Handler handler, HttpOptions options)
+      : port_(port),
+        timer_(port),
+        options_(inSmallLetters(std::move(options))),
+        acceptor_(std::move(acceptor)),
+        retry_(port.ioc()),
+        handler_(std::move(handler)),
+        address_(localName(acceptor_.native_handle())) {
+    DTF_CHECK(handler_ != nullptr && options_.connections_max > 0);
+  }
+
+  void accept();
+  void close();
+  const std::string& address() const { return address_; }
+  size_t connectionCount() const { return connections_.size(); }
+
+ private:
+  enum class State : uint8_t { kReading, kAsked, kWriting, kClosing, kDropped };
+  enum Problem : size_t { kRefused, kTooMany, kAcceptFailed, kProblems };
+
+  struct Connection {
+    Connection(tcp::socket&& accepted, asio::io_context& ioc)
+        : socket(std::move(accepted)), deadline(ioc) {}
+    tcp::socket socket;
+    asio::steady_timer deadline;
+    State state = State::kReading;
+    std::array<char, kHttpHeadBytesMax> request{};
+    size_t received = 0;
+    size_t ignored = 0;
+    std::string response;
+    kj::Promise<void> answering =
+        nullptr;  // none once it is dropped: kj's loop may end before Asio's
+    std::list<std::shared_ptr<Connection>>::iterator place;
+  };
+  using ConnectionPtr = std::shared_ptr<Connection>;
+
+  void onAccept(const error_code& ec, tcp::socket socket);
+  bool makeRoom(int newcomer);
+  void within(const ConnectionPtr& connection, Duration time, std::function<void()> late);
+  void read(const ConnectionPtr& connection);
+  void onBytes(const ConnectionPtr& connection);
+  void ask(const ConnectionPtr& connection, const HttpRequest& request);
+  void refuse(const ConnectionPtr& connection, const HttpRefusal& refusal);
+  bool isReader(const std::string& origin) const;
+  void respond(const ConnectionPtr& connection, const HttpResponse& response,
+               bool with_body = true);
+  void finish(const ConnectionPtr& connection);
+  void ignoreRest(const ConnectionPtr& connection);
+  void drop(const ConnectionPtr& connection);
+  void logRefused(Problem problem, const std::string& peer, const std::string& reason);
+
+  AsioEventPort& port_;
+  AsioTimer timer_;
+  const HttpOptions options_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer retry_;
+  const Handler handler_;
+  const std::string address_;
+  bool closed_ = false;
+  std::list<ConnectionPtr> connections_;  // the oldest first
+  LogLimiter<kProblems> limiter_;
+};
+
+void HttpServer::Impl::accept() {
+  acceptor_.async_accept([self = shared_from_this()](const error_code& ec, tcp::socket socket) {
+    if (!self->closed_) self->onAccept(ec, std::move(socket));
+  });
+}
+
+void HttpServer::Impl::onAccept(const error_code& ec, tcp::socket socket) {
+  if (ec == asio::error::connection_aborted || ec == asio::error::interrupted) return accept();
+  if (ec) {  // out of descriptors or memory: accepting again at once would spin
+    logRefused(kAcceptFailed, address_, ec.message());
+    retry_.expires_after(kRetryDelay);
+    retry_.async_wait([self = shared_from_this()](const error_code&) {
+      if (!self->closed_) self->accept();
+    });
+    return;
+  }
+  if (makeRoom(socket.native_handle())) {
+    auto connection = std::make_shared<Connection>(std::move(socket), port_.ioc());
+    connection->place = connections_.insert(connections_.end(), connection);
+    within(connection, options_.request_deadline, [this, connection] {
+      refuse(connection, {408, "no whole request in time"});
+    });
+    read(connection);
+  }
+  accept();
+}
+
+// Who holds connections without asking must not keep out those who ask.
+bool HttpServer::Impl::makeRoom(int newcomer) {
+  if (connections_.size() < options_.connections_max) return true;
+  const auto oldestIn = [this](State state) {
+    return std::find_if(connections_.begin(), connections_.end(),
+                        [state](const auto& other) { return other->state == state; });
+  };
+  // It has its answer, and is only waited for to close.
+  if (const auto answered = oldestIn(State::kClosing); answered != connections_.end()) {
+    drop(ConnectionPtr(*answered));
+    return true;
+  }
+  const auto idle = oldestIn(State::kReading);
+  const bool is_found = idle != connections_.end();
+  logRefused(kTooMany, peerName(is_found ? (*idle)->socket.native_handle() : newcomer),
+             fmt::format("{} connections at once", connections_.size()));
+  if (is_found) drop(ConnectionPtr(*idle));
+  return is_found;
+}
+
+// Calls `late` unless the state has changed, or another deadline was set, by then.
+void HttpServer::Impl::within(const ConnectionPtr& connection, Duration time,
+                              std::function<void()> late) {
+  connection->deadline.expires_after(time);
+  connection->deadline.async_wait([self = shared_from_this(), connection,
+                                   before = connection->state,
+                                   late = std::move(late)](const error_code& ec) {
+    if (!ec && !self->closed_ && connection->state == before) late();
+  });
+}
+
+void HttpServer::Impl::read(const ConnectionPtr& connection) {
+  DTF_CHECK(connection->received < kHttpHeadBytesMax);
+  connection->socket.async_read_some(
+      asio::buffer(connection->request) + connection->received,
+      [self = shared_from_this(), connection](const error_code& ec, size_t bytes) {
+        if (self->closed_ || connection->state != State::kReading) return;
+        if (ec) return self->drop(connection);
+        connection->received += bytes;
+        self->onBytes(connection);
+      });
+}
+
+void HttpServer::Impl::onBytes(const ConnectionPtr& connection) {
+  const HttpParsed parsed = parseHttpRequest({connection->request.data(), connection->received});
+  if (const auto* request = std::get_if<HttpRequest>(&parsed)) return ask(connection, *request);
+  if (const auto* refusal = std::get_if<HttpRefusal>(&parsed)) return refuse(connection, *refusal);
+  read(connection);
+}
+
+void HttpServer::Impl::ask(const ConnectionPtr& connection, const HttpRequest& request) {
+  if (!options_.only_host.empty() && request.host != options_.only_host && !request.host.empty() &&
+      !isNumericOrLocal(request.host))
+    return refuse(connection, {421, "this is not the host of that name"});
+  connection->state = State::kAsked;
+  connection->deadline.cancel();
+  const AsioEventPort::Io io(port_);
+  auto late = timer_.afterDelay(toKj(options_.answer_deadline)).then([this]() -> HttpResponse {
+    return {503, fmt::format("no answer within {:g} s\n", toSeconds(options_.answer_deadline))};
+  });
+  connection->answering = kj::evalNow([&] { return handler_(request.path); })
+                              .exclusiveJoin(kj::mv(late))
+                              .catch_([](kj::Exception&& exception) -> HttpResponse {
+                                return {500, toError(exception).message() + "\n"};
+                              })
+                              .then([this, weak = std::weak_ptr<Connection>(connection),
+                                     origin = request.origin](HttpResponse response) {
+                                if (isReader(origin)) response.readable_from = origin;
+                                if (const ConnectionPtr still = weak.lock())
+                                  respond(still, response);
+                              })
+                              .eagerlyEvaluate(nullptr);
+}
+
+bool HttpServer::Impl::isReader(const std::string& origin) const {
+  const std::string host = originHost(origin);
+  return !host.empty() && std::find(options_.readers.begin(), options_.readers.end(), host) !=
+                              options_.readers.end();
+}
+
+void HttpServer::Impl::refuse(const ConnectionPtr& connection, const HttpRefusal& refusal) {
+  logRefused(kRefused, peerName(connection->socket.native_handle()),
+             fmt::format("{} {}", refusal.status, refusal.reason));
+  respond(connection, {refusal.status, refusal.reason + "\n"}, !refusal.is_head);
+}
+
+void HttpServer::Impl::respond(const ConnectionPtr& connection, const HttpResponse& response,
+                               bool with_body) {
+  if (connection->state == State::kDropped) return;
+  connection->state = State::kWriting;
+  connection->response = httpText(response, with_body);
+  within(connection, options_.reading_deadline, [this, connection] { drop(connection); });
+  asio::async_write(connection->socket, asio::buffer(connection->response),
+                    [self = shared_from_this(), connection](const error_code& ec, size_t) {
+                      if (self->closed_ || connection->state != State::kWriting) return;
+                      ec ? self->drop(connection) : self->finish(connection);
+                    });
+}
+
+void HttpServer::Impl::finish(const ConnectionPtr& connection) {
+  connection->state = State::kClosing;
+  error_code ignored;
+  connection->socket.shutdown(tcp::socket::shutdown_send, ignored);
+  within(connection, kLastWordsMax, [this, connection] { drop(connection); });
+  ignoreRest(connection);
+}
+
+void HttpServer::Impl::ignoreRest(const ConnectionPtr& connection) {
+  connection->socket.async_read_some(
+      asio::buffer(connection->request),
+      [self = shared_from_this(), connection](const error_code& ec, size_t bytes) {
+        if (self->closed_ || connection->state != State::kClosing) return;
+        connection->ignored += bytes;
+        if (ec || connection->ignored > kIgnoredBytesMax) return self->drop(connection);
+        self->ignoreRest(connection);
+      });
+}
+
+// Not from within its own promise.
+void HttpServer::Impl::drop(const ConnectionPtr& connection) {
+  DTF_CHECK(connection->state != State::kDropped);
+  connection->state = State::kDropped;
+  connection->deadline.cancel();
+  connection->answering = nullptr;
+  error_code ignored;
+  connection->socket.close(ignored);
+  connections_.erase(connection->place);
+}
+
+void HttpServer::Impl::close() {
+  closed_ = true;
+  error_code ignored;
+  acceptor_.close(ignored);
+  retry_.cancel();
+  while (!connections_.empty()) drop(ConnectionPtr(connections_.front()));
+}
+
+void HttpServer::Impl::logRefused(Problem problem, const std::string& peer,
+                                  const std::string& reason) {
+  if (const auto suppressed = limiter_.allow(problem, SystemClock().now()))
+    log::warning("event=http_refused peer={} reason=\"{}\" suppressed={}", peer, reason,
+                 *suppressed);
+}
+
+HttpServer::HttpServer(AsioEventPort& port, const std::string& host, uint16_t tcp_port,
+                       Handler handler, HttpOptions options)
+    : impl_(std::make_shared<Impl>(port, bindAndListen(port, host, tcp_port), std::move(handler),
+                                   std::move(options))) {
+  impl_->accept();
+}
+
+HttpServer::~HttpServer() {
+  impl_->close();
+}
+
+const std::string& HttpServer::address() const {
+  return impl_->address();
+}
+
+size_t HttpServer::connectionCount() const {
+  return impl_->connectionCount();
+}
+
+}  // namespace dtf::net

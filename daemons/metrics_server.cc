@@ -1,0 +1,164 @@
+#include "daemons/metrics_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/isa.h"
+#include "common/base/log.h"
+#include "common/base/process_metrics.h"
+#include "daemons/daemon.h"
+#include "daemons/status_page.h"
+
+namespace dtf::daemons {
+
+namespace {
+
+// The content type of Prometheus' text.
+constexpr std::string_view kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
+
+// Of one of them; nullopt: the task doesn't say it.
+std::optional<double> valueOf(const std::vector<Metric>& metrics, std::string_view name) {
+  for (const Metric& metric : metrics)
+    if (metric.name == name && !metric.values.empty()) return metric.values[0].value;
+  return std::nullopt;
+}
+
+cluster::TaskSpec taskOf(const cluster::TaskOptions& options) {
+  return options.job.cluster.tasks(options.task.job).at(options.task.index);
+}
+
+// On the thread's loop.
+std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
+                                               const cluster::TaskOptions& options,
+                                               Duration patience,
+                                               net::HttpServer::Handler handler) {
+  const std::string host = taskOf(options).address.host;
+  net::HttpOptions limits;
+  limits.answer_deadline = patience;
+  if (!options.job.cluster.insecure) limits.only_host = host;
+  limits.readers = hostsOfTasks(options);
+  auto server = std::make_unique<net::HttpServer>(thread.port(), host, *options.metrics_port,
+                                                  std::move(handler), limits);
+  checkReach(server->address(), options, cluster::refusalToShow);
+  return server;
+}
+
+}  // namespace
+
+// "job" would be no good name for a label: Prometheus has one of that name of its own.
+MetricsServer::MetricsServer(const cluster::TaskOptions& options, net::Loop& control,
+                             ServiceLooker look, Duration patience)
+    : control_(control),
+      look_(std::move(look)),
+      options_(options),
+      labels_{{"dtf_job", options.job.job}, {"task", options.task.name()}},
+      task_labels_{{"version", DTF_VERSION},
+                   {"isa", std::string(isaName(bestIsa()))},
+                   {"attempt", std::to_string(options.attempt)}},
+      self_(std::make_shared<MetricsServer*>(this)),
+      thread_("dtf-http") {
+  DTF_CHECK(look_ != nullptr && options.metrics_port.has_value());
+  thread_.onStop([this] {
+    sampling_ = nullptr;
+    server_ = nullptr;
+    waiting_.clear();
+  });
+  address_ = thread_.call([this, &options, patience] {
+    server_ = listenForHttp(thread_, options, patience,
+                            [this](const std::string& path) { return respond(path); });
+    begin_ = thread_.clock().now();
+    sampling_ = sample().eagerlyEvaluate(nullptr);
+    return server_->address();
+  });
+  log::info("event=metrics url=http://{}/metrics", address_);
+}
+
+MetricsServer::~MetricsServer() noexcept(false) {
+  *self_ = nullptr;
+  looking_ = nullptr;  // then nothing is posted to the thread any more
+}
+
+kj::Promise<net::HttpResponse> MetricsServer::respond(const std::string& path) {
+  if (path == "/")
+    return net::HttpResponse{
+        200, std::string(statusPage()), "text/html; charset=utf-8", {}, statusPagePolicy()};
+  if (path == "/status.json")
+    return ask().then([this](const ServiceLook& look) {
+      return net::HttpResponse{200, statusJson(options_, look, metricsOf(look), history_),
+                               "application/json"};
+    });
+  if (path == "/metrics")
+    return ask().then([this](const ServiceLook& look) {
+      return net::HttpResponse{200, metricsText(metricsOf(look), labels_), kMetricsText};
+    });
+  if (path == "/healthz")
+    return ask().then([](const ServiceLook& look) {
+      return net::HttpResponse{200, look.status + "\n"};
+    });
+  if (path == "/readyz")
+    return ask().then([](const ServiceLook& look) {
+      if (look.not_ready.empty()) return net::HttpResponse{200, "ready\n"};
+      return net::HttpResponse{503, "not ready: " + look.not_ready + "\n"};
+    });
+  return net::HttpResponse{404, "there are /, /status.json, /metrics, /healthz and /readyz\n"};
+}
+
+// Whoever asks while a look is under way gets what that finds.
+kj::Promise<ServiceLook> MetricsServer::ask() {
+  thread_.assertInLoop();
+  auto answer = kj::newPromiseAndFulfiller<ServiceLook>();
+  std::erase_if(waiting_, [](auto& other) { return !other->isWaiting(); });
+  waiting_.push_back(kj::mv(answer.fulfiller));
+  if (!std::exchange(asked_, true))
+    control_.post([self = self_] {
+      if (*self != nullptr) (*self)->look();
+    });
+  return kj::mv(answer.promise);
+}
+
+void MetricsServer::look() {
+  looking_ =
+      lookAt(look_)
+          .then([this](const ServiceLook& look) { thread_.post([this, look] { answered(look); }); })
+          .eagerlyEvaluate(nullptr);
+}
+
+void MetricsServer::answered(const ServiceLook& look) {
+  DTF_CHECK(asked_);
+  asked_ = false;
+  auto waiting = std::exchange(waiting_, {});
+  for (auto& other : waiting) other->fulfill(ServiceLook(look));
+}
+
+kj::Promise<void> MetricsServer::sample() {
+  return ask().then([this](const ServiceLook& look) {
+    const std::optional<double> loss = valueOf(look.metrics, "dtf_loss");
+    const double step = valueOf(look.metrics, "dtf_global_step").value_or(0);
+    if (loss && step > 0 && step != last_step_)
+      history_.offer({toSeconds(thread_.clock().now() - begin_), step, *loss,
+                      valueOf(look.metrics, "dtf_job_examples_per_second").value_or(0)});
+    last_step_ = step;
+    if (!look.metrics.empty() && !loss)
+      return kj::Promise<void>(kj::READY_NOW);  // it trains nothing
+    return thread_.timer().afterDelay(net::toKj(kSampleEvery)).then([this] { return sample(); });
+  });
+}
+
+std::vector<Metric> MetricsServer::metricsOf(const ServiceLook& look) const {
+  std::vector<Metric> metrics = {
+      {"dtf_task_info", "What this task is: always 1.", Metric::Kind::kGauge, {{1, task_labels_}}},
+      gauge("dtf_task_ready", "1: as /readyz has it.", look.not_ready.empty() ? 1 : 0)};
+  metrics.insert(metrics.end(), look.metrics.begin(), look.metrics.end());
+  const std::vector<Metric> process = processMetrics();
+  metrics.insert(metrics.end(), process.begin(), process.end());
+  return metrics;
+}
+
+std::unique_ptr<MetricsServer> serveMetrics(const cluster::TaskOptions& options, net::Loop& control,
+                                            ServiceLooker look) {
+  if (!options.metrics_port) return nullptr;
+  return std::make_unique<MetricsServer>(options, control, std::move(look));
+}
+
+}  // namespace dtf::daemons

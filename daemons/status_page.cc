@@ -1,0 +1,104 @@
+#include "daemons/status_page.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/cluster/address.h"
+
+namespace dtf::daemons {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view kPage =
+#include "daemons/status_page.html"
+    ;
+
+// Of a task that answers where the file says; null: nobody knows where (`port: auto`), or nowhere.
+ordered_json urlOf(const cluster::JobSpec& job, TaskId task) {
+  const std::optional<uint16_t> port = cluster::metricsPort(job, task);
+  if (!port || *port == 0) return nullptr;
+  cluster::Address address = job.cluster.tasks(task.job).at(task.index).address;
+  address.port = *port;
+  return "http://" + address.str();
+}
+
+ordered_json tasksOf(const cluster::JobSpec& job) {
+  ordered_json tasks = ordered_json::array();
+  for (const JobKind kind : {JobKind::kPs, JobKind::kWorker})
+    for (uint32_t i = 0; i < job.cluster.tasks(kind).size(); ++i) {
+      const TaskId task{kind, i};
+      tasks.push_back({{"name", task.name()}, {"url", urlOf(job, task)}});
+    }
+  return tasks;
+}
+
+ordered_json valuesOf(const std::vector<Metric>& metrics) {
+  ordered_json values = ordered_json::array();
+  const auto add = [&values](std::string_view name, const MetricLabels& labels, double value) {
+    ordered_json of_labels = ordered_json::object();
+    for (const auto& [key, text] : labels) of_labels[key] = text;
+    values.push_back({name, of_labels, value});
+  };
+  for (const Metric& metric : metrics) {
+    for (const MetricValue& each : metric.values) add(metric.name, each.labels, each.value);
+    if (metric.kind != Metric::Kind::kHistogram) continue;
+    uint64_t count = metric.histogram.above;
+    for (const HistogramValue::Bucket& bucket : metric.histogram.buckets) count += bucket.count;
+    add(std::string(metric.name) + "_sum", {}, metric.histogram.sum);
+    add(std::string(metric.name) + "_count", {}, static_cast<double>(count));
+  }
+  return values;
+}
+
+ordered_json columnsOf(const std::vector<ProgressPoint>& history) {
+  ordered_json seconds = ordered_json::array();
+  ordered_json steps = seconds, losses = seconds, rates = seconds;
+  for (const ProgressPoint& point : history) {
+    seconds.push_back(point.seconds);
+    steps.push_back(point.step);
+    losses.push_back(point.loss);
+    rates.push_back(point.examples_per_second);
+  }
+  return {{"seconds", seconds}, {"step", steps}, {"loss", losses}, {"examples_per_second", rates}};
+}
+
+}  // namespace
+
+std::string_view statusPage() {
+  return kPage;
+}
+
+std::string_view statusPagePolicy() {
+  return "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src "
+         "http:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+}
+
+std::string statusJson(const cluster::TaskOptions& options, const ServiceLook& look,
+                       const std::vector<Metric>& metrics, const ProgressHistory& history) {
+  const ordered_json document = {{"schema", 1},
+                                 {"job", options.job.job},
+                                 {"task", options.task.name()},
+                                 {"status", look.status},
+                                 {"not_ready", look.not_ready},
+                                 {"tasks", tasksOf(options.job)},
+                                 {"metrics", valuesOf(metrics)},
+                                 {"history", columnsOf(history.points())}};
+  // What a status quotes may be no UTF-8.
+  return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::vector<std::string> hostsOfTasks(const cluster::TaskOptions& options) {
+  std::vector<std::string> hosts;
+  for (const JobKind kind : {JobKind::kPs, JobKind::kWorker})
+    for (const cluster::TaskSpec& task : options.job.cluster.tasks(kind)) {
+      const std::string& host = task.address.host;
+      hosts.push_back(host);
+      // However a person spells it.
+      if (host == "localhost" || cluster::isLoopback(host))
+        hosts.insert(hosts.end(), {"localhost", "127.0.0.1", "::1"});
+    }
+  return hosts;
+}
+
+}  // namespace dtf::daemons
