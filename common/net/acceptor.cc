@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -9,10 +10,42 @@
 #include "common/base/log.h"
 #include "common/net/event_port.h"
 #include "common/net/socket_options.h"
+#include "common/net/tls_keys.h"
 
 namespace dtf::net {
 
 using asio::ip::tcp;
+
+namespace {
+
+constexpr std::byte kHandshakeRecord{22};  // RFC 8446, section 5.1
+// Two alerts, "unexpected message" and "close notify": who speaks dtf without TLS reads at least
+// eight bytes, and takes them for what they are.
+constexpr std::array<unsigned char, 14> kTalkTls = {21, 3, 3, 0, 2, 2, 10, 21, 3, 3, 0, 2, 1, 0};
+constexpr const char* kNoKeysHere =
+    ": whoever connects has keys, and this task has none (keys: in the cluster file)";
+
+// Says that the certificate was taken: TLS alone leaves the client in the dark.
+void welcome(TlsSession& tls, ConnectionKind kind) {
+  const auto preamble = makePreamble(kind);
+  size_t put = 0;
+  if (tls.write(preamble.data(), preamble.size(), put) != TlsSession::Io::kDone ||
+      put != preamble.size() || tls.flush() != TlsSession::Io::kDone)
+    throw Error(ErrorCode::kUnavailable, "it took no answer to its preamble");
+}
+
+// Whom a limit for one address is for: of IPv6 anybody has a network of 64 bits to himself.
+std::string sourceOf(const tcp::socket& socket) {
+  error_code ec;
+  const asio::ip::address address = socket.remote_endpoint(ec).address();
+  if (ec || address.is_v4() || address.to_v6().is_v4_mapped())
+    return ec ? "?" : address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string() + "/64";
+}
+
+}  // namespace
 
 Listener::Impl::Impl(AsioEventPort& port, tcp::acceptor acceptor, OnConnection on_connection,
                      const ListenerOptions& options)
@@ -54,13 +87,11 @@ void Listener::Impl::retryLater(const error_code& ec) {
 }
 
 void Listener::Impl::startPreamble(tcp::socket socket) {
-  if (pending_.size() >= options_.pending_max) {
-    logRefused(kTooMany, peerName(socket.native_handle()),
-               fmt::format("{} connections owe their preamble already", pending_.size()));
-    return;
-  }
+  const std::string source = sourceOf(socket), peer = peerName(socket.native_handle());
+  if (!makeRoomFor(source, peer)) return;
   auto pending = std::make_shared<Pending>(std::move(socket), port_.ioc());
-  pending->peer = peerName(pending->socket.native_handle());
+  pending->peer = peer;
+  pending->source = source;
   pending->place = pending_.insert(pending_.end(), pending);
   pending->deadline.expires_after(options_.preamble_deadline);
   pending->deadline.async_wait([self = shared_from_this(), pending](const error_code& ec) {
@@ -70,7 +101,35 @@ void Listener::Impl::startPreamble(tcp::socket socket) {
                  fmt::format("sent {} instead of a preamble within {} ms", describeBytes(came),
                              self->options_.preamble_deadline / std::chrono::milliseconds(1)));
   });
-  readPreamble(pending);
+  if (options_.keys != nullptr)
+    expectTls(pending);
+  else
+    readPreamble(pending);
+}
+
+// The oldest goes first, and none that has shown who it is: whoever only connects, and as often as he
+// likes, holds nobody else up for as long as a preamble may take.
+bool Listener::Impl::makeRoomFor(const std::string& source, const std::string& peer) {
+  const auto is_same = [&](const PendingPtr& each) { return each->source == source; };
+  const auto of_source = static_cast<size_t>(std::ranges::count_if(pending_, is_same));
+  const bool is_crowded = of_source >= options_.pending_of_address_max;
+  if (!is_crowded && pending_.size() < options_.pending_max) return true;
+  const std::string crowd =
+      is_crowded
+          ? fmt::format("{} connections from {} owe their preamble already", of_source, source)
+          : fmt::format("{} connections owe their preamble already", pending_.size());
+  const TimePoint now = SystemClock().now();
+  const auto oldest = std::ranges::find_if(pending_, [&](const PendingPtr& each) {
+    return !each->proven && (!is_crowded || is_same(each));
+  });
+  if (oldest == pending_.end() || now - (*oldest)->since < options_.pending_spared) {
+    logRefused(kTooMany, peer, crowd);
+    return false;
+  }
+  const auto silent_ms = (now - (*oldest)->since) / std::chrono::milliseconds(1);
+  refuse(PendingPtr(*oldest), kTooMany,
+         fmt::format("{}, and this one for {} ms: it makes room for another", crowd, silent_ms));
+  return true;
 }
 
 // Exactly the preamble: what follows belongs to Cap'n Proto.
@@ -93,21 +152,77 @@ void Listener::Impl::onPreambleBytes(const PendingPtr& pending, const error_code
   if (ec) return refuse(pending, kJunk, ec.message());
   if (pending->received < kPreambleBytes) return readPreamble(pending);
   if (const auto kind = parsePreamble(came)) return handOver(pending, *kind);
-  refuse(pending, kJunk, describeBytes(came));
+  refuse(pending, kJunk, describeBytes(came) + (looksLikeTls(came) ? kNoKeysHere : ""));
 }
 
 void Listener::Impl::handOver(const PendingPtr& pending, ConnectionKind kind) {
-  Fd socket;
+  AcceptedSocket accepted;
   try {
-    socket = releaseSocket(pending->socket);
-    setSocketOptions(socket.get());
+    if (pending->tls != nullptr) {
+      welcome(*pending->tls, kind);
+      logAccepted(*pending, kind);
+    }
+    accepted = {releaseSocket(pending->socket), std::move(pending->tls)};
+    setSocketOptions(accepted.fd.get());
   } catch (const Error& error) {
     return refuse(pending, kJunk, error.message());
   }
   drop(pending);
   const auto on_connection = on_connection_;  // it may call close(), which drops the member
   AsioEventPort::Io io(port_);
-  on_connection(std::move(socket), kind, pending->peer);
+  on_connection(std::move(accepted), kind, pending->peer);
+}
+
+// A first look, which takes nothing: who comes without TLS is told so in words.
+void Listener::Impl::expectTls(const PendingPtr& pending) {
+  whenReady(pending, TlsSession::Io::kWantRead, &Impl::onFirstBytes);
+}
+
+void Listener::Impl::onFirstBytes(const PendingPtr& pending) {
+  const int fd = pending->socket.native_handle();
+  const ssize_t peeked = ::recv(fd, pending->bytes.data(), pending->bytes.size(), MSG_PEEK);
+  const auto came = std::span(pending->bytes).first(peeked > 0 ? static_cast<size_t>(peeked) : 0);
+  if (came.empty()) return refuse(pending, kJunk, "sent nothing and closed the connection");
+  if (came[0] == kHandshakeRecord) {
+    pending->tls = options_.keys->accept(fd);
+    return shakeHands(pending);
+  }
+  ::send(fd, kTalkTls.data(), kTalkTls.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  refuse(pending, kTls,
+         (parsePreamble(came) ? std::string("a dtf program") : describeBytes(came)) +
+             " without TLS: this task has keys, so whoever connects needs keys of the job, too");
+}
+
+void Listener::Impl::shakeHands(const PendingPtr& pending) {
+  const TlsSession::Io io = pending->tls->handshake();
+  if (io == TlsSession::Io::kDone) return readSecurePreamble(pending);
+  whenReady(pending, io, &Impl::shakeHands);
+}
+
+void Listener::Impl::readSecurePreamble(const PendingPtr& pending) {
+  pending->proven = true;
+  size_t got = 0;
+  const auto room = std::span(pending->bytes).subspan(pending->received);
+  const TlsSession::Io io = pending->tls->read(room.data(), room.size(), got);
+  if (io != TlsSession::Io::kDone) return whenReady(pending, io, &Impl::readSecurePreamble);
+  pending->received += got;
+  if (pending->received < kPreambleBytes) return readSecurePreamble(pending);
+  if (const auto kind = parsePreamble(pending->bytes)) return handOver(pending, *kind);
+  refuse(pending, kJunk, describeBytes(pending->bytes));
+}
+
+// Goes on with `next` when the socket is as `io` says.
+void Listener::Impl::whenReady(const PendingPtr& pending, TlsSession::Io io,
+                               void (Impl::*next)(const PendingPtr& pending)) {
+  if (io == TlsSession::Io::kFailed) return refuse(pending, kTls, pending->tls->failure());
+  if (io == TlsSession::Io::kEnd) return refuse(pending, kTls, "it closed the connection");
+  const auto event = io == TlsSession::Io::kWantRead ? Socket::wait_read : Socket::wait_write;
+  pending->socket.async_wait(event,
+                             [self = shared_from_this(), pending, next](const error_code& ec) {
+                               if (self->closed_ || !pending->socket.is_open()) return;
+                               if (ec) return self->refuse(pending, kJunk, ec.message());
+                               (*self.*next)(pending);
+                             });
 }
 
 void Listener::Impl::refuse(const PendingPtr& pending, Problem problem, std::string_view reason) {
@@ -121,6 +236,13 @@ void Listener::Impl::drop(const PendingPtr& pending) {
   error_code ignored;
   pending->socket.close(ignored);
   pending_.erase(pending->place);
+}
+
+void Listener::Impl::logAccepted(const Pending& pending, ConnectionKind kind) {
+  if (const auto suppressed = accepted_.allow(0, SystemClock().now()))
+    log::info("event=connection_accepted peer={} certificate={} kind={} suppressed={}",
+              pending.peer, pending.tls->peer(),
+              kind == ConnectionKind::kControl ? "control" : "bulk", *suppressed);
 }
 
 void Listener::Impl::logRefused(Problem problem, std::string_view peer, std::string_view reason) {

@@ -15,7 +15,7 @@
 
 namespace dtf::net {
 
-// Accepts, reads preambles, refuses or hands over.
+// Accepts, shakes hands, reads preambles, refuses or hands over.
 // Owns: the listening socket, pending connections.
 // Threads: loop-thread only. Kept alive by its own handlers; after close() they find nothing to do.
 class Listener::Impl : public std::enable_shared_from_this<Impl> {
@@ -30,15 +30,19 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   size_t pendingCount() const { return pending_.size(); }
 
  private:
-  enum Problem : size_t { kJunk, kTimeout, kTooMany, kAcceptFailed, kProblems };
+  enum Problem : size_t { kJunk, kTimeout, kTooMany, kAcceptFailed, kTls, kProblems };
 
-  // A connection that owes its preamble.
+  // A connection that owes its preamble, or TLS's handshake before it.
   struct Pending {
     Pending(asio::ip::tcp::socket&& accepted, asio::io_context& ioc)
         : socket(std::move(accepted)), deadline(ioc) {}
     Socket socket;
+    std::unique_ptr<TlsSession> tls;
     asio::steady_timer deadline;
     std::string peer;
+    std::string source;   // the address, or network, that it comes from
+    bool proven = false;  // it has shown a certificate of the job
+    TimePoint since = SystemClock().now();
     std::array<std::byte, kPreambleBytes> bytes{};
     size_t received = 0;
     std::list<std::shared_ptr<Pending>>::iterator place;
@@ -48,11 +52,19 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   void onAccept(const error_code& ec, asio::ip::tcp::socket socket);
   void retryLater(const error_code& ec);
   void startPreamble(asio::ip::tcp::socket socket);
+  bool makeRoomFor(const std::string& source, const std::string& peer);
+  void expectTls(const PendingPtr& pending);
+  void onFirstBytes(const PendingPtr& pending);
+  void shakeHands(const PendingPtr& pending);
+  void readSecurePreamble(const PendingPtr& pending);
+  void whenReady(const PendingPtr& pending, TlsSession::Io io,
+                 void (Impl::*next)(const PendingPtr& pending));
   void readPreamble(const PendingPtr& pending);
   void onPreambleBytes(const PendingPtr& pending, const error_code& ec);
   void handOver(const PendingPtr& pending, ConnectionKind kind);
   void refuse(const PendingPtr& pending, Problem problem, std::string_view reason);
   void drop(const PendingPtr& pending);
+  void logAccepted(const Pending& pending, ConnectionKind kind);
   void logRefused(Problem problem, std::string_view peer, std::string_view reason);
 
   AsioEventPort& port_;
@@ -65,6 +77,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   bool closed_ = false;
   std::list<PendingPtr> pending_;
   LogLimiter<kProblems> limiter_;
+  LogLimiter<1, 1000> accepted_;  // of certificates: a job starts with all of its tasks at once
 };
 
 }  // namespace dtf::net

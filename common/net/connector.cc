@@ -16,6 +16,8 @@
 #include "common/net/message_stream.h"
 #include "common/net/socket_options.h"
 #include "common/net/timer.h"
+#include "common/net/tls_greeting.h"
+#include "common/net/tls_keys.h"
 
 namespace dtf::net {
 
@@ -41,10 +43,10 @@ class Connecting {
     DTF_CHECK(!options_.on_waiting || options_.report_every > Duration(0));
   }
 
-  kj::Promise<Socket> run() {
+  kj::Promise<Transport> run() {
     if (!options_.on_waiting) return tryUntilDeadline();
     return tryUntilDeadline().exclusiveJoin(
-        reportForEver().then([]() -> Socket { KJ_UNREACHABLE; }));
+        reportForEver().then([]() -> Transport { KJ_UNREACHABLE; }));
   }
 
  private:
@@ -52,10 +54,10 @@ class Connecting {
   Duration left() const { return options_.deadline - waited(); }
   std::string address() const { return host_ + ":" + std::to_string(tcp_port_); }
 
-  kj::Promise<Socket> tryUntilDeadline() {
+  kj::Promise<Transport> tryUntilDeadline() {
     const Duration attempt_max = std::max(std::min(options_.attempt_max, left()), Duration(0));
     return timer_.timeoutAfter(toKj(attempt_max), kj::evalNow([this] { return attempt(); }))
-        .catch_([this](kj::Exception&& exception) -> kj::Promise<Socket> {
+        .catch_([this](kj::Exception&& exception) -> kj::Promise<Transport> {
           noteFailure(exception);
           const Duration pause = nextPause();
           if (pause >= left()) return toKj(deadlineError());
@@ -63,7 +65,7 @@ class Connecting {
         });
   }
 
-  kj::Promise<Socket> attempt() {
+  kj::Promise<Transport> attempt() {
     error_code ec;
     const auto numeric = asio::ip::make_address(host_ == "localhost" ? "127.0.0.1" : host_, ec);
     if (!ec) return connectAny({tcp::endpoint(numeric, tcp_port_)}, 0);
@@ -86,7 +88,7 @@ class Connecting {
   }
 
   // The first of `endpoints` from `index` on that answers.
-  kj::Promise<Socket> connectAny(Endpoints endpoints, size_t index) {
+  kj::Promise<Transport> connectAny(Endpoints endpoints, size_t index) {
     if (index >= endpoints.size())
       return toKj(Error(ErrorCode::kUnavailable, host_ + " has no address"));
     auto connected = connectOne(endpoints[index]);
@@ -97,7 +99,7 @@ class Connecting {
         });
   }
 
-  kj::Promise<Socket> connectOne(const tcp::endpoint& endpoint) {
+  kj::Promise<Transport> connectOne(const tcp::endpoint& endpoint) {
     auto socket = std::make_shared<Socket>(port_.ioc());
     auto connected = fromAsio<int>(port_, "connect", [&](auto handler) {
       socket->async_connect(endpoint,
@@ -112,24 +114,31 @@ class Connecting {
         }));
   }
 
-  Socket greet(Socket socket) const {
+  kj::Promise<Transport> greet(Socket socket) const {
     const int fd = socket.native_handle();
     // A loopback connect to a free ephemeral port may meet itself (simultaneous open) and hold the
     // port for ever.
     if (localName(fd) == peerName(fd)) throw Error(ErrorCode::kUnavailable, "nobody listens there");
     setSocketOptions(fd);
+    const std::shared_ptr<TlsKeys> keys = options_.keys != nullptr ? options_.keys : keysInUse();
+    if (keys != nullptr) {
+      auto tls = keys->connect(fd, options_.certified_task);
+      return greetSecurely(port_, {std::move(socket), std::move(tls)}, options_.kind);
+    }
     const auto preamble = makePreamble(options_.kind);
     const ssize_t sent = ::send(fd, preamble.data(), preamble.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(preamble.size()))
       throw toErrorFromErrno(ErrorCode::kUnavailable, "send the preamble", sent < 0 ? errno : EIO);
-    return socket;
+    return Transport(std::move(socket));
   }
 
   // In words for people: those of Asio as they are, our own without their encoding for RPC, which
   // toError() takes off. (What is not ours it introduces, so the shorter text is the plain one.)
   void noteFailure(const kj::Exception& exception) {
     const std::string description = exception.getDescription().cStr();
-    const std::string message = toError(exception).message();
+    const Error error = toError(exception);
+    const std::string& message = error.message();
+    is_refused_ = error.code() == ErrorCode::kPermission;
     if (exception.getType() == kj::Exception::Type::OVERLOADED)
       last_error_ = "no answer";
     else
@@ -147,10 +156,11 @@ class Connecting {
 
   Error deadlineError() const {
     const std::string peer = options_.peer_name.empty() ? "" : options_.peer_name + " at ";
+    const std::string tried = fmt::format("cannot reach {}{}: tried for {:.1f} s, last error: {}",
+                                          peer, address(), toSeconds(waited()), last_error_);
+    if (is_refused_) return Error(ErrorCode::kPermission, tried);
     return Error(ErrorCode::kUnavailable,
-                 fmt::format("cannot reach {}{}: tried for {:.1f} s, last error: {}; is that task "
-                             "running, and is the address right?",
-                             peer, address(), toSeconds(waited()), last_error_));
+                 tried + "; is that task running, and is the address right?");
   }
 
   kj::Promise<void> reportForEver() {
@@ -169,12 +179,13 @@ class Connecting {
   Duration backoff_;
   Random random_;
   std::string last_error_ = "no answer yet";
+  bool is_refused_ = false;  // by what the last error was about
 };
 
 }  // namespace
 
-kj::Promise<Socket> connectToPeer(AsioEventPort& port, std::string host, uint16_t tcp_port,
-                                  ConnectOptions options) {
+kj::Promise<Transport> connectToPeer(AsioEventPort& port, std::string host, uint16_t tcp_port,
+                                     ConnectOptions options) {
   auto connecting = kj::heap<Connecting>(port, std::move(host), tcp_port, std::move(options));
   auto promise = connecting->run();
   return promise.attach(kj::mv(connecting));
@@ -185,8 +196,8 @@ kj::Promise<kj::Own<MessageStream>> connectStream(AsioEventPort& port, std::stri
                                                   const Limits& limits,
                                                   std::shared_ptr<BufferPool> pool) {
   return connectToPeer(port, std::move(host), tcp_port, std::move(options))
-      .then([&port, limits, pool = std::move(pool)](Socket socket) -> kj::Own<MessageStream> {
-        return kj::heap<AsioMessageStream>(port, std::move(socket), limits, pool);
+      .then([&port, limits, pool = std::move(pool)](Transport transport) -> kj::Own<MessageStream> {
+        return kj::heap<AsioMessageStream>(port, std::move(transport), limits, pool);
       });
 }
 

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/net/asio.h"
 #include "common/net/preamble.h"
+#include "common/net/transport.h"
 
 namespace dtf::net {
 
@@ -19,6 +20,7 @@ class MessageStream;
 struct Limits;
 
 class AsioEventPort;
+class TlsKeys;
 
 struct ConnectOptions {
   ConnectionKind kind = ConnectionKind::kControl;
@@ -28,16 +30,19 @@ struct ConnectOptions {
   Duration backoff_min = std::chrono::milliseconds(10);
   Duration backoff_max = std::chrono::milliseconds(500);
   Duration report_every = std::chrono::seconds(3);
+  std::string certified_task{};     // that its certificate must name; empty: any of the job
+  std::shared_ptr<TlsKeys> keys{};  // null: keysInUse()
   // Called on the loop while the peer is not reached.
   std::function<void(std::string last_error, Duration waited)> on_waiting{};
 };
 
-// Resolves, connects, sets the socket's options and sends the preamble; retries with back-off and
-// jitter until `deadline`. Never blocks the loop. Dropping the promise abandons the attempt. `port`
+// Resolves, connects, sets the socket's options, with keys shakes hands over TLS, and sends the
+// preamble; retries with back-off and jitter until `deadline`. Never blocks the loop. Dropping the promise abandons the attempt. `port`
 // must outlive the promise. Rejects with a dtf::Error inside (error_bridge.h), kUnavailable, that
-// names peer, address, last error and time.
-kj::Promise<Socket> connectToPeer(AsioEventPort& port, std::string host, uint16_t tcp_port,
-                                  ConnectOptions options);
+// names peer, address, last error and time; kPermission when it was the certificate, this side's or
+// the other's, that was refused to the end.
+kj::Promise<Transport> connectToPeer(AsioEventPort& port, std::string host, uint16_t tcp_port,
+                                     ConnectOptions options);
 
 // connectToPeer(), and a message stream on the socket. `port` must outlive the stream.
 kj::Promise<kj::Own<MessageStream>> connectStream(AsioEventPort& port, std::string host,

@@ -93,6 +93,11 @@ capnp::ReaderOptions guarded(capnp::ReaderOptions options, size_t body_bytes) {
   return options;
 }
 
+// An alert is what a task with keys says to whoever has none.
+std::string keysHint(std::span<const std::byte> bytes) {
+  return describeBytes(bytes) == "a TLS alert" ? ": it has keys, and this side has none" : "";
+}
+
 uint32_t load32(const std::byte* at) {
   uint32_t value;
   std::memcpy(&value, at,
@@ -137,7 +142,8 @@ bool FrameReader::readHeader(Header& header) {
   const uint64_t segments = uint64_t{load32(at)} + 1;
   if (segments > limits_.segments_max) {
     fail(kj::Exception::Type::FAILED,
-         first_frame_ ? "the peer sent " + describeBytes({at, available()}) + ", not a dtf message"
+         first_frame_ ? "the peer sent " + describeBytes({at, available()}) +
+                            ", not a dtf message" + keysHint({at, available()})
                       : "the peer sent a message of " + std::to_string(segments) +
                             " segments, allowed are " + std::to_string(limits_.segments_max));
     return false;
@@ -215,6 +221,8 @@ FrameReader::Next FrameReader::takeBody(const capnp::ReaderOptions& options,
 
 FrameReader::Next FrameReader::endOfInput() {
   if (read_error_) {
+    if (link_->tls != nullptr && !link_->tls->failure().empty())
+      return fail(kj::Exception::Type::DISCONNECTED, "the peer: " + link_->tls->failure());
     failure_.emplace(toKj(read_error_, "read"));
     return Next::kFailed;
   }

@@ -49,9 +49,9 @@ void FrameReader::readBody(std::shared_ptr<std::byte> memory) {
   DTF_CHECK(body_ && body_->memory == memory && body_->filled < body_->header.body_bytes);
   const auto room =
       asio::buffer(memory.get() + body_->filled, body_->header.body_bytes - body_->filled);
-  link_->socket.async_read_some(
-      room, [self = shared_from_this(), memory = std::move(memory)](
-                const error_code& ec, size_t bytes) { self->onRead(ec, bytes, memory); });
+  link_->readAsync(room,
+                   [self = shared_from_this(), memory = std::move(memory)](
+                       const error_code& ec, size_t bytes) { self->onRead(ec, bytes, memory); });
 }
 
 void FrameReader::readInput() {
@@ -62,10 +62,10 @@ void FrameReader::readInput() {
     begin_ = 0;
   }
   DTF_CHECK(!body_ && end_ < kInputBytes);
-  link_->socket.async_read_some(asio::buffer(input_.get() + end_, kInputBytes - end_),
-                                [self = shared_from_this()](const error_code& ec, size_t bytes) {
-                                  self->onRead(ec, bytes, nullptr);
-                                });
+  link_->readAsync(asio::buffer(input_.get() + end_, kInputBytes - end_),
+                   [self = shared_from_this()](const error_code& ec, size_t bytes) {
+                     self->onRead(ec, bytes, nullptr);
+                   });
 }
 
 void FrameReader::onRead(const error_code& ec, size_t bytes,
@@ -94,7 +94,7 @@ void FrameReader::drainBody() {
   size_t budget = kBurstBytes;
   while (body_->filled < body_->header.body_bytes && budget > 0) {
     error_code ec;
-    const size_t got = link_->socket.read_some(
+    const size_t got = link_->readNow(
         asio::buffer(body_->memory.get() + body_->filled, body_->header.body_bytes - body_->filled),
         ec);
     if (ec == asio::error::would_block) return;

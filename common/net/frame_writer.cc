@@ -156,6 +156,7 @@ void FrameWriter::close() {
     size_t budget = kBurstBytes;
     while (hasOutput() && sendSome(budget) == Sent::kProgress) {
     }
+    if (link_->tls != nullptr) (void)link_->tls->flush();
   }
   error_ = asio::error::operation_aborted;
   error_code ignored;
@@ -170,7 +171,8 @@ void FrameWriter::keepUntilWritten(const void* data, std::shared_ptr<const void>
 }
 
 uint64_t FrameWriter::queuedBytes() const {
-  return pending_.size() + flight_.size() - flight_at_ + (large_ ? large_->bytes_left : 0);
+  return pending_.size() + flight_.size() - flight_at_ + (large_ ? large_->bytes_left : 0) +
+         (link_->tls ? link_->tls->unsent() : 0);
 }
 
 // Moves one owner of the segment at `data`, if there is any, to `owners`.

@@ -73,6 +73,8 @@ class FrameWriter : public std::enable_shared_from_this<FrameWriter> {
   void pump();
   bool hasOutput();
   Sent sendSome(size_t& budget);
+  Sent encryptSome(size_t& budget);
+  Sent sendEncrypted();
   size_t gather(iovec* pieces, size_t pieces_max) const;
   void consume(size_t bytes);
   void finishLarge();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
@@ -13,6 +14,10 @@
 #include "common/net/frame_writer.h"
 
 namespace dtf::net {
+
+namespace {
+constexpr size_t kRecordBytes = 16 << 10;  // the most that one record of TLS carries
+}
 
 void FrameWriter::flushSoon() {
   if (armed_ || flush_due_) return;
@@ -26,8 +31,14 @@ void FrameWriter::flushSoon() {
 void FrameWriter::pump() {
   DTF_CHECK(!armed_);
   size_t budget = kBurstBytes;
-  while (hasOutput()) {
-    const Sent sent = budget > 0 ? sendSome(budget) : Sent::kWouldBlock;
+  for (;;) {
+    Sent sent;
+    if (hasOutput())
+      sent = budget > 0 ? sendSome(budget) : Sent::kWouldBlock;
+    else if (link_->tls != nullptr && link_->tls->unsent() > 0)
+      sent = sendEncrypted();
+    else
+      break;
     if (sent == Sent::kWouldBlock) return arm();
     if (sent == Sent::kFailed) return;
   }
@@ -43,6 +54,7 @@ bool FrameWriter::hasOutput() {
 }
 
 FrameWriter::Sent FrameWriter::sendSome(size_t& budget) {
+  if (link_->tls != nullptr) return encryptSome(budget);
   iovec pieces[64];
   msghdr message{};
   message.msg_iov = pieces;
@@ -58,6 +70,57 @@ FrameWriter::Sent FrameWriter::sendSome(size_t& budget) {
   budget -= std::min(budget, static_cast<size_t>(sent));
   consume(static_cast<size_t>(sent));
   return Sent::kProgress;
+}
+
+// One record of what is next; what leaves is many of them at a time.
+FrameWriter::Sent FrameWriter::encryptSome(size_t& budget) {
+  iovec pieces[64];
+  const size_t count = gather(pieces, std::size(pieces));
+  DTF_CHECK(count > 0);
+  std::byte joined[kRecordBytes];
+  const void* from = pieces[0].iov_base;
+  size_t bytes = pieces[0].iov_len;
+  if (count > 1 && bytes < kRecordBytes) {  // a frame's header and the tensors behind it
+    from = joined;
+    bytes = 0;
+    for (size_t i = 0; i < count && bytes < kRecordBytes; ++i) {
+      const size_t part = std::min(pieces[i].iov_len, kRecordBytes - bytes);
+      std::memcpy(joined + bytes, pieces[i].iov_base, part);
+      bytes += part;
+    }
+  }
+  if (!link_->socket.is_open()) {  // its number may be another connection's by now
+    fail(asio::error::bad_descriptor);
+    return Sent::kFailed;
+  }
+  size_t put = 0;
+  switch (link_->tls->write(from, bytes, put)) {
+    case TlsSession::Io::kDone:
+      budget -= std::min(budget, put);
+      consume(put);
+      return Sent::kProgress;
+    case TlsSession::Io::kWantWrite:
+      return sendEncrypted();
+    default:
+      fail(asio::error::connection_reset);
+      return Sent::kFailed;
+  }
+}
+
+FrameWriter::Sent FrameWriter::sendEncrypted() {
+  if (!link_->socket.is_open()) {
+    fail(asio::error::bad_descriptor);
+    return Sent::kFailed;
+  }
+  switch (link_->tls->flush()) {
+    case TlsSession::Io::kDone:
+      return Sent::kProgress;
+    case TlsSession::Io::kWantWrite:
+      return Sent::kWouldBlock;
+    default:
+      fail(asio::error::connection_reset);
+      return Sent::kFailed;
+  }
 }
 
 size_t FrameWriter::gather(iovec* pieces, size_t pieces_max) const {

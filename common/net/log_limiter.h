@@ -12,11 +12,9 @@
 namespace dtf::net {
 
 // At most kLinesPerSecond lines of each of `kKinds` kinds. Thread-compatible.
-template <size_t kKinds>
+template <size_t kKinds, uint32_t kLinesPerSecond = 5>
 class LogLimiter {
  public:
-  static constexpr uint32_t kLinesPerSecond = 5;
-
   // The number of lines of this kind kept back since the last one, when a line may be written now.
   std::optional<uint64_t> allow(size_t kind, TimePoint now) {
     Kind& state = kinds_[kind];

@@ -7,9 +7,10 @@
 
 namespace dtf::net {
 
-AsioMessageStream::AsioMessageStream(AsioEventPort& port, Socket socket, const Limits& limits,
-                                     std::shared_ptr<BufferPool> pool) {
-  auto link = std::make_shared<FrameLink>(port, std::move(socket));
+AsioMessageStream::AsioMessageStream(AsioEventPort& port, Transport transport, const Limits& limits,
+                                     std::shared_ptr<BufferPool> pool)
+    : certified_peer_(transport.tls == nullptr ? "" : transport.tls->peer()) {
+  auto link = std::make_shared<FrameLink>(port, std::move(transport));
   reader_ = std::make_shared<FrameReader>(link, limits, std::move(pool));
   writer_ = std::make_shared<FrameWriter>(std::move(link));
 }
@@ -80,12 +81,16 @@ uint64_t AsioMessageStream::queuedBytes() const {
   return writer_->queuedBytes();
 }
 
-uint64_t AsioMessageStream::movedBytes() const {
-  return reader_->movedBytes() + writer_->movedBytes();
+Traffic AsioMessageStream::traffic() const {
+  return {reader_->movedBytes(), writer_->movedBytes()};
 }
 
 std::string AsioMessageStream::violation() const {
   return reader_->violation();
+}
+
+std::string AsioMessageStream::certifiedPeer() const {
+  return certified_peer_;
 }
 
 size_t AsioMessageStream::keptCount() const {

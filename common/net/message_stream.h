@@ -11,6 +11,7 @@
 
 #include "common/net/asio.h"
 #include "common/net/buffer_pool.h"
+#include "common/net/transport.h"
 
 namespace dtf::net {
 
@@ -22,6 +23,17 @@ struct Limits {
   uint32_t segments_max = 64;              // at most 512, as in capnp
   uint64_t pooled_from_bytes = uint64_t{256}
                                << 10;  // messages this large use the BufferPool and may be pinned
+};
+
+// Bytes that have come from the kernel, and gone to it.
+struct Traffic {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+  Traffic& operator+=(const Traffic& other) {
+    received += other.received;
+    sent += other.sent;
+    return *this;
+  }
 };
 
 // What a peer may send before it has said who it is.
@@ -59,23 +71,29 @@ class MessageStream : public capnp::MessageStream {
   // Bytes taken from the RPC layer and not yet with the kernel.
   virtual uint64_t queuedBytes() const = 0;
 
-  // Bytes that have gone to the kernel and come from it so far: while it rises, the peer is there.
-  virtual uint64_t movedBytes() const = 0;
+  // So far. Of a stream that wraps another: messages, for the bytes are moved by the one inside.
+  virtual Traffic traffic() const = 0;
+  // While it rises, the peer is there.
+  uint64_t moved() const { return traffic().received + traffic().sent; }
 
   // What the peer sent that no dtf program sends: why the connection has ended. Empty when there
   // was nothing of the kind.
   virtual std::string violation() const = 0;
+
+  // The task that the peer's certificate names ("worker/1"); empty: the connection is plain, and
+  // the peer whoever it says it is.
+  virtual std::string certifiedPeer() const = 0;
 };
 
 // Reads many small messages with one recv, and a large one straight into a pooled buffer, its first
 // large segment page-aligned. Gathers small writes until the kj queue is drained, sends large ones
 // with one gathering sendmsg. A promise may be dropped at any moment: a dropped read loses nothing;
 // a dropped write of a large message closes the socket, because the frame is cut.
-// Owns: the socket, buffers.
+// Owns: the socket, its TLS, buffers.
 // Borrows: `port` (must outlive this).
 class AsioMessageStream final : public MessageStream {
  public:
-  AsioMessageStream(AsioEventPort& port, Socket socket, const Limits& limits,
+  AsioMessageStream(AsioEventPort& port, Transport transport, const Limits& limits,
                     std::shared_ptr<BufferPool> pool);
   // Hands what is queued to the kernel as far as it takes it without blocking, then closes.
   ~AsioMessageStream() noexcept(false) override;
@@ -98,8 +116,9 @@ class AsioMessageStream final : public MessageStream {
   std::shared_ptr<const void> pin(const void* data) override;
   void setLimits(const Limits& limits) override;
   uint64_t queuedBytes() const override;
-  uint64_t movedBytes() const override;
+  Traffic traffic() const override;
   std::string violation() const override;
+  std::string certifiedPeer() const override;
 
   // Owners given to keepUntilWritten() and still held.
   size_t keptCount() const;
@@ -108,6 +127,7 @@ class AsioMessageStream final : public MessageStream {
   std::shared_ptr<class FrameReader>
       reader_;  // shared with Asio's handlers, which may run after this is gone
   std::shared_ptr<class FrameWriter> writer_;
+  const std::string certified_peer_;
 };
 
 // Any stream of bytes or messages as a MessageStream. Only Cap'n Proto's own checks apply: for

@@ -23,9 +23,9 @@ uint16_t versionOf(std::span<const std::byte> bytes) {
                                std::to_integer<unsigned>(bytes[kVersionAt + 1]) << 8);
 }
 
-// ContentType handshake (22), protocol version 3.x: RFC 8446, section 5.1.
-bool looksLikeTls(std::span<const std::byte> bytes) {
-  return bytes.size() >= 3 && bytes[0] == std::byte{0x16} && bytes[1] == std::byte{0x03} &&
+// ContentType (handshake 22, alert 21), protocol version 3.x: RFC 8446, section 5.1.
+bool looksLikeRecord(std::span<const std::byte> bytes, std::byte type) {
+  return bytes.size() >= 3 && bytes[0] == type && bytes[1] == std::byte{0x03} &&
          bytes[2] <= std::byte{0x04};
 }
 
@@ -60,6 +60,10 @@ std::optional<ConnectionKind> parsePreamble(std::span<const std::byte> bytes) {
   return std::nullopt;
 }
 
+bool looksLikeTls(std::span<const std::byte> bytes) {
+  return looksLikeRecord(bytes, std::byte{22});
+}
+
 std::string describeBytes(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "nothing";
   if (startsWith(bytes, kMagic) && bytes.size() > kVersionAt + 1) {
@@ -73,6 +77,7 @@ std::string describeBytes(std::span<const std::byte> bytes) {
   if (startsWith(bytes, "HTTP/")) return "an HTTP response";
   if (startsWith(bytes, "SSH-")) return "an SSH greeting";
   if (looksLikeTls(bytes)) return "a TLS handshake";
+  if (looksLikeRecord(bytes, std::byte{21})) return "a TLS alert";
   return fmt::format("random bytes ({}{})", hex(bytes), bytes.size() > 8 ? " ..." : "");
 }
 

@@ -24,8 +24,12 @@ std::array<std::byte, kPreambleBytes> makePreamble(ConnectionKind kind);
 // nullopt: not from a peer of this version; describeBytes() says what it is.
 std::optional<ConnectionKind> parsePreamble(std::span<const std::byte> bytes);
 
+// Whether they begin a TLS handshake.
+bool looksLikeTls(std::span<const std::byte> bytes);
+
 // What the first bytes of a connection look like, for a log line: "an HTTP request", "a TLS
-// handshake", "dtf protocol version 7, this is 1", "nothing", "random bytes (17 03 ff ...)".
+// handshake", "a TLS alert", "dtf protocol version 7, this is 1", "nothing", "random bytes (17 03
+// ff ...)".
 std::string describeBytes(std::span<const std::byte> bytes);
 
 }  // namespace dtf::net

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "common/net/error_bridge.h"
+#include "common/net/transport.h"
 
 namespace dtf::net {
 
@@ -91,6 +92,10 @@ Socket adoptSocket(asio::io_context& ioc, Fd fd) {
   if (ec) throw toError(ErrorCode::kUnavailable, "cannot adopt a socket", ec);
   (void)fd.release();
   return socket;
+}
+
+Transport adoptTransport(asio::io_context& ioc, AcceptedSocket accepted) {
+  return {adoptSocket(ioc, std::move(accepted.fd)), std::move(accepted.tls)};
 }
 
 Fd releaseSocket(Socket& socket) {

@@ -44,7 +44,7 @@ class WrappedStream final : public MessageStream {
     return inner_->tryReadMessage(fd_space, options, nullptr)
         .then([this, options](kj::Maybe<capnp::MessageReaderAndFds>&& read) {
           KJ_IF_MAYBE (message, read) message->reader = share(options, kj::mv(message->reader));
-          ++moved_;
+          ++traffic_.received;
           return kj::mv(read);
         });
   }
@@ -63,7 +63,7 @@ class WrappedStream final : public MessageStream {
     return inner_->writeMessage(fds, segments).then([this, bytes, owners] {
       DTF_CHECK(queued_bytes_ >= bytes);
       queued_bytes_ -= bytes;
-      ++moved_;
+      ++traffic_.sent;
       owners->clear();
     });
   }
@@ -92,8 +92,9 @@ class WrappedStream final : public MessageStream {
 
   void setLimits(const Limits&) override {}  // the peer is in this process
   uint64_t queuedBytes() const override { return queued_bytes_; }
-  uint64_t movedBytes() const override { return moved_; }
+  Traffic traffic() const override { return traffic_; }
   std::string violation() const override { return {}; }
+  std::string certifiedPeer() const override { return {}; }
 
  private:
   struct LiveSegment {
@@ -117,7 +118,7 @@ class WrappedStream final : public MessageStream {
   std::unordered_multimap<const void*, std::shared_ptr<const void>> kept_;
   std::map<const word*, LiveSegment> live_;
   uint64_t queued_bytes_ = 0;
-  uint64_t moved_ = 0;  // messages: the bytes of one are moved by the stream inside
+  Traffic traffic_;  // messages
 };
 
 }  // namespace

@@ -83,10 +83,14 @@ class Attempts {
     net::ConnectOptions options;
     options.kind = opening_.kind;
     options.peer_name = opening_.peer;
+    options.certified_task = opening_.task;
+    options.keys = opening_.keys;
     options.deadline = opening_.patience;
-    options.on_waiting = [peer = opening_.peer](const std::string& last_error, Duration waited) {
-      log::info("event=waiting for=\"{} to listen\" waited_s={:.0f} last_error=\"{}\"", peer,
+    options.on_waiting = [what = opening_.peer + " to listen", told = opening_.on_waiting](
+                             const std::string& last_error, Duration waited) {
+      log::info("event=waiting for=\"{}\" waited_s={:.0f} last_error=\"{}\"", what,
                 toSeconds(waited), last_error);
+      if (told) told(what, waited);
     };
     return options;
   }

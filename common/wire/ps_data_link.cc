@@ -26,6 +26,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
       gradient_(ps::GradientLayout(elements, std::move(sparse))),
       connection_(io,
                   {.peer = peer_,
+                   .task = ps_.name(),
                    .address = std::move(address),
                    .kind = net::ConnectionKind::kBulk,
                    .limits = arenaLimits(elements_),
@@ -49,15 +50,13 @@ kj::Promise<void> PsDataLink::open() {
 kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
   auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
   encodeHello(options_, ps_, request.initHello(), hellos_said_++);
-  return request.send().then(
-      [this](auto&& response) { data_ = response.getData(); },
-      [](kj::Exception&& exception) {
-        // A ps that was started again, and has not been told the model.
-        const Error error = net::toError(exception);
-        if (error.code() == ErrorCode::kPermission)
-          kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
-        kj::throwFatalException(kj::mv(exception));
-      });
+  return request.send().then([this](auto&& response) {
+    // Of a ps that was started again, and has not been told the model: as one that isn't there yet.
+    if (response.getNotYet().size() > 0)
+      kj::throwFatalException(
+          net::toKj(net::asio::error::not_connected, response.getNotYet().cStr()));
+    data_ = response.getData();
+  });
 }
 
 // A time without a connection counts against timeouts.rejoin_seconds, not against a call's own.

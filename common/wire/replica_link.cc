@@ -44,6 +44,7 @@ PsReplicaLink::PsReplicaLink(net::Loop& loop, LinkOptions self, uint32_t keeper,
       connection_(
           loop,
           {.peer = peer_,
+           .task = keeper_.name(),
            .address = std::move(address),
            .kind = net::ConnectionKind::kBulk,
            .limits = arenaLimits(0),
@@ -123,7 +124,7 @@ kj::Promise<void> PsReplicaLink::answered(kj::Promise<void> answer, uint64_t byt
       fromSeconds(options_.timeouts.lease_seconds +
                   static_cast<double>(bytes) / static_cast<double>(kWorkedBytesPerSecondMin));
   const auto moved = [this] {
-    return connection_.isOpen() ? connection_.connection().stream().movedBytes() : 0;
+    return connection_.isOpen() ? connection_.connection().stream().moved() : 0;
   };
   return answer.exclusiveJoin(net::stillDelay(loop_.timer(), patience, moved).then([] {
     kj::throwFatalException(net::toKj(net::asio::error::timed_out, "no answer"));

@@ -44,8 +44,11 @@ ControlCalls::ControlCalls(net::Loop& loop, const RpcClientOptions& options, Eve
     of_link.on_lost = [this](const Error& error) { abort(error); };
     of_link.on_stop_wanted = [this, i] { stopWanted(i); };
     of_link.on_replaced = [this, i] { onReplaced(i); };
-    if (events.on_broken)
-      of_link.on_broken = [i, told = events.on_broken](const Error& why) { told(i, why); };
+    of_link.on_waiting = options.on_waiting;
+    of_link.on_broken = [this, i, told = events.on_broken](const Error& why) {
+      if (told) told(i, why);
+      if (on_break_) on_break_(i, why);
+    };
     if (events.on_awaited)
       of_link.on_awaited = [i, told = events.on_awaited](const Awaited& awaited) {
         told(i, awaited);

@@ -45,7 +45,8 @@ inline kj::Promise<void> Abort::guard(kj::Promise<void> promise) {
 struct RpcClientOptions {
   LinkOptions link;
   std::vector<cluster::Address> ps;  // one per ps task
-  // Every few seconds while a step is not answered: for whom it waits. Training thread.
+  // Every few seconds while a step is not answered or a ps can't be reached: for whom it waits. Training
+  // thread or control loop.
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
   // A ps is there again, as another process that holds nothing. Control loop.
   std::function<void(uint32_t ps_task)> on_replaced{};
@@ -91,6 +92,12 @@ class ControlCalls {
   // this; never once it is lost. A newer call for the same ps replaces it.
   void hear(uint32_t ps_task, std::function<void()> heard);
 
+  // Calls `broken` whenever the connection to a ps has broken: what that ps kept for it is gone. One at a
+  // time; null: nobody.
+  void watchBreaks(std::function<void(uint32_t ps_task, const Error& why)> broken) {
+    on_break_ = std::move(broken);
+  }
+
   // Every call fails with `error`, now and later, as when a ps is lost.
   void abort(const Error& error);
 
@@ -115,6 +122,7 @@ class ControlCalls {
   const RpcClientOptions& options_;
   std::vector<std::unique_ptr<PsControlLink>> links_;
   std::function<void(const Error&)> on_lost_;
+  std::function<void(uint32_t ps_task, const Error& why)> on_break_;
   Abort abort_;
   kj::ForkedPromise<void> opened_ = nullptr;
   std::set<uint32_t> told_to_end_;             // ps

@@ -9,6 +9,7 @@
 #include "common/net/message_stream.h"
 #include "common/net/rpc_connection.h"
 #include "common/net/timer.h"
+#include "common/wire/parts.capnp.h"
 #include "common/wire/ps.capnp.h"
 #include "common/wire/worker.capnp.h"
 
@@ -28,14 +29,21 @@ kj::Promise<std::string> jsonOf(net::RpcConnection& connection) {
 kj::Promise<std::string> askOne(net::Loop& loop, const ListeningTask& asked, Duration patience) {
   return loop
       .connect(asked.address.host, asked.address.port,
-               {.peer_name = asked.task.name(), .deadline = patience}, kStatusLimits,
-               net::BufferPool::create(0))
+               {.peer_name = asked.task.name(),
+                .deadline = patience,
+                .certified_task = asked.task.name()},
+               kStatusLimits, net::BufferPool::create(0))
       .then([task = asked.task](kj::Own<net::MessageStream> stream) {
         auto connection =
             kj::heap<net::RpcConnection>(kj::mv(stream), net::RpcOptions{.peer = task.name()});
         auto answer = task.job == JobKind::kPs ? jsonOf<schema::PsGate>(*connection)
                                                : jsonOf<schema::WorkerGate>(*connection);
-        return answer.attach(kj::mv(connection));
+        return answer
+            .catch_([&connection = *connection](kj::Exception&& e) -> kj::Promise<std::string> {
+              if (e.getType() != kj::Exception::Type::UNIMPLEMENTED) return kj::mv(e);
+              return jsonOf<schema::TaskGate>(connection);  // it is in no job, and serves
+            })
+            .attach(kj::mv(connection));
       });
 }
 

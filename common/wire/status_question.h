@@ -1,6 +1,7 @@
 #pragma once
 
-// What running tasks say of themselves to somebody who is none: PsGate.status and WorkerGate.status.
+// What running tasks say of themselves to somebody who is none: PsGate.status, WorkerGate.status, and of
+// those that serve TaskGate.status.
 
 #include <optional>
 #include <string>
@@ -17,8 +18,8 @@ struct ListeningTask {
   cluster::Address address;
 };
 
-// The JSON that each answers (daemons/psd/ps_service.cc, daemons/workerd/worker_gate.cc), in the order
-// of `tasks`; nullopt where none came in time. All are asked at once.
+// The JSON that each answers (daemons/psd/ps_service.cc, daemons/workerd/worker_gate.cc,
+// daemons/part_server.cc), in the order of `tasks`; nullopt where none came in time. All are asked at once.
 // Blocks: `patience`, and longer while the resolver looks for the name of a host.
 // Errors: kUnavailable when this process has no descriptor left; who is not there, or is something
 // else, doesn't answer.

@@ -28,8 +28,13 @@ uint32_t milliseconds(Duration time) {
 
 }  // namespace
 
-TaskLink::TaskLink(net::Loop& loop, cluster::Address address)
-    : loop_(loop), address_(std::move(address)), peer_(address_.str()) {}
+TaskLink::TaskLink(net::Loop& loop, cluster::Address address, std::optional<TaskId> wanted,
+                   std::shared_ptr<net::TlsKeys> keys)
+    : loop_(loop),
+      address_(std::move(address)),
+      wanted_(wanted),
+      keys_(std::move(keys)),
+      peer_(address_.str()) {}
 
 TaskLink::~TaskLink() noexcept(false) {}
 
@@ -38,6 +43,8 @@ kj::Promise<void> TaskLink::open(const SessionToken& token, Duration patience) {
   return openConnection(
              loop_,
              {.peer = peer_,
+              .task = wanted_ ? wanted_->name() : "",
+              .keys = keys_,
               .address = address_,
               .kind = net::ConnectionKind::kBulk,
               .limits = kTensorLimits,
@@ -60,12 +67,20 @@ kj::Promise<void> TaskLink::hello(net::RpcConnection& connection, const SessionT
   auto request = connection.bootstrap().castAs<schema::TaskGate>().helloRequest();
   encodeToken(token, request.initToken());
   return request.send().then(
-      [this](auto&& answer) {
+      [this, certified = connection.stream().certifiedPeer()](auto&& answer) {
         net::bridgeErrors([&] {
           task_ = decodeTask(answer.getTask());
+          if (!certified.empty() && certified != task_.name())
+            throw Error(ErrorCode::kPermission,
+                        fmt::format("{} says that it is {}, but its certificate is for {}", peer_,
+                                    task_.name(), certified));
+          if (wanted_ && task_ != *wanted_)
+            throw Error(ErrorCode::kPermission, fmt::format("{} says that it is {}, {} is wanted",
+                                                            peer_, task_.name(), wanted_->name()));
           incarnation_ = {answer.getIncarnation()};
           peer_ = task_.name() + " (" + address_.str() + ")";
           checkDevices(answer.getDevices());
+          bytes_max_ = answer.getBytesMax();
           session_ = answer.getSession();
         });
       },
@@ -140,7 +155,7 @@ kj::Promise<void> TaskLink::registerPart(uint64_t plan,
                                          const Processes& processes, Duration deadline) {
   uint64_t in_message = 0;
   for (const auto& [node, value] : part->folded)
-    addToMessage(in_message, value.bytes(), "the value of '" + node + "'");
+    addToMessage(in_message, value.bytes(), "the value of '" + node + "'", peer_, bytes_max_);
   auto request = session().registerPartRequest();
   request.setPlan(plan);
   request.setDigest(engine::digestOf(*part));
@@ -163,7 +178,7 @@ kj::Promise<void> TaskLink::setVariable(const engine::VariableKey& key, const Te
   request.setContainer(key.container);
   request.setName(key.name);
   uint64_t in_message = 0;
-  addToMessage(in_message, value.bytes(), "the value of '" + key.name + "'");
+  addToMessage(in_message, value.bytes(), "the value of '" + key.name + "'", peer_, bytes_max_);
   TensorWriter writer(connection_->stream());
   writer.write({value.dtype(), value.shape()}, {value.data(), value.bytes()}, request.initValue());
   // A deadline while the value is still being written must not leave the message behind.
@@ -193,7 +208,8 @@ kj::Promise<PartResult> TaskLink::runPart(uint64_t plan, uint64_t step, Duration
   request.setDeadlineMs(milliseconds(deadline));
   uint64_t in_message = 0;
   for (size_t i = 0; i < feeds.size(); ++i)
-    addToMessage(in_message, feeds[i]->bytes(), fmt::format("feed {} of {}", i, peer_));
+    addToMessage(in_message, feeds[i]->bytes(), fmt::format("feed {} of {}", i, peer_), peer_,
+                 bytes_max_);
   auto list = request.initFeeds(static_cast<uint32_t>(feeds.size()));
   TensorWriter writer(connection_->stream());
   for (uint32_t i = 0; i < list.size(); ++i)

@@ -25,6 +25,10 @@
 #include "common/wire/parts.capnp.h"
 #include "common/wire/session_token.h"
 
+namespace dtf::net {
+class TlsKeys;
+}
+
 namespace dtf::wire {
 
 // What a task answers to runPart().
@@ -41,7 +45,10 @@ struct PartResult {
 // it is lost.
 class TaskLink {
  public:
-  TaskLink(net::Loop& loop, cluster::Address address);
+  // `wanted`: the task that must answer; none: whichever does. `keys`: this client's; null: those of the
+  // process.
+  TaskLink(net::Loop& loop, cluster::Address address, std::optional<TaskId> wanted = {},
+           std::shared_ptr<net::TlsKeys> keys = nullptr);
   ~TaskLink() noexcept(false);
   TaskLink(const TaskLink&) = delete;
   TaskLink& operator=(const TaskLink&) = delete;
@@ -88,10 +95,13 @@ class TaskLink {
 
   net::Loop& loop_;
   const cluster::Address address_;
+  const std::optional<TaskId> wanted_;
+  const std::shared_ptr<net::TlsKeys> keys_;
   std::string peer_;
   TaskId task_;
   Incarnation incarnation_;
   std::vector<graph::DeviceName> devices_;
+  uint64_t bytes_max_ = 0;  // that the task may hold
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::GraphSession::Client> session_;
   std::optional<Error> lost_;

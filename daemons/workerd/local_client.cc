@@ -107,7 +107,11 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     cluster_.ask(kOnlyShard, [&](ps::Shard& shard) { shard.restore(chief_, state); });
   }
 
-  // There is nobody else, and no second process to find a snapshot: such a job is refused.
+  // There is nobody else: nothing has to gather, or to be shared.
+  checkpoint::ShardTransfer& transfer() override { never(); }
+  std::vector<bool> see(const std::string&) override { never(); }
+
+  // And no second process to find a snapshot: such a job is refused.
   std::vector<checkpoint::KeptSnapshot> snapshot(
       const checkpoint::SnapshotName&, const CutPosition&,
       const std::optional<checkpoint::SnapshotName>&) override {
@@ -128,7 +132,7 @@ class LocalCheckpoints final : public checkpoint::CheckpointClient {
     bool called_off DTF_GUARDED_BY(mutex) = false;
   };
   [[noreturn]] static void never() {
-    DTF_CHECK_MSG(false, "one process keeps no snapshot or replica");
+    DTF_CHECK_MSG(false, "one process keeps no snapshot or replica, and shares no disk");
   }
   static Error calledOff() {
     return {ErrorCode::kUnavailable, "the job ends: no cut will be reached any more"};
@@ -161,6 +165,7 @@ class LocalClient final : public WorkerClient {
   void endWith(const Error& error) override {
     cluster_.ask(kOnlyShard, [&error](ps::Shard& shard) { shard.failAll(error); });
   }
+  void askHeartbeats(std::function<void()> answer) override { answer(); }
 
  private:
   const std::filesystem::path folder_;

@@ -32,16 +32,18 @@ class Revocable {
     while (calls_ > 0) returned_.wait(mutex_);
   }
 
-  void call(Args... args) {
+  // False: there is none.
+  bool call(Args... args) {
     Function function;
     {
       MutexLock lock(mutex_);
-      if (function_ == nullptr) return;
+      if (function_ == nullptr) return false;
       function = function_;
       ++calls_;
     }
     const Call under_way(*this);
     function(std::move(args)...);
+    return true;
   }
 
  private:

@@ -36,6 +36,9 @@ class RemoteClient final : public WorkerClient {
     client_.fail(error, failure_of, patience);
   }
   void endWith(const Error& error) override { client_.endWith(error); }
+  void askHeartbeats(std::function<void()> answer) override {
+    client_.controlThread().post(std::move(answer));
+  }
 
  private:
   wire::RpcParameterClient client_;

@@ -36,6 +36,9 @@ class WorkerClient {
   virtual void fail(const Error& error, wire::FailureOf failure_of, Duration patience) = 0;
   // Every call fails with `error`, now and later.
   virtual void endWith(const Error& error) = 0;
+
+  // Calls `answer` on the loop of the heartbeats, when that comes to it; at once where there are none.
+  virtual void askHeartbeats(std::function<void()> answer) = 0;
 };
 
 using OnWaiting = std::function<void(const std::string& what, Duration waited)>;

@@ -1,6 +1,7 @@
 #include "daemons/workerd/worker_gate.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace dtf::workerd {
 
@@ -8,13 +9,15 @@ namespace {
 
 class Gate final : public schema::WorkerGate::Server {
  public:
-  Gate(const cluster::TaskOptions& task, const WorkerStatus& status)
-      : task_(task), status_(status) {}
+  Gate(const cluster::TaskOptions& task, const WorkerStatus& status, std::string metrics_address)
+      : task_(task), status_(status), metrics_address_(std::move(metrics_address)) {}
   kj::Promise<void> status(StatusContext context) override {
     context.getResults().setJson(
         nlohmann::json({{"schema", 1},
                         {"job", task_.job.job},
                         {"task", task_.task.name()},
+                        {"metrics", metrics_address_.empty() ? nlohmann::json(nullptr)
+                                                             : nlohmann::json(metrics_address_)},
                         {"training", status_.phase() == WorkerPhase::kTraining},
                         {"global_step", status_.global_step.load()},
                         {"steps", status_.steps.load()},
@@ -28,13 +31,14 @@ class Gate final : public schema::WorkerGate::Server {
  private:
   const cluster::TaskOptions& task_;
   const WorkerStatus& status_;
+  const std::string metrics_address_;
 };
 
 }  // namespace
 
 schema::WorkerGate::Client makeWorkerGate(const cluster::TaskOptions& task,
-                                          const WorkerStatus& status) {
-  return kj::heap<Gate>(task, status);
+                                          const WorkerStatus& status, std::string metrics_address) {
+  return kj::heap<Gate>(task, status, std::move(metrics_address));
 }
 
 }  // namespace dtf::workerd

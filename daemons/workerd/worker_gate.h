@@ -9,9 +9,10 @@
 namespace dtf::workerd {
 
 // The bootstrap of one connection.
-// Borrows: `task`, `status`.
+// Borrows: `task`, `status`. `metrics_address`: where the worker answers over HTTP; empty: nowhere.
 // Threads: loop-thread only.
 schema::WorkerGate::Client makeWorkerGate(const cluster::TaskOptions& task,
-                                          const WorkerStatus& status);
+                                          const WorkerStatus& status,
+                                          std::string metrics_address = {});
 
 }  // namespace dtf::workerd

@@ -38,7 +38,7 @@ inline cluster::Timeouts shortTimeouts() {
 
 inline std::unique_ptr<net::RpcConnection> connectTo(net::Reactor& reactor,
                                                      const cluster::Address& address) {
-  net::Socket socket =
+  net::Transport socket =
       net::connectToPeer(reactor.port, address.host, address.port, {}).wait(reactor.wait_scope);
   return std::make_unique<net::RpcConnection>(
       kj::heap<net::AsioMessageStream>(reactor.port, std::move(socket), net::Limits{},

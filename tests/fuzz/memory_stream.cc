@@ -170,8 +170,9 @@ class MemoryStream final : public net::MessageStream {
 
   void setLimits(const net::Limits&) override {}
   uint64_t queuedBytes() const override { return out_->unread_bytes; }
-  uint64_t movedBytes() const override { return moved_bytes_; }
+  net::Traffic traffic() const override { return traffic_; }
   std::string violation() const override { return {}; }
+  std::string certifiedPeer() const override { return {}; }
 
  private:
   static constexpr size_t kLiveMax = 16;
@@ -179,7 +180,7 @@ class MemoryStream final : public net::MessageStream {
   void put(Segments segments) {
     out_->unread.push_back(copyOf(segments));
     out_->unread_bytes += bytesOf(segments);
-    moved_bytes_ += bytesOf(segments);
+    traffic_.sent += bytesOf(segments);
     if (!kept_.empty())
       for (const Segment& segment : segments) kept_.erase(segment.begin());
     Pipe::wake(out_->on_unread);
@@ -191,7 +192,7 @@ class MemoryStream final : public net::MessageStream {
     const size_t taken = bytes->words.size() * sizeof(word);
     DTF_CHECK(in_->unread_bytes >= taken);
     in_->unread_bytes -= taken;
-    moved_bytes_ += taken;
+    traffic_.received += taken;
     if (in_->unread_bytes <= kUnreadBytesMax) Pipe::wake(in_->on_room);
     if (live_.size() == kLiveMax) live_.pop_front();
     live_.push_back(bytes);
@@ -206,7 +207,7 @@ class MemoryStream final : public net::MessageStream {
   const std::shared_ptr<Pipe> in_;
   const std::shared_ptr<Pipe> out_;
   Kept kept_;
-  uint64_t moved_bytes_ = 0;
+  net::Traffic traffic_;
   std::deque<std::weak_ptr<const Bytes>> live_;
 };
 

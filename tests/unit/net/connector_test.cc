@@ -80,10 +80,10 @@ TEST(Connector, ConnectsAndSendsThePreamble) {
   Reactor reactor;
   ConnectionKind kind{};
   Listener listener(reactor.port, "127.0.0.1", 0,
-                    [&](Fd, ConnectionKind k, std::string) { kind = k; });
-  const Socket socket = waitFor(reactor, connectToPeer(reactor.port, "localhost", listener.port(),
-                                                       {.kind = ConnectionKind::kBulk}));
-  EXPECT_TRUE(socket.is_open());
+                    [&](AcceptedSocket, ConnectionKind k, std::string) { kind = k; });
+  const Transport peer = waitFor(reactor, connectToPeer(reactor.port, "localhost", listener.port(),
+                                                        {.kind = ConnectionKind::kBulk}));
+  EXPECT_TRUE(peer.socket.is_open());
   runUntil(reactor, [&] { return kind == ConnectionKind::kBulk; });
 }
 
@@ -102,7 +102,7 @@ TEST(Connector, RetriesUntilTheServerAppearsAndReportsMeanwhile) {
   runUntil(reactor, [&] { return !reported.empty(); });
   EXPECT_THAT(reported, HasSubstr("Connection refused"));
   ASSERT_EQ(::listen(reserved.fd.get(), 5), 0);
-  EXPECT_TRUE(waitFor(reactor, kj::mv(socket)).is_open());
+  EXPECT_TRUE(waitFor(reactor, kj::mv(socket)).socket.is_open());
 }
 
 TEST(Connector, GivesUpAtTheDeadlineAndSaysWhy) {

@@ -22,9 +22,9 @@ class EchoHost {
     store_.size = store_bytes;
     store_.bytes = makePattern(*pool_, store_bytes);
   }
-  void serve(Fd fd, std::string peer = "test") {
-    auto stream =
-        kj::heap<AsioMessageStream>(port_, adoptSocket(port_.ioc(), std::move(fd)), limits_, pool_);
+  void serve(AcceptedSocket accepted, std::string peer = "test") {
+    auto stream = kj::heap<AsioMessageStream>(
+        port_, adoptTransport(port_.ioc(), std::move(accepted)), limits_, pool_);
     auto connection = kj::heap<RpcConnection>(kj::mv(stream), makeEcho(store_),
                                               RpcOptions{.peer = std::move(peer)});
     ++open_;
@@ -33,8 +33,9 @@ class EchoHost {
     port_.schedule();
   }
   Listener::OnConnection onConnection() {
-    return
-        [this](Fd fd, ConnectionKind, std::string peer) { serve(std::move(fd), std::move(peer)); };
+    return [this](AcceptedSocket accepted, ConnectionKind, std::string peer) {
+      serve(std::move(accepted), std::move(peer));
+    };
   }
   EchoStore& store() { return store_; }
   BufferPool& pool() { return *pool_; }
@@ -55,10 +56,10 @@ class EchoHost {
 
 // A client connection over a connected socket.
 struct EchoConnection {
-  EchoConnection(AsioEventPort& port, Socket socket,
+  EchoConnection(AsioEventPort& port, Transport transport,
                  std::shared_ptr<BufferPool> pool = BufferPool::create())
       : connection(kj::heap<RpcConnection>(
-            kj::heap<AsioMessageStream>(port, std::move(socket), Limits{}, std::move(pool)),
+            kj::heap<AsioMessageStream>(port, std::move(transport), Limits{}, std::move(pool)),
             RpcOptions{.peer = "server"})),
         echo(connection->bootstrap().castAs<Echo>()) {}
   MessageStream& stream() { return connection->stream(); }

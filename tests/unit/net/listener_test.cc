@@ -20,8 +20,8 @@ class ListenerTest : public ::testing::Test {
  protected:
   ~ListenerTest() noexcept override {}  // gtest's may not throw, kj's may
   Listener::OnConnection collect() {
-    return [this](Fd fd, ConnectionKind kind, std::string peer) {
-      accepted_.push_back({std::move(fd), kind, std::move(peer)});
+    return [this](AcceptedSocket socket, ConnectionKind kind, std::string peer) {
+      accepted_.push_back({std::move(socket.fd), kind, std::move(peer)});
     };
   }
   // Waits until the listener has closed `fd`, and returns what it logged meanwhile.
@@ -91,6 +91,39 @@ TEST_F(ListenerTest, BoundsTheConnectionsThatOweAPreamble) {
   const Fd fourth = connectRaw(listener.port());
   EXPECT_THAT(logUntilClosed(fourth), HasSubstr("3 connections owe their preamble"));
   sendPreamble(silent[0]);
+  runUntil(reactor_, [&] { return accepted_.size() == 1; });
+}
+
+// Strangers who say nothing would else shut everybody out until their preamble's deadline.
+TEST_F(ListenerTest, WhoComesTakesThePlaceOfTheOldestThatIsSilent) {
+  Listener listener(reactor_.port, "127.0.0.1", 0, collect(),
+                    {.preamble_deadline = 1h, .pending_max = 3, .pending_spared = 0ms});
+  std::vector<Fd> silent;
+  for (size_t i = 0; i < 3; ++i) {
+    silent.push_back(connectRaw(listener.port()));
+    runUntil(reactor_, [&] { return listener.pendingCount() == i + 1; });
+  }
+  const Fd task = connectRaw(listener.port());
+  EXPECT_THAT(logUntilClosed(silent[0]),
+              HasSubstr("peer=" + localName(silent[0].get()) +
+                        " reason=\"3 connections owe their preamble already, and this one for "));
+  EXPECT_EQ(listener.pendingCount(), 3u);
+  sendPreamble(task);
+  runUntil(reactor_, [&] { return accepted_.size() == 1; });
+  EXPECT_EQ(accepted_[0].peer, localName(task.get()));
+}
+
+// Another of this host's addresses stands for another host.
+TEST_F(ListenerTest, OneAddressAloneTakesNotAllPlaces) {
+  Listener listener(reactor_.port, "127.0.0.1", 0, collect(),
+                    {.pending_max = 3, .pending_of_address_max = 2, .pending_spared = 1h});
+  std::vector<Fd> silent;
+  for (int i = 0; i < 2; ++i) silent.push_back(connectRaw(listener.port()));
+  runUntil(reactor_, [&] { return listener.pendingCount() == 2; });
+  const Fd third = connectRaw(listener.port());
+  EXPECT_THAT(logUntilClosed(third), HasSubstr("2 connections from 127.0.0.1 owe their preamble"));
+  const Fd elsewhere = connectRaw(listener.port(), "127.0.0.2");
+  sendPreamble(elsewhere);
   runUntil(reactor_, [&] { return accepted_.size() == 1; });
 }
 

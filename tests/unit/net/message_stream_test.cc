@@ -3,23 +3,25 @@
 #include <capnp/message.h>
 #include <gmock/gmock.h>
 
+#include "tests/unit/net/key_fixture.h"
 #include "tests/unit/net/net_fixture.h"
 
-// AsioMessageStream below the RPC system: two ends of a Unix socket pair in one loop.
+// AsioMessageStream below the RPC system: two ends of a Unix socket pair in one loop, plain and with
+// TLS.
 
 namespace dtf::net::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-class MessageStreamTest : public ::testing::Test {
+class MessageStreamTest : public ::testing::TestWithParam<Wire> {
  protected:
   ~MessageStreamTest() noexcept override {}  // gtest's may not throw, kj's may
   using Read = kj::Maybe<capnp::MessageReaderAndFds>;
 
   void useLimits(const Limits& limits) { makeStreams(limits); }
   void makeStreams(const Limits& limits) {
-    auto sockets = connectedPair(reactor_.ioc);
+    auto sockets = pairOf(GetParam(), reactor_.ioc);
     sender_ = kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.first), Limits{}, pool_);
     receiver_ =
         kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.second), limits, pool_);
@@ -61,7 +63,7 @@ class MessageStreamTest : public ::testing::Test {
 };
 
 // Sizes around each boundary: copied or gathered, input buffer or own buffer, heap or pool.
-TEST_F(MessageStreamTest, CarriesMessagesOfAllSizesInOrder) {
+TEST_P(MessageStreamTest, CarriesMessagesOfAllSizesInOrder) {
   makeStreams({});
   for (const size_t bytes : {0, 1, 8, 1000, 16 << 10, (16 << 10) + 1, 60 << 10, (64 << 10) - 32,
                              64 << 10, 200 << 10, 256 << 10, (256 << 10) + 7, 3 << 20}) {
@@ -73,7 +75,7 @@ TEST_F(MessageStreamTest, CarriesMessagesOfAllSizesInOrder) {
   }
 }
 
-TEST_F(MessageStreamTest, ManySmallMessagesTravelTogether) {
+TEST_P(MessageStreamTest, ManySmallMessagesTravelTogether) {
   makeStreams({});
   kj::Vector<kj::Own<capnp::MallocMessageBuilder>> kept;
   for (size_t i = 0; i < 5000; ++i) {
@@ -85,7 +87,7 @@ TEST_F(MessageStreamTest, ManySmallMessagesTravelTogether) {
   }
 }
 
-TEST_F(MessageStreamTest, EndOfStreamIsSeenBetweenMessages) {
+TEST_P(MessageStreamTest, EndOfStreamIsSeenBetweenMessages) {
   makeStreams({});
   capnp::MallocMessageBuilder message;
   fill(message, 100);
@@ -95,7 +97,7 @@ TEST_F(MessageStreamTest, EndOfStreamIsSeenBetweenMessages) {
   EXPECT_TRUE(waitFor(reactor_, read()) == nullptr);
 }
 
-TEST_F(MessageStreamTest, WhatWasQueuedStillArrivesWhenTheSenderIsDestroyed) {
+TEST_P(MessageStreamTest, WhatWasQueuedStillArrivesWhenTheSenderIsDestroyed) {
   makeStreams({});
   capnp::MallocMessageBuilder message;
   fill(message, 100);
@@ -104,7 +106,7 @@ TEST_F(MessageStreamTest, WhatWasQueuedStillArrivesWhenTheSenderIsDestroyed) {
   EXPECT_EQ(checksumOf(*next()), patternSum(100));
 }
 
-TEST_F(MessageStreamTest, OwnerOfExternalBytesIsReleasedWhenTheyAreWritten) {
+TEST_P(MessageStreamTest, OwnerOfExternalBytesIsReleasedWhenTheyAreWritten) {
   makeStreams({});
   constexpr size_t kBytes = 8 << 20;
   auto bytes = makePattern(*pool_, kBytes);
@@ -123,7 +125,7 @@ TEST_F(MessageStreamTest, OwnerOfExternalBytesIsReleasedWhenTheyAreWritten) {
   EXPECT_EQ(sender_->keptCount(), 0u);
 }
 
-TEST_F(MessageStreamTest, OwnerOfUnwrittenBytesIsReleasedWithTheStream) {
+TEST_P(MessageStreamTest, OwnerOfUnwrittenBytesIsReleasedWithTheStream) {
   makeStreams({});
   auto bytes = makePattern(*pool_, 64);
   const std::weak_ptr<std::byte> alive = bytes;
@@ -134,7 +136,7 @@ TEST_F(MessageStreamTest, OwnerOfUnwrittenBytesIsReleasedWithTheStream) {
   EXPECT_TRUE(alive.expired());
 }
 
-TEST_F(MessageStreamTest, PinnedBytesOutliveTheMessageAndStayPageAligned) {
+TEST_P(MessageStreamTest, PinnedBytesOutliveTheMessageAndStayPageAligned) {
   makeStreams({});
   constexpr size_t kBytes = 1 << 20;
   const auto bytes = makePattern(*pool_, kBytes);
@@ -158,7 +160,7 @@ TEST_F(MessageStreamTest, PinnedBytesOutliveTheMessageAndStayPageAligned) {
   EXPECT_EQ(checksum(data, kBytes), patternSum(kBytes));
 }
 
-TEST_F(MessageStreamTest, SmallMessagesCannotBePinned) {
+TEST_P(MessageStreamTest, SmallMessagesCannotBePinned) {
   makeStreams({});
   capnp::MallocMessageBuilder message;
   fill(message, 1000);
@@ -167,7 +169,7 @@ TEST_F(MessageStreamTest, SmallMessagesCannotBePinned) {
   EXPECT_EQ(receiver_->pin(reader->getRoot<Echo::PushParams>().getData().begin()), nullptr);
 }
 
-TEST_F(MessageStreamTest, ReceiveBuffersAreReused) {
+TEST_P(MessageStreamTest, ReceiveBuffersAreReused) {
   makeStreams({});
   const auto bytes = makePattern(*pool_, 4 << 20);
   for (int i = 0; i < 10; ++i) {
@@ -180,7 +182,7 @@ TEST_F(MessageStreamTest, ReceiveBuffersAreReused) {
   EXPECT_EQ(pool_->freshCount(), 2u);  // the sender's and one receive buffer
 }
 
-TEST_F(MessageStreamTest, TightLimitsHoldUntilTheyAreRaised) {
+TEST_P(MessageStreamTest, TightLimitsHoldUntilTheyAreRaised) {
   makeStreams(kLimitsBeforeHello);
   capnp::MallocMessageBuilder small, large;
   fill(small, 1000);
@@ -197,7 +199,7 @@ TEST_F(MessageStreamTest, TightLimitsHoldUntilTheyAreRaised) {
 }
 
 // As a shard of 125 GB would be: a chunk of 256 MiB is a segment.
-TEST_F(MessageStreamTest, AMessageOfFiveHundredSegmentsIsReadWhole) {
+TEST_P(MessageStreamTest, AMessageOfFiveHundredSegmentsIsReadWhole) {
   makeStreams({.segments_max = 512});
   constexpr kj::uint kChunks = 500;
   constexpr size_t kBytes = 16 << 10;
@@ -222,7 +224,7 @@ TEST_F(MessageStreamTest, AMessageOfFiveHundredSegmentsIsReadWhole) {
 }
 
 // A list of nothing has as many elements as it claims to, in three words.
-TEST_F(MessageStreamTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
+TEST_P(MessageStreamTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
   makeStreams({});
   constexpr kj::uint kClaimed = 20'000'000;
   capnp::MallocMessageBuilder message;
@@ -241,7 +243,7 @@ TEST_F(MessageStreamTest, AMessageIsNotReadForMoreThanItsBytesJustify) {
   }
 }
 
-TEST_F(MessageStreamTest, ALargeMessageIsReadSeveralTimesOver) {
+TEST_P(MessageStreamTest, ALargeMessageIsReadSeveralTimesOver) {
   makeStreams({});
   capnp::MallocMessageBuilder message;
   fill(message, 1 << 20);
@@ -255,7 +257,7 @@ TEST_F(MessageStreamTest, ALargeMessageIsReadSeveralTimesOver) {
   }
 }
 
-TEST_F(MessageStreamTest, ALargeMessageIsTakenWithoutAPool) {
+TEST_P(MessageStreamTest, ALargeMessageIsTakenWithoutAPool) {
   auto sockets = connectedPair(reactor_.ioc);
   sender_ = kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets.first), Limits{}, pool_);
   receiver_ =
@@ -272,7 +274,7 @@ TEST_F(MessageStreamTest, ALargeMessageIsTakenWithoutAPool) {
   }
 }
 
-TEST_F(MessageStreamTest, ADroppedWriteOfALargeMessageEndsTheConnection) {
+TEST_P(MessageStreamTest, ADroppedWriteOfALargeMessageEndsTheConnection) {
   makeStreams({});
   {
     auto bytes = makePattern(*pool_, 32 << 20);
@@ -286,11 +288,11 @@ TEST_F(MessageStreamTest, ADroppedWriteOfALargeMessageEndsTheConnection) {
   EXPECT_EQ(failureOf(reactor_, send(message)).getType(), kj::Exception::Type::DISCONNECTED);
 }
 
-TEST_F(MessageStreamTest, AWriteToAPeerThatIsGoneFailsTheReadAsWell) {
+TEST_P(MessageStreamTest, AWriteToAPeerThatIsGoneFailsTheReadAsWell) {
   makeStreams({});
   receiver_ = nullptr;
   capnp::MallocMessageBuilder message;
-  fill(message, 100 << 10);
+  fill(message, 1 << 20);
   EXPECT_EQ(failureOf(reactor_, send(message)).getType(), kj::Exception::Type::DISCONNECTED);
   auto after =
       sender_->tryReadMessage(nullptr, capnp::ReaderOptions(), nullptr).then([](Read&& read) {
@@ -298,6 +300,9 @@ TEST_F(MessageStreamTest, AWriteToAPeerThatIsGoneFailsTheReadAsWell) {
       });
   waitFor(reactor_, kj::mv(after));
 }
+
+INSTANTIATE_TEST_SUITE_P(Wires, MessageStreamTest, ::testing::Values(Wire::kPlain, Wire::kTls),
+                         wireName);
 
 // The same duties on a kj pipe, as a simulation uses it.
 TEST(WrappedStream, PinsAndReleasesOwners) {

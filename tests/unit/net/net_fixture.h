@@ -3,6 +3,7 @@
 // Sockets, servers and clients for the tests of common/net: real TCP on loopback, ports chosen by
 // the kernel.
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -56,10 +57,13 @@ inline std::pair<Socket, Socket> connectedPair(asio::io_context& ioc) {
 }
 
 // A plain blocking client socket: what a stranger uses.
-inline Fd connectRaw(uint16_t tcp_port) {
+// `from`: another of loopback's addresses, as if it were another host's.
+inline Fd connectRaw(uint16_t tcp_port, const char* from = "127.0.0.1") {
   Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  EXPECT_EQ(::inet_pton(AF_INET, from, &address.sin_addr), 1);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   address.sin_port = htons(tcp_port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);

@@ -10,7 +10,8 @@ namespace {
 
 TEST(PortHolder, NamesTheProcessThatListens) {
   Reactor reactor;
-  Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
+  Listener listener(reactor.port, "127.0.0.1", 0,
+                    [](AcceptedSocket, ConnectionKind, std::string) {});
   EXPECT_EQ(portHolder(listener.port()).rfind("pid " + std::to_string(::getpid()) + " (", 0), 0u)
       << portHolder(listener.port());
 }
@@ -19,7 +20,8 @@ TEST(PortHolder, IsEmptyForAFreePort) {
   uint16_t port = 0;
   {
     Reactor reactor;
-    Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
+    Listener listener(reactor.port, "127.0.0.1", 0,
+                      [](AcceptedSocket, ConnectionKind, std::string) {});
     port = listener.port();
   }
   EXPECT_EQ(portHolder(port), "");

@@ -236,9 +236,9 @@ TEST(RpcThreads, AConnectionIsServedByAnotherThreadThanTheListeners) {
   serving.onStop([&] { host = nullptr; });
   accepting.call([&] {
     listener = std::make_unique<Listener>(
-        accepting.port(), "localhost", 0, [&](Fd fd, ConnectionKind kind, std::string) {
+        accepting.port(), "localhost", 0, [&](AcceptedSocket fd, ConnectionKind kind, std::string) {
           EXPECT_EQ(kind, ConnectionKind::kBulk);
-          auto moved = std::make_shared<Fd>(std::move(fd));
+          auto moved = std::make_shared<AcceptedSocket>(std::move(fd));
           serving.post([&host, moved] { host->serve(std::move(*moved)); });
         });
   });

@@ -31,7 +31,8 @@ TEST(SocketOptions, NothingIsPacedInsideOneMachine) {
     return std::string(name);
   };
   Reactor reactor;
-  Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
+  Listener listener(reactor.port, "127.0.0.1", 0,
+                    [](AcceptedSocket, ConnectionKind, std::string) {});
   const Fd fd = connectRaw(listener.port());
   const auto choose = [&fd](std::string_view name) {
     return ::setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(),
@@ -49,7 +50,8 @@ TEST(SocketOptions, NothingIsPacedInsideOneMachine) {
 
 TEST(SocketOptions, NamesBothEndsOfAConnection) {
   Reactor reactor;
-  Listener listener(reactor.port, "127.0.0.1", 0, [](Fd, ConnectionKind, std::string) {});
+  Listener listener(reactor.port, "127.0.0.1", 0,
+                    [](AcceptedSocket, ConnectionKind, std::string) {});
   const Fd fd = connectRaw(listener.port());
   EXPECT_EQ(peerName(fd.get()), "127.0.0.1:" + std::to_string(listener.port()));
   EXPECT_EQ(localName(fd.get()).rfind("127.0.0.1:", 0), 0u);

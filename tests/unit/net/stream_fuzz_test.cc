@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "common/base/random.h"
+#include "tests/unit/net/key_fixture.h"
 #include "tests/unit/net/net_fixture.h"
 
 // Promises dropped at random points. The sequence of messages must stay whole; under ASan no late
@@ -16,7 +17,7 @@ constexpr int kRounds = 400;
 
 class StreamFuzz {
  public:
-  explicit StreamFuzz(uint64_t seed) : random_(seed), sockets_(connectedPair(reactor_.ioc)) {
+  StreamFuzz(uint64_t seed, Wire wire) : random_(seed), sockets_(pairOf(wire, reactor_.ioc)) {
     sender_ =
         kj::heap<AsioMessageStream>(reactor_.port, std::move(sockets_.first), Limits{}, pool_);
     receiver_ =
@@ -108,7 +109,7 @@ class StreamFuzz {
   Random random_;
   Reactor reactor_;
   std::shared_ptr<BufferPool> pool_ = BufferPool::create(32 << 20);
-  std::pair<Socket, Socket> sockets_;
+  std::pair<Transport, Transport> sockets_;
   kj::Own<AsioMessageStream> sender_;
   kj::Own<AsioMessageStream> receiver_;
   kj::Promise<void> writes_ = kj::READY_NOW;
@@ -118,23 +119,25 @@ class StreamFuzz {
   std::deque<std::shared_ptr<kj::Own<capnp::MessageReader>>> held_;
 };
 
-TEST(StreamFuzz, DroppedReadsLoseNothing) {
+class StreamFuzzTest : public ::testing::TestWithParam<Wire> {};
+
+TEST_P(StreamFuzzTest, DroppedReadsLoseNothing) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    StreamFuzz(seed).run();
+    StreamFuzz(seed, GetParam()).run();
     if (HasFatalFailure()) return;
   }
 }
 
 // Calls of all kinds, dropped at random while in flight; the connection must go on serving.
-TEST(StreamFuzz, DroppedCallsLeaveTheConnectionWorking) {
+TEST_P(StreamFuzzTest, DroppedCallsLeaveTheConnectionWorking) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     Reactor reactor;
     EchoHost host(reactor.port, 4 << 20);
-    auto sockets = connectedPair(reactor.ioc);
-    host.serve(releaseSocket(sockets.second));
+    auto sockets = pairOf(GetParam(), reactor.ioc);
+    host.serve({releaseSocket(sockets.second.socket), std::move(sockets.second.tls)});
     EchoConnection client(reactor.port, std::move(sockets.first));
     const auto bytes = makePattern(host.pool(), 1 << 20);
     for (int round = 0; round < 100; ++round) {
@@ -165,6 +168,9 @@ TEST(StreamFuzz, DroppedCallsLeaveTheConnectionWorking) {
     EXPECT_EQ(host.openCount(), 1);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Wires, StreamFuzzTest, ::testing::Values(Wire::kPlain, Wire::kTls),
+                         wireName);
 
 }  // namespace
 }  // namespace dtf::net::testing

@@ -198,8 +198,9 @@ class BrokenStream final : public MessageStream {
   std::shared_ptr<const void> pin(const void*) override { return nullptr; }
   void setLimits(const Limits&) override {}
   uint64_t queuedBytes() const override { return 0; }
-  uint64_t movedBytes() const override { return 0; }
+  Traffic traffic() const override { return {}; }
   std::string violation() const override { return {}; }
+  std::string certifiedPeer() const override { return {}; }
 
  private:
   const bool throws_;

@@ -140,6 +140,32 @@ TEST_F(PsDataLinkTest, APsThatIsLostInAStepIsNamed) {
       << error.message();
 }
 
+// It comes when the control connection has told the model.
+TEST_F(PsDataLinkTest, APsThatHasNotBeenToldTheModelYetIsAskedAgain) {
+  ps_[0].bulk_hellos_too_early = 3;
+  PsDataLink link(loop_, options_.link, 0, options_.ps[0], fake::kClusterElements);
+  bool is_open = false;
+  auto opening = link.open().then([&] { is_open = true; }).eagerlyEvaluate([](kj::Exception&& e) {
+    ADD_FAILURE() << e.getDescription().cStr();
+  });
+  loop_.live(seconds(10));
+  EXPECT_TRUE(is_open);
+  EXPECT_EQ(ps_[0].bulk_hellos_too_early, 0);
+}
+
+// A certificate for another task, say: to ask again would help nobody.
+TEST_F(PsDataLinkTest, ARefusalOfTheHelloIsFinal) {
+  ps_[0].refused_bulk_hello = Error(ErrorCode::kPermission, "each task needs its own key");
+  PsDataLink link(loop_, options_.link, 0, options_.ps[0], fake::kClusterElements);
+  std::optional<Error> error;
+  auto opening = link.open().eagerlyEvaluate([&](kj::Exception&& e) { error = net::toError(e); });
+  loop_.live(milliseconds(100));
+  ASSERT_TRUE(error) << "it is asked again";
+  EXPECT_EQ(error->code(), ErrorCode::kPermission);
+  EXPECT_NE(error->message().find("each task needs its own key"), std::string::npos)
+      << error->message();
+}
+
 TEST_F(PsDataLinkTest, WhatAPsRefusesKeepsItsCode) {
   PsDataLink& link = open();
   ps_[0].refusal = Error(ErrorCode::kPermission, "worker/0 was lost");

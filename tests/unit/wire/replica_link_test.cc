@@ -126,17 +126,17 @@ class PsReplicaLinkTest : public ::testing::Test {
   void listen(uint16_t port) {
     listener_ = std::make_unique<net::Listener>(
         reactor_.port, "127.0.0.1", port,
-        [this](Fd socket, net::ConnectionKind kind, const std::string&) {
+        [this](net::AcceptedSocket socket, net::ConnectionKind kind, const std::string&) {
           EXPECT_EQ(kind, net::ConnectionKind::kBulk);
           net::AsioEventPort::Io io(reactor_.port);
           serve(std::move(socket));
         });
     port_ = listener_->port();
   }
-  void serve(Fd socket) {
+  void serve(net::AcceptedSocket socket) {
     connections_.push_back(kj::heap<net::RpcConnection>(
         kj::heap<net::AsioMessageStream>(reactor_.port,
-                                         net::adoptSocket(reactor_.ioc, std::move(socket)),
+                                         net::adoptTransport(reactor_.ioc, std::move(socket)),
                                          net::Limits{}, net::BufferPool::create(0)),
         [this](net::RpcConnection&) {
           return kj::heap<FakeReplicaGate>(*now_, [this] { loop_.post([this] { cut(); }); });

@@ -24,17 +24,25 @@ TEST(WorkerGate, AnybodyMayAskForTheStatus) {
   daemons::ConnectionSet connections(loop, [](const void*) {});
   auto pipe = kj::newTwoWayPipe();
   connections.serve(net::wrapStream(kj::mv(pipe.ends[0])), "pipe",
-                    [&](const daemons::ConnectionRef&) { return makeWorkerGate(task, status); });
+                    [&](const daemons::ConnectionRef&) {
+                      return makeWorkerGate(task, status, "127.0.0.1:9400");
+                    });
   net::RpcConnection client(net::wrapStream(kj::mv(pipe.ends[1])), net::RpcOptions{});
   auto gate = client.bootstrap().castAs<schema::WorkerGate>();
   const auto ask = [&] {
     return nlohmann::json::parse(
         gate.statusRequest().send().wait(loop.waitScope()).getJson().cStr());
   };
-  const nlohmann::json starting = {
-      {"schema", 1},       {"job", "some-job"},       {"task", "worker/3"},
-      {"training", false}, {"global_step", 41},       {"steps", 100},
-      {"loss", 0.5},       {"steps_per_second", 4.0}, {"examples_per_second", 400.0}};
+  const nlohmann::json starting = {{"schema", 1},
+                                   {"job", "some-job"},
+                                   {"task", "worker/3"},
+                                   {"metrics", "127.0.0.1:9400"},
+                                   {"training", false},
+                                   {"global_step", 41},
+                                   {"steps", 100},
+                                   {"loss", 0.5},
+                                   {"steps_per_second", 4.0},
+                                   {"examples_per_second", 400.0}};
   EXPECT_EQ(ask(), starting);
   const WorkerStatus::Training training(status, nullptr);
   EXPECT_TRUE(ask()["training"]);

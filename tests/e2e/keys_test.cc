@@ -1,0 +1,224 @@
+// Jobs whose tasks talk over TLS, with keys that dtf-launch made: they train as without, also when
+// tasks are killed, and whoever has not the right key is kept out, in words.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/cluster/cluster_yaml.h"
+#include "common/net/caller_loop.h"
+#include "common/net/tls_keys.h"
+#include "common/wire/ps_link.h"
+#include "tests/e2e/recovery_fixture.h"
+
+namespace dtf::testing {
+
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KeysTest : public RecoveryTest {
+ protected:
+  std::string keys() const { return folder_.path() + "/keys"; }
+
+  // A cluster file with keys for each of its tasks.
+  std::string writeWithKeys(ClusterOptions options, const std::string& name) {
+    options.top_more += "keys: keys\n";
+    const std::string file = writeCluster(options, name);
+    const ProcessResult made =
+        runProcess({binary("dtf-launch"), "keys", "init", keys(), "--cluster", file});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    return file;
+  }
+  // The log of the newest start of a task of a launch: "ps-0".
+  std::string logOf(const std::string& name, const std::string& task, int attempt = 1) const {
+    return folder_.read(fmt::format("runs/{}/logs/{}.{}.log", name, task, attempt));
+  }
+  // What ps/0 answers to whoever has `certified`'s key and says that it is `said`.
+  Error refusalOf(const std::string& file, const std::string& certified, TaskId said) {
+    const cluster::JobSpec job = cluster::loadCluster(file, {});
+    net::useKeys(std::make_shared<net::TlsKeys>(keys(), certified, job.job));
+    net::CallerLoop loop(Duration{0});
+    std::unique_ptr<wire::PsControlLink> link;
+    std::optional<Error> refusal;
+    try {
+      loop.call([&] {
+        wire::LinkOptions options = wire::linkOptions(job, said, Incarnation::ofNow(0));
+        options.timeouts.start_seconds = 5;
+        wire::PsControlLink::Events events;
+        events.on_lost = [](const Error&) {};
+        link = std::make_unique<wire::PsControlLink>(loop, options, 0, job.cluster.ps[0].address,
+                                                     events);
+        return link->open();
+      });
+    } catch (const Error& error) {
+      refusal = error;
+    }
+    loop.call([&] { link = nullptr; });
+    net::useKeys(nullptr);
+    return refusal.value_or(Error(ErrorCode::kInternal, "it was let in"));
+  }
+  // `openssl s_client` with `more`; what it says.
+  ProcessResult knock(int port, const std::vector<std::string>& more) const {
+    std::vector<std::string> argv = {"openssl", "s_client", "-connect",
+                                     fmt::format("127.0.0.1:{}", port), "-brief"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return runProcess(argv, std::chrono::seconds(20));
+  }
+};
+
+TEST_F(KeysTest, AJobWithKeysEndsWithTheBytesOfOneWithout) {
+  ASSERT_EQ(launch(writeCluster(syncJob(), "plain"), {}, kEnd).exit_code, 0);
+  const ProcessResult result = launch(writeWithKeys(syncJob(), "secure"), {}, kEnd);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(digestOf("secure"), digestOf("plain"));
+  EXPECT_THAT(logOf("secure", "ps-0"), HasSubstr("event=connection_accepted"));
+  EXPECT_THAT(logOf("secure", "ps-0"), HasSubstr("certificate=worker/1 kind=bulk"));
+  EXPECT_THAT(logOf("plain", "ps-0"), Not(HasSubstr("connection_accepted")));
+}
+
+TEST_F(KeysTest, KilledTasksComeBackAndNoBitIsLost) {
+  ClusterOptions options = syncJob();
+  options.top_more = "durability: replica\n";
+  ASSERT_EQ(launch(writeCluster(options, "calm"), {}, kEnd).exit_code, 0);
+  Process launcher(launchCommand(writeWithKeys(options, "disturbed")), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
+  ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
+  pid_t ps = -1;
+  for (const std::string& process : leftovers())
+    if (process.find("psd") != std::string::npos &&
+        process.find(std::string("--task\0"
+                                 "1",
+                                 8)) != std::string::npos)
+      ps = std::stoi(process);
+  ASSERT_GT(ps, 0);
+  ::kill(ps, SIGKILL);
+  ASSERT_TRUE(launcher.waitForOutput("ps/1 is back", kEnd)) << launcher.err();
+  const ProcessResult result = launcher.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(digestOf("disturbed"), digestOf("calm"));
+  EXPECT_THAT(logOf("disturbed", "ps-0"), HasSubstr("certificate=ps/1 kind=bulk"));
+}
+
+TEST_F(KeysTest, ATaskActsOnlyAsWhatItsCertificateSays) {
+  ClusterOptions options = syncJob();
+  options.ports = freePorts(4);
+  file_ = writeWithKeys(options, "job");
+  ps_.push_back(task("ps", 0));
+  ASSERT_TRUE(ps_[0]->waitForOutput("event=listening", kEnd)) << ps_[0]->err();
+  const Error as_chief = refusalOf(file_, "worker/1", kChief);
+  EXPECT_EQ(as_chief.code(), ErrorCode::kPermission) << as_chief.message();
+  EXPECT_THAT(as_chief.message(), HasSubstr("is for worker/1, not for worker/0"));
+  EXPECT_THAT(ps_[0]->err(), HasSubstr("event=connection_refused"));
+  EXPECT_THAT(ps_[0]->err(),
+              HasSubstr("it says that it is worker/0, but its certificate is for worker/1"));
+  EXPECT_EQ(refusalOf(file_, "client", kChief).code(), ErrorCode::kPermission);
+  EXPECT_EQ(refusalOf(file_, "ps/1", kChief).code(), ErrorCode::kPermission);
+  EXPECT_THAT(refusalOf(file_, "worker/0", kChief).message(), HasSubstr("it was let in"));
+  ps_[0]->signal(SIGKILL);
+}
+
+TEST_F(KeysTest, StrangersAreRefusedAndTheLogSaysWhy) {
+  ClusterOptions options = syncJob();
+  options.ports = freePorts(4);
+  file_ = writeWithKeys(options, "job");
+  ps_.push_back(task("ps", 0));
+  ASSERT_TRUE(ps_[0]->waitForOutput("event=listening", kEnd)) << ps_[0]->err();
+  const int port = options.ports[0];
+  EXPECT_NE(knock(port, {"-tls1_2"}).exit_code, 0);
+  EXPECT_TRUE(ps_[0]->waitForOutput("reason=\"it does not speak TLS 1.3\"", kEnd));
+  knock(port, {"-tls1_3"});
+  EXPECT_TRUE(ps_[0]->waitForOutput("it has shown no certificate of the job", kEnd))
+      << ps_[0]->err();
+  const std::string own = folder_.path() + "/own";
+  ASSERT_EQ(runProcess({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=worker", "-addext",
+                        "subjectAltName=URI:dtf://job/worker/0", "-keyout", own + ".key", "-out",
+                        own + ".crt"})
+                .exit_code,
+            0);
+  knock(port, {"-tls1_3", "-cert", own + ".crt", "-key", own + ".key"});
+  EXPECT_TRUE(ps_[0]->waitForOutput(
+      "its certificate (worker/0 of job 'job') is signed by itself, not by this job's CA", kEnd))
+      << ps_[0]->err();
+  ps_[0]->signal(SIGKILL);
+}
+
+TEST_F(KeysTest, KeysAreRenewedWhileTheJobRuns) {
+  ClusterOptions options = syncJob();
+  Process launcher(launchCommand(writeWithKeys(options, "job")), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  const ProcessResult renewed = runProcess({binary("dtf-launch"), "keys", "renew", keys()});
+  ASSERT_EQ(renewed.exit_code, 0) << renewed.err;
+  ASSERT_GT(signalWorker(leftovers(), 1, SIGKILL), 0);
+  ASSERT_TRUE(launcher.waitForOutput("worker/1 is back", kEnd)) << launcher.err();
+  EXPECT_THAT(logOf("job", "ps-0"), HasSubstr("event=keys_renewed"));
+  const ProcessResult result = launcher.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(KeysTest, StatusAsksWithTheClientsKey) {
+  ClusterOptions options = syncJob();
+  options.steps = 100'000'000;
+  const std::string file = writeWithKeys(options, "job");
+  Process launcher(launchCommand(file), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("tasks are ready", kEnd)) << launcher.err();
+  const ProcessResult status =
+      runProcess({binary("dtf-launch"), "status", file, "--json"}, kEnd, {}, folder_.path());
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_THAT(status.out, HasSubstr("gradients_applied"));
+  std::filesystem::remove(keys() + "/client.pem");
+  const ProcessResult refused =
+      runProcess({binary("dtf-launch"), "status", file}, kEnd, {}, folder_.path());
+  EXPECT_EQ(refused.exit_code, 65);
+  EXPECT_THAT(refused.err, HasSubstr("client.pem is missing"));
+  launcher.signal(SIGTERM);
+  launcher.wait(kEnd);
+}
+
+// With keys a task may listen where others can reach it; without, the refusal says how to make them.
+TEST_F(KeysTest, BeyondLoopbackKeysTakeThePlaceOfInsecure) {
+  const std::string port = std::to_string(freePorts(1)[0]);
+  std::vector<std::string> argv = {
+      binary("psd"),    "--ps-hosts=0.0.0.0:" + port,           "--worker-hosts=localhost:1",
+      "--task-index=0", "--run-dir=" + folder_.path() + "/run", "--set=timeouts.start_seconds=0.2"};
+  const ProcessResult refused = runProcess(argv, kEnd);
+  EXPECT_EQ(refused.exit_code, 78);
+  EXPECT_THAT(refused.err, HasSubstr("dtf-launch keys init"));
+  ASSERT_EQ(runProcess({binary("dtf-launch"), "keys", "init", keys(), "--job", "job"}).exit_code,
+            0);
+  ASSERT_EQ(runProcess({binary("dtf-launch"), "keys", "issue", keys(), "ps/0"}).exit_code, 0);
+  argv.push_back("--keys=" + keys());
+  const ProcessResult allowed = runProcess(argv, kEnd);
+  EXPECT_THAT(allowed.err, HasSubstr("event=listening address=0.0.0.0:" + port));
+  EXPECT_NE(allowed.exit_code, 78) << allowed.err;
+}
+
+TEST_F(KeysTest, TheVerbMakesListsAndRefuses) {
+  const auto keysVerb = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {binary("dtf-launch"), "keys"});
+    return runProcess(words, kEnd, {}, folder_.path());
+  };
+  EXPECT_EQ(keysVerb({"init", "k"}).exit_code, 2);
+  ASSERT_EQ(keysVerb({"init", "k", "--job", "mnist"}).exit_code, 0);
+  EXPECT_THAT(keysVerb({"init", "k", "--job", "mnist"}).err, HasSubstr("has a CA already"));
+  EXPECT_EQ(keysVerb({"issue", "k", "ps/0", "--days", "3"}).exit_code, 0);
+  EXPECT_EQ(keysVerb({"issue", "k", "chief"}).exit_code, 2);
+  EXPECT_EQ(keysVerb({"show", "none"}).exit_code, 65);
+  const nlohmann::json shown = nlohmann::json::parse(keysVerb({"show", "k", "--json"}).out);
+  EXPECT_EQ(shown["event"], "keys");
+  EXPECT_EQ(shown["job"], "mnist");
+  ASSERT_EQ(shown["keys"].size(), 3u);
+  EXPECT_EQ(shown["keys"][2]["task"], "ps/0");
+  EXPECT_EQ(shown["keys"][2]["expired"], false);
+}
+
+}  // namespace
+
+}  // namespace dtf::testing
