@@ -21,20 +21,34 @@ namespace dtf {
 
 namespace {
 
-// In the order in which a checkpoint passes them; then those of the chief's training, and of a job
-// that goes on after the loss of a ps.
-constexpr std::array<std::string_view, 22> kNames = {
-    "checkpoint.after_make_attempt",   "checkpoint.after_shard_create",
-    "checkpoint.in_shard_write",       "checkpoint.after_shard_write",
-    "checkpoint.after_shard_sync",     "checkpoint.after_shard_close",
-    "checkpoint.after_check_shards",   "checkpoint.after_manifest_create",
-    "checkpoint.after_manifest_write", "checkpoint.after_manifest_sync",
-    "checkpoint.after_attempt_sync",   "checkpoint.after_rename",
-    "checkpoint.after_parent_sync",    "checkpoint.after_trash_rename",
-    "checkpoint.after_trash_removal",  "training.after_initialise",
-    "training.in_evaluation",          "training.in_summary",
-    "recovery.before_commit",          "recovery.ps_has_committed",
-    "recovery.after_commit",           "recovery.after_refill",
+// In the order in which a checkpoint passes them; then those of the chief's training, of a job
+// that goes on after the loss of a ps, and of a ps whose shard travels to the chief or back.
+constexpr std::array<std::string_view, 25> kNames = {
+    "checkpoint.after_make_attempt",
+    "checkpoint.after_shard_create",
+    "checkpoint.in_shard_write",
+    "checkpoint.after_shard_write",
+    "checkpoint.after_shard_sync",
+    "checkpoint.after_shard_close",
+    "checkpoint.after_check_shards",
+    "checkpoint.after_manifest_create",
+    "checkpoint.after_manifest_write",
+    "checkpoint.after_manifest_sync",
+    "checkpoint.after_attempt_sync",
+    "checkpoint.after_rename",
+    "checkpoint.after_parent_sync",
+    "checkpoint.after_trash_rename",
+    "checkpoint.after_trash_removal",
+    "training.after_initialise",
+    "training.in_evaluation",
+    "training.in_summary",
+    "recovery.before_commit",
+    "recovery.ps_has_committed",
+    "recovery.after_commit",
+    "recovery.after_refill",
+    "gather.after_stage",
+    "gather.before_piece",
+    "gather.before_take",
 };
 
 enum class Action { kKill, kTerm, kStop, kSleep, kError };

@@ -12,6 +12,7 @@
 #include "common/base/cut_position.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/checkpoint/shard_transfer.h"
 #include "common/checkpoint/snapshot_folder.h"
 
 namespace dtf::checkpoint {
@@ -76,6 +77,14 @@ class CheckpointClient {
   virtual void callOffCuts() = 0;
   // Likewise, for a ps that was lost: what it was to do holds the others up. Only what is under way throws.
   virtual void interruptCuts() = 0;
+
+  // Per ps, whether it finds a file of that name in its folder of checkpoints, which the chief has
+  // just written in its own: whether they are one folder. Each looks for some seconds.
+  virtual std::vector<bool> see(const std::string& file) = 0;
+
+  // For a job whose checkpoints gather at the chief, in place of save() and restore(). Lives as long
+  // as this.
+  virtual ShardTransfer& transfer() = 0;
 
   // Every ps writes what it captured at `position` into `folder`, the name of an attempt
   // (checkpoint_folder.h).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -26,6 +27,8 @@ std::optional<uint64_t> parseStep(std::string_view name) {
   if (name != std::string(kStep) + std::to_string(step)) return std::nullopt;
   return step;
 }
+
+constexpr std::string_view kMark = "seen-";
 
 bool isStale(std::string_view name) {
   const size_t dot = name.find('.');
@@ -85,6 +88,10 @@ uint32_t CheckpointFolder::sweepStale() {
   std::optional<Error> first_error;
   if (!file_system_.exists(folder_)) return 0;
   for (const FolderEntry& entry : file_system_.list(folder_)) {
+    if (!entry.is_folder && entry.name.starts_with(kMark)) {
+      file_system_.removeFile(folder_ / entry.name);
+      continue;
+    }
     if (!entry.is_folder || !isStale(entry.name)) continue;
     if (attempt_ && attempt_->folder == folder_ / entry.name) continue;
     try {
@@ -98,6 +105,22 @@ uint32_t CheckpointFolder::sweepStale() {
   }
   if (first_error) throw *first_error;
   return swept;
+}
+
+std::string CheckpointFolder::showMark() {
+  DTF_CHECK(mark_.empty());
+  const std::string name = suffix(std::string(kMark).c_str());
+  file_system_.create(folder_ / name)->close();
+  return mark_ = name;
+}
+
+void CheckpointFolder::removeMark() {
+  if (mark_.empty()) return;
+  try {
+    file_system_.removeFile(folder_ / std::exchange(mark_, {}));
+  } catch (const Error&) {
+    // sweepStale() tries again.
+  }
 }
 
 std::string CheckpointFolder::beginAttempt(uint64_t step) {
@@ -142,13 +165,14 @@ void CheckpointFolder::checkShards(const Manifest& manifest) const {
     try {
       size = file_system_.open(path)->size();
     } catch (const Error& error) {
-      throw Error(
-          ErrorCode::kCannotWrite,
-          error.message() + ": its ps says that it wrote it; all tasks must see the same folder");
+      throw Error(ErrorCode::kCannotWrite, error.message() +
+                                               ": it was just written; somebody has removed it, "
+                                               "or, unless 'gather: true' is set, not "
+                                               "all tasks see this folder");
     }
     if (size != shard.bytes)
       throw Error(ErrorCode::kCannotWrite, path.string() + " has " + std::to_string(size) +
-                                               " bytes, its ps says " +
+                                               " bytes, whoever wrote it says " +
                                                std::to_string(shard.bytes));
   }
 }

@@ -6,6 +6,7 @@
 //   step-120/                  a checkpoint: shard-<i>-of-<n>.safetensors, manifest.json
 //   step-130.tmp-1f3a.1/       an attempt: of the process 1f3a, its first
 //   step-90.trash-1f3a.2/      being removed
+//   seen-1f3a.3                a file that is looked for from other hosts, for a moment
 //
 // An attempt: chief beginAttempt() -> every ps writeShard() into that folder -> chief commit().
 
@@ -69,6 +70,12 @@ class CheckpointFolder {
   // may, and only while no attempt of another live process can be under way. Returns how many.
   uint32_t sweepStale();
 
+  // Makes an empty file of a name that nobody has used before, for others to see whether they have
+  // this folder, and returns its name. One of a process that died goes with sweepStale().
+  // Errors: kCannotWrite.
+  std::string showMark();
+  void removeMark();
+
   // Starts anew without losing anything: when there are checkpoints, the folder becomes its own
   // sibling "<name>.old-N", N the first that is free, and an empty one takes its place. Returns
   // where they are now. No attempt may be under way.
@@ -125,6 +132,7 @@ class CheckpointFolder {
   };
   std::optional<Attempt> attempt_;
   uint64_t names_used_ = 0;
+  std::string mark_;  // the name of the file that is there; empty: none
   // Committed, or verified in full, by this object; damage that a manifest or a size shows, too.
   std::map<uint64_t, bool> whole_;
 };

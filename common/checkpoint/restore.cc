@@ -47,7 +47,7 @@ ByName group(const Manifest& manifest, std::span<const WantedPart> wanted) {
       throw Error(ErrorCode::kBadConfig, "elements from " + std::to_string(part.begin) + " of " +
                                              part.name + " were asked for, it has " +
                                              std::to_string(elements));
-    DTF_CHECK(part.count == 0 || part.out != nullptr);
+    DTF_CHECK(part.count == 0 || (part.out != nullptr) != (part.take != nullptr));
     if (part.count > 0) groups[part.name].push_back(&part);
   }
   return groups;
@@ -85,6 +85,7 @@ class PartReader {
   // Where a chunk is read to: straight to a taker who wants all of it, else to the buffer.
   float* target(uint64_t begin, uint64_t count, const std::vector<const WantedPart*>& wanted) {
     for (const WantedPart* want : wanted) {
+      if (want->out == nullptr) continue;
       const Overlap overlap = overlapOf(begin, count, *want);
       if (overlap.begin == begin && overlap.end == begin + count)
         return want->out + (begin - want->begin);
@@ -96,8 +97,12 @@ class PartReader {
     const Overlap overlap = overlapOf(begin, count, want);
     if (overlap.end <= overlap.begin) return 0;
     DTF_CHECK(overlap.begin >= want.begin && overlap.begin >= begin);
-    float* out = want.out + (overlap.begin - want.begin);
     const float* from = chunk + (overlap.begin - begin);
+    if (want.take) {
+      want.take(overlap.begin, {from, overlap.end - overlap.begin});
+      return overlap.end - overlap.begin;
+    }
+    float* out = want.out + (overlap.begin - want.begin);
     if (out != from) std::memcpy(out, from, (overlap.end - overlap.begin) * sizeof(float));
     return overlap.end - overlap.begin;
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -14,23 +15,27 @@
 
 namespace dtf::checkpoint {
 
-// Elements [begin, begin + count) of a variable or slot.
+// Elements [begin, begin + count) of a variable or slot, for one of two takers.
 // Borrows: `out`, room for `count` floats.
 struct WantedPart {
   std::string name;
   uint64_t begin = 0;
   uint64_t count = 0;
   float* out = nullptr;
+  // In place of `out`: is given elements of it from `from` on, at most 1 MiB at a time and each
+  // once, in the order of the files. A checksum is compared when all that it covers was given.
+  std::function<void(uint64_t from, std::span<const float> values)> take{};
 };
 
 // folder/manifest.json.
 // Errors: kBadData.
 Manifest readManifest(FileSystem& file_system, const std::filesystem::path& folder);
 
-// Fills every `out`.
-// Blocks: on the disk.
+// Fills every `out`, gives every `take` its elements.
+// Blocks: on the disk, and as long as `take` does.
 // Errors: kBadData naming the file and the tensor when a checksum or a size is wrong (what was
-// filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range.
+// filled so far is then garbage); kBadConfig when the checkpoint has no such variable or range; those
+// of `take`.
 void readParts(FileSystem& file_system, const std::filesystem::path& folder,
                const Manifest& manifest, std::span<const WantedPart> wanted);
 

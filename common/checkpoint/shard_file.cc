@@ -1,6 +1,7 @@
 #include "common/checkpoint/shard_file.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "common/base/check.h"
@@ -78,23 +79,20 @@ bool isVariableName(std::string_view name) {
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
-ShardFile writeShard(FileSystem& file_system, const std::filesystem::path& folder, uint32_t ps_task,
-                     uint32_t ps_tasks, std::span<const TensorPart> parts) {
+ShardFile streamShard(uint32_t ps_task, uint32_t ps_tasks, std::span<const TensorPart> parts,
+                      const std::function<void(const char* data, uint64_t bytes)>& take) {
   const Plan plan = planFile(parts);
   const std::string header = encodeSafetensorsHeader(
       plan.entries, {{"dtf_checkpoint", "1"},
                      {"shard", std::to_string(ps_task) + " of " + std::to_string(ps_tasks)}});
   ShardFile shard;
   shard.file = shardFileName(ps_task, ps_tasks);
-  const auto file = file_system.create(folder / shard.file);
-  DTF_FAILPOINT("checkpoint.after_shard_create");
   Checksum of_file;
   Checksum of_part;
   of_file.update(header.data(), header.size());
-  file->write(header.data(), header.size());
+  take(header.data(), header.size());
   shard.bytes = header.size();
   for (const TensorPart* part : plan.parts) {
-    DTF_FAILPOINT("checkpoint.in_shard_write");
     of_part.reset();
     const auto* at = reinterpret_cast<const char*>(part->data);
     const uint64_t offset = shard.bytes;
@@ -102,7 +100,7 @@ ShardFile writeShard(FileSystem& file_system, const std::filesystem::path& folde
       const uint64_t bytes = std::min(left, kChecksumChunkBytes);
       of_part.update(at, bytes);
       of_file.update(at, bytes);
-      file->write(at, bytes);
+      take(at, bytes);
       at += bytes;
       left -= bytes;
       shard.bytes += bytes;
@@ -110,12 +108,28 @@ ShardFile writeShard(FileSystem& file_system, const std::filesystem::path& folde
     shard.parts.push_back({part->name, part->begin, part->count, offset, of_part.value()});
   }
   DTF_CHECK(plan.entries.empty() || shard.bytes == header.size() + plan.entries.back().end);
+  shard.checksum = of_file.value();
+  return shard;
+}
+
+ShardFile writeShard(FileSystem& file_system, const std::filesystem::path& folder, uint32_t ps_task,
+                     uint32_t ps_tasks, std::span<const TensorPart> parts) {
+  std::unique_ptr<WritableFile> file;
+  const ShardFile shard =
+      streamShard(ps_task, ps_tasks, parts, [&](const char* data, uint64_t bytes) {
+        if (!file) {
+          file = file_system.create(folder / shardFileName(ps_task, ps_tasks));
+          DTF_FAILPOINT("checkpoint.after_shard_create");
+        } else {
+          DTF_FAILPOINT("checkpoint.in_shard_write");
+        }
+        file->write(data, bytes);
+      });
   DTF_FAILPOINT("checkpoint.after_shard_write");
   file->sync();
   DTF_FAILPOINT("checkpoint.after_shard_sync");
   file->close();
   DTF_FAILPOINT("checkpoint.after_shard_close");
-  shard.checksum = of_file.value();
   return shard;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,12 @@ std::string storedName(std::string_view name, uint64_t begin, uint64_t count, ui
 
 // 1 to 512 of [A-Za-z0-9_.\-/]: what a variable may be called in a checkpoint.
 bool isVariableName(std::string_view name);
+
+// Gives `take` the bytes of the file of ps `ps_task`, front to back, first its header whole, then
+// the values where they lie in the caller's memory, at most kChecksumChunkBytes at a time.
+// Errors: kBadConfig when a part's name or range can't be stored; those of `take`.
+ShardFile streamShard(uint32_t ps_task, uint32_t ps_tasks, std::span<const TensorPart> parts,
+                      const std::function<void(const char* data, uint64_t bytes)>& take);
 
 // Writes, fsyncs and closes folder/shardFileName(...), which must not exist yet. Streams from the
 // caller's memory: no copy of the data is made, and the checksums are taken on the way.

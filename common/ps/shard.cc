@@ -360,6 +360,7 @@ ShardStatus Shard::status() const {
   status.missing = membership_.missingText();
   status.trains = anybodyTrains() || refilled_;
   status.gradient_bytes = gradient_bytes_;
+  status.epoch = epoch_;
   if (declaration_) status.steps = declaration_->steps;
   if (status.initialised) {
     status.coordinator = coordinator_->status();

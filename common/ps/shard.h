@@ -72,6 +72,7 @@ struct ShardStatus {
   bool initialised = false;
   bool all_finished = false;  // every worker has finished: the ps may end
   uint64_t steps = 0;         // declared
+  uint64_t epoch = 0;         // of the values; 0: it holds none
   bool saved = false;         // the newest parameters are in a checkpoint's file
   std::vector<Member> members;
   std::string missing;  // who is awaited, since when; see Membership::missingText
@@ -104,6 +105,9 @@ class Shard {
   // its next call that waits.
   // Errors: kBadConfig naming the worker whose declaration differs, what differs, and both values.
   void declare(uint32_t rank, Incarnation incarnation, const ModelDeclaration& declaration);
+  // Why this process has no say about parameters yet: it has not joined, or not declared the job's model.
+  // Throws when it never will: it was replaced, or has declared another model.
+  std::optional<Error> notYetDeclared(uint32_t rank, Incarnation incarnation);
   // Throws unless this live process has declared the job's model.
   void checkDeclared(uint32_t rank, Incarnation incarnation);
 

@@ -32,15 +32,21 @@ void Shard::declare(uint32_t rank, Incarnation incarnation, const ModelDeclarati
   declared_alike_.insert(rank);
 }
 
-void Shard::checkDeclared(uint32_t rank, Incarnation incarnation) {
+std::optional<Error> Shard::notYetDeclared(uint32_t rank, Incarnation incarnation) {
   const std::optional<Error> error = membershipError(rank, incarnation);
-  if (error) throw Error(*error);
+  if (error && error->code() != ErrorCode::kPermission) throw Error(*error);
+  if (error) return error;  // it has not joined
   if (!declared_alike_.contains(rank))
-    throw Error(ErrorCode::kPermission,
-                fmt::format("{} has not declared the model to ps/{}; a worker declares it before "
-                            "it asks for parameters",
-                            workerName(rank), options_.ps_task));
+    return Error(ErrorCode::kPermission,
+                 fmt::format("{} has not declared the model to ps/{}; a worker declares it before "
+                             "it asks for parameters",
+                             workerName(rank), options_.ps_task));
   DTF_CHECK(declared());
+  return std::nullopt;
+}
+
+void Shard::checkDeclared(uint32_t rank, Incarnation incarnation) {
+  if (const std::optional<Error> error = notYetDeclared(rank, incarnation)) throw Error(*error);
 }
 
 // Whoever declared before the chief, and not as the chief does, has the wrong file.

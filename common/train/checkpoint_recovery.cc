@@ -17,6 +17,8 @@
 #include "common/ps/declaration.h"
 #include "common/train/checkpointer.h"
 #include "common/train/chief_decision.h"
+#include "common/train/gathered_files.h"
+#include "common/yaml/error_at.h"
 
 namespace dtf::train {
 
@@ -114,9 +116,39 @@ void Checkpointer::prepare() {
   if (options_.fresh) startFresh();
 }
 
+// A shard that a ps writes elsewhere would be missed at the first checkpoint, when work is lost; one
+// that it reads elsewhere may be another checkpoint's.
+void Checkpointer::checkShared() {
+  if (!folder_ || options_.gather || !options_.elsewhere || shared_) return;
+  client_.held();  // whom to ask
+  std::vector<bool> seen;
+  try {
+    seen = client_.see(folder_->showMark());
+  } catch (const Error& error) {
+    folder_->removeMark();
+    if (error.code() != ErrorCode::kCannotWrite) throw;
+    // A disk that is full now may have room when a checkpoint is due.
+    log::warning("event=sharing_not_checked reason=\"{}\"", error.message());
+    return;
+  }
+  folder_->removeMark();
+  std::vector<std::string> blind;
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (!seen[i]) blind.push_back(fmt::format("ps/{}", i));
+  shared_ = blind.empty();
+  if (shared_) return;
+  throw yaml::ErrorAt(
+      ErrorCode::kBadConfig, options_.spec->mark,
+      fmt::format("{} {} not see the chief's files in {}: set `gather: true` here, and worker/0 "
+                  "keeps the files of all ps; or give the job a run_dir on a disk that the hosts "
+                  "share",
+                  join(blind, ", "), blind.size() == 1 ? "does" : "do", folder_->path().string()));
+}
+
 std::optional<uint64_t> Checkpointer::restore() {
   DTF_CHECK(!cut_);
   prepare();
+  checkShared();
   epoch_ = 0;  // nobody has trained here
   const checkpoint::Latest latest = findLatest();
   const ps::RecoveryDecision decision = decideAndGoBack(latest, 0);
@@ -205,7 +237,13 @@ bool Checkpointer::goBack(const checkpoint::Latest& latest, const ps::RecoveryDe
   checkpoint::GoingBack target{"", decision.cut.epoch, decision.cut.step, decision.epoch};
   if (!to_snapshot) target.folder = latest.found.value().folder.filename().string();
   try {
-    client_.restore(target);
+    if (!to_snapshot && options_.gather) {
+      bringShards(file_system_, client_.transfer(), latest.found->folder, latest.found->manifest,
+                  declaration_);
+      client_.transfer().commit(target);
+    } else {
+      client_.restore(target);
+    }
   } catch (const Error& error) {
     if (!to_snapshot || error.code() != ErrorCode::kBadData) throw;
     log::warning("event=snapshot_rejected step={} reason=\"{}\"", decision.cut.step,

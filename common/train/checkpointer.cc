@@ -14,6 +14,7 @@
 #include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
 #include "common/ps/replication_rules.h"
+#include "common/train/gathered_files.h"
 
 namespace dtf::train {
 
@@ -71,7 +72,8 @@ std::string settingsText(const std::vector<ps::Setting>& settings) {
 Checkpointer::Checkpointer(FileSystem& file_system, const Clock& clock,
                            checkpoint::CheckpointClient& client,
                            const ps::ModelDeclaration& declaration, CheckpointerOptions options)
-    : clock_(clock),
+    : file_system_(file_system),
+      clock_(clock),
       client_(client),
       declaration_(declaration),
       options_(std::move(options)),
@@ -226,7 +228,7 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
   double longest_capture = 0;
   const std::string attempt = folder_->beginAttempt(cut.global_step);
   try {
-    for (checkpoint::SavedShard& shard : client_.save(attempt, cut.position)) {
+    for (checkpoint::SavedShard& shard : saveShards(attempt, cut.position)) {
       result.bytes += shard.file.bytes;
       longest_capture = std::max(longest_capture, shard.stall_seconds);
       manifest.clocks.push_back(shard.clock);
@@ -236,12 +238,31 @@ SavedCheckpoint Checkpointer::write(const Cut& cut, TimePoint begin) {
     folder_->commit(manifest);
   } catch (const Error&) {
     folder_->abandon();
+    if (options_.gather) releaseStaged(false);
     throw;
   }
+  if (options_.gather) releaseStaged(true);
   last_step_ = cut.global_step;
   result.stall_seconds = stallOf(cut, longest_capture);
   result.seconds = toSeconds(clock_.now() - begin);
   return result;
+}
+
+std::vector<checkpoint::SavedShard> Checkpointer::saveShards(const std::string& attempt,
+                                                             const CutPosition& position) {
+  if (!options_.gather) return client_.save(attempt, position);
+  return gatherShards(file_system_, client_.transfer(), folder_->path() / attempt, position,
+                      declaration_);
+}
+
+// What becomes of the checkpoint is decided already; a ps that doesn't hear it keeps its capture until the
+// next one.
+void Checkpointer::releaseStaged(bool saved) {
+  try {
+    client_.transfer().release(saved);
+  } catch (const Error& error) {
+    log::info("event=shards_not_released reason=\"{}\"", error.message());
+  }
 }
 
 // The new checkpoint is safe whatever becomes of the old ones.

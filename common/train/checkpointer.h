@@ -1,7 +1,7 @@
 #pragma once
 
 // Makes and restores the checkpoints of a job: one consistent cut over all ps, written by each of
-// them, committed by the chief. What to do when is the supervisor's affair (supervisor.h).
+// them, or by the chief that gathers it (gathered_files.h), committed by the chief. What to do when is the supervisor's affair (supervisor.h).
 //
 // At which position to cut. sync: every step is a cut; the ps are told one that none has passed, and
 // each captures its shard as it gets there. async: the ps hold new pushes, say which they have, and
@@ -28,7 +28,7 @@ namespace dtf::train {
 
 struct CheckpointerOptions {
   std::string job;
-  std::filesystem::path run_dir;  // the same files for the chief and every ps
+  std::filesystem::path run_dir;  // unless `gather`, the same files for the chief and every ps
   Incarnation incarnation;        // the chief's
   uint32_t workers = 1;
   std::optional<cluster::CheckpointSpec> spec;  // none: nothing is written to the disk
@@ -38,6 +38,9 @@ struct CheckpointerOptions {
   bool snapshots = false;  // the ps keep them
   bool replicas = false;   // ditto, each the next one's
   ClassNames class_names;  // of the training data, where these have any
+  bool gather = false;     // checkpoints' files are the chief's alone
+  // Else: a ps is on another host, so whether it has the chief's files is to be seen.
+  bool elsewhere = false;
 };
 
 // What a job goes on from.
@@ -101,7 +104,8 @@ class Checkpointer {
   // an earlier process of the chief. Else there is no checkpoint: start anew, with initial values of
   // this epoch.
   // Errors: kBadConfig with the difference when the checkpoint is of another job or model, or when
-  // the job is to start anew on ps that hold values; kBadData with
+  // the job is to start anew on ps that hold values, or when a ps doesn't see the chief's files;
+  // kBadData with
   // the reasons when there are checkpoints and none can be used, or when ps have lost their values
   // and there is none.
   std::optional<uint64_t> restore();
@@ -156,6 +160,10 @@ class Checkpointer {
     Duration held_up{};  // see SavedCheckpoint::stall_seconds, without the capture itself
   };
   void prepare();
+  void checkShared();
+  std::vector<checkpoint::SavedShard> saveShards(const std::string& attempt,
+                                                 const CutPosition& position);
+  void releaseStaged(bool saved);
   bool cutsAtStep() const;
   void renewIfBroken();
   template <class Take>
@@ -182,6 +190,7 @@ class Checkpointer {
   SavedCheckpoint write(const Cut& cut, TimePoint begin);
   double stallOf(const Cut& cut, double longest_capture) const;
 
+  FileSystem& file_system_;
   const Clock& clock_;
   checkpoint::CheckpointClient& client_;
   const ps::ModelDeclaration declaration_;
@@ -193,6 +202,7 @@ class Checkpointer {
   std::optional<uint64_t> last_step_;           // of a checkpoint
   std::optional<ps::CutName> common_snapshot_;  // the newest that every ps keeps
   bool prepared_ = false;                       // what earlier processes of the chief left is gone
+  bool shared_ = false;                         // all ps have the chief's files
   uint64_t named_ = 0;                          // see ps::ChiefWord
   uint64_t begun_ = 0;                          // the last epoch that this chief began
   uint64_t epoch_ = 0;                          // of the values; 0: not known yet

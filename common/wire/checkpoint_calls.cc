@@ -1,7 +1,6 @@
 #include "common/wire/checkpoint_calls.h"
 
 #include <fmt/format.h>
-#include <kj/vector.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,38 +10,14 @@
 #include "common/net/error_bridge.h"
 #include "common/ps/epoch.h"
 #include "common/wire/checkpoint_codec.h"
-#include "common/wire/named_wait.h"
+#include "common/wire/every_ps.h"
 
 namespace dtf::wire {
 
 namespace {
 
-// Questions to a ps that is up and has nothing to read or write for them.
-constexpr double kQuestionSeconds = 15;
-
-struct Nothing {};
-
-template <class Request>
-kj::Promise<Nothing> sent(Request&& request) {
-  return request.send().then([](auto&&) { return Nothing{}; });
-}
-
-// A connection that breaks says so in the name of its ps.
-template <class T>
-kj::Promise<T> named(kj::Promise<T> promise, const std::string& ps, const std::string& doing) {
-  return promise.catch_([ps, doing](kj::Exception&& exception) -> kj::Promise<T> {
-    const Error error = net::toError(exception);
-    const bool broken = exception.getType() == kj::Exception::Type::DISCONNECTED;
-    if (!broken || net::carriesError(exception)) net::throwAsKj(error);
-    net::throwAsKj(Error(ErrorCode::kUnavailable,
-                         "lost " + ps + ", which was to " + doing + ": " + error.message()));
-  });
-}
-
-template <class T>
-kj::Promise<void> whenDone(kj::Promise<T> promise) {
-  return promise.then([](auto&&) {});
-}
+// How long a ps looks for a file of the chief's: a network file system may show it late.
+constexpr double kSeeSeconds = 5;
 
 // 0: no values.
 void requireEpoch(uint64_t epoch, uint32_t ps_task) {
@@ -66,21 +41,10 @@ schema::PsCheckpoint::Client& CheckpointCalls::session(uint32_t ps_task) {
   return *ps_[ps_task];
 }
 
-// Calls `call(i)` for every ps at once and waits for all answers, each for `seconds` at most.
 template <class T>
 kj::Promise<std::vector<T>> CheckpointCalls::fromEvery(
     const std::string& doing, double seconds, const std::function<kj::Promise<T>(uint32_t)>& call) {
-  auto results = std::make_shared<std::vector<T>>(ps_.size());
-  kj::Vector<kj::Promise<void>> promises;
-  for (uint32_t i = 0; i < ps_.size(); ++i) {
-    promises.add(awaitNamed(
-        calls_.loop().timer(),
-        {TaskId{JobKind::kPs, i}.name() + " to " + doing, fromSeconds(seconds)},
-        named(call(i), TaskId{JobKind::kPs, i}.name(), doing).then([results, i](T result) {
-          (*results)[i] = std::move(result);
-        })));
-  }
-  return calls_.guard(joinAll(kj::mv(promises))).then([results] { return std::move(*results); });
+  return fromEveryPs<T>(calls_, doing, seconds, call);
 }
 
 kj::Promise<std::vector<checkpoint::HeldValues>> CheckpointCalls::open() {
@@ -128,6 +92,7 @@ kj::Promise<T> CheckpointCalls::guardCut(kj::Promise<T> promise) {
 kj::Promise<void> CheckpointCalls::startCut(const CutPosition& position, uint64_t epoch) {
   cuts_.clear();
   cuts_interrupted_ = std::make_unique<Abort>();
+  forgetInterruption();
   for (uint32_t i = 0; i < ps_.size(); ++i) {
     auto request = session(i).cutRequest();
     encodePosition(position, request.initPosition(static_cast<uint32_t>(position.size())));
@@ -155,9 +120,9 @@ kj::Promise<std::optional<uint64_t>> CheckpointCalls::awaitCut() {
 }
 
 void CheckpointCalls::interruptCuts() {
-  if (cuts_interrupted_ == nullptr) return;
-  cuts_interrupted_->fail(
-      Error(ErrorCode::kUnavailable, "the checkpoint was given up: a ps was lost"));
+  interruption_ = Error(ErrorCode::kUnavailable, "the checkpoint was given up: a ps was lost");
+  if (cuts_interrupted_ != nullptr) cuts_interrupted_->fail(*interruption_);
+  if (on_interrupted_) on_interrupted_(*interruption_);
 }
 
 void CheckpointCalls::callOffCuts() {
@@ -217,6 +182,22 @@ kj::Promise<void> CheckpointCalls::awaitReplicas(uint64_t epoch) {
   }));
 }
 
+kj::Promise<std::vector<bool>> CheckpointCalls::see(const std::string& file) {
+  // std::vector<bool> has no elements of its own.
+  return fromEvery<uint8_t>("look into its folder of checkpoints", kQuestionSeconds + kSeeSeconds,
+                            [&](uint32_t i) {
+                              auto request = session(i).seeRequest();
+                              request.setFile(file);
+                              request.setSeconds(kSeeSeconds);
+                              return request.send().then([](auto&& response) {
+                                return static_cast<uint8_t>(response.getSeen());
+                              });
+                            })
+      .then([](const std::vector<uint8_t>& seen) {
+        return std::vector<bool>(seen.begin(), seen.end());
+      });
+}
+
 kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) {
   const std::string what = target.folder.empty() ? "its snapshot" : "its part of the checkpoint";
   return fromEvery<Nothing>("read " + what, disk_seconds_,
@@ -230,16 +211,19 @@ kj::Promise<void> CheckpointCalls::restore(const checkpoint::GoingBack& target) 
                               request.setFolder(target.folder);
                               return sent(request);
                             })
-      .then([this, target, what](auto&&) {
-        DTF_FAILPOINT("recovery.before_commit");
-        return whenDone(fromEvery<Nothing>("take " + what, kQuestionSeconds, [&](uint32_t i) {
-          auto request = session(i).commitRestoreRequest();
-          request.setEpoch(target.epoch);
-          request.setCutEpoch(target.cut_epoch);
-          request.setCutStep(target.cut_step);
-          return sent(request);
-        }));
-      });
+      .then([this, target](auto&&) { return commitRestore(target); });
+}
+
+kj::Promise<void> CheckpointCalls::commitRestore(const checkpoint::GoingBack& target) {
+  const std::string what = target.folder.empty() ? "its snapshot" : "its part of the checkpoint";
+  DTF_FAILPOINT("recovery.before_commit");
+  return whenDone(fromEvery<Nothing>("take " + what, kQuestionSeconds, [&](uint32_t i) {
+    auto request = session(i).commitRestoreRequest();
+    request.setEpoch(target.epoch);
+    request.setCutEpoch(target.cut_epoch);
+    request.setCutStep(target.cut_step);
+    return sent(request);
+  }));
 }
 
 }  // namespace dtf::wire

@@ -43,11 +43,24 @@ class CheckpointCalls {
   kj::Promise<void> awaitReplicas(uint64_t epoch);
   kj::Promise<void> refill(const std::vector<uint32_t>& ps, uint64_t epoch);
   kj::Promise<void> restore(const checkpoint::GoingBack& target);
+  kj::Promise<std::vector<bool>> see(const std::string& file);
+
+  // For shard_calls.h, which speaks to the same processes.
+  kj::Promise<void> commitRestore(const checkpoint::GoingBack& target);
+  schema::PsCheckpoint::Client& session(uint32_t ps_task);
+  ControlCalls& control() { return calls_; }
+  double diskSeconds() const { return disk_seconds_; }
+  // Why interruptCuts() was called since the last startCut(), or since this was forgotten.
+  const std::optional<Error>& interruption() const { return interruption_; }
+  void forgetInterruption() { interruption_.reset(); }
+  // Called by interruptCuts(). One at a time; null: nobody.
+  void onInterrupted(std::function<void(const Error& why)> interrupted) {
+    on_interrupted_ = std::move(interrupted);
+  }
 
  private:
   template <class T>
   kj::Promise<T> guardCut(kj::Promise<T> promise);
-  schema::PsCheckpoint::Client& session(uint32_t ps_task);
   template <class T>
   kj::Promise<std::vector<T>> fromEvery(const std::string& doing, double seconds,
                                         const std::function<kj::Promise<T>(uint32_t)>& call);
@@ -59,6 +72,8 @@ class CheckpointCalls {
   std::vector<kj::Promise<std::optional<uint64_t>>> cuts_;
   Abort cuts_called_off_;
   std::unique_ptr<Abort> cuts_interrupted_;  // of those under way; null: there were none
+  std::optional<Error> interruption_;
+  std::function<void(const Error& why)> on_interrupted_;
 };
 
 }  // namespace dtf::wire

@@ -6,6 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/ps/optimizer.h"
+#include "common/wire/model_codec.h"
 #include "common/wire/ps_link.h"
 
 namespace dtf::wire {
@@ -95,6 +96,33 @@ checkpoint::HeldValues decodeHeld(schema::Held::Reader reader) {
   held.replica_epoch = reader.getReplicaEpoch();
   for (const auto& cut : reader.getSnapshots()) held.snapshots.push_back(decodeCut(cut));
   return held;
+}
+
+void encodeCutHead(const checkpoint::CutHead& head,
+                   schema::PsCheckpoint::ExpectParams::Builder builder) {
+  builder.setGlobalStep(head.global_step);
+  encodePosition(head.worker_batches,
+                 builder.initWorkerBatches(static_cast<uint32_t>(head.worker_batches.size())));
+  auto clocks = builder.initClocks(static_cast<uint32_t>(head.clocks.size()));
+  for (uint32_t i = 0; i < clocks.size(); ++i) {
+    clocks[i].setApplies(head.clocks[i].applies);
+    clocks[i].setBeta1Power(head.clocks[i].beta1_power);
+    clocks[i].setBeta2Power(head.clocks[i].beta2_power);
+  }
+}
+
+checkpoint::CutHead decodeCutHead(schema::PsCheckpoint::ExpectParams::Reader reader) {
+  if (reader.getWorkerBatches().size() > kPsTasksMax || reader.getClocks().size() > kPsTasksMax)
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("a checkpoint of {} workers and {} ps, more than {}",
+                    reader.getWorkerBatches().size(), reader.getClocks().size(), kPsTasksMax));
+  checkpoint::CutHead head;
+  head.global_step = reader.getGlobalStep();
+  head.worker_batches = decodePosition(reader.getWorkerBatches());
+  for (const auto clock : reader.getClocks())
+    head.clocks.push_back({clock.getApplies(), clock.getBeta1Power(), clock.getBeta2Power()});
+  return head;
 }
 
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder) {

@@ -21,6 +21,11 @@ checkpoint::SnapshotName decodeCut(schema::Held::Cut::Reader reader);
 // Errors: kBadData for more snapshots than a ps can have.
 checkpoint::HeldValues decodeHeld(schema::Held::Reader reader);
 
+void encodeCutHead(const checkpoint::CutHead& head,
+                   schema::PsCheckpoint::ExpectParams::Builder builder);
+// Errors: kBadData for more workers or clocks than a job can have tasks.
+checkpoint::CutHead decodeCutHead(schema::PsCheckpoint::ExpectParams::Reader reader);
+
 void encodePosition(const CutPosition& position, capnp::List<uint64_t>::Builder builder);
 CutPosition decodePosition(capnp::List<uint64_t>::Reader reader);
 

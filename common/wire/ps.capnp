@@ -137,7 +137,7 @@ interface PsCheckpoint {
   # Reads this ps's part of a checkpoint, whoever wrote it, and keeps it aside. Errors: bad_data naming file and tensor.
 
   commitRestore @5 (epoch :UInt64, cutEpoch :UInt64, cutStep :UInt64) -> ();
-  # What restore() or restoreSnapshot() read becomes the shard's state, and `epoch` begins with it; of what was there before, nothing has an
+  # What restore() or restoreSnapshot() read, or bring() brought whole, becomes the shard's state, and `epoch` begins with it; of what was there before, nothing has an
   # effect any more. The workers that wait go on: they are told that the ps went back. Said to every ps only when every
   # ps has read its part, so a chief that is lost in between leaves ps on two epochs, and its successor goes on from
   # there. `cutEpoch`, `cutStep`: the name of the cut. Errors: unavailable when this ps is on a later epoch.
@@ -163,6 +163,44 @@ interface PsCheckpoint {
   # Under `durability: replica`: answered once the next ps holds all that this one does. Errors: unavailable when this ps
   # is not on that epoch, or leaves it meanwhile, or a newer question takes the place of this one.
 
+  see @11 (file :Text, seconds :Float64) -> (seen :Bool);
+  # Whether a file of that name, which the chief has just written, is in this ps's folder of checkpoints, or comes to be
+  # there within so many seconds, 60 at most. A name, never a path.
+
+  # Where the files of a checkpoint are the chief's alone (`checkpoint: {gather: true}`), in place of save():
+  #
+  #   every ps: stage(position)          -> its shard file is in memory, as bytes
+  #   each ps in turn: fetch() ...       -> the chief writes them
+  #   the chief commits; every ps: release(true)
+  #
+  # and of restore(): every ps: expect(), then bring() ..., then commitRestore().
+
+  stage @12 (position :List(UInt64)) -> (saved :Saved);
+  # Keeps what cut() captured at that position as the bytes of the file that save() would write, until release(), another
+  # stage(), or the end of this connection. Errors: those of save() but cannot_write.
+
+  fetch @13 (offset :UInt64, bytes :UInt32) -> (data :Data, checksum :UInt64);
+  # `bytes` of that file, 512 KiB at most. `checksum`: XXH3-64 of them. Errors: bad_config where nothing is staged, or for
+  # what is beyond the file.
+
+  release @14 (saved :Bool) -> ();
+  # Lets them go. `saved`: the checkpoint is committed.
+
+  expect @15 (globalStep :UInt64, workerBatches :List(UInt64), clocks :List(Clock)) -> ();
+  # Makes room beside the shard's state for that of a checkpoint, of which everything but the values is here. Errors:
+  # bad_data for more workers or clocks than a job has tasks.
+
+  bring @16 (arena :UInt32, offset :UInt64, values :Data, checksum :UInt64) -> ();
+  # Values of it, as float32, 512 KiB at most: of the parameters (0) or of a slot (from 1 on), from that element of the arena
+  # on. Errors: bad_data when they are no part of this shard's variables, or came before; unavailable when the bytes were
+  # damaged on the way; bad_config where none are expected.
+
+  struct Clock {
+    applies @0 :UInt64;
+    beta1Power @1 :Float64;
+    beta2Power @2 :Float64;
+  }
+
   struct Saved {
     file @0 :Text;         # in the folder
     bytes @1 :UInt64;
@@ -185,8 +223,10 @@ interface PsCheckpoint {
 
 interface PsDataGate {
   # Bootstrap of a psd's bulk connections.
-  hello @0 (hello :Types.Hello) -> (data :PsData);
-  # Refused unless the same incarnation holds a control session that has declared the model.
+  hello @0 (hello :Types.Hello) -> (data :PsData, notYet :Text);
+  # `notYet`: why there is no `data`: the caller has not joined this process of the ps, or not declared the model to it, as
+  # when it was started again. To be asked again, on another connection, after the control session has done so. Empty:
+  # there is. Any other refusal is an error, and final.
 
   replica @1 (hello :Types.Hello) -> (replica :PsReplica, incarnation :UInt64);
   # Under `durability: replica`, for the ps whose shard is kept here, too: the one before this ps, and the last one on

@@ -86,6 +86,8 @@ class PsControlLink {
     // Another process of the ps has been told the model: it holds nothing. Before it is asked again
     // what the one before has not answered.
     std::function<void()> on_replaced{};
+    // See Opening::on_waiting.
+    std::function<void(const std::string& what, Duration waited)> on_waiting{};
     // When the ps begins to wait for somebody, or for somebody else, or no more.
     std::function<void(const Awaited&)> on_awaited{};
   };

@@ -4,12 +4,17 @@ namespace dtf::wire {
 
 RpcCheckpointClient::RpcCheckpointClient(RpcParameterClient& client, double disk_seconds)
     : control_(client.controlThread()) {
-  control_.call(
-      [&] { calls_ = std::make_unique<CheckpointCalls>(client.controlCalls(), disk_seconds); });
+  control_.call([&] {
+    calls_ = std::make_unique<CheckpointCalls>(client.controlCalls(), disk_seconds);
+    shards_ = std::make_unique<ShardCalls>(*calls_);
+  });
 }
 
 RpcCheckpointClient::~RpcCheckpointClient() {
-  control_.call([this] { calls_ = nullptr; });
+  control_.call([this] {
+    shards_ = nullptr;
+    calls_ = nullptr;
+  });
 }
 
 std::vector<checkpoint::HeldValues> RpcCheckpointClient::held() {
@@ -65,6 +70,39 @@ void RpcCheckpointClient::refill(const std::vector<uint32_t>& ps, uint64_t epoch
 
 void RpcCheckpointClient::restore(const checkpoint::GoingBack& target) {
   control_.call([&] { return calls_->restore(target); });
+}
+
+std::vector<bool> RpcCheckpointClient::see(const std::string& file) {
+  return control_.call([&] { return calls_->see(file); });
+}
+
+// ---- shards that travel
+
+std::vector<checkpoint::SavedShard> RpcCheckpointClient::Transfer::stage(
+    const CutPosition& position) {
+  return client_.control_.call([&] { return client_.shards_->stage(position); });
+}
+
+std::string RpcCheckpointClient::Transfer::fetch(uint32_t ps_task, uint64_t offset,
+                                                 uint64_t file_bytes) {
+  return client_.control_.call([&] { return client_.shards_->fetch(ps_task, offset, file_bytes); });
+}
+
+void RpcCheckpointClient::Transfer::release(bool saved) {
+  client_.control_.call([&] { return client_.shards_->release(saved); });
+}
+
+void RpcCheckpointClient::Transfer::expect(const checkpoint::CutHead& head) {
+  client_.control_.call([&] { return client_.shards_->expect(head); });
+}
+
+void RpcCheckpointClient::Transfer::bring(uint32_t ps_task, const checkpoint::ArenaPlace& place,
+                                          std::span<const float> values) {
+  client_.control_.call([&] { return client_.shards_->bring(ps_task, place, values); });
+}
+
+void RpcCheckpointClient::Transfer::commit(const checkpoint::GoingBack& target) {
+  client_.control_.call([&] { return client_.shards_->commit(target); });
 }
 
 }  // namespace dtf::wire

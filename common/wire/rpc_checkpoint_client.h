@@ -7,6 +7,7 @@
 
 #include "common/wire/checkpoint_calls.h"
 #include "common/wire/rpc_parameter_client.h"
+#include "common/wire/shard_calls.h"
 
 namespace dtf::wire {
 
@@ -35,10 +36,29 @@ class RpcCheckpointClient final : public checkpoint::CheckpointClient {
   void awaitReplicas(uint64_t epoch) override;
   void refill(const std::vector<uint32_t>& ps, uint64_t epoch) override;
   void restore(const checkpoint::GoingBack& target) override;
+  std::vector<bool> see(const std::string& file) override;
+  checkpoint::ShardTransfer& transfer() override { return transfer_; }
 
  private:
+  class Transfer final : public checkpoint::ShardTransfer {
+   public:
+    explicit Transfer(RpcCheckpointClient& client) : client_(client) {}
+    std::vector<checkpoint::SavedShard> stage(const CutPosition& position) override;
+    std::string fetch(uint32_t ps_task, uint64_t offset, uint64_t file_bytes) override;
+    void release(bool saved) override;
+    void expect(const checkpoint::CutHead& head) override;
+    void bring(uint32_t ps_task, const checkpoint::ArenaPlace& place,
+               std::span<const float> values) override;
+    void commit(const checkpoint::GoingBack& target) override;
+
+   private:
+    RpcCheckpointClient& client_;
+  };
+
   net::IoThread& control_;
   std::unique_ptr<CheckpointCalls> calls_;  // lives on the control loop
+  std::unique_ptr<ShardCalls> shards_;      // likewise
+  Transfer transfer_{*this};
 };
 
 }  // namespace dtf::wire

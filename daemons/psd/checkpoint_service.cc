@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/net/error_bridge.h"
+#include "common/net/timer.h"
 #include "common/wire/checkpoint_codec.h"
+#include "daemons/psd/travelling_shard.h"
 
 namespace dtf::psd {
 
@@ -14,14 +17,17 @@ namespace {
 
 constexpr size_t kNameMax = 128;
 
-// A folder's name from the network: never a path.
-std::string folderName(capnp::Text::Reader reader) {
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+constexpr double kLookSecondsMax = 60;
+
+// The name of a folder or file from the network: never a path.
+std::string plainName(capnp::Text::Reader reader, const char* what = "a checkpoint folder") {
   const std::string name(reader.begin(), reader.size());
   const bool plain = name.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                          "0123456789._-") == std::string::npos;
   if (!plain || name.empty() || name.size() > kNameMax || name[0] == '.')
-    net::throwAsKj(Error(ErrorCode::kBadData, "'" + name + "' is no name of a checkpoint folder"));
+    net::throwAsKj(Error(ErrorCode::kBadData, "'" + name + "' is no name of " + what));
   return name;
 }
 
@@ -85,7 +91,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
 
   kj::Promise<void> save(SaveContext context) override {
     const std::filesystem::path folder =
-        options_.folder / folderName(context.getParams().getFolder());
+        options_.folder / plainName(context.getParams().getFolder());
     return takeCapture(wire::decodePosition(context.getParams().getPosition()))
         .then([this, folder](ps::Shard::Captured captured) {
           return host_
@@ -106,7 +112,7 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
 
   kj::Promise<void> restore(RestoreContext context) override {
     const std::filesystem::path folder =
-        options_.folder / folderName(context.getParams().getFolder());
+        options_.folder / plainName(context.getParams().getFolder());
     return readAside([options = options_, folder](const ps::ModelDeclaration& declaration) {
       return restoreShard(*options.file_system, folder, options.ps_task, declaration,
                           options.workers);
@@ -162,7 +168,94 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         .ignoreResult();
   }
 
+  kj::Promise<void> see(SeeContext context) override {
+    const double seconds = context.getParams().getSeconds();
+    if (!(seconds >= 0 && seconds <= kLookSecondsMax))
+      net::throwAsKj(Error(ErrorCode::kBadData, fmt::format("{} s is no time to look", seconds)));
+    const TimePoint until = host_.control().clock().now() + fromSeconds(seconds);
+    return look(options_.folder / plainName(context.getParams().getFile(), "a file"), until)
+        .then([context](bool seen) mutable { context.getResults().setSeen(seen); });
+  }
+
+  kj::Promise<void> stage(StageContext context) override {
+    staged_ = nullptr;
+    return takeCapture(wire::decodePosition(context.getParams().getPosition()))
+        .then([this](ps::Shard::Captured captured) {
+          using Staged = std::shared_ptr<const StagedShard>;
+          return host_.onDisk<Staged>([ps_task = options_.ps_task, captured] {
+            return Staged(std::make_shared<const StagedShard>(ps_task, captured));
+          });
+        })
+        .then([this, context](std::shared_ptr<const StagedShard> staged) mutable {
+          wire::encodeSaved(staged->saved(), context.getResults().initSaved());
+          staged_ = std::move(staged);
+          DTF_FAILPOINT("gather.after_stage");
+        });
+  }
+
+  kj::Promise<void> fetch(FetchContext context) override {
+    const uint64_t offset = context.getParams().getOffset();
+    const uint32_t bytes = context.getParams().getBytes();
+    if (staged_ == nullptr)
+      net::throwAsKj(Error(ErrorCode::kBadConfig, "no shard is ready to be fetched"));
+    const uint64_t size = staged_->saved().file.bytes;
+    if (bytes > checkpoint::kPieceBytesMax || offset > size || bytes > size - offset)
+      net::throwAsKj(Error(ErrorCode::kBadConfig,
+                           fmt::format("{} bytes from {} on were asked for of {}: {} at most in "
+                                       "one piece",
+                                       bytes, offset, size, checkpoint::kPieceBytesMax)));
+    DTF_FAILPOINT("gather.before_piece");
+    auto data = context.getResults().initData(bytes);
+    const std::span<char> out(reinterpret_cast<char*>(data.begin()), data.size());
+    staged_->read(offset, out);
+    context.getResults().setChecksum(checksumOf({out.data(), out.size()}));
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> release(ReleaseContext context) override {
+    const auto staged = std::exchange(staged_, nullptr);
+    if (staged == nullptr || !context.getParams().getSaved()) return kj::READY_NOW;
+    return host_
+        .askNow<bool>([version = staged->version()](ps::Shard& shard) {
+          shard.noteSaved(version);
+          return true;
+        })
+        .ignoreResult();
+  }
+
+  kj::Promise<void> expect(ExpectContext context) override {
+    brought_ = nullptr;
+    auto head = net::bridgeErrors([&] { return wire::decodeCutHead(context.getParams()); });
+    return declared()
+        .then([this, head = std::move(head)](ps::ModelDeclaration declaration) {
+          using Brought = std::shared_ptr<BroughtShard>;
+          return host_.onDisk<Brought>([options = options_, head, declaration] {
+            return std::make_shared<BroughtShard>(options.ps_task, declaration, options.workers,
+                                                  head);
+          });
+        })
+        .then([this](std::shared_ptr<BroughtShard> brought) { brought_ = std::move(brought); });
+  }
+
+  kj::Promise<void> bring(BringContext context) override {
+    const auto params = context.getParams();
+    const auto data = params.getValues();
+    const std::string_view values(reinterpret_cast<const char*>(data.begin()), data.size());
+    if (brought_ == nullptr)
+      net::throwAsKj(Error(ErrorCode::kBadConfig, "no values of a checkpoint are expected"));
+    if (checksumOf(values) != params.getChecksum())
+      net::throwAsKj(Error(
+          ErrorCode::kUnavailable,
+          fmt::format("values of ps/{} were damaged on the way: their checksum is "
+                      "{}, the chief says {}",
+                      options_.ps_task, hexOf(checksumOf(values)), hexOf(params.getChecksum()))));
+    DTF_FAILPOINT("gather.before_take");
+    net::bridgeErrors([&] { brought_->take({params.getArena(), params.getOffset()}, values); });
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> commitRestore(CommitRestoreContext context) override {
+    if (brought_ != nullptr) net::bridgeErrors([this] { finishBrought(); });
     if (restored_ == nullptr)
       net::throwAsKj(Error(ErrorCode::kBadConfig, "nothing was read to be restored"));
     const auto params = context.getParams();
@@ -223,21 +316,42 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
         });
   }
 
+  // The model, once this chief may restore its values.
+  kj::Promise<ps::ModelDeclaration> declared() {
+    return host_.askNow<ps::ModelDeclaration>([chief = chief_](ps::Shard& shard) {
+      shard.expectRestore(chief);
+      DTF_CHECK(shard.declaration().has_value());  // expectRestore() saw to that
+      return *shard.declaration();
+    });
+  }
+
+  void finishBrought() {
+    const auto brought = std::exchange(brought_, nullptr);
+    restored_ = std::make_shared<ReadShard>(ReadShard{brought->declaration(), brought->finish()});
+  }
+
+  kj::Promise<bool> look(std::filesystem::path file, TimePoint until) {
+    return host_
+        .onDisk<bool>(
+            [file_system = options_.file_system, file] { return file_system->exists(file); })
+        .then([this, file, until](bool seen) -> kj::Promise<bool> {
+          net::Loop& control = host_.control();
+          if (seen || control.clock().now() >= until) return seen;
+          return control.timer().afterDelay(net::toKj(kLookEvery)).then([this, file, until] {
+            return look(file, until);
+          });
+        });
+  }
+
   // What `read` returns, on the disk's thread and for the declared model, waits for commitRestore().
   kj::Promise<void> readAside(
       std::function<ps::RestoredShard(const ps::ModelDeclaration& declaration)> read) {
-    return host_
-        .askNow<std::optional<ps::ModelDeclaration>>([chief = chief_](ps::Shard& shard) {
-          shard.expectRestore(chief);
-          return shard.declaration();
-        })
-        .then([this, read = std::move(read)](
-                  const std::optional<ps::ModelDeclaration>& declaration) mutable {
-          DTF_CHECK(declaration.has_value());  // expectRestore() saw to that
+    brought_ = nullptr;
+    return declared()
+        .then([this, read = std::move(read)](const ps::ModelDeclaration& declaration) mutable {
           using Restored = std::shared_ptr<ReadShard>;
           return host_.onDisk<Restored>([read = std::move(read), declaration] {
-            return Restored(
-                std::make_shared<ReadShard>(ReadShard{*declaration, read(*declaration)}));
+            return Restored(std::make_shared<ReadShard>(ReadShard{declaration, read(declaration)}));
           });
         })
         .then([this](std::shared_ptr<ReadShard> restored) { restored_ = std::move(restored); });
@@ -246,7 +360,9 @@ class CheckpointSession final : public schema::PsCheckpoint::Server {
   ShardHost& host_;
   const CheckpointOptions& options_;
   const Incarnation chief_;
-  std::shared_ptr<ReadShard> restored_;  // aside
+  std::shared_ptr<ReadShard> restored_;        // aside
+  std::shared_ptr<BroughtShard> brought_;      // becomes restored_
+  std::shared_ptr<const StagedShard> staged_;  // until it is fetched
 };
 
 }  // namespace

@@ -20,11 +20,11 @@ namespace {
 
 // Every ps has applied the same updates, so with another number of ps any clock will do; a
 // checkpoint of dtf has one for each ps.
-ps::OptimizerClock::State restoredClock(const checkpoint::Manifest& manifest, uint32_t ps_task) {
-  if (manifest.clocks.empty())
+ps::OptimizerClock::State restoredClock(const std::vector<checkpoint::ClockState>& clocks,
+                                        uint32_t ps_task) {
+  if (clocks.empty())
     throw Error(ErrorCode::kBadData, "the checkpoint's manifest has no optimizer clock");
-  const checkpoint::ClockState& clock =
-      manifest.clocks[std::min<size_t>(ps_task, manifest.clocks.size() - 1)];
+  const checkpoint::ClockState& clock = clocks[std::min<size_t>(ps_task, clocks.size() - 1)];
   return {clock.applies, clock.beta1_power, clock.beta2_power};
 }
 
@@ -74,22 +74,10 @@ ps::RestoredShard emptyShard(const ps::ModelDeclaration& declaration, uint32_t p
   return restored;
 }
 
-// Checkpoints hold no slots of the variables that the optimizer leaves alone. Their moving average,
-// where it keeps those, is the value itself.
-void fillAverages(ps::RestoredShard& restored, const ps::ModelDeclaration& declaration,
-                  uint32_t ps_task) {
-  for (uint32_t slot = 0; slot < restored.slots.size(); ++slot) {
-    if (!ps::isMovingAverage(declaration.optimizer, slot)) continue;
-    for (const ps::MovingRange& range : ps::movingRanges(declaration.layout, ps_task))
-      std::copy(restored.values.as<float>() + range.begin, restored.values.as<float>() + range.end,
-                restored.slots[slot].as<float>() + range.begin);
-  }
-}
-
 }  // namespace
 
-checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
-                                 uint32_t ps_task, const ps::Shard::Captured& captured) {
+std::vector<checkpoint::TensorPart> savedParts(uint32_t ps_task,
+                                               const ps::Shard::Captured& captured) {
   const ps::ParameterLayout& layout = captured.declaration.layout;
   std::vector<checkpoint::TensorPart> parts;
   for (const ps::Slice& slice : layout.shards[ps_task].slices) {
@@ -102,19 +90,50 @@ checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem:
                        captured.capture->slots[i].as<float>() + slice.offset});
   }
   refuseNonFinite(parts, ps_task);
-  checkpoint::SavedShard saved;
+  return parts;
+}
+
+checkpoint::SavedShard savedShard(checkpoint::ShardFile file, const ps::Shard::Captured& captured) {
+  const ps::OptimizerClock::State& clock = captured.capture->clock;
+  return {std::move(file),
+          {clock.applies, clock.beta1_power, clock.beta2_power},
+          toSeconds(captured.capture->stall)};
+}
+
+checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
+                                 uint32_t ps_task, const ps::Shard::Captured& captured) {
+  const std::vector<checkpoint::TensorPart> parts = savedParts(ps_task, captured);
+  const auto ps_tasks = static_cast<uint32_t>(captured.declaration.layout.shards.size());
   try {
-    saved.file = checkpoint::writeShard(file_system, folder, ps_task,
-                                        static_cast<uint32_t>(layout.shards.size()), parts);
+    return savedShard(checkpoint::writeShard(file_system, folder, ps_task, ps_tasks, parts),
+                      captured);
   } catch (const Error& error) {
     // Who reads the chief's log may be far from this disk, and who looks after this disk from that log.
     log::warning("event=save_failed folder={} reason=\"{}\"", folder.string(), error.message());
     throw Error(error.code(), fmt::format("ps/{}: {}", ps_task, error.message()));
   }
-  const ps::OptimizerClock::State& clock = captured.capture->clock;
-  saved.clock = {clock.applies, clock.beta1_power, clock.beta2_power};
-  saved.stall_seconds = toSeconds(captured.capture->stall);
-  return saved;
+}
+
+ps::RestoredShard roomFor(const checkpoint::CutHead& head, uint32_t ps_task,
+                          const ps::ModelDeclaration& declaration, uint32_t workers) {
+  ps::RestoredShard restored = emptyShard(declaration, ps_task);
+  restored.position =
+      ps::restoredPosition(declaration.replication, workers, head.worker_batches, head.global_step);
+  restored.version = head.global_step;
+  restored.clock = restoredClock(head.clocks, ps_task);
+  return restored;
+}
+
+// Checkpoints hold no slots of the variables that the optimizer leaves alone. Their moving average,
+// where it keeps those, is the value itself.
+void completeRestored(ps::RestoredShard& restored, uint32_t ps_task,
+                      const ps::ModelDeclaration& declaration) {
+  for (uint32_t slot = 0; slot < restored.slots.size(); ++slot) {
+    if (!ps::isMovingAverage(declaration.optimizer, slot)) continue;
+    for (const ps::MovingRange& range : ps::movingRanges(declaration.layout, ps_task))
+      std::copy(restored.values.as<float>() + range.begin, restored.values.as<float>() + range.end,
+                restored.slots[slot].as<float>() + range.begin);
+  }
 }
 
 ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::path& folder,
@@ -122,11 +141,9 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
                                uint32_t workers) {
   const checkpoint::Manifest manifest = checkpoint::readManifest(file_system, folder);
   const ps::ShardLayout& shard = declaration.layout.shards[ps_task];
-  ps::RestoredShard restored = emptyShard(declaration, ps_task);
-  restored.position = ps::restoredPosition(declaration.replication, workers,
-                                           manifest.worker_batches, manifest.global_step);
-  restored.version = manifest.global_step;
-  restored.clock = restoredClock(manifest, ps_task);
+  ps::RestoredShard restored =
+      roomFor({manifest.global_step, manifest.worker_batches, manifest.clocks}, ps_task,
+              declaration, workers);
   std::vector<checkpoint::WantedPart> wanted;
   for (const ps::Slice& slice : shard.slices) {
     const ps::VariableInfo& variable = declaration.layout.variables[slice.variable];
@@ -137,7 +154,7 @@ ps::RestoredShard restoreShard(FileSystem& file_system, const std::filesystem::p
                         slice.count, restored.slots[i].as<float>() + slice.offset});
   }
   checkpoint::readParts(file_system, folder, manifest, wanted);
-  fillAverages(restored, declaration, ps_task);
+  completeRestored(restored, ps_task, declaration);
   return restored;
 }
 
@@ -193,7 +210,7 @@ ps::RestoredShard restoreSnapshot(const checkpoint::SnapshotFolder& folder,
   restored.position = ps::restoredPosition(declaration.replication, options.workers,
                                            manifest.worker_batches, manifest.global_step);
   restored.version = manifest.global_step;
-  restored.clock = restoredClock(manifest, 0);
+  restored.clock = restoredClock(manifest.clocks, 0);
   const std::vector<std::string> slots = slotNames(declaration);
   const std::vector<ps::Slice>& slices = declaration.layout.shards[options.ps_task].slices;
   std::vector<checkpoint::WantedPart> wanted;

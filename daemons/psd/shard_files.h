@@ -3,6 +3,7 @@
 // A shard to and from the files of a checkpoint.
 
 #include <filesystem>
+#include <vector>
 
 #include "common/base/file_system.h"
 #include "common/checkpoint/checkpoint_client.h"
@@ -21,10 +22,24 @@ struct CheckpointOptions {
   checkpoint::SnapshotPlace snapshots{};  // without a folder: none are kept
 };
 
+// What ps `ps_task` captured, as its file holds it.
+// Borrows: the memory of `captured`.
+// Errors: kTrainingFailed naming the variable or slot that holds a NaN or an infinity.
+std::vector<checkpoint::TensorPart> savedParts(uint32_t ps_task,
+                                               const ps::Shard::Captured& captured);
+// `file` with what is beside it.
+checkpoint::SavedShard savedShard(checkpoint::ShardFile file, const ps::Shard::Captured& captured);
+
+// A shard's state at that cut, for its values to be filled in, and what is then to be done.
+// Errors: kBadData when `head` is of no checkpoint.
+ps::RestoredShard roomFor(const checkpoint::CutHead& head, uint32_t ps_task,
+                          const ps::ModelDeclaration& declaration, uint32_t workers);
+void completeRestored(ps::RestoredShard& restored, uint32_t ps_task,
+                      const ps::ModelDeclaration& declaration);
+
 // Writes what ps `ps_task` captured as its file in `folder`, durably.
 // Blocks: on the disk.
-// Errors: those of checkpoint::writeShard; kTrainingFailed naming the variable or slot that holds a
-// NaN or an infinity, and then nothing is written.
+// Errors: those of checkpoint::writeShard; those of savedParts(), and then nothing is written.
 checkpoint::SavedShard saveShard(FileSystem& file_system, const std::filesystem::path& folder,
                                  uint32_t ps_task, const ps::Shard::Captured& captured);
 

@@ -22,6 +22,7 @@
 #include "tests/fuzz/replica_caller.h"
 #include "tests/fuzz/rpc_messages.h"
 #include "tests/fuzz/rpc_world.h"
+#include "tests/fuzz/travel_calls.h"
 
 namespace {
 
@@ -299,6 +300,9 @@ void Session::controlCall(uint8_t method) {
 
 void Session::checkpointCall(uint8_t method) {
   KJ_IF_MAYBE (checkpoint, client().checkpoint) {
+    if (method >= 236 && method < 252)
+      return fuzz::travelCall(*checkpoint, method, arguments_, last_cut_,
+                              [this](auto& request) { send(request); });
     switch (method < 192 ? method % 6 : method < 252 ? 6 + method % 4 : 10) {
       case 0: {
         auto request = checkpoint->positionRequest();
@@ -307,12 +311,9 @@ void Session::checkpointCall(uint8_t method) {
       }
       case 1: {
         auto request = checkpoint->cutRequest();
-        auto position = request.initPosition(static_cast<uint32_t>(arguments_.byte() % kListMax));
-        last_cut_.clear();
-        for (uint32_t i = 0; i < position.size(); ++i) {
-          last_cut_.push_back(arguments_.count());
-          position.set(i, last_cut_.back());
-        }
+        last_cut_.resize(arguments_.byte() % kListMax);
+        for (uint64_t& at : last_cut_) at = arguments_.count();
+        fuzz::fillPosition(last_cut_, request);
         request.setEpoch(epoch_);
         return send(request);
       }
@@ -322,8 +323,7 @@ void Session::checkpointCall(uint8_t method) {
         auto request = checkpoint->saveRequest();
         request.setFolder(arguments_.folder());
         if (arguments_.byte() == 1) last_cut_.push_back(arguments_.count());
-        auto position = request.initPosition(static_cast<uint32_t>(last_cut_.size()));
-        for (uint32_t i = 0; i < position.size(); ++i) position.set(i, last_cut_[i]);
+        fuzz::fillPosition(last_cut_, request);
         return send(request, "save");
       }
       case 4: {
@@ -333,8 +333,7 @@ void Session::checkpointCall(uint8_t method) {
       }
       case 6: {
         auto request = checkpoint->snapshotRequest();
-        auto position = request.initPosition(static_cast<uint32_t>(last_cut_.size()));
-        for (uint32_t i = 0; i < position.size(); ++i) position.set(i, last_cut_[i]);
+        fuzz::fillPosition(last_cut_, request);
         fillCut(request.initCut());
         request.setKeeps(arguments_.byte() % 2 == 1);
         fillCut(request.initKeep());

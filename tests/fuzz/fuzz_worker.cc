@@ -9,6 +9,7 @@
 #include "common/net/connector.h"
 #include "common/ps/epoch.h"
 #include "common/wire/checkpoint_calls.h"
+#include "common/wire/shard_calls.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hostile_ps.h"
 #include "tests/fuzz/no_traces.h"
@@ -175,6 +176,7 @@ class Session {
   void close() {
     training_.drop();
     checkpoint_thread_.drop();
+    shards_ = nullptr;
     checkpoint_ = nullptr;
     control_ = nullptr;
     data_ = nullptr;
@@ -187,6 +189,7 @@ class Session {
   void operation(const std::string& call);
   void trainingCall(uint8_t method);
   void checkpointCall(uint8_t method);
+  void travelCall(uint8_t method, const CutPosition& position);
   void readParameters();
 
   WorkerLoop loop_;
@@ -195,6 +198,7 @@ class Session {
   std::unique_ptr<wire::DataCalls> data_;
   std::unique_ptr<wire::ControlCalls> control_;
   std::unique_ptr<wire::CheckpointCalls> checkpoint_;
+  std::unique_ptr<wire::ShardCalls> shards_;
   Arguments arguments_{{}};
   Caller training_;
   Caller checkpoint_thread_;
@@ -295,10 +299,12 @@ void Session::checkpointCall(uint8_t method) {
   if (!declared_) return;
   if (!supervising_) {
     checkpoint_ = std::make_unique<wire::CheckpointCalls>(*control_, kDiskSeconds);
+    shards_ = std::make_unique<wire::ShardCalls>(*checkpoint_);
     return checkpoint_thread_.start(
         "supervised", checkpoint_->open().then([this](auto&&) { supervising_ = true; }));
   }
   const CutPosition position(arguments_.byte() % 4, arguments_.count());
+  if (method >= 240) return travelCall(method, position);
   switch (method % 6) {
     case 0:
       return checkpoint_thread_.start("positions",
@@ -317,6 +323,26 @@ void Session::checkpointCall(uint8_t method) {
     default:
       return checkpoint_thread_.start("restored",
                                       checkpoint_->restore({"step-5", 0, 5, ps::kFirstEpoch}));
+  }
+}
+
+// As checkpoint::ShardTransfer.
+void Session::travelCall(uint8_t method, const CutPosition& position) {
+  const std::vector<float> values(1 + arguments_.byte(), 1.0f);
+  switch (method % 4) {
+    case 0:
+      return checkpoint_thread_.start("staged", shards_->stage(position));
+    case 1: {
+      const uint64_t offset = arguments_.byte();
+      return checkpoint_thread_.start("fetched",
+                                      shards_->fetch(0, offset, offset + 1 + arguments_.byte()));
+    }
+    case 2:
+      return checkpoint_thread_.start("brought",
+                                      shards_->bring(0, {0, arguments_.count()}, values));
+    default:
+      return checkpoint_thread_.start("committed",
+                                      shards_->commit({"step-5", 0, 5, ps::kFirstEpoch}));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tests/fuzz/hostile_ps.h"
 
+#include "common/base/checksum.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
 #include "tests/fuzz/rpc_messages.h"
@@ -82,6 +83,25 @@ class HostileCheckpoint final : public schema::PsCheckpoint::Server {
     return told_.answer(Asked::kCheckpoint, context);
   }
   kj::Promise<void> commitRestore(CommitRestoreContext context) override {
+    return told_.answer(Asked::kCheckpoint, context);
+  }
+  kj::Promise<void> stage(StageContext context) override {
+    return told_.answer(Asked::kCheckpoint, context, [](Arguments& arguments, auto& to) {
+      auto saved = to.getResults().initSaved();
+      saved.setFile(arguments.text());
+      saved.setBytes(arguments.count());
+      saved.setChecksum(arguments.count());
+    });
+  }
+  kj::Promise<void> fetch(FetchContext context) override {
+    return told_.answer(Asked::kCheckpoint, context, [](Arguments& arguments, auto& to) {
+      const std::string_view bytes = arguments.take(arguments.byte());
+      to.getResults().setData(
+          kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+      to.getResults().setChecksum(arguments.byte() % 2 == 0 ? checksumOf(bytes) : 0);
+    });
+  }
+  kj::Promise<void> bring(BringContext context) override {
     return told_.answer(Asked::kCheckpoint, context);
   }
 

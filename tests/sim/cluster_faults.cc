@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "common/ps/replicator.h"
 #include "tests/sim/cluster_sim.h"
 
 namespace dtf::sim {
@@ -56,6 +57,9 @@ void ClusterSim::apply(const Fault& fault) {
       if (fault.kind == Fault::Kind::kCut) return network_.cut(index);
       return network_.silence(index, fault.length);
     }
+    case Fault::Kind::kCutReplica:
+    case Fault::Kind::kSilenceReplica:
+      return breakReplicaLink(fault);
     case Fault::Kind::kStop:
       return stop(fault);
     case Fault::Kind::kKillAll:
@@ -63,6 +67,17 @@ void ClusterSim::apply(const Fault& fault) {
       ++report_.faults;
       return killAll();
   }
+}
+
+void ClusterSim::breakReplicaLink(const Fault& fault) {
+  const uint32_t keeper = ps::backupOf(fault.target, plan_.ps_tasks);
+  const auto link = network_.find(fmt::format("ps/{}", fault.target), fmt::format("ps/{}", keeper),
+                                  net::ConnectionKind::kBulk);
+  if (!link) return;
+  log("FAULT " + fault.text());
+  ++report_.faults;
+  if (fault.kind == Fault::Kind::kCutReplica) return network_.cut(*link);
+  network_.silence(*link, fault.length);
 }
 
 void ClusterSim::killWorker(uint32_t rank) {

@@ -95,6 +95,7 @@ class ClusterSim {
   void destroy(SimWorker& worker);
   void applySince(Fault::Since since);
   void apply(const Fault& fault);
+  void breakReplicaLink(const Fault& fault);
   void killWorker(uint32_t rank);
   void endWorker(SimWorker& worker, launcher::ExitStatus status);
   void killPs(uint32_t index);

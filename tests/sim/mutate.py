@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants the mistakes of mutations.toml in copies of the sources, for a simulator that must find each of them.
+"""Plants the mistakes of a mutations.toml in copies of the sources, for tests beside it that must find each of them.
 
 mutate.py files   SPEC            the sources that some mutation changes, a line each
 mutate.py library SPEC FOLDER     all sources of the library in FOLDER, a line each
@@ -70,7 +70,8 @@ def mutated(text, spec, file, mutations):
             raise Mistake(f"{spec}: {name} and {other} change the same place of {file}: give one of them less context")
     for begin, end, _, change in reversed(changes):
         text = text[:begin] + change + text[end:]
-    return f'#include "tests/sim/mutants.h"\n#line 1 "{file}"\n{text}'
+    folder = "/".join(pathlib.Path(spec).resolve().parts[-3:-1])
+    return f'#include "{folder}/mutants.h"\n#line 1 "{file}"\n{text}'
 
 
 def header(mutations):
@@ -88,7 +89,7 @@ def main(command, spec, *rest):
     if command == "files":
         return "".join(file + "\n" for file in files_of(mutations))
     if command == "library":
-        sources = sorted(path for path in (ROOT / rest[0]).glob("*.cc") if path.name != "main.cc")
+        sources = sorted(path for path in (ROOT / rest[0]).rglob("*.cc") if not path.name.endswith("main.cc"))
         return "".join(f"{path.relative_to(ROOT)}\n" for path in sources)
     if command == "header":
         return header(mutations)

@@ -45,6 +45,10 @@ struct Network::Connection : std::enable_shared_from_this<Connection> {
 
 namespace {
 
+std::string nameOf(const std::string& from, const std::string& to, net::ConnectionKind kind) {
+  return from + (kind == net::ConnectionKind::kBulk ? " => " : " -> ") + to;
+}
+
 kj::Exception resetError() {
   return KJ_EXCEPTION(DISCONNECTED, "connection reset by peer");
 }
@@ -172,8 +176,8 @@ kj::Promise<kj::Maybe<Network::Stream>> Network::connect(const ProcessRef& from,
         if (found == listeners_.end()) return nullptr;
         auto connection = std::make_shared<Connection>();
         const ProcessRef& to = found->second.process;
-        connection->name = from->name + (kind == net::ConnectionKind::kBulk ? " =" : " -") + "> " +
-                           to->name + " #" + std::to_string(connections_made_++);
+        connection->name =
+            nameOf(from->name, to->name, kind) + " #" + std::to_string(connections_made_++);
         connection->pipes[0].from = connection->pipes[1].to = from;
         connection->pipes[0].to = connection->pipes[1].from = to;
         connections_.push_back(connection);
@@ -296,6 +300,16 @@ void Network::silence(size_t index, Duration silence) {
 std::string Network::describe(size_t index) const {
   const auto connection = connections_[index].lock();
   return connection ? connection->name : "a closed connection";
+}
+
+std::optional<size_t> Network::find(const std::string& from, const std::string& to,
+                                    net::ConnectionKind kind) const {
+  const std::string name = nameOf(from, to, kind) + " #";
+  for (size_t i = connections_.size(); i-- > 0;) {
+    const auto connection = connections_[i].lock();
+    if (connection && connection->name.compare(0, name.size(), name) == 0) return i;
+  }
+  return std::nullopt;
 }
 
 }  // namespace dtf::sim

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Network {
   // Nothing passes on connection `index` until `silence` has gone by; then what was sent arrives.
   void silence(size_t index, Duration silence);
   std::string describe(size_t index) const;
+  // The newest that process `from` has made to `to`.
+  std::optional<size_t> find(const std::string& from, const std::string& to,
+                             net::ConnectionKind kind) const;
 
   struct Pipe;        // one direction
   struct Connection;  // both

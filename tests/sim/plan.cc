@@ -215,6 +215,29 @@ void drawLostReplicas(Random& random, Plan& plan) {
   if (faults.size() > 1 || plan.lives.size() > 1) plan.checkpoints = true;
 }
 
+// The link on which a ps has its replica kept breaks, again and again, before the ps is killed: what was
+// sent twice is in the replica once.
+void drawReplicaLinks(Random& random, Plan& plan) {
+  constexpr int kBreaks = 6;
+  if (!plan.replicas || !plan.psComeBack() || oneIn(random, 3)) return;
+  std::vector<Fault>& faults = plan.lives[0].faults;
+  const auto killed = std::find_if(faults.begin(), faults.end(), [](const Fault& fault) {
+    return fault.kind == Fault::Kind::kKillPs && fault.since == Fault::Since::kStart;
+  });
+  // Of two losses the second is to find what the first has left.
+  if (killed == faults.end() || faults.size() > 1) return;
+  const Fault kill = *killed;
+  for (int i = 0; i < kBreaks; ++i) {
+    Fault fault;
+    fault.kind = oneIn(random, 4) ? Fault::Kind::kSilenceReplica : Fault::Kind::kCutReplica;
+    fault.target = kill.target;
+    fault.at = upTo(random, kill.at);
+    fault.length = milliseconds(50) + upTo(random, seconds(3));
+    faults.push_back(fault);
+  }
+  sortFaults(faults);
+}
+
 // A ps is lost soon after the job was told to stop: all go back to a cut, and stop there.
 void drawLossAfterStop(Random& random, Plan& plan) {
   if (!plan.psComeBack()) return;
@@ -293,65 +316,6 @@ void drawLaunch(Random& random, Plan& plan) {
 
 }  // namespace
 
-uint32_t Plan::batchesMax() const {
-  return aggregate <= workers ? 1 : (aggregate + workers - 1) / workers;
-}
-
-ps::ModelDeclaration Plan::model(uint64_t elements) const {
-  ps::ModelDeclaration model;
-  std::vector<ps::VariableParts> variables;
-  for (uint32_t ps = 0; ps < ps_tasks; ++ps)
-    variables.push_back({"v" + std::to_string(ps),
-                         Shape{static_cast<int64_t>(elements)},
-                         {{ps, 0, elements}},
-                         std::nullopt,
-                         sparse});
-  model.layout = ps::makeLayout(variables, ps_tasks);
-  model.optimizer = optimizer;
-  if (sync()) model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
-  model.steps = steps;
-  return model;
-}
-
-bool Life::has(Fault::Kind kind) const {
-  return std::any_of(faults.begin(), faults.end(),
-                     [kind](const Fault& fault) { return fault.kind == kind; });
-}
-
-bool Plan::undisturbed(const Life& life) const {
-  return life.faults.empty() && !early_timeouts && early_echo_share == 0;
-}
-
-bool Plan::mustFinish(const Life& life) const {
-  // In a job that is being stopped no worker is started again, so one that is lost or fenced ends it.
-  const bool stops_well = std::all_of(life.faults.begin(), life.faults.end(), [](const Fault& f) {
-    return f.kind == Fault::Kind::kStop || f.kind == Fault::Kind::kKillPs;
-  });
-  const bool ps_mended = psComeBack() && disk_error_share == 0;
-  return !early_timeouts && (ps_mended || !life.has(Fault::Kind::kKillPs)) &&
-         !life.has(Fault::Kind::kKillAll) && (stops_well || !life.has(Fault::Kind::kStop));
-}
-
-bool Plan::onlyWorkersAreKilled(const Life& life) const {
-  return !early_timeouts && early_echo_share == 0 &&
-         std::all_of(life.faults.begin(), life.faults.end(),
-                     [](const Fault& fault) { return fault.kind == Fault::Kind::kKillWorker; });
-}
-
-bool Plan::onlyPsAreKilled(const Life& life) const {
-  return psComeBack() && disk_error_share == 0 && !early_timeouts && early_echo_share == 0 &&
-         std::all_of(life.faults.begin(), life.faults.end(),
-                     [](const Fault& fault) { return fault.kind == Fault::Kind::kKillPs; });
-}
-
-bool Plan::isCalm(const Life& life) const {
-  return !early_timeouts && life.faults.empty();
-}
-
-bool Plan::losesNothing(const Life& life) const {
-  return replicas && onlyPsAreKilled(life) && life.faults.size() <= 1;
-}
-
 Plan makePlan(uint64_t seed) {
   Random random = streamOf(seed, Stream::kCluster);
   Plan plan;
@@ -411,10 +375,14 @@ Plan makePlan(uint64_t seed) {
     plan.snapshot_every_steps = 0;
   Random replicas = streamOf(seed, Stream::kLostReplicas);
   if (plan.ps_tasks > 1 && oneIn(replicas, 3)) drawLostReplicas(replicas, plan);
+  Random links = streamOf(seed, Stream::kReplicaLinks);
+  drawReplicaLinks(links, plan);
   Random stops = streamOf(seed, Stream::kLossAfterStop);
   drawLossAfterStop(stops, plan);
   Random launch = streamOf(seed, Stream::kLaunch);
   drawLaunch(launch, plan);
+  Random gather = streamOf(seed, Stream::kGather);
+  plan.gather = plan.checkpoints && oneIn(gather, 3);
   return plan;
 }
 

@@ -21,9 +21,11 @@ struct Fault {
     kKillPs,
     kFreezeWorker,  // SIGSTOP for `length`; with `successor` a new process starts meanwhile
     kFreezePs,
-    kCut,      // a connection is reset
-    kSilence,  // nothing passes on a connection for `length`
-    kStop,     // the job is asked to end: by a worker, or with `successor` by every ps
+    kCut,         // a connection is reset
+    kSilence,     // nothing passes on a connection for `length`
+    kCutReplica,  // the same, of the one on which ps `target` has its replica kept
+    kSilenceReplica,
+    kStop,  // the job is asked to end: by a worker, or with `successor` by every ps
     kKillAll,
   };
   // Moments of a job that a time can hardly hit.
@@ -43,6 +45,7 @@ struct Fault {
   uint32_t target = 0;
   Duration length{};
   bool successor = false;
+  bool isOfReplica() const { return kind == Kind::kCutReplica || kind == Kind::kSilenceReplica; }
   std::string text() const;
 };
 
@@ -68,6 +71,7 @@ struct Plan {
   bool early_timeouts = false;
   cluster::OptimizerSpec optimizer;
   bool checkpoints = false;
+  bool gather = false;                 // their files are on the chief's disk alone
   cluster::CheckpointSpec checkpoint;  // when
   uint64_t snapshot_every_steps = 0;   // in the memory of the hosts; 0: none
   bool ps_return = false;              // who kills a ps starts it again
@@ -99,9 +103,10 @@ struct Plan {
   bool supervised() const { return checkpoints || snapshot_every_steps > 0 || replicas; }
   // A ps that is killed comes back, and there is a replica, or a cut to go back to.
   bool psComeBack() const { return ps_return && supervised(); }
-  // One ps is killed, which comes back, and nothing else happens: its replica brings all back.
+  // One ps is killed, which comes back, and nothing else happens but to links of replicas: its replica
+  // brings all back.
   bool losesNothing(const Life& life) const;
-  // Ps are killed, which come back, and nothing else happens: a worker that trains keeps its process.
+  // Ps are killed, which come back, and nothing else happens but to links of replicas: a worker that trains keeps its process.
   bool onlyPsAreKilled(const Life& life) const;
   // Nothing happens.
   bool isCalm(const Life& life) const;
@@ -127,6 +132,8 @@ enum class Stream : uint64_t {
   kLaunch = 11,
   kLossAfterStop = 12,
   kSparse = 13,
+  kReplicaLinks = 14,
+  kGather = 15,
 };
 inline Random streamOf(uint64_t seed, Stream stream) {
   return Random(seed, static_cast<uint64_t>(stream));

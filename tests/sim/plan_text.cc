@@ -53,6 +53,11 @@ std::string Fault::text() const {
     case Kind::kSilence:
       return fmt::format("{:.6f} s: silence a connection ({}) for {:.3f} s", when, target,
                          toSeconds(length));
+    case Kind::kCutReplica:
+      return fmt::format("{:.6f} s: cut the link of ps/{} to its replica", when, target);
+    case Kind::kSilenceReplica:
+      return fmt::format("{:.6f} s: silence the link of ps/{} to its replica for {:.3f} s", when,
+                         target, toSeconds(length));
     case Kind::kStop:
       return successor ? fmt::format("{:.6f} s: every ps is told to stop", when)
                        : fmt::format("{:.6f} s: worker/{} is told to stop the job", when, target);
@@ -73,8 +78,9 @@ std::string Plan::text() const {
   text += fmt::format("  {}{}", cluster::optimizerName(optimizer.kind),
                       sparse ? " of sparse variables" : "");
   if (checkpoints)
-    text += fmt::format(", a checkpoint every {:.3f} s or {} steps, the newest {} kept{}",
+    text += fmt::format(", a checkpoint every {:.3f} s or {} steps, the newest {} kept{}{}",
                         checkpoint.every_seconds, checkpoint.every_steps, checkpoint.keep,
+                        gather ? " by the chief" : "",
                         disk_error_share > 0 ? ", on a disk that fails now and then" : "");
   if (snapshot_every_steps > 0)
     text += fmt::format(", a snapshot every {} steps", snapshot_every_steps);

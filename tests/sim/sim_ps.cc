@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
 #include "tests/sim/sim_supervisor.h"
 
 namespace dtf::sim {
@@ -34,6 +35,28 @@ class SlowRunner final : public ps::UpdateRunner {
   std::vector<uint64_t> events_;
 };
 
+// The disk of a host that has the ps's memory, and nothing of the chief's run directory.
+class DiskElsewhere final : public FileSystem {
+ public:
+  explicit DiskElsewhere(FileSystem& disk) : disk_(disk) {}
+  std::unique_ptr<WritableFile> create(const Path& file) override { return at(file).create(file); }
+  std::unique_ptr<ReadableFile> open(const Path& file) override { return at(file).open(file); }
+  std::vector<FolderEntry> list(const Path& folder) override { return at(folder).list(folder); }
+  bool exists(const Path& path) override { return at(path).exists(path); }
+  void makeFolder(const Path& folder) override { at(folder).makeFolder(folder); }
+  void rename(const Path& from, const Path& to) override { at(from).rename(from, to); }
+  void removeFile(const Path& file) override { at(file).removeFile(file); }
+  void removeFolder(const Path& folder) override { at(folder).removeFolder(folder); }
+  void syncFolder(const Path& folder) override { at(folder).syncFolder(folder); }
+
+ private:
+  FileSystem& at(const Path& path) {
+    DTF_CHECK_MSG(!path.string().starts_with(kRunDir), "a ps wants a file of the chief's");
+    return disk_;
+  }
+  FileSystem& disk_;
+};
+
 }  // namespace
 
 cluster::JobSpec jobOf(const Plan& plan) {
@@ -56,7 +79,8 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
       index_(index),
       process_(std::make_shared<Process>(fmt::format("ps/{}", index))),
       control_(environment, process_),
-      data_(environment, process_) {
+      data_(environment, process_),
+      own_disk_(plan.gather ? std::make_unique<DiskElsewhere>(environment.disk) : nullptr) {
   cluster::TaskOptions task;
   task.task = {JobKind::kPs, index};
   task.job = jobOf(plan);
@@ -64,7 +88,8 @@ SimPs::SimPs(const Environment& environment, const Plan& plan, uint32_t index, u
   const std::string address = task.job.cluster.ps[index].address.str();
   checkpoint::SnapshotPlace memory;
   if (plan.snapshot_every_steps > 0) memory.folder = kHostMemory;
-  server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, environment.disk, memory);
+  FileSystem& disk = own_disk_ ? *own_disk_ : environment.disk;
+  server_ = std::make_unique<psd::PsServer>(task, control_, data_, data_, disk, memory);
   server_->startData(std::make_unique<SlowRunner>(environment, process_, std::move(on_update)));
   server_->start([this, address] { environment_.network.close(address); },
                  [this, on_ended = std::move(on_ended)] {

@@ -42,6 +42,8 @@ class SimPs {
   const ProcessRef process_;
   SimLoop control_;
   SimLoop data_;
+  const std::unique_ptr<FileSystem>
+      own_disk_;  // of a host that doesn't have the chief's; else null
   std::unique_ptr<psd::PsServer> server_;
   bool ended_ = false;
 };

@@ -4,13 +4,16 @@
 
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
+#include "common/wire/shard_calls.h"
 
 namespace dtf::sim {
 
 // As RpcCheckpointClient: here a fiber waits, there a thread.
-class SimSupervisor::Client final : public checkpoint::CheckpointClient {
+class SimSupervisor::Client final : public checkpoint::CheckpointClient,
+                                    public checkpoint::ShardTransfer {
  public:
-  Client(wire::CheckpointCalls& calls, const Hooks& hooks) : calls_(calls), hooks_(hooks) {}
+  Client(wire::CheckpointCalls& calls, const Hooks& hooks)
+      : calls_(calls), shards_(calls), hooks_(hooks) {}
   void useScope(kj::WaitScope& scope) { scope_ = &scope; }
 
   std::vector<checkpoint::HeldValues> held() override { return await(calls_.open()); }
@@ -41,6 +44,25 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
     hooks_.on_going_back(target);
     await(calls_.restore(target));
   }
+  std::vector<bool> see(const std::string& file) override { return await(calls_.see(file)); }
+  checkpoint::ShardTransfer& transfer() override { return *this; }
+
+  std::vector<checkpoint::SavedShard> stage(const CutPosition& position) override {
+    return await(shards_.stage(position));
+  }
+  std::string fetch(uint32_t ps_task, uint64_t offset, uint64_t file_bytes) override {
+    return await(shards_.fetch(ps_task, offset, file_bytes));
+  }
+  void release(bool saved) override { await(shards_.release(saved)); }
+  void expect(const checkpoint::CutHead& head) override { await(shards_.expect(head)); }
+  void bring(uint32_t ps_task, const checkpoint::ArenaPlace& place,
+             std::span<const float> values) override {
+    await(shards_.bring(ps_task, place, values));
+  }
+  void commit(const checkpoint::GoingBack& target) override {
+    hooks_.on_going_back(target);
+    await(shards_.commit(target));
+  }
 
  private:
   template <class T>
@@ -52,6 +74,7 @@ class SimSupervisor::Client final : public checkpoint::CheckpointClient {
     }
   }
   wire::CheckpointCalls& calls_;
+  wire::ShardCalls shards_;
   const Hooks& hooks_;
   kj::WaitScope* scope_ = nullptr;
 };
@@ -121,6 +144,7 @@ std::optional<uint64_t> SimSupervisor::begin(const ps::ModelDeclaration& model,
   if (plan_.checkpoints) options.spec = plan_.checkpoint;
   options.snapshots = plan_.snapshot_every_steps > 0;
   options.replicas = plan_.replicas;
+  options.gather = plan_.gather;
   checkpointer_ = std::make_unique<train::Checkpointer>(environment_.disk, loop_.clock(), *client_,
                                                         model, std::move(options));
   return checkpointer_->start();

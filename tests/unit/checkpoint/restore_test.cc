@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "common/base/error.h"
 #include "tests/unit/checkpoint/checkpoint_fixture.h"
 
@@ -37,6 +39,35 @@ TEST(Restore, AnyPsReadsItsPartsOfWhatAnyOthersWroteBitForBit) {
           ASSERT_EQ(std::bit_cast<uint32_t>(got[i][at]),
                     std::bit_cast<uint32_t>(shard.parts[i].data[at]))
               << wanted[i].name << " element " << wanted[i].begin + at;
+    }
+  }
+}
+
+// Beside one who has it filled in, in one reading: overlapping ranges, of any files.
+TEST(Restore, WhoTakesItAsItIsReadGetsEachElementOnce) {
+  for (uint64_t round = 0; round < 50; ++round) {
+    SCOPED_TRACE("seed " + std::to_string(testSeed()) + ", round " + std::to_string(round));
+    Random random(testSeed(), round);
+    const auto disk = newDisk();
+    CheckpointFolder folder(*disk, kFolder, Incarnation{1});
+    save(*disk, folder, 7, static_cast<uint32_t>(1 + random.below(5)), random);
+    const Latest latest = folder.latestValid();
+    const uint64_t begin = random.below(100);
+    std::vector<float> filled(110);
+    std::map<uint64_t, float> taken;
+    const WantedPart fill{"dense/kernel", begin, filled.size(), filled.data()};
+    WantedPart take{"dense/kernel", begin, filled.size()};
+    take.take = [&](uint64_t from, std::span<const float> values) {
+      for (size_t i = 0; i < values.size(); ++i)
+        EXPECT_TRUE(taken.emplace(from + i, values[i]).second) << from + i;
+    };
+    const std::vector<WantedPart> wanted = {take, fill};
+    readParts(*disk, latest.found->folder, latest.found->manifest, wanted);
+    ASSERT_EQ(taken.size(), filled.size());
+    for (const auto& [element, value] : taken) {
+      const auto bits = std::bit_cast<uint32_t>(valueAt("dense/kernel", element, 7));
+      EXPECT_EQ(std::bit_cast<uint32_t>(value), bits);
+      EXPECT_EQ(std::bit_cast<uint32_t>(filled.at(element - begin)), bits);
     }
   }
 }

@@ -31,11 +31,12 @@ class CheckpointerTest : public ::testing::Test {
     options.run_dir = kRunDir;
     options.incarnation = Incarnation{++chiefs_};
     options.workers = 2;
-    if (checkpoints_) options.spec = {.keep = keep};
+    if (checkpoints_) options.spec = {.keep = keep, .mark = {"job.yaml", 12, 3}};
     options.snapshots = snapshots_;
     options.replicas = replicas_;
     options.model = model_;
     options.fresh = fresh_;
+    options.elsewhere = elsewhere_;
     ps::ModelDeclaration model = oneVariable(mode, steps);
     model.settings = settings_;
     return std::make_unique<Checkpointer>(disk_, clock_, ps_, model, options);
@@ -65,6 +66,7 @@ class CheckpointerTest : public ::testing::Test {
   bool checkpoints_ = true;
   bool snapshots_ = false;
   bool replicas_ = false;
+  bool elsewhere_ = false;
   std::vector<ps::Setting> settings_;
   model::ModelSpec model_;
   uint64_t chiefs_ = 0;

@@ -138,6 +138,20 @@ class FakePs final : public checkpoint::CheckpointClient {
     interrupted_ = true;
     changed_.notifyAll();
   }
+  // Whether the ps finds the chief's files.
+  void setSees(bool sees) {
+    MutexLock lock(mutex_);
+    sees_ = sees;
+  }
+  std::vector<bool> see(const std::string& file) override {
+    MutexLock lock(mutex_);
+    begin("see", "");
+    return {sees_ && disk_.exists(kRunDir / "checkpoints" / file)};
+  }
+  checkpoint::ShardTransfer& transfer() override {
+    throw Error(ErrorCode::kInternal, "this job's checkpoints don't gather");
+  }
+
   std::vector<checkpoint::SavedShard> save(const std::string& folder, const CutPosition&) override {
     std::shared_future<void> gate;
     {
@@ -208,6 +222,7 @@ class FakePs final : public checkpoint::CheckpointClient {
   ManualClock& clock_;
   Mutex mutex_;
   CondVar changed_;
+  bool sees_ DTF_GUARDED_BY(mutex_) = true;
   bool never_reached_ DTF_GUARDED_BY(mutex_) = false;
   bool called_off_ DTF_GUARDED_BY(mutex_) = false;
   bool interrupted_ DTF_GUARDED_BY(mutex_) = false;

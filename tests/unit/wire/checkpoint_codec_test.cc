@@ -100,6 +100,22 @@ TEST(CheckpointCodec, ASavedShardArrivesAsItWas) {
   EXPECT_EQ(again.stall_seconds, 0.5);
 }
 
+TEST(CheckpointCodec, ACutsHeadArrivesAndHasNoMorePartsThanAJobTasks) {
+  capnp::MallocMessageBuilder message;
+  auto builder = message.initRoot<schema::PsCheckpoint::ExpectParams>();
+  const checkpoint::CutHead head{7, {3, 4}, {{7, 0.5, 0.25}}};
+  encodeCutHead(head, builder);
+  const checkpoint::CutHead read = decodeCutHead(builder.asReader());
+  EXPECT_EQ(read.global_step, head.global_step);
+  EXPECT_EQ(read.worker_batches, head.worker_batches);
+  EXPECT_EQ(read.clocks, head.clocks);
+  builder.initWorkerBatches(5000);
+  EXPECT_THROW(decodeCutHead(builder.asReader()), Error);
+  builder.initWorkerBatches(0);
+  builder.initClocks(5000);
+  EXPECT_THROW(decodeCutHead(builder.asReader()), Error);
+}
+
 TEST(CheckpointCodec, APositionArrivesAsItWas) {
   for (const CutPosition& position :
        {CutPosition{}, CutPosition{7}, CutPosition{1, 0, ~uint64_t{0}}}) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/checksum.h"
 #include "common/base/error.h"
 #include "common/net/error_bridge.h"
 #include "common/net/preamble.h"
@@ -39,6 +40,8 @@ struct FakePs {
   std::string status;
   bool awaits_return = false;
   std::optional<Error> refused_hello;
+  std::optional<Error> refused_bulk_hello;
+  int bulk_hellos_too_early = 0;     // so many come before the model was declared
   std::optional<Error> refusal;      // of every call but hellos and heartbeats
   std::optional<std::string> hangs;  // a call of this name is never answered
   bool holds_values = false;
@@ -50,6 +53,10 @@ struct FakePs {
   std::vector<float> gradient;  // the last one that came
   uint64_t step = 0;
   uint64_t epoch = 0;
+  std::string shard_bytes;     // of its file, to be fetched
+  bool damages = false;        // what it sends of that
+  std::vector<float> brought;  // all values, one behind the other
+  bool sees = true;            // the chief's files
 
   std::function<void(const std::string&)> on_call;
 
@@ -96,6 +103,34 @@ class FakeCheckpoint final : public schema::PsCheckpoint::Server {
   kj::Promise<void> restore(RestoreContext) override { return ps_.called("restore"); }
   kj::Promise<void> commitRestore(CommitRestoreContext) override {
     return ps_.called("commitRestore");
+  }
+  kj::Promise<void> see(SeeContext context) override {
+    return ps_.called("see", [&] { context.getResults().setSeen(ps_.sees); });
+  }
+  kj::Promise<void> stage(StageContext context) override {
+    return ps_.called("stage",
+                      [&] { context.getResults().initSaved().setBytes(ps_.shard_bytes.size()); });
+  }
+  kj::Promise<void> fetch(FetchContext context) override {
+    const auto asked = context.getParams();
+    return ps_.called("fetch " + std::to_string(asked.getOffset()), [&] {
+      const std::string bytes = ps_.shard_bytes.substr(asked.getOffset(), asked.getBytes());
+      context.getResults().setData(
+          kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+      context.getResults().setChecksum(checksumOf(bytes) + (ps_.damages ? 1 : 0));
+    });
+  }
+  kj::Promise<void> release(ReleaseContext context) override {
+    return ps_.called(context.getParams().getSaved() ? "release saved" : "release");
+  }
+  kj::Promise<void> expect(ExpectContext context) override {
+    return ps_.called("expect " + std::to_string(context.getParams().getGlobalStep()));
+  }
+  kj::Promise<void> bring(BringContext context) override {
+    const auto values = context.getParams().getValues();
+    const auto* floats = reinterpret_cast<const float*>(values.begin());
+    ps_.brought.insert(ps_.brought.end(), floats, floats + values.size() / sizeof(float));
+    return ps_.called("bring " + std::to_string(context.getParams().getOffset()));
   }
   FakePs& ps_;
 };
@@ -213,6 +248,12 @@ class FakeDataGate final : public schema::PsDataGate::Server {
 
  private:
   kj::Promise<void> hello(HelloContext context) override {
+    if (ps_.refused_bulk_hello) net::throwAsKj(Error(*ps_.refused_bulk_hello));
+    if (ps_.bulk_hellos_too_early > 0) {
+      --ps_.bulk_hellos_too_early;
+      context.getResults().setNotYet("worker/0 has not declared the model to ps/0");
+      return kj::READY_NOW;
+    }
     context.getResults().setData(kj::heap<FakeData>(ps_));
     return kj::READY_NOW;
   }

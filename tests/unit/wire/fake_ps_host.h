@@ -26,11 +26,11 @@ class FakePsHost {
     port_ = io_.call([this] {
       listener_ = std::make_unique<net::Listener>(
           io_.port(), "127.0.0.1", uint16_t{0},
-          [this](Fd socket, net::ConnectionKind kind, const std::string&) {
+          [this](net::AcceptedSocket socket, net::ConnectionKind kind, const std::string&) {
             net::AsioEventPort::Io io(io_.port());
             auto stream = kj::heap<net::AsioMessageStream>(
-                io_.port(), net::adoptSocket(io_.reactor().ioc, std::move(socket)), net::Limits{},
-                net::BufferPool::create(0));
+                io_.port(), net::adoptTransport(io_.reactor().ioc, std::move(socket)),
+                net::Limits{}, net::BufferPool::create(0));
             connections_.push_back(serveFakePs(ps_, kj::mv(stream), kind));
           });
       return listener_->port();

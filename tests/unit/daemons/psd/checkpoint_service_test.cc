@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "common/base/checksum.h"
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/wire/checkpoint_codec.h"
 #include "tests/support/simulated_disk.h"
@@ -190,6 +194,158 @@ TEST_F(CheckpointServiceTest, ASessionOfAReplacedChiefDoesNothing) {
   shard().join(0, Incarnation::of(1, 0, 5));
   EXPECT_NE(commit(), "");
   EXPECT_FALSE(shard().status().initialised);
+}
+
+TEST_F(CheckpointServiceTest, AFileOfTheChiefsIsSeenAlsoWhenItComesLater) {
+  const auto look = [this](const std::string& file, double seconds) {
+    auto request = session_->seeRequest();
+    request.setFile(file.c_str());
+    request.setSeconds(seconds);
+    return request.send().then([](auto&& answer) { return answer.getSeen(); });
+  };
+  auto never = look("seen-2.1", 0.5);
+  auto later = look("seen-1.1", 5);
+  loop_.settle();
+  EXPECT_FALSE(later.poll(loop_.waitScope()));
+  loop_.live(std::chrono::seconds(1));
+  disk_.create(kSavedFolder / "seen-1.1")->close();
+  loop_.live(std::chrono::seconds(1));
+  EXPECT_TRUE(later.wait(loop_.waitScope()));
+  EXPECT_FALSE(never.wait(loop_.waitScope()));
+  for (const double seconds : {-1.0, 61.0, std::nan("")}) {
+    auto request = session_->seeRequest();
+    request.setFile("seen-1.1");
+    request.setSeconds(seconds);
+    EXPECT_NE(refusal(kj::mv(request)).find("is no time to look"), std::string::npos);
+  }
+  auto request = session_->seeRequest();
+  request.setFile("../seen-1.1");
+  EXPECT_EQ(refusal(kj::mv(request)), "'../seen-1.1' is no name of a file");
+}
+
+// ---- shards that travel
+
+class TravelServiceTest : public CheckpointServiceTest {
+ protected:
+  TravelServiceTest() {
+    shard().declare(0, kChiefProcess, modelOf(Mode::kSync));
+    shard().initialise(0, kChiefProcess, std::vector<float>(kOnlyElements, 0.5F));
+  }
+  void capture() {
+    auto cut = session_->cutRequest();
+    cut.initPosition(1).set(0, 0);
+    cut.setEpoch(ps::kFirstEpoch);
+    EXPECT_EQ(refusal(kj::mv(cut)), "");
+  }
+  checkpoint::SavedShard stage() {
+    auto request = session_->stageRequest();
+    request.initPosition(1).set(0, 0);
+    auto answered = request.send();
+    loop_.settle();
+    return wire::decodeSaved(answered.wait(loop_.waitScope()).getSaved());
+  }
+  auto fetch(uint64_t offset, uint64_t bytes) {
+    auto request = session_->fetchRequest();
+    request.setOffset(offset);
+    request.setBytes(static_cast<uint32_t>(bytes));
+    return request;
+  }
+  auto release(bool saved) {
+    auto request = session_->releaseRequest();
+    request.setSaved(saved);
+    return request;
+  }
+  std::string expect() {
+    auto request = session_->expectRequest();
+    request.setGlobalStep(4);
+    request.initClocks(1);
+    return refusal(kj::mv(request));
+  }
+  auto bring(uint64_t offset, const std::vector<float>& values) {
+    auto request = session_->bringRequest();
+    const std::string_view bytes(reinterpret_cast<const char*>(values.data()),
+                                 values.size() * sizeof(float));
+    request.setOffset(offset);
+    request.setValues(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    request.setChecksum(checksumOf(bytes));
+    return request;
+  }
+};
+
+TEST_F(TravelServiceTest, AShardIsFetchedInPiecesAndItsPlaceIsSavedWhenTheChiefSaysSo) {
+  capture();
+  const checkpoint::SavedShard saved = stage();
+  EXPECT_EQ(saved.file.file, "shard-0-of-1.safetensors");
+  std::string bytes;
+  for (uint64_t at = 0; at < saved.file.bytes; at += 100) {
+    auto answered = fetch(at, std::min<uint64_t>(100, saved.file.bytes - at)).send();
+    loop_.settle();
+    auto answer = answered.wait(loop_.waitScope());
+    const std::string piece(reinterpret_cast<const char*>(answer.getData().begin()),
+                            answer.getData().size());
+    EXPECT_EQ(answer.getChecksum(), checksumOf(piece));
+    bytes += piece;
+  }
+  EXPECT_EQ(checksumOf(bytes), saved.file.checksum);
+  EXPECT_FALSE(shard().status().saved);
+  EXPECT_EQ(refusal(release(true)), "");
+  EXPECT_TRUE(shard().status().saved);
+  EXPECT_TRUE(disk_.list(kSavedFolder).empty()) << "nothing is written here";
+}
+
+TEST_F(TravelServiceTest, WhatIsNotReadyOrNotThereIsRefused) {
+  EXPECT_EQ(refusal(fetch(0, 1)), "no shard is ready to be fetched");
+  capture();
+  const uint64_t size = stage().file.bytes;
+  EXPECT_EQ(refusal(fetch(0, size)), "");
+  EXPECT_NE(refusal(fetch(1, size)), "");
+  EXPECT_NE(refusal(fetch(std::numeric_limits<uint64_t>::max(), 2)), "");
+  EXPECT_NE(refusal(fetch(0, checkpoint::kPieceBytesMax + 1)), "");
+  EXPECT_EQ(refusal(release(false)), "");
+  EXPECT_FALSE(shard().status().saved) << "it is in no checkpoint";
+  EXPECT_EQ(refusal(fetch(0, 1)), "no shard is ready to be fetched");
+  EXPECT_EQ(refusal(release(false)), "") << "said twice";
+  auto request = session_->stageRequest();
+  request.initPosition(1).set(0, 0);
+  EXPECT_NE(refusal(kj::mv(request)), "") << "the capture was given back";
+}
+
+TEST_F(TravelServiceTest, WhatIsBroughtWholeIsTaken) {
+  EXPECT_EQ(refusal(bring(0, {1})), "no values of a checkpoint are expected");
+  EXPECT_EQ(expect(), "");
+  const std::vector<float> half(kOnlyElements / 2, 3.0F);
+  EXPECT_EQ(refusal(bring(0, half)), "");
+  EXPECT_NE(commit().find("was brought 8 of the 16 values"), std::string::npos);
+  EXPECT_EQ(firstValue(), 0.5F);
+  EXPECT_EQ(expect(), "") << "from the beginning again";
+  EXPECT_EQ(refusal(bring(kOnlyElements / 2, half)), "");
+  EXPECT_EQ(refusal(bring(0, half)), "");
+  EXPECT_EQ(firstValue(), 0.5F) << "beside what it holds";
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(firstValue(), 3.0F);
+  EXPECT_EQ(shard().status().coordinator.global_step, 4u);
+}
+
+TEST_F(TravelServiceTest, BytesThatWereDamagedOnTheWayAreNotTaken) {
+  EXPECT_EQ(expect(), "");
+  auto request = bring(0, std::vector<float>(kOnlyElements, 3.0F));
+  request.setChecksum(request.getChecksum() + 1);
+  EXPECT_NE(refusal(kj::mv(request)).find("were damaged on the way"), std::string::npos);
+  EXPECT_EQ(refusal(bring(0, std::vector<float>(kOnlyElements, 3.0F))), "");
+  EXPECT_EQ(commit(), "");
+}
+
+TEST_F(TravelServiceTest, AReplacedChiefGetsAndBringsNothing) {
+  capture();
+  EXPECT_EQ(expect(), "");
+  EXPECT_EQ(refusal(bring(0, std::vector<float>(kOnlyElements, 3.0F))), "");
+  shard().join(0, Incarnation::of(1, 0, 5));
+  auto request = session_->stageRequest();
+  request.initPosition(1).set(0, 0);
+  EXPECT_NE(refusal(kj::mv(request)), "");
+  EXPECT_NE(expect(), "");
+  EXPECT_NE(commit(), "");
+  EXPECT_EQ(shard().word().epoch, ps::kFirstEpoch);
 }
 
 // ---- snapshots
