@@ -21,6 +21,16 @@ struct Launch {
   const std::string* name = nullptr;  // for timelines: "Conv2D conv1/Conv2D"; null: it has none
 };
 
+// Launches that were prepared to run again and again, as a device does that best.
+// Borrows: the device, the launches and what they point to; all must outlive it. Where the device uses the
+// host's memory the pointers may change between two runs; elsewhere they must not.
+// Threads, blocks, errors: as Device::run.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual void run() = 0;
+};
+
 class Device;
 
 struct DeviceFree {
@@ -57,8 +67,11 @@ class Device {
 
   // Runs the launches in order, or as if in order; may return before they are done. Everything a
   // launch points to must stay until synchronise(). Errors of kernels (bad labels) come from here
-  // or from synchronise().
+  // or from synchronise(); kUnavailable where a StopScope of the thread says so (stop_scope.h).
   virtual void run(std::span<const Launch> launches) = 0;
+
+  // The same launches to run many times. Here: run() each time.
+  virtual std::unique_ptr<Program> prepare(std::span<const Launch> launches);
 
   // Waits until everything asked for has happened.
   virtual void synchronise() = 0;

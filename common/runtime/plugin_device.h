@@ -1,0 +1,48 @@
+#pragma once
+
+// A device of a plug-in (device_plugin.h) as a Device, and its kernels as Kernels.
+
+#include <memory>
+#include <string>
+
+#include "common/runtime/device.h"
+#include "common/runtime/plugin_library.h"
+
+namespace dtf::runtime {
+
+// Owns: the opened device. Borrows: nothing; the library is shared.
+// Threads, blocks, errors: as Device. Steps stop between two of them: a program on the device runs to its end.
+class PluginDevice final : public Device {
+ public:
+  // `index` counts the host's devices from 0: "gpu:0".
+  // Errors: kUnavailable, saying how many devices there are and what is missing where there are none.
+  PluginDevice(std::shared_ptr<const PluginLibrary> plugin, int index);
+  ~PluginDevice() override;
+
+  DeviceType type() const override { return DeviceType::kGpu; }
+  std::string_view name() const override { return name_; }
+  bool usesHostMemory() const override { return false; }
+  void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) override;
+  void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) override;
+  void run(std::span<const Launch> launches) override;
+  std::unique_ptr<Program> prepare(std::span<const Launch> launches) override;
+  void synchronise() override;
+
+  std::string description() const;  // "NVIDIA H200, 139.8 GiB, driver 13.0"
+  uint64_t kernelsLaunched() const;
+  dtf_plugin_device* handle() const { return device_; }
+
+ private:
+  std::byte* allocateBytes(size_t bytes) override;
+  void freeBytes(std::byte* memory) noexcept override;
+
+  const std::shared_ptr<const PluginLibrary> plugin_;
+  const std::string name_;
+  dtf_plugin_device* device_ = nullptr;
+};
+
+// What a person should know before a process is asked for `device`, such as "gpu:0": why this host doesn't have it.
+// Empty where it does, and for CPUs. Loads the plug-in for a GPU.
+std::string missingDevice(const std::string& device);
+
+}  // namespace dtf::runtime

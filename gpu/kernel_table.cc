@@ -1,0 +1,22 @@
+#include "gpu/kernel.h"
+
+namespace dtf::gpu {
+
+const KernelTable& kernelTable() {
+  static const KernelTable table = [] {
+    KernelTable made;
+    addElementKernels(made);
+    addActivationKernels(made);
+    addRowKernels(made);
+    addLabelKernels(made);
+    addArrayKernels(made);
+    addNormKernels(made);
+    addPoolKernels(made);
+    addMatMulKernel(made);
+    addConvolutionKernels(made);
+    return made;
+  }();
+  return table;
+}
+
+}  // namespace dtf::gpu

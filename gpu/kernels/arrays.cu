@@ -1,0 +1,158 @@
+// Parts of tensors; the semantics are in common/graph/standard_array_ops.cc.
+
+#include "gpu/element_kernels.h"
+#include "gpu/error.h"
+#include "gpu/transpose.h"
+
+namespace dtf::gpu {
+namespace {
+
+constexpr int kRankMax = 8;
+
+// Where element i of a dense tensor of shape `dims` lies in another one. Value type, given to the device.
+struct Strided {
+  int rank = 0;
+  int64_t dims[kRankMax] = {};
+  int64_t strides[kRankMax] = {};  // in the other
+  int64_t offset = 0;              // of the element at the origin
+
+  DTF_HOST_DEVICE int64_t at(int64_t i) const {
+    int64_t place = offset;
+    for (int d = rank - 1; d >= 0; --d) {
+      place += i % dims[d] * strides[d];
+      i /= dims[d];
+    }
+    return place;
+  }
+};
+
+std::vector<int64_t> denseStrides(const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+Strided stridedOf(const Operation& o, const std::vector<int64_t>& dims,
+                  const std::vector<int64_t>& strides) {
+  if (dims.size() > kRankMax)
+    throw PluginError(DTF_PLUGIN_BAD_CONFIG, "Node '" + o.name + "': " + o.op +
+                                                 " has no GPU kernel for more than " +
+                                                 std::to_string(kRankMax) + " dimensions.");
+  Strided made;
+  made.rank = static_cast<int>(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) made.dims[i] = dims[i], made.strides[i] = strides[i];
+  return made;
+}
+
+// `part` within `whole`, beginning at `begin`.
+Strided partOf(const Operation& o, const TensorSpec& part, const TensorSpec& whole,
+               const std::vector<int64_t>& begin) {
+  const std::vector<int64_t> strides = denseStrides(whole.dims);
+  Strided made = stridedOf(o, part.dims, strides);
+  for (size_t i = 0; i < begin.size(); ++i) made.offset += begin[i] * strides[i];
+  return made;
+}
+
+struct ToWholeAt {
+  Strided place;
+  const float* part;
+  float* whole;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { whole[place.at(i)] = part[i]; }
+};
+struct FromWholeAt {
+  Strided place;
+  const float* whole;
+  float* part;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { part[i] = whole[place.at(i)]; }
+};
+struct ZeroAt {
+  float* to;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { to[i] = 0; }
+};
+
+class ConcatKernel final : public Kernel {
+ public:
+  explicit ConcatKernel(const Operation& o) {
+    const auto axis = static_cast<size_t>(o.integer("axis"));
+    std::vector<int64_t> begin(o.outputs[0].dims.size());
+    for (const TensorSpec& input : o.inputs) {
+      parts_.push_back({partOf(o, input, o.outputs[0], begin), input.elements()});
+      begin[axis] += input.dims[axis];
+    }
+  }
+  void launch(Device& device, const Arguments& a) override {
+    for (size_t i = 0; i < parts_.size(); ++i)
+      forElements(device, parts_[i].elements, ToWholeAt{parts_[i].place, a.in(i), a.out(0)});
+  }
+
+ private:
+  struct Part {
+    Strided place;
+    int64_t elements;
+  };
+  std::vector<Part> parts_;
+};
+
+// The output is read from places of the input.
+class FromWholeKernel final : public Kernel {
+ public:
+  FromWholeKernel(const Operation& o, Strided place) : place_(place), n_(o.outputs[0].elements()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, n_, FromWholeAt{place_, a.in(0), a.out(0)});
+  }
+
+ private:
+  const Strided place_;
+  const int64_t n_;
+};
+
+std::unique_ptr<Kernel> slice(const Operation& o) {
+  return std::make_unique<FromWholeKernel>(o,
+                                           partOf(o, o.outputs[0], o.inputs[0], o.list("begin")));
+}
+
+std::unique_ptr<Kernel> transpose(const Operation& o) {
+  const std::vector<int64_t> strides = denseStrides(o.inputs[0].dims);
+  std::vector<int64_t> moved;
+  for (const int64_t axis : o.list("permutation"))
+    moved.push_back(strides[static_cast<size_t>(axis)]);
+  return std::make_unique<FromWholeKernel>(o, stridedOf(o, o.outputs[0].dims, moved));
+}
+
+class PadKernel final : public Kernel {
+ public:
+  explicit PadKernel(const Operation& o)
+      : place_(partOf(o, o.inputs[0], o.outputs[0], o.list("before"))),
+        n_(o.inputs[0].elements()),
+        whole_(o.outputs[0].elements()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, whole_, ZeroAt{a.out(0)});
+    forElements(device, n_, ToWholeAt{place_, a.in(0), a.out(0)});
+  }
+
+ private:
+  const Strided place_;
+  const int64_t n_, whole_;
+};
+
+struct TransposeAt {
+  const float* from;
+  float* to;
+  int64_t rows, columns;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { to[i] = from[i % rows * columns + i / rows]; }
+};
+
+}  // namespace
+
+void transposeMatrix(Device& device, const float* from, float* to, int64_t rows, int64_t columns) {
+  forElements(device, rows * columns, TransposeAt{from, to, rows, columns});
+}
+
+void addArrayKernels(KernelTable& table) {
+  table["Concat"] = make<ConcatKernel>;
+  table["Slice"] = slice;
+  table["Pad"] = make<PadKernel>;
+  table["Transpose"] = transpose;
+}
+
+}  // namespace dtf::gpu

@@ -1,0 +1,166 @@
+// Arithmetic by element; the semantics are in common/graph/standard_math_ops.cc.
+
+#include "gpu/element_kernels.h"
+
+namespace dtf::gpu {
+namespace {
+
+struct AddOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+struct SubOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return a - b; }
+};
+struct MulOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return a * b; }
+};
+struct SquaredDifferenceOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return (a - b) * (a - b); }
+};
+struct LessOf {
+  template <class T>
+  DTF_HOST_DEVICE uint8_t operator()(T a, T b) const {
+    return a < b ? 1 : 0;
+  }
+};
+struct LessEqualOf {
+  template <class T>
+  DTF_HOST_DEVICE uint8_t operator()(T a, T b) const {
+    return a <= b ? 1 : 0;
+  }
+};
+struct EqualOf {
+  template <class T>
+  DTF_HOST_DEVICE uint8_t operator()(T a, T b) const {
+    return a == b ? 1 : 0;
+  }
+};
+
+struct ScaleOf {
+  float factor;
+  explicit ScaleOf(const Operation& o) : factor(static_cast<float>(o.number("factor", 1))) {}
+  DTF_HOST_DEVICE float operator()(float x) const { return x * factor; }
+};
+struct NormaliseOf {
+  float scale;
+  explicit NormaliseOf(const Operation& o) : scale(static_cast<float>(o.number("scale", 1))) {}
+  DTF_HOST_DEVICE float operator()(uint8_t x) const { return static_cast<float>(x) * scale; }
+};
+
+template <class F>
+std::unique_ptr<Kernel> comparison(const Operation& o) {
+  switch (o.inputs[0].type) {
+    case Type::kFloat32:
+      return make<BinaryKernel<F, float, uint8_t>>(o);
+    case Type::kUInt8:
+      return make<BinaryKernel<F, uint8_t, uint8_t>>(o);
+    case Type::kInt32:
+      return make<BinaryKernel<F, int32_t, uint8_t>>(o);
+    case Type::kInt64:
+      return make<BinaryKernel<F, int64_t, uint8_t>>(o);
+  }
+  return nullptr;
+}
+
+struct CopyAt {
+  const uint8_t* from;
+  uint8_t* to;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { to[i] = from[i]; }
+};
+struct CopyWordAt {
+  const uint32_t* from;
+  uint32_t* to;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { to[i] = from[i]; }
+};
+
+// Of input `Input`, of any type.
+template <size_t Input>
+class CopyKernel final : public Kernel {
+ public:
+  explicit CopyKernel(const Operation& o) : bytes_(o.outputs[0].bytes()) {}
+  void launch(Device& device, const Arguments& a) override {
+    if (a.inputs[Input] == a.outputs[0]) return;
+    if (bytes_ % 4 == 0) {
+      forElements(device, bytes_ / 4, CopyWordAt{a.in<uint32_t>(Input), a.out<uint32_t>(0)});
+    } else {
+      forElements(device, bytes_, CopyAt{a.in<uint8_t>(Input), a.out<uint8_t>(0)});
+    }
+  }
+  bool canOverwrite(int, int) const override { return true; }
+
+ private:
+  const int64_t bytes_;
+};
+
+// From left to right, some terms at a time; the first time without what is there.
+struct SumAt {
+  static constexpr int kTermsMax = 8;
+  const float* terms[kTermsMax];
+  int count;
+  bool more;
+  float* sum;
+  DTF_HOST_DEVICE void operator()(int64_t i) const {
+    float total = more ? sum[i] + terms[0][i] : terms[0][i];
+    for (int t = 1; t < count; ++t) total += terms[t][i];
+    sum[i] = total;
+  }
+};
+
+class AddNKernel final : public Kernel {
+ public:
+  explicit AddNKernel(const Operation& o) : n_(o.outputs[0].elements()), terms_(o.inputs.size()) {}
+  void launch(Device& device, const Arguments& a) override {
+    for (size_t first = 0; first < terms_; first += SumAt::kTermsMax) {
+      SumAt at = {};
+      at.more = first > 0;
+      at.sum = a.out(0);
+      for (size_t t = first; t < terms_ && at.count < SumAt::kTermsMax; ++t)
+        at.terms[at.count++] = a.in(t);
+      forElements(device, n_, at);
+    }
+  }
+  // The ninth and later terms are read after the output has been written.
+  bool canOverwrite(int, int input) const override { return input < SumAt::kTermsMax; }
+
+ private:
+  const int64_t n_;
+  const size_t terms_;
+};
+
+struct MeanGradAt {
+  const float* dy;
+  float* dx;
+  float n;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { dx[i] = *dy / n; }
+};
+
+class MeanGradKernel final : public Kernel {
+ public:
+  explicit MeanGradKernel(const Operation& o) : n_(o.outputs[0].elements()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, n_, MeanGradAt{a.in(0), a.out(0), static_cast<float>(n_)});
+  }
+
+ private:
+  const int64_t n_;
+};
+
+}  // namespace
+
+void addElementKernels(KernelTable& table) {
+  table["Identity"] = table["Reshape"] = make<CopyKernel<0>>;
+  table["Assign"] = make<CopyKernel<1>>;
+  table["Normalise"] = make<UnaryKernel<NormaliseOf, uint8_t, float>>;
+  table["Scale"] = make<UnaryKernel<ScaleOf>>;
+  table["Add"] = table["AssignAdd"] = make<BinaryKernel<AddOf>>;
+  table["Sub"] = table["AssignSub"] = make<BinaryKernel<SubOf>>;
+  table["Mul"] = make<BinaryKernel<MulOf>>;
+  table["SquaredDifference"] = make<BinaryKernel<SquaredDifferenceOf>>;
+  table["Less"] = comparison<LessOf>;
+  table["LessEqual"] = comparison<LessEqualOf>;
+  table["Equal"] = comparison<EqualOf>;
+  table["AddN"] = make<AddNKernel>;
+  table["MeanGrad"] = make<MeanGradKernel>;
+}
+
+}  // namespace dtf::gpu

@@ -1,0 +1,244 @@
+// Arithmetic by row; the semantics are in common/graph/standard_math_ops.cc and standard_nn_ops.cc.
+
+#include <cmath>
+
+#include "gpu/column_sums.h"
+#include "gpu/element_kernels.h"
+
+namespace dtf::gpu {
+namespace {
+
+struct BiasAddAt {
+  const float* x;
+  const float* bias;
+  float* y;
+  int64_t columns;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { y[i] = x[i] + bias[i % columns]; }
+};
+class BiasAddKernel final : public Kernel {
+ public:
+  explicit BiasAddKernel(const Operation& o)
+      : n_(o.outputs[0].elements()), columns_(o.outputs[0].lastDim()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, n_, BiasAddAt{a.in(0), a.in(1), a.out(0), columns_});
+  }
+  bool canOverwrite(int, int input) const override { return input == 0; }
+
+ private:
+  const int64_t n_, columns_;
+};
+
+struct ColumnTerm {
+  const float* dy;
+  int64_t columns;
+  DTF_HOST_DEVICE void operator()(int64_t row, int64_t column, float* sums) const {
+    sums[0] += dy[row * columns + column];
+  }
+};
+struct StoreColumn {
+  float* to;
+  DTF_HOST_DEVICE void operator()(int64_t column, const double* totals) const {
+    to[column] = static_cast<float>(totals[0]);
+  }
+};
+class BiasAddGradKernel final : public Kernel {
+ public:
+  explicit BiasAddGradKernel(const Operation& o) : c_(o.inputs[0].rows(), o.inputs[0].lastDim()) {}
+  void launch(Device& device, const Arguments& a) override {
+    sumColumns<1>(device, c_, reinterpret_cast<float*>(a.workspace),
+                  ColumnTerm{a.in(0), c_.columns}, StoreColumn{a.out(0)});
+  }
+  size_t workspaceBytes() const override { return c_.bytes(1); }
+
+ private:
+  const ColumnChunks c_;
+};
+
+struct MulRowsAt {
+  const float* dy;
+  const float* x;
+  float* y;
+  int64_t columns;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { y[i] = x[i] * dy[i / columns]; }
+};
+class MulRowsKernel final : public Kernel {
+ public:
+  explicit MulRowsKernel(const Operation& o)
+      : n_(o.outputs[0].elements()), columns_(o.outputs[0].lastDim()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, n_, MulRowsAt{a.in(0), a.in(1), a.out(0), columns_});
+  }
+  bool canOverwrite(int, int input) const override { return input == 1; }
+
+ private:
+  const int64_t n_, columns_;
+};
+
+// Of a large tensor first by teams, then by one over their sums.
+constexpr int64_t kMeanTeamsMax = 256, kMeanElementsEach = 4096;
+
+struct PartSumAt {
+  const float* x;
+  double* sums;
+  int64_t n, each;
+  template <class T>
+  DTF_HOST_DEVICE void operator()(const T& team, int64_t part) const {
+    const int64_t first = part * each, last = first + each < n ? first + each : n;
+    double sum = 0;
+    for (int64_t i = first + team.rank(); i < last; i += team.size())
+      sum += static_cast<double>(x[i]);
+    const double total = team.sum(sum);
+    if (team.rank() == 0) sums[part] = total;
+  }
+};
+struct MeanOfPartsAt {
+  const double* sums;
+  int64_t parts, n;
+  float* y;
+  DTF_HOST_DEVICE void operator()(int64_t) const {
+    double total = 0;
+    for (int64_t part = 0; part < parts; ++part) total += sums[part];
+    *y = static_cast<float>(total / static_cast<double>(n));
+  }
+};
+class MeanKernel final : public Kernel {
+ public:
+  explicit MeanKernel(const Operation& o) : n_(o.inputs[0].elements()) {
+    const int64_t wanted = (n_ + kMeanElementsEach - 1) / kMeanElementsEach;
+    parts_ = wanted < 1 ? 1 : wanted > kMeanTeamsMax ? kMeanTeamsMax : wanted;
+    each_ = (n_ + parts_ - 1) / parts_;
+  }
+  void launch(Device& device, const Arguments& a) override {
+    const auto sums = reinterpret_cast<double*>(a.workspace);
+    forTeams(device, parts_, each_, PartSumAt{a.in(0), sums, n_, each_});
+    forElements(device, 1, MeanOfPartsAt{sums, parts_, n_, a.out(0)});
+  }
+  size_t workspaceBytes() const override { return static_cast<size_t>(parts_) * sizeof(double); }
+
+ private:
+  const int64_t n_;
+  int64_t parts_ = 1, each_ = 1;
+};
+
+struct SoftmaxAt {
+  const float* x;
+  float* y;
+  int64_t columns;
+  template <class T>
+  DTF_HOST_DEVICE void operator()(const T& team, int64_t row) const {
+    const float* const from = x + row * columns;
+    float* const to = y + row * columns;
+    const float max = rowMax(team, from, columns);
+    const float total = expRow(team, from, max, to, columns);
+    for (int64_t i = team.rank(); i < columns; i += team.size()) to[i] /= total;
+  }
+
+  template <class T>
+  static DTF_HOST_DEVICE float rowMax(const T& team, const float* x, int64_t n) {
+    float max = x[0];
+    for (int64_t i = team.rank(); i < n; i += team.size())
+      max = x[i] > max || x[i] != x[i] ? x[i] : max;
+    return team.max(max);
+  }
+  // y = exp(x - max); the sum of the row. x may be y: each thread has its own elements.
+  template <class T>
+  static DTF_HOST_DEVICE float expRow(const T& team, const float* x, float max, float* y,
+                                      int64_t n) {
+    float sum = 0;
+    for (int64_t i = team.rank(); i < n; i += team.size()) {
+      y[i] = expf(x[i] - max);
+      sum += y[i];
+    }
+    return team.sum(sum);
+  }
+};
+class SoftmaxKernel final : public Kernel {
+ public:
+  explicit SoftmaxKernel(const Operation& o)
+      : rows_(o.outputs[0].rows()), columns_(o.outputs[0].lastDim()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forTeams(device, rows_, columns_, SoftmaxAt{a.in(0), a.out(0), columns_});
+  }
+  bool canOverwrite(int, int) const override { return true; }
+
+ private:
+  const int64_t rows_, columns_;
+};
+
+struct SoftmaxGradAt {
+  const float* dy;
+  const float* y;
+  float* dx;
+  int64_t columns;
+  template <class T>
+  DTF_HOST_DEVICE void operator()(const T& team, int64_t row) const {
+    const int64_t first = row * columns;
+    float sum = 0;
+    for (int64_t i = team.rank(); i < columns; i += team.size())
+      sum += dy[first + i] * y[first + i];
+    const float dot = team.sum(sum);
+    for (int64_t i = team.rank(); i < columns; i += team.size())
+      dx[first + i] = (dy[first + i] - dot) * y[first + i];
+  }
+};
+class SoftmaxGradKernel final : public Kernel {
+ public:
+  explicit SoftmaxGradKernel(const Operation& o)
+      : rows_(o.outputs[0].rows()), columns_(o.outputs[0].lastDim()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forTeams(device, rows_, columns_, SoftmaxGradAt{a.in(0), a.in(1), a.out(0), columns_});
+  }
+  bool canOverwrite(int, int) const override { return true; }
+
+ private:
+  const int64_t rows_, columns_;
+};
+
+struct TargetsCrossEntropyAt {
+  const float* logits;
+  const float* targets;
+  float* loss;
+  float* backprop;
+  int64_t columns;
+  template <class T>
+  DTF_HOST_DEVICE void operator()(const T& team, int64_t row) const {
+    const float *const x = logits + row * columns, *const z = targets + row * columns;
+    float* const to = backprop + row * columns;
+    const float max = SoftmaxAt::rowMax(team, x, columns);
+    float of_targets = 0, weight = 0;
+    for (int64_t i = team.rank(); i < columns; i += team.size()) {
+      of_targets += z[i] * (x[i] - max);
+      weight += z[i];
+    }
+    const float all_targets = team.sum(of_targets), all_weight = team.sum(weight);
+    const float total = SoftmaxAt::expRow(team, x, max, to, columns);
+    if (team.rank() == 0) loss[row] = all_weight * logf(total) - all_targets;
+    for (int64_t i = team.rank(); i < columns; i += team.size()) to[i] = to[i] / total - z[i];
+  }
+};
+class TargetsCrossEntropyKernel final : public Kernel {
+ public:
+  explicit TargetsCrossEntropyKernel(const Operation& o)
+      : rows_(o.inputs[0].rows()), columns_(o.inputs[0].lastDim()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forTeams(device, rows_, columns_,
+             TargetsCrossEntropyAt{a.in(0), a.in(1), a.out(0), a.out(1), columns_});
+  }
+
+ private:
+  const int64_t rows_, columns_;
+};
+
+}  // namespace
+
+void addRowKernels(KernelTable& table) {
+  table["BiasAdd"] = make<BiasAddKernel>;
+  table["BiasAddGrad"] = make<BiasAddGradKernel>;
+  table["MulRows"] = make<MulRowsKernel>;
+  table["Mean"] = make<MeanKernel>;
+  table["Softmax"] = make<SoftmaxKernel>;
+  table["SoftmaxGrad"] = make<SoftmaxGradKernel>;
+  table["SoftmaxCrossEntropyWithLogits"] = make<TargetsCrossEntropyKernel>;
+}
+
+}  // namespace dtf::gpu

@@ -1,0 +1,135 @@
+#pragma once
+
+// How kernels share their work out: by element, or by teams of threads that add up a row. On the host a team is
+// one thread. All sums have a fixed order, so a kernel gives the same bits each time.
+
+#include <cstdint>
+
+#include "gpu/device.h"
+#include "gpu/error.h"
+#include "gpu/portable.h"
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#endif
+
+namespace dtf::gpu {
+
+#if defined(__CUDACC__)
+
+// The threads of a block. `size` is a power of two of at least 32.
+class Team {
+ public:
+  __device__ int64_t rank() const { return threadIdx.x; }
+  __device__ int64_t size() const { return blockDim.x; }
+  __device__ void wait() const { __syncthreads(); }
+
+  // Of what each thread gives; all get the result.
+  template <class T>
+  __device__ T sum(T value) const {
+    return reduce(value, [](T a, T b) { return a + b; });
+  }
+  // NaN counts as the largest.
+  __device__ float max(float value) const {
+    return reduce(value, [](float a, float b) { return a > b || a != a ? a : b; });
+  }
+
+ private:
+  template <class T, class Combine>
+  __device__ T reduce(T value, Combine combine) const {
+    __shared__ T values[kThreadsMax];
+    values[threadIdx.x] = value;
+    __syncthreads();
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+      if (threadIdx.x < half)
+        values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);
+      __syncthreads();
+    }
+    const T result = values[0];
+    __syncthreads();  // before the next reduction writes
+    return result;
+  }
+
+ public:
+  static constexpr int kThreadsMax = 1024;
+};
+
+template <class F>
+__global__ void elementsKernel(int64_t n, F f) {
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) f(i);
+}
+
+template <class F>
+__global__ void teamsKernel(int64_t teams, F f) {
+  for (int64_t i = blockIdx.x; i < teams; i += gridDim.x) f(Team(), i);
+}
+
+inline void throwIfNotLaunched() {
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+    throw PluginError(DTF_PLUGIN_UNAVAILABLE,
+                      std::string("A kernel can't be launched on this GPU: ") +
+                          cudaGetErrorString(error) +
+                          (error == cudaErrorNoKernelImageForDevice
+                               ? ". Build libdtf_gpu.so for it: -Dgpu_arch=80,90 and so on."
+                               : "."));
+}
+
+// f(i) for i in [0, n).
+template <class F>
+void forElements(Device& device, int64_t n, const F& f) {
+  if (n <= 0) return;
+  constexpr int64_t kThreads = 256, kBlocksMax = 132 * 16;
+  const int64_t blocks = (n + kThreads - 1) / kThreads;
+  elementsKernel<<<static_cast<unsigned>(blocks < kBlocksMax ? blocks : kBlocksMax), kThreads, 0,
+                   device.stream()>>>(n, f);
+  throwIfNotLaunched();
+  device.countLaunch();
+}
+
+// f(team, i) for i in [0, teams), by teams that fit `work` elements each.
+template <class F>
+void forTeams(Device& device, int64_t teams, int64_t work, const F& f) {
+  if (teams <= 0) return;
+  constexpr int64_t kBlocksMax = 65535;
+  unsigned threads = 32;
+  while (threads < 256 && threads < work) threads *= 2;
+  teamsKernel<<<static_cast<unsigned>(teams < kBlocksMax ? teams : kBlocksMax), threads, 0,
+                device.stream()>>>(teams, f);
+  throwIfNotLaunched();
+  device.countLaunch();
+}
+
+#else
+
+class Team {
+ public:
+  int64_t rank() const { return 0; }
+  int64_t size() const { return 1; }
+  void wait() const {}
+  template <class T>
+  T sum(T value) const {
+    return value;
+  }
+  float max(float value) const { return value; }
+};
+
+template <class F>
+void forElements(Device& device, int64_t n, const F& f) {
+  if (n <= 0) return;
+  for (int64_t i = 0; i < n; ++i) f(i);
+  device.countLaunch();
+}
+
+template <class F>
+void forTeams(Device& device, int64_t teams, int64_t work, const F& f) {
+  (void)work;
+  if (teams <= 0) return;
+  for (int64_t i = 0; i < teams; ++i) f(Team(), i);
+  device.countLaunch();
+}
+
+#endif
+
+}  // namespace dtf::gpu

@@ -1,0 +1,138 @@
+// MatMul by cuBLASLt. Its matrices are column-major: the row-major product c = a * b is c^T = b^T * a^T there.
+
+#include <cublasLt.h>
+
+#include "gpu/kernel.h"
+#include "gpu/libraries.h"
+#include "gpu/precision.h"
+#include "gpu/product.h"
+
+namespace dtf::gpu {
+namespace {
+
+// 32 MiB is what cuBLASLt's own default is for Hopper.
+constexpr size_t kMatMulWorkspaceBytes = size_t{32} << 20;
+
+struct LayoutDestroy {
+  void operator()(cublasLtMatrixLayout_t layout) const { cublasLtMatrixLayoutDestroy(layout); }
+};
+using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, LayoutDestroy>;
+struct MatmulDestroy {
+  void operator()(cublasLtMatmulDesc_t desc) const { cublasLtMatmulDescDestroy(desc); }
+};
+using Matmul = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, MatmulDestroy>;
+struct PreferenceDestroy {
+  void operator()(cublasLtMatmulPreference_t preference) const {
+    cublasLtMatmulPreferenceDestroy(preference);
+  }
+};
+using Preference =
+    std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, PreferenceDestroy>;
+
+// `rows` x `columns` as they lie in memory, row-major: columns x rows for cuBLASLt.
+Layout layoutOf(int64_t rows, int64_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<uint64_t>(columns),
+                                   static_cast<uint64_t>(rows), columns),
+        "describing a matrix");
+  return Layout(layout);
+}
+
+void setTranspose(const Matmul& matmul, cublasLtMatmulDescAttributes_t which, bool transpose) {
+  const cublasOperation_t operation = transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
+  check(cublasLtMatmulDescSetAttribute(matmul.get(), which, &operation, sizeof operation),
+        "describing a product");
+}
+
+template <class T>
+void setPreference(const Preference& preference, cublasLtMatmulPreferenceAttributes_t which,
+                   T value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), which, &value, sizeof value),
+        "choosing a product's algorithm");
+}
+
+// Sums of a fixed order, in memory that is aligned as a step's tensors are.
+Preference preferenceOf() {
+  constexpr uint32_t kAlignment = 16;
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made), "choosing a product's algorithm");
+  Preference preference(made);
+  setPreference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMatMulWorkspaceBytes);
+  setPreference(
+      preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE));
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    setPreference(preference, which, kAlignment);
+  return preference;
+}
+
+class MatMulKernel final : public Kernel {
+ public:
+  explicit MatMulKernel(const Operation& o) : p_(o) {
+    if (empty()) return;
+    cublasLtMatmulDesc_t matmul = nullptr;
+    const cublasComputeType_t compute =
+        precisionAsked() == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    check(cublasLtMatmulDescCreate(&matmul, compute, CUDA_R_32F), "describing a product");
+    matmul_.reset(matmul);
+    setTranspose(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, p_.transpose_b);
+    setTranspose(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, p_.transpose_a);
+    a_ = p_.transpose_a ? layoutOf(p_.k, p_.m) : layoutOf(p_.m, p_.k);
+    b_ = p_.transpose_b ? layoutOf(p_.n, p_.k) : layoutOf(p_.k, p_.n);
+    c_ = layoutOf(p_.m, p_.n);
+  }
+
+  void prepare(Device& device) override {
+    if (empty()) return;
+    const Preference preference = preferenceOf();
+    int found = 0;
+    check(cublasLtMatmulAlgoGetHeuristic(device.libraries().blas, matmul_.get(), b_.get(), a_.get(),
+                                         c_.get(), c_.get(), preference.get(), 1, &choice_, &found),
+          "choosing a product's algorithm");
+    if (found == 0)
+      throw PluginError(DTF_PLUGIN_INTERNAL,
+                        "cuBLASLt has no algorithm for a product of " + std::to_string(p_.m) +
+                            " x " + std::to_string(p_.k) + " x " + std::to_string(p_.n) + ".");
+    workspace_ = device.workspace(choice_.workspaceSize);
+  }
+
+  void launch(Device& device, const Arguments& a) override {
+    if (empty()) {  // an empty sum is 0
+      if (p_.m * p_.n > 0)
+        check(cudaMemsetAsync(a.outputs[0], 0, static_cast<size_t>(p_.m * p_.n) * sizeof(float),
+                              device.stream()),
+              "clearing a product");
+      return;
+    }
+    const float one = 1, zero = 0;
+    check(
+        cublasLtMatmul(device.libraries().blas, matmul_.get(), &one, a.inputs[1], b_.get(),
+                       a.inputs[0], a_.get(), &zero, a.outputs[0], c_.get(), a.outputs[0], c_.get(),
+                       &choice_.algo, workspace_, choice_.workspaceSize, device.stream()),
+        "multiplying matrices");
+    device.countLaunch();
+  }
+
+  const char* way() const override { return "cublasLt"; }
+
+ private:
+  bool empty() const { return p_.m * p_.n == 0 || p_.k == 0; }
+
+  const Product p_;
+  Matmul matmul_;
+  Layout a_, b_, c_;
+  cublasLtMatmulHeuristicResult_t choice_ = {};
+  std::byte* workspace_ = nullptr;
+};
+
+}  // namespace
+
+void addMatMulKernel(KernelTable& table) {
+  table["MatMul"] = [](const Operation& o) -> std::unique_ptr<Kernel> {
+    return std::make_unique<MatMulKernel>(o);
+  };
+}
+
+}  // namespace dtf::gpu

@@ -1,0 +1,78 @@
+// The device suite on a real GPU. Without one it says so and exits with 77, which is a skip; with DTF_REQUIRE_GPU=1
+// it fails.
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/runtime/compiled_step.h"
+#include "common/runtime/plugin_device.h"
+#include "tests/conformance/device_suite.h"
+
+namespace dtf::runtime::testing {
+namespace {
+
+DeviceUnderTest makeGpuDevice() {
+  DeviceUnderTest made;
+  made.device = std::make_unique<PluginDevice>(gpuPlugin(), 0);
+  registerPluginKernels(made.kernels, gpuPlugin());
+  made.calls_functions = false;
+  return made;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, DeviceSuite, ::testing::Values(DeviceFactory{"gpu", makeGpuDevice}),
+                         deviceTestName);
+
+// Why there is no GPU; empty where there is one, which it describes.
+std::string missing() {
+  try {
+    PluginDevice device(gpuPlugin(), 0);
+    std::printf("on %s with %s\n", device.description().c_str(), gpuPlugin()->backend().c_str());
+    return "";
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+// Counts over all cases, each of which has a device of its own.
+class LaunchCounter final : public ::testing::EmptyTestEventListener {
+ public:
+  void OnTestProgramEnd(const ::testing::UnitTest& unit_test) override {
+    std::printf("%d cases ran on the GPU\n", unit_test.successful_test_count());
+  }
+};
+
+TEST(GpuDevice, CountsTheKernelsThatRanOnIt) {
+  PluginDevice device(gpuPlugin(), 0);
+  KernelTable kernels;
+  registerPluginKernels(kernels, gpuPlugin());
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  const graph::Output y = b.relu(b.constant({100}, 3));
+  const auto step = compile(graph, std::array{y}, device, kernels);
+  constexpr uint64_t kRuns = 5;  // the first is not captured, the second is
+  for (uint64_t run = 1; run <= kRuns; ++run) {
+    step->run();
+    EXPECT_EQ(device.kernelsLaunched(), run);
+    EXPECT_EQ(step->fetch(0)[99], 3);
+  }
+}
+
+}  // namespace
+}  // namespace dtf::runtime::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  const std::string why = dtf::runtime::testing::missing();
+  if (!why.empty()) {
+    const char* const required = std::getenv("DTF_REQUIRE_GPU");
+    std::printf("SKIPPED: %s\n", why.c_str());
+    return required != nullptr && std::string(required) == "1" ? 1 : 77;
+  }
+  ::testing::UnitTest::GetInstance()->listeners().Append(new dtf::runtime::testing::LaunchCounter);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,68 @@
+// Workers whose devices are a plug-in's, as libdtf_gpu.so is. The plug-in of these tests computes on the host
+// (tests/gpu): it has run on no GPU. Real processes.
+
+#include <cstdlib>
+
+#include "tests/e2e/cluster_fixture.h"
+
+namespace dtf::testing {
+
+namespace {
+
+constexpr const char* kOnGpu = ", devices: [gpu:0]";
+
+class GpuTest : public ClusterTest {
+ protected:
+  GpuTest() {
+    const char* const build = std::getenv("DTF_BUILD_ROOT");
+    EXPECT_NE(build, nullptr);
+    const std::string plugin = std::string(build) + "/tests/gpu/libdtf_host_plugin.so";
+    ::setenv("DTF_GPU_PLUGIN", plugin.c_str(), 1);
+  }
+  ~GpuTest() override {
+    ::unsetenv("DTF_GPU_PLUGIN");
+    ::unsetenv("DTF_TEST_HOST_DEVICES");
+  }
+
+  static ClusterOptions onGpu(ClusterOptions options) {
+    options.worker_more = kOnGpu;
+    return options;
+  }
+};
+
+TEST_F(GpuTest, AWorkersGpuTrainsWhatItsCpuDoes) {
+  const ClusterOptions options{
+      .mode = "sync",
+      .steps = 40,
+      .layers =
+          "[conv2d: {filters: 4, kernel: 5, stride: 2, activation: relu}, "
+          "max_pool: {size: 2}, batch_norm: , flatten: , dropout: {rate: 0.2}, "
+          "dense: {units: 10, name: softmax}]"};
+  ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
+  const ProcessResult result = launch(writeCluster(onGpu(options), "gpu"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("devices=gpu:0"), std::string::npos) << result.err;
+  EXPECT_EQ(summary("gpu")["outcome"], "done");
+  EXPECT_NEAR(summary("gpu")["final_loss"].get<double>(),
+              summary("cpu")["final_loss"].get<double>(), 1e-4);
+  EXPECT_NEAR(summary("gpu")["eval"]["loss"].get<double>(),
+              summary("cpu")["eval"]["loss"].get<double>(), 1e-4);
+}
+
+TEST_F(GpuTest, CheckSaysWhatAHostLacksBeforeATaskIsStarted) {
+  ::setenv("DTF_TEST_HOST_DEVICES", "0", 1);
+  const std::string file = writeCluster(onGpu({}));
+  const ProcessResult none =
+      runProcess({binary("dtf-launch"), "check", file}, std::chrono::seconds(20));
+  EXPECT_EQ(none.exit_code, 69) << none.err;
+  EXPECT_NE(none.err.find("error: There is no device gpu:0"), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("(the test wants none)"), std::string::npos) << none.err;
+  ::setenv("DTF_GPU_PLUGIN", "/nowhere/libdtf_gpu.so", 1);
+  const ProcessResult no_plugin = launch(file);
+  EXPECT_EQ(no_plugin.exit_code, 69) << no_plugin.err;
+  EXPECT_NE(no_plugin.err.find("/nowhere/libdtf_gpu.so"), std::string::npos) << no_plugin.err;
+}
+
+}  // namespace
+
+}  // namespace dtf::testing

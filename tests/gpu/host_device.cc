@@ -1,0 +1,84 @@
+// The plug-in's device on the host's memory: what device.cc is with CUDA. For tests of the kernels' arithmetic and of
+// the boundary where no GPU is; nothing installs it.
+
+#include <cstdlib>
+#include <cstring>
+
+#include "gpu/backend.h"
+#include "gpu/device.h"
+#include "gpu/error.h"
+
+namespace dtf::gpu {
+
+struct Device::Libraries {};
+
+std::string backendText() {
+  return "the host, for tests";
+}
+
+// DTF_TEST_HOST_DEVICES says how many there are; one without it.
+int Device::count(std::string& why) {
+  const char* const said = std::getenv("DTF_TEST_HOST_DEVICES");
+  const int count = said == nullptr ? 1 : std::atoi(said);
+  if (count == 0) why = "the test wants none";
+  return count;
+}
+
+Device::Device(int index)
+    : index_(index), description_("host " + std::to_string(index)), bad_data_(new BadData) {}
+
+Device::~Device() {
+  delete bad_data_;
+  for (std::byte* const memory : workspaces_) deallocate(memory);
+}
+
+void Device::makeCurrent() const {}
+
+std::byte* Device::allocate(size_t bytes) {
+  constexpr size_t kAlignment = 256;
+  const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* const memory = std::aligned_alloc(kAlignment, padded);
+  if (memory == nullptr)
+    throw PluginError(DTF_PLUGIN_UNAVAILABLE,
+                      "The device has no " + std::to_string(padded) + " bytes of memory.");
+  std::memset(memory, 0, padded);
+  return static_cast<std::byte*>(memory);
+}
+
+void Device::deallocate(std::byte* memory) noexcept {
+  std::free(memory);
+}
+
+void Device::copyToDevice(std::byte* target, const std::byte* source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+}
+
+void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+  throwIfBadData();
+}
+
+void Device::synchronise() {
+  throwIfBadData();
+}
+
+void Device::fetchReport() {}  // it is in the host's memory
+
+std::byte* Device::workspace(size_t bytes) {
+  if (bytes > workspace_bytes_) {
+    workspaces_.push_back(allocate(bytes));
+    workspace_bytes_ = bytes;
+  }
+  return workspaces_.empty() ? nullptr : workspaces_.back();
+}
+
+void Device::throwIfBadData() {
+  if (bad_data_->raised == 0) return;
+  const BadData raised = *bad_data_;
+  *bad_data_ = {};
+  throw PluginError(
+      DTF_PLUGIN_BAD_DATA,
+      badDataMessage(sources_.at(static_cast<size_t>(raised.source)), raised.index, raised.value));
+}
+
+}  // namespace dtf::gpu
