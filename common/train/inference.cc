@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/base/check.h"
-#include "common/graph/prune.h"
 #include "common/model/inference_graph.h"
+#include "common/train/model_part.h"
 
 namespace dtf::train {
 
@@ -33,12 +33,14 @@ Inference::Inference(const model::ModelSpec& model, const runtime::KernelTable& 
   features_ = ofOneExample(batch);
   units_ = graph.spec(built.outputs).shape.dim(1);
   batch_ = Tensor(batch.dtype, batch.shape);
-  step_ = runtime::compile(graph, std::array{built.outputs}, device, kernels);
+  const ComputeDevice on{&device, &kernels};
+  const engine::TaskPart part = localPart(built.model, std::array{built.outputs}, on);
+  step_ = compilePart(part, on);
   step_->bindInput(step_->input(graph.node(built.model.features.node).name), batch_.data());
-  const graph::Graph read = graph::prune(graph, {}, std::array{built.outputs}).graph;
   for (const model::ModelVariable& variable : built.model.variables) {
     const std::string& name = graph.node(variable.value.node).name;
-    value_handles_.push_back(read.find(name) == nullptr ? kUnreadValue : step_->parameter(name));
+    value_handles_.push_back(part.graph.find(name) == nullptr ? kUnreadValue
+                                                              : step_->parameter(name));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "common/cluster/schema.h"
 #include "common/data/cifar10_reader.h"
 #include "common/data/csv_reader.h"
+#include "common/data/data_files.h"
 #include "common/data/dataset.h"
 #include "common/data/digits.h"
 #include "common/data/idx_reader.h"
@@ -23,6 +24,7 @@
 #include "common/model/model_graph.h"
 #include "common/model/model_memory.h"
 #include "common/ps/declaration.h"
+#include "common/train/device_check.h"
 #include "common/train/initial_values.h"
 #include "common/train/metric.h"
 #include "common/train/model_data.h"
@@ -46,13 +48,6 @@ uint64_t saturatingAdd(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-// 0: it has gone meanwhile, and its reader will say so.
-uint64_t sizeOf(const std::filesystem::path& file) {
-  std::error_code gone;
-  const uint64_t bytes = std::filesystem::file_size(file, gone);
-  return gone ? 0 : bytes;
-}
-
 // Checks one job.
 // Borrows: all three, for one call of run.
 class JobChecker {
@@ -65,7 +60,7 @@ class JobChecker {
     checkData(train_.data.train, true);
     if (train_.data.eval) checkData(*train_.data.eval, false);
     // What can't be read is reported already.
-    if (train_.data.eval && report_.empty())
+    if (train_.data.eval && report_.empty() && !is_elsewhere_)
       noting(train_.data.eval->mark,
              [this] { data::checkSameOrder(train_.data.train, *train_.data.eval); });
     noting(train_.model.mark, [this] { checkModel(); });
@@ -114,6 +109,10 @@ class JobChecker {
   };
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
+    // The chief alone evaluates.
+    const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
+    const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
+    if (readers == 0 && isElsewhere(dataset)) return;
     const std::optional<Seen> seen = look(dataset);
     if (!seen) return;
     noting(seen->mark, [&] { checkFeatures(train_.model, seen->features, seen->name); });
@@ -125,9 +124,6 @@ class JobChecker {
     const uint64_t bytes =
         seen->count ? saturatingMultiply(static_cast<uint64_t>(*seen->count), example_bytes)
                     : seen->bytes.value();
-    // The chief alone evaluates.
-    const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
-    const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
     // More is mapped; a table is collected in memory all the same.
     const bool resident = !seen->count || bytes <= data::kResidentBytesMax;
     if (resident) data_bytes_ = saturatingAdd(data_bytes_, saturatingMultiply(bytes, readers));
@@ -136,6 +132,16 @@ class JobChecker {
     const Mark& batch_mark = train_.data.batch_size_mark;
     noting(batch_mark.file.empty() ? dataset.mark : batch_mark,
            [&] { data::checkBatchSize(train_.data.batch_size, *seen->count, seen->name); });
+  }
+
+  // Who reads them is on other hosts, and looks there; what lies here is looked at all the same.
+  bool isElsewhere(const DatasetSpec& dataset) {
+    const std::filesystem::path missing = data::missingPath(dataset);
+    if (missing.empty()) return false;
+    report_.warning(placeOf(dataset.mark), fmt::format("{} is not on this host, where no worker "
+                                                       "reads it: the workers' hosts must have it",
+                                                       missing.string()));
+    return is_elsewhere_ = true;
   }
 
   // A ranking needs all of an evaluation's outputs at once.
@@ -227,10 +233,7 @@ class JobChecker {
       seen.features = header.features;
       seen.labels = header.labels;
       // A number of 4 bytes is hardly shorter than 3 with its delimiter.
-      uint64_t bytes = 0;
-      for (const std::filesystem::path& file : dataset.files)
-        bytes = saturatingAdd(bytes, sizeOf(file));
-      seen.bytes = saturatingMultiply(bytes, 4) / 3;
+      seen.bytes = saturatingMultiply(data::bytesOfFiles(dataset), 4) / 3;
     });
     if (!read) return std::nullopt;
     if (!dataset.csv.class_names.empty())
@@ -335,14 +338,19 @@ class JobChecker {
       if (job_.cluster.ps.empty() || runsHere(job_.cluster.ps[ps]))
         ps_bytes = saturatingAdd(ps_bytes, size.ps_bytes[ps]);
     const PsCopies copies = psCopies(job_);
-    const uint64_t bytes = saturatingMultiply(size.parameters, sizeof(float));
     size.kept_bytes = kept_.bytes;
-    size.worker_bytes = saturatingAdd(bytes, saturatingMultiply(gradients, sizeof(float)));
+    uint64_t here = 0;  // of the workers on this host
+    for (const cluster::TaskSpec& worker : job_.cluster.worker) {
+      // Its towers share the parameters and the batch; each has gradients.
+      const uint64_t held = saturatingAdd(
+          size.parameters, saturatingMultiply(gradients, cluster::devicesOf(worker).size()));
+      const uint64_t bytes = saturatingMultiply(held, sizeof(float));
+      size.worker_bytes = std::max(size.worker_bytes, bytes);
+      if (runsHere(worker)) here = saturatingAdd(here, bytes);
+    }
     size.ps_copies = copies.all();
     size.metric_bytes = metric_bytes_;
-    model_bytes_ =
-        saturatingAdd(saturatingMultiply(ps_bytes, copies.all()),
-                      saturatingMultiply(size.worker_bytes, countHere(job_.cluster.worker)));
+    model_bytes_ = saturatingAdd(saturatingMultiply(ps_bytes, copies.all()), here);
     kept_bytes_ = saturatingMultiply(kept_.bytes, countHere(job_.cluster.worker));
     size.memory_bytes = saturatingAdd(saturatingAdd(model_bytes_, kept_bytes_),
                                       saturatingAdd(data_bytes_, metric_bytes_));
@@ -416,6 +424,7 @@ class JobChecker {
   const Host& host_;
   yaml::Report& report_;
   std::optional<model::ModelOutput> output_;  // nullopt: the model can't be built
+  bool is_elsewhere_ = false;                 // some of the data
   std::optional<JobSize> size_;
   std::string largest_layer_;
   uint64_t largest_bytes_ = 0;  // of one variable
@@ -431,6 +440,7 @@ class JobChecker {
 std::optional<JobSize> checkJob(const cluster::JobSpec& job, const Host& host,
                                 yaml::Report& report) {
   DTF_CHECK(!job.cluster.worker.empty());
+  checkDevices(job, host, report);
   if (job.train) return JobChecker(job, host, report).run();
   report.error(report.placeOf(job.mark),
                "missing key 'train': a TRAIN.yaml, relative to this file, or its keys in place");

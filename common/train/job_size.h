@@ -24,7 +24,7 @@ struct JobSize {
   uint64_t parameters = 0;
   std::vector<uint64_t> ps_bytes;  // of the parameters alone, by ps task
   uint64_t kept_bytes = 0;         // what a worker keeps of a batch for the gradients, at least
-  uint64_t worker_bytes = 0;       // parameters and gradients of a worker
+  uint64_t worker_bytes = 0;       // parameters and gradients of a worker, of the one with most
   uint64_t metric_bytes = 0;       // what the chief keeps of an evaluation for its metrics
   uint64_t ps_copies = 0;          // see PsCopies::all()
   uint64_t memory_bytes = 0;  // a bound from below of what the tasks on this host take together

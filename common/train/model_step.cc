@@ -1,15 +1,14 @@
 #include "common/train/model_step.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
-#include "common/base/error.h"
-#include "common/graph/partitioner.h"
-#include "common/graph/prune.h"
 
 namespace dtf::train {
 
 namespace {
 
-// Of a variable that the step doesn't read: a moving average, while training.
+// Of what the step doesn't read: a moving average, while training.
 constexpr int kUnread = -1;
 
 const std::string& nameOf(const model::ModelGraph& model, graph::Output output) {
@@ -25,44 +24,34 @@ Tensor tensorFor(const model::ModelGraph& model, graph::Output output) {
   return Tensor(spec.dtype, spec.shape);
 }
 
-}  // namespace
-
-graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& placement,
-                        uint32_t rank) {
-  std::map<TaskId, graph::Graph> parts = graph::partition(model.graph, placement);
-  const TaskId self{JobKind::kWorker, rank};
-  for (const auto& [task, part] : parts) {
-    if (task == self) continue;
-    for (const graph::Node& node : part.nodes())
-      if (node.op != "Variable")
-        throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
-                                               ") is placed on " + task.device() + ", but " +
-                                               self.name() + " computes its whole model itself");
-  }
-  return std::move(parts.at(self));
+// In the order in which they are asked for (loss(), accuracy(), outputs()).
+std::vector<graph::Output> resultsOf(const model::ModelGraph& model) {
+  std::vector<graph::Output> results = {model.loss};
+  if (model.accuracy) results.push_back(*model.accuracy);
+  if (model.outputs_wanted) results.push_back(model.logits);
+  return results;
 }
+
+}  // namespace
 
 ModelStep::ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
                      runtime::Device& device)
-    : ModelStep(model, model.graph, kernels, device) {}
+    : ModelStep(model, localPart(model, resultsOf(model), {&device, &kernels}),
+                {&device, &kernels}) {}
 
-ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
-                     const runtime::KernelTable& kernels, runtime::Device& device)
+ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& part,
+                     const ComputeDevice& on)
     : batch_size_(model.graph.spec(model.features).shape.dim(0)),
       features_(model.graph.spec(model.features)),
       labels_(model.graph.spec(model.labels)),
-      has_accuracy_(model.accuracy && !trains(model)) {
+      has_accuracy_(model.accuracy && !trains(model)),
+      step_(compilePart(part, on)) {
   DTF_CHECK(!model.variables.empty());
-  std::vector<graph::Output> fetches = {graph::findTensor(part, nameOf(model, model.loss))};
-  if (has_accuracy_) fetches.push_back(graph::findTensor(part, nameOf(model, *model.accuracy)));
-  if (model.outputs_wanted && !trains(model))
-    fetches.push_back(graph::findTensor(part, nameOf(model, model.logits)));
-  step_ = runtime::compile(part, fetches, device, kernels);
-  features_handle_ = step_->input(nameOf(model, model.features));
-  labels_handle_ = step_->input(nameOf(model, model.labels));
+  features_handle_ = inputOf(part, nameOf(model, model.features));
+  labels_handle_ = inputOf(part, nameOf(model, model.labels));
   if (model.random_key) {
     random_key_ = tensorFor(model, *model.random_key);
-    step_->bindInput(step_->input(nameOf(model, *model.random_key)), random_key_.data());
+    bindInput(inputOf(part, nameOf(model, *model.random_key)), random_key_.data());
   }
   for (const model::ModelVariable& variable : model.variables) {
     const bool is_read = !variable.momentum || !variable.gradient;
@@ -74,20 +63,27 @@ ModelStep::ModelStep(const model::ModelGraph& model, const graph::Graph& part,
   }
 }
 
+int ModelStep::inputOf(const engine::TaskPart& part, const std::string& placeholder) const {
+  const bool is_read =
+      std::find(part.feeds.begin(), part.feeds.end(), placeholder) != part.feeds.end();
+  return is_read ? step_->input(placeholder) : kUnread;
+}
+
+void ModelStep::bindInput(int handle, const std::byte* data) {
+  if (handle != kUnread) step_->bindInput(handle, data);
+}
+
 // The indices are the features, whatever their shape.
 void ModelStep::addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable) {
-  const graph::TensorSpec& gradients = model.graph.spec(variable.gradient.value());
   const graph::TensorSpec& indices = model.graph.spec(*variable.indices);
   DTF_CHECK(indices.shape.elements() == features_.shape.elements());
-  Buffer& buffer =
-      row_gradients_.emplace_back(static_cast<size_t>(gradients.shape.elements()) * sizeof(float));
   look_ups_.back() = {indices.dtype, nullptr, static_cast<size_t>(indices.shape.elements()),
-                      buffer.as<float>()};
-  step_->bindGradient(gradient_handles_.back(), buffer.as<float>());
+                      nullptr};
 }
 
 LookUp ModelStep::lookUp(uint32_t variable) const {
-  DTF_CHECK(isSparse(variable) && bound_features_ != nullptr);
+  DTF_CHECK(isSparse(variable) && bound_features_ != nullptr &&
+            look_ups_[variable].gradients != nullptr);
   LookUp look_up = look_ups_[variable];
   look_up.ids = bound_features_;
   return look_up;
@@ -96,20 +92,21 @@ LookUp ModelStep::lookUp(uint32_t variable) const {
 void ModelStep::bindExamples(const std::byte* features, const std::byte* labels) {
   DTF_CHECK(features != nullptr && labels != nullptr);
   bound_features_ = features;
-  step_->bindInput(features_handle_, features);
-  step_->bindInput(labels_handle_, labels);
+  bindInput(features_handle_, features);
+  bindInput(labels_handle_, labels);
 }
 
-void ModelStep::bindBatch(const data::Batch& batch) {
-  DTF_CHECK(batch.parts.size() == 2);
+void ModelStep::bindShare(const data::Batch& batch, uint32_t share, uint32_t shares) {
+  DTF_CHECK(batch.parts.size() == 2 && share < shares);
   const Tensor& features = batch.parts[0];
   const Tensor& labels = batch.parts[1];
   // A shape may have a dimension of 1 more or less: the bytes are the same.
   DTF_CHECK(features.dtype() == features_.dtype &&
-            features.shape().elements() == features_.shape.elements());
+            features.shape().elements() == features_.shape.elements() * shares);
   DTF_CHECK(labels.dtype() == labels_.dtype &&
-            labels.shape().elements() == labels_.shape.elements());
-  bindExamples(features.data(), labels.data());
+            labels.shape().elements() == labels_.shape.elements() * shares);
+  bindExamples(features.data() + features.bytes() / shares * share,
+               labels.data() + labels.bytes() / shares * share);
 }
 
 void ModelStep::setRandomKey(uint64_t seed, uint64_t batch) {
@@ -127,6 +124,12 @@ void ModelStep::bindValue(uint32_t variable, const float* value) {
 void ModelStep::bindGradient(uint32_t variable, float* gradient) {
   DTF_CHECK(variable < gradient_handles_.size() && gradient != nullptr && !isSparse(variable));
   step_->bindGradient(gradient_handles_[variable], gradient);
+}
+
+void ModelStep::bindRows(uint32_t variable, float* rows) {
+  DTF_CHECK(isSparse(variable) && rows != nullptr);
+  look_ups_[variable].gradients = rows;
+  step_->bindGradient(gradient_handles_[variable], rows);
 }
 
 }  // namespace dtf::train

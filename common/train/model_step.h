@@ -6,41 +6,37 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/data/part.h"
-#include "common/graph/placer.h"
 #include "common/model/model_graph.h"
 #include "common/runtime/compiled_step.h"
 #include "common/tensor/tensor.h"
+#include "common/train/model_part.h"
 #include "common/train/sparse_gradient.h"
 
 namespace dtf::train {
-
-// The part of the graph that worker `rank` runs: variables on ps have become pulls and pushes.
-// Errors: kBadConfig when the placement gives something to a third task: nobody would run it.
-graph::Graph workerPart(const model::ModelGraph& model, const graph::Placement& placement,
-                        uint32_t rank);
 
 // Owns: the compiled step.
 // Borrows: the device; the bound batch, values and gradients until they are bound anew.  Movable.
 // Threads: thread-compatible.
 // Blocks: run() computes.
-// Errors: those of runtime::compile and of the kernels.
+// Errors: those of trainingPart(), of runtime::compile and of the kernels.
 class ModelStep {
  public:
   // To see how good a model is: the whole graph, with loss, accuracy and outputs as results.
   ModelStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
             runtime::Device& device);
-  // For training: one task's part of `model`, with the loss and the gradients as results.
-  ModelStep(const model::ModelGraph& model, const graph::Graph& part,
-            const runtime::KernelTable& kernels, runtime::Device& device);
+  // For training: trainingPart() of `model`, with the loss and the gradients as results.
+  ModelStep(const model::ModelGraph& model, const engine::TaskPart& part, const ComputeDevice& on);
 
   int64_t batchSize() const { return batch_size_; }
   // The next runs read batchSize() examples where they lie: their features and their labels, of the
   // types and shapes that the model was built for.
   void bindExamples(const std::byte* features, const std::byte* labels);
-  void bindBatch(const data::Batch& batch);
+  // One of `shares` equal ones of a batch, from 0.
+  void bindShare(const data::Batch& batch, uint32_t share, uint32_t shares);
 
   // What the dropout masks of the next runs are drawn from; nothing where there is no dropout.
   void setRandomKey(uint64_t seed, uint64_t batch);
@@ -50,6 +46,9 @@ class ModelStep {
   void bindValue(uint32_t variable, const float* value);
   // Not of a sparse variable.
   void bindGradient(uint32_t variable, float* gradient);
+  // Of a sparse variable: where the gradients of what it looks up go, of the shape of
+  // model::ModelVariable::gradient.
+  void bindRows(uint32_t variable, float* rows);
   bool isSparse(uint32_t variable) const { return look_ups_[variable].count > 0; }
   // Of a sparse variable, after run(): what it read, and the gradients of that. Until the next run().
   LookUp lookUp(uint32_t variable) const;
@@ -65,6 +64,8 @@ class ModelStep {
   std::span<const float> outputs() const { return step_->fetch(has_accuracy_ ? 2 : 1); }
 
  private:
+  int inputOf(const engine::TaskPart& part, const std::string& placeholder) const;
+  void bindInput(int handle, const std::byte* data);
   void addLookUp(const model::ModelGraph& model, const model::ModelVariable& variable);
 
   int64_t batch_size_;
@@ -78,7 +79,6 @@ class ModelStep {
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;
   std::vector<LookUp> look_ups_;  // by variable; count 0: dense
-  std::vector<Buffer> row_gradients_;
   const std::byte* bound_features_ = nullptr;
 };
 

@@ -34,12 +34,20 @@ ps::ModelDeclaration declare(const cluster::TrainSpec& train, ps::ParameterLayou
   return declaration;
 }
 
+TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
+                      const TowerDevices& devices) {
+  const model::ModelGraph model = trainingGraphOf(shareOf(train, devices.each.size()));
+  const graph::Placement placement =
+      placeModel(model.graph, placementOf(train), place.ps_tasks, place.rank);
+  return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices);
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                            std::shared_ptr<const data::Dataset> dataset,
                            ps::ParameterClient& client, const runtime::KernelTable& kernels,
-                           runtime::Device& device, const Clock& clock)
+                           runtime::Device& device, const Clock& clock, TowerDevices towers)
     : train_(train),
       place_(place),
       client_(client),
@@ -48,9 +56,10 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       clock_(clock),
       model_(trainingGraphOf(train)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
-      step_(model_, workerPart(model_, placement_, place.rank), kernels, device),
+      devices_(towers.each.empty() ? TowerDevices{{{&device, &kernels}}} : std::move(towers)),
+      towers_(makeTowers(train, place, devices_)),
       declaration_(
-          declare(train, layoutOf(model_, placement_), place.workers, *dataset, step_.plan())),
+          declare(train, layoutOf(model_, placement_), place.workers, *dataset, towers_.plan())),
       batches_of_step_(ps::batchesOfOrderStep(declaration_.replication, place.workers)),
       reader_(checkedDataset(train.model, std::move(dataset)), train.data.batch_size,
               train.data.seed, train.data.augment),
@@ -131,10 +140,11 @@ TrainingResult TrainingLoop::run(const ProgressCallback& report, const StepCallb
 
 void TrainingLoop::onFirst(const ps::StepState& state) {
   binding_->gatherValues();
-  report_clock_.start(state.global_step, clock_.now());
+  answered_ = clock_.now();
+  report_clock_.start(state.global_step, answered_);
   evaluated_step_ = state.global_step;
   if (begin_ == TimePoint{}) {
-    begin_ = clock_.now();
+    begin_ = answered_;
     result_.first_step_number = state.global_step;
   }
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
@@ -162,7 +172,8 @@ void TrainingLoop::onAnswer(const ps::StepState&, const ps::StepState& state) {
 void TrainingLoop::onWentBack(const ps::StepState& state) {
   log::warning("event=went_back step={} epoch={}", state.global_step, ps::epochNumber(state.epoch));
   binding_->gatherValues();
-  report_clock_.start(state.global_step, clock_.now());
+  answered_ = clock_.now();
+  report_clock_.start(state.global_step, answered_);
   evaluated_step_ = state.global_step;
   if (observer_ != nullptr) observer_->onParameters(state, *binding_, true);
 }
@@ -170,8 +181,10 @@ void TrainingLoop::onWentBack(const ps::StepState& state) {
 void TrainingLoop::afterBatch(const ps::StepState& state) {
   ++result_.batches;
   if (state.outcome == ps::Outcome::kStale) ++result_.batches_stale;
-  if (result_.batches == 1) result_.first_step = clock_.now();
-  afterStep(state);
+  const TimePoint now = clock_.now();
+  if (result_.batches == 1) result_.first_step = now;
+  step_times_.add(now - std::exchange(answered_, now));
+  afterStep(state, now);
 }
 
 // The batch that is due next, unless the ps say otherwise.
@@ -196,20 +209,12 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
     const trace::Span span("read batch");
     batch_ = &batches_.read(batch, batchAfter(due));
     batch_number_ = batch;
-    step_.bindBatch(*batch_);
   }
-  step_.setRandomKey(train_.data.seed, batch);  // so masks, too, follow from the step
   const trace::Span span("compute");
-  for (uint32_t i = 0; i < binding_->variables(); ++i) {
-    step_.bindValue(i, binding_->value(i));
-    if (!step_.isSparse(i)) step_.bindGradient(i, binding_->gradient(i));
-  }
-  step_.run();
-  const float loss = step_.loss();
+  // With the seed and the number masks, too, follow from the step.
+  const float loss = towers_.compute({*batch_, train_.data.seed, batch}, *binding_);
   if (divergence_.diverged(loss)) throw diverged(due.global_step, loss, due.next_step);
   checkStatistics(due);
-  for (uint32_t i = 0; i < binding_->variables(); ++i)
-    if (step_.isSparse(i)) binding_->setGradient(i, step_.lookUp(i));
   clipGradients(due);
   binding_->scatterGradients();
   return loss;
@@ -218,8 +223,9 @@ float TrainingLoop::computeBatch(const ps::StepState& due) {
 Evaluation TrainingLoop::measureBatch() {
   DTF_CHECK(batch_ != nullptr);
   if (metrics_ == nullptr)
-    metrics_ =
-        std::make_unique<TrainingMetrics>(train_.model, train_.data.batch_size, kernels_, device_);
+    metrics_ = std::make_unique<TrainingMetrics>(train_.model, train_.data.batch_size,
+                                                 static_cast<uint32_t>(devices_.each.size()),
+                                                 kernels_, device_);
   return metrics_->measure(*batch_, binding_->values(), train_.data.seed, batch_number_);
 }
 
@@ -263,9 +269,7 @@ Error TrainingLoop::trainingFailed(const std::string& what) const {
 // Reports the step and the loss first, so that whoever tells of the job's end knows them.
 Error TrainingLoop::diverged(uint64_t global_step, double loss, uint64_t step) {
   const ReportClock::Rates rates = rates_.value_or(ReportClock::Rates{});
-  if (report_)
-    report_({global_step, loss, rates.examples_per_second, rates.steps_per_second, std::nullopt,
-             train_.steps});
+  if (report_) report_(progressAt(global_step, loss, rates));
   const std::string name = TaskId{JobKind::kWorker, place_.rank}.name();
   if (!std::isfinite(loss))
     return trainingFailed(fmt::format("the loss is {} on {} at step {}", loss, name, step));
@@ -273,17 +277,33 @@ Error TrainingLoop::diverged(uint64_t global_step, double loss, uint64_t step) {
                                     loss, name, step, divergence_.start().value()));
 }
 
-void TrainingLoop::afterStep(const ps::StepState& state) {
+Progress TrainingLoop::progressAt(uint64_t global_step, double loss,
+                                  const ReportClock::Rates& rates) const {
+  Progress progress;
+  progress.global_step = global_step;
+  progress.loss = loss;
+  progress.examples_per_second = rates.examples_per_second;
+  progress.steps_per_second = rates.steps_per_second;
+  progress.steps = train_.steps;
+  progress.batches = result_.batches;
+  progress.batches_stale = result_.batches_stale;
+  progress.examples = result_.batches * static_cast<uint64_t>(train_.data.batch_size);
+  progress.step_times = step_times_;
+  return progress;
+}
+
+void TrainingLoop::afterStep(const ps::StepState& state, TimePoint now) {
   const bool evaluates = evaluationDue(state);
   // An evaluation that comes before the first rates asks for them.
   const bool wanted = state.done || (evaluates && !rates_);
-  const auto rates = report_clock_.due(state.global_step, wanted, clock_.now());
+  const auto rates = report_clock_.due(state.global_step, wanted, now);
   if (rates) rates_ = rates;
   std::optional<Evaluation> evaluation;
   if (evaluates) evaluation = evaluateNow(state.global_step);
   if ((!rates && !evaluates) || !report_) return;
-  report_({state.global_step, state.loss, rates_->examples_per_second, rates_->steps_per_second,
-           evaluation, train_.steps});
+  Progress progress = progressAt(state.global_step, state.loss, *rates_);
+  progress.evaluation = evaluation;
+  report_(progress);
 }
 
 // At the end the caller evaluates, when all gradients are in.
@@ -302,6 +322,7 @@ Evaluation TrainingLoop::evaluateNow(uint64_t global_step) {
   const Duration spent = clock_.now() - begin;
   evaluating_ += spent;
   report_clock_.skip(spent);
+  answered_ += spent;
   if (observer_ != nullptr) observer_->onEvaluation(global_step, evaluation);
   return evaluation;
 }

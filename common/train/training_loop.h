@@ -20,11 +20,12 @@
 #include "common/runtime/device.h"
 #include "common/train/divergence.h"
 #include "common/train/evaluation.h"
-#include "common/train/model_step.h"
 #include "common/train/parameter_binding.h"
 #include "common/train/report_clock.h"
 #include "common/train/step_loop.h"
 #include "common/train/step_observer.h"
+#include "common/train/step_times.h"
+#include "common/train/tower_group.h"
 #include "common/train/training_metrics.h"
 
 namespace dtf::train {
@@ -43,6 +44,11 @@ struct Progress {
   double steps_per_second = 0;           // global steps
   std::optional<Evaluation> evaluation;  // of the parameters at global_step, when one was due
   uint64_t steps = 0;                    // that the job has
+  // Of this worker, since its process began:
+  uint64_t batches = 0;
+  uint64_t batches_stale = 0;  // of them, those that came too late
+  uint64_t examples = 0;       // of all of them
+  StepTimes step_times{};      // from one batch's answer to the next, without evaluations
 };
 using ProgressCallback =
     std::function<void(const Progress&)>;  // called on the training thread; should be quick
@@ -67,10 +73,10 @@ struct TrainingResult {
   std::optional<double> final_loss;
 };
 
-// Owns: the compiled step, the batch buffers, the placement.
-// Borrows: `client`, `kernels`, `device`, `clock`; shares the data sets.  All that is borrowed must
-// outlive this.
-// Threads: one training thread.
+// Owns: the towers' steps, the batch buffers, the placement.
+// Borrows: `client`, `kernels`, `device`, `clock`, `towers`; shares the data sets.  All that is
+// borrowed must outlive this.
+// Threads: one training thread, and those of `towers`.
 // Blocks: in the calls of the client; their deadlines are the client's.
 // Errors: the client's; kTrainingFailed naming worker, step and loss when training has diverged
 // (divergence.h);
@@ -78,9 +84,12 @@ struct TrainingResult {
 // without a unit.
 class TrainingLoop final : private StepWorker {
  public:
+  // Trains on `towers`, each with an equal share of the batch; without them on `device`, which
+  // evaluates in any case.
   TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
                std::shared_ptr<const data::Dataset> dataset, ps::ParameterClient& client,
-               const runtime::KernelTable& kernels, runtime::Device& device, const Clock& clock);
+               const runtime::KernelTable& kernels, runtime::Device& device, const Clock& clock,
+               TowerDevices towers = {});
   ~TrainingLoop() override;
 
   // What all workers of the job declare.
@@ -130,7 +139,8 @@ class TrainingLoop final : private StepWorker {
   Evaluation measureBatch();
   void checkStatistics(const ps::StepState& due);
   void clipGradients(const ps::StepState& due);
-  void afterStep(const ps::StepState& state);
+  void afterStep(const ps::StepState& state, TimePoint now);
+  Progress progressAt(uint64_t global_step, double loss, const ReportClock::Rates& rates) const;
   Error trainingFailed(const std::string& what) const;
   Error diverged(uint64_t global_step, double loss, uint64_t step);
   Evaluation evaluateValues();
@@ -145,7 +155,8 @@ class TrainingLoop final : private StepWorker {
   const Clock& clock_;
   const model::ModelGraph model_;
   const graph::Placement placement_;
-  ModelStep step_;
+  const TowerDevices devices_;
+  TowerGroup towers_;
   const ps::ModelDeclaration declaration_;
   const uint32_t batches_of_step_;  // in the batch order
   data::BatchReader reader_;
@@ -169,6 +180,8 @@ class TrainingLoop final : private StepWorker {
   std::optional<ReportClock::Rates> rates_;  // of the last report
   uint64_t evaluated_step_ = 0;
   Duration evaluating_{0};
+  TimePoint answered_{};  // the batch before, or what came in its place
+  StepTimes step_times_;
 };
 
 }  // namespace dtf::train

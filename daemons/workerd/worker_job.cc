@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -14,13 +15,13 @@
 #include "common/base/log.h"
 #include "common/base/mutex.h"
 #include "common/base/notify.h"
+#include "common/base/text.h"
 #include "common/base/trace.h"
+#include "common/cluster/address.h"
 #include "common/data/open_dataset.h"
 #include "common/ps/barrier.h"
 #include "common/ps/parameter_digest.h"
 #include "common/ps/replication_rules.h"
-#include "common/runtime/cpu_device.h"
-#include "common/runtime/cpu_kernels.h"
 #include "common/train/chief_decision.h"
 #include "common/train/epochs.h"
 #include "common/train/initial_values.h"
@@ -28,6 +29,7 @@
 #include "common/train/summaries.h"
 #include "common/train/supervisor.h"
 #include "common/train/training_loop.h"
+#include "common/train/worker_devices.h"
 #include "daemons/workerd/worker_client.h"
 
 namespace dtf::workerd {
@@ -36,10 +38,6 @@ namespace {
 
 // How long the end of this worker may be held up by telling the ps of it.
 constexpr Duration kTellingMax = std::chrono::milliseconds(500);
-
-void notifyWaiting(const std::string& what, Duration waited) {
-  notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
-}
 
 void sayNothingToEvaluate() {
   constexpr std::string_view kLine =
@@ -55,6 +53,16 @@ bool isSupervised(const cluster::JobSpec& job) {
   return job.train->checkpoint || job.durability.kind != cluster::Durability::kCheckpoint;
 }
 
+// Then whether all tasks have the same run directory is to be seen.
+bool hasPsElsewhere(const cluster::TaskOptions& task) {
+  const auto hostOf = [](const cluster::TaskSpec& spec) {
+    return cluster::hostKey(spec.address.host);
+  };
+  const std::string here = hostOf(task.job.cluster.worker.at(task.task.index));
+  return std::any_of(task.job.cluster.ps.begin(), task.job.cluster.ps.end(),
+                     [&](const cluster::TaskSpec& ps) { return hostOf(ps) != here; });
+}
+
 // The chief's part in checkpoints: made once the model is declared, ended before the connections.
 struct Supervision {
   Supervision(const cluster::TaskOptions& task, const Clock& clock, WorkerClient& worker_client,
@@ -66,7 +74,10 @@ struct Supervision {
                       task.job.train->checkpoint, task.job.train->data, task.job.train->model,
                       task.fresh, task.job.durability.kind == cluster::Durability::kSnapshot,
                       task.job.durability.kind == cluster::Durability::kReplica,
-                      data::classNames(task.job.train->data.train)}) {}
+                      data::classNames(task.job.train->data.train),
+                      task.job.train->checkpoint && task.job.train->checkpoint->gather &&
+                          !task.job.cluster.ps.empty(),
+                      hasPsElsewhere(task)}) {}
 
   const std::unique_ptr<checkpoint::CheckpointClient> client;
   train::Checkpointer checkpointer;
@@ -84,11 +95,11 @@ class WorkerJob {
         client_(task.job.cluster.ps.empty()
                     ? holdParameters(task, clock_)
                     : connectToPs(
-                          task, [this](uint32_t ps_task) { onReplaced(ps_task); }, notifyWaiting)) {
+                          task, [this](uint32_t ps_task) { onReplaced(ps_task); }, onWaiting())) {
     DTF_CHECK(task_.task.job == JobKind::kWorker);
-    runtime::registerCpuKernels(kernels_, {bestIsa(), &pool_}, choices_.rule());
-    log::info("event=computing threads={} cores={} workers_on_host={}", pool_.threads(),
-              availableCores(), cluster::workersBeside(task_.job.cluster, task_.task.index));
+    log::info("event=computing threads={} cores={} workers_on_host={} devices={}",
+              devices_.threads(), availableCores(),
+              cluster::workersBeside(task_.job.cluster, task_.task.index), join(names_, ","));
   }
 
   ~WorkerJob() { endSupervision(); }
@@ -96,6 +107,9 @@ class WorkerJob {
   JobEnd run() {
     const WorkerStatus::Telling telling(
         status_, [this](const Error& reason) { tell(reason, wire::FailureOf::kJob); });
+    const WorkerStatus::Asking asking(status_, [this](std::function<void()> answer) {
+      client_->askHeartbeats(std::move(answer));
+    });
     try {
       return runJob();
     } catch (const Error& error) {
@@ -114,7 +128,8 @@ class WorkerJob {
     train_.steps = train::stepsOf(train_, dataset->size(), ranks);
     const uint32_t ps_tasks = train::shardsOf(task_.job.cluster);
     train::TrainingLoop loop(train_, {task_.task.index, ranks, ps_tasks}, dataset,
-                             client_->parameters(), kernels_, device_, clock_);
+                             client_->parameters(), devices_.kernels(), devices_.device(), clock_,
+                             devices_.towers());
     if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
       sayNothingToEvaluate();
     if (isChief() && train_.data.eval) {
@@ -122,9 +137,10 @@ class WorkerJob {
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
     }
     if (isChief()) reportModel(loop.placement(), loop.placementTable());
-    loop.join([this, &loop] { return restore(loop); }, notifyWaiting);
+    loop.join([this, &loop] { return restore(loop); }, onWaiting());
+    status_.goesOn();
     if (supervision_) supervise(loop);
-    notify({{"event", "ready"}});
+    notifyReady();
     log::info("event=joined ps={} variables={}", ps_tasks,
               loop.declaration().layout.variables.size());
     client_->parameters().barrier(ps::kStartBarrier);
@@ -195,6 +211,13 @@ class WorkerJob {
   void finish() {
     client_->parameters().finish();
     finished_ = true;
+  }
+
+  OnWaiting onWaiting() {
+    return [this](const std::string& what, Duration waited) {
+      status_.awaits(what);
+      notifyIfRoom({{"event", "waiting"}, {"for", what}, {"seconds", toSeconds(waited)}});
+    };
   }
 
   bool isChief() const { return task_.task == kChief; }
@@ -294,11 +317,17 @@ class WorkerJob {
   }
 
   void report(const train::Progress& progress) {
+    status_.goesOn();
     status_.global_step = progress.global_step;
     status_.steps = progress.steps;
     status_.loss = static_cast<float>(progress.loss);
     status_.steps_per_second = progress.steps_per_second;
     status_.examples_per_second = progress.examples_per_second;
+    done_.batches = progress.batches;
+    done_.batches_stale = progress.batches_stale;
+    done_.examples = progress.examples;
+    done_.step_times = progress.step_times;
+    reportDone();
     if (!isChief()) return;
     report_.progress(progress);
     if (progress.evaluation && progress.evaluation->accuracy)
@@ -310,6 +339,11 @@ class WorkerJob {
     log::info("event=progress step={} steps={} loss={:.4f} examples_per_second={:.0f}{}",
               progress.global_step, train_.steps, progress.loss, progress.examples_per_second,
               accuracy_);
+  }
+
+  void reportDone() {
+    if (supervision_ && train_.checkpoint) done_.checkpoints = supervision_->supervisor->status();
+    status_.reports(done_);
   }
 
   void finishAsChief(train::TrainingLoop& loop, const train::TrainingResult& result) {
@@ -342,7 +376,9 @@ class WorkerJob {
     if (!supervision_) return std::nullopt;
     try {
       supervision_->supervisor->saveAtRest();
+      reportDone();
     } catch (const Error& error) {
+      reportDone();
       return Error(error.code(),
                    fmt::format("{}, but its last checkpoint could not be written: {}",
                                result.stopped ? fmt::format("the job was stopped at step {}",
@@ -379,17 +415,19 @@ class WorkerJob {
   bool finished_ = false;
   uint64_t named_ = 0;            // see ps::ChiefWord
   std::optional<Error> unsaved_;  // why the end of the training is in no checkpoint
-  std::string accuracy_;          // of the last evaluation, for the progress lines
-  runtime::ComputePool pool_{
-      cluster::computeThreads(task_.job.cluster, task_.task.index, availableCores())};
+  WorkerStatus::Done done_;
+  std::string accuracy_;  // of the last evaluation, for the progress lines
   train::KernelChoices choices_{
       task_.job.train->kernels, task_.job.run_dir,
       isChief() ? train::KernelChoices::Absent::kTime : train::KernelChoices::Absent::kAwait,
-      train::KernelWait{fromSeconds(task_.job.timeouts.start_seconds), notifyWaiting, &clock_,
+      train::KernelWait{fromSeconds(task_.job.timeouts.start_seconds), onWaiting(), &clock_,
                         [](Duration d) { std::this_thread::sleep_for(d); }},
       train::KernelCache(train::KernelCache::defaultFile())};
-  runtime::KernelTable kernels_;
-  runtime::CpuDevice device_;
+  const std::vector<std::string> names_ =
+      cluster::devicesOf(task_.job.cluster.worker.at(task_.task.index));
+  train::WorkerDevices devices_{
+      names_, cluster::computeThreads(task_.job.cluster, task_.task.index, availableCores()),
+      choices_.rule()};
   Mutex supervisor_mutex_;
   train::Supervisor* supervisor_ DTF_GUARDED_BY(supervisor_mutex_) = nullptr;  // supervision_'s
   bool replaced_ DTF_GUARDED_BY(supervisor_mutex_) = false;  // a ps, since this worker's start

@@ -12,29 +12,32 @@
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
 #include "daemons/workerd/worker_gate.h"
+#include "daemons/workerd/worker_metrics.h"
 
 namespace dtf::workerd {
 
 WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
       connections_(loop_, [](const void*) {}),
-      signals_(reactor_, [this](int number) { onSignal(number); }) {
+      signals_(reactor_, [this](int number) { onSignal(number); }),
+      watch_(reactor_.timer, serviceManager(), [this] { return look(); }) {
   listener_ = daemons::listen(
       reactor_, task_, std::move(listening),
-      [this](Fd socket, net::ConnectionKind kind, const std::string& peer) {
+      [this](net::AcceptedSocket socket, net::ConnectionKind kind, const std::string& peer) {
         if (kind != net::ConnectionKind::kControl)
           return;  // nothing is fetched from a worker yet: closed
         net::AsioEventPort::Io io(reactor_.port);
-        connections_.serve(kj::heap<net::AsioMessageStream>(
-                               reactor_.port, net::adoptSocket(reactor_.ioc, std::move(socket)),
-                               net::kLimitsBeforeHello, nullptr),
-                           peer,
-                           [this](const daemons::ConnectionRef& ref) -> capnp::Capability::Client {
-                             ref->visitor = true;  // there is nothing to stay for
-                             return makeWorkerGate(task_, status_);
-                           });
+        connections_.serve(
+            kj::heap<net::AsioMessageStream>(reactor_.port,
+                                             net::adoptTransport(reactor_.ioc, std::move(socket)),
+                                             net::kLimitsBeforeHello, nullptr),
+            peer, [this](const daemons::ConnectionRef& ref) -> capnp::Capability::Client {
+              ref->visitor = true;  // there is nothing to stay for
+              return makeWorkerGate(task_, status_, metrics_ ? metrics_->address() : "");
+            });
       });
   report_.emplace(task_);
+  metrics_ = daemons::serveMetrics(task_, loop_, [this] { return look(); });
 }
 
 void WorkerServer::leave(int number) {
@@ -48,8 +51,20 @@ void WorkerServer::leave(int number) {
   ::_exit(128 + number);
 }
 
+// By way of the loop of the heartbeats: a worker whose ps don't hear of it hangs, too.
+kj::Promise<daemons::ServiceLook> WorkerServer::look() {
+  auto answer = kj::newPromiseAndFulfiller<void>();
+  // Shared, since a std::function is copied; used on this loop only.
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(answer.fulfiller));
+  status_.askHeartbeats([this, fulfiller = std::move(fulfiller)]() mutable {
+    loop_.post([fulfiller = std::move(fulfiller)] { (*fulfiller)->fulfill(); });
+  });
+  return answer.promise.then([this] { return lookOf(status_); });
+}
+
 void WorkerServer::onSignal(int number) {
   const net::AsioEventPort::Io io(reactor_.port);
+  watch_.stopping();
   const bool ends_by_itself = !stopping_ && status_.askToEnd([this, number](const Error& reason) {
     net::asio::post(reactor_.ioc, [this, number, reason] { onRefused(number, reason); });
   });

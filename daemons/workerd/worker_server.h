@@ -9,6 +9,8 @@
 #include "common/cluster/options.h"
 #include "daemons/connection_set.h"
 #include "daemons/daemon.h"
+#include "daemons/metrics_server.h"
+#include "daemons/service_watch.h"
 #include "daemons/workerd/job_report.h"
 #include "daemons/workerd/worker_job.h"
 #include "daemons/workerd/worker_status.h"
@@ -33,6 +35,7 @@ class WorkerServer {
  private:
   void onSignal(int number);
   void onRefused(int number, const Error& reason);
+  kj::Promise<daemons::ServiceLook> look();
   [[noreturn]] void leave(int number);
 
   const cluster::TaskOptions task_;
@@ -47,6 +50,8 @@ class WorkerServer {
   JobEnd ended_;
   bool stopping_ = false;
   kj::Promise<void> patience_ = nullptr;
+  daemons::ServiceWatch watch_;
+  std::unique_ptr<daemons::MetricsServer> metrics_;  // null: nobody is to ask
 };
 
 }  // namespace dtf::workerd

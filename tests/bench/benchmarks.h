@@ -28,6 +28,9 @@ std::vector<Report> benchDurability(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);
 std::vector<Report> benchRows(const BenchOptions& options);
 std::vector<Report> benchKernels(const BenchOptions& options);
+std::vector<Report> benchEdges(const BenchOptions& options);
+std::vector<Report> benchTls(const BenchOptions& options);
 std::vector<Report> benchGraph(const BenchOptions& options);
+std::vector<Report> benchTowers(const BenchOptions& options);
 
 }  // namespace dtf::bench

@@ -48,6 +48,10 @@ constexpr Benchmark kBenchmarks[] = {
     {"graph",
      "the graph engine: a large graph in parts, a session's step, transfers between devices",
      benchGraph},
+    {"edges", "a tensor of 1 MiB to 3 GiB that a ps sends a worker in a step, beside a raw socket",
+     benchEdges},
+    {"tls", "the same of 1 MiB to 1 GiB with keys, beside one without and a raw socket", benchTls},
+    {"towers", "training on two devices of a worker beside one with as many threads", benchTowers},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {

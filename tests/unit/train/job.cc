@@ -1,7 +1,12 @@
 #include "tests/unit/train/job.h"
 
+#include <span>
+#include <string>
+
 #include "common/ps/barrier.h"
 #include "common/ps/epoch.h"
+#include "common/train/initial_values.h"
+#include "common/train/worker_devices.h"
 
 namespace dtf::train {
 
@@ -28,11 +33,24 @@ void work(TrainingLoop& loop, ps::ParameterClient& client, bool chief, bool eval
 
 }  // namespace
 
+BoundParameters::BoundParameters(const cluster::TrainSpec& train) {
+  const model::ModelGraph model = trainingGraphOf(train);
+  const ps::ParameterLayout layout = layoutOf(model, placeModel(model.graph, {}, 1, 0));
+  client_.declare(declarationOf(train, layout, 1));
+  const std::vector<Buffer> arenas = initialArenas(model, layout, train.data.seed);
+  const std::span<const float> arena(arenas.at(0).as<float>(), arenas[0].bytes() / sizeof(float));
+  client_.initialise(std::span(&arena, 1), ps::kFirstEpoch);
+  client_.pull();
+  binding_.emplace(layout, client_);
+  binding_->gatherValues();
+}
+
 JobResult runJob(const cluster::TrainSpec& train, const TasksOfJob& size,
                  std::shared_ptr<const data::Dataset> dataset,
                  std::shared_ptr<const data::Dataset> eval) {
-  const runtime::KernelTable kernels = cpuKernels();
   const SystemClock clock;
+  std::vector<std::string> devices;
+  for (uint32_t i = 0; i < size.towers; ++i) devices.push_back("cpu:" + std::to_string(i));
   ps::LocalCluster cluster(size.ps_tasks, size.workers, clock, std::chrono::seconds(20));
   JobResult job;
   job.workers.resize(size.workers);
@@ -42,10 +60,10 @@ JobResult runJob(const cluster::TrainSpec& train, const TasksOfJob& size,
     for (uint32_t rank = 0; rank < size.workers; ++rank) {
       threads.emplace_back("worker", [&, rank] {
         try {
-          runtime::CpuDevice device;
+          WorkerDevices own(devices, size.threads, runtime::tableRule());
           ps::LocalParameterClient client(cluster, rank);
-          TrainingLoop loop(train, {rank, size.workers, size.ps_tasks}, dataset, client, kernels,
-                            device, clock);
+          TrainingLoop loop(train, {rank, size.workers, size.ps_tasks}, dataset, client,
+                            own.kernels(), own.device(), clock, own.towers());
           if (rank == 0 && eval) loop.evaluateOn(eval);
           work(loop, client, rank == 0, eval != nullptr, job.workers[rank], job);
         } catch (...) {

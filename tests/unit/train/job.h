@@ -49,6 +49,21 @@ struct JobResult {
 struct TasksOfJob {
   uint32_t ps_tasks = 2;
   uint32_t workers = 1;
+  uint32_t towers = 1;  // of each worker
+  int threads = 1;      // of each worker
+};
+
+// The initial values of a job on one ps, bound for its only worker to compute with.
+class BoundParameters {
+ public:
+  explicit BoundParameters(const cluster::TrainSpec& train);
+  ParameterBinding& binding() { return *binding_; }
+
+ private:
+  SystemClock clock_;
+  ps::LocalCluster cluster_{1, 1, clock_, std::chrono::seconds(20)};
+  ps::LocalParameterClient client_{cluster_, 0};
+  std::optional<ParameterBinding> binding_;
 };
 
 // Runs the job to its end. Rethrows the first worker's error.

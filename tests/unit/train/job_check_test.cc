@@ -150,6 +150,16 @@ TEST_F(JobCheckTest, ARankingKeepsAWholeEvaluation) {
 }
 
 // `check` of a file whose tasks run on several hosts.
+TEST_F(JobCheckTest, DataThatOnlyOtherHostsReadMayBeMissingHere) {
+  EXPECT_NE(mistakesOf(kEightByEight, kBadData), "");
+  runs_here_ = [](const cluster::Address& address) { return address.host == "a"; };
+  EXPECT_EQ(mistakesOf(kEightByEight), "");
+  EXPECT_NE(warnings_.find("warning: i is not on this host, where no"), std::string::npos);
+  writeImages("i", 20, 9);
+  writeLabels("l", 20, '\1');
+  EXPECT_NE(mistakesOf(kEightByEight).find("c.yaml:3:19"), std::string::npos) << "what is here";
+}
+
 TEST_F(JobCheckTest, OnlyTheTasksOfThisHostCountAgainstItsMemory) {
   runs_here_ = [](const cluster::Address& address) { return address.host == "a"; };
   EXPECT_EQ(mistakesOf(kSoftmax), "");

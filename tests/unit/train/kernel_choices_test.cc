@@ -122,8 +122,7 @@ TEST_F(KernelChoicesTest, AllWaitsTogetherHaveOneDeadline) {
 
 // `cache.json` says what it would hardly measure.
 TEST_F(KernelChoicesTest, WhatThisMachineHasTimedBeforeIsNotTimedAgain) {
-  const auto choose = [this](const std::string& run, const std::string& cache,
-                             bool winograd = true) {
+  const auto choose = [](const std::string& run, const std::string& cache, bool winograd = true) {
     KernelChoices chief(KernelRule::kTimed, run, Absent::kTime, {}, KernelCache(cache), winograd);
     return std::string(chosen(chief));
   };

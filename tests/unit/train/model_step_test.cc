@@ -9,20 +9,6 @@
 namespace dtf::train {
 namespace {
 
-TEST(WorkerPart, PullsEveryVariableAndPushesEveryGradient) {
-  const model::ModelGraph model = model::buildTrainingGraph(model::softmaxModel(), 10);
-  const graph::Graph part = workerPart(model, placeModel(model.graph, {}, 2, 3), 3);
-  int pulls = 0;
-  int pushes = 0;
-  for (const graph::Node& node : part.nodes()) {
-    pulls += node.op == "_Pull" ? 1 : 0;
-    pushes += node.op == "_Push" ? 1 : 0;
-    EXPECT_NE(node.op, "Variable");
-  }
-  EXPECT_EQ(pulls, 2);
-  EXPECT_EQ(pushes, 2);
-}
-
 // The gradient of the mean loss against the finite difference of the loss itself.
 TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   const runtime::KernelTable kernels = cpuKernels();
@@ -31,11 +17,12 @@ TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   spec.layers = {model::flatten(), model::dense("hidden", 8, model::Activation::kTanh),
                  model::dense("softmax", 10)};
   const model::ModelGraph model = model::buildTrainingGraph(spec, 20);
-  ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
+  const ComputeDevice on{&device, &kernels};
+  ModelStep step(model, trainingPart(model, placeModel(model.graph, {}, 2, 0), 0, on), on);
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
   data::Batch batch(reader.dataset().parts(), 20);
   reader.read(0, batch);
-  step.bindBatch(batch);
+  step.bindShare(batch, 0, 1);
   std::vector<Tensor> values;
   std::vector<Tensor> gradients;
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
@@ -76,11 +63,12 @@ TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   model::ModelSpec spec = model::softmaxModel();
   spec.layers = {model::flatten(), model::dropout("dropout", 0.5), model::dense("softmax", 10)};
   const model::ModelGraph model = model::buildTrainingGraph(spec, 20);
-  ModelStep step(model, workerPart(model, placeModel(model.graph, {}, 2, 0), 0), kernels, device);
+  const ComputeDevice on{&device, &kernels};
+  ModelStep step(model, trainingPart(model, placeModel(model.graph, {}, 2, 0), 0, on), on);
   data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 20, 1);
   data::Batch batch(reader.dataset().parts(), 20);
   reader.read(0, batch);
-  step.bindBatch(batch);
+  step.bindShare(batch, 0, 1);
   const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   Tensor weights_gradient(DType::kFloat32, Shape{784, 10});

@@ -5,6 +5,7 @@
 
 #include "common/train/initial_values.h"
 #include "common/train/model_step.h"
+#include "common/train/tower_group.h"
 #include "tests/unit/runtime/count_allocations.h"
 #include "tests/unit/train/job.h"
 
@@ -34,9 +35,8 @@ model::ModelSpec convolutionalModel() {
 
 // A training step with values and gradients of its own.
 struct BoundStep {
-  BoundStep(const model::ModelGraph& model, const runtime::KernelTable& kernels,
-            runtime::Device& device)
-      : step(model, workerPart(model, placeModel(model.graph, {}, 1, 0), 0), kernels, device) {
+  BoundStep(const model::ModelGraph& model, const ComputeDevice& on)
+      : step(model, trainingPart(model, placeModel(model.graph, {}, 1, 0), 0, on), on) {
     for (uint32_t i = 0; i < model.variables.size(); ++i) {
       const Shape& shape = model.graph.spec(model.variables[i].value).shape;
       values.push_back(initialValue("glorot_uniform", shape, 1, i));
@@ -48,7 +48,7 @@ struct BoundStep {
 
   void run(uint64_t number, data::BatchReader& reader, data::Batch& batch) {
     reader.read(number, batch);
-    step.bindBatch(batch);
+    step.bindShare(batch, 0, 1);
     step.setRandomKey(1, number);
     step.run();
   }
@@ -71,7 +71,7 @@ TEST(StepAllocations, AConvolutionalNetworkTakesNothingFromTheHeapByOneThreadOrT
       cpu.part_work = 1;  // so that all that can be split is
       runtime::KernelTable kernels;
       runtime::registerCpuKernels(kernels, cpu);
-      BoundStep bound(model, kernels, device);
+      BoundStep bound(model, {&device, &kernels});
       bound.run(0, reader, batch);
       const runtime::testing::CountAllocations allocations;
       bound.run(1, reader, batch);
@@ -79,6 +79,29 @@ TEST(StepAllocations, AConvolutionalNetworkTakesNothingFromTheHeapByOneThreadOrT
       EXPECT_GT(bound.step.loss(), 0);
     }
   }
+}
+
+TEST(StepAllocations, TowersThatShareABatchTakeNothingFromTheHeap) {
+  cluster::TrainSpec train = softmaxJob(1);
+  train.model = convolutionalModel();
+  train.data.batch_size = 2 * kBatch;
+  BoundParameters parameters(train);
+  const runtime::KernelTable kernels = cpuKernels();
+  runtime::CpuDevice first(0), second(1);
+  runtime::ComputePool two(2);
+  runtime::testing::awaitThreads(two);
+  const model::ModelGraph share = trainingGraphOf(shareOf(train, 2));
+  const engine::TaskPart part =
+      trainingPart(share, placeModel(share.graph, {}, 1, 0), 0, {&first, &kernels});
+  TowerGroup towers(share, part, {{{&first, &kernels}, {&second, &kernels}}, &two});
+  data::BatchReader reader(digits(data::DigitStream::kTrain, 20), 2 * kBatch, 1);
+  data::Batch batch(reader.dataset().parts(), 2 * kBatch);
+  reader.read(0, batch);
+  towers.compute({batch, 1, 0}, parameters.binding());
+  const runtime::testing::CountAllocations allocations;
+  const float loss = towers.compute({batch, 1, 1}, parameters.binding());
+  EXPECT_EQ(allocations.count(), 0);
+  EXPECT_GT(loss, 0);
 }
 
 }  // namespace

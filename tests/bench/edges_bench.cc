@@ -1,0 +1,171 @@
+// `dtf-bench edges`: a step in which psd --serve sends one tensor to workerd --serve, which reads an element
+// of it. Real processes; this one is the client. Beside it, in turns: the same bytes over one raw socket
+// between two processes.
+// `dtf-bench tls`: the same step with keys, and without, and the raw socket, in turns.
+
+#include <fmt/core.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/host_memory.h"
+#include "common/base/log.h"
+#include "common/engine/session.h"
+#include "common/graph/builder.h"
+#include "common/graph/standard_ops.h"
+#include "common/net/key_folder.h"
+#include "common/net/tls_keys.h"
+#include "common/wire/remote_tasks.h"
+#include "tests/bench/benchmarks.h"
+#include "tests/bench/child.h"
+#include "tests/bench/raw_peer.h"
+#include "tests/support/process.h"
+
+namespace dtf::bench {
+
+namespace {
+
+constexpr double kGoal = 0.95;  // of the raw socket
+constexpr std::chrono::seconds kStartDeadline{30};
+// The variable here and on the ps, what has come to the worker, and the raw socket's two ends.
+constexpr uint64_t kCopies = 5;
+
+// One ps, one worker, and a session on both.
+class ServedPair {
+ public:
+  // `keys`: a folder with those of both tasks and of a client; empty: plain.
+  explicit ServedPair(uint64_t elements, const std::string& keys = {}) {
+    net::useKeys(keys.empty() ? nullptr : std::make_shared<net::TlsKeys>(keys, "client"));
+    const uint16_t ps = ListeningSocket().port, worker = ListeningSocket().port;
+    const std::string file = folder_.write(
+        "cluster.yaml",
+        fmt::format("job: edges\nrun_dir: {}\ncluster:\n  ps: [\"127.0.0.1:{}\"]\n"
+                    "  worker: [\"127.0.0.1:{}\"]\n{}",
+                    folder_.path(), ps, worker, keys.empty() ? "" : "keys: " + keys + "\n"));
+    for (const char* program : {"daemons/psd/psd", "daemons/workerd/workerd"}) {
+      tasks_.push_back(std::make_unique<testing::Process>(std::vector<std::string>{
+          buildProgram(program), "--cluster", file, "--task", "0", "--serve"}));
+      if (!tasks_.back()->waitForOutput("event=serving", kStartDeadline))
+        throw Error(ErrorCode::kUnavailable, tasks_.back()->err());
+    }
+    const Shape shape{static_cast<int64_t>(elements)};
+    graph::Graph graph(graph::standardOps());
+    graph::Builder b(graph);
+    {
+      const auto on_ps = b.deviceScope("/job:ps/task:0");
+      b.variable("w", shape);
+    }
+    b.node("Slice", {{graph.find("w")->id}}, {{"begin", Shape{0}}, {"size", Shape{1}}}, "first");
+    session_ = std::make_unique<engine::Session>(
+        graph, std::make_unique<wire::RemoteTasks>(
+                   wire::RemoteTasksOptions{.targets = {fmt::format("dtf://127.0.0.1:{}", worker),
+                                                        fmt::format("dtf://127.0.0.1:{}", ps)}}));
+    Tensor value(DType::kFloat32, shape);
+    value.as<float>()[0] = 1;
+    session_->setVariable("w", value);
+  }
+
+  void step() {
+    const std::vector<std::string> fetches = {"first"};
+    if (session_->run({}, fetches)[0].as<float>()[0] != 1)
+      throw Error(ErrorCode::kInternal, "another element arrived");
+  }
+
+ private:
+  const testing::TemporaryFolder folder_;
+  std::vector<std::unique_ptr<testing::Process>> tasks_;
+  std::unique_ptr<engine::Session> session_;
+};
+
+template <class Do>
+double millisecondsOf(const Do& act) {
+  const SystemClock clock;
+  const TimePoint begin = clock.now();
+  act();
+  return toSeconds(clock.now() - begin) * 1e3;
+}
+
+constexpr double kTlsGoal = 0.6;  // of the raw socket
+
+struct EdgeTimes {
+  std::vector<double> secure, plain, raw, of_plain, of_raw;
+};
+
+EdgeTimes timeWithKeys(uint64_t bytes, const std::string& keys, int repetitions) {
+  ListeningSocket socket;
+  const Child server([&] { serveRaw(socket.fd, bytes); }, Child::Cpu::kAny);
+  RawClient raw_client(socket.port, bytes);
+  ServedPair plain(bytes / sizeof(float)), secure(bytes / sizeof(float), keys);
+  for (ServedPair* pair : {&plain, &secure}) pair->step();  // registers the plan
+  EdgeTimes times;
+  for (int i = 0; i < repetitions; ++i) {
+    times.raw.push_back(millisecondsOf([&] { raw_client.pull(bytes); }));
+    times.plain.push_back(millisecondsOf([&] { plain.step(); }));
+    times.secure.push_back(millisecondsOf([&] { secure.step(); }));
+    times.of_plain.push_back(times.plain.back() / times.secure.back());
+    times.of_raw.push_back(times.raw.back() / times.secure.back());
+  }
+  net::useKeys(nullptr);
+  return times;
+}
+
+}  // namespace
+
+std::vector<Report> benchTls(const BenchOptions& options) {
+  Report report("a tensor from a ps to a worker in a step over TLS, ms (medians)",
+                {"TLS", "plain", "raw", "of plain", "of raw", "goal", "GB/s"});
+  log::init("", log::Level::kError);
+  const testing::TemporaryFolder folder;
+  const std::string keys = folder.path() + "/keys";
+  net::KeyFolder made = net::KeyFolder::create(keys, "edges", {});
+  for (const char* task : {"ps/0", "worker/0", "client"}) made.issue(task, "", {});
+  const std::vector<uint64_t> sizes =
+      options.quick ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 16, 64, 256, 1024};
+  for (const uint64_t mib : sizes) {
+    const uint64_t bytes = mib << 20;
+    if (hostMemory().available < 2 * kCopies * bytes) {
+      fmt::print(stderr, "{} MiB: needs {} MiB of memory, left out\n", mib, 2 * kCopies * mib);
+      continue;
+    }
+    const EdgeTimes times = timeWithKeys(bytes, keys, options.repetitions);
+    report.add(
+        fmt::format("{} MiB", mib),
+        {median(times.secure), median(times.plain), median(times.raw), median(times.of_plain),
+         median(times.of_raw), kTlsGoal, static_cast<double>(bytes) / median(times.secure) * 1e-6});
+  }
+  return {report};
+}
+
+std::vector<Report> benchEdges(const BenchOptions& options) {
+  Report report("a tensor from a ps to a worker in a step, ms (medians)",
+                {"step", "raw", "ratio", "goal", "GB/s"});
+  log::init("", log::Level::kError);
+  const std::vector<uint64_t> sizes =
+      options.quick ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 16, 64, 256, 1024, 3072};
+  for (const uint64_t mib : sizes) {
+    const uint64_t bytes = mib << 20;
+    if (hostMemory().available < kCopies * bytes) {
+      fmt::print(stderr, "{} MiB: needs {} MiB of memory, left out\n", mib, kCopies * mib);
+      continue;
+    }
+    ListeningSocket socket;
+    const Child server([&] { serveRaw(socket.fd, bytes); }, Child::Cpu::kAny);
+    RawClient raw_client(socket.port, bytes);
+    ServedPair pair(bytes / sizeof(float));
+    pair.step();  // registers the plan
+    std::vector<double> stepped, raw, ratio;
+    for (int i = 0; i < options.repetitions; ++i) {
+      raw.push_back(millisecondsOf([&] { raw_client.pull(bytes); }));
+      stepped.push_back(millisecondsOf([&] { pair.step(); }));
+      ratio.push_back(raw.back() / stepped.back());
+    }
+    report.add(fmt::format("{} MiB", mib), {median(stepped), median(raw), median(ratio), kGoal,
+                                            static_cast<double>(bytes) / median(stepped) * 1e-6});
+  }
+  return {report};
+}
+
+}  // namespace dtf::bench
