@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -16,6 +17,7 @@ namespace dtf::launcher {
 namespace {
 
 constexpr size_t kPsNamedMax = 4;  // in one line
+constexpr size_t kTargetsNamedMax = 8;
 
 std::string counted(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -28,6 +30,13 @@ std::string startText(const cluster::JobSpec& job, const std::filesystem::path& 
     return fmt::format("{}: one process, no ps; logs in {}", job.job, logs.string());
   return fmt::format("{}: {} ps, {}; logs in {}", job.job, job.cluster.ps.size(),
                      counted(job.cluster.worker.size(), "worker"), logs.string());
+}
+
+std::string servingText(const std::vector<std::string>& targets) {
+  const size_t shown = std::min(targets.size(), kTargetsNamedMax);
+  std::string text = "serving clients on " + join(std::span(targets).first(shown), ", ");
+  if (targets.size() > shown) text += fmt::format(", and {} others", targets.size() - shown);
+  return text;
 }
 
 std::string modelText(const ModelNotice& model, const cluster::JobSpec& job) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "common/cluster/spec.h"
 #include "launcher/notice.h"
@@ -14,6 +15,9 @@ namespace dtf::launcher {
 
 // "digits-softmax: 2 ps, 2 workers; logs in runs/digits-softmax/logs"
 std::string startText(const cluster::JobSpec& job, const std::filesystem::path& logs);
+
+// "serving clients on dtf://localhost:2224, dtf://localhost:2225, and 14 others"
+std::string servingText(const std::vector<std::string>& targets);
 
 // "model: 2 variables, 7850 parameters (30.6 KiB); gradient_descent, async, 2000 steps"
 std::string modelText(const ModelNotice& model, const cluster::JobSpec& job);

@@ -28,11 +28,12 @@ fs::path findBinary(const std::string& name, const std::vector<std::string>& fol
         if (isExecutable(file)) return fs::absolute(file).lexically_normal();
     }
   }
-  throw Error(
-      ErrorCode::kBadConfig,
-      "cannot find the executable '" + name + "' in " + join(folders, ", ") +
-          (path_folders.empty() ? "" : ", nor in PATH") +
-          "\n  build it (ninja -C build), install dtf, or name its folder with --bin-dir DIR");
+  throw Error(ErrorCode::kBadConfig, "cannot find the executable '" + name + "' in " +
+                                         join(folders, ", ") +
+                                         (path_folders.empty() ? "" : ", nor in PATH") +
+                                         "\n  build it (ninja -C build), install dtf, or name its "
+                                         "folder: with --bin-dir DIR, over "
+                                         "ssh with launch.binary_dir");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/base/cores.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/train/worker_devices.h"
 #include "launcher/binaries.h"
 #include "launcher/detach.h"
 #include "launcher/find_run.h"
@@ -16,6 +17,7 @@
 #include "launcher/listen_sockets.h"
 #include "launcher/output.h"
 #include "launcher/session.h"
+#include "launcher/ssh/ssh_hosts.h"
 
 namespace dtf::launcher {
 
@@ -57,29 +59,100 @@ std::string threadsText(const cluster::ClusterSpec& cluster) {
   return text + fmt::format(", as this host has {} cores", availableCores());
 }
 
-int up(const cluster::JobSpec& job, const Options& options, const fs::path& own_folder) {
-  const char* path = std::getenv("PATH");
+std::vector<std::vector<std::string>> devicesOf(const cluster::ClusterSpec& cluster) {
+  std::vector<std::vector<std::string>> devices;
+  for (const cluster::TaskSpec& worker : cluster.worker)
+    devices.push_back(cluster::devicesOf(worker));
+  return devices;
+}
+
+std::string towersText(const cluster::JobSpec& job, uint32_t worker) {
+  const std::vector<std::string> devices = cluster::devicesOf(job.cluster.worker.at(worker));
+  if (devices.size() == 1) return {};
+  const int threads = train::threadsOfTower(threadsOf(job.cluster).at(worker), devices.size());
+  return fmt::format("{} towers on {}, each of {} examples with {} thread{}", devices.size(),
+                     join(devices, ", "),
+                     job.train->data.batch_size / static_cast<int64_t>(devices.size()), threads,
+                     threads == 1 ? "" : "s");
+}
+
+namespace {
+
+using Via = cluster::LaunchSpec::Via;
+
+// A file is sent to other hosts under the path that it has here: there, `~` and the folder that a
+// relative path starts at are others.
+void nameTrainFile(const std::map<fs::path, std::string>& files, PlanInput& input) {
+  for (const auto& [path, text] : files) {
+    if (path == input.cluster_file) continue;
+    std::erase_if(input.overrides,
+                  [](const std::string& each) { return each.starts_with("train="); });
+    std::string quoted;
+    for (const char c : path.string()) quoted += c == '\'' ? "''" : std::string(1, c);
+    input.overrides.push_back("train='" + quoted + "'");
+  }
+}
+
+PlanInput planInput(const cluster::JobSpec& job, const Options& options, const Origin& origin,
+                    bool serves) {
+  PlanInput input{options.cluster_file, options.overrides, options.run_dir, options.log_level, {},
+                  fs::current_path(),   options.fresh,     serves};
+  if (job.launch.via == Via::kLocal) {
+    const char* path = std::getenv("PATH");
+    input.binaries = findBinaries(options.bin_dir, origin.own_folder, path ? path : "");
+    return input;
+  }
+  if (options.bin_dir)
+    throw Error(ErrorCode::kUsage,
+                "--bin-dir is of this host: launch.binary_dir says where dtf is on the others");
+  // What these mean elsewhere can't depend on where this process is.
+  input.binaries = {"psd", "workerd"};
+  input.cluster_file = fs::absolute(options.cluster_file).lexically_normal();
+  if (!serves) nameTrainFile(origin.files, input);
+  if (!serves) input.run_dir = fs::absolute(job.run_dir).lexically_normal();
+  return input;
+}
+
+// Nobody is asked: a port that is chosen there is not known yet.
+ChosenAddresses plannedAddresses(const cluster::JobSpec& job) {
+  if (job.launch.via == Via::kLocal)
+    return ListenSockets::open(specsOf(job.cluster), job.cluster.mayBeReached(), true).chosen();
+  ChosenAddresses chosen;
+  for (const auto& [id, task] : specsOf(job.cluster))
+    if (task.address.port == 0) chosen[id] = task.address.str();
+  return chosen;
+}
+
+int start(const cluster::JobSpec& job, const Options& options, const Origin& origin, bool serves) {
   LaunchOptions launch_options;
-  launch_options.plan = PlanInput{options.cluster_file,
-                                  options.overrides,
-                                  options.run_dir,
-                                  options.log_level,
-                                  findBinaries(options.bin_dir, own_folder, path ? path : ""),
-                                  fs::current_path(),
-                                  options.fresh};
+  launch_options.plan = planInput(job, options, origin, serves);
   launch_options.json = options.json;
   launch_options.color = options.color;
   launch_options.verbosity = options.verbosity;
+  launch_options.files = origin.files;
   if (!options.dry_run) {
     // Not before: a launch that is refused must not take the place of the one that runs there.
     launch_options.on_held = [&] { return rememberRun(job, options.cluster_file); };
     return options.detach ? launchDetached(job, launch_options, options.cluster_file)
                           : launch(job, launch_options);
   }
-  const ListenSockets sockets = ListenSockets::open(job.cluster, true);
-  const auto plan = makePlan(job, launch_options.plan, sockets.chosen());
-  print(options.json ? planJson(plan) : planText(plan));
+  const auto plan = makePlan(job, launch_options.plan, plannedAddresses(job));
+  std::vector<SshHostCommand> hosts;
+  if (job.launch.via == Via::kSsh) hosts = sshCommands(job);
+  print(options.json ? planJson(plan, hosts) : planText(plan, hosts));
   return 0;
+}
+
+}  // namespace
+
+int up(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
+  return start(job, options, origin, false);
+}
+
+int serve(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
+  cluster::JobSpec cluster = job;
+  cluster.train.reset();
+  return start(cluster, options, origin, true);
 }
 
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options) {
@@ -91,7 +164,9 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
   for (const TaskId id : allTasks(job.cluster)) {
     const std::string address = job.cluster.tasks(id.job)[id.index].address.str();
     tasks.push_back(ordered_json{{"name", id.name()}, {"address", address}});
-    text += "  " + id.name() + "  " + address + "\n";
+    text += "  " + id.name() + "  " + address;
+    const std::string towers = id.job == JobKind::kWorker ? towersText(job, id.index) : "";
+    text += towers.empty() ? "\n" : ": " + towers + "\n";
   }
   if (options.json)
     printEvent("check", {{"job", job.job},
@@ -100,6 +175,7 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
                          {"memory_bytes", size.memory_bytes},
                          {"kept_bytes", size.kept_bytes},
                          {"threads", threadsOf(job.cluster)},
+                         {"devices", devicesOf(job.cluster)},
                          {"durability", job.durability.str()},
                          {"tasks", tasks}});
   else

@@ -4,6 +4,7 @@
 // Errors: dtf::Error, for main() to print.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,23 @@
 
 namespace dtf::launcher {
 
-// Runs the job, or with --dry-run prints what would run. `own_folder`: where dtf-launch itself is.
-int up(const cluster::JobSpec& job, const Options& options,
-       const std::filesystem::path& own_folder);
+// What dtf-launch knows beside the job and its command line.
+struct Origin {
+  std::filesystem::path own_folder;  // where dtf-launch itself is
+  // What the job was read from: absolute path -> text.
+  std::map<std::filesystem::path, std::string> files;
+};
+
+// Runs the job, or with --dry-run prints what would run.
+int up(const cluster::JobSpec& job, const Options& options, const Origin& origin);
+
+// Starts the tasks of the job's cluster without the job: they serve clients until they are told to
+// end. With --dry-run as up().
+int serve(const cluster::JobSpec& job, const Options& options, const Origin& origin);
+
+// Makes, renews or lists the keys of a job's tasks (common/net/key_folder.h).
+// Errors: kUsage; those of net::KeyFolder and of the cluster file.
+int keys(const Options& options);
 
 // The job was checked without a mistake: says so, how large it is, and lists the tasks.
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
@@ -24,6 +39,11 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const Options
 std::vector<int> threadsOf(const cluster::ClusterSpec& cluster);
 // "each worker computes on 1, as this host has 2 cores"
 std::string threadsText(const cluster::ClusterSpec& cluster);
+
+// What each worker computes on: ["cpu:0", "cpu:1"].
+std::vector<std::vector<std::string>> devicesOf(const cluster::ClusterSpec& cluster);
+// "2 towers on cpu:0, cpu:1, each of 50 examples with 1 thread"; empty for a worker with one device.
+std::string towersText(const cluster::JobSpec& job, uint32_t worker);
 
 // Prints the model layer by layer, and where its variables lie. The job was checked.
 int explain(const cluster::JobSpec& job, const Options& options);

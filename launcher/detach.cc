@@ -16,6 +16,8 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/print.h"
+#include "common/base/run_lock.h"
+#include "launcher/announce.h"
 #include "launcher/exit_status.h"
 #include "launcher/json_fields.h"
 #include "launcher/launch_plan.h"
@@ -110,15 +112,31 @@ bool awaitReady(const Fd& ready, const HeldSignals& signals, const Fd& exited, p
   }
 }
 
-void sayReady(const cluster::JobSpec& job, const fs::path& cluster_file, pid_t pid, bool json) {
-  if (json)
-    return printEvent("detached",
-                      {{"job", job.job}, {"run_dir", job.run_dir.string()}, {"pid", pid}});
+// As the launcher has recorded them: it has chosen the ports that the file leaves open.
+std::vector<std::string> recordedTargets(const cluster::JobSpec& job) {
+  ChosenAddresses addresses;
+  const LaunchRecord record = lastLaunch(job.run_dir);
+  for (const TaskId id : allTasks(job.cluster))
+    for (const RecordedTask& task : record.tasks)
+      if (task.name == id.name()) addresses[id] = task.address;
+  return targetsOf(job.cluster, addresses);
+}
+
+void sayReady(const cluster::JobSpec& job, bool serves, const fs::path& cluster_file, pid_t pid,
+              bool json) {
+  const std::vector<std::string> targets =
+      serves ? recordedTargets(job) : std::vector<std::string>{};
+  if (json) {
+    nlohmann::ordered_json said = {
+        {"job", job.job}, {"run_dir", job.run_dir.string()}, {"pid", pid}};
+    if (serves) said["targets"] = targets;
+    return printEvent("detached", said);
+  }
   const std::string name = shellQuote(cluster_file.string());
   print(
-      fmt::format("{}: runs, dtf-launch has pid {}\n"
+      fmt::format("{}: {}, dtf-launch has pid {}\n"
                   "  dtf-launch status {}\n  dtf-launch attach {}\n  dtf-launch stop {}\n",
-                  job.job, pid, name, name, name));
+                  job.job, serves ? servingText(targets) : "runs", pid, name, name, name));
 }
 
 int awaitExit(pid_t pid) {
@@ -170,7 +188,7 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
   // Without it a launcher that hangs could not be stopped from here: poll() would pass it over.
   if (!exited.valid()) ::kill(pid, SIGTERM);
   if (exited.valid() && awaitReady(ready, signals, exited, pid)) {
-    sayReady(job, cluster_file, pid, json);
+    sayReady(job, options.plan.serves, cluster_file, pid, json);
     return 0;
   }
   const int code = awaitExit(pid);

@@ -8,7 +8,12 @@ namespace dtf::launcher {
 using nlohmann::ordered_json;
 
 void EventWriter::started(TaskId id, pid_t pid) {
-  write("started", {{"task", id.name()}, {"pid", pid}});
+  write("started",
+        {{"task", id.name()}, {"pid", orNull(pid == 0 ? std::nullopt : std::optional(pid))}});
+}
+
+void EventWriter::serving(const std::vector<std::string>& targets) {
+  write("serving", {{"targets", targets}});
 }
 
 void EventWriter::ready(TaskId id) {

@@ -26,6 +26,7 @@ class EventWriter {
 
   void started(TaskId id, pid_t pid);
   void ready(TaskId id);
+  void serving(const std::vector<std::string>& targets);
   void model(const ModelNotice& notice);
   void restored(const RestoredNotice& notice);
   void wentBack(const WentBackNotice& notice);

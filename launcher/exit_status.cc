@@ -31,6 +31,7 @@ bool ExitStatus::crashed() const {
 }
 
 std::string ExitStatus::text() const {
+  if (!lost_host.empty()) return "was lost with its host, " + lost_host;
   if (signal != 0)
     return "was killed by " + signalName(signal) + " (signal " + std::to_string(signal) + ")" +
            // Of mapped files (data/byte_block.h).

@@ -11,6 +11,7 @@ struct ExitStatus {
   int code = 0;
   int signal = 0;
   bool memory_ran_out = false;  // killed while the kernel killed a process of this host for that
+  std::string lost_host{};      // it was there, which is gone: how it ended there nobody knows
   bool operator==(const ExitStatus&) const = default;
 
   static ExitStatus fromWait(int wait_status);  // of waitpid()

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,7 +13,6 @@
 #include "common/base/print.h"
 #include "common/base/text.h"
 #include "common/graph/placer.h"
-#include "common/graph/prune.h"
 #include "common/model/model_table.h"
 #include "common/model_files/trained_model.h"
 #include "common/runtime/cpu_device.h"
@@ -22,7 +20,8 @@
 #include "common/train/initial_values.h"
 #include "common/train/job_check.h"
 #include "common/train/kernel_choices.h"
-#include "common/train/model_step.h"
+#include "common/train/model_part.h"
+#include "common/train/worker_devices.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
 
@@ -61,17 +60,26 @@ ordered_json variablesOf(const graph::Placement& placement) {
   return variables;
 }
 
-// Of the chief's step. The others run the same.
-runtime::StepPlan planOf(const cluster::TrainSpec& train, const model::ModelGraph& model,
-                         const graph::Placement& placement, train::KernelChoices& choices,
-                         int threads) {
-  runtime::ComputePool pool(threads);
+// What the chief does in a step.
+struct ChiefStep {
+  size_t towers = 1;
+  runtime::StepPlan plan;  // of one tower: the others run the same, and so do the other workers
+};
+
+ChiefStep stepOf(const cluster::JobSpec& job, train::KernelChoices& choices) {
+  const size_t towers = cluster::devicesOf(job.cluster.worker.at(kChief.index)).size();
+  runtime::ComputePool pool(train::threadsOfTower(threadsOf(job.cluster).at(kChief.index), towers));
   runtime::KernelTable kernels;
   runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
-  runtime::CpuDevice device;
-  const graph::Graph part = train::workerPart(model, placement, kChief.index);
-  const graph::Output loss = graph::findTensor(part, model.graph.node(model.loss.node).name);
-  return runtime::planStep(part, std::array{loss}, device, kernels);
+  const cluster::TrainSpec train = train::shareOf(*job.train, towers);
+  const model::ModelGraph model = train::trainingGraphOf(train);
+  const graph::Placement placement = train::placeModel(model.graph, train::placementOf(train),
+                                                       train::shardsOf(job.cluster), kChief.index);
+  runtime::CpuDevice cpu;
+  const engine::TaskPart part =
+      train::trainingPart(model, placement, kChief.index, {&cpu, &kernels});
+  return {towers, runtime::planStep(part.graph, part.fetches, cpu.type(), kernels,
+                                    {.known = &part.folded})};
 }
 
 ordered_json kernelsOf(const runtime::StepPlan& plan) {
@@ -122,13 +130,16 @@ std::string psMemoryText(const cluster::JobSpec& job, uint64_t bytes) {
 }
 
 std::string stepText(const cluster::JobSpec& job, const model::ModelTable& table,
-                     const model::ModelGraph& graph, const runtime::StepPlan& plan) {
+                     const model::ModelGraph& graph, const ChiefStep& step) {
   const uint64_t bytes = table.parameters * sizeof(float);
-  return fmt::format(
+  const std::string towers = towersText(job, kChief.index);
+  return (towers.empty() ? "" : fmt::format("{}: {}\n", kChief.name(), towers)) +
+         fmt::format(
              "memory of a worker: {} for a step of {} examples, {} of parameters, {} of "
              "gradients\n",
-             bytesText(plan.planned_bytes), job.train->data.batch_size, bytesText(bytes),
-             bytesText(model::denseGradientElements(graph) * sizeof(float))) +
+             bytesText(step.towers * step.plan.planned_bytes), job.train->data.batch_size,
+             bytesText(bytes),
+             bytesText(step.towers * model::denseGradientElements(graph) * sizeof(float))) +
          psMemoryText(job, bytes);
 }
 
@@ -148,8 +159,7 @@ int explain(const cluster::JobSpec& job, const Options& options) {
                                     train::KernelChoices::Absent::kTable);
   train::KernelChoices choices(is_timed ? train.kernels : cluster::KernelRule::kTable, job.run_dir,
                                train::KernelChoices::Absent::kTable);
-  const std::vector<int> threads = threadsOf(job.cluster);
-  const runtime::StepPlan plan = planOf(train, graph, placement, choices, threads.at(kChief.index));
+  const ChiefStep step = stepOf(job, choices);
   if (options.json) {
     printEvent("explain", {{"job", job.job},
                            {"input", table.input.dims()},
@@ -158,16 +168,17 @@ int explain(const cluster::JobSpec& job, const Options& options) {
                            {"parameters", table.parameters},
                            {"flops", table.flops},
                            {"layers", layersOf(table)},
-                           {"threads", threads},
-                           {"step_bytes", plan.planned_bytes},
+                           {"threads", threadsOf(job.cluster)},
+                           {"devices", devicesOf(job.cluster)},
+                           {"step_bytes", step.towers * step.plan.planned_bytes},
                            {"ps_memory_bytes", psBytes(job, table)},
-                           {"kernels", kernelsOf(plan)},
+                           {"kernels", kernelsOf(step.plan)},
                            {"variables", variablesOf(placement)}});
   } else {
     print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}", table.str(),
                       model_files::scalingText(train.model), train.model.loss.text(),
-                      threadsText(job.cluster), stepText(job, table, graph, plan),
-                      kernelsText(plan, wanted.text()), graph::placementTable(placement)));
+                      threadsText(job.cluster), stepText(job, table, graph, step),
+                      kernelsText(step.plan, wanted.text()), graph::placementTable(placement)));
   }
   return 0;
 }

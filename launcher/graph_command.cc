@@ -22,7 +22,9 @@
 #include "common/train/initial_values.h"
 #include "common/wire/remote_tasks.h"
 #include "launcher/commands.h"
+#include "launcher/find_run.h"
 #include "launcher/graph_parts.h"
+#include "launcher/launch_plan.h"
 #include "launcher/output.h"
 
 namespace dtf::launcher {
@@ -43,6 +45,34 @@ std::vector<std::pair<TaskId, cluster::Address>> tasksOf(const cluster::ClusterS
       tasks.emplace_back(TaskId{job, i}, specs[i].address);
   }
   return tasks;
+}
+
+// Of those that run, in particular where the file leaves the port to the launcher.
+ChosenAddresses addressesOf(const cluster::JobSpec& job, const Options& options) {
+  ChosenAddresses addresses;
+  const FoundRun run = findRun(job, options);
+  for (const TaskId id : allTasks(job.cluster)) {
+    const cluster::Address& written = job.cluster.tasks(id.job)[id.index].address;
+    if (run.running)
+      for (const RecordedTask& task : run.running->tasks)
+        if (task.name == id.name() && !task.address.empty()) addresses[id] = task.address;
+    if (written.port == 0 && !addresses.contains(id))
+      throw Error(
+          ErrorCode::kUnavailable,
+          fmt::format("{} doesn't run: 'dtf-launch serve {}' starts the tasks, and finds the "
+                      "ports that the file leaves open",
+                      id.name(), options.cluster_file.string()));
+  }
+  return addresses;
+}
+
+// As targetsOf(), each to be the task that the file has there.
+std::vector<std::string> namedTargets(const cluster::ClusterSpec& cluster,
+                                      const ChosenAddresses& addresses) {
+  std::vector<std::string> targets;
+  for (const auto& [task, written] : tasksOf(cluster))
+    targets.push_back("dtf://" + addressOf(cluster, addresses, task) + "/" + task.name());
+  return targets;
 }
 
 engine::SessionOptions optionsOf(const model::GraphSpec& spec) {
@@ -166,9 +196,8 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   if (spec.targets.empty() && spec.fetches.empty())
     throw Error(ErrorCode::kBadConfig,
                 options.graph->string() + ": error: 'run' names no targets and no fetches");
-  wire::RemoteTasksOptions tasks;
-  for (const auto& [task, address] : tasksOf(job.cluster))
-    tasks.targets.push_back("dtf://" + address.str());
+  const wire::RemoteTasksOptions tasks{.targets =
+                                           namedTargets(job.cluster, addressesOf(job, options))};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
   if (options.fresh) session.resetVariables("");
   initialise(session, spec);

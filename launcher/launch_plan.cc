@@ -46,6 +46,7 @@ std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
     argv.push_back("--run-dir");
     argv.push_back(input.run_dir->string());
   }
+  if (input.serves) argv.emplace_back("--serve");
   if (input.fresh && id == kChief) argv.push_back("--fresh");
   if (input.log_level) {
     argv.push_back("--log-level");
@@ -54,13 +55,19 @@ std::vector<std::string> argvOf(TaskId id, const PlanInput& input,
   return argv;
 }
 
+std::string quoted(const std::vector<std::string>& argv) {
+  std::vector<std::string> words;
+  for (const std::string& word : argv) words.push_back(shellQuote(word));
+  return join(words, " ");
+}
+
 std::string commandText(const TaskCommand& command) {
   std::vector<std::string> words;
   if (!command.env.empty()) {
     words.push_back("env");
     for (const auto& [name, value] : command.env) words.push_back(shellQuote(name + "=" + value));
   }
-  for (const std::string& word : command.argv) words.push_back(shellQuote(word));
+  words.push_back(quoted(command.argv));
   return join(words, " ");
 }
 
@@ -88,14 +95,18 @@ std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& 
   return plan;
 }
 
-std::string planText(const std::vector<TaskCommand>& plan) {
+std::string planText(const std::vector<TaskCommand>& plan,
+                     const std::vector<SshHostCommand>& hosts) {
   std::string text;
+  for (const SshHostCommand& host : hosts)
+    text += "to " + host.host + " | " + quoted(host.argv) + "\n";
   for (const TaskCommand& command : plan)
     text += command.host + " | " + commandText(command) + "\n";
   return text;
 }
 
-std::string planJson(const std::vector<TaskCommand>& plan) {
+std::string planJson(const std::vector<TaskCommand>& plan,
+                     const std::vector<SshHostCommand>& hosts) {
   using nlohmann::ordered_json;
   ordered_json tasks = ordered_json::array();
   for (const TaskCommand& command : plan) {
@@ -105,7 +116,9 @@ std::string planJson(const std::vector<TaskCommand>& plan) {
                                  {"env", command.env},
                                  {"argv", command.argv}});
   }
-  const ordered_json plan_json = {{"schema", 1}, {"event", "plan"}, {"tasks", tasks}};
+  ordered_json plan_json = {{"schema", 1}, {"event", "plan"}, {"tasks", tasks}};
+  for (const SshHostCommand& host : hosts)
+    plan_json["hosts"].push_back({{"host", host.host}, {"argv", host.argv}});
   return plan_json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -122,6 +135,15 @@ std::string shellQuote(std::string_view word) {
       quoted += c;
   }
   return quoted + "'";
+}
+
+std::vector<std::string> targetsOf(const cluster::ClusterSpec& cluster,
+                                   const ChosenAddresses& chosen) {
+  std::vector<std::string> targets;
+  for (const JobKind job : {JobKind::kWorker, JobKind::kPs})
+    for (uint32_t i = 0; i < cluster.tasks(job).size(); ++i)
+      targets.push_back("dtf://" + addressOf(cluster, chosen, {job, i}));
+  return targets;
 }
 
 std::string addressOf(const cluster::ClusterSpec& cluster, const ChosenAddresses& chosen,

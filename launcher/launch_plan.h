@@ -32,7 +32,8 @@ struct PlanInput {
   std::optional<std::string> log_level;          // the user\'s --log-level
   Binaries binaries;
   std::filesystem::path folder;
-  bool fresh = false;  // for the chief
+  bool fresh = false;   // for the chief
+  bool serves = false;  // the tasks wait for clients
 };
 
 // The address, "127.0.0.1:40123", that each task with an `auto` port was given.
@@ -41,17 +42,32 @@ using ChosenAddresses = std::map<TaskId, std::string>;
 std::string addressOf(const cluster::ClusterSpec& cluster, const ChosenAddresses& chosen,
                       TaskId id);
 
+// Where clients find the tasks that serve, "dtf://localhost:2222", workers first: an op that asks for no
+// device runs on the first.
+std::vector<std::string> targetsOf(const cluster::ClusterSpec& cluster,
+                                   const ChosenAddresses& chosen);
+
 // Every task, ps first. Each learns the address of every `auto` port through --set, after the
 // user's own.
 // Errors: kInternal when `chosen` lacks an `auto` task.
 std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& input,
                                   const ChosenAddresses& chosen);
 
-// One task a line, `host | command`, the command ready to paste into a shell in the working folder.
-std::string planText(const std::vector<TaskCommand>& plan);
+// What this host runs to have the tasks of another one run there. Value type.
+struct SshHostCommand {
+  std::string host;
+  std::vector<std::string> argv;
+};
 
-// {"schema":1,"event":"plan","tasks":[{"name","host","folder","env","argv"}]} on one line.
-std::string planJson(const std::vector<TaskCommand>& plan);
+// One task a line, `host | command`, the command ready to paste into a shell in the working folder.
+// Tasks of other hosts are told what to run over the stdin of the commands that come first.
+std::string planText(const std::vector<TaskCommand>& plan,
+                     const std::vector<SshHostCommand>& hosts = {});
+
+// {"schema":1,"event":"plan","tasks":[{"name","host","folder","env","argv"}]} on one line, and
+// "hosts":[{"host","argv"}] where there are others.
+std::string planJson(const std::vector<TaskCommand>& plan,
+                     const std::vector<SshHostCommand>& hosts = {});
 
 // `word` as one word of a POSIX shell.
 std::string shellQuote(std::string_view word);

@@ -62,13 +62,13 @@ int lookUp(const std::string& host, SocketAddress& address) {
   return 0;
 }
 
-SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
+SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool reachable) {
   SocketAddress address;
   if (const int error = lookUp(task.address.host, address))
     throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
                         "cannot resolve the host '" + task.address.host + "' of " + id.name() +
                             ": " + ::gai_strerror(error));
-  if (!insecure && !cluster::isLoopback(numericHost(address)))
+  if (!reachable && !cluster::isLoopback(numericHost(address)))
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, task.mark,
         "the host '" + task.address.host + "' of " + id.name() +
@@ -84,8 +84,8 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
   if (error == EADDRNOTAVAIL)
     throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
                         "the host '" + task.address.host + "' of " + id.name() +
-                            " is another one: dtf-launch starts tasks on this host only; start "
-                            "those of other hosts by hand");
+                            " is another one than this: 'launch: {via: ssh}' starts tasks on "
+                            "other hosts");
   if (error != EADDRINUSE)
     throw yaml::ErrorAt(
         ErrorCode::kUnavailable, task.mark,
@@ -96,8 +96,8 @@ SocketAddress resolve(TaskId id, const cluster::TaskSpec& task, bool insecure) {
                           "; stop it, or write `auto` for the port");
 }
 
-Fd listenOn(TaskId id, const cluster::TaskSpec& task, bool insecure) {
-  SocketAddress address = resolve(id, task, insecure);
+Fd listenOn(TaskId id, const cluster::TaskSpec& task, bool reachable) {
+  SocketAddress address = resolve(id, task, reachable);
   setPort(address, task.address.port);
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) failBind(id, task, errno);
@@ -135,21 +135,26 @@ bool isThisHost(const std::string& host) {
   return socket.valid() && ::bind(socket.get(), address.get(), address.size) == 0;
 }
 
-ListenSockets ListenSockets::open(const cluster::ClusterSpec& cluster, bool auto_only) {
+TaskSpecs specsOf(const cluster::ClusterSpec& cluster) {
+  TaskSpecs specs;
+  for (const TaskId id : allTasks(cluster)) specs[id] = cluster.tasks(id.job)[id.index];
+  return specs;
+}
+
+ListenSockets ListenSockets::open(const TaskSpecs& tasks, bool reachable, bool auto_only) {
   ListenSockets sockets;
   // Fixed ports first, so that the kernel can't choose one of them for an `auto` task.
   for (const bool is_auto : {false, true}) {
     if (auto_only && !is_auto) continue;
-    for (const TaskId id : allTasks(cluster)) {
-      const cluster::TaskSpec& task = cluster.tasks(id.job)[id.index];
+    for (const auto& [id, task] : tasks) {
       if ((task.address.port == 0) != is_auto) continue;
-      Fd socket = listenOn(id, task, cluster.insecure);
+      Fd socket = listenOn(id, task, reachable);
       if (is_auto) sockets.chosen_[id] = numericAddress(socket);
       DTF_CHECK_MSG(socket.valid() && !sockets.sockets_.contains(id), id.name());
       sockets.sockets_[id] = std::move(socket);
     }
   }
-  DTF_CHECK(auto_only || sockets.sockets_.size() == allTasks(cluster).size());
+  DTF_CHECK(auto_only || sockets.sockets_.size() == tasks.size());
   return sockets;
 }
 

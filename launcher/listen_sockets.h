@@ -19,17 +19,21 @@ namespace dtf::launcher {
 // Blocks: on name resolution.
 bool isThisHost(const std::string& host);
 
+// What is known of some tasks.
+using TaskSpecs = std::map<TaskId, cluster::TaskSpec>;
+TaskSpecs specsOf(const cluster::ClusterSpec& cluster);  // of all
+
 // Owns: the sockets, until drop().
 // Threads: thread-compatible.
 class ListenSockets {
  public:
-  // Sockets for all tasks of `cluster`, or, with `auto_only`, for those whose port is `auto`: that
-  // is how --dry-run finds ports without disturbing a job that holds the fixed ones.
+  // Sockets for all of `tasks`, or, with `auto_only`, for those whose port is `auto`: that is how
+  // --dry-run finds ports without disturbing a job that holds the fixed ones. `reachable`: also where
+  // other hosts can connect.
   // Blocks: on name resolution.
   // Errors: kUnavailable for a port in use, naming who holds it; kBadConfig for a host that isn't
-  // this one, or one that the network can reach: this version has no TLS, so it listens on loopback
-  // only.
-  static ListenSockets open(const cluster::ClusterSpec& cluster, bool auto_only = false);
+  // this one, or one that the network can reach, unless `reachable`.
+  static ListenSockets open(const TaskSpecs& tasks, bool reachable, bool auto_only = false);
 
   // What the tasks with an `auto` port were given.
   const ChosenAddresses& chosen() const { return chosen_; }

@@ -50,8 +50,7 @@ struct LogFanin::Stream {
   uint64_t lost_bytes = 0;  // since the disk took the last ones
   bool last_shown = false;  // the line before this one, on the console
   std::deque<std::string> tail;
-  std::unique_ptr<LineSplitter> splitter;
-  std::unique_ptr<PipeReader> reader;  // last: its callbacks use the rest
+  std::unique_ptr<LineSplitter> splitter;  // of the process that runs
 };
 
 std::string logFileName(TaskId id, int attempt) {
@@ -78,9 +77,9 @@ int nextAttempt(const std::filesystem::path& folder) {
   return newest + 1;
 }
 
-LogFanin::LogFanin(boost::asio::io_context& io, std::filesystem::path folder,
-                   std::vector<TaskId> tasks, bool color, bool details, OnLine on_line)
-    : io_(io), folder_(std::move(folder)), details_(details), on_line_(std::move(on_line)) {
+LogFanin::LogFanin(std::filesystem::path folder, std::vector<TaskId> tasks, bool color,
+                   bool details, OnLine on_line)
+    : folder_(std::move(folder)), details_(details), on_line_(std::move(on_line)) {
   DTF_CHECK(on_line_ && !tasks.empty());
   size_t width = 0;
   for (const TaskId id : tasks) width = std::max(width, id.name().size());
@@ -93,30 +92,26 @@ LogFanin::LogFanin(boost::asio::io_context& io, std::filesystem::path folder,
 
 LogFanin::~LogFanin() = default;
 
-void LogFanin::add(size_t task, int attempt, Fd pipe) {
+void LogFanin::add(size_t task, int attempt) {
   Stream& stream = *streams_.at(task);
-  DTF_CHECK_MSG(!stream.reader, stream.id.name());
-  DTF_CHECK_MSG(attempt >= 1 && pipe.valid(), stream.id.name());
+  DTF_CHECK_MSG(!stream.splitter && attempt >= 1, stream.id.name());
   const bool is_first = stream.path.empty();
   stream.path = folder_ / logFileName(stream.id, attempt);
   stream.lost_bytes = 0;
+  stream.splitter = std::make_unique<LineSplitter>(
+      kLineBytesMax,
+      [this, &stream](std::string_view line, bool cut) { onLine(stream, line, cut); });
   if (!open(stream)) {
     if (is_first) failWrite(stream.path, errno);
     warnOfLoss(stream);
   }
-  stream.splitter = std::make_unique<LineSplitter>(
-      kLineBytesMax,
-      [this, &stream](std::string_view line, bool cut) { onLine(stream, line, cut); });
-  stream.reader = std::make_unique<PipeReader>(
-      io_, std::move(pipe), [this, &stream](std::string_view bytes) { onBytes(stream, bytes); });
 }
 
 void LogFanin::finish(size_t task) {
   Stream& stream = *streams_.at(task);
-  if (!stream.reader) return;
-  stream.reader->drain();
+  if (!stream.splitter) return;
   stream.splitter->flush();
-  stream.reader.reset();
+  stream.splitter.reset();
   stream.file.reset();
 }
 
@@ -129,7 +124,9 @@ std::filesystem::path LogFanin::file(size_t task) const {
   return streams_.at(task)->path;
 }
 
-void LogFanin::onBytes(Stream& stream, std::string_view bytes) {
+void LogFanin::feed(size_t task, std::string_view bytes) {
+  Stream& stream = *streams_.at(task);
+  DTF_CHECK_MSG(stream.splitter != nullptr, stream.id.name());
   save(stream, bytes);
   stream.splitter->feed(bytes);
 }

@@ -16,7 +16,6 @@
 #include "common/base/file.h"
 #include "common/base/ids.h"
 #include "launcher/line_splitter.h"
-#include "launcher/pipe_reader.h"
 
 namespace dtf::launcher {
 
@@ -29,8 +28,7 @@ int newestAttempt(const std::filesystem::path& folder);
 // One more than the highest that any log file in `folder` has, that of a launch that was refused too.
 int nextAttempt(const std::filesystem::path& folder);
 
-// Owns: the read ends of the tasks' pipes, the log files, the last kTailLines lines of each task.
-// Borrows: `io` (must outlive this).
+// Owns: the log files, the last kTailLines lines of each task.
 // Threads: loop-thread only.
 // Blocks: on the disk of the log files.
 // Errors: add() kCannotWrite, for a task's first process. A disk that fills up later costs what comes until it has room again;
@@ -45,17 +43,19 @@ class LogFanin {
 
   // `folder` exists. Prefixes are as wide as the longest name of `tasks`. `details`: lines that are
   // no warning go to the console too.
-  LogFanin(boost::asio::io_context& io, std::filesystem::path folder, std::vector<TaskId> tasks,
-           bool color, bool details, OnLine on_line);
+  LogFanin(std::filesystem::path folder, std::vector<TaskId> tasks, bool color, bool details,
+           OnLine on_line);
   ~LogFanin();
 
-  // `task` counts in `tasks`. `pipe`: read end of the process's stdout and stderr. A file that is
-  // there already is never written to: `attempt` is one that has none. The file of a later process of
-  // the task may come later: a job that goes on is worth more than its log.
-  void add(size_t task, int attempt, Fd pipe);
+  // A process of `task`, which counts in `tasks`, has been started. A file that is there already is
+  // never written to: `attempt` is one that has none. The file of a later process of the task may
+  // come later: a job that goes on is worth more than its log.
+  void add(size_t task, int attempt);
 
-  // The process has ended: takes what its pipe still holds, a last line without "\n" included, and
-  // closes the file.
+  // What the process has written to its stdout and stderr.
+  void feed(size_t task, std::string_view bytes);
+
+  // The process has ended: a last line without "\n" is one, too. Closes the file.
   void finish(size_t task);
 
   // The last lines, oldest first.
@@ -64,13 +64,11 @@ class LogFanin {
 
  private:
   struct Stream;
-  void onBytes(Stream& stream, std::string_view bytes);
   static bool open(Stream& stream);
   void warnOfLoss(const Stream& stream);
   void save(Stream& stream, std::string_view bytes);
   void onLine(Stream& stream, std::string_view line, bool cut);
 
-  boost::asio::io_context& io_;
   const std::filesystem::path folder_;
   const bool details_;
   const OnLine on_line_;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/net/error_bridge.h"
+#include "common/net/tls_keys.h"
+#include "common/runtime/plugin_device.h"
 #include "common/train/job_check.h"
 #include "common/yaml/report.h"
 #include "launcher/commands.h"
@@ -49,7 +52,7 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, yaml::Report& repor
     return entry->second;
   };
   const std::optional<train::JobSize> size =
-      train::checkJob(job, {hostMemory(), runs_here}, report);
+      train::checkJob(job, {hostMemory(), runs_here, runtime::missingDevice}, report);
   printBounded(STDERR_FILENO, report.warnings());
   report.throwIfAny();
   DTF_CHECK(size.has_value());
@@ -61,18 +64,23 @@ int run(const Options& options) {
     print(*options.answer);
     return 0;
   }
+  if (options.verb == Verb::kKeys) return keys(options);
   yaml::Report report;
   cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides, report);
   if (options.run_dir) job.run_dir = *options.run_dir;
+  if (!job.cluster.keys.empty() && (options.verb == Verb::kStatus || options.verb == Verb::kGraph))
+    net::useKeys(std::make_shared<net::TlsKeys>(job.cluster.keys, "client", job.job));
   switch (options.verb) {
     case Verb::kUp:
       checkBeforeStart(job, report);
-      return up(job, options, ownFolder());
+      return up(job, options, {ownFolder(), report.files()});
     case Verb::kCheck:
       return check(job, checkBeforeStart(job, report), options);
     case Verb::kExplain:
       checkBeforeStart(job, report);
       return explain(job, options);
+    case Verb::kServe:
+      return serve(job, options, {ownFolder(), report.files()});
     case Verb::kGraph:
       return graph(job, options);
     case Verb::kStatus:
@@ -91,6 +99,8 @@ int run(const Options& options) {
       return exportModel(job, options);
     case Verb::kImport:
       return importModel(job, options);
+    case Verb::kKeys:
+      break;  // it has no job
   }
   return exitCode(ErrorCode::kInternal);
 }

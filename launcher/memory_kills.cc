@@ -34,7 +34,7 @@ ExitStatus MemoryKills::explained(ExitStatus status) {
   look();
   if (status.signal != SIGKILL || unexplained_ == 0) return status;
   --unexplained_;
-  any_ = status.memory_ran_out = true;
+  status.memory_ran_out = true;
   return status;
 }
 

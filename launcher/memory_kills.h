@@ -27,7 +27,6 @@ class MemoryKills {
   void look();
   // Of a process that has just ended, by no signal of ours.
   ExitStatus explained(ExitStatus status);
-  bool any() const { return any_; }  // explained one
 
  private:
   uint64_t count() const;
@@ -37,7 +36,6 @@ class MemoryKills {
   uint64_t seen_;
   uint64_t unexplained_ = 0;  // kills whose process has not ended yet
   TimePoint risen_{};         // the last time that the count had risen
-  bool any_ = false;
 };
 
 }  // namespace dtf::launcher

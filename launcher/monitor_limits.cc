@@ -14,9 +14,10 @@ constexpr Duration kReport = std::chrono::seconds(10);
 
 }  // namespace
 
-MonitorLimits limitsOf(const cluster::JobSpec& job) {
+MonitorLimits limitsOf(const cluster::JobSpec& job, bool serves) {
   const cluster::Timeouts& timeouts = job.timeouts;
   MonitorLimits limits;
+  limits.serves = serves;
   // Longer than the chief's own patience: it says more about it.
   if (job.train && job.train->checkpoint) limits.save = fromSeconds(timeouts.stop_seconds + 1);
   limits.start = fromSeconds(timeouts.start_seconds);

@@ -7,7 +7,7 @@
 
 namespace dtf::launcher {
 
-MonitorLimits limitsOf(const cluster::JobSpec& job);
+MonitorLimits limitsOf(const cluster::JobSpec& job, bool serves = false);
 
 // The longest that a launcher which is asked to stop takes: its own patience with the tasks, and
 // time for its report.

@@ -18,6 +18,7 @@ namespace {
 using cluster::CommandLine;
 using cluster::OptionDef;
 
+constexpr uint32_t kDaysMax = 3650;
 constexpr size_t kWordsMax = 2050;  // a verb, a file, every task of the largest cluster
 
 constexpr OptionDef kLaunchOptions[] = {
@@ -25,7 +26,7 @@ constexpr OptionDef kLaunchOptions[] = {
      "up: start anew; old checkpoints become checkpoints.old-N in the run directory; graph: drop "
      "the "
      "variables that other graphs left on the tasks"},
-    {"detach", "", "-d: up: return once every task is ready; the job goes on"},
+    {"detach", "", "-d: up, serve: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
     {"checkpoint", "STEP|DIR",
      "eval, predict, export: this one, not the newest whole one of the job"},
@@ -37,9 +38,13 @@ constexpr OptionDef kLaunchOptions[] = {
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"graph", "FILE", "graph: the ops, and what to run of them"},
     {"dry-run", "",
-     "up: print the command of each task, and start none; graph: where each op runs, the tasks' "
+     "up, serve: print the command of each task, and start none; graph: where each op runs, the "
+     "tasks' "
      "parts of a step, what they send each other"},
     {"dot", "", "graph: with --dry-run, for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
+    {"job", "NAME", "keys init: whose keys they are"},
+    {"cluster", "FILE", "keys init, issue: keys for the job and all tasks of this CLUSTER.yaml"},
+    {"days", "N", "keys init, issue, renew: how long the keys are good; default 365"},
     {"json", "", "JSON lines on stdout; of up the last one is the summary, of up -d the only one"},
     {"quiet", "", "-q: only warnings, errors and the result"},
     {"verbose", "", "-v: every log line of the tasks too"},
@@ -69,11 +74,17 @@ constexpr VerbInfo kVerbs[] = {
      "Each layer with its output, parameters and floating-point operations, then which variable\n"
      "lies on which ps. Nothing is started.\n"},
     {"graph", Verb::kGraph, "CLUSTER.yaml --graph FILE", "run a graph of ops on tasks that serve",
-     "The tasks of the file wait for it: psd --serve, workerd --serve. Each op runs where its "
-     "device\n"
+     "The tasks of the file wait for it: see serve. Each op runs where its device\n"
      "says; variables are drawn from the graph's seed, its targets run in each step, and its "
      "fetches\n"
      "are printed. --dry-run prints where each op runs, and needs no tasks.\n"},
+    {"serve", Verb::kServe, "CLUSTER.yaml", "start the tasks without a job: they wait for clients",
+     "Each task serves whoever runs a graph on it: `dtf-launch graph`, or a program with libdtf\n"
+     "(Session session(\"dtf://host:port\")). What the file says of training is not used. "
+     "Variables "
+     "live\n"
+     "as long as their task; one that ends is started again, without them. Ctrl-C or stop ends "
+     "all.\n"},
     {"status", Verb::kStatus, "CLUSTER.yaml", "how far the job is, or how it ended",
      "Finds the run of this file from any folder. Exit code 0: it runs; 3: it doesn't.\n"},
     {"attach", Verb::kAttach, "CLUSTER.yaml", "watch a running job; Ctrl-C leaves it running",
@@ -107,17 +118,27 @@ constexpr VerbInfo kVerbs[] = {
      "name and shape (\"conv1.weight\" is conv1/weights); what the file lacks is drawn as always. "
      "Says\n"
      "what was used, drawn anew and not used.\n"},
+    {"keys", Verb::kKeys, "init|issue|renew|show DIR [TASK...]",
+     "make, renew and list the keys of a job: TLS",
+     "init makes the job's CA in DIR, and a key for each task of --cluster FILE; issue makes keys "
+     "for\n"
+     "more tasks (ps/0, worker/1, or client: who asks and watches); renew makes all of DIR's keys "
+     "anew,\n"
+     "which running tasks use from their next connection on; show lists them. A cluster file uses "
+     "them\n"
+     "by 'keys: DIR'. Nobody but the CA needs DIR/ca-key.pem: keep it where no task runs.\n"},
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kSynonyms = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kSynonyms = {
     {{"load", "import"},   {"save", "export"},      {"convert", "export"}, {"evaluate", "eval"},
      {"infer", "predict"}, {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},
      {"kill", "stop"},     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},
      {"list", "status"},   {"top", "status"},       {"validate", "check"}, {"lint", "check"},
      {"verify", "check"},  {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},
      {"run", "up"},        {"start", "up"},         {"launch", "up"},      {"resume", "up"},
-     {"log", "logs"},      {"watch", "attach"}}};
+     {"server", "serve"},  {"log", "logs"},         {"watch", "attach"},   {"key", "keys"},
+     {"certs", "keys"}}};
 
 const VerbInfo* verbNamed(std::string_view name) {
   for (const VerbInfo& info : kVerbs)
@@ -187,6 +208,29 @@ bool isNoFile(const std::string& word) {
   return word.find_first_of("./") == std::string::npos && !std::filesystem::exists(word, ignored);
 }
 
+// keys ACTION DIR [TASK...]
+void readKeyWords(const CommandLine& line, const std::vector<std::string>& words,
+                  Options& options) {
+  const std::vector<std::string_view> actions = {"init", "issue", "renew", "show"};
+  const std::string action = words.empty() ? "" : words.front();
+  if (std::find(actions.begin(), actions.end(), action) == actions.end())
+    line.fail("keys expects init, issue, renew or show" +
+              (action.empty() ? std::string() : ", got '" + action + "'"));
+  if (words.size() < 2) line.fail("keys " + action + ": the folder of the keys is missing");
+  options.key_action = action;
+  options.key_folder = words[1];
+  options.tasks.assign(words.begin() + 2, words.end());
+  if (!options.tasks.empty() && action != "issue")
+    line.fail("unexpected argument '" + options.tasks.front() +
+              "': keys issue makes keys for tasks");
+  if (line.has("job") && action != "init") line.fail("--job is for 'keys init'");
+  if (line.has("cluster") && action != "init" && action != "issue")
+    line.fail("--cluster is for 'keys init' and 'keys issue'");
+  if (line.has("days") && action == "show") line.fail("--days is for keys that are made");
+  for (const char* name : {"set", "run-dir", "keys", "insecure"})
+    if (line.has(name)) line.fail(fmt::format("--{} is for jobs, not for the verb 'keys'", name));
+}
+
 // [VERB] CLUSTER.yaml [TASK...]
 void readWords(const CommandLine& line, Options& options) {
   std::vector<std::string> words = line.positionals();
@@ -198,6 +242,7 @@ void readWords(const CommandLine& line, Options& options) {
       failVerb(line, words.front());
     }
   }
+  if (options.verb == Verb::kKeys) return readKeyWords(line, words, options);
   if (words.empty()) line.fail("which job? the name of a CLUSTER.yaml is missing");
   options.cluster_file = words.front();
   options.tasks.assign(words.begin() + 1, words.end());
@@ -232,8 +277,8 @@ std::optional<std::filesystem::path> fileOf(const CommandLine& line, std::string
 // An option that another verb would ignore is a mistake.
 void checkFits(const CommandLine& line, const Options& options) {
   const std::pair<const char*, std::vector<Verb>> only[] = {
-      {"detach", {Verb::kUp}},
-      {"dry-run", {Verb::kUp, Verb::kGraph}},
+      {"detach", {Verb::kUp, Verb::kServe}},
+      {"dry-run", {Verb::kUp, Verb::kServe, Verb::kGraph}},
       {"fresh", {Verb::kUp, Verb::kGraph}},
       {"follow", {Verb::kLogs}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
@@ -242,7 +287,10 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"graph", {Verb::kGraph}},
       {"dot", {Verb::kGraph}},
       {"input", {Verb::kPredict}},
-      {"output", {Verb::kPredict}}};
+      {"output", {Verb::kPredict}},
+      {"job", {Verb::kKeys}},
+      {"cluster", {Verb::kKeys}},
+      {"days", {Verb::kKeys}}};
   for (const auto& [name, verbs] : only) {
     if (!line.has(name) || std::find(verbs.begin(), verbs.end(), options.verb) != verbs.end())
       continue;
@@ -293,6 +341,11 @@ Options parseOptions(int argc, const char* const* argv) {
   options.from = fileOf(line, "from");
   options.graph = fileOf(line, "graph");
   options.dot = line.has("dot");
+  options.job = line.value("job");
+  options.cluster = fileOf(line, "cluster");
+  options.days = line.index("days");
+  if (options.days && (*options.days < 1 || *options.days > kDaysMax))
+    line.fail(fmt::format("--days must be from 1 to {}", kDaysMax));
   checkFits(line, options);
   return options;
 }

@@ -17,6 +17,7 @@ enum class Verb : uint8_t {
   kCheck,
   kExplain,
   kGraph,
+  kServe,
   kStatus,
   kAttach,
   kLogs,
@@ -24,7 +25,8 @@ enum class Verb : uint8_t {
   kEval,
   kPredict,
   kExport,
-  kImport
+  kImport,
+  kKeys
 };
 
 struct Options {
@@ -33,7 +35,8 @@ struct Options {
 
   Verb verb = Verb::kUp;
   std::filesystem::path cluster_file;
-  std::vector<std::string> tasks;                // logs: of these ("worker/1"); empty: of all
+  // logs: of these ("worker/1"), empty: of all; keys: for these
+  std::vector<std::string> tasks;
   std::vector<std::string> overrides;            // --set, in their order
   std::optional<std::filesystem::path> run_dir;  // instead of the file's
   std::optional<std::filesystem::path> bin_dir;  // where psd and workerd are
@@ -43,7 +46,7 @@ struct Options {
   Verbosity verbosity = Verbosity::kNormal;
   bool dry_run = false;
   bool json = false;
-  bool detach = false;  // up: return when every task is ready
+  bool detach = false;  // up, serve: return when every task is ready
   bool follow = false;  // logs: as long as the job runs
 
   // eval, predict, export: a step or a folder; empty: the newest
@@ -54,6 +57,12 @@ struct Options {
   std::optional<std::filesystem::path> from;    // import
   std::optional<std::filesystem::path> graph;   // graph
   bool dot = false;                             // graph
+
+  std::string key_action;                        // keys: init, issue, renew or show
+  std::filesystem::path key_folder;              // keys
+  std::optional<std::string> job;                // keys init
+  std::optional<std::filesystem::path> cluster;  // keys init, issue: for all of its tasks
+  std::optional<uint32_t> days;                  // keys init, issue, renew: how long they are good
 };
 
 // Errors: kUsage, saying what is wrong and how to read the help.

@@ -76,8 +76,9 @@ std::string progressLine(const ProgressView& view, size_t columns) {
   return line.substr(0, columns);
 }
 
-std::string startingLine(const TasksUp& ps, const TasksUp& worker, double seconds) {
-  return fmt::format("starting | {} | {:.0f} s", tasksText(ps, worker), seconds);
+std::string waitingLine(std::string_view what, const TasksUp& ps, const TasksUp& worker,
+                        double seconds) {
+  return fmt::format("{} | {} | {:.0f} s", what, tasksText(ps, worker), seconds);
 }
 
 void ProgressMeter::add(const ProgressNotice& notice, TimePoint now) {

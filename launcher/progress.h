@@ -35,7 +35,8 @@ struct ProgressView {
 std::string progressLine(const ProgressView& view, size_t columns = kColumnsUnlimited);
 
 // Before the first progress: "starting | ps 1/2 worker 0/4 | 3 s".
-std::string startingLine(const TasksUp& ps, const TasksUp& worker, double seconds);
+std::string waitingLine(std::string_view what, const TasksUp& ps, const TasksUp& worker,
+                        double seconds);
 
 std::string durationText(double seconds);  // "0:07", "1:52", "3:04:05"
 std::string countText(

@@ -53,7 +53,10 @@ std::string ProgressDisplay::text(size_t columns, std::optional<double> seconds_
   const TasksUp ps = monitor_.up(JobKind::kPs), worker = monitor_.up(JobKind::kWorker);
   if (meter_.last())
     return progressLine({*meter_.last(), ps, worker, seconds_left, standstill()}, columns);
-  return startingLine(ps, worker, toSeconds(clock_.now() - start_time_)).substr(0, columns);
+  const bool serving = monitor_.serves() && monitor_.allReady();
+  return waitingLine(serving ? "serving" : "starting", ps, worker,
+                     toSeconds(clock_.now() - start_time_))
+      .substr(0, columns);
 }
 
 std::string ProgressDisplay::standstill() const {

@@ -83,10 +83,16 @@ std::string resultReport(const ordered_json& summary, const std::filesystem::pat
   return text;
 }
 
+std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task) {
+  if (job.launch.via != cluster::LaunchSpec::Via::kSsh) return "";
+  return job.cluster.tasks(task.job).at(task.index).address.host;
+}
+
 std::string failureReport(const std::string& job, const RootCause& root,
                           const FailureDetails& details) {
   std::string text = fmt::format("dtf-launch: error: {} failed: {}\n", job, indented(root.what, 2));
   addRow(text, "message", indented(root.message, 13));
+  addRow(text, "host", printable(details.host));
   if (root.exit_code == kKilled)
     addRow(
         text, "memory",

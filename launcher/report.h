@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cluster/spec.h"
 #include "launcher/notice.h"
 #include "launcher/task_monitor.h"
 
@@ -22,7 +23,11 @@ struct FailureDetails {
   std::filesystem::path log;            // empty: it has none
   std::vector<std::string> restarts;    // TaskMonitor::restartHistory()
   bool out_of_memory = false;           // the kernel's OOM killer acted while the job ran
+  std::string host;                     // of that task, where tasks are on other hosts
 };
+
+// The host of a task where tasks are started over ssh; empty elsewhere.
+std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task);
 
 // Why the job failed, for stderr: which task first, how it ended, its own words, who had been started
 // again before, its last lines, what to run next.

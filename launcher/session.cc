@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,21 +17,18 @@
 #include "common/net/asio.h"
 #include "launcher/announce.h"
 #include "launcher/event_writer.h"
-#include "launcher/fd_watch.h"
-#include "launcher/group_guard.h"
-#include "launcher/listen_sockets.h"
+#include "launcher/line_splitter.h"
 #include "launcher/live_status.h"
 #include "launcher/log_fanin.h"
-#include "launcher/memory_kills.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
-#include "launcher/process_state.h"
 #include "launcher/progress_display.h"
 #include "launcher/report.h"
 #include "launcher/run_folder.h"
 #include "launcher/snapshot_guard.h"
-#include "launcher/spawner.h"
+#include "launcher/stop_signals.h"
 #include "launcher/summary.h"
+#include "launcher/task_host.h"
 #include "launcher/timeline.h"
 
 namespace dtf::launcher {
@@ -44,28 +40,32 @@ constexpr auto kTick = std::chrono::milliseconds(50);
 // For status.json, and whether a task is suspended.
 constexpr Duration kLookEvery = std::chrono::milliseconds(500);
 
-// The launcher's side of one process.
-struct RunningTask {
-  SpawnedTask process;
-  std::unique_ptr<LineSplitter> notice_lines;
-  std::unique_ptr<PipeReader> notices;
-  std::unique_ptr<FdWatch> exited;
-  bool killed = false;  // by us
-};
-
 // Owns: everything of one launch.  Threads: loop-thread only.
-class Session {
+class Session : public TaskEvents {
  public:
   Session(const cluster::JobSpec& job, const LaunchOptions& options);
+  ~Session() override;
   int run();
 
  private:
-  void watchSignals();
-  void awaitSignal();
+  // What is known of a task's process.
+  struct RunningTask {
+    bool asked_for = false;                        // the host has not answered yet
+    pid_t pid = 0;                                 // 0: none, or on another host
+    std::unique_ptr<LineSplitter> notice_lines{};  // null: there is none that counts
+  };
+
+  void onSignal(int signal);
   std::vector<TaskCommand> prepare();
   void startTasks();
   void startTask(size_t task);
   void startAgain(size_t task);
+  void onStarted(size_t task, pid_t pid) override;
+  void onStartFailed(size_t task, const Error& error) override;
+  void onOutput(size_t task, std::string_view bytes) override;
+  void onNotices(size_t task, std::string_view bytes) override;
+  void onExited(size_t task, ExitStatus status) override;
+  void onHostTold(const std::string& text) override { alarm(text); }
   void onWorkerLost(const WorkerLostNotice& lost);
   int attemptOf(size_t task) const {
     return attempt_ + static_cast<int>(monitor_.processIndex(task));
@@ -73,7 +73,6 @@ class Session {
   void tick();
   void look();
   void onNotice(size_t task, std::string_view line, bool cut);
-  void onExited(size_t task);
   void act();
   void onFirstReady();
   void alarm(const std::string& text) { console_.line("dtf-launch: " + text); }
@@ -81,65 +80,70 @@ class Session {
     if (options_.verbosity != Verbosity::kQuiet) alarm(text);
   }
   void recordLaunch();
-  void mergeTimeline();
   int end();
   nlohmann::ordered_json writeSummaryFile();
-  bool printResult(const nlohmann::ordered_json& summary);
   void reportFailure();
 
   const cluster::JobSpec& job_;
   const LaunchOptions& options_;
   const SystemClock clock_;
   const TimePoint start_time_ = clock_.now();
-  GroupGuard guard_;  // before all that has descriptors
+  boost::asio::io_context io_{1};
+  const std::unique_ptr<TaskHost> host_;  // before all that has descriptors
   RunFolder folder_;
   const SnapshotGuard snapshots_;  // within the lock of folder_
   const int attempt_;
-  ListenSockets sockets_;
+  ChosenAddresses chosen_;
   std::vector<TaskCommand> plan_;  // one a task
-  boost::asio::io_context io_{1};
-  boost::asio::signal_set signals_{io_};
   boost::asio::steady_timer timer_{io_};
   Console console_;
   EventWriter events_;
-  Spawner spawner_;
-  MemoryKills memory_kills_{clock_};
   TaskMonitor monitor_;
   ProgressDisplay display_;
   LogFanin logs_;
   TimePoint looked_;
   bool folder_lost_ = false;            // and said so
+  bool ended_ = false;                  // only hosts are waited for
+  bool out_of_memory_ = false;          // the kernel has killed a task for lack of it
   std::optional<uint64_t> checkpoint_;  // the newest that the chief has told of
   std::optional<EvaluationNotice> evaluation_;
   std::optional<ResultNotice> result_;
   std::vector<RunningTask> running_;  // one a task
+  std::optional<StopSignals> signals_;
 };
 
 Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
     : job_(job),
       options_(options),
+      host_(makeTaskHost(job, options.files, io_, clock_, *this)),
       folder_(job.run_dir),
       snapshots_(job),
       attempt_(options.attempt.value_or(nextAttempt(folder_.logs()))),
       console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
       events_(STDOUT_FILENO, options.json),
-      monitor_(allTasks(job.cluster), clock_, limitsOf(job)),
+      monitor_(allTasks(job.cluster), clock_, limitsOf(job, options.plan.serves)),
       display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds),
                job.train ? job.train->report_every_steps : 0,
                options.verbosity != Verbosity::kQuiet),
-      logs_(io_, folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
+      logs_(folder_.logs(), allTasks(job.cluster), useColor(options.color, STDERR_FILENO),
             options.verbosity == Verbosity::kVerbose,
             [this](const std::string& line) { console_.line(line); }),
       running_(monitor_.size()) {}
 
+// Where an error ends run(): what a host still tells is told to what is still there.
+Session::~Session() {
+  ended_ = true;
+  host_->close();
+}
+
 int Session::run() {
   DTF_CHECK(attempt_ >= 1 && monitor_.size() == running_.size());
-  watchSignals();
+  signals_.emplace(io_, [this](int signal) { onSignal(signal); });
   removeTimelines(folder_.path(), allTasks(job_.cluster));
+  // `stop` and `status` find the job while its hosts are awaited.
+  const std::string warning = options_.on_held ? options_.on_held() : "";
+  if (!warning.empty()) alarm(warning);
   plan_ = prepare();
-  if (options_.on_held) {
-    if (const std::string warning = options_.on_held(); !warning.empty()) alarm(warning);
-  }
   say(startText(job_, folder_.logs()));
   startTasks();
   act();
@@ -151,8 +155,10 @@ int Session::run() {
 // Before any task runs: a mistake found here has its place in the file and is for main() to print.
 std::vector<TaskCommand> Session::prepare() {
   try {
-    sockets_ = ListenSockets::open(job_.cluster);
-    return makePlan(job_, options_.plan, sockets_.chosen());
+    chosen_ = host_->listen(specsOf(job_.cluster), job_.cluster.mayBeReached(),
+                            [this] { return monitor_.stopping(); });
+    if (monitor_.stopping()) return {};
+    return makePlan(job_, options_.plan, chosen_);
   } catch (const Error& error) {
     monitor_.onError(std::nullopt, error);
     events_.summary(writeSummaryFile());
@@ -160,74 +166,72 @@ std::vector<TaskCommand> Session::prepare() {
   }
 }
 
-void Session::watchSignals() {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how the tasks end
-  struct sigaction hangup {};
-  ::sigaction(SIGHUP, nullptr, &hangup);
-  boost::system::error_code ignored;
-  for (const int signal : {SIGINT, SIGTERM, SIGQUIT}) signals_.add(signal, ignored);
-  // nohup has asked for the job to outlive the terminal.
-  if (hangup.sa_handler != SIG_IGN) signals_.add(SIGHUP, ignored);
-  awaitSignal();
-}
-
-void Session::awaitSignal() {
-  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-    if (error) return;
-    const bool was_stopping = monitor_.stopping();
-    const bool was_saving = monitor_.saving();
-    monitor_.onStopRequest(signal);
-    const bool now_saving = monitor_.saving();
-    if (!was_saving || !now_saving)
-      say(signalName(signal) +
-          (was_stopping || was_saving ? ": killing the tasks"
-           : now_saving ? ": saving a checkpoint and stopping; once more: at once, unsaved"
-                        : ": stopping the tasks; once more: at once"));
-    act();
-    awaitSignal();
-  });
+void Session::onSignal(int signal) {
+  if (ended_) return;
+  const bool was_stopping = monitor_.stopping(), was_saving = monitor_.saving();
+  monitor_.onStopRequest(signal);
+  const bool now_saving = monitor_.saving();
+  if (!was_saving || !now_saving)
+    say(signalName(signal) +
+        (was_stopping || was_saving ? ": killing the tasks"
+         : now_saving ? ": saving a checkpoint and stopping; once more: at once, unsaved"
+                      : ": stopping the tasks; once more: at once"));
+  act();
 }
 
 void Session::startTasks() {
-  size_t task = 0;
+  monitor_.onStart();
+  for (size_t task = 0; task < plan_.size() && !monitor_.stopping(); ++task) startTask(task);
+  if (monitor_.stopping()) return;
   try {
-    for (; task < plan_.size(); ++task) startTask(task);
     recordLaunch();
   } catch (const Error& error) {
-    const bool while_starting = task < plan_.size();
-    monitor_.onError(while_starting ? std::optional(task) : std::nullopt, error);
+    monitor_.onError(std::nullopt, error);
   }
 }
 
 void Session::startTask(size_t task) {
-  RunningTask& running = running_.at(task);
   TaskCommand command = plan_.at(task);
-  DTF_CHECK_MSG(running.process.pid < 0 && command.id == monitor_.id(task), command.id.name());
+  DTF_CHECK_MSG(command.id == monitor_.id(task), command.id.name());
+  running_.at(task).asked_for = true;
   command.env["DTF_ATTEMPT"] = std::to_string(attemptOf(task));
-  running.process = spawner_.spawn(command, sockets_.copyFor(command.id));
-  guard_.add(running.process.pid);
+  host_->start(task, command);
+}
+
+void Session::onStarted(size_t task, pid_t pid) {
+  // It was asked for before the job began to stop.
+  if (monitor_.stopping() || !monitor_.awaitsProcess(task)) return host_->signal(task, SIGKILL);
   monitor_.onSpawned(task);
-  events_.started(command.id, running.process.pid);
-  running.notice_lines = std::make_unique<LineSplitter>(
-      kNoticeBytesMax,
-      [this, task](std::string_view line, bool cut) { onNotice(task, line, cut); });
-  running.notices = std::make_unique<PipeReader>(
-      io_, std::move(running.process.notify),
-      [&running](std::string_view bytes) { running.notice_lines->feed(bytes); });
-  running.exited = std::make_unique<FdWatch>(io_, std::move(running.process.exited),
-                                             [this, task] { onExited(task); });
-  logs_.add(task, attemptOf(task), std::move(running.process.output));
+  events_.started(monitor_.id(task), pid);
+  running_.at(task) = {false, pid,
+                       std::make_unique<LineSplitter>(
+                           kNoticeBytesMax, [this, task](std::string_view line, bool cut) {
+                             onNotice(task, line, cut);
+                           })};
+  try {
+    logs_.add(task, attemptOf(task));
+  } catch (const Error& error) {
+    monitor_.onError(task, error);
+  }
+}
+
+void Session::onOutput(size_t task, std::string_view bytes) {
+  if (running_.at(task).notice_lines) logs_.feed(task, bytes);
+}
+
+void Session::onNotices(size_t task, std::string_view bytes) {
+  if (running_.at(task).notice_lines) running_[task].notice_lines->feed(bytes);
+}
+
+void Session::onStartFailed(size_t task, const Error& error) {
+  monitor_.onError(task, error);
 }
 
 // What --fresh set aside stays there: the job goes on.
 void Session::startAgain(size_t task) {
   std::erase(plan_.at(task).argv, "--fresh");
-  try {
-    startTask(task);
-  } catch (const Error& error) {
-    return monitor_.onError(task, error);
-  }
+  startTask(task);
+  if (monitor_.stopping()) return;
   try {
     recordLaunch();
   } catch (const Error& error) {
@@ -248,8 +252,7 @@ void Session::recordLaunch() {
   LaunchRecord record{.job = job_.job, .launcher = ::getpid(), .attempt = attempt_};
   for (size_t task = 0; task < running_.size(); ++task) {
     const TaskId id = monitor_.id(task);
-    record.tasks.push_back(
-        {id.name(), running_[task].process.pid, addressOf(job_.cluster, sockets_.chosen(), id)});
+    record.tasks.push_back({id.name(), running_[task].pid, addressOf(job_.cluster, chosen_, id)});
   }
   folder_.record(record);
 }
@@ -257,7 +260,8 @@ void Session::recordLaunch() {
 void Session::tick() {
   const bool was_saving = monitor_.saving();
   monitor_.onTime();
-  for (const size_t task : monitor_.takeStarts()) startAgain(task);
+  for (const size_t task : monitor_.takeStarts())
+    if (!running_.at(task).asked_for) startAgain(task);
   if (was_saving && monitor_.stopping())
     say(fmt::format("nothing was saved within timeouts.stop_seconds, {:g} s: stopping the tasks",
                     job_.timeouts.stop_seconds));
@@ -275,13 +279,13 @@ void Session::tick() {
 
 void Session::look() {
   looked_ = clock_.now();
-  memory_kills_.look();
+  host_->look();
   if (!folder_lost_ && !folder_.held()) {
     folder_lost_ = true;
     alarm("warning: " + lostFolderText(folder_.path()));
   }
   for (size_t task = 0; task < running_.size(); ++task)
-    monitor_.onSuspended(task, monitor_.alive(task) && isSuspended(running_[task].process.pid));
+    monitor_.onSuspended(task, monitor_.alive(task) && host_->suspended(task));
   const ProgressMeter& meter = display_.meter();
   writeStatus(folder_.status(),
               LiveStatus{meter.last(), evaluation_, checkpoint_, meter.stepsPerSecond(),
@@ -291,6 +295,11 @@ void Session::look() {
 void Session::onFirstReady() {
   say(fmt::format("all {} tasks are ready ({:.1f} s)", monitor_.size(),
                   toSeconds(clock_.now() - start_time_)));
+  if (monitor_.serves()) {
+    const std::vector<std::string> targets = targetsOf(job_.cluster, chosen_);
+    say(servingText(targets) + "; Ctrl-C ends all");
+    events_.serving(targets);
+  }
   look();  // who is told so asks status.json next
   if (options_.on_ready) options_.on_ready();
 }
@@ -304,7 +313,8 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
     monitor_.onReady(task);
     events_.ready(id);
     if (monitor_.allReady() && !all_before) onFirstReady();
-    if (monitor_.restarts(task) > 0) say(id.name() + " is back");
+    if (monitor_.restarts(task) > 0)
+      say(id.name() + (monitor_.serves() ? " is back, without its variables" : " is back"));
   } else if (auto* failed = std::get_if<FailedNotice>(&*notice)) {
     monitor_.onFailedNotice(task, std::move(*failed));
   } else if (const auto* lost = std::get_if<WorkerLostNotice>(&*notice)) {
@@ -342,15 +352,11 @@ void Session::onNotice(size_t task, std::string_view line, bool cut) {
   }
 }
 
-void Session::onExited(size_t task) {
-  RunningTask& running = running_.at(task);
-  DTF_CHECK_MSG(running.process.pid > 1 && monitor_.alive(task), monitor_.id(task).name());
-  running.exited->close();
-  guard_.remove(running.process.pid);
-  ExitStatus status = spawner_.reap(running.process);
-  if (!std::exchange(running.killed, false)) status = memory_kills_.explained(status);
-  running.process.pid = -1;
-  running.notices->drain();  // its last words come before its end
+void Session::onExited(size_t task, ExitStatus status) {
+  if (!running_.at(task).notice_lines) return;
+  DTF_CHECK_MSG(monitor_.alive(task), monitor_.id(task).name());
+  running_[task] = {};
+  out_of_memory_ = out_of_memory_ || status.memory_ran_out;
   logs_.finish(task);
   events_.ended(monitor_.id(task), status);
   const bool was_saving = monitor_.saving();
@@ -361,7 +367,7 @@ void Session::onExited(size_t task) {
     alarm(monitor_.restartText(task));
     events_.restarting(monitor_.id(task), monitor_.processIndex(task));
   } else {
-    sockets_.drop(monitor_.id(task));
+    host_->release(task, monitor_.id(task));
   }
   if (status.crashed() && monitor_.state(task) == TaskState::kStopped && !monitor_.stopping())
     alarm(fmt::format("warning: {} {}, when the job had its result; {}", monitor_.id(task).name(),
@@ -373,15 +379,14 @@ void Session::onExited(size_t task) {
 
 // Carries out what the monitor has decided since the last call.
 void Session::act() {
-  for (const SignalOrder order : monitor_.takeOrders()) {
-    if (order.signal == SIGKILL) running_.at(order.task).killed = true;
-    spawner_.signal(running_.at(order.task).process, order.signal);
-  }
+  for (const SignalOrder order : monitor_.takeOrders()) host_->signal(order.task, order.signal);
   if (monitor_.finished()) io_.stop();
 }
 
 int Session::end() {
   DTF_CHECK(monitor_.finished());
+  ended_ = true;
+  host_->close();
   for (size_t task = 0; task < running_.size(); ++task) logs_.finish(task);
   display_.finish();
   console_.finish();
@@ -389,28 +394,21 @@ int Session::end() {
   int exit_code = summary["exit_code"].get<int>();
   std::error_code ignored;
   std::filesystem::remove(folder_.status(), ignored);
-  mergeTimeline();
+  try {
+    mergeTimelines(folder_.path(), allTasks(job_.cluster));
+  } catch (const Error& error) {  // a job without one is still a job that is done
+    alarm("warning: no timeline.json: " + error.message());
+  }
   if (monitor_.rootCause()) reportFailure();
-  if (!printResult(summary)) {
+  const bool told = options_.json
+                        ? events_.summary(summary)
+                        : printBounded(STDOUT_FILENO, resultReport(summary, folder_.path()));
+  if (!told) {
     printBounded(STDERR_FILENO, "dtf-launch: error: stdout did not take the result; it is in " +
                                     summaryFile(folder_.path()).string() + "\n");
     if (exit_code == 0) exit_code = exitCode(ErrorCode::kCannotWrite);
   }
   return exit_code;
-}
-
-bool Session::printResult(const nlohmann::ordered_json& summary) {
-  if (options_.json) return events_.summary(summary);
-  return printBounded(STDOUT_FILENO, resultReport(summary, folder_.path()));
-}
-
-// A job without one is still a job that is done.
-void Session::mergeTimeline() {
-  try {
-    mergeTimelines(folder_.path(), allTasks(job_.cluster));
-  } catch (const Error& error) {
-    alarm("warning: no timeline.json: " + error.message());
-  }
 }
 
 nlohmann::ordered_json Session::writeSummaryFile() {
@@ -420,6 +418,7 @@ nlohmann::ordered_json Session::writeSummaryFile() {
   summary.checkpoint = checkpoint_;
   nlohmann::ordered_json json = summaryJson(summary);
   json["attempt"] = attempt_;
+  if (monitor_.serves()) json["serves"] = true;
   try {
     writeSummary(folder_.path(), json);
   } catch (const Error& error) {
@@ -435,9 +434,10 @@ void Session::reportFailure() {
   if (root.task) {
     details.last_lines = logs_.tail(*root.task);
     details.log = logs_.file(*root.task);
+    details.host = otherHostOf(job_, allTasks(job_.cluster).at(*root.task));
   }
   details.restarts = monitor_.restartHistory();
-  details.out_of_memory = memory_kills_.any();
+  details.out_of_memory = out_of_memory_;
   printBounded(STDERR_FILENO, failureReport(job_.job, root, details));
 }
 

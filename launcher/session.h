@@ -3,7 +3,9 @@
 // One launch from the first socket to the last word: wires sockets, processes, logs, progress and
 // the monitor on one loop. What to do is decided in task_monitor.h; here it is done.
 
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -20,6 +22,8 @@ struct LaunchOptions {
   ColorMode color = ColorMode::kAuto;
   Verbosity verbosity = Verbosity::kNormal;
   std::optional<int> attempt;  // of the log files; none: the next one
+  // What the job was read from, absolute path -> text: tasks on other hosts read it there.
+  std::map<std::filesystem::path, std::string> files;
   // Called once, before any task runs, when the run directory is this launch's; returns a warning
   // to show, or an empty text. Empty: nobody waits for it.
   std::function<std::string()> on_held;
@@ -34,7 +38,8 @@ struct LaunchOptions {
 // (the tasks die with the thread that started them). Takes over SIGINT, SIGTERM and SIGHUP, and
 // ignores SIGPIPE.
 // Errors: before any task runs: kCannotWrite for the run directory, kUnavailable when another
-// launcher holds it or a port is in use, kBadConfig for an address that is not this host's. What
+// launcher holds it or a port is in use, kBadConfig for an address that is not this host's; over ssh
+// those of ssh/ssh_command.h for hosts that can't be used. What
 // fails later is in the report; kCannotWrite too when stdout did not take the result.
 int launch(const cluster::JobSpec& job, const LaunchOptions& options);
 

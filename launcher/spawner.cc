@@ -8,10 +8,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 namespace dtf::launcher {
 
@@ -23,21 +25,26 @@ constexpr int kNotifyFd = 4;
 constexpr int kExecErrorFd = 5;  // closed by a successful exec
 constexpr int kFirstSpareFd = 10;
 
+// Where the program of a task is missing.
+constexpr std::string_view kTaskAdvice =
+    "build it (ninja -C build), install dtf, or name its folder: with --bin-dir DIR, over ssh with "
+    "launch.binary_dir";
+
 struct Pipe {
   Fd read_end;
   Fd write_end;
 };
 
-[[noreturn]] void failSpawn(TaskId id, const char* what, int error) {
+[[noreturn]] void failSpawn(const std::string& name, const char* what, int error) {
   const bool no_descriptor = error == EMFILE || error == ENFILE;
   throw Error(ErrorCode::kUnavailable,
-              "cannot start " + id.name() + ": " + what + ": " + errnoText(error) +
+              "cannot start " + name + ": " + what + ": " + errnoText(error) +
                   (no_descriptor ? "\n  raise the limit of open files: ulimit -n" : ""));
 }
 
-Pipe makePipe(TaskId id) {
+Pipe makePipe(const std::string& name) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) failSpawn(id, "pipe", errno);
+  if (::pipe2(ends, O_CLOEXEC) != 0) failSpawn(name, "pipe", errno);
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
@@ -73,13 +80,17 @@ std::vector<std::string> environmentOf(const TaskCommand& command, bool listens)
 // What the child needs, made before fork: between fork and exec it only makes system calls.
 struct ChildSetup {
   pid_t launcher;
-  const char* folder;
+  const char* folder;  // null: the launcher's
+  bool own_session;    // it has no terminal to ask at
   char* const* argv;
   char* const* envp;
+  int in_fd;  // -1: /dev/null
+  int out_fd;
+  int err_fd;
   int listen_fd;  // -1: none
-  int notify_fd;
-  int output_fd;
+  int notify_fd;  // likewise
   int error_fd;
+  std::string_view advice;  // where there is no such program
 };
 
 [[noreturn]] void failChild(int error_fd, int error) {
@@ -90,9 +101,9 @@ struct ChildSetup {
 // Descriptors first move out of the way of their final numbers, then into place: a source may be
 // another's target.
 void placeDescriptors(ChildSetup& setup) {
-  const int null_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null_fd < 0) failChild(setup.error_fd, errno);
-  int sources[] = {null_fd,         setup.output_fd, setup.output_fd,
+  if (setup.in_fd < 0) setup.in_fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (setup.in_fd < 0) failChild(setup.error_fd, errno);
+  int sources[] = {setup.in_fd,     setup.out_fd,    setup.err_fd,
                    setup.listen_fd, setup.notify_fd, setup.error_fd};
   for (int& source : sources) {
     if (source < 0) continue;
@@ -112,34 +123,33 @@ void placeDescriptors(ChildSetup& setup) {
 }
 
 [[noreturn]] void runChild(ChildSetup setup) {
-  ::setpgid(0, 0);
+  setup.own_session ? ::setsid() : ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != setup.launcher) ::_exit(127);  // it died before the line above
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::chdir(setup.folder) != 0) failChild(setup.error_fd, errno);
+  if (setup.folder != nullptr && ::chdir(setup.folder) != 0) failChild(setup.error_fd, errno);
   placeDescriptors(setup);
   ::execve(setup.argv[0], setup.argv, setup.envp);
   failChild(setup.error_fd, errno);
 }
 
 // Only where the program is missing or not one does a build help.
-[[noreturn]] void failExec(const TaskCommand& command, int error) {
-  const std::string what = "cannot start " + command.id.name() + ": cannot run " + command.argv[0] +
-                           ": " + errnoText(error);
+[[noreturn]] void failExec(const std::string& name, const std::string& program,
+                           std::string_view advice, int error) {
+  const std::string what =
+      "cannot start " + name + ": cannot run " + program + ": " + errnoText(error);
   switch (error) {
     case ENOENT:
     case ENOTDIR:
     case ENOEXEC:
-      throw Error(ErrorCode::kBadConfig, what +
-                                             "\n  build it (ninja -C build), install dtf, or name "
-                                             "its folder with --bin-dir DIR");
+      throw Error(ErrorCode::kBadConfig, what + "\n  " + std::string(advice));
     case EACCES:
     case EPERM:
       throw Error(ErrorCode::kPermission,
-                  what + "\n  it must be executable: ls -l " + shellQuote(command.argv[0]));
+                  what + "\n  it must be executable: ls -l " + shellQuote(program));
     case EMFILE:
     case ENFILE:
       throw Error(ErrorCode::kUnavailable, what + "\n  raise the limit of open files: ulimit -n");
@@ -149,7 +159,7 @@ void placeDescriptors(ChildSetup& setup) {
 }
 
 // Waits for exec: end of file is success.
-void awaitExec(const TaskCommand& command, pid_t pid, const Fd& error_pipe) {
+void awaitExec(const std::string& name, const ChildSetup& setup, pid_t pid, const Fd& error_pipe) {
   int error = 0;
   ssize_t n;
   do {
@@ -157,8 +167,54 @@ void awaitExec(const TaskCommand& command, pid_t pid, const Fd& error_pipe) {
   } while (n < 0 && errno == EINTR);
   if (n == 0) return;
   ::waitpid(pid, nullptr, 0);
-  if (n != sizeof error) failSpawn(command.id, "the new process said nothing", EIO);
-  failExec(command, error);
+  if (n != sizeof error) failSpawn(name, "the new process said nothing", EIO);
+  failExec(name, setup.argv[0], setup.advice, error);
+}
+
+struct Child {
+  pid_t pid;
+  Fd exited;
+};
+
+// Forks and waits until the child has called exec. `setup` lacks what is filled in here.
+Child start(const std::string& name, ChildSetup setup) {
+  Pipe exec_error = makePipe(name);
+  setup.launcher = ::getpid();
+  setup.error_fd = exec_error.write_end.get();
+  // A signal that comes between fork and the child's own dispositions must not run the launcher's
+  // handlers twice.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) runChild(setup);
+  const int fork_error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) failSpawn(name, "fork", fork_error);
+  // The child does it too; whoever comes first, it is done when either goes on. The leader of a
+  // group can't have a session of its own.
+  if (!setup.own_session) ::setpgid(pid, pid);
+  exec_error.write_end.reset();
+  awaitExec(name, setup, pid, exec_error.read_end);
+  Fd exited = openPidfd(pid);
+  if (!exited.valid()) {
+    const int error = errno;
+    ::kill(-pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    failSpawn(name, "pidfd_open", error);
+  }
+  return {pid, std::move(exited)};
+}
+
+// The program of that name in the folders of PATH; where there is none the name itself, for exec to
+// say so.
+std::string inPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : split(path == nullptr ? "" : path, ':')) {
+    const std::string file = folder + "/" + name;
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file;
+  }
+  return name;
 }
 
 }  // namespace
@@ -172,59 +228,61 @@ Fd openPidfd(pid_t pid) {
 SpawnedTask Spawner::spawn(const TaskCommand& command, Fd listen_socket) {
   DTF_CHECK_MSG(!command.argv.empty(), command.id.name());
   DTF_CHECK_MSG(command.folder.is_absolute(), command.folder.string());
-  Pipe output = makePipe(command.id);
-  Pipe notify = makePipe(command.id);
-  Pipe exec_error = makePipe(command.id);
+  const std::string name = command.id.name();
+  Pipe output = makePipe(name);
+  Pipe notify = makePipe(name);
   std::vector<std::string> words = command.argv;
   std::vector<std::string> environment = environmentOf(command, listen_socket.valid());
   const std::vector<char*> argv = pointersOf(words);
   const std::vector<char*> envp = pointersOf(environment);
-  const ChildSetup setup{::getpid(),
-                         command.folder.c_str(),
-                         argv.data(),
-                         envp.data(),
-                         listen_socket.get(),
-                         notify.write_end.get(),
-                         output.write_end.get(),
-                         exec_error.write_end.get()};
-  // A signal that comes between fork and the child's own dispositions must not run the launcher's
-  // handlers twice.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = ::fork();
-  if (pid == 0) runChild(setup);
-  const int fork_error = errno;
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) failSpawn(command.id, "fork", fork_error);
-  ::setpgid(pid,
-            pid);  // the child does it too; whoever comes first, it is done when either goes on
-  exec_error.write_end.reset();
-  awaitExec(command, pid, exec_error.read_end);
-  Fd exited = openPidfd(pid);
-  if (!exited.valid()) {
-    const int error = errno;
-    ::kill(-pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-    failSpawn(command.id, "pidfd_open", error);
-  }
-  return SpawnedTask{pid, std::move(exited), std::move(output.read_end),
+  ChildSetup setup{};
+  setup.folder = command.folder.c_str();
+  setup.argv = argv.data();
+  setup.envp = envp.data();
+  setup.advice = kTaskAdvice;
+  setup.in_fd = -1;
+  setup.out_fd = setup.err_fd = output.write_end.get();
+  setup.listen_fd = listen_socket.get();
+  setup.notify_fd = notify.write_end.get();
+  Child child = start(name, setup);
+  return SpawnedTask{child.pid, std::move(child.exited), std::move(output.read_end),
                      std::move(notify.read_end)};
 }
 
-void Spawner::signal(const SpawnedTask& task, int signal) {
-  DTF_CHECK(task.pid > 1);  // -1 would be every process of this user
-  DTF_CHECK(signal > 0);
-  ::kill(-task.pid, signal);
+SpawnedProgram Spawner::run(const std::vector<std::string>& argv) {
+  DTF_CHECK(!argv.empty());
+  const std::string& name = argv[0];
+  Pipe in = makePipe(name), out = makePipe(name), err = makePipe(name);
+  std::vector<std::string> words = argv;
+  words[0] = inPath(name);
+  const std::vector<char*> pointers = pointersOf(words);
+  ChildSetup setup{};
+  setup.argv = pointers.data();
+  setup.envp = environ;
+  setup.own_session = true;
+  setup.advice = "install it, or have PATH name its folder";
+  setup.in_fd = in.read_end.get();
+  setup.out_fd = out.write_end.get();
+  setup.err_fd = err.write_end.get();
+  setup.listen_fd = setup.notify_fd = -1;
+  Child child = start(name, setup);
+  return SpawnedProgram{child.pid, std::move(child.exited), std::move(in.write_end),
+                        std::move(out.read_end), std::move(err.read_end)};
 }
 
-ExitStatus Spawner::reap(const SpawnedTask& task) {
-  DTF_CHECK(task.pid > 1);
+void Spawner::signal(pid_t pid, int signal) {
+  DTF_CHECK(pid > 1);  // -1 would be every process of this user
+  DTF_CHECK(signal > 0);
+  ::kill(-pid, signal);
+}
+
+ExitStatus Spawner::reap(pid_t pid) {
+  DTF_CHECK(pid > 1);
   // Before waitpid(): as long as the leader is a zombie, the number of its group can't belong to
   // anyone else.
-  ::kill(-task.pid, SIGKILL);
+  ::kill(-pid, SIGKILL);
   int status = 0;
-  while (::waitpid(task.pid, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return ExitStatus::fromWait(status);
 }

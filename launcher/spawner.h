@@ -19,6 +19,15 @@ struct SpawnedTask {
   Fd notify;  // its lines of common/base/notify.h
 };
 
+// A program that is no task, and the launcher's ends of its three streams. Move-only.
+struct SpawnedProgram {
+  pid_t pid = -1;
+  Fd exited;
+  Fd in;
+  Fd out;
+  Fd err;
+};
+
 // A descriptor that is readable once the process has ended; an invalid one when there is none left
 // for it, with errno set.
 Fd openPidfd(pid_t pid);
@@ -38,11 +47,17 @@ class Spawner {
   // when the host can't start another process, or has no descriptor or memory left for it.
   SpawnedTask spawn(const TaskCommand& command, Fd listen_socket);
 
+  // Any other program, found in PATH; (1) to (3) hold for it, too, but for its streams: each is a
+  // pipe to the launcher. It has a session of its own, so that neither it nor what it starts asks
+  // at the terminal, where nobody expects a question.
+  // Errors: as spawn().
+  SpawnedProgram run(const std::vector<std::string>& argv);
+
   // Sends `signal` to the process and to all it started. None of them left is not an error.
-  void signal(const SpawnedTask& task, int signal);
+  void signal(pid_t pid, int signal);
 
   // Call once `exited` is readable: ends what the process left behind, and says how it ended.
-  ExitStatus reap(const SpawnedTask& task);
+  ExitStatus reap(pid_t pid);
 };
 
 }  // namespace dtf::launcher

@@ -160,9 +160,20 @@ std::string workersText(const ordered_json& workers) {
   return join(parts, ", ");
 }
 
+// Of a task that serves.
+std::string servedText(const ordered_json& answer) {
+  const auto sessions = answer.find("sessions");
+  const size_t open = sessions != answer.end() && sessions->is_array() ? sessions->size() : 0;
+  return fmt::format("serves {} session{}, {} variable{} ({})", open, open == 1 ? "" : "s",
+                     countOf(answer, "variables").value_or(0),
+                     countOf(answer, "variables").value_or(0) == 1 ? "" : "s",
+                     bytesText(countOf(answer, "variable_bytes").value_or(0)));
+}
+
 // What a ps or a worker has answered, in a line.
 std::string answerText(const ordered_json& answer) {
   if (answer.is_null()) return "doesn't answer";
+  if (answer.contains("serves")) return servedText(answer);
   std::vector<std::string> parts;
   const uint64_t step = countOf(answer, "global_step").value_or(0);
   parts.push_back(fmt::format("step {}", step));

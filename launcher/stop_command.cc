@@ -65,7 +65,8 @@ std::string endText(const ordered_json& summary) {
   std::string text = outcome;
   if (const auto step = countOf(summary, "global_step")) text += fmt::format(" at step {}", *step);
   if (outcome == outcomeName(Outcome::kDone)) return text;
-  if (outcome == outcomeName(Outcome::kStopped)) return text + ", saved";
+  if (outcome == outcomeName(Outcome::kStopped))
+    return text + (summary.contains("serves") ? "" : ", saved");
   text += ", not saved";
   const auto checkpoint = summary.find("checkpoint");
   if (checkpoint == summary.end() || !checkpoint->is_object()) return text;

@@ -55,7 +55,7 @@ TaskMonitor::TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorL
 
 void TaskMonitor::onSpawned(size_t task) {
   Task& of = tasks_.at(task);
-  DTF_CHECK_MSG(of.state == TaskState::kPlanned || of.state == TaskState::kWaiting, of.id.name());
+  DTF_CHECK_MSG(awaitsProcess(task), of.id.name());
   if (of.state == TaskState::kWaiting) ++of.restarts;
   DTF_CHECK_MSG(of.restarts == processIndex(task), of.id.name());
   of.state = TaskState::kStarting;
@@ -126,7 +126,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
 }
 
 bool TaskMonitor::chiefDone() const {
-  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
+  return !limits_.serves && std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
     return task.id == kChief && task.state == TaskState::kDone;
   });
 }
@@ -281,7 +281,7 @@ std::vector<SignalOrder> TaskMonitor::takeOrders() {
 
 bool TaskMonitor::finished() const {
   const bool waiting = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
-    return task.state == TaskState::kWaiting;
+    return task.state == TaskState::kWaiting || task.state == TaskState::kPlanned;
   });
   if (!anyAlive()) return stopping() || (!judge_time_ && !waiting);
   return kill_time_ && clock_.now() >= *kill_time_ + limits_.grace;
@@ -294,7 +294,7 @@ bool TaskMonitor::allReady() const {
 Outcome TaskMonitor::outcome() const {
   if (root_) return Outcome::kFailed;
   if (stop_signal_ == 0) return Outcome::kDone;
-  return saving() && !anyAlive() ? Outcome::kStopped : Outcome::kInterrupted;
+  return (saving() || limits_.serves) && !anyAlive() ? Outcome::kStopped : Outcome::kInterrupted;
 }
 
 int TaskMonitor::jobExitCode() const {
@@ -373,9 +373,10 @@ void TaskMonitor::checkDeadlines() {
          TaskState::kReady);
 }
 
-// Nobody but the kernel knows: it answers no question, and its socket takes connections still.
+// Nobody but the kernel knows: it answers no question, and its socket takes connections still. Clients of
+// a task that serves have deadlines of their own.
 void TaskMonitor::killFrozenPs() {
-  if (limits_.restarts.max == 0) return;
+  if (limits_.restarts.max == 0 || limits_.serves) return;
   const TimePoint now = clock_.now();
   const bool workers_run = std::any_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
     return task.id.job == JobKind::kWorker && task.state == TaskState::kReady &&
@@ -415,6 +416,7 @@ void TaskMonitor::order(int signal) {
 }
 
 void TaskMonitor::noteWorkerGone() {
+  if (limits_.serves) return;
   const bool last = std::none_of(tasks_.begin(), tasks_.end(), [](const Task& task) {
     const bool is_gone = task.state == TaskState::kDone || task.state == TaskState::kMissed ||
                          task.state == TaskState::kStopped;

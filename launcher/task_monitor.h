@@ -44,7 +44,7 @@ enum class TaskState : uint8_t {
 };
 
 //   done         every task ended well, but for workers that the job could spare
-//   stopped      a person asked it to stop, and it ended by itself, saved
+//   stopped      a person asked it to stop, and it ended by itself, saved; or it served clients
 //   interrupted  a person asked it to stop, and the tasks were ended, unsaved
 //   failed       all else
 enum class Outcome : uint8_t { kDone, kStopped, kInterrupted, kFailed };
@@ -63,6 +63,7 @@ struct MonitorLimits {
   // the root cause for this long.
   Duration settle = std::chrono::milliseconds(300);
   RestartLimits restarts{.max = 0};  // of each task
+  bool serves = false;               // no job: tasks wait for clients until somebody ends them
   uint32_t spares = 0;               // backup workers: a step is made without so many of them
   // A ps that is suspended for longer while workers run has lost them: it is killed, to be started
   // again. Workers are given up by the ps, see onLost().
@@ -91,6 +92,9 @@ class TaskMonitor {
  public:
   TaskMonitor(std::vector<TaskId> tasks, const Clock& clock, MonitorLimits limits);
 
+  // The first is about to be started: MonitorLimits::start counts from here. What comes before it,
+  // such as hosts that are connected, has deadlines of its own.
+  void onStart() { start_time_ = clock_.now(); }
   void onSpawned(size_t task);  // at first, or again after takeStarts()
   void onReady(size_t task);
   void onFailedNotice(size_t task, FailedNotice notice);
@@ -129,6 +133,10 @@ class TaskMonitor {
   TaskState state(size_t task) const { return tasks_[task].state; }
   const std::optional<ExitStatus>& exit(size_t task) const { return tasks_[task].exit; }
   bool alive(size_t task) const;
+  bool awaitsProcess(size_t task) const {
+    return state(task) == TaskState::kPlanned || state(task) == TaskState::kWaiting;
+  }
+  bool serves() const { return limits_.serves; }
   uint32_t restarts(size_t task) const { return tasks_[task].restarts; }
   // Which process it has, counted from 0; while it waits, which one is next.
   uint32_t processIndex(size_t task) const { return tasks_[task].policy.restarts(); }
@@ -190,7 +198,7 @@ class TaskMonitor {
 
   const Clock& clock_;
   const MonitorLimits limits_;
-  const TimePoint start_time_;
+  TimePoint start_time_;  // of all tasks
   std::vector<Task> tasks_;
   std::vector<SignalOrder> orders_;
   std::optional<TimePoint> judge_time_;   // when the failures seen so far are judged

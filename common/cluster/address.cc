@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kHostBytesMax = 253;  // of a DNS name, RFC 1035 section 2.3.4
 
 bool isHostName(std::string_view host) {
-  return std::all_of(host.begin(), host.end(), [](unsigned char c) {
+  return !host.starts_with('-') && std::all_of(host.begin(), host.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '-' || c == '_';
   });
 }
@@ -21,10 +21,13 @@ bool isHostName(std::string_view host) {
 // The characters of a numeric IPv6 address with an optional zone ("fe80::1%eth0").
 bool isIpv6Text(std::string_view host) {
   const std::string_view digits = host.substr(0, host.find('%'));
-  return digits.find(':') != std::string_view::npos &&
+  const std::string_view zone = host.substr(std::min(digits.size() + 1, host.size()));
+  return isHostName(zone) && digits.find(':') != std::string_view::npos &&
          std::all_of(digits.begin(), digits.end(),
                      [](unsigned char c) { return std::isxdigit(c) || c == ':' || c == '.'; });
 }
+
+}  // namespace
 
 std::string parsePort(std::string_view text, uint16_t& port) {
   if (text == "auto") {
@@ -34,13 +37,11 @@ std::string parsePort(std::string_view text, uint16_t& port) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool digits = !text.empty() && end == text.data() + text.size();
-  if (!digits || error != std::errc() || value < 1 || value > 65535)
+  if (!digits || error != std::errc() || value < 1 || value > kPortMax)
     return "a port is from 1 to 65535, or auto";
   port = static_cast<uint16_t>(value);
   return "";
 }
-
-}  // namespace
 
 std::string Address::str() const {
   const std::string port_text = port == 0 ? "auto" : std::to_string(port);
@@ -62,7 +63,7 @@ std::string parseAddress(std::string_view text, Address& address) {
   } else if (host.empty()) {
     return "an address is host:port";
   } else if (!isHostName(host)) {
-    return "a host name has letters, digits, '.', '-' and '_'";
+    return "a host name has letters, digits, '.', '-' and '_', and does not start with '-'";
   }
   if (host.size() > kHostBytesMax) return "a host name has at most 253 characters";
   uint16_t port = 0;
@@ -95,8 +96,17 @@ bool isLoopback(std::string_view host) {
 std::string refusalToListen(std::string_view address) {
   return "listening at " + std::string(address) +
          " would let everyone who can connect read and change the model: connections are neither "
-         "encrypted nor authenticated. Use localhost, or allow it: --insecure, or 'insecure: true' "
-         "in the cluster file";
+         "encrypted nor authenticated. Use localhost, or keys (dtf-launch keys init DIR, then "
+         "'keys: "
+         "DIR' in the cluster file), or allow it: --insecure, or 'insecure: true' there";
+}
+
+std::string refusalToShow(std::string_view address) {
+  return "listening at " + std::string(address) +
+         " for /metrics would let everyone who can connect read what this task tells of the job: "
+         "these pages are plain HTTP, with keys too. Leave the port for them out, or allow it: "
+         "--insecure, or 'insecure: true' in the cluster file; with keys tasks talk to each other "
+         "over TLS all the same";
 }
 
 }  // namespace dtf::cluster

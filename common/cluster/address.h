@@ -13,6 +13,10 @@ namespace dtf::cluster {
 // is wrong with `text`; `address` then keeps its value. The host is not looked up.
 std::string parseAddress(std::string_view text, Address& address);
 
+// Likewise a port: its number, or "auto", which is 0.
+inline constexpr uint32_t kPortMax = 65535;
+std::string parsePort(std::string_view text, uint16_t& port);
+
 // Equal for two addresses that can't both be bound on one host: letter case and the spellings of
 // loopback are folded. Empty when the port is `auto`, which never collides.
 std::string bindKey(const Address& address);
@@ -25,5 +29,7 @@ bool isLoopback(std::string_view host);
 
 // Why a task doesn't listen at `address`, in words.
 std::string refusalToListen(std::string_view address);
+// Likewise, for its metrics, which keys don't protect.
+std::string refusalToShow(std::string_view address);
 
 }  // namespace dtf::cluster

@@ -31,7 +31,8 @@ constexpr OptionDef kCommon[] = {
     {"set", "KEY=VALUE", "change one key of the file: train.steps=50, cluster.ps.0=host:2222",
      true},
     {"run-dir", "DIR", "where the job writes, instead of the file's run_dir"},
-    {"insecure", "", "listen beyond loopback, unencrypted: --set insecure=true"},
+    {"keys", "DIR", "TLS with the keys of this folder (dtf-launch keys): --set keys=DIR"},
+    {"insecure", "", "listen beyond loopback without keys: --set insecure=true"},
     {"log-level", "LEVEL", "debug, info (default), warning or error"},
     {"help", "", "this text"},
     {"help-config", "", "all keys of CLUSTER.yaml and TRAIN.yaml"},
@@ -158,6 +159,8 @@ std::optional<uint32_t> CommandLine::index(std::string_view name) const {
 
 std::vector<std::string> CommandLine::overrides() const {
   std::vector<std::string> result = values("set");
+  if (const std::optional<std::string> keys = value("keys"))
+    result.push_back("keys=" + std::filesystem::absolute(folder("keys", *keys)).string());
   if (has("insecure")) result.emplace_back("insecure=true");
   return result;
 }

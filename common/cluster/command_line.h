@@ -22,7 +22,7 @@ struct OptionDef {
   bool repeatable = false;
 };
 
-// What all three programs have: --set, --run-dir, --insecure, --log-level, --help, --help-config, --version.
+// What all three programs have: --set, --run-dir, --keys, --insecure, --log-level, --help, --help-config, --version.
 std::span<const OptionDef> commonOptions();
 
 // The lines of `--help` for one group.
@@ -42,7 +42,7 @@ class CommandLine {
   std::vector<std::string> values(std::string_view name) const;  // of a repeatable option, in order
   const std::vector<std::string>& positionals() const { return positionals_; }
 
-  // --set, in order, and --insecure, which is short for one.
+  // --set, in order, and --keys and --insecure, which are short for one.
   std::vector<std::string> overrides() const;
   // Of a number from 0 to 2^32 - 1.
   // Errors: kUsage.

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
+#include "common/cluster/address.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/command_line.h"
 #include "common/yaml/report.h"
@@ -29,6 +31,7 @@ constexpr OptionDef kFlagOptions[] = {
     {"threads", "N", "worker: that compute; default: the host's cores / its workers"},
     {"serve", "", "no job: run parts of graphs for clients, until a signal"},
     {"fresh", "", "worker 0: start anew; old checkpoints become checkpoints.old-N"},
+    {"metrics-port", "PORT", "answer /metrics, /healthz, /readyz there over HTTP; or auto"},
     {"job-name", "NAME", "accepted as TensorFlow's flag: ps for psd, worker for workerd"},
 };
 
@@ -148,6 +151,15 @@ void readThreads(const CommandLine& line, const TaskId& task, JobSpec& job) {
   job.cluster.worker[task.index].threads = static_cast<int>(*threads);
 }
 
+// --metrics-port takes the place of what the file says of this task.
+void readMetricsPort(const CommandLine& line, TaskOptions& task) {
+  task.metrics_port = metricsPort(task.job, task.task);
+  const std::optional<std::string> port = line.value("metrics-port");
+  if (!port) return;
+  const std::string wrong = parsePort(*port, task.metrics_port.emplace());
+  if (!wrong.empty()) line.fail(fmt::format("bad --metrics-port {}: {}", inQuotes(*port), wrong));
+}
+
 // What a task that serves would silently ignore.
 void refuseJobOptions(const CommandLine& line) {
   for (const std::string_view name : {"fresh", "train", "run-dir"})
@@ -155,6 +167,14 @@ void refuseJobOptions(const CommandLine& line) {
   for (const std::string& setting : line.overrides())
     if (setting.starts_with("train") || setting.starts_with("run_dir"))
       line.fail(fmt::format("--serve has no job: --set {} is for one", setting));
+}
+
+// It has one CPU for all sessions, whatever the file gives a worker to train on.
+void checkServedDevices(const CommandLine& line, const TaskId& task, const JobSpec& job) {
+  const std::vector<std::string> devices = devicesOf(job.cluster.tasks(task.job).at(task.index));
+  if (devices != std::vector<std::string>{"cpu:0"})
+    line.fail(fmt::format("--serve computes on cpu:0 alone, but the file gives {} the devices {}",
+                          task.name(), join(devices, ", ")));
 }
 
 }  // namespace
@@ -184,7 +204,9 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
   if (!result.serves) checkTrains(line, result.task, result.job, from_file);
+  if (result.serves) checkServedDevices(line, result.task, result.job);
   readThreads(line, result.task, result.job);
+  readMetricsPort(line, result);
   DTF_CHECK(result.task.job == binary);
   DTF_CHECK(result.task.index < result.job.cluster.tasks(binary).size());
   return result;

@@ -18,7 +18,9 @@ struct TaskOptions {
 
   TaskId task;
   JobSpec job;  // run_dir is --run-dir when that is given; a worker's has `train`, unless it serves
-  bool fresh = false;   // a chief's: start anew, with what checkpoints there are set aside
+  bool fresh = false;  // a chief's: start anew, with what checkpoints there are set aside
+  // Where it answers over HTTP: /metrics, /healthz, /readyz; 0: the kernel chooses. None: it doesn't.
+  std::optional<uint16_t> metrics_port;
   bool serves = false;  // no job: it runs parts of graphs for clients, until it is ended
   log::Level log_level = log::Level::kInfo;
   // Which start of this task this is, counted by whoever starts it, 1 for the first; 0: nobody counts.

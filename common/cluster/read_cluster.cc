@@ -62,23 +62,31 @@ std::map<std::string, std::string> readEnv(const YamlNode& node, Report& report)
   return env;
 }
 
-std::vector<std::string> readDevices(const MapReader& reader, Report& report) {
-  std::vector<std::string> devices;
-  for (const YamlNode& node : reader.list("devices")) {
-    const std::optional<std::string> device = readText(node, "devices", report);
-    if (!device) continue;
-    if (device->starts_with("gpu:")) {
-      reportUnavailable(*device, node.where(), report);
-    } else if (*device != "cpu:0") {
-      report.error(node.where(),
-                   "unknown device " + inQuotes(*device) + ": this version has cpu:0");
-    } else if (!devices.empty()) {
-      report.error(node.where(), "device " + inQuotes(*device) + " is listed twice");
-    } else {
-      devices.push_back(*device);
-    }
+// "cpu:3" for the type "cpu:" and fewer than `max`.
+bool isDevice(std::string_view device, std::string_view type, int max) {
+  if (!device.starts_with(type)) return false;
+  for (int index = 0; index < max; ++index)
+    if (device.substr(type.size()) == std::to_string(index)) return true;
+  return false;
+}
+
+void readDevice(const YamlNode& node, const TaskId& id, std::vector<std::string>& devices,
+                Report& report) {
+  const std::optional<std::string> device = readText(node, "devices", report);
+  if (!device) return;
+  if (!isDevice(*device, "cpu:", kDevicesMax) && !isDevice(*device, "gpu:", kGpusMax)) {
+    report.error(
+        node.where(),
+        fmt::format("unknown device {}: this version has cpu:0 to cpu:{} and gpu:0 to gpu:{}",
+                    inQuotes(*device), kDevicesMax - 1, kGpusMax - 1));
+  } else if (std::ranges::find(devices, *device) != devices.end()) {
+    report.error(node.where(), "device " + inQuotes(*device) + " is listed twice");
+  } else if (id.job == JobKind::kPs && *device != "cpu:0") {
+    report.error(node.where(), "device " + inQuotes(*device) +
+                                   " of a ps: workers have several devices, a ps has cpu:0");
+  } else {
+    devices.push_back(*device);
   }
-  return devices;
 }
 
 // What the one task of a job without ps is at: dtf-launch chooses the port.
@@ -108,7 +116,8 @@ TaskSpec readTask(const YamlNode& node, const TaskId& id, Report& report) {
   const MapReader reader(node, schema::kTask, id.name(), report);
   if (const YamlNode* address = reader.find("address"))
     readAddress(*address, "address", task.address, report);
-  task.devices = readDevices(reader, report);
+  for (const YamlNode& device : reader.list("devices"))
+    readDevice(device, id, task.devices, report);
   if (const YamlNode* env = reader.find("env")) task.env = readEnv(*env, report);
   if (reader.whole("threads", task.threads) && id.job != JobKind::kWorker)
     report.error(reader.find("threads")->where(),
@@ -157,10 +166,71 @@ ClusterSpec readClusterTasks(const YamlNode& node, Report& report) {
   return cluster;
 }
 
-LaunchSpec readLaunch(const YamlNode& node, Report& report) {
+// They become words of a command that a shell on the other host takes apart, or an option's value.
+bool isHarmless(std::string_view word) {
+  return !word.empty() && word[0] != '-' &&
+         std::all_of(word.begin(), word.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/' || c == '@';
+         });
+}
+
+void readHarmless(const MapReader& reader, std::string_view key, std::string& value) {
+  if (!reader.text(key, value) || isHarmless(value)) return;
+  reader.report().error(
+      reader.find(key)->where(),
+      fmt::format("'{}' has letters, digits, '.', '_', '-', '/' and '@', and does "
+                  "not start with '-', got {}",
+                  key, inQuotes(value)));
+}
+
+void readFileName(const MapReader& reader, std::string_view key, std::filesystem::path& file) {
+  std::string text;
+  if (reader.path(key, text))
+    file = (reader.report().folderOf(reader.find(key)->place) / text).lexically_normal();
+}
+
+// What `launch` and the elements of launch.hosts have in common.
+void readSsh(const MapReader& reader, SshSpec& ssh) {
+  readHarmless(reader, "user", ssh.user);
+  reader.whole("port", ssh.port);
+  readFileName(reader, "identity", ssh.identity);
+  readHarmless(reader, "binary_dir", ssh.binary_dir);
+}
+
+bool hasTask(const ClusterSpec& cluster, const std::string& host) {
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
+    for (const TaskSpec& task : cluster.tasks(job))
+      if (!task.address.host.empty() && hostKey(task.address.host) == hostKey(host)) return true;
+  return false;
+}
+
+void readHosts(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec& launch) {
+  Report& report = reader.report();
+  for (const YamlNode& node : reader.list("hosts")) {
+    const MapReader host_reader(node, schema::kLaunchHost, "launch.hosts", report);
+    std::string host;
+    if (!host_reader.text("host", host) || host.empty()) continue;
+    SshSpec ssh = launch.ssh;
+    readSsh(host_reader, ssh);
+    if (!launch.hosts.emplace(hostKey(host), ssh).second)
+      report.error(node.where(), "the host " + inQuotes(host) + " is listed twice");
+    if (!hasTask(cluster, host))
+      report.error(node.where(), "no task of 'cluster' is on the host " + inQuotes(host));
+  }
+}
+
+LaunchSpec readLaunch(const YamlNode& node, const ClusterSpec& cluster, Report& report) {
   const MapReader reader(node, schema::kLaunch, node.key, report);
   LaunchSpec launch;
   reader.choice("via", launch.via);
+  readSsh(reader, launch.ssh);
+  readFileName(reader, "ssh_config", launch.ssh.config);
+  readHosts(reader, cluster, launch);
+  if (launch.via != LaunchSpec::Via::kSsh)
+    for (const std::string_view key :
+         {"user", "port", "identity", "ssh_config", "binary_dir", "hosts"})
+      if (const YamlNode* found = reader.find(key))
+        report.error(found->key_place, inQuotes(key) + " is for 'via: ssh'");
   const YamlNode* restarts = reader.find("restarts");
   if (restarts == nullptr) return launch;
   const MapReader budget(*restarts, schema::kRestarts, "launch.restarts", report);
@@ -227,6 +297,66 @@ DurabilitySpec readDurability(const YamlNode& node, size_t ps_tasks, Report& rep
   return durability;
 }
 
+// The ports of metricsPort() are some that their hosts have, and that no task there listens at.
+void checkMetricsPorts(const JobSpec& job, const Place& place, Report& report) {
+  const uint32_t first = job.metrics->port;
+  Taken taken;
+  std::vector<TaskId> ids;
+  for (const JobKind kind : {JobKind::kPs, JobKind::kWorker})
+    for (uint32_t i = 0; i < job.cluster.tasks(kind).size(); ++i)
+      if (const Address& at = job.cluster.tasks(kind)[i].address; !at.host.empty()) {
+        ids.push_back({kind, i});
+        taken.emplace(bindKey(at), ids.back());
+      }
+  std::map<std::string, uint32_t> next;  // of each host
+  for (const TaskId id : ids) {
+    const std::string& host = job.cluster.tasks(id.job)[id.index].address.host;
+    const uint32_t port = next.try_emplace(hostKey(host), first).first->second++;
+    if (port > kPortMax)
+      return report.error(
+          place, fmt::format("{} would answer at port {}: the tasks of a host count up from {}, "
+                             "and there are {} ports",
+                             id.name(), port, first, kPortMax));
+    const Address own{host, static_cast<uint16_t>(port)};
+    if (const auto other = taken.find(bindKey(own)); other != taken.end())
+      return report.error(
+          place, fmt::format("{} would answer at {}, the address of {}: the tasks of a host count "
+                             "up from {}",
+                             id.name(), own.str(), other->second.name(), first));
+  }
+}
+
+void readMetrics(const YamlNode& node, JobSpec& job, Report& report) {
+  const MapReader reader(node, schema::kMetrics, node.key, report);
+  std::string text;
+  if (!reader.text("port", text)) return;
+  const Place place = reader.find("port")->where();
+  job.metrics.emplace();
+  const std::string wrong = parsePort(text, job.metrics->port);
+  if (!wrong.empty())
+    return report.error(place, fmt::format("bad port {}: {}", inQuotes(text), wrong));
+  if (job.metrics->port != 0) checkMetricsPorts(job, place, report);
+}
+
+// The towers of a worker take even shares of its batch.
+void checkShares(const JobSpec& job, Report& report) {
+  const int64_t batch = job.train->data.batch_size;
+  const yaml::Mark& written = job.train->data.batch_size_mark;
+  for (uint32_t i = 0; i < job.cluster.worker.size(); ++i) {
+    const TaskSpec& worker = job.cluster.worker[i];
+    const auto devices = static_cast<int64_t>(devicesOf(worker).size());
+    if (batch % devices == 0) continue;
+    const int64_t below = batch - batch % devices;
+    report.error(
+        report.placeOf(written.file.empty() ? worker.mark : written),
+        fmt::format("a batch of {} examples can't be shared out evenly among the {} devices of {}: "
+                    "choose a batch_size of {}{}, or other devices",
+                    batch, devices, TaskId{JobKind::kWorker, i}.name(),
+                    below == 0 ? "" : fmt::format("{} or ", below), below + devices));
+    return;
+  }
+}
+
 }  // namespace
 
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
@@ -246,17 +376,21 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
     job.cluster = readClusterTasks(*cluster, report);
   else
     job.cluster.worker = {{localAddress(), {}, {}, job.mark}};
+  readFileName(reader, "keys", job.cluster.keys);
   reader.boolean("insecure", job.cluster.insecure);
-  if (const YamlNode* launch = reader.find("launch")) job.launch = readLaunch(*launch, report);
+  if (const YamlNode* launch = reader.find("launch"))
+    job.launch = readLaunch(*launch, job.cluster, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))
     job.timeouts = readTimeouts(*timeouts, report);
   if (const YamlNode* durability = reader.find("durability"))
     job.durability = readDurability(*durability, job.cluster.ps.size(), report);
+  if (const YamlNode* metrics = reader.find("metrics")) readMetrics(*metrics, job, report);
   const YamlNode* train = reader.find("train");
   if (train != nullptr && with_train)
     job.train = readTrain(
         *train, TaskCounts{std::max<size_t>(job.cluster.ps.size(), 1), job.cluster.worker.size()},
         report);
+  if (job.train) checkShares(job, report);
   return job;
 }
 

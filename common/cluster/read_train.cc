@@ -106,6 +106,8 @@ CheckpointSpec readCheckpoint(const YamlNode& node, Report& report) {
   reader.whole("every_steps", checkpoint.every_steps);
   reader.whole("keep", checkpoint.keep);
   reader.number("keep_every_hours", checkpoint.keep_every_hours);
+  reader.boolean("gather", checkpoint.gather);
+  checkpoint.mark = report.markOf(node.key_place);
   return checkpoint;
 }
 

@@ -33,10 +33,12 @@ constexpr Key kJobKeys[] = {
     text("job", "name of the job, default 'job': letters, digits, '.', '_' and '-'"),
     text("run_dir", "where the job writes, from the working directory; default runs/<job>"),
     map("cluster", "the tasks; default: one process, {worker: [local]}"),
-    boolean("insecure", "listen beyond loopback, open to all who can connect; default false"),
+    text("keys", "for TLS: folder made by dtf-launch keys, relative to this file"),
+    boolean("insecure", "listen beyond loopback without keys, open to all; default false"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
     textOrMap("durability", "what a lost ps costs; default checkpoint"),
+    map("metrics", "/metrics, /healthz and /readyz of each task, over HTTP; default: none"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
 };
 
@@ -47,18 +49,30 @@ constexpr Key kClusterKeys[] = {
 
 constexpr Key kTaskKeys[] = {
     required(text("address", "host:port, or host:auto for a port that dtf-launch chooses")),
-    list("devices", "default [cpu:0]"),
-    whole("threads", 1, 1024, "worker: that compute; default: the host's cores / its workers"),
+    list("devices", "worker: a tower on each, with its share of the batch; default [cpu:0]"),
+    whole("threads", 1, 1024, "worker: of all devices; default: the host's cores / its workers"),
     map("env", "environment variables of the process"),
 };
 
 constexpr Key kLaunchKeys[] = {
-    choice("via", "local", "ssh|slurm|kubernetes|systemd", "local: processes on this host"),
+    choice("via", "local|ssh", "slurm|kubernetes|systemd",
+           "local: processes on this host; ssh: on the hosts of the addresses"),
     map("restarts", "of tasks that fail after they were ready"),
-    later("user"),
-    later("port"),
-    later("identity"),
-    later("binary_dir"),
+    text("user", "ssh: who to be there; this and the next default to ssh's own files"),
+    whole("port", 1, 65535, "ssh: of its server"),
+    text("identity", "ssh: file of the private key, relative to this one"),
+    text("ssh_config", "ssh: file in the place of ~/.ssh/config, relative to this one"),
+    text("binary_dir", "ssh: folder of dtf-agent, psd and workerd there; default: in the PATH"),
+    list("hosts", "ssh: maps of what differs on one host"),
+    later("copy"),
+};
+
+constexpr Key kLaunchHostKeys[] = {
+    required(text("host", "as the addresses of its tasks have it")),
+    text("user", "who to be there"),
+    whole("port", 1, 65535, "of its ssh server"),
+    text("identity", "file of the private key, relative to this one"),
+    text("binary_dir", "folder of dtf-agent, psd and workerd there"),
 };
 
 constexpr Key kRestartsKeys[] = {
@@ -76,7 +90,7 @@ constexpr Key kTimeoutsKeys[] = {
     number("stop_seconds", kSeconds,
            "after SIGTERM or Ctrl-C, for the last checkpoint; default 30"),
     number("finish_seconds", kSeconds,
-           "for the slowest worker and the last evaluation; default 600"),
+           "the slowest worker, last evaluation, checkpoint files; default 600"),
 };
 
 constexpr Key kDurabilityKeys[] = {
@@ -87,6 +101,10 @@ constexpr Key kDurabilityKeys[] = {
 
 constexpr Key kSnapshotKeys[] = {
     required(whole("every_steps", 1, kCountMax, "global steps")),
+};
+
+constexpr Key kMetricsKeys[] = {
+    required(text("port", "auto, or that of the first task of each host: the others count up")),
 };
 
 constexpr Key kTrainKeys[] = {
@@ -174,6 +192,7 @@ constexpr Key kCheckpointKeys[] = {
     whole("every_steps", 1, kCountMax, "global steps"),
     whole("keep", 0, 1'000'000, "the newest so many, 0 for all; default 5"),
     number("keep_every_hours", kPositive, "and for good one for each so many hours; default 10000"),
+    boolean("gather", "worker/0 keeps all files; default false: a disk that all tasks share"),
 };
 
 constexpr Key kSummariesKeys[] = {
@@ -197,10 +216,12 @@ constinit const Table kJob{"", kJobKeys};
 constinit const Table kCluster{"cluster", kClusterKeys};
 constinit const Table kTask{"cluster.ps.N, cluster.worker.N", kTaskKeys};
 constinit const Table kLaunch{"launch", kLaunchKeys};
+constinit const Table kLaunchHost{"launch.hosts", kLaunchHostKeys};
 constinit const Table kRestarts{"launch.restarts", kRestartsKeys};
 constinit const Table kTimeouts{"timeouts", kTimeoutsKeys};
 constinit const Table kDurability{"durability", kDurabilityKeys};
 constinit const Table kSnapshot{"durability.snapshot", kSnapshotKeys};
+constinit const Table kMetrics{"metrics", kMetricsKeys};
 constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kData{"train.data", kDataKeys};
 constinit const Table kAugment{"train.data.augment", kAugmentKeys};
@@ -217,8 +238,8 @@ constinit const Table kReport{"train.report", kReportKeys};
 yaml::Tables allTables() {
   using namespace schema;
   static const std::vector<const Table*> tables = [] {
-    std::vector<const Table*> all = {&kJob,      &kCluster,  &kTask, &kLaunch,
-                                     &kRestarts, &kTimeouts, &kTrain};
+    std::vector<const Table*> all = {&kJob,      &kCluster,  &kTask,    &kLaunch, &kLaunchHost,
+                                     &kRestarts, &kTimeouts, &kMetrics, &kTrain};
     for (const Table* table : model::modelTables()) all.push_back(table);
     for (const Table* table : {&kData,
                                &kAugment,

@@ -9,6 +9,10 @@ namespace dtf::cluster {
 
 using yaml::Mark;
 
+std::vector<std::string> devicesOf(const TaskSpec& task) {
+  return task.devices.empty() ? std::vector<std::string>{"cpu:0"} : task.devices;
+}
+
 int workersBeside(const ClusterSpec& cluster, uint32_t index) {
   DTF_CHECK(index < cluster.worker.size());
   const std::string host = hostKey(cluster.worker[index].address.host);
@@ -26,11 +30,31 @@ int tasksBeside(const ClusterSpec& cluster, TaskId task) {
   return beside;
 }
 
+std::optional<uint16_t> metricsPort(const JobSpec& job, TaskId task) {
+  if (!job.metrics) return std::nullopt;
+  if (job.metrics->port == 0) return uint16_t{0};
+  const std::string host = hostKey(job.cluster.tasks(task.job).at(task.index).address.host);
+  uint32_t port = job.metrics->port;
+  for (const JobKind kind : {JobKind::kPs, JobKind::kWorker}) {
+    const std::vector<TaskSpec>& tasks = job.cluster.tasks(kind);
+    for (uint32_t i = 0; i < tasks.size(); ++i) {
+      if (task == TaskId{kind, i}) return static_cast<uint16_t>(port);
+      if (hostKey(tasks[i].address.host) == host) ++port;
+    }
+  }
+  DTF_CHECK_MSG(false, task.name());
+}
+
 int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores) {
   DTF_CHECK(cores >= 1 && index < cluster.worker.size());
   const int said = cluster.worker[index].threads;
   if (said != 0) return said;
   return std::clamp(cores / workersBeside(cluster, index), 1, kThreadsMax);
+}
+
+const SshSpec& LaunchSpec::sshOf(const std::string& host) const {
+  const auto found = hosts.find(hostKey(host));
+  return found == hosts.end() ? ssh : found->second;
 }
 
 std::string DurabilitySpec::str() const {

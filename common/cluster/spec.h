@@ -27,19 +27,27 @@ struct Address {
 };
 
 inline constexpr int kThreadsMax = 1024;  // of one worker
+inline constexpr int kDevicesMax = 64;    // likewise, CPUs
+inline constexpr int kGpusMax = 16;       // likewise
 
 struct TaskSpec {
   Address address;
-  std::vector<std::string> devices;  // "cpu:0" and so on; empty: cpu:0
+  std::vector<std::string> devices;  // "cpu:1", each once; empty: see devicesOf()
   std::map<std::string, std::string> env;
   yaml::Mark mark;
   int threads = 0;  // that a worker computes with; 0: see computeThreads()
 };
 
+// What the task computes on: a worker has a tower on each. At least one.
+std::vector<std::string> devicesOf(const TaskSpec& task);
+
 struct ClusterSpec {
   std::vector<TaskSpec> ps;
   std::vector<TaskSpec> worker;
-  bool insecure = false;  // tasks may listen where other hosts can connect
+  bool insecure = false;       // tasks may listen where other hosts can connect, without keys too
+  std::filesystem::path keys;  // folder (net/key_folder.h); empty: connections are plain
+  // Whether tasks may listen where other hosts can connect.
+  bool mayBeReached() const { return insecure || !keys.empty(); }
   const std::vector<TaskSpec>& tasks(JobKind job) const {
     return job == JobKind::kPs ? ps : worker;
   }
@@ -52,9 +60,14 @@ int workersBeside(const ClusterSpec& cluster, uint32_t index);
 // The same of all tasks, ps and workers.
 int tasksBeside(const ClusterSpec& cluster, TaskId task);
 
-// How many threads worker `index` computes with: as many as the file says, or its share of the `cores` that
-// its host has; at least 1.
+// How many threads worker `index` computes with on all its devices together: as many as the file says, or its
+// share of the `cores` that its host has; at least 1.
 int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores);
+
+// What every task answers over HTTP on a port of its own: /metrics, /healthz, /readyz.
+struct MetricsSpec {
+  uint16_t port = 0;  // of the first task of each host, the others count up; 0: the kernel chooses
+};
 
 // How long each wait may last, in seconds; every one is named when it runs out.
 struct Timeouts {
@@ -91,6 +104,8 @@ struct CheckpointSpec {
   uint64_t every_steps = 0;          // 0: not by steps
   uint32_t keep = 5;                 // the newest so many; 0: all
   double keep_every_hours = 10'000;  // and one for each so many hours of training
+  bool gather = false;               // all files are the chief's; else each ps writes its own
+  yaml::Mark mark;
 };
 
 // TensorBoard's event files, in <run_dir>/events, and one step's timeline. TensorFlow's defaults.
@@ -130,9 +145,21 @@ struct RestartsSpec {
   double refill_minutes = 10;  // until the whole budget is there again
 };
 
+// How the system's ssh client reaches a host; what is not given here its own configuration says.
+struct SshSpec {
+  std::string user;
+  uint16_t port = 0;               // 0: not given
+  std::filesystem::path identity;  // a private key
+  std::filesystem::path config;    // in the place of ~/.ssh/config
+  std::string binary_dir;  // there, of dtf-agent, psd and workerd; empty: they are in the PATH
+};
+
 struct LaunchSpec {
-  enum class Via : uint8_t { kLocal } via = Via::kLocal;
+  enum class Via : uint8_t { kLocal, kSsh } via = Via::kLocal;
   RestartsSpec restarts;
+  SshSpec ssh;                           // of every host but these
+  std::map<std::string, SshSpec> hosts;  // by hostKey(): as `ssh`, with what differs
+  const SshSpec& sshOf(const std::string& host) const;
 };
 
 // What takes the place of the values that a lost ps held.
@@ -156,8 +183,12 @@ struct JobSpec {
   LaunchSpec launch;
   Timeouts timeouts;
   DurabilitySpec durability;
-  std::optional<TrainSpec> train;  // psd needs none
-  yaml::Mark mark;                 // of the file
+  std::optional<MetricsSpec> metrics;  // none: nothing is answered over HTTP
+  std::optional<TrainSpec> train;      // psd needs none
+  yaml::Mark mark;                     // of the file
 };
+
+// Where that task answers over HTTP; 0: at a port that the kernel chooses. nullopt: it doesn't.
+std::optional<uint16_t> metricsPort(const JobSpec& job, TaskId task);
 
 }  // namespace dtf::cluster

@@ -120,6 +120,14 @@ int Report::addFile(const std::filesystem::path& path, std::string text) {
   return addSource({path.string(), true, std::move(text)});
 }
 
+std::map<std::filesystem::path, std::string> Report::files() const {
+  std::map<std::filesystem::path, std::string> files;
+  for (const Source& source : sources_)
+    if (source.is_file)
+      files[std::filesystem::absolute(source.name).lexically_normal()] = source.text;
+  return files;
+}
+
 int Report::addFlag(std::string_view words) {
   DTF_CHECK(words.starts_with("--"));
   return addSource({escape(words, kFlagBytesMax), false, ""});

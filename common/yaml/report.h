@@ -8,6 +8,7 @@
 //        |   ^~~~~~~
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ class Report {
   // `text` is the file's content; `path` is how messages name it, and where its relative paths
   // start.
   int addFile(const std::filesystem::path& path, std::string text);
+  // All of them: absolute path -> content.
+  std::map<std::filesystem::path, std::string> files() const;
   // A piece of the command line, "--set train.steps=5". Its relative paths start at the working
   // directory.
   int addFlag(std::string_view words);

@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/yaml/sent_files.h"
 #include "common/yaml/yaml_syntax.h"
 
 namespace dtf::yaml {
@@ -221,7 +222,7 @@ std::optional<YamlNode> parseYamlFile(const std::filesystem::path& path, const P
                                       Report& report) {
   std::string text;
   try {
-    text = readFile(path, kYamlBytesMax);
+    text = readFile(placeOfFile(path), kYamlBytesMax);
   } catch (const Error& e) {
     const Place place = named_at != nullptr ? *named_at : Place{report.addFile(path, "")};
     const bool forbidden = e.code() == ErrorCode::kPermission;

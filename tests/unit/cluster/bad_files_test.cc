@@ -21,8 +21,9 @@ constexpr BadFile kBadClusters[] = {
     {"cluster:\n  ps: [a:1]\n  wrokers: [b:1]\n  worker: [b:2]\n",
      "c.yaml:3:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbanana: 1\n",
-     "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, insecure, launch, "
-     "timeouts, durability, train)"},
+     "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, keys, insecure, "
+     "launch, "
+     "timeouts, durability, metrics, train)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbatch_size: 1\n",
      "c.yaml:2:1: error: unknown key 'batch_size' - it belongs in train.data"},
     {"job: x\ncluster:\n",
@@ -44,7 +45,9 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [a:70000]}\n",
      "c.yaml:1:31: error: bad address 'a:70000': a port is from 1 to 65535, or auto"},
     {"cluster: {ps: [a:1], worker: ['a b:7']}\n",
-     "c.yaml:1:31: error: bad address 'a b:7': a host name has letters, digits, '.', '-' and '_'"},
+     "c.yaml:1:31: error: bad address 'a b:7': a host name has letters, digits, '.', '-' and '_', "
+     "and "
+     "does not start with '-'"},
     {"cluster: {ps: [a:1], worker: ['::1:7']}\n",
      "c.yaml:1:31: error: bad address '::1:7': an IPv6 address goes between brackets: "
      "\"[::1]:2222\""},
@@ -56,14 +59,23 @@ constexpr BadFile kBadClusters[] = {
      "dtf-launch chooses"},
     {"cluster:\n  ps: [a:1]\n  worker:\n    - adress: b:1\n      address: b:1\n",
      "c.yaml:4:7: error: unknown key 'adress' in 'worker/0' - did you mean 'address'?"},
-    {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [gpu:0]}]}\n",
-     "c.yaml:1:56: error: 'gpu:0' is not available in this version"},
     {"cluster: {ps: [{address: a:1, threads: 2}], worker: [b:1]}\n",
      "c.yaml:1:40: error: 'threads' is for workers: a ps has as many as its updates need"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, threads: 0}]}\n",
      "c.yaml:1:55: error: 'threads' must be from 1 to 1024, got '0'"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [tpu]}]}\n",
-     "c.yaml:1:56: error: unknown device 'tpu': this version has cpu:0"},
+     "c.yaml:1:56: error: unknown device 'tpu': this version has cpu:0 to cpu:63 and gpu:0 to "
+     "gpu:15"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [gpu:0, gpu:16]}]}\n",
+     "c.yaml:1:63: error: unknown device 'gpu:16': this version has cpu:0 to cpu:63 and gpu:0 to "
+     "gpu:15"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [cpu:1, cpu:01]}]}\n",
+     "c.yaml:1:63: error: unknown device 'cpu:01': this version has cpu:0 to cpu:63 and gpu:0 to "
+     "gpu:15"},
+    {"cluster: {ps: [a:1], worker: [{address: b:1, devices: [cpu:1, cpu:0, cpu:1]}]}\n",
+     "c.yaml:1:70: error: device 'cpu:1' is listed twice"},
+    {"cluster: {ps: [{address: a:1, devices: [cpu:0, cpu:1]}], worker: [b:1]}\n",
+     "c.yaml:1:48: error: device 'cpu:1' of a ps: workers have several devices, a ps has cpu:0"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, env: {9A: x}}]}\n",
      "c.yaml:1:52: error: an environment variable's name has letters, digits and '_', got '9A'"},
     {"cluster: {ps: [a:1], worker: [{address: b:1, env: {A: \"x\\0y\"}}]}\n",
@@ -78,16 +90,35 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
      "'.' and '-', and is "
      "at most 128 long, got '..'"},
-    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n",
-     "c.yaml:2:15: error: 'ssh' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: slurm}\n",
+     "c.yaml:2:15: error: 'slurm' is not available in this version"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: rsh}\n",
-     "c.yaml:2:15: error: unknown via 'rsh' (one of local)"},
+     "c.yaml:2:15: error: unknown via 'rsh' - did you mean 'ssh'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {user: me}\n",
-     "c.yaml:2:10: error: 'user' is not available in this version"},
+     "c.yaml:2:10: error: 'user' is for 'via: ssh'"},
+    {"cluster: {ps: ['-a:1'], worker: [b:1]}\n",
+     "c.yaml:1:16: error: bad address '-a:1': a host name has letters, digits, '.', '-' and '_', "
+     "and "
+     "does not start with '-'"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntimeouts: {lease_seconds: 0}\n",
      "c.yaml:2:27: error: 'lease_seconds' must be more than 0 and at most 86400, got '0'"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntimeouts: {lease_seconds: 1}\n",
      "c.yaml:2:1: error: 'lease_seconds' (1) must be more than 'heartbeat_seconds' (1)"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nmetrics:\n",
+     "c.yaml:2:1: error: 'metrics' needs a value: /metrics, /healthz and /readyz of each task, "
+     "over "
+     "HTTP; default: none"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nmetrics: {}\n",
+     "c.yaml:2:1: error: missing key 'port' in 'metrics': auto, or that of the first task of each "
+     "host: the others count up"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nmetrics: {port: 0}\n",
+     "c.yaml:2:17: error: bad port '0': a port is from 1 to 65535, or auto"},
+    {"cluster: {ps: [a:1], worker: [a:2, A:3]}\nmetrics: {port: 65534}\n",
+     "c.yaml:2:17: error: worker/1 would answer at port 65536: the tasks of a host count up from "
+     "65534, and there are 65535 ports"},
+    {"cluster: {ps: [a:9401], worker: [b:1, a:2]}\nmetrics: {port: 9400}\n",
+     "c.yaml:2:17: error: worker/1 would answer at a:9401, the address of ps/0: the tasks of a "
+     "host count up from 9400"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: replicas\n",
      "c.yaml:2:13: error: unknown durability 'replicas' - did you mean 'replica'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ndurability: [replica]\n",

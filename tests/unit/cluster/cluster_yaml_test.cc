@@ -58,7 +58,7 @@ TEST(LoadCluster, ReadsEveryKey) {
       "job: mnist-1\nrun_dir: /tmp/r\n"
       "cluster:\n"
       "  ps:\n    - {address: 'a:auto', devices: [cpu:0], env: {OMP_NUM_THREADS: 2, EMPTY: ''}}\n"
-      "  worker: [\"[::1]:5\", {address: b:1, threads: 3}]\n"
+      "  worker: [\"[::1]:5\", {address: b:1, threads: 3, devices: [cpu:0, cpu:1]}]\n"
       "launch: {via: local}\n"
       "timeouts: {start_seconds: 1, heartbeat_seconds: .5, lease_seconds: 3, step_seconds: 4,\n"
       "           finish_seconds: 5e1}\n");
@@ -72,8 +72,18 @@ TEST(LoadCluster, ReadsEveryKey) {
   EXPECT_EQ(job.cluster.worker.at(0).address.host, "::1");
   EXPECT_EQ(job.cluster.worker.at(0).threads, 0);
   EXPECT_EQ(job.cluster.worker.at(1).threads, 3);
+  EXPECT_EQ(devicesOf(job.cluster.worker.at(0)), std::vector<std::string>{"cpu:0"});
+  EXPECT_EQ(devicesOf(job.cluster.worker.at(1)), (std::vector<std::string>{"cpu:0", "cpu:1"}));
   EXPECT_EQ(job.timeouts.heartbeat_seconds, 0.5);
   EXPECT_EQ(job.timeouts.finish_seconds, 50);
+}
+
+TEST(LoadCluster, MetricsNeedAPortForEachTaskOfAHostAlone) {
+  const TemporaryFiles files;
+  files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:65535]}\nmetrics: {port: 65535}\n");
+  EXPECT_THROW(loadCluster("c.yaml", {}), Error) << "worker/0 is there itself";
+  files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\nmetrics: {port: 65535}\n");
+  EXPECT_EQ(loadCluster("c.yaml", {}).metrics->port, 65535);
 }
 
 TEST(LoadCluster, ReadsWhatALostPsCosts) {
@@ -384,29 +394,6 @@ TEST(LoadTrain, ReadsTheRest) {
   EXPECT_EQ(trainOf("placement: {partition: none}\n").placement.partition_min_bytes, 0u);
   EXPECT_EQ(trainOf("placement: {strategy: round_robin}\n").placement.partition_min_bytes,
             uint64_t{4} << 20);
-}
-
-TEST(JobFromHosts, IsTheSameJobAsAFile) {
-  const TemporaryFiles files;
-  files.write("t.yaml", kModel);
-  const std::string overrides[] = {"train.steps=5", "job=flags", "timeouts.lease_seconds=20"};
-  const JobSpec job = jobFromHosts("a:1,b:2", "c:3", "t.yaml", overrides);
-  ASSERT_EQ(job.cluster.ps.size(), 2u);
-  EXPECT_EQ(job.cluster.ps[1].address.str(), "b:2");
-  EXPECT_EQ(job.cluster.worker.at(0).address.str(), "c:3");
-  EXPECT_EQ(job.run_dir, "runs/flags");
-  EXPECT_EQ(job.train.value().steps, 5u);
-  EXPECT_EQ(job.timeouts.lease_seconds, 20);
-  EXPECT_FALSE(jobFromHosts("a:1", "c:3", std::nullopt, {}).train);
-}
-
-TEST(JobFromHosts, NamesTheFlagThatIsWrong) {
-  EXPECT_EQ(badConfigOf([] { jobFromHosts("a:1,,b", "a:1", std::nullopt, {}); }),
-            "--ps-hosts a:1,,b: error: 'ps/1' is empty: write a text, or leave it out\n"
-            "--ps-hosts a:1,,b: error: bad address 'b': an address is host:port\n"
-            "--worker-hosts a:1: error: ps/0 and worker/0 are both at a:1");
-  EXPECT_EQ(badConfigOf([] { jobFromHosts("a:1", "b:1", "none.yaml", {}); }),
-            "--train none.yaml: error: cannot read none.yaml: No such file or directory (2)");
 }
 
 TEST(ClusterYaml, ATildeIsTheHomeFolder) {

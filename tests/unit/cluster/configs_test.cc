@@ -37,6 +37,12 @@ TEST(Configs, LocalSyncAggregatesBothWorkers) {
   EXPECT_EQ(job.train->replication.replicas_to_aggregate, job.cluster.worker.size());
 }
 
+TEST(Configs, TowersAreTwoDevicesThatShareABatchEvenly) {
+  const JobSpec job = loadCluster(kConfigs / "clusters/towers.yaml", {});
+  EXPECT_EQ(devicesOf(job.cluster.worker.at(0)), (std::vector<std::string>{"cpu:0", "cpu:1"}));
+  EXPECT_EQ(job.train->data.batch_size % 2, 0);
+}
+
 TEST(Configs, MnistIsLookedForInTheRepository) {
   const TrainSpec train = loadTrain(kConfigs / "jobs/mnist_mlp.yaml", {});
   EXPECT_EQ(train.data.train.images,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "common/base/error.h"
 #include "common/cluster/command_line.h"
 #include "tests/support/temporary_files.h"
@@ -19,6 +21,8 @@ class OptionsTest : public ::testing::Test {
     files_.write("t.yaml", "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n");
     files_.write("c.yaml", "cluster: {ps: [a:1, a:2], worker: [b:1]}\ntrain: t.yaml\n");
     files_.write("auto.yaml", "cluster: {ps: ['a:auto'], worker: [b:1]}\ntrain: t.yaml\n");
+    files_.write("towers.yaml",
+                 "cluster: {ps: [a:1], worker: [{address: b:1, devices: [cpu:0, cpu:1]}]}\n");
     files_.write("untrained.yaml", "cluster: {ps: [a:1], worker: [b:1]}\n");
   }
   static TaskOptions parse(JobKind binary, std::vector<const char*> words) {
@@ -86,6 +90,22 @@ TEST_F(OptionsTest, ThreadsAreAWorkers) {
   EXPECT_NE(error(JobKind::kPs, "2").find("--threads is for workerd"), std::string::npos);
 }
 
+TEST_F(OptionsTest, MetricsAreAtThePortOfTheFileOrTheOption) {
+  const auto port = [](std::vector<const char*> more) {
+    std::vector<const char*> words = {"--cluster", "c.yaml", "--task", "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    return parse(JobKind::kWorker, words).metrics_port;
+  };
+  EXPECT_EQ(port({}), std::nullopt);
+  EXPECT_EQ(port({"--metrics-port", "auto"}), 0);
+  EXPECT_EQ(port({"--metrics-port", "9400"}), 9400);
+  EXPECT_EQ(port({"--set", "metrics.port=auto"}), 0);
+  EXPECT_EQ(port({"--set", "metrics.port=9400", "--metrics-port", "9500"}), 9500);
+  EXPECT_NE(usageError(JobKind::kPs, {"--cluster", "c.yaml", "--task", "0", "--metrics-port", "0"})
+                .find("bad --metrics-port '0': a port is from 1 to 65535, or auto"),
+            std::string::npos);
+}
+
 TEST_F(OptionsTest, AnswersHelpAndVersionBeforeAnythingElse) {
   const TaskOptions help = parse(JobKind::kPs, {"--task", "9", "--help"});
   ASSERT_TRUE(help.answer);
@@ -131,6 +151,9 @@ TEST_F(OptionsTest, WhoServesHasNoJob) {
             "--serve has no job: --run-dir is for one; try 'psd --help'");
   EXPECT_EQ(refusal("--set=train.steps=5"),
             "--serve has no job: --set train.steps=5 is for one; try 'psd --help'");
+  EXPECT_EQ(usageError(JobKind::kWorker, {"--cluster", "towers.yaml", "--task", "0", "--serve"}),
+            "--serve computes on cpu:0 alone, but the file gives worker/0 the devices cpu:0, "
+            "cpu:1; try 'workerd --help'");
 }
 
 TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {
@@ -197,6 +220,23 @@ TEST_F(OptionsTest, InsecureIsAKeyOfTheFileAndAFlag) {
   EXPECT_TRUE(
       parse(JobKind::kPs, {"--ps-hosts=a:1", "--worker-hosts=b:1", "--task-index=0", "--insecure"})
           .job.cluster.insecure);
+}
+
+TEST_F(OptionsTest, KeysAreAFolderOfTheFileAndAnOption) {
+  const std::vector<const char*> words = {"--cluster", "c.yaml", "--task", "0"};
+  EXPECT_TRUE(parse(JobKind::kPs, words).job.cluster.keys.empty());
+  std::vector<const char*> with_option = words;
+  with_option.push_back("--keys=my/keys");
+  const ClusterSpec given = parse(JobKind::kPs, with_option).job.cluster;
+  EXPECT_EQ(given.keys.filename(), "keys");
+  EXPECT_TRUE(given.mayBeReached());
+  EXPECT_FALSE(given.insecure);
+  std::filesystem::create_directory("sub");
+  files_.write("sub/c.yaml", "cluster: {ps: [a:1, a:2], worker: [b:1]}\nkeys: ../keys\n");
+  const std::vector<const char*> of_file = {"--cluster", "sub/c.yaml", "--task", "0"};
+  EXPECT_EQ(
+      std::filesystem::absolute(parse(JobKind::kPs, of_file).job.cluster.keys).lexically_normal(),
+      std::filesystem::absolute("keys"));
 }
 
 TEST_F(OptionsTest, AKeyOfTheFileGivenAsAnOptionIsShownAsSet) {

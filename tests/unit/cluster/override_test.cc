@@ -89,8 +89,9 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
        "the file chooses the optimizer 'adagrad': to use 'adam', choose it first, --set "
        "train.optimizer=adam"},
       {"foo=5",
-       "unknown key 'foo' (one of job, run_dir, cluster, insecure, launch, timeouts, durability, "
-       "train); a key "
+       "unknown key 'foo' (one of job, run_dir, cluster, keys, insecure, launch, timeouts, "
+       "durability, "
+       "metrics, train); a key "
        "below them has dots, as in train.steps=50"},
       {"steps=5", "unknown key 'steps' - write --set train.steps=VALUE"},
       {"run_dir=~nobody/x", "'~nobody' is not expanded: write the whole path"},

@@ -34,5 +34,20 @@ TEST(Spec, TheWorkersOfAHostShareItsCores) {
   EXPECT_EQ(tasksBeside(cluster, {JobKind::kWorker, 4}), 2);
 }
 
+TEST(Spec, TheTasksOfAHostCountUpFromThePortOfMetrics) {
+  JobSpec job;
+  job.cluster.ps = {at("a"), at("b")};
+  job.cluster.worker = {at("a"), at("b"), at("A")};
+  EXPECT_EQ(metricsPort(job, {JobKind::kPs, 0}), std::nullopt);
+  job.metrics = {.port = 0};
+  EXPECT_EQ(metricsPort(job, {JobKind::kWorker, 2}), 0);
+  job.metrics = {.port = 9400};
+  EXPECT_EQ(metricsPort(job, {JobKind::kPs, 0}), 9400);
+  EXPECT_EQ(metricsPort(job, {JobKind::kPs, 1}), 9400) << "on a host of its own";
+  EXPECT_EQ(metricsPort(job, {JobKind::kWorker, 0}), 9401);
+  EXPECT_EQ(metricsPort(job, {JobKind::kWorker, 1}), 9401);
+  EXPECT_EQ(metricsPort(job, {JobKind::kWorker, 2}), 9402);
+}
+
 }  // namespace
 }  // namespace dtf::cluster

@@ -66,8 +66,9 @@ TEST_F(BinariesTest, WhatCannotBeRunIsNotFound) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
-    for (const std::string& part : {std::string("'psd'"), (root() / "bin").string(),
-                                    std::string("nor in PATH"), std::string("--bin-dir")})
+    for (const std::string& part :
+         {std::string("'psd'"), (root() / "bin").string(), std::string("nor in PATH"),
+          std::string("--bin-dir"), std::string("over ssh with launch.binary_dir")})
       EXPECT_NE(error.message().find(part), std::string::npos) << part << "\n" << error.message();
   }
 }

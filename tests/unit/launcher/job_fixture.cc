@@ -101,7 +101,11 @@ ExitStatus JobFixture::await(pid_t launcher) {
 }
 
 void JobFixture::awaitError(const std::string& text) {
-  ASSERT_TRUE(within(20, [&] { return err().find(text) != std::string::npos; })) << err();
+  awaitText(folder_ / "err", text);
+}
+
+void JobFixture::awaitText(const fs::path& file, const std::string& wanted) {
+  ASSERT_TRUE(within(20, [&] { return text(file).find(wanted) != std::string::npos; })) << err();
 }
 
 void JobFixture::awaitFile(const fs::path& file) {

@@ -31,6 +31,7 @@ class JobFixture : public ::testing::Test {
   ExitStatus run(const cluster::JobSpec& job, bool json = false) { return await(start(job, json)); }
 
   void awaitFile(const std::filesystem::path& file);
+  void awaitText(const std::filesystem::path& file, const std::string& wanted);
   void awaitError(const std::string& text);  // on the launcher's stderr
   // Every process of every job of this test, launchers included, has gone within `seconds`.
   void expectNoProcess(double seconds);

@@ -77,6 +77,18 @@ TEST(LaunchPlan, JsonHasTheSameWordsUnquoted) {
             "\n");
 }
 
+TEST(LaunchPlan, WhatLeadsToOtherHostsComesFirst) {
+  cluster::JobSpec job;
+  job.cluster.worker = {task("gpu1", 2222)};
+  const auto plan = makePlan(job, input(), {});
+  const std::vector<SshHostCommand> hosts = {{"gpu1", {"ssh", "-i", "a b", "--", "gpu1"}}};
+  EXPECT_EQ(planText(plan, hosts), "to gpu1 | ssh -i 'a b' -- gpu1\n" + planText(plan));
+  EXPECT_TRUE(planJson(plan, hosts)
+                  .ends_with(R"("hosts":[{"host":"gpu1","argv":["ssh","-i","a b","--","gpu1"]}]})"
+                             "\n"))
+      << planJson(plan, hosts);
+}
+
 TEST(LaunchPlan, MissingPortIsABug) {
   cluster::JobSpec job;
   job.cluster.ps = {task("localhost", 0)};

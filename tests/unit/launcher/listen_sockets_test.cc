@@ -22,11 +22,15 @@ cluster::ClusterSpec autoPs(size_t count, const std::string& host = "localhost")
   return cluster;
 }
 
+ListenSockets open(const cluster::ClusterSpec& cluster, bool auto_only = false) {
+  return ListenSockets::open(specsOf(cluster), cluster.mayBeReached(), auto_only);
+}
+
 constexpr TaskId kPs0{JobKind::kPs, 0};
 
 std::string messageOf(const cluster::ClusterSpec& cluster, ErrorCode code) {
   try {
-    ListenSockets::open(cluster);
+    open(cluster);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code);
     return error.message();
@@ -46,8 +50,7 @@ TEST(ListenSockets, AHostIsThisOneWhenItsAddressCanBeBound) {
 }
 
 TEST(ListenSockets, AutomaticPortsDiffer) {
-  const ListenSockets first = ListenSockets::open(autoPs(50)),
-                      second = ListenSockets::open(autoPs(50));
+  const ListenSockets first = open(autoPs(50)), second = open(autoPs(50));
   std::set<std::string> addresses;
   for (const ListenSockets* sockets : {&first, &second})
     for (const auto& [id, address] : sockets->chosen()) addresses.insert(address);
@@ -57,7 +60,7 @@ TEST(ListenSockets, AutomaticPortsDiffer) {
 
 TEST(ListenSockets, EveryProcessOfATaskGetsACopyAndThePortStaysUntilItIsDropped) {
   cluster::ClusterSpec fixed = autoPs(1);
-  ListenSockets sockets = ListenSockets::open(fixed);
+  ListenSockets sockets = open(fixed);
   const std::string& address = sockets.chosen().at(kPs0);
   fixed.ps[0].address.port =
       static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
@@ -66,15 +69,15 @@ TEST(ListenSockets, EveryProcessOfATaskGetsACopyAndThePortStaysUntilItIsDropped)
     ASSERT_TRUE(socket.valid());
     EXPECT_EQ(::fcntl(socket.get(), F_GETFD), FD_CLOEXEC);
   }
-  EXPECT_THROW(ListenSockets::open(fixed), Error) << "it is still the launcher's";
+  EXPECT_THROW(open(fixed), Error) << "it is still the launcher's";
   sockets.drop(kPs0);
-  EXPECT_NO_THROW(ListenSockets::open(fixed));
+  EXPECT_NO_THROW(open(fixed));
 }
 
 TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
   cluster::ClusterSpec fixed = autoPs(1);
   {
-    const ListenSockets first = ListenSockets::open(autoPs(1));
+    const ListenSockets first = open(autoPs(1));
     const std::string& address = first.chosen().at(kPs0);
     fixed.ps[0].address.port =
         static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
@@ -82,10 +85,9 @@ TEST(ListenSockets, FixedPortInUseIsNamedWithItsPlaceAndFreeAfterwards) {
         messageOf(fixed, ErrorCode::kUnavailable),
         ::testing::StartsWith("c.yaml:3:7: error: port " +
                               std::to_string(fixed.ps[0].address.port) + " of ps/0 is in use"));
-    EXPECT_TRUE(ListenSockets::open(fixed, true).chosen().empty())
-        << "a dry run leaves fixed ports alone";
+    EXPECT_TRUE(open(fixed, true).chosen().empty()) << "a dry run leaves fixed ports alone";
   }
-  EXPECT_TRUE(ListenSockets::open(fixed).copyFor(kPs0).valid());
+  EXPECT_TRUE(open(fixed).copyFor(kPs0).valid());
 }
 
 TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
@@ -95,10 +97,13 @@ TEST(ListenSockets, AddressThatTheNetworkCanReachIsRefused) {
               ::testing::HasSubstr("'192.0.2.1' of ps/0"));
 }
 
-TEST(ListenSockets, InsecureAllowsEveryAddressOfThisHost) {
+TEST(ListenSockets, InsecureOrKeysAllowEveryAddressOfThisHost) {
   cluster::ClusterSpec cluster = autoPs(1, "0.0.0.0");
   cluster.insecure = true;
-  EXPECT_TRUE(ListenSockets::open(cluster).copyFor(kPs0).valid());
+  EXPECT_TRUE(open(cluster).copyFor(kPs0).valid());
+  cluster.insecure = false;
+  cluster.keys = "keys";
+  EXPECT_TRUE(open(cluster).copyFor(kPs0).valid());
   cluster = autoPs(1, "192.0.2.1");
   cluster.insecure = true;
   EXPECT_THAT(messageOf(cluster, ErrorCode::kBadConfig),

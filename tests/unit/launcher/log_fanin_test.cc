@@ -10,7 +10,6 @@
 #include <filesystem>
 
 #include "common/base/error.h"
-#include "common/net/asio.h"
 #include "tests/support/process.h"
 
 namespace dtf::launcher {
@@ -19,16 +18,8 @@ using ::testing::HasSubstr;
 
 class LogFaninTest : public ::testing::Test {
  protected:
-  LogFaninTest() {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    logs_.add(0, 1, Fd(ends[0]));
-    task_ = Fd(ends[1]);
-  }
-  void say(const std::string& text) {
-    ASSERT_EQ(::write(task_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
-    io_.poll();
-  }
+  LogFaninTest() { logs_.add(0, 1); }
+  void say(const std::string& text) { logs_.feed(0, text); }
   // As a disk that is full: no file of this process may be longer.
   static void limitFiles(rlim_t bytes) {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -39,11 +30,11 @@ class LogFaninTest : public ::testing::Test {
   }
 
   testing::TemporaryFolder folder_;
-  boost::asio::io_context io_{1};
   std::string shown_;
-  LogFanin logs_{io_,   folder_.path(), {{JobKind::kWorker, 1}},
-                 false, false,          [this](const std::string& line) { shown_ += line + "\n"; }};
-  Fd task_;
+  LogFanin logs_{
+      folder_.path(), {{JobKind::kWorker, 1}}, false, false, [this](const std::string& line) {
+        shown_ += line + "\n";
+      }};
 };
 
 TEST_F(LogFaninTest, AFileGoesOnAfterADiskThatWasFullAndSaysWhatItLacks) {
@@ -53,7 +44,6 @@ TEST_F(LogFaninTest, AFileGoesOnAfterADiskThatWasFullAndSaysWhatItLacks) {
   say("lost\n");
   limitFiles(RLIM_INFINITY);
   say("after\n");
-  task_.reset();
   logs_.finish(0);
   EXPECT_EQ(
       folder_.read("worker-1.1.log"),
@@ -72,19 +62,15 @@ TEST_F(LogFaninTest, AttemptsCountOnAndAFileIsNeverOverwritten) {
   folder_.write("dtf-launch.12.log", "");
   EXPECT_EQ(newestAttempt(folder_.path()), 11) << "the twelfth was refused: it has no task";
   EXPECT_EQ(nextAttempt(folder_.path()), 13);
-  LogFanin again(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
-  EXPECT_THROW(again.add(0, 1, Fd(::dup(task_.get()))), Error);
+  LogFanin again(folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
+  EXPECT_THROW(again.add(0, 1), Error);
 }
 
 TEST_F(LogFaninTest, TheNextProcessOfATaskRunsWithoutAFileUntilThereIsRoom) {
   say("first\n");
-  task_.reset();
   logs_.finish(0);
   std::filesystem::remove_all(folder_.path());
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  logs_.add(0, 2, Fd(ends[0]));
-  task_ = Fd(ends[1]);
+  logs_.add(0, 2);
   say("lost\n");
   std::filesystem::create_directory(folder_.path());
   say("after\n");
@@ -99,9 +85,9 @@ TEST_F(LogFaninTest, AFolderOfAnotherUserIsAMatterOfPermission) {
   if (is_root) {
     ASSERT_EQ(::seteuid(65534), 0);
   }
-  LogFanin logs(io_, folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
+  LogFanin logs(folder_.path(), {{JobKind::kWorker, 1}}, false, false, [](auto&) {});
   try {
-    logs.add(0, 2, Fd(::dup(task_.get())));
+    logs.add(0, 2);
     ADD_FAILURE() << "the file was made";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();

@@ -57,14 +57,15 @@ TEST(Options, MistakesSayWhatToDo) {
               ::testing::HasSubstr("did you mean 'dtf-launch check'?"));
   EXPECT_THAT(mistake({"frobnicate"}), ::testing::HasSubstr("is no verb, and no CLUSTER.yaml;"));
   EXPECT_THAT(mistake({"help", "down"}), ::testing::HasSubstr("did you mean 'dtf-launch stop'?"));
-  EXPECT_THAT(mistake({"status", "a.yaml", "-d"}), ::testing::HasSubstr("for the verb 'up'"));
+  EXPECT_THAT(mistake({"status", "a.yaml", "-d"}),
+              ::testing::HasSubstr("for the verbs 'up', 'serve'"));
   EXPECT_THAT(mistake({"a.yaml", "-f"}), ::testing::HasSubstr("for the verb 'logs'"));
   EXPECT_THAT(mistake({"a.yaml", "-q", "-v"}), ::testing::HasSubstr("exclude each other"));
   EXPECT_THAT(mistake({"a.yaml", "--dryrun"}), ::testing::HasSubstr("did you mean '--dry-run'?"));
   EXPECT_THAT(mistake({"a.yaml", "--color", "red"}),
               ::testing::HasSubstr("auto, always or never, got 'red'"));
   EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}),
-              ::testing::HasSubstr("for the verbs 'up', 'graph'"));
+              ::testing::HasSubstr("for the verbs 'up', 'serve', 'graph'"));
   EXPECT_THAT(mistake({"a.yaml", "--bin-dir", ""}),
               ::testing::HasSubstr("--bin-dir expects a folder"));
 }
@@ -86,6 +87,34 @@ TEST(Options, OfAVerbThatUsesACheckpoint) {
   EXPECT_EQ(parse({"graph", "a.yaml", "--graph", "g.yaml", "--dry-run"}).graph, "g.yaml");
   EXPECT_THAT(mistake({"evaluate", "a.yaml"}),
               ::testing::HasSubstr("did you mean 'dtf-launch eval'?"));
+}
+
+TEST(Options, OfTheKeysOfAJob) {
+  const Options init = parse({"keys", "init", "k", "--cluster", "c.yaml", "--days=30"});
+  EXPECT_EQ(init.verb, Verb::kKeys);
+  EXPECT_EQ(init.key_action, "init");
+  EXPECT_EQ(init.key_folder, "k");
+  EXPECT_EQ(init.cluster, "c.yaml");
+  EXPECT_EQ(init.days, 30u);
+  EXPECT_EQ(parse({"keys", "issue", "k", "ps/0", "client"}).tasks,
+            (std::vector<std::string>{"ps/0", "client"}));
+  EXPECT_EQ(parse({"keys", "init", "k", "--job", "mnist"}).job, "mnist");
+  EXPECT_THAT(mistake({"keys"}), ::testing::HasSubstr("expects init, issue, renew or show"));
+  EXPECT_THAT(mistake({"keys", "made", "k"}), ::testing::HasSubstr("got 'made'"));
+  EXPECT_THAT(mistake({"keys", "show"}), ::testing::HasSubstr("the folder of the keys is missing"));
+  EXPECT_THAT(mistake({"keys", "show", "k", "ps/0"}),
+              ::testing::HasSubstr("unexpected argument 'ps/0'"));
+  EXPECT_THAT(mistake({"keys", "renew", "k", "--job", "x"}),
+              ::testing::HasSubstr("is for 'keys init'"));
+  EXPECT_THAT(mistake({"keys", "show", "k", "--cluster", "c.yaml"}),
+              ::testing::HasSubstr("--cluster is for"));
+  EXPECT_THAT(mistake({"keys", "show", "k", "--days", "3"}), ::testing::HasSubstr("--days is for"));
+  EXPECT_THAT(mistake({"keys", "init", "k", "--days", "0"}),
+              ::testing::HasSubstr("from 1 to 3650"));
+  EXPECT_THAT(mistake({"keys", "init", "k", "--set", "a=b"}),
+              ::testing::HasSubstr("not for the verb 'keys'"));
+  EXPECT_THAT(mistake({"check", "c.yaml", "--days", "3"}),
+              ::testing::HasSubstr("--days is for the verb 'keys'"));
 }
 
 TEST(Options, LettersOfTheDailyOptions) {

@@ -47,7 +47,7 @@ TEST(Progress, HundredPercentIsTheLastStepOnly) {
 }
 
 TEST(Progress, StartingLine) {
-  EXPECT_EQ(startingLine({1, 2}, {0, 4}, 3.2), "starting | ps 1/2 worker 0/4 | 3 s");
+  EXPECT_EQ(waitingLine("starting", {1, 2}, {0, 4}, 3.2), "starting | ps 1/2 worker 0/4 | 3 s");
 }
 
 TEST(Progress, Durations) {

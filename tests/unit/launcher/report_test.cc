@@ -56,6 +56,8 @@ TEST(Report, SigkillSaysWhetherTheKernelKilledForMemory) {
   EXPECT_THAT(failureReport("j", root, {.out_of_memory = true}),
               ::testing::HasSubstr("out-of-memory killer acted"));
   EXPECT_THAT(failureReport("j", root, {}), ::testing::HasSubstr("did not act"));
+  EXPECT_THAT(failureReport("j", root, {.host = "gpu2"}),
+              ::testing::HasSubstr("\n  host       gpu2\n"));
 }
 
 }  // namespace dtf::launcher

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr ExitStatus kKilled{0, SIGKILL};
+const ExitStatus kKilled{0, SIGKILL};
 constexpr uint64_t kSeed = 7;
 const TimePoint kStart = TimePoint{} + seconds(1000);
 

@@ -293,7 +293,7 @@ TEST_F(Launch, LogFilesAreWhole) {
 
 TEST_F(Launch, PortInUseIsReportedAtItsPlaceInTheFile) {
   auto spec = job({kServe}, {kServe});
-  const ListenSockets taken = ListenSockets::open(job({kServe}, {}).cluster);
+  const ListenSockets taken = ListenSockets::open(specsOf(job({kServe}, {}).cluster), false);
   const std::string address = taken.chosen().begin()->second;
   const std::string port = address.substr(address.find(':') + 1);
   spec.cluster.worker[0].address.port = static_cast<uint16_t>(std::stoi(port));

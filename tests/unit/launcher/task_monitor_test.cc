@@ -367,12 +367,67 @@ TEST_F(TaskMonitorTest, InterruptOfAJobWithoutCheckpointsStopsEverybody) {
   EXPECT_EQ(orders().size(), 3u);
 }
 
+TEST(TaskMonitor, TheStartDeadlineCountsFromTheStart) {
+  ManualClock clock;
+  TaskMonitor monitor({{JobKind::kPs, 0}}, clock, {});
+  clock.advance(seconds(59));  // hosts were awaited
+  monitor.onStart();
+  clock.advance(milliseconds(59999));
+  monitor.onTime();
+  EXPECT_FALSE(monitor.stopping());
+  clock.advance(milliseconds(1));
+  monitor.onTime();
+  EXPECT_TRUE(monitor.stopping());
+}
+
 TEST(TaskMonitor, ManyNamesAreCounted) {
   ManualClock clock;
   std::vector<TaskId> tasks;
   for (uint32_t i = 0; i < 10; ++i) tasks.push_back({JobKind::kPs, i});
   TaskMonitor monitor(tasks, clock, {});
   EXPECT_EQ(monitor.namesNotReady(), "ps/0, ps/1, ps/2, ps/3, ps/4, ps/5, ps/6, ps/7 and 2 more");
+}
+
+// The same tasks, all ready, which serve clients.
+class ServingMonitorTest : public ::testing::Test {
+ protected:
+  ServingMonitorTest() {
+    for (size_t task = 0; task < 3; ++task) {
+      serving_.onSpawned(task);
+      serving_.onReady(task);
+    }
+  }
+  ManualClock clock_;
+  TaskMonitor serving_{
+      {{JobKind::kPs, 0}, {JobKind::kWorker, 0}, {JobKind::kWorker, 1}},
+      clock_,
+      {.finish = seconds(100), .grace = seconds(2), .restarts = {.max = 3}, .serves = true}};
+};
+
+TEST_F(ServingMonitorTest, OneThatWasEndedEndsNobodyElse) {
+  serving_.onExit(1, {0, 0});
+  serving_.onExit(2, {0, 0});
+  clock_.advance(seconds(1000));
+  serving_.onTime();
+  EXPECT_FALSE(serving_.stopping());
+  EXPECT_FALSE(serving_.finished());
+  EXPECT_TRUE(serving_.takeOrders().empty());
+}
+
+TEST_F(ServingMonitorTest, AskedToStopItIsStoppedAndNotInterrupted) {
+  serving_.onStopRequest(SIGTERM);
+  EXPECT_EQ(serving_.takeOrders().size(), 3u);
+  for (size_t task = 0; task < 3; ++task) serving_.onExit(task, {task == 0 ? 143 : 0, 0});
+  EXPECT_TRUE(serving_.finished());
+  EXPECT_EQ(serving_.outcome(), Outcome::kStopped);
+  EXPECT_EQ(serving_.jobExitCode(), 0);
+}
+
+TEST_F(ServingMonitorTest, APsThatIsSuspendedIsItsClientsBusiness) {
+  serving_.onSuspended(0, true);
+  clock_.advance(seconds(1000));
+  serving_.onTime();
+  EXPECT_TRUE(serving_.takeOrders().empty());
 }
 
 }  // namespace dtf::launcher

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr ExitStatus kSigkill{0, SIGKILL};
+const ExitStatus kSigkill{0, SIGKILL};
 
 class TaskRestartTest : public ::testing::Test {
  protected:

@@ -1,0 +1,254 @@
+#include "launcher/ssh/agent.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/checksum.h"
+#include "common/checkpoint/snapshot_folder.h"
+#include "common/yaml/error_at.h"
+#include "launcher/output.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr Duration kOpenWithin = std::chrono::seconds(30);  // from the start to the first order
+constexpr Duration kAgentTick = std::chrono::milliseconds(250);
+// Of files, while tasks run: 4 MiB a second, which their logs have room beside.
+constexpr size_t kPiecesEachTick = 4;
+// None is sent while so much waits for the launcher: orders are read in between, and the lease goes on.
+constexpr size_t kFilesWaitMax = size_t{1} << 20;
+// The end of a task is told after its files, for whoever reads them then, if that takes no longer.
+constexpr Duration kExitHeldMax = std::chrono::seconds(5);
+constexpr Duration kHeldTick = std::chrono::milliseconds(10);
+constexpr Duration kRunDirWithin = std::chrono::seconds(5);            // for an agent to end
+constexpr Duration kLastWordsWithin = std::chrono::milliseconds(100);  // the tasks run on for it
+
+std::string digestOf(const Binaries& binaries) {
+  constexpr uint64_t kProgramBytesMax = uint64_t{1} << 30;
+  Checksum checksum;
+  for (const std::filesystem::path& file : {binaries.psd, binaries.workerd}) {
+    const std::string bytes = readFile(file, kProgramBytesMax);
+    checksum.update(bytes.data(), bytes.size());
+  }
+  return hexOf(checksum.value());
+}
+
+// Snapshots in this host's memory: those of an earlier launch of the job, or of this one.
+void removeSnapshots(const OpenOrder& order) {
+  checkpoint::removeSnapshots(realFileSystem(),
+                              checkpoint::sharedMemoryPlace(order.job, order.run_dir));
+}
+
+}  // namespace
+
+Agent::Agent(Fd in, Fd out, std::function<Binaries()> find_binaries)
+    : find_binaries_(std::move(find_binaries)), host_(io_, clock_, *this), heard_(clock_.now()) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL);
+  link_ = std::make_unique<FrameLink>(
+      io_, std::move(in), std::move(out), false, [this] { return heard_ + lease() - clock_.now(); },
+      FrameLink::Handlers{[this](FrameKind kind, std::string_view payload) {
+                            onFrame(kind, payload);
+                            // What came while an order was obeyed was not read meanwhile.
+                            heard_ = clock_.now();
+                          },
+                          [this](const std::string&) { end(exitCode(ErrorCode::kUnavailable)); }});
+}
+
+Agent::~Agent() = default;
+
+int Agent::run() {
+  link_->send(agentGreeting() + "\n");
+  tick();
+  while (!exit_code_) io_.run_one();
+  // What asked for the tasks is gone: so are they, at once, as those of a launcher that was killed.
+  host_.close();
+  if (*exit_code_ == 0 && listens_) removeSnapshots(*opened_);
+  files_.reset();
+  run_dir_lock_.reset();
+  link_->close();
+  return *exit_code_;
+}
+
+void Agent::end(int code) {
+  if (!exit_code_) exit_code_ = code;
+}
+
+Duration Agent::lease() const {
+  return opened_ ? fromSeconds(opened_->lease_seconds) : kOpenWithin;
+}
+
+void Agent::tick() {
+  if (clock_.now() > heard_ + lease()) {
+    printBounded(STDERR_FILENO,
+                 fmt::format("dtf-agent: dtf-launch has said nothing for {:g} s, its lease: the "
+                             "tasks end\n",
+                             toSeconds(lease())),
+                 kLastWordsWithin);
+    return end(exitCode(ErrorCode::kUnavailable));
+  }
+  host_.look();
+  tellExits(sendFiles(held_exits_.empty() ? kPiecesEachTick : SIZE_MAX));
+  arm();
+}
+
+void Agent::arm() {
+  timer_.expires_after(held_exits_.empty() ? kAgentTick : kHeldTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && !exit_code_) tick();
+  });
+}
+
+// Whoever says what makes no sense is no launcher, or one of another version: there is nothing to
+// go on with.
+void Agent::onFrame(FrameKind kind, std::string_view payload) {
+  if (exit_code_) return;
+  try {
+    if (kind != FrameKind::kMessage) throw Error(ErrorCode::kBadData, "output is no order");
+    const AgentOrder order = parseOrder(payload);
+    if (std::holds_alternative<OpenOrder>(order) == opened_.has_value())
+      throw Error(ErrorCode::kBadData, "'open' must be the first order, and only that");
+    std::visit([this](const auto& each) { obey(each); }, order);
+  } catch (const Error& error) {
+    report(FailedReport{{}, error.code(), error.message()});
+    end(exitCode(error.code()));
+  }
+}
+
+// A failure is reported, and the agent waits for the launcher to read that and to end.
+void Agent::obey(const OpenOrder& order) {
+  opened_ = order;
+  try {
+    open(order);
+  } catch (const yaml::ErrorAt& error) {
+    report(FailedReport{{}, error.code(), error.reason()});
+  } catch (const Error& error) {
+    report(FailedReport{{}, error.code(), error.message()});
+  }
+}
+
+void Agent::open(const OpenOrder& order) {
+  binaries_ = find_binaries_();
+  makeWritableFolder(order.run_dir);
+  run_dir_lock_.emplace(order.run_dir, order.launch, kRunDirWithin);
+  files_ = std::make_unique<SentFilesFolder>(order.run_dir, order.files);
+  if (!order.mark.empty() && !hasMark(order.run_dir, order.mark))
+    run_files_.emplace(order.run_dir, order.kept);
+  ListeningReport listening{{}, digestOf(binaries_)};
+  for (const auto& [id, address] : host_.listen(order.tasks, order.reachable, {})) {
+    const size_t colon = address.rfind(':');
+    listening.ports[id] = static_cast<uint16_t>(std::stoul(address.substr(colon + 1)));
+  }
+  // Not before this launch has all that it needs of another's.
+  if (order.is_first) removeSnapshots(order);
+  listens_ = true;
+  report(listening);
+}
+
+void Agent::obey(const StartOrder& order) {
+  if (!files_ || tasks_.contains(order.task) || !opened_->tasks.contains(order.command.id))
+    throw Error(ErrorCode::kBadData, order.command.id.name() + " can't be started here");
+  TaskCommand command = order.command;
+  const bool is_ps = command.argv[0] == "psd";
+  if (!is_ps && command.argv[0] != "workerd")
+    throw Error(ErrorCode::kBadData, "'" + command.argv[0] + "' is no program of dtf");
+  command.argv[0] = (is_ps ? binaries_.psd : binaries_.workerd).string();
+  command.env["DTF_SENT_FILES"] = files_->path().string();
+  // Where the job was started, if this host has that folder: what --set names is relative to it.
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(command.folder, ignored)) command.folder = opened_->run_dir;
+  tasks_.insert(order.task);
+  host_.start(order.task, command);
+}
+
+void Agent::obey(const SendSignalOrder& order) {
+  host_.signal(order.task, order.signal);
+}
+
+void Agent::obey(const ReleaseOrder& order) {
+  host_.release(order.task, order.id);
+}
+
+// A disk that is full leaves what is there, which is good for a while: no reason to end the tasks.
+void Agent::obey(const ReplaceOrder& order) {
+  if (!files_) throw Error(ErrorCode::kBadData, "there are no files to replace");
+  for (const auto& [file, text] : order.files) {
+    try {
+      files_->replace(file, text);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kBadData) throw;
+      printBounded(STDERR_FILENO, "dtf-agent: " + error.message() + "\n", kLastWordsWithin);
+    }
+  }
+}
+
+void Agent::obey(const PingOrder& /*order*/) {
+  AliveReport alive;
+  for (const size_t task : tasks_)
+    if (host_.suspended(task)) alive.suspended.push_back(task);
+  report(alive);
+}
+
+void Agent::obey(const EndOrder& /*order*/) {
+  end(0);
+}
+
+void Agent::report(const AgentReport& report) {
+  link_->send(messageFrame(reportJson(report)));
+}
+
+// Whether all is sent that the files hold now. Never waits: what the launcher does not take yet stays
+// where it is.
+bool Agent::sendFiles(size_t pieces_max) {
+  if (!run_files_) return true;
+  run_files_->look();
+  for (size_t i = 0; i < pieces_max && !exit_code_; ++i) {
+    if (link_->queuedBytes() > kFilesWaitMax) return false;
+    const std::optional<FilePiece> piece = run_files_->next();
+    if (!piece) return true;
+    link_->send(fileFrame(*piece));
+  }
+  return false;
+}
+
+void Agent::tellExits(bool all_sent) {
+  while (!held_exits_.empty() && (all_sent || clock_.now() > held_exits_.front().until)) {
+    report(held_exits_.front().report);
+    held_exits_.pop_front();
+  }
+}
+
+void Agent::onStarted(size_t task, pid_t /*pid*/) {
+  report(StartedReport{task});
+}
+
+void Agent::onStartFailed(size_t task, const Error& error) {
+  tasks_.erase(task);
+  report(FailedReport{task, error.code(), error.message()});
+}
+
+void Agent::onOutput(size_t task, std::string_view bytes) {
+  link_->send(bytesFrame(FrameKind::kOutput, task, bytes));
+}
+
+void Agent::onNotices(size_t task, std::string_view bytes) {
+  link_->send(bytesFrame(FrameKind::kNotices, task, bytes));
+}
+
+void Agent::onExited(size_t task, ExitStatus status) {
+  DTF_CHECK(tasks_.contains(task));
+  tasks_.erase(task);
+  held_exits_.push_back({ExitedReport{task, status}, clock_.now() + kExitHeldMax});
+  tellExits(sendFiles(SIZE_MAX));
+  if (!held_exits_.empty()) arm();
+}
+
+void Agent::onHostTold(const std::string& /*text*/) {}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,64 @@
+#pragma once
+
+// Tasks on other hosts: one connection a host, for all tasks that the cluster file has there.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/cluster/spec.h"
+#include "launcher/ssh/agent_link.h"
+#include "launcher/ssh/host_files.h"
+#include "launcher/ssh/sent_keys.h"
+#include "launcher/task_host.h"
+
+namespace dtf::launcher {
+
+// The hosts of `job`, in the order of its tasks, and what leads to the agent of each.
+std::vector<SshHostCommand> sshCommands(const cluster::JobSpec& job);
+
+// Owns: the connections.
+// Borrows: `io`, `clock`, `events` (must outlive this).
+// Threads: loop-thread only.
+// Blocks: listen(), running the loop, until every host has answered or some have failed; close(),
+// until every agent has ended its tasks, some seconds at most.
+class SshHosts : public TaskHost {
+ public:
+  // `files`: of the job, for the tasks to read.
+  SshHosts(const cluster::JobSpec& job, const SentFiles& files, boost::asio::io_context& io,
+           const Clock& clock, TaskEvents& events);
+  ~SshHosts() override;
+
+  ChosenAddresses listen(const TaskSpecs& tasks, bool reachable,
+                         const std::function<bool()>& give_up) override;
+  void start(size_t task, const TaskCommand& command) override;
+  void signal(size_t task, int signal) override;
+  void release(size_t task, TaskId id) override;
+  bool suspended(size_t task) const override;
+  void look() override;
+  void close() override;
+
+ private:
+  void awaitAll(const std::function<bool()>& done);
+  void sendRenewedKeys();
+  void throwFailures(const TaskSpecs& tasks) const;
+  void warnOfOtherBuilds() const;
+  AgentLink& linkOf(size_t task) const;
+
+  boost::asio::io_context& io_;
+  const Clock& clock_;
+  TaskEvents& events_;
+  const std::filesystem::path run_dir_;
+  std::optional<RunFilesWriter> run_files_;  // from listen() on: the run directory is there
+  std::optional<HostFiles> host_files_;      // likewise
+  std::vector<std::string> hosts_;           // in order
+  std::map<std::string, std::unique_ptr<AgentLink>> links_;
+  std::map<std::string, SentKeys> keys_;  // by host
+  std::vector<std::string> host_of_;      // each task's
+  bool closed_ = false;
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,17 @@
+#include "launcher/task_host.h"
+
+#include "launcher/local_host.h"
+#include "launcher/ssh/ssh_hosts.h"
+
+namespace dtf::launcher {
+
+std::unique_ptr<TaskHost> makeTaskHost(const cluster::JobSpec& job,
+                                       const std::map<std::filesystem::path, std::string>& files,
+                                       boost::asio::io_context& io, const Clock& clock,
+                                       TaskEvents& events) {
+  if (job.launch.via == cluster::LaunchSpec::Via::kSsh)
+    return std::make_unique<SshHosts>(job, files, io, clock, events);
+  return std::make_unique<LocalHost>(io, clock, events);
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/e2e/ssh_fixture.h"
+
+// Jobs over a real sshd whose hosts have no disk in common, with each other or with the launcher: the
+// run directory of each is a mount of its own.
+
+namespace dtf::testing {
+
+namespace fs = std::filesystem;
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::chrono::seconds kPatienceApart{90};
+constexpr int kApartSteps = 8000;
+
+class SshApartTest : public SshTest {
+ protected:
+  void SetUp() override {
+    SshTest::SetUp();
+    if (IsSkipped()) return;
+    if (runProcess({"unshare", "-rm", "true"}).exit_code != 0)
+      GTEST_SKIP() << "this user can't mount a disk of its own (unshare -rm)";
+    // In the place of the agent, which finds the daemons beside itself.
+    const std::string agent = agent_folder_ + "/dtf-agent";
+    agent_folder_ = folder_.path() + "/apart";
+    fs::create_directory(agent_folder_);
+    folder_.write("apart/dtf-agent",
+                  "#!/bin/sh\n"
+                  "set -- $SSH_CONNECTION\n"
+                  "disk=" +
+                      folder_.path() +
+                      "/disks/$3\n"
+                      "mkdir -p $disk\n"
+                      "exec unshare -rm sh -c \"mount --bind $disk " +
+                      folder_.path() + "/runs/job && exec " + agent + "\"\n");
+    fs::permissions(agent_folder_ + "/dtf-agent", fs::perms::owner_all);
+  }
+
+  std::string job(const std::string& train_more, int steps = kApartSteps) {
+    const std::string file = sshJob(2, steps);
+    std::ofstream(folder_.path() + "/train.yaml", std::ios::app)
+        << "replication: {mode: sync}\noptimizer: {adam: {learning_rate: 0.001}}\n"
+        << train_more;
+    return file;
+  }
+  fs::path disk(int host) const {
+    return folder_.path() + "/disks/127.0.0." + std::to_string(host);
+  }
+  static size_t filesIn(const fs::path& folder) {
+    std::error_code none;
+    const fs::directory_iterator all(folder, none);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
+};
+
+TEST_F(SshApartTest, ALostPsComesBackFromTheChiefsHostAndEventsComeToTheLaunchers) {
+  const std::string file =
+      job("checkpoint: {every_steps: 500, gather: true}\nsummaries: {every_steps: 500}\n");
+  Process launcher(launchCommand(file), {}, folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("event=checkpoint step=", kPatienceApart)) << launcher.err();
+  kill9(awaitPid("/psd", "--task 1"));
+  const ProcessResult result = launcher.wait(kPatienceApart);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("ps/1 lost its values: all go back"));
+  EXPECT_EQ(summary()["global_step"], kApartSteps);
+  const std::string digest = summary()["parameters_digest"];
+  EXPECT_TRUE(fs::exists(disk(1) / "checkpoints" / ("step-" + std::to_string(kApartSteps)) /
+                         "shard-1-of-2.safetensors"));
+  EXPECT_FALSE(fs::exists(disk(2) / "checkpoints"));
+  EXPECT_GT(filesIn(disk(1) / "events"), 0u);
+  const fs::path here = folder_.path() + "/runs/job";
+  for (const auto& entry : fs::directory_iterator(disk(1) / "events")) {
+    const fs::path copy = here / "events" / entry.path().filename();
+    ASSERT_TRUE(fs::exists(copy)) << copy;
+    EXPECT_EQ(fs::file_size(copy), entry.file_size()) << copy;
+  }
+  expectNoTask();
+
+  // The same, undisturbed, on a disk that all share.
+  const std::string text = folder_.read("job.yaml");
+  folder_.write("job.yaml", text.substr(0, text.find("launch:")) + "train: train.yaml\n");
+  fs::remove_all(here);
+  ASSERT_EQ(launch(file, {"--set", "train.checkpoint.gather=false"}, kPatienceApart).exit_code, 0);
+  EXPECT_EQ(summary()["parameters_digest"], digest);
+}
+
+TEST_F(SshApartTest, WithoutGatherItIsRefusedBeforeAnybodyTrains) {
+  const ProcessResult result = launch(job("checkpoint: {every_steps: 100}\n"), {}, kPatienceApart);
+  EXPECT_EQ(result.exit_code, 78) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("train.yaml:"));
+  EXPECT_THAT(result.err, HasSubstr("error: ps/1 does not see the chief's files in"));
+  EXPECT_THAT(result.err, HasSubstr("set `gather: true` here"));
+  EXPECT_THAT(result.err, Not(HasSubstr("event=progress")));
+  expectNoTask();
+}
+
+TEST_F(SshApartTest, AHostThatLacksTheDataIsNamed) {
+  const std::string file = sshJob(2, 100);
+  const std::string table = "runs/job/data/table.csv";
+  folder_.write("train.yaml",
+                "model: {input: {shape: [2]}, layers: [dense: {units: 2}], "
+                "loss: softmax_cross_entropy}\n"
+                "data:\n  train: {format: csv, files: [" +
+                    table + "], label_column: y}\n  batch_size: 2\nsteps: 100\n");
+  for (const fs::path& folder : {fs::path(folder_.path()) / "runs/job", disk(1)}) {
+    fs::create_directories(folder / "data");
+    std::ofstream(folder / "data/table.csv") << "a,b,y\n1,2,0\n2,1,1\n1,3,0\n3,1,1\n";
+  }
+  const ProcessResult result = launch(file, {}, kPatienceApart);
+  EXPECT_EQ(result.exit_code, 65) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(table + ": cannot open it: No such file or directory"))
+      << result.err;
+  EXPECT_THAT(result.err, HasSubstr("worker/1 exited with code 65"));
+  EXPECT_THAT(result.err, HasSubstr("\n  host       127.0.0.2\n"));
+  expectNoTask();
+}
+
+}  // namespace dtf::testing

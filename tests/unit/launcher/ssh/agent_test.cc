@@ -1,0 +1,346 @@
+#include "launcher/ssh/agent.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <fstream>
+#include <utility>
+
+#include "common/checkpoint/snapshot_folder.h"
+#include "tests/unit/launcher/job_fixture.h"
+
+// An agent in a process of its own, whose launcher this test is, over two pipes. Its tasks are
+// scripts (fake_task.cc).
+
+namespace dtf::launcher {
+
+using ::testing::HasSubstr;
+
+constexpr int kPatienceMs = 20000;
+
+class AgentTest : public JobFixture {
+ protected:
+  AgentTest() { ::signal(SIGPIPE, SIG_IGN); }
+  ~AgentTest() override {
+    if (agent_ > 1) {
+      ::kill(agent_, SIGKILL);
+      ::waitpid(agent_, nullptr, 0);
+    }
+  }
+
+  void startAgent() {
+    frames_.clear();
+    reader_ = std::make_unique<FrameReader>(true, [this](FrameKind kind, std::string_view payload) {
+      frames_.emplace_back(kind, std::string(payload));
+    });
+    std::array<int, 2> in{}, out{};
+    ASSERT_EQ(::pipe2(in.data(), O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
+    const Binaries binaries = options_.plan.binaries;
+    agent_ = ::fork();
+    ASSERT_GE(agent_, 0);
+    if (agent_ == 0) {
+      ::close(in[1]);
+      ::close(out[0]);
+      ::dup2(::open((folder_ / "said").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+      ::_exit(Agent(Fd(in[0]), Fd(out[1]), [this, binaries] {
+                ::poll(nullptr, 0, open_takes_ms_);
+                return binaries;
+              }).run());
+    }
+    to_ = Fd(in[1]);
+    from_ = Fd(out[0]);
+    ::close(in[0]);
+    ::close(out[1]);
+    ASSERT_EQ(next().second, agentGreeting());
+  }
+
+  void say(std::string_view bytes) {
+    ASSERT_EQ(::write(to_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  void order(const AgentOrder& order) { say(messageFrame(orderJson(order))); }
+
+  // The next frame; of no kind once the agent has closed its end.
+  std::pair<std::optional<FrameKind>, std::string> next() {
+    while (frames_.empty()) {
+      pollfd waiting{from_.get(), POLLIN, 0};
+      if (::poll(&waiting, 1, kPatienceMs) <= 0) {
+        ADD_FAILURE() << "the agent says nothing";
+        return {};
+      }
+      std::array<char, 4096> buffer{};
+      const ssize_t n = ::read(from_.get(), buffer.data(), buffer.size());
+      if (n <= 0) return {};
+      reader_->feed({buffer.data(), static_cast<size_t>(n)});
+    }
+    auto frame = frames_.front();
+    frames_.pop_front();
+    return frame;
+  }
+
+  template <class T>
+  T nextReport() {
+    for (;;) {
+      const auto [kind, payload] = next();
+      if (!kind) {
+        ADD_FAILURE() << "the agent has ended";
+        return {};
+      }
+      if (*kind == FrameKind::kOutput) output_ += readTaskBytes(payload).bytes;
+      if (*kind == FrameKind::kNotices) notices_ += readTaskBytes(payload).bytes;
+      if (*kind != FrameKind::kMessage) continue;
+      const AgentReport report = parseReport(payload);
+      if (const T* wanted = std::get_if<T>(&report)) return *wanted;
+      if (const auto* failed = std::get_if<FailedReport>(&report)) ADD_FAILURE() << failed->message;
+    }
+  }
+
+  OpenOrder openOrder() const {
+    OpenOrder open;
+    open.job = "agent-test";
+    open.launch = "a1";
+    open.run_dir = folder_ / "run";
+    open.lease_seconds = 60;
+    open.tasks[kPs].address = {"127.0.0.1", 0};
+    open.files["/no/such/folder/c.yaml"] = "job: x\n";
+    return open;
+  }
+
+  StartOrder startOrder(const std::string& script) const {
+    StartOrder start{5, {}};
+    start.command.id = kPs;
+    start.command.argv = {"psd", "--task", "0"};
+    start.command.env = {{"DTF_FAKE", script}, {"DTF_TEST_FOLDER", folder_.string()}};
+    start.command.folder = "/no/such/folder";
+    return start;
+  }
+
+  int exitOfAgent() {
+    const ExitStatus status = await(agent_);
+    agent_ = -1;
+    return status.shellCode();
+  }
+
+  static constexpr TaskId kPs{JobKind::kPs, 0};
+  int open_takes_ms_ = 0;  // the agent's disk is slow
+  pid_t agent_ = -1;
+  Fd to_, from_;
+  std::deque<std::pair<std::optional<FrameKind>, std::string>> frames_;
+  std::unique_ptr<FrameReader> reader_;
+  std::string output_, notices_;
+};
+
+TEST_F(AgentTest, RunsATaskAndTellsWhatBecomesOfIt) {
+  startAgent();
+  order(openOrder());
+  EXPECT_GT(nextReport<ListeningReport>().ports.at(kPs), 0);
+  order(startOrder("listening;env DTF_SENT_FILES;ready;part the end;exit 65"));
+  EXPECT_EQ(nextReport<StartedReport>().task, 5u);
+  const ExitedReport exited = nextReport<ExitedReport>();
+  EXPECT_EQ(exited.task, 5u);
+  EXPECT_EQ(exited.status, (ExitStatus{65, 0}));
+  EXPECT_THAT(output_,
+              HasSubstr("listening 1\nDTF_SENT_FILES=" + (folder_ / "run/.sent-files-").string()));
+  EXPECT_THAT(output_, HasSubstr("the end"));
+  EXPECT_EQ(notices_, "{\"event\":\"ready\"}\n");
+  order(EndOrder{});
+  EXPECT_EQ(exitOfAgent(), 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "run"))
+    ADD_FAILURE() << entry.path() << " is left";
+}
+
+TEST_F(AgentTest, AFileThatWasSentIsReplacedWhileItsTasksRun) {
+  startAgent();
+  order(openOrder());
+  nextReport<ListeningReport>();
+  order(startOrder("ready;pause"));
+  nextReport<StartedReport>();
+  order(ReplaceOrder{{{"/no/such/folder/c.yaml", "job: y\n"}}});
+  order(PingOrder{});
+  nextReport<AliveReport>();
+  std::string there;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "run"))
+    if (entry.path().filename().string().starts_with(".sent-files-"))
+      there = text(entry.path() / "no/such/folder/c.yaml");
+  EXPECT_EQ(there, "job: y\n");
+  order(ReplaceOrder{{{"/no/such/folder/other", "x"}}});
+  EXPECT_NE(exitOfAgent(), 0) << "it writes what it was never sent";
+}
+
+// As of a launch on a third host: what it would begin with is to remove the snapshots.
+TEST_F(AgentTest, AnotherLaunchInTheRunDirectoryIsRefusedAndRemovesNothing) {
+  startAgent();
+  order(openOrder());
+  nextReport<ListeningReport>();
+  const pid_t first = std::exchange(agent_, -1);
+  const Fd to_first = std::move(to_), from_first = std::move(from_);
+  const std::filesystem::path snapshots =
+      checkpoint::sharedMemoryPlace("agent-test", folder_ / "run").folder;
+  std::filesystem::create_directories(snapshots);
+  std::filesystem::permissions(snapshots, std::filesystem::perms::owner_all);
+  std::ofstream(snapshots / "snapshot") << "x";
+  startAgent();
+  OpenOrder other = openOrder();
+  other.launch = "b2";
+  order(other);
+  const AgentReport report = parseReport(next().second);
+  ASSERT_TRUE(std::holds_alternative<FailedReport>(report));
+  EXPECT_THAT(std::get<FailedReport>(report).message, HasSubstr("another launch"));
+  order(EndOrder{});
+  EXPECT_EQ(exitOfAgent(), 0);
+  EXPECT_TRUE(std::filesystem::exists(snapshots / "snapshot"));
+  std::filesystem::remove_all(snapshots);
+  startAgent();
+  order(openOrder());
+  EXPECT_GT(nextReport<ListeningReport>().ports.at(kPs), 0) << "an agent of the first launch";
+  ::kill(first, SIGKILL);
+  ::waitpid(first, nullptr, 0);
+}
+
+TEST_F(AgentTest, NoTaskOutlivesTheConnection) {
+  for (const bool orderly : {false, true}) {
+    startAgent();
+    order(openOrder());
+    nextReport<ListeningReport>();
+    order(startOrder("ignore-term;fork;ready;pause"));
+    nextReport<StartedReport>();
+    EXPECT_GE(processes(), 1u);
+    if (orderly) order(EndOrder{});
+    to_.reset();
+    EXPECT_EQ(exitOfAgent(), orderly ? 0 : exitCode(ErrorCode::kUnavailable));
+    expectNoProcess(5);
+  }
+}
+
+TEST_F(AgentTest, NoTaskOutlivesAKilledAgent) {
+  startAgent();
+  order(openOrder());
+  nextReport<ListeningReport>();
+  order(startOrder("ignore-term;fork;ready;pause"));
+  nextReport<StartedReport>();
+  ASSERT_GT(agent_, 1);
+  ::kill(agent_, SIGKILL);
+  EXPECT_EQ(exitOfAgent(), 128 + SIGKILL);
+  expectNoProcess(5);
+}
+
+TEST_F(AgentTest, ALauncherThatSaysNothingForTheLeaseHasGone) {
+  startAgent();
+  OpenOrder open = openOrder();
+  open.lease_seconds = 0.5;
+  order(open);
+  nextReport<ListeningReport>();
+  order(startOrder("ready;pause"));
+  nextReport<StartedReport>();
+  EXPECT_EQ(exitOfAgent(), exitCode(ErrorCode::kUnavailable));
+  EXPECT_THAT(text(folder_ / "said"), HasSubstr("dtf-launch has said nothing for 0.5 s"));
+  expectNoProcess(5);
+}
+
+TEST_F(AgentTest, ALeaseStartsWhenAnOrderIsObeyed) {
+  open_takes_ms_ = 2500;
+  startAgent();
+  OpenOrder open = openOrder();
+  open.lease_seconds = 2;
+  order(open);
+  nextReport<ListeningReport>();
+  order(PingOrder{});
+  nextReport<AliveReport>();
+  order(EndOrder{});
+  EXPECT_EQ(exitOfAgent(), 0);
+}
+
+// Its tasks say more than the connection takes: the agent still goes when the lease has ended.
+TEST_F(AgentTest, OutputThatWaitsIsNoReasonToStay) {
+  startAgent();
+  OpenOrder open = openOrder();
+  open.lease_seconds = 3;
+  order(open);
+  nextReport<ListeningReport>();
+  const auto begin = std::chrono::steady_clock::now();
+  order(startOrder("ignore-term;ready;flood 2000000;pause"));  // 40 MB
+  EXPECT_EQ(exitOfAgent(), exitCode(ErrorCode::kUnavailable));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  expectNoProcess(5);
+}
+
+TEST_F(AgentTest, ASignOfLifeTellsWhoIsSuspended) {
+  startAgent();
+  order(openOrder());
+  nextReport<ListeningReport>();
+  order(startOrder("ready;pause"));
+  nextReport<StartedReport>();
+  order(PingOrder{});
+  EXPECT_TRUE(nextReport<AliveReport>().suspended.empty());
+  order(SendSignalOrder{5, SIGSTOP});
+  std::vector<size_t> suspended;
+  for (int i = 0; i < 1000 && suspended.empty(); ++i) {  // the kernel needs a moment
+    order(PingOrder{});
+    suspended = nextReport<AliveReport>().suspended;
+  }
+  EXPECT_EQ(suspended, (std::vector<size_t>{5}));
+  order(SendSignalOrder{5, SIGKILL});
+  EXPECT_EQ(nextReport<ExitedReport>().status.signal, SIGKILL);
+}
+
+TEST_F(AgentTest, WhatIsNoOrderEndsIt) {
+  const std::string huge("\xFF\xFF\xFF\x7F\x01", 5);
+  const StartOrder early = startOrder("pause");
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.0\r\n\r\n"), huge, messageFrame("{}"), messageFrame("[[[["),
+        messageFrame(orderJson(PingOrder{})), messageFrame(orderJson(early)),
+        bytesFrame(FrameKind::kOutput, 1, "x")}) {
+    startAgent();
+    say(bytes);
+    EXPECT_NE(exitOfAgent(), 0) << bytes;
+    expectNoProcess(5);
+  }
+}
+
+TEST_F(AgentTest, AFailureIsToldInWords) {
+  startAgent();
+  OpenOrder open = openOrder();
+  open.tasks[kPs].address = {"192.0.2.1", 0};
+  open.reachable = true;
+  order(open);
+  const AgentReport report = parseReport(next().second);
+  ASSERT_TRUE(std::holds_alternative<FailedReport>(report));
+  EXPECT_EQ(std::get<FailedReport>(report).code, ErrorCode::kBadConfig);
+  EXPECT_THAT(std::get<FailedReport>(report).message, HasSubstr("'192.0.2.1' of ps/0 is another"));
+}
+
+TEST_F(AgentTest, AFolderThatCantBeMadeIsToldInWords) {
+  startAgent();
+  OpenOrder open = openOrder();
+  open.run_dir = "/proc/no-such-folder/run";
+  order(open);
+  const AgentReport report = parseReport(next().second);
+  ASSERT_TRUE(std::holds_alternative<FailedReport>(report));
+  EXPECT_THAT(std::get<FailedReport>(report).message, HasSubstr("/proc/no-such-folder"));
+  to_.reset();
+  EXPECT_EQ(exitOfAgent(), exitCode(ErrorCode::kUnavailable)) << "it was the launcher's to end it";
+}
+
+TEST_F(AgentTest, AProgramThatIsMissingIsNoEndOfTheConnection) {
+  startAgent();
+  order(openOrder());
+  nextReport<ListeningReport>();
+  std::filesystem::remove(folder_ / "psd");
+  order(startOrder("pause"));
+  const AgentReport report = parseReport(next().second);
+  ASSERT_TRUE(std::holds_alternative<FailedReport>(report));
+  EXPECT_EQ(std::get<FailedReport>(report).task, 5u);
+  EXPECT_THAT(std::get<FailedReport>(report).message, HasSubstr("cannot start ps/0"));
+  order(EndOrder{});
+  EXPECT_EQ(exitOfAgent(), 0);
+}
+
+}  // namespace dtf::launcher
