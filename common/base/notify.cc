@@ -9,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/notify_pipe.h"
+#include "common/base/service_manager.h"
 
 namespace dtf {
 
@@ -51,6 +52,13 @@ void notify(const nlohmann::json& line) {
   if (!notifyEnabled() || notifyPipe()->write(textOf(line))) return;
   log::warning("event=notice_lost notice={} reason=\"dtf-launch is gone, or did not read in time\"",
                line.value("event", ""));
+}
+
+void notifyReady() {
+  notify({{"event", "ready"}});
+  const ServiceManager* manager = serviceManager();
+  if (manager == nullptr || manager->tell("READY=1", kNotifyPatience)) return;
+  log::warning("event=notice_lost notice=ready reason=\"NOTIFY_SOCKET does not take it\"");
 }
 
 void notifyIfRoom(const nlohmann::json& line) {

@@ -30,6 +30,10 @@ void notify(const nlohmann::json& line);
 // launcher is slow.
 void notifyIfRoom(const nlohmann::json& line);
 
+// The event "ready", for dtf-launch or for the service manager (service_manager.h), whichever has
+// started this task.
+void notifyReady();
+
 // True when a launcher listens.
 bool notifyEnabled();
 

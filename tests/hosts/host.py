@@ -1,0 +1,139 @@
+"""Hosts with systemd as process 1: containers of systemd-nspawn.
+
+A host's /usr is this machine's, read-only, so there is nothing to download; its /etc, /var, /run and /dev/shm are its own.
+"""
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ETC = {
+    "hostname": "dtf-test\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "machine-id": "0123456789abcdef0123456789abcdef\n",  # made before: systemd enables every unit it finds at a first boot
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nnogroup:x:65534:\n",
+}
+BOOT_SECONDS = 60
+
+
+class NoHost(Exception):
+    """This machine can't boot one; why."""
+
+
+def missing_tools():
+    return [tool for tool in ("systemd-nspawn", "systemctl", "systemd-sysusers", "nsenter") if not shutil.which(tool)]
+
+
+class Host:
+    """Owns the folder, the container and all that runs in it; close() ends them.
+
+    Files: `root`, as seen from outside. `local` is copied to its /usr/local.
+    """
+
+    def __init__(self, local):
+        if missing_tools():
+            raise NoHost("there is no " + ", ".join(missing_tools()) + ": scripts/install-deps.sh --tests installs them")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dtf-host-"))
+        self.root = self.folder / "root"
+        self.nspawn = None
+        self.leader = None
+        try:
+            self._make_root()
+            self._boot(local)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_root(self):
+        for name in ("etc/systemd/system", "usr", "var/log", "run", "tmp", "proc", "sys", "dev", "root"):
+            (self.root / name).mkdir(parents=True)
+        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+            if pathlib.Path("/usr", name).is_dir():
+                (self.root / name).symlink_to(f"usr/{name}")
+        for name, text in ETC.items():
+            (self.root / "etc" / name).write_text(text)
+        shutil.copy("/usr/lib/os-release", self.root / "etc/os-release")
+        for name in ("etc/.updated", "var/.updated"):  # nothing is to be rebuilt because /usr is newer
+            (self.root / name).touch()
+
+    def _boot(self, local):
+        self.console = open(self.folder / "console", "w+")
+        self.nspawn = subprocess.Popen(
+            ["systemd-nspawn", "--quiet", f"--directory={self.root}", "--machine=dtf-test", "--register=no",
+             "--keep-unit", "--private-network", "--bind-ro=/usr", f"--bind-ro={local}:/usr/local", "--link-journal=no",
+             "--boot", "systemd.unit=basic.target"],
+            stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT, start_new_session=True)
+        self.until("process 1 of the container", self._find_leader, BOOT_SECONDS)
+        state = self.until("systemd in the container", self._booted, BOOT_SECONDS)
+        if state != "running":
+            failed = self.run("systemctl", "list-units", "--failed", "--no-legend", "--plain").stdout
+            print(f"the host is {state}: {failed}", flush=True)
+
+    def _find_leader(self):
+        """nspawn's only child is process 1 of the container once it is called so."""
+        if self.nspawn.poll() is not None:
+            raise NoHost(f"systemd-nspawn ended with {self.nspawn.returncode}: {self.said()}")
+        children = pathlib.Path(f"/proc/{self.nspawn.pid}/task/{self.nspawn.pid}/children").read_text().split()
+        for child in children:
+            status = pathlib.Path(f"/proc/{child}/status").read_text()
+            if "\nNSpid:" in status and status.split("\nNSpid:")[1].splitlines()[0].split()[-1] == "1" \
+                    and status.startswith("Name:\tsystemd\n"):
+                self.leader = int(child)
+        return self.leader
+
+    def _booted(self):
+        state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
+        return state if state in ("running", "degraded") else None
+
+    def said(self):
+        return " | ".join((self.folder / "console").read_text(errors="replace").split("\n")[-6:]).strip()
+
+    def until(self, what, asked, seconds):
+        """What `asked` gives once it is true. Every wait has a name and a deadline."""
+        end = time.monotonic() + seconds
+        while True:
+            answer = asked()
+            if answer:
+                return answer
+            if time.monotonic() > end:
+                raise TimeoutError(f"no {what} within {seconds} s; the console: {self.said()}")
+            time.sleep(0.05)
+
+    def run(self, *command, check=True, seconds=60):
+        """Runs a command within the host."""
+        done = subprocess.run(["nsenter", f"--target={self.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--",
+                               "/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/bin:/usr/sbin", *command],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds, check=False)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def systemctl(self, *words, check=True, seconds=120):
+        return self.run("systemctl", *words, check=check, seconds=seconds)
+
+    def show(self, unit):
+        """Its properties: ActiveState, Result, NRestarts, ExecMainStatus, StatusText, MainPID..."""
+        lines = self.systemctl("show", unit).stdout.splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def journal(self, *words):
+        return self.run("journalctl", "--no-pager", "--output=cat", *words, check=False).stdout
+
+    def close(self):
+        if self.leader is not None and self.nspawn.poll() is None:
+            try:
+                pathlib.Path(f"/proc/{self.leader}").stat()
+                subprocess.run(["kill", "-KILL", str(self.leader)], check=False)
+            except FileNotFoundError:
+                pass
+        if self.nspawn is not None:
+            try:
+                self.nspawn.wait(10)
+            except subprocess.TimeoutExpired:
+                self.nspawn.send_signal(signal.SIGKILL)
+                self.nspawn.wait(10)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,69 @@
+#include "common/base/service_manager.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/base/error.h"
+#include "tests/support/notify_socket.h"
+#include "tests/support/process.h"
+
+namespace dtf {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(ServiceManager, GetsEachWordInADatagramOfItsOwn) {
+  const testing::TemporaryFolder folder;
+  testing::NotifySocket socket(folder.path() + "/notify");
+  const ServiceManager manager(socket.name(), {});
+  EXPECT_TRUE(manager.tell("READY=1", seconds(10)));
+  EXPECT_TRUE(manager.tell("WATCHDOG=1\nSTATUS=step 1"));
+  EXPECT_EQ(socket.next(seconds(10)), "READY=1");
+  EXPECT_EQ(socket.next(seconds(10)), "WATCHDOG=1\nSTATUS=step 1");
+}
+
+TEST(ServiceManager, MayListenUnderAnAbstractName) {
+  testing::NotifySocket socket("@dtf-service-manager-test-" + std::to_string(::getpid()));
+  EXPECT_TRUE(ServiceManager(socket.name(), {}).tell("READY=1"));
+  EXPECT_EQ(socket.next(seconds(10)), "READY=1");
+}
+
+TEST(ServiceManager, NobodyThereIsNoError) {
+  const testing::TemporaryFolder folder;
+  EXPECT_FALSE(ServiceManager(folder.path() + "/none", {}).tell("READY=1", seconds(10)));
+}
+
+// Words that the next one replaces never wait; READY=1 does, for so long.
+TEST(ServiceManager, OneThatDoesNotReadHoldsNobodyUpForLong) {
+  const testing::TemporaryFolder folder;
+  const testing::NotifySocket socket(folder.path() + "/notify");
+  const ServiceManager manager(socket.name(), {});
+  int sent = 0;
+  while (sent < 100'000 && manager.tell("WATCHDOG=1")) ++sent;
+  ASSERT_LT(sent, 100'000) << "the kernel bounds what waits there";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(manager.tell("READY=1", milliseconds(50)));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(40));
+}
+
+TEST(ServiceManager, ANameThatIsNoUnixSocketIsRefused) {
+  for (const std::string& name :
+       {std::string("vsock:2:1"), std::string(), std::string("@"), "/" + std::string(200, 'x')})
+    EXPECT_THROW(ServiceManager(name, {}), Error) << name;
+}
+
+TEST(ServiceManager, TheWatchdogIsOfTheProcessThatIsNamed) {
+  EXPECT_EQ(watchdogPeriod(nullptr, nullptr, 7), Duration{0});
+  EXPECT_EQ(watchdogPeriod("30000000", nullptr, 7), seconds(30));
+  EXPECT_EQ(watchdogPeriod("30000000", "7", 7), seconds(30));
+  EXPECT_EQ(watchdogPeriod("30000000", "8", 7), Duration{0});
+  for (const char* text : {"", "soon", "-1", "5s"})
+    EXPECT_THROW(watchdogPeriod(text, nullptr, 7), Error) << text;
+}
+
+TEST(ServiceManager, AStatusIsOneShortLine) {
+  EXPECT_EQ(statusWord("step 1\nREADY=1"), "STATUS=step 1 READY=1");
+  EXPECT_EQ(statusWord(std::string(5000, 'x')).size(), kServiceStatusBytesMax);
+}
+
+}  // namespace dtf
