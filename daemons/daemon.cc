@@ -17,10 +17,13 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
+#include "common/base/service_manager.h"
 #include "common/base/stderr_sink.h"
 #include "common/cluster/address.h"
 #include "common/net/error_bridge.h"
+#include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
+#include "common/yaml/sent_files.h"
 
 namespace dtf::daemons {
 
@@ -34,6 +37,11 @@ void printLast(const std::string& text) {
   StderrSink().write(text);
 }
 
+// What `systemctl status` shows of a task that has ended.
+void tellEnd(const std::string& text) {
+  if (const ServiceManager* manager = serviceManager()) manager->tell(statusWord(text));
+}
+
 // DTF_ATTEMPT, from who starts this task again and again. Errors: kUsage.
 uint32_t attemptFromEnvironment() {
   const char* text = std::getenv("DTF_ATTEMPT");
@@ -44,6 +52,14 @@ uint32_t attemptFromEnvironment() {
   if (error != std::errc() || stop != end)
     throw Error(ErrorCode::kUsage, std::string("DTF_ATTEMPT=") + text + " is no count of starts");
   return std::min(attempt, Incarnation::kAttemptMax);  // then the time of day tells who is newer
+}
+
+// Whoever started this task from another host has sent its keys with the other files.
+void useKeysOf(const cluster::TaskOptions& options) {
+  const std::filesystem::path& folder = options.job.cluster.keys;
+  if (folder.empty()) return;
+  net::useKeys(std::make_shared<net::TlsKeys>(yaml::placeOfFile(folder), options.task.name(),
+                                              options.job.job));
 }
 
 }  // namespace
@@ -62,6 +78,7 @@ int reportFailure(const Error& error) {
   notify({{"event", "failed"},
           {"code", std::string(errorCodeName(error.code()))},
           {"message", error.message().substr(0, kNoticeMessageMax)}});
+  tellEnd("failed: " + error.message());
   return exitCode(error.code());
 }
 
@@ -76,7 +93,10 @@ int runDaemon(int argc, char** argv, JobKind binary,
     }
     options.attempt = attemptFromEnvironment();
     log::init(options.task.name(), options.log_level);
-    return body(options);
+    useKeysOf(options);
+    const int code = body(options);
+    tellEnd(code == 0 ? "ended" : "cut short, exit code " + std::to_string(code));
+    return code;
   } catch (const std::exception&) {
     return reportFailure(net::currentError());
   }
@@ -100,25 +120,34 @@ std::optional<Fd> inheritedListener() {
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection) {
+  const net::ListenerOptions limits{.keys = net::keysInUse()};
   if (inherited)
     return std::make_unique<net::Listener>(reactor.port, std::move(*inherited),
-                                           std::move(on_connection));
+                                           std::move(on_connection), limits);
   const cluster::ClusterSpec& cluster = options.job.cluster;
   const cluster::TaskSpec& task = cluster.tasks(options.task.job).at(options.task.index);
   if (task.address.port == 0)
     throw Error(ErrorCode::kBadConfig,
                 "the address " + task.address.str() +
                     " has an automatic port, which only dtf-launch can choose: give a number");
-  auto listener = std::make_unique<net::Listener>(reactor.port, task.address.host,
-                                                  task.address.port, std::move(on_connection));
-  // A name tells nothing until it is resolved. Nobody is let in before this: that takes the loop.
-  cluster::Address bound;
-  const std::string wrong = cluster::parseAddress(listener->address(), bound);
-  DTF_CHECK_MSG(wrong.empty(), listener->address());
-  if (!cluster.insecure && !cluster::isLoopback(bound.host))
-    throw yaml::ErrorAt(ErrorCode::kBadConfig, task.mark,
-                        cluster::refusalToListen(listener->address()));
+  auto listener = std::make_unique<net::Listener>(
+      reactor.port, task.address.host, task.address.port, std::move(on_connection), limits);
+  if (limits.keys == nullptr)
+    checkReach(listener->address(), options);  // nobody is let in before: that takes the loop
   return listener;
+}
+
+// A name tells nothing until it is resolved.
+void checkReach(const std::string& address, const cluster::TaskOptions& options,
+                std::string (*refusal)(std::string_view)) {
+  cluster::Address bound;
+  const std::string wrong = cluster::parseAddress(address, bound);
+  DTF_CHECK_MSG(wrong.empty(), address);
+  const cluster::ClusterSpec& cluster = options.job.cluster;
+  if (!cluster.insecure && !cluster::isLoopback(bound.host))
+    throw yaml::ErrorAt(ErrorCode::kBadConfig,
+                        cluster.tasks(options.task.job).at(options.task.index).mark,
+                        refusal(address));
 }
 
 SignalExit::SignalExit(net::Reactor& reactor, std::function<void(int)> on_signal)

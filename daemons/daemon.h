@@ -7,14 +7,15 @@
 #include <optional>
 
 #include "common/base/file.h"
+#include "common/cluster/address.h"
 #include "common/cluster/options.h"
 #include "common/net/listener.h"
 #include "common/net/reactor.h"
 
 namespace dtf::daemons {
 
-// Parses the command line, sets up logging, runs `body`, and turns what it throws into a log line,
-// a notification for the launcher and the exit code of the contract. `--help` and `--version` end
+// Parses the command line, sets up logging and keys, runs `body`, and turns what it throws into a log
+// line, a notification for the launcher and the exit code of the contract. `--help` and `--version` end
 // here.
 int runDaemon(int argc, char** argv, JobKind binary,
               const std::function<int(const cluster::TaskOptions&)>& body);
@@ -22,12 +23,19 @@ int runDaemon(int argc, char** argv, JobKind binary,
 // The listening socket that the launcher made for this task (DTF_LISTEN_FD), if it made one.
 std::optional<Fd> inheritedListener();
 
-// Adopts `inherited`, or listens on the task's address.
+// Adopts `inherited`, or listens on the task's address; with the keys of this process where it has
+// some.
 // Errors: kUnavailable naming who holds the port; kBadConfig for an address that other hosts can
-// reach, unless the cluster is `insecure`.
+// reach, unless there are keys or the cluster is `insecure`.
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection);
+
+// Of what a task listens at without TLS: "10.0.0.5:2222", once it is bound and before anybody is let
+// in. `refusal` says in words why not.
+// Errors: kBadConfig for an address that other hosts can reach, unless the cluster is `insecure`.
+void checkReach(const std::string& address, const cluster::TaskOptions& options,
+                std::string (*refusal)(std::string_view) = cluster::refusalToListen);
 
 // Calls `on_signal` for SIGTERM and SIGINT, on the reactor.
 // Owns: the signal set.

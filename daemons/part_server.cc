@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "daemons/connection_metrics.h"
 #include "daemons/part_service.h"
 
 namespace dtf::daemons {
@@ -138,6 +139,37 @@ void PartServer::eraseIfOver(uint64_t session) {
   if (at->second->isClosed() && at->second->isQuiet()) sessions_.erase(at);
 }
 
+std::vector<Metric> PartServer::metrics() const {
+  engine::RendezvousLoad load;
+  size_t plans = 0, steps = 0;
+  for (const auto& [id, session] : sessions_) {
+    const engine::RendezvousLoad of_session = session->load();
+    load.parked += of_session.parked;
+    load.owned_bytes += of_session.owned_bytes;
+    load.waiting += of_session.waiting;
+    plans += session->plans();
+    steps += session->steps();
+  }
+  const engine::VariableStore::Load held = variables_.load();
+  const auto now = [](std::string_view name, std::string_view help, uint64_t value) {
+    return gauge(name, help, static_cast<double>(value));
+  };
+  std::vector<Metric> metrics = connectionMetrics({{"control", loadOf(*connections_)}});
+  for (const Metric& metric :
+       {now("dtf_sessions", "Sessions of clients that are open.", sessions_.size()),
+        now("dtf_session_plans", "Parts of graphs that are compiled.", plans),
+        now("dtf_session_steps", "Steps under way.", steps),
+        now("dtf_held_bytes", "Bytes of all that sessions hold here.", budget_->taken()),
+        now("dtf_held_bytes_max", "Bytes that sessions may hold.", budget_->bytesMax()),
+        now("dtf_variables", "Variables that outlive steps and sessions.", held.variables),
+        now("dtf_variable_bytes", "Bytes of the values of these variables.", held.bytes),
+        now("dtf_parked_tensors", "Tensors that wait for who receives them.", load.parked),
+        now("dtf_parked_bytes", "Bytes of these tensors.", load.owned_bytes),
+        now("dtf_waiting_receives", "Receives that wait for their tensor.", load.waiting)})
+    metrics.push_back(metric);
+  return metrics;
+}
+
 std::string PartServer::statusJson() const {
   nlohmann::json sessions = nlohmann::json::array();
   for (const auto& [id, session] : sessions_) {
@@ -160,6 +192,8 @@ std::string PartServer::statusJson() const {
                          {"held_bytes_max", budget_->bytesMax()},
                          {"variables", held.variables},
                          {"variable_bytes", held.bytes},
+                         {"metrics", metrics_address_.empty() ? nlohmann::json(nullptr)
+                                                              : nlohmann::json(metrics_address_)},
                          {"sessions", sessions}})
       .dump();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/metrics.h"
 #include "common/engine/local_tasks.h"
 #include "common/net/buffer_pool.h"
 #include "common/net/loop.h"
@@ -43,6 +44,9 @@ class PartServer {
   // Of the bytes that connections receive.
   const std::shared_ptr<net::BufferPool>& pool() const { return pool_; }
   size_t sessions() const { return sessions_.size(); }
+  std::vector<Metric> metrics() const;
+  // Where this task answers over HTTP: part of its status from now on.
+  void tellsMetricsAt(std::string address) { metrics_address_ = std::move(address); }
 
   // What the RPC services ask. Errors: as the schema says.
   ServedSession& open(const wire::SessionToken& token, const ConnectionRef& client);
@@ -69,6 +73,7 @@ class PartServer {
   ServedTask task_;
   std::map<uint64_t, std::unique_ptr<ServedSession>> sessions_;
   net::LogLimiter<1> limiter_;
+  std::string metrics_address_;  // empty: it answers nothing over HTTP
   std::unique_ptr<ConnectionSet> connections_;
 };
 

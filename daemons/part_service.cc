@@ -157,6 +157,7 @@ class Gate final : public schema::TaskGate::Server {
       const auto& names = task.devices.names();
       auto devices = results.initDevices(static_cast<uint32_t>(names.size()));
       for (uint32_t i = 0; i < devices.size(); ++i) devices.set(i, names[i].str());
+      results.setBytesMax(task.budget->bytesMax());
     });
     return kj::READY_NOW;
   }
@@ -167,6 +168,7 @@ class Gate final : public schema::TaskGate::Server {
       const ServedTask& task = server_.task();
       const TaskId caller = wire::decodeTask(params.getCaller());
       const TaskId callee = wire::decodeTask(params.getCallee());
+      connection_->set->checkCaller(*connection_, caller);
       if (callee != task.self)
         throw Error(ErrorCode::kBadConfig,
                     fmt::format("this is {}, not {}: the addresses in the cluster files differ",
@@ -181,6 +183,7 @@ class Gate final : public schema::TaskGate::Server {
           server_, *session, caller, Incarnation{params.getIncarnation()}, connection_));
       greet(server_, *connection_, fmt::format("{} session {:x}", caller.name(), token.number));
       context.getResults().setIncarnation(task.incarnation.value);
+      context.getResults().setBytesMax(task.budget->bytesMax());
     });
     return kj::READY_NOW;
   }

@@ -1,9 +1,9 @@
 #include "daemons/serve_process.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/check.h"
@@ -59,16 +59,26 @@ ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> l
               loop_, {{graph::fullDevice(task.task), &cpu_, &kernels_}}),
       signals_(reactor_, [this](int number) { onSignal(number); }),
       listener_(listen(reactor_, task, std::move(listening),
-                       [this](Fd socket, net::ConnectionKind, std::string peer) {
+                       [this](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
                          onSocket(std::move(socket), std::move(peer));
-                       })) {}
+                       })),
+      watch_(reactor_.timer, serviceManager(),
+             [this]() -> kj::Promise<ServiceLook> { return look(); }),
+      metrics_(serveMetrics(task, loop_, [this]() -> kj::Promise<ServiceLook> { return look(); })) {
+  if (metrics_ != nullptr) server_.tellsMetricsAt(metrics_->address());
+}
+
+ServiceLook ServeProcess::look() const {
+  return {.status = fmt::format("serving, {} sessions", server_.sessions()),
+          .metrics = server_.metrics()};
+}
 
 int ServeProcess::run() {
   DTF_CHECK(signal_ == 0);  // once
   log::info("event=serving address={} threads={} bytes_max={} isa={} version={}",
             listener_->address(), pool_.threads(), server_.task().limits.bytes, isaName(bestIsa()),
             DTF_VERSION);
-  notify({{"event", "ready"}});
+  notifyReady();
   reactor_.run();
   listener_->close();
   const bool cut_short = server_.sessions() > 0;
@@ -77,16 +87,17 @@ int ServeProcess::run() {
 }
 
 void ServeProcess::onSignal(int number) {
+  watch_.stopping();
   if (signal_ != 0) ::_exit(128 + number);
   signal_ = number;
   reactor_.stop();
 }
 
-void ServeProcess::onSocket(Fd socket, std::string peer) {
+void ServeProcess::onSocket(net::AcceptedSocket socket, std::string peer) {
   const net::AsioEventPort::Io io(reactor_.port);
-  server_.serve(kj::heap<net::AsioMessageStream>(reactor_.port,
-                                                 net::adoptSocket(reactor_.ioc, std::move(socket)),
-                                                 net::kLimitsBeforeHello, server_.pool()),
+  server_.serve(kj::heap<net::AsioMessageStream>(
+                    reactor_.port, net::adoptTransport(reactor_.ioc, std::move(socket)),
+                    net::kLimitsBeforeHello, server_.pool()),
                 std::move(peer));
 }
 

@@ -10,7 +10,9 @@
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/kernel.h"
 #include "daemons/daemon.h"
+#include "daemons/metrics_server.h"
 #include "daemons/part_server.h"
+#include "daemons/service_watch.h"
 
 namespace dtf::daemons {
 
@@ -29,8 +31,9 @@ class ServeProcess {
   int run();
 
  private:
-  void onSocket(Fd socket, std::string peer);
+  void onSocket(net::AcceptedSocket socket, std::string peer);
   void onSignal(int number);
+  ServiceLook look() const;
 
   runtime::ComputePool pool_;
   runtime::KernelTable kernels_;
@@ -41,6 +44,8 @@ class ServeProcess {
   SignalExit signals_;
   std::unique_ptr<net::Listener> listener_;
   int signal_ = 0;
+  ServiceWatch watch_;
+  std::unique_ptr<MetricsServer> metrics_;  // null: nobody is to ask
 };
 
 }  // namespace dtf::daemons

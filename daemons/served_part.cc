@@ -31,9 +31,9 @@ uint64_t copiedBytes(const engine::TaskPart& part) {
   return bytes;
 }
 
-uint64_t heldBytes(const engine::TaskPart& part) {
-  uint64_t bytes = part.graph.nodes().size() * kNodeBytes + copiedBytes(part);
-  for (const auto& [name, value] : part.folded) bytes += value.bytes();
+uint64_t heldBytes(const wire::DecodedPart& read) {
+  uint64_t bytes = read.nodes * kNodeBytes + copiedBytes(read.part);
+  for (const auto& [name, value] : read.part.folded) bytes += value.bytes();
   return bytes;
 }
 
@@ -83,7 +83,7 @@ std::shared_ptr<ServedPart> makeServedPart(const ServedTask& task, const PartId&
   made->plan = id.plan;
   made->digest = id.digest;
   made->device_memory = task.device_memory;
-  made->held = task.budget->take(heldBytes(read.part), fmt::format("the part of plan {}", id.plan));
+  made->held = task.budget->take(heldBytes(read), fmt::format("the part of plan {}", id.plan));
   readEdges(read, task, *made);
   const uint32_t first_own = read.part.edges_total;
   made->part = std::make_unique<engine::RegisteredPart>(

@@ -18,8 +18,9 @@ namespace dtf::daemons {
 
 namespace {
 
-// How long a failed step waits for its messages to leave before it closes their connection.
-constexpr Duration kDrainPatience = std::chrono::seconds(2);
+// How long a failed step waits for its messages to leave before it closes their connection. Well below
+// RemoteTasksOptions::abort_max: who waits for a frozen peer is not lost to the session itself.
+constexpr Duration kDrainPatience = std::chrono::seconds(1);
 
 // Why it failed in another thread; nullopt: it didn't.
 template <class Do>

@@ -153,10 +153,12 @@ class DataGate final : public schema::PsDataGate::Server {
       const auto hello = context.getParams().getHello();
       checkHello(options_, hello);
       const TaskId worker = wire::decodeTask(hello.getCaller());
+      connection_->set->checkCaller(*connection_, worker);
       const Incarnation incarnation{hello.getIncarnation()};
       if (worker.job != JobKind::kWorker)
         throw Error(ErrorCode::kBadConfig, worker.name() + " is no worker");
-      host_.shard().checkDeclared(worker.index, incarnation);
+      if (const auto not_yet = host_.shard().notYetDeclared(worker.index, incarnation))
+        return context.getResults().setNotYet(not_yet->message());
       const uint64_t elements = host_.shard().elements();
       connection_->set->greet(*connection_, {worker, incarnation, hello.getConnection()});
       connection_->connection->setPeer(worker.name() + " bulk");
@@ -173,6 +175,7 @@ class DataGate final : public schema::PsDataGate::Server {
       const auto hello = context.getParams().getHello();
       checkHello(options_, hello);
       const TaskId caller = wire::decodeTask(hello.getCaller());
+      connection_->set->checkCaller(*connection_, caller);
       const Incarnation incarnation{hello.getIncarnation()};
       if (host_.replica() == nullptr || caller.job != JobKind::kPs ||
           ps::backupOf(caller.index, options_.ps_tasks) != options_.self.index)

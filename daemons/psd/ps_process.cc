@@ -1,6 +1,6 @@
 #include "daemons/psd/ps_process.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include "common/base/isa.h"
 #include "common/base/log.h"
@@ -8,6 +8,7 @@
 #include "common/base/trace.h"
 #include "common/net/socket_options.h"
 #include "daemons/psd/compute_runner.h"
+#include "daemons/psd/ps_metrics.h"
 
 namespace dtf::psd {
 
@@ -24,7 +25,8 @@ PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listeni
     : disk_("psd-disk"),
       data_("psd-data", net::kDataBusyPoll),
       signals_(control_, [this](int number) { onSignal(number); }),
-      timelines_(task.job.run_dir / "timeline") {
+      timelines_(task.job.run_dir / "timeline"),
+      watch_(control_.timer, serviceManager(), [this] { return look(); }) {
   // A ps that wasn't told what is trained has no timeline.
   if (task.job.train && task.job.train->summaries && task.job.train->summaries->timeline_step > 0)
     trace::start(task.task, task.job.train->summaries->timeline_step);
@@ -32,10 +34,13 @@ PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listeni
                                        placeOf(task.job));
   data_.call([this] { server_->startData(std::make_unique<ComputeRunner>(data_)); });
   data_.onStop([this] { server_->stopData(); });
-  listener_ = daemons::listen(control_, task, std::move(listening),
-                              [this](Fd socket, net::ConnectionKind kind, std::string peer) {
-                                onSocket(std::move(socket), kind, std::move(peer));
-                              });
+  listener_ = daemons::listen(
+      control_, task, std::move(listening),
+      [this](net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer) {
+        onSocket(std::move(socket), kind, std::move(peer));
+      });
+  metrics_ = daemons::serveMetrics(task, control_loop_, [this] { return look(); });
+  if (metrics_ != nullptr) server_->tellsMetricsAt(metrics_->address());
 }
 
 PsProcess::~PsProcess() noexcept(false) = default;
@@ -45,7 +50,7 @@ int PsProcess::run() {
   log::info("event=listening address={} job={} workers={} ps={} isa={} version={}",
             listener_->address(), options.job, options.workers, options.ps_tasks,
             isaName(bestIsa()), DTF_VERSION);
-  notify({{"event", "ready"}});
+  notifyReady();
   server_->start([this] { listener_->close(); }, [this] { control_.stop(); });
   control_.run();
   trace::save(timelines_);
@@ -61,25 +66,31 @@ void PsProcess::stop() {
   });
 }
 
+kj::Promise<daemons::ServiceLook> PsProcess::look() {
+  return server_->report().then([](const PsReport& report) { return lookOf(report); });
+}
+
 void PsProcess::onSignal(int number) {
   net::AsioEventPort::Io io(control_.port);
+  watch_.stopping();
   server_->onSignal(number);
 }
 
-void PsProcess::onSocket(Fd socket, net::ConnectionKind kind, std::string peer) {
+void PsProcess::onSocket(net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer) {
   if (kind == net::ConnectionKind::kBulk) {
-    auto fd = std::make_shared<Fd>(std::move(socket));
-    data_.post([this, fd, peer = std::move(peer)] {
-      server_->serveBulk(kj::heap<net::AsioMessageStream>(
-                             data_.port(), net::adoptSocket(data_.reactor().ioc, std::move(*fd)),
-                             net::kLimitsBeforeHello, server_->bulkPool()),
-                         peer);
+    auto accepted = std::make_shared<net::AcceptedSocket>(std::move(socket));
+    data_.post([this, accepted, peer = std::move(peer)] {
+      server_->serveBulk(
+          kj::heap<net::AsioMessageStream>(
+              data_.port(), net::adoptTransport(data_.reactor().ioc, std::move(*accepted)),
+              net::kLimitsBeforeHello, server_->bulkPool()),
+          peer);
     });
     return;
   }
   net::AsioEventPort::Io io(control_.port);
   server_->serveControl(kj::heap<net::AsioMessageStream>(
-                            control_.port, net::adoptSocket(control_.ioc, std::move(socket)),
+                            control_.port, net::adoptTransport(control_.ioc, std::move(socket)),
                             net::kLimitsBeforeHello, nullptr),
                         std::move(peer));
 }

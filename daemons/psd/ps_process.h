@@ -7,7 +7,9 @@
 #include <string>
 
 #include "daemons/daemon.h"
+#include "daemons/metrics_server.h"
 #include "daemons/psd/ps_server.h"
+#include "daemons/service_watch.h"
 
 namespace dtf::psd {
 
@@ -34,8 +36,9 @@ class PsProcess {
   std::string address() const { return listener_->address(); }
 
  private:
-  void onSocket(Fd socket, net::ConnectionKind kind, std::string peer);
+  void onSocket(net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer);
   void onSignal(int number);
+  kj::Promise<daemons::ServiceLook> look();
 
   net::Reactor control_;
   net::ReactorLoop control_loop_{control_};
@@ -45,6 +48,9 @@ class PsProcess {
   std::unique_ptr<net::Listener> listener_;
   daemons::SignalExit signals_;
   const std::filesystem::path timelines_;
+  // Last: they ask the server.
+  daemons::ServiceWatch watch_;
+  std::unique_ptr<daemons::MetricsServer> metrics_;  // null: nobody is to ask
 };
 
 }  // namespace dtf::psd

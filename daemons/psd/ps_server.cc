@@ -148,6 +148,19 @@ void PsServer::serveBulk(kj::Own<net::MessageStream> stream, std::string peer) {
   });
 }
 
+kj::Promise<PsReport> PsServer::report() {
+  return host_
+      .askNow<PsReport>([this](ps::Shard& shard) {
+        PsReport report{.shard = shard.status(), .elements = shard.elements()};
+        report.bulk = daemons::loadOf(*bulk_);
+        return report;
+      })
+      .then([this](PsReport report) {
+        report.control = daemons::loadOf(connections_);
+        return report;
+      });
+}
+
 void PsServer::opened(const void* key, TaskId worker, Incarnation incarnation) {
   DTF_CHECK(key != nullptr && worker.job == JobKind::kWorker && worker.index < options_.workers);
   sessions_[key] = {worker, incarnation};

@@ -14,6 +14,7 @@
 #include "common/cluster/options.h"
 #include "common/wire/replica_link.h"
 #include "daemons/connection_set.h"
+#include "daemons/psd/ps_metrics.h"
 #include "daemons/psd/ps_service.h"
 #include "daemons/psd/shard_host.h"
 #include "daemons/psd/sync_peers.h"
@@ -53,6 +54,13 @@ class PsServer final : WorkerSessions {
   // have finished, or timeouts.stop_seconds later, or at a second signal. The exit code is 0 when
   // nothing is lost by it: no worker ever came, or the job was done or saved; else 128 + `number`.
   void onSignal(int number);
+
+  // By way of the data loop: it says that parameters are served, too. Fails when this ps is about to
+  // end.
+  kj::Promise<PsReport> report();
+
+  // Where this ps answers over HTTP: part of its status from now on.
+  void tellsMetricsAt(std::string address) { options_.metrics_address = std::move(address); }
 
   // What the process returns, or the error that ended it.
   int result() const;

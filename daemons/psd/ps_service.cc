@@ -207,8 +207,11 @@ class Gate final : public schema::PsGate::Server {
 
   kj::Promise<void> hello(HelloContext context) override {
     const auto hello = context.getParams().getHello();
-    net::bridgeErrors([&] { checkHello(options_, hello); });
     const TaskId worker = wire::decodeTask(hello.getCaller());
+    net::bridgeErrors([&] {
+      checkHello(options_, hello);
+      connection_->set->checkCaller(*connection_, worker);
+    });
     const Incarnation incarnation{hello.getIncarnation()};
     if (worker.job != JobKind::kWorker)
       net::throwAsKj(Error(ErrorCode::kBadConfig, worker.name() + " is no worker"));
@@ -234,6 +237,7 @@ class Gate final : public schema::PsGate::Server {
       const auto params = context.getParams();
       checkHello(options_, params.getHello());
       const TaskId caller = wire::decodeTask(params.getHello().getCaller());
+      connection_->set->checkCaller(*connection_, caller);
       const Incarnation incarnation{params.getHello().getIncarnation()};
       context.getResults().setLeader(follow_(caller, incarnation, params.getFollower()));
       context.getResults().setIncarnation(options_.incarnation.value);
@@ -339,6 +343,14 @@ void checkHello(const ServiceOptions& options, schema::Hello::Reader hello) {
   checkDurability(options, hello);
 }
 
+namespace {
+
+nlohmann::json addressOrNull(const std::string& address) {
+  return address.empty() ? nlohmann::json(nullptr) : nlohmann::json(address);
+}
+
+}  // namespace
+
 std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& status) {
   nlohmann::json members = nlohmann::json::object();
   for (size_t i = 0; i < status.members.size(); ++i)
@@ -357,6 +369,7 @@ std::string statusJson(const ServiceOptions& options, const ps::ShardStatus& sta
                          {"gradients_stale", steps.gradients_stale},
                          {"gradients_repeated", steps.gradients_repeated},
                          {"gradient_bytes", status.gradient_bytes},
+                         {"metrics", addressOrNull(options.metrics_address)},
                          {"staleness_max", steps.staleness.max},
                          {"staleness_sum", steps.staleness.sum},
                          {"staleness_histogram", steps.staleness.counts}})

@@ -26,8 +26,9 @@ struct ServiceOptions {
   cluster::Timeouts timeouts;
   CheckpointOptions checkpoint;
   cluster::DurabilitySpec durability{};
-  bool stop_wanted = false;   // set on the control loop: heartbeats pass it on
-  Incarnation incarnation{};  // of this ps
+  bool stop_wanted = false;       // set on the control loop: heartbeats pass it on
+  Incarnation incarnation{};      // of this ps
+  std::string metrics_address{};  // empty: it answers nothing over HTTP
 };
 
 // Called on the control loop when the control connection of a worker is known to be that worker's.

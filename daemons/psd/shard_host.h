@@ -64,6 +64,7 @@ class ShardHost {
   // about to end, and who asks shall know why.
   void failAll(const Error& error);
 
+  net::Loop& control() { return control_; }
   net::Loop& data() { return data_; }
   ps::Shard& shard() { return *shard_; }
   // What is kept of another ps's shard; null where no replicas are. Data loop only.

@@ -144,6 +144,7 @@ kj::Promise<void> PeerNetwork::connect(Duration patience) {
   };
   return wire::openConnection(control_,
                               {.peer = peer_,
+                               .task = TaskId{JobKind::kPs, 0}.name(),
                                .address = ps_[0],
                                .kind = net::ConnectionKind::kControl,
                                .limits = {.bytes_max = 1 << 20},

@@ -31,6 +31,7 @@ const std::vector<VerbCase>& allVerbs() {
                                             {"logs", {}, 65},
                                             {"stop", {}, 3},
                                             {"graph", {"--graph", "none.yaml"}, 78},
+                                            {"serve", {}, 0},
                                             {"eval", {}, 65},
                                             {"predict", {}, 65},
                                             {"export", {"--to", "model.npz"}, 65},
@@ -128,6 +129,21 @@ TEST_F(JsonErrorsTest, WithoutARunToo) {
     EXPECT_EQ(events[0]["event"], verb.verb);
   }
   expectNothingLeft();
+}
+
+// The one verb that has no job.
+TEST_F(JsonErrorsTest, OfKeysToo) {
+  const auto keys = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), {binary("dtf-launch"), "keys"});
+    words.emplace_back("--json");
+    return runProcess(words, seconds(30), {}, folder_.path());
+  };
+  expectError(keys({}), 2, "keys expects init, issue, renew or show");
+  expectError(keys({"init", "k"}), 2, "keys of which job?");
+  expectError(keys({"show", "none"}), 65, "none has no ca.pem");
+  folder_.write("ca.pem", "no certificate");
+  expectError(keys({"show", "."}), 65, "ca.pem has no certificate");
+  expectError(keys({"init", "/proc/none", "--job", "x"}), 73, "/proc/none");
 }
 
 // What is found while a job starts: the summary is an event, too.

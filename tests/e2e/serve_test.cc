@@ -65,7 +65,7 @@ class ServeTest : public ClusterTest {
   }
   // worker/0 first: what asks for no device runs there.
   std::unique_ptr<engine::Session> open(Duration step_max = seconds(60),
-                                        Duration abort_max = seconds(2)) {
+                                        Duration abort_max = seconds(5)) {
     auto session = std::make_unique<engine::Session>(
         graph_, std::make_unique<wire::RemoteTasks>(wire::RemoteTasksOptions{
                     .targets = {target(kWorker0), target(kWorker1), target(kPs0)},
@@ -163,6 +163,7 @@ TEST_F(ServeTest, KillNineInTheMiddleOfAStepIsToldByName) {
   EXPECT_THAT(told, HasSubstr("worker/1"));
   EXPECT_EQ(tasks_[kWorker1].wait(kSoon).exit_code, 128 + SIGKILL);
   EXPECT_THAT(failure(*session), HasSubstr("worker/1")) << "it is lost to this session";
+  EXPECT_TRUE(awaitStatus(kWorker0, "\"steps\":0"));
   // Another session finds its successor.
   tasks_.push_back(startTask(file_, "worker", 1, {"--serve"}));
   ASSERT_TRUE(tasks_.back().waitForOutput("event=serving", kSoon));
@@ -171,10 +172,11 @@ TEST_F(ServeTest, KillNineInTheMiddleOfAStepIsToldByName) {
 
 TEST_F(ServeTest, AFrozenTaskCostsAStepItsDeadlineAndIsNamed) {
   start();
-  const auto session = open(seconds(2), milliseconds(500));
+  const auto session = open(seconds(2));
   doubled(*session);
   tasks_[kWorker1].signal(SIGSTOP);
   EXPECT_THAT(failure(*session), HasSubstr("worker/1"));
+  EXPECT_TRUE(awaitStatus(kWorker0, "\"steps\":0")) << "the session keeps who is well";
   tasks_[kWorker1].signal(SIGCONT);
 }
 

@@ -125,7 +125,10 @@ std::string bulkHello(PsWorld& world, net::RpcConnection& connection, uint32_t r
   auto request = connection.bootstrap().castAs<schema::PsDataGate>().helloRequest();
   wire::encodeHello(wire::linkOptions(world.jobSpec(), {JobKind::kWorker, rank}, kOne),
                     {JobKind::kPs, 0}, request.initHello());
-  return world.refusal(request.send().ignoreResult());
+  std::string not_yet;
+  const std::string refused = world.refusal(
+      request.send().then([&](auto&& answer) { not_yet = answer.getNotYet().cStr(); }));
+  return refused + not_yet;
 }
 
 TEST(PsServer, ABulkConnectionBelongsToAWorkerThatHasDeclared) {
