@@ -12,7 +12,7 @@ trap 'rm -rf "$place"' EXIT
 # expect_none FILE_OR_FOLDER...: no name of a failpoint, and not the variable that sets them.
 expect_none() {
   local found
-  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch '(checkpoint|training|recovery)\.(after|in|before|ps_has)_[a-z]+|DTF_FAILPOINTS' "$@"); then
+  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch --include=dtf-agent '(checkpoint|training|recovery)\.(after|in|before|ps_has)_[a-z]+|DTF_FAILPOINTS' "$@"); then
     echo "error: failpoints are in $found" >&2
     return 1
   fi
@@ -36,11 +36,22 @@ if [ "${2:-}" != --whole ]; then
   expect_none "$plain/common/base" "$plain/common/checkpoint" "$plain/common/train"
   exit
 fi
-scripts/build.sh --unity "$plain"
+scripts/build.sh --unity "$plain" -Dsystemd=true
 DESTDIR=$place/installed meson install -C "$plain" --no-rebuild >"$place/log"
-mapfile -t programs < <(find "$place/installed" -name psd -o -name workerd -o -name dtf-launch)
+mapfile -t programs < <(find "$place/installed" -name psd -o -name workerd -o -name dtf-launch -o -name dtf-agent)
 [ ${#programs[@]} -eq 3 ] || { echo "error: not three programs were installed: ${programs[*]}" >&2; exit 1; }
 expect_none "${programs[@]}"
+
+# Where systemd looks below /usr and /usr/local, naming the programs where they will be.
+prefix=$(meson introspect "$plain" --buildoptions | python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+for unit in systemd/system/dtf-psd@.service systemd/system/dtf-workerd@.service systemd/system/dtf.target sysusers.d/dtf.conf; do
+  [ -f "$place/installed$prefix/lib/$unit" ] || { echo "error: $unit was not installed" >&2; exit 1; }
+done
+for unit in "$place/installed$prefix"/lib/systemd/system/*.service; do
+  program=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' "$unit")
+  [ -x "$place/installed$program" ] || { echo "error: $unit starts $program, which was not installed" >&2; exit 1; }
+done
 
 # What was installed is all that a program needs.
 export PKG_CONFIG_PATH=$(dirname "$(find "$place/installed" -name dtf.pc)") PKG_CONFIG_SYSROOT_DIR=$place/installed

@@ -1,0 +1,80 @@
+#!/bin/bash
+# Installs dtf's packages in a Debian 12 that has nothing else, runs a job there, and removes them again.
+# Usage: scripts/check-deb.sh [FOLDER]      where the packages are; default: build-deb/packages (scripts/build-deb.sh)
+# Root. Exit code 77: this machine can't make such a system, and why. The system is made once, in build-deb/debian.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+packages=$(cd "${1:-build-deb/packages}" && pwd)
+skip() { echo "SKIPPED: $*"; exit 77; }
+fail() { echo "error: $*" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || skip "not root: a system in a folder takes chroot"
+command -v debootstrap >/dev/null || skip "there is no debootstrap: scripts/install-deps.sh --packages installs it"
+
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null | grep -E '/debian/?( |$)' | sed -nE 's/^(deb|URIs:) (\[[^]]*\] )?(https?:[^ ]+).*/\3/p' | sed -n 1p || true)
+base=build-deb/debian.tar
+if [ ! -f "$base" ] && [ -z "$mirror" ]; then skip "no mirror of Debian is in /etc/apt"; fi
+if [ ! -f "$base" ]; then
+  new=$(mktemp -d)
+  debootstrap --variant=minbase --include=systemd,ca-certificates bookworm "$new" "$mirror" >build-deb/debootstrap.log 2>&1 ||
+    { rm -rf "$new"; skip "debootstrap failed: $(tail -1 build-deb/debootstrap.log)"; }
+  apt-config dump | grep -E '^Acquire::https?::' >"$new/etc/apt/apt.conf.d/50mirror" || true  # how this machine reaches its mirror
+  echo '127.0.0.1 localhost' >"$new/etc/hosts"
+  tar cf "$base.new" -C "$new" . && mv "$base.new" "$base"
+  rm -rf "$new"
+fi
+system=$(mktemp -d)
+cleanup() {
+  umount "$system/proc" 2>/dev/null || true
+  umount "$system/dev/shm" 2>/dev/null || true
+  rm -rf --one-file-system "$system"
+}
+trap cleanup EXIT
+tar xf "$base" -C "$system"
+mount -t proc proc "$system/proc"
+mkdir -p "$system/dev/shm" && mount -t tmpfs tmpfs "$system/dev/shm"
+cp /etc/resolv.conf "$system/etc/" 2>/dev/null || true
+within() { chroot "$system" /usr/bin/env -i PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
+
+# All files but those that a package manager keeps for itself.
+files() { (cd "$system" && find etc usr lib var bin sbin -xdev ! -path 'var/lib/dpkg/*' ! -path 'var/lib/apt/*' ! -path 'var/cache/*' ! -path 'var/log/*' ! -name '__pycache__' | sort); }
+
+within apt-get update -qq
+mkdir "$system/packages"
+cp "$packages"/*.deb "$system/packages/"
+# What others need stays when dtf goes: it is installed before the picture is taken.
+within sh -c 'apt-get install -qq --no-install-recommends --simulate /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they need what is not there"; }
+mapfile -t others < <(sed -n 's/^Inst \([^ ]*\) .*/\1/p' "$system/log" | grep -vE '^(lib)?dtf')
+[ ${#others[@]} -eq 0 ] || within apt-get install -qq --no-install-recommends "${others[@]}" >"$system/log" 2>&1 ||
+  { tail -20 "$system/log" >&2; fail "what they need can't be installed"; }
+files >"$system/before"
+echo "== install"
+within sh -c 'apt-get install -qq --no-install-recommends /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "the packages can't be installed"; }
+for program in psd workerd dtf-launch dtf-agent; do within "$program" --version; done
+within getent passwd dtf >/dev/null || fail "there is no user dtf"
+for unit in dtf-psd@.service dtf-workerd@.service dtf.target; do
+  state=$(within systemctl is-enabled "$unit" || true)
+  [ "$state" = disabled ] || fail "$unit is ${state:-unknown} once it was installed, not disabled"
+done
+[ -z "$(find "$system/etc/systemd/system" -name 'dtf*')" ] || fail "a unit of dtf is enabled"
+grep -q '^Libs: .*-ldtf' "$system"/usr/lib/*/pkgconfig/dtf.pc || fail "dtf.pc doesn't name libdtf"
+[ -f "$system/usr/share/dtf/systemd/dtf-psd@.service.d/keys.conf" ] || fail "the drop-in for keys is missing"
+
+echo "== a job"
+within ip link set lo up 2>/dev/null || true
+within sh -c 'cd /root && dtf-launch /usr/share/dtf/clusters/local.yaml --set train.steps=50 --run-dir /root/run --quiet' ||
+  fail "the job of the examples doesn't run with what was installed"
+
+echo "== install once more, remove, purge"
+within sh -c 'dpkg -i /packages/*.deb' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they can't be installed over themselves"; }
+touch "$system/etc/dtf/cluster.yaml" "$system/var/lib/dtf/trained"
+within sh -c 'apt-get remove -qq "dtf-*" "libdtf*"' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they can't be removed"; }
+[ -f "$system/etc/dtf/cluster.yaml" ] || fail "the host's own cluster file was removed"
+rm -r "$system/etc/dtf/cluster.yaml"
+within sh -c 'cd /packages && for file in *.deb; do dpkg --purge "${file%%_*}"; done' >"$system/log" 2>&1 || { tail -20 "$system/log" >&2; fail "they can't be purged"; }
+[ -f "$system/var/lib/dtf/trained" ] || fail "what was trained was purged"
+rm -rf "$system/root/run" "$system/var/lib/dtf" "$system/etc/dtf"
+files >"$system/after"
+# The user stays, as Debian wants it: files of it may.
+left=$(comm -13 "$system/before" "$system/after" | grep -vE '^etc/(passwd|group|shadow|gshadow)-?$' || true)
+[ -z "$left" ] || fail "left behind: $left"
+echo "ok"

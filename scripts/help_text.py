@@ -1,0 +1,59 @@
+"""What a program of dtf says of itself with --help, taken apart: the tables in the programs are the only place where
+verbs and options are written, and manual pages and completions are made from what they print.
+"""
+import re
+import subprocess
+
+VERB = re.compile(r"^  dtf-launch (\S+) (.*?)  +(\S.*)$")
+OPTION = re.compile(r"^  --([a-z][a-z-]*)(?: ([A-Z][A-Z=|]*))?  +(\S.*)$")
+FEW = re.compile(r"^  (--\S+(?:, --\S+)+)$")  # "  --help, --version"
+LETTER = re.compile(r"^(-[a-z]): ")
+ONLY = re.compile(r"(?:^|; )([a-z]+(?:,? [a-z]+)*): ")  # "up, serve: ...; graph: ..."
+
+
+class Option:
+    """--name METAVAR: `letter` is its short form, `verbs` those that it is for (empty: all)."""
+
+    def __init__(self, name, metavar, what, verbs):
+        letter = LETTER.match(what)
+        self.letter = letter.group(1) if letter else None
+        self.what = what[letter.end():] if letter else what
+        self.name, self.metavar = name, metavar
+        # "keys init, issue: ..." is one verb's; "worker: ..." and "without keys: ..." are no verb's.
+        self.verbs = []
+        for only in ONLY.finditer(self.what):
+            words = re.split(r",? ", only.group(1))
+            self.verbs += [word for word in words if word in verbs] if words[0] in verbs else []
+
+
+class HelpText:
+    """`about`: one sentence; `verbs`: {name: (its words, what)}; `sections`: [(heading or None, [line])]."""
+
+    def __init__(self, text):
+        first, _, rest = text.partition("\n")
+        self.program, _, self.about = first.partition(": ")
+        self.verbs, self.sections, lines = {}, [], []
+        heading = None
+        for line in rest.splitlines():
+            if re.fullmatch(r"[A-Z][A-Za-z ]*:", line):
+                self.sections.append((heading, lines))
+                heading, lines = line[:-1], []
+                continue
+            lines.append(line)
+            if match := VERB.match(line):
+                self.verbs[match.group(1)] = (match.group(2).strip(), match.group(3))
+        self.sections.append((heading, lines))
+
+    def options(self):
+        found = []
+        for _, lines in self.sections:
+            for line in lines:
+                if match := OPTION.match(line):
+                    found.append(Option(*match.groups(), self.verbs))
+                elif match := FEW.match(line):
+                    found += [Option(name[2:], None, "", self.verbs) for name in match.group(1).split(", ")]
+        return found
+
+
+def ask(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
