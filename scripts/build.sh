@@ -20,7 +20,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 if command -v ccache >/dev/null; then
   # clang's precompiled headers remember where their headers were: another checkout must not be given them.
   case ${CXX:-} in *clang*) export CCACHE_NAMESPACE=$PWD ;; esac
-  export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" CCACHE_SLOPPINESS=pch_defines,time_macros
+  export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" NVCC="ccache nvcc" CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
 if [ -f "$folder/build.ninja" ]; then
   meson configure "$folder" "${options[@]}" >/dev/null

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Formats every C++ file with clang-format 14, or with --check says which are not formatted.
+# Formats every C++ and CUDA file with clang-format 14, or with --check says which are not formatted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 format=$(command -v clang-format-14 || command -v clang-format)
-mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h')
+mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h' '*.cu')
 if [ "${1:-}" = --check ]; then
   exec "$format" --dry-run --Werror "${files[@]}"
 fi

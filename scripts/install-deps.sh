@@ -1,16 +1,19 @@
 #!/bin/bash
 # Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is there already.
-# Usage: scripts/install-deps.sh [--tests]
+# Usage: scripts/install-deps.sh [--tests] [--packages] [--browser]
+#   --packages: what building packages for Debian takes; --browser: Chromium, for the test of the status page
 set -euo pipefail
 
 packages=(
   g++ meson ninja-build ccache pkg-config python3
   capnproto libcapnp-dev libboost-dev libboost-system-dev libboost-program-options-dev
-  libyaml-cpp-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
+  libyaml-cpp-dev libssl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
 )
-if [ "${1:-}" = --tests ]; then
-  packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs)
+if [[ " $* " = *' --tests '* ]]; then
+  packages+=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs systemd systemd-container openssh-client openssh-server openssl)
 fi
+if [[ " $* " = *' --packages '* ]]; then packages+=(debhelper dpkg-dev fakeroot lintian debootstrap); fi
+if [[ " $* " = *' --browser '* ]]; then packages+=(chromium); fi
 
 missing=()
 for package in "${packages[@]}"; do

@@ -3,6 +3,7 @@
 # clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
 # only what changed is built. Ends with the line "N passed, N failed, N skipped": test cases and the other steps, with the
 # reasons of those that were skipped above it.
+# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 70) are over: the end says so.
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: no sanitizer builds, no fuzzing
 #   --all:   longer proofs too, for some hours: 10 000 simulated clusters, 1 000 launches, fuzzing for 10 minutes each,
@@ -46,6 +47,16 @@ step() {
   fi
 }
 
+# step_in_time NAME COMMAND...: a step, unless the time is over; then it is skipped, and told in the end.
+step_in_time() {
+  if [ "$mode" = --all ] || [ $((SECONDS - started)) -lt $((60 * ${DTF_TEST_MINUTES:-70})) ]; then
+    step "$@"
+    return
+  fi
+  skipped=$((skipped + 1))
+  skips+=("$1: not begun, ${DTF_TEST_MINUTES:-70} minutes are over: DTF_TEST_MINUTES, or --all")
+}
+
 # meson_test FOLDER ARGUMENT...: runs tests, prints each one's result and counts their cases.
 meson_test() {
   local folder=$1 status counts
@@ -71,6 +82,21 @@ meson_tests() {
   meson_test "$folder" "${suites[@]}"
 }
 
+# or_skipped COMMAND...: its exit code 77 with "SKIPPED: why" as its last line isn't a failure, and is told in the end.
+or_skipped() {
+  local status=0 said
+  said=$(mktemp)
+  "$@" | tee "$said" || status=${PIPESTATUS[0]}
+  if [ $status -eq 77 ]; then
+    skipped=$((skipped + 1))
+    skips+=("$(sed -n 's/^SKIPPED: //p' "$said" | tail -1)")
+    counted=1
+    status=0
+  fi
+  rm -f "$said"
+  return $status
+}
+
 # What has threads; wire's are in the conformance test.
 threaded_units=(base net ps data runtime engine train daemons)
 
@@ -78,7 +104,8 @@ thread_build() {
   local unit targets=()
   for unit in "${threaded_units[@]}"; do targets+=("tests/unit/$unit/unit_$unit"); done
   scripts/build.sh --unity build-tsan -Dtests=true -Dunit_only=true -Doptimization=1 -Db_sanitize=thread -- \
-    "${targets[@]}" tests/conformance/conformance_parameter_client_rpc tests/conformance/conformance_session
+    "${targets[@]}" tests/gpu/libdtf_{host,wrong,empty}_plugin.so \
+    tests/conformance/conformance_parameter_client_rpc tests/conformance/conformance_session
 }
 
 thread_tests() {
@@ -100,20 +127,29 @@ step "tests: unit" meson_tests build unit
 calls=$PWD/build/calls
 rm -rf "$calls" && mkdir -p "$calls"
 DTF_CALL_LOG=$calls/log step "tests: conformance" meson_tests build conformance
+step "tests: the device suite on a GPU" meson_tests build gpu
 step "tests: under each instruction set that this machine has" meson_tests build isa
 step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
 # Without it the tests that need Python's packages skip themselves; the line above them says why.
 scripts/python-env.sh build/python-env >/dev/null
 DTF_CALL_LOG=$calls/log step "tests: real processes" meson_tests build e2e
+# A host takes root; where none can be booted, the line that counts says why.
+step "tests: units of systemd, on a host that it boots" meson_tests build hosts
+step "tests: what is installed beside the programs" meson_tests build packages
 step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
 step "chaos: the plans and the verdicts" python3 tests/chaos/chaos_test.py
 step "chaos: tasks that are killed and frozen" scripts/chaos.sh --quick
 step "install: no failpoints in it" scripts/check-install.sh build ${whole_install:+--whole}
 if [ "$mode" = --all ]; then
+  scripts/install-deps.sh --packages --browser
+  step "packages: built, and looked at by lintian" scripts/build-deb.sh
+  step "packages: installed in a Debian of their own, and removed" or_skipped scripts/check-deb.sh
   step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000
   step "tests: real processes that are killed, $repeat times" \
     meson_test build --repeat "$repeat" checkpoint_kill resume ending robustness sleepers
   step "chaos: the whole plan" scripts/chaos.sh
+  step "tests: the status page in a browser" or_skipped python3 tests/e2e/status_page_test.py build
+  step "tests: a Prometheus server scrapes a job" python3 tests/e2e/prometheus_test.py build
   step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill
 fi
 if [ "$mode" != --quick ]; then
@@ -121,11 +157,11 @@ if [ "$mode" != --quick ]; then
   # allocator_may_return_null: a test asks for more memory than there is, to see the error.
   ASAN_OPTIONS=allocator_may_return_null=1 \
     step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
-  step "lint: clang-tidy" scripts/tidy.sh build-asan
-  step "build: g++, ThreadSanitizer" thread_build
+  step_in_time "lint: clang-tidy" scripts/tidy.sh build-asan
+  step_in_time "build: g++, ThreadSanitizer" thread_build
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
-    step "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests
-  step "fuzz: readers of untrusted bytes, ${DTF_FUZZ_SECONDS:-25} s each" scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-25}"
+    step_in_time "tests: unit tests of the threads' owners under ThreadSanitizer" thread_tests
+  step_in_time "fuzz: readers of untrusted bytes, ${DTF_FUZZ_SECONDS:-25} s each" scripts/fuzz.sh "${DTF_FUZZ_SECONDS:-25}"
 fi
 echo "== $((SECONDS - started)) s in all"
 printf '%s\n' "${skips[@]}" | sed '/^$/d' | sort | uniq -c | sed -E 's/^ *([0-9]+) /skipped (\1 x) /'
