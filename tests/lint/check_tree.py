@@ -3,11 +3,10 @@
 1. Floors: includes point down only, siblings never include each other, third parties only where the table in
    common/README.md allows them. The table there is the rule; this script parses it.
 2. Headers: each compiles alone, and is compiled here by itself: most builds are unity builds, where a .cc that includes
-   its own header first proves nothing. What compiled once is remembered in .cache/headers by its content and that of all
-   it includes.
+   its own header first proves nothing. What compiled once is remembered in ~/.cache/dtf/headers ($XDG_CACHE_HOME), for
+   every checkout, by its content and that of all it includes.
 3. Every unit (a .cc in a library) has its test in tests/unit.
 4. No file is longer than 450 lines, no function outside of a class than 70.
-
 5. A library has 8 asserts per 1000 lines, and no function that nothing calls, but for a list of them.
 """
 import collections
@@ -215,7 +214,7 @@ def check_headers_alone(root, files):
 def check_each_alone(root, headers, schemas, schema_texts):
     command = ["g++", "-std=c++20", "-fsyntax-only", "-DBOOST_ERROR_CODE_HEADER_ONLY", '-DDTF_SOURCE_ROOT="."']
     version = subprocess.run(["g++", "--version"], capture_output=True, check=True).stdout
-    proven = root / ".cache/headers"
+    proven = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "dtf/headers"
     proven.mkdir(parents=True, exist_ok=True)
     known = {}
 
