@@ -135,11 +135,13 @@ class Connecting {
   // In words for people: those of Asio as they are, our own without their encoding for RPC, which
   // toError() takes off. (What is not ours it introduces, so the shorter text is the plain one.)
   void noteFailure(const kj::Exception& exception) {
+    const bool cut_short = exception.getType() == kj::Exception::Type::OVERLOADED;
+    if (cut_short && is_refused_) return;  // an attempt for which no time was left says less
     const std::string description = exception.getDescription().cStr();
     const Error error = toError(exception);
     const std::string& message = error.message();
     is_refused_ = error.code() == ErrorCode::kPermission;
-    if (exception.getType() == kj::Exception::Type::OVERLOADED)
+    if (cut_short)
       last_error_ = "no answer";
     else
       last_error_ = message.size() < description.size() ? message : description;

@@ -37,7 +37,7 @@ class TlsTest : public ::testing::Test {
   ConnectOptions as(const std::shared_ptr<TlsKeys>& keys, const std::string& wanted = "ps/0") {
     return {.kind = ConnectionKind::kBulk,
             .peer_name = "ps/0",
-            .deadline = 300ms,
+            .deadline = 1s,
             .certified_task = wanted,
             .keys = keys};
   }
