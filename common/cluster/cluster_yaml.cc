@@ -128,18 +128,6 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
   return readJobWith(std::move(*root), overrides, report);
 }
 
-TrainSpec loadTrain(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  Report report;
-  report.setTables(allTables());
-  std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
-  if (!root) report.throwIfAny();
-  for (const Override& change : parseOverrides(overrides, report))
-    applyOverride(*root, change, report);
-  TrainSpec train = readTrain(*root, std::nullopt, report);
-  report.throwIfAny();
-  return train;
-}
-
 JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,
                      const std::optional<std::filesystem::path>& train_file,
                      std::span<const std::string> overrides) {

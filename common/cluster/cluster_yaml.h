@@ -33,10 +33,6 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
                     yaml::Report& report);
 
-// One TRAIN.yaml alone; the paths of the overrides start at its top ("steps=50"). Pins and replica
-// counts can't be checked against a cluster.
-TrainSpec loadTrain(const std::filesystem::path& file, std::span<const std::string> overrides);
-
 // The job that TensorFlow's flags describe: hosts as comma-separated "host:port". Overrides are as
 // for loadCluster.
 JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,

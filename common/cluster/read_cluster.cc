@@ -233,6 +233,10 @@ LaunchSpec readLaunch(const YamlNode& node, const ClusterSpec& cluster, Report& 
         report.error(found->key_place, inQuotes(key) + " is for 'via: ssh'");
   const YamlNode* restarts = reader.find("restarts");
   if (restarts == nullptr) return launch;
+  if (restarts->isScalar()) {
+    report.error(restarts->where(), "'restarts' is a map: {max: 0} for none, {max: 5} for a few");
+    return launch;
+  }
   const MapReader budget(*restarts, schema::kRestarts, "launch.restarts", report);
   budget.whole("max", launch.restarts.max);
   budget.number("refill_minutes", launch.restarts.refill_minutes);

@@ -22,8 +22,7 @@ namespace {
 
 constexpr size_t kVariableNameBytesMax = 256;
 
-ReplicationSpec readReplication(const YamlNode& node, const std::optional<TaskCounts>& counts,
-                                Report& report) {
+ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, Report& report) {
   const MapReader reader(node, schema::kReplication, node.key, report);
   ReplicationSpec replication;
   const bool mode_known =
@@ -35,10 +34,10 @@ ReplicationSpec readReplication(const YamlNode& node, const std::optional<TaskCo
       if (const YamlNode* given = node.find(key))
         report.error(given->key_place, inQuotes(key) + " has a meaning only with 'mode: sync'");
   }
-  if (has_total && counts && counts->worker > 0 && replication.total_num_replicas != counts->worker)
+  if (has_total && counts.worker > 0 && replication.total_num_replicas != counts.worker)
     report.error(node.find("total_num_replicas")->where(),
                  fmt::format("'total_num_replicas' must be the number of workers, {}, got {}",
-                             counts->worker, replication.total_num_replicas));
+                             counts.worker, replication.total_num_replicas));
   return replication;
 }
 
@@ -53,8 +52,8 @@ std::optional<size_t> psTaskOf(std::string_view device) {
   return task;
 }
 
-void readPins(const YamlNode& node, const std::optional<TaskCounts>& counts,
-              PlacementSpec& placement, Report& report) {
+void readPins(const YamlNode& node, const TaskCounts& counts, PlacementSpec& placement,
+              Report& report) {
   if (!node.isMap()) reportType("a map", node.key, node, report);
   for (const YamlNode& pin : node.children) {
     if (!node.isMap()) break;
@@ -68,9 +67,9 @@ void readPins(const YamlNode& node, const std::optional<TaskCounts>& counts,
     if (!task) {
       report.error(pin.where(),
                    "a variable lives on a device like /job:ps/task:0, got " + inQuotes(*device));
-    } else if (counts && counts->ps > 0 && *task >= counts->ps) {
+    } else if (counts.ps > 0 && *task >= counts.ps) {
       report.error(pin.where(), fmt::format("there is no {}: the cluster has {} ps",
-                                            inQuotes(*device), counts->ps));
+                                            inQuotes(*device), counts.ps));
     } else {
       placement.pins[pin.key] = TaskId{JobKind::kPs, static_cast<uint32_t>(*task)}.device();
       placement.pin_marks[pin.key] = report.markOf(pin.key_place);
@@ -78,8 +77,7 @@ void readPins(const YamlNode& node, const std::optional<TaskCounts>& counts,
   }
 }
 
-PlacementSpec readPlacement(const YamlNode& node, const std::optional<TaskCounts>& counts,
-                            Report& report) {
+PlacementSpec readPlacement(const YamlNode& node, const TaskCounts& counts, Report& report) {
   const MapReader reader(node, schema::kPlacement, node.key, report);
   PlacementSpec placement;
   reader.choice("strategy", placement.strategy);
@@ -149,7 +147,7 @@ void setImageSize(const model::ModelSpec& model, DatasetSpec& dataset, Report& r
 
 }  // namespace
 
-TrainSpec readTrain(const YamlNode& node, const std::optional<TaskCounts>& counts, Report& report) {
+TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& report) {
   const MapReader reader(node, schema::kTrain, node.key, report);
   TrainSpec train;
   if (const YamlNode* model = reader.find("model")) train.model = model::readModel(*model, report);

@@ -17,10 +17,9 @@ struct TaskCounts {
   size_t worker = 0;
 };
 
-// `counts`, when the cluster is known: pins and replica counts are checked against it. Mistakes go
+// Pins and replica counts are checked against `counts`, where it has such tasks. Mistakes go
 // into the report; the result is only meaningful when there are none.
-TrainSpec readTrain(const yaml::YamlNode& node, const std::optional<TaskCounts>& counts,
-                    yaml::Report& report);
+TrainSpec readTrain(const yaml::YamlNode& node, const TaskCounts& counts, yaml::Report& report);
 
 // The parts, each in its own file or too long for one.
 DataSpec readData(const yaml::YamlNode* node, yaml::Report& report);  // null: the embedded digits

@@ -76,7 +76,7 @@ constexpr Key kLaunchHostKeys[] = {
 };
 
 constexpr Key kRestartsKeys[] = {
-    whole("max", 0, 1'000'000, "of one worker, before it is given up; 0: none; default 10"),
+    whole("max", 0, 1'000'000, "of one task, before it is given up; 0: none; default 10"),
     number("refill_minutes", kSeconds, "until all of them are there again; default 10"),
 };
 

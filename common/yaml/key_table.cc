@@ -75,13 +75,24 @@ std::vector<std::string_view> Table::names() const {
   return names;
 }
 
+std::string_view parentOf(const Table& table) {
+  const size_t dot = table.path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : table.path.substr(0, dot);
+}
+
 const Table* tableWith(Tables tables, std::string_view word, const Table* except) {
   if (word == "name" || word == "address") return nullptr;
   // What many maps may have belongs in none of them: only their own keys count.
-  for (const Table* table : tables)
-    for (const Key& key : table->keys)
-      if (key.name == word && key.available && table != except) return table;
-  return nullptr;
+  const Table* first = nullptr;
+  for (const Table* table : tables) {
+    if (table == except) continue;
+    for (const Key& key : table->keys) {
+      if (key.name != word || !key.available) continue;
+      if (except == nullptr || parentOf(*table) == parentOf(*except)) return table;
+      if (first == nullptr) first = table;
+    }
+  }
+  return first;
 }
 
 std::string keyPath(const Table& table, std::string_view word) {

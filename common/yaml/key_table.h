@@ -70,8 +70,11 @@ struct Table {
 // All tables that the parts of a file are read with, for hints at where a key belongs.
 using Tables = std::span<const Table* const>;
 
-// The first table that has the available key `word`, `except` left out; nullptr: none. `name` and
-// `address` say nothing about where they belong.
+// "train.optimizer" of the table "train.optimizer.adam"; empty: the file's own keys.
+std::string_view parentOf(const Table& table);
+
+// The first table that has the available key `word`, `except` left out and its siblings (another
+// optimizer) before others; nullptr: none. `name` and `address` say nothing about where they belong.
 const Table* tableWith(Tables tables, std::string_view word, const Table* except = nullptr);
 
 // "train.steps": the key `word` of `table` as --set has it.

@@ -62,6 +62,8 @@ std::string ownerHint(Tables tables, std::string_view word, const Table& not_thi
   const Table* owner = tableWith(tables, word, &not_this);
   if (owner == nullptr) return "";
   if (owner->path.empty()) return " - it belongs in the cluster file";
+  if (is_flag && parentOf(*owner) == parentOf(not_this) && !parentOf(*owner).empty())
+    return fmt::format(" - it is a key of {}", owner->path);
   if (is_flag) return fmt::format(" - write --set {}=VALUE", keyPath(*owner, word));
   return fmt::format(" - it belongs in {}", owner->path);
 }

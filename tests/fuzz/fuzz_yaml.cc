@@ -6,6 +6,7 @@
 #include "common/model/model_graph.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_path.h"
+#include "tests/support/train_file.h"
 
 namespace {
 
@@ -47,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool no_terminal = std::freopen("/dev/null", "r", stdin) != nullptr;
   FUZZ_CHECK(no_terminal);
   const fuzz::MemoryPath file(data, size);
-  tryToLoad([&] { checkTrain(cluster::loadTrain(file.path(), {})); });
+  tryToLoad([&] { checkTrain(testing::readTrainFile(file.path())); });
   tryToLoad([&] {
     const cluster::JobSpec job = cluster::loadCluster(file.path(), {});
     checkCluster(job.cluster);

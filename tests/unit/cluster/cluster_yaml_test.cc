@@ -6,6 +6,7 @@
 
 #include "common/model/model_text.h"
 #include "tests/support/temporary_files.h"
+#include "tests/support/train_file.h"
 
 namespace dtf::cluster {
 
@@ -31,7 +32,7 @@ constexpr const char* kCluster =
 TrainSpec trainOf(const std::string& more) {
   const TemporaryFiles files;
   files.write("t.yaml", kModel + more);
-  return loadTrain("t.yaml", {});
+  return testing::readTrainFile("t.yaml");
 }
 
 }  // namespace
@@ -247,7 +248,7 @@ TEST(LoadTrain, NamesLayersInOrderPastTheGivenNames) {
       "  layers: [dense: {units: 1}, dense: {units: 2, name: dense_1}, relu, dense: {units: 3},\n"
       "           tanh: {name: t}, sigmoid: , flatten, dropout: {rate: 0.25}]\n"
       "  loss: mse\n");
-  const std::vector<model::LayerSpec> layers = loadTrain("t.yaml", {}).model.layers;
+  const std::vector<model::LayerSpec> layers = testing::readTrainFile("t.yaml").model.layers;
   std::vector<std::string> names;
   for (const model::LayerSpec& layer : layers) names.push_back(layer.name);
   EXPECT_EQ(names, (std::vector<std::string>{"dense", "dense_1", "relu", "dense_2", "t", "sigmoid",
@@ -269,7 +270,7 @@ TEST(LoadTrain, ReadsTheModel) {
               "truncated_normal}\n"
               "  loss: sigmoid_cross_entropy\n"
               "  metrics: [accuracy]\n");
-  const model::ModelSpec read = loadTrain("t.yaml", {}).model;
+  const model::ModelSpec read = testing::readTrainFile("t.yaml").model;
   EXPECT_EQ(read.input_shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(model::layerText(read.layers.at(0)),
             "dense dense: units=5 activation=tanh use_bias=false "
@@ -375,16 +376,16 @@ TEST(LoadTrain, ReadsLearningRateSchedules) {
 
 TEST(LoadTrain, ReadsTheRest) {
   const TrainSpec train = trainOf(
-      "replication: {mode: sync, replicas_to_aggregate: 3, total_num_replicas: 4}\n"
-      "placement: {strategy: greedy, pins: {softmax/weights: \"/job:ps/task:1\"}, partition: "
+      "replication: {mode: sync, replicas_to_aggregate: 1, total_num_replicas: 2}\n"
+      "placement: {strategy: greedy, pins: {softmax/weights: \"/job:ps/task:0\"}, partition: "
       "{min_bytes: 64}}\n"
       "steps: 7\neval: {every_steps: 2}\nreport: {every_steps: 3}\n"
       "data: {batch_size: 1000000, seed: 9223372036854775807}\n");
   EXPECT_EQ(train.replication.mode, ReplicationSpec::Mode::kSync);
-  EXPECT_EQ(train.replication.replicas_to_aggregate, 3u);
-  EXPECT_EQ(train.replication.total_num_replicas, 4u);
+  EXPECT_EQ(train.replication.replicas_to_aggregate, 1u);
+  EXPECT_EQ(train.replication.total_num_replicas, 2u);
   EXPECT_EQ(train.placement.strategy, PlacementSpec::Strategy::kGreedy);
-  EXPECT_EQ(train.placement.pins.at("softmax/weights"), "/job:ps/task:1");
+  EXPECT_EQ(train.placement.pins.at("softmax/weights"), "/job:ps/task:0");
   EXPECT_EQ(train.placement.partition_min_bytes, 64u);
   EXPECT_EQ(train.steps, 7u);
   EXPECT_EQ(train.eval_every_steps, 2u);

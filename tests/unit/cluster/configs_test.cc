@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "common/cluster/cluster_yaml.h"
+#include "tests/support/train_file.h"
 
 namespace dtf::cluster {
 
@@ -18,7 +19,7 @@ TEST(Configs, EveryFileLoads) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "clusters"))
     EXPECT_TRUE(loadCluster(entry.path(), {}).train) << entry.path();
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs / "jobs"))
-    EXPECT_FALSE(loadTrain(entry.path(), {}).model.layers.empty()) << entry.path();
+    EXPECT_FALSE(testing::readTrainFile(entry.path()).model.layers.empty()) << entry.path();
 }
 
 TEST(Configs, LocalIsTwoPsAndTwoWorkersOnFixedPorts) {
@@ -44,7 +45,7 @@ TEST(Configs, TowersAreTwoDevicesThatShareABatchEvenly) {
 }
 
 TEST(Configs, MnistIsLookedForInTheRepository) {
-  const TrainSpec train = loadTrain(kConfigs / "jobs/mnist_mlp.yaml", {});
+  const TrainSpec train = testing::readTrainFile(kConfigs / "jobs/mnist_mlp.yaml");
   EXPECT_EQ(train.data.train.images,
             std::filesystem::path(DTF_SOURCE_ROOT) / "data/mnist/train-images-idx3-ubyte.gz");
   EXPECT_EQ(train.model.layers.size(), 4u);

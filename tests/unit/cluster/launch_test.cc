@@ -40,6 +40,8 @@ TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
   const Bad cases[] = {
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, copy: all}\n",
        "c.yaml:2:20: error: 'copy' is not available in this version"},
+      {"cluster: {worker: [b:1]}\nlaunch: {restarts: 0}\n",
+       "c.yaml:2:20: error: 'restarts' is a map: {max: 0} for none, {max: 5} for a few"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, user: '-oProxyCommand=x'}\n",
        "c.yaml:2:26: error: 'user' has letters, digits, '.', '_', '-', '/' and '@', and does not "
        "start "

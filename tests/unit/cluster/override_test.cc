@@ -88,6 +88,8 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
       {"train.optimizer.adam.beta1=0.5",
        "the file chooses the optimizer 'adagrad': to use 'adam', choose it first, --set "
        "train.optimizer=adam"},
+      {"train.optimizer.adagrad.momentum=0.5",
+       "unknown key 'momentum' in 'adagrad' - it is a key of train.optimizer.momentum"},
       {"foo=5",
        "unknown key 'foo' (one of job, run_dir, cluster, keys, insecure, launch, timeouts, "
        "durability, "

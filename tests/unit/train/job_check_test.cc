@@ -9,6 +9,7 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/model/model_graph.h"
 #include "tests/support/temporary_files.h"
+#include "tests/support/train_file.h"
 #include "tests/unit/data/idx_files.h"
 #include "tests/unit/data/npy_files.h"
 
@@ -357,12 +358,11 @@ TEST_F(JobCheckTest, DrawnExamplesAreComparedWithTheModel) {
             std::string::npos);
 }
 
-// What newcomers copy.
 TEST_F(JobCheckTest, TheModelOfEveryJobThatIsShippedCanBeBuilt) {
   int jobs = 0;
   for (const auto& file : std::filesystem::directory_iterator(
            std::filesystem::path(DTF_SOURCE_ROOT) / "configs/jobs")) {
-    const cluster::TrainSpec train = cluster::loadTrain(file.path(), {});
+    const cluster::TrainSpec train = testing::readTrainFile(file.path());
     EXPECT_FALSE(model::buildTrainingGraph(train.model, 2).variables.empty()) << file.path();
     EXPECT_GE(model::outputOf(train.model).units, 1) << file.path();
     ++jobs;

@@ -12,14 +12,15 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
+#include "tests/support/train_file.h"
 #include "tests/unit/train/job.h"
 
 namespace dtf::train {
 namespace {
 
 cluster::TrainSpec shipped(const std::string& name, const std::vector<std::string>& smaller = {}) {
-  return cluster::loadTrain(std::filesystem::path(DTF_SOURCE_ROOT) / "configs/jobs" / name,
-                            smaller);
+  return testing::readTrainFile(std::filesystem::path(DTF_SOURCE_ROOT) / "configs/jobs" / name,
+                                smaller);
 }
 
 Evaluation trained(const cluster::TrainSpec& train) {

@@ -1,0 +1,287 @@
+// One bad TRAIN.yaml a row, and the first line of the report on it, exactly.
+
+#include <gtest/gtest.h>
+
+#include "common/cluster/cluster_yaml.h"
+#include "tests/support/temporary_files.h"
+#include "tests/support/train_file.h"
+#include "tests/unit/cluster/bad_file.h"
+
+namespace dtf::cluster {
+
+using testing::badConfigOf;
+using testing::TemporaryFiles;
+
+namespace {
+
+constexpr std::string_view kModelText = "model: {input: {shape: [4]}, layers: [relu], loss: mse}\n";
+
+// Each follows kModelText: its first line is line 2.
+constexpr BadFile kBadTrains[] = {
+    {"steps: ten\n", "t.yaml:2:8: error: expected a whole number for 'steps', got 'ten'"},
+    {"steps: \"10\"\n",
+     "t.yaml:2:8: error: expected a whole number for 'steps', got the text '10'"},
+    {"steps: 1.5\n", "t.yaml:2:8: error: expected a whole number for 'steps', got '1.5'"},
+    {"steps: [1]\n", "t.yaml:2:1: error: expected a whole number for 'steps', got a list"},
+    {"steps: 0\n", "t.yaml:2:8: error: 'steps' must be from 1 to 1000000000000, got '0'"},
+    {"steps: 99999999999999999999\n",
+     "t.yaml:2:8: error: 'steps' must be from 1 to 1000000000000, got '99999999999999999999'"},
+    {"steps:\n", "t.yaml:2:1: error: 'steps' needs a value: global steps to train; default 1000"},
+    {"stpes: 5\n", "t.yaml:2:1: error: unknown key 'stpes' in 'train' - did you mean 'steps'?"},
+    {"replication: {staleness: 5}\n",
+     "t.yaml:2:15: error: 'staleness' is not available in this version"},
+    {"summaries: {every_steps: 0}\n",
+     "t.yaml:2:26: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
+    {"summaries: {timeline_step: 0}\n",
+     "t.yaml:2:28: error: 'timeline_step' must be from 1 to 1000000000000, got '0'"},
+    {"summaries: {histogram: true}\n",
+     "t.yaml:2:13: error: unknown key 'histogram' in 'summaries' - did you mean 'histograms'?"},
+    {"learning_rate: 1\n",
+     "t.yaml:2:1: error: unknown key 'learning_rate' in 'train' - it belongs in "
+     "train.optimizer.gradient_descent"},
+    {"data: {batch_size: 0}\n",
+     "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '0'"},
+    {"data: {batch_size: 1000001}\n",
+     "t.yaml:2:20: error: 'batch_size' must be from 1 to 1000000, got '1000001'"},
+    {"data:\n  batch_size:50\n  seed: 3\n",
+     "t.yaml:3:3: error: a space is missing after 'batch_size:'"},
+    {"data:\n  batch_size:50\n",
+     "t.yaml:3:3: error: expected a map for 'data', got 'batch_size:50': a space is missing after "
+     "'batch_size:'"},
+    {"data: {batch_size:50}\n",
+     "t.yaml:2:8: error: unknown key 'batch_size:50' in 'data' - a space is missing after "
+     "'batch_size:'"},
+    {"data: {batch_size: 050}\n",
+     "t.yaml:2:20: error: '050' begins with 0, which YAML may read as octal: write 50"},
+    {"data: {seed: -1}\n",
+     "t.yaml:2:14: error: 'seed' must be from 0 to 9223372036854775807, got '-1'"},
+    {"data: {train: {images: i}}\n",
+     "t.yaml:2:8: error: missing key 'format' in 'train': idx: MNIST's; csv: tables; npy, "
+     "npz: NumPy's; images: PNG, JPEG"},
+    {"data: {train: {format: csv, label_column: a}}\n",
+     "t.yaml:2:8: error: format csv needs 'files', a list of files"},
+    {"data: {train: {format: csv, files: [a.csv]}}\n",
+     "t.yaml:2:8: error: format csv needs 'label_column' for classes or 'target_columns' for "
+     "numbers"},
+    {"data: {train: {format: csv, files: [a.csv], label_column: a, target_columns: [b]}}\n",
+     "t.yaml:2:62: error: 'label_column' and 'target_columns' exclude each other"},
+    {"data: {train: {format: csv, files: [a.csv], label_column: a, delimiter: ab}}\n",
+     "t.yaml:2:73: error: 'delimiter' is one character such as ',' or ';', or tab"},
+    {"data: {train: {format: csv, files: [a.csv], label_column: a, class_names: [x, y, x]}}\n",
+     "t.yaml:2:62: error: two classes are named 'x'"},
+    {"data: {train: {format: csv, files: [a], target_columns: []}}\n",
+     "t.yaml:2:41: error: 'target_columns' is empty: leave it out, or name at least one"},
+    {"data: {train: {format: csv, files: [a], label_column: l, class_names: []}}\n",
+     "t.yaml:2:58: error: 'class_names' is empty: leave it out, or name at least one"},
+    {"data: {train: {format: csv, files: [a], label_column: l, class_names: [x, y]}, eval: "
+     "{format: "
+     "csv, files: [a], label_column: l, class_names: [y, x]}}\n",
+     "t.yaml:2:80: error: data.eval has other class_names than data.train"},
+    {"data: {train: {format: npy, labels: l.npy}}\n",
+     "t.yaml:2:8: error: format npy needs 'features', an array"},
+    {"data: {train: {format: npy, features: f.npy}}\n",
+     "t.yaml:2:8: error: format npy needs 'labels' for classes or 'targets' for numbers"},
+    {"data: {train: {format: npz, features: f, labels: l}}\n",
+     "t.yaml:2:8: error: format npz needs 'archive', a file"},
+    {"data: {train: {format: npy, features: f, labels: l, archive: a}}\n",
+     "t.yaml:2:53: error: 'archive' has no meaning for format npy"},
+    {"data: {train: {format: synthetic}}\n",
+     "t.yaml:2:8: error: format synthetic needs 'problem', what is to be learnt"},
+    {"data: {train: {format: synthetic, problem: linear, classes: 3}}\n",
+     "t.yaml:2:52: error: 'classes' belongs to problem centres"},
+    {"data: {train: {format: digits}, eval: {format: synthetic, problem: linear}}\n",
+     "t.yaml:2:33: error: data.train gives the model uint8 features, data.eval float32"},
+    {"data: {train: {format: cifar10}}\n",
+     "t.yaml:2:8: error: format cifar10 needs 'files', a list of files"},
+    {"data: {train: {format: cifar10, files: []}}\n",
+     "t.yaml:2:33: error: 'files' is empty: name at least one file"},
+    {"data: {train: {format: cifar10, files: [a.bin], count: 3}}\n",
+     "t.yaml:2:49: error: 'count' has no meaning for format cifar10"},
+    {"data: {train: {format: digits, files: [a.bin]}}\n",
+     "t.yaml:2:32: error: 'files' has no meaning for format digits"},
+    {"data: {train: {format: ixd}}\n",
+     "t.yaml:2:24: error: unknown format 'ixd' - did you mean 'idx'?"},
+    {"data: {train: {format: idx, labels: l}}\n",
+     "t.yaml:2:8: error: format idx needs 'images', a file"},
+    {"data: {train: {format: digits, images: i}}\n",
+     "t.yaml:2:32: error: 'images' has no meaning for format digits"},
+    {"data: {train: {format: idx, images: i, labels: l, count: 3}}\n",
+     "t.yaml:2:51: error: 'count' has no meaning for format idx"},
+    {"data: {train: {format: images}}\n",
+     "t.yaml:2:8: error: format images needs 'folder', with images"},
+    {"data: {train: {format: images, folder: f, resize: pad}}\n",
+     "t.yaml:2:51: error: unknown resize 'pad' (one of stretch, crop)"},
+    {"data: {train: {format: images, folder: f, class_names: [a, b, a]}}\n",
+     "t.yaml:2:43: error: two classes are named 'a'"},
+    {"data: {train: {format: images, folder: f, files: [a]}}\n",
+     "t.yaml:2:43: error: 'files' has no meaning for format images"},
+    {"data: {augment: {crop_padding: -1}}\n",
+     "t.yaml:2:32: error: 'crop_padding' must be from 0 to 1000, got '-1'"},
+    {"steps: 5\nepochs: 2\n", "t.yaml:3:9: error: 'steps' and 'epochs' exclude each other"},
+    {"epochs: 0\n", "t.yaml:2:9: error: 'epochs' must be from 1 to 1000000, got '0'"},
+    {"data: {train: {format: digits}}\neval: {every_steps: 5}\n",
+     "t.yaml:3:1: error: 'eval' needs a dataset: add 'eval' to 'data'"},
+    {"optimizer: adagrad_da\n",
+     "t.yaml:2:12: error: 'adagrad_da' is not available in this version"},
+    {"optimizer: {rmsprop: {decay: 1}}\n",
+     "t.yaml:2:30: error: 'decay' must be at least 0 and less than 1, got '1'"},
+    {"optimizer: {momentum: {use_nesterov: 1}}\n",
+     "t.yaml:2:38: error: expected true or false for 'use_nesterov', got '1'"},
+    {"optimizer: adamw\n",
+     "t.yaml:2:12: error: missing key 'weight_decay' in 'adamw': this times w is subtracted from "
+     "w, whatever the learning_rate"},
+    {"optimizer: {ftrl: {learning_rate_power: 0.5}}\n",
+     "t.yaml:2:41: error: 'learning_rate_power' must be at least -10 and at most 0, got '0.5'"},
+    {"optimizer: {ftrl: {learning_rate: {cosine: {}}}}\n",
+     "t.yaml:2:20: error: expected a number for 'learning_rate', got a map"},
+    {"optimizer: {lars: {rho: 0.5}}\n",
+     "t.yaml:2:20: error: unknown key 'rho' in 'lars' - it belongs in train.optimizer.adadelta"},
+    {"optimizer: {adam: {clip_by_valeu: 1}}\n",
+     "t.yaml:2:20: error: unknown key 'clip_by_valeu' in 'adam' - did you mean 'clip_by_value'?"},
+    {"optimizer: {adam: {clip_by_global_norm: 0}}\n",
+     "t.yaml:2:41: error: 'clip_by_global_norm' must be more than 0 and at most 1000000, got '0'"},
+    {"optimizer: {adam: {moving_average: 0.9}}\n",
+     "t.yaml:2:36: error: expected a map for 'moving_average', got '0.9'"},
+    {"optimizer: {adam: {moving_average: {decay: 1}}}\n",
+     "t.yaml:2:44: error: 'decay' must be more than 0 and less than 1, got '1'"},
+    {"optimizer: {adam: {learning_rate: [1]}}\n",
+     "t.yaml:2:20: error: expected a number, or {schedule: {settings}} for 'learning_rate', got a "
+     "list"},
+    {"optimizer: {adam: {learning_rate: {expo: {}}}}\n",
+     "t.yaml:2:36: error: unknown learning-rate schedule 'expo' (one of constant, exponential, "
+     "polynomial, cosine)"},
+    {"optimizer: {adam: {learning_rate: {cosine: {initial: 1}}}}\n",
+     "t.yaml:2:36: error: missing key 'decay_steps' in 'cosine': updates"},
+    {"optimizer: {adam: {learning_rate: {cosine: {initial: 1, decay_steps: 0}}}}\n",
+     "t.yaml:2:70: error: 'decay_steps' must be from 1 to 1000000000000, got '0'"},
+    {"optimizer: {adam: {learning_rate: {constant: {initial: 1, decay_steps: 3}}}}\n",
+     "t.yaml:2:59: error: unknown key 'decay_steps' in 'constant' - it belongs in "
+     "train.optimizer.NAME.learning_rate.exponential"},
+    {"optimizer: adma\n", "t.yaml:2:12: error: unknown optimizer 'adma' - did you mean 'adam'?"},
+    {"optimizer: {adam: , adagrad: }\n",
+     "t.yaml:2:1: error: expected one optimizer, got a map, 'adam' and 'adagrad'"},
+    {"optimizer: {adagrad: {learning_rate: 0}}\n",
+     "t.yaml:2:38: error: 'learning_rate' must be more than 0 and at most 1000000, got '0'"},
+    {"optimizer: {adagrad: {learning_rate: .inf}}\n",
+     "t.yaml:2:38: error: 'learning_rate' must be more than 0 and at most 1000000, got '.inf'"},
+    {"optimizer: {adagrad: {learning_rate: nan}}\n",
+     "t.yaml:2:38: error: 'learning_rate' must be more than 0 and at most 1000000, got 'nan'"},
+    {"optimizer: {adagrad: {learning_rate: fast}}\n",
+     "t.yaml:2:38: error: expected a number for 'learning_rate', got 'fast'"},
+    {"optimizer: {adagrad: {beta1: 0.5}}\n",
+     "t.yaml:2:23: error: unknown key 'beta1' in 'adagrad' - it belongs in train.optimizer.adam"},
+    {"optimizer: {adam: {beta1: 1}}\n",
+     "t.yaml:2:27: error: 'beta1' must be at least 0 and less than 1, got '1'"},
+    {"replication: {mode: bounded, staleness: 3}\n",
+     "t.yaml:2:21: error: 'bounded' is not available in this version"},
+    {"replication: {mode: allreduce}\n",
+     "t.yaml:2:21: error: 'allreduce' is not available in this version"},
+    {"replication: {mode: asnyc}\n",
+     "t.yaml:2:21: error: unknown mode 'asnyc' - did you mean 'async'?"},
+    {"replication: {replicas_to_aggregate: 2}\n",
+     "t.yaml:2:15: error: 'replicas_to_aggregate' has a meaning only with 'mode: sync'"},
+    {"replication: {mode: sync, replicas_to_aggregate: 0}\n",
+     "t.yaml:2:50: error: 'replicas_to_aggregate' must be from 1 to 65536, got '0'"},
+    {"placement: {pins: {w: /job:worker/task:0}}\n",
+     "t.yaml:2:23: error: a variable lives on a device like /job:ps/task:0, got "
+     "'/job:worker/task:0'"},
+    {"placement: {pins: [w]}\n", "t.yaml:2:13: error: expected a map for 'pins', got a list"},
+    {"placement: {strategy: gredy}\n",
+     "t.yaml:2:23: error: unknown strategy 'gredy' - did you mean 'greedy'?"},
+    {"placement: {partition: all}\n",
+     "t.yaml:2:24: error: expected none or {min_bytes: N} for 'partition', got 'all'"},
+    {"placement: {partition: {min_bytes: 0}}\n",
+     "t.yaml:2:36: error: 'min_bytes' must be from 1 to 1099511627776, got '0'"},
+    {"eval: {every_steps: 0}\n",
+     "t.yaml:2:21: error: 'every_steps' must be from 1 to 1000000000000, got '0'"},
+    {"report: often\n", "t.yaml:2:9: error: expected a map for 'report', got 'often'"},
+    {"<<: {steps: 3}\n",
+     "t.yaml:2:1: error: unknown key '<<' in 'train' (one of model, data, optimizer, replication, "
+     "placement, "
+     "steps, epochs, eval, report, kernels, checkpoint, summaries)"},
+};
+
+// The model of a file that has nothing else; each row starts on line 2.
+constexpr BadFile kBadModels[] = {
+    {"  layers: [relu]\n  loss: mse\n",
+     "t.yaml:1:1: error: missing key 'input' in 'model': one example"},
+    {"  input: {shape: [0]}\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:2:19: error: 'shape' must be from 1 to 1000000, got '0'"},
+    {"  input: {shape: []}\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:2:11: error: 'shape' must have from 1 to 8 sizes, got 0"},
+    {"  input: {shape: [100000, 100000, 1000000]}\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:2:11: error: 'shape' has more than 1073741824 elements"},
+    {"  input: {shape: [4]}\n  layers: []\n  loss: mse\n",
+     "t.yaml:3:3: error: 'layers' must have from 1 to 1000 layers, got 0"},
+    {"  input: {shape: [4]}\n  layers: [relu]\n  loss: msee\n",
+     "t.yaml:4:9: error: unknown loss 'msee' - did you mean 'mse'?"},
+    {"  input: {shape: [4]}\n  layers: [relu]\n  loss: mse\n  metrics: [acuracy]\n",
+     "t.yaml:5:13: error: unknown metrics 'acuracy' - did you mean 'accuracy'?"},
+    {"  input: {shape: [4]}\n  graph: []\n  layers: [relu]\n  loss: mse\n",
+     "t.yaml:3:3: error: 'graph' is not available in this version"},
+    {"  input: {shape: [4]}\n  layers: [dens: {units: 3}]\n  loss: mse\n",
+     "t.yaml:3:12: error: unknown layer 'dens' - did you mean 'dense'?"},
+    {"  input: {shape: [4]}\n  layers: [conv2]\n  loss: mse\n",
+     "t.yaml:3:12: error: unknown layer 'conv2' - did you mean 'conv2d'?"},
+    {"  input: {shape: [4]}\n  layers: [block: {layers: [dens: {units: 3}]}]\n  loss: mse\n",
+     "t.yaml:3:29: error: unknown layer 'dens' - did you mean 'dense'?"},
+    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel: [3, 3, 3]}]\n  loss: mse\n",
+     "t.yaml:3:33: error: 'kernel' must be one number or 2 of them, got 3"},
+    {"  input: {shape: [4]}\n  layers: [conv2d: {filters: 2, kernel: 3, padding: sam}]\n  loss: "
+     "mse\n",
+     "t.yaml:3:53: error: unknown padding 'sam' - did you mean 'same'?"},
+    {"  input: {shape: [4]}\n  layers: [dropout]\n  loss: mse\n",
+     "t.yaml:3:12: error: missing key 'rate' in 'dropout': the probability that an element becomes "
+     "0"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: 1}]\n  loss: mse\n",
+     "t.yaml:3:28: error: 'rate' must be at least 0 and less than 1, got '1'"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: -0.5}]\n  loss: mse\n",
+     "t.yaml:3:28: error: 'rate' must be at least 0 and less than 1, got '-0.5'"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: half}]\n  loss: mse\n",
+     "t.yaml:3:28: error: expected a number for 'rate', got 'half'"},
+    {"  input: {shape: [4]}\n  layers: [dropout: {rate: 0.5, units: 3}]\n  loss: mse\n",
+     "t.yaml:3:33: error: unknown key 'units' in 'dropout' - it belongs in "
+     "train.model.layers.N.dense"},
+    {"  input: {shape: [4]}\n  layers: [dense]\n  loss: mse\n",
+     "t.yaml:3:12: error: missing key 'units' in 'dense': outputs of the layer"},
+    {"  input: {shape: [4]}\n  layers: [dense: {units: 0}]\n  loss: mse\n",
+     "t.yaml:3:27: error: 'units' must be from 1 to 1000000, got '0'"},
+    {"  input: {shape: [4]}\n  layers:\n    - dense:\n      units: 3\n  loss: mse\n",
+     "t.yaml:4:7: error: expected one layer, got a map, 'dense' and 'units': indent the settings "
+     "of 'dense' further"},
+    {"  input: {shape: [4]}\n  layers: [dense: {units: 1, use_bias: yes}]\n  loss: mse\n",
+     "t.yaml:3:40: error: expected true or false for 'use_bias', got 'yes'"},
+    {"  input: {shape: [4]}\n  layers: [dense: {units: 1, activation: rleu}]\n  loss: mse\n",
+     "t.yaml:3:42: error: unknown activation 'rleu' - did you mean 'relu'?"},
+    {"  input: {shape: [4]}\n  layers: [relu: {name: a}, tanh: {name: a}]\n  loss: mse\n",
+     "t.yaml:3:42: error: two layers are named 'a'"},
+    {"  input: {shape: [4]}\n  layers: [relu: {name: a/b}]\n  loss: mse\n",
+     "t.yaml:3:25: error: a layer's name has letters, digits, '.', '_' and '-', starts with none "
+     "of '.' and '-', and "
+     "is at most 128 long, got 'a/b'"},
+    {"  input: {shape: [4]}\n  layers: [relu: {units: 3}]\n  loss: mse\n",
+     "t.yaml:3:19: error: unknown key 'units' in 'relu' - it belongs in "
+     "train.model.layers.N.dense"},
+};
+
+}  // namespace
+
+TEST(BadTrainFiles, Keys) {
+  const TemporaryFiles files;
+  for (const BadFile& bad : kBadTrains) {
+    files.write("t.yaml", std::string(kModelText) + std::string(bad.text));
+    EXPECT_EQ(firstLine(badConfigOf([] { testing::readTrainFile("t.yaml"); })), bad.first_line)
+        << bad.text;
+  }
+}
+
+TEST(BadTrainFiles, Models) {
+  const TemporaryFiles files;
+  for (const BadFile& bad : kBadModels) {
+    files.write("t.yaml", "model:\n" + std::string(bad.text));
+    EXPECT_EQ(firstLine(badConfigOf([] { testing::readTrainFile("t.yaml"); })), bad.first_line)
+        << bad.text;
+  }
+}
+
+}  // namespace dtf::cluster
