@@ -24,8 +24,7 @@ constexpr size_t kWordsMax = 2050;  // a verb, a file, every task of the largest
 constexpr OptionDef kLaunchOptions[] = {
     {"fresh", "",
      "up: start anew; old checkpoints become checkpoints.old-N in the run directory; graph: drop "
-     "the "
-     "variables that other graphs left on the tasks"},
+     "the variables that other graphs left on the tasks"},
     {"detach", "", "-d: up, serve: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
     {"checkpoint", "STEP|DIR",
@@ -39,8 +38,7 @@ constexpr OptionDef kLaunchOptions[] = {
     {"graph", "FILE", "graph: the ops, and what to run of them"},
     {"dry-run", "",
      "up, serve: print the command of each task, and start none; graph: where each op runs, the "
-     "tasks' "
-     "parts of a step, what they send each other"},
+     "tasks' parts of a step, what they send each other"},
     {"dot", "", "graph: with --dry-run, for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
     {"job", "NAME", "keys init: whose keys they are"},
     {"cluster", "FILE", "keys init, issue: keys for the job and all tasks of this CLUSTER.yaml"},
@@ -67,24 +65,21 @@ constexpr VerbInfo kVerbs[] = {
     {"up", Verb::kUp, "CLUSTER.yaml [OPTION...]", "run the job; `up` may be left out",
      "Starts every task, watches them, and says how it went. Ctrl-C saves a checkpoint, where the\n"
      "file asks for checkpoints, and ends the job; the same command then goes on from it.\n"
-     "With -d it returns once every task is ready, and the job goes on: see status, attach, "
+     "With -d it returns once every task is ready, and the job goes on: see status, attach,\n"
      "stop.\n"},
     {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks", ""},
     {"explain", Verb::kExplain, "CLUSTER.yaml", "print the model layer by layer, and its placement",
      "Each layer with its output, parameters and floating-point operations, then which variable\n"
      "lies on which ps. Nothing is started.\n"},
     {"graph", Verb::kGraph, "CLUSTER.yaml --graph FILE", "run a graph of ops on tasks that serve",
-     "The tasks of the file wait for it: see serve. Each op runs where its device\n"
-     "says; variables are drawn from the graph's seed, its targets run in each step, and its "
-     "fetches\n"
-     "are printed. --dry-run prints where each op runs, and needs no tasks.\n"},
-    {"serve", Verb::kServe, "CLUSTER.yaml", "start the tasks without a job: they wait for clients",
+     "The tasks of the file wait for it: see serve. Each op runs where its device says; variables\n"
+     "are drawn from the graph's seed, its targets run in each step, and its fetches are printed.\n"
+     "--dry-run prints where each op runs, and needs no tasks.\n"},
+    {"serve", Verb::kServe, "CLUSTER.yaml", "start tasks without a job: they wait for clients",
      "Each task serves whoever runs a graph on it: `dtf-launch graph`, or a program with libdtf\n"
-     "(Session session(\"dtf://host:port\")). What the file says of training is not used. "
-     "Variables "
-     "live\n"
-     "as long as their task; one that ends is started again, without them. Ctrl-C or stop ends "
-     "all.\n"},
+     "(Session session(\"dtf://host:port\")). What the file says of training is not used.\n"
+     "Variables live as long as their task; one that ends is started again, without them. Ctrl-C\n"
+     "or stop ends all.\n"},
     {"status", Verb::kStatus, "CLUSTER.yaml", "how far the job is, or how it ended",
      "Finds the run of this file from any folder. Exit code 0: it runs; 3: it doesn't.\n"},
     {"attach", Verb::kAttach, "CLUSTER.yaml", "watch a running job; Ctrl-C leaves it running",
@@ -95,38 +90,34 @@ constexpr VerbInfo kVerbs[] = {
     {"stop", Verb::kStop, "CLUSTER.yaml", "save and end a running job",
      "Finds the run of this file from any folder, and waits until it has ended. Exit code 0: it\n"
      "was saved, or done; 3: nothing ran; else the job's, which ended unsaved.\n"},
-    {"eval", Verb::kEval, "CLUSTER.yaml", "evaluate the newest checkpoint, without the cluster",
-     "Loss and metrics over the job's evaluation data, as its own evaluations compute them, in "
-     "this\n"
-     "process alone; the job may run meanwhile. --checkpoint STEP or a checkpoint's folder names\n"
-     "another one.\n"},
+    {"eval", Verb::kEval, "CLUSTER.yaml", "evaluate the newest checkpoint, without a cluster",
+     "Loss and metrics over the job's evaluation data, as its own evaluations compute them, in\n"
+     "this process alone; the job may run meanwhile. --checkpoint STEP or a checkpoint's folder\n"
+     "names another one.\n"},
     {"predict", Verb::kPredict, "CLUSTER.yaml", "what the newest checkpoint says of each example",
-     "For each example of --input FILE, or of the job's evaluation data, its class and the "
-     "model's\n"
-     "outputs: probabilities where the loss has them. With --json one JSON object for each.\n"},
+     "For each example of --input FILE, or of the job's evaluation data, its class and the\n"
+     "model's outputs: probabilities where the loss has them. With --json one JSON object for\n"
+     "each.\n"},
     {"export", Verb::kExport, "CLUSTER.yaml --to FILE",
      "the newest checkpoint as one file for others",
-     "All variables, whole, without what the optimizer remembers: FILE.safetensors, FILE.npz "
-     "(NumPy),\n"
-     "or FILE.onnx (opset 17) with the whole model, its input's scaling included. What the model "
-     "reads\n"
-     "and gives is in the file's metadata.\n"},
+     "All variables, whole, without what the optimizer remembers: FILE.safetensors, FILE.npz\n"
+     "(NumPy), or FILE.onnx (opset 17) with the whole model, its input's scaling included. What\n"
+     "the model reads and gives is in the file's metadata.\n"},
     {"import", Verb::kImport, "CLUSTER.yaml --from FILE",
      "start the job from weights of another program",
-     "Saves them as the checkpoint of step 0, which the job then goes on from. Variables are found "
-     "by\n"
-     "name and shape (\"conv1.weight\" is conv1/weights); what the file lacks is drawn as always. "
-     "Says\n"
-     "what was used, drawn anew and not used.\n"},
-    {"keys", Verb::kKeys, "init|issue|renew|show DIR [TASK...]",
+     "Saves them as the checkpoint of step 0, which the job then goes on from. Variables are\n"
+     "found by name and shape (\"conv1.weight\" is conv1/weights); what the file lacks is drawn "
+     "as\n"
+     "always. Says what was used, drawn anew and not used.\n"},
+    {"keys", Verb::kKeys, "init|issue|renew|show DIR",
      "make, renew and list the keys of a job: TLS",
-     "init makes the job's CA in DIR, and a key for each task of --cluster FILE; issue makes keys "
-     "for\n"
-     "more tasks (ps/0, worker/1, or client: who asks and watches); renew makes all of DIR's keys "
-     "anew,\n"
-     "which running tasks use from their next connection on; show lists them. A cluster file uses "
-     "them\n"
-     "by 'keys: DIR'. Nobody but the CA needs DIR/ca-key.pem: keep it where no task runs.\n"},
+     "init makes the job's CA in DIR, and a key for each task of --cluster FILE; issue DIR "
+     "TASK...\n"
+     "makes keys for more (ps/0, worker/1, or client: who asks and watches); renew makes all of\n"
+     "DIR's keys anew, which running tasks use from their next connection on; show lists them. A\n"
+     "cluster file uses them by 'keys: DIR'. Nobody but the CA needs DIR/ca-key.pem: keep it "
+     "where\n"
+     "no task runs.\n"},
 };
 
 // What other tools call it.
@@ -157,7 +148,7 @@ std::string helpText(const std::vector<OptionDef>& options) {
   for (const VerbInfo& info : kVerbs)
     verbs += fmt::format("  dtf-launch {:<35}  {}\n", fmt::format("{} {}", info.name, info.words),
                          info.what);
-  return "dtf-launch: runs all tasks of a job on this host, until it ends.\n\n" + verbs +
+  return "dtf-launch: runs all tasks of a job, here or over ssh, until it ends.\n\n" + verbs +
          fmt::format("  dtf-launch {:<35}  {}\n\nOptions:\n", "help [VERB]",
                      "this text; of a verb") +
          cluster::optionHelp(options) +

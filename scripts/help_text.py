@@ -26,6 +26,17 @@ class Option:
             self.verbs += [word for word in words if word in verbs] if words[0] in verbs else []
 
 
+def joined(lines):
+    """Each option in one line: what it is for may go on below itself."""
+    whole = []
+    for line in lines:
+        if whole and re.match(" {28}[^ ]", line):
+            whole[-1] += " " + line.strip()
+        else:
+            whole.append(line)
+    return whole
+
+
 class HelpText:
     """`about`: one sentence; `verbs`: {name: (its words, what)}; `sections`: [(heading or None, [line])]."""
 
@@ -36,13 +47,13 @@ class HelpText:
         heading = None
         for line in rest.splitlines():
             if re.fullmatch(r"[A-Z][A-Za-z ]*:", line):
-                self.sections.append((heading, lines))
+                self.sections.append((heading, joined(lines)))
                 heading, lines = line[:-1], []
                 continue
             lines.append(line)
             if match := VERB.match(line):
                 self.verbs[match.group(1)] = (match.group(2).strip(), match.group(3))
-        self.sections.append((heading, lines))
+        self.sections.append((heading, joined(lines)))
 
     def options(self):
         found = []

@@ -70,6 +70,21 @@ std::string settingHint(std::string option) {
   return fmt::format(": a key of the file is changed by --set {}=VALUE", keyPath(*table, option));
 }
 
+constexpr size_t kHelpColumns = 100;
+constexpr size_t kHelpIndent = 28;  // of what an option is for
+
+// The words at the beginning of `text` that fit `width`, one at least; taken from it.
+std::string_view takeLine(std::string_view& text, size_t width) {
+  size_t end = text.size();
+  if (end > width) {
+    end = text.rfind(' ', width);
+    if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
+  }
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
 }  // namespace
 
 std::span<const OptionDef> commonOptions() {
@@ -82,7 +97,11 @@ std::string optionHelp(std::span<const OptionDef> options) {
     const std::string words = option.argument.empty()
                                   ? fmt::format("--{}", option.name)
                                   : fmt::format("--{} {}", option.name, option.argument);
-    out += fmt::format("  {:<24}  {}\n", words, option.help);
+    std::string_view label = words, rest = option.help;
+    do {
+      out += fmt::format("  {:<24}  {}\n", label, takeLine(rest, kHelpColumns - kHelpIndent));
+      label = {};
+    } while (!rest.empty());
   }
   return out;
 }

@@ -25,7 +25,7 @@ struct OptionDef {
 // What all three programs have: --set, --run-dir, --keys, --insecure, --log-level, --help, --help-config, --version.
 std::span<const OptionDef> commonOptions();
 
-// The lines of `--help` for one group.
+// The lines of `--help` for one group, of at most 100 columns.
 std::string optionHelp(std::span<const OptionDef> options);
 
 // Immutable after construction.

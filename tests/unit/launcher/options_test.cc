@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -129,6 +131,24 @@ TEST(Options, HelpInEveryFormThatPeopleTry) {
     EXPECT_THAT(*parse({word}).answer, ::testing::HasSubstr("Examples:")) << word;
   EXPECT_THAT(*parse({"help", "stop"}).answer, ::testing::StartsWith("dtf-launch stop"));
   EXPECT_THAT(*parse({"stop", "-h"}).answer, ::testing::StartsWith("dtf-launch stop"));
+}
+
+TEST(Options, HelpFitsInAHundredColumns) {
+  const std::string help = *parse({"--help"}).answer;
+  std::istringstream lines(help);
+  int verbs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100u) << line;
+    std::istringstream words(line);
+    std::string program, verb;
+    words >> program >> verb;
+    if (!line.starts_with("  dtf-launch ") || verb == "help" || verb.find('.') != verb.npos)
+      continue;
+    ++verbs;
+    std::istringstream more(*parse({"help", verb.c_str()}).answer);
+    for (std::string text; std::getline(more, text);) EXPECT_LE(text.size(), 100u) << text;
+  }
+  EXPECT_GE(verbs, 14);
 }
 
 TEST(Options, HelpHasExamplesAndNeedsNoFile) {
