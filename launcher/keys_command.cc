@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/print.h"
@@ -88,6 +89,13 @@ std::vector<net::KeyInFolder> issue(const Options& options) {
   return issueAll(folder, wanted, options);
 }
 
+// For programs: "2026-11-24 10:00 UTC" in ISO 8601, as the times of all events.
+std::string isoTime(std::string text) {
+  DTF_CHECK_MSG(text.size() == 20 && text.ends_with(" UTC"), text);
+  text[10] = 'T';
+  return text.replace(16, std::string::npos, ":00+00:00");
+}
+
 void printKeys(const std::vector<net::KeyInFolder>& keys, const Options& options) {
   const std::string job = net::KeyFolder(options.key_folder).job();
   if (options.json) {
@@ -95,8 +103,8 @@ void printKeys(const std::vector<net::KeyInFolder>& keys, const Options& options
     for (const net::KeyInFolder& key : keys)
       listed.push_back({{"task", key.name.task},
                         {"file", key.file},
-                        {"from", key.start},
-                        {"until", key.end},
+                        {"from", isoTime(key.start)},
+                        {"until", isoTime(key.end)},
                         {"expired", key.expired}});
     return printEvent("keys", {{"action", options.key_action},
                                {"job", job},

@@ -144,6 +144,17 @@ TEST_F(JsonErrorsTest, OfKeysToo) {
   folder_.write("ca.pem", "no certificate");
   expectError(keys({"show", "."}), 65, "ca.pem has no certificate");
   expectError(keys({"init", "/proc/none", "--job", "x"}), 73, "/proc/none");
+  const std::vector<nlohmann::json> events = eventsOf(keys({"init", "k", "--job", "x"}));
+  ASSERT_EQ(events.size(), 1u);
+  for (const char* time : {"from", "until"})
+    EXPECT_TRUE(std::regex_match(events[0]["keys"][0].value(time, ""),
+                                 std::regex("20..-..-..T..:..:00\\+00:00")))
+        << events[0];
+  std::filesystem::permissions(folder_.path() + "/k/ca-key.pem", std::filesystem::perms::none);
+  std::vector<std::string> issue{binary("dtf-launch"), "keys", "issue", "k", "ps/0", "--json"};
+  if (::geteuid() == 0)
+    issue.insert(issue.begin(), {"setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"});
+  expectError(runProcess(issue, seconds(30), {}, folder_.path()), 77, "ca-key.pem");
 }
 
 // What is found while a job starts: the summary is an event, too.
