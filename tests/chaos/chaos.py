@@ -32,6 +32,7 @@ A plan is a YAML file:
 
   job      a small one on the digits that dtf draws: ps, workers, mode, aggregate (gradients a step takes: the other
            workers are backups), steps, checkpoint_steps, eval_steps, summary_steps, timeouts, launch and durability (as in a cluster file),
+           keys: true (TLS), gather: true (the chief fetches the shards of checkpoints),
            report_steps (how often progress is told: recovery is measured with it); or file: CLUSTER.yaml, your own. set: [KEY=VALUE, ...]
   faults   who: worker, ps (one of them, drawn), worker/1, chief, launcher (it is started again when all are gone)
            how: kill (SIGKILL); {stop: 3} or {stop: [0.5, 4]} (SIGSTOP, and SIGCONT so many seconds later, drawn);

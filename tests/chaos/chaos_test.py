@@ -30,7 +30,8 @@ class PlanTest(unittest.TestCase):
         for name in ("quick.yaml", "full.yaml"):
             scenarios = plan.read_plan(chaos.HERE / "plans" / name).scenarios
             rows = {row for scenario in scenarios for row in scenario.rows.split(", ")}
-            self.assertEqual(rows, {"R1", "R2", "R3", "R4", "R5", "R12", "R13", "R18", "R21", "checkpoint", "snapshot", "replica"}, name)
+            self.assertEqual(rows, {"R1", "R2", "R3", "R4", "R5", "R12", "R13", "R18", "R21", "checkpoint", "snapshot", "replica",
+                                    "keys", "gather"}, name)
 
     def test_a_fault_in_all_its_forms(self):
         scenario = read(ONE % ("workers: 3", "who: worker/2, how: {stop: [1, 2]}, when: {step: 5}, times: 2")).scenarios[0]
@@ -68,6 +69,12 @@ class PlanTest(unittest.TestCase):
                            ("durability: {snapshot: {every_steps: 5}}", 'durability: {"snapshot": {"every_steps": 5}}')):
             job = read(ONE % (text, "who: ps")).scenarios[0].job
             self.assertIn(line, run.job_text(job, (), "/f").splitlines())
+
+    def test_keys_and_gathering_are_in_the_file(self):
+        text = run.job_text(read(ONE % ("keys: true, gather: true", "who: ps")).scenarios[0].job, (), "/f")
+        self.assertIn("keys: /f/keys", text.splitlines())
+        self.assertIn("checkpoint: {every_seconds: 3600, gather: true}", text)
+        self.assertNotIn("keys", run.job_text(read(ONE % ("", "who: ps")).scenarios[0].job, (), "/f"))
 
     def test_points_are_in_the_environment_of_their_task_alone(self):
         scenario = read(ONE % ("workers: 2", "who: worker/1, when: {point: checkpoint.after_rename}")).scenarios[0]

@@ -24,6 +24,8 @@ class Job:
     eval_steps: int | None = None  # none: nothing is evaluated
     summary_steps: int | None = None  # none: no summaries
     durability: str | dict = "checkpoint"  # as in a cluster file
+    keys: bool = False  # TLS between the tasks
+    gather: bool = False  # the chief fetches the shards of checkpoints from the ps
     timeouts: dict = dataclasses.field(default_factory=dict)
     launch: dict = dataclasses.field(default_factory=dict)
     set: list = dataclasses.field(default_factory=list)

@@ -78,12 +78,14 @@ def job_text(job, faults, folder):
     more = f"  eval: {{every_steps: {job.eval_steps}}}\n" if job.eval_steps else ""
     more += f"  summaries: {{every_steps: {job.summary_steps}}}\n" if job.summary_steps else ""
     every = f"every_steps: {job.checkpoint_steps}" if job.checkpoint_steps else "every_seconds: 3600"
+    every += ", gather: true" if job.gather else ""
+    keys = f"keys: {folder}/keys\n" if job.keys else ""
     return f"""job: chaos
 run_dir: {folder}/run
 cluster:
   ps: [{', '.join(task(f'ps/{i}') for i in range(job.ps))}]
   worker: [{', '.join(task(f'worker/{i}') for i in range(job.workers))}]
-timeouts: {json.dumps(job.timeouts)}
+{keys}timeouts: {json.dumps(job.timeouts)}
 launch: {json.dumps(job.launch)}
 durability: {json.dumps(job.durability)}
 train:
@@ -129,6 +131,9 @@ class Run:
         self.file = self.folder / "job.yaml"
         self.file.write_text(job_text(scenario.job, scenario.faults, folder))
         self.launcher = launcher
+        if scenario.job.keys:
+            subprocess.run([launcher, "keys", "init", self.folder / "keys", "--cluster", self.file], check=True,
+                           stdout=subprocess.DEVNULL)
         self.outcome = Outcome()
         self.pids, self.ready, self.step = {}, set(), 0
         self.frozen = {}  # task -> when it is to go on
