@@ -305,6 +305,30 @@ TEST_F(ResumeTest, ItSaysWhichSettingsChangedSinceTheCheckpoint) {
       << "times are written one way: " << manifest.value("created", "");
 }
 
+// As many examples, one of them with another label: the name and the size of the file are the same.
+TEST_F(ResumeTest, ItSaysThatAByteOfTheDataChangedSinceTheCheckpoint) {
+  using namespace std::string_literals;
+  std::string images = "\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c"s;
+  std::string labels = "\0\0\x08\x01\0\0\x01\0"s;
+  for (int i = 0; i < 256 * 28 * 28; ++i) images += static_cast<char>(i * 7 % 251);
+  for (int i = 0; i < 256; ++i) labels += static_cast<char>(i % 10);
+  folder_.write("images", images);
+  folder_.write("labels", labels);
+  const std::vector<std::string> data = {
+      "--set", "train.data.train={format: idx, images: " + folder_.path() +
+                   "/images, labels: " + folder_.path() + "/labels}"};
+  ClusterOptions job = options("sync");
+  job.steps = 20;
+  ASSERT_EQ(launch(writeCluster(job), data).exit_code, 0);
+  labels.back() = 3;
+  folder_.write("labels", labels);
+  job.steps = 40;
+  const ProcessResult second = launch(writeCluster(job), data);
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("changed since then: data.train: content "), std::string::npos)
+      << second.err;
+}
+
 // What the checkpoint calls its step is what the job goes on from: none is left out.
 TEST_F(ResumeTest, BetweenModesAndNumbersOfWorkersNoStepIsLost) {
   ClusterOptions job = options("sync");
