@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <thread>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
@@ -18,6 +19,7 @@
 #include "launcher/json_fields.h"
 #include "launcher/launch_plan.h"
 #include "launcher/live_status.h"
+#include "launcher/live_tasks.h"
 #include "launcher/log_fanin.h"
 #include "launcher/log_merge.h"
 #include "launcher/output.h"
@@ -67,6 +69,29 @@ class ToldByStatus {
   TimePoint shown_{};
 };
 
+// What status.json would say of a job by hand, which has none: from its tasks, once a second.
+class AskedProgress {
+ public:
+  AskedProgress(const cluster::ClusterSpec& cluster, const LaunchRecord& record)
+      : cluster_(cluster), record_(record) {}
+
+  const nlohmann::ordered_json& read() {
+    if (const TimePoint now = clock_.now(); now >= next_) {
+      next_ = now + std::chrono::seconds(1);
+      nlohmann::ordered_json progress = progressOf(askTasks(cluster_, record_));
+      if (!progress.is_null()) said_ = std::move(progress);
+    }
+    return said_;
+  }
+
+ private:
+  const cluster::ClusterSpec& cluster_;
+  const LaunchRecord& record_;
+  const SystemClock clock_;
+  TimePoint next_{};
+  nlohmann::ordered_json said_ = nlohmann::ordered_json::object();
+};
+
 // How the job ended, as `up` says it.
 int reportEnd(const fs::path& folder, const Options& options) {
   const nlohmann::ordered_json summary = readSummary(folder);
@@ -99,6 +124,8 @@ int attach(const cluster::JobSpec& job, const Options& options) {
   const bool has_log = fs::exists(log, ignored);
   if (has_log) said.add(log);
   ToldByStatus told(console);
+  const bool is_by_hand = run.running->program != LaunchRecord().program;
+  AskedProgress asked(job.cluster, *run.running);
   if (!console.isTerminal())
     console.line(fmt::format("dtf-launch: attached to {}, pid {}", job.job, run.running->launcher));
   for (bool running = true; running;) {
@@ -106,7 +133,8 @@ int attach(const cluster::JobSpec& job, const Options& options) {
     running = record && record->launcher == run.running->launcher;
     said.read(!running, kAnyTime,
               [&console](const LogLine& line) { console.line(printable(line.text)); });
-    const auto live = readStatus(run.folder);
+    const nlohmann::ordered_json live =
+        is_by_hand && running ? asked.read() : readStatus(run.folder);
     if (!has_log) told.read(live);
     console.status(printable(textOf(live, "line")).substr(0, console.columns() - 1));
     console.pump();

@@ -3,23 +3,15 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/run_registry.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_fanin.h"
-#include "launcher/run_registry.h"
 
 namespace dtf::launcher {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// Absolute first: weakly_canonical() leaves a relative path whose parts don't exist yet relative.
-fs::path resolved(const fs::path& path) {
-  std::error_code ignored;
-  const fs::path absolute = fs::absolute(path).lexically_normal();
-  const fs::path real = fs::weakly_canonical(absolute, ignored);
-  return ignored ? absolute : real;
-}
 
 [[noreturn]] void failSeveral(const Options& options, const std::vector<FoundRun>& running) {
   std::string text = "several runs of " + options.cluster_file.string() + " are running";
@@ -34,7 +26,8 @@ FoundRun findRun(const cluster::JobSpec& job, const Options& options) {
   const FoundRun here{job.run_dir, runningLaunch(job.run_dir)};
   if (options.run_dir || here.running) return here;
   std::vector<FoundRun> running;
-  const std::vector<KnownRun> known = RunRegistry().runsOf(resolved(options.cluster_file), job.job);
+  const std::vector<KnownRun> known =
+      RunRegistry().runsOf(registeredPath(options.cluster_file), job.job);
   for (const KnownRun& run : known)
     if (std::optional<LaunchRecord> record = runningLaunch(run.run_dir))
       running.push_back({run.run_dir, std::move(record)});
@@ -53,7 +46,7 @@ int launchAttempt(const fs::path& run_dir) {
 
 std::string rememberRun(const cluster::JobSpec& job, const fs::path& cluster_file) {
   try {
-    RunRegistry().remember({resolved(cluster_file), resolved(job.run_dir), job.job});
+    RunRegistry().remember({registeredPath(cluster_file), registeredPath(job.run_dir), job.job});
     return "";
   } catch (const Error& error) {
     return "warning: status, logs and stop will find this job only from this folder: " +

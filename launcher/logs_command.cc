@@ -100,6 +100,11 @@ int logs(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
   const fs::path folder = run.folder / "logs";
   OpenLogs logs(folder, tasksNamed(job, options.tasks), launchAttempt(run.folder));
+  if (logs.empty() && run.running && run.running->program != LaunchRecord().program)
+    throw Error(ErrorCode::kUnavailable,
+                job.job +
+                    " was started by hand: its tasks write to their own terminals\n"
+                    "  of units of systemd: journalctl -u 'dtf-*'");
   if (logs.empty())
     throw Error(ErrorCode::kBadData, "no log in " + folder.string() +
                                          "\n  run the job: dtf-launch " +

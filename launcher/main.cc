@@ -59,6 +59,17 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, yaml::Report& repor
   return *size;
 }
 
+// For verbs that call the tasks of a job with keys. Those that call only where they know of no run do
+// without the client's keys where there are none.
+void useClientKeys(const cluster::JobSpec& job, Verb verb) {
+  const bool calls = verb == Verb::kStatus || verb == Verb::kGraph;
+  const bool may_call = verb == Verb::kStop || verb == Verb::kAttach || verb == Verb::kLogs;
+  const std::filesystem::path& keys = job.cluster.keys;
+  if (keys.empty() || (!calls && !may_call)) return;
+  if (calls || std::filesystem::exists(keys / net::keyFileOf("client")))
+    net::useKeys(std::make_shared<net::TlsKeys>(keys, "client", job.job));
+}
+
 int run(const Options& options) {
   if (options.answer) {
     print(*options.answer);
@@ -68,8 +79,7 @@ int run(const Options& options) {
   yaml::Report report;
   cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides, report);
   if (options.run_dir) job.run_dir = *options.run_dir;
-  if (!job.cluster.keys.empty() && (options.verb == Verb::kStatus || options.verb == Verb::kGraph))
-    net::useKeys(std::make_shared<net::TlsKeys>(job.cluster.keys, "client", job.job));
+  useClientKeys(job, options.verb);
   switch (options.verb) {
     case Verb::kUp:
       checkBeforeStart(job, report);

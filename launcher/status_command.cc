@@ -3,23 +3,17 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <charconv>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "common/base/print.h"
 #include "common/base/text.h"
-#include "common/base/wall_time.h"
-#include "common/cluster/address.h"
-#include "common/wire/status_question.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/json_fields.h"
-#include "launcher/launch_plan.h"
 #include "launcher/live_status.h"
+#include "launcher/live_tasks.h"
 #include "launcher/output.h"
 #include "launcher/process_state.h"
 #include "launcher/progress.h"
@@ -45,97 +39,6 @@ std::string evaluationRow(const ordered_json& eval) {
 
 std::string stateOf(pid_t pid) {
   return !isAlive(pid) ? "ended" : isSuspended(pid) ? "suspended" : "running";
-}
-
-constexpr Duration kAnswerPatience = std::chrono::seconds(1);
-
-// A task of a job that runs. Value type.
-struct LiveTask {
-  std::string name;
-  pid_t pid = 0;        // 0: not known
-  ordered_json answer;  // to our question; null: none came
-};
-
-// Of "worker/2".
-std::optional<TaskId> taskNamed(const std::string& name) {
-  for (const JobKind job : {JobKind::kPs, JobKind::kWorker}) {
-    const std::string begin = std::string(jobName(job)) + "/";
-    if (!name.starts_with(begin)) continue;
-    TaskId id{job, 0};
-    const char* const end = name.data() + name.size();
-    const auto read = std::from_chars(name.data() + begin.size(), end, id.index);
-    if (read.ec == std::errc() && read.ptr == end) return id;
-  }
-  return std::nullopt;
-}
-
-// Those of the cluster file, and who else is in `record`, which another file, or --set, has started.
-std::vector<LiveTask> askTasks(const cluster::ClusterSpec& cluster, const LaunchRecord& record) {
-  std::vector<LiveTask> tasks;
-  std::vector<wire::ListeningTask> listening;
-  std::vector<size_t> asked;  // by place in `listening`: which of `tasks`
-  for (const TaskId id : allTasks(cluster)) {
-    LiveTask task{id.name(), 0, nullptr};
-    cluster::Address address = cluster.tasks(id.job)[id.index].address;
-    for (const RecordedTask& known : record.tasks) {
-      if (known.name != task.name) continue;
-      task.pid = known.pid;
-      if (!known.address.empty()) cluster::parseAddress(known.address, address);
-    }
-    if (address.port != 0) {
-      asked.push_back(tasks.size());
-      listening.push_back({id, address});
-    }
-    tasks.push_back(std::move(task));
-  }
-  for (const RecordedTask& known : record.tasks) {
-    const bool is_listed = std::any_of(tasks.begin(), tasks.end(), [&known](const LiveTask& task) {
-      return task.name == known.name;
-    });
-    if (is_listed) continue;
-    const std::optional<TaskId> id = taskNamed(known.name);
-    cluster::Address address;
-    if (id && cluster::parseAddress(known.address, address).empty()) {
-      asked.push_back(tasks.size());
-      listening.push_back({*id, address});
-    }
-    tasks.push_back({known.name, known.pid, nullptr});
-  }
-  const auto answers = wire::askStatus(listening, kAnswerPatience);
-  for (size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i]) continue;
-    ordered_json answer = ordered_json::parse(*answers[i], nullptr, false);
-    if (answer.is_object()) tasks[asked[i]].answer = std::move(answer);
-  }
-  return tasks;
-}
-
-// As status.json has it, of a job that no dtf-launch writes one for: what the worker says that is the
-// furthest. Null before the first report.
-ordered_json progressOf(const std::vector<LiveTask>& tasks) {
-  LiveStatus status;
-  TasksUp ps, worker;
-  for (const LiveTask& task : tasks) {
-    const bool is_worker = task.name.starts_with(jobName(JobKind::kWorker));
-    TasksUp& up = is_worker ? worker : ps;
-    ++up.total;
-    if (task.answer.is_null()) continue;
-    ++up.up;
-    const uint64_t step = countOf(task.answer, "global_step").value_or(0);
-    if (!is_worker || step <= (status.progress ? status.progress->step : 0)) continue;
-    status.progress = {step, countOf(task.answer, "steps").value_or(0),
-                       numberOf(task.answer, "loss"), numberOf(task.answer, "examples_per_second"),
-                       std::nullopt};
-    status.steps_per_second = numberOf(task.answer, "steps_per_second");
-  }
-  if (!status.progress) return nullptr;
-  const ProgressNotice& progress = *status.progress;
-  if (status.steps_per_second.value_or(0) > 0 && progress.steps >= progress.step)
-    status.seconds_left =
-        static_cast<double>(progress.steps - progress.step) / *status.steps_per_second;
-  status.line = progressLine({progress, ps, worker, status.seconds_left, ""});
-  status.time = wallTimeText();
-  return statusJson(status);
 }
 
 ordered_json tasksJson(const std::vector<LiveTask>& tasks) {
@@ -192,8 +95,11 @@ std::string answerText(const ordered_json& answer) {
 
 std::string runningText(const FoundRun& run, const std::string& job, const ordered_json& live,
                         const std::vector<LiveTask>& tasks) {
-  std::string text = fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job,
-                                 run.running->program, run.running->launcher, run.folder.string());
+  std::string text =
+      run.running
+          ? fmt::format("{}: running, {} has pid {}\n  folder      {}\n", job, run.running->program,
+                        run.running->launcher, run.folder.string())
+          : job + ": running, started by another user or on another host: its tasks answer\n";
   const auto row = [&text](const char* label, const std::string& value) {
     if (!value.empty()) text += fmt::format("  {:<10}  {}\n", label, value);
   };
@@ -232,20 +138,25 @@ std::string lastText(const FoundRun& run, const std::string& job, const ordered_
 int status(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
   ordered_json live = run.running ? readStatus(run.folder) : ordered_json::object();
-  const std::vector<LiveTask> tasks =
-      run.running ? askTasks(job.cluster, *run.running) : std::vector<LiveTask>{};
-  if (run.running && live.empty()) live = progressOf(tasks);
-  const ordered_json last = run.running ? ordered_json::object() : readSummary(run.folder);
+  std::vector<LiveTask> tasks;
+  if (run.running)
+    tasks = askTasks(job.cluster, *run.running);
+  else if (!options.run_dir)
+    tasks = askUnknownRun(job);
+  const bool is_running = run.running || !tasks.empty();
+  if (is_running && live.empty()) live = progressOf(tasks);
+  const ordered_json last = is_running ? ordered_json::object() : readSummary(run.folder);
   if (options.json)
     printEvent("status", {{"job", job.job},
-                          {"run_dir", run.folder.string()},
-                          {"running", run.running.has_value()},
+                          {"run_dir", run.running || !is_running ? ordered_json(run.folder.string())
+                                                                 : ordered_json(nullptr)},
+                          {"running", is_running},
                           {"progress", live.empty() ? ordered_json(nullptr) : live},
                           {"last", last.empty() ? ordered_json(nullptr) : last},
                           {"tasks", tasksJson(tasks)}});
   else
-    print(run.running ? runningText(run, job.job, live, tasks) : lastText(run, job.job, last));
-  return run.running ? 0 : kNotRunning;
+    print(is_running ? runningText(run, job.job, live, tasks) : lastText(run, job.job, last));
+  return is_running ? 0 : kNotRunning;
 }
 
 }  // namespace dtf::launcher

@@ -14,6 +14,7 @@
 #include "launcher/find_run.h"
 #include "launcher/json_fields.h"
 #include "launcher/live_status.h"
+#include "launcher/live_tasks.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
 #include "launcher/task_monitor.h"
@@ -101,6 +102,12 @@ int stop(const cluster::JobSpec& job, const Options& options) {
   if (run.running) {
     askToStop(run);
     awaitEnd(run, stopLimit(job));
+  } else if (!options.run_dir && !askUnknownRun(job).empty()) {
+    throw Error(ErrorCode::kUnavailable,
+                job.job +
+                    " runs, but not in a run directory that is known here\n"
+                    "  stop it where, and as whom, it was started; of units: "
+                    "systemctl stop 'dtf-*@*'");
   }
   const ordered_json summary = readSummary(run.folder);
   say(job, options, run, summary);

@@ -201,6 +201,7 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   if (result.serves) refuseJobOptions(line);
   if (result.fresh && result.task != kChief)
     line.fail("--fresh is for worker 0, which restores the job");
+  if (from_file) result.cluster_file = *line.value("cluster");
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
   if (!result.serves) checkTrains(line, result.task, result.job, from_file);

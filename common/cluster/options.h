@@ -2,6 +2,7 @@
 
 // The command line of the two daemons, psd and workerd.
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,7 @@ struct TaskOptions {
   std::optional<std::string> answer;
 
   TaskId task;
+  std::filesystem::path cluster_file;  // empty: the job comes from flags
   JobSpec job;  // run_dir is --run-dir when that is given; a worker's has `train`, unless it serves
   bool fresh = false;  // a chief's: start anew, with what checkpoints there are set aside
   // Where it answers over HTTP: /metrics, /healthz, /readyz; 0: the kernel chooses. None: it doesn't.

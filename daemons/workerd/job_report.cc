@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
+#include "common/base/run_registry.h"
 #include "common/base/text.h"
 
 namespace dtf::workerd {
@@ -165,6 +166,21 @@ void reportResumed(const train::Resumed& resumed, uint64_t steps) {
           {"changes", resumed.changes}});
 }
 
+namespace {
+
+// For dtf-launch's `status`, `stop` and `attach`, called in another folder.
+void rememberRun(const cluster::TaskOptions& task) {
+  if (task.cluster_file.empty()) return;
+  try {
+    RunRegistry().remember(
+        {registeredPath(task.cluster_file), registeredPath(task.job.run_dir), task.job.job});
+  } catch (const Error& error) {
+    log::warning("event=run_not_registered reason=\"{}\"", error.message());
+  }
+}
+
+}  // namespace
+
 JobReport::JobReport(const cluster::TaskOptions& task)
     : task_(task), writes_(task.task == kChief && !notifyEnabled()) {
   if (!writes_) return;
@@ -172,6 +188,7 @@ JobReport::JobReport(const cluster::TaskOptions& task)
       task_.job.run_dir,
       LaunchRecord{task_.job.job, ::getpid(), {{task_.task.name(), ::getpid()}}, "workerd"});
   removeSummary(task_.job.run_dir);
+  rememberRun(task_);
 }
 
 // One line that stays, in the log and for the launcher: the progress is soon replaced.

@@ -53,8 +53,8 @@ class JobReport {
   // How long interrupted() waits for the disk, which may be what the job hangs at.
   static constexpr auto kLastWordsMax = std::chrono::seconds(1);
 
-  // By hand: takes the run directory's lock, as dtf-launch does otherwise, and removes the summary
-  // of an earlier run.
+  // By hand: takes the run directory's lock, as dtf-launch does otherwise, removes the summary of an
+  // earlier run, and remembers where the run is (run_registry.h); that this can't be done costs a warning.
   // Errors: kCannotWrite; kUnavailable when another job runs in that directory.
   explicit JobReport(const cluster::TaskOptions& task);
 

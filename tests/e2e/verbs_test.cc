@@ -1,78 +1,8 @@
 // dtf-launch status, logs and stop, beside a job that runs.
 
-#include <signal.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <regex>
-#include <sstream>
-
-#include "tests/e2e/cluster_fixture.h"
+#include "tests/e2e/verbs_fixture.h"
 
 namespace dtf::testing {
-
-using std::chrono::seconds;
-
-class VerbsTest : public ClusterTest {
- protected:
-  VerbsTest() : file_(writeCluster(options())) {}
-
-  static ClusterOptions options() {
-    ClusterOptions options;
-    options.steps = 100'000'000;
-    options.train_more = "  checkpoint: {every_seconds: 600}\n";
-    return options;
-  }
-
-  ProcessResult verb(const std::string& name, std::vector<std::string> more = {}) {
-    std::vector<std::string> argv = {binary("dtf-launch"), name, file_};
-    argv.insert(argv.end(), more.begin(), more.end());
-    return runProcess(std::move(argv), seconds(60), {}, folder_.path());
-  }
-
-  // What status says once it says something of `pattern`; or what it says after 20 s.
-  std::string statusWith(const std::string& pattern) {
-    const std::regex wanted(pattern);
-    const auto end = std::chrono::steady_clock::now() + seconds(20);
-    std::string said = verb("status").out;
-    while (!std::regex_search(said, wanted) && std::chrono::steady_clock::now() < end)
-      said = verb("status").out;
-    EXPECT_TRUE(std::regex_search(said, wanted)) << pattern << "\n" << said;
-    return said;
-  }
-
-  // Those that begin with `begin` and have `part` in them.
-  static std::vector<std::string> linesWith(const std::string& text, const std::string& begin,
-                                            const std::string& part) {
-    std::vector<std::string> found;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);)
-      if (line.starts_with(begin) && line.find(part) != line.npos) found.push_back(line);
-    return found;
-  }
-  static std::vector<std::string> sortedLines(const std::string& text) {
-    std::vector<std::string> lines = linesWith(text, "", "");
-    std::sort(lines.begin(), lines.end());
-    return lines;
-  }
-
-  // What a line of that time from now begins with.
-  static std::string logTime(seconds after) {
-    const std::time_t time =
-        std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + after);
-    std::tm parts{};
-    ::gmtime_r(&time, &parts);
-    char text[32];
-    std::strftime(text, sizeof(text), "%FT%T.000+00:00", &parts);
-    return text;
-  }
-
-  const std::string file_;
-};
 
 TEST_F(VerbsTest, WithoutAJobEachSaysThatNothingRuns) {
   const ProcessResult status = verb("status");
@@ -135,18 +65,6 @@ TEST_F(VerbsTest, ExplainSaysWhichGradientsTravelAsRows) {
   EXPECT_EQ(said[1]["gradient_bytes_max"], 28 * 28 * 4 * 10 * 4);
 }
 
-TEST_F(VerbsTest, StatusAsksTasksThatOnlyTheCommandLineNamed) {
-  std::vector<std::string> command = launchCommand(file_);
-  for (const char* word :
-       {"--set", "cluster.worker=[localhost:auto, localhost:auto, localhost:auto]"})
-    command.push_back(word);
-  Process launcher(command, {}, folder_.path());
-  ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
-  statusWith("worker/2 +pid [0-9]+ +running +step [0-9]+");
-  launcher.signal(SIGTERM);
-  EXPECT_EQ(launcher.wait(seconds(30)).exit_code, 0) << launcher.err();
-}
-
 TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   Process launcher(launchCommand(file_), {}, folder_.path());
   ASSERT_TRUE(launcher.waitForOutput("| loss ", seconds(30))) << launcher.err();
@@ -189,43 +107,6 @@ TEST_F(VerbsTest, StatusAndLogsOfAJobThatRunsAndStopSavesIt) {
   EXPECT_EQ(again.exit_code, 3) << "nothing was stopped";
   EXPECT_NE(again.out.find("; its last run: stopped at step "), std::string::npos) << again.out;
   EXPECT_NE(verb("logs").out.find("ps/0     | "), std::string::npos) << "they outlive the job";
-  expectNothingLeft();
-}
-
-// "runs/job" is below the folder that the job was started from.
-TEST_F(VerbsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
-  const std::string cluster = folder_.read("job.yaml");
-  const size_t run_dir = cluster.find("run_dir:");
-  const std::string file = folder_.write(
-      "here.yaml", std::string(cluster).erase(run_dir, cluster.find('\n', run_dir) + 1 - run_dir));
-  const auto from = [this, &file](std::vector<std::string> words, const std::string& folder) {
-    words.insert(words.begin(), binary("dtf-launch"));
-    words.push_back(file);
-    return runProcess(std::move(words), seconds(60), {}, folder);
-  };
-  const ProcessResult up = from({"up", "-d"}, folder_.path());
-  ASSERT_EQ(up.exit_code, 0) << up.err;
-  EXPECT_NE(up.out.find("job: runs, dtf-launch has pid "), std::string::npos) << up.out;
-  const ProcessResult status = from({"status", "--json"}, "/");
-  EXPECT_EQ(nlohmann::json::parse(status.out)["running"], true) << status.exit_code;
-  Process attached({binary("dtf-launch"), "attach", file}, {}, "/");
-  ASSERT_TRUE(attached.waitForOutput("all 4 tasks are ready", seconds(30))) << attached.err();
-  const ProcessResult second = from({"up", "-d"}, folder_.path());
-  EXPECT_EQ(second.exit_code, 69) << second.err;
-  EXPECT_NE(second.err.find("is in use by dtf-launch, pid "), std::string::npos) << second.err;
-  EXPECT_NE(from({"logs"}, "/").out.find("event=joined"), std::string::npos)
-      << "of the job that runs, not of the launch that was refused";
-  const ProcessResult stop = from({"stop", "--json"}, "/");
-  EXPECT_EQ(stop.exit_code, 0) << stop.err;
-  const nlohmann::json said = nlohmann::json::parse(stop.out);
-  EXPECT_EQ(said["was_running"], true);
-  EXPECT_EQ(said["summary"]["outcome"], "stopped");
-  EXPECT_EQ(attached.wait(seconds(10)).exit_code, 0) << "the job's";
-  EXPECT_EQ(from({"logs", "--json"}, "/").exit_code, 0);
-  const ProcessResult gone = from({"attach", "--json"}, "/");
-  EXPECT_EQ(gone.exit_code, 69);
-  EXPECT_EQ(nlohmann::json::parse(gone.out)["event"], "error");
-  EXPECT_EQ(from({"stop"}, "/").exit_code, 3);
   expectNothingLeft();
 }
 
@@ -335,24 +216,6 @@ TEST_F(VerbsTest, StatusSaysInWordsHowFarTheJobIsAndWhoIsAwaited) {
   EXPECT_NE(stopped.find("suspended  doesn't answer\n"), std::string::npos) << stopped;
   ::kill(frozen, SIGCONT);
   EXPECT_EQ(verb("stop").exit_code, 0);
-}
-
-// No launcher, so no files that say how far it is: what the tasks answer is all.
-TEST_F(VerbsTest, StatusOfAJobByHandIsWhatItsTasksAnswer) {
-  ClusterOptions by_hand = options();
-  by_hand.ports = freePorts(4);
-  writeCluster(by_hand);
-  std::vector<Process> tasks = startFour(file_);
-  ASSERT_TRUE(tasks[kChiefTask].waitForOutput("step=", seconds(30))) << tasks[kChiefTask].err();
-  statusWith(
-      "running, workerd has pid [\\s\\S]*\n  progress    step [0-9]+/100000000 0% . loss "
-      "[0-9.e-]+ . [0-9.]+ examples/s . ps 2/2 worker 2/2 . [0-9:]+ left\n  as of       20[\\s\\S]*"
-      "\n  ps/0        step [0-9]+; workers: 2 joined"
-      "[\\s\\S]*\n  worker/1    step [0-9]+; loss [0-9.e-]+\n");
-  const nlohmann::json said = nlohmann::json::parse(verb("status", {"--json"}).out);
-  ASSERT_EQ(said["tasks"].size(), 4u) << said;
-  EXPECT_TRUE(said["tasks"][0]["pid"].is_null()) << "the chief alone says which process it is";
-  EXPECT_GT(said["tasks"][0]["answer"]["global_step"], 0) << said;
 }
 
 TEST_F(VerbsTest, StatusSaysInWordsHowTheLastRunEnded) {

@@ -1,14 +1,18 @@
 #pragma once
 
 // Where the runs of a cluster file are, for `status`, `logs`, `attach` and `stop`, which a person calls
-// from any folder: "runs/<job>" is relative to the folder that the job was started from.
+// from any folder: "runs/<job>" is relative to the folder that the job was started from. Who holds the
+// run directory's lock (run_lock.h) remembers it here: dtf-launch, or the chief of a job by hand.
 
 #include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-namespace dtf::launcher {
+namespace dtf {
+
+// `path` as an entry has it: absolute, without links, also of what is not there yet.
+std::filesystem::path registeredPath(const std::filesystem::path& path);
 
 // One launch of a file. Value type; paths are absolute.
 struct KnownRun {
@@ -39,4 +43,4 @@ class RunRegistry {
   std::filesystem::path folder_;
 };
 
-}  // namespace dtf::launcher
+}  // namespace dtf

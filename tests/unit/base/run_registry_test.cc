@@ -1,4 +1,4 @@
-#include "launcher/run_registry.h"
+#include "common/base/run_registry.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include "common/base/error.h"
 #include "tests/support/process.h"
 
-namespace dtf::launcher {
+namespace dtf {
 
 namespace fs = std::filesystem;
 
@@ -75,4 +75,4 @@ TEST_F(RunRegistryTest, RefusesALinkInThePlaceOfItsFolder) {
   EXPECT_THROW(registry_.remember({"/a.yaml", made("one"), "job"}), Error);
 }
 
-}  // namespace dtf::launcher
+}  // namespace dtf

@@ -1,4 +1,4 @@
-#include "launcher/run_registry.h"
+#include "common/base/run_registry.h"
 
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 
-namespace dtf::launcher {
+namespace dtf {
 
 namespace fs = std::filesystem;
 
@@ -50,6 +50,14 @@ std::optional<KnownRun> readEntry(const fs::path& file) {
 }
 
 }  // namespace
+
+// Absolute first: weakly_canonical() leaves a relative path whose parts don't exist yet relative.
+fs::path registeredPath(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  const fs::path real = fs::weakly_canonical(absolute, ignored);
+  return ignored ? absolute : real;
+}
 
 fs::path RunRegistry::defaultFolder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
@@ -106,4 +114,4 @@ std::vector<KnownRun> RunRegistry::runsOf(const fs::path& cluster_file,
   return runs;
 }
 
-}  // namespace dtf::launcher
+}  // namespace dtf
