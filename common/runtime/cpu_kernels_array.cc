@@ -36,7 +36,8 @@ class RunOffsets {
   // f(run, its offset) of those in [begin, end), in their order.
   template <class F>
   void forEach(int64_t begin, int64_t end, const F& f) const {
-    if (begin >= end) return;  // a tensor without elements has an axis of none, which divides nothing
+    if (begin >= end)
+      return;  // a tensor without elements has an axis of none, which divides nothing
     std::array<int64_t, kAxesMax> at;  // as an odometer, of the axes
     int64_t offset = first_, rest = begin;
     for (size_t i = axes_.size(); i-- > 0;) {

@@ -8,6 +8,7 @@
 3. Every unit (a .cc in a library) has its test in tests/unit.
 4. No file is longer than 450 lines, no function outside of a class than 70.
 5. A library has 8 asserts per 1000 lines, and no function that nothing calls, but for a list of them.
+6. The verbs, scripts, configurations and tables of dtf-bench that README.md names are there.
 """
 import collections
 import concurrent.futures
@@ -53,6 +54,7 @@ TESTED_IN = [
     (r"common/data/(jpeg|png)_decoder\.cc", "tests/unit/data/image_decoder_test.cc"),
     (r"common/net/(frame_link|tls_greeting)\.cc", "tests/unit/net/tls_session_test.cc"),
     (r"common/yaml/sent_files\.cc", "tests/unit/launcher/ssh/sent_files_folder_test.cc"),
+    (r"launcher/live_tasks\.cc", "tests/e2e/found_runs_test.cc"),
     (r"common/yaml/home_path\.cc", "tests/unit/cluster/cluster_yaml_test.cc"),
     (r"common/(yaml/(map_reader|yaml_syntax)|cluster/read_\w+|model/read_model)\.cc", "tests/unit/cluster/bad_files_test.cc"),
     (r"common/model/(layer_builder|layers/(dense|dropout|flatten))\.cc", "tests/unit/model/model_graph_test.cc"),
@@ -251,6 +253,39 @@ def check_tests_exist(root, files, table):
             yield f"{path}:1: error: has no test: {mirror} is missing"
 
 
+def code_in(text):
+    """(line number, code) of Markdown: the lines of its blocks, and what stands within backquotes in one line."""
+    in_block = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            in_block = not in_block
+        elif in_block:
+            yield number, line.partition("#")[0]
+        else:
+            for code in re.findall(r"`([^`]+)`", line):
+                yield number, code
+
+
+def check_readme(root):
+    """What README.md has readers type is there: verbs of dtf-launch, tables of dtf-bench, scripts, configurations."""
+    readme = root / "README.md"
+    if not readme.exists():
+        return
+    verbs = set(re.findall(r'^    \{"([a-z]+)", Verb::', (root / "launcher/options.cc").read_text(), re.M)) | {"help"}
+    tables = set(re.findall(r'^    \{"([a-z-]+)",', (root / "tests/bench/main.cc").read_text(), re.M))
+    for number, code in code_in(readme.read_text()):
+        for verb in re.findall(r"(?:^|[/ ])dtf-launch ([a-z]+)(?= |$)", code):
+            if verb not in verbs:
+                yield f"README.md:{number}: error: dtf-launch has no verb '{verb}'"
+        for words in re.findall(r"dtf-bench((?: --[a-z]+(?: \d+)?| [a-z-]+)+)", code):
+            for table in re.findall(r"(?<= )[a-z][a-z-]*", words):
+                if table not in tables:
+                    yield f"README.md:{number}: error: dtf-bench has no table '{table}'"
+        for path in re.findall(r"(?<![\w/.-])((?:scripts|configs|tests)/[\w./-]*\w)", code):
+            if not (root / path).exists():
+                yield f"README.md:{number}: error: {path} is not there"
+
+
 def check_lengths(root, files):
     for path in files:
         lines = len((root / path).read_text(errors="replace").splitlines())
@@ -285,7 +320,6 @@ UNCALLED_ALLOWED = {
     "gpu/cuda_error.h: cudnnGetErrorString()": "cuDNN's own, called there",
     "common/base/failpoint.h: failpointNames()": "tests arm each of them",
     "common/checkpoint/restore.h: readPart()": "tests read one part of a shard",
-    "common/cluster/cluster_yaml.h: loadTrain()": "a TRAIN.yaml alone: workerd's flag, and tests",
     "common/net/buffer_pool.h: freshCount()": "tests see that buffers are used again",
     "common/net/buffer_pool.h: retainedBytes()": "tests see the bound",
     "common/net/tls_session.h: bufferBytes()": "tests see the bound",
@@ -349,7 +383,7 @@ def check_tree(root):
                   lambda: check_headers_alone(root, files), lambda: check_tests_exist(root, files, table),
                   lambda: check_lengths(root, files), lambda: check_function_lengths(root, files)):
         problems += list(check())
-    return problems
+    return problems + list(check_readme(root))
 
 
 def report(root):

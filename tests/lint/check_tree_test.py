@@ -104,6 +104,16 @@ class CheckTreeTest(unittest.TestCase):
                                "tests/unit/base/a_test.cc": ""})
         self.assertTrue(any("before its own header" in p for p in found), found)
 
+    def test_what_the_readme_has_readers_type_is_there(self):
+        files = {"launcher/options.cc": '    {"up", Verb::kUp,\n', "tests/bench/main.cc": '    {"rpc", "pings", benchRpc},\n',
+                 "scripts/demo.sh": ""}
+        good = "`dtf-launch up c.yaml`, `dtf-launch` said, `dtf-bench --check rpc`\n```\nscripts/demo.sh  # scripts/gone.sh\n```\n"
+        self.assertFalse([p for p in self.problems({**files, "README.md": good}) if p.startswith("README.md")])
+        found = self.problems({**files, "README.md": "`dtf-launch run c.yaml`\n`dtf-bench rpcs`\n```\nscripts/gone.sh\n```\n"})
+        self.assertEqual([p for p in found if p.startswith("README.md")],
+                         ["README.md:1: error: dtf-launch has no verb 'run'", "README.md:2: error: dtf-bench has no table 'rpcs'",
+                          "README.md:4: error: scripts/gone.sh is not there"])
+
     def test_a_long_file_is_found(self):
         found = self.problems({"common/base/a.h": "\n" * 451})
         self.assertTrue(any("451 lines" in p for p in found), found)
