@@ -3,7 +3,7 @@
 # clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
 # only what changed is built. Ends with the line "N passed, N failed, N skipped": test cases and the other steps, with the
 # reasons of those that were skipped above it.
-# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 60) are over: the end says so.
+# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 30) are over: the end says so.
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: no sanitizer builds, no fuzzing
 #   --all:   longer proofs too, for some hours: 10 000 simulated clusters, 1 000 launches, fuzzing for 10 minutes each,
@@ -49,12 +49,12 @@ step() {
 
 # step_in_time NAME COMMAND...: a step, unless the time is over; then it is skipped, and told in the end.
 step_in_time() {
-  if [ "$mode" = --all ] || [ $((SECONDS - started)) -lt $((60 * ${DTF_TEST_MINUTES:-60})) ]; then
+  if [ "$mode" = --all ] || [ $((SECONDS - started)) -lt $((60 * ${DTF_TEST_MINUTES:-30})) ]; then
     step "$@"
     return
   fi
   skipped=$((skipped + 1))
-  skips+=("$1: not begun, ${DTF_TEST_MINUTES:-60} minutes are over: DTF_TEST_MINUTES, or --all")
+  skips+=("$1: not begun, ${DTF_TEST_MINUTES:-30} minutes are over: DTF_TEST_MINUTES, or --all")
 }
 
 # meson_test FOLDER ARGUMENT...: runs tests, prints each one's result and counts their cases.
