@@ -1,5 +1,6 @@
 #include "launcher/group_guard.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -85,13 +86,22 @@ TEST(GroupGuard, WhatIsLeftIsKilledWithTheLauncher) {
 // As when a terminal is closed, or somebody kills the launcher's whole group.
 TEST(GroupGuard, OutlivesTheLaunchersGroup) {
   const Group kept;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd told(ends[0]);
+  Fd tells(ends[1]);
   const pid_t launcher = ::fork();
   if (launcher == 0) {
     ::setpgid(0, 0);
     GroupGuard guard;
     guard.add(kept.leader());
+    const char added = 1;
+    if (::write(tells.get(), &added, 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
+  tells.reset();
+  char added = 0;
+  ASSERT_EQ(::read(told.get(), &added, 1), 1) << "the launcher ended before it named its group";
   const pid_t guard = guardOf(launcher);
   ASSERT_GT(guard, 0);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::kill(guard, number);
