@@ -21,6 +21,7 @@
 #include "common/base/stderr_sink.h"
 #include "common/cluster/address.h"
 #include "common/net/error_bridge.h"
+#include "common/net/own_user.h"
 #include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
 #include "common/yaml/sent_files.h"
@@ -54,10 +55,11 @@ uint32_t attemptFromEnvironment() {
   return std::min(attempt, Incarnation::kAttemptMax);  // then the time of day tells who is newer
 }
 
-// Whoever started this task from another host has sent its keys with the other files.
-void useKeysOf(const cluster::TaskOptions& options) {
+// Whoever started this task from another host has sent its keys with the other files. Without keys it
+// is this host's users that are told apart, unless all of them may come.
+void settleTrust(const cluster::TaskOptions& options) {
   const std::filesystem::path& folder = options.job.cluster.keys;
-  if (folder.empty()) return;
+  if (folder.empty()) return net::keepToOwnUser(!options.job.cluster.insecure);
   net::useKeys(std::make_shared<net::TlsKeys>(yaml::placeOfFile(folder), options.task.name(),
                                               options.job.job));
 }
@@ -93,7 +95,7 @@ int runDaemon(int argc, char** argv, JobKind binary,
     }
     options.attempt = attemptFromEnvironment();
     log::init(options.task.name(), options.log_level);
-    useKeysOf(options);
+    settleTrust(options);
     const int code = body(options);
     tellEnd(code == 0 ? "ended" : "cut short, exit code " + std::to_string(code));
     return code;
@@ -120,7 +122,8 @@ std::optional<Fd> inheritedListener() {
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
                                       std::optional<Fd> inherited,
                                       net::Listener::OnConnection on_connection) {
-  const net::ListenerOptions limits{.keys = net::keysInUse()};
+  const net::ListenerOptions limits{.keys = net::keysInUse(),
+                                    .own_user_only = net::keepsToOwnUser()};
   if (inherited)
     return std::make_unique<net::Listener>(reactor.port, std::move(*inherited),
                                            std::move(on_connection), limits);

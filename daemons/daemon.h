@@ -24,7 +24,7 @@ int runDaemon(int argc, char** argv, JobKind binary,
 std::optional<Fd> inheritedListener();
 
 // Adopts `inherited`, or listens on the task's address; with the keys of this process where it has
-// some.
+// some, else for its own user alone (net::keepsToOwnUser()).
 // Errors: kUnavailable naming who holds the port; kBadConfig for an address that other hosts can
 // reach, unless there are keys or the cluster is `insecure`.
 std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,

@@ -7,6 +7,7 @@
 #include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/process_metrics.h"
+#include "common/net/tls_keys.h"
 #include "daemons/daemon.h"
 #include "daemons/status_page.h"
 
@@ -36,11 +37,14 @@ std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
   const std::string host = taskOf(options).address.host;
   net::HttpOptions limits;
   limits.answer_deadline = patience;
-  if (!options.job.cluster.insecure) limits.only_host = host;
+  limits.keys = net::keysInUse();
+  limits.open_paths = {"/healthz", "/readyz"};
+  // A name that leads elsewhere is no name of a certificate.
+  if (!options.job.cluster.insecure && limits.keys == nullptr) limits.only_host = host;
   limits.readers = hostsOfTasks(options);
   auto server = std::make_unique<net::HttpServer>(thread.port(), host, *options.metrics_port,
                                                   std::move(handler), limits);
-  checkReach(server->address(), options, cluster::refusalToShow);
+  if (limits.keys == nullptr) checkReach(server->address(), options, cluster::refusalToShow);
   return server;
 }
 
@@ -71,7 +75,8 @@ MetricsServer::MetricsServer(const cluster::TaskOptions& options, net::Loop& con
     sampling_ = sample().eagerlyEvaluate(nullptr);
     return server_->address();
   });
-  log::info("event=metrics url=http://{}/metrics", address_);
+  log::info("event=metrics url={}://{}/metrics", net::keysInUse() == nullptr ? "http" : "https",
+            address_);
 }
 
 MetricsServer::~MetricsServer() noexcept(false) {

@@ -26,8 +26,10 @@ namespace dtf::daemons {
 // Borrows: `control` and what `look` uses (must outlive this).
 // Threads: made and destroyed on `control`; `look` is called there.
 // Blocks: constructor, on the name resolution of the task's host; destructor, until the thread ends.
+// With keys (keysInUse()) all of it is HTTPS, for whoever shows a certificate of the job; without one
+// /healthz and /readyz say yes or no.
 // Errors: constructor: those of net::HttpServer; kBadConfig for an address that other hosts can
-// reach, unless the cluster is `insecure`.
+// reach, unless there are keys or the cluster is `insecure`.
 class MetricsServer {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(5);

@@ -20,7 +20,7 @@ ordered_json urlOf(const cluster::JobSpec& job, TaskId task) {
   if (!port || *port == 0) return nullptr;
   cluster::Address address = job.cluster.tasks(task.job).at(task.index).address;
   address.port = *port;
-  return "http://" + address.str();
+  return (job.cluster.keys.empty() ? "http://" : "https://") + address.str();
 }
 
 ordered_json tasksOf(const cluster::JobSpec& job) {
@@ -71,7 +71,7 @@ std::string_view statusPage() {
 
 std::string_view statusPagePolicy() {
   return "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src "
-         "http:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+         "http: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 }
 
 std::string statusJson(const cluster::TaskOptions& options, const ServiceLook& look,

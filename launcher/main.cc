@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,11 +19,13 @@
 #include "common/base/print.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/net/error_bridge.h"
+#include "common/net/own_user.h"
 #include "common/net/tls_keys.h"
 #include "common/runtime/plugin_device.h"
 #include "common/train/job_check.h"
 #include "common/yaml/report.h"
 #include "launcher/commands.h"
+#include "launcher/keys_check.h"
 #include "launcher/listen_sockets.h"
 #include "launcher/options.h"
 #include "launcher/output.h"
@@ -43,14 +46,20 @@ std::filesystem::path ownFolder() {
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-// What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
-train::JobSize checkBeforeStart(const cluster::JobSpec& job, yaml::Report& report) {
-  std::map<std::string, bool> known;  // a look-up may take seconds
-  const auto runs_here = [&known](const cluster::Address& address) {
+// isThisHost(), which may take seconds, once for each host.
+std::function<bool(const cluster::Address&)> hostLookUp() {
+  return [known = std::map<std::string, bool>()](const cluster::Address& address) mutable {
     const auto [entry, is_new] = known.try_emplace(address.host);
     if (is_new) entry->second = isThisHost(address.host);
     return entry->second;
   };
+}
+
+// What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
+train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobMarks& marks,
+                                yaml::Report& report) {
+  const auto runs_here = hostLookUp();
+  checkKeys(job, marks.keys, runs_here, report);
   const std::optional<train::JobSize> size =
       train::checkJob(job, {hostMemory(), runs_here, runtime::missingDevice}, report);
   printBounded(STDERR_FILENO, report.warnings());
@@ -59,14 +68,16 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, yaml::Report& repor
   return *size;
 }
 
-// For verbs that call the tasks of a job with keys. Those that call only where they know of no run do
-// without the client's keys where there are none.
-void useClientKeys(const cluster::JobSpec& job, Verb verb) {
+// For verbs that call the tasks: as the job's client, or of this user's own tasks only. Those that
+// call only where they know of no run do without the client's keys where there are none.
+void prepareCalls(const cluster::JobSpec& job, Verb verb) {
   const bool calls = verb == Verb::kStatus || verb == Verb::kGraph;
   const bool may_call = verb == Verb::kStop || verb == Verb::kAttach || verb == Verb::kLogs;
+  if (!calls && !may_call) return;
   const std::filesystem::path& keys = job.cluster.keys;
-  if (keys.empty() || (!calls && !may_call)) return;
-  if (calls || std::filesystem::exists(keys / net::keyFileOf("client")))
+  if (keys.empty())
+    net::keepToOwnUser(!job.cluster.insecure);
+  else if (calls || std::filesystem::exists(keys / net::keyFileOf("client")))
     net::useKeys(std::make_shared<net::TlsKeys>(keys, "client", job.job));
 }
 
@@ -77,19 +88,23 @@ int run(const Options& options) {
   }
   if (options.verb == Verb::kKeys) return keys(options);
   yaml::Report report;
-  cluster::JobSpec job = cluster::loadCluster(options.cluster_file, options.overrides, report);
+  cluster::JobMarks marks;
+  cluster::JobSpec job =
+      cluster::loadCluster(options.cluster_file, options.overrides, report, &marks);
   if (options.run_dir) job.run_dir = *options.run_dir;
-  useClientKeys(job, options.verb);
+  prepareCalls(job, options.verb);
   switch (options.verb) {
     case Verb::kUp:
-      checkBeforeStart(job, report);
+      checkBeforeStart(job, marks, report);
       return up(job, options, {ownFolder(), report.files()});
     case Verb::kCheck:
-      return check(job, checkBeforeStart(job, report), options);
+      return check(job, checkBeforeStart(job, marks, report), options);
     case Verb::kExplain:
-      checkBeforeStart(job, report);
+      checkBeforeStart(job, marks, report);
       return explain(job, options);
     case Verb::kServe:
+      checkKeys(job, marks.keys, hostLookUp(), report);
+      report.throwIfAny();
       return serve(job, options, {ownFolder(), report.files()});
     case Verb::kGraph:
       return graph(job, options);

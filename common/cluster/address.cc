@@ -104,9 +104,9 @@ std::string refusalToListen(std::string_view address) {
 std::string refusalToShow(std::string_view address) {
   return "listening at " + std::string(address) +
          " for /metrics would let everyone who can connect read what this task tells of the job: "
-         "these pages are plain HTTP, with keys too. Leave the port for them out, or allow it: "
-         "--insecure, or 'insecure: true' in the cluster file; with keys tasks talk to each other "
-         "over TLS all the same";
+         "without keys these pages are plain HTTP. Leave the port for them out, or use keys "
+         "(dtf-launch keys init DIR, then 'keys: DIR' in the cluster file), which make them HTTPS, "
+         "or allow it: --insecure, or 'insecure: true' there";
 }
 
 }  // namespace dtf::cluster

@@ -29,7 +29,7 @@ bool isLoopback(std::string_view host);
 
 // Why a task doesn't listen at `address`, in words.
 std::string refusalToListen(std::string_view address);
-// Likewise, for its metrics, which keys don't protect.
+// Likewise, for its metrics.
 std::string refusalToShow(std::string_view address);
 
 }  // namespace dtf::cluster

@@ -68,7 +68,8 @@ bool includeTrain(YamlNode& root, Report& report) {
 }
 
 // The overrides of the train part wait until the file that it names is in place.
-JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Report& report) {
+JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Report& report,
+                    JobMarks* marks = nullptr) {
   const std::vector<Override> changes = parseOverrides(overrides, report);
   for (const Override& change : changes)
     if (!isBelowTrain(change)) applyOverride(root, change, report);
@@ -77,6 +78,8 @@ JobSpec readJobWith(YamlNode root, std::span<const std::string> overrides, Repor
     if (isBelowTrain(change) && has_train) applyOverride(root, change, report);
   JobSpec job = readJob(root, has_train, report);
   report.throwIfAny();
+  if (const YamlNode* keys = root.find("keys"); keys != nullptr && marks != nullptr)
+    marks->keys = report.markOf(keys->place);
   DTF_CHECK(job.cluster.worker.size() == 1 || !job.cluster.ps.empty());
   DTF_CHECK(job.train.has_value() == (root.find("train") != nullptr));
   return job;
@@ -114,7 +117,7 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
 }
 
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
-                    Report& report) {
+                    Report& report, JobMarks* marks) {
   DTF_CHECK(report.empty());
   report.setTables(allTables());
   if (file.empty()) throw Error(ErrorCode::kUsage, "the name of the cluster file is empty");
@@ -125,7 +128,7 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
                  "--set train=" +
                      file.string());
   if (!root || !report.empty()) report.throwIfAny();
-  return readJobWith(std::move(*root), overrides, report);
+  return readJobWith(std::move(*root), overrides, report, marks);
 }
 
 JobSpec jobFromHosts(const std::string& ps_hosts, const std::string& worker_hosts,

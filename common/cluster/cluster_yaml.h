@@ -26,12 +26,18 @@ namespace dtf::cluster {
 // Errors (all functions): one dtf::Error(kBadConfig) whose message is the whole report, at most 20
 // mistakes of it.
 
+// Where something stands in the files that only whoever starts the job looks after: tasks aren't
+// told. Value type.
+struct JobMarks {
+  yaml::Mark keys;  // its folder
+};
+
 // A whole job, with the train file that it names. kUsage for an empty `file`.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides);
 // The same with the files kept in `report`, which is empty before: for what is found out about the
 // job later, and for warnings.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides,
-                    yaml::Report& report);
+                    yaml::Report& report, JobMarks* marks = nullptr);
 
 // The job that TensorFlow's flags describe: hosts as comma-separated "host:port". Overrides are as
 // for loadCluster.

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/net/event_port.h"
+#include "common/net/own_user.h"
 #include "common/net/socket_options.h"
 #include "common/net/tls_keys.h"
 
@@ -88,6 +89,9 @@ void Listener::Impl::retryLater(const error_code& ec) {
 
 void Listener::Impl::startPreamble(tcp::socket socket) {
   const std::string source = sourceOf(socket), peer = peerName(socket.native_handle());
+  if (options_.own_user_only)
+    if (const std::string why = strangerThatConnects(socket.native_handle()); !why.empty())
+      return logRefused(kOtherUser, peer, why);
   if (!makeRoomFor(source, peer)) return;
   auto pending = std::make_shared<Pending>(std::move(socket), port_.ioc());
   pending->peer = peer;

@@ -30,7 +30,7 @@ class Listener::Impl : public std::enable_shared_from_this<Impl> {
   size_t pendingCount() const { return pending_.size(); }
 
  private:
-  enum Problem : size_t { kJunk, kTimeout, kTooMany, kAcceptFailed, kTls, kProblems };
+  enum Problem : size_t { kJunk, kTimeout, kTooMany, kAcceptFailed, kTls, kOtherUser, kProblems };
 
   // A connection that owes its preamble, or TLS's handshake before it.
   struct Pending {

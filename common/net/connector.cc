@@ -14,6 +14,7 @@
 #include "common/net/asio_promise.h"
 #include "common/net/error_bridge.h"
 #include "common/net/message_stream.h"
+#include "common/net/own_user.h"
 #include "common/net/socket_options.h"
 #include "common/net/timer.h"
 #include "common/net/tls_greeting.h"
@@ -125,6 +126,9 @@ class Connecting {
       auto tls = keys->connect(fd, options_.certified_task);
       return greetSecurely(port_, {std::move(socket), std::move(tls)}, options_.kind);
     }
+    if (keepsToOwnUser())
+      if (const std::string why = strangerThatListens(fd); !why.empty())
+        throw Error(ErrorCode::kPermission, why);
     const auto preamble = makePreamble(options_.kind);
     const ssize_t sent = ::send(fd, preamble.data(), preamble.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(preamble.size()))

@@ -37,10 +37,11 @@ struct ConnectOptions {
 };
 
 // Resolves, connects, sets the socket's options, with keys shakes hands over TLS, and sends the
-// preamble; retries with back-off and jitter until `deadline`. Never blocks the loop. Dropping the promise abandons the attempt. `port`
-// must outlive the promise. Rejects with a dtf::Error inside (error_bridge.h), kUnavailable, that
-// names peer, address, last error and time; kPermission when it was the certificate, this side's or
-// the other's, that was refused to the end.
+// preamble; retries with back-off and jitter until `deadline`. Never blocks the loop. Dropping the
+// promise abandons the attempt. `port` must outlive the promise. Rejects with a dtf::Error inside
+// (error_bridge.h), kUnavailable, that names peer, address, last error and time; kPermission when to
+// the end it was the certificate, this side's or the other's, that was refused, or the other's user
+// (own_user.h).
 kj::Promise<Transport> connectToPeer(AsioEventPort& port, std::string host, uint16_t tcp_port,
                                      ConnectOptions options);
 

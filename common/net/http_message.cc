@@ -47,9 +47,9 @@ bool hasBody(const http::request_parser<http::empty_body>& parser) {
 }  // namespace
 
 std::string originHost(std::string_view origin) {
-  constexpr std::string_view kScheme = "http://";
-  if (!origin.starts_with(kScheme)) return {};
-  const std::string_view rest = origin.substr(kScheme.size());
+  std::string_view rest;
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (origin.starts_with(scheme)) rest = origin.substr(scheme.size());
   const bool is_plain = std::all_of(rest.begin(), rest.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-._:[]").find(c) != std::string_view::npos;
@@ -105,7 +105,9 @@ std::string httpText(const HttpResponse& response, bool with_body) {
                               : fmt::format("Content-Security-Policy: {}\r\n", response.policy),
       response.readable_from.empty()
           ? ""
-          : fmt::format("Access-Control-Allow-Origin: {}\r\n", response.readable_from),
+          : fmt::format(
+                "Access-Control-Allow-Origin: {}\r\nAccess-Control-Allow-Credentials: true\r\n",
+                response.readable_from),
       with_body ? response.body : "");
 }
 

@@ -13,6 +13,7 @@
 #include "common/net/bind.h"
 #include "common/net/error_bridge.h"
 #include "common/net/event_port.h"
+#include "common/net/http_stream.h"
 #include "common/net/log_limiter.h"
 #include "common/net/socket_options.h"
 #include "common/net/timer.h"
@@ -74,9 +75,12 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   enum Problem : size_t { kRefused, kTooMany, kAcceptFailed, kProblems };
 
   struct Connection {
-    Connection(tcp::socket&& accepted, asio::io_context& ioc)
-        : socket(std::move(accepted)), deadline(ioc) {}
-    tcp::socket socket;
+    Connection(tcp::socket&& accepted, asio::io_context& ioc, std::shared_ptr<TlsKeys> keys)
+        : stream(std::make_shared<HttpStream>(std::move(accepted), std::move(keys))),
+          peer(peerName(stream->descriptor())),
+          deadline(ioc) {}
+    const std::shared_ptr<HttpStream> stream;
+    const std::string peer;
     asio::steady_timer deadline;
     State state = State::kReading;
     std::array<char, kHttpHeadBytesMax> request{};
@@ -93,6 +97,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   bool makeRoom(int newcomer);
   void within(const ConnectionPtr& connection, Duration time, std::function<void()> late);
   void read(const ConnectionPtr& connection);
+  void giveUp(const ConnectionPtr& connection);
   void onBytes(const ConnectionPtr& connection);
   void ask(const ConnectionPtr& connection, const HttpRequest& request);
   void refuse(const ConnectionPtr& connection, const HttpRefusal& refusal);
@@ -133,7 +138,7 @@ void HttpServer::Impl::onAccept(const error_code& ec, tcp::socket socket) {
     return;
   }
   if (makeRoom(socket.native_handle())) {
-    auto connection = std::make_shared<Connection>(std::move(socket), port_.ioc());
+    auto connection = std::make_shared<Connection>(std::move(socket), port_.ioc(), options_.keys);
     connection->place = connections_.insert(connections_.end(), connection);
     within(connection, options_.request_deadline, [this, connection] {
       refuse(connection, {408, "no whole request in time"});
@@ -157,7 +162,7 @@ bool HttpServer::Impl::makeRoom(int newcomer) {
   }
   const auto idle = oldestIn(State::kReading);
   const bool is_found = idle != connections_.end();
-  logRefused(kTooMany, peerName(is_found ? (*idle)->socket.native_handle() : newcomer),
+  logRefused(kTooMany, is_found ? (*idle)->peer : peerName(newcomer),
              fmt::format("{} connections at once", connections_.size()));
   if (is_found) drop(ConnectionPtr(*idle));
   return is_found;
@@ -176,14 +181,21 @@ void HttpServer::Impl::within(const ConnectionPtr& connection, Duration time,
 
 void HttpServer::Impl::read(const ConnectionPtr& connection) {
   DTF_CHECK(connection->received < kHttpHeadBytesMax);
-  connection->socket.async_read_some(
+  connection->stream->read(
       asio::buffer(connection->request) + connection->received,
       [self = shared_from_this(), connection](const error_code& ec, size_t bytes) {
         if (self->closed_ || connection->state != State::kReading) return;
-        if (ec) return self->drop(connection);
+        if (ec) return self->giveUp(connection);
         connection->received += bytes;
         self->onBytes(connection);
       });
+}
+
+// Who has not got as far as to ask.
+void HttpServer::Impl::giveUp(const ConnectionPtr& connection) {
+  if (const std::string why = connection->stream->failure(); !why.empty())
+    logRefused(kRefused, connection->peer, why);
+  drop(connection);
 }
 
 void HttpServer::Impl::onBytes(const ConnectionPtr& connection) {
@@ -194,6 +206,15 @@ void HttpServer::Impl::onBytes(const ConnectionPtr& connection) {
 }
 
 void HttpServer::Impl::ask(const ConnectionPtr& connection, const HttpRequest& request) {
+  if (connection->stream->isPlainByMistake())
+    return refuse(connection, {400, "this task has keys: ask by https://, not by http://"});
+  const bool is_known = options_.keys == nullptr || !connection->stream->certificate().empty();
+  const bool is_open =
+      std::ranges::find(options_.open_paths, request.path) != options_.open_paths.end();
+  if (!is_known && !is_open)
+    return refuse(connection, {403,
+                               "this page is for whoever shows a certificate of the job, such as "
+                               "client.pem of dtf-launch keys"});
   if (!options_.only_host.empty() && request.host != options_.only_host && !request.host.empty() &&
       !isNumericOrLocal(request.host))
     return refuse(connection, {421, "this is not the host of that name"});
@@ -209,7 +230,9 @@ void HttpServer::Impl::ask(const ConnectionPtr& connection, const HttpRequest& r
                                 return {500, toError(exception).message() + "\n"};
                               })
                               .then([this, weak = std::weak_ptr<Connection>(connection),
-                                     origin = request.origin](HttpResponse response) {
+                                     origin = request.origin, is_known](HttpResponse response) {
+                                if (!is_known)
+                                  response.body = response.status == 200 ? "yes\n" : "no\n";
                                 if (isReader(origin)) response.readable_from = origin;
                                 if (const ConnectionPtr still = weak.lock())
                                   respond(still, response);
@@ -218,14 +241,15 @@ void HttpServer::Impl::ask(const ConnectionPtr& connection, const HttpRequest& r
 }
 
 bool HttpServer::Impl::isReader(const std::string& origin) const {
+  // What came without TLS may be anybody's, and the browser would show its certificate for it.
+  if (options_.keys != nullptr && !origin.starts_with("https://")) return false;
   const std::string host = originHost(origin);
   return !host.empty() && std::find(options_.readers.begin(), options_.readers.end(), host) !=
                               options_.readers.end();
 }
 
 void HttpServer::Impl::refuse(const ConnectionPtr& connection, const HttpRefusal& refusal) {
-  logRefused(kRefused, peerName(connection->socket.native_handle()),
-             fmt::format("{} {}", refusal.status, refusal.reason));
+  logRefused(kRefused, connection->peer, fmt::format("{} {}", refusal.status, refusal.reason));
   respond(connection, {refusal.status, refusal.reason + "\n"}, !refusal.is_head);
 }
 
@@ -235,23 +259,22 @@ void HttpServer::Impl::respond(const ConnectionPtr& connection, const HttpRespon
   connection->state = State::kWriting;
   connection->response = httpText(response, with_body);
   within(connection, options_.reading_deadline, [this, connection] { drop(connection); });
-  asio::async_write(connection->socket, asio::buffer(connection->response),
-                    [self = shared_from_this(), connection](const error_code& ec, size_t) {
-                      if (self->closed_ || connection->state != State::kWriting) return;
-                      ec ? self->drop(connection) : self->finish(connection);
-                    });
+  connection->stream->write(asio::buffer(connection->response),
+                            [self = shared_from_this(), connection](const error_code& ec, size_t) {
+                              if (self->closed_ || connection->state != State::kWriting) return;
+                              ec ? self->drop(connection) : self->finish(connection);
+                            });
 }
 
 void HttpServer::Impl::finish(const ConnectionPtr& connection) {
   connection->state = State::kClosing;
-  error_code ignored;
-  connection->socket.shutdown(tcp::socket::shutdown_send, ignored);
+  connection->stream->endWriting();
   within(connection, kLastWordsMax, [this, connection] { drop(connection); });
   ignoreRest(connection);
 }
 
 void HttpServer::Impl::ignoreRest(const ConnectionPtr& connection) {
-  connection->socket.async_read_some(
+  connection->stream->read(
       asio::buffer(connection->request),
       [self = shared_from_this(), connection](const error_code& ec, size_t bytes) {
         if (self->closed_ || connection->state != State::kClosing) return;
@@ -267,8 +290,7 @@ void HttpServer::Impl::drop(const ConnectionPtr& connection) {
   connection->state = State::kDropped;
   connection->deadline.cancel();
   connection->answering = nullptr;
-  error_code ignored;
-  connection->socket.close(ignored);
+  connection->stream->close();
   connections_.erase(connection->place);
 }
 

@@ -18,6 +18,7 @@
 namespace dtf::net {
 
 class AsioEventPort;
+class TlsKeys;
 
 struct HttpOptions {
   // One more ends the one that has had its answer for longest; when there is none, the one that has
@@ -32,10 +33,14 @@ struct HttpOptions {
   // In any letters. A page that a browser has from one of these hosts, at any port, may read the answers; a page from
   // elsewhere has them refused by the browser.
   std::vector<std::string> readers{};
+  // HTTPS; who shows no certificate of the job gets an answer, yes or no, at `open_paths` alone. Null: plain
+  // HTTP.
+  std::shared_ptr<TlsKeys> keys{};
+  std::vector<std::string> open_paths{};
 };
 
 // One request a connection; what comes behind it is not answered. What is wrong gets the status that
-// HTTP has for it: 400, 405, 408, 413, 421, 431, 501, 505. What the handler fails with is a 500.
+// HTTP has for it: 400, 403, 405, 408, 413, 421, 431, 501, 505. What the handler fails with is a 500.
 // Owns: the listening socket, connections, answers under way.
 // Borrows: `port` (must outlive this).
 // Threads: loop-thread only.

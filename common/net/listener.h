@@ -30,6 +30,8 @@ struct ListenerOptions {
       std::chrono::milliseconds(250);  // tasks that all start at once get through
   Duration retry_delay = std::chrono::milliseconds(100);  // after EMFILE and the like
   std::shared_ptr<TlsKeys> keys{};                        // null: plain connections, and no others
+  bool own_user_only =
+      false;  // of this host's loopback: who runs as another user is refused (own_user.h)
 };
 
 // A refused connection is one log line, at most a few of a kind each second:

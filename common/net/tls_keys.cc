@@ -191,6 +191,11 @@ std::unique_ptr<TlsSession> TlsKeys::accept(int fd) {
                                       folder_);
 }
 
+std::unique_ptr<TlsSession> TlsKeys::acceptAnybody(int fd) {
+  return std::make_unique<TlsSession>(current()->context(), fd, TlsSession::Side::kOpenServer, job_,
+                                      "", folder_);
+}
+
 std::unique_ptr<TlsSession> TlsKeys::connect(int fd, std::string wanted) {
   return std::make_unique<TlsSession>(current()->context(), fd, TlsSession::Side::kClient, job_,
                                       std::move(wanted), folder_);

@@ -38,6 +38,7 @@ class TlsKeys {
 
   // The server's side on an accepted socket, the client's on a connected one; see TlsSession.
   std::unique_ptr<TlsSession> accept(int fd);
+  std::unique_ptr<TlsSession> acceptAnybody(int fd);  // TlsSession::Side::kOpenServer
   std::unique_ptr<TlsSession> connect(int fd, std::string wanted);
 
   const std::string& job() const { return job_; }

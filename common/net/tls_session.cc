@@ -88,7 +88,8 @@ TlsSession::TlsSession(ssl_ctx_st* context, int fd, Side side, std::string job, 
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_, bio, bio);
   SSL_set_app_data(ssl_, this);
-  SSL_set_verify(ssl_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, onCertificate);
+  const int refuse_none = side_ == Side::kOpenServer ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+  SSL_set_verify(ssl_, SSL_VERIFY_PEER | refuse_none, onCertificate);
   if (side_ == Side::kClient)
     SSL_set_connect_state(ssl_);
   else
@@ -172,6 +173,14 @@ TlsSession::Io TlsSession::write(const void* from, size_t bytes, size_t& put) {
   if (result != 1) return after(result);
   countRecords(put);
   return Io::kDone;
+}
+
+void TlsSession::sayEnd() {
+  if (!established_ || !failure_.empty()) return;
+  ERR_clear_error();
+  (void)SSL_shutdown(ssl_);
+  (void)flush();
+  ERR_clear_error();
 }
 
 // No record is half sent now, which is when a key may change. The message that says so leaves before
@@ -297,6 +306,7 @@ void TlsSession::noteCertificate(int problem, const x509_st* certificate) {
 // OpenSSL has checked who signed it; whom it names is ours to check.
 bool TlsSession::checkPeer() {
   const X509* certificate = SSL_get0_peer_certificate(ssl_);
+  if (certificate == nullptr && side_ == Side::kOpenServer) return true;
   const std::optional<CertifiedName> name =
       certificate == nullptr ? std::nullopt : nameOf(*certificate);
   if (!name) {

@@ -26,7 +26,8 @@ namespace dtf::net {
 // Errors: kFailed, then failure() says why; after it there is nothing but to close.
 class TlsSession {
  public:
-  enum class Side : uint8_t { kClient, kServer };
+  // kOpenServer: asks for a certificate, but takes who shows none, whose peer() is empty then.
+  enum class Side : uint8_t { kClient, kServer, kOpenServer };
   // kWantRead, kWantWrite: again when the socket is readable, or writable.
   enum class Io : uint8_t { kDone, kWantRead, kWantWrite, kEnd, kFailed };
 
@@ -39,6 +40,7 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
 
   Io handshake();
+  bool established() const { return established_; }
   // kDone: `got` bytes, at least one. kEnd: the peer has closed.
   Io read(void* to, size_t room, size_t& got);
   // kDone: `put` bytes, at least one, were taken, and need not be given again. kWantWrite: none, what
@@ -46,6 +48,8 @@ class TlsSession {
   Io write(const void* from, size_t bytes, size_t& put);
   // Gives the socket what was taken. kDone: all of it.
   Io flush();
+  // Says that nothing follows, as far as the socket takes it.
+  void sayEnd();
   size_t unsent() const { return out_.size() - out_at_; }
   // What the bytes that wait take of memory, with those that have left.
   size_t bufferBytes() const { return out_.capacity(); }

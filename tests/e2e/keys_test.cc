@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -13,14 +15,19 @@
 #include "common/net/caller_loop.h"
 #include "common/net/tls_keys.h"
 #include "common/wire/ps_link.h"
+#include "tests/e2e/raw_connection.h"
 #include "tests/e2e/recovery_fixture.h"
+#include "tests/support/another_user.h"
 
 namespace dtf::testing {
 
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class KeysTest : public RecoveryTest {
  protected:
@@ -69,6 +76,21 @@ class KeysTest : public RecoveryTest {
                                      fmt::format("127.0.0.1:{}", port), "-brief"};
     argv.insert(argv.end(), more.begin(), more.end());
     return runProcess(argv, std::chrono::seconds(20));
+  }
+  // The body and, in a line of its own, the status that curl is answered with.
+  std::string curl(const std::string& url, std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"curl", "-sS", "--max-time", "20", "-w", "\n%{http_code}", url});
+    const ProcessResult result = runProcess(more, std::chrono::seconds(30));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+};
+
+// Without keys: who is who on loopback the kernel says.
+class AnotherUserTest : public KeysTest {
+ protected:
+  void SetUp() override {
+    if (!mayBecomeAnotherUser()) GTEST_SKIP() << "only root can become another user";
   }
 };
 
@@ -180,6 +202,119 @@ TEST_F(KeysTest, StatusAsksWithTheClientsKey) {
   EXPECT_THAT(refused.err, HasSubstr("client.pem is missing"));
   launcher.signal(SIGTERM);
   launcher.wait(kEnd);
+}
+
+TEST_F(KeysTest, PagesAreHttpsForWhoHasAKeyOfTheJob) {
+  ClusterOptions options = syncJob();
+  options.ports = freePorts(4);
+  const int port = freePorts(1)[0];
+  file_ = writeWithKeys(options, "job");
+  ps_.push_back(std::make_unique<Process>(
+      startTask(file_, "ps", 0, {"--metrics-port", std::to_string(port)})));
+  const std::string at = fmt::format("localhost:{}", port);
+  ASSERT_TRUE(ps_[0]->waitForOutput("event=metrics url=https://", kEnd)) << ps_[0]->err();
+  const std::string ca = keys() + "/ca.pem", client = keys() + "/client.pem";
+  const std::vector<std::string> stranger = {"--cacert", ca};
+  const std::vector<std::string> friendly = {"--cacert", ca, "--cert", client};
+  EXPECT_THAT(curl("https://" + at + "/metrics", friendly),
+              AllOf(HasSubstr("dtf_task_ready{"), EndsWith("\n200")));
+  EXPECT_THAT(curl("https://" + at + "/", friendly), EndsWith("\n200"));
+  EXPECT_THAT(curl("https://" + at + "/readyz", friendly),
+              AllOf(StartsWith("not ready: "), EndsWith("\n503")));
+  for (const char* page : {"/metrics", "/status.json", "/"})
+    EXPECT_THAT(curl("https://" + at + page, stranger),
+                AllOf(HasSubstr("client.pem"), Not(HasSubstr("dtf_")), EndsWith("\n403")))
+        << page;
+  EXPECT_EQ(curl("https://" + at + "/healthz", stranger), "yes\n\n200");
+  EXPECT_EQ(curl("https://" + at + "/readyz", stranger), "no\n\n503");
+  EXPECT_THAT(curl("http://" + at + "/healthz"),
+              AllOf(HasSubstr("ask by https://"), EndsWith("\n400")));
+  const ProcessResult knocked = runProcess(
+      {"bash", "-c",
+       "printf 'GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n' | openssl s_client -quiet "
+       "-verify_return_error -verify_hostname localhost -CAfile " +
+           ca + " -cert " + client + " -connect " + at},
+      kEnd);
+  EXPECT_THAT(knocked.out, StartsWith("HTTP/1.1 200 ")) << knocked.err;
+  ps_[0]->signal(SIGKILL);
+}
+
+TEST_F(AnotherUserTest, IsRefusedByAJobsTask) {
+  ClusterOptions options = syncJob();
+  options.ports = freePorts(4);
+  file_ = writeCluster(options);
+  ps_.push_back(task("ps", 0));
+  ASSERT_TRUE(ps_[0]->waitForOutput("event=listening", kEnd)) << ps_[0]->err();
+  const std::string hello = preamble();
+  const AnotherUser nobody([&](int tell) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(options.ports[0]));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) ::_exit(2);
+    (void)!::send(fd, hello.data(), hello.size(), MSG_NOSIGNAL);
+    char byte;
+    const ssize_t got = ::recv(fd, &byte, 1, 0);
+    (void)!::write(tell, &got, sizeof got);
+  });
+  EXPECT_LE(nobody.told<ssize_t>(), 0) << "it was answered";
+  EXPECT_TRUE(ps_[0]->waitForOutput("it is a process of user 65534 of this host", kEnd))
+      << ps_[0]->err();
+  EXPECT_THAT(ps_[0]->err(), HasSubstr("event=connection_refused peer=127.0.0.1:"));
+  ps_[0]->signal(SIGKILL);
+}
+
+// Who takes the port of a ps is sent no parameters.
+TEST_F(AnotherUserTest, IsNotTakenForATask) {
+  const AnotherUser nobody([](int tell) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    if (::bind(fd, reinterpret_cast<sockaddr*>(&address), bytes) != 0 || ::listen(fd, 5) != 0 ||
+        ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0)
+      ::_exit(2);
+    const int port = ntohs(address.sin_port);
+    (void)!::write(tell, &port, sizeof port);
+  });
+  ClusterOptions options = syncJob();
+  options.ps = 1;
+  options.ports = freePorts(1 + options.workers);
+  options.ports[0] = nobody.told<int>();
+  options.top_more = "timeouts: {start_seconds: 2}\n";
+  Process worker = startTask(writeCluster(options), "worker", 0);
+  const ProcessResult result = worker.wait(kEnd);
+  EXPECT_EQ(result.exit_code, 77) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("it is a process of user 65534 of this host, and without keys "
+                        "only those of user 0, who this is, and of root are talked to"));
+}
+
+TEST_F(KeysTest, BadKeysAreSaidBeforeATaskStarts) {
+  const std::string file = writeWithKeys(syncJob(), "job");
+  const auto refusal = [&](const std::vector<std::string>& words, int code) {
+    std::vector<std::string> argv = {binary("dtf-launch")};
+    argv.insert(argv.end(), words.begin(), words.end());
+    const ProcessResult result = runProcess(argv, kEnd, {}, folder_.path());
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/runs/job/logs"))
+        << "a task was started";
+    return result.err;
+  };
+  EXPECT_EQ(refusal({"check", file}, 0), "");
+  ASSERT_EQ(::chmod((keys() + "/ps-1.pem").c_str(), 0640), 0);
+  EXPECT_THAT(refusal({file}, 77), AllOf(StartsWith(file + ":"), HasSubstr(": error: " + keys()),
+                                         HasSubstr("ps-1.pem can be read by others (mode 0640)")));
+  std::filesystem::remove(keys() + "/ps-1.pem");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", file}, {file}, {"serve", file}})
+    EXPECT_THAT(refusal(words, 65), AllOf(StartsWith(file + ":"), HasSubstr(" has no key of ps/1"),
+                                          HasSubstr("keys: keys\n")));
+  EXPECT_THAT(refusal({"check", file, "--set", "job=other"}, 78),
+              HasSubstr("are of job 'job', but this is job 'other'"));
+  EXPECT_THAT(refusal({file, "--keys", "none"}, 65), HasSubstr("is no folder of keys"));
 }
 
 // With keys a task may listen where others can reach it; without, the refusal says how to make them.

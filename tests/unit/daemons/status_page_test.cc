@@ -44,6 +44,9 @@ TEST(StatusPage, SaysWhereTheOtherTasksAnswer) {
                                    {"name": "worker/0", "url": "http://gpu1:9401"},
                                    {"name": "worker/1", "url": "http://[2001:db8::2]:9400"}])"));
   EXPECT_TRUE(documentOf(twoHosts(0))["tasks"][1]["url"].is_null()) << "port: auto";
+  cluster::TaskOptions with_keys = twoHosts(9400);
+  with_keys.job.cluster.keys = "keys";
+  EXPECT_EQ(documentOf(with_keys)["tasks"][1]["url"], "https://gpu1:9401");
 }
 
 TEST(StatusPage, SaysWhatTheTaskDoes) {

@@ -38,7 +38,8 @@ TEST(HttpMessage, AnOriginIsTheHostOfAPage) {
   EXPECT_EQ(originHost("http://Gpu1:9400"), "gpu1");
   EXPECT_EQ(originHost("http://[::1]:9400"), "::1");
   EXPECT_EQ(originHost("http://10.0.0.5"), "10.0.0.5");
-  EXPECT_EQ(originHost("https://gpu1"), "");
+  EXPECT_EQ(originHost("https://gpu1:9400"), "gpu1");
+  EXPECT_EQ(originHost("ftp://gpu1"), "");
   EXPECT_EQ(originHost("null"), "");
   EXPECT_EQ(originHost("http://gpu1/path"), "");
   EXPECT_EQ(originHost(""), "");
