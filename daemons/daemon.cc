@@ -31,6 +31,7 @@ namespace dtf::daemons {
 namespace {
 constexpr size_t kNoticeMessageMax =
     16384;  // the launcher drops lines above 64 KiB; the log has all
+constexpr Duration kSameRequestWithin = std::chrono::seconds(2);
 
 // As the log does: who doesn't read stderr holds up nobody.
 void printLast(const std::string& text) {
@@ -161,9 +162,17 @@ SignalExit::SignalExit(net::Reactor& reactor, std::function<void(int)> on_signal
 void SignalExit::arm() {
   signals_.async_wait([this](const net::error_code& error, int number) {
     if (error) return;
-    on_signal_(number);
+    if (!isSameRequest(number)) on_signal_(number);
     arm();
   });
+}
+
+bool SignalExit::isSameRequest(int number) {
+  if (number != SIGTERM) return false;
+  const TimePoint now = clock_.now();
+  if (terminated_ && now < *terminated_ + kSameRequestWithin) return true;
+  terminated_ = now;
+  return false;
 }
 
 }  // namespace dtf::daemons

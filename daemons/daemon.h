@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/cluster/address.h"
 #include "common/cluster/options.h"
@@ -37,7 +38,9 @@ std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::Task
 void checkReach(const std::string& address, const cluster::TaskOptions& options,
                 std::string (*refusal)(std::string_view) = cluster::refusalToListen);
 
-// Calls `on_signal` for SIGTERM and SIGINT, on the reactor.
+// Calls `on_signal` for SIGTERM and SIGINT, on the reactor. A SIGTERM within two seconds of another
+// is the same request, and not told: a scheduler sends it to every process of a job, dtf-launch
+// included, which passes it on.
 // Owns: the signal set.
 // Borrows: `reactor`.
 class SignalExit {
@@ -46,6 +49,9 @@ class SignalExit {
 
  private:
   void arm();
+  bool isSameRequest(int number);
+  const SystemClock clock_;
+  std::optional<TimePoint> terminated_;  // the last SIGTERM that was told
   net::asio::signal_set signals_;
   std::function<void(int)> on_signal_;
 };

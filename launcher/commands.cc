@@ -138,7 +138,7 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
   }
   const auto plan = makePlan(job, launch_options.plan, plannedAddresses(job));
   std::vector<SshHostCommand> hosts;
-  if (job.launch.via == Via::kSsh) hosts = sshCommands(job);
+  if (job.launch.via != Via::kLocal) hosts = sshCommands(job);
   print(options.json ? planJson(plan, hosts) : planText(plan, hosts));
   return 0;
 }

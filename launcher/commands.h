@@ -24,6 +24,11 @@ struct Origin {
 // Runs the job, or with --dry-run prints what would run.
 int up(const cluster::JobSpec& job, const Options& options, const Origin& origin);
 
+// Has Slurm run the job, and prints its number there; with --dry-run prints the script.
+// Blocks: on sbatch.
+// Errors: kUsage: the file has another launch.via; kUnavailable with the words of sbatch.
+int submit(const cluster::JobSpec& job, const Options& options, const Origin& origin);
+
 // Starts the tasks of the job's cluster without the job: they serve clients until they are told to
 // end. With --dry-run as up().
 int serve(const cluster::JobSpec& job, const Options& options, const Origin& origin);

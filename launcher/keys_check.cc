@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kNamesMax = 8;  // of tasks in a message
+constexpr size_t kTasksNamedMax = 8;  // of tasks in a message
 
 std::vector<std::string> tasksThatNeedKeys(
     const cluster::JobSpec& job, const std::function<bool(const cluster::Address&)>& runs_here) {
-  const bool are_sent = job.launch.via == cluster::LaunchSpec::Via::kSsh;
+  const bool are_sent = job.launch.via != cluster::LaunchSpec::Via::kLocal;
   std::vector<std::string> names;
   for (const JobKind kind : {JobKind::kPs, JobKind::kWorker}) {
     const std::vector<cluster::TaskSpec>& tasks = job.cluster.tasks(kind);
@@ -35,7 +35,8 @@ std::vector<std::string> tasksThatNeedKeys(
 // "DIR has no key of worker/2: dtf-launch keys issue DIR worker/2 makes it".
 std::string missingText(const fs::path& folder, const std::vector<std::string>& tasks) {
   const std::vector<std::string> named(
-      tasks.begin(), tasks.begin() + static_cast<ptrdiff_t>(std::min(tasks.size(), kNamesMax)));
+      tasks.begin(),
+      tasks.begin() + static_cast<ptrdiff_t>(std::min(tasks.size(), kTasksNamedMax)));
   const std::string more =
       tasks.size() > named.size() ? fmt::format(" and {} more", tasks.size() - named.size()) : "";
   return fmt::format(

@@ -1,5 +1,7 @@
 #include "launcher/launch_plan.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
@@ -10,6 +12,34 @@ namespace dtf::launcher {
 
 namespace {
 
+const std::string& chosenAddress(const ChosenAddresses& chosen, TaskId id) {
+  const auto address = chosen.find(id);
+  if (address == chosen.end())
+    throw Error(ErrorCode::kInternal, "no port was chosen for " + id.name());
+  return address->second;
+}
+
+// `--set` for all tasks of a job that the file only counts: JSON is YAML.
+std::string listOverride(const cluster::ClusterSpec& cluster, JobKind job,
+                         const ChosenAddresses& chosen) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (uint32_t index = 0; index < cluster.tasks(job).size(); ++index) {
+    const cluster::TaskSpec& task = cluster.tasks(job)[index];
+    nlohmann::ordered_json one = {{"address", chosenAddress(chosen, {job, index})}};
+    if (!task.devices.empty()) one["devices"] = task.devices;
+    if (!task.env.empty()) one["env"] = task.env;
+    if (task.threads != 0) one["threads"] = task.threads;
+    list.push_back(std::move(one));
+  }
+  try {
+    return "cluster." + std::string(jobName(job)) + "=" + list.dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("an 'env' of the {} is not UTF-8: tasks that are counted need UTF-8",
+                            jobName(job)));
+  }
+}
+
 // `--set` for each `auto` port. Where a task is a map in the file (it has more to say than an
 // address), only its address may be replaced.
 std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
@@ -17,15 +47,13 @@ std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
   std::vector<std::string> overrides;
   for (const TaskId id : allTasks(cluster)) {
     const cluster::TaskSpec& task = cluster.tasks(id.job)[id.index];
-    if (task.address.port != 0) continue;
-    const auto address = chosen.find(id);
-    if (address == chosen.end())
-      throw Error(ErrorCode::kInternal, "no port was chosen for " + id.name());
+    if (task.by_count && id.index == 0) overrides.push_back(listOverride(cluster, id.job, chosen));
+    if (task.by_count || task.address.port != 0) continue;
+    const std::string& address = chosenAddress(chosen, id);
     const bool is_map = !task.devices.empty() || !task.env.empty() || task.threads != 0;
-    const bool is_ipv6 = address->second.starts_with('[');  // a list, to YAML, unless quoted
+    const bool is_ipv6 = address.starts_with('[');  // a list, to YAML, unless quoted
     overrides.push_back("cluster." + std::string(jobName(id.job)) + "." + std::to_string(id.index) +
-                        (is_map ? ".address=" : "=") +
-                        (is_ipv6 ? '"' + address->second + '"' : address->second));
+                        (is_map ? ".address=" : "=") + (is_ipv6 ? '"' + address + '"' : address));
   }
   return overrides;
 }

@@ -29,6 +29,7 @@
 #include "launcher/listen_sockets.h"
 #include "launcher/options.h"
 #include "launcher/output.h"
+#include "launcher/slurm/allocation.h"
 
 namespace dtf::launcher {
 
@@ -68,6 +69,16 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobM
   return *size;
 }
 
+// On which nodes of Slurm's the tasks are. Only what starts them asks Slurm.
+void placeJob(cluster::JobSpec& job, const Options& options) {
+  if (job.launch.via != cluster::LaunchSpec::Via::kSlurm) return;
+  const bool starts = options.verb == Verb::kUp || options.verb == Verb::kServe;
+  const std::vector<std::string> nodes = starts ? allocatedNodes() : nodesToCome(job.launch.slurm);
+  placeOnNodes(job, nodes);
+  if (starts) checkNodes(job, nodes);
+  if (job.launch.ssh.binary_dir.empty()) job.launch.ssh.binary_dir = ownFolder();
+}
+
 // For verbs that call the tasks: as the job's client, or of this user's own tasks only. Those that
 // call only where they know of no run do without the client's keys where there are none.
 void prepareCalls(const cluster::JobSpec& job, Verb verb) {
@@ -92,11 +103,15 @@ int run(const Options& options) {
   cluster::JobSpec job =
       cluster::loadCluster(options.cluster_file, options.overrides, report, &marks);
   if (options.run_dir) job.run_dir = *options.run_dir;
+  placeJob(job, options);
   prepareCalls(job, options.verb);
   switch (options.verb) {
     case Verb::kUp:
       checkBeforeStart(job, marks, report);
       return up(job, options, {ownFolder(), report.files()});
+    case Verb::kSubmit:
+      checkBeforeStart(job, marks, report);
+      return submit(job, options, {ownFolder(), {}});
     case Verb::kCheck:
       return check(job, checkBeforeStart(job, marks, report), options);
     case Verb::kExplain:

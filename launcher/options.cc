@@ -37,8 +37,8 @@ constexpr OptionDef kLaunchOptions[] = {
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"graph", "FILE", "graph: the ops, and what to run of them"},
     {"dry-run", "",
-     "up, serve: print the command of each task, and start none; graph: where each op runs, the "
-     "tasks' parts of a step, what they send each other"},
+     "up, serve: print the command of each task, and start none; submit: print the script; graph: "
+     "where each op runs, the tasks' parts of a step, what they send each other"},
     {"dot", "", "graph: with --dry-run, for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
     {"job", "NAME", "keys init: whose keys they are"},
     {"cluster", "FILE", "keys init, issue: keys for the job and all tasks of this CLUSTER.yaml"},
@@ -67,6 +67,12 @@ constexpr VerbInfo kVerbs[] = {
      "file asks for checkpoints, and ends the job; the same command then goes on from it.\n"
      "With -d it returns once every task is ready, and the job goes on: see status, attach,\n"
      "stop.\n"},
+    {"submit", Verb::kSubmit, "CLUSTER.yaml", "have Slurm run the job: 'launch: {via: slurm}'",
+     "Gives sbatch a script that runs `dtf-launch up` on the first of launch.nodes nodes, from\n"
+     "where it starts the tasks on all of them, and prints Slurm's number of the job. --dry-run\n"
+     "prints the script. Before the time limit (launch.time) the job saves and ends; submitted\n"
+     "again, or by itself with launch.requeue, it goes on from there. Within an allocation\n"
+     "(salloc, or a script of your own) use `up`.\n"},
     {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks", ""},
     {"explain", Verb::kExplain, "CLUSTER.yaml", "print the model layer by layer, and its placement",
      "Each layer with its output, parameters and floating-point operations, then which variable\n"
@@ -121,7 +127,7 @@ constexpr VerbInfo kVerbs[] = {
 };
 
 // What other tools call it.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kSynonyms = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 31> kSynonyms = {
     {{"load", "import"},   {"save", "export"},      {"convert", "export"}, {"evaluate", "eval"},
      {"infer", "predict"}, {"classify", "predict"}, {"test", "eval"},      {"down", "stop"},
      {"kill", "stop"},     {"cancel", "stop"},      {"ps", "status"},      {"ls", "status"},
@@ -129,7 +135,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 29> kSynonym
      {"verify", "check"},  {"describe", "explain"}, {"model", "explain"},  {"show", "explain"},
      {"run", "up"},        {"start", "up"},         {"launch", "up"},      {"resume", "up"},
      {"server", "serve"},  {"log", "logs"},         {"watch", "attach"},   {"key", "keys"},
-     {"certs", "keys"}}};
+     {"certs", "keys"},    {"sbatch", "submit"},    {"queue", "submit"}}};
 
 const VerbInfo* verbNamed(std::string_view name) {
   for (const VerbInfo& info : kVerbs)
@@ -148,7 +154,8 @@ std::string helpText(const std::vector<OptionDef>& options) {
   for (const VerbInfo& info : kVerbs)
     verbs += fmt::format("  dtf-launch {:<35}  {}\n", fmt::format("{} {}", info.name, info.words),
                          info.what);
-  return "dtf-launch: runs all tasks of a job, here or over ssh, until it ends.\n\n" + verbs +
+  return "dtf-launch: runs all tasks of a job, on this host or on many, until it ends.\n\n" +
+         verbs +
          fmt::format("  dtf-launch {:<35}  {}\n\nOptions:\n", "help [VERB]",
                      "this text; of a verb") +
          cluster::optionHelp(options) +
@@ -269,7 +276,7 @@ std::optional<std::filesystem::path> fileOf(const CommandLine& line, std::string
 void checkFits(const CommandLine& line, const Options& options) {
   const std::pair<const char*, std::vector<Verb>> only[] = {
       {"detach", {Verb::kUp, Verb::kServe}},
-      {"dry-run", {Verb::kUp, Verb::kServe, Verb::kGraph}},
+      {"dry-run", {Verb::kUp, Verb::kServe, Verb::kSubmit, Verb::kGraph}},
       {"fresh", {Verb::kUp, Verb::kGraph}},
       {"follow", {Verb::kLogs}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},

@@ -14,6 +14,7 @@ namespace dtf::launcher {
 
 enum class Verb : uint8_t {
   kUp,
+  kSubmit,
   kCheck,
   kExplain,
   kGraph,

@@ -26,7 +26,7 @@ struct FailureDetails {
   std::string host;                     // of that task, where tasks are on other hosts
 };
 
-// The host of a task where tasks are started over ssh; empty elsewhere.
+// The host of a task where tasks are started on others than this; empty elsewhere.
 std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task);
 
 // Why the job failed, for stderr: which task first, how it ended, its own words, who had been started

@@ -9,9 +9,9 @@ std::unique_ptr<TaskHost> makeTaskHost(const cluster::JobSpec& job,
                                        const std::map<std::filesystem::path, std::string>& files,
                                        boost::asio::io_context& io, const Clock& clock,
                                        TaskEvents& events) {
-  if (job.launch.via == cluster::LaunchSpec::Via::kSsh)
-    return std::make_unique<SshHosts>(job, files, io, clock, events);
-  return std::make_unique<LocalHost>(io, clock, events);
+  if (job.launch.via == cluster::LaunchSpec::Via::kLocal)
+    return std::make_unique<LocalHost>(io, clock, events);
+  return std::make_unique<SshHosts>(job, files, io, clock, events);
 }
 
 }  // namespace dtf::launcher

@@ -1,7 +1,7 @@
 #pragma once
 
-// Where tasks run: on this host (local_host.h), or on others over ssh (ssh/ssh_hosts.h). A launch
-// uses either through this interface; what happens to the processes comes back as events.
+// Where tasks run: on this host (local_host.h), or on others over ssh or by Slurm (ssh/ssh_hosts.h).
+// A launch uses either through this interface; what happens to the processes comes back as events.
 
 #include <sys/types.h>
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Installs what building (and, with --tests, checking) dtf needs on Debian 12, and nothing that is there already.
-# Usage: scripts/install-deps.sh [--tests] [--packages] [--browser]
-#   --packages: what building packages for Debian takes; --browser: Chromium, for the test of the status page
+# Usage: scripts/install-deps.sh [--tests] [--packages] [--browser] [--slurm]
+#   --packages: what building packages for Debian takes; --browser: Chromium, for the test of the status page;
+#   --slurm: Slurm and munge, for the test that submits jobs
 set -euo pipefail
 
 packages=(
@@ -14,6 +15,7 @@ if [[ " $* " = *' --tests '* ]]; then
 fi
 if [[ " $* " = *' --packages '* ]]; then packages+=(debhelper dpkg-dev fakeroot lintian debootstrap); fi
 if [[ " $* " = *' --browser '* ]]; then packages+=(chromium); fi
+if [[ " $* " = *' --slurm '* ]]; then packages+=(slurmctld slurmd slurm-client munge iproute2); fi
 
 missing=()
 for package in "${packages[@]}"; do

@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/cluster/address.h"
+#include "common/cluster/read_launch.h"
 #include "common/cluster/read_train.h"
 #include "common/cluster/schema.h"
 #include "common/yaml/map_reader.h"
@@ -106,6 +107,17 @@ void readAddress(const YamlNode& node, std::string_view label, Address& address,
     report.error(node.where(), fmt::format("bad address {}: {}", inQuotes(*text), wrong));
 }
 
+// What a task has beside its address.
+void readSettings(const MapReader& reader, const TaskId& id, TaskSpec& task) {
+  Report& report = reader.report();
+  for (const YamlNode& device : reader.list("devices"))
+    readDevice(device, id, task.devices, report);
+  if (const YamlNode* env = reader.find("env")) task.env = readEnv(*env, report);
+  if (reader.whole("threads", task.threads) && id.job != JobKind::kWorker)
+    report.error(reader.find("threads")->where(),
+                 "'threads' is for workers: a ps has as many as its updates need");
+}
+
 TaskSpec readTask(const YamlNode& node, const TaskId& id, Report& report) {
   TaskSpec task;
   task.mark = report.markOf(node.place);
@@ -116,23 +128,31 @@ TaskSpec readTask(const YamlNode& node, const TaskId& id, Report& report) {
   const MapReader reader(node, schema::kTask, id.name(), report);
   if (const YamlNode* address = reader.find("address"))
     readAddress(*address, "address", task.address, report);
-  for (const YamlNode& device : reader.list("devices"))
-    readDevice(device, id, task.devices, report);
-  if (const YamlNode* env = reader.find("env")) task.env = readEnv(*env, report);
-  if (reader.whole("threads", task.threads) && id.job != JobKind::kWorker)
-    report.error(reader.find("threads")->where(),
-                 "'threads' is for workers: a ps has as many as its updates need");
+  readSettings(reader, id, task);
   return task;
 }
 
+// {count: 3, threads: 2}: as many alike.
+std::vector<TaskSpec> readTaskCount(const YamlNode& node, JobKind job, Report& report) {
+  const MapReader reader(node, schema::kTaskCount, jobName(job), report);
+  TaskSpec task;
+  task.address = localAddress();
+  task.mark = report.markOf(node.place);
+  task.by_count = true;
+  readSettings(reader, {job, 0}, task);
+  size_t count = 0;
+  reader.whole("count", count);
+  return std::vector<TaskSpec>(count, task);
+}
 // Which task is at which address, by bindKey: no two may be at one.
 using Taken = std::map<std::string, TaskId>;
 
 std::vector<TaskSpec> readTasks(const YamlNode& cluster, const MapReader& reader, JobKind job,
                                 Taken& taken, Report& report) {
   const std::string_view key = jobName(job);
-  const std::vector<YamlNode>& nodes = reader.list(key);
   const YamlNode* list = cluster.find(key);
+  if (list != nullptr && list->isMap()) return readTaskCount(*list, job, report);
+  const std::vector<YamlNode>& nodes = reader.list(key);
   std::vector<TaskSpec> tasks;
   if (list != nullptr && list->isSequence() && (nodes.empty() || nodes.size() > kTasksMax)) {
     report.error(list->where(), fmt::format("'{}' must have from 1 to {} tasks, got {}", key,
@@ -164,83 +184,6 @@ ClusterSpec readClusterTasks(const YamlNode& node, Report& report) {
                                              "which they share; without it there is one worker",
                                              cluster.worker.size()));
   return cluster;
-}
-
-// They become words of a command that a shell on the other host takes apart, or an option's value.
-bool isHarmless(std::string_view word) {
-  return !word.empty() && word[0] != '-' &&
-         std::all_of(word.begin(), word.end(), [](unsigned char c) {
-           return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/' || c == '@';
-         });
-}
-
-void readHarmless(const MapReader& reader, std::string_view key, std::string& value) {
-  if (!reader.text(key, value) || isHarmless(value)) return;
-  reader.report().error(
-      reader.find(key)->where(),
-      fmt::format("'{}' has letters, digits, '.', '_', '-', '/' and '@', and does "
-                  "not start with '-', got {}",
-                  key, inQuotes(value)));
-}
-
-void readFileName(const MapReader& reader, std::string_view key, std::filesystem::path& file) {
-  std::string text;
-  if (reader.path(key, text))
-    file = (reader.report().folderOf(reader.find(key)->place) / text).lexically_normal();
-}
-
-// What `launch` and the elements of launch.hosts have in common.
-void readSsh(const MapReader& reader, SshSpec& ssh) {
-  readHarmless(reader, "user", ssh.user);
-  reader.whole("port", ssh.port);
-  readFileName(reader, "identity", ssh.identity);
-  readHarmless(reader, "binary_dir", ssh.binary_dir);
-}
-
-bool hasTask(const ClusterSpec& cluster, const std::string& host) {
-  for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
-    for (const TaskSpec& task : cluster.tasks(job))
-      if (!task.address.host.empty() && hostKey(task.address.host) == hostKey(host)) return true;
-  return false;
-}
-
-void readHosts(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec& launch) {
-  Report& report = reader.report();
-  for (const YamlNode& node : reader.list("hosts")) {
-    const MapReader host_reader(node, schema::kLaunchHost, "launch.hosts", report);
-    std::string host;
-    if (!host_reader.text("host", host) || host.empty()) continue;
-    SshSpec ssh = launch.ssh;
-    readSsh(host_reader, ssh);
-    if (!launch.hosts.emplace(hostKey(host), ssh).second)
-      report.error(node.where(), "the host " + inQuotes(host) + " is listed twice");
-    if (!hasTask(cluster, host))
-      report.error(node.where(), "no task of 'cluster' is on the host " + inQuotes(host));
-  }
-}
-
-LaunchSpec readLaunch(const YamlNode& node, const ClusterSpec& cluster, Report& report) {
-  const MapReader reader(node, schema::kLaunch, node.key, report);
-  LaunchSpec launch;
-  reader.choice("via", launch.via);
-  readSsh(reader, launch.ssh);
-  readFileName(reader, "ssh_config", launch.ssh.config);
-  readHosts(reader, cluster, launch);
-  if (launch.via != LaunchSpec::Via::kSsh)
-    for (const std::string_view key :
-         {"user", "port", "identity", "ssh_config", "binary_dir", "hosts"})
-      if (const YamlNode* found = reader.find(key))
-        report.error(found->key_place, inQuotes(key) + " is for 'via: ssh'");
-  const YamlNode* restarts = reader.find("restarts");
-  if (restarts == nullptr) return launch;
-  if (restarts->isScalar()) {
-    report.error(restarts->where(), "'restarts' is a map: {max: 0} for none, {max: 5} for a few");
-    return launch;
-  }
-  const MapReader budget(*restarts, schema::kRestarts, "launch.restarts", report);
-  budget.whole("max", launch.restarts.max);
-  budget.number("refill_minutes", launch.restarts.refill_minutes);
-  return launch;
 }
 
 Timeouts readTimeouts(const YamlNode& node, Report& report) {
@@ -342,6 +285,45 @@ void readMetrics(const YamlNode& node, JobSpec& job, Report& report) {
   if (job.metrics->port != 0) checkMetricsPorts(job, place, report);
 }
 
+// "http://host:4318/v1/traces", of which port and path may be left out. Returns what is wrong.
+std::string parseEndpoint(std::string_view text, TracesSpec& traces) {
+  constexpr std::string_view kScheme = "http://";
+  constexpr const char* kPort = ":4318";             // of OTLP over HTTP
+  constexpr const char* kTracesPath = "/v1/traces";  // likewise
+  if (text.starts_with("https://"))
+    return "TLS to a collector isn't there yet: run one on each host, or on a network that you "
+           "trust";
+  if (!text.starts_with(kScheme)) return "it does not begin with http://";
+  std::string address(text.substr(kScheme.size()));
+  const size_t slash = std::min(address.find('/'), address.size());
+  traces.path = address.substr(slash);
+  address.resize(slash);
+  if (traces.path.empty() || traces.path == "/") traces.path = kTracesPath;
+  const bool is_plain = std::all_of(traces.path.begin(), traces.path.end(),
+                                    [](unsigned char c) { return c > ' ' && c < 0x7F; });
+  if (!is_plain) return "its path has characters that a URL can't have";
+  const size_t bracket = address.find(']');
+  const size_t from = bracket == std::string::npos ? 0 : bracket;
+  if (address.find(':', from) == std::string::npos) address += kPort;
+  const std::string wrong = parseAddress(address, traces.collector);
+  return wrong.empty() && traces.collector.port == 0 ? "a collector's port is a number" : wrong;
+}
+
+void readTraces(const YamlNode& node, JobSpec& job, Report& report) {
+  constexpr uint64_t kEverySteps = 100;
+  const MapReader reader(node, schema::kTraces, node.key, report);
+  TracesSpec traces;
+  traces.every_steps = kEverySteps;
+  reader.whole("every_steps", traces.every_steps);
+  std::string endpoint;
+  if (!reader.text("endpoint", endpoint)) return;
+  const std::string wrong = parseEndpoint(endpoint, traces);
+  if (!wrong.empty())
+    return report.error(reader.find("endpoint")->where(),
+                        fmt::format("bad endpoint {}: {}", inQuotes(endpoint), wrong));
+  job.traces = std::move(traces);
+}
+
 // The towers of a worker take even shares of its batch.
 void checkShares(const JobSpec& job, Report& report) {
   const int64_t batch = job.train->data.batch_size;
@@ -389,6 +371,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (const YamlNode* durability = reader.find("durability"))
     job.durability = readDurability(*durability, job.cluster.ps.size(), report);
   if (const YamlNode* metrics = reader.find("metrics")) readMetrics(*metrics, job, report);
+  if (const YamlNode* traces = reader.find("traces")) readTraces(*traces, job, report);
   const YamlNode* train = reader.find("train");
   if (train != nullptr && with_train)
     job.train = readTrain(

@@ -18,6 +18,7 @@ using yaml::kSeconds;
 using yaml::kSeedMax;
 using yaml::later;
 using yaml::list;
+using yaml::listOrMap;
 using yaml::map;
 using yaml::number;
 using yaml::required;
@@ -39,12 +40,13 @@ constexpr Key kJobKeys[] = {
     map("timeouts", "how long each wait may last"),
     textOrMap("durability", "what a lost ps costs; default checkpoint"),
     map("metrics", "/metrics, /healthz and /readyz of each task, over HTTP; default: none"),
+    map("traces", "of steps, to an OpenTelemetry collector over HTTP; default: none"),
     textOrMap("train", "a TRAIN.yaml, relative to this file, or its keys in place"),
 };
 
 constexpr Key kClusterKeys[] = {
-    list("ps", "parameter servers: addresses (host:port), or maps; none: one process"),
-    required(list("worker", "the workers: addresses (host:port), or maps")),
+    listOrMap("ps", "parameter servers: addresses, maps, or {count: 2}; none: one process"),
+    required(listOrMap("worker", "the workers: addresses (host:port), or maps, or {count: 2}")),
 };
 
 constexpr Key kTaskKeys[] = {
@@ -54,17 +56,35 @@ constexpr Key kTaskKeys[] = {
     map("env", "environment variables of the process"),
 };
 
+constexpr Key kTaskCountKeys[] = {
+    required(whole("count", 1, 1024, "tasks: on this host; via slurm, on each node in turn")),
+    list("devices", "worker: as of one task, for each"),
+    whole("threads", 1, 1024, "worker: likewise"),
+    map("env", "likewise"),
+};
+
 constexpr Key kLaunchKeys[] = {
-    choice("via", "local|ssh", "slurm|kubernetes|systemd",
-           "local: processes on this host; ssh: on the hosts of the addresses"),
+    choice("via", "local|ssh|slurm", "kubernetes|systemd",
+           "this host; the addresses' hosts; nodes of Slurm (see submit)"),
     map("restarts", "of tasks that fail after they were ready"),
     text("user", "ssh: who to be there; this and the next default to ssh's own files"),
     whole("port", 1, 65535, "ssh: of its server"),
     text("identity", "ssh: file of the private key, relative to this one"),
     text("ssh_config", "ssh: file in the place of ~/.ssh/config, relative to this one"),
-    text("binary_dir", "ssh: folder of dtf-agent, psd and workerd there; default: in the PATH"),
+    text("binary_dir", "of dtf-agent, psd, workerd; default: in PATH; slurm: dtf-launch's"),
     list("hosts", "ssh: maps of what differs on one host"),
-    later("copy"),
+    whole("nodes", 1, 1024, "slurm: how many submit asks for; default 1"),
+    text("time", "slurm: the limit, as sbatch has it: 90 (minutes), or \"2:00:00\""),
+    boolean("requeue", "slurm: at the limit, save and wait for another turn; default false"),
+    list("sbatch", "slurm: more options of sbatch: [--partition=gpu, --exclusive]"),
+    map("copy", "ssh: what is brought to hosts that lack it; default: nothing"),
+};
+
+constexpr Key kLaunchCopyKeys[] = {
+    boolean("programs", "dtf-agent, psd and workerd of this host; default false"),
+    boolean("data", "files of train.data, to hosts whose workers read them; default false"),
+    text("dir", "folder of the copies there; default ~/.cache/dtf/copies"),
+    whole("max_gib", 1, 1'000'000, "of all copies on a host; the oldest go; default 64"),
 };
 
 constexpr Key kLaunchHostKeys[] = {
@@ -101,6 +121,11 @@ constexpr Key kDurabilityKeys[] = {
 
 constexpr Key kSnapshotKeys[] = {
     required(whole("every_steps", 1, kCountMax, "global steps")),
+};
+
+constexpr Key kTracesKeys[] = {
+    required(text("endpoint", "http://host[:port][/path]; default :4318/v1/traces, in JSON")),
+    whole("every_steps", 1, kCountMax, "default 100; a worker's, with what each ps does for it"),
 };
 
 constexpr Key kMetricsKeys[] = {
@@ -216,12 +241,15 @@ constinit const Table kJob{"", kJobKeys};
 constinit const Table kCluster{"cluster", kClusterKeys};
 constinit const Table kTask{"cluster.ps.N, cluster.worker.N", kTaskKeys};
 constinit const Table kLaunch{"launch", kLaunchKeys};
+constinit const Table kTaskCount{"cluster.ps or .worker", kTaskCountKeys};
+constinit const Table kLaunchCopy{"launch.copy", kLaunchCopyKeys};
 constinit const Table kLaunchHost{"launch.hosts", kLaunchHostKeys};
 constinit const Table kRestarts{"launch.restarts", kRestartsKeys};
 constinit const Table kTimeouts{"timeouts", kTimeoutsKeys};
 constinit const Table kDurability{"durability", kDurabilityKeys};
 constinit const Table kSnapshot{"durability.snapshot", kSnapshotKeys};
 constinit const Table kMetrics{"metrics", kMetricsKeys};
+constinit const Table kTraces{"traces", kTracesKeys};
 constinit const Table kTrain{"train", kTrainKeys};
 constinit const Table kData{"train.data", kDataKeys};
 constinit const Table kAugment{"train.data.augment", kAugmentKeys};
@@ -238,8 +266,9 @@ constinit const Table kReport{"train.report", kReportKeys};
 yaml::Tables allTables() {
   using namespace schema;
   static const std::vector<const Table*> tables = [] {
-    std::vector<const Table*> all = {&kJob,      &kCluster,  &kTask,    &kLaunch, &kLaunchHost,
-                                     &kRestarts, &kTimeouts, &kMetrics, &kTrain};
+    std::vector<const Table*> all = {&kJob,      &kCluster,    &kTask,       &kTaskCount,
+                                     &kLaunch,   &kLaunchCopy, &kLaunchHost, &kRestarts,
+                                     &kTimeouts, &kMetrics,    &kTraces,     &kTrain};
     for (const Table* table : model::modelTables()) all.push_back(table);
     for (const Table* table : {&kData,
                                &kAugment,

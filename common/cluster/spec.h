@@ -36,6 +36,8 @@ struct TaskSpec {
   std::map<std::string, std::string> env;
   yaml::Mark mark;
   int threads = 0;  // that a worker computes with; 0: see computeThreads()
+  // The file says how many there are, not where: on this host, or on nodes that Slurm gives.
+  bool by_count = false;
 };
 
 // What the task computes on: a worker has a tower on each. At least one.
@@ -67,6 +69,13 @@ int computeThreads(const ClusterSpec& cluster, uint32_t index, int cores);
 // What every task answers over HTTP on a port of its own: /metrics, /healthz, /readyz.
 struct MetricsSpec {
   uint16_t port = 0;  // of the first task of each host, the others count up; 0: the kernel chooses
+};
+
+// Traces of steps, for a collector of OpenTelemetry's over HTTP.
+struct TracesSpec {
+  Address collector;
+  std::string path;          // "/v1/traces"
+  uint64_t every_steps = 0;  // of each worker: every so many steps; from 1
 };
 
 // How long each wait may last, in seconds; every one is named when it runs out.
@@ -154,10 +163,29 @@ struct SshSpec {
   std::string binary_dir;  // there, of dtf-agent, psd and workerd; empty: they are in the PATH
 };
 
+// What `dtf-launch submit` asks Slurm for.
+struct SlurmSpec {
+  uint32_t nodes = 0;                // 0: not given; one, or what the allocation has
+  std::string time;                  // limit, as sbatch has it; empty: the partition's
+  bool requeue = false;              // at the limit: save, and wait for another turn
+  std::vector<std::string> options;  // of sbatch: "--partition=gpu"
+};
+
+// What is brought to hosts that lack it, over ssh.
+struct CopySpec {
+  bool programs = false;  // dtf's own
+  bool data = false;      // what the workers of a host read
+  std::string dir;        // there, of the copies; empty: ~/.cache/dtf/copies
+  uint64_t max_gib = 64;  // of all copies on one host
+  bool any() const { return programs || data; }
+};
+
 struct LaunchSpec {
-  enum class Via : uint8_t { kLocal, kSsh } via = Via::kLocal;
+  enum class Via : uint8_t { kLocal, kSsh, kSlurm } via = Via::kLocal;
   RestartsSpec restarts;
-  SshSpec ssh;                           // of every host but these
+  SlurmSpec slurm;
+  CopySpec copy;
+  SshSpec ssh;                           // of every host but these; of Slurm: binary_dir
   std::map<std::string, SshSpec> hosts;  // by hostKey(): as `ssh`, with what differs
   const SshSpec& sshOf(const std::string& host) const;
 };
@@ -184,6 +212,7 @@ struct JobSpec {
   Timeouts timeouts;
   DurabilitySpec durability;
   std::optional<MetricsSpec> metrics;  // none: nothing is answered over HTTP
+  std::optional<TracesSpec> traces;    // none: nothing is traced
   std::optional<TrainSpec> train;      // psd needs none
   yaml::Mark mark;                     // of the file
 };

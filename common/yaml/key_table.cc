@@ -35,6 +35,8 @@ std::string Key::typeText() const {
       return "text";
     case ValueType::kTextOrMap:
       return "text or map";
+    case ValueType::kListOrMap:
+      return "list or map";
     case ValueType::kWhole:
       return "whole number " + rangeText();
     case ValueType::kNumber:

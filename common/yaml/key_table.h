@@ -22,6 +22,7 @@ enum class ValueType : uint8_t {
   kBool,
   kChoice,
   kTextOrMap,
+  kListOrMap,
   kNumberOrMap,
   kWholeOrList,
   kChoiceOrList  // a word, a whole number, or a list of those

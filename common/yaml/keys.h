@@ -28,6 +28,9 @@ constexpr Key text(std::string_view name, std::string_view help) {
 constexpr Key textOrMap(std::string_view name, std::string_view help) {
   return {.name = name, .type = ValueType::kTextOrMap, .help = help};
 }
+constexpr Key listOrMap(std::string_view name, std::string_view help) {
+  return {.name = name, .type = ValueType::kListOrMap, .help = help};
+}
 constexpr Key boolean(std::string_view name, std::string_view help) {
   return {.name = name, .type = ValueType::kBool, .help = help};
 }

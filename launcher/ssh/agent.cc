@@ -51,6 +51,9 @@ Agent::Agent(Fd in, Fd out, std::function<Binaries()> find_binaries)
     : find_binaries_(std::move(find_binaries)), host_(io_, clock_, *this), heard_(clock_.now()) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL);
+  // Slurm sends it to every process of a job that is to end: the tasks, which save, are not to lose
+  // their agent meanwhile. It ends with its connection.
+  std::signal(SIGTERM, SIG_IGN);
   link_ = std::make_unique<FrameLink>(
       io_, std::move(in), std::move(out), false, [this] { return heard_ + lease() - clock_.now(); },
       FrameLink::Handlers{[this](FrameKind kind, std::string_view payload) {

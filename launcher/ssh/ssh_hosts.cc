@@ -11,11 +11,14 @@
 #include "common/base/file.h"
 #include "common/cluster/address.h"
 #include "common/yaml/error_at.h"
+#include "launcher/slurm/srun_command.h"
 #include "launcher/ssh/ssh_command.h"
 
 namespace dtf::launcher {
 
 namespace {
+
+using Via = cluster::LaunchSpec::Via;
 
 constexpr Duration kTurn = std::chrono::milliseconds(20);
 // For hosts that are wrong in the same way to say so together.
@@ -52,8 +55,15 @@ double leaseSeconds(const cluster::JobSpec& job) {
   return std::max(job.timeouts.lease_seconds, kLeaseSecondsMin);
 }
 
+// Of a node of Slurm: the folder was filled in where the job was placed there.
+std::string agentIn(const cluster::SshSpec& ssh) {
+  return ssh.binary_dir + "/dtf-agent";
+}
+
 std::vector<std::string> commandOf(const cluster::JobSpec& job, const std::string& host) {
-  return sshCommand(host, job.launch.sshOf(host), heartbeatSeconds(job), leaseSeconds(job));
+  const cluster::SshSpec& ssh = job.launch.sshOf(host);
+  if (job.launch.via == Via::kSlurm) return srunCommand(host, agentIn(ssh));
+  return sshCommand(host, ssh, heartbeatSeconds(job), leaseSeconds(job));
 }
 
 // Of no other launch on any host.
@@ -86,9 +96,10 @@ SshHosts::SshHosts(const cluster::JobSpec& job, const SentFiles& files, boost::a
     AgentLinkOptions options;
     options.host = host;
     options.command = commandOf(job, host);
-    options.explain = [host, ssh = job.launch.sshOf(host)](const ExitStatus& status,
-                                                           std::string_view said) {
-      return sshError(host, ssh, status, said);
+    options.explain = [host, via = job.launch.via, ssh = job.launch.sshOf(host)](
+                          const ExitStatus& status, std::string_view said) {
+      return via == Via::kSlurm ? srunError(host, agentIn(ssh), status, said)
+                                : sshError(host, ssh, status, said);
     };
     options.heartbeat_seconds = heartbeatSeconds(job);
     OpenOrder& open = options.open;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Tasks on other hosts: one connection a host, for all tasks that the cluster file has there.
+// Tasks on other hosts: one connection a host, for all tasks that the cluster file has there. What
+// leads to a host's agent is an ssh client, or a step of the Slurm allocation.
 
 #include <map>
 #include <memory>

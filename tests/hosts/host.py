@@ -2,12 +2,15 @@
 
 A host's /usr is this machine's, read-only, so there is nothing to download; its /etc, /var, /run and /dev/shm are its own.
 """
+import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+import traceback
 
 ETC = {
     "hostname": "dtf-test\n",
@@ -24,6 +27,46 @@ class NoHost(Exception):
     """This machine can't boot one; why."""
 
 
+FAILURES = (AssertionError, RuntimeError, TimeoutError, subprocess.TimeoutExpired, OSError, KeyError)
+
+
+def run_cases(suite, cases, wanted, bench, after):
+    """How many failed; `after` puts the host in order. The lines are gtest's: tests are counted by them."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # meson's at the timeout: hosts are closed on the way out
+    failed = 0
+    for case in cases:
+        if wanted and case.__name__ not in wanted:
+            continue
+        name, begin = f"{suite}.{case.__name__}", time.monotonic()
+        print(f"[ RUN      ] {name}", flush=True)
+        verdict = "[       OK ]"
+        try:
+            case(bench)
+        except FAILURES:
+            traceback.print_exc(file=sys.stdout)
+            verdict, failed = "[  FAILED  ]", failed + 1
+        after()
+        print(f"{verdict} {name} ({1000 * (time.monotonic() - begin):.0f} ms)", flush=True)
+    return failed
+
+
+def in_own_network():
+    """This program again, where it has a network of its own, with a bridge for hosts: nothing of it is left at the end."""
+    for tool in ("unshare", "ip"):
+        if not shutil.which(tool):
+            raise NoHost(f"there is no {tool}")
+    if os.environ.pop("DTF_OWN_NETWORK", "") != "yes":
+        tried = subprocess.run(["unshare", "--net", "--", "true"], capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            raise NoHost(f"unshare --net: {tried.stderr.strip()}")
+        os.environ["DTF_OWN_NETWORK"] = "yes"
+        os.execvp("unshare", ["unshare", "--net", "--", sys.executable, *sys.argv])
+    for words in ("link set lo up", "link add dtf-bridge type bridge", "link set dtf-bridge up"):
+        done = subprocess.run(["ip", *words.split()], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise NoHost(f"ip {words}: {done.stderr.strip()}")
+
+
 def missing_tools():
     return [tool for tool in ("systemd-nspawn", "systemctl", "systemd-sysusers", "nsenter") if not shutil.which(tool)]
 
@@ -31,30 +74,34 @@ def missing_tools():
 class Host:
     """Owns the folder, the container and all that runs in it; close() ends them.
 
-    Files: `root`, as seen from outside. `local` is copied to its /usr/local.
+    Files: `root`, as seen from outside. `local` is its /usr/local, read-only.
     """
 
-    def __init__(self, local):
+    def __init__(self, local, name="dtf-test", etc=None, network=("--private-network",), binds=()):
+        """`etc`: files of its /etc, beside or in place of ETC. `network`, `binds`: words for systemd-nspawn."""
         if missing_tools():
             raise NoHost("there is no " + ", ".join(missing_tools()) + ": scripts/install-deps.sh --tests installs them")
+        self.name = name
+        self.words = [*network, *(f"--bind={each}" for each in binds)]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dtf-host-"))
         self.root = self.folder / "root"
         self.nspawn = None
         self.leader = None
         try:
-            self._make_root()
+            self._make_root(ETC | {"hostname": f"{name}\n"} | (etc or {}))
             self._boot(local)
         except BaseException:
             self.close()
             raise
 
-    def _make_root(self):
+    def _make_root(self, etc):
         for name in ("etc/systemd/system", "usr", "var/log", "run", "tmp", "proc", "sys", "dev", "root"):
             (self.root / name).mkdir(parents=True)
         for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
             if pathlib.Path("/usr", name).is_dir():
                 (self.root / name).symlink_to(f"usr/{name}")
-        for name, text in ETC.items():
+        for name, text in etc.items():
+            (self.root / "etc" / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / "etc" / name).write_text(text)
         shutil.copy("/usr/lib/os-release", self.root / "etc/os-release")
         for name in ("etc/.updated", "var/.updated"):  # nothing is to be rebuilt because /usr is newer
@@ -63,8 +110,8 @@ class Host:
     def _boot(self, local):
         self.console = open(self.folder / "console", "w+")
         self.nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", f"--directory={self.root}", "--machine=dtf-test", "--register=no",
-             "--keep-unit", "--private-network", "--bind-ro=/usr", f"--bind-ro={local}:/usr/local", "--link-journal=no",
+            ["systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self.name}", "--register=no",
+             "--keep-unit", *self.words, "--bind-ro=/usr", f"--bind-ro={local}:/usr/local", "--link-journal=no",
              "--boot", "systemd.unit=basic.target"],
             stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT, start_new_session=True)
         self.until("process 1 of the container", self._find_leader, BOOT_SECONDS)

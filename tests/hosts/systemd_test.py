@@ -14,8 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
 
 import host as hosts
 
@@ -274,27 +272,14 @@ CASES = [the_job_ends_and_nothing_is_restarted, workers_and_ps_are_killed_and_fr
 
 
 def run_cases(build, wanted, folder):
-    """How many failed. The lines are gtest's: tests are counted by them."""
+    """How many failed."""
     host = hosts.Host(installed(build, folder / "local"))
-    failed = 0
     try:
         bench = Bench(build, host, folder)
-        for case in CASES:
-            if wanted and case.__name__ not in wanted:
-                continue
-            name, begin = f"Systemd.{case.__name__}", time.monotonic()
-            print(f"[ RUN      ] {name}", flush=True)
-            verdict = "[       OK ]"
-            try:
-                case(bench)
-            except (AssertionError, RuntimeError, TimeoutError, subprocess.TimeoutExpired, OSError, KeyError):
-                traceback.print_exc(file=sys.stdout)
-                verdict, failed = "[  FAILED  ]", failed + 1
-            bench.host.systemctl("stop", "dtf.target", check=False)
-            print(f"{verdict} {name} ({1000 * (time.monotonic() - begin):.0f} ms)", flush=True)
+        return hosts.run_cases("Systemd", CASES, wanted, bench,
+                               lambda: host.systemctl("stop", "dtf.target", check=False))
     finally:
         host.close()
-    return failed
 
 
 def main():

@@ -119,6 +119,7 @@ TESTED_IN = [
     (r"launcher/ssh/frame_link\.cc", "tests/unit/launcher/ssh/agent_test.cc"),
     (r"launcher/(announce|commands|fd_watch|local_host|pipe_reader|spawner|stop_signals|task_host)\.cc",
      "tests/unit/launcher/session_test.cc"),
+    (r"launcher/submit_command\.cc", "tests/hosts/slurm_test.py"),
     (r"launcher/graph_command\.cc", "tests/e2e/graph_test.cc"),
     (r"launcher/keys_command\.cc", "tests/e2e/keys_test.cc"),
     (r"launcher/(attach_command|detach|explain_command|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),

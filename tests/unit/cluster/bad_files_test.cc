@@ -19,7 +19,7 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1]}\nbanana: 1\n",
      "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, keys, insecure, "
      "launch, "
-     "timeouts, durability, metrics, train)"},
+     "timeouts, durability, metrics, traces, train)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbatch_size: 1\n",
      "c.yaml:2:1: error: unknown key 'batch_size' - it belongs in train.data"},
     {"job: x\ncluster:\n",
@@ -86,8 +86,8 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
      "'.' and '-', and is "
      "at most 128 long, got '..'"},
-    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: slurm}\n",
-     "c.yaml:2:15: error: 'slurm' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: systemd}\n",
+     "c.yaml:2:15: error: 'systemd' is not available in this version"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: rsh}\n",
      "c.yaml:2:15: error: unknown via 'rsh' - did you mean 'ssh'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {user: me}\n",
@@ -107,6 +107,20 @@ constexpr BadFile kBadClusters[] = {
     {"cluster: {ps: [a:1], worker: [b:1]}\nmetrics: {}\n",
      "c.yaml:2:1: error: missing key 'port' in 'metrics': auto, or that of the first task of each "
      "host: the others count up"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {every_steps: 5}\n",
+     "c.yaml:2:1: error: missing key 'endpoint' in 'traces': http://host[:port][/path]; default "
+     ":4318/v1/traces, in JSON"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: 'https://c:4318'}\n",
+     "c.yaml:2:20: error: bad endpoint 'https://c:4318': TLS to a collector isn't there yet: run "
+     "one "
+     "on each host, or on a network that you trust"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: 'c:4318'}\n",
+     "c.yaml:2:20: error: bad endpoint 'c:4318': it does not begin with http://"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: 'http://c:auto'}\n",
+     "c.yaml:2:20: error: bad endpoint 'http://c:auto': a collector's port is a number"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\ntraces: {endpoint: \"http://c/a b\"}\n",
+     "c.yaml:2:20: error: bad endpoint 'http://c/a b': its path has characters that a URL can't "
+     "have"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nmetrics: {port: 0}\n",
      "c.yaml:2:17: error: bad port '0': a port is from 1 to 65535, or auto"},
     {"cluster: {ps: [a:1], worker: [a:2, A:3]}\nmetrics: {port: 65534}\n",

@@ -147,7 +147,7 @@ TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {
             "  1 | jbo: x\n"
             "    | ^~~\n"
             "c.yaml:2:1: error: missing key 'worker' in 'cluster': the workers: addresses "
-            "(host:port), or maps\n"
+            "(host:port), or maps, or {count: 2}\n"
             "  2 | cluster:\n"
             "    | ^~~~~~~\n"
             "c.yaml:3:8: error: bad address 'localhost': an address is host:port\n"

@@ -32,16 +32,61 @@ TEST(Launch, AHostOverSshHasWhatAllHaveAndWhatDiffers) {
   EXPECT_EQ(one.binary_dir, "/opt/dtf");
 }
 
+TEST(Launch, TasksThatAreOnlyCountedAreAlikeAndHere) {
+  const TemporaryFiles files;
+  files.write("c.yaml",
+              "cluster: {ps: {count: 2}, worker: {count: 3, threads: 4, env: {A: b}}}\n"
+              "launch: {via: slurm, nodes: 2, time: '2:00:00', requeue: true,\n"
+              "  sbatch: [--partition=gpu, --exclusive], binary_dir: /opt/dtf}\n");
+  const JobSpec job = loadCluster("c.yaml", {});
+  ASSERT_EQ(job.cluster.ps.size(), 2u);
+  ASSERT_EQ(job.cluster.worker.size(), 3u);
+  for (const TaskSpec& worker : job.cluster.worker) {
+    EXPECT_TRUE(worker.by_count);
+    EXPECT_EQ(worker.address.str(), "localhost:auto");
+    EXPECT_EQ(worker.threads, 4);
+    EXPECT_EQ(worker.env.at("A"), "b");
+  }
+  EXPECT_EQ(job.launch.via, LaunchSpec::Via::kSlurm);
+  EXPECT_EQ(job.launch.slurm.nodes, 2u);
+  EXPECT_EQ(job.launch.slurm.time, "2:00:00");
+  EXPECT_TRUE(job.launch.slurm.requeue);
+  EXPECT_EQ(job.launch.slurm.options, (std::vector<std::string>{"--partition=gpu", "--exclusive"}));
+  EXPECT_EQ(job.launch.ssh.binary_dir, "/opt/dtf");
+}
+
+TEST(Launch, WhatIsCopiedIsSaidForAllHosts) {
+  const TemporaryFiles files;
+  files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n");
+  EXPECT_FALSE(loadCluster("c.yaml", {}).launch.copy.any());
+  files.write("c.yaml",
+              "cluster: {ps: [a:1], worker: [b:1]}\nlaunch:\n  via: ssh\n"
+              "  copy: {programs: true, data: true, dir: scratch/copies, max_gib: 10}\n");
+  const CopySpec copy = loadCluster("c.yaml", {}).launch.copy;
+  EXPECT_TRUE(copy.programs);
+  EXPECT_TRUE(copy.data);
+  EXPECT_EQ(copy.dir, "scratch/copies");
+  EXPECT_EQ(copy.max_gib, 10u);
+}
+
 TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
   struct Bad {
     const char* text;
     const char* first_line;
   };
   const Bad cases[] = {
-      {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, copy: all}\n",
-       "c.yaml:2:20: error: 'copy' is not available in this version"},
       {"cluster: {worker: [b:1]}\nlaunch: {restarts: 0}\n",
        "c.yaml:2:20: error: 'restarts' is a map: {max: 0} for none, {max: 5} for a few"},
+      {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, copy: {dir: 'a b', data: true}}\n",
+       "c.yaml:2:32: error: 'dir' has letters, digits, '.', '_', '-', '/' and '@', and does not "
+       "start with '-', got 'a b'"},
+      {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, copy: {programs: false}}\n",
+       "c.yaml:2:20: error: 'copy' copies nothing: it needs 'programs: true' or 'data: true'"},
+      {"cluster: {ps: [a:1], worker: [b:1]}\n"
+       "launch: {via: ssh, binary_dir: /opt, copy: {programs: true}}\n",
+       "c.yaml:2:45: error: either programs are copied, or 'binary_dir' says where they are"},
+      {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {copy: {programs: true}}\n",
+       "c.yaml:2:10: error: 'copy' is for 'via: ssh'"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, user: '-oProxyCommand=x'}\n",
        "c.yaml:2:26: error: 'user' has letters, digits, '.', '_', '-', '/' and '@', and does not "
        "start "
@@ -54,6 +99,25 @@ TEST(Launch, WhatCantBeAWordOfSshIsRefused) {
        "c.yaml:2:39: error: the host 'B' is listed twice"},
       {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh, hosts: [{host: c}]}\n",
        "c.yaml:2:28: error: no task of 'cluster' is on the host 'c'"},
+      {"cluster: {ps: {count: 1}, worker: [b:1]}\nlaunch: {via: ssh}\n",
+       "c.yaml:1:15: error: 'count' doesn't say on which hosts: over ssh each task has its "
+       "address"},
+      {"cluster: {ps: {count: 0}, worker: [b:1]}\n",
+       "c.yaml:1:23: error: 'count' must be from 1 to 1024, got '0'"},
+      {"cluster: {worker: {threads: 2}}\n",
+       "c.yaml:1:11: error: missing key 'count' in 'worker': tasks: on this host; via slurm, on "
+       "each "
+       "node in turn"},
+      {"cluster: {worker: [b:1]}\nlaunch: {nodes: 2}\n",
+       "c.yaml:2:10: error: 'nodes' is for 'via: slurm'"},
+      {"cluster: {worker: [b:1]}\nlaunch: {via: slurm, user: me}\n",
+       "c.yaml:2:22: error: 'user' is for 'via: ssh'"},
+      {"cluster: {worker: [b:1]}\nlaunch: {via: slurm, time: soon}\n",
+       "c.yaml:2:28: error: a limit is minutes, hours:minutes:seconds or "
+       "days-hours:minutes:seconds, "
+       "got 'soon'"},
+      {"cluster: {worker: [b:1]}\nlaunch: {via: slurm, sbatch: [exclusive]}\n",
+       "c.yaml:2:31: error: an option of sbatch starts with '-' and is one line, got 'exclusive'"},
   };
   for (const Bad& bad : cases) {
     const TemporaryFiles files;

@@ -93,7 +93,7 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
       {"foo=5",
        "unknown key 'foo' (one of job, run_dir, cluster, keys, insecure, launch, timeouts, "
        "durability, "
-       "metrics, train); a key "
+       "metrics, traces, train); a key "
        "below them has dots, as in train.steps=50"},
       {"steps=5", "unknown key 'steps' - write --set train.steps=VALUE"},
       {"run_dir=~nobody/x", "'~nobody' is not expanded: write the whole path"},

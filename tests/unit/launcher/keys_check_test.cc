@@ -55,11 +55,13 @@ TEST_F(KeysCheck, KeysOfThisHostsTasksAreEnough) {
   EXPECT_EQ(mistakes(), "");
 }
 
-TEST_F(KeysCheck, OverSshAllAreSentFromHere) {
+TEST_F(KeysCheck, ToOtherHostsAllAreSentFromHere) {
   makeKeys({"ps/0", "worker/0"});
-  EXPECT_THAT(mistakes("launch: {via: ssh}\n"),
-              AllOf(StartsWith(place() + keys() + " has no key of worker/1: "),
-                    HasSubstr("dtf-launch keys issue " + keys() + " worker/1 makes it")));
+  for (const char* launch : {"launch: {via: ssh}\n", "launch: {via: slurm}\n"})
+    EXPECT_THAT(mistakes(launch),
+                AllOf(StartsWith(place() + keys() + " has no key of worker/1: "),
+                      HasSubstr("dtf-launch keys issue " + keys() + " worker/1 makes it")))
+        << launch;
 }
 
 TEST_F(KeysCheck, AMissingFolderAndMissingKeysAreNamed) {

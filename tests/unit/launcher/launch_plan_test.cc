@@ -57,6 +57,23 @@ TEST(LaunchPlan, EveryTaskLearnsEveryAutomaticPortAfterTheUsersOverrides) {
       "localhost | /opt/dtf/psd" + rest + "::1 | env OMP_NUM_THREADS=2 /opt/dtf/workerd" + rest);
 }
 
+TEST(LaunchPlan, TasksThatTheFileOnlyCountsBecomeAList) {
+  cluster::JobSpec job;
+  cluster::TaskSpec counted = task("localhost", 0);
+  counted.by_count = true;
+  job.cluster.ps = {counted, counted};
+  counted.threads = 3;
+  job.cluster.worker = {counted};
+  const ChosenAddresses chosen = {{TaskId{JobKind::kPs, 0}, "one:1"},
+                                  {TaskId{JobKind::kPs, 1}, "two:2"},
+                                  {TaskId{JobKind::kWorker, 0}, "[::1]:3"}};
+  const std::vector<TaskCommand> plan = makePlan(job, input(), chosen);
+  const std::vector<std::string> words(plan[0].argv.end() - 4, plan[0].argv.end());
+  EXPECT_EQ(words, (std::vector<std::string>{
+                       "--set", R"(cluster.ps=[{"address":"one:1"},{"address":"two:2"}])", "--set",
+                       R"(cluster.worker=[{"address":"[::1]:3","threads":3}])"}));
+}
+
 TEST(LaunchPlan, AWorkerWithThreadsKeepsThem) {
   cluster::JobSpec job;
   job.cluster.worker = {task("localhost", 0)};

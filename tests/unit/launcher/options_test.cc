@@ -67,9 +67,17 @@ TEST(Options, MistakesSayWhatToDo) {
   EXPECT_THAT(mistake({"a.yaml", "--color", "red"}),
               ::testing::HasSubstr("auto, always or never, got 'red'"));
   EXPECT_THAT(mistake({"check", "a.yaml", "--dry-run"}),
-              ::testing::HasSubstr("for the verbs 'up', 'serve', 'graph'"));
+              ::testing::HasSubstr("for the verbs 'up', 'serve', 'submit', 'graph'"));
   EXPECT_THAT(mistake({"a.yaml", "--bin-dir", ""}),
               ::testing::HasSubstr("--bin-dir expects a folder"));
+}
+
+TEST(Options, OfAJobForSlurm) {
+  const Options options = parse({"submit", "a.yaml", "--dry-run", "--json"});
+  EXPECT_EQ(options.verb, Verb::kSubmit);
+  EXPECT_TRUE(options.dry_run);
+  EXPECT_THAT(mistake({"sbatch", "a.yaml"}), ::testing::HasSubstr("'dtf-launch submit'"));
+  EXPECT_THAT(mistake({"submit", "a.yaml", "--fresh"}), ::testing::HasSubstr("for the verbs 'up'"));
 }
 
 TEST(Options, OfAVerbThatUsesACheckpoint) {
