@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -32,8 +35,19 @@ struct Event {
   pid_t thread;
 };
 
+// Who wants spans now.
+constexpr uint32_t kTimeline = 1;
+constexpr uint32_t kSamples = 2;
+std::atomic<uint32_t> recording_for{0};
+
+void wantFor(uint32_t who, bool wanted) {
+  if (wanted)
+    recording_for |= who;
+  else
+    recording_for &= ~who;
+}
+
 struct Recorder {
-  std::atomic<bool> recording{false};
   Mutex mutex;
   bool started DTF_GUARDED_BY(mutex) = false;
   bool over DTF_GUARDED_BY(mutex) = false;
@@ -76,7 +90,7 @@ void start(TaskId task, uint64_t step) {
   DTF_CHECK(step > 0);  // 0 is "none wanted"
   Recorder& state = recorder();
   MutexLock lock(state.mutex);
-  state.recording = false;
+  wantFor(kTimeline, false);
   state.started = true;
   state.over = false;
   state.task = task;
@@ -91,27 +105,37 @@ void start(TaskId task, uint64_t step) {
 void stop() {
   Recorder& state = recorder();
   MutexLock lock(state.mutex);
-  state.recording = false;
+  wantFor(kTimeline, false);
   state.started = false;
   wanted_step = 0;
 }
 
+namespace {
+void sampleStep(uint64_t step);
+std::atomic<bool> samples_steps{false};
+}  // namespace
+
 void onStep(uint64_t step) {
+  if (samples_steps.load(std::memory_order_relaxed)) sampleStep(step);
   const uint64_t wanted = wanted_step.load(std::memory_order_relaxed);
   if (wanted == 0 || step < wanted) return;
   Recorder& state = recorder();
   MutexLock lock(state.mutex);
   if (step == state.step && state.started && !state.over) {
-    state.recording = true;
+    wantFor(kTimeline, true);
     return;
   }
-  state.recording = false;
+  wantFor(kTimeline, false);
   state.over = true;
   wanted_step = 0;
 }
 
 bool recording() {
-  return recorder().recording.load(std::memory_order_relaxed);
+  return recording_for.load(std::memory_order_relaxed) != 0;
+}
+
+bool recordingOps() {
+  return (recording_for.load(std::memory_order_relaxed) & kTimeline) != 0;
 }
 
 TimePoint now() {
@@ -144,6 +168,174 @@ void addOp(std::string name, TimePoint begin, TimePoint end) {
   DTF_CHECK(!name.empty());
   record(nullptr, begin, end, std::move(name));
 }
+
+// ---- sample()
+
+namespace {
+
+struct Sampler {
+  Mutex mutex;
+  TaskId task DTF_GUARDED_BY(mutex);
+  uint64_t every DTF_GUARDED_BY(mutex) = 0;
+  std::shared_ptr<const SpanSink> sink DTF_GUARDED_BY(mutex);  // null: nothing is sampled
+  // What is under way: a step of this worker, or a request of another process.
+  SpanContext root DTF_GUARDED_BY(mutex);
+  TimePoint begin DTF_GUARDED_BY(mutex);
+  uint64_t step DTF_GUARDED_BY(mutex) = 0;
+};
+
+Sampler& sampler() {
+  static auto* const instance = new Sampler;  // as recorder()
+  return *instance;
+}
+
+std::atomic<bool> samples_requests{false};
+thread_local Here here;
+
+// The root's span, if it is this worker's own; what it gives belongs to nobody yet.
+std::optional<SampledSpan> endRoot(Sampler& state) DTF_REQUIRES(state.mutex) {
+  wantFor(kSamples, false);
+  const SpanContext root = std::exchange(state.root, {});
+  if (!root.valid() || state.task.job == JobKind::kPs) return std::nullopt;
+  return SampledSpan{"step", {}, root, {}, false, state.step, state.begin, now()};
+}
+
+void give(const std::shared_ptr<const SpanSink>& sink, std::optional<SampledSpan> span) {
+  if (sink != nullptr && span) (*sink)(std::move(*span));
+}
+
+void sampleStep(uint64_t step) {
+  Sampler& state = sampler();
+  std::optional<SampledSpan> before;
+  std::shared_ptr<const SpanSink> sink;
+  {
+    MutexLock lock(state.mutex);
+    sink = state.sink;
+    if (sink == nullptr || (state.root.valid() && state.step == step)) return;
+    before = endRoot(state);
+    if (step % state.every == 0) {
+      state.root = SpanContext::newTrace();
+      state.step = step;
+      state.begin = now();
+      wantFor(kSamples, true);
+    }
+  }
+  give(sink, std::move(before));
+}
+
+}  // namespace
+
+void sample(TaskId task, uint64_t every_steps, SpanSink sink) {
+  DTF_CHECK(every_steps > 0 && sink);
+  Sampler& state = sampler();
+  MutexLock lock(state.mutex);
+  state.task = task;
+  state.every = every_steps;
+  state.sink = std::make_shared<const SpanSink>(std::move(sink));
+  state.root = {};
+  samples_steps = task.job == JobKind::kWorker;
+  samples_requests = task.job == JobKind::kPs;
+}
+
+void stopSampling() {
+  endStep();
+  samples_steps = false;
+  samples_requests = false;
+  Sampler& state = sampler();
+  MutexLock lock(state.mutex);
+  wantFor(kSamples, false);
+  state.sink = nullptr;
+  state.root = {};
+}
+
+void endStep() {
+  if (!samples_steps) return;
+  Sampler& state = sampler();
+  std::optional<SampledSpan> span;
+  std::shared_ptr<const SpanSink> sink;
+  {
+    MutexLock lock(state.mutex);
+    sink = state.sink;
+    span = endRoot(state);
+  }
+  give(sink, std::move(span));
+}
+
+void onRequest(uint64_t step, std::string_view traceparent) {
+  if (!samples_requests.load(std::memory_order_relaxed)) return;
+  const std::optional<SpanContext> context = parseTraceparent(traceparent);
+  Sampler& state = sampler();
+  MutexLock lock(state.mutex);
+  state.root = context.value_or(SpanContext{});
+  state.step = step;
+  wantFor(kSamples, context.has_value() && state.sink != nullptr);
+}
+
+std::string traceparentHere() {
+  if ((recording_for.load(std::memory_order_relaxed) & kSamples) == 0) return {};
+  if (here.parent.valid()) return traceparentOf(here.parent);
+  Sampler& state = sampler();
+  MutexLock lock(state.mutex);
+  return state.root.valid() ? traceparentOf(state.root) : std::string();
+}
+
+Begun begin() {
+  const uint32_t who = recording_for.load(std::memory_order_relaxed);
+  if (who == 0) return {};
+  Begun begun;
+  begun.is_for_timeline = (who & kTimeline) != 0;
+  if ((who & kSamples) != 0) {
+    Sampler& state = sampler();
+    MutexLock lock(state.mutex);
+    const Here of_root{state.root, state.task.job == JobKind::kPs};
+    const Here& parent = here.parent.valid() ? here : of_root;
+    begun.parent = parent.parent;
+    begun.is_parent_remote = parent.is_remote;
+    begun.step = state.step;
+    if (begun.parent.valid()) begun.self = begun.parent.newChild();
+  }
+  begun.at = now();
+  return begun;
+}
+
+void end(const char* name, const Begun& begun, std::string detail) {
+  if (!begun.recorded()) return;
+  const TimePoint at = now();
+  if (begun.is_for_timeline) add(name, begun.at, at, detail);
+  if (!begun.parent.valid()) return;
+  Sampler& state = sampler();
+  std::shared_ptr<const SpanSink> sink;
+  {
+    MutexLock lock(state.mutex);
+    sink = state.sink;
+  }
+  give(sink, SampledSpan{name, std::move(detail), begun.self, begun.parent.span,
+                         begun.is_parent_remote, begun.step, begun.at, at});
+}
+
+Begun beside(const Begun& before) {
+  if (!before.recorded()) return {};
+  Begun begun = before;
+  begun.is_for_timeline = before.is_for_timeline && recordingOps();
+  if (begun.parent.valid()) begun.self = begun.parent.newChild();
+  begun.at = now();
+  return begun;
+}
+
+void Span::enter() {
+  begun_ = begin();
+  outer_ = here;
+  if (begun_.parent.valid()) here = {begun_.self, false};
+}
+
+void Span::leave() {
+  here = outer_;
+  // A timeline that is over has no more spans.
+  begun_.is_for_timeline = begun_.is_for_timeline && recordingOps();
+  end(name_, begun_);
+}
+
+// ---- the timeline
 
 std::string json() {
   Recorder& state = recorder();

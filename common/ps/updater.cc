@@ -54,9 +54,8 @@ void Updater::run(std::shared_ptr<UpdateJob> job, std::function<void()> done) {
 void Updater::launch(std::vector<Gradient> gradients, std::function<void()> committed) {
   DTF_CHECK(busy_ && !copying_);
   const std::shared_ptr<UpdateJob> job = store_.prepareApply(std::move(gradients));
-  run(job, [this, job, committed = std::move(committed),
-            begin = trace::recording() ? trace::now() : TimePoint{}] {
-    if (begin != TimePoint{}) trace::add("apply", begin, trace::now());
+  run(job, [this, job, committed = std::move(committed), begun = trace::begin()] {
+    trace::end("apply", begun);
     commit(job, committed);
   });
 }

@@ -44,7 +44,7 @@ void CpuDevice::copyToHost(std::byte* target, const std::byte* device_source, si
 }
 
 void CpuDevice::run(std::span<const Launch> launches) {
-  if (trace::recording()) return runTraced(launches);
+  if (trace::recordingOps()) return runTraced(launches);
   const std::atomic<bool>* const stop = StopScope::current();
   throwIfStopped(stop);
   for (const Launch& launch : launches) {

@@ -34,6 +34,7 @@ ps::StepState trainSteps(ps::ParameterClient& client, StepWorker& worker) {
     state = trainBatch(client, worker, state);
     if (state.outcome != ps::Outcome::kWentBack) worker.afterBatch(state);
   }
+  trace::endStep();
   return state;
 }
 

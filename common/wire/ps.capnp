@@ -248,8 +248,8 @@ interface PsData {
   # `epoch`: answered when this ps is on that epoch, or a later one. A ps that was started again answers when it has
   # got its values back.
 
-  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32))
-      -> (state :Types.StepState, parameters :List(Data));
+  exchange @2 (step :UInt64, batch :UInt32, loss :Float32, gradient :List(Data), epoch :UInt64, rows :List(UInt32),
+      traceparent :Text) -> (state :Types.StepState, parameters :List(Data));
   # `epoch`: of the parameters that the gradient was computed from. When this ps is on another, the gradient has no
   # effect, and the answer is `wentBack`.
   # sync: answered when the step is decided (or, for a batch that is not the worker's last of the step, at once and
@@ -258,6 +258,8 @@ interface PsData {
   # not an arena, but its dense elements, then for each of these slices the ids of the rows (UInt32, counted from the
   # slice's first row, ascending, each once) and their values, row after row; at the end, where the number of elements is
   # odd, one that is ignored (common/ps/gradient_layout.h). Errors: bad_data for other counts, sizes or ids.
+  # `traceparent`: of a step that is traced, as W3C has it in HTTP: what this ps does for the call has that span as its
+  # parent. One that can't be read is none.
 
   averages @3 () -> (state :Types.StepState, parameters :List(Data));
   # The moving averages of the parameters, where the optimizer keeps them; of `state` only globalStep counts: the

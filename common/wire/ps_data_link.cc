@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/trace.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/gradient_codec.h"
@@ -132,7 +133,10 @@ kj::Promise<ps::StepState> PsDataLink::exchange(uint64_t step, uint32_t batch, f
       "exchanging a step", [this, step, batch, loss, epoch, more_batches] {
         const ps::Gradient gradient = gradient_.share();
         // The size spares capnp a first segment of 8 KiB, zeroed, per message.
-        auto request = data_->exchangeRequest(capnp::MessageSize{16 + gradientWords(gradient), 0});
+        const std::string traceparent = trace::traceparentHere();
+        auto request = data_->exchangeRequest(capnp::MessageSize{
+            16 + gradientWords(gradient) + traceparent.size() / sizeof(capnp::word) + 1, 0});
+        if (!traceparent.empty()) request.setTraceparent(traceparent);
         request.setStep(step);
         request.setBatch(batch);
         request.setLoss(loss);

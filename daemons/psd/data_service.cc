@@ -20,6 +20,10 @@ namespace {
 // A worker has one exchange in flight; a second may cross a retry.
 constexpr uint32_t kCallsInFlightMax = 2;
 
+std::string_view textOf(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
 // One worker's bulk session.
 class DataSession final : public schema::PsData::Server {
  public:
@@ -45,6 +49,7 @@ class DataSession final : public schema::PsData::Server {
 
   kj::Promise<void> pull(PullContext context) override {
     std::optional<uint64_t> wanted_step;
+    trace::onRequest(0, {});  // no part of a step that is traced
     if (context.getParams().getWantsStep()) wanted_step = context.getParams().getWantedStep();
     const uint64_t epoch = context.getParams().getEpoch();
     return answered(context, [this, wanted_step, epoch](ps::PushCallback reply) {
@@ -53,6 +58,7 @@ class DataSession final : public schema::PsData::Server {
   }
 
   kj::Promise<void> averages(AveragesContext context) override {
+    trace::onRequest(0, {});
     return answered(context, [this](ps::PushCallback reply) {
       shard_.pullAverages(rank_, incarnation_, std::move(reply));
     });
@@ -60,6 +66,7 @@ class DataSession final : public schema::PsData::Server {
 
   kj::Promise<void> exchange(ExchangeContext context) override {
     trace::onStep(context.getParams().getStep());
+    trace::onRequest(context.getParams().getStep(), textOf(context.getParams().getTraceparent()));
     ps::Contribution contribution = net::bridgeErrors([&] {
       const trace::Span span("take gradient");
       return readContribution(context.getParams());
@@ -105,19 +112,19 @@ class DataSession final : public schema::PsData::Server {
     // all of a shard is.
     auto fulfiller =
         std::make_shared<kj::Own<kj::PromiseFulfiller<ps::PushReply>>>(kj::mv(pair.fulfiller));
-    start([fulfiller, rank = rank_,
-           begin = trace::recording() ? trace::now() : TimePoint{}](ps::PushAnswer answer) {
-      if (begin != TimePoint{})
-        trace::add("wait for the answer", begin, trace::now(),
-                   TaskId{JobKind::kWorker, rank}.name());
+    const trace::Begun begun = trace::begin();
+    start([fulfiller, rank = rank_, begun](ps::PushAnswer answer) {
+      if (begun.recorded())
+        trace::end("wait for the answer", begun, TaskId{JobKind::kWorker, rank}.name());
       if (const Error* error = std::get_if<Error>(&answer))
         return (*fulfiller)->reject(net::toKj(*error));
       (*fulfiller)->fulfill(std::move(std::get<ps::PushReply>(answer)));
     });
     return pair.promise
-        .then([this, context](ps::PushReply reply) mutable {
+        .then([this, context, begun](ps::PushReply reply) mutable {
           if (connection_->connection == nullptr) return;
-          const trace::Span span("reply");
+          const trace::Begun replying = trace::beside(begun);
+          KJ_DEFER(trace::end("reply", replying));
           const uint64_t elements = reply.parameters ? reply.parameters->elements() : 0;
           auto results =
               context.getResults(capnp::MessageSize{16 + 2 * wire::arenaChunks(elements), 0});

@@ -22,7 +22,8 @@ checkpoint::SnapshotPlace placeOf(const cluster::JobSpec& job) {
 }  // namespace
 
 PsProcess::PsProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
-    : disk_("psd-disk"),
+    : traces_(task),
+      disk_("psd-disk"),
       data_("psd-data", net::kDataBusyPoll),
       signals_(control_, [this](int number) { onSignal(number); }),
       timelines_(task.job.run_dir / "timeline"),
@@ -67,7 +68,11 @@ void PsProcess::stop() {
 }
 
 kj::Promise<daemons::ServiceLook> PsProcess::look() {
-  return server_->report().then([](const PsReport& report) { return lookOf(report); });
+  return server_->report().then([this](const PsReport& report) {
+    daemons::ServiceLook look = lookOf(report);
+    for (Metric& metric : traces_.metrics()) look.metrics.push_back(std::move(metric));
+    return look;
+  });
 }
 
 void PsProcess::onSignal(int number) {

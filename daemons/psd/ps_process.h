@@ -10,6 +10,7 @@
 #include "daemons/metrics_server.h"
 #include "daemons/psd/ps_server.h"
 #include "daemons/service_watch.h"
+#include "daemons/step_traces.h"
 
 namespace dtf::psd {
 
@@ -40,6 +41,7 @@ class PsProcess {
   void onSignal(int number);
   kj::Promise<daemons::ServiceLook> look();
 
+  const daemons::StepTraces traces_;  // before what records
   net::Reactor control_;
   net::ReactorLoop control_loop_{control_};
   std::unique_ptr<PsServer> server_;

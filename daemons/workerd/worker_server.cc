@@ -18,6 +18,7 @@ namespace dtf::workerd {
 
 WorkerServer::WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening)
     : task_(task),
+      traces_(task),
       connections_(loop_, [](const void*) {}),
       signals_(reactor_, [this](int number) { onSignal(number); }),
       watch_(reactor_.timer, serviceManager(), [this] { return look(); }) {
@@ -59,7 +60,11 @@ kj::Promise<daemons::ServiceLook> WorkerServer::look() {
   status_.askHeartbeats([this, fulfiller = std::move(fulfiller)]() mutable {
     loop_.post([fulfiller = std::move(fulfiller)] { (*fulfiller)->fulfill(); });
   });
-  return answer.promise.then([this] { return lookOf(status_); });
+  return answer.promise.then([this] {
+    daemons::ServiceLook look = lookOf(status_);
+    for (Metric& metric : traces_.metrics()) look.metrics.push_back(std::move(metric));
+    return look;
+  });
 }
 
 void WorkerServer::onSignal(int number) {

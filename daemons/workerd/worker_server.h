@@ -11,6 +11,7 @@
 #include "daemons/daemon.h"
 #include "daemons/metrics_server.h"
 #include "daemons/service_watch.h"
+#include "daemons/step_traces.h"
 #include "daemons/workerd/job_report.h"
 #include "daemons/workerd/worker_job.h"
 #include "daemons/workerd/worker_status.h"
@@ -39,6 +40,7 @@ class WorkerServer {
   [[noreturn]] void leave(int number);
 
   const cluster::TaskOptions task_;
+  const daemons::StepTraces traces_;  // before what records
   WorkerStatus status_;
   net::Reactor reactor_;
   net::ReactorLoop loop_{reactor_};

@@ -160,7 +160,8 @@ TEST_F(MetricsTest, AWorkerSaysWhatItHasDone) {
 
 // The table in README.md has each metric that a task has, with its kind, its tasks and its help.
 TEST_F(MetricsTest, AreWhatTheReadmeSays) {
-  describe({.train_more = "  checkpoint: {every_steps: 100}\n"});
+  describe({.top_more = "traces: {endpoint: 'http://127.0.0.1:1'}\n",
+            .train_more = "  checkpoint: {every_steps: 100}\n"});
   const Process ps = start("ps", ps_port_), worker = start("worker", worker_port_);
   const int serving = freePorts(1)[0];
   const Process served =

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,128 @@ class TraceTest : public ::testing::Test {
 };
 
 }  // namespace
+
+// Of sampled steps.
+class SamplingTest : public TraceTest {
+ protected:
+  ~SamplingTest() override { stopSampling(); }
+  void sampleAs(JobKind job, uint64_t every) {
+    sample({job, 0}, every, [this](SampledSpan&& span) { given_.push_back(std::move(span)); });
+  }
+  const SampledSpan& named(std::string_view name) const {
+    for (const SampledSpan& span : given_)
+      if (span.name == name) return span;
+    static const SampledSpan kNone{};
+    ADD_FAILURE() << "no span " << name;
+    return kNone;
+  }
+  std::vector<SampledSpan> given_;
+};
+
+TEST_F(SamplingTest, EveryNthStepIsTheRootOfWhatHappensInIt) {
+  sampleAs(JobKind::kWorker, 3);
+  for (uint64_t step = 1; step < 9; ++step) {
+    onStep(step);
+    EXPECT_EQ(recording(), step % 3 == 0) << step;
+    EXPECT_FALSE(recordingOps()) << "an operation is for a timeline";
+    const Span batch("batch");
+    const Span compute("compute");
+  }
+  ASSERT_EQ(given_.size(), 6u) << "of steps 3 and 6";
+  const SampledSpan &compute = given_[0], &batch = given_[1], &root = given_[2];
+  EXPECT_STREQ(root.name, "step");
+  EXPECT_EQ(root.parent, SpanId{});
+  EXPECT_EQ(root.step, 3u);
+  EXPECT_STREQ(batch.name, "batch");
+  EXPECT_EQ(batch.parent, root.self.span);
+  EXPECT_STREQ(compute.name, "compute");
+  EXPECT_EQ(compute.parent, batch.self.span);
+  for (const SampledSpan* each : {&compute, &batch}) {
+    EXPECT_EQ(each->self.trace, root.self.trace);
+    EXPECT_FALSE(each->is_parent_remote);
+    EXPECT_GE(each->begin, root.begin);
+    EXPECT_LE(each->end, root.end);
+  }
+  EXPECT_NE(given_[5].self.trace, root.self.trace) << "another step is another trace";
+}
+
+TEST_F(SamplingTest, SeveralBatchesOfAStepAreOneRoot) {
+  sampleAs(JobKind::kWorker, 1);
+  onStep(1);
+  onStep(1);
+  EXPECT_TRUE(given_.empty());
+  endStep();
+  ASSERT_EQ(given_.size(), 1u);
+  EXPECT_FALSE(recording());
+  endStep();
+  EXPECT_EQ(given_.size(), 1u) << "it has ended";
+}
+
+TEST_F(SamplingTest, WhatAPsDoesBelongsToTheSpanThatAskedForIt) {
+  sampleAs(JobKind::kWorker, 1);
+  onStep(7);
+  std::string traceparent;
+  {
+    const Span push("push");
+    traceparent = traceparentHere();
+  }
+  const SampledSpan push = named("push");
+  stopSampling();
+  given_.clear();
+  sampleAs(JobKind::kPs, 1);
+  EXPECT_EQ(traceparentHere(), "");
+  onRequest(7, traceparent);
+  EXPECT_TRUE(recording());
+  const Begun waited = begin();
+  onRequest(8, "");  // of a worker that isn't traced
+  EXPECT_FALSE(recording());
+  end("wait", waited, "worker/0");
+  const SampledSpan& wait = named("wait");
+  EXPECT_EQ(wait.self.trace, push.self.trace);
+  EXPECT_EQ(wait.parent, push.self.span);
+  EXPECT_TRUE(wait.is_parent_remote);
+  EXPECT_EQ(wait.step, 7u);
+  EXPECT_EQ(wait.detail, "worker/0");
+  onRequest(9, traceparentOf(SpanContext::newTrace()));
+  end("reply", beside(waited));
+  EXPECT_EQ(named("reply").parent, push.self.span) << "whoever has asked meanwhile";
+  EXPECT_NE(named("reply").self.span, wait.self.span);
+  EXPECT_FALSE(beside(Begun{}).recorded()) << "nothing beside what was not recorded";
+  for (const SampledSpan& span : given_) EXPECT_STRNE(span.name, "step") << "a ps has none";
+}
+
+TEST_F(SamplingTest, ATraceparentThatCantBeReadIsNone) {
+  sampleAs(JobKind::kPs, 1);
+  onRequest(1, "00-nonsense");
+  EXPECT_FALSE(recording());
+}
+
+TEST_F(SamplingTest, ATimelineGoesOnBesideIt) {
+  start(kTask, 2);
+  sampleAs(JobKind::kWorker, 1);
+  for (uint64_t step = 1; step < 4; ++step) {
+    onStep(step);
+    EXPECT_EQ(recordingOps(), step == 2);
+    const Span span("work");
+  }
+  ASSERT_EQ(spans().size(), 1u);
+  EXPECT_EQ(spans()[0]["args"]["step"], 2);
+  EXPECT_EQ(std::count_if(given_.begin(), given_.end(),
+                          [](const SampledSpan& span) { return span.name == std::string("work"); }),
+            3);
+}
+
+TEST_F(SamplingTest, AfterItsEndNothingIsGiven) {
+  sampleAs(JobKind::kWorker, 1);
+  onStep(1);
+  const Begun begun = begin();
+  stopSampling();
+  EXPECT_EQ(given_.size(), 1u) << "the step";
+  end("late", begun);
+  onStep(2);
+  EXPECT_EQ(given_.size(), 1u);
+  EXPECT_EQ(traceparentHere(), "");
+}
 
 TEST_F(TraceTest, RecordsTheWantedStepAlone) {
   start(kTask, 5);

@@ -139,8 +139,8 @@ TEST_F(OtherUser, IsNotConnectedToByWhoKeepsToHisOwn) {
   const auto port = nobody.told<uint16_t>();
   keepToOwnUser(true);
   ASSERT_TRUE(keepsToOwnUser());
-  const Error error = toError(
-      failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", port, {.deadline = 300ms})));
+  const Error error =
+      toError(failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", port, {.deadline = 2s})));
   EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();
   EXPECT_THAT(error.message(), HasSubstr("it is a process of user 65534 of this host"));
 }

@@ -1,0 +1,77 @@
+#include "common/base/otlp.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+namespace dtf::trace {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of a span, as the protocol numbers them.
+constexpr int kInternal = 1;
+constexpr int kServer = 2;
+
+// Numbers of 64 bits are text in this protocol's JSON.
+Json attribute(const char* key, const std::string& text) {
+  return {{"key", key}, {"value", {{"stringValue", text}}}};
+}
+Json attribute(const char* key, int64_t number) {
+  return {{"key", key}, {"value", {{"intValue", std::to_string(number)}}}};
+}
+
+Json jsonOf(const SampledSpan& span, const ClockAnchor& anchor) {
+  const auto unix = [&anchor](TimePoint time) {
+    return std::to_string(anchor.unix_ns + (time - anchor.monotonic).count());
+  };
+  Json attributes = Json::array({attribute("dtf.step", static_cast<int64_t>(span.step))});
+  if (!span.detail.empty()) attributes.push_back(attribute("dtf.peer", span.detail));
+  Json json = {{"traceId", hexOf(span.self.trace)}, {"spanId", hexOf(span.self.span)}};
+  if (span.parent != SpanId{}) json["parentSpanId"] = hexOf(span.parent);
+  json["name"] = span.name;
+  json["kind"] = span.is_parent_remote ? kServer : kInternal;
+  json["startTimeUnixNano"] = unix(span.begin);
+  json["endTimeUnixNano"] = unix(span.end);
+  json["attributes"] = std::move(attributes);
+  return json;
+}
+
+}  // namespace
+
+ClockAnchor ClockAnchor::now() {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return {trace::now(), std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count()};
+}
+
+std::string otlpJson(const OtlpResource& resource, std::span<const SampledSpan> spans,
+                     const ClockAnchor& anchor) {
+  Json all = Json::array();
+  for (const SampledSpan& span : spans) all.push_back(jsonOf(span, anchor));
+  const std::string service = resource.task.job == JobKind::kPs ? "psd" : "workerd";
+  const Json attributes =
+      Json::array({attribute("service.name", service), attribute("service.namespace", "dtf"),
+                   attribute("service.instance.id", resource.task.name()),
+                   attribute("service.version", DTF_VERSION), attribute("dtf.job", resource.job),
+                   attribute("host.name", resource.host), attribute("process.pid", resource.pid)});
+  const Json scope = {{"scope", {{"name", "dtf"}, {"version", DTF_VERSION}}},
+                      {"spans", std::move(all)}};
+  const Json of_resource = {{"resource", {{"attributes", attributes}}},
+                            {"scopeSpans", Json::array({scope})}};
+  return Json{{"resourceSpans", Json::array({of_resource})}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+uint64_t rejectedSpans(std::string_view answer) {
+  const auto json = nlohmann::json::parse(answer, nullptr, false);
+  const auto at = nlohmann::json::json_pointer("/partialSuccess/rejectedSpans");
+  if (json.is_discarded() || !json.is_object() || !json.contains(at)) return 0;
+  const nlohmann::json& rejected = json.at(at);
+  if (rejected.is_number_unsigned()) return rejected.get<uint64_t>();
+  uint64_t number = 0;
+  if (const auto* text = rejected.get_ptr<const std::string*>())
+    std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
+}
+
+}  // namespace dtf::trace
