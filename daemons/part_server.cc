@@ -34,9 +34,10 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
       pool_(net::BufferPool::create(net::BufferPool::kRetainedBytesMax, budget_)),
       memory_(count(devices, budget_)),
       variables_(options_.limits.variables, budget_),
-      devices_(std::make_unique<engine::DeviceThreads>(counted(devices, *memory_))),
-      registrar_(std::make_unique<engine::DeviceQueue>("dtf-register")),
-      copier_(std::make_unique<engine::DeviceQueue>("dtf-values")),
+      devices_(
+          std::make_unique<engine::DeviceThreads>(counted(devices, *memory_), options_.make_queue)),
+      registrar_(options_.make_queue("dtf-register")),
+      copier_(options_.make_queue("dtf-values")),
       task_{.self = options_.self,
             .incarnation = options_.incarnation,
             .loop = loop,
@@ -101,12 +102,17 @@ void PartServer::serve(kj::Own<net::MessageStream> stream, std::string peer) {
 ServedSession& PartServer::open(const wire::SessionToken& token, const ConnectionRef& client) {
   DTF_CHECK(client->connection != nullptr);
   const uint64_t session = token.number;
-  if (sessions_.contains(session))
-    throw Error(ErrorCode::kBadData,
-                fmt::format("session {:x} is open on {}", session, options_.self.name()));
   for (const auto& [id, other] : sessions_)
     if (other->client() == client)
       throw Error(ErrorCode::kBadData, "this connection has a session already");
+  // A connection may break before the answer to its hello is there, and this side hear of it after
+  // the next one's hello has come.
+  if (const auto known = sessions_.find(session); known != sessions_.end()) {
+    if (!known->second->isUnused() || !wire::haveSameSecret(known->second->token(), token))
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("session {:x} is open on {}", session, options_.self.name()));
+    sessions_.erase(known);
+  }
   if (sessions_.size() >= options_.limits.sessions)
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("{} has {} sessions, as many as it may; end one of them",

@@ -24,11 +24,13 @@ struct PartServerOptions {
   Incarnation incarnation;
   std::vector<cluster::Address> ps, workers;  // of the cluster: where other tasks are
   ServeLimits limits{};
+  engine::MakeDeviceQueue make_queue = engine::makeDeviceThread;
 };
 
 // Owns: sessions, variables, a thread for each device, one that compiles, one that copies values,
 // connections.
-// Borrows: the loop, devices and their kernels (must outlive this).
+// Borrows: the loop; devices and their kernels, which must also outlive what the loop has still to do
+// when this ends: it may hold what was compiled.
 // Threads: made, used and destroyed on the loop.
 // Blocks: the destructor, until what computes has ended.
 class PartServer {

@@ -31,7 +31,8 @@ void greet(PartServer& server, ConnectionHandle& connection, std::string peer) {
 // A client's session. The session itself is the server's: it ends when its connection does.
 class Session final : public schema::GraphSession::Server {
  public:
-  Session(PartServer& server, uint64_t id) : server_(server), id_(id) {}
+  Session(PartServer& server, uint64_t id, ConnectionRef client)
+      : server_(server), id_(id), client_(std::move(client)) {}
 
   kj::Promise<void> registerPart(RegisterPartContext context) override {
     return counted([&] { return session().registerPart(context); });
@@ -85,7 +86,10 @@ class Session final : public schema::GraphSession::Server {
  private:
   ServedSession& session() {
     ServedSession* const found = server_.find(id_);
-    if (found == nullptr) throw Error(ErrorCode::kUnavailable, "the session has ended");
+    // Another connection may have taken its place: PartServer::open().
+    if (found == nullptr || found->client() != client_)
+      throw Error(ErrorCode::kUnavailable, "the session has ended");
+    found->use();
     return *found;
   }
 
@@ -104,6 +108,7 @@ class Session final : public schema::GraphSession::Server {
 
   PartServer& server_;
   const uint64_t id_;
+  const ConnectionRef client_;
   const std::shared_ptr<size_t> calls_ = std::make_shared<size_t>(0);  // under way
 };
 
@@ -151,7 +156,7 @@ class Gate final : public schema::TaskGate::Server {
       greet(server_, *connection_, fmt::format("session {:x}", token.number));
       const ServedTask& task = server_.task();
       auto results = context.getResults();
-      results.setSession(kj::heap<Session>(server_, token.number));
+      results.setSession(kj::heap<Session>(server_, token.number, connection_));
       wire::encodeTask(task.self, results.initTask());
       results.setIncarnation(task.incarnation.value);
       const auto& names = task.devices.names();

@@ -18,8 +18,8 @@ namespace dtf::daemons {
 
 namespace {
 
-// How long a failed step waits for its messages to leave before it closes their connection. Well below
-// RemoteTasksOptions::abort_max: who waits for a frozen peer is not lost to the session itself.
+// How long a failed step waits for its messages to leave before it closes their connection. Well
+// below SessionLimits::abort_max: who waits for a frozen peer is not lost to the session itself.
 constexpr Duration kDrainPatience = std::chrono::seconds(1);
 
 // Why it failed in another thread; nullopt: it didn't.
@@ -297,6 +297,7 @@ kj::Promise<void> ServedSession::abort(uint64_t step, const Error& cause) {
 }
 
 std::shared_ptr<const void> ServedSession::addSink() {
+  use();
   checkOpen();
   if (*sinks_ >= task_.limits.sinks)
     throw Error(ErrorCode::kUnavailable,

@@ -66,6 +66,9 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   bool isClosed() const { return closed_; }
   // Nothing of it is under way.
   bool isQuiet() const { return running_.empty() && registering_.empty() && copying_.empty(); }
+  // Nothing was asked of it yet: another hello of its client may take its place.
+  bool isUnused() const { return !used_; }
+  void use() { used_ = true; }
 
   const wire::SessionToken& token() const { return token_; }
   size_t plans() const { return plans_.size(); }
@@ -104,6 +107,7 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   const uint64_t id_;
   const ConnectionRef client_;
   bool closed_ = false;
+  bool used_ = false;
   engine::Rendezvous rendezvous_;
   std::map<uint64_t, std::shared_ptr<ServedPart>> plans_;
   std::map<uint64_t, Registering> registering_;           // by plan

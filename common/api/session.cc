@@ -32,10 +32,10 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   const auto set = [](dtf::Duration& to, double seconds) {
     if (seconds > 0) to = dtf::fromSeconds(seconds);
   };
-  set(options.connect_max, wanted.connect_seconds);
-  set(options.register_max, wanted.register_seconds);
-  set(options.step_max, wanted.step_seconds);
-  set(options.abort_max, wanted.abort_seconds);
+  set(options.limits.connect_max, wanted.connect_seconds);
+  set(options.limits.register_max, wanted.register_seconds);
+  set(options.limits.step_max, wanted.step_seconds);
+  set(options.limits.abort_max, wanted.abort_seconds);
   if (wanted.keys != nullptr && *wanted.keys != '\0')
     options.keys = std::make_shared<dtf::net::TlsKeys>(wanted.keys, "client");
   return options;

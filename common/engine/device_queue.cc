@@ -6,9 +6,9 @@
 
 namespace dtf::engine {
 
-DeviceQueue::DeviceQueue(std::string name) : thread_(std::move(name), [this] { work(); }) {}
+DeviceThread::DeviceThread(std::string name) : thread_(std::move(name), [this] { work(); }) {}
 
-DeviceQueue::~DeviceQueue() {
+DeviceThread::~DeviceThread() {
   {
     MutexLock lock(mutex_);
     ending_ = true;
@@ -17,7 +17,7 @@ DeviceQueue::~DeviceQueue() {
   thread_.join();
 }
 
-void DeviceQueue::post(Job job) {
+void DeviceThread::post(Job job) {
   DTF_CHECK(job != nullptr);
   {
     MutexLock lock(mutex_);
@@ -27,7 +27,7 @@ void DeviceQueue::post(Job job) {
   changed_.notifyAll();
 }
 
-void DeviceQueue::work() {
+void DeviceThread::work() {
   for (;;) {
     Job job;
     {
@@ -39,6 +39,10 @@ void DeviceQueue::work() {
     }
     runHere(job);
   }
+}
+
+std::unique_ptr<DeviceQueue> makeDeviceThread(std::string name) {
+  return std::make_unique<DeviceThread>(std::move(name));
 }
 
 }  // namespace dtf::engine

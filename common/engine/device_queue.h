@@ -1,9 +1,10 @@
 #pragma once
 
-// The thread of one device: programs run on it one after the other, whichever step they belong to.
+// Where the programs of one device run, one after the other, whichever step they belong to.
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "common/base/mutex.h"
@@ -11,24 +12,24 @@
 
 namespace dtf::engine {
 
-// Owns: its thread.
 // Threads: thread-safe.
-// Blocks: post() never; runHere(), while the device computes for somebody else; the destructor, until
-// everything that was posted has run.
+// Blocks: post() never; runHere(), while the device computes for somebody else; the destructor,
+// until everything that was posted has run.
 // Errors: a job must not throw.
 class DeviceQueue {
  public:
   using Job = std::function<void()>;
 
-  explicit DeviceQueue(std::string name);  // the thread's
-  ~DeviceQueue();
+  DeviceQueue() = default;
+  virtual ~DeviceQueue() = default;
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
-  // Jobs run in the order in which they were posted.
-  void post(Job job);
+  // Jobs run in the order in which they were posted, never within this call.
+  virtual void post(Job job) = 0;
 
-  // In the calling thread: for a step that is one program, handing over would cost more than it does.
+  // In the calling thread: for a step that is one program, handing over would cost more than it
+  // does.
   template <class F>
   void runHere(const F& job) {
     MutexLock lock(device_);
@@ -36,14 +37,30 @@ class DeviceQueue {
   }
 
  private:
+  Mutex device_;  // held while a job runs
+};
+
+// Owns: its thread.
+class DeviceThread final : public DeviceQueue {
+ public:
+  explicit DeviceThread(std::string name);  // the thread's
+  ~DeviceThread() override;
+
+  void post(Job job) override;
+
+ private:
   void work();
 
-  Mutex device_;  // held while a job runs
   Mutex mutex_;
   CondVar changed_;
   std::deque<Job> jobs_ DTF_GUARDED_BY(mutex_);
   bool ending_ DTF_GUARDED_BY(mutex_) = false;
   Thread thread_;  // last: it uses the others
 };
+
+// Makes the queue of a device, or of a thread that serves all: here a thread, in a simulation
+// events of its clock. `name`: the thread's.
+using MakeDeviceQueue = std::function<std::unique_ptr<DeviceQueue>(std::string name)>;
+std::unique_ptr<DeviceQueue> makeDeviceThread(std::string name);
 
 }  // namespace dtf::engine

@@ -37,11 +37,12 @@ bool needsNoKernel(const graph::Node& node) {
   return graph::appliesGradient(node);  // refused when a step needs it
 }
 
-DeviceThreads::DeviceThreads(const std::vector<SessionDevice>& devices) {
+DeviceThreads::DeviceThreads(const std::vector<SessionDevice>& devices,
+                             const MakeDeviceQueue& make_queue) {
   DTF_CHECK(!devices.empty());
   for (const SessionDevice& device : devices) {
     names_.push_back(device.name);
-    queues_.push_back(std::make_unique<DeviceQueue>(threadName(device.name)));
+    queues_.push_back(make_queue(threadName(device.name)));
     const bool is_new =
         devices_.emplace(device.name.str(), PlanDevice{device, queues_.back().get()}).second;
     DTF_CHECK_MSG(is_new, device.name.str());

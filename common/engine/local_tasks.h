@@ -19,7 +19,8 @@ namespace dtf::engine {
 // Owns: the threads. Borrows: devices and their kernels.
 class DeviceThreads {
  public:
-  explicit DeviceThreads(const std::vector<SessionDevice>& devices);  // each once
+  explicit DeviceThreads(const std::vector<SessionDevice>& devices,  // each once
+                         const MakeDeviceQueue& make_queue = makeDeviceThread);
 
   const PlanDevices& devices() const { return devices_; }
   const std::vector<graph::DeviceName>& names() const { return names_; }
@@ -31,7 +32,8 @@ class DeviceThreads {
   PlanDevices devices_;
 };
 
-// Whether an op needs no kernel: a compiled step does without, placeholders and variables are bound.
+// Whether an op needs no kernel: a compiled step does without, placeholders and variables are
+// bound.
 bool needsNoKernel(const graph::Node& node);
 
 // What sessions of one process share: its devices, and the variables on them.

@@ -47,7 +47,8 @@ interface TaskGate {
       -> (session :GraphSession, task :Types.Task, incarnation :UInt64, devices :List(Text), bytesMax :UInt64);
   # Opens a session, once. `devices`: full names. `bytesMax`: what the task may hold for all sessions together, so that
   # the tensors of one message may have no more; of a message of twice as much it closes the connection. Errors: unavailable when the task has as many sessions as it may;
-  # bad_data when that session is open, or there is no secret.
+  # bad_data when that session is open, or there is no secret. Said again on another connection, with the same secret and
+  # before anything was asked of the session, it takes the place of the first: that one's answer was lost.
 
   tensors @1 (token :SessionToken, caller :Types.Task, callee :Types.Task, incarnation :UInt64)
       -> (sink :TensorSink, incarnation :UInt64, bytesMax :UInt64);

@@ -2,21 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
 
-#include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/cluster/address.h"
 #include "common/engine/local_tasks.h"
-#include "common/net/error_bridge.h"
-#include "common/net/timer.h"
 #include "common/runtime/cpu_kernels.h"
-#include "common/wire/named_wait.h"
-#include "common/wire/remote_step.h"
-#include "common/wire/task_link.h"
 
 namespace dtf::wire {
 
@@ -62,82 +55,34 @@ class RemoteTasks::Plan final : public engine::PlanParts {
  public:
   Plan(RemoteTasks& tasks, uint64_t number) : tasks_(tasks), number_(number) {}
   ~Plan() override {
-    for (const RemotePart& part : parts_) {
-      tasks_.loop_.post([link = part.link, number = number_] { link->releasePart(number); });
-    }
+    tasks_.loop_.post([&calls = *tasks_.calls_, number = number_] { calls.releasePlan(number); });
   }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // As far as they have been registered they are released with this.
-  void registerParts(std::vector<engine::TaskPart> parts) {
-    Processes processes;
-    for (const auto& link : tasks_.links_) processes[link->task()] = link->incarnation();
-    std::vector<std::shared_ptr<const engine::TaskPart>> shared;
-    for (engine::TaskPart& part : parts) {
-      parts_.push_back({&tasks_.linkTo(part.task), {}});
-      for (const graph::Output& fetch : part.fetches)
-        parts_.back().fetches.push_back(part.graph.spec(fetch));
-      shared.push_back(std::make_shared<const engine::TaskPart>(std::move(part)));
-    }
-    tasks_.loop_.call([&] {
-      kj::Vector<kj::Promise<void>> registered;
-      for (size_t i = 0; i < shared.size(); ++i)
-        registered.add(parts_[i].link->registerPart(number_, shared[i], processes,
-                                                    tasks_.options_.register_max));
-      return joinAll(kj::mv(registered));
-    });
-  }
-
   engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds) override {
-    DTF_CHECK(feeds.size() == parts_.size());
-    return tasks_.loop_.call([&] {
-      return runRemoteStep(tasks_.loop_.timer(), {.plan = number_, .step = step}, parts_, feeds,
-                           {tasks_.options_.step_max, tasks_.options_.abort_max}, tasks_.aborts_);
-    });
+    return tasks_.loop_.call([&] { return tasks_.calls_->run(number_, step, feeds); });
   }
 
  private:
   RemoteTasks& tasks_;
   const uint64_t number_;
-  std::vector<RemotePart> parts_;
 };
 
-RemoteTasks::RemoteTasks(RemoteTasksOptions options)
-    : options_(std::move(options)), loop_("dtf-session") {
-  if (options_.targets.empty()) throw Error(ErrorCode::kUsage, "a session needs a target");
+RemoteTasks::RemoteTasks(RemoteTasksOptions options) : loop_("dtf-session") {
+  if (options.targets.empty()) throw Error(ErrorCode::kUsage, "a session needs a target");
   runtime::registerCpuKernels(kernels_);
-  loop_.onStop([this] { links_.clear(); });
-  const std::set<std::string> each(options_.targets.begin(), options_.targets.end());
-  if (each.size() < options_.targets.size())
+  loop_.onStop([this] { calls_ = nullptr; });
+  const std::set<std::string> each(options.targets.begin(), options.targets.end());
+  if (each.size() < options.targets.size())
     throw Error(ErrorCode::kBadConfig, "one task is given as two targets: name each once");
-  for (const std::string& target : options_.targets) {
-    RemoteTarget parsed = parseTarget(target);
-    links_.push_back(
-        std::make_unique<TaskLink>(loop_, std::move(parsed.address), parsed.task, options_.keys));
-  }
-  const SessionToken token = SessionToken::draw();
-  loop_.call([&] {
-    kj::Vector<kj::Promise<void>> opened;
-    for (const auto& link : links_) opened.add(link->open(token, options_.connect_max));
-    return joinAll(kj::mv(opened));
-  });
-  std::set<TaskId> tasks;
-  for (const auto& link : links_) {
-    if (!tasks.insert(link->task()).second)
-      throw Error(ErrorCode::kBadConfig, link->task().name() + " is given as two targets");
-    devices_.insert(devices_.end(), link->devices().begin(), link->devices().end());
-  }
+  std::vector<RemoteTarget> targets;
+  for (const std::string& target : options.targets) targets.push_back(parseTarget(target));
+  calls_ = std::make_unique<SessionCalls>(loop_, std::move(targets), options.keys, options.limits);
+  loop_.call([&] { return calls_->open(SessionToken::draw()); });
 }
 
 RemoteTasks::~RemoteTasks() = default;
-
-TaskLink& RemoteTasks::linkTo(TaskId task) const {
-  const auto link = std::find_if(links_.begin(), links_.end(),
-                                 [&](const auto& each) { return each->task() == task; });
-  DTF_CHECK_MSG(link != links_.end(), task.name());
-  return **link;
-}
 
 // They have this program's kernels for their processors; should one not, it refuses the part.
 bool RemoteTasks::canRun(const graph::Node& node, const graph::DeviceName& device) const {
@@ -158,47 +103,24 @@ std::unique_ptr<engine::PlanParts> RemoteTasks::registerPlan(std::vector<engine:
     number = next_plan_++;
   }
   auto plan = std::make_unique<Plan>(*this, number);
-  plan->registerParts(std::move(parts));
+  loop_.call([&] { return calls_->registerPlan(number, std::move(parts)); });
   return plan;
 }
 
 void RemoteTasks::setVariable(const graph::Node& variable, const Tensor& value) {
-  const auto task = graph::DeviceName::parse(variable.device).taskId();
-  DTF_CHECK_MSG(task.has_value(), variable.device);
-  const auto key = engine::VariableKey::of(variable);
-  loop_.call([&] { return linkTo(*task).setVariable(key, value, options_.step_max); });
+  loop_.call([&] { return calls_->setVariable(variable, value); });
 }
 
-// A step that fails at once leaves the list.
 void RemoteTasks::abortSteps(const Error& cause) {
-  loop_.call([&]() -> kj::Promise<void> {
-    const auto under_way = aborts_;
-    for (const auto& [step, abort] : under_way)
-      if (aborts_.contains(step)) abort(cause);
-    return kj::READY_NOW;
-  });
+  loop_.call([&] { calls_->abortSteps(cause); });
 }
 
 void RemoteTasks::resetVariables(const std::string& container) {
-  loop_.call([&] {
-    kj::Vector<kj::Promise<void>> reset;
-    for (const auto& link : links_)
-      reset.add(link->resetVariables(container, options_.connect_max));
-    return joinAll(kj::mv(reset));
-  });
+  loop_.call([&] { return calls_->resetVariables(container); });
 }
 
 engine::RendezvousLoad RemoteTasks::load() const {
-  engine::RendezvousLoad sum;
-  for (const auto& link : links_) {
-    const engine::RendezvousLoad load =
-        loop_.call([&] { return link->load(options_.connect_max); });
-    sum.steps += load.steps;
-    sum.parked += load.parked;
-    sum.owned_bytes += load.owned_bytes;
-    sum.waiting += load.waiting;
-  }
-  return sum;
+  return loop_.call([&] { return calls_->load(); });
 }
 
 }  // namespace dtf::wire

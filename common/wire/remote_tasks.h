@@ -3,22 +3,18 @@
 // The tasks of a session as other processes: `psd --serve` and `workerd --serve`.
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
-#include "common/cluster/spec.h"
 #include "common/engine/tasks.h"
 #include "common/net/reactor.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/kernel.h"
+#include "common/wire/session_calls.h"
 
 namespace dtf::net {
 class TlsKeys;
@@ -26,23 +22,15 @@ class TlsKeys;
 
 namespace dtf::wire {
 
-class TaskLink;  // task_link.h
-
 struct RemoteTasksOptions {
-  std::vector<std::string> targets;                   // of different tasks; see parseTarget()
-  std::shared_ptr<net::TlsKeys> keys{};               // this client's; null: those of the process
-  Duration connect_max = std::chrono::seconds(10);    // until a target has answered the hello
-  Duration register_max = std::chrono::seconds(120);  // until a part is compiled
-  Duration step_max = std::chrono::seconds(600);      // a step
-  Duration abort_max = std::chrono::seconds(5);  // for a failed step to end: more than a second
+  std::vector<std::string> targets;      // of different tasks; see parseTarget()
+  std::shared_ptr<net::TlsKeys> keys{};  // this client's; null: those of the process
+  SessionLimits limits{};
 };
 
-// "dtf://localhost:2222", or "dtf://localhost:2222/ps/0" to talk to that task and no other: with keys its
-// certificate must say so, without, what listens there. Errors: kUsage that says what is wrong.
-struct RemoteTarget {
-  cluster::Address address;
-  std::optional<TaskId> task;
-};
+// "dtf://localhost:2222", or "dtf://localhost:2222/ps/0" to talk to that task and no other: with
+// keys its certificate must say so, without, what listens there. Errors: kUsage that says what is
+// wrong.
 RemoteTarget parseTarget(std::string_view target);
 
 // Opens a session on all targets, and ends it with its own end. The first target's first device is
@@ -50,14 +38,15 @@ RemoteTarget parseTarget(std::string_view target);
 // Owns: connections, the thread of their loop, a CPU that folds constants.
 // Threads: thread-safe, as Tasks is; it outlives its plans.
 // Blocks: the constructor, until all targets have answered; the rest as Tasks says.
-// Errors: the constructor: kUnavailable that names a target that can't be reached, or doesn't serve;
-// kBadConfig for a task that two targets are; kPermission for one that is another than the target says.
+// Errors: the constructor: kUnavailable that names a target that can't be reached, or doesn't
+// serve; kBadConfig for a task that two targets are; kPermission for one that is another than the
+// target says.
 class RemoteTasks final : public engine::Tasks {
  public:
   explicit RemoteTasks(RemoteTasksOptions options);
   ~RemoteTasks() override;
 
-  const std::vector<graph::DeviceName>& devices() const override { return devices_; }
+  const std::vector<graph::DeviceName>& devices() const override { return calls_->devices(); }
   bool canRun(const graph::Node& node, const graph::DeviceName& device) const override;
   bool withCpu(const UseCpu& use) override;
   std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
@@ -69,18 +58,13 @@ class RemoteTasks final : public engine::Tasks {
  private:
   class Plan;
 
-  TaskLink& linkTo(TaskId task) const;
-
-  const RemoteTasksOptions options_;
-  std::vector<graph::DeviceName> devices_;
   runtime::KernelTable kernels_;
   Mutex cpu_mutex_;
   runtime::CpuDevice cpu_ DTF_GUARDED_BY(cpu_mutex_);
   Mutex plans_mutex_;
   uint64_t next_plan_ DTF_GUARDED_BY(plans_mutex_) = 1;
-  std::map<uint64_t, std::function<void(const Error&)>> aborts_;  // of steps; used on the loop
-  std::vector<std::unique_ptr<TaskLink>> links_;  // as targets; used and destroyed on the loop
-  mutable net::IoThread loop_;                    // last: it ends before what lives on it
+  std::unique_ptr<SessionCalls> calls_;  // used and destroyed on the loop
+  mutable net::IoThread loop_;           // last: it ends before what lives on it
 };
 
 }  // namespace dtf::wire

@@ -1,5 +1,5 @@
-// What a task that serves answers to clients and tasks that are late, doubled, hostile, frozen or gone:
-// real sockets, spoken to message by message. Scenarios 19 and 20.
+// What a task that serves answers to clients and tasks that are late, doubled, hostile, frozen or
+// gone: real sockets, spoken to message by message. Scenarios 19 and 20.
 
 #include "daemons/part_server.h"
 
@@ -231,7 +231,31 @@ TEST_F(PartServerTest, AStepsFeedsAreChecked) {
   EXPECT_THAT(failureOf([&] { run(1); }), HasSubstr("fed 0 tensors where the part has 1"));
 }
 
+// Its first connection broke before the answer came, and the task hears of that later.
+TEST_F(PartServerTest, AHelloThatIsSaidAgainTakesThePlaceOfTheFirst) {
+  const uint16_t port = harness_.server(kHere).port();
+  RawClient stranger(reactor_, port);
+  EXPECT_THAT(failureOf([&] {
+                open(stranger, {.number = kSession.number, .secret = {kSession.secret[0], 2}});
+              }),
+              HasSubstr("is open"));
+  auto second = std::make_unique<RawClient>(reactor_, port);
+  auto first = session_;
+  session_ = open(*second, kSession);
+  EXPECT_THAT(failureOf([&] { client_->ask(first.loadRequest()); }),
+              HasSubstr("the session has ended"))
+      << "what drives it now is the second connection";
+  std::swap(client_, second);
+  second = nullptr;  // the first
+  // Each asks on a connection of its own, so the end of that one has long been seen.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(status()["sessions"].size(), 1U);
+  registerPart(receivingPart());
+  EXPECT_FALSE(peer().send(1, 3));
+  EXPECT_EQ(run(1), 30) << "the end of the first connection isn't the session's";
+}
+
 TEST_F(PartServerTest, SessionsAreBounded) {
+  registerPart(receivingPart());
   std::vector<std::unique_ptr<RawClient>> clients;
   std::vector<schema::GraphSession::Client> sessions;
   EXPECT_THAT(
@@ -280,8 +304,8 @@ TEST_F(LostTaskTest, ATaskThatEndsIsNamed) {
 TEST_F(LostTaskTest, AStepThatLastsTooLongEndsWithTheLateOnesNamed) {
   acted_ = [&] { go_on_.wait(); };
   auto options = harness_.options();
-  options.step_max = std::chrono::milliseconds(50);
-  options.abort_max = std::chrono::milliseconds(50);
+  options.limits.step_max = std::chrono::milliseconds(50);
+  options.limits.abort_max = std::chrono::milliseconds(50);
   engine::Session session(graph_, std::make_unique<wire::RemoteTasks>(options));
   EXPECT_THAT(step(session),
               AllOf(HasSubstr("step 1 has not ended within 0.05 s"), HasSubstr("worker/1")));
@@ -316,7 +340,7 @@ TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
   const std::string address = "127.0.0.1:" + std::to_string(dtf::testing::portOf(nobody));
   EXPECT_THAT(errorText([&] {
                 wire::RemoteTasks({.targets = {"dtf://" + address},
-                                   .connect_max = std::chrono::milliseconds(50)});
+                                   .limits = {.connect_max = std::chrono::milliseconds(50)}});
               }),
               HasSubstr(address));
   const std::string target = harness_.server(kHere).target();
@@ -328,7 +352,7 @@ TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
   EXPECT_THAT(errorText([&] {
                 wire::RemoteTasks({.targets = {target, same}});
               }),
-              HasSubstr("open"))
+              HasSubstr("two targets"))
       << "by another name";
   EXPECT_THAT(errorText([&] { wire::RemoteTasks({.targets = {target + "/ps/7"}}); }),
               HasSubstr("ps/7 is wanted"))

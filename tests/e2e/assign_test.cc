@@ -1,5 +1,5 @@
-// Training by ops alone, on psd --serve and workerd --serve: forward pass, gradients, and an assignment
-// for each variable. Clients side by side, and clients that are killed.
+// Training by ops alone, on psd --serve and workerd --serve: forward pass, gradients, and an
+// assignment for each variable. Clients side by side, and clients that are killed.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -104,7 +104,7 @@ class AssignTest : public ClusterTest {
   }
   std::unique_ptr<engine::Session> open(const graph::Graph& graph,
                                         const std::vector<size_t>& tasks) const {
-    wire::RemoteTasksOptions options{.targets = {}, .step_max = kSoon};
+    wire::RemoteTasksOptions options{.targets = {}, .limits = {.step_max = kSoon}};
     for (const size_t task : tasks) options.targets.push_back(target(task));
     return std::make_unique<engine::Session>(graph, std::make_unique<wire::RemoteTasks>(options));
   }
@@ -139,7 +139,8 @@ TEST_F(AssignTest, LinearRegressionLearnsTheSameAsInOneProcess) {
   EXPECT_THAT(learnt, ::testing::Pointwise(FloatNear(1e-4f), LinearRegression::learnt(local)));
 }
 
-// Between-graph replication, asynchronous: each client drives its own worker, the variables are shared.
+// Between-graph replication, asynchronous: each client drives its own worker, the variables are
+// shared.
 TEST_F(AssignTest, TwoClientsTrainTheSameVariables) {
   start();
   const std::array<LinearRegression, 2> models{LinearRegression("/job:worker/task:0"),
@@ -157,8 +158,8 @@ TEST_F(AssignTest, TwoClientsTrainTheSameVariables) {
   EXPECT_THAT(LinearRegression::learnt(*chief), ::testing::Pointwise(FloatNear(0.1f), kTruth));
 }
 
-// Killed while it sends, while ps/0 adds, or while it is answered: what was answered has been added, at
-// most one step more, and all of it.
+// Killed while it sends, while ps/0 adds, or while it is answered: what was answered has been
+// added, at most one step more, and all of it.
 TEST_F(AssignTest, AClientThatIsKilledLeavesVariablesWhole) {
   start();
   constexpr int64_t kElements = 1 << 20;

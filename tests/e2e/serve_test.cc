@@ -69,8 +69,7 @@ class ServeTest : public ClusterTest {
     auto session = std::make_unique<engine::Session>(
         graph_, std::make_unique<wire::RemoteTasks>(wire::RemoteTasksOptions{
                     .targets = {target(kWorker0), target(kWorker1), target(kPs0)},
-                    .step_max = step_max,
-                    .abort_max = abort_max}));
+                    .limits = {.step_max = step_max, .abort_max = abort_max}}));
     session->setVariable("w", filled({4, 3}, 0.5));
     return session;
   }

@@ -158,14 +158,23 @@ std::vector<graph::TensorSpec> argumentsOf(const graph::Graph& graph, const grap
   return arguments;
 }
 
+bool isCount(const graph::Graph& graph, const graph::Output& input) {
+  if (graph.nodes().empty()) return false;
+  const graph::Node& node = graph.node(input.node);
+  return static_cast<size_t>(input.index) < node.outputs.size() &&
+         graph.spec(input) == graph::TensorSpec{DType::kInt64, {}};
+}
+
 // Numbers of a While that fit its inputs.
 void fitNumbers(Bytes& bytes, const graph::Graph& graph, graph::NodeDef& def) {
-  const auto inputs = static_cast<int64_t>(def.inputs.size());
+  const bool is_counted = !def.inputs.empty() && isCount(graph, def.inputs[0]);
+  const auto inputs = static_cast<int64_t>(def.inputs.size()) - is_counted;
   const int64_t carried = bytes.byte() % (inputs + 1);
   const int64_t sequences = bytes.byte() % (inputs + 1 - carried);
   int64_t iterations = 1 + bytes.byte() % 5;
   if (sequences > 0 && !graph.nodes().empty()) {
-    const graph::Node& sequence = graph.node(def.inputs[static_cast<size_t>(carried)].node);
+    const graph::Node& sequence =
+        graph.node(def.inputs[static_cast<size_t>(carried + is_counted)].node);
     if (!sequence.outputs.empty() && sequence.outputs[0].shape.rank() > 0)
       iterations = sequence.outputs[0].shape.dim(0);
   }
@@ -175,7 +184,7 @@ void fitNumbers(Bytes& bytes, const graph::Graph& graph, graph::NodeDef& def) {
                     {"max_iterations", iterations},
                     {"stacked", int64_t{flags / 64}},
                     {"summed", int64_t{flags / 16 % 2}},
-                    {"counted", false},
+                    {"counted", is_counted},
                     {"reverse", flags % 4 == 3},
                     {"keep_carried", flags % 2 == 1}};
 }

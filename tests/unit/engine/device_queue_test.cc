@@ -13,26 +13,26 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(DeviceQueue, RunsJobsInOrderAndAllBeforeItEnds) {
+TEST(DeviceThread, RunsJobsInOrderAndAllBeforeItEnds) {
   std::vector<int> ran;
   {
-    DeviceQueue queue("cpu:0");
+    DeviceThread queue("cpu:0");
     for (int i = 0; i < 4; ++i) queue.post([&ran, i] { ran.push_back(i); });
   }
   EXPECT_THAT(ran, ElementsAre(0, 1, 2, 3));
 }
 
-TEST(DeviceQueue, AJobMayPostAnother) {
+TEST(DeviceThread, AJobMayPostAnother) {
   std::latch done(1);
-  DeviceQueue queue("cpu:0");
+  DeviceThread queue("cpu:0");
   queue.post([&] { queue.post([&] { done.count_down(); }); });
   done.wait();
 }
 
-TEST(DeviceQueue, TheCallersJobAndTheThreadsDontOverlap) {
+TEST(DeviceThread, TheCallersJobAndTheThreadsDontOverlap) {
   std::latch entered(1);
   std::atomic<bool> inside{true}, caller_comes{false}, caller_ran{false};
-  DeviceQueue queue("cpu:0");
+  DeviceThread queue("cpu:0");
   queue.post([&] {
     entered.count_down();
     while (!caller_comes) std::this_thread::yield();

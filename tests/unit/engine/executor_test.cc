@@ -63,7 +63,7 @@ class ExecutorTest : public ::testing::Test {
   testing::Devices devices_{testing::cpusOfWorker0(1)};
   Rendezvous rendezvous_;
   std::unique_ptr<PartProgram> program_;
-  DeviceQueue queue_{"cpu:0"};
+  DeviceThread queue_{"cpu:0"};
   uint64_t kernels_ = 0;
   const std::vector<float> values_ = {-1, 5};
 };

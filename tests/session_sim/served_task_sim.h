@@ -1,0 +1,47 @@
+#pragma once
+
+// One task that serves, of the simulated world: the real PartServer on a simulated loop, with
+// devices whose programs take virtual time.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/engine/device_queue.h"
+#include "common/runtime/cpu_device.h"
+#include "common/runtime/kernel.h"
+#include "daemons/part_server.h"
+#include "tests/session_sim/session_plan.h"
+#include "tests/sim/sim_loop.h"
+
+namespace dtf::sim {
+
+// Where each task of the plan listens, and who it is, in order: the ps, then the workers.
+std::vector<TaskId> tasksOf(const SessionPlan& plan);
+cluster::Address addressOf(TaskId task);
+
+// Owns: the server. Borrows: what it is given.
+// Threads: one. Made and destroyed from events of the world.
+class ServedTaskSim {
+ public:
+  using Cpus = std::vector<std::unique_ptr<runtime::CpuDevice>>;  // as many as the plan says
+  // `cpus` must outlive the world's events: what was compiled may lie in one of a process that was
+  // killed. `number`: how many processes of the task there were before.
+  ServedTaskSim(const Environment& environment, const SessionPlan& plan, const Cpus& cpus,
+                const runtime::KernelTable& kernels, TaskId task, uint32_t number);
+  ~ServedTaskSim() noexcept(false);
+
+  TaskId task() const { return task_; }
+  Incarnation incarnation() const { return incarnation_; }
+  const ProcessRef& process() const { return process_; }
+  daemons::PartServer& server() { return *server_; }
+
+ private:
+  const TaskId task_;
+  const Incarnation incarnation_;
+  const ProcessRef process_;
+  SimLoop loop_;
+  std::unique_ptr<daemons::PartServer> server_;
+};
+
+}  // namespace dtf::sim

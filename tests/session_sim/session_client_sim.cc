@@ -1,0 +1,419 @@
+#include "tests/session_sim/session_client_sim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/engine/local_tasks.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/net/error_bridge.h"
+#include "common/runtime/cpu_device.h"
+#include "tests/session_sim/served_task_sim.h"
+
+namespace dtf::sim {
+
+namespace {
+
+using graph::Output;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int64_t kRows = 6, kColumns = 3;
+
+std::string deviceOf(TaskId task, uint32_t cpu = 0) {
+  return graph::fullDevice(task, "CPU", cpu).str();
+}
+
+// The graph of a client: its step goes from worker/0 by way of ps/0 to the last worker, and ends on
+// the last ps; beside it a variable of ps/0 is read, sent to worker/0 and assigned. The look-ups
+// are a plan of their own.
+graph::Graph graphOf(const SessionPlan& plan, const std::string& container) {
+  const TaskId ps{JobKind::kPs, 0}, last_ps{JobKind::kPs, plan.ps_tasks - 1};
+  const TaskId worker{JobKind::kWorker, 0}, last_worker{JobKind::kWorker, plan.workers - 1};
+  const Shape shape{plan.elements};
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  const auto variable = [&](const std::string& name, Shape of) {
+    return Output{b.node(
+        "Variable", {},
+        {{"shape", std::move(of)}, {"initializer", std::string("zeros")}, {"container", container}},
+        name)};
+  };
+  const auto on = [&](TaskId task, uint32_t cpu = 0) { return b.deviceScope(deviceOf(task, cpu)); };
+  Output twice, weighted, tripled, before;
+  {
+    const auto here = on(worker);
+    twice = {
+        b.node("Scale", {b.placeholder("x", DType::kFloat32, shape)}, {{"factor", 2.0}}, "twice")};
+  }
+  {
+    const auto here = on(ps);
+    weighted = {b.node("Add", {twice, variable("w", shape)}, {}, "weighted")};
+    const Output count = variable("count", shape);
+    before = {b.node("ReadVariable", {count}, {}, "before")};
+    b.node("AssignAdd", {count, b.constant(shape, 1)}, {}, "after", {before.node});
+  }
+  {
+    const auto here = on(last_worker, plan.devices - 1);
+    tripled = {b.node("Scale", {weighted}, {{"factor", 3.0}}, "tripled")};
+    const Output at = b.placeholder("at", DType::kInt32, {2});
+    const Output rows{b.node("Gather", {variable("table", {kRows, kColumns}), at}, {}, "rows")};
+    const auto there = on(last_ps);
+    b.node("Scale", {rows}, {{"factor", 2.0}}, "doubled");
+  }
+  {
+    const auto here = on(last_ps);
+    b.node("Add", {tripled, twice}, {}, "sum");
+  }
+  const auto here = on(worker);
+  b.node("Scale", {before}, {{"factor", 1.0}}, "shown");
+  return graph;
+}
+
+Tensor filled(const Shape& shape, float value) {
+  Tensor tensor(DType::kFloat32, shape);
+  std::fill(tensor.as<float>().begin(), tensor.as<float>().end(), value);
+  return tensor;
+}
+
+bool isAll(const Tensor& tensor, float value) {
+  const auto all = tensor.as<float>();
+  return std::all_of(all.begin(), all.end(), [&](float each) { return each == value; });
+}
+
+wire::SessionLimits limitsOf(const SessionPlan& plan) {
+  return {.step_max = plan.step_max, .abort_max = plan.abort_max};
+}
+
+}  // namespace
+
+// What Session sees: waits in the fiber that asks. Of one session.
+class SessionClientSim::FiberTasks final : public engine::Tasks {
+ public:
+  FiberTasks(wire::SessionCalls& calls, const runtime::KernelTable& kernels, SessionTrace& trace)
+      : calls_(calls), kernels_(kernels), trace_(trace) {}
+
+  // To be said before anything that waits.
+  void runsIn(kj::WaitScope& scope) { scope_ = &scope; }
+
+  template <class T>
+  T await(kj::Promise<T> promise) const {
+    kj::WaitScope& mine = *scope_;
+    const auto back = kj::defer([&] { scope_ = &mine; });
+    try {
+      return promise.wait(mine);
+    } catch (const kj::Exception& exception) {
+      throw net::toError(exception);
+    }
+  }
+
+  const std::vector<graph::DeviceName>& devices() const override { return calls_.devices(); }
+  bool canRun(const graph::Node& node, const graph::DeviceName&) const override {
+    return engine::needsNoKernel(node) || kernels_.has(node.op, runtime::DeviceType::kCpu);
+  }
+  bool withCpu(const UseCpu& use) override {
+    use(cpu_, kernels_);
+    return true;
+  }
+  std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
+  void setVariable(const graph::Node& variable, const Tensor& value) override {
+    await(calls_.setVariable(variable, value));
+  }
+  void abortSteps(const Error& cause) override { calls_.abortSteps(cause); }
+  void resetVariables(const std::string& container) override {
+    await(calls_.resetVariables(container));
+  }
+  engine::RendezvousLoad load() const override { return await(calls_.load()); }
+
+ private:
+  class Plan;
+
+  void learn(uint64_t plan, const std::vector<engine::TaskPart>& parts);
+
+  wire::SessionCalls& calls_;
+  const runtime::KernelTable& kernels_;
+  SessionTrace& trace_;
+  runtime::CpuDevice cpu_;
+  mutable kj::WaitScope* scope_ = nullptr;
+  uint64_t next_plan_ = 1;
+};
+
+class SessionClientSim::FiberTasks::Plan final : public engine::PlanParts {
+ public:
+  Plan(FiberTasks& tasks, uint64_t number) : tasks_(tasks), number_(number) {}
+  ~Plan() override { tasks_.calls_.releasePlan(number_); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  // One that has failed may go on where its client has given up the task.
+  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds) override {
+    engine::StepResult result = tasks_.await(tasks_.calls_.run(number_, step, feeds));
+    if (number_ == tasks_.trace_.plan) tasks_.trace_.ended_step = step;
+    return result;
+  }
+
+ private:
+  FiberTasks& tasks_;
+  const uint64_t number_;
+};
+
+std::unique_ptr<engine::PlanParts> SessionClientSim::FiberTasks::registerPlan(
+    std::vector<engine::TaskPart> parts) {
+  auto plan = std::make_unique<Plan>(*this, next_plan_);
+  learn(next_plan_, parts);
+  await(calls_.registerPlan(next_plan_++, std::move(parts)));
+  return plan;
+}
+
+void SessionClientSim::FiberTasks::learn(uint64_t plan,
+                                         const std::vector<engine::TaskPart>& parts) {
+  for (const engine::TaskPart& part : parts) {
+    for (const engine::TaskPart::Edge& edge : part.edges) {
+      const graph::Node& node = part.graph.node(edge.node);
+      if (part.task != TaskId{JobKind::kPs, 0} || edge.peer != TaskId{JobKind::kWorker, 0} ||
+          node.op != "_Recv" || trace_.plan != 0)
+        continue;
+      trace_.edge = edge.number;
+      trace_.bytes = daemons::denseBytes(node.outputs[0]);
+      trace_.plan = plan;
+    }
+  }
+}
+
+SessionClientSim::SessionClientSim(const Environment& environment, const SessionPlan& plan,
+                                   const runtime::KernelTable& kernels, const kj::FiberPool& fibers,
+                                   uint32_t index, ClientTally& tally, Hooks hooks)
+    : environment_(environment),
+      plan_(plan),
+      kernels_(kernels),
+      fibers_(fibers),
+      index_(index),
+      tally_(tally),
+      hooks_(std::move(hooks)),
+      process_(std::make_shared<Process>(fmt::format("client/{}.{}", index, tally.processes++))),
+      loop_(environment, process_) {
+  work_ = fibers
+              .startFiber([this](kj::WaitScope& scope) {
+                work(scope);
+                environment_.scheduler.after({}, process_, [this] { hooks_.on_ended(*this); });
+              })
+              .eagerlyEvaluate(nullptr);
+}
+
+SessionClientSim::~SessionClientSim() noexcept(false) {
+  lookups_.reset();
+  work_ = nullptr;
+  session_ = nullptr;
+  calls_ = nullptr;
+}
+
+void SessionClientSim::work(kj::WaitScope& scope) {
+  while (tally_.ended_well < plan_.steps) {
+    const TimePoint begun = loop_.clock().now();
+    const std::optional<Error> failed = runSession(scope);
+    if (!failed) continue;
+    judge(*failed, begun, false);
+    hooks_.log(fmt::format("{} lost its session: {}", process_->name, failed->message()));
+    const auto pause = static_cast<int64_t>(10 + environment_.random.below(300));
+    loop_.timer().afterDelay(pause * kj::MILLISECONDS).wait(scope);
+  }
+}
+
+// Whatever ends it, both fibers have ended before the session does. No fiber waits while it handles
+// an exception: the thread has one stack of these for all fibers.
+std::optional<Error> SessionClientSim::runSession(kj::WaitScope& scope) {
+  std::optional<Error> failed;
+  try {
+    open(scope);
+    if (plan_.lookups)
+      lookups_ = fibers_.startFiber([this](kj::WaitScope& own) { runLookups(own); })
+                     .eagerlyEvaluate(nullptr);
+    runSteps(scope);
+  } catch (const Error& error) {
+    failed = error;
+  }
+  ending_ = true;
+  if (lookups_) lookups_->wait(scope);
+  lookups_.reset();
+  trace_ = nullptr;
+  session_ = nullptr;
+  tasks_ = nullptr;
+  calls_ = nullptr;
+  return failed;
+}
+
+void SessionClientSim::open(kj::WaitScope& scope) {
+  const uint32_t number = tally_.sessions++;
+  const std::string container = fmt::format("{}.{}", index_, number);
+  begun_ = well_ = looked_up_ = failed_in_turn_ = 0;
+  ending_ = false;
+  aborts_.clear();
+  trace_ = std::make_shared<SessionTrace>();
+  Random& random = environment_.random;
+  trace_->token = {.number = 1 + random.below(uint64_t{1} << 62),
+                   .secret = {1 + random.below(uint64_t{1} << 62), number}};
+  std::vector<wire::RemoteTarget> targets;
+  for (const TaskId task : tasksOf(plan_)) targets.push_back({addressOf(task), task});
+  calls_ =
+      std::make_unique<wire::SessionCalls>(loop_, std::move(targets), nullptr, limitsOf(plan_));
+  auto tasks = std::make_unique<FiberTasks>(*calls_, kernels_, *trace_);
+  tasks->runsIn(scope);
+  tasks->await(calls_->open(trace_->token));
+  tasks_ = tasks.get();
+  session_ = std::make_unique<engine::Session>(graphOf(plan_, container), std::move(tasks));
+  session_->setVariable("w", filled({plan_.elements}, static_cast<float>(index_ + 1)));
+  session_->setVariable("count", filled({plan_.elements}, 0));
+  Tensor table(DType::kFloat32, {kRows, kColumns});
+  for (int64_t i = 0; i < kRows * kColumns; ++i)
+    table.as<float>()[static_cast<size_t>(i)] = static_cast<float>(i);
+  session_->setVariable("table", table);
+  hooks_.log(fmt::format("{} has session {}", process_->name, number));
+}
+
+void SessionClientSim::runSteps(kj::WaitScope& scope) {
+  while (tally_.ended_well < plan_.steps) {
+    tasks_->runsIn(scope);
+    if (plan_.abort_share > 0 && environment_.random.uniform() < plan_.abort_share) abortSoon();
+    if (step(false, well_, [this] { train(); })) {
+      failed_in_turn_ = 0;
+      ++tally_.ended_well;
+      tasks_->runsIn(scope);
+      if (!plan_.lookups && environment_.random.below(3) == 0) judgeLoad();
+    } else if (++failed_in_turn_ == 3) {
+      throw Error(ErrorCode::kUnavailable, "three steps in turn have failed");
+    }
+  }
+}
+
+void SessionClientSim::runLookups(kj::WaitScope& scope) {
+  while (!ending_) {
+    tasks_->runsIn(scope);
+    const bool is_bad = plan_.bad_share > 0 && environment_.random.uniform() < plan_.bad_share;
+    const auto look = [&] {
+      Tensor at(DType::kInt32, {2});
+      const auto row = static_cast<int32_t>(environment_.random.below(kRows));
+      at.as<int32_t>()[0] = row;
+      at.as<int32_t>()[1] = is_bad ? static_cast<int32_t>(kRows) + 7 : row;
+      const std::vector<engine::Feed> feeds = {{"at", &at}};
+      const std::vector<Tensor> values = session_->run(feeds, std::vector<std::string>{"doubled"});
+      const Tensor& got = values.at(0);
+      for (size_t i = 0; i < 2 * kColumns; ++i)
+        if (got.as<float>()[i] !=
+            static_cast<float>(2 * (row * kColumns + static_cast<int64_t>(i % kColumns))))
+          return hooks_.complain(
+              fmt::format("{} looked up {}, got {}", process_->name, row, got.as<float>()[i]));
+      if (is_bad)
+        hooks_.complain(process_->name + " looked up what isn't there, and got something");
+    };
+    step(is_bad, looked_up_, look);
+    const auto pause = static_cast<int64_t>(1 + environment_.random.below(50));
+    loop_.timer().afterDelay(pause * kj::MILLISECONDS).wait(scope);
+  }
+}
+
+// x differs from step to step, so that what another step has sent is seen.
+void SessionClientSim::train() {
+  const auto x = static_cast<float>(++begun_ % 1000);
+  const Tensor fed = filled({plan_.elements}, x);
+  const std::vector<engine::Feed> feeds = {{"x", &fed}};
+  judgeValues(session_->run(feeds, std::vector<std::string>{"sum", "shown", "after"}), x);
+}
+
+void SessionClientSim::judgeValues(const std::vector<Tensor>& values, float x) {
+  const float sum = 3 * (2 * x + static_cast<float>(index_ + 1)) + 2 * x;
+  if (!isAll(values.at(0), sum))
+    hooks_.complain(
+        fmt::format("{} got {} where {} is right", process_->name, values[0].as<float>()[0], sum));
+  // A step that has failed may have added, or not; one that has ended well has.
+  const float count = values.at(2).as<float>()[0];
+  if (!isAll(values[2], count) || !isAll(values.at(1), count - 1))
+    hooks_.complain(fmt::format("{} read {} of a count, and left {}", process_->name,
+                                values[1].as<float>()[0], count));
+  if (count < static_cast<float>(well_ + 1) || count > static_cast<float>(begun_))
+    hooks_.complain(
+        fmt::format("{}: {} steps have added to a count, of {} that ended well and {} that began",
+                    process_->name, count, well_ + 1, begun_));
+}
+
+void SessionClientSim::judgeLoad() {
+  const engine::RendezvousLoad load = session_->load();
+  if (!trace_->parked && load.steps + load.parked + load.owned_bytes + load.waiting > 0)
+    hooks_.complain(
+        fmt::format("between steps of {} {} tensors are parked, {} waited for, of {} steps",
+                    process_->name, load.parked, load.waiting, load.steps));
+}
+
+void SessionClientSim::abortSoon() {
+  const Duration delay(static_cast<int64_t>(environment_.random.below(40'000'000)));
+  environment_.scheduler.after(delay, process_, [this] {
+    if (calls_ == nullptr || session_ == nullptr || ending_) return;
+    aborts_.push_back({loop_.clock().now(),
+                       fmt::format("{} wants it no more ({})", process_->name, aborts_.size())});
+    calls_->abortSteps(Error(ErrorCode::kUnavailable, aborts_.back().text));
+  });
+}
+
+bool SessionClientSim::step(bool is_bad, uint32_t& well, const std::function<void()>& run) {
+  const TimePoint begun = loop_.clock().now();
+  try {
+    run();
+    judgeTime(begun, well++ > 0);
+    return true;
+  } catch (const Error& error) {
+    judgeTime(begun, well > 0);
+    ++tally_.failed;
+    judge(error, begun, is_bad);
+    return false;
+  }
+}
+
+// The deadline holds for all; whoever isn't frozen hears soon of a loss, and sees an abort end.
+void SessionClientSim::judgeTime(TimePoint begun, bool is_compiled) {
+  using Kind = SessionFault::Kind;
+  const TimePoint now = loop_.clock().now();
+  const Duration compiling = is_compiled ? Duration{0} : limitsOf(plan_).register_max;
+  if (!plan_.has(Kind::kFreezeClient) &&
+      now - begun > compiling + plan_.step_max + plan_.abort_max + seconds(1))
+    hooks_.complain(fmt::format("a step of {} lasts {:.1f} s, longer than it may", process_->name,
+                                toSeconds(now - begun)));
+  const std::optional<TimePoint> loss = hooks_.first_loss(begun);
+  if (plan_.isPrompt() && loss && now - *loss > milliseconds(3500))
+    hooks_.complain(fmt::format("a step of {} ends {:.1f} s after a loss", process_->name,
+                                toSeconds(now - *loss)));
+}
+
+// The newest need not be it: another plan's step may have begun since.
+std::optional<TimePoint> SessionClientSim::abortedAt(const std::string& text,
+                                                     TimePoint begun) const {
+  for (const Abort& abort : aborts_)
+    if (abort.at >= begun && abort.text == text) return abort.at;
+  return std::nullopt;
+}
+
+void SessionClientSim::judge(const Error& error, TimePoint begun, bool is_bad) {
+  const std::string& text = error.message();
+  const Duration lasted = loop_.clock().now() - begun;
+  const std::optional<TimePoint> aborted = abortedAt(text, begun);
+  if (is_bad && text.find("index 1 is 13") != std::string::npos) {
+    ++tally_.bad;
+  } else if (aborted) {
+    ++tally_.aborted;
+    if (!plan_.has(SessionFault::Kind::kFreezeClient) &&
+        loop_.clock().now() - *aborted > plan_.abort_max + seconds(1))
+      hooks_.complain(fmt::format("a step of {} ends {:.1f} s after its abort", process_->name,
+                                  toSeconds(loop_.clock().now() - *aborted)));
+  } else if (error.code() == ErrorCode::kDeadline && lasted >= plan_.step_max) {
+    ++tally_.late;
+  } else if (error.code() == ErrorCode::kUnavailable &&
+             (plan_.losesTasks() || text == "three steps in turn have failed")) {
+    ++tally_.lost;
+  } else {
+    hooks_.complain(
+        fmt::format("{} is told {}: {}", process_->name, errorCodeName(error.code()), text));
+  }
+}
+
+}  // namespace dtf::sim

@@ -1,0 +1,52 @@
+// The simulator itself: it replays to the event, and it reaches what it is made for. That it finds
+// mistakes, mutants_test.cc shows.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "common/base/log.h"
+#include "tests/session_sim/session_sim.h"
+
+namespace dtf::sim {
+
+namespace {
+
+class SessionSimulation : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { log::init("sim", log::Level::kError); }
+};
+
+TEST_F(SessionSimulation, TheSameSeedIsTheSameRunAndAnotherIsAnother) {
+  std::set<uint64_t> hashes;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const SessionReport first = runSessionSeed(seed);
+    const SessionReport second = runSessionSeed(seed);
+    EXPECT_EQ(first.hash, second.hash) << "seed " << seed;
+    EXPECT_EQ(first.events, second.events) << "seed " << seed;
+    hashes.insert(first.hash);
+  }
+  EXPECT_EQ(hashes.size(), 40U);
+}
+
+// A simulation that never gets to the hard places proves nothing about them.
+TEST_F(SessionSimulation, ReachesWhatItIsMadeFor) {
+  SessionReport sum;
+  for (uint64_t seed = 0; seed < 200; ++seed) sum += runSessionSeed(seed);
+  std::printf("%s", sum.text().c_str());
+  EXPECT_GT(sum.clients.ended_well, 3'000U);
+  EXPECT_GT(sum.clients.aborted, 100U);
+  EXPECT_GT(sum.clients.lost, 100U);
+  EXPECT_GT(sum.clients.late, 10U);
+  EXPECT_GT(sum.clients.bad, 100U);
+  EXPECT_GT(sum.task_restarts, 50U);
+  EXPECT_GT(sum.client_restarts, 50U);
+  EXPECT_GT(sum.stranger.late, 50U);
+  EXPECT_GT(sum.stranger.doubled, 50U);
+  EXPECT_GT(sum.stranger.dead, 50U);
+  EXPECT_GT(sum.stranger.uninvited, 50U);
+}
+
+}  // namespace
+
+}  // namespace dtf::sim
