@@ -24,6 +24,7 @@
 #include "common/train/worker_devices.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
+#include "launcher/step_graph.h"
 
 namespace dtf::launcher {
 
@@ -63,6 +64,7 @@ ordered_json variablesOf(const graph::Placement& placement) {
 // What the chief does in a step.
 struct ChiefStep {
   size_t towers = 1;
+  engine::TaskPart part;
   runtime::StepPlan plan;  // of one tower: the others run the same, and so do the other workers
 };
 
@@ -76,10 +78,10 @@ ChiefStep stepOf(const cluster::JobSpec& job, train::KernelChoices& choices) {
   const graph::Placement placement = train::placeModel(model.graph, train::placementOf(train),
                                                        train::shardsOf(job.cluster), kChief.index);
   runtime::CpuDevice cpu;
-  const engine::TaskPart part =
-      train::trainingPart(model, placement, kChief.index, {&cpu, &kernels});
-  return {towers, runtime::planStep(part.graph, part.fetches, cpu.type(), kernels,
-                                    {.known = &part.folded})};
+  engine::TaskPart part = train::trainingPart(model, placement, kChief.index, {&cpu, &kernels});
+  runtime::StepPlan plan =
+      runtime::planStep(part.graph, part.fetches, cpu.type(), kernels, {.known = &part.folded});
+  return {towers, std::move(part), std::move(plan)};
 }
 
 ordered_json kernelsOf(const runtime::StepPlan& plan) {
@@ -129,8 +131,8 @@ std::string psMemoryText(const cluster::JobSpec& job, uint64_t bytes) {
   return text + "\n";
 }
 
-std::string stepText(const cluster::JobSpec& job, const model::ModelTable& table,
-                     const model::ModelGraph& graph, const ChiefStep& step) {
+std::string memoryText(const cluster::JobSpec& job, const model::ModelTable& table,
+                       const model::ModelGraph& graph, const ChiefStep& step) {
   const uint64_t bytes = table.parameters * sizeof(float);
   const std::string towers = towersText(job, kChief.index);
   return (towers.empty() ? "" : fmt::format("{}: {}\n", kChief.name(), towers)) +
@@ -141,6 +143,19 @@ std::string stepText(const cluster::JobSpec& job, const model::ModelTable& table
              bytesText(bytes),
              bytesText(step.towers * model::denseGradientElements(graph) * sizeof(float))) +
          psMemoryText(job, bytes);
+}
+
+// `explain --graph`.
+void printStepGraph(const cluster::JobSpec& job, const ChiefStep& step,
+                    const graph::Placement& placement, const Options& options) {
+  if (options.dot) return print(stepDot(step.part, placement));
+  if (options.json)
+    return printEvent(
+        "explain",
+        {{"job", job.job}, {"towers", step.towers}, {"step", stepJson(step.part, placement)}});
+  const std::string towers = towersText(job, kChief.index);
+  if (!towers.empty()) print(fmt::format("{}: {}\n", kChief.name(), towers));
+  print(stepText(step.part, placement));
 }
 
 }  // namespace
@@ -160,7 +175,9 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   train::KernelChoices choices(is_timed ? train.kernels : cluster::KernelRule::kTable, job.run_dir,
                                train::KernelChoices::Absent::kTable);
   const ChiefStep step = stepOf(job, choices);
-  if (options.json) {
+  if (options.parts) {
+    printStepGraph(job, step, placement, options);
+  } else if (options.json) {
     printEvent("explain", {{"job", job.job},
                            {"input", table.input.dims()},
                            {"input_scaling", model_files::scalingText(train.model)},
@@ -177,7 +194,7 @@ int explain(const cluster::JobSpec& job, const Options& options) {
   } else {
     print(fmt::format("{}\ninput scaling: {}\nloss: {}\nthreads: {}\n{}\n{}\n{}", table.str(),
                       model_files::scalingText(train.model), train.model.loss.text(),
-                      threadsText(job.cluster), stepText(job, table, graph, step),
+                      threadsText(job.cluster), memoryText(job, table, graph, step),
                       kernelsText(step.plan, wanted.text()), graph::placementTable(placement)));
   }
   return 0;

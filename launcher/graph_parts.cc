@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "launcher/dot_text.h"
 
 namespace dtf::launcher {
 
@@ -47,39 +48,17 @@ size_t opsOf(const TaskPart& part) {
                                            [](const Node& node) { return !isTransfer(node); }));
 }
 
-std::string quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 // The nodes of a part, in a box for each device, and the edges within it.
 std::string dotOf(const TaskPart& part) {
   std::map<std::string, std::string> boxes;
   std::string edges;
+  const auto is_drawn = [](const Node& node) { return !isTransfer(node); };
   for (const Node& node : part.graph.nodes()) {
-    if (isTransfer(node)) continue;
-    boxes[node.device] +=
-        fmt::format("    {} [label={}];\n", quoted(node.name), quoted(node.name + "\n" + node.op));
-    for (const Output& input : node.inputs) {
-      const Node& from = part.graph.node(input.node);
-      if (!isTransfer(from))
-        edges += fmt::format("  {} -> {};\n", quoted(from.name), quoted(node.name));
-    }
-    for (const graph::NodeId before : node.control_inputs) {
-      const Node& from = part.graph.node(before);
-      if (!isTransfer(from))
-        edges += fmt::format("  {} -> {} [style=dashed];\n", quoted(from.name), quoted(node.name));
-    }
+    if (!is_drawn(node)) continue;
+    boxes[node.device] += dotNode(node.name, node.name + "\n" + node.op);
+    edges += dotEdgesTo(part.graph, node, is_drawn);
   }
-  std::string text;
-  for (const auto& [device, nodes] : boxes)
-    text += fmt::format("  subgraph {} {{\n    label={};\n{}  }}\n", quoted("cluster " + device),
-                        quoted(device), nodes);
-  return text + edges;
+  return dotBoxes(boxes) + edges;
 }
 
 }  // namespace
@@ -154,8 +133,7 @@ std::string partsDot(const std::vector<TaskPart>& parts) {
   for (const SentTensor& tensor : sentTensors(parts)) {
     const std::string from = tensor.tensor.substr(0, tensor.tensor.rfind(':'));
     for (const std::string& reader : tensor.readers)
-      text += fmt::format("  {} -> {} [label={}, penwidth=2];\n", quoted(from), quoted(reader),
-                          quoted(bytesText(tensor.bytes)));
+      text += dotEdge(from, reader, "label=" + dotQuoted(bytesText(tensor.bytes)) + ", penwidth=2");
   }
   return text + "}\n";
 }

@@ -27,6 +27,8 @@ constexpr OptionDef kLaunchOptions[] = {
      "the variables that other graphs left on the tasks"},
     {"detach", "", "-d: up, serve: return once every task is ready; the job goes on"},
     {"follow", "", "-f: logs: go on as long as the job runs"},
+    {"network", "",
+     "check: measure every pair of hosts and every address of each, and say what is slow"},
     {"checkpoint", "STEP|DIR",
      "eval, predict, export: this one, not the newest whole one of the job"},
     {"input", "FILE",
@@ -37,9 +39,13 @@ constexpr OptionDef kLaunchOptions[] = {
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"graph", "FILE", "graph: the ops, and what to run of them"},
     {"dry-run", "",
-     "up, serve: print the command of each task, and start none; submit: print the script; graph: "
-     "where each op runs, the tasks' parts of a step, what they send each other"},
-    {"dot", "", "graph: with --dry-run, for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
+     "up, serve: print the command of each task, and start none; submit: print the script; "
+     "graph: where each op runs, the tasks' parts of a step, what they send each other"},
+    {"dot", "",
+     "graph --dry-run, explain --graph: for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
+    {"parts", "",
+     "explain: the graph of a training step, its devices, and what each ps sends and is sent; "
+     "explain --graph is the same"},
     {"job", "NAME", "keys init: whose keys they are"},
     {"cluster", "FILE", "keys init, issue: keys for the job and all tasks of this CLUSTER.yaml"},
     {"days", "N", "keys init, issue, renew: how long the keys are good; default 365"},
@@ -73,10 +79,18 @@ constexpr VerbInfo kVerbs[] = {
      "prints the script. Before the time limit (launch.time) the job saves and ends; submitted\n"
      "again, or by itself with launch.requeue, it goes on from there. Within an allocation\n"
      "(salloc, or a script of your own) use `up`.\n"},
-    {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks", ""},
+    {"check", Verb::kCheck, "CLUSTER.yaml", "check model, data and memory; list the tasks",
+     "Nothing is started. --network measures what is between the hosts, too: from each to every\n"
+     "address of each other, bytes a second and round trips, by the programs and connections that\n"
+     "a job has, over TLS where the file names keys. A pair below half of the best is a warning,\n"
+     "and so is a host whose address in the file is on a slower interface than another one. It\n"
+     "takes about a second for each row, rows of different hosts at the same time. Exit code 69:\n"
+     "hosts that don't reach each other.\n"},
     {"explain", Verb::kExplain, "CLUSTER.yaml", "print the model layer by layer, and its placement",
      "Each layer with its output, parameters and floating-point operations, then which variable\n"
-     "lies on which ps. Nothing is started.\n"},
+     "lies on which ps. Nothing is started. With --graph the graph of a training step instead:\n"
+     "each op with its device and what it gives, and what passes between a worker and each ps;\n"
+     "with --dot for Graphviz: ... --graph --dot | dot -Tsvg -o step.svg\n"},
     {"graph", Verb::kGraph, "CLUSTER.yaml --graph FILE", "run a graph of ops on tasks that serve",
      "The tasks of the file wait for it: see serve. Each op runs where its device says; variables\n"
      "are drawn from the graph's seed, its targets run in each step, and its fetches are printed.\n"
@@ -154,7 +168,7 @@ std::string helpText(const std::vector<OptionDef>& options) {
   for (const VerbInfo& info : kVerbs)
     verbs += fmt::format("  dtf-launch {:<35}  {}\n", fmt::format("{} {}", info.name, info.words),
                          info.what);
-  return "dtf-launch: runs all tasks of a job, on this host or on many, until it ends.\n\n" +
+  return "dtf-launch: runs all tasks of a job, here, over ssh or by Slurm, until it ends.\n\n" +
          verbs +
          fmt::format("  dtf-launch {:<35}  {}\n\nOptions:\n", "help [VERB]",
                      "this text; of a verb") +
@@ -181,11 +195,15 @@ std::string helpOf(const VerbInfo& info) {
 }
 
 // argv with the letters of this program written out; CommandLine knows those that all have.
+// explain's --graph names no file, as that of `graph` does.
 std::vector<const char*> withoutLetters(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
   for (const char*& word : words)
     for (const auto& [letter, name] : kLetters)
       if (word == letter) word = name.data();
+  const bool explains = argc > 1 && words[1] == std::string_view("explain");
+  for (const char*& word : words)
+    if (explains && word == std::string_view("--graph")) word = "--parts";
   return words;
 }
 
@@ -279,11 +297,13 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"dry-run", {Verb::kUp, Verb::kServe, Verb::kSubmit, Verb::kGraph}},
       {"fresh", {Verb::kUp, Verb::kGraph}},
       {"follow", {Verb::kLogs}},
+      {"network", {Verb::kCheck}},
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
       {"graph", {Verb::kGraph}},
-      {"dot", {Verb::kGraph}},
+      {"dot", {Verb::kGraph, Verb::kExplain}},
+      {"parts", {Verb::kExplain}},
       {"input", {Verb::kPredict}},
       {"output", {Verb::kPredict}},
       {"job", {Verb::kKeys}},
@@ -300,8 +320,8 @@ void checkFits(const CommandLine& line, const Options& options) {
   }
   if (line.has("quiet") && line.has("verbose"))
     line.fail("--quiet and --verbose exclude each other");
-  if (options.dot && (!options.dry_run || options.json))
-    line.fail("--dot is for --dry-run, without --json");
+  if (options.dot && (!(options.dry_run || options.parts) || options.json))
+    line.fail("--dot is for graph --dry-run and explain --graph, without --json");
   if (options.detach && options.dry_run) line.fail("--detach and --dry-run exclude each other");
 }
 
@@ -326,6 +346,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.json = line.has("json");
   options.detach = line.has("detach");
   options.follow = line.has("follow");
+  options.network = line.has("network");
   options.verbosity = line.has("quiet")     ? Verbosity::kQuiet
                       : line.has("verbose") ? Verbosity::kVerbose
                                             : Verbosity::kNormal;
@@ -339,6 +360,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.from = fileOf(line, "from");
   options.graph = fileOf(line, "graph");
   options.dot = line.has("dot");
+  options.parts = line.has("parts");
   options.job = line.value("job");
   options.cluster = fileOf(line, "cluster");
   options.days = line.index("days");

@@ -46,6 +46,7 @@ struct Options {
   bool fresh = false;
   Verbosity verbosity = Verbosity::kNormal;
   bool dry_run = false;
+  bool network = false;  // check: measure what is between the hosts, too
   bool json = false;
   bool detach = false;  // up, serve: return when every task is ready
   bool follow = false;  // logs: as long as the job runs
@@ -57,7 +58,8 @@ struct Options {
   std::optional<std::filesystem::path> to;      // export
   std::optional<std::filesystem::path> from;    // import
   std::optional<std::filesystem::path> graph;   // graph
-  bool dot = false;                             // graph
+  bool dot = false;                             // graph, explain
+  bool parts = false;                           // explain: the graph of a step
 
   std::string key_action;                        // keys: init, issue, renew or show
   std::filesystem::path key_folder;              // keys

@@ -24,7 +24,7 @@ struct VerbCase {
 
 const std::vector<VerbCase>& allVerbs() {
   static const std::vector<VerbCase> all = {{"up", {}, 0},
-                                            {"check", {}, 0},
+                                            {"check", {"--network"}, 0},
                                             {"explain", {}, 0},
                                             {"status", {}, 3},
                                             {"attach", {}, 69},
@@ -32,6 +32,7 @@ const std::vector<VerbCase>& allVerbs() {
                                             {"stop", {}, 3},
                                             {"graph", {"--graph", "none.yaml"}, 78},
                                             {"serve", {}, 0},
+                                            {"submit", {}, 0},
                                             {"eval", {}, 65},
                                             {"predict", {}, 65},
                                             {"export", {"--to", "model.npz"}, 65},

@@ -45,6 +45,22 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_EQ(verb("status").exit_code, 3) << "nothing was started";
 }
 
+TEST_F(VerbsTest, ExplainShowsTheGraphOfAStepAndWhatPassesBetweenAWorkerAndThePs) {
+  const ProcessResult text = verb("explain", {"--graph"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(linesWith(text.out, "worker/0: ", " ops in a step, fed ").size(), 1u) << text.out;
+  EXPECT_EQ(linesWith(text.out, "ps/", " by each worker in a step").size(), 2u) << text.out;
+  EXPECT_EQ(linesWith(text.out, "  softmax/weights, ", "30.6 KiB").size(), 1u) << text.out;
+  const nlohmann::json said = nlohmann::json::parse(verb("explain", {"--graph", "--json"}).out);
+  EXPECT_EQ(said["step"]["task"], "worker/0");
+  EXPECT_EQ(said["step"]["exchanged"].size(), 2u);
+  const ProcessResult dot = verb("explain", {"--graph", "--dot"});
+  EXPECT_TRUE(dot.out.starts_with("digraph step {")) << dot.out;
+  EXPECT_EQ(verb("explain", {"--dot"}).exit_code, 2);
+  EXPECT_EQ(verb("explain", {"--graph", "--dot", "--json"}).exit_code, 2);
+  EXPECT_EQ(verb("check", {"--graph"}).exit_code, 2);
+}
+
 TEST_F(VerbsTest, ExplainSaysWhichGradientsTravelAsRows) {
   std::vector<std::string> more = {
       "--set", "train.data.batch_size=4", "--set",
