@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto kPoll = std::chrono::milliseconds(200);
+constexpr auto kAttachPoll = std::chrono::milliseconds(200);
 constexpr Duration kProgressEvery = std::chrono::seconds(5);
 
 // What dtf-launch said while the job ran on a terminal of its own: it left no log of that, so
@@ -138,7 +138,7 @@ int attach(const cluster::JobSpec& job, const Options& options) {
     if (!has_log) told.read(live);
     console.status(printable(textOf(live, "line")).substr(0, console.columns() - 1));
     console.pump();
-    if (running) std::this_thread::sleep_for(kPoll);
+    if (running) std::this_thread::sleep_for(kAttachPoll);
   }
   console.finish();
   return reportEnd(run.folder, options);

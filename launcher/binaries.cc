@@ -52,4 +52,14 @@ Binaries findBinaries(const std::optional<fs::path>& bin_dir, const fs::path& ow
                   findBinary("workerd", folders, path_folders)};
 }
 
+fs::path findAgent(const std::optional<fs::path>& bin_dir, const fs::path& own_folder) {
+  const fs::path folder = bin_dir.value_or(own_folder);
+  for (const fs::path& file : {folder / "dtf-agent", folder / "launcher" / "dtf-agent"})
+    if (isExecutable(file)) return fs::absolute(file).lexically_normal();
+  throw Error(ErrorCode::kBadConfig,
+              "cannot find dtf-agent in " + folder.string() +
+                  ", to be copied to other hosts\n  build it (ninja -C build), install dtf, or "
+                  "name the build folder with --bin-dir DIR");
+}
+
 }  // namespace dtf::launcher

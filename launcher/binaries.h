@@ -21,4 +21,9 @@ struct Binaries {
 Binaries findBinaries(const std::optional<std::filesystem::path>& bin_dir,
                       const std::filesystem::path& own_folder, const std::string& path);
 
+// dtf-agent, beside dtf-launch or in `bin_dir`, to be copied to other hosts.
+// Errors: kBadConfig, as findBinaries().
+std::filesystem::path findAgent(const std::optional<std::filesystem::path>& bin_dir,
+                                const std::filesystem::path& own_folder);
+
 }  // namespace dtf::launcher

@@ -9,6 +9,7 @@
 #include "common/base/cores.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/runtime/plugin_library.h"
 #include "common/train/worker_devices.h"
 #include "launcher/binaries.h"
 #include "launcher/detach.h"
@@ -102,7 +103,7 @@ PlanInput planInput(const cluster::JobSpec& job, const Options& options, const O
     input.binaries = findBinaries(options.bin_dir, origin.own_folder, path ? path : "");
     return input;
   }
-  if (options.bin_dir)
+  if (options.bin_dir && !job.launch.copy.programs)
     throw Error(ErrorCode::kUsage,
                 "--bin-dir is of this host: launch.binary_dir says where dtf is on the others");
   // What these mean elsewhere can't depend on where this process is.
@@ -111,6 +112,29 @@ PlanInput planInput(const cluster::JobSpec& job, const Options& options, const O
   if (!serves) nameTrainFile(origin.files, input);
   if (!serves) input.run_dir = fs::absolute(job.run_dir).lexically_normal();
   return input;
+}
+
+// Those of this host, for hosts that lack them.
+std::map<std::string, fs::path> programsToCopy(const cluster::JobSpec& job, const Options& options,
+                                               const Origin& origin) {
+  const char* path = std::getenv("PATH");
+  const Binaries daemons = findBinaries(options.bin_dir, origin.own_folder, path ? path : "");
+  std::map<std::string, fs::path> programs{
+      {"psd", daemons.psd},
+      {"workerd", daemons.workerd},
+      {"dtf-agent", findAgent(options.bin_dir, origin.own_folder)}};
+  const auto is_gpu = [](const std::string& device) { return device.starts_with("gpu"); };
+  for (const cluster::TaskSpec& worker : job.cluster.worker) {
+    const std::vector<std::string> devices = cluster::devicesOf(worker);
+    if (std::none_of(devices.begin(), devices.end(), is_gpu)) continue;
+    for (const std::string& plugin : runtime::gpuPluginPaths())
+      if (fs::exists(plugin)) programs.try_emplace(std::string(kGpuPlugin), plugin);
+    if (!programs.contains(std::string(kGpuPlugin)))
+      throw Error(ErrorCode::kBadConfig,
+                  "a worker has GPUs, and there is no libdtf_gpu.so here to be copied "
+                  "(launch.copy.programs): build it, or install dtf on the hosts");
+  }
+  return programs;
 }
 
 // Nobody is asked: a port that is chosen there is not known yet.
@@ -129,7 +153,9 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
   launch_options.json = options.json;
   launch_options.color = options.color;
   launch_options.verbosity = options.verbosity;
-  launch_options.files = origin.files;
+  launch_options.files.texts = origin.files;
+  if (job.launch.copy.programs)
+    launch_options.files.programs = programsToCopy(job, options, origin);
   if (!options.dry_run) {
     // Not before: a launch that is refused must not take the place of the one that runs there.
     launch_options.on_held = [&] { return rememberRun(job, options.cluster_file); };

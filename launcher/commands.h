@@ -40,6 +40,15 @@ int keys(const Options& options);
 // The job was checked without a mistake: says so, how large it is, and lists the tasks.
 int check(const cluster::JobSpec& job, const train::JobSize& size, const Options& options);
 
+// Measures every pair of the job's hosts, by their agents where the tasks run
+// there, and prints what it found,
+// and what a person should look at.
+// Blocks: about a second for each pair and address, pairs of different hosts at the same time; each
+// for NetworkCheck::kAnswerWithin at most.
+// Errors: kUnavailable, kPermission or kBadConfig for a host that can't be used; kUnavailable, after
+// the answer, when some don't reach each other.
+int checkNetwork(const cluster::JobSpec& job, const Options& options, const Origin& origin);
+
 // How many threads each worker computes with, on hosts with as many cores as this one.
 std::vector<int> threadsOf(const cluster::ClusterSpec& cluster);
 // "each worker computes on 1, as this host has 2 cores"

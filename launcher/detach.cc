@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr uint64_t kSaidBytesMax = uint64_t{1} << 20;
+constexpr uint64_t kDetachedSaysMax = uint64_t{1} << 20;
 
 Fd openLog(const fs::path& file) {
   Fd log(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
@@ -192,7 +192,7 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
     return 0;
   }
   const int code = awaitExit(pid);
-  printBounded(STDERR_FILENO, readFile(file, kSaidBytesMax));
+  printBounded(STDERR_FILENO, readFile(file, kDetachedSaysMax));
   // Without a task it is no attempt, and all that it says has just been shown.
   if (newestAttempt(logs) < *options.attempt) ::unlink(file.c_str());
   if (json) sayFailed(job, code);

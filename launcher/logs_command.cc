@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto kPoll = std::chrono::milliseconds(200);
+constexpr auto kLogsPoll = std::chrono::milliseconds(200);
 
 std::vector<TaskId> tasksNamed(const cluster::JobSpec& job, const std::vector<std::string>& names) {
   const std::vector<TaskId> all = allTasks(job.cluster);
@@ -84,7 +84,7 @@ class OpenLogs {
 int64_t settledTime() {
   using std::chrono::milliseconds;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<milliseconds>(now - kPoll).count();
+  return std::chrono::duration_cast<milliseconds>(now - kLogsPoll).count();
 }
 
 // "time" is the line's own; that of printing it stands in where the line has none.
@@ -120,7 +120,7 @@ int logs(const cluster::JobSpec& job, const Options& options) {
     logs.openNew();
     logs.merge.read(!more, settledTime(), show);
     if (!more) return 0;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kLogsPoll);
   }
 }
 

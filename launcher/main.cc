@@ -51,7 +51,7 @@ std::filesystem::path ownFolder() {
 std::function<bool(const cluster::Address&)> hostLookUp() {
   return [known = std::map<std::string, bool>()](const cluster::Address& address) mutable {
     const auto [entry, is_new] = known.try_emplace(address.host);
-    if (is_new) entry->second = isThisHost(address.host);
+    if (is_new) entry->second = !isNodeToCome(address.host) && isThisHost(address.host);
     return entry->second;
   };
 }
@@ -72,22 +72,23 @@ train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobM
 // On which nodes of Slurm's the tasks are. Only what starts them asks Slurm.
 void placeJob(cluster::JobSpec& job, const Options& options) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSlurm) return;
-  const bool starts = options.verb == Verb::kUp || options.verb == Verb::kServe;
+  const bool starts = options.verb == Verb::kUp || options.verb == Verb::kServe || options.network;
   const std::vector<std::string> nodes = starts ? allocatedNodes() : nodesToCome(job.launch.slurm);
   placeOnNodes(job, nodes);
   if (starts) checkNodes(job, nodes);
   if (job.launch.ssh.binary_dir.empty()) job.launch.ssh.binary_dir = ownFolder();
 }
 
-// For verbs that call the tasks: as the job's client, or of this user's own tasks only. Those that
-// call only where they know of no run do without the client's keys where there are none.
+// For verbs that call the tasks: as the job's client, or of this user's own tasks only; root is shown
+// those of others, too, but gives them no graph. Verbs that call only where they know of no run do
+// without the client's keys where there are none.
 void prepareCalls(const cluster::JobSpec& job, Verb verb) {
   const bool calls = verb == Verb::kStatus || verb == Verb::kGraph;
   const bool may_call = verb == Verb::kStop || verb == Verb::kAttach || verb == Verb::kLogs;
   if (!calls && !may_call) return;
   const std::filesystem::path& keys = job.cluster.keys;
   if (keys.empty())
-    net::keepToOwnUser(!job.cluster.insecure);
+    net::keepToOwnUser(!job.cluster.insecure && (verb == Verb::kGraph || ::geteuid() != 0));
   else if (calls || std::filesystem::exists(keys / net::keyFileOf("client")))
     net::useKeys(std::make_shared<net::TlsKeys>(keys, "client", job.job));
 }
@@ -113,7 +114,8 @@ int run(const Options& options) {
       checkBeforeStart(job, marks, report);
       return submit(job, options, {ownFolder(), {}});
     case Verb::kCheck:
-      return check(job, checkBeforeStart(job, marks, report), options);
+      check(job, checkBeforeStart(job, marks, report), options);
+      return options.network ? checkNetwork(job, options, {ownFolder(), {}}) : 0;
     case Verb::kExplain:
       checkBeforeStart(job, marks, report);
       return explain(job, options);

@@ -1,5 +1,6 @@
 #include "launcher/session.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <memory>
@@ -8,8 +9,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <fmt/core.h>
 
 #include "common/base/check.h"
 #include "common/base/text.h"
@@ -66,6 +65,7 @@ class Session : public TaskEvents {
   void onNotices(size_t task, std::string_view bytes) override;
   void onExited(size_t task, ExitStatus status) override;
   void onHostTold(const std::string& text) override { alarm(text); }
+  void onHostNews(const std::string& text) override { say(text); }
   void onWorkerLost(const WorkerLostNotice& lost);
   int attemptOf(size_t task) const {
     return attempt_ + static_cast<int>(monitor_.processIndex(task));

@@ -12,6 +12,7 @@
 #include "common/cluster/spec.h"
 #include "launcher/console.h"
 #include "launcher/launch_plan.h"
+#include "launcher/task_host.h"
 #include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
@@ -22,8 +23,7 @@ struct LaunchOptions {
   ColorMode color = ColorMode::kAuto;
   Verbosity verbosity = Verbosity::kNormal;
   std::optional<int> attempt;  // of the log files; none: the next one
-  // What the job was read from, absolute path -> text: tasks on other hosts read it there.
-  std::map<std::filesystem::path, std::string> files;
+  JobFiles files;              // for tasks on other hosts
   // Called once, before any task runs, when the run directory is this launch's; returns a warning
   // to show, or an empty text. Empty: nobody waits for it.
   std::function<std::string()> on_held;

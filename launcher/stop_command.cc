@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kPoll = std::chrono::milliseconds(20);
+constexpr auto kStopPoll = std::chrono::milliseconds(20);
 
 // Whether the run in `folder` of `launcher` has ended.
 bool hasEnded(const std::filesystem::path& folder, pid_t launcher) {
@@ -55,7 +55,7 @@ void awaitEnd(const FoundRun& run, Duration limit) {
                               "  unsaved, and at once: kill -KILL {}",
                               run.running->program, run.running->launcher, toSeconds(limit),
                               run.running->launcher));
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kStopPoll);
   }
 }
 

@@ -5,8 +5,7 @@
 
 namespace dtf::launcher {
 
-std::unique_ptr<TaskHost> makeTaskHost(const cluster::JobSpec& job,
-                                       const std::map<std::filesystem::path, std::string>& files,
+std::unique_ptr<TaskHost> makeTaskHost(const cluster::JobSpec& job, const JobFiles& files,
                                        boost::asio::io_context& io, const Clock& clock,
                                        TaskEvents& events) {
   if (job.launch.via == cluster::LaunchSpec::Via::kLocal)

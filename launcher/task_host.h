@@ -38,6 +38,8 @@ class TaskEvents {
   virtual void onExited(size_t task, ExitStatus status) = 0;
   // Something about a host that a person should know: a complete sentence.
   virtual void onHostTold(const std::string& text) = 0;
+  // The same, about what goes as it should.
+  virtual void onHostNews(const std::string& text) = 0;
 };
 
 // Threads: loop-thread only.
@@ -69,11 +71,16 @@ class TaskHost {
   virtual void close() = 0;
 };
 
-// Where the tasks of `job` run. `files`: what the job was read from, absolute path -> text. All but
-// `files` is borrowed.
+// What other hosts are sent.
+struct JobFiles {
+  std::map<std::filesystem::path, std::string>
+      texts;  // that the job was read from, by absolute path
+  std::map<std::string, std::filesystem::path> programs;  // with launch.copy.programs: by name
+};
+
+// Where the tasks of `job` run. All but `files` is borrowed.
 // Before any descriptor is opened that must not live on (group_guard.h).
-std::unique_ptr<TaskHost> makeTaskHost(const cluster::JobSpec& job,
-                                       const std::map<std::filesystem::path, std::string>& files,
+std::unique_ptr<TaskHost> makeTaskHost(const cluster::JobSpec& job, const JobFiles& files,
                                        boost::asio::io_context& io, const Clock& clock,
                                        TaskEvents& events);
 

@@ -14,6 +14,7 @@
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/base/text.h"
+#include "common/yaml/sent_files.h"
 
 namespace dtf::data {
 
@@ -65,7 +66,7 @@ ByteBlock::ByteBlock(size_t bytes, size_t resident_max) : bytes_(bytes) {
 
 ByteBlock ByteBlock::ofFile(const std::filesystem::path& path, uint64_t begin, size_t bytes) {
   DTF_CHECK(bytes > 0);
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(yaml::placeOfData(path).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file.valid() || ::fstat(file.get(), &status) != 0)
     throw Error(

@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
+#include "common/yaml/sent_files.h"
 
 namespace dtf::data {
 
@@ -51,7 +52,7 @@ struct ByteSource::Impl {
 };
 
 ByteSource::Impl::Impl(const std::filesystem::path& p)
-    : path(p), fd(::open(p.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path(p), fd(::open(yaml::placeOfData(p).c_str(), O_RDONLY | O_CLOEXEC)) {
   if (!fd.valid()) failToOpen(errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail("cannot read it: " + errnoText(errno));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "common/cluster/data_spec.h"
 
@@ -16,5 +17,16 @@ std::filesystem::path missingPath(const cluster::DatasetSpec& dataset);
 // Of all of `dataset.files` together. One that has gone meanwhile counts nothing: its reader says so.
 // Blocks: on the disk.
 uint64_t bytesOfFiles(const cluster::DatasetSpec& dataset);
+
+// What must be on a host that reads it.
+struct DataFiles {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> folders;  // of the classes: one without an image counts, too
+};
+
+// Of a folder of images those that are images by their names.
+// Blocks: on the disk.
+// Errors: those of listImages().
+DataFiles filesOf(const cluster::DatasetSpec& dataset);
 
 }  // namespace dtf::data

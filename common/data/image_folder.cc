@@ -23,6 +23,7 @@
 #include "common/base/thread.h"
 #include "common/data/image_decoder.h"
 #include "common/data/image_resize.h"
+#include "common/yaml/sent_files.h"
 
 namespace dtf::data {
 
@@ -64,7 +65,9 @@ bool isNamedAsImage(const fs::path& path) {
 std::vector<fs::path> entriesOf(const fs::path& folder, bool deep) {
   std::error_code error;
   std::vector<fs::path> entries;
-  fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink,
+  const fs::path place =
+      yaml::placeOfData(folder);  // elsewhere for a copy, whose names are the same
+  fs::recursive_directory_iterator at(place, fs::directory_options::follow_directory_symlink,
                                       error);
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     if (at.depth() > kFolderDepthMax)
@@ -73,7 +76,7 @@ std::vector<fs::path> entriesOf(const fs::path& folder, bool deep) {
                              kFolderDepthMax, at->path().string()));
     const bool hidden = isHidden(at->path());
     if (hidden || !deep) at.disable_recursion_pending();
-    if (!hidden) entries.push_back(at->path());
+    if (!hidden) entries.push_back(folder / at->path().lexically_relative(place));
   }
   if (error) failSystem(folder, error);
   std::sort(entries.begin(), entries.end(),
@@ -83,13 +86,13 @@ std::vector<fs::path> entriesOf(const fs::path& folder, bool deep) {
 
 bool isFolder(const fs::path& path) {
   std::error_code gone;
-  return fs::is_directory(path, gone);
+  return fs::is_directory(yaml::placeOfData(path), gone);
 }
 
 // A pipe or a device, whatever its name, would keep its reader waiting. A link to nothing is told of when it is read.
 bool isReadable(const fs::path& path) {
   std::error_code gone;
-  const fs::file_type type = fs::status(path, gone).type();
+  const fs::file_type type = fs::status(yaml::placeOfData(path), gone).type();
   return type == fs::file_type::regular || type == fs::file_type::not_found;
 }
 
@@ -137,7 +140,7 @@ void checkClassNames(const ImagesSpec& spec, const std::vector<std::string>& sub
 // Reads one file into `to`. Returns what is wrong with the image; empty: nothing.
 // Errors: a file that can't be read, which may be so on this host alone, and a host without memory.
 std::string readImage(const fs::path& path, const ImagesSpec& spec, std::span<uint8_t> to) {
-  const std::string file = readFile(path, kImageFileBytesMax);
+  const std::string file = readFile(yaml::placeOfData(path), kImageFileBytesMax);
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
   try {
     const Image image = decodeImage(bytes, path.string(), spec.channels);

@@ -109,10 +109,10 @@ class JobChecker {
   };
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
-    // The chief alone evaluates.
+    // The chief alone evaluates. What is to be copied from here must be here.
     const std::vector<cluster::TaskSpec>& workers = job_.cluster.worker;
     const uint64_t readers = to_train ? countHere(workers) : runsHere(workers.at(kChief.index));
-    if (readers == 0 && isElsewhere(dataset)) return;
+    if (readers == 0 && !job_.launch.copy.data && isElsewhere(dataset)) return;
     const std::optional<Seen> seen = look(dataset);
     if (!seen) return;
     noting(seen->mark, [&] { checkFeatures(train_.model, seen->features, seen->name); });

@@ -6,10 +6,27 @@ namespace dtf::yaml {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// Empty: there is none.
+fs::path folderIn(const char* variable) {
+  const char* folder = std::getenv(variable);
+  return folder == nullptr ? fs::path() : fs::path(folder);
+}
+
+}  // namespace
+
 fs::path placeOfFile(const fs::path& path) {
-  const char* folder = std::getenv("DTF_SENT_FILES");
-  if (folder == nullptr || *folder == '\0') return path;
-  return fs::path(folder) / fs::absolute(path).lexically_normal().relative_path();
+  const fs::path folder = folderIn("DTF_SENT_FILES");
+  return folder.empty() ? path : folder / fs::absolute(path).lexically_normal().relative_path();
+}
+
+fs::path placeOfData(const fs::path& path) {
+  const fs::path folder = folderIn("DTF_SENT_DATA");
+  if (folder.empty()) return path;
+  // An absolute path takes the place of what stands before it.
+  const fs::path whole = fs::absolute(folderIn("DTF_STARTED_IN") / path);
+  return folder / whole.lexically_normal().relative_path();
 }
 
 }  // namespace dtf::yaml

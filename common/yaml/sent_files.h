@@ -12,4 +12,9 @@ namespace dtf::yaml {
 // `path` itself for a process that nothing was sent to.
 std::filesystem::path placeOfFile(const std::filesystem::path& path);
 
+// The same for a file or folder of data, which the launcher has copied if the job asks for that:
+// then DTF_SENT_DATA names the folder, and DTF_STARTED_IN the one where the job was started, from
+// which relative paths go on.
+std::filesystem::path placeOfData(const std::filesystem::path& path);
+
 }  // namespace dtf::yaml

@@ -10,8 +10,12 @@
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/checkpoint/snapshot_folder.h"
+#include "common/net/own_user.h"
+#include "common/net/tls_keys.h"
 #include "common/yaml/error_at.h"
 #include "launcher/output.h"
+#include "launcher/ssh/program_check.h"
+#include "launcher/ssh/temporary_folder.h"
 
 namespace dtf::launcher {
 
@@ -73,7 +77,10 @@ int Agent::run() {
   // What asked for the tasks is gone: so are they, at once, as those of a launcher that was killed.
   host_.close();
   if (*exit_code_ == 0 && listens_) removeSnapshots(*opened_);
+  probe_.reset();
   files_.reset();
+  copies_.reset();
+  probes_keys_.reset();
   run_dir_lock_.reset();
   link_->close();
   return *exit_code_;
@@ -113,10 +120,17 @@ void Agent::arm() {
 void Agent::onFrame(FrameKind kind, std::string_view payload) {
   if (exit_code_) return;
   try {
+    if (kind == FrameKind::kCopy) return receiveCopies(payload);
     if (kind != FrameKind::kMessage) throw Error(ErrorCode::kBadData, "output is no order");
     const AgentOrder order = parseOrder(payload);
-    if (std::holds_alternative<OpenOrder>(order) == opened_.has_value())
-      throw Error(ErrorCode::kBadData, "'open' must be the first order, and only that");
+    const bool is_first =
+        std::holds_alternative<OpenOrder>(order) || std::holds_alternative<ProbeOrder>(order);
+    const bool is_before = std::holds_alternative<OfferOrder>(order);  // of an 'open'
+    if ((is_before || is_first) == (opened_ || is_probing_))
+      throw Error(ErrorCode::kBadData, "'open' or 'probe' must be the first order, and only that");
+    const bool is_of_a_task = std::holds_alternative<SendSignalOrder>(order) ||
+                              std::holds_alternative<ReleaseOrder>(order);
+    if (is_probing_ && is_of_a_task) throw Error(ErrorCode::kBadData, "there are no tasks here");
     std::visit([this](const auto& each) { obey(each); }, order);
   } catch (const Error& error) {
     report(FailedReport{{}, error.code(), error.message()});
@@ -125,19 +139,57 @@ void Agent::onFrame(FrameKind kind, std::string_view payload) {
 }
 
 // A failure is reported, and the agent waits for the launcher to read that and to end.
-void Agent::obey(const OpenOrder& order) {
-  opened_ = order;
+void Agent::reporting(const std::function<void()>& act) {
+  if (!is_of_use_) return;
   try {
-    open(order);
+    return act();
   } catch (const yaml::ErrorAt& error) {
     report(FailedReport{{}, error.code(), error.reason()});
   } catch (const Error& error) {
     report(FailedReport{{}, error.code(), error.message()});
   }
+  is_of_use_ = false;
+}
+
+void Agent::obey(const OfferOrder& order) {
+  reporting([&] { offered(order); });
+}
+
+void Agent::offered(const OfferOrder& order) {
+  if (!copies_) copies_ = std::make_unique<CopyStore>(copiesFolder(order.dir));
+  for (const OfferedFile& file : order.files)
+    (file.program.empty() ? has_data_ : has_programs_) = true;
+  has_data_ = has_data_ || !order.folders.empty();
+  const LackingReport lacking{copies_->offer(order)};
+  if (order.is_last) copies_->makeRoom(order.bytes_max);
+  report(lacking);
+}
+
+void Agent::receiveCopies(std::string_view bytes) {
+  reporting([&] {
+    if (!copies_ || opened_)
+      throw Error(ErrorCode::kBadData, "bytes of a file that is not lacking");
+    if (copies_->receive(bytes)) report(StoredReport{copies_->stored()});
+  });
+}
+
+void Agent::obey(const OpenOrder& order) {
+  opened_ = order;
+  reporting([&] { open(order); });
+}
+
+Binaries Agent::chooseBinaries() const {
+  if (!has_programs_) return find_binaries_();
+  const Binaries copied{copies_->program("psd"), copies_->program("workerd")};
+  checkProgramRuns(copied.psd);
+  checkProgramRuns(copied.workerd);
+  return copied;
 }
 
 void Agent::open(const OpenOrder& order) {
-  binaries_ = find_binaries_();
+  if (copies_ && !copies_->complete())
+    throw Error(ErrorCode::kBadData, "copies are lacking that were offered");
+  binaries_ = chooseBinaries();
   makeWritableFolder(order.run_dir);
   run_dir_lock_.emplace(order.run_dir, order.launch, kRunDirWithin);
   files_ = std::make_unique<SentFilesFolder>(order.run_dir, order.files);
@@ -154,6 +206,36 @@ void Agent::open(const OpenOrder& order) {
   report(listening);
 }
 
+void Agent::obey(const ProbeOrder& order) {
+  is_probing_ = true;
+  try {
+    probe(order);
+  } catch (const Error& error) {
+    report(FailedReport{{}, error.code(), error.message()});
+  }
+}
+
+void Agent::probe(const ProbeOrder& order) {
+  NetworkProbe::Options options{order.host, order.identity, order.reachable};
+  if (!order.keys.empty()) {
+    probes_keys_ = std::make_unique<TemporaryFolder>();
+    files_ = std::make_unique<SentFilesFolder>(probes_keys_->path(), order.files);
+    options.keys = std::make_shared<net::TlsKeys>(files_->path() / order.keys.relative_path(),
+                                                  order.task, order.job);
+  } else {
+    net::keepToOwnUser(!order.reachable);
+  }
+  probe_ = std::make_unique<NetworkProbe>(std::move(options));
+  report(ProbingReport{probe_->addresses()});
+}
+
+void Agent::obey(const MeasureOrder& order) {
+  if (!probe_) throw Error(ErrorCode::kBadData, "nothing is measured here");
+  probe_->measure(order.measure, [this](const Measured& measured) {
+    boost::asio::post(io_, [this, measured] { report(MeasuredReport{measured}); });
+  });
+}
+
 void Agent::obey(const StartOrder& order) {
   if (!files_ || tasks_.contains(order.task) || !opened_->tasks.contains(order.command.id))
     throw Error(ErrorCode::kBadData, order.command.id.name() + " can't be started here");
@@ -163,6 +245,10 @@ void Agent::obey(const StartOrder& order) {
     throw Error(ErrorCode::kBadData, "'" + command.argv[0] + "' is no program of dtf");
   command.argv[0] = (is_ps ? binaries_.psd : binaries_.workerd).string();
   command.env["DTF_SENT_FILES"] = files_->path().string();
+  if (has_data_) {
+    command.env["DTF_SENT_DATA"] = copies_->dataFolder().string();
+    command.env["DTF_STARTED_IN"] = command.folder.string();
+  }
   // Where the job was started, if this host has that folder: what --set names is relative to it.
   std::error_code ignored;
   if (!std::filesystem::is_directory(command.folder, ignored)) command.folder = opened_->run_dir;
@@ -253,5 +339,7 @@ void Agent::onExited(size_t task, ExitStatus status) {
 }
 
 void Agent::onHostTold(const std::string& /*text*/) {}
+
+void Agent::onHostNews(const std::string& /*text*/) {}
 
 }  // namespace dtf::launcher

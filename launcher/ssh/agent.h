@@ -12,6 +12,8 @@
 #include "common/net/asio.h"
 #include "launcher/binaries.h"
 #include "launcher/local_host.h"
+#include "launcher/network/network_probe.h"
+#include "launcher/ssh/copy_store.h"
 #include "launcher/ssh/frame_link.h"
 #include "launcher/ssh/messages.h"
 #include "launcher/ssh/run_dir_lock.h"
@@ -20,7 +22,9 @@
 
 namespace dtf::launcher {
 
-// Owns: the connection, the tasks' processes and sockets, the files that were sent.
+class TemporaryFolder;
+
+// Owns: the connection, the tasks' processes and sockets, the files that were sent, its hold on copies.
 // Threads: one, that lives as long as the process.
 // Blocks: run(), until the connection has ended or was ordered to, or nothing was heard for the
 // lease. What a slow connection does not take holds up the tasks' output, as a slow disk would, for
@@ -41,17 +45,26 @@ class Agent : private TaskEvents {
   void onNotices(size_t task, std::string_view bytes) override;
   void onExited(size_t task, ExitStatus status) override;
   void onHostTold(const std::string& text) override;
+  void onHostNews(const std::string& text) override;
 
   void onFrame(FrameKind kind, std::string_view payload);
+  void obey(const OfferOrder& order);
   void obey(const OpenOrder& order);
+  void obey(const ProbeOrder& order);
+  void obey(const MeasureOrder& order);
   void obey(const StartOrder& order);
   void obey(const SendSignalOrder& order);
   void obey(const ReleaseOrder& order);
   void obey(const ReplaceOrder& order);
   void obey(const PingOrder& order);
   void obey(const EndOrder& order);
+  void offered(const OfferOrder& order);
+  void receiveCopies(std::string_view bytes);
   void open(const OpenOrder& order);
+  Binaries chooseBinaries() const;
+  void probe(const ProbeOrder& order);
   void report(const AgentReport& report);
+  void reporting(const std::function<void()>& act);
   bool sendFiles(size_t pieces_max);
   void tellExits(bool all_sent);
   void arm();
@@ -65,6 +78,9 @@ class Agent : private TaskEvents {
   LocalHost host_;  // before what has descriptors
   boost::asio::steady_timer timer_{io_};
   std::unique_ptr<FrameLink> link_;
+  std::unique_ptr<CopyStore> copies_;             // null: nothing is copied here
+  bool has_programs_ = false, has_data_ = false;  // among the copies
+  bool is_of_use_ = true;                         // else the launcher has been told why not
   std::optional<OpenOrder> opened_;
   Binaries binaries_;
   std::optional<RunDirLock> run_dir_lock_;
@@ -79,6 +95,9 @@ class Agent : private TaskEvents {
   std::set<size_t> tasks_;           // that have a process
   TimePoint heard_;
   std::optional<int> exit_code_;
+  bool is_probing_ = false;                       // it was ordered to, in place of having tasks
+  std::unique_ptr<TemporaryFolder> probes_keys_;  // where there are keys
+  std::unique_ptr<NetworkProbe> probe_;           // its thread posts to the loop
 };
 
 }  // namespace dtf::launcher

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/text.h"
 #include "common/cluster/address.h"
+#include "launcher/ssh/agent_bootstrap.h"
 #include "launcher/ssh/ssh_command.h"
 
 namespace dtf::launcher {
@@ -17,14 +18,21 @@ namespace {
 constexpr size_t kSaidBytesMax = 16384;  // of ssh's stderr
 // From one sign of the connection's end, the client's exit or that of its stream, to the other.
 constexpr Duration kBothWithin = std::chrono::seconds(1);
+// Of copies: something must be taken of them, or be on the disk there, in this time.
+constexpr Duration kCopiedWithin = std::chrono::seconds(60);
+constexpr size_t kAheadBytes = size_t{512} << 10;  // of copies, before the host has taken them
+constexpr size_t kPieceBytes = size_t{64} << 10;
+constexpr int kPiecesAtOnce = 32;
 
 }  // namespace
 
 AgentLink::AgentLink(boost::asio::io_context& io, const Clock& clock, TaskEvents& events,
                      AgentLinkOptions options)
     : io_(io), clock_(clock), events_(events), options_(std::move(options)) {
-  DTF_CHECK(!options_.command.empty() && options_.explain && !options_.open.tasks.empty());
-  DTF_CHECK(options_.on_file && options_.kept_files);
+  DTF_CHECK(!options_.command.empty() && options_.explain);
+  DTF_CHECK(options_.probe
+                ? options_.on_measured != nullptr
+                : options_.on_file && options_.kept_files && !options_.open.tasks.empty());
 }
 
 AgentLink::~AgentLink() {
@@ -34,14 +42,19 @@ AgentLink::~AgentLink() {
   spawner_.reap(process_->pid);
 }
 
-void AgentLink::connect(const std::string& mark) {
+void AgentLink::connect(const std::string& mark, HostCopies copies) {
   options_.open.mark = mark;
+  copies_ = std::move(copies);
   connect();
 }
 
 void AgentLink::connect() {
   DTF_CHECK_MSG(state_ == State::kIdle && !process_, options_.host);
   state_ = State::kConnecting;
+  stage_ = copies_.agent ? Stage::kShell : Stage::kGreeting;
+  sender_.reset();
+  agent_sent_ = 0;
+  copied_ = {};
   is_stale_ = false;
   since_ = heard_ = clock_.now();
   closed_ = {};
@@ -64,21 +77,18 @@ void AgentLink::connect() {
       [lease = fromSeconds(options_.open.lease_seconds)] { return lease; },
       FrameLink::Handlers{
           [this](FrameKind kind, std::string_view payload) { onFrame(kind, payload); },
-          [this](const std::string& why) { onClosed(why); }});
+          [this](const std::string& why) { onClosed(why); }, [this] { sendMore(); }});
+  if (copies_.agent) process_->link->send(bootstrapScript());
 }
 
 void AgentLink::onFrame(FrameKind kind, std::string_view payload) {
   heard_ = clock_.now();
   try {
     if (kind == FrameKind::kGreeting) {
-      const std::string wrong = wrongGreeting(payload);
-      if (!wrong.empty()) throw Error(ErrorCode::kBadConfig, wrong);
-      options_.open.kept = options_.kept_files();
-      send(options_.open);
-      options_.open.is_first = false;
+      onLine(payload);
     } else if (kind == FrameKind::kMessage) {
       std::visit([this](const auto& report) { onReport(report); }, parseReport(payload));
-    } else if (kind == FrameKind::kFile) {
+    } else if (kind == FrameKind::kFile && !options_.probe) {
       options_.on_file(readFilePiece(payload));
     } else {
       const TaskBytes said = readTaskBytes(payload);
@@ -90,9 +100,104 @@ void AgentLink::onFrame(FrameKind kind, std::string_view payload) {
         events_.onNotices(said.task, said.bytes);
     }
   } catch (const Error& error) {
-    reason_ = ofHost(error);
-    onClosed("");
+    giveUp(error);
   }
+}
+
+void AgentLink::giveUp(const Error& error) {
+  reason_ = ofHost(error);
+  onClosed("");
+}
+
+// Each side speaks in turn: see agent_bootstrap.h.
+void AgentLink::onLine(std::string_view line) {
+  since_ = clock_.now();
+  if (stage_ == Stage::kShell) {
+    const std::string wrong = wrongBootstrapLine(line, systemHere());
+    if (!wrong.empty()) throw Error(ErrorCode::kBadConfig, wrong);
+    process_->link->awaitLine();
+    stage_ = Stage::kHaveOrSend;
+    return process_->link->send(
+        bootstrapWords(copies_.agent->digest, copies_.agent->bytes.size(), copies_.dir));
+  }
+  if (stage_ != Stage::kHaveOrSend) return onGreeting(line);
+  const bool wants = wantsAgent(line);
+  process_->link->awaitLine();
+  stage_ = Stage::kGreeting;
+  if (wants)
+    copied_.lacking_bytes = copies_.agent->bytes.size();
+  else
+    agent_sent_ = copies_.agent->bytes.size();
+  sendPieces();
+}
+
+void AgentLink::onGreeting(std::string_view greeting) {
+  const std::string wrong = wrongGreeting(greeting);
+  if (!wrong.empty()) throw Error(ErrorCode::kBadConfig, wrong);
+  copied_.stored_bytes = copied_.lacking_bytes;  // of the agent, which has greeted
+  if (options_.probe) {
+    stage_ = Stage::kListening;
+    return send(*options_.probe);
+  }
+  if (!copies_.files) return sendOpen();
+  stage_ = Stage::kCopied;
+  sender_.emplace(copies_.files, copies_.dir, copies_.bytes_max);
+  sendOffer();
+}
+
+void AgentLink::sendOffer() {
+  if (const std::optional<OfferOrder> offer = sender_->nextOffer()) return send(*offer);
+  copied_.lacking_bytes += sender_->lackingBytes();
+  if (sender_->done()) return sendOpen();
+  sendPieces();
+}
+
+void AgentLink::onReport(const LackingReport& report) {
+  if (stage_ != Stage::kCopied) throw Error(ErrorCode::kBadData, "it lacks what was not offered");
+  since_ = clock_.now();
+  sender_->take(report);
+  sendOffer();
+}
+
+void AgentLink::onReport(const StoredReport& report) {
+  if (stage_ != Stage::kCopied) throw Error(ErrorCode::kBadData, "it stores what was not sent");
+  since_ = clock_.now();
+  copied_.stored_bytes += report.bytes - sender_->storedBytes();
+  sender_->take(report);
+  if (sender_->done()) sendOpen();
+}
+
+// The host has taken what was sent.
+void AgentLink::sendMore() {
+  if (state_ != State::kConnecting || closed_ != TimePoint{}) return;
+  since_ = clock_.now();
+  try {
+    sendPieces();
+  } catch (const Error& error) {
+    giveUp(error);
+  }
+}
+
+// So much of the copies that the host is never idle, and others have their turn.
+void AgentLink::sendPieces() {
+  FrameLink& link = *process_->link;
+  const bool sends_agent = stage_ == Stage::kGreeting && copies_.agent != nullptr;
+  for (int i = 0; closed_ == TimePoint{} && link.queuedBytes() < kAheadBytes; ++i) {
+    if (i == kPiecesAtOnce) return link.askForRoom();
+    std::string piece;
+    if (sends_agent) piece = copies_.agent->bytes.substr(agent_sent_, kPieceBytes);
+    if (stage_ == Stage::kCopied && sender_->offeredAll()) piece = sender_->nextPiece(kPieceBytes);
+    if (piece.empty()) return;
+    agent_sent_ += sends_agent ? piece.size() : 0;
+    link.send(sends_agent ? piece : copyFrame(piece));
+  }
+}
+
+void AgentLink::sendOpen() {
+  stage_ = Stage::kListening;
+  options_.open.kept = options_.kept_files();
+  send(options_.open);
+  options_.open.is_first = false;
 }
 
 // Somebody else's words, on their way to a terminal; each line stays one.
@@ -104,7 +209,8 @@ Error AgentLink::ofHost(const Error& error) const {
 }
 
 void AgentLink::onReport(const ListeningReport& report) {
-  if (state_ != State::kConnecting) throw Error(ErrorCode::kBadData, "its agent listens twice");
+  if (state_ != State::kConnecting || stage_ != Stage::kListening || options_.probe)
+    throw Error(ErrorCode::kBadData, "its agent listens twice");
   for (const auto& [id, port] : report.ports) {
     const auto task = options_.open.tasks.find(id);
     if (task == options_.open.tasks.end())
@@ -142,6 +248,19 @@ void AgentLink::onReport(const ExitedReport& report) {
 
 void AgentLink::onReport(const AliveReport& report) {
   suspended_ = {report.suspended.begin(), report.suspended.end()};
+}
+
+void AgentLink::onReport(const ProbingReport& report) {
+  if (state_ != State::kConnecting || !options_.probe)
+    throw Error(ErrorCode::kBadData, "it takes measurements that nobody asked for");
+  probe_addresses_ = report.addresses;
+  state_ = State::kOpen;
+}
+
+void AgentLink::onReport(const MeasuredReport& report) {
+  if (!options_.probe || state_ != State::kOpen)
+    throw Error(ErrorCode::kBadData, "it has measured what nobody asked for");
+  options_.on_measured(report.measured);
 }
 
 void AgentLink::send(const AgentOrder& order) {
@@ -205,14 +324,7 @@ void AgentLink::look() {
     if (now > closed_ + kBothWithin) spawner_.signal(process_->pid, SIGKILL);
     return;
   }
-  if (state_ == State::kConnecting && now > since_ + options_.connect_within) {
-    const std::string last = lastLine(said_);
-    reason_ =
-        Error(ErrorCode::kDeadline, fmt::format("{}: no dtf-agent has answered within {:g} s{}",
-                                                options_.host, toSeconds(options_.connect_within),
-                                                last.empty() ? "" : "\n  ssh says: " + last));
-    return onClosed("");
-  }
+  if (state_ == State::kConnecting) return lookAtConnecting(now);
   if (state_ != State::kOpen) return;
   // Longer than the agent's own patience: it has ended its tasks by then.
   if (now > heard_ + fromSeconds(lease + 2 * options_.heartbeat_seconds)) {
@@ -224,6 +336,20 @@ void AgentLink::look() {
     pinged_ = now;
     send(PingOrder{});
   }
+}
+
+void AgentLink::lookAtConnecting(TimePoint now) {
+  const bool copies = stage_ == Stage::kCopied ||
+                      (stage_ == Stage::kGreeting && copies_.agent && copied_.lacking_bytes > 0);
+  const Duration within = copies ? kCopiedWithin : options_.connect_within;
+  if (now <= since_ + within) return;
+  const std::string last = lastLine(said_);
+  reason_ =
+      Error(ErrorCode::kDeadline,
+            fmt::format("{}: {} within {:g} s{}", options_.host,
+                        copies ? "it has taken no more of the copies" : "no dtf-agent has answered",
+                        toSeconds(within), last.empty() ? "" : "\n  ssh says: " + last));
+  onClosed("");
 }
 
 void AgentLink::lose(const Error& error) {

@@ -15,23 +15,45 @@
 #include "launcher/fd_watch.h"
 #include "launcher/pipe_reader.h"
 #include "launcher/spawner.h"
+#include "launcher/ssh/copied_files.h"
+#include "launcher/ssh/copy_sender.h"
 #include "launcher/ssh/frame_link.h"
 #include "launcher/ssh/messages.h"
 #include "launcher/task_host.h"
 
 namespace dtf::launcher {
 
+// dtf-agent itself, for hosts that have none.
+struct AgentProgram {
+  std::string bytes;
+  std::string digest;  // SHA-256
+};
+
+// What a host is brought before its agent is told anything.
+struct HostCopies {
+  std::shared_ptr<const AgentProgram> agent;  // null: it is there
+  std::shared_ptr<const CopiedFiles> files;   // null: none
+  std::string dir;                            // launch.copy.dir
+  uint64_t bytes_max = 0;                     // of all copies there
+};
+
+struct CopyProgress {
+  uint64_t lacking_bytes = 0, stored_bytes = 0;
+};
+
 struct AgentLinkOptions {
-  std::string host;                  // as the cluster file names it
-  double heartbeat_seconds = 1;      // between two pings
-  std::vector<std::string> command;  // that leads to the agent
-  OpenOrder open;                    // tasks and files; the link fills in the rest as it goes on
+  std::string host;                   // as the cluster file names it
+  double heartbeat_seconds = 1;       // between two pings
+  std::vector<std::string> command;   // that leads to the agent
+  OpenOrder open;                     // tasks and files; the link fills in the rest as it goes on
+  std::optional<ProbeOrder> probe{};  // in place of it: no tasks, but the network is measured
   // What is made of the command's end and of its last words.
   std::function<Error(const ExitStatus& status, std::string_view said)> explain;
   // Of its run directory, where that is another one than the launcher's.
   std::function<void(const FilePiece& piece)> on_file;
   // What the launcher has of them; asked before each connection.
   std::function<FileSizes()> kept_files;
+  std::function<void(const Measured& measured)> on_measured{};  // where it probes
   Duration connect_within = std::chrono::seconds(30);
 };
 
@@ -50,16 +72,22 @@ class AgentLink {
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // `mark`: see OpenOrder; of this connection and those after it.
-  void connect(const std::string& mark);
+  // `mark`: see OpenOrder; of this connection and those after it, as `copies`.
+  void connect(const std::string& mark, HostCopies copies = {});
   bool listens() const { return state_ == State::kOpen; }
   // Why the connection was lost, or came to nothing, before a task was to start on the host; nullopt:
   // it was not.
   const std::optional<Error>& failure() const { return failure_; }
   // A digest of the programs there, of the connection that listens().
   const std::string& programs() const { return programs_; }
+  // Of the newest connection.
+  const CopyProgress& copied() const { return copied_; }
   // Of the tasks whose port was `auto`.
   const std::map<TaskId, uint16_t>& ports() const { return ports_; }
+
+  // Where it takes what is measured, of the connection that listens(); empty: it has tasks.
+  const std::vector<ProbeAddress>& probeAddresses() const { return probe_addresses_; }
+  void measure(const Measure& order) { send(MeasureOrder{order}); }
 
   void start(size_t task, const TaskCommand& command);
   void signal(size_t task, int signal);
@@ -75,6 +103,8 @@ class AgentLink {
 
  private:
   enum class State : uint8_t { kIdle, kConnecting, kOpen };
+  // Of kConnecting: what is awaited.
+  enum class Stage : uint8_t { kShell, kHaveOrSend, kGreeting, kCopied, kListening };
 
   // An ssh client.
   struct Process {
@@ -85,13 +115,25 @@ class AgentLink {
   };
 
   void connect();
+  void onLine(std::string_view line);
+  void onGreeting(std::string_view greeting);
+  void sendOffer();
+  void sendMore();
+  void sendPieces();
+  void sendOpen();
+  void giveUp(const Error& error);
+  void lookAtConnecting(TimePoint now);
   Error ofHost(const Error& error) const;
   void onFrame(FrameKind kind, std::string_view payload);
+  void onReport(const LackingReport& report);
+  void onReport(const StoredReport& report);
   void onReport(const ListeningReport& report);
   void onReport(const FailedReport& report);
   void onReport(const StartedReport& report);
   void onReport(const ExitedReport& report);
   void onReport(const AliveReport& report);
+  void onReport(const ProbingReport& report);
+  void onReport(const MeasuredReport& report);
   void send(const AgentOrder& order);
   void onSaid(std::string_view bytes);
   void onClosed(const std::string& why);
@@ -104,6 +146,11 @@ class AgentLink {
   AgentLinkOptions options_;
   Spawner spawner_;
   State state_ = State::kIdle;
+  Stage stage_ = Stage::kGreeting;
+  HostCopies copies_;
+  std::optional<CopySender> sender_;  // of this connection
+  size_t agent_sent_ = 0;             // of the agent's bytes
+  CopyProgress copied_;
   bool was_used_ = false;  // a task was to start: what is lost from then on is told as events
   bool is_stale_ = false;  // what the agent was sent, before it listened
   bool ending_ = false;
@@ -111,11 +158,12 @@ class AgentLink {
   std::optional<Error> failure_;
   std::optional<Error> reason_;  // why this end closes the connection
   std::string said_;             // the last that ssh has said on stderr
-  TimePoint since_{};            // the attempt to connect
+  TimePoint since_{};            // the last that came of the attempt to connect
   TimePoint closed_{};           // when the connection was seen to end; zero: it was not
   TimePoint heard_{}, pinged_{};
   std::map<TaskId, uint16_t> ports_;
   std::string programs_;
+  std::vector<ProbeAddress> probe_addresses_;
   std::map<size_t, TaskCommand> asked_;  // to start, not started yet
   std::set<size_t> running_;
   std::set<size_t> suspended_;

@@ -19,6 +19,7 @@ namespace {
 using boost::asio::posix::stream_descriptor;
 
 constexpr size_t kReadBytes = 65536;
+constexpr size_t kLittleBytes = size_t{256} << 10;
 constexpr int kDrainReadsMax = 64;  // four times the largest pipe an ordinary user can make
 
 void assign(stream_descriptor& descriptor, Fd fd) {
@@ -45,6 +46,7 @@ struct FrameLink::State : std::enable_shared_from_this<State> {
   void read();
   void onReadable();
   void flush();
+  void awaitWritable();
   bool writeSome();
   void awaitRoom();
   void end(const std::string& why);
@@ -99,12 +101,19 @@ bool FrameLink::State::writeSome() {
 }
 
 void FrameLink::State::flush() {
-  if (!writeSome() || queue.empty() || flushing) return;
+  if (writeSome() && !queue.empty()) awaitWritable();
+}
+
+void FrameLink::State::awaitWritable() {
+  if (flushing) return;
   flushing = true;
   out.async_wait(stream_descriptor::wait_write,
                  [self = shared_from_this()](const boost::system::error_code& error) {
                    self->flushing = false;
-                   if (!error && self->open) self->flush();
+                   if (error || !self->open) return;
+                   self->flush();
+                   const bool has_room = self->open && self->queue.size() <= kLittleBytes;
+                   if (has_room && self->handlers.on_room) self->handlers.on_room();
                  });
 }
 
@@ -147,6 +156,14 @@ FrameLink::FrameLink(boost::asio::io_context& io, Fd in, Fd out, bool awaits_gre
 
 FrameLink::~FrameLink() {
   close();
+}
+
+void FrameLink::awaitLine() {
+  state_->reader.awaitLine();
+}
+
+void FrameLink::askForRoom() {
+  if (state_->open) state_->awaitWritable();
 }
 
 size_t FrameLink::queuedBytes() const {

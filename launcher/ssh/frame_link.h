@@ -31,6 +31,8 @@ class FrameLink {
     FrameReader::OnFrame on_frame;
     // Once, with what is wrong with the peer; empty: it has closed its end. Nothing is given after it.
     std::function<void(const std::string& why)> on_end;
+    // The peer has taken all but a little of what waited for it. Empty: nobody wants to know.
+    std::function<void()> on_room{};
   };
 
   FrameLink(boost::asio::io_context& io, Fd in, Fd out, bool awaits_greeting,
@@ -40,6 +42,8 @@ class FrameLink {
   FrameLink& operator=(const FrameLink&) = delete;
 
   void send(std::string_view bytes);  // whole frames, or the greeting
+  void askForRoom();                  // on_room is called, soon if nothing waits
+  void awaitLine();                   // see FrameReader
   size_t queuedBytes() const;         // what the peer has not taken yet
   // Gives what has come until now, for a writer that is gone: the end of its stream may be held by
   // somebody else.

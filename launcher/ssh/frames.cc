@@ -38,13 +38,17 @@ std::string frame(FrameKind kind, std::string_view head, std::string_view payloa
 
 bool isKind(unsigned char kind) {
   return kind >= static_cast<unsigned char>(FrameKind::kMessage) &&
-         kind <= static_cast<unsigned char>(FrameKind::kFile);
+         kind <= static_cast<unsigned char>(FrameKind::kCopy);
 }
 
 }  // namespace
 
 std::string messageFrame(std::string_view json) {
   return frame(FrameKind::kMessage, "", json);
+}
+
+std::string copyFrame(std::string_view bytes) {
+  return frame(FrameKind::kCopy, "", bytes);
 }
 
 std::string bytesFrame(FrameKind kind, size_t task, std::string_view bytes) {

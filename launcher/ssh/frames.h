@@ -5,7 +5,8 @@
 //   u32 length (little-endian) of what follows | u8 kind | payload
 // The payload of an order or a report is the JSON of messages.h; that of output and notices is the
 // task (u32, little-endian) and its bytes as they are; that of a file's piece is the offset of its bytes
-// (u64), the size of the file's name (u32), the name, and the bytes.
+// (u64), the size of the file's name (u32), the name, and the bytes; that of a copy is more bytes of the
+// files that the host lacks, one after the other.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,9 +30,11 @@ enum class FrameKind : uint8_t {
   kOutput = 2,
   kNotices = 3,
   kFile = 4,
+  kCopy = 5,
 };
 
 std::string messageFrame(std::string_view json);
+std::string copyFrame(std::string_view bytes);
 std::string bytesFrame(FrameKind kind, size_t task, std::string_view bytes);
 
 // What bytesFrame() has put into a payload.
@@ -62,6 +65,8 @@ class FrameReader {
   // Errors: kBadData for a length, a kind or a greeting that can't be; what came before it was
   // given. Not to be called again.
   void feed(std::string_view bytes);
+  // Of a greeting: it was a line of what comes before one, and another follows.
+  void awaitLine() { awaits_greeting_ = true; }
 
  private:
   bool takeGreeting();

@@ -17,17 +17,42 @@
 #include "launcher/exit_status.h"
 #include "launcher/launch_plan.h"
 #include "launcher/listen_sockets.h"
+#include "launcher/network/measurement.h"
 #include "launcher/ssh/run_files.h"
 
 namespace dtf::launcher {
 
-// "dtf-agent 2 0.1.0": the protocol's version, then that of the program.
+// "dtf-agent 3 0.1.0": the protocol's version, then that of the program.
 std::string agentGreeting();
 // What a host does wrong that greets like that; empty: it is this version's greeting.
 std::string wrongGreeting(std::string_view greeting);
 
 // A file of the job, as it was read where the job was started.
 using SentFiles = std::map<std::filesystem::path, std::string>;  // absolute path -> text
+
+// Of dtf: what is copied to a host that has none of it, beside the agent.
+inline constexpr std::string_view kGpuPlugin = "libdtf_gpu.so";
+bool isProgram(std::string_view name);
+
+// A file that is to be on a host: a program of dtf, or data, which the tasks know by a path.
+struct OfferedFile {
+  std::string digest;  // SHA-256
+  uint64_t bytes = 0;
+  std::string program;         // its name; empty: data
+  std::filesystem::path path;  // of data: absolute
+};
+inline constexpr size_t kOfferedFilesMax = 1000;  // at a time, and as many folders
+
+// Before the first order, once or more: what the tasks need that comes from the launcher's host. The
+// bytes of what the host lacks follow the last of them, in the order of its answers, in frames of
+// their own.
+struct OfferOrder {
+  std::string dir;         // launch.copy.dir
+  uint64_t bytes_max = 0;  // of all copies there
+  std::vector<OfferedFile> files;
+  std::vector<std::filesystem::path> folders;  // that are to be there with whatever is in them
+  bool is_last = true;
+};
 
 // The first order, and only that: what the connection is about.
 struct OpenOrder {
@@ -42,6 +67,21 @@ struct OpenOrder {
   FileSizes kept{};  // that the launcher has of the events
   SentFiles files;
   TaskSpecs tasks;  // to listen for: their addresses
+};
+// In place of OpenOrder, for `dtf-launch check --network`: there are no tasks, and nothing of the host is
+// touched but a temporary folder for the keys. Orders after it: measure, ping, end.
+struct ProbeOrder {
+  std::string job;
+  std::string host;      // as the cluster file has it
+  std::string identity;  // that it is to answer with
+  bool reachable = false;
+  std::filesystem::path
+      keys{};  // a folder that has `task`'s, among `files`; empty: the job has none
+  std::string task;
+  SentFiles files{};
+};
+struct MeasureOrder {
+  Measure measure;
 };
 // argv[0] is "psd" or "workerd"; the agent knows where they are.
 struct StartOrder {
@@ -62,9 +102,17 @@ struct ReplaceOrder {
 };
 struct PingOrder {};
 struct EndOrder {};  // the job has ended: so does the agent
-using AgentOrder = std::variant<OpenOrder, StartOrder, SendSignalOrder, ReleaseOrder, ReplaceOrder,
-                                PingOrder, EndOrder>;
+using AgentOrder = std::variant<OfferOrder, OpenOrder, ProbeOrder, MeasureOrder, StartOrder,
+                                SendSignalOrder, ReleaseOrder, ReplaceOrder, PingOrder, EndOrder>;
 
+// The answer to an offer: which of its files are to be sent.
+struct LackingReport {
+  std::vector<size_t> files;  // counted from 0, rising
+};
+// How much of what was lacking is safe there; all of it: each file is whole, and as it was offered.
+struct StoredReport {
+  uint64_t bytes = 0;  // since the connection was made
+};
 struct ListeningReport {
   std::map<TaskId, uint16_t> ports;  // of the tasks whose port was `auto`
   std::string programs;              // a digest of psd and workerd there
@@ -85,8 +133,16 @@ struct ExitedReport {
 struct AliveReport {
   std::vector<size_t> suspended;
 };
+// The answer to ProbeOrder.
+struct ProbingReport {
+  std::vector<ProbeAddress> addresses;  // at least one, the first is that of the cluster file
+};
+struct MeasuredReport {
+  Measured measured;
+};
 using AgentReport =
-    std::variant<ListeningReport, FailedReport, StartedReport, ExitedReport, AliveReport>;
+    std::variant<LackingReport, StoredReport, ListeningReport, FailedReport, StartedReport,
+                 ExitedReport, AliveReport, ProbingReport, MeasuredReport>;
 
 // Errors: kBadConfig for text that is not UTF-8: what the far end does is what was meant, or nothing.
 std::string orderJson(const AgentOrder& order);

@@ -3,8 +3,9 @@
 // The files of a job on a host that has no disk in common with the one where it was started.
 
 #include <filesystem>
+#include <optional>
 
-#include "common/base/file.h"
+#include "launcher/ssh/locked_folder.h"
 #include "launcher/ssh/messages.h"
 
 namespace dtf::launcher {
@@ -12,7 +13,7 @@ namespace dtf::launcher {
 // A folder below the run directory, of this user alone, with each file at its absolute path: tasks
 // that find the folder in DTF_SENT_FILES read it there, and know it by its own name
 // (common/yaml/sent_files.h). Removes what agents left there that were killed.
-// Owns: the folder, and a lock on it that the kernel gives back however this process ends.
+// Owns: the folder.
 // Threads: thread-compatible.
 // Blocks: on the disk.
 class SentFilesFolder {
@@ -20,19 +21,15 @@ class SentFilesFolder {
   // Makes the run directory where it is missing.
   // Errors: kCannotWrite, kPermission.
   SentFilesFolder(const std::filesystem::path& run_dir, const SentFiles& files);
-  ~SentFilesFolder();
-  SentFilesFolder(const SentFilesFolder&) = delete;
-  SentFilesFolder& operator=(const SentFilesFolder&) = delete;
 
-  const std::filesystem::path& path() const { return folder_; }
+  const std::filesystem::path& path() const { return folder_->path(); }
 
   // A reader sees the file as it was or as it is now, whole. Only of files that it was made with.
   // Errors: kBadData for another; kCannotWrite.
   void replace(const std::filesystem::path& file, std::string_view text);
 
  private:
-  std::filesystem::path folder_;
-  Fd lock_;
+  std::optional<LockedFolder> folder_;  // from the constructor on
 };
 
 }  // namespace dtf::launcher

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/text.h"
 #include "launcher/launch_plan.h"
+#include "launcher/ssh/agent_bootstrap.h"
 
 namespace dtf::launcher {
 
@@ -42,7 +43,8 @@ std::string lastLine(std::string_view said) {
 }
 
 std::vector<std::string> sshCommand(const std::string& host, const cluster::SshSpec& ssh,
-                                    double heartbeat_seconds, double lease_seconds) {
+                                    double heartbeat_seconds, double lease_seconds,
+                                    bool brings_agent) {
   DTF_CHECK(!host.empty() && !host.starts_with('-'));
   const int interval = std::max(1, static_cast<int>(std::ceil(heartbeat_seconds)));
   // Later than the agent, which has ended its tasks by the time that this end gives the host up.
@@ -65,8 +67,8 @@ std::vector<std::string> sshCommand(const std::string& host, const cluster::SshS
   if (!ssh.user.empty()) argv.insert(argv.end(), {"-l", ssh.user});
   if (ssh.port != 0) argv.insert(argv.end(), {"-p", std::to_string(ssh.port)});
   if (!ssh.identity.empty()) argv.insert(argv.end(), {"-i", ssh.identity.string()});
-  argv.insert(argv.end(),
-              {"--", host, ssh.binary_dir.empty() ? "dtf-agent" : ssh.binary_dir + "/dtf-agent"});
+  const std::string agent = ssh.binary_dir.empty() ? "dtf-agent" : ssh.binary_dir + "/dtf-agent";
+  argv.insert(argv.end(), {"--", host, brings_agent ? std::string(kBootstrapWord) : agent});
   return argv;
 }
 

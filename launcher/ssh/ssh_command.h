@@ -16,8 +16,10 @@ namespace dtf::launcher {
 // there is one, of harmless characters; all else goes over stdin. The host stands behind `--`, so
 // that none can be an option. Which keys and hosts are trusted is up to the user's own
 // configuration of ssh: nothing here loosens it.
+// `brings_agent`: the word is that of agent_bootstrap.h.
 std::vector<std::string> sshCommand(const std::string& host, const cluster::SshSpec& ssh,
-                                    double heartbeat_seconds, double lease_seconds);
+                                    double heartbeat_seconds, double lease_seconds,
+                                    bool brings_agent = false);
 
 // What is worth telling of ssh's stderr: the last line that says something, made printable.
 std::string lastLine(std::string_view said);

@@ -6,12 +6,17 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 #include "common/cluster/address.h"
 #include "common/yaml/error_at.h"
 #include "launcher/slurm/srun_command.h"
+#include "launcher/ssh/agent_bootstrap.h"
+#include "launcher/ssh/copy_report.h"
 #include "launcher/ssh/ssh_command.h"
 
 namespace dtf::launcher {
@@ -23,22 +28,11 @@ using Via = cluster::LaunchSpec::Via;
 constexpr Duration kTurn = std::chrono::milliseconds(20);
 // For hosts that are wrong in the same way to say so together.
 constexpr Duration kMoreFailuresWithin = std::chrono::seconds(2);
-constexpr Duration kEndWithin = std::chrono::seconds(5);
+constexpr Duration kHostsEndWithin = std::chrono::seconds(5);
 constexpr size_t kHostsShown = 8;
 // Of connections: a launcher that writes its log files says nothing for a moment.
 constexpr double kHeartbeatSecondsMin = 0.5;
 constexpr double kLeaseSecondsMin = 3;
-
-// The host of each task, as the first of those that are spelt differently has it.
-std::vector<std::string> hostsOfTasks(const cluster::JobSpec& job) {
-  std::map<std::string, std::string> known;
-  std::vector<std::string> hosts;
-  for (const TaskId id : allTasks(job.cluster)) {
-    const std::string& host = job.cluster.tasks(id.job)[id.index].address.host;
-    hosts.push_back(known.try_emplace(cluster::hostKey(host), host).first->second);
-  }
-  return hosts;
-}
 
 std::vector<std::string> inOrder(const std::vector<std::string>& hosts) {
   std::vector<std::string> each;
@@ -63,17 +57,45 @@ std::string agentIn(const cluster::SshSpec& ssh) {
 std::vector<std::string> commandOf(const cluster::JobSpec& job, const std::string& host) {
   const cluster::SshSpec& ssh = job.launch.sshOf(host);
   if (job.launch.via == Via::kSlurm) return srunCommand(host, agentIn(ssh));
-  return sshCommand(host, ssh, heartbeatSeconds(job), leaseSeconds(job));
+  return sshCommand(host, ssh, heartbeatSeconds(job), leaseSeconds(job), job.launch.copy.programs);
 }
 
-// Of no other launch on any host.
+// Of tasks that need the same files.
+std::string kindsOf(const std::vector<TaskId>& tasks) {
+  std::string kinds;
+  for (const TaskId& task : tasks)
+    kinds = std::max(kinds, std::string(task == kChief                 ? "chief"
+                                        : task.job == JobKind::kWorker ? "b"
+                                                                       : "a"));
+  return kinds;
+}
+
+// Before they are read. It is the data that are too much; told where they are named.
+void checkFits(const CopiedFiles& files, const cluster::JobSpec& job) {
+  const uint64_t max_gib = job.launch.copy.max_gib;
+  if (files.bytes() > max_gib << 30)
+    throw yaml::ErrorAt(ErrorCode::kBadConfig, job.train ? job.train->data.train.mark : job.mark,
+                        fmt::format("{} are to be copied to a host, and launch.copy.max_gib is {}",
+                                    bytesText(files.bytes()), max_gib));
+}
+
+}  // namespace
+
+std::vector<std::string> hostsOfTasks(const cluster::JobSpec& job) {
+  std::map<std::string, std::string> known;
+  std::vector<std::string> hosts;
+  for (const TaskId id : allTasks(job.cluster)) {
+    const std::string& host = job.cluster.tasks(id.job)[id.index].address.host;
+    hosts.push_back(known.try_emplace(cluster::hostKey(host), host).first->second);
+  }
+  return hosts;
+}
+
 std::string newLaunch() {
   std::array<uint64_t, 2> random{};
   DTF_CHECK(::getrandom(random.data(), sizeof random, 0) == sizeof random);
   return hexOf(random[0]) + hexOf(random[1]);
 }
-
-}  // namespace
 
 std::vector<SshHostCommand> sshCommands(const cluster::JobSpec& job) {
   std::vector<SshHostCommand> commands;
@@ -82,9 +104,41 @@ std::vector<SshHostCommand> sshCommands(const cluster::JobSpec& job) {
   return commands;
 }
 
-SshHosts::SshHosts(const cluster::JobSpec& job, const SentFiles& files, boost::asio::io_context& io,
+std::shared_ptr<const AgentProgram> readAgent(const std::filesystem::path& file) {
+  constexpr uint64_t kAgentBytesMax = uint64_t{1} << 30;
+  AgentProgram agent{readFile(file, kAgentBytesMax), {}};
+  Sha256 sha256;
+  sha256.update(agent.bytes);
+  agent.digest = sha256.finish();
+  return std::make_shared<const AgentProgram>(std::move(agent));
+}
+
+std::function<Error(const ExitStatus&, std::string_view)> explainEnd(
+    const cluster::LaunchSpec& launch, const std::string& host) {
+  return [host, launch](const ExitStatus& status, std::string_view said) {
+    const cluster::SshSpec& ssh = launch.sshOf(host);
+    if (launch.via == Via::kSlurm) return srunError(host, agentIn(ssh), status, said);
+    const auto before_agent =
+        launch.copy.programs ? bootstrapError(host, launch.copy.dir, status, said) : std::nullopt;
+    return before_agent ? *before_agent : sshError(host, ssh, status, said);
+  };
+}
+
+void throwIfAny(const std::vector<HostFailure>& failures) {
+  if (failures.empty()) return;
+  std::string text;
+  for (size_t i = 0; i < failures.size() && i < kHostsShown; ++i)
+    text += (i == 0 ? "" : "\n  ") + failures[i].error.message();
+  if (failures.size() > kHostsShown)
+    text += "\n  and " + std::to_string(failures.size() - kHostsShown) + " others";
+  throw yaml::ErrorAt(failures.front().error.code(), failures.front().mark, text);
+}
+
+SshHosts::SshHosts(const cluster::JobSpec& job, const JobFiles& files, boost::asio::io_context& io,
                    const Clock& clock, TaskEvents& events)
-    : io_(io),
+    : job_(job),
+      programs_(files.programs),
+      io_(io),
       clock_(clock),
       events_(events),
       run_dir_(std::filesystem::absolute(job.run_dir).lexically_normal()),
@@ -96,11 +150,7 @@ SshHosts::SshHosts(const cluster::JobSpec& job, const SentFiles& files, boost::a
     AgentLinkOptions options;
     options.host = host;
     options.command = commandOf(job, host);
-    options.explain = [host, via = job.launch.via, ssh = job.launch.sshOf(host)](
-                          const ExitStatus& status, std::string_view said) {
-      return via == Via::kSlurm ? srunError(host, agentIn(ssh), status, said)
-                                : sshError(host, ssh, status, said);
-    };
+    options.explain = explainEnd(job.launch, host);
     options.heartbeat_seconds = heartbeatSeconds(job);
     OpenOrder& open = options.open;
     open.job = job.job;
@@ -110,7 +160,7 @@ SshHosts::SshHosts(const cluster::JobSpec& job, const SentFiles& files, boost::a
     options.kept_files = [this] { return run_files_->eventSizes(); };
     open.reachable = job.cluster.mayBeReached();
     open.lease_seconds = leaseSeconds(job);
-    open.files = files;
+    open.files = files.texts;
     std::vector<TaskId> of_host;
     for (size_t task = 0; task < tasks.size(); ++task) {
       if (host_of_[task] != host) continue;
@@ -133,13 +183,72 @@ AgentLink& SshHosts::linkOf(size_t task) const {
   return *links_.at(host_of_.at(task));
 }
 
-// Runs the loop, which others may stop, until it is done.
-void SshHosts::awaitAll(const std::function<bool()>& done) {
-  while (!done()) {
-    if (io_.stopped()) io_.restart();
-    io_.run_one_for(kTurn);
-    look();
+// Runs the loop, which others may stop.
+void SshHosts::turn(Duration longest) {
+  if (io_.stopped()) io_.restart();
+  io_.run_one_for(longest);
+  look();
+}
+
+void SshHosts::awaitAll(const Done& done) {
+  while (!done()) turn(kTurn);
+}
+
+// Each file gets its digest once, whoever needs it; the loop turns meanwhile.
+std::map<std::string, HostCopies> SshHosts::findCopies(const Done& give_up) {
+  const cluster::CopySpec& copy = job_.launch.copy;
+  if (!copy.any()) return {};
+  HostCopies all{nullptr, nullptr, copy.dir, copy.max_gib << 30};
+  if (copy.programs) all.agent = readAgent(programs_.at("dtf-agent"));
+  std::map<std::string, HostCopies> copies;
+  std::map<std::string, std::shared_ptr<CopiedFiles>> known;  // most hosts need the same
+  FileDigests digests;
+  const std::vector<TaskId> tasks = allTasks(job_.cluster);
+  for (const std::string& host : hosts_) {
+    std::vector<TaskId> of_host;
+    for (size_t task = 0; task < tasks.size(); ++task)
+      if (host_of_[task] == host) of_host.push_back(tasks[task]);
+    std::shared_ptr<CopiedFiles>& files = known[kindsOf(of_host)];
+    if (!files) {
+      files = std::make_shared<CopiedFiles>(filesFor(job_, programs_, of_host));
+      checkFits(*files, job_);
+      digests.add(*files);
+    }
+    copies[host] = all;
+    if (!files->files.empty() || !files->folders.empty()) copies[host].files = files;
   }
+  CopyReport report(clock_, [this](const std::string& text) { events_.onHostNews(text); });
+  while (!give_up() && digests.step()) {
+    report.digests(digests.done(), digests.bytes());
+    turn(Duration{0});
+  }
+  return copies;
+}
+
+void SshHosts::connect(const Done& give_up) {
+  const std::map<std::string, HostCopies> copies = findCopies(give_up);
+  if (give_up()) return;
+  for (const auto& [host, link] : links_) {
+    const auto found = copies.find(host);
+    link->connect(run_files_->mark(), found == copies.end() ? HostCopies() : found->second);
+  }
+}
+
+void SshHosts::awaitHosts(const Done& give_up) {
+  std::optional<TimePoint> failed;
+  CopyReport report(clock_, [this](const std::string& text) { events_.onHostNews(text); });
+  awaitAll([&] {
+    if (give_up()) return true;
+    bool all = true;
+    CopyTotals totals;
+    for (const auto& [host, link] : links_) {
+      if (link->failure() && !failed) failed = clock_.now();
+      all = all && (link->listens() || link->failure());
+      totals.add(link->copied());
+    }
+    if (job_.launch.copy.any()) report.copies(totals, all && !failed);
+    return all || (failed && clock_.now() > *failed + kMoreFailuresWithin);
+  });
 }
 
 ChosenAddresses SshHosts::listen(const TaskSpecs& tasks, bool /*reachable*/,
@@ -147,16 +256,8 @@ ChosenAddresses SshHosts::listen(const TaskSpecs& tasks, bool /*reachable*/,
   DTF_CHECK(tasks.size() == host_of_.size());
   run_files_.emplace(run_dir_);
   host_files_.emplace(*run_files_, [this](const std::string& text) { events_.onHostTold(text); });
-  for (const auto& [host, link] : links_) link->connect(run_files_->mark());
-  std::optional<TimePoint> failed;
-  awaitAll([&] {
-    bool all = true;
-    for (const auto& [host, link] : links_) {
-      if (link->failure() && !failed) failed = clock_.now();
-      all = all && (link->listens() || link->failure());
-    }
-    return all || give_up() || (failed && clock_.now() > *failed + kMoreFailuresWithin);
-  });
+  connect(give_up);
+  awaitHosts(give_up);
   throwFailures(tasks);
   if (!give_up()) warnOfOtherBuilds();
   ChosenAddresses chosen;
@@ -167,22 +268,17 @@ ChosenAddresses SshHosts::listen(const TaskSpecs& tasks, bool /*reachable*/,
 }
 
 void SshHosts::throwFailures(const TaskSpecs& tasks) const {
-  std::optional<std::pair<std::string, Error>> first;
-  std::string text;
-  size_t count = 0;
+  std::vector<HostFailure> failures;
   for (const std::string& host : hosts_) {
     const std::optional<Error>& failure = links_.at(host)->failure();
     if (!failure) continue;
-    if (!first) first = {host, *failure};
-    if (++count <= kHostsShown) text += (text.empty() ? "" : "\n  ") + failure->message();
+    const auto there = std::find_if(tasks.begin(), tasks.end(), [&host](const auto& task) {
+      return task.second.address.host == host;
+    });
+    DTF_CHECK_MSG(there != tasks.end(), host);
+    failures.push_back({*failure, there->second.mark});
   }
-  if (!first) return;
-  if (count > kHostsShown) text += "\n  and " + std::to_string(count - kHostsShown) + " others";
-  const auto there = std::find_if(tasks.begin(), tasks.end(), [&first](const auto& task) {
-    return task.second.address.host == first->first;
-  });
-  DTF_CHECK_MSG(there != tasks.end(), first->first);
-  throw yaml::ErrorAt(first->second.code(), there->second.mark, text);
+  throwIfAny(failures);
 }
 
 // They say the same version, and may not understand each other all the same.
@@ -236,7 +332,7 @@ void SshHosts::sendRenewedKeys() {
 void SshHosts::close() {
   if (std::exchange(closed_, true)) return;
   for (const auto& [host, link] : links_) link->askToEnd();
-  const TimePoint deadline = clock_.now() + kEndWithin;
+  const TimePoint deadline = clock_.now() + kHostsEndWithin;
   awaitAll([&] {
     return clock_.now() >= deadline ||
            std::all_of(links_.begin(), links_.end(),

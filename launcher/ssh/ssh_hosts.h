@@ -3,10 +3,13 @@
 // Tasks on other hosts: one connection a host, for all tasks that the cluster file has there. What
 // leads to a host's agent is an ssh client, or a step of the Slurm allocation.
 
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -18,18 +21,41 @@
 
 namespace dtf::launcher {
 
+// The host of each task, as the first of those that are spelt differently has it.
+std::vector<std::string> hostsOfTasks(const cluster::JobSpec& job);
+
+// A name of one launch alone, on whatever host.
+std::string newLaunch();
+
 // The hosts of `job`, in the order of its tasks, and what leads to the agent of each.
 std::vector<SshHostCommand> sshCommands(const cluster::JobSpec& job);
 
+// What is made of the end of the command that led to the agent of `host`, and of its last words.
+std::function<Error(const ExitStatus&, std::string_view)> explainEnd(
+    const cluster::LaunchSpec& launch, const std::string& host);
+
+// dtf-agent of this host, for hosts that have none.
+// Errors: those of readFile().
+std::shared_ptr<const AgentProgram> readAgent(const std::filesystem::path& file);
+
+// A host that can't be used, and where the cluster file names it.
+struct HostFailure {
+  Error error;
+  yaml::Mark mark;
+};
+
+// Nothing where there is none.
+// Errors: the first one's, at its place in the file, with what the others say.
+void throwIfAny(const std::vector<HostFailure>& failures);
+
 // Owns: the connections.
-// Borrows: `io`, `clock`, `events` (must outlive this).
+// Borrows: `job`, `io`, `clock`, `events` (must outlive this).
 // Threads: loop-thread only.
 // Blocks: listen(), running the loop, until every host has answered or some have failed; close(),
 // until every agent has ended its tasks, some seconds at most.
 class SshHosts : public TaskHost {
  public:
-  // `files`: of the job, for the tasks to read.
-  SshHosts(const cluster::JobSpec& job, const SentFiles& files, boost::asio::io_context& io,
+  SshHosts(const cluster::JobSpec& job, const JobFiles& files, boost::asio::io_context& io,
            const Clock& clock, TaskEvents& events);
   ~SshHosts() override;
 
@@ -43,12 +69,19 @@ class SshHosts : public TaskHost {
   void close() override;
 
  private:
-  void awaitAll(const std::function<bool()>& done);
+  using Done = std::function<bool()>;
+  void awaitAll(const Done& done);
+  void connect(const Done& give_up);
+  void awaitHosts(const Done& give_up);
+  std::map<std::string, HostCopies> findCopies(const Done& give_up);
+  void turn(Duration longest);
   void sendRenewedKeys();
   void throwFailures(const TaskSpecs& tasks) const;
   void warnOfOtherBuilds() const;
   AgentLink& linkOf(size_t task) const;
 
+  const cluster::JobSpec& job_;
+  const std::map<std::string, std::filesystem::path> programs_;  // of this host, to be copied
   boost::asio::io_context& io_;
   const Clock& clock_;
   TaskEvents& events_;

@@ -66,8 +66,8 @@ void SshTest::startSshd() {
                   fmt::format("ListenAddress 0.0.0.0:{}\nHostKey {}/host_key\n"
                               "AuthorizedKeysFile {}/authorized\nPidFile none\nUsePAM no\n"
                               "StrictModes no\nPasswordAuthentication no\n"
-                              "KbdInteractiveAuthentication no\nMaxStartups 200\n",
-                              port_, path, path));
+                              "KbdInteractiveAuthentication no\nMaxStartups 200\n{}",
+                              port_, path, path, sshd_more_));
     sshd_ = std::make_unique<Process>(
         std::vector<std::string>{kSshd, "-D", "-e", "-f", path + "/sshd_config"});
     if (sshd_->waitForOutput("Server listening", std::chrono::seconds(10))) break;

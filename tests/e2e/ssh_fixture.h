@@ -35,6 +35,7 @@ class SshTest : public ClusterTest {
 
   std::string agent_folder_;  // has dtf-agent, psd and workerd
   int port_ = 0;
+  std::string sshd_more_;  // lines of its configuration
   std::unique_ptr<Process> sshd_;
 };
 

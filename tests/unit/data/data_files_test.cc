@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "tests/support/temporary_files.h"
 
 namespace dtf::data {
@@ -43,6 +46,46 @@ TEST(MissingPath, TheArraysOfAnArchiveAreNoFiles) {
   EXPECT_EQ(missingPath(dataset), "");
   dataset.format = Format::kNpy;
   EXPECT_EQ(missingPath(dataset), "x");
+}
+
+TEST(FilesOf, AllThatItsKeysNameAndTheImagesOfAFolder) {
+  const testing::TemporaryFiles files;
+  cluster::DatasetSpec dataset;
+  dataset.format = Format::kIdx;
+  dataset.images = "images.gz";
+  dataset.labels = "labels.gz";
+  EXPECT_EQ(filesOf(dataset).files, (std::vector<std::filesystem::path>{"images.gz", "labels.gz"}));
+  std::filesystem::create_directories("photos/cats/old");
+  std::filesystem::create_directories("photos/dogs");
+  files.write("photos/cats/old/1.png", "");
+  files.write("photos/cats/notes.txt", "");
+  dataset = {};
+  dataset.format = Format::kImages;
+  dataset.image_folder.folder.path = "photos";
+  const DataFiles found = filesOf(dataset);
+  EXPECT_EQ(found.files, (std::vector<std::filesystem::path>{"photos/cats/old/1.png"}));
+  EXPECT_EQ(found.folders, (std::vector<std::filesystem::path>{"photos/cats", "photos/dogs"}));
+}
+
+// Names in messages stay those of the job.
+TEST(FilesOf, CopiesAreFoundWhereTheyWereSent) {
+  const testing::TemporaryFiles files;
+  const std::filesystem::path copies = std::filesystem::current_path() / "copies";
+  std::filesystem::create_directories(copies / "photos/cats");
+  files.write("copies/photos/cats/1.png", "");
+  files.write("copies/a.csv", "12345");
+  ::setenv("DTF_SENT_DATA", copies.c_str(), 1);
+  cluster::DatasetSpec dataset;
+  dataset.files = {"/a.csv"};
+  EXPECT_EQ(missingPath(dataset), "");
+  EXPECT_EQ(bytesOfFiles(dataset), 5u);
+  dataset.files = {"/b.csv"};
+  EXPECT_EQ(missingPath(dataset), "/b.csv");
+  dataset = {};
+  dataset.format = Format::kImages;
+  dataset.image_folder.folder.path = "/photos";
+  EXPECT_EQ(filesOf(dataset).files, (std::vector<std::filesystem::path>{"/photos/cats/1.png"}));
+  ::unsetenv("DTF_SENT_DATA");
 }
 
 }  // namespace dtf::data

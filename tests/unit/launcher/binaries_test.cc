@@ -37,6 +37,13 @@ TEST_F(BinariesTest, InstalledOnesLieBesideTheLauncher) {
   EXPECT_EQ(find().workerd, root() / "bin/workerd");
 }
 
+TEST_F(BinariesTest, TheAgentLiesBesideTheLauncherOrInABuildTree) {
+  make({"bin/dtf-agent", "build/launcher/dtf-agent"});
+  EXPECT_EQ(findAgent(std::nullopt, root() / "bin"), root() / "bin/dtf-agent");
+  EXPECT_EQ(findAgent(root() / "build", root() / "bin"), root() / "build/launcher/dtf-agent");
+  EXPECT_THROW(findAgent(std::nullopt, root()), Error);
+}
+
 TEST_F(BinariesTest, InABuildTreeEachHasAFolderOfItsOwn) {
   make({"daemons/psd/psd", "daemons/workerd/workerd"});
   EXPECT_EQ(find().psd, root() / "daemons/psd/psd");

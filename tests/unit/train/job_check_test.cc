@@ -354,8 +354,8 @@ TEST_F(JobCheckTest, DrawnExamplesAreComparedWithTheModel) {
   EXPECT_EQ(mistakesOf(job("4", "tags")), "");
   EXPECT_NE(mistakesOf(job("3", "tags"), kBadData).find("each example has 4 targets"),
             std::string::npos);
-  EXPECT_NE(mistakesOf(job("1", "centres")).find("the drawn examples have 10 classes"),
-            std::string::npos);
+  const std::string mistakes = mistakesOf(job("1", "centres"));
+  EXPECT_NE(mistakes.find("the drawn examples have 10 classes"), std::string::npos);
 }
 
 TEST_F(JobCheckTest, TheModelOfEveryJobThatIsShippedCanBeBuilt) {

@@ -20,6 +20,7 @@ class NoEvents : public TaskEvents {
   void onNotices(size_t task, std::string_view /*bytes*/) override { ADD_FAILURE() << task; }
   void onExited(size_t task, ExitStatus /*status*/) override { ADD_FAILURE() << task; }
   void onHostTold(const std::string& text) override { ADD_FAILURE() << text; }
+  void onHostNews(const std::string& text) override { ADD_FAILURE() << text; }
 };
 
 TEST(AgentLink, ADeadlineTellsTheLastThatSshHasSaid) {

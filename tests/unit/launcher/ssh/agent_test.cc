@@ -22,6 +22,8 @@
 
 namespace dtf::launcher {
 
+namespace fs = std::filesystem;
+
 using ::testing::HasSubstr;
 
 constexpr int kPatienceMs = 20000;
@@ -137,6 +139,56 @@ class AgentTest : public JobFixture {
   std::unique_ptr<FrameReader> reader_;
   std::string output_, notices_;
 };
+
+TEST_F(AgentTest, TasksRunTheCopiesAndReadThem) {
+  startAgent();
+  const std::string script = "#!/bin/sh\nexec " + std::string(FAKE_TASK) + " \"$@\"\n";
+  const auto digest = [](const std::string& text) {
+    Sha256 sha256;
+    sha256.update(text);
+    return sha256.finish();
+  };
+  OfferOrder offer{(folder_ / "copies").string(), 1 << 20, {}, {}, true};
+  offer.files = {{digest(script), script.size(), "psd", ""},
+                 {digest(script), script.size(), "workerd", ""},
+                 {digest("a,b\n"), 4, "", "/home/me/t.csv"}};
+  order(offer);
+  EXPECT_EQ(nextReport<LackingReport>().files, (std::vector<size_t>{0, 2}));
+  say(copyFrame(script.substr(0, 5)));
+  say(copyFrame(script.substr(5) + "a,b\n"));
+  EXPECT_EQ(nextReport<StoredReport>().bytes, script.size() + 4);
+  order(openOrder());
+  nextReport<ListeningReport>();
+  order(startOrder("argv;env DTF_SENT_DATA;env DTF_STARTED_IN"));
+  nextReport<ExitedReport>();
+  EXPECT_THAT(output_, HasSubstr("DTF_STARTED_IN=/no/such/folder"));
+  const size_t at = output_.find("DTF_SENT_DATA=") + 14;
+  const fs::path data = output_.substr(at, output_.find('\n', at) - at);
+  EXPECT_EQ(data.filename(), "data");
+  EXPECT_EQ(text(data / "home/me/t.csv"), "a,b\n");
+  order(EndOrder{});
+  EXPECT_EQ(exitOfAgent(), 0);
+  EXPECT_FALSE(fs::exists(data)) << "only the copies themselves are left";
+}
+
+TEST_F(AgentTest, ACopyThatComesToNothingIsToldAndNothingRuns) {
+  startAgent();
+  OfferOrder offer{"/proc/copies", 1 << 20, {}, {}, true};
+  order(offer);
+  for (;;) {
+    const auto [kind, payload] = next();
+    ASSERT_EQ(kind, FrameKind::kMessage);
+    const AgentReport report = parseReport(payload);
+    if (const auto* failed = std::get_if<FailedReport>(&report)) {
+      EXPECT_THAT(failed->message, HasSubstr("/proc/copies"));
+      break;
+    }
+  }
+  order(openOrder());
+  order(EndOrder{});
+  EXPECT_EQ(next().first, std::nullopt) << "it listens for nobody";
+  EXPECT_EQ(exitOfAgent(), 0);
+}
 
 TEST_F(AgentTest, RunsATaskAndTellsWhatBecomesOfIt) {
   startAgent();
@@ -303,6 +355,50 @@ TEST_F(AgentTest, WhatIsNoOrderEndsIt) {
     EXPECT_NE(exitOfAgent(), 0) << bytes;
     expectNoProcess(5);
   }
+}
+
+// It measures itself here, as any host another one.
+TEST_F(AgentTest, MeasuresWhatItIsToldTo) {
+  startAgent();
+  order(ProbeOrder{"agent-test", "127.0.0.1", "a1", false, {}, {}, {}});
+  const auto addresses = nextReport<ProbingReport>().addresses;
+  ASSERT_EQ(addresses.size(), 1u);
+  EXPECT_EQ(addresses[0].address, "127.0.0.1");
+  order(MeasureOrder{{3, {"127.0.0.1", addresses[0].port}, "a1", ""}});
+  const Measured measured = nextReport<MeasuredReport>().measured;
+  EXPECT_EQ(measured.number, 3u);
+  EXPECT_EQ(measured.problem, "");
+  EXPECT_GT(measured.bytes_per_second, 0);
+  order(MeasureOrder{{4, {"127.0.0.1", addresses[0].port}, "b2", ""}});
+  EXPECT_THAT(nextReport<MeasuredReport>().measured.problem, HasSubstr("another machine"));
+  order(EndOrder{});
+  EXPECT_EQ(exitOfAgent(), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(AgentTest, OneThatMeasuresRunsNoTasks) {
+  for (const AgentOrder& wrong : std::initializer_list<AgentOrder>{
+           openOrder(), startOrder("pause"), SendSignalOrder{5, SIGKILL}, ReleaseOrder{5, kPs},
+           ReplaceOrder{}, ProbeOrder{"j", "127.0.0.1", "a1", false, {}, {}, {}}}) {
+    startAgent();
+    order(ProbeOrder{"j", "127.0.0.1", "a1", false, {}, {}, {}});
+    nextReport<ProbingReport>();
+    order(wrong);
+    EXPECT_EQ(exitOfAgent(), exitCode(ErrorCode::kBadData)) << wrong.index();
+  }
+  startAgent();
+  order(openOrder());
+  nextReport<ListeningReport>();
+  order(MeasureOrder{{1, {"127.0.0.1", 9}, "a1", ""}});
+  EXPECT_EQ(exitOfAgent(), exitCode(ErrorCode::kBadData)) << "and the other way round";
+}
+
+TEST_F(AgentTest, WhereTasksMayNotListenNothingIsMeasured) {
+  startAgent();
+  order(ProbeOrder{"j", "0.0.0.0", "a1", false, {}, {}, {}});
+  const AgentReport report = parseReport(next().second);
+  ASSERT_TRUE(std::holds_alternative<FailedReport>(report));
+  EXPECT_EQ(std::get<FailedReport>(report).code, ErrorCode::kBadConfig);
 }
 
 TEST_F(AgentTest, AFailureIsToldInWords) {

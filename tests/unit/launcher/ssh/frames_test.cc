@@ -45,6 +45,18 @@ TEST(Frames, ComeAsTheyWereSentInWhateverPieces) {
   }
 }
 
+TEST(Frames, LinesMayComeBeforeTheGreeting) {
+  std::vector<std::string> lines;
+  FrameReader* reader = nullptr;
+  FrameReader made(true, [&](FrameKind kind, std::string_view payload) {
+    lines.emplace_back(payload);
+    if (kind == FrameKind::kGreeting && lines.size() < 3) reader->awaitLine();
+  });
+  reader = &made;
+  made.feed("one\ntwo\nhello 1\n" + copyFrame("bytes"));
+  EXPECT_THAT(lines, ElementsAre("one", "two", "hello 1", "bytes"));
+}
+
 TEST(Frames, WhatCantBeIsRefusedBeforeMemoryIsTakenForIt) {
   const std::string huge("\xFF\xFF\xFF\xFF\x01", 5);
   const std::string empty("\x00\x00\x00\x00\x01", 5);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,10 +39,23 @@ TEST(SentFilesFolder, HasEachFileAtItsPathForThisUserAlone) {
   EXPECT_TRUE(fs::exists(run_dir));
 }
 
+TEST(PlaceOfData, IsAmongTheCopiesWhereThereAreSome) {
+  EXPECT_EQ(yaml::placeOfData("data/t.csv"), "data/t.csv");
+  ::setenv("DTF_SENT_DATA", "/copies/.use-x/data", 1);
+  ::setenv("DTF_STARTED_IN", "/home/me/project", 1);
+  EXPECT_EQ(yaml::placeOfData("/d/../t.csv"), "/copies/.use-x/data/t.csv");
+  EXPECT_EQ(yaml::placeOfData("data/t.csv"), "/copies/.use-x/data/home/me/project/data/t.csv");
+  ::unsetenv("DTF_SENT_DATA");
+  ::unsetenv("DTF_STARTED_IN");
+}
+
 // Its agent was killed: the lock is free. One that lives keeps its own.
 TEST(SentFilesFolder, RemovesWhatNobodyHoldsAnyMore) {
   const testing::TemporaryFolder folder;
-  const fs::path abandoned = fs::path(folder.path()) / ".sent-files-abc";
+  utsname names{};
+  ASSERT_EQ(::uname(&names), 0);
+  const fs::path abandoned =
+      fs::path(folder.path()) / (".sent-files-" + std::string(names.nodename) + "-abc");
   fs::create_directories(abandoned / "home");
   const SentFilesFolder first(folder.path(), {{"/c.yaml", "a"}});
   const SentFilesFolder second(folder.path(), {{"/c.yaml", "a"}});

@@ -34,6 +34,12 @@ TEST(SshCommand, HasOneHarmlessWordBehindTheHost) {
   EXPECT_EQ(behind("-F"), "/c/ssh_config");
 }
 
+TEST(SshCommand, AHostThatIsBroughtTheAgentRunsAShell) {
+  const std::vector<std::string> command = sshCommand("gpu1", {}, 1, 10, true);
+  const std::vector<std::string> end(command.end() - 3, command.end());
+  EXPECT_EQ(end, (std::vector<std::string>{"--", "gpu1", "sh"}));
+}
+
 struct Case {
   int exit_code;
   const char* said;

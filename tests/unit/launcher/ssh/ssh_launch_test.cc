@@ -38,7 +38,7 @@ class SshLaunch : public JobFixture {
     ssh(R"(echo $$ >> pids.$host; exec ./dtf-agent)");
     options_.plan.binaries = {"psd", "workerd"};
     options_.plan.cluster_file = folder_ / "cluster.yaml";
-    options_.files = {{folder_ / "cluster.yaml", "job: test-job\n"}};
+    options_.files.texts = {{folder_ / "cluster.yaml", "job: test-job\n"}};
   }
   ~SshLaunch() override {
     ::unsetenv("DTF_TEST_FOLDER");
@@ -120,6 +120,119 @@ TEST_F(SshLaunch, EventsOfAHostWithADiskOfItsOwnComeToTheLaunchers) {
     const std::string name = entry.path().filename();
     EXPECT_TRUE(name != "events.txt" && !name.starts_with(".launched-")) << name;
   }
+}
+
+// Hosts that have nothing of dtf: a shell, and a home each.
+class SshCopies : public SshLaunch {
+ protected:
+  SshCopies() {
+    ssh("mkdir -p home.$host; export HOME=$PWD/home.$host; unset XDG_CACHE_HOME; echo $3 >> words\n"
+        "[ \"$3\" = sh ] || exit 1; exec sh");
+    options_.files.programs = {
+        {"psd", FAKE_TASK}, {"workerd", FAKE_TASK}, {"dtf-agent", DTF_AGENT}};
+    std::ofstream(folder_ / "t.csv") << "a,b,y\n1,2,0\n";
+  }
+  cluster::JobSpec copyJob(const std::vector<std::string>& ps,
+                           const std::vector<std::string>& workers) {
+    cluster::JobSpec spec = sshJob(ps, workers);
+    spec.launch.copy = {true, true, "", 1};
+    spec.train.emplace();
+    spec.train->data.train.mark = {"c.yaml", 8, 9};
+    spec.train->data.train.format = cluster::DatasetSpec::Format::kCsv;
+    spec.train->data.train.files = {folder_ / "t.csv"};
+    return spec;
+  }
+  fs::path copies(const std::string& host) const {
+    return folder_ / ("home." + host) / ".cache/dtf/copies";
+  }
+  static size_t filesIn(const fs::path& folder) {
+    std::error_code none;
+    const fs::directory_iterator all(folder, none);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
+  static constexpr const char* kDone =
+      "ready;env DTF_SENT_DATA;notify {\"event\":\"result\","
+      "\"outcome\":\"done\"}";
+};
+
+TEST_F(SshCopies, HostsThatLackDtfAndDataAreBroughtThemOnce) {
+  const cluster::JobSpec spec = copyJob({"ready"}, {kDone});
+  EXPECT_EQ(run(spec), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("to 2 hosts in "));
+  EXPECT_EQ(filesIn(copies("127.0.0.1") / "files"), 1u) << "psd and workerd are one file here";
+  EXPECT_EQ(filesIn(copies("127.0.0.2") / "files"), 2u) << "its worker reads data";
+  EXPECT_THAT(log("worker-0.1.log"), HasSubstr("DTF_SENT_DATA=" + copies("127.0.0.2").string()));
+  EXPECT_EQ(run(spec), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("nothing to copy: every host has what it needs"));
+  EXPECT_EQ(text(folder_ / "words"), "sh\nsh\nsh\nsh\n");
+  expectNoProcess(5);
+}
+
+// A file larger than what is sent at a time, in a store that was swept.
+TEST_F(SshCopies, ManyMiBComeWholeWithoutPrograms) {
+  ssh("mkdir -p home.$host; export HOME=$PWD/home.$host; unset XDG_CACHE_HOME; exec ./dtf-agent");
+  std::string table;
+  for (int i = 0; table.size() < (size_t{40} << 20); ++i) table += std::to_string(i) + ",1,0\n";
+  std::ofstream(folder_ / "t.csv") << table;
+  cluster::JobSpec spec = copyJob({"ready"}, {kDone});
+  spec.launch.copy.programs = false;
+  EXPECT_EQ(run(spec), ExitStatus{}) << err();
+  EXPECT_THAT(err(), HasSubstr("copied 40.0 MiB to 1 host in "));
+  for (const auto& entry : fs::directory_iterator(copies("127.0.0.2") / "files"))
+    EXPECT_EQ(text(entry.path()), table);
+}
+
+TEST_F(SshCopies, WhatIsInUseGoesWithTheJob) {
+  const pid_t launcher = start(copyJob({kServe}, {kPause}));
+  awaitError("tasks are ready");
+  const auto agents = [this] {
+    size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(copies("127.0.0.2")))
+      if (entry.path().filename().string().starts_with(".use-")) ++count;
+    return count;
+  };
+  EXPECT_EQ(agents(), 1u);
+  ASSERT_GT(launcher, 1);
+  ::kill(launcher, SIGINT);
+  await(launcher);
+  expectNoProcess(5);
+  EXPECT_EQ(agents(), 0u);
+}
+
+TEST_F(SshCopies, WhatComesToNothingIsToldInWordsAtOnce) {
+  struct Case {
+    const char* script;
+    ErrorCode code;
+    const char* words;
+  };
+  const Case cases[] = {
+      {"export HOME=/proc; unset XDG_CACHE_HOME; exec sh", ErrorCode::kCannotWrite,
+       "127.0.0.1: the folder for copies there, ~/.cache/dtf/copies, can't be written"},
+      {"echo 'Welcome'; exec sh", ErrorCode::kBadConfig, "127.0.0.1: it says 'Welcome' before"},
+      {"echo 'dtf-copy 1 Plan9 mips'; sleep 60", ErrorCode::kBadConfig,
+       "127.0.0.1: it is Plan9 mips, and the programs here are for "},
+      {"mkdir -p bin2; export PATH=$PWD/bin2; /bin/sh", ErrorCode::kBadConfig,
+       "it lacks a program that copying needs"},
+      {"echo 'sh: Connection refused' >&2; exit 255", ErrorCode::kUnavailable,
+       "nothing answers at its ssh port"},
+  };
+  for (const Case& each : cases) {
+    ssh(each.script);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(run(copyJob({kServe}, {kServe})).code, exitCode(each.code)) << each.script << err();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(45)) << each.script;
+    EXPECT_THAT(err(), HasSubstr(each.words)) << each.script;
+    EXPECT_THAT(err(), HasSubstr("c.yaml:3:7: error: ")) << each.script;
+    expectNoProcess(5);
+  }
+}
+
+TEST_F(SshCopies, DataThatAreMoreThanTheBoundAreRefusedBeforeAnyHostIsAsked) {
+  fs::resize_file(folder_ / "t.csv", (uint64_t{1} << 30) + 1);  // a hole
+  EXPECT_EQ(run(copyJob({kServe}, {kServe})).code, exitCode(ErrorCode::kBadConfig)) << err();
+  EXPECT_THAT(err(), HasSubstr("c.yaml:8:9: error: "));
+  EXPECT_THAT(err(), HasSubstr("launch.copy.max_gib is 1"));
+  EXPECT_FALSE(fs::exists(folder_ / "words"));
 }
 
 TEST_F(SshLaunch, AFailedTaskIsTheCauseAsElsewhere) {
@@ -276,7 +389,7 @@ TEST_F(SshLaunch, AHostThatIsLostBeforeTheOthersListenEndsTheLaunch) {
 
 TEST_F(SshLaunch, AFileThatIsNotUtf8IsRefusedBeforeAnyHostIsAsked) {
   ssh("touch called; exec ./dtf-agent");
-  options_.files[folder_ / "cluster.yaml"] = "job: '\xFF'\n";
+  options_.files.texts[folder_ / "cluster.yaml"] = "job: '\xFF'\n";
   EXPECT_EQ(run(sshJob({kServe}, {kServe})).code, exitCode(ErrorCode::kBadConfig)) << err();
   EXPECT_THAT(err(), HasSubstr("bytes that are not UTF-8, in a file of the job"));
   EXPECT_FALSE(fs::exists(folder_ / "called"));

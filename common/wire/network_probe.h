@@ -1,0 +1,99 @@
+#pragma once
+
+// How fast bytes come from this host to another, and how long a word takes there and back: measured
+// over what tasks use, from the listener to the pooled buffer (probe.capnp).
+
+#include <kj/async.h>
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/cluster/address.h"
+#include "common/net/listener.h"
+#include "common/net/reactor.h"
+#include "common/net/rpc_connection.h"
+
+namespace dtf::net {
+class TlsKeys;
+}
+
+namespace dtf::wire {
+
+// Of one measurement.
+inline constexpr Duration kProbeConnectWithin = std::chrono::seconds(2);
+inline constexpr Duration kProbeWithin = std::chrono::seconds(8);  // as a whole
+inline constexpr Duration kProbeStreams = std::chrono::milliseconds(400);
+inline constexpr uint64_t kProbeBytesMax = uint64_t{1} << 30;
+
+// The end that takes. Whoever may connect is whoever may to a task; what he can cost is kConnectionsMax
+// connections, each for kProbeWithin and kProbeBytesMax.
+// Owns: a listener and its connections.
+// Borrows: `io` (must outlive this).
+// Threads: made and destroyed on any but the loop's; the rest is of the loop.
+// Blocks: constructor, as net::Listener; destructor, for a turn of the loop.
+// Errors: constructor: those of net::Listener.
+class ProbeServer {
+ public:
+  static constexpr size_t kConnectionsMax = 8;
+
+  // Listens at a port of the kernel's choice. `keys` null: plain connections.
+  ProbeServer(net::IoThread& io, std::string identity, const std::string& address,
+              const std::shared_ptr<net::TlsKeys>& keys);
+  ~ProbeServer();
+  ProbeServer(const ProbeServer&) = delete;
+  ProbeServer& operator=(const ProbeServer&) = delete;
+
+  // "10.0.0.2:41234"
+  const std::string& listening() const { return listening_; }
+
+ private:
+  struct Served;
+  void serve(net::AcceptedSocket socket, std::string peer);
+  void end(std::list<std::unique_ptr<Served>>::iterator position);
+
+  net::IoThread& io_;
+  const std::string identity_;
+  std::string listening_;
+  std::unique_ptr<net::Listener> listener_;
+  std::list<std::unique_ptr<Served>> served_;
+  std::shared_ptr<net::BufferPool> pool_;
+  // Null once this is gone: posted functions look here first.
+  const std::shared_ptr<ProbeServer*> self_;
+};
+
+struct ProbeTarget {
+  cluster::Address address;
+  std::string identity;                  // that the other end has
+  std::string task{};                    // that its certificate names, where there are keys
+  std::shared_ptr<net::TlsKeys> keys{};  // of this end; null: a plain connection
+};
+
+struct LinkFigures {
+  double bytes_per_second = 0;  // there
+  double round_trip_us = 0;     // the median
+};
+
+// Loop-thread only; `loop` must outlive the promise.
+// Errors: as a promise: kUnavailable, kPermission as connectToPeer(), and when somebody else answers
+// there; kDeadline after `within`.
+kj::Promise<LinkFigures> measureLink(net::Loop& loop, ProbeTarget target,
+                                     Duration within = kProbeWithin);
+
+// One that is given up when this goes: then nobody is told.
+// Owns: the measurement.
+// Threads: of `loop`, which must outlive this; so are the calls of the functions.
+class LinkMeasurement {
+ public:
+  LinkMeasurement(net::Loop& loop, ProbeTarget target, std::function<void(const LinkFigures&)> done,
+                  std::function<void(const Error&)> failed);
+
+ private:
+  kj::Promise<void> under_way_;
+};
+
+}  // namespace dtf::wire

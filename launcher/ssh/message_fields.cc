@@ -1,0 +1,95 @@
+#include "launcher/ssh/message_fields.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+namespace dtf::launcher::fields {
+
+void refuse(const std::string& what) {
+  throw Error(ErrorCode::kBadData, what);
+}
+
+size_t taskOf(const json& message) {
+  const auto task = message.at("task").get<uint64_t>();
+  if (task >= kTasksMax) refuse("there is no task " + std::to_string(task));
+  return task;
+}
+
+TaskId idOf(const std::string& name) {
+  const size_t slash = name.find('/');
+  const std::optional<JobKind> job = parseJobName(name.substr(0, slash));
+  if (slash != std::string::npos && job)
+    for (uint32_t index = 0; index < kTasksMax; ++index)
+      if (const TaskId id{*job, index}; id.name() == name) return id;
+  refuse("there is no task '" + name + "'");
+}
+
+std::filesystem::path absoluteOf(const std::string& text) {
+  const std::filesystem::path path(text);
+  if (!path.is_absolute() || path != path.lexically_normal())
+    refuse("'" + text + "' is no absolute path");
+  return path;
+}
+
+uint16_t portOf(const json& number) {
+  constexpr uint64_t kPortMax = 65535;
+  const auto port = number.get<uint64_t>();
+  if (port < 1 || port > kPortMax) refuse("there is no port " + std::to_string(port));
+  return static_cast<uint16_t>(port);
+}
+
+std::string launchOf(const std::string& text) {
+  constexpr size_t kLaunchBytesMax = 64;
+  const bool is_plain =
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c); });
+  if (text.empty() || text.size() > kLaunchBytesMax || !is_plain)
+    refuse("'" + text + "' names no launch");
+  return text;
+}
+
+double secondsOf(const json& message, const char* key) {
+  constexpr double kSecondsMax = 86400;
+  const auto seconds = message.at(key).get<double>();
+  if (!(seconds > 0 && seconds <= kSecondsMax)) refuse(std::string(key) + " can't be");
+  return seconds;
+}
+
+cluster::Address addressOf(const std::string& text) {
+  cluster::Address address;
+  const std::string wrong = cluster::parseAddress(text, address);
+  if (!wrong.empty()) refuse("'" + text + "' is no address: " + wrong);
+  return address;
+}
+
+// Of a file of which nobody has so much.
+uint64_t bytesOf(const json& message, const char* key) {
+  constexpr uint64_t kBytesMax = uint64_t{1} << 60;
+  const auto bytes = message.at(key).get<uint64_t>();
+  if (bytes > kBytesMax) refuse(std::string(key) + " can't be");
+  return bytes;
+}
+
+json filesJson(const SentFiles& files) {
+  json named = json::object();
+  for (const auto& [path, text] : files) named[path.string()] = text;
+  return named;
+}
+
+SentFiles readFiles(const json& message) {
+  SentFiles files;
+  for (const auto& [path, text] : message.at("files").items())
+    files[absoluteOf(path)] = text.get<std::string>();
+  return files;
+}
+
+json parse(std::string_view text) {
+  constexpr int kDepthMax = 4;  // one more than the deepest has
+  return json::parse(text, [](int depth, json::parse_event_t /*event*/, json& /*value*/) {
+    if (depth > kDepthMax)
+      refuse("a message of more than " + std::to_string(kDepthMax) + " levels");
+    return true;
+  });
+}
+
+}  // namespace dtf::launcher::fields

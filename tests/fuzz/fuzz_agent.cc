@@ -1,0 +1,144 @@
+// What dtf-launch and dtf-agent make of the bytes that the other end sends, however they are cut:
+// greetings, frames, orders, reports, and answers to an offer of copies. The first byte says whose
+// ears they come to, the second how they arrive in pieces.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/ssh/agent_bootstrap.h"
+#include "launcher/ssh/copy_sender.h"
+#include "launcher/ssh/frames.h"
+#include "launcher/ssh/messages.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/reached.h"
+
+namespace {
+
+using namespace dtf::launcher;
+
+const dtf::fuzz::MustReach kMustReach{
+    "greeting", "wrong greeting", "shell",     "output", "file",    "copy",    "offer", "open",
+    "probe",    "measure",        "start",     "signal", "release", "replace", "ping",  "end",
+    "lacking",  "stored",         "listening", "failed", "started", "exited",  "alive", "probing",
+    "measured", "copied",         "refused"};
+
+// In the order of the variants.
+constexpr const char* kOrders[] = {"offer",  "open",    "probe",   "measure", "start",
+                                   "signal", "release", "replace", "ping",    "end"};
+constexpr const char* kReports[] = {"lacking", "stored", "listening", "failed",  "started",
+                                    "exited",  "alive",  "probing",   "measured"};
+constexpr size_t kFiles = 3;
+
+struct Heard {
+  FrameKind kind = FrameKind::kGreeting;
+  std::string payload;
+  bool operator==(const Heard&) const = default;
+};
+
+// What a reader makes of the bytes; the last is "refused" where it wants no more of them.
+std::vector<Heard> hear(std::string_view bytes, size_t piece, bool is_launcher) {
+  std::vector<Heard> heard;
+  FrameReader reader(is_launcher, [&heard](FrameKind kind, std::string_view payload) {
+    heard.push_back({kind, std::string(payload)});
+  });
+  const bool accepted = dtf::fuzz::accepts([&] {
+    for (size_t at = 0; at < bytes.size(); at += piece) reader.feed(bytes.substr(at, piece));
+  });
+  if (!accepted) heard.push_back({FrameKind::kGreeting, "refused"});
+  return heard;
+}
+
+void listenToGreeting(const std::string& line) {
+  ++dtf::fuzz::reached()[wrongGreeting(line).empty() ? "greeting" : "wrong greeting"];
+  FUZZ_CHECK(wrongGreeting(line).empty() == (line == agentGreeting()));
+  const std::string wrong = wrongBootstrapLine(line, "Linux x86_64");
+  if (wrong.empty()) ++dtf::fuzz::reached()["shell"];
+  FUZZ_CHECK(wrong.empty() == (line == "dtf-copy 1 Linux x86_64"));
+  for (const unsigned char c : wrong) FUZZ_CHECK(c >= ' ');
+  dtf::fuzz::accepts([&] { return wantsAgent(line); });
+}
+
+// What was read is what is sent again.
+void listenToOrder(const std::string& payload) {
+  dtf::fuzz::accepts([&] {
+    const AgentOrder order = parseOrder(payload);
+    ++dtf::fuzz::reached()[kOrders[order.index()]];
+    const std::string again = orderJson(order);
+    FUZZ_CHECK(orderJson(parseOrder(again)) == again);
+    if (const auto* offer = std::get_if<OfferOrder>(&order))
+      for (const OfferedFile& file : offer->files)
+        FUZZ_CHECK(file.program.empty() == file.path.is_absolute() &&
+                   file.path.string().find("/../") == std::string::npos);
+  });
+}
+
+void listenToReport(const std::string& payload, CopySender& sender) {
+  dtf::fuzz::accepts([&] {
+    const AgentReport report = parseReport(payload);
+    ++dtf::fuzz::reached()[kReports[report.index()]];
+    parseReport(reportJson(report));
+    if (const auto* lacking = std::get_if<LackingReport>(&report)) {
+      sender.take(*lacking);
+      FUZZ_CHECK(!sender.nextOffer());
+    }
+    if (const auto* stored = std::get_if<StoredReport>(&report)) sender.take(*stored);
+    FUZZ_CHECK(sender.storedBytes() <= sender.lackingBytes());
+    if (sender.done()) ++dtf::fuzz::reached()["copied"];
+  });
+}
+
+// The same bytes again.
+void listenToBytes(const Heard& heard) {
+  dtf::fuzz::accepts([&] {
+    if (heard.kind == FrameKind::kCopy) {
+      ++dtf::fuzz::reached()["copy"];
+    } else if (heard.kind == FrameKind::kFile) {
+      ++dtf::fuzz::reached()["file"];
+      const FilePiece piece = readFilePiece(heard.payload);
+      FUZZ_CHECK(fileFrame(piece).substr(5) == heard.payload);
+    } else {
+      ++dtf::fuzz::reached()["output"];
+      const TaskBytes said = readTaskBytes(heard.payload);
+      FUZZ_CHECK(bytesFrame(heard.kind, said.task, said.bytes).substr(5) == heard.payload);
+    }
+  });
+}
+
+CopySender newSender() {
+  auto files = std::make_shared<CopiedFiles>();
+  for (size_t i = 0; i < kFiles; ++i) {
+    CopiedFile file;
+    file.offered = {std::string(kSha256HexBytes, 'a'), i * 100, "", "/data/x"};
+    files->files.push_back(file);
+  }
+  return {std::move(files), "", 1000};
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const bool is_launcher = data[0] % 2 == 1;
+  const std::string_view bytes = dtf::fuzz::textOf(data + 2, size - 2);
+  const std::vector<Heard> heard = hear(bytes, std::max<size_t>(bytes.size(), 1), is_launcher);
+  FUZZ_CHECK(hear(bytes, std::max<size_t>(data[1], bytes.size() / 64 + 1), is_launcher) == heard);
+  CopySender sender = newSender();
+  sender.nextOffer();
+  for (const Heard& each : heard) {
+    if (each.kind == FrameKind::kGreeting && each.payload == "refused")
+      ++dtf::fuzz::reached()["refused"];
+    if (each.kind == FrameKind::kGreeting)
+      listenToGreeting(each.payload);
+    else if (each.kind != FrameKind::kMessage)
+      listenToBytes(each);
+    else if (is_launcher)
+      listenToReport(each.payload, sender);
+    else
+      listenToOrder(each.payload);
+  }
+  return 0;
+}
