@@ -3,11 +3,12 @@
 # clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
 # only what changed is built. Ends with the line "N passed, N failed, N skipped": test cases and the other steps, with the
 # reasons of those that were skipped above it.
-# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 30) are over: the end says so.
+# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 30) are over, ASan and UBSan once twice as many
+# are: the end says so.
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: no sanitizer builds, no fuzzing
-#   --all:   longer proofs too, for some hours: 10 000 simulated clusters, 1 000 launches, fuzzing for 10 minutes each,
-#            200 power cuts, the tests that kill 5 times, the tables of dtf-bench that have goals
+#   --all:   longer proofs too, for some hours: 10 000 simulated clusters and sessions, 1 000 launches, fuzzing for 10
+#            minutes each, 200 power cuts, the tests that kill 5 times, the tables of dtf-bench that have goals
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 25)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -47,14 +48,19 @@ step() {
   fi
 }
 
-# step_in_time NAME COMMAND...: a step, unless the time is over; then it is skipped, and told in the end.
-step_in_time() {
-  if [ "$mode" = --all ] || [ $((SECONDS - started)) -lt $((60 * ${DTF_TEST_MINUTES:-30})) ]; then
-    step "$@"
-    return
-  fi
+minutes=${DTF_TEST_MINUTES:-30}
+
+# within MINUTES NAME: whether so little time is over. Else what is called NAME is skipped, and told in the end.
+within() {
+  if [ "$mode" = --all ] || [ $((SECONDS - started)) -lt $((60 * $1)) ]; then return 0; fi
   skipped=$((skipped + 1))
-  skips+=("$1: not begun, ${DTF_TEST_MINUTES:-30} minutes are over: DTF_TEST_MINUTES, or --all")
+  skips+=("$2: not begun, $1 minutes are over: DTF_TEST_MINUTES, or --all")
+  return 1
+}
+
+# step_in_time NAME COMMAND...
+step_in_time() {
+  if within "$minutes" "$1"; then step "$@"; fi
 }
 
 # meson_test FOLDER ARGUMENT...: runs tests, prints each one's result and counts their cases.
@@ -119,7 +125,7 @@ step "format" scripts/format.sh --check
 step "lint: floors, headers, tests beside units, file sizes" python3 tests/lint/check_tree.py
 step "lint: the lint finds planted mistakes" python3 tests/lint/check_tree_test.py
 step "lint: skipped tests are counted" python3 tests/lint/count_tests_test.py
-step "lint: the mistakes that the simulator must find fit the code" python3 tests/sim/mutate_test.py
+step "lint: the mistakes that the simulators must find fit the code" python3 tests/sim/mutate_test.py
 step "build: g++, release" scripts/build.sh --unity build -Dtests=true
 step "tests: unit" meson_tests build unit
 # These tests and those of real processes write down which RPC methods and error codes they met. Unit tests don't: a
@@ -129,22 +135,24 @@ rm -rf "$calls" && mkdir -p "$calls"
 DTF_CALL_LOG=$calls/log step "tests: conformance" meson_tests build conformance
 step "tests: the device suite on a GPU" meson_tests build gpu
 step "tests: under each instruction set that this machine has" meson_tests build isa
-step "tests: simulated clusters, 2 000 seeds" meson_tests build sim
+step "tests: simulated clusters and sessions, 2 000 seeds" meson_tests build sim
 # Without it the tests that need Python's packages skip themselves; the line above them says why.
 scripts/python-env.sh build/python-env >/dev/null
 DTF_CALL_LOG=$calls/log step "tests: real processes" meson_tests build e2e
 # A host takes root; where none can be booted, the line that counts says why.
-step "tests: units of systemd, on a host that it boots" meson_tests build hosts
+step "tests: systemd and Kubernetes' pods, on hosts that are booted" meson_tests build hosts
 step "tests: what is installed beside the programs" meson_tests build packages
 step "tests: every RPC method and every error code was met" python3 tests/calls.py "$calls"
 step "chaos: the plans and the verdicts" python3 tests/chaos/chaos_test.py
 step "chaos: tasks that are killed and frozen" scripts/chaos.sh --quick
 step "install: no failpoints in it" scripts/check-install.sh build ${whole_install:+--whole}
 if [ "$mode" = --all ]; then
-  scripts/install-deps.sh --packages --browser
+  scripts/install-deps.sh --packages --browser --slurm
+  step "tests: a Slurm of two hosts" meson_tests build slurm
   step "packages: built, and looked at by lintian" scripts/build-deb.sh
   step "packages: installed in a Debian of their own, and removed" or_skipped scripts/check-deb.sh
   step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000
+  step "tests: simulated sessions, 10 000 seeds" build/tests/session_sim/session_sim --seeds 0:10000
   step "tests: real processes that are killed, $repeat times" \
     meson_test build --repeat "$repeat" checkpoint_kill resume ending robustness sleepers
   step "chaos: the whole plan" scripts/chaos.sh
@@ -153,10 +161,12 @@ if [ "$mode" = --all ]; then
   step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill
 fi
 if [ "$mode" != --quick ]; then
-  step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
-  # allocator_may_return_null: a test asks for more memory than there is, to see the error.
-  ASAN_OPTIONS=allocator_may_return_null=1 \
-    step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
+  if within $((2 * minutes)) "ASan + UBSan, thread-safety analysis"; then
+    step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
+    # allocator_may_return_null: a test asks for more memory than there is, to see the error.
+    ASAN_OPTIONS=allocator_may_return_null=1 \
+      step "tests: unit and conformance under ASan + UBSan" meson_tests build-asan unit conformance
+  fi
   step_in_time "lint: clang-tidy" scripts/tidy.sh build-asan
   step_in_time "build: g++, ThreadSanitizer" thread_build
   TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=1 allocator_may_return_null=1" \
