@@ -42,10 +42,10 @@ const fuzz::MustReach kMustReach{"a part that is compiled", "a part that calls f
 
 constexpr TaskId kSelf{JobKind::kWorker, 0}, kPeer{JobKind::kPs, 0};
 constexpr Incarnation kHere{7}, kThere{9};
-constexpr size_t kNodesTried = 48;
+constexpr size_t kNodesTried = 32;
 // Of a part that is compiled: what computes over them takes milliseconds.
 constexpr uint64_t kBytesMax = 16 << 10;
-constexpr int64_t kIterationsMax = 500;
+constexpr int64_t kIterationsMax = 100;
 
 // What is asked for beyond the end is 0. Borrows the bytes.
 class Bytes {
@@ -150,7 +150,7 @@ std::vector<graph::TensorSpec> argumentsOf(const graph::Graph& graph, const grap
     if (static_cast<size_t>(input.index) >= graph.node(input.node).outputs.size()) continue;
     graph::TensorSpec spec = graph.spec(input);
     const auto at = static_cast<int64_t>(i - skipped);
-    if (is_while && at >= number("carried") && at < number("carried") + number("sequences") &&
+    if (is_while && at >= number("carried") && at - number("carried") < number("sequences") &&
         spec.shape.rank() > 0)
       spec.shape = Shape({spec.shape.dims().begin() + 1, spec.shape.dims().end()});
     arguments.push_back(std::move(spec));
