@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
-SCHEMAS = ("parts", "ps", "worker")
+SCHEMAS = ("parts", "probe", "ps", "worker")
 # Their answer is an error: why the callee ends.
 ANSWERED_BY_ERRORS = {"PsControl.awaitEnd"}
 
