@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/base/random.h"
+#include "tests/sim/draw.h"
 
 namespace dtf::sim {
 
@@ -16,14 +16,6 @@ using std::chrono::seconds;
 using Kind = SessionFault::Kind;
 
 constexpr int64_t kManyElements = 20'000;  // 80 kB: a segment of its own
-
-Duration upTo(Random& random, Duration most) {
-  return Duration(static_cast<int64_t>(random.below(static_cast<uint64_t>(most.count()) + 1)));
-}
-
-bool oneIn(Random& random, uint64_t n) {
-  return random.below(n) == 0;
-}
 
 NetworkOptions drawNetwork(Random& random) {
   NetworkOptions network;

@@ -44,14 +44,12 @@ SessionReport& SessionReport::operator+=(const SessionReport& other) {
 
 std::string SessionReport::text() const {
   return fmt::format(
-      "{} steps ended well, {} failed: {} aborted, {} late, {} bad; {} times a session was lost; "
-      "{} "
-      "sessions; {} faults, {} tasks and {} clients killed; tensors refused: {} late, {} doubled, "
-      "{} of "
-      "dead processes, {} without the secret; {} events, {:.0f} virtual seconds\n",
-      clients.ended_well, clients.failed, clients.aborted, clients.late, clients.bad, clients.lost,
-      clients.sessions, faults, task_restarts, client_restarts, stranger.late, stranger.doubled,
-      stranger.dead, stranger.uninvited, events, virtual_seconds);
+      "{} steps ended well, {} failed: {} aborted, {} late, {} bad; {} sessions, {} times one was "
+      "lost; {} faults, {} tasks and {} clients killed; tensors refused: {} late, {} doubled, {} "
+      "of dead processes, {} without the secret; {} events, {:.0f} virtual seconds",
+      clients.ended_well, clients.failed, clients.aborted, clients.late, clients.bad,
+      clients.sessions, clients.lost, faults, task_restarts, client_restarts, stranger.late,
+      stranger.doubled, stranger.dead, stranger.uninvited, events, virtual_seconds);
 }
 
 SessionSim::SessionSim(SessionPlan plan, std::function<void(const std::string&)> print)

@@ -33,7 +33,7 @@ TEST_F(SessionSimulation, TheSameSeedIsTheSameRunAndAnotherIsAnother) {
 TEST_F(SessionSimulation, ReachesWhatItIsMadeFor) {
   SessionReport sum;
   for (uint64_t seed = 0; seed < 200; ++seed) sum += runSessionSeed(seed);
-  std::printf("%s", sum.text().c_str());
+  std::printf("%s\n", sum.text().c_str());
   EXPECT_GT(sum.clients.ended_well, 3'000U);
   EXPECT_GT(sum.clients.aborted, 100U);
   EXPECT_GT(sum.clients.lost, 100U);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/random.h"
+#include "tests/sim/draw.h"
 
 namespace dtf::sim {
 
@@ -11,14 +11,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-Duration upTo(Random& random, Duration most) {
-  return Duration(static_cast<int64_t>(random.below(static_cast<uint64_t>(most.count()) + 1)));
-}
-
-bool oneIn(Random& random, uint64_t n) {
-  return random.below(n) == 0;
-}
 
 NetworkOptions drawNetwork(Random& random) {
   NetworkOptions network;
