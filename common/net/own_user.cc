@@ -143,13 +143,19 @@ std::string strangerThatConnects(int fd) {
   return refusalOf(owner);
 }
 
+// Who listens now need not be who has accepted: a stranger may have held the port until a moment ago.
+// In this order: what is queued at this user's own socket can't be accepted by another, and what a
+// stranger's socket had queued was reset when it closed.
 std::string strangerThatListens(int fd) {
-  const End there = endOf(fd, ::getpeername);
+  const End here = endOf(fd, ::getsockname), there = endOf(fd, ::getpeername);
+  if (there.family == AF_UNSPEC) return "it has closed the connection already";
   if (!isLoopback(there)) return {};
   const Found found = ownerOf(there, {});
   if (const auto* problem = std::get_if<std::string>(&found)) return *problem;
   const Owner& owner = std::get<Owner>(found);
-  return owner.state == TCP_LISTEN ? refusalOf(owner) : "it doesn't listen any more";
+  if (owner.state != TCP_LISTEN) return "it doesn't listen any more";
+  if (std::string refusal = refusalOf(owner); !refusal.empty()) return refusal;
+  return strangerThatConnects(fd);  // root until somebody accepts
 }
 
 // Asked about a socket that is there: of kernels that know nothing of TCP's the answer is the same

@@ -12,7 +12,8 @@ namespace dtf::net {
 // the kernel knows nothing.
 // `fd` accepted: whose the other socket is, which must not have closed yet.
 std::string strangerThatConnects(int fd);
-// `fd` connected: whose the socket is that listens there.
+// `fd` connected: whose the socket is that listens there, and the one that it was connected to, if
+// somebody has accepted that already.
 std::string strangerThatListens(int fd);
 
 // Empty: this process may ask the kernel. Else why not: both of the above say so then.

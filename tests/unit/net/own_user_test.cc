@@ -23,11 +23,14 @@ sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-// Blocking, on a port that the kernel chooses.
+// Blocking; port 0: one that the kernel chooses. A port whose listener has gone may be listened at
+// while its connections live.
 struct Listening {
-  Listening() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = loopback(0);
+  explicit Listening(uint16_t at = 0) : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = loopback(at);
     socklen_t bytes = sizeof(address);
+    const int yes = 1;
+    EXPECT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
     EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     EXPECT_EQ(::listen(fd.get(), 5), 0);
     EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
@@ -143,6 +146,25 @@ TEST_F(OtherUser, IsNotConnectedToByWhoKeepsToHisOwn) {
       toError(failureOf(reactor, connectToPeer(reactor.port, "127.0.0.1", port, {.deadline = 2s})));
   EXPECT_EQ(error.code(), ErrorCode::kPermission) << error.message();
   EXPECT_THAT(error.message(), HasSubstr("it is a process of user 65534 of this host"));
+}
+
+// A stranger that waits at a task's port for who comes before the task.
+TEST_F(OtherUser, ThatAcceptedBeforeThePortWasThisUsersIsTold) {
+  const AnotherUser nobody([](int tell) {
+    Listening theirs;
+    (void)!::write(tell, &theirs.port, sizeof theirs.port);
+    static const Fd kAccepted = theirs.accept();  // until the child ends
+    theirs.fd = Fd();
+    (void)!::write(tell, "x", 1);
+  });
+  const auto port = nobody.told<uint16_t>();
+  const Fd client = connectRaw(port);
+  nobody.told<char>();  // it has accepted, and listens no more
+  EXPECT_EQ(strangerThatListens(client.get()), "it doesn't listen any more");
+  const Listening own(port);
+  ASSERT_EQ(own.port, port);
+  EXPECT_THAT(strangerThatListens(client.get()),
+              HasSubstr("it is a process of user 65534 of this host"));
 }
 
 }  // namespace
