@@ -16,11 +16,11 @@ folder=$1
 shift
 while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
 [ $# -eq 0 ] || shift
-# Debian's ccache in front of the compiler: a second build, or one in another folder, takes seconds.
+# Debian's ccache in front of the compiler: a second build, or one in another folder or checkout, takes seconds.
 if command -v ccache >/dev/null; then
   # clang's precompiled headers remember where their headers were: another checkout must not be given them.
   case ${CXX:-} in *clang*) export CCACHE_NAMESPACE=$PWD ;; esac
-  export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" NVCC="ccache nvcc" CCACHE_SLOPPINESS=pch_defines,time_macros
+  export CC="ccache ${CC:-gcc}" CXX="ccache ${CXX:-g++}" NVCC="ccache nvcc" CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD
 fi
 if [ -f "$folder/build.ninja" ]; then
   meson configure "$folder" "${options[@]}" >/dev/null
