@@ -3,8 +3,8 @@
 # clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
 # only what changed is built. Ends with the line "N passed, N failed, N skipped": test cases and the other steps, with the
 # reasons of those that were skipped above it.
-# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 30) are over, ASan and UBSan once twice as many
-# are: the end says so.
+# What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 30) are over, ASan and UBSan once half as many
+# again are: the end says so.
 # Usage: scripts/test.sh [--quick | --all]
 #   --quick: no sanitizer builds, no fuzzing
 #   --all:   longer proofs too, for some hours: 10 000 simulated clusters and sessions, 1 000 launches, fuzzing for 10
@@ -161,7 +161,7 @@ if [ "$mode" = --all ]; then
   step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill
 fi
 if [ "$mode" != --quick ]; then
-  if within $((2 * minutes)) "ASan + UBSan, thread-safety analysis"; then
+  if within $((3 * minutes / 2)) "ASan + UBSan, thread-safety analysis"; then
     step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
     # allocator_may_return_null: a test asks for more memory than there is, to see the error.
     ASAN_OPTIONS=allocator_may_return_null=1 \
