@@ -23,6 +23,8 @@ std::vector<Report> benchSoftmax(const BenchOptions& options);
 std::vector<Report> benchIdle(const BenchOptions& options);
 std::vector<Report> benchNullStep(const BenchOptions& options);
 std::vector<Report> benchModels(const BenchOptions& options);
+std::vector<Report> benchFiles(const BenchOptions& options);
+std::vector<Report> benchNeighbour(const BenchOptions& options);
 std::vector<Report> benchRefill(const BenchOptions& options);
 std::vector<Report> benchDurability(const BenchOptions& options);
 std::vector<Report> benchOptimizers(const BenchOptions& options);

@@ -3,7 +3,7 @@
 scripts/bench-peers.sh --models starts it. PyTorch is measured as it comes, tuned (channels last, an allocator that
 keeps its memory) and compiled; the best of the three counts. A ratio above 1 says that dtf is faster. "of peak" are
 dtf's multiplications and additions, as one writes them down, beside the rate of multiply-adds between registers on as
-many cores; Winograd's convolutions take fewer, so they may pass it.
+many cores; Winograd's convolutions take fewer, so they may pass it. Memory is the whole process's.
 """
 import argparse
 import json
@@ -61,7 +61,7 @@ def runs_of(args, network, threads):
 
 
 def measure(args, network, threads):
-    """One turn: {way: seconds a step; "of peak": dtf's share}, {system: version}."""
+    """One turn: {way: seconds a step; "of peak": dtf's share; "MiB of WAY": its process's peak}, {system: version}."""
     found, versions = {}, {}
     for name, command, more in runs_of(args, network, threads):
         result, why = call(command, threads, more)
@@ -72,8 +72,10 @@ def measure(args, network, threads):
             row = result["models"][0]["rows"][-1]
             seconds = {"seconds": row["ms a step"] / 1e3, "cpu_seconds": row["CPU ms"] / 1e3}
             found["of peak"] = row["of peak"] * seconds["seconds"] / seconds[args.clock]
+            found["MiB of dtf"] = row["peak MiB"]
         else:
             seconds, versions[name.split()[0]] = result, result["version"]
+            found[f"MiB of {name}"] = result["peak_mib"]
         found[name] = seconds[args.clock]
         print(f"  {network}, {threads} threads: {name} {found[name] * 1e3:.3f} ms a step", file=sys.stderr, flush=True)
     return found, versions
@@ -83,8 +85,8 @@ def table(times, versions, threads):
     names = ["dtf", "PyTorch", "PyTorch tuned", "PyTorch compiled", "JAX"]
     heads = [" ".join([name.split()[0], versions.get(name.split()[0], ""), *name.split()[1:]]).replace("  ", " ").strip()
              for name in names]
-    lines = [f"| steps/s, {threads} thread{'s' * (threads > 1)} | " + " | ".join(heads) + " | dtf / best | dtf, of peak |",
-             "|---" * (len(names) + 3) + "|"]
+    lines = [f"| steps/s, {threads} thread{'s' * (threads > 1)} | " + " | ".join(heads) + " | dtf / best | dtf, of peak | peak MiB: dtf, least of others |",
+             "|---" * (len(names) + 4) + "|"]
     for network in NETWORKS:
         of = {name: values for (of_network, of_threads, name), values in times.items()
               if (of_network, of_threads) == (network, threads)}
@@ -94,6 +96,9 @@ def table(times, versions, threads):
         best = max((rate for name, rate in rates.items() if name != "dtf"), default=None)
         cells = [f"{rates[name]:.4g}" if name in rates else "-" for name in names]
         cells += [f"{rates['dtf'] / best:.2f} x" if best else "-", f"{statistics.median(of['of peak']):.2f}"]
+        memory = {name: statistics.median(of[f"MiB of {name}"]) for name in names if f"MiB of {name}" in of}
+        others = [mib for name, mib in memory.items() if name != "dtf"]
+        cells.append(f"{memory['dtf']:.0f}, " + (f"{min(others):.0f}" if others else "-"))
         lines.append(f"| {network} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

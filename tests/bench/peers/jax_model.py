@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import os
+import resource
 import time
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -73,7 +74,7 @@ def main():
         calls += 1
     steps = calls * steps_a_call
     print(json.dumps({"seconds": (time.perf_counter() - start) / steps, "cpu_seconds": (time.process_time() - cpu_start) / steps,
-                      "version": jax.__version__}))
+                      "version": jax.__version__, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
 main()

@@ -1,0 +1,82 @@
+// `dtf-bench files`: training on examples that stay in their file beside training on as many in memory.
+// In a file are those of more than data::kResidentBytesMax; both sets are as large as that, one image
+// apart. The batches are drawn from all of them, so each image is a page of its own. "cached" is a file
+// that the kernel has in its memory, "on the disk" one that it has been told to drop: what the disk
+// takes is to be hidden behind the step before.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/file.h"
+#include "common/data/byte_block.h"
+#include "common/data/open_dataset.h"
+#include "tests/bench/benchmarks.h"
+#include "tests/bench/networks.h"
+
+namespace dtf::bench {
+
+namespace {
+
+constexpr double kFileGoal = 0.95;
+constexpr int kQuickExamples = 1000;  // all in memory: does it run at all?
+
+// The kernel has nothing of the file in its memory any more, so far as nobody has looked at it.
+void dropFromCache(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || ::fdatasync(file.get()) != 0 ||
+      ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED) != 0)
+    throw Error(ErrorCode::kUnavailable, "the kernel keeps " + path + " in its memory");
+}
+
+class Examples {
+ public:
+  Examples(const Network& network, int count) : job_(jobOf(network, count, folder_)) {}
+
+  const std::string path() const { return folder_.path() + "/x.npy"; }
+  // The examples are opened anew. Examples a second.
+  double train(bool drop_from_cache, runtime::ComputePool& pool) const {
+    const auto dataset = data::openDataset(job_.train->data.train, job_.train->data.seed, false);
+    if (drop_from_cache) dropFromCache(path());
+    const StepTime step = timeSteps(*job_.train, dataset, pool, runtime::tableRule());
+    return job_.train->data.batch_size / step.seconds;
+  }
+
+ private:
+  testing::TemporaryFolder folder_;
+  cluster::JobSpec job_;
+};
+
+}  // namespace
+
+std::vector<Report> benchFiles(const BenchOptions& options) {
+  Report report("from a file (one thread)", {"resident ex./s", "file ex./s", "ratio", "goal"});
+  runtime::ComputePool pool(1);
+  for (Network& network : networks()) {
+    const std::string name = network.name;
+    if (name != "784-300-100-10 b100" && name != "LeNet b128") continue;
+    if (options.quick) network.steps = 2;
+    const auto most = static_cast<int>(data::kResidentBytesMax / (28 * 28));
+    const Examples few(network, options.quick ? kQuickExamples : most);
+    const Examples many(network, options.quick ? kQuickExamples : most + 1);
+    std::vector<double> in_memory, cached, on_disk;
+    for (int i = 0; i < options.repetitions; ++i) {
+      in_memory.push_back(few.train(false, pool));
+      on_disk.push_back(many.train(true, pool));
+      cached.push_back(many.train(false, pool));
+    }
+    const double goal = options.quick ? std::nan("") : kFileGoal;
+    const double resident = median(in_memory);
+    report.add(name + ", cached", {resident, median(cached), median(cached) / resident, goal});
+    report.add(name + ", on the disk",
+               {resident, median(on_disk), median(on_disk) / resident, goal});
+  }
+  return {report};
+}
+
+}  // namespace dtf::bench

@@ -1,0 +1,160 @@
+#include "tests/bench/networks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/cluster/cluster_yaml.h"
+#include "common/model_files/npy.h"
+#include "common/ps/local_parameter_client.h"
+#include "common/runtime/cpu_device.h"
+#include "common/train/training_loop.h"
+#include "tests/bench/child.h"
+
+namespace dtf::bench {
+
+namespace {
+
+constexpr const char* kLeNet =
+    "[conv2d: {filters: 32, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+    "conv2d: {filters: 64, kernel: 5, padding: same, activation: relu}, max_pool: {size: 2}, "
+    "flatten: , dense: {units: 1024, activation: relu}, dense: {units: 10}]";
+
+std::string convolution(int filters, int kernel, int stride) {
+  return fmt::format(
+      "conv2d: {{filters: {}, kernel: {}, stride: {}, padding: same, use_bias: false}}", filters,
+      kernel, stride);
+}
+
+// He et al., 2016, with projections where the shape changes.
+std::string basicBlock(int filters, int stride) {
+  const std::string shortcut =
+      stride == 1 ? ""
+                  : fmt::format(", shortcut: [{}, batch_norm: ]", convolution(filters, 1, stride));
+  return fmt::format(
+      "residual: {{activation: relu, layers: [{}, batch_norm: , relu: , {}, batch_norm: ]{}}}",
+      convolution(filters, 3, stride), convolution(filters, 3, 1), shortcut);
+}
+
+std::string resNet20() {
+  std::string layers = "[" + convolution(16, 3, 1) + ", batch_norm: , relu: ";
+  for (const int filters : {16, 32, 64})
+    for (int block = 0; block < 3; ++block)
+      layers += ", " + basicBlock(filters, block == 0 && filters != 16 ? 2 : 1);
+  return layers + ", global_avg_pool: , dense: {units: 10}]";
+}
+
+// With the stride in the 3x3 convolution, as PyTorch has it.
+std::string bottleneck(int filters, int stride, bool first) {
+  const std::string shortcut =
+      first ? fmt::format(", shortcut: [{}, batch_norm: ]", convolution(4 * filters, 1, stride))
+            : "";
+  return fmt::format(
+      "residual: {{activation: relu, layers: [{}, batch_norm: , relu: , {}, batch_norm: , relu: , "
+      "{}, batch_norm: ]{}}}",
+      convolution(filters, 1, 1), convolution(filters, 3, stride), convolution(4 * filters, 1, 1),
+      shortcut);
+}
+
+std::string resNet50() {
+  std::string layers = "[" + convolution(64, 7, 2) +
+                       ", batch_norm: , relu: , max_pool: {size: 3, stride: 2, padding: same}";
+  const int blocks[] = {3, 4, 6, 3};
+  for (int stage = 0; stage < 4; ++stage)
+    for (int block = 0; block < blocks[stage]; ++block)
+      layers += ", " + bottleneck(64 << stage, block == 0 && stage > 0 ? 2 : 1, block == 0);
+  return layers + ", global_avg_pool: , dense: {units: 1000}]";
+}
+
+std::string perceptron(std::initializer_list<int> hidden, const char* activation, int outputs,
+                       bool flat) {
+  std::string layers = flat ? "[" : "[flatten: , ";
+  for (const int units : hidden)
+    layers += fmt::format("dense: {{units: {}, activation: {}}}, ", units, activation);
+  return layers + fmt::format("dense: {{units: {}}}]", outputs);
+}
+
+// Random examples of the network's shape: bytes, or where it has no images float32. Returns what
+// stands under data.train.
+std::string writeExamples(const Network& network, int count,
+                          const testing::TemporaryFolder& folder) {
+  Random random(1);
+  const bool images = network.shape.size() == 3;
+  std::vector<int64_t> dims = {count};
+  dims.insert(dims.end(), network.shape.begin(), network.shape.end());
+  const Shape shape(dims);
+  std::string features = model_files::npyHeader(images ? DType::kUInt8 : DType::kFloat32, shape);
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const float number = random.uniform(-1, 1);
+    if (images)
+      features.push_back(static_cast<char>(random.below(256)));
+    else
+      features.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  std::string labels = model_files::npyHeader(DType::kUInt8, Shape{count});
+  const int classes = std::max(2, std::min(network.classes, 256));
+  for (int i = 0; i < count; ++i)
+    labels.push_back(static_cast<char>(random.below(static_cast<uint64_t>(classes))));
+  return fmt::format("format: npy, features: {}, labels: {}{}", folder.write("x.npy", features),
+                     folder.write("y.npy", labels), images ? ", features_as: pixels" : "");
+}
+
+}  // namespace
+
+std::vector<Network> networks() {
+  const std::vector<int64_t> digits = {28, 28, 1};
+  return {{"softmax b100", perceptron({}, "", 10, false), digits, 10, 100, 4000},
+          {"784-300-100-10 b100", perceptron({300, 100}, "relu", 10, false), digits, 10, 100, 800},
+          // The network of Baldi et al., 2014, for the data set HIGGS.
+          {"28-300x5-1 b100",
+           perceptron({300, 300, 300, 300, 300}, "tanh", 1, true),
+           {28},
+           1,
+           100,
+           400},
+          {"LeNet b128", kLeNet, digits, 10, 128, 20},
+          {"ResNet-20 b128", resNet20(), {32, 32, 3}, 10, 128, 6},
+          {"ResNet-50 b8", resNet50(), {224, 224, 3}, 1000, 8, 2}};
+}
+
+cluster::JobSpec jobOf(const Network& network, int examples,
+                       const testing::TemporaryFolder& folder) {
+  std::string shape;
+  for (const int64_t size : network.shape)
+    shape += fmt::format("{}{}", shape.empty() ? "" : ", ", size);
+  const std::string data = writeExamples(network, examples, folder);
+  const std::string file = folder.write(
+      "job.yaml",
+      fmt::format("job: models\nrun_dir: {}/runs\ncluster: {{ps: [\"localhost:1\"], worker: "
+                  "[\"localhost:2\"]}}\ntrain:\n  model:\n    input: {{shape: [{}]}}\n    layers: "
+                  "{}\n    loss: {}\n  data: {{train: {{{}}}, batch_size: {}}}\n"
+                  "  optimizer: {{momentum: {{learning_rate: 0.01, momentum: 0.9}}}}\n"
+                  "  replication: {{mode: sync}}\n  steps: {}\n",
+                  folder.path(), shape, network.layers,
+                  network.classes == 1 ? "sigmoid_cross_entropy" : "softmax_cross_entropy", data,
+                  network.batch, network.steps));
+  return cluster::loadCluster(file, {});
+}
+
+StepTime timeSteps(const cluster::TrainSpec& train,
+                   const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
+                   const runtime::ConvolutionRule& rule) {
+  const SystemClock clock;
+  ps::LocalCluster cluster(1, 1, clock);
+  ps::LocalParameterClient client(cluster, 0);
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, rule);
+  runtime::CpuDevice device;
+  train::TrainingLoop loop(train, {}, dataset, client, kernels, device, clock);
+  loop.join();
+  const double begin = ownCpuSeconds();
+  const train::TrainingResult result = loop.run([](const train::Progress&) {});
+  const double spent = ownCpuSeconds() - begin;
+  client.finish();
+  const auto batches = static_cast<double>(result.batches);
+  return {result.seconds / batches, spent / batches};
+}
+
+}  // namespace dtf::bench
