@@ -43,19 +43,24 @@ class LearnsTest : public ClusterTest {
     return {"train.data.train=" + files("train"), "train.data.eval=" + files("t10k")};
   }
 
-  // Trains a job file of configs/jobs on 2 ps + 2 workers and returns the test accuracy.
-  double accuracyOf(const std::string& job, const std::vector<std::string>& more) {
+  // Trains a job file of configs/jobs on 2 ps + 2 workers and returns its last evaluation.
+  nlohmann::json evaluationOf(const std::string& job, const std::vector<std::string>& settings) {
     const std::string root = std::getenv("DTF_SOURCE_ROOT");
-    std::vector<std::string> arguments = {"--run-dir", folder_.path() + "/runs/job", "--set",
-                                          "train=" + root + "/configs/jobs/" + job};
-    for (const std::vector<std::string>& settings : {dataSettings(), more})
-      for (const std::string& setting : settings)
-        arguments.insert(arguments.end(), {"--set", setting});
+    std::vector<std::string> arguments = {"--fresh", "--run-dir", folder_.path() + "/runs/job",
+                                          "--set", "train=" + root + "/configs/jobs/" + job};
+    for (const std::string& setting : settings)
+      arguments.insert(arguments.end(), {"--set", setting});
     const ProcessResult result =
         launch(root + "/configs/clusters/local-sync.yaml", arguments, seconds(400));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    if (result.exit_code != 0) return 0;
-    const double accuracy = summary()["eval"]["accuracy"].get<double>();
+    return result.exit_code == 0 ? summary()["eval"] : nlohmann::json{{"accuracy", 0.0}};
+  }
+
+  // Of images: the accuracy.
+  double accuracyOf(const std::string& job, const std::vector<std::string>& more) {
+    std::vector<std::string> settings = dataSettings();
+    settings.insert(settings.end(), more.begin(), more.end());
+    const double accuracy = evaluationOf(job, settings)["accuracy"].get<double>();
     std::printf("%s on %s: accuracy %.4f\n", job.c_str(),
                 mnistFolder().empty() ? "digits" : "MNIST", accuracy);
     return accuracy;
@@ -85,6 +90,26 @@ TEST_F(LearnsTest, AConvolutionalNetworkIsBetterThanAPerceptron) {
   // There a step is one gradient, here one of both workers.
   EXPECT_GE(accuracyOf("mnist_lenet.yaml", {"train.replication={mode: async}", "train.steps=6000"}),
             least);
+}
+
+// To the end where DTF_WHOLE_TRAINING is set: then 0.2 % of the test images are what two trainings
+// differ by anyway.
+TEST_F(LearnsTest, WinogradsConvolutionsCostNoAccuracy) {
+  const bool whole = std::getenv("DTF_WHOLE_TRAINING") != nullptr;
+  std::vector<std::string> steps;
+  if (!whole) steps = {"train.steps=150"};
+  const double with = accuracyOf("mnist_lenet.yaml", steps);
+  ::setenv("DTF_WINOGRAD", "0", 1);
+  const double without = accuracyOf("mnist_lenet.yaml", steps);
+  ::unsetenv("DTF_WINOGRAD");
+  EXPECT_GT(with, without - (whole ? 0.002 : 0.01));
+}
+
+TEST_F(LearnsTest, TenThousandClassesAreLearnt) {
+  const nlohmann::json evaluation = evaluationOf("many_classes.yaml", {});
+  std::printf("10 000 classes: %s\n", evaluation.dump().c_str());
+  EXPECT_GT(evaluation["accuracy"].get<double>(), 0.95);
+  EXPECT_GT(evaluation.value("top_5", 0.0), 0.98);
 }
 
 // Rows of an image as the steps of a sequence.
