@@ -7,45 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "common/base/error.h"
 #include "common/base/file.h"
-#include "common/base/text.h"
+#include "common/data/scratch_file.h"
 #include "common/yaml/sent_files.h"
 
 namespace dtf::data {
-
-namespace {
-
-// Not /tmp, which may be in memory.
-std::filesystem::path scratchFolder() {
-  const char* const given = std::getenv("TMPDIR");
-  return given != nullptr && *given != '\0' ? given : "/var/tmp";
-}
-
-[[noreturn]] void failScratch(const std::filesystem::path& folder, size_t bytes, int errno_value) {
-  throw Error(
-      ErrorCode::kCannotWrite,
-      fmt::format("cannot keep {} of examples in a file in {}: {} ({}): set TMPDIR to a "
-                  "folder on a disk with that much room",
-                  bytesText(bytes), folder.string(), std::strerror(errno_value), errno_value));
-}
-
-// A file without a name, with room for so many bytes: what is written later must not find the disk full.
-Fd scratchFile(const std::filesystem::path& folder, size_t bytes) {
-  std::string name = (folder / "dtf-examples-XXXXXX").string();
-  Fd file(::mkostemp(name.data(), O_CLOEXEC));
-  if (!file.valid()) failScratch(folder, bytes, errno);
-  ::unlink(name.c_str());
-  if (const int wrong = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); wrong != 0)
-    failScratch(folder, bytes, wrong);
-  return file;
-}
-
-}  // namespace
 
 void ByteBlock::Release::operator()(uint8_t* bytes) const {
   if (mapping == nullptr)
@@ -59,9 +29,13 @@ ByteBlock::ByteBlock(size_t bytes, size_t resident_max) : bytes_(bytes) {
     data_.reset(new uint8_t[bytes]);
     return;
   }
-  const std::filesystem::path folder = scratchFolder();
-  const Fd file = scratchFile(folder, bytes);
-  map(file.get(), 0, bytes, folder);
+  const ScratchFile file(bytes);
+  map(file.fd(), 0, bytes, file.folder());
+}
+
+ByteBlock::ByteBlock(const ScratchFile& file, size_t bytes) : bytes_(bytes) {
+  DTF_CHECK(bytes > 0);
+  map(file.fd(), 0, bytes, file.folder());
 }
 
 ByteBlock ByteBlock::ofFile(const std::filesystem::path& path, uint64_t begin, size_t bytes) {

@@ -13,6 +13,8 @@
 
 namespace dtf::data {
 
+class ScratchFile;
+
 // More bytes than this are on the disk.
 inline constexpr size_t kResidentBytesMax = size_t{256} << 20;
 
@@ -29,6 +31,10 @@ class ByteBlock {
   // this object or its process.
   // Errors: kCannotWrite where there is no room for it.
   explicit ByteBlock(size_t bytes, size_t resident_max = kResidentBytesMax);
+
+  // The first `bytes` of what was written to it, more than 0.
+  // Errors: kBadData when they can't be mapped.
+  ByteBlock(const ScratchFile& file, size_t bytes);
 
   // The bytes of a file where they are, to be read alone.
   // Errors: kBadData when the file doesn't hold them any more, or can't be mapped; kPermission.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/data/csv_records.h"
+#include "common/data/growing_block.h"
 #include "common/yaml/key_table.h"
 
 namespace dtf::data {
@@ -182,10 +182,8 @@ PartSpec labelsOf(const Columns& columns) {
 }
 
 template <class T>
-ByteBlock blockOf(const std::vector<T>& values) {
-  ByteBlock block(values.size() * sizeof(T));
-  std::memcpy(block.data(), values.data(), block.size());
-  return block;
+void appendTo(GrowingBlock& block, const std::vector<T>& values) {
+  block.append(values.data(), values.size() * sizeof(T));
 }
 
 // Collects the records of one table.
@@ -220,33 +218,35 @@ class TableReader {
                                : chooseTrained(path.string(), std::move(names), trained);
     if (!spec_.header) addRecord(records);
     while (records.next()) addRecord(records);
-    if (features_.empty()) throw Error(ErrorCode::kBadData, path.string() + ": there is no record");
-    return {featuresOf(*columns_), path.string(), blockOf(features_)};
+    if (features_.size() == 0)
+      throw Error(ErrorCode::kBadData, path.string() + ": there is no record");
+    return {featuresOf(*columns_), path.string(), features_.finish()};
   }
 
   CsvTable finish() {
-    const size_t width = columns_->features.size();
-    const size_t count = features_.size() / width;
+    const PartSpec features = featuresOf(*columns_);
+    const size_t count = features_.size() / features.bytes();
     if (count == 0)
       throw Error(ErrorCode::kBadData,
                   fmt::format("{}: no good record, {} bad ones", names_, bad_records_));
     if (bad_records_ > 0)
       log::warning("event=bad_records_left_out records={} of={} files=\"{}\"", bad_records_,
                    static_cast<int64_t>(count) + bad_records_, names_);
-    Part labels(labelsOf(*columns_), names_,
-                columns_->label ? blockOf(labels_) : blockOf(targets_));
-    return {Dataset({featuresOf(*columns_), names_, blockOf(features_)}, std::move(labels)),
-            bad_records_};
+    Part labels(labelsOf(*columns_), names_, labels_.finish());
+    return {Dataset({features, names_, features_.finish()}, std::move(labels)), bad_records_};
   }
 
  private:
   void addRecord(const CsvRecords& records) {
-    const size_t features = features_.size();
-    const size_t targets = targets_.size();
+    record_.features.clear();
+    record_.targets.clear();
     const std::string wrong = readRecord(records);
-    if (wrong.empty()) return;
-    features_.resize(features);
-    targets_.resize(targets);
+    if (wrong.empty()) {
+      appendTo(features_, record_.features);
+      appendTo(labels_, record_.targets);
+      if (columns_->label) labels_.append(&record_.label, sizeof(record_.label));
+      return;
+    }
     ++bad_records_;
     if (bad_records_ > spec_.max_bad_records)
       throw Error(ErrorCode::kBadData,
@@ -255,7 +255,7 @@ class TableReader {
     if (bad_records_ <= kBadShownMax) log::warning("event=bad_record reason=\"{}\"", wrong);
   }
 
-  // Returns what is wrong with it and where; empty: it was added.
+  // Fills record_. Returns what is wrong with it and where, or nothing.
   std::string readRecord(const CsvRecords& records) {
     if (const std::optional<size_t> broken = records.broken())
       return fmt::format("{}: something follows the closing quote of this field",
@@ -266,9 +266,9 @@ class TableReader {
                          records.lines() > 1 ? fmt::format(" in {} lines", records.lines()) : "",
                          columns_->names.size());
     for (const size_t column : columns_->features)
-      if (!addNumber(records, column, features_)) return noNumber(records, column);
+      if (!addNumber(records, column, record_.features)) return noNumber(records, column);
     for (const size_t column : columns_->targets)
-      if (!addNumber(records, column, targets_)) return noNumber(records, column);
+      if (!addNumber(records, column, record_.targets)) return noNumber(records, column);
     return columns_->label ? addLabel(records, *columns_->label) : "";
   }
 
@@ -289,7 +289,7 @@ class TableReader {
     const std::string_view text = trimmed(records.field(column));
     if (classes_.empty()) {
       const std::optional<int32_t> label = numberOf<int32_t>(text);
-      if (label && *label >= 0) labels_.push_back(*label);
+      if (label && *label >= 0) record_.label = *label;
       if (label && *label >= 0) return "";
       return fmt::format(
           "{}: '{}' in column '{}' is no class, a whole number from 0 (for words "
@@ -300,7 +300,7 @@ class TableReader {
     if (found == classes_.end())
       return fmt::format("{}: '{}' in column '{}' is none of the class_names",
                          records.where(column), shown(text), columns_->names[column]);
-    labels_.push_back(found->second);
+    record_.label = found->second;
     return "";
   }
 
@@ -317,9 +317,12 @@ class TableReader {
   std::map<std::string, int32_t, std::less<>> classes_;
   std::optional<Columns> columns_;  // of the first file
   std::string names_;               // of the files
-  std::vector<float> features_;
-  std::vector<float> targets_;
-  std::vector<int32_t> labels_;
+  struct {
+    std::vector<float> features, targets;
+    int32_t label = 0;
+  } record_;  // the one that is being read
+  GrowingBlock features_;
+  GrowingBlock labels_;  // or targets
   int64_t bad_records_ = 0;
 };
 

@@ -34,10 +34,10 @@ struct CsvTable {
   int64_t bad_records = 0;  // that were left out
 };
 
-// Of all files, in order. The numbers of all records are in memory until the last one is read.
+// Of all files, in order. Their numbers are in memory as long as they are few (growing_block.h).
 // Blocks: on the disk; about 10 MB take 0.1 s.
 // Errors: as readCsvHeader(); kBadData with file, line and column for the record that is one too many
-// (CsvSpec::max_bad_records), and when no good one is left.
+// (CsvSpec::max_bad_records), and when no good one is left; kCannotWrite without room for many.
 CsvTable readCsv(std::span<const std::filesystem::path> files, const cluster::CsvSpec& spec);
 
 // The features alone of a table that needs no label or targets: the columns of the names `trained`, in

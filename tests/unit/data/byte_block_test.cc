@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/data/batch_order.h"
+#include "common/data/csv_reader.h"
 #include "common/data/idx_reader.h"
 #include "common/data/image_folder.h"
 #include "common/data/npy_dataset.h"
@@ -152,6 +153,28 @@ TEST(LargeData, ALargeArrayTakesNoMemory) {
   patch(spec.npy.features.path, header.size() + 5 * kRowBytes,
         std::string(reinterpret_cast<const char*>(&infinite), sizeof(infinite)));
   EXPECT_THROW(readNpyDataset(spec), Error);
+}
+
+// 70 million numbers, of which the text takes two bytes each.
+TEST(LargeData, ALargeTableTakesLittleMemoryOnceItIsRead) {
+  const TemporaryFolder folder;
+  constexpr int kColumns = 5000, kRows = 14'000;
+  std::string header = "kind", row;
+  for (int i = 0; i < kColumns; ++i) header += ",c" + std::to_string(i), row += ",3";
+  const std::filesystem::path path = folder.write("t.csv", header + "\n");
+  std::ofstream file(path, std::ios::app);
+  for (int i = 0; i < kRows; ++i) file << i % 7 << row << '\n';
+  file.close();
+  cluster::CsvSpec spec;
+  spec.label = "kind";
+  const int64_t before = anonymousBytes();
+  const CsvTable table = readCsv(std::vector{path}, spec);
+  const Part& features = table.dataset.features();
+  EXPECT_TRUE(features.onDisk());
+  ASSERT_EQ(features.count(), kRows);
+  EXPECT_EQ(features.as<float>().back(), 3);
+  EXPECT_EQ(table.dataset.labels().as<int32_t>()[13], 6);
+  expectLittleSince(before, uint64_t{kColumns} * kRows * sizeof(float));
 }
 
 TEST(LargeData, ManyImagesTakeNoMemory) {
