@@ -2,25 +2,22 @@
 // instruction set, for the layers of LeNet, ResNet-20 and ResNet-50, and MobileNet's depthwise ones.
 // Convolutions are counted as the multiplications and additions of the plain sum, beside the rate of
 // multiply-adds between registers (Winograd's takes fewer, so it may pass that); pooling in bytes read
-// and written, beside memcpy.
-// All times are CPU times of the thread: what others do on the machine counts little.
+// and written, beside memcpy. The other ops are in op_bench.h.
 
 #include <fmt/core.h>
-#include <time.h>
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/random.h"
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/pooling.h"
 #include "common/tensor/buffer.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/fma_peak.h"
+#include "tests/bench/kernel_timing.h"
+#include "tests/bench/op_bench.h"
 
 namespace dtf::bench {
 namespace {
@@ -68,36 +65,6 @@ Convolution convolutionOf(const Layer& layer, bool quick) {
       {batch, layer.side, layer.side, layer.channels},
       {layer.window, layer.window, layer.channels / layer.groups, layer.out_channels},
       {batch, out, out, layer.out_channels}, convolutionAttributes(window, layer.groups));
-}
-
-double cpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-// The median of several measurements, each of as many calls as take a few milliseconds.
-double secondsPerCall(const std::function<void()>& work, const BenchOptions& options) {
-  work();
-  const double least = options.quick ? 0 : 0.01;
-  std::vector<double> seconds;
-  for (int i = 0; i < options.repetitions; ++i) {
-    const double start = cpuSeconds();
-    int calls = 0;
-    do {
-      work();
-      ++calls;
-    } while (cpuSeconds() - start < least);
-    seconds.push_back((cpuSeconds() - start) / calls);
-  }
-  return median(std::move(seconds));
-}
-
-Buffer randomFloats(int64_t count) {
-  Buffer buffer(static_cast<size_t>(count) * sizeof(float));
-  Random random(static_cast<uint64_t>(count));
-  for (int64_t i = 0; i < count; ++i) buffer.as<float>()[i] = random.uniform(-1, 1);
-  return buffer;
 }
 
 class ConvolutionBench {
@@ -152,18 +119,6 @@ class ConvolutionBench {
   Buffer x_, filter_, y_, result_;
 };
 
-// GB/s of reading and writing that much.
-double copyRate(int64_t floats, const BenchOptions& options) {
-  Buffer from = randomFloats(floats), to(from.bytes());
-  const double seconds = secondsPerCall(
-      [&] {
-        std::memcpy(to.data(), from.data(), from.bytes());
-        from.as<float>()[0] = to.as<float>()[floats / 2];  // the copy is used: it can't be left out
-      },
-      options);
-  return 2.0 * static_cast<double>(from.bytes()) / seconds / 1e9;
-}
-
 void measurePooling(Isa isa, const BenchOptions& options, Report& report) {
   const int64_t batch = options.quick ? 1 : 128;
   const graph::Window half = {{2, 2}, {2, 2}};
@@ -172,7 +127,7 @@ void measurePooling(Isa isa, const BenchOptions& options, Report& report) {
   const runtime::PoolingLoops& loops = runtime::poolingLoops(isa);
   const int64_t in = image.elements(), out = pooled.elements();
   Buffer x = randomFloats(in), y = randomFloats(out), argmax(static_cast<size_t>(out));
-  const double copy = copyRate((in + out) / 2, options);
+  const double copy = copyRate((in + out) / 2, options) / 1e9;
   const auto add = [&](const char* what, double bytes, const std::function<void()>& work) {
     const double rate = bytes / secondsPerCall(work, options) / 1e9;
     report.add(fmt::format("le_pool1 {}", what), {bytes / 1e6, rate, copy, rate / copy});
@@ -202,6 +157,7 @@ std::vector<Report> benchKernels(const BenchOptions& options) {
     Report pooling(name + ", pooling", {"MB", "GB/s", "memcpy GB/s", "of memcpy"});
     measurePooling(isa, options, pooling);
     reports.push_back(std::move(pooling));
+    for (Report& report : benchOps(isa, options)) reports.push_back(std::move(report));
   }
   return reports;
 }

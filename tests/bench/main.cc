@@ -46,7 +46,7 @@ constexpr Benchmark kBenchmarks[] = {
     {"files", "training on examples in a file, cached or not, beside as many in memory",
      benchFiles},
     {"neighbour", "training on all cores beside a process that keeps one busy", benchNeighbour},
-    {"kernels", "convolutions and pooling beside the multiply-add peak and memcpy, with each set",
+    {"kernels", "each kernel beside the multiply-add peak or memcpy, with each instruction set",
      benchKernels},
     {"graph",
      "the graph engine: a large graph in parts, a session's step, transfers between devices",

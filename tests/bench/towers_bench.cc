@@ -22,14 +22,14 @@ namespace dtf::bench {
 
 namespace {
 
-struct Network {
+struct TowerNetwork {
   const char* name;
   const char* layers;  // YAML
   int batch;
   int steps;  // a repetition
 };
 
-constexpr Network kNetworks[] = {
+constexpr TowerNetwork kNetworks[] = {
     {"784-300-100-10 b100",
      "[flatten: , dense: {units: 300, activation: relu}, dense: {units: 100, activation: relu}, "
      "dense: {units: 10}]",
@@ -44,7 +44,7 @@ constexpr Network kNetworks[] = {
      "flatten: , dense: {units: 10}]",
      100, 100}};
 
-cluster::TrainSpec trainOf(const Network& network, int steps,
+cluster::TrainSpec trainOf(const TowerNetwork& network, int steps,
                            const testing::TemporaryFolder& folder) {
   const std::string file = folder.write(
       "job.yaml",
@@ -59,9 +59,9 @@ cluster::TrainSpec trainOf(const Network& network, int steps,
 }
 
 // Seconds of a step.
-double timeSteps(const cluster::TrainSpec& train,
-                 const std::shared_ptr<const data::Dataset>& dataset,
-                 train::WorkerDevices& devices) {
+double secondsPerStep(const cluster::TrainSpec& train,
+                      const std::shared_ptr<const data::Dataset>& dataset,
+                      train::WorkerDevices& devices) {
   const SystemClock clock;
   ps::LocalCluster cluster(1, 1, clock);
   ps::LocalParameterClient client(cluster, 0);
@@ -82,15 +82,15 @@ std::vector<Report> benchTowers(const BenchOptions& options) {
   const runtime::ConvolutionRule rule = runtime::tableRule();
   train::WorkerDevices one({"cpu:0"}, 1, rule), shared({"cpu:0"}, 2, rule),
       two({"cpu:0", "cpu:1"}, 2, rule);
-  for (const Network& network : kNetworks) {
+  for (const TowerNetwork& network : kNetworks) {
     const testing::TemporaryFolder folder;
     const cluster::TrainSpec train = trainOf(network, options.quick ? 2 : network.steps, folder);
     const auto dataset = data::openDataset(train.data.train, train.data.seed, false);
     std::vector<double> of_one, of_shared, of_two;
     for (int i = 0; i < options.repetitions; ++i) {
-      of_one.push_back(timeSteps(train, dataset, one));
-      of_shared.push_back(timeSteps(train, dataset, shared));
-      of_two.push_back(timeSteps(train, dataset, two));
+      of_one.push_back(secondsPerStep(train, dataset, one));
+      of_shared.push_back(secondsPerStep(train, dataset, shared));
+      of_two.push_back(secondsPerStep(train, dataset, two));
     }
     const double alone = median(of_one), threads = median(of_shared), towers = median(of_two);
     report.add(network.name, {alone * 1e3, threads * 1e3, towers * 1e3, alone / threads,
