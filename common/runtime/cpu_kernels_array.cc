@@ -155,23 +155,71 @@ std::unique_ptr<Kernel> padKernel(const Operation& o, const Processor& cpu) {
   return makeKernel(run, kOverwritesNothing);
 }
 
+// One of x's dimensions, where it stands in the output.
+struct Moved {
+  int64_t size, stride;  // stride: in x
+};
+
+// Rows of the output whose elements are apart in x. Several rows at a time, so that x is read in cache
+// lines, not an element of each, and not too many columns, so that its next lines are near.
+void transposeRows(const float* x, int64_t rows, const Moved& row, const Moved& column, float* y) {
+  constexpr int64_t kRows = 16, kColumns = 64;
+  for (int64_t left = 0; left < column.size; left += kColumns) {
+    const int64_t right = std::min(left + kColumns, column.size);
+    for (int64_t top = 0; top < rows; top += kRows) {
+      const int64_t height = std::min(kRows, rows - top);
+      const float* const from = x + top * row.stride;
+      float* const to = y + top * column.size;
+      for (int64_t j = left; j < right; ++j)
+        for (int64_t i = 0; i < height; ++i)
+          to[i * column.size + j] = from[i * row.stride + j * column.stride];
+    }
+  }
+}
+
+// The last dimension of x isn't the last of the output. `outer`: where the last two of those that are
+// moved begin in x.
+std::unique_ptr<Kernel> transposeElements(const Processor& cpu, const RunOffsets& outer,
+                                          const Moved& row, const Moved& column) {
+  const auto run = [cpu, outer, row, column](const KernelArguments& a) {
+    cpu.forRanges(outer.count() * row.size, column.size * kCopiedWork,
+                  [&](int64_t begin, int64_t end, int) {
+                    while (begin < end) {
+                      const int64_t matrix = begin / row.size, first = begin % row.size;
+                      const int64_t rows = std::min(row.size - first, end - begin);
+                      outer.forEach(matrix, matrix + 1, [&](int64_t, int64_t offset) {
+                        transposeRows(in(a, 0) + offset + first * row.stride, rows, row, column,
+                                      out(a, 0) + begin * column.size);
+                      });
+                      begin += rows;
+                    }
+                  });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
 // Elements in the last dimensions that stay the last are adjacent in x and in the output.
 std::unique_ptr<Kernel> transposeKernel(const Operation& o, const Processor& cpu) {
   const Shape& x = o.input_specs[0].shape;
   const Shape permutation = o.attributeOr<Shape>("permutation", {});
-  int moved = x.rank();  // dimensions that are not in a run
-  int64_t width = 1;
-  RunOffsets offsets(0);  // in x, in the order of the output
+  int64_t width = 1;         // of a run of elements
+  std::vector<Moved> moved;  // dimensions that are not in a run, in the order of the output
   if (x.elements() == 0) {
-    offsets.addAxis(0, 0);
+    moved.push_back({0, 0});
   } else {
-    while (moved > 0 && permutation.dim(moved - 1) == moved - 1) width *= x.dim(--moved);
+    int last = x.rank();
+    while (last > 0 && permutation.dim(last - 1) == last - 1) width *= x.dim(--last);
     const std::vector<int64_t> strides = stridesOf(x);
-    for (int i = 0; i < moved; ++i) {
+    for (int i = 0; i < last; ++i) {
       const auto from = static_cast<size_t>(permutation.dim(i));
-      offsets.addAxis(x.dims()[from], strides[from]);
+      if (x.dims()[from] > 1) moved.push_back({x.dims()[from], strides[from]});
     }
   }
+  const bool by_element = width == 1 && moved.size() >= 2;
+  RunOffsets offsets(0);  // in x
+  for (size_t i = 0; i + (by_element ? 2 : 0) < moved.size(); ++i)
+    offsets.addAxis(moved[i].size, moved[i].stride);
+  if (by_element) return transposeElements(cpu, offsets, moved[moved.size() - 2], moved.back());
   const auto run = [cpu, width, offsets](const KernelArguments& a) {
     cpu.forRanges(offsets.count(), width * kCopiedWork, [&](int64_t begin, int64_t end, int) {
       offsets.forEach(begin, end, [&](int64_t i, int64_t offset) {

@@ -36,7 +36,10 @@ TEST_P(DeviceSuite, Transposes) {
            {c.b.transpose(x, {1, 0, 2}), c.b.transpose(x, {2, 0, 1}), c.b.transpose(x, {0, 1, 2}),
             c.b.transpose(x, {0, 2, 1}), c.b.transpose(deep, {3, 1, 4, 0, 2}),
             c.b.transpose(deep, {1, 0, 2, 3, 4}), c.b.transpose(none, {1, 0}),
-            c.b.transpose(c.floats({}), Shape())},
+            c.b.transpose(c.floats({}), Shape()), c.b.transpose(c.floats({100, 37}), {1, 0}),
+            c.b.transpose(c.floats({3, 40, 33}), {0, 2, 1}),
+            c.b.transpose(c.floats({19, 1, 33}), {2, 1, 0}),
+            c.b.transpose(c.floats({4, 21, 6, 3}), {2, 0, 3, 1})},
            0);
 }
 
