@@ -2,6 +2,7 @@
 
 A host's /usr is this machine's, read-only, so there is nothing to download; its /etc, /var, /run and /dev/shm are its own.
 """
+import contextlib
 import os
 import pathlib
 import shutil
@@ -51,20 +52,32 @@ def run_cases(suite, cases, wanted, bench, after):
 
 
 def in_own_network():
-    """This program again, where it has a network of its own, with a bridge for hosts: nothing of it is left at the end."""
+    """This program again, where it has a network of its own, with a bridge for hosts, and mounts of its own: nothing of them
+    is left at the end."""
     for tool in ("unshare", "ip"):
         if not shutil.which(tool):
             raise NoHost(f"there is no {tool}")
     if os.environ.pop("DTF_OWN_NETWORK", "") != "yes":
-        tried = subprocess.run(["unshare", "--net", "--", "true"], capture_output=True, text=True, check=False)
+        tried = subprocess.run(["unshare", "--net", "--mount", "--", "true"], capture_output=True, text=True, check=False)
         if tried.returncode != 0:
-            raise NoHost(f"unshare --net: {tried.stderr.strip()}")
+            raise NoHost(f"unshare --net --mount: {tried.stderr.strip()}")
         os.environ["DTF_OWN_NETWORK"] = "yes"
-        os.execvp("unshare", ["unshare", "--net", "--", sys.executable, *sys.argv])
+        os.execvp("unshare", ["unshare", "--net", "--mount", "--", sys.executable, *sys.argv])
     for words in ("link set lo up", "link add dtf-bridge type bridge", "link set dtf-bridge up"):
         done = subprocess.run(["ip", *words.split()], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise NoHost(f"ip {words}: {done.stderr.strip()}")
+
+
+def own_cgroups():
+    """Where this process is in the trees of groups by which systemd knows the processes of a unit."""
+    paths = {line.split(":")[1]: line.split(":", 2)[2].strip("/") for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()}
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split(" - ")
+        place, (kind, _, options) = fields[0].split()[4], fields[1].split(" ", 2)
+        name = "" if kind == "cgroup2" else "name=systemd" if kind == "cgroup" and "name=systemd" in options.split(",") else None
+        if name in paths:
+            yield pathlib.Path(place) / paths[name]
 
 
 def missing_tools():
@@ -77,19 +90,23 @@ class Host:
     Files: `root`, as seen from outside. `local` is its /usr/local, read-only.
     """
 
-    def __init__(self, local, name="dtf-test", etc=None, network=("--private-network",), binds=()):
-        """`etc`: files of its /etc, beside or in place of ETC. `network`, `binds`: words for systemd-nspawn."""
+    def __init__(self, local, name="dtf-test", etc=None, network=("--private-network",), binds=(),
+                 target="basic.target"):
+        """`etc`: files of its /etc, beside or in place of ETC. `network`, `binds`: words for systemd-nspawn. `target`: what
+        systemd starts at each boot."""
         if missing_tools():
             raise NoHost("there is no " + ", ".join(missing_tools()) + ": scripts/install-deps.sh --tests installs them")
-        self.name = name
+        self.name, self.local, self.target = name, local, target
         self.words = [*network, *(f"--bind={each}" for each in binds)]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dtf-host-"))
         self.root = self.folder / "root"
+        self.cgroups = [group / self.folder.name for group in own_cgroups()]
         self.nspawn = None
         self.leader = None
+        self.boots = 0
         try:
             self._make_root(ETC | {"hostname": f"{name}\n"} | (etc or {}))
-            self._boot(local)
+            self.boot()
         except BaseException:
             self.close()
             raise
@@ -107,12 +124,17 @@ class Host:
         for name in ("etc/.updated", "var/.updated"):  # nothing is to be rebuilt because /usr is newer
             (self.root / name).touch()
 
-    def _boot(self, local):
+    def boot(self):
+        self.boots += 1
         self.console = open(self.folder / "console", "w+")
+        for group in self.cgroups:
+            group.mkdir(exist_ok=True)
+        # Each host in groups of its own: in shared ones a systemd would take another's unit of the same name for its own.
         self.nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self.name}", "--register=no",
-             "--keep-unit", *self.words, "--bind-ro=/usr", f"--bind-ro={local}:/usr/local", "--link-journal=no",
-             "--boot", "systemd.unit=basic.target"],
+            ["sh", "-c", 'for group in $0; do echo $$ >"$group/cgroup.procs"; done; exec "$@"', " ".join(map(str, self.cgroups)),
+             "systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self.name}", "--register=no",
+             "--keep-unit", *self.words, "--bind-ro=/usr", f"--bind-ro={self.local}:/usr/local", "--link-journal=no",
+             "--boot", f"systemd.unit={self.target}"],
             stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT, start_new_session=True)
         self.until("process 1 of the container", self._find_leader, BOOT_SECONDS)
         state = self.until("systemd in the container", self._booted, BOOT_SECONDS)
@@ -135,6 +157,12 @@ class Host:
     def _booted(self):
         state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
         return state if state in ("running", "degraded") else None
+
+    def kill(self):
+        """As a power cut: whatever runs there ends at once, and its files stay for boot()."""
+        os.kill(self.leader, signal.SIGKILL)
+        self.leader = None
+        self.nspawn.wait(BOOT_SECONDS)
 
     def said(self):
         return " | ".join((self.folder / "console").read_text(errors="replace").split("\n")[-6:]).strip()
@@ -183,4 +211,8 @@ class Host:
             except subprocess.TimeoutExpired:
                 self.nspawn.send_signal(signal.SIGKILL)
                 self.nspawn.wait(10)
+        for group in self.cgroups:
+            for each in sorted(group.glob("**/"), reverse=True):  # what is within comes first
+                with contextlib.suppress(OSError):
+                    each.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)

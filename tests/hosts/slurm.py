@@ -30,18 +30,41 @@ StateSaveLocation=/var/spool/slurmctld
 SlurmdSpoolDir=/var/spool/slurmd
 SlurmctldLogFile=/var/log/slurmctld.log
 SlurmdLogFile=/var/log/slurmd.log
-NodeName=one NodeAddr=10.99.0.1 CPUs=2 State=UNKNOWN
-NodeName=two NodeAddr=10.99.0.2 CPUs=2 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-ETC = {
-    "slurm/slurm.conf": CONF,
-    "hosts": "127.0.0.1 localhost\n10.99.0.1 one\n10.99.0.2 two\n",
-    "passwd": hosts.ETC["passwd"] + f"munge:x:103:105::/nonexistent:/usr/sbin/nologin\nalice:x:{USER}:{USER}::/shared:/bin/bash\n",
-    "group": hosts.ETC["group"] + f"munge:x:105:\nalice:x:{USER}:\n",
-}
+PARTITION = "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
 MUNGE = (103, 105)
 READY_SECONDS = 30
+
+
+def etc(names, home):
+    """Files of the /etc of each node; the first is where slurmctld runs, alice is at home in `home`."""
+    numbered = [(name, f"10.99.0.{index}") for index, name in enumerate(names, 1)]
+    nodes = "".join(f"NodeName={name} NodeAddr={address} CPUs=2 State=UNKNOWN\n" for name, address in numbered)
+    return {
+        "slurm/slurm.conf": CONF + nodes + PARTITION,
+        "hosts": "127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for name, address in numbered),
+        "passwd": hosts.ETC["passwd"] + f"munge:x:{MUNGE[0]}:{MUNGE[1]}::/nonexistent:/usr/sbin/nologin\n"
+                                        f"alice:x:{USER}:{USER}::{home}:/bin/bash\n",
+        "group": hosts.ETC["group"] + f"munge:x:{MUNGE[1]}:\nalice:x:{USER}:\n",
+    }
+
+
+def prepare(node):
+    """What munged, slurmctld and slurmd need on a host that is booted."""
+    for folder in ("etc/munge", "var/lib/munge", "var/log/munge"):
+        (node.root / folder).mkdir(parents=True)
+        (node.root / folder).chmod(0o700)
+    (node.root / "etc/munge/munge.key").write_bytes(b"a secret of these hosts alone" * 4)
+    (node.root / "etc/munge/munge.key").chmod(0o400)
+    for file in ("etc/munge/munge.key", "etc/munge", "var/lib/munge", "var/log/munge"):
+        os.chown(node.root / file, *MUNGE)
+    (node.root / "etc/alternatives").mkdir()
+    for program in pathlib.Path("/etc/alternatives").glob("slurm*"):
+        (node.root / "etc/alternatives" / program.name).symlink_to(os.readlink(program))
+    for folder in ("slurmctld", "slurmd"):
+        (node.root / "var/spool" / folder).mkdir(parents=True)
+    (node.root / "var/tmp").mkdir(exist_ok=True)
+    (node.root / "var/tmp").chmod(0o1777)
 
 
 def missing():
@@ -70,24 +93,12 @@ class Cluster:
             raise
 
     def _start_node(self, local, index, name):
-        node = hosts.Host(local, name=name, etc=ETC, network=["--network-bridge=dtf-bridge"], binds=[f"{self.shared}:/shared"])
+        node = hosts.Host(local, name=name, etc=etc(NODES, "/shared"), network=["--network-bridge=dtf-bridge"],
+                          binds=[f"{self.shared}:/shared"])
         self.nodes.append(node)
         node.run("ip", "addr", "add", f"10.99.0.{index}/24", "dev", "host0")
         node.run("ip", "link", "set", "host0", "up")
-        for folder in ("etc/munge", "var/lib/munge", "var/log/munge"):
-            (node.root / folder).mkdir(parents=True)
-            (node.root / folder).chmod(0o700)
-        (node.root / "etc/munge/munge.key").write_bytes(b"a secret of these two hosts alone" * 4)
-        (node.root / "etc/munge/munge.key").chmod(0o400)
-        for file in ("etc/munge/munge.key", "etc/munge", "var/lib/munge", "var/log/munge"):
-            os.chown(node.root / file, *MUNGE)
-        (node.root / "etc/alternatives").mkdir()
-        for program in pathlib.Path("/etc/alternatives").glob("slurm*"):
-            (node.root / "etc/alternatives" / program.name).symlink_to(os.readlink(program))
-        for folder in ("slurmctld", "slurmd"):
-            (node.root / "var/spool" / folder).mkdir(parents=True)
-        (node.root / "var/tmp").mkdir(exist_ok=True)
-        (node.root / "var/tmp").chmod(0o1777)
+        prepare(node)
         node.systemctl("start", "munge")
         if index == 1:
             node.systemctl("start", "slurmctld")
