@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard, onnxruntime,
-# scikit-learn) and prints its python. Quick when it is there; without a network it says why and exits 69, and those
-# tests are skipped.
+# scikit-learn, and kubernetes-validate where it can be had) and prints its python. Quick when it is there; without a
+# network it says why and exits 69, and those tests are skipped.
 # Usage: scripts/python-env.sh [FOLDER]                              default: build/python-env
 #   DTF_PYTHON=$(scripts/python-env.sh) meson test -C build ...
 set -uo pipefail
@@ -9,13 +9,16 @@ cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/python-env}")
 packages=(safetensors numpy tensorboard onnxruntime scikit-learn)
 check='import numpy, onnxruntime, safetensors.numpy, sklearn, tensorboard'
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+get() { "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 20 --retries 1 "$@"; }
 if ! "$folder/bin/python" -c "$check" 2>/dev/null; then
-  log=$(mktemp)
-  trap 'rm -f "$log"' EXIT
-  if ! { python3 -m venv "$folder" && "$folder/bin/python" -m pip install --disable-pip-version-check --quiet \
-           --timeout 20 --retries 1 "${packages[@]}" && "$folder/bin/python" -c "$check"; } >"$log" 2>&1; then
+  if ! { python3 -m venv "$folder" && get "${packages[@]}" && "$folder/bin/python" -c "$check"; } >"$log" 2>&1; then
     echo "error: no Python environment with ${packages[*]}: $(tail -1 "$log")" >&2
     exit 69
   fi
+fi
+if ! "$folder/bin/python" -c 'import kubernetes_validate' 2>/dev/null && ! get kubernetes-validate >"$log" 2>&1; then
+  echo "warning: no kubernetes-validate, so the manifests aren't compared with Kubernetes' schemas: $(tail -1 "$log")" >&2
 fi
 echo "$folder/bin/python"

@@ -3,6 +3,7 @@
 # clang with AddressSanitizer + UBSan and thread-safety analysis, clang-tidy, ThreadSanitizer, fuzzing. Run it again and
 # only what changed is built. Ends with the line "N passed, N failed, N skipped": test cases and the other steps, with the
 # reasons of those that were skipped above it.
+# What the mode leaves out counts as skipped, by name.
 # What finds least comes last, and isn't begun once DTF_TEST_MINUTES (default 30) are over, ASan and UBSan once half as many
 # again are: the end says so.
 # Usage: scripts/test.sh [--quick | --all]
@@ -175,9 +176,15 @@ if [ "$mode" = --all ]; then
   step "tests: a Prometheus server scrapes a job" python3 tests/e2e/prometheus_test.py build
   step "bench: the goals beside memcpy and a raw socket" build/tests/bench/dtf-bench --check optimizers refill
 else
-  not_run "tried: cables pulled, hosts killed, disks full and keys changed on three hosts" "not run, for it takes long: scripts/test.sh --all"
+  for name in "a Slurm of two hosts" "tried: cables pulled, hosts killed, disks full and keys changed on three hosts" \
+    "packages for Debian: built, looked at by lintian, installed, used and removed" "the status page in a browser" \
+    "a Prometheus server that scrapes a job" "the whole plan of chaos.sh" "the goals of dtf-bench"; do
+    not_run "$name" "not run, for it takes long or installs much: scripts/test.sh --all"
+  done
 fi
-if [ "$mode" != --quick ]; then
+if [ "$mode" = --quick ]; then
+  for name in "ASan + UBSan, thread-safety analysis" "clang-tidy" "ThreadSanitizer" "fuzzing"; do not_run "$name" "not run: --quick"; done
+else
   if within $((3 * minutes / 2)) "ASan + UBSan, thread-safety analysis"; then
     step "build: clang, ASan + UBSan, thread-safety analysis, fuzz targets" scripts/build-asan.sh
     # allocator_may_return_null: a test asks for more memory than there is, to see the error.

@@ -4,7 +4,6 @@ run in a container as the manifest has it, for there is no kubelet here: its com
 
 Usage: kubernetes_test.py BUILD_FOLDER [CASE...]      exit code 77: this machine can't run such containers; the last line says why
 """
-import importlib.util
 import json
 import os
 import pathlib
@@ -27,6 +26,11 @@ SOON, LONG = 30, 90  # seconds
 USER = 10001
 STEPS = 20000
 OLDEST, NEWEST = "1.29", "1.37"  # of the schemas
+VALIDATE = """import json, sys, kubernetes_validate
+for each in json.load(sys.stdin):
+    for version in sys.argv[1:]:
+        kubernetes_validate.validate(each, version, strict=True)
+"""
 
 
 def read(name):
@@ -219,12 +223,12 @@ def the_files_fit_each_other(_bench):
     assert all_objects["PodDisruptionBudget", "dtf"]["spec"]["minAvailable"] == sum(map(len, pods.values()))
 
 
-def kubernetes_schemas_take_them(_bench):
+def kubernetes_schemas_take_them(bench):
     """Those of every version from OLDEST on, unknown keys refused."""
-    import kubernetes_validate
-    for version in range(int(OLDEST.split(".")[1]), int(NEWEST.split(".")[1]) + 1):
-        for each in objects().values():
-            kubernetes_validate.validate(each, f"1.{version}.0", strict=True)
+    versions = [f"1.{minor}.0" for minor in range(int(OLDEST.split(".")[1]), int(NEWEST.split(".")[1]) + 1)]
+    done = subprocess.run([python_with_schemas(bench.build), "-c", VALIDATE, *versions], input=json.dumps(list(objects().values())),
+                          capture_output=True, text=True, timeout=LONG, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def the_pods_train_and_one_that_is_lost_is_replaced(bench):
@@ -272,11 +276,20 @@ CASES = [the_files_fit_each_other, kubernetes_schemas_take_them, the_pods_train_
          pods_that_are_told_to_end_save_and_go_on_when_applied_again, a_mistake_ends_a_job_for_good]
 
 
-def cases():
-    if importlib.util.find_spec("kubernetes_validate"):
+def python_with_schemas(build):
+    """One that has Kubernetes' schemas: DTF_PYTHON, what scripts/python-env.sh made in the build folder, or this one; else None."""
+    for python in (os.environ.get("DTF_PYTHON"), build / "python-env/bin/python", sys.executable):
+        if python and shutil.which(python) and subprocess.run(
+                [python, "-c", "import kubernetes_validate"], capture_output=True, timeout=LONG, check=False).returncode == 0:
+            return python
+    return None
+
+
+def cases(build):
+    if python_with_schemas(build):
         return CASES
     name = f"Kubernetes.{kubernetes_schemas_take_them.__name__}"
-    print(f"[ RUN      ] {name}\nSkipped: there is no kubernetes_validate: pip install kubernetes-validate\n[  SKIPPED ] {name} (0 ms)")
+    print(f"[ RUN      ] {name}\nSkipped: no Python here has kubernetes-validate: scripts/python-env.sh {build}/python-env\n[  SKIPPED ] {name} (0 ms)")
     return [case for case in CASES if case is not kubernetes_schemas_take_them]
 
 
@@ -294,7 +307,7 @@ def main():
         os.chmod(folder, 0o755)
         bench = Bench(build, pathlib.Path(folder))
         try:
-            return 1 if hosts.run_cases("Kubernetes", cases(), sys.argv[2:], bench, bench.end_all) else 0
+            return 1 if hosts.run_cases("Kubernetes", cases(build), sys.argv[2:], bench, bench.end_all) else 0
         finally:
             bench.end_all()
 
