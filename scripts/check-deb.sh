@@ -58,6 +58,7 @@ done
 [ -z "$(find "$system/etc/systemd/system" -name 'dtf*')" ] || fail "a unit of dtf is enabled"
 grep -q '^Libs: .*-ldtf' "$system"/usr/lib/*/pkgconfig/dtf.pc || fail "dtf.pc doesn't name libdtf"
 [ -f "$system/usr/share/dtf/systemd/dtf-psd@.service.d/keys.conf" ] || fail "the drop-in for keys is missing"
+[ -f "$system/usr/share/dtf/kubernetes/kustomization.yaml" ] || fail "the manifests for Kubernetes are missing"
 
 echo "== a job"
 within ip link set lo up 2>/dev/null || true

@@ -48,6 +48,9 @@ print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
 for unit in systemd/system/dtf-psd@.service systemd/system/dtf-workerd@.service systemd/system/dtf.target sysusers.d/dtf.conf; do
   [ -f "$place/installed$prefix/lib/$unit" ] || { echo "error: $unit was not installed" >&2; exit 1; }
 done
+for file in clusters/local.yaml jobs/digits_softmax.yaml grafana/dtf.json kubernetes/kustomization.yaml container/Containerfile; do
+  [ -f "$place/installed$prefix/share/dtf/$file" ] || { echo "error: share/dtf/$file was not installed" >&2; exit 1; }
+done
 for unit in "$place/installed$prefix"/lib/systemd/system/*.service; do
   program=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' "$unit")
   [ -x "$place/installed$program" ] || { echo "error: $unit starts $program, which was not installed" >&2; exit 1; }
