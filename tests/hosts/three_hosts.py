@@ -16,7 +16,7 @@ NAMES = ("one", "two", "three")
 LAUNCHER = "10.99.0.254"
 DISK = "/mnt"  # of each host, and of dtf-launch; units have a folder of it as /var/lib/dtf
 DISK_MIB = 48
-SSH_PORT = 2200
+SSH_PORTS = {"one": 2200, "two": 2200, "three": 2201}
 SOON, LONG = 30, 180  # seconds
 # Of multi-user.target, which nobody needs there; an empty file masks a unit.
 MASKED = ("dbus.service", "dbus.socket", "getty.target", "systemd-logind.service", "systemd-user-sessions.service")
@@ -39,7 +39,7 @@ ExecStart=/usr/sbin/sshd -D -e -f /etc/ssh/sshd_config
 [Install]
 WantedBy=multi-user.target
 """
-SSHD_CONFIG = f"""Port {SSH_PORT}
+SSHD_CONFIG = """Port {}
 HostKey /etc/ssh/host_key
 AuthorizedKeysFile /etc/ssh/authorized
 PidFile none
@@ -103,7 +103,7 @@ class Hosts:
         (disk / "state").mkdir()
         etc = slurm.etc(NAMES, f"{DISK}/home") | {
             "systemd/system/test-network.service": NETWORK_UNIT.format(address=f"10.99.0.{number}"),
-            "systemd/system/test-sshd.service": SSHD_UNIT, "ssh/sshd_config": SSHD_CONFIG,
+            "systemd/system/test-sshd.service": SSHD_UNIT, "ssh/sshd_config": SSHD_CONFIG.format(SSH_PORTS[name]),
             "ssh/authorized": (self.folder / "id.pub").read_text()}
         etc |= {f"systemd/system/{unit}": "" for unit in MASKED}
         etc["hosts"] = "127.0.0.1 localhost\n" + names
@@ -112,7 +112,7 @@ class Hosts:
                           binds=[f"{disk}:{DISK}", f"{disk}/state:/var/lib/dtf"], target="multi-user.target")
         must("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", host.root / "etc/ssh/host_key")
         with open(self.folder / "known", "a") as known:
-            known.write(f"[{name}]:{SSH_PORT} {(host.root / 'etc/ssh/host_key.pub').read_text()}")
+            known.write(f"[{name}]:{SSH_PORTS[name]} {(host.root / 'etc/ssh/host_key.pub').read_text()}")
         units = ["test-network", "test-sshd"]
         if self.has_slurm:
             slurm.prepare(host)

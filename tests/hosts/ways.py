@@ -14,7 +14,7 @@ import time
 import urllib.request
 
 import slurm
-from three_hosts import DISK, LONG, NAMES, SOON, SSH_PORT, must
+from three_hosts import DISK, LONG, NAMES, SOON, SSH_PORTS, must
 
 METRICS = 9400  # of ps/0, which is the first task of its host
 LEASE = 4
@@ -140,7 +140,8 @@ class Ssh(Way):
     def start(self, job, more="restarts: {max: 10}"):
         """`more`: of `launch`."""
         self.job = job
-        self.launch = f"{{via: ssh, user: alice, port: {SSH_PORT}, identity: {self.three.folder}/id, ssh_config: ssh_config, {more}}}"
+        self.launch = (f"{{via: ssh, user: alice, port: {SSH_PORTS['one']}, identity: {self.three.folder}/id, ssh_config: ssh_config, "
+                       f"hosts: [{{host: three, port: {SSH_PORTS['three']}}}], {more}}}")
         file = self.folder / "job.yaml"
         file.write_text(self.text(job))
         if not (self.folder / "keys").exists():
@@ -199,7 +200,7 @@ class Units(Way):
                 (system / f"dtf-{program}@.service.d").mkdir()
                 shutil.copy(three.build / f"configs/systemd/dtf-{program}-keys.conf", system / f"dtf-{program}@.service.d/keys.conf")
             host.systemctl("daemon-reload")
-            host.systemctl("enable", "dtf.target", *(self.unit(task) for task in TASKS[name]))
+            host.systemctl("enable", *(self.unit(task) for task in TASKS[name]))
 
     @staticmethod
     def unit(task):
@@ -226,6 +227,7 @@ class Units(Way):
             (host.root / "etc/dtf/cluster.yaml").write_text(self.text(job))
             self.give_keys(name)
             host.systemctl("reset-failed", check=False)
+            host.systemctl("enable", "dtf.target")  # until the case is over: a host that boots starts its tasks
             host.systemctl("start", "--no-block", "dtf.target")
 
     def give_keys(self, name):
@@ -289,6 +291,8 @@ class Units(Way):
 
     def abort(self):
         self.stop_all()
+        for host in self.three.hosts.values():
+            host.systemctl("disable", "dtf.target", check=False)
 
 
 class Slurm(Way):
