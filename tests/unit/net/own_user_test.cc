@@ -1,7 +1,14 @@
 #include "common/net/own_user.h"
 
 #include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
 
 #include "common/net/connector.h"
 #include "tests/support/another_user.h"
@@ -84,6 +91,40 @@ TEST(OwnUser, OfIpv6Too) {
   EXPECT_EQ(strangerThatConnects(accepted.get()), "");
   client = Fd();
   EXPECT_NE(strangerThatConnects(accepted.get()), "");
+}
+
+// As some sandboxes do, and a unit whose RestrictAddressFamilies= lacks AF_NETLINK. From here on.
+bool forbidNetlink() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(rules), rules};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(OwnUser, WhereTheKernelMayNotBeAskedThatIsSaidAndAllAreLetIn) {
+  const auto in_a_sandbox = [] {
+    if (!forbidNetlink()) std::_Exit(2);
+    keepToOwnUser(true);
+    const bool knows = whyOwnersAreUnknown().empty();
+    std::_Exit(keepsToOwnUser() || knows ? 1 : 0);
+  };
+  EXPECT_EXIT(in_a_sandbox(), ::testing::ExitedWithCode(0),
+              "event=loopback_open reason=.*whoever is on this host may connect");
+}
+
+TEST(OwnUser, WhereItMayBeAskedNobodyIsToldOtherwise) {
+  const auto as_usual = [] {
+    keepToOwnUser(true);
+    std::_Exit(keepsToOwnUser() ? 0 : 1);
+  };
+  EXPECT_EXIT(as_usual(), ::testing::ExitedWithCode(0), "^$");
 }
 
 class OtherUser : public ::testing::Test {
