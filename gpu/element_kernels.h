@@ -5,6 +5,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "gpu/error.h"
 #include "gpu/kernel.h"
 #include "gpu/launch.h"
 
@@ -51,11 +52,17 @@ class UnaryKernel final : public Kernel {
   const int64_t n_;
 };
 
-// y = F(a, b).
+// y = F(a, b), all of one size.
 template <class F, class X = float, class Y = float>
 class BinaryKernel final : public Kernel {
  public:
-  explicit BinaryKernel(const Operation& o) : f_(functorOf<F>(o)), n_(o.outputs[0].elements()) {}
+  explicit BinaryKernel(const Operation& o) : f_(functorOf<F>(o)), n_(o.outputs[0].elements()) {
+    if (o.inputs[0].elements() == n_ && o.inputs[1].elements() == n_) return;
+    throw PluginError(
+        DTF_PLUGIN_BAD_CONFIG,
+        "Node '" + o.name + "': " + o.op +
+            " of operands that are repeated has no kernel for GPUs. Place it on a CPU.");
+  }
   void launch(Device& device, const Arguments& a) override {
     forElements(device, n_, BinaryAt<F, X, Y>{f_, a.in<X>(0), a.in<X>(1), a.out<Y>(0)});
   }

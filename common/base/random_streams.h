@@ -18,6 +18,7 @@ enum class RandomStream : uint8_t {
   kAugmentation = 7,
   kInitialValues = 0x10,
   kDropoutMasks = 0x11,  // their kernels draw blocks by themselves: see standard_nn_ops.cc
+  kRandomOps = 0x12,     // likewise: see standard_random_ops.cc
 };
 
 constexpr uint64_t streamOf(RandomStream use, uint64_t number) {

@@ -58,7 +58,8 @@ class Differentiation {
   }
 
  private:
-  // A node is influenced when one of its inputs is a target or comes from an influenced node.
+  // A node is influenced when one of its inputs is a target or comes from an influenced node; whole
+  // numbers, as which element is the largest, don't move with anything.
   void markInfluenced() {
     influenced_.assign(graph_.nodes().size(), false);
     for (const Node& node : graph_.nodes()) {
@@ -70,6 +71,7 @@ class Differentiation {
 
   bool isInfluenced(const Output& output) const {
     DTF_CHECK(std::cmp_less(output.node.value, influenced_.size()));  // none of the gradients'
+    if (graph_.spec(output).dtype != DType::kFloat32) return false;
     return influenced_[static_cast<size_t>(output.node.value)] ||
            std::find(with_respect_to_.begin(), with_respect_to_.end(), output) !=
                with_respect_to_.end();

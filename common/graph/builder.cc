@@ -71,6 +71,9 @@ Output Builder::less(Output a, Output b) {
 Output Builder::equal(Output a, Output b) {
   return op("Equal", {a, b});
 }
+Output Builder::lessEqual(Output a, Output b) {
+  return op("LessEqual", {a, b});
+}
 Output Builder::squaredDifference(Output a, Output b) {
   return op("SquaredDifference", {a, b});
 }

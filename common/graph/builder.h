@@ -59,7 +59,15 @@ class Builder {
   Output add(Output a, Output b);
   Output sub(Output a, Output b);
   Output mul(Output a, Output b);
+  Output div(Output a, Output b);
+  Output maximum(Output a, Output b);
+  Output minimum(Output a, Output b);
   Output squaredDifference(Output a, Output b);
+  Output exp(Output x);
+  Output log(Output x);
+  Output sqrt(Output x);
+  Output rsqrt(Output x);
+  Output cast(Output x, DType dtype);
   Output abs(Output x);
   Output absGrad(Output dy, Output x);
   Output scale(Output x, double factor);
@@ -68,6 +76,10 @@ class Builder {
   Output biasAdd(Output x, Output bias);
   Output biasAddGrad(Output dy);
   Output mean(Output x);
+  Output mean(Output x, Shape axes, bool keep_dims = false);
+  Output sum(Output x, Shape axes = {}, bool keep_dims = false);
+  Output argMax(Output x, int64_t axis);
+  Output broadcastTo(Output x, Shape shape);
   Output meanGrad(Output dy, Shape shape);
   Output mulRows(Output dy, Output x);
 
@@ -158,6 +170,7 @@ class Builder {
 
   // ---- comparisons: uint8, 1 where it is so (standard_math_ops.cc)
   Output less(Output a, Output b);
+  Output lessEqual(Output a, Output b);
   Output equal(Output a, Output b);
 
   // ---- branches and loops over functions (standard_control_ops.cc)
@@ -178,6 +191,10 @@ class Builder {
     std::vector<Output> stacked, summed;
   };
   WhileResults whileLoop(WhileArguments loop);
+
+  // ---- random numbers (standard_random_ops.cc)
+  Output randomUniform(Output seed, Shape shape, int64_t stream = 0);
+  Output randomNormal(Output seed, Shape shape, int64_t stream = 0);
 
   // ---- effects
   NodeId applyGradient(Output variable, Output gradient);

@@ -15,6 +15,7 @@ Output dyOf(const GradientRequest& request);  // of output 0, which has one
 Output in(const GradientRequest& request, size_t index);
 Output yOf(const GradientRequest& request);  // output 0 itself
 
+void addMathGradients(GradientTable& table);     // gradients_math.cc
 void addControlGradients(GradientTable& table);  // gradients_control.cc
 void addImageGradients(GradientTable& table);    // gradients_image.cc
 void addLayerGradients(GradientTable& table);    // gradients_layers.cc

@@ -17,28 +17,8 @@ Gradients identityGradient(Builder&, const Request& r) {
 Gradients noGradient(Builder&, const Request& r) {
   return Gradients(r.node.inputs.size());
 }
-Gradients addGradient(Builder&, const Request& r) {
+Gradients addNGradient(Builder&, const Request& r) {
   return Gradients(r.node.inputs.size(), dyOf(r));
-}
-
-Gradients subGradient(Builder& b, const Request& r) {
-  Gradients gradients = {dyOf(r), std::nullopt};
-  if (r.wanted[1]) gradients[1] = b.scale(dyOf(r), -1);
-  return gradients;
-}
-
-Gradients mulGradient(Builder& b, const Request& r) {
-  Gradients gradients(2);
-  if (r.wanted[0]) gradients[0] = b.mul(dyOf(r), in(r, 1));
-  if (r.wanted[1]) gradients[1] = b.mul(dyOf(r), in(r, 0));
-  return gradients;
-}
-
-Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
-  const Output twice = b.scale(b.mul(dyOf(r), b.sub(in(r, 0), in(r, 1))), 2);
-  Gradients gradients = {twice, std::nullopt};
-  if (r.wanted[1]) gradients[1] = b.scale(twice, -1);
-  return gradients;
 }
 
 Gradients scaleGradient(Builder& b, const Request& r) {
@@ -69,10 +49,6 @@ Gradients biasAddGradient(Builder& b, const Request& r) {
   Gradients gradients = {dyOf(r), std::nullopt};
   if (r.wanted[1]) gradients[1] = b.biasAddGrad(dyOf(r));
   return gradients;
-}
-
-Gradients meanGradient(Builder& b, const Request& r) {
-  return {b.meanGrad(dyOf(r), b.graph().spec(in(r, 0)).shape)};
 }
 
 Gradients reluGradient(Builder& b, const Request& r) {
@@ -144,15 +120,10 @@ const GradientTable& standardGradients() {
     all.add("Identity", identityGradient);
     all.add("ZerosLike", noGradient);
     all.add("Reshape", reshapeGradient);
-    all.add("Add", addGradient);
-    all.add("AddN", addGradient);
-    all.add("Sub", subGradient);
-    all.add("Mul", mulGradient);
-    all.add("SquaredDifference", squaredDifferenceGradient);
+    all.add("AddN", addNGradient);
     all.add("Scale", scaleGradient);
     all.add("MatMul", matMulGradient);
     all.add("BiasAdd", biasAddGradient);
-    all.add("Mean", meanGradient);
     all.add("Relu", reluGradient);
     all.add("Sigmoid", sigmoidGradient);
     all.add("Tanh", tanhGradient);
@@ -160,6 +131,7 @@ const GradientTable& standardGradients() {
     all.add("Dropout", dropoutGradient);
     all.add("SparseSoftmaxCrossEntropyWithLogits", sparseCrossEntropyGradient);
     all.add("SigmoidCrossEntropyWithLogits", sigmoidCrossEntropyGradient);
+    addMathGradients(all);
     addControlGradients(all);
     addImageGradients(all);
     addLayerGradients(all);

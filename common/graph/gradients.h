@@ -41,8 +41,8 @@ class GradientTable {
   std::map<std::string, GradientFunction, std::less<>> functions_;
 };
 
-// The gradients of standardOps(). Without one: Accuracy, OneHot, Normalise, MulRows,
-// FusedBatchNormInference, and what is a gradient itself; the sources need none. Made once, kept for the life of the process.
+// The gradients of standardOps(). Without one: Accuracy, ArgMax, OneHot, Normalise, MulRows,
+// FusedBatchNormInference, comparisons, and what is a gradient itself; the sources need none. Made once, kept for the life of the process.
 const GradientTable& standardGradients();
 
 }  // namespace dtf::graph

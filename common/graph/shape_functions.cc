@@ -1,5 +1,7 @@
 #include "common/graph/shape_functions.h"
 
+#include <algorithm>
+
 #include "common/base/error.h"
 
 namespace dtf::graph {
@@ -53,6 +55,20 @@ void wantSameDim(const TensorSpec& a, int a_axis, const char* a_name, const Tens
          std::to_string(b.shape.dim(b_axis)));
 }
 
+Shape broadcast(const Shape& a, const char* a_name, const Shape& b, const char* b_name) {
+  std::vector<int64_t> dims(static_cast<size_t>(std::max(a.rank(), b.rank())), 1);
+  for (int back = 1; back <= static_cast<int>(dims.size()); ++back) {
+    const int64_t of_a = back <= a.rank() ? a.dim(a.rank() - back) : 1;
+    const int64_t of_b = back <= b.rank() ? b.dim(b.rank() - back) : 1;
+    if (of_a != of_b && of_a != 1 && of_b != 1) {
+      misfit(std::string(a_name) + " " + a.str() + " and " + b_name + " " + b.str() +
+             " don't fit: from the last one on, dimensions must be the same, or one of them 1");
+    }
+    dims[dims.size() - static_cast<size_t>(back)] = of_a == 1 ? of_b : of_a;
+  }
+  return Shape(std::move(dims));
+}
+
 TensorSpec floats(Shape shape) {
   return {DType::kFloat32, std::move(shape)};
 }
@@ -72,6 +88,13 @@ std::vector<TensorSpec> elementwise(std::span<const TensorSpec> inputs, const At
     wantSame(inputs[0], "the first input", input, "another");
   }
   return {inputs[0]};
+}
+
+std::vector<TensorSpec> broadcastElementwise(std::span<const TensorSpec> inputs,
+                                             const Attributes&) {
+  wantFloat(inputs[0], "a");
+  wantFloat(inputs[1], "b");
+  return {floats(broadcast(inputs[0].shape, "a", inputs[1].shape, "b"))};
 }
 
 std::vector<TensorSpec> declared(std::span<const TensorSpec>, const Attributes& attributes) {

@@ -31,6 +31,11 @@ const T& get(const Attributes& attributes, const char* key) {
   return std::get<T>(attributes.find(key)->second);
 }
 
+// What two shapes make together, as NumPy and TensorFlow have it: side by side from the last dimension
+// on, dimensions are the same, or one of them is 1 or not there, and counts as the other's.
+// Errors: kBadConfig with both shapes.
+Shape broadcast(const Shape& a, const char* a_name, const Shape& b, const char* b_name);
+
 TensorSpec floats(Shape shape);
 // What Gather makes of a table.
 TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices);
@@ -38,6 +43,9 @@ TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices);
 // n float32 inputs of one shape, one output of that shape.
 std::vector<TensorSpec> elementwise(std::span<const TensorSpec> inputs,
                                     const Attributes& attributes);
+// Two float32 inputs a and b, one output of broadcast() shape.
+std::vector<TensorSpec> broadcastElementwise(std::span<const TensorSpec> inputs,
+                                             const Attributes& attributes);
 // The output is what the attributes `dtype` and `shape` say.
 std::vector<TensorSpec> declared(std::span<const TensorSpec> inputs, const Attributes& attributes);
 // The output is float32 of the attribute `shape`.

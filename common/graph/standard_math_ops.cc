@@ -1,14 +1,28 @@
-// Arithmetic. All is float32 and row-major unless said; "same" means the same dtype and shape.
+// Arithmetic. All is float32 and row-major unless said; "same" means the same dtype and shape. a and b
+// that aren't called the same are broadcast, as NumPy and TensorFlow do it: from the last dimension on
+// theirs are equal, or one is 1 or not there, and repeated.
 //
 //   op                 inputs             attributes         outputs
 //   Identity           x, any dtype       -                  x, unchanged
 //   ZerosLike          x, any dtype       -                  zeros, same as x
 //   Reshape            x, any dtype       shape              x's elements in order, as `shape`
 //   Normalise          x uint8            scale double       float(x) * scale
-//   Add, Sub, Mul      a, b: same         -                  a + b, a - b, a * b by element
-//   SquaredDifference  a, b: same         -                  (a - b)^2 by element
-//   Less, LessEqual,   a, b: same         -                  uint8, same shape: 1 where a < b,
-//   Equal              of any dtype                          a <= b, a == b; else 0
+//   Add, Sub, Mul      a, b               -                  a + b, a - b, a * b by element
+//   Div                a, b               -                  a / b by element, as IEEE 754 has it:
+//                                                            infinite or NaN where b is 0
+//   Maximum, Minimum   a, b               -                  the larger, the smaller one by element;
+//                                                            NaN where either is
+//   SquaredDifference  a, b               -                  (a - b)^2 by element
+//   Less, LessEqual,   a, b: of one       -                  uint8: 1 where a < b, a <= b, a == b;
+//   Equal              dtype, any                            else 0
+//   Exp                x                  -                  e^x
+//   Log                x                  -                  the natural logarithm; -infinity of 0, NaN
+//                                                            below
+//   Sqrt               x                  -                  the square root, NaN below 0
+//   Rsqrt              x                  -                  1 / Sqrt(x)
+//   Cast               x, any dtype       dtype              x as `dtype`; a float as a whole number
+//                                                            without its fraction, NaN as 0, what is
+//                                                            beyond dtype's numbers as the nearest
 //   Abs                x                  -                  |x|
 //   AbsGrad            dy, x: same        -                  dy * sign(x), 0 where x is 0
 //   Scale              x                  factor double      x * factor
@@ -19,7 +33,15 @@
 //   BiasAdd            x [..,N], b [N]    -                  x with b added to each row; x has two
 //                                                            dimensions or more
 //   BiasAddGrad        dy [..,N]          -                  [N]: the sum of dy's rows
-//   Mean               x, not empty       -                  scalar: the mean of all elements
+//   Mean               x, not empty       [axes shape,       the mean over these dimensions, which
+//                                         keep_dims bool]    are left out, or 1 with keep_dims; no
+//                                                            axes: over all
+//   Sum                x                  likewise           likewise, the sum; 0 of nothing
+//   ArgMax             x                  axis int           int64, without this dimension, which has
+//                                                            elements: where along it the largest one
+//                                                            is, of equal ones the first
+//   BroadcastTo        x                  shape              x repeated to `shape`, as an a that meets a b
+//                                                            of it
 //   MeanGrad           dy scalar          shape, not empty   `shape`, filled with dy / elements
 //   MulRows            dy [B], x [B,C]    -                  [B,C]: row i of x times dy[i]
 
@@ -45,8 +67,69 @@ Specs inferReshape(std::span<const TensorSpec> inputs, const Attributes& attribu
 }
 
 Specs inferComparison(std::span<const TensorSpec> inputs, const Attributes&) {
-  wantSame(inputs[0], "a", inputs[1], "b");
-  return {{DType::kUInt8, inputs[0].shape}};
+  if (inputs[0].dtype != inputs[1].dtype) {
+    throw Error(ErrorCode::kBadConfig, "a " + specText(inputs[0]) + " and b " +
+                                           specText(inputs[1]) + " must be of one dtype");
+  }
+  return {{DType::kUInt8, broadcast(inputs[0].shape, "a", inputs[1].shape, "b")}};
+}
+
+Specs inferCast(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  return {{get<DType>(attributes, "dtype"), inputs[0].shape}};
+}
+
+[[noreturn]] void refuseAxis(int64_t axis, const TensorSpec& x) {
+  throw Error(ErrorCode::kBadConfig, "axis " + std::to_string(axis) + " is none of " + specText(x));
+}
+
+// By dimension of x, whether it is reduced; no axes: all are.
+std::vector<bool> reducedAxes(const TensorSpec& x, const Attributes& attributes) {
+  const Shape& axes = get<Shape>(attributes, "axes");
+  std::vector<bool> reduced(static_cast<size_t>(x.shape.rank()), axes.rank() == 0);
+  for (const int64_t axis : axes.dims()) {
+    if (axis >= x.shape.rank()) refuseAxis(axis, x);
+    if (reduced[static_cast<size_t>(axis)]) {
+      throw Error(ErrorCode::kBadConfig, "axis " + std::to_string(axis) + " is named twice");
+    }
+    reduced[static_cast<size_t>(axis)] = true;
+  }
+  return reduced;
+}
+
+Specs inferSum(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  wantFloat(inputs[0], "x");
+  const std::vector<bool> reduced = reducedAxes(inputs[0], attributes);
+  const bool keep = get<bool>(attributes, "keep_dims");
+  std::vector<int64_t> dims;
+  for (size_t i = 0; i < reduced.size(); ++i) {
+    if (!reduced[i]) dims.push_back(inputs[0].shape.dims()[i]);
+    if (reduced[i] && keep) dims.push_back(1);
+  }
+  return {floats(Shape(std::move(dims)))};
+}
+
+Specs inferArgMax(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  wantFloat(inputs[0], "x");
+  const int64_t axis = get<int64_t>(attributes, "axis");
+  std::vector<int64_t> dims = inputs[0].shape.dims();
+  if (axis < 0 || axis >= inputs[0].shape.rank()) refuseAxis(axis, inputs[0]);
+  if (dims[static_cast<size_t>(axis)] == 0) {
+    throw Error(ErrorCode::kBadConfig,
+                "x " + specText(inputs[0]) + " has no elements along axis " + std::to_string(axis));
+  }
+  dims.erase(dims.begin() + axis);
+  return {{DType::kInt64, Shape(std::move(dims))}};
+}
+
+Specs inferBroadcastTo(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+  wantFloat(inputs[0], "x");
+  const Shape& shape = get<Shape>(attributes, "shape");
+  if (broadcast(inputs[0].shape, "x", shape, "the shape") != shape) {
+    throw Error(ErrorCode::kBadConfig, "x " + specText(inputs[0]) +
+                                           " can't be repeated to the shape " + shape.str() +
+                                           ": it has more dimensions, or larger ones");
+  }
+  return {floats(shape)};
 }
 
 Specs inferNormalise(std::span<const TensorSpec> inputs, const Attributes&) {
@@ -90,10 +173,10 @@ void wantElements(const Shape& shape) {
   }
 }
 
-Specs inferMean(std::span<const TensorSpec> inputs, const Attributes&) {
+Specs inferMean(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   wantFloat(inputs[0], "x");
   wantElements(inputs[0].shape);
-  return {floats(Shape())};
+  return inferSum(inputs, attributes);
 }
 
 Specs inferMeanGrad(std::span<const TensorSpec> inputs, const Attributes& attributes) {
@@ -119,9 +202,11 @@ void addMathOps(OpCatalog& catalog) {
   catalog.add({"ZerosLike", 1, {}, passThrough});
   catalog.add({"Reshape", 1, {{"shape", Type::kShape}}, inferReshape});
   catalog.add({"Normalise", 1, {{"scale", Type::kDouble}}, inferNormalise});
-  catalog.add({"Add", 2, {}, elementwise});
-  catalog.add({"Sub", 2, {}, elementwise});
-  catalog.add({"Mul", 2, {}, elementwise});
+  for (const char* const op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum"})
+    catalog.add({op, 2, {}, broadcastElementwise});
+  for (const char* const op : {"Exp", "Log", "Sqrt", "Rsqrt"})
+    catalog.add({op, 1, {}, elementwise});
+  catalog.add({"Cast", 1, {{"dtype", Type::kDType}}, inferCast});
   for (const char* const op : {"Less", "LessEqual", "Equal"})
     catalog.add({op, 2, {}, inferComparison});
   catalog.add({"Abs", 1, {}, elementwise});
@@ -134,10 +219,15 @@ void addMathOps(OpCatalog& catalog) {
                inferMatMul});
   catalog.add({"BiasAdd", 2, {}, inferBiasAdd});
   catalog.add({"BiasAddGrad", 1, {}, inferBiasAddGrad});
-  catalog.add({"Mean", 1, {}, inferMean});
+  const std::vector<AttributeDef> reduction = {{"axes", Type::kShape, false},
+                                               {"keep_dims", Type::kBool, false}};
+  catalog.add({"Mean", 1, reduction, inferMean});
+  catalog.add({"Sum", 1, reduction, inferSum});
+  catalog.add({"ArgMax", 1, {{"axis", Type::kInt}}, inferArgMax});
+  catalog.add({"BroadcastTo", 1, {{"shape", Type::kShape}}, inferBroadcastTo});
   catalog.add({"MeanGrad", 1, {{"shape", Type::kShape}}, inferMeanGrad});
   catalog.add({"MulRows", 2, {}, inferMulRows});
-  catalog.add({"SquaredDifference", 2, {}, elementwise});
+  catalog.add({"SquaredDifference", 2, {}, broadcastElementwise});
 }
 
 }  // namespace dtf::graph

@@ -12,6 +12,7 @@ const OpCatalog& standardOps() {
     addImageOps(all);
     addNormOps(all);
     addArrayOps(all);
+    addRandomOps(all);
     addControlOps(all);
     addStateOps(all);
     return all;

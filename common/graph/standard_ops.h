@@ -14,6 +14,7 @@ void addNnOps(
 void addImageOps(OpCatalog& catalog);    // standard_image_ops.cc: convolutions, pooling
 void addNormOps(OpCatalog& catalog);     // standard_norm_ops.cc: of batches and layers
 void addArrayOps(OpCatalog& catalog);    // standard_array_ops.cc: parts of tensors, rows of tables
+void addRandomOps(OpCatalog& catalog);   // standard_random_ops.cc: numbers drawn from seeds
 void addControlOps(OpCatalog& catalog);  // standard_control_ops.cc: branches and loops
 void addStateOps(
     OpCatalog& catalog);  // standard_state_ops.cc: feeds, constants, variables, other tasks

@@ -16,6 +16,8 @@
 namespace dtf::runtime {
 
 void addMathKernels(KernelTable& table, const Processor& cpu);
+void addReductionKernels(KernelTable& table, const Processor& cpu);
+void addRandomKernels(KernelTable& table, const Processor& cpu);
 void addNnKernels(KernelTable& table, const Processor& cpu);
 void addImageKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule);
 void addConvPoolKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule);
@@ -98,6 +100,9 @@ std::unique_ptr<Kernel> makeKernel(F f, Overwrites overwrites, size_t workspace_
   return std::make_unique<LoopKernel<F, Overwrites>>(std::move(f), overwrites, workspace_bytes,
                                                      way);
 }
+
+// Means of all elements; cpu_kernels_math.cc.
+std::unique_ptr<Kernel> meanOfAll(const Operation& o, const VectorLoops& loops);
 
 // Labels or indices of uint8, int32 or int64 as checked int32. Value type; immutable.
 class LabelReader {

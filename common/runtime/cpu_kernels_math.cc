@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <type_traits>
 
+#include "common/runtime/broadcast.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/runtime/cpu_kernels_internal.h"
 
@@ -46,11 +49,14 @@ Costed<Loop> dear(Loop loop) {
 }
 
 template <class T, class Compare>
-std::unique_ptr<Kernel> comparisonOf(const Processor& cpu, int64_t n, Compare compare) {
-  const auto run = [cpu, n, compare](const KernelArguments& a) {
-    forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
-      for (int64_t i = first; i < first + count; ++i)
-        out<uint8_t>(a, 0)[i] = compare(in<T>(a, 0)[i], in<T>(a, 1)[i]) ? 1 : 0;
+std::unique_ptr<Kernel> comparisonOf(const Processor& cpu, const Operation& o, Compare compare) {
+  const auto loop = [compare](const T* x, const T* y, uint8_t* to, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = compare(x[i], y[i]) ? 1 : 0;
+  };
+  const Broadcast places(o);
+  const auto run = [cpu, places, loop](const KernelArguments& a) {
+    forElements(cpu, places.elements(), kCopiedWork, [&](int64_t first, int64_t count) {
+      places.forRange(first, count, in<T>(a, 0), in<T>(a, 1), out<uint8_t>(a, 0), loop);
     });
   };
   return makeKernel(run, kOverwritesNothing);
@@ -59,16 +65,15 @@ std::unique_ptr<Kernel> comparisonOf(const Processor& cpu, int64_t n, Compare co
 template <class Compare>
 KernelFactory comparison(const Processor& cpu, Compare compare) {
   return [cpu, compare](const Operation& o) {
-    const int64_t n = outputElements(o);
     switch (o.input_specs[0].dtype) {
       case DType::kFloat32:
-        return comparisonOf<float>(cpu, n, compare);
+        return comparisonOf<float>(cpu, o, compare);
       case DType::kUInt8:
-        return comparisonOf<uint8_t>(cpu, n, compare);
+        return comparisonOf<uint8_t>(cpu, o, compare);
       case DType::kInt32:
-        return comparisonOf<int32_t>(cpu, n, compare);
+        return comparisonOf<int32_t>(cpu, o, compare);
       case DType::kInt64:
-        return comparisonOf<int64_t>(cpu, n, compare);
+        return comparisonOf<int64_t>(cpu, o, compare);
     }
     DTF_CHECK(false);
     return std::unique_ptr<Kernel>();
@@ -94,6 +99,20 @@ KernelFactory binary(const Processor& cpu, Costed<VectorLoops::Binary> f) {
       });
     };
     return makeKernel(run, kOverwritesAny);
+  };
+}
+
+// As binary(), of operands that are repeated where the other one has more.
+KernelFactory broadcasting(const Processor& cpu, Costed<VectorLoops::Binary> f) {
+  return [cpu, f](const Operation& o) {
+    const Broadcast places(o);
+    if (places.isPlain()) return binary(cpu, f)(o);
+    const auto run = [cpu, f, places](const KernelArguments& a) {
+      forElements(cpu, places.elements(), f.work, [&](int64_t first, int64_t count) {
+        places.forRange(first, count, in(a, 0), in(a, 1), out(a, 0), f.loop);
+      });
+    };
+    return makeKernel(run, kOverwritesNothing);
   };
 }
 
@@ -153,15 +172,6 @@ KernelFactory addN(const Processor& cpu, const VectorLoops& loops) {
   };
 }
 
-KernelFactory mean(const VectorLoops& loops) {
-  return [sum = loops.sum](const Operation& o) {
-    const auto run = [sum, n = o.input_specs[0].shape.elements()](const KernelArguments& a) {
-      *out(a, 0) = static_cast<float>(sum(in(a, 0), n) / static_cast<double>(n));
-    };
-    return makeKernel(run, kOverwritesNothing);
-  };
-}
-
 KernelFactory meanGrad(const Processor& cpu) {
   return [cpu](const Operation& o) {
     const auto run = [cpu, n = outputElements(o)](const KernelArguments& a) {
@@ -209,7 +219,69 @@ KernelFactory biasAddGrad(const Processor& cpu, const VectorLoops& loops) {
   };
 }
 
+template <class From, class To>
+To castTo(From x) {
+  if constexpr (std::is_same_v<To, float>) {
+    return static_cast<float>(x);
+  } else if constexpr (std::is_same_v<From, float>) {
+    constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
+    if (!(x == x)) return 0;  // NOLINT(misc-redundant-expression): NaN
+    if (x <= static_cast<float>(kLeast)) return kLeast;
+    return x >= static_cast<float>(kMost) ? kMost : static_cast<To>(x);
+  } else {
+    const auto least = static_cast<int64_t>(std::numeric_limits<To>::min());
+    const auto most = static_cast<int64_t>(std::numeric_limits<To>::max());
+    return static_cast<To>(std::clamp<int64_t>(x, least, most));
+  }
+}
+
+template <class From, class To>
+std::unique_ptr<Kernel> castKernel(const Processor& cpu, int64_t n) {
+  const auto run = [cpu, n](const KernelArguments& a) {
+    forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+      for (int64_t i = first; i < first + count; ++i)
+        out<To>(a, 0)[i] = castTo<From, To>(in<From>(a, 0)[i]);
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+// f(a T) with the C++ type of `dtype`.
+template <class F>
+auto withType(DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return f(float{});
+    case DType::kUInt8:
+      return f(uint8_t{});
+    case DType::kInt32:
+      return f(int32_t{});
+    case DType::kInt64:
+      return f(int64_t{});
+  }
+  DTF_CHECK(false);
+  return f(float{});
+}
+
+KernelFactory cast(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    return withType(o.input_specs[0].dtype, [&](auto from) {
+      return withType(o.output_specs[0].dtype, [&](auto to) {
+        return castKernel<decltype(from), decltype(to)>(cpu, outputElements(o));
+      });
+    });
+  };
+}
+
 }  // namespace
+
+std::unique_ptr<Kernel> meanOfAll(const Operation& o, const VectorLoops& loops) {
+  const auto run = [sum = loops.sum,
+                    n = o.input_specs[0].shape.elements()](const KernelArguments& a) {
+    *out(a, 0) = static_cast<float>(sum(in(a, 0), n) / static_cast<double>(n));
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
 
 void addMathKernels(KernelTable& table, const Processor& cpu) {
   const VectorLoops& loops = vectorLoops(cpu.isa);
@@ -219,19 +291,26 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("Identity", copy(cpu));
   add("Reshape", copy(cpu));
   add("Normalise", normalise(cpu, loops));
-  add("Add", binary(cpu, cheap(loops.add)));
-  add("Sub", binary(cpu, cheap(loops.sub)));
+  add("Add", broadcasting(cpu, cheap(loops.add)));
+  add("Sub", broadcasting(cpu, cheap(loops.sub)));
   add("Less", comparison(cpu, std::less<>()));
   add("LessEqual", comparison(cpu, std::less_equal<>()));
   add("Equal", comparison(cpu, std::equal_to<>()));
   add("Assign", copy(cpu, 1));
   add("AssignAdd", binary(cpu, cheap(loops.add)));
   add("AssignSub", binary(cpu, cheap(loops.sub)));
-  add("Mul", binary(cpu, cheap(loops.mul)));
-  add("SquaredDifference", binary(cpu, cheap(loops.squaredDifference)));
+  add("Mul", broadcasting(cpu, cheap(loops.mul)));
+  add("Div", broadcasting(cpu, cheap(loops.div)));
+  add("Maximum", broadcasting(cpu, cheap(loops.maximum)));
+  add("Minimum", broadcasting(cpu, cheap(loops.minimum)));
+  add("SquaredDifference", broadcasting(cpu, cheap(loops.squaredDifference)));
+  add("Exp", unary(cpu, dear(loops.exp)));
+  add("Log", unary(cpu, dear(loops.log)));
+  add("Sqrt", unary(cpu, cheap(loops.sqrt)));
+  add("Rsqrt", unary(cpu, cheap(loops.rsqrt)));
+  add("Cast", cast(cpu));
   add("Scale", unaryWith(cpu, loops.scale, "factor", 1));
   add("AddN", addN(cpu, loops));
-  add("Mean", mean(loops));
   add("MeanGrad", meanGrad(cpu));
   add("BiasAdd", byRow(cpu, loops.biasAdd, PerRow::kRow, PerRow::kNothing,
                        [](int, int input) { return input == 0; }));
@@ -272,6 +351,8 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
 
 void registerCpuKernels(KernelTable& table, const Processor& cpu, const ConvolutionRule& rule) {
   addMathKernels(table, cpu);
+  addReductionKernels(table, cpu);
+  addRandomKernels(table, cpu);
   addNnKernels(table, cpu);
   addControlKernels(table, cpu);
   addArrayKernels(table, cpu);

@@ -31,7 +31,8 @@ struct VectorLoops {
   void (*normalise)(const uint8_t* x, float scale, float* y, int64_t n);
   void (*scale)(const float* x, float factor, float* y, int64_t n);
   Unary relu, sigmoid, tanh, relu6, elu, gelu, geluApproximate, silu, softplus, abs;
-  Binary add, sub, mul, squaredDifference;
+  Unary exp, log, sqrt, rsqrt;
+  Binary add, sub, mul, div, maximum, minimum, squaredDifference;
   Binary reluGrad, sigmoidGrad, tanhGrad, relu6Grad, eluGrad;             // (dy, y)
   Binary geluGrad, geluApproximateGrad, siluGrad, softplusGrad, absGrad;  // (dy, x)
   Binary sigmoidCrossEntropy;                                             // (logits, targets)

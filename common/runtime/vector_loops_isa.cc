@@ -51,6 +51,64 @@ void mul(const float* a, const float* b, float* y, int64_t n) {
   forEach(
       y, n, [](Floats u, Floats v) { return u * v; }, a, b);
 }
+void divLoop(const float* a, const float* b, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats u, Floats v) { return u / v; }, a, b);
+}
+// NaN of either one stays.
+void maximumLoop(const float* a, const float* b, float* y, int64_t n) {
+  const auto larger = [](Floats u, Floats v) {
+    const Floats w = u < v ? v : u;
+    return v == v ? w : v;  // NOLINT(misc-redundant-expression): a NaN is not
+  };
+  forEach(y, n, larger, a, b);
+}
+void minimumLoop(const float* a, const float* b, float* y, int64_t n) {
+  const auto smaller = [](Floats u, Floats v) {
+    const Floats w = v < u ? v : u;
+    return v == v ? w : v;  // NOLINT(misc-redundant-expression): a NaN is not
+  };
+  forEach(y, n, smaller, a, b);
+}
+// Beyond what exp() takes, by the square of its root: which overflows and underflows by itself.
+void expLoop(const float* x, float* y, int64_t n) {
+  const auto power = [](Floats v) {
+    const Floats a = v < 0.0f ? -v : v;
+    const Floats root = exp(a > 87.0f ? 0.5f * v : v);
+    return a > 87.0f ? root * root : root;
+  };
+  forEach(y, n, power, x);
+}
+// Also of what log() doesn't take: subnormal numbers, 0, negative ones, infinity.
+void logLoop(const float* x, float* y, int64_t n) {
+  const auto logarithm = [](Floats v) {
+    const auto tiny = v < 1.17549435e-38f;
+    Floats l = log(tiny ? v * 33554432.0f : v) - (tiny ? splat(17.328679514f) : Floats{});  // 2^25
+    l = v == 0.0f ? splat(-__builtin_inff()) : l;
+    l = v < 0.0f ? splat(__builtin_nanf("")) : l;
+    return v == __builtin_inff() ? v : l;
+  };
+  forEach(y, n, logarithm, x);
+}
+DTF_INLINE Floats rootOf(Floats v) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_sqrt_ps(0xffff, v);
+#elif defined(__AVX2__)
+  return _mm256_sqrt_ps(v);
+#else
+  Floats root;
+  for (int i = 0; i < kLanes; ++i) root[i] = __builtin_sqrtf(v[i]);
+  return root;
+#endif
+}
+void sqrtLoop(const float* x, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats v) { return rootOf(v); }, x);
+}
+void rsqrtLoop(const float* x, float* y, int64_t n) {
+  forEach(
+      y, n, [](Floats v) { return 1.0f / rootOf(v); }, x);
+}
 void squaredDifference(const float* a, const float* b, float* y, int64_t n) {
   forEach(
       y, n, [](Floats u, Floats v) { return (u - v) * (u - v); }, a, b);
@@ -348,9 +406,16 @@ const VectorLoops kVectorLoops = {
     .silu = silu,
     .softplus = softplus,
     .abs = absLoop,
+    .exp = expLoop,
+    .log = logLoop,
+    .sqrt = sqrtLoop,
+    .rsqrt = rsqrtLoop,
     .add = add,
     .sub = sub,
     .mul = mul,
+    .div = divLoop,
+    .maximum = maximumLoop,
+    .minimum = minimumLoop,
     .squaredDifference = squaredDifference,
     .reluGrad = reluGrad,
     .sigmoidGrad = sigmoidGrad,

@@ -1,5 +1,7 @@
 // Arithmetic by element; the semantics are in common/graph/standard_math_ops.cc.
 
+#include <cmath>
+
 #include "gpu/element_kernels.h"
 
 namespace dtf::gpu {
@@ -13,6 +15,27 @@ struct SubOf {
 };
 struct MulOf {
   DTF_HOST_DEVICE float operator()(float a, float b) const { return a * b; }
+};
+struct DivOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return a / b; }
+};
+struct MaximumOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return a < b || b != b ? b : a; }
+};
+struct MinimumOf {
+  DTF_HOST_DEVICE float operator()(float a, float b) const { return b < a || b != b ? b : a; }
+};
+struct ExpOf {
+  DTF_HOST_DEVICE float operator()(float x) const { return expf(x); }
+};
+struct LogOf {
+  DTF_HOST_DEVICE float operator()(float x) const { return logf(x); }
+};
+struct SqrtOf {
+  DTF_HOST_DEVICE float operator()(float x) const { return sqrtf(x); }
+};
+struct RsqrtOf {
+  DTF_HOST_DEVICE float operator()(float x) const { return 1.0f / sqrtf(x); }
 };
 struct SquaredDifferenceOf {
   DTF_HOST_DEVICE float operator()(float a, float b) const { return (a - b) * (a - b); }
@@ -155,6 +178,13 @@ void addElementKernels(KernelTable& table) {
   table["Add"] = table["AssignAdd"] = make<BinaryKernel<AddOf>>;
   table["Sub"] = table["AssignSub"] = make<BinaryKernel<SubOf>>;
   table["Mul"] = make<BinaryKernel<MulOf>>;
+  table["Div"] = make<BinaryKernel<DivOf>>;
+  table["Maximum"] = make<BinaryKernel<MaximumOf>>;
+  table["Minimum"] = make<BinaryKernel<MinimumOf>>;
+  table["Exp"] = make<UnaryKernel<ExpOf>>;
+  table["Log"] = make<UnaryKernel<LogOf>>;
+  table["Sqrt"] = make<UnaryKernel<SqrtOf>>;
+  table["Rsqrt"] = make<UnaryKernel<RsqrtOf>>;
   table["SquaredDifference"] = make<BinaryKernel<SquaredDifferenceOf>>;
   table["Less"] = comparison<LessOf>;
   table["LessEqual"] = comparison<LessEqualOf>;

@@ -104,6 +104,12 @@ struct MeanOfPartsAt {
 class MeanKernel final : public Kernel {
  public:
   explicit MeanKernel(const Operation& o) : n_(o.inputs[0].elements()) {
+    if (o.outputs[0].elements() != 1) {
+      throw PluginError(
+          DTF_PLUGIN_BAD_CONFIG,
+          "Node '" + o.name +
+              "': a Mean over some dimensions has no kernel for GPUs. Place it on a CPU.");
+    }
     const int64_t wanted = (n_ + kMeanElementsEach - 1) / kMeanElementsEach;
     parts_ = wanted < 1 ? 1 : wanted > kMeanTeamsMax ? kMeanTeamsMax : wanted;
     each_ = (n_ + parts_ - 1) / parts_;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,21 @@ namespace dtf::runtime::testing {
 struct DeviceUnderTest {
   std::unique_ptr<Device> device;
   KernelTable kernels;
-  std::vector<KernelTable> alike;     // that must give the same bits as `kernels`
-  std::shared_ptr<const void> owned;  // what the kernels borrow
-  bool calls_functions = true;        // has If and While
+  std::vector<KernelTable> alike;            // that must give the same bits as `kernels`
+  std::shared_ptr<const void> owned;         // what the kernels borrow
+  std::set<std::string, std::less<>> lacks;  // ops that it has no kernel for
+  bool broadcasts = true;                    // repeats operands of Add and its like
 };
+
+// What gpu/README.md says is missing there.
+inline const std::set<std::string, std::less<>> kGpuLacks = {"If",
+                                                             "While",
+                                                             "Sum",
+                                                             "BroadcastTo",
+                                                             "ArgMax",
+                                                             "Cast",
+                                                             "StatelessRandomUniform",
+                                                             "StatelessRandomNormal"};
 
 struct DeviceFactory {
   std::string name;  // letters, digits and _

@@ -48,7 +48,7 @@ FunctionRef functionOf(std::vector<graph::TensorSpec> parameters, const Function
 }
 
 TEST_P(DeviceSuite, RunsTheBranchThatItsConditionChooses) {
-  if (!device_.calls_functions) GTEST_SKIP() << "this device has no If and While";
+  if (device_.lacks.contains("If")) GTEST_SKIP() << "this device has no If and While";
   const auto both = [](double factor) {
     return functionOf({floatSpec({3, 17})}, [factor](Builder& b, Parameters p) {
       return Outputs{b.scale(b.tanh(p[0]), factor), p[0], b.constant({2}, factor)};
@@ -70,7 +70,7 @@ TEST_P(DeviceSuite, RunsTheBranchThatItsConditionChooses) {
 
 // A recurrent layer over a sequence, forwards and back, with its gradients.
 TEST_P(DeviceSuite, RunsALoopOverASequenceAndItsGradient) {
-  if (!device_.calls_functions) GTEST_SKIP() << "this device has no If and While";
+  if (device_.lacks.contains("If")) GTEST_SKIP() << "this device has no If and While";
   const graph::TensorSpec state = floatSpec({3, 17}), weights = floatSpec({17, 17});
   const auto body = functionOf({state, state, state, weights}, [](Builder& b, Parameters p) {
     const Output next = b.tanh(b.add(p[2], b.matMul(p[0], p[3])));
@@ -102,7 +102,7 @@ TEST_P(DeviceSuite, RunsALoopOverASequenceAndItsGradient) {
 
 // States that change places, and one of whole numbers; a cond that ends it early, or at once.
 TEST_P(DeviceSuite, ALoopEndsWhenItsCondSaysSo) {
-  if (!device_.calls_functions) GTEST_SKIP() << "this device has no If and While";
+  if (device_.lacks.contains("If")) GTEST_SKIP() << "this device has no If and While";
   const graph::TensorSpec small = floatSpec({}), number = {DType::kInt64, Shape()};
   const auto swap = functionOf({small, small, number, small}, [](Builder& b, Parameters p) {
     return Outputs{p[1], b.add(p[0], p[1]), p[2], p[0]};
@@ -130,7 +130,7 @@ TEST_P(DeviceSuite, ALoopEndsWhenItsCondSaysSo) {
 
 // A peer may send any number: less than none is none, more than the most is the most.
 TEST_P(DeviceSuite, ACountedLoopRunsAsOftenAsItIsTold) {
-  if (!device_.calls_functions) GTEST_SKIP() << "this device has no If and While";
+  if (device_.lacks.contains("If")) GTEST_SKIP() << "this device has no If and While";
   const auto body = functionOf({floatSpec({3}), floatSpec({3})}, [](Builder& b, Parameters p) {
     return Outputs{b.add(b.scale(p[0], 0.5), p[1]), b.scale(p[0], 3), b.tanh(p[1])};
   });
@@ -157,7 +157,7 @@ TEST_P(DeviceSuite, ACountedLoopRunsAsOftenAsItIsTold) {
 }
 
 TEST_P(DeviceSuite, ALoopWithinALoopKeepsItsOwnState) {
-  if (!device_.calls_functions) GTEST_SKIP() << "this device has no If and While";
+  if (device_.lacks.contains("If")) GTEST_SKIP() << "this device has no If and While";
   const graph::TensorSpec spec = floatSpec({2, 3});
   const auto step = functionOf({spec, spec}, [](Builder& b, Parameters p) {
     return Outputs{b.add(b.scale(p[0], 0.5), p[1])};

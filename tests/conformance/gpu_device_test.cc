@@ -20,7 +20,8 @@ DeviceUnderTest makeGpuDevice() {
   DeviceUnderTest made;
   made.device = std::make_unique<PluginDevice>(gpuPlugin(), 0);
   registerPluginKernels(made.kernels, gpuPlugin());
-  made.calls_functions = false;
+  made.lacks = kGpuLacks;
+  made.broadcasts = false;
   return made;
 }
 

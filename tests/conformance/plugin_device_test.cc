@@ -12,7 +12,8 @@ DeviceUnderTest makeHostPluginDevice() {
   DeviceUnderTest made;
   made.device = std::make_unique<PluginDevice>(hostPlugin(), 0);
   registerPluginKernels(made.kernels, hostPlugin());
-  made.calls_functions = false;
+  made.lacks = kGpuLacks;
+  made.broadcasts = false;
   return made;
 }
 

@@ -89,12 +89,6 @@ Results biasAddGrad(const Call& call) {
   return {db};
 }
 
-Results mean(const Call& call) {
-  double sum = 0;
-  for (const double x : call.in(0)) sum += x;
-  return {{sum / static_cast<double>(call.in(0).size())}};
-}
-
 Results meanGrad(const Call& call) {
   const size_t n = call.outElements();
   return {Values(n, call.in(0)[0] / static_cast<double>(n))};
@@ -215,18 +209,10 @@ ReferenceKernels mathKernels() {
   all["Scale"] = [](const Call& call) {
     return scaleBy(call, call.node.attribute<double>("factor"));
   };
-  all["Add"] = binary([](double a, double b) { return a + b; });
-  all["Sub"] = binary([](double a, double b) { return a - b; });
-  all["Mul"] = binary([](double a, double b) { return a * b; });
-  all["SquaredDifference"] = binary([](double a, double b) { return (a - b) * (a - b); });
-  all["Less"] = binary([](double a, double b) { return a < b ? 1.0 : 0.0; });
-  all["LessEqual"] = binary([](double a, double b) { return a <= b ? 1.0 : 0.0; });
-  all["Equal"] = binary([](double a, double b) { return a == b ? 1.0 : 0.0; });
   all["AddN"] = addN;
   all["MatMul"] = matMul;
   all["BiasAdd"] = biasAdd;
   all["BiasAddGrad"] = biasAddGrad;
-  all["Mean"] = mean;
   all["MeanGrad"] = meanGrad;
   all["MulRows"] = mulRows;
   return all;
@@ -248,6 +234,7 @@ ReferenceKernels allKernels() {
   all["OneHot"] = oneHot;
   all["Dropout"] = dropout;
   all["Accuracy"] = accuracy;
+  addMathReferences(all);
   addControlReferences(all);
   addImageReferences(all);
   addLayerReferences(all);

@@ -27,6 +27,10 @@ using Results = std::vector<Values>;
 using ReferenceKernel = std::function<Results(const Call&)>;
 using ReferenceKernels = std::map<std::string, ReferenceKernel, std::less<>>;
 
+// At each place of the output f of what the two inputs have there, as NumPy repeats them.
+ReferenceKernel broadcasting(double (*f)(double, double));
+
+void addMathReferences(ReferenceKernels& kernels);     // reference_math_kernels.cc
 void addControlReferences(ReferenceKernels& kernels);  // reference_control_kernels.cc
 void addImageReferences(ReferenceKernels& kernels);    // reference_image_kernels.cc
 void addLayerReferences(ReferenceKernels& kernels);    // reference_layer_kernels.cc

@@ -1,0 +1,139 @@
+// Gradients of arithmetic by element, whose operands may have been broadcast, and of reductions.
+
+#include "common/graph/gradient_functions.h"
+#include "common/graph/gradients.h"
+
+namespace dtf::graph {
+namespace {
+
+using Request = GradientRequest;
+
+Shape tensorShape(Builder& b, Output tensor) {
+  return b.graph().spec(tensor).shape;
+}
+
+// The gradient of input `index`, given that of what it was repeated to: each element's is the sum of its
+// repetitions'.
+Output toInput(Builder& b, const Request& r, size_t index, Output dy) {
+  const Shape to = tensorShape(b, in(r, index)), from = tensorShape(b, dy);
+  if (to == from) return dy;
+  std::vector<int64_t> axes;
+  const int added = from.rank() - to.rank();
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (axis < added || to.dim(axis - added) != from.dim(axis)) axes.push_back(axis);
+  return b.reshape(b.sum(dy, Shape(std::move(axes))), to);
+}
+
+// Of a what `of_a` makes, of b what `of_b` does, where it is wanted: of the shape of the output.
+template <class A, class B>
+Gradients both(Builder& b, const Request& r, const A& of_a, const B& of_b) {
+  Gradients gradients(2);
+  if (r.wanted[0]) gradients[0] = toInput(b, r, 0, of_a());
+  if (r.wanted[1]) gradients[1] = toInput(b, r, 1, of_b());
+  return gradients;
+}
+
+Gradients addGradient(Builder& b, const Request& r) {
+  const auto dy = [&] { return dyOf(r); };
+  return both(b, r, dy, dy);
+}
+
+Gradients subGradient(Builder& b, const Request& r) {
+  return both(
+      b, r, [&] { return dyOf(r); }, [&] { return b.scale(dyOf(r), -1); });
+}
+
+Gradients mulGradient(Builder& b, const Request& r) {
+  return both(
+      b, r, [&] { return b.mul(dyOf(r), in(r, 1)); }, [&] { return b.mul(dyOf(r), in(r, 0)); });
+}
+
+// With y = a / b: dy / b, and -dy * a / b^2 = -(dy / b) * y.
+Gradients divGradient(Builder& b, const Request& r) {
+  const Output share = b.div(dyOf(r), in(r, 1));
+  return both(
+      b, r, [&] { return share; }, [&] { return b.scale(b.mul(share, yOf(r)), -1); });
+}
+
+Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
+  const Output twice = b.scale(b.mul(dyOf(r), b.sub(in(r, 0), in(r, 1))), 2);
+  return both(
+      b, r, [&] { return twice; }, [&] { return b.scale(twice, -1); });
+}
+
+// All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow.
+Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
+  const auto where = [&](Output is) { return b.mul(dyOf(r), b.cast(is, DType::kFloat32)); };
+  const Output low = in(r, largest ? 1 : 0), high = in(r, largest ? 0 : 1);
+  return both(
+      b, r, [&] { return where(b.lessEqual(low, high)); },
+      [&] { return where(b.less(high, low)); });
+}
+
+Gradients expGradient(Builder& b, const Request& r) {
+  return {b.mul(dyOf(r), yOf(r))};
+}
+Gradients logGradient(Builder& b, const Request& r) {
+  return {b.div(dyOf(r), in(r, 0))};
+}
+// 1 / (2 sqrt(x))
+Gradients sqrtGradient(Builder& b, const Request& r) {
+  return {b.scale(b.div(dyOf(r), yOf(r)), 0.5)};
+}
+// With y = x^(-1/2): -y^3 / 2.
+Gradients rsqrtGradient(Builder& b, const Request& r) {
+  const Output y = yOf(r);
+  return {b.scale(b.mul(dyOf(r), b.mul(b.mul(y, y), y)), -0.5)};
+}
+
+// From a float to a float: whole numbers have no gradient.
+Gradients castGradient(Builder&, const Request& r) {
+  return {dyOf(r)};
+}
+
+// dy at each of the elements that were reduced to it.
+Output spread(Builder& b, const Request& r) {
+  const Shape x = tensorShape(b, in(r, 0));
+  const Shape axes = r.node.attribute<Shape>("axes");
+  std::vector<int64_t> kept = x.dims();
+  for (const int64_t axis : axes.dims()) kept[static_cast<size_t>(axis)] = 1;
+  if (axes.rank() == 0) kept.clear();
+  return b.broadcastTo(b.reshape(dyOf(r), Shape(std::move(kept))), x);
+}
+
+Gradients sumGradient(Builder& b, const Request& r) {
+  return {spread(b, r)};
+}
+
+Gradients meanGradient(Builder& b, const Request& r) {
+  const Shape x = tensorShape(b, in(r, 0));
+  if (r.node.outputs[0].shape.rank() == 0) return {b.meanGrad(dyOf(r), x)};
+  const auto means = static_cast<double>(r.node.outputs[0].shape.elements());
+  return {b.scale(spread(b, r), means / static_cast<double>(x.elements()))};
+}
+
+Gradients broadcastToGradient(Builder& b, const Request& r) {
+  return {toInput(b, r, 0, dyOf(r))};
+}
+
+}  // namespace
+
+void addMathGradients(GradientTable& table) {
+  table.add("Add", addGradient);
+  table.add("Sub", subGradient);
+  table.add("Mul", mulGradient);
+  table.add("Div", divGradient);
+  table.add("SquaredDifference", squaredDifferenceGradient);
+  table.add("Maximum", [](Builder& b, const Request& r) { return extremumGradient(b, r, true); });
+  table.add("Minimum", [](Builder& b, const Request& r) { return extremumGradient(b, r, false); });
+  table.add("Exp", expGradient);
+  table.add("Log", logGradient);
+  table.add("Sqrt", sqrtGradient);
+  table.add("Rsqrt", rsqrtGradient);
+  table.add("Cast", castGradient);
+  table.add("Sum", sumGradient);
+  table.add("Mean", meanGradient);
+  table.add("BroadcastTo", broadcastToGradient);
+}
+
+}  // namespace dtf::graph

@@ -1,0 +1,160 @@
+// Sums and means over dimensions, and repetition, which is their gradient; the semantics are in
+// graph/standard_math_ops.cc.
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/runtime/broadcast.h"
+#include "common/runtime/cpu_kernels_internal.h"
+
+namespace dtf::runtime {
+namespace {
+
+using Axes = std::vector<StridedAxis>;
+
+int64_t countOf(const Axes& axes) {
+  int64_t count = 1;
+  for (const StridedAxis& axis : axes) count *= axis.size;
+  return count;
+}
+
+// The dimensions of a tensor in two kinds: those that stay and those that are summed over. Neighbours of a
+// kind are one. Value type; immutable.
+struct Reduction {
+  explicit Reduction(const Operation& o) {
+    const Shape& x = o.input_specs[0].shape;
+    const Shape axes = o.attributeOr<Shape>("axes", {});
+    std::vector<bool> is_reduced(static_cast<size_t>(x.rank()), axes.rank() == 0);
+    for (const int64_t axis : axes.dims()) is_reduced[static_cast<size_t>(axis)] = true;
+    int64_t stride = 1;
+    for (int i = x.rank(); i-- > 0;) {
+      const int64_t size = x.dim(i);
+      if (size != 1) add(is_reduced[static_cast<size_t>(i)], size, stride);
+      stride *= size;
+    }
+    elements = countOf(reduced);
+    if (!ends_reduced && !kept.empty()) return;
+    width = reduced.empty() ? 1 : reduced.back().size;
+    if (!reduced.empty()) reduced.pop_back();
+  }
+
+  void add(bool is_reduced, int64_t size, int64_t stride) {
+    Axes& axes = is_reduced ? reduced : kept;
+    const bool is_innermost = reduced.empty() && kept.empty();
+    if (!is_innermost && is_reduced == last_reduced) {
+      axes.front().size *= size;
+    } else {
+      axes.insert(axes.begin(), {size, stride});
+    }
+    if (is_innermost) ends_reduced = is_reduced;
+    last_reduced = is_reduced;
+  }
+
+  Axes kept, reduced;    // without the run of `width` adjacent elements
+  int64_t width = 0;     // of those that are summed up, adjacent; 0: the innermost ones are kept
+  int64_t elements = 0;  // in each sum
+  bool ends_reduced = true;   // the innermost dimension
+  bool last_reduced = false;  // the outermost one so far
+};
+
+using SumLoop = double (*)(const float*, int64_t);
+
+// Each sum of adjacent elements by itself, in double precision.
+void sumRows(const Reduction& r, SumLoop sum, double share, const float* x, float* y, int64_t first,
+             int64_t count) {
+  const int64_t runs = r.width == 0 ? 0 : countOf(r.reduced);
+  for (int64_t i = first; i < first + count; ++i) {
+    const float* const from = x + offsetOf(r.kept, i);
+    double total = 0;
+    for (int64_t run = 0; run < runs; ++run) total += sum(from + offsetOf(r.reduced, run), r.width);
+    y[i] = static_cast<float>(total / share);
+  }
+}
+
+// Sums of elements that are apart, adjacent ones at a time. Each adds up in the order of its own elements,
+// however they are shared out.
+void sumColumns(const Reduction& r, double share, const float* x, float* y, int64_t first,
+                int64_t count) {
+  constexpr int64_t kAtOnce = 64;
+  const int64_t columns = r.kept.back().size;
+  for (const int64_t end = first + count; first < end;) {
+    const int64_t n = std::min({kAtOnce, columns - first % columns, end - first});
+    const float* const from = x + offsetOf(r.kept, first);
+    double totals[kAtOnce] = {};
+    for (int64_t i = 0; i < r.elements; ++i) {
+      const float* const row = from + offsetOf(r.reduced, i);
+      for (int64_t c = 0; c < n; ++c) totals[c] += row[c];
+    }
+    for (int64_t c = 0; c < n; ++c) y[first + c] = static_cast<float>(totals[c] / share);
+    first += n;
+  }
+}
+
+std::unique_ptr<Kernel> reduce(const Operation& o, const Processor& cpu, bool is_mean) {
+  const Reduction reduction(o);
+  const double share = is_mean ? static_cast<double>(reduction.elements) : 1;
+  DTF_CHECK(share > 0);
+  const auto run = [cpu, reduction, share, sum = vectorLoops(cpu.isa).sum,
+                    n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
+    const int64_t work = saturatedProduct({std::max<int64_t>(1, reduction.elements), kCopiedWork});
+    if (reduction.width == 0 && reduction.elements > 0) {
+      return forElements(cpu, n, work, [&](int64_t first, int64_t count) {
+        sumColumns(reduction, share, in(a, 0), out(a, 0), first, count);
+      });
+    }
+    cpu.forRanges(n, work, [&](int64_t begin, int64_t end, int) {
+      sumRows(reduction, sum, share, in(a, 0), out(a, 0), begin, end - begin);
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> broadcastToKernel(const Operation& o, const Processor& cpu) {
+  const Broadcast places(o);
+  const auto run = [cpu, places](const KernelArguments& a) {
+    forElements(cpu, places.elements(), kCopiedWork, [&](int64_t first, int64_t count) {
+      places.forRange(
+          first, count, in(a, 0), in(a, 0), out(a, 0),
+          [](const float* x, const float*, float* y, int64_t n) { std::copy_n(x, n, y); });
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+std::unique_ptr<Kernel> argMaxKernel(const Operation& o, const Processor& cpu) {
+  const Shape& x = o.input_specs[0].shape;
+  const auto axis = static_cast<int>(o.attributeOr<int64_t>("axis", 0));
+  int64_t inner = 1;
+  for (int i = axis + 1; i < x.rank(); ++i) inner *= x.dim(i);
+  const auto run = [cpu, inner, length = x.dim(axis),
+                    n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
+    cpu.forRanges(n, saturatedProduct({length, kCopiedWork}), [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float* const from = in(a, 0) + i / inner * inner * length + i % inner;
+        int64_t best = 0;
+        for (int64_t k = 1; k < length; ++k)
+          if (from[best * inner] < from[k * inner]) best = k;
+        out<int64_t>(a, 0)[i] = best;
+      }
+    });
+  };
+  return makeKernel(run, kOverwritesNothing);
+}
+
+}  // namespace
+
+void addReductionKernels(KernelTable& table, const Processor& cpu) {
+  const auto add = [&](const char* op, auto factory) {
+    table.add(op, DeviceType::kCpu, [cpu, factory](const Operation& o) { return factory(o, cpu); });
+  };
+  add("Sum", [](const Operation& o, const Processor& p) { return reduce(o, p, false); });
+  add("Mean", [](const Operation& o, const Processor& p) {
+    const bool is_of_all = o.attributeOr<Shape>("axes", {}).rank() == 0;
+    return is_of_all ? meanOfAll(o, vectorLoops(p.isa)) : reduce(o, p, true);
+  });
+  add("BroadcastTo", broadcastToKernel);
+  add("ArgMax", argMaxKernel);
+}
+
+}  // namespace dtf::runtime

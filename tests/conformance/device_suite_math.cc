@@ -1,0 +1,185 @@
+// Arithmetic that broadcasts, reductions, casts and random numbers.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "common/base/error.h"
+#include "common/graph/autodiff.h"
+#include "tests/conformance/device_case.h"
+
+namespace dtf::runtime::testing {
+namespace {
+
+TEST_P(DeviceSuite, DividesAndTakesPowersAndRoots) {
+  for (const int64_t rows : kSizes) {
+    for (const int64_t columns : kSizes) {
+      Case c;
+      const Output x = c.floats({rows, columns}), y = c.floats({rows, columns});
+      const Output above = c.floats({rows, columns}, 0.1f, 9);
+      c.expect(device_,
+               {c.b.div(x, above), c.b.div(above, above), c.b.maximum(x, y), c.b.minimum(x, y),
+                c.b.log(above), c.b.sqrt(above), c.b.rsqrt(above), c.b.scale(c.b.exp(x), 1e-2)},
+               kElementwise);
+    }
+  }
+}
+
+// What a device makes of numbers at the ends of the scale: infinite and NaN as IEEE 754 has it.
+TEST_P(DeviceSuite, KnowsTheEndsOfTheScale) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  Case c;
+  const Output x = c.floats({8});
+  c.feeds[x] = {0, -1, kInfinite, -kInfinite, std::nan(""), 100, -200, 1e-40};
+  const Output one = c.b.constant({8}, 1);
+  const std::vector<Output> fetches = {
+      c.b.exp(x),          c.b.log(x),          c.b.sqrt(x),
+      c.b.rsqrt(x),        c.b.div(one, x),     c.b.maximum(x, one),
+      c.b.minimum(x, one), c.b.maximum(one, x), c.b.minimum(one, x)};
+  StepRunner runner(*device_.device, device_.kernels, c.graph, c.feeds, fetches);
+  runner.run();
+  for (size_t f = 0; f < fetches.size(); ++f) {
+    const Values expected = evaluate(c.graph, c.feeds, fetches[f]);
+    const Values actual = runner.fetch(static_cast<int>(f));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      SCOPED_TRACE(c.graph.node(fetches[f].node).name + " of " + std::to_string(c.feeds[x][i]));
+      const auto rounded = static_cast<float>(expected[i]);  // e^100 is infinite
+      if (std::isnan(rounded)) {
+        EXPECT_TRUE(std::isnan(actual[i])) << actual[i];
+      } else if (std::isinf(rounded)) {
+        EXPECT_EQ(actual[i], rounded);
+      } else {
+        EXPECT_NEAR(actual[i], rounded, 1e-5 * (1 + std::abs(rounded)));
+      }
+    }
+  }
+}
+
+TEST_P(DeviceSuite, RepeatsOperands) {
+  if (!device_.broadcasts) GTEST_SKIP() << "this device repeats no operands";
+  const std::vector<std::array<Shape, 2>> pairs = {{Shape{17, 100}, Shape{100}},
+                                                   {Shape{17, 100}, Shape{17, 1}},
+                                                   {Shape{3, 700}, Shape{}},
+                                                   {Shape{4, 1, 3}, Shape{5, 1}},
+                                                   {Shape{1, 33}, Shape{17, 1}},
+                                                   {Shape{3}, Shape{1, 1, 3}},
+                                                   {Shape{2, 1, 5, 1, 7}, Shape{3, 1, 2, 7}},
+                                                   {Shape{0, 3}, Shape{3}}};
+  for (const auto& [one, other] : pairs) {
+    SCOPED_TRACE(one.str() + " " + other.str());
+    Case c;
+    const Output a = c.floats(one), b = c.floats(other, 0.5f, 4);
+    const Output m = c.integers(DType::kInt64, one, 3), n = c.integers(DType::kInt64, other, 3);
+    c.expect(device_,
+             {c.b.add(a, b), c.b.add(b, a), c.b.sub(a, b), c.b.sub(b, a), c.b.mul(a, b),
+              c.b.div(a, b), c.b.maximum(a, b), c.b.minimum(b, a), c.b.squaredDifference(a, b),
+              c.b.less(a, b), c.b.lessEqual(m, n), c.b.equal(n, m)},
+             kElementwise);
+  }
+}
+
+TEST_P(DeviceSuite, SumsOverDimensions) {
+  if (device_.lacks.contains("Sum")) GTEST_SKIP() << "this device has no Sum";
+  for (const Shape& shape : {Shape{17, 100}, Shape{3, 5, 70}, Shape{2, 3, 1, 5, 4}, Shape{1, 1},
+                             Shape{200, 3}, Shape{3, 0, 2}}) {
+    for (int subset = 1; subset < 1 << shape.rank(); ++subset) {
+      std::vector<int64_t> axes;
+      int64_t reduced = 1;
+      for (int axis = 0; axis < shape.rank(); ++axis) {
+        if ((subset >> axis & 1) == 0) continue;
+        axes.push_back(axis);
+        reduced *= shape.dim(axis);
+      }
+      SCOPED_TRACE(shape.str() + " over " + Shape(axes).str());
+      Case c;
+      const Output x = c.floats(shape, -1, 1);
+      std::vector<Output> fetches = {c.b.sum(x, Shape(axes)), c.b.sum(x, Shape(axes), true)};
+      if (shape.elements() > 0) fetches.push_back(c.b.mean(x, Shape(axes), reduced > 4));
+      c.expect(device_, fetches, kSums);
+    }
+  }
+}
+
+TEST_P(DeviceSuite, WhoeverRepeatsNoOperandsSaysSo) {
+  if (device_.broadcasts) GTEST_SKIP() << "this device does";
+  Case c;
+  const Output x = c.floats({2, 3});
+  for (const Output y : {c.b.add(x, c.floats({3})), c.b.mean(x, {0})}) {
+    try {
+      compile(c.graph, std::array{y}, *device_.device, device_.kernels);
+      ADD_FAILURE() << "it was compiled";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+      EXPECT_THAT(error.message(), ::testing::HasSubstr("Place it on a CPU"));
+    }
+  }
+}
+
+TEST_P(DeviceSuite, RepeatsTensors) {
+  if (device_.lacks.contains("BroadcastTo")) GTEST_SKIP() << "this device has no BroadcastTo";
+  Case c;
+  c.expect(device_,
+           {c.b.broadcastTo(c.floats({3, 1}), {2, 3, 500}), c.b.broadcastTo(c.floats({}), {7}),
+            c.b.broadcastTo(c.floats({5}), {5}), c.b.broadcastTo(c.floats({1, 4}), {0, 4})},
+           0);
+}
+
+TEST_P(DeviceSuite, FindsTheLargest) {
+  if (device_.lacks.contains("ArgMax")) GTEST_SKIP() << "this device has no ArgMax";
+  for (const int64_t size : kSizes) {
+    Case c;
+    const Output x = c.floats({size, 4, 7});
+    const Output ties = c.b.cast(c.integers(DType::kUInt8, {size, 9}, 3), DType::kFloat32);
+    c.expect(device_, {c.b.argMax(x, 0), c.b.argMax(x, 1), c.b.argMax(x, 2), c.b.argMax(ties, 1)},
+             0);
+  }
+}
+
+TEST_P(DeviceSuite, Casts) {
+  if (device_.lacks.contains("Cast")) GTEST_SKIP() << "this device has no Cast";
+  Case c;
+  const Output x = c.floats({100}, -300, 300), far = c.floats({4});
+  c.feeds[far] = {1e30, -1e30, std::nan(""), 0x1p31};
+  std::vector<Output> fetches;
+  for (const DType to : {DType::kFloat32, DType::kUInt8, DType::kInt32, DType::kInt64}) {
+    for (const DType from : {DType::kUInt8, DType::kInt32, DType::kInt64})
+      fetches.push_back(c.b.cast(c.integers(from, {100}, 256), to));
+    fetches.push_back(c.b.cast(x, to));
+    if (to == DType::kInt32 || to == DType::kUInt8) fetches.push_back(c.b.cast(far, to));
+  }
+  c.expect(device_, fetches, 0);
+}
+
+TEST_P(DeviceSuite, DrawsWhatSeedAndStreamSay) {
+  if (device_.lacks.contains("StatelessRandomUniform"))
+    GTEST_SKIP() << "this device draws no numbers";
+  for (const int64_t size : kSizes) {
+    Case c;
+    const Output seed = c.b.placeholder("seed", DType::kInt64, {2});
+    c.feeds[seed] = {0x1p45 + 3, 0x1p33 + 5};  // more than 32 bits of each count
+    c.expect(device_,
+             {c.b.randomUniform(seed, {size, 7}), c.b.randomUniform(seed, {size}, 999),
+              c.b.randomNormal(seed, {size, 7}), c.b.randomNormal(seed, {size}, 1)},
+             kElementwise);
+  }
+}
+
+// Whole programs of these ops, and their gradients.
+TEST_P(DeviceSuite, ComputesANormalisationAndASoftmaxMadeOfOps) {
+  if (!device_.broadcasts || device_.lacks.contains("Sum"))
+    GTEST_SKIP() << "this device lacks some";
+  Case c;
+  const Output x = c.floats({17, 33});
+  const Output centred = c.b.sub(x, c.b.mean(x, {0}, true));
+  const Output variance = c.b.mean(c.b.mul(centred, centred), {0});
+  const Output normal = c.b.mul(centred, c.b.rsqrt(c.b.add(variance, c.b.constant({}, 1e-2))));
+  const Output powers = c.b.exp(normal);
+  const Output logs = c.b.log(c.b.div(powers, c.b.sum(powers, {1}, true)));
+  const Output loss = c.b.mean(c.b.mul(logs, c.floats({17, 33}, -1, 1)));
+  const Output dx = graph::addGradients(c.graph, loss, std::array{x})[0];
+  c.expect(device_, {normal, logs, loss, dx}, kSums);
+}
+
+}  // namespace
+}  // namespace dtf::runtime::testing
