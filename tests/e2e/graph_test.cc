@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -35,6 +36,8 @@ class GraphTest : public ClusterTest {
 
   const std::string example_ =
       std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/linear_regression.yaml";
+  const std::string classifier_ =
+      std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/softmax_adam.yaml";
   const std::string file_ = writeCluster({.ps = 2, .workers = 2, .ports = freePorts(4)});
   std::vector<Process> tasks_;
 };
@@ -57,6 +60,26 @@ TEST_F(GraphTest, TheExampleLearns) {
   const ProcessResult again = run(example_);
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, AllOf(HasSubstr("step 20  loss "), HasSubstr("step 200  loss ")));
+}
+
+// Loss, accuracy and Adam written in ops; each step draws examples of its own.
+TEST_F(GraphTest, AClassifierWithItsOwnOptimizerLearns) {
+  start();
+  const ProcessResult result = run(classifier_, {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<std::pair<double, double>> steps;  // loss and accuracy
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const auto fetches = nlohmann::json::parse(line)["fetches"];
+    steps.emplace_back(fetches["loss"][0].get<double>(), fetches["accuracy"][0].get<double>());
+  }
+  ASSERT_EQ(steps.size(), 100u);
+  EXPECT_NEAR(steps.front().first, std::log(3), 1e-5) << "nothing is known yet";
+  EXPECT_NE(steps[1].first, steps[2].first);
+  double accuracy = 0;
+  for (size_t i = steps.size() - 10; i < steps.size(); ++i) accuracy += steps[i].second / 10;
+  EXPECT_GT(accuracy, 0.95);
+  EXPECT_LT(steps.back().first, 0.3);
 }
 
 TEST_F(GraphTest, AnotherGraphsVariableOfTheSameNameIsInItsWayUntilItIsDropped) {
