@@ -23,6 +23,7 @@
 #include "common/wire/remote_tasks.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
+#include "launcher/graph_feeds.h"
 #include "launcher/graph_parts.h"
 #include "launcher/launch_plan.h"
 #include "launcher/output.h"
@@ -108,7 +109,7 @@ std::vector<engine::TaskPart> partsOf(const graph::Graph& placed, const model::G
   for (const auto& [task, address] : tasksOf(cluster))
     devices.push_back({graph::fullDevice(task), &cpus.emplace_back(), &kernels});
   engine::LocalTasks tasks(std::make_shared<engine::LocalProcess>(devices));
-  return engine::makePlan(placed, {{}, spec.fetches, spec.targets}, tasks).parts;
+  return engine::makePlan(placed, {fedTensors(spec), spec.fetches, spec.targets}, tasks).parts;
 }
 
 void printPlacement(const graph::Graph& graph, const std::vector<engine::TaskPart>& parts,
@@ -196,13 +197,14 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   if (spec.targets.empty() && spec.fetches.empty())
     throw Error(ErrorCode::kBadConfig,
                 options.graph->string() + ": error: 'run' names no targets and no fetches");
+  GraphFeeds feeds(spec, report);
   const wire::RemoteTasksOptions tasks{.targets =
                                            namedTargets(job.cluster, addressesOf(job, options))};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
   if (options.fresh) session.resetVariables("");
   initialise(session, spec);
   for (int64_t step = 1; step <= spec.steps; ++step)
-    printStep(step, spec, session.run({}, spec.fetches, spec.targets), options.json);
+    printStep(step, spec, session.run(feeds.of(step), spec.fetches, spec.targets), options.json);
   DTF_CHECK(session.counts().steps == static_cast<uint64_t>(spec.steps));
   return 0;
 }

@@ -182,6 +182,26 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
   reader.whole("max_bad_records", images.max_bad_records);
 }
 
+// One model reads both.
+void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
+  const auto check = [&](DType train_type, DType eval_type, const char* what) {
+    if (train_type != eval_type)
+      report.error(eval.key_place, "data.train gives the model " +
+                                       std::string(dtypeName(train_type)) + " " + what +
+                                       ", data.eval " + std::string(dtypeName(eval_type)));
+  };
+  check(data.train.featuresType(), data.eval->featuresType(), "features");
+  // Classes are classes, in however many bytes.
+  const bool targets = data.train.labelsType() == DType::kFloat32;
+  if (targets != (data.eval->labelsType() == DType::kFloat32))
+    check(data.train.labelsType(), data.eval->labelsType(), "labels");
+  if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
+      data.train.csv.class_names != data.eval->csv.class_names)
+    report.error(eval.key_place, "data.eval has other class_names than data.train");
+}
+
+}  // namespace
+
 DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& report) {
   const MapReader reader(node, schema::kDataset, node.key, report);
   DatasetSpec dataset;
@@ -221,26 +241,6 @@ DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& rep
   reader.whole("count", dataset.count);
   return dataset;
 }
-
-// One model reads both.
-void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
-  const auto check = [&](DType train_type, DType eval_type, const char* what) {
-    if (train_type != eval_type)
-      report.error(eval.key_place, "data.train gives the model " +
-                                       std::string(dtypeName(train_type)) + " " + what +
-                                       ", data.eval " + std::string(dtypeName(eval_type)));
-  };
-  check(data.train.featuresType(), data.eval->featuresType(), "features");
-  // Classes are classes, in however many bytes.
-  const bool targets = data.train.labelsType() == DType::kFloat32;
-  if (targets != (data.eval->labelsType() == DType::kFloat32))
-    check(data.train.labelsType(), data.eval->labelsType(), "labels");
-  if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
-      data.train.csv.class_names != data.eval->csv.class_names)
-    report.error(eval.key_place, "data.eval has other class_names than data.train");
-}
-
-}  // namespace
 
 DataSpec readData(const YamlNode* node, Report& report) {
   DataSpec data;

@@ -23,6 +23,8 @@ TrainSpec readTrain(const yaml::YamlNode& node, const TaskCounts& counts, yaml::
 
 // The parts, each in its own file or too long for one.
 DataSpec readData(const yaml::YamlNode* node, yaml::Report& report);  // null: the embedded digits
+// One set of examples; `default_count`: of those that are drawn.
+DatasetSpec readDataset(const yaml::YamlNode& node, int64_t default_count, yaml::Report& report);
 OptimizerSpec readOptimizer(const yaml::YamlNode& node, yaml::Report& report);
 
 }  // namespace dtf::cluster

@@ -31,8 +31,8 @@ namespace {
 
 constexpr size_t kOpsMax = 10'000;
 constexpr int kScopeDepthMax = 16;
-constexpr int64_t kElementsMax = int64_t{1} << 31;  // of one tensor: 8 GiB
-constexpr int64_t kDimensionMax = kElementsMax;
+constexpr int64_t kTensorElementsMax = int64_t{1} << 31;  // of one tensor: 8 GiB
+constexpr int64_t kDimensionMax = kTensorElementsMax;
 constexpr size_t kRankMax = 16;
 
 constexpr Key kFileKeys[] = {
@@ -45,8 +45,11 @@ constexpr Key kFileKeys[] = {
 constexpr Key kRunKeys[] = {
     yaml::list("targets", "ops that run in each step"),
     yaml::list("fetches", "tensors whose values are printed"),
+    yaml::map("feeds", "tensors and what they are fed: numbers, or features or labels of `data`"),
+    yaml::map("data", "as train.data.train of a job; each step has a batch of it"),
     yaml::whole("steps", 1, yaml::kCountMax, "default 1"),
-    yaml::whole("seed", 0, yaml::kSeedMax, "of the variables' first values; default 1"),
+    yaml::whole("seed", 0, yaml::kSeedMax,
+                "of the variables' first values and the order of the data; default 1"),
 };
 constexpr Key kScopeKeys[] = {
     yaml::text("name", "in front of the names within"),
@@ -156,13 +159,13 @@ class GraphReader {
       if (!dim) return std::nullopt;
       dims.push_back(*dim);
       // What is left out of the product is no more than 2^31, and so is the product: no overflow.
-      elements = std::min(elements * std::max<int64_t>(*dim, 1), kElementsMax + 1);
+      elements = std::min(elements * std::max<int64_t>(*dim, 1), kTensorElementsMax + 1);
     }
     if (!list->isSequence()) return std::nullopt;
-    if (elements > kElementsMax || dims.size() > kRankMax) {
+    if (elements > kTensorElementsMax || dims.size() > kRankMax) {
       report_.error(list->where(),
                     fmt::format("'{}' has more than {} elements, or than {} dimensions", key.name,
-                                kElementsMax, kRankMax));
+                                kTensorElementsMax, kRankMax));
       return std::nullopt;
     }
     return Shape(std::move(dims));
@@ -368,15 +371,42 @@ class GraphReader {
     const MapReader reader(node, kRunTable, "run", report_);
     reader.whole("steps", spec_.steps);
     reader.whole("seed", spec_.seed);
+    readFeeds(reader);
     for (const auto& [name, at] : texts(reader, "targets"))
       if (findNode(name, at->where())) spec_.targets.push_back(name);
     for (const auto& [name, at] : texts(reader, "fetches"))
       if (findTensor(name, at->where())) spec_.fetches.push_back(name);
   }
 
+  void readFeeds(const MapReader& run) {
+    const YamlNode* const data = run.find("data");
+    if (data != nullptr) spec_.data = *data;
+    bool is_read = false;
+    if (const YamlNode* const feeds = run.find("feeds")) {
+      for (const YamlNode& node : feeds->children) {
+        const std::optional<Output> output = findTensor(node.key, node.key_place);
+        if (!output) continue;
+        auto feed = readGraphFeed(node, spec_.graph.spec(*output), report_);
+        if (!feed) continue;
+        is_read = is_read || !feed->part.empty();
+        if (!feed->part.empty() && data == nullptr)
+          report_.error(node.where(),
+                        fmt::format("'{}' is fed {} of 'data', which 'run' doesn't have", node.key,
+                                    feed->part));
+        spec_.feeds.push_back(*std::move(feed));
+      }
+    }
+    if (data != nullptr && !is_read && report_.empty())
+      report_.error(data->key_place, "nothing is fed features or labels of 'data'");
+  }
+
   Report& report_;
-  GraphSpec spec_{
-      .graph = graph::Graph(graph::standardOps()), .marks = {}, .targets = {}, .fetches = {}};
+  GraphSpec spec_{.graph = graph::Graph(graph::standardOps()),
+                  .marks = {},
+                  .targets = {},
+                  .fetches = {},
+                  .feeds = {},
+                  .data = {}};
   graph::Builder builder_{spec_.graph};
   std::vector<YamlNode> pins_;  // op: device
   size_t ops_ = 0;

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/graph/graph.h"
+#include "common/model/graph_feed.h"
 #include "common/yaml/mark.h"
 #include "common/yaml/report.h"
+#include "common/yaml/yaml_tree.h"
 
 namespace dtf::model {
 
@@ -20,8 +23,10 @@ struct GraphSpec {
   graph::Graph graph;                                    // devices as asked for
   std::map<std::string, yaml::Mark, std::less<>> marks;  // where each node was written, by its name
   std::vector<std::string> targets, fetches;             // of each step; they are there
+  std::vector<GraphFeed> feeds;                          // likewise
+  std::optional<yaml::YamlNode> data;  // as train.data.train of a job; some feed is of it
   int64_t steps = 1;
-  uint64_t seed = 1;  // of the variables' first values
+  uint64_t seed = 1;  // of the variables' first values and the order of the data
   bool soft_placement = false;
 };
 

@@ -134,6 +134,59 @@ TEST_F(GraphTest, MistakesNameTheOpItsLineAndTheDevicesThereAre) {
   EXPECT_EQ(run(folder_.path() + "/none.yaml").exit_code, 78);
 }
 
+// y = 2 a - b, from a table, in batches; the rate is a number of the file.
+TEST_F(GraphTest, StepsAreFedFromTheFileAndItsData) {
+  start();
+  std::string table = "a,b,y\n";
+  for (int i = 0; i < 40; ++i) {
+    const int a = i % 5 - 2, b = i % 8 - 4;
+    table += std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(2 * a - b) + "\n";
+  }
+  folder_.write("table.csv", table);
+  const auto graph = [this](const std::string& run, const char* batch = "16") {
+    return write("ops:\n  - Placeholder: {name: x, dtype: float32, shape: [" + std::string(batch) +
+                 ", 2]}\n" + R"(
+  - Placeholder: {name: y, dtype: float32, shape: [16, 1]}
+  - Placeholder: {name: rate, dtype: float32, shape: []}
+  - Variable: {name: w, shape: [2, 1], initializer: zeros, device: /job:ps/task:0}
+  - MatMul: {name: product, inputs: [x, w]}
+  - SquaredDifference: {name: errors, inputs: [product, y]}
+  - Mean: {name: loss, inputs: [errors]}
+  - gradients: {loss: loss, of: [w]}
+  - Mul: {name: delta, inputs: [gradient/w, rate]}
+  - AssignSub: {name: update, inputs: [w, delta]}
+run:
+  targets: [update]
+  steps: 100
+)" + run);
+  };
+  const std::string data = "  data: {format: csv, files: [table.csv], target_columns: [y]}\n";
+  const std::string feeds = "  feeds: {x: features, y: labels, rate: 0.05}\n";
+  const std::string file = graph("  fetches: [loss, w]\n" + feeds + data);
+  const ProcessResult result = run(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("  w 2 -1\n"));
+  EXPECT_EQ(run(file, {"--dry-run"}).exit_code, 0);
+  EXPECT_EQ(run(file).out, result.out) << "the order of the data follows from the seed";
+  const ProcessResult wrong = run(graph("  fetches: [loss]\n" + feeds + data, "8"));
+  EXPECT_EQ(wrong.exit_code, 78);
+  EXPECT_THAT(wrong.err, HasSubstr("must be the same, or one of them 1"));
+  const ProcessResult missing =
+      run(graph("  fetches: [loss]\n  feeds: {x: features, rate: 1}\n" + data));
+  EXPECT_THAT(missing.err, HasSubstr("'y'"));
+  const ProcessResult labels =
+      run(graph("  fetches: [loss]\n  feeds: {x: labels, y: 0, rate: 1}\n" + data));
+  EXPECT_EQ(labels.exit_code, 78);
+  EXPECT_THAT(labels.err,
+              AllOf(HasSubstr("graph.yaml:17:"), HasSubstr("'x' is float32[16, 2], the labels of"),
+                    HasSubstr("make it float32[16, 1]")));
+  const ProcessResult none =
+      run(graph("  fetches: [loss]\n  feeds: {x: features, y: 0, rate: 1}\n"
+                "  data: {format: csv, files: [no.csv], label_column: y}\n"));
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("graph.yaml:18:"), HasSubstr("no.csv")));
+}
+
 TEST_F(GraphTest, WithoutAGraphItSaysHowToNameOne) {
   const ProcessResult result = runProcess({binary("dtf-launch"), "graph", file_}, seconds(30));
   EXPECT_EQ(result.exit_code, 2);
