@@ -110,6 +110,14 @@ TEST_F(ExamplesTest, AClientSpansTheWorkersInSyncAndInAsync) {
               AllOf(HasSubstr("in sync: 2 copies are at most "), HasSubstr("in async: ")));
 }
 
+// All that is drawn follows from the seed: here and on a worker the same.
+TEST_F(ExamplesTest, APolicyFollowsItsGradient) {
+  const std::string text = said({"policy_gradient"});
+  EXPECT_THAT(text, HasSubstr("; probabilities 0.25 0.25 0.25 0.25\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("step 300: .*probabilities 0.0. 0.0. 0.9. 0.0."));
+  EXPECT_EQ(said({"policy_gradient", target(1)}), text);
+}
+
 TEST_F(ExamplesTest, ActorsReadAndALearnerWrites) {
   EXPECT_THAT(said({"actors_and_learner", ps()}), HasSubstr("lever 2 is liked best"));
 }

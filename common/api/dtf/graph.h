@@ -106,13 +106,32 @@ class Graph {
   Output add(Output a, Output b) { return op("Add", {a, b}); }
   Output sub(Output a, Output b) { return op("Sub", {a, b}); }
   Output mul(Output a, Output b) { return op("Mul", {a, b}); }
+  Output div(Output a, Output b) { return op("Div", {a, b}); }
+  Output exp(Output x) { return op("Exp", {x}); }
+  Output log(Output x) { return op("Log", {x}); }
   Output scale(Output x, double factor) { return op("Scale", {x}, {{"factor", factor}}); }
-  Output mean(Output x) { return op("Mean", {x}); }
+  // Over all dimensions, or over these.
+  Output mean(Output x, Dims axes = {}, bool keep_dims = false) {
+    return op("Mean", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+  }
+  Output sum(Output x, Dims axes = {}, bool keep_dims = false) {
+    return op("Sum", {x}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+  }
+  Output argMax(Output x, int64_t axis) { return op("ArgMax", {x}, {{"axis", axis}}); }
+  Output cast(Output x, dtf_dtype dtype) { return op("Cast", {x}, {{"dtype", dtype}}); }
   Output matMul(Output a, Output b, bool transpose_a = false, bool transpose_b = false) {
     return op("MatMul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
   }
   Output biasAdd(Output x, Output bias) { return op("BiasAdd", {x, bias}); }
   Output relu(Output x) { return op("Relu", {x}); }
+
+  // ---- random numbers: what they are follows from `seed`, two int64, and `stream`
+  Output randomUniform(Output seed, Dims dims, int64_t stream = 0) {
+    return op("StatelessRandomUniform", {seed}, {{"shape", std::move(dims)}, {"stream", stream}});
+  }
+  Output randomNormal(Output seed, Dims dims, int64_t stream = 0) {
+    return op("StatelessRandomNormal", {seed}, {{"shape", std::move(dims)}, {"stream", stream}});
+  }
 
   // ---- variables, changed on the task that has them: each change is whole, none is lost
   // Each gives the value that the variable has then.
