@@ -118,6 +118,7 @@ const GradientTable& standardGradients() {
   static const GradientTable table = [] {
     GradientTable all;
     all.add("Identity", identityGradient);
+    all.add("StopGradient", noGradient);
     all.add("ZerosLike", noGradient);
     all.add("Reshape", reshapeGradient);
     all.add("AddN", addNGradient);

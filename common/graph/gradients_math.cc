@@ -70,6 +70,15 @@ Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
       [&] { return where(b.less(high, low)); });
 }
 
+// To each what went through it: a choice again, so that a NaN of the other side stays there.
+Gradients selectGradient(Builder& b, const Request& r) {
+  const Output dy = dyOf(r), none{b.node("ZerosLike", {dy})};
+  Gradients gradients(3);
+  if (r.wanted[1]) gradients[1] = Output{b.node("Select", {in(r, 0), dy, none})};
+  if (r.wanted[2]) gradients[2] = Output{b.node("Select", {in(r, 0), none, dy})};
+  return gradients;
+}
+
 Gradients expGradient(Builder& b, const Request& r) {
   return {b.mul(dyOf(r), yOf(r))};
 }
@@ -126,6 +135,7 @@ void addMathGradients(GradientTable& table) {
   table.add("SquaredDifference", squaredDifferenceGradient);
   table.add("Maximum", [](Builder& b, const Request& r) { return extremumGradient(b, r, true); });
   table.add("Minimum", [](Builder& b, const Request& r) { return extremumGradient(b, r, false); });
+  table.add("Select", selectGradient);
   table.add("Exp", expGradient);
   table.add("Log", logGradient);
   table.add("Sqrt", sqrtGradient);

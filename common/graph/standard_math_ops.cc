@@ -4,6 +4,7 @@
 //
 //   op                 inputs             attributes         outputs
 //   Identity           x, any dtype       -                  x, unchanged
+//   StopGradient       x, any dtype       -                  x, as a constant to gradients
 //   ZerosLike          x, any dtype       -                  zeros, same as x
 //   Reshape            x, any dtype       shape              x's elements in order, as `shape`
 //   Normalise          x uint8            scale double       float(x) * scale
@@ -15,6 +16,9 @@
 //   SquaredDifference  a, b               -                  (a - b)^2 by element
 //   Less, LessEqual,   a, b: of one       -                  uint8: 1 where a < b, a <= b, a == b;
 //   Equal              dtype, any                            else 0
+//   Select             condition uint8,   -                  a where the condition is not 0, else b;
+//                      a, b: same, of its                    nothing of the other one, were it NaN
+//                      shape
 //   Exp                x                  -                  e^x
 //   Log                x                  -                  the natural logarithm; -infinity of 0, NaN
 //                                                            below
@@ -72,6 +76,13 @@ Specs inferComparison(std::span<const TensorSpec> inputs, const Attributes&) {
                                            specText(inputs[1]) + " must be of one dtype");
   }
   return {{DType::kUInt8, broadcast(inputs[0].shape, "a", inputs[1].shape, "b")}};
+}
+
+Specs inferSelect(std::span<const TensorSpec> inputs, const Attributes&) {
+  wantFloat(inputs[1], "a");
+  wantSame(inputs[1], "a", inputs[2], "b");
+  wantSame(inputs[0], "condition", {DType::kUInt8, inputs[1].shape}, "one of a's shape");
+  return {inputs[1]};
 }
 
 Specs inferCast(std::span<const TensorSpec> inputs, const Attributes& attributes) {
@@ -199,6 +210,7 @@ Specs inferMulRows(std::span<const TensorSpec> inputs, const Attributes&) {
 
 void addMathOps(OpCatalog& catalog) {
   catalog.add({"Identity", 1, {}, passThrough});
+  catalog.add({"StopGradient", 1, {}, passThrough});
   catalog.add({"ZerosLike", 1, {}, passThrough});
   catalog.add({"Reshape", 1, {{"shape", Type::kShape}}, inferReshape});
   catalog.add({"Normalise", 1, {{"scale", Type::kDouble}}, inferNormalise});
@@ -206,6 +218,7 @@ void addMathOps(OpCatalog& catalog) {
     catalog.add({op, 2, {}, broadcastElementwise});
   for (const char* const op : {"Exp", "Log", "Sqrt", "Rsqrt"})
     catalog.add({op, 1, {}, elementwise});
+  catalog.add({"Select", 3, {}, inferSelect});
   catalog.add({"Cast", 1, {{"dtype", Type::kDType}}, inferCast});
   for (const char* const op : {"Less", "LessEqual", "Equal"})
     catalog.add({op, 2, {}, inferComparison});

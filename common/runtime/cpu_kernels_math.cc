@@ -273,6 +273,18 @@ KernelFactory cast(const Processor& cpu) {
   };
 }
 
+KernelFactory select(const Processor& cpu) {
+  return [cpu](const Operation& o) {
+    const auto run = [cpu, n = outputElements(o)](const KernelArguments& a) {
+      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
+        for (int64_t i = first; i < first + count; ++i)
+          out(a, 0)[i] = in(a, in<uint8_t>(a, 0)[i] != 0 ? 1 : 2)[i];
+      });
+    };
+    return makeKernel(run, [](int, int input) { return input > 0; });
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> meanOfAll(const Operation& o, const VectorLoops& loops) {
@@ -289,6 +301,7 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
     table.add(op, DeviceType::kCpu, std::move(factory));
   };
   add("Identity", copy(cpu));
+  add("StopGradient", copy(cpu));
   add("Reshape", copy(cpu));
   add("Normalise", normalise(cpu, loops));
   add("Add", broadcasting(cpu, cheap(loops.add)));
@@ -308,6 +321,7 @@ void addMathKernels(KernelTable& table, const Processor& cpu) {
   add("Log", unary(cpu, dear(loops.log)));
   add("Sqrt", unary(cpu, cheap(loops.sqrt)));
   add("Rsqrt", unary(cpu, cheap(loops.rsqrt)));
+  add("Select", select(cpu));
   add("Cast", cast(cpu));
   add("Scale", unaryWith(cpu, loops.scale, "factor", 1));
   add("AddN", addN(cpu, loops));

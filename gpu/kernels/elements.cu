@@ -64,6 +64,13 @@ struct ScaleOf {
   explicit ScaleOf(const Operation& o) : factor(static_cast<float>(o.number("factor", 1))) {}
   DTF_HOST_DEVICE float operator()(float x) const { return x * factor; }
 };
+struct SelectAt {
+  const uint8_t* condition;
+  const float* a;
+  const float* b;
+  float* y;
+  DTF_HOST_DEVICE void operator()(int64_t i) const { y[i] = condition[i] != 0 ? a[i] : b[i]; }
+};
 struct NormaliseOf {
   float scale;
   explicit NormaliseOf(const Operation& o) : scale(static_cast<float>(o.number("scale", 1))) {}
@@ -150,6 +157,18 @@ class AddNKernel final : public Kernel {
   const size_t terms_;
 };
 
+class SelectKernel final : public Kernel {
+ public:
+  explicit SelectKernel(const Operation& o) : n_(o.outputs[0].elements()) {}
+  void launch(Device& device, const Arguments& a) override {
+    forElements(device, n_, SelectAt{a.in<uint8_t>(0), a.in(1), a.in(2), a.out(0)});
+  }
+  bool canOverwrite(int, int input) const override { return input > 0; }
+
+ private:
+  const int64_t n_;
+};
+
 struct MeanGradAt {
   const float* dy;
   float* dx;
@@ -171,7 +190,7 @@ class MeanGradKernel final : public Kernel {
 }  // namespace
 
 void addElementKernels(KernelTable& table) {
-  table["Identity"] = table["Reshape"] = make<CopyKernel<0>>;
+  table["Identity"] = table["StopGradient"] = table["Reshape"] = make<CopyKernel<0>>;
   table["Assign"] = make<CopyKernel<1>>;
   table["Normalise"] = make<UnaryKernel<NormaliseOf, uint8_t, float>>;
   table["Scale"] = make<UnaryKernel<ScaleOf>>;
@@ -186,6 +205,7 @@ void addElementKernels(KernelTable& table) {
   table["Sqrt"] = make<UnaryKernel<SqrtOf>>;
   table["Rsqrt"] = make<UnaryKernel<RsqrtOf>>;
   table["SquaredDifference"] = make<BinaryKernel<SquaredDifferenceOf>>;
+  table["Select"] = make<SelectKernel>;
   table["Less"] = comparison<LessOf>;
   table["LessEqual"] = comparison<LessEqualOf>;
   table["Equal"] = comparison<EqualOf>;

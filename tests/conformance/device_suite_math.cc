@@ -26,6 +26,19 @@ TEST_P(DeviceSuite, DividesAndTakesPowersAndRoots) {
   }
 }
 
+TEST_P(DeviceSuite, Chooses) {
+  for (const int64_t size : kSizes) {
+    Case c;
+    const Output a = c.floats({size, 5}), b = c.floats({size, 5});
+    const Output condition = c.integers(DType::kUInt8, {size, 5}, 3);
+    c.expect(device_,
+             {Output{c.b.node("Select", {condition, a, b})},
+              Output{c.b.node("Select", {c.b.less(a, b), b, a})},
+              Output{c.b.node("StopGradient", {a})}, Output{c.b.node("StopGradient", {condition})}},
+             0);
+  }
+}
+
 // What a device makes of numbers at the ends of the scale: infinite and NaN as IEEE 754 has it.
 TEST_P(DeviceSuite, KnowsTheEndsOfTheScale) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();

@@ -100,6 +100,31 @@ TEST_F(AutodiffMath, ACastToTheSameTypeOnly) {
               HasSubstr("does not depend"));
 }
 
+TEST_F(AutodiffMath, Choices) {
+  const Output condition = b_.placeholder("condition", DType::kUInt8, {2, 2});
+  feeds_[condition] = {1, 0, 0, 2};
+  check(Output{b_.node("Select", {condition, randomInput("a", {2, 2}), randomInput("b", {2, 2})})});
+}
+
+// log(-1) is NaN, and so is its gradient: neither comes through.
+TEST_F(AutodiffMath, WhatWasNotChosenSpoilsNoGradient) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2});
+  feeds_[x] = {-1, 2};
+  const Output is_positive = b_.less(b_.constant({}, 0), x);
+  const Output safe{b_.node("Select", {is_positive, x, b_.constant({2}, 1)})};
+  const Output y{b_.node("Select", {is_positive, b_.log(safe), x})};
+  const Output dx = addGradients(graph_, b_.sum(y), std::array{x})[0];
+  EXPECT_EQ(evaluate(graph_, feeds_, dx), (testing::Values{1, 0.5}));
+}
+
+TEST_F(AutodiffMath, WhatIsStoppedIsAConstant) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {1});
+  feeds_[x] = {3};
+  const Output y = b_.mul(x, Output{b_.node("StopGradient", {b_.mul(x, x)})});
+  const Output dx = addGradients(graph_, b_.mean(y), std::array{x})[0];
+  EXPECT_EQ(evaluate(graph_, feeds_, dx), testing::Values{9}) << "27 without";
+}
+
 // As in a policy's gradient: which one was chosen is a constant, its probability isn't.
 TEST_F(AutodiffMath, WhatWasChosenIsAConstant) {
   const Output x = randomInput("x", {4, 3});

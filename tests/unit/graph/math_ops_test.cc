@@ -106,6 +106,16 @@ TEST_F(MathOps, RandomNumbersFollowFromSeedAndStream) {
   EXPECT_NEAR(momentsOf(drawn(1, 0, true)).second, 1, 5 * std::sqrt(2.0 / kMany));
 }
 
+TEST_F(MathOps, Choices) {
+  const Output a = fed({3}, {1, 2, 3}), b = fed({3}, {-1, std::nan(""), -3});
+  const Output condition = fed({3}, {0, 1, 1}, DType::kUInt8);
+  EXPECT_THAT(value(Output{b_.node("Select", {condition, a, b})}), ElementsAre(-1, 2, 3));
+  EXPECT_THAT(errorText([&] {
+                b_.node("Select", {a, a, b});
+              }),
+              HasSubstr("condition float32[3] and one of a's shape uint8[3] must be the same"));
+}
+
 TEST_F(MathOps, RefuseInWords) {
   const auto text = [](auto f) { return errorText(f); };
   const Output x = fed({2, 3}, Values(6)), four = fed({4}, Values(4));

@@ -116,6 +116,13 @@ ReferenceKernel random(bool is_normal) {
   };
 }
 
+Results select(const Call& call) {
+  Values y;
+  for (size_t i = 0; i < call.outElements(); ++i)
+    y.push_back(call.in(call.in(0)[i] != 0 ? 1 : 2)[i]);
+  return {y};
+}
+
 ReferenceKernel elementwise(double (*f)(double)) {
   return [f](const Call& call) {
     Values y;
@@ -155,6 +162,8 @@ void addMathReferences(ReferenceKernels& kernels) {
   kernels["Log"] = elementwise([](double x) { return std::log(x); });
   kernels["Sqrt"] = elementwise([](double x) { return std::sqrt(x); });
   kernels["Rsqrt"] = elementwise([](double x) { return 1 / std::sqrt(x); });
+  kernels["StopGradient"] = elementwise([](double x) { return x; });
+  kernels["Select"] = select;
   kernels["Cast"] = cast;
   kernels["Sum"] = sum;
   kernels["Mean"] = mean;
