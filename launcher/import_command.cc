@@ -34,7 +34,7 @@ int importModel(const cluster::JobSpec& job, const Options& options) {
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("{} is running in {}: weights are imported before it starts", job.job,
                             job.run_dir.string()));
-  const model_files::FoundWeights weights = model_files::readWeights(*options.from);
+  const model_files::FoundWeights weights = model_files::readWeights(*options.from, options.layout);
   makeWritableFolder(job.run_dir);
   const train::ImportReport report =
       train::saveImported(realFileSystem(), SystemClock(), job, weights);

@@ -37,6 +37,9 @@ constexpr OptionDef kLaunchOptions[] = {
     {"output", "FILE", "predict: write FILE.txt, .jsonl, .csv or .npy; default: text on stdout"},
     {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
     {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
+    {"layout", "dtf|pytorch",
+     "import: how FILE.safetensors or FILE.npz holds matrices, filters and flattened images, where "
+     "dtf didn't write it"},
     {"graph", "FILE", "graph: the ops, and what to run of them"},
     {"dry-run", "",
      "up, serve: print the command of each task, and start none; submit: print the script; "
@@ -128,7 +131,11 @@ constexpr VerbInfo kVerbs[] = {
      "Saves them as the checkpoint of step 0, which the job then goes on from. Variables are\n"
      "found by name and shape (\"conv1.weight\" is conv1/weights); what the file lacks is drawn "
      "as\n"
-     "always. Says what was used, drawn anew and not used.\n"},
+     "always. Says what was used, turned, drawn anew and not used. Shapes can't tell how a matrix\n"
+     "lies: of a file that neither dtf nor an ONNX exporter wrote, --layout must. pytorch: "
+     "matrices\n"
+     "[units, inputs], filters [filters, channels, height, width], images flattened by channel;\n"
+     "dtf: [inputs, units], [height, width, channels, filters], by position, as TensorFlow's.\n"},
     {"keys", Verb::kKeys, "init|issue|renew|show DIR",
      "make, renew and list the keys of a job: TLS",
      "init makes the job's CA in DIR, and a key for each task of --cluster FILE; issue DIR "
@@ -290,6 +297,14 @@ std::optional<std::filesystem::path> fileOf(const CommandLine& line, std::string
   return text;
 }
 
+std::optional<model_files::WeightLayout> layoutOf(const CommandLine& line) {
+  const std::optional<std::string> text = line.value("layout");
+  if (!text) return std::nullopt;
+  if (*text == "dtf") return model_files::WeightLayout::kDtf;
+  if (*text == "pytorch") return model_files::WeightLayout::kPyTorch;
+  line.fail("--layout expects dtf or pytorch, got '" + *text + "'");
+}
+
 // An option that another verb would ignore is a mistake.
 void checkFits(const CommandLine& line, const Options& options) {
   const std::pair<const char*, std::vector<Verb>> only[] = {
@@ -301,6 +316,7 @@ void checkFits(const CommandLine& line, const Options& options) {
       {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
       {"to", {Verb::kExport}},
       {"from", {Verb::kImport}},
+      {"layout", {Verb::kImport}},
       {"graph", {Verb::kGraph}},
       {"dot", {Verb::kGraph, Verb::kExplain}},
       {"parts", {Verb::kExplain}},
@@ -358,6 +374,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.output = fileOf(line, "output");
   options.to = fileOf(line, "to");
   options.from = fileOf(line, "from");
+  options.layout = layoutOf(line);
   options.graph = fileOf(line, "graph");
   options.dot = line.has("dot");
   options.parts = line.has("parts");

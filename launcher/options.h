@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/model_files/weight_layout.h"
 #include "launcher/console.h"
 
 namespace dtf::launcher {
@@ -57,9 +58,11 @@ struct Options {
   std::optional<std::filesystem::path> output;  // predict: instead of stdout
   std::optional<std::filesystem::path> to;      // export
   std::optional<std::filesystem::path> from;    // import
-  std::optional<std::filesystem::path> graph;   // graph
-  bool dot = false;                             // graph, explain
-  bool parts = false;                           // explain: the graph of a step
+  // import: how the weights lie
+  std::optional<model_files::WeightLayout> layout;
+  std::optional<std::filesystem::path> graph;  // graph
+  bool dot = false;                            // graph, explain
+  bool parts = false;                          // explain: the graph of a step
 
   std::string key_action;                        // keys: init, issue, renew or show
   std::filesystem::path key_folder;              // keys

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard, onnxruntime,
-# scikit-learn, and kubernetes-validate where it can be had) and prints its python. Quick when it is there; without a
-# network it says why and exits 69, and those tests are skipped.
+# Makes a Python environment with what some tests compare dtf with (safetensors, numpy, tensorboard, onnx,
+# onnxruntime, scikit-learn, and kubernetes-validate where it can be had) and prints its python. Quick when it is
+# there; without a network it says why and exits 69, and those tests are skipped.
 # Usage: scripts/python-env.sh [FOLDER]                              default: build/python-env
 #   DTF_PYTHON=$(scripts/python-env.sh) meson test -C build ...
 set -uo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/python-env}")
-packages=(safetensors numpy tensorboard onnxruntime scikit-learn)
-check='import numpy, onnxruntime, safetensors.numpy, sklearn, tensorboard'
+packages=(safetensors numpy tensorboard onnx onnxruntime scikit-learn)
+check='import numpy, onnx, onnxruntime, safetensors.numpy, sklearn, tensorboard'
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 get() { "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 20 --retries 1 "$@"; }

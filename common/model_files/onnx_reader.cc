@@ -1,13 +1,15 @@
-// parseOnnxWeights(): of onnx.proto only what names, holds and uses an initializer.
+// parseOnnxWeights(): of onnx.proto only what names, holds and uses an initializer, and who wrote it.
 
 #include <fmt/core.h>
 
 #include <cstring>
 #include <map>
 #include <protozero/pbf_reader.hpp>
+#include <set>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/model_files/onnx_uses.h"
 #include "common/model_files/weight_order.h"
 #include "common/model_files/weight_reader.h"
 
@@ -21,20 +23,21 @@ using protozero::pbf_wire_type;
 constexpr auto kBytes = pbf_wire_type::length_delimited;
 constexpr auto kVarint = pbf_wire_type::varint;
 // Fields, as in onnx_proto.cc.
-constexpr uint32_t kInModelGraph = 7, kInGraphNode = 1, kInGraphInitializer = 5;
-constexpr uint32_t kInNodeInput = 1, kInNodeOp = 4, kInNodeAttribute = 5;
-constexpr uint32_t kInAttributeName = 1, kInAttributeInt = 3;
+constexpr uint32_t kInModelGraph = 7, kInModelMetadata = 14, kInEntryKey = 1;
+constexpr uint32_t kInGraphNode = 1, kInGraphInitializer = 5, kInGraphInput = 11;
+constexpr uint32_t kInValueName = 1, kInValueType = 2, kInTypeTensor = 1, kInTensorShape = 2,
+                   kInShapeDim = 1, kInDimValue = 1;
+constexpr uint32_t kInNodeInput = 1, kInNodeOutput = 2, kInNodeOp = 4, kInNodeAttribute = 5;
+constexpr uint32_t kInAttributeName = 1, kInAttributeFloat = 2, kInAttributeInt = 3,
+                   kInAttributeInts = 8;
 constexpr uint32_t kInTensorDims = 1, kInTensorType = 2, kInTensorFloats = 4, kInTensorName = 8,
                    kInTensorRaw = 9, kInTensorLocation = 14;
 constexpr int64_t kOnnxFloat = 1;
-constexpr size_t kDimsMax = 8;
+constexpr size_t kDimsMax = 8, kImageDims = 4;
 
 std::string textOf(protozero::data_view view) {
   return {view.data(), view.size()};
 }
-
-// How a node reads an initializer.
-enum class Use { kAsItIs, kFilter, kTransposed };
 
 struct RawTensor {
   std::string name;
@@ -54,10 +57,14 @@ class OnnxWeights {
     while (model.next()) {
       if (model.tag_and_type() == protozero::tag_and_type(kInModelGraph, kBytes))
         readGraph(model.get_message());
+      else if (model.tag_and_type() == protozero::tag_and_type(kInModelMetadata, kBytes))
+        own_ = keyOf(model.get_message()) == kWriterKey || own_;
       else
         model.skip();
     }
+    followNodes();
     FoundWeights found;
+    found.input = input_;
     for (const RawTensor& tensor : tensors_) take(tensor, found);
     return found;
   }
@@ -68,48 +75,126 @@ class OnnxWeights {
                 fmt::format("{}: tensor '{}': {}", file_, tensor.name.substr(0, 200), why));
   }
 
+  static std::string keyOf(pbf_reader entry) {
+    std::string key;
+    while (entry.next()) {
+      if (entry.tag_and_type() == protozero::tag_and_type(kInEntryKey, kBytes))
+        key = textOf(entry.get_view());
+      else
+        entry.skip();
+    }
+    return key;
+  }
+
   void readGraph(pbf_reader graph) {
     while (graph.next()) {
       if (graph.tag_and_type() == protozero::tag_and_type(kInGraphNode, kBytes))
-        readNode(graph.get_message());
+        nodes_.push_back(readNode(graph.get_message()));
       else if (graph.tag_and_type() == protozero::tag_and_type(kInGraphInitializer, kBytes))
         tensors_.push_back(readTensor(graph.get_message()));
+      else if (graph.tag_and_type() == protozero::tag_and_type(kInGraphInput, kBytes))
+        readInput(graph.get_message());
       else
         graph.skip();
     }
   }
 
-  void readNode(pbf_reader node) {
-    std::vector<std::string> inputs;
-    std::string op;
-    bool transposed = false;
-    while (node.next()) {
-      if (node.tag_and_type() == protozero::tag_and_type(kInNodeInput, kBytes))
-        inputs.push_back(textOf(node.get_view()));
-      else if (node.tag_and_type() == protozero::tag_and_type(kInNodeOp, kBytes))
-        op = textOf(node.get_view());
-      else if (node.tag_and_type() == protozero::tag_and_type(kInNodeAttribute, kBytes))
-        transposed = saysTransposed(node.get_message()) || transposed;
+  void readInput(pbf_reader value) {
+    std::string name;
+    std::vector<int64_t> dims;
+    while (value.next()) {
+      if (value.tag_and_type() == protozero::tag_and_type(kInValueName, kBytes))
+        name = textOf(value.get_view());
+      else if (value.tag_and_type() == protozero::tag_and_type(kInValueType, kBytes))
+        dims = dimsOf(value.get_message());
       else
-        node.skip();
+        value.skip();
     }
-    if (inputs.size() < 2) return;
-    if (op == "Conv") uses_[inputs[1]] = Use::kFilter;
-    if (op == "Gemm" && transposed) uses_[inputs[1]] = Use::kTransposed;
+    inputs_.emplace_back(std::move(name), std::move(dims));
   }
 
-  static bool saysTransposed(pbf_reader attribute) {
-    std::string name;
-    int64_t value = 0;
-    while (attribute.next()) {
-      if (attribute.tag_and_type() == protozero::tag_and_type(kInAttributeName, kBytes))
-        name = textOf(attribute.get_view());
-      else if (attribute.tag_and_type() == protozero::tag_and_type(kInAttributeInt, kVarint))
-        value = attribute.get_int64();
-      else
-        attribute.skip();
+  // 0: a dimension without a number.
+  static std::vector<int64_t> dimsOf(pbf_reader type) {
+    std::vector<int64_t> dims;
+    if (!type.next(kInTypeTensor, kBytes)) return dims;
+    pbf_reader tensor = type.get_message();
+    if (!tensor.next(kInTensorShape, kBytes)) return dims;
+    pbf_reader shape = tensor.get_message();
+    while (shape.next(kInShapeDim, kBytes)) {
+      pbf_reader dim = shape.get_message();
+      dims.push_back(dim.next(kInDimValue, kVarint) ? dim.get_int64() : 0);
     }
-    return name == "transB" && value != 0;
+    return dims;
+  }
+
+  static OnnxNode readNode(pbf_reader proto) {
+    OnnxNode node;
+    while (proto.next()) {
+      switch (proto.tag_and_type()) {
+        case protozero::tag_and_type(kInNodeInput, kBytes):
+          node.inputs.push_back(textOf(proto.get_view()));
+          break;
+        case protozero::tag_and_type(kInNodeOutput, kBytes):
+          node.outputs.push_back(textOf(proto.get_view()));
+          break;
+        case protozero::tag_and_type(kInNodeOp, kBytes):
+          node.op = textOf(proto.get_view());
+          break;
+        case protozero::tag_and_type(kInNodeAttribute, kBytes):
+          readAttribute(proto.get_message(), node);
+          break;
+        default:
+          proto.skip();
+      }
+    }
+    return node;
+  }
+
+  static void readAttribute(pbf_reader attribute, OnnxNode& node) {
+    std::string name;
+    int64_t whole = 0;
+    float real = 0;
+    std::vector<int64_t> wholes;
+    while (attribute.next()) {
+      switch (attribute.tag_and_type()) {
+        case protozero::tag_and_type(kInAttributeName, kBytes):
+          name = textOf(attribute.get_view());
+          break;
+        case protozero::tag_and_type(kInAttributeFloat, pbf_wire_type::fixed32):
+          real = attribute.get_float();
+          break;
+        case protozero::tag_and_type(kInAttributeInt, kVarint):
+          whole = attribute.get_int64();
+          break;
+        case protozero::tag_and_type(kInAttributeInts, kVarint):
+          wholes.push_back(attribute.get_int64());
+          break;
+        case protozero::tag_and_type(kInAttributeInts, kBytes):
+          for (const int64_t each : attribute.get_packed_int64()) wholes.push_back(each);
+          break;
+        default:
+          attribute.skip();
+      }
+    }
+    if (name == "transA") node.trans_a = whole != 0;
+    if (name == "transB") node.trans_b = whole != 0;
+    if (name == "alpha") node.alpha = real;
+    if (name == "beta") node.beta = real;
+    if (name == "axis") node.axis = whole;
+    if (name == "perm") node.perm = std::move(wholes);
+  }
+
+  // Which weights are turned, and what they read.
+  void followNodes() {
+    std::set<std::string> weights, images;
+    for (const RawTensor& tensor : tensors_) weights.insert(tensor.name);
+    for (const auto& [name, dims] : inputs_) {
+      if (dims.size() != kImageDims || weights.contains(name)) continue;
+      images.insert(name);
+      input_.assign(dims.begin() + 1, dims.end());
+    }
+    if (images.size() > 1) images.clear();  // dtf's models have one
+    uses_ = onnxUses(nodes_, weights, images);
   }
 
   static RawTensor readTensor(pbf_reader proto) {
@@ -154,6 +239,11 @@ class OnnxWeights {
                            : fmt::format("its type is {}, only 1, float, is read", tensor.type)));
       return;
     }
+    if (const auto use = uses_.find(tensor.name);
+        use != uses_.end() && !use->second.refused.empty()) {
+      found.skipped.push_back(fmt::format("{}: {}", tensor.name, use->second.refused));
+      return;
+    }
     const std::string_view bytes =
         tensor.floats.empty()
             ? tensor.raw
@@ -176,27 +266,35 @@ class OnnxWeights {
     return Shape(tensor.dims);
   }
 
-  NamedTensor turned(const RawTensor& tensor, const Shape& shape, std::vector<float> values) const {
-    const auto use = uses_.find(tensor.name);
-    Shape result = shape;
-    if (use != uses_.end() && use->second == Use::kFilter && shape.rank() == 4) {
-      result = channelsLast(shape);
+  FoundTensor turned(const RawTensor& tensor, const Shape& shape, std::vector<float> values) const {
+    const auto found = uses_.find(tensor.name);
+    const OnnxUse use = found == uses_.end() ? OnnxUse{} : found->second;
+    FoundTensor result{use.name.empty() ? tensor.name : use.name, {}, use.layout};
+    Shape turned = shape;
+    if (use.turn == OnnxUse::Turn::kFilter && shape.rank() == 4) {
+      turned = channelsLast(shape);
       values = channelsLast(shape, values);
-    } else if (use != uses_.end() && use->second == Use::kTransposed && shape.rank() == 2) {
+    } else if (use.turn == OnnxUse::Turn::kTransposed && shape.rank() == 2) {
       // A matrix is a filter of one position, as [filters, channels, 1, 1].
       const Shape filter{shape.dim(0), shape.dim(1), 1, 1};
-      result = Shape{shape.dim(1), shape.dim(0)};
+      turned = Shape{shape.dim(1), shape.dim(0)};
       values = channelsLast(filter, values);
     }
-    Tensor value(DType::kFloat32, result);
-    DTF_CHECK(value.bytes() == values.size() * sizeof(float));
-    if (!values.empty()) std::memcpy(value.data(), values.data(), value.bytes());
-    return {tensor.name, std::move(value)};
+    result.turned = use.turn != OnnxUse::Turn::kNone;
+    if (own_) result.layout = WeightLayout::kDtf;
+    result.value = Tensor(DType::kFloat32, turned);
+    DTF_CHECK(result.value.bytes() == values.size() * sizeof(float));
+    if (!values.empty()) std::memcpy(result.value.data(), values.data(), result.value.bytes());
+    return result;
   }
 
   const std::string& file_;
-  std::map<std::string, Use> uses_;
+  bool own_ = false;  // dtf wrote it
+  std::vector<OnnxNode> nodes_;
+  std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // their sizes
   std::vector<RawTensor> tensors_;
+  std::vector<int64_t> input_;  // of an example, where it has three sizes
+  std::map<std::string, OnnxUse> uses_;
 };
 
 }  // namespace

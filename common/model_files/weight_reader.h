@@ -2,30 +2,47 @@
 
 // The tensors in a file of weights that another program wrote, to start from.
 //
-// Files are untrusted: sizes are compared with what the file holds before memory is taken for them.
+// Files are untrusted: sizes are compared with what the file holds before memory is taken for them. How the
+// weights lie is stated by the file or by the caller, and never guessed.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/model_files/trained_model.h"
+#include "common/model_files/weight_layout.h"
+#include "common/tensor/tensor.h"
 
 namespace dtf::model_files {
 
-struct FoundWeights {
-  std::vector<NamedTensor> tensors;  // in dtf's order of dimensions
-  std::vector<std::string> skipped;  // "bn1.num_batches_tracked: its type is I64, only F32 is read"
+// Value type; move-only.
+struct FoundTensor {
+  std::string name;
+  Tensor value;  // float32
+  WeightLayout layout = WeightLayout::kDtf;
+  bool turned = false;  // it lay in another order in the file
 };
 
-// By the ending: .safetensors, .npz or .onnx.
+struct FoundWeights {
+  std::vector<FoundTensor> tensors;
+  std::vector<std::string> skipped;  // "bn1.count: its type is I64, only F32 is read"
+  std::vector<int64_t> input;        // of ONNX: the sizes of an example, where it has three
+};
+
+// By the ending: .safetensors, .npz or .onnx. `stated` is kDtf or kPyTorch (DTF_CHECK); what dtf exported
+// and ONNX need no statement.
 // Blocks: on the disk.
-// Errors: kUsage for another ending; kBadData naming the file, and the tensor where it is one's fault;
-// kPermission.
-FoundWeights readWeights(const std::filesystem::path& file);
+// Errors: kUsage for another ending, for matrices and filters of which neither the file nor `stated` says
+// how they lie, and where both say different things; kBadData naming the file, and the tensor where it is
+// one's fault; kPermission.
+FoundWeights readWeights(const std::filesystem::path& file,
+                         std::optional<WeightLayout> stated = std::nullopt);
 
 // The initializers of an ONNX model. The filters of a Conv are turned to [height, width, channels,
-// filters], the matrix of a Gemm with transB to [inputs, outputs]. `name` is what messages call it.
+// filters], the matrix of a Gemm with transB to [inputs, outputs]. The matrix that exporters call
+// "onnx::MatMul_7" has the name that goes with its bias: "fc.weight" for "fc.bias". `name` is what messages
+// call the file.
 // Errors: kBadData.
 FoundWeights parseOnnxWeights(std::string_view bytes, const std::string& name);
 

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
 #include "common/checkpoint/checkpoint_client.h"
+#include "common/model_files/trained_model.h"
 #include "common/ps/gradient_math.h"
 #include "common/ps/moving_average.h"
 #include "common/ps/optimizer.h"
@@ -80,32 +81,31 @@ std::string listText(const ImportReport& report) {
 }
 
 // Of all variables, in the order of the model.
-std::vector<NamedTensor> valuesOf(const model::ModelGraph& model, uint64_t seed,
+std::vector<NamedTensor> valuesOf(const model::ModelGraph& model,
+                                  const model_files::WantedModel& wanted, uint64_t seed,
                                   const model_files::FoundWeights& weights, ImportReport& report) {
-  std::vector<model_files::WantedWeights> wanted;
-  for (const model::ModelVariable& variable : model.variables)
-    wanted.push_back(
-        {model.graph.node(variable.value.node).name, model.graph.spec(variable.value).shape});
+  DTF_CHECK(wanted.variables.size() == model.variables.size());
   model_files::WeightMatch match = model_files::matchWeights(wanted, weights);
   report.unused = std::move(match.unused);
   std::vector<NamedTensor> values;
-  for (uint32_t i = 0; i < wanted.size(); ++i) {
+  for (uint32_t i = 0; i < wanted.variables.size(); ++i) {
+    const model_files::WantedWeights& variable = wanted.variables[i];
     const graph::Node& node = model.graph.node(model.variables[i].value.node);
+    DTF_CHECK_MSG(node.name == variable.name, node.name);
+    const std::string title = fmt::format("{} {}", variable.name, variable.shape.str());
+    std::optional<model_files::MatchedWeights>& found = match.found[i];
     Tensor value =
-        initialValue(node.attribute<std::string>("initializer"), wanted[i].shape, seed, i);
-    const std::string title = fmt::format("{} {}", wanted[i].name, wanted[i].shape.str());
-    const NamedTensor* const found = match.found[i];
-    if (found != nullptr && value.bytes() > 0)
-      std::memcpy(value.data(), found->value.data(), value.bytes());
-    if (found != nullptr)
-      report.used.push_back(fmt::format("{} from {}", title, found->name));
+        found ? std::move(found->value)
+              : initialValue(node.attribute<std::string>("initializer"), variable.shape, seed, i);
+    if (found)
+      report.used.push_back(fmt::format("{} from {}", title, found->from));
     else
       report.drawn.push_back(title);
     if (const auto bad = ps::firstNonFinite(value.as<float>()))
       throw Error(ErrorCode::kBadData, fmt::format("{}: element {} is {}: nothing can be trained "
                                                    "from that",
                                                    title, *bad, value.as<float>()[*bad]));
-    values.push_back({wanted[i].name, std::move(value)});
+    values.push_back({variable.name, std::move(value)});
   }
   return values;
 }
@@ -170,7 +170,8 @@ ImportReport saveImported(FileSystem& file_system, const Clock& clock, const clu
   requirePlace(file_system, job);
   ImportReport report;
   const model::ModelGraph model = trainingGraphOf(train);
-  const std::vector<NamedTensor> values = valuesOf(model, train.data.seed, weights, report);
+  const std::vector<NamedTensor> values =
+      valuesOf(model, model_files::wantedWeights(train.model), train.data.seed, weights, report);
   if (report.used.empty())
     throw Error(ErrorCode::kBadConfig,
                 "none of the tensors is a variable of the model:" + listText(report));

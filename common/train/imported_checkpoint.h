@@ -19,7 +19,7 @@ namespace dtf::train {
 // What became of each variable and of each tensor of the file.
 struct ImportReport {
   std::filesystem::path checkpoint;
-  std::vector<std::string> used;    // "softmax/weights [784, 10] from softmax.weight"
+  std::vector<std::string> used;    // "fc/weights [784, 10] from fc.weight, transposed"
   std::vector<std::string> drawn;   // variables that the file lacks: their initial values
   std::vector<std::string> unused;  // of the file
 };
@@ -27,7 +27,8 @@ struct ImportReport {
 // Saves it in <job.run_dir>/checkpoints, with the slots that the optimizer starts with.
 // Blocks: on the disk.
 // Errors: kBadConfig when the job keeps no checkpoints, there is one already, or no tensor is a
-// variable of the model, with the list; kBadData for a value that is no number; kCannotWrite.
+// variable of the model, with the list, and those of matchWeights(); kBadData for a value that is no
+// number; kCannotWrite.
 ImportReport saveImported(FileSystem& file_system, const Clock& clock, const cluster::JobSpec& job,
                           const model_files::FoundWeights& weights);
 

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const model_files::FoundWeights found =
         model_files::parseOnnxWeights(fuzz::textOf(data, size), "input");
-    for (const model_files::NamedTensor& tensor : found.tensors) {
+    for (const model_files::FoundTensor& tensor : found.tensors) {
       FUZZ_CHECK(tensor.value.dtype() == DType::kFloat32);
       const size_t elements = tensor.value.as<float>().size();
       FUZZ_CHECK(elements * sizeof(float) <= size);  // it was in the file

@@ -1,4 +1,4 @@
-// Also parseOnnxWeights(). Files of PyTorch are read in tests/e2e/export_python_test.py.
+// Also parseOnnxWeights(). Files as PyTorch writes them are imported in tests/e2e/import_python_test.py.
 
 #include "common/model_files/weight_reader.h"
 
@@ -12,8 +12,10 @@
 
 #include "common/base/error.h"
 #include "common/checkpoint/safetensors.h"
+#include "common/model_files/npy.h"
 #include "common/model_files/onnx_proto.h"
 #include "common/model_files/weight_order.h"
+#include "common/model_files/zip_writer.h"
 #include "tests/support/process.h"
 
 namespace dtf::model_files {
@@ -28,7 +30,7 @@ std::vector<float> countedTo(size_t count) {
   return values;
 }
 
-std::vector<float> valuesOf(const NamedTensor& tensor) {
+std::vector<float> valuesOf(const FoundTensor& tensor) {
   const std::span<const float> values = tensor.value.as<float>();
   return {values.begin(), values.end()};
 }
@@ -113,13 +115,85 @@ TEST(WeightReader, OfSafetensorsTakesFloatsAndNamesTheRest) {
   bytes.append(reinterpret_cast<const char*>(values.data()), 8).append(8, 0);
   testing::TemporaryFolder folder;
   const std::string path = folder.write("w.safetensors", bytes);
-  const FoundWeights found = readWeights(path);
+  const FoundWeights found = readWeights(path);  // vectors lie in one way
   ASSERT_EQ(found.tensors.size(), 1u);
   EXPECT_EQ(found.tensors[0].name, "a");
   EXPECT_EQ(valuesOf(found.tensors[0]), values);
   EXPECT_THAT(found.skipped, ElementsAre("n: its type is I64, only F32 is read"));
   std::filesystem::create_symlink(path, folder.path() + "/link.safetensors");
   EXPECT_EQ(readWeights(folder.path() + "/link.safetensors").tensors.size(), 1u);
+}
+
+std::string usageMistake(const std::string& file, std::optional<WeightLayout> stated) {
+  try {
+    readWeights(file, stated);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.message();
+  }
+  ADD_FAILURE() << "must throw";
+  return "";
+}
+
+// A square matrix fits in either way, so its shape is never asked.
+TEST(WeightReader, HowMatricesLieIsStatedByTheFileOrTheCaller) {
+  testing::TemporaryFolder folder;
+  const std::vector<checkpoint::SafetensorsEntry> entries = {
+      {"fc.weight", "F32", {2, 2}, 0, 16}, {"bn.num_batches_tracked", "I64", {}, 16, 24}};
+  const auto write = [&](const char* name, const std::map<std::string, std::string>& metadata) {
+    return folder.write(
+        name, checkpoint::encodeSafetensorsHeader(entries, metadata) + std::string(24, '\0'));
+  };
+  const std::string foreign = write("foreign.safetensors", {{"format", "pt"}});
+  EXPECT_THAT(usageMistake(foreign, {}),
+              HasSubstr("how fc.weight [2, 2] lies isn't said in the file, and its shape can't "
+                        "tell. Add --layout pytorch"));
+  for (const WeightLayout stated : {WeightLayout::kDtf, WeightLayout::kPyTorch})
+    EXPECT_EQ(readWeights(foreign, stated).tensors[0].layout, stated);
+  EXPECT_TRUE(readWeights(foreign, WeightLayout::kPyTorch).skipped.empty());
+  const std::string own = write("own.safetensors", {{"dtf_version", "1"}});
+  EXPECT_EQ(readWeights(own).tensors[0].layout, WeightLayout::kDtf);
+  EXPECT_EQ(readWeights(own, WeightLayout::kDtf).tensors[0].layout, WeightLayout::kDtf);
+  EXPECT_THAT(usageMistake(own, WeightLayout::kPyTorch), HasSubstr("its metadata say that dtf"));
+  const std::string onnx = folder.write("m.onnx", "");
+  EXPECT_THAT(usageMistake(onnx, WeightLayout::kPyTorch), HasSubstr("leave --layout out"));
+}
+
+TEST(WeightReader, AnArchiveOfDtfSaysSoInItsMetadata) {
+  testing::TemporaryFolder folder;
+  const std::vector<float> values = countedTo(4);
+  const auto write = [&](const char* name, const std::string& metadata) {
+    ZipWriter zip;
+    zip.add("fc/weights.npy", npyHeader(DType::kFloat32, Shape{2, 2}),
+            {reinterpret_cast<const char*>(values.data()), 16});
+    if (!metadata.empty()) zip.add("metadata.json", metadata, "");
+    return folder.write(name, zip.finish());
+  };
+  EXPECT_EQ(readWeights(write("own.npz", R"({"dtf_version": "1"})")).tensors[0].layout,
+            WeightLayout::kDtf);
+  for (const char* const metadata : {"", "{", "[]", R"({"version": "1"})"})
+    EXPECT_THAT(usageMistake(write("foreign.npz", metadata), {}), HasSubstr("Add --layout"));
+}
+
+// The layout of what was exported by dtf is dtf's, whatever its nodes look like.
+TEST(WeightReader, OfOnnxSaysWhatTheRowsOfAMatrixAre) {
+  const auto layoutOf = [](const std::vector<int64_t>& example,
+                           const std::map<std::string, std::string>& metadata) {
+    OnnxProto proto;
+    proto.addConstant("fc.weight", std::vector<int64_t>{3, 8}, countedTo(24));
+    const OnnxAttribute transposed{"transB", int64_t{1}};
+    proto.addNode("Flatten", std::vector<std::string>{"x"}, "rows", {});
+    proto.addNode("Gemm", std::vector<std::string>{"rows", "fc.weight"}, "y", {&transposed, 1});
+    const OnnxValue input{"x", DType::kFloat32, example}, output{"y", DType::kFloat32, {3}};
+    const FoundWeights found =
+        parseOnnxWeights(proto.finish("g", input, {&output, 1}, metadata), "m.onnx");
+    EXPECT_EQ(found.input, example.size() == 3 ? example : std::vector<int64_t>{});
+    EXPECT_TRUE(found.tensors[0].turned);
+    return found.tensors[0].layout;
+  };
+  EXPECT_EQ(layoutOf({2, 2, 2}, {}), WeightLayout::kInputRows);
+  EXPECT_EQ(layoutOf({8}, {}), WeightLayout::kUnknownRows);
+  EXPECT_EQ(layoutOf({2, 2, 2}, {{"dtf_version", "1"}}), WeightLayout::kDtf);
 }
 
 TEST(WeightReader, SaysWhatItCanRead) {

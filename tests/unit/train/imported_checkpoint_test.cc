@@ -36,7 +36,7 @@ class ImportedCheckpointTest : public ::testing::Test {
   }
 
   void add(const std::string& name, const Shape& shape) {
-    weights_.tensors.push_back({name, Tensor(DType::kFloat32, shape)});
+    weights_.tensors.push_back({name, Tensor(DType::kFloat32, shape), {}});
     const std::span<float> values = weights_.tensors.back().value.as<float>();
     std::iota(values.begin(), values.end(), 1.0F);
   }
