@@ -24,6 +24,7 @@
 #include "launcher/log_merge.h"
 #include "launcher/output.h"
 #include "launcher/report.h"
+#include "launcher/systemd/unit_commands.h"
 
 namespace dtf::launcher {
 
@@ -113,6 +114,7 @@ int reportEnd(const fs::path& folder, const Options& options) {
 
 int attach(const cluster::JobSpec& job, const Options& options) {
   const FoundRun run = findRun(job, options);
+  if (showUnits(job, options, run.folder)) return reportEnd(run.folder, options);
   if (!run.running)
     throw Error(ErrorCode::kUnavailable, job.job + " is not running in " + run.folder.string() +
                                              "\n  how it ended: dtf-launch status " +

@@ -19,6 +19,7 @@
 #include "launcher/output.h"
 #include "launcher/session.h"
 #include "launcher/ssh/ssh_hosts.h"
+#include "launcher/systemd/unit_commands.h"
 
 namespace dtf::launcher {
 
@@ -98,7 +99,7 @@ PlanInput planInput(const cluster::JobSpec& job, const Options& options, const O
                     bool serves) {
   PlanInput input{options.cluster_file, options.overrides, options.run_dir, options.log_level, {},
                   fs::current_path(),   options.fresh,     serves};
-  if (job.launch.via == Via::kLocal) {
+  if (!job.launch.byAgents()) {
     const char* path = std::getenv("PATH");
     input.binaries = findBinaries(options.bin_dir, origin.own_folder, path ? path : "");
     return input;
@@ -139,7 +140,7 @@ std::map<std::string, fs::path> programsToCopy(const cluster::JobSpec& job, cons
 
 // Nobody is asked: a port that is chosen there is not known yet.
 ChosenAddresses plannedAddresses(const cluster::JobSpec& job) {
-  if (job.launch.via == Via::kLocal)
+  if (!job.launch.byAgents())
     return ListenSockets::open(specsOf(job.cluster), job.cluster.mayBeReached(), true).chosen();
   ChosenAddresses chosen;
   for (const auto& [id, task] : specsOf(job.cluster))
@@ -150,6 +151,7 @@ ChosenAddresses plannedAddresses(const cluster::JobSpec& job) {
 int start(const cluster::JobSpec& job, const Options& options, const Origin& origin, bool serves) {
   LaunchOptions launch_options;
   launch_options.plan = planInput(job, options, origin, serves);
+  if (job.launch.via == Via::kSystemd) return upAsUnits(job, options, launch_options.plan);
   launch_options.json = options.json;
   launch_options.color = options.color;
   launch_options.verbosity = options.verbosity;
@@ -164,7 +166,7 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
   }
   const auto plan = makePlan(job, launch_options.plan, plannedAddresses(job));
   std::vector<SshHostCommand> hosts;
-  if (job.launch.via != Via::kLocal) hosts = sshCommands(job);
+  if (job.launch.byAgents()) hosts = sshCommands(job);
   print(options.json ? planJson(plan, hosts) : planText(plan, hosts));
   return 0;
 }
@@ -176,6 +178,9 @@ int up(const cluster::JobSpec& job, const Options& options, const Origin& origin
 }
 
 int serve(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
+  if (job.launch.via == Via::kSystemd)
+    throw Error(ErrorCode::kUsage,
+                "tasks that serve are no units of systemd: add --set launch.via=local");
   cluster::JobSpec cluster = job;
   cluster.train.reset();
   return start(cluster, options, origin, true);

@@ -22,7 +22,7 @@ constexpr size_t kTasksNamedMax = 8;  // of tasks in a message
 
 std::vector<std::string> tasksThatNeedKeys(
     const cluster::JobSpec& job, const std::function<bool(const cluster::Address&)>& runs_here) {
-  const bool are_sent = job.launch.via != cluster::LaunchSpec::Via::kLocal;
+  const bool are_sent = job.launch.byAgents();
   std::vector<std::string> names;
   for (const JobKind kind : {JobKind::kPs, JobKind::kWorker}) {
     const std::vector<cluster::TaskSpec>& tasks = job.cluster.tasks(kind);

@@ -84,7 +84,9 @@ void placeJob(cluster::JobSpec& job, const Options& options) {
 // without the client's keys where there are none.
 void prepareCalls(const cluster::JobSpec& job, Verb verb) {
   const bool calls = verb == Verb::kStatus || verb == Verb::kGraph;
-  const bool may_call = verb == Verb::kStop || verb == Verb::kAttach || verb == Verb::kLogs;
+  const bool follows = verb == Verb::kUp && job.launch.via == cluster::LaunchSpec::Via::kSystemd;
+  const bool may_call =
+      verb == Verb::kStop || verb == Verb::kAttach || verb == Verb::kLogs || follows;
   if (!calls && !may_call) return;
   const std::filesystem::path& keys = job.cluster.keys;
   if (keys.empty())

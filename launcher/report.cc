@@ -84,7 +84,7 @@ std::string resultReport(const ordered_json& summary, const std::filesystem::pat
 }
 
 std::string otherHostOf(const cluster::JobSpec& job, const TaskId& task) {
-  if (job.launch.via == cluster::LaunchSpec::Via::kLocal) return "";
+  if (!job.launch.byAgents()) return "";
   return job.cluster.tasks(task.job).at(task.index).address.host;
 }
 

@@ -17,6 +17,7 @@
 #include "launcher/live_tasks.h"
 #include "launcher/monitor_limits.h"
 #include "launcher/output.h"
+#include "launcher/systemd/unit_commands.h"
 #include "launcher/task_monitor.h"
 
 namespace dtf::launcher {
@@ -98,8 +99,10 @@ void say(const cluster::JobSpec& job, const Options& options, const FoundRun& ru
 }  // namespace
 
 int stop(const cluster::JobSpec& job, const Options& options) {
-  const FoundRun run = findRun(job, options);
-  if (run.running) {
+  FoundRun run = findRun(job, options);
+  if (stopUnits(job)) {
+    if (!run.running) run.running.emplace();  // its chief was just being started again
+  } else if (run.running) {
     askToStop(run);
     awaitEnd(run, stopLimit(job));
   } else if (!options.run_dir && !askUnknownRun(job).empty()) {

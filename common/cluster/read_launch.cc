@@ -119,6 +119,19 @@ void readSlurm(const MapReader& reader, SlurmSpec& slurm) {
   }
 }
 
+// Nobody holds the port of a unit while it is started again, so nobody can choose one for it.
+void checkPorts(const ClusterSpec& cluster, Report& report) {
+  for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
+    for (const TaskSpec& task : cluster.tasks(job)) {
+      if (task.address.port != 0) continue;
+      report.error(
+          report.placeOf(task.mark),
+          "via systemd each task has an address with a number for its port: others find it "
+          "there when it is started again");
+      if (task.by_count) break;  // they are one place
+    }
+}
+
 // What another `via` would ignore is a mistake.
 void checkFits(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec::Via via) {
   using Via = LaunchSpec::Via;
@@ -137,6 +150,7 @@ void checkFits(const MapReader& reader, const ClusterSpec& cluster, LaunchSpec::
     if (via == Via::kSsh && !cluster.tasks(job).empty() && cluster.tasks(job)[0].by_count)
       report.error(report.placeOf(cluster.tasks(job)[0].mark),
                    "'count' doesn't say on which hosts: over ssh each task has its address");
+  if (via == Via::kSystemd) checkPorts(cluster, report);
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ constexpr Key kTaskCountKeys[] = {
 };
 
 constexpr Key kLaunchKeys[] = {
-    choice("via", "local|ssh|slurm", "kubernetes|systemd",
-           "this host; the addresses' hosts; nodes of Slurm (see submit)"),
+    choice("via", "local|ssh|slurm|systemd", "kubernetes",
+           "here; the addresses' hosts; nodes of Slurm (see submit); units here"),
     map("restarts", "of tasks that fail after they were ready"),
     text("user", "ssh: who to be there; this and the next default to ssh's own files"),
     whole("port", 1, 65535, "ssh: of its server"),

@@ -181,7 +181,9 @@ struct CopySpec {
 };
 
 struct LaunchSpec {
-  enum class Via : uint8_t { kLocal, kSsh, kSlurm } via = Via::kLocal;
+  enum class Via : uint8_t { kLocal, kSsh, kSlurm, kSystemd } via = Via::kLocal;
+  // By an agent on each host (launcher/ssh/), not by dtf-launch's own host.
+  bool byAgents() const { return via == Via::kSsh || via == Via::kSlurm; }
   RestartsSpec restarts;
   SlurmSpec slurm;
   CopySpec copy;

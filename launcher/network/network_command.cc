@@ -114,7 +114,7 @@ int checkNetwork(const cluster::JobSpec& job, const Options& options, const Orig
   const SystemClock clock;
   const bool quiet = options.json || options.verbosity == Verbosity::kQuiet;
   std::vector<NetworkRow> rows;
-  if (job.launch.via != cluster::LaunchSpec::Via::kLocal) {
+  if (job.launch.byAgents()) {
     net::asio::io_context io(1);
     const bool copies = job.launch.copy.programs;
     SshProbes probes(job, copies ? findAgent(options.bin_dir, origin.own_folder) : "", io, clock);

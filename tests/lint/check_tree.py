@@ -122,6 +122,7 @@ TESTED_IN = [
     (r"launcher/(announce|commands|fd_watch|local_host|pipe_reader|spawner|stop_signals|task_host)\.cc",
      "tests/unit/launcher/session_test.cc"),
     (r"launcher/submit_command\.cc", "tests/hosts/slurm_test.py"),
+    (r"launcher/systemd/unit_(commands|follower|job)\.cc", "tests/hosts/systemd_launch_test.py"),
     (r"launcher/graph_command\.cc", "tests/e2e/graph_test.cc"),
     (r"launcher/keys_command\.cc", "tests/e2e/keys_test.cc"),
     (r"launcher/(attach_command|detach|explain_command|logs_command|status_command|stop_command)\.cc", "tests/e2e/verbs_test.cc"),

@@ -86,8 +86,14 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:1:6: error: a job's name has letters, digits, '.', '_' and '-', starts with none of "
      "'.' and '-', and is "
      "at most 128 long, got '..'"},
-    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: systemd}\n",
-     "c.yaml:2:15: error: 'systemd' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: kubernetes}\n",
+     "c.yaml:2:15: error: 'kubernetes' is not available in this version"},
+    {"cluster: {ps: [a:1], worker: [b:auto]}\nlaunch: {via: systemd}\n",
+     "c.yaml:1:31: error: via systemd each task has an address with a number for its port: others "
+     "find it there when it is started again"},
+    {"cluster: {ps: [a:1], worker: {count: 2}}\nlaunch: {via: systemd}\n",
+     "c.yaml:1:30: error: via systemd each task has an address with a number for its port: others "
+     "find it there when it is started again"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: rsh}\n",
      "c.yaml:2:15: error: unknown via 'rsh' - did you mean 'ssh'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {user: me}\n",

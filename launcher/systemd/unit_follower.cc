@@ -1,0 +1,200 @@
+#include "launcher/systemd/unit_follower.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/job_summary.h"
+#include "common/base/text.h"
+#include "launcher/json_fields.h"
+#include "launcher/live_status.h"
+#include "launcher/live_tasks.h"
+#include "launcher/log_fanin.h"
+#include "launcher/output.h"
+#include "launcher/report.h"
+#include "launcher/task_line.h"
+
+namespace dtf::launcher {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr auto kTurn = std::chrono::milliseconds(100);
+constexpr Duration kLookUnitsEvery = std::chrono::milliseconds(500);
+constexpr Duration kAskEvery = std::chrono::seconds(1);
+constexpr Duration kPlainEvery = std::chrono::seconds(5);
+// One that failed for the sake of another may be seen before that other.
+constexpr Duration kSettle = std::chrono::seconds(2);
+// One Ctrl-C may arrive twice.
+constexpr Duration kOneRequest = std::chrono::milliseconds(250);
+
+// In the normal case, beside warnings: what a job has come to.
+bool isMilestone(const std::string& text) {
+  return text.find(" event=evaluated ") != std::string::npos ||
+         text.find(" event=restored ") != std::string::npos;
+}
+
+}  // namespace
+
+UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options,
+                           const UnitJob& units, int attempt, bool owns)
+    : job_(job),
+      options_(options),
+      units_(units),
+      attempt_(attempt),
+      owns_(owns),
+      tasks_(allTasks(job.cluster)),
+      console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
+      restarts_(tasks_.size()) {
+  DTF_CHECK(units.units().size() == tasks_.size());
+  if (owns_) signals_.emplace(io_, [this](int signal) { onSignal(signal); });
+  size_t width = 0;
+  for (const TaskId id : tasks_) width = std::max(width, id.name().size());
+  for (const TaskId id : tasks_) {
+    const fs::path file = job_.run_dir / "logs" / logFileName(id, attempt_);
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) continue;
+    logs_.add(file);
+    prefixes_.push_back(fmt::format("{:<{}} | ", id.name(), width));
+    tails_.emplace_back();
+  }
+}
+
+void UnitFollower::say(const std::string& text) {
+  if (options_.verbosity != Verbosity::kQuiet) console_.line("dtf-launch: " + text);
+}
+
+bool UnitFollower::run(bool until_ready) {
+  for (;;) {
+    io_.poll();
+    if (clock_.now() >= looked_ + kLookUnitsEvery) look();
+    const bool ended = allEnded(states_);
+    showLogs(ended);
+    if (ended) return false;
+    if (!stopping_ && !ready_ && allUp(states_)) {
+      ready_ = true;
+      say(fmt::format("all {} units are ready ({:.1f} s)", tasks_.size(),
+                      toSeconds(clock_.now() - started_)));
+    }
+    if (ready_ && until_ready) {
+      console_.finish();
+      return true;
+    }
+    showProgress();
+    console_.pump();
+    std::this_thread::sleep_for(kTurn);
+  }
+}
+
+void UnitFollower::look() {
+  looked_ = clock_.now();
+  std::vector<UnitState> states = units_.states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].restarts > restarts_[i] && !states_.empty())
+      console_.line(fmt::format("dtf-launch: systemd has started {} again ({})", tasks_[i].name(),
+                                states[i].restarts));
+    restarts_[i] = std::max(restarts_[i], states[i].restarts);
+  }
+  states_ = std::move(states);
+  if (owns_) judge();
+}
+
+// A unit that systemd gives up is the end of the job: nobody else would tell the others.
+void UnitFollower::judge() {
+  const TimePoint now = clock_.now();
+  if (!root_ && !stopping_ && !failed_since_ && firstFailed(states_, true)) failed_since_ = now;
+  if (root_ || !failed_since_ || (stopping_ && signal_ != 0)) return;
+  const bool settled = now >= *failed_since_ + kSettle || allEnded(states_);
+  const std::optional<size_t> first = firstFailed(states_, settled);
+  if (!first) return;
+  root_ = unitRootCause(states_[*first], *first, tasks_[*first].name());
+  if (std::exchange(stopping_, true) || allEnded(states_)) return;
+  say(root_->what + ": stopping the others");
+  units_.stop();
+}
+
+void UnitFollower::onSignal(int signal) {
+  const TimePoint now = clock_.now();
+  if (signal_ != 0 && now < signal_time_ + kOneRequest) return;
+  signal_time_ = now;
+  if (std::exchange(signal_, signal) != 0) {
+    say(signalName(signal) + ": killing the tasks");
+    return units_.kill();
+  }
+  stopping_ = true;
+  say(signalName(signal) + (job_.train && job_.train->checkpoint
+                                ? ": saving a checkpoint and stopping; once more: at once, unsaved"
+                                : ": stopping the tasks; once more: at once"));
+  units_.stop();
+}
+
+void UnitFollower::showLogs(bool to_the_end) {
+  logs_.read(to_the_end, kAnyTime, [this](const LogLine& line) {
+    std::deque<std::string>& tail = tails_.at(line.source);
+    tail.push_back(printable(line.text));
+    if (tail.size() > LogFanin::kTailLines) tail.pop_front();
+    const TaskLine read = readTaskLine(tail.back());
+    if (read.kind == LineKind::kDetail)
+      last_shown_ = options_.verbosity == Verbosity::kVerbose ||
+                    (options_.verbosity == Verbosity::kNormal && isMilestone(read.text));
+    else if (read.kind != LineKind::kMore)
+      last_shown_ = read.kind == LineKind::kAlarm;
+    if (last_shown_) console_.line(prefixes_.at(line.source) + read.text);
+  });
+}
+
+// The tasks are asked: of what goes on in a unit nobody is told.
+void UnitFollower::showProgress() {
+  const TimePoint now = clock_.now();
+  if (!ready_ || stopping_ || options_.verbosity == Verbosity::kQuiet || now < asked_ + kAskEvery)
+    return;
+  asked_ = now;
+  const nlohmann::ordered_json progress = progressOf(askTasks(job_.cluster, {}));
+  const std::string line = progress.is_null() ? "" : printable(textOf(progress, "line"));
+  console_.status(line.substr(0, console_.columns() - 1));
+  if (console_.isTerminal() || line.empty() || line == line_ || now < plain_shown_ + kPlainEvery)
+    return;
+  line_ = line;
+  plain_shown_ = now;
+  console_.line(line);
+}
+
+nlohmann::ordered_json UnitFollower::finish() {
+  DTF_CHECK(allEnded(states_) && owns_);
+  console_.finish();
+  const nlohmann::ordered_json reached = readSummary(job_.run_dir);
+  const UnitsEnd verdict = endOfUnits(textOf(reached, "outcome"), root_, signal_);
+  JobEnd end{job_.job,
+             std::string(outcomeName(verdict.outcome)),
+             verdict.exit_code,
+             toSeconds(clock_.now() - started_),
+             {}};
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const UnitState& unit = states_[i];
+    end.tasks.push_back({tasks_[i].name(), unit.hasFailed() ? unit.exit.shellCode() : 0,
+                         unitCause(unit), restarts_[i]});
+  }
+  nlohmann::ordered_json summary =
+      summaryJson(end, reached.is_object() ? reached : nlohmann::ordered_json::object());
+  summary["attempt"] = attempt_;
+  writeSummary(job_.run_dir, summary);
+  if (verdict.outcome != Outcome::kFailed) return summary;
+  if (!root_)
+    root_ = RootCause{std::nullopt, "its units have ended without a word", "", verdict.exit_code};
+  FailureDetails details;
+  if (root_->task) {
+    details.log = job_.run_dir / "logs" / logFileName(tasks_[*root_->task], attempt_);
+    const std::deque<std::string>& tail = tails_.at(*root_->task);
+    details.last_lines.assign(tail.begin(), tail.end());
+  }
+  printBounded(STDERR_FILENO, failureReport(job_.job, *root_, details));
+  return summary;
+}
+
+}  // namespace dtf::launcher

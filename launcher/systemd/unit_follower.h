@@ -1,0 +1,76 @@
+#pragma once
+
+// What a person sees of a job of units: logs, progress, how it ended. systemd runs the job; whoever
+// follows it only looks, and passes on the wish to stop.
+
+#include <deque>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/net/asio.h"
+#include "launcher/console.h"
+#include "launcher/log_merge.h"
+#include "launcher/options.h"
+#include "launcher/stop_signals.h"
+#include "launcher/systemd/unit_job.h"
+#include "launcher/systemd/unit_verdict.h"
+
+namespace dtf::launcher {
+
+// Borrows: `job`, `options`, `units` (must outlive this).
+// Threads: one.
+// Blocks: run() until the job has ended; on systemctl.
+// Errors: those of ServiceControl.
+class UnitFollower {
+ public:
+  // `attempt`: of the logs. `owns`: dtf-launch has started the job, and ends it where it is told to
+  // end or a task has failed; else it only shows.
+  UnitFollower(const cluster::JobSpec& job, const Options& options, const UnitJob& units,
+               int attempt, bool owns);
+
+  // Until every unit has ended; `until_ready`: or every unit is ready. False: the job has ended.
+  bool run(bool until_ready);
+  // Once it has ended: completes summary.json with how the units ended, and says on stderr what has
+  // failed. Returns the summary, whose exit_code is the job's.
+  nlohmann::ordered_json finish();
+
+ private:
+  void onSignal(int signal);
+  void look();
+  void judge();
+  void showLogs(bool to_the_end);
+  void showProgress();
+  void say(const std::string& text);
+
+  const cluster::JobSpec& job_;
+  const Options& options_;
+  const UnitJob& units_;
+  const int attempt_;
+  const bool owns_;
+  const SystemClock clock_;
+  const TimePoint started_ = clock_.now();
+  const std::vector<TaskId> tasks_;
+  boost::asio::io_context io_{1};
+  std::optional<StopSignals> signals_;
+  Console console_;
+  LogMerge logs_;
+  std::vector<std::string>
+      prefixes_;  // of the sources of logs_, which are all tasks where it owns_
+  std::vector<std::deque<std::string>> tails_;  // likewise: their last lines
+  bool last_shown_ = false;                     // the log line before this one
+  std::vector<UnitState> states_;
+  std::vector<uint32_t> restarts_;  // seen of each: systemd forgets a unit that has ended
+  std::optional<RootCause> root_;
+  std::optional<TimePoint> failed_since_;  // and perhaps for the sake of another
+  TimePoint looked_{}, asked_{}, plain_shown_{};
+  std::string line_;  // of progress
+  bool ready_ = false;
+  bool stopping_ = false;
+  int signal_ = 0;
+  TimePoint signal_time_{};
+};
+
+}  // namespace dtf::launcher

@@ -1,0 +1,82 @@
+#include "launcher/systemd/unit_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+
+namespace dtf::launcher {
+
+namespace {
+
+constexpr std::string_view kFailedWord = "failed: ";  // daemons/daemon.cc
+
+bool isCode(const UnitState& unit, std::initializer_list<int> codes) {
+  return unit.exit.signal == 0 &&
+         std::find(codes.begin(), codes.end(), unit.exit.code) != codes.end();
+}
+
+bool mayBeDerived(const UnitState& unit) {
+  return isCode(unit, {exitCode(ErrorCode::kUnavailable), exitCode(ErrorCode::kDeadline)});
+}
+
+}  // namespace
+
+bool allUp(const std::vector<UnitState>& units) {
+  return std::none_of(units.begin(), units.end(),
+                      [](const UnitState& unit) { return unit.isAlive() && !unit.isUp(); });
+}
+
+bool allEnded(const std::vector<UnitState>& units) {
+  return std::none_of(units.begin(), units.end(),
+                      [](const UnitState& unit) { return unit.isAlive(); });
+}
+
+std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even_derived) {
+  std::optional<size_t> first;
+  for (const bool derived : {false, true}) {
+    for (size_t i = 0; i < units.size(); ++i) {
+      const UnitState& unit = units[i];
+      if (!unit.hasFailed() || isCode(unit, {128 + SIGINT, 128 + SIGTERM})) continue;
+      if (mayBeDerived(unit) != derived) continue;
+      if (!first || unit.ended_usec < units[*first].ended_usec) first = i;
+    }
+    if (first || !even_derived) return first;
+  }
+  return first;
+}
+
+std::string unitCause(const UnitState& unit) {
+  if (!unit.hasFailed()) return "";
+  if (unit.result == "watchdog") return "hung: the watchdog of systemd killed it";
+  if (unit.result == "timeout") return "did not start or stop within the time that its unit has";
+  if (unit.result == "protocol") return "ended before it was ready";
+  std::string text = unit.exit.success() ? "failed (" + unit.result + ")" : unit.exit.text();
+  if (unit.result == "start-limit-hit")
+    text += fmt::format(", and was started again {} times, as often as launch.restarts allows",
+                        unit.restarts);
+  return text;
+}
+
+RootCause unitRootCause(const UnitState& unit, size_t task, const std::string& name) {
+  DTF_CHECK_MSG(unit.hasFailed(), unit.name);
+  RootCause root{task, name + " " + unitCause(unit), "", 1};
+  if (unit.status.starts_with(kFailedWord)) root.message = unit.status.substr(kFailedWord.size());
+  if (!unit.exit.success()) root.exit_code = unit.exit.shellCode();
+  return root;
+}
+
+UnitsEnd endOfUnits(const std::string& said, const std::optional<RootCause>& root, int signal) {
+  if (said == outcomeName(Outcome::kDone)) return {Outcome::kDone, 0};
+  if (root) return {Outcome::kFailed, root->exit_code};
+  if (said == outcomeName(Outcome::kStopped))
+    return {Outcome::kStopped, signal == 0 || signal == SIGTERM ? 0 : 128 + signal};
+  if (signal != 0 || said == outcomeName(Outcome::kInterrupted))
+    return {Outcome::kInterrupted, 128 + (signal != 0 ? signal : SIGTERM)};
+  return {Outcome::kFailed, exitCode(ErrorCode::kUnavailable)};
+}
+
+}  // namespace dtf::launcher

@@ -1,0 +1,39 @@
+#pragma once
+
+// What the states of a job's units mean for the job. Pure.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/systemd/service_control.h"
+#include "launcher/task_monitor.h"
+
+namespace dtf::launcher {
+
+// Each is ready, or has ended.
+bool allUp(const std::vector<UnitState>& units);
+// None runs, nor will be started again.
+bool allEnded(const std::vector<UnitState>& units);
+
+// Which unit failed first, so that systemd does not start it again. Not one that somebody told to end
+// (130, 143). `even_derived`: also one that may have failed for another's sake (69, 124).
+std::optional<size_t> firstFailed(const std::vector<UnitState>& units, bool even_derived);
+
+// "was killed by SIGKILL (signal 9), for the 11th time"; empty for one that has ended well.
+std::string unitCause(const UnitState& unit);
+
+// Of the unit `task`, which has failed.
+RootCause unitRootCause(const UnitState& unit, size_t task, const std::string& name);
+
+// How a job of units ended. Value type.
+struct UnitsEnd {
+  Outcome outcome = Outcome::kFailed;
+  int exit_code = 1;
+};
+// `said`: the outcome of the chief's summary, empty without one; `signal`: by which a person asked
+// dtf-launch to stop, or 0. A job that has its result is done, whatever came after.
+UnitsEnd endOfUnits(const std::string& said, const std::optional<RootCause>& root, int signal);
+
+}  // namespace dtf::launcher

@@ -1,0 +1,80 @@
+#include "launcher/systemd/unit_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace dtf::launcher {
+
+namespace {
+
+UnitState unitState(const char* active) {
+  UnitState unit;
+  unit.name = "u";
+  unit.active = active;
+  return unit;
+}
+
+UnitState failedUnit(int code, uint64_t when, const char* result = "exit-code") {
+  UnitState unit = unitState("failed");
+  unit.result = result;
+  unit.exit.code = code;
+  unit.ended_usec = when;
+  return unit;
+}
+
+}  // namespace
+
+TEST(UnitVerdict, TheFirstThatFailedForItsOwnSakeIsTheCause) {
+  const UnitState up = unitState("active"), ended = unitState("inactive");
+  EXPECT_EQ(firstFailed({up, ended}, true), std::nullopt);
+  EXPECT_EQ(firstFailed({failedUnit(65, 9), failedUnit(1, 7), failedUnit(69, 5), up}, true), 1u);
+  EXPECT_EQ(firstFailed({failedUnit(124, 9), failedUnit(69, 5)}, false), std::nullopt);
+  EXPECT_EQ(firstFailed({failedUnit(124, 9), failedUnit(69, 5)}, true), 1u);
+}
+
+TEST(UnitVerdict, WhoWasToldToEndIsNoCause) {
+  EXPECT_EQ(firstFailed({failedUnit(143, 1), failedUnit(130, 2)}, true), std::nullopt);
+}
+
+TEST(UnitVerdict, ReadyIsWhoIsUpOrHasEnded) {
+  const UnitState up = unitState("active"), ended = unitState("inactive");
+  const UnitState starting = unitState("activating");
+  EXPECT_TRUE(allUp({up, ended, failedUnit(1, 1)}));
+  EXPECT_FALSE(allUp({up, starting}));
+  EXPECT_TRUE(allEnded({ended, failedUnit(1, 1)}));
+  EXPECT_FALSE(allEnded({ended, starting}));
+}
+
+TEST(UnitVerdict, ACauseIsSaidInWords) {
+  EXPECT_EQ(unitCause(unitState("inactive")), "");
+  EXPECT_EQ(unitCause(failedUnit(65, 1)), "exited with code 65 (bad_data)");
+  UnitState killed = failedUnit(0, 1, "start-limit-hit");
+  killed.exit.signal = SIGKILL;
+  killed.restarts = 10;
+  EXPECT_EQ(unitCause(killed),
+            "was killed by SIGKILL (signal 9), and was started again 10 times, as often as "
+            "launch.restarts allows");
+  EXPECT_EQ(unitCause(failedUnit(0, 1, "watchdog")), "hung: the watchdog of systemd killed it");
+  UnitState mistake = failedUnit(78, 1);
+  mistake.status = "failed: no such file";
+  const RootCause root = unitRootCause(mistake, 3, "worker/1");
+  EXPECT_EQ(root.what, "worker/1 exited with code 78 (bad_config)");
+  EXPECT_EQ(root.message, "no such file");
+  EXPECT_EQ(root.exit_code, 78);
+}
+
+TEST(UnitVerdict, TheExitCodeIsWhatItIsOnThisHostWithoutUnits) {
+  const RootCause root{0, "w", "", 65};
+  EXPECT_EQ(endOfUnits("done", std::nullopt, 0).exit_code, 0);
+  EXPECT_EQ(endOfUnits("done", root, SIGINT).outcome, Outcome::kDone) << "it has its result";
+  EXPECT_EQ(endOfUnits("stopped", root, 0).exit_code, 65);
+  EXPECT_EQ(endOfUnits("stopped", std::nullopt, 0).exit_code, 0);
+  EXPECT_EQ(endOfUnits("stopped", std::nullopt, SIGTERM).exit_code, 0);
+  EXPECT_EQ(endOfUnits("stopped", std::nullopt, SIGINT).exit_code, 130);
+  EXPECT_EQ(endOfUnits("interrupted", std::nullopt, 0).exit_code, 143);
+  EXPECT_EQ(endOfUnits("", std::nullopt, SIGINT).exit_code, 130);
+  EXPECT_EQ(endOfUnits("", std::nullopt, 0).exit_code, 69);
+}
+
+}  // namespace dtf::launcher
