@@ -67,6 +67,8 @@ TESTED_IN = [
     (r"common/graph/builder_control\.cc", "tests/unit/graph/control_ops_test.cc"),
     (r"common/graph/gradients_control\.cc", "tests/unit/graph/autodiff_control_test.cc"),
     (r"common/graph/builder_layers\.cc", "tests/unit/graph/layer_ops_test.cc"),
+    (r"common/graph/builder_math\.cc", "tests/unit/graph/math_ops_test.cc"),
+    (r"common/graph/gradients_math\.cc", "tests/unit/graph/autodiff_math_test.cc"),
     (r"common/graph/gradients_image\.cc", "tests/unit/graph/autodiff_image_test.cc"),
     (r"common/engine/part_program\.cc", "tests/unit/engine/executor_test.cc"),
     (r"common/engine/plan\.cc", "tests/unit/engine/session_test.cc"),
