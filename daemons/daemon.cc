@@ -14,6 +14,7 @@
 
 #include "common/base/call_log.h"
 #include "common/base/check.h"
+#include "common/base/core_files.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
@@ -61,6 +62,7 @@ uint32_t attemptFromEnvironment() {
 void settleTrust(const cluster::TaskOptions& options) {
   const std::filesystem::path& folder = options.job.cluster.keys;
   if (folder.empty()) return net::keepToOwnUser(!options.job.cluster.insecure);
+  leaveNoCoreFiles();
   net::useKeys(std::make_shared<net::TlsKeys>(yaml::placeOfFile(folder), options.task.name(),
                                               options.job.job));
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/core_files.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/net/tls_keys.h"
@@ -53,6 +54,7 @@ void checkKeys(const cluster::JobSpec& job, const yaml::Mark& named,
                yaml::Report& report) {
   const fs::path& folder = job.cluster.keys;
   if (folder.empty()) return;
+  leaveNoCoreFiles();
   const yaml::Place place = report.placeOf(named);
   std::error_code problem;  // what can't be looked at is said by who opens it
   if (!fs::is_directory(folder, problem) &&

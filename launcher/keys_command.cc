@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
+#include "common/base/core_files.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/print.h"
@@ -122,6 +123,7 @@ void printKeys(const std::vector<net::KeyInFolder>& keys, const Options& options
 }  // namespace
 
 int keys(const Options& options) {
+  leaveNoCoreFiles();
   std::vector<net::KeyInFolder> made;
   if (options.key_action == "init")
     made = init(options);

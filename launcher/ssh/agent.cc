@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/base/checksum.h"
+#include "common/base/core_files.h"
 #include "common/checkpoint/snapshot_folder.h"
 #include "common/net/own_user.h"
 #include "common/net/tls_keys.h"
@@ -218,6 +219,7 @@ void Agent::obey(const ProbeOrder& order) {
 void Agent::probe(const ProbeOrder& order) {
   NetworkProbe::Options options{order.host, order.identity, order.reachable};
   if (!order.keys.empty()) {
+    leaveNoCoreFiles();
     probes_keys_ = std::make_unique<TemporaryFolder>();
     files_ = std::make_unique<SentFilesFolder>(probes_keys_->path(), order.files);
     options.keys = std::make_shared<net::TlsKeys>(files_->path() / order.keys.relative_path(),
