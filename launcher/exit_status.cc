@@ -30,6 +30,11 @@ bool ExitStatus::crashed() const {
   return signal != 0 && signal != SIGKILL && signal != SIGTERM;
 }
 
+int ExitStatus::shellCode() const {
+  if (!lost_host.empty()) return exitCode(ErrorCode::kUnavailable);
+  return signal != 0 ? 128 + signal : code;
+}
+
 std::string ExitStatus::text() const {
   if (!lost_host.empty()) return "was lost with its host, " + lost_host;
   if (signal != 0)

@@ -16,8 +16,8 @@ struct ExitStatus {
 
   static ExitStatus fromWait(int wait_status);  // of waitpid()
   bool success() const { return code == 0 && signal == 0; }
-  bool crashed() const;  // by a signal that nobody sends to end a process
-  int shellCode() const { return signal != 0 ? 128 + signal : code; }
+  bool crashed() const;   // by a signal that nobody sends to end a process
+  int shellCode() const;  // of a task that was lost with its host: 69, unavailable
   std::string text()
       const;  // "exited with code 65 (bad_data)", "was killed by SIGSEGV (signal 11)"
 };

@@ -88,7 +88,9 @@ RootCause TaskMonitor::causeOf(size_t task) const {
   const bool ended_by_us = stopping() && of.exit && of.exit->signal != 0;
   const std::string history =
       (of.state == TaskState::kFailed || of.state == TaskState::kMissed) && restarts(task) > 0
-          ? fmt::format(", after it was started again {} times", restarts(task))
+          ? restarts(task) == 1
+                ? ", after it was started again once"
+                : fmt::format(", after it was started again {} times", restarts(task))
           : "";
   if (of.exit && !(of.notice && ended_by_us))
     return RootCause{task, of.id.name() + " " + of.exit->text() + history, message,

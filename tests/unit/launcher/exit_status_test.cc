@@ -42,6 +42,8 @@ TEST(ExitStatus, OnlyCode0IsSuccessAndASignalHasAShellsCode) {
   EXPECT_FALSE((ExitStatus{70, 0}).crashed());
   EXPECT_EQ((ExitStatus{65, 0}).shellCode(), 65);
   EXPECT_EQ((ExitStatus{0, SIGTERM}).shellCode(), 143);
+  EXPECT_EQ((ExitStatus{.signal = SIGKILL, .lost_host = "node2"}).shellCode(), 69)
+      << "nobody has killed it: its host is unavailable";
 }
 
 TEST(ExitStatus, TextHasTheWordOfAKnownCodeAndTheNameOfTheSignal) {
