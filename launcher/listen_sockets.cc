@@ -101,14 +101,18 @@ Fd listenOn(TaskId id, const cluster::TaskSpec& task, bool reachable) {
   setPort(address, task.address.port);
   Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) failBind(id, task, errno);
-  // A fixed port may be taken again while old connections linger in TIME_WAIT. A port that the
-  // kernel chooses must not: with the option it may choose one that another launch has bound and
-  // not yet listened on.
-  const int reuse = task.address.port != 0;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+  // A port may be taken again while old connections linger in TIME_WAIT, if these had the option, too.
+  // One that the kernel chooses gets it when it is listened on: before, the kernel may choose one that
+  // another launch has bound and not yet listened on.
+  const auto mayBeTakenAgain = [&socket] {
+    const int yes = 1;
+    DTF_CHECK(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
+  };
+  if (task.address.port != 0) mayBeTakenAgain();
   if (::bind(socket.get(), address.get(), address.size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0)
     failBind(id, task, errno);
+  mayBeTakenAgain();
   return socket;
 }
 

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -71,6 +74,30 @@ TEST(ListenSockets, EveryProcessOfATaskGetsACopyAndThePortStaysUntilItIsDropped)
   }
   EXPECT_THROW(open(fixed), Error) << "it is still the launcher's";
   sockets.drop(kPs0);
+  EXPECT_NO_THROW(open(fixed));
+}
+
+// Its agent was killed, say, and the next one is told the port that the first had chosen.
+TEST(ListenSockets, AChosenPortIsTakenAgainWhileOldConnectionsLinger) {
+  cluster::ClusterSpec fixed = autoPs(1);
+  {
+    const ListenSockets first = open(fixed);
+    const std::string& address = first.chosen().at(kPs0);
+    fixed.ps[0].address.port =
+        static_cast<uint16_t>(std::stoi(address.substr(address.find(':') + 1)));
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(fixed.ps[0].address.port);
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
+    const Fd listening = first.copyFor(kPs0);
+    Fd accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted.valid());
+    accepted = Fd();  // the first to close is who has to linger
+    char byte;
+    ASSERT_EQ(::read(client.get(), &byte, 1), 0);
+  }
   EXPECT_NO_THROW(open(fixed));
 }
 
