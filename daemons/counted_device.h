@@ -9,6 +9,7 @@
 #include "common/base/byte_budget.h"
 #include "common/base/mutex.h"
 #include "common/runtime/device.h"
+#include "common/runtime/stands_for.h"
 
 namespace dtf::daemons {
 
@@ -16,7 +17,7 @@ namespace dtf::daemons {
 // Threads: as the device; memory may be taken and freed by several threads.
 // Blocks: as the device.
 // Errors: kUnavailable when the budget has no room for what is allocated; those of the device.
-class CountedDevice final : public runtime::Device {
+class CountedDevice final : public runtime::Device, public runtime::StandsFor {
  public:
   CountedDevice(runtime::Device& device, std::shared_ptr<ByteBudget> budget);
   ~CountedDevice() override;
@@ -35,6 +36,7 @@ class CountedDevice final : public runtime::Device {
     return device_.prepare(launches);
   }
   void synchronise() override { device_.synchronise(); }
+  runtime::Device& actual() override { return device_; }
 
  private:
   // What is freed before it is given back.

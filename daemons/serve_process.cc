@@ -12,10 +12,10 @@
 #include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
-#include "common/graph/device_name.h"
+#include "common/base/text.h"
 #include "common/net/message_stream.h"
 #include "common/net/socket_options.h"
-#include "common/runtime/cpu_kernels.h"
+#include "common/runtime/convolution_ways.h"
 
 namespace dtf::daemons {
 
@@ -24,6 +24,26 @@ namespace {
 int threadsOf(const cluster::TaskOptions& task) {
   if (task.task.job == JobKind::kPs) return availableCores();
   return cluster::computeThreads(task.job.cluster, task.task.index, availableCores());
+}
+
+// Each with its share of the threads, as the towers of a worker that trains.
+ComputingDevices makeDevices(const cluster::TaskOptions& task) {
+  const std::vector<std::string> names =
+      cluster::devicesOf(task.job.cluster.tasks(task.task.job).at(task.task.index));
+  const int threads = runtime::threadsOfEach(threadsOf(task), names.size());
+  ComputingDevices devices;
+  for (const std::string& name : names)
+    devices.push_back(
+        std::make_unique<runtime::ComputingDevice>(name, threads, runtime::tableRule()));
+  return devices;
+}
+
+std::vector<engine::SessionDevice> sessionDevices(TaskId task, const ComputingDevices& devices) {
+  std::vector<engine::SessionDevice> named;
+  for (const auto& each : devices)
+    named.push_back({runtime::fullName(task, std::string(each->device->name())), each->device.get(),
+                     &each->kernels});
+  return named;
 }
 
 std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks) {
@@ -45,18 +65,13 @@ ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
 }  // namespace
 
 ServeProcess::ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> listening)
-    : pool_(threadsOf(task)),
-      kernels_([this] {
-        runtime::KernelTable kernels;
-        runtime::registerCpuKernels(kernels, {bestIsa(), &pool_});
-        return kernels;
-      }()),
+    : devices_(makeDevices(task)),
       server_({.self = task.task,
                .incarnation = Incarnation::ofNow(task.attempt),
                .ps = addressesOf(task.job.cluster.ps),
                .workers = addressesOf(task.job.cluster.worker),
                .limits = limitsOfHost(task)},
-              loop_, {{graph::fullDevice(task.task), &cpu_, &kernels_}}),
+              loop_, sessionDevices(task.task, devices_)),
       signals_(reactor_, [this](int number) { onSignal(number); }),
       listener_(listen(reactor_, task, std::move(listening),
                        [this](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
@@ -75,9 +90,12 @@ ServiceLook ServeProcess::look() const {
 
 int ServeProcess::run() {
   DTF_CHECK(signal_ == 0);  // once
-  log::info("event=serving address={} threads={} bytes_max={} isa={} version={}",
-            listener_->address(), pool_.threads(), server_.task().limits.bytes, isaName(bestIsa()),
-            DTF_VERSION);
+  std::vector<std::string> names;
+  for (const auto& each : devices_) names.emplace_back(each->device->name());
+  log::info("event=serving address={} devices={} threads={} bytes_max={} isa={} version={}",
+            listener_->address(), join(names, ","),
+            devices_.size() * static_cast<size_t>(devices_[0]->pool.threads()),
+            server_.task().limits.bytes, isaName(bestIsa()), DTF_VERSION);
   notifyReady();
   reactor_.run();
   listener_->close();

@@ -1,20 +1,22 @@
 #pragma once
 
-// The process around a PartServer: `psd --serve`, `workerd --serve`. Its CPU, the listening socket,
-// signals.
+// The process around a PartServer: `psd --serve`, `workerd --serve`. The devices that the cluster
+// file gives the task, the listening socket, signals.
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/cluster/options.h"
-#include "common/runtime/compute_pool.h"
-#include "common/runtime/cpu_device.h"
-#include "common/runtime/kernel.h"
+#include "common/runtime/computing_device.h"
 #include "daemons/daemon.h"
 #include "daemons/metrics_server.h"
 #include "daemons/part_server.h"
 #include "daemons/service_watch.h"
 
 namespace dtf::daemons {
+
+using ComputingDevices = std::vector<std::unique_ptr<runtime::ComputingDevice>>;
 
 // Owns: all of the task.
 // Threads: the thread that calls run(), which is the loop.
@@ -23,11 +25,12 @@ class ServeProcess {
  public:
   // `listening`: a socket that listens already (the launcher's); else the task's address is bound
   // here.
+  // Errors: kUnavailable when the port is taken, or the host lacks a GPU, which is never replaced by a
+  // CPU.
   ServeProcess(const cluster::TaskOptions& task, std::optional<Fd> listening);
 
   // Waits for clients until SIGTERM or SIGINT. Returns 0 when there was no session then, else
   // 128 + n. At a second signal the process ends at once.
-  // Errors: kUnavailable when the port is taken.
   int run();
 
  private:
@@ -35,9 +38,7 @@ class ServeProcess {
   void onSignal(int number);
   ServiceLook look() const;
 
-  runtime::ComputePool pool_;
-  runtime::KernelTable kernels_;
-  runtime::CpuDevice cpu_;
+  const ComputingDevices devices_;
   net::Reactor reactor_;
   net::ReactorLoop loop_{reactor_};
   PartServer server_;

@@ -9,8 +9,8 @@
 #include "common/base/cores.h"
 #include "common/base/print.h"
 #include "common/base/text.h"
+#include "common/runtime/computing_device.h"
 #include "common/runtime/plugin_library.h"
-#include "common/train/worker_devices.h"
 #include "launcher/binaries.h"
 #include "launcher/detach.h"
 #include "launcher/find_run.h"
@@ -71,7 +71,7 @@ std::vector<std::vector<std::string>> devicesOf(const cluster::ClusterSpec& clus
 std::string towersText(const cluster::JobSpec& job, uint32_t worker) {
   const std::vector<std::string> devices = cluster::devicesOf(job.cluster.worker.at(worker));
   if (devices.size() == 1) return {};
-  const int threads = train::threadsOfTower(threadsOf(job.cluster).at(worker), devices.size());
+  const int threads = runtime::threadsOfEach(threadsOf(job.cluster).at(worker), devices.size());
   return fmt::format("{} towers on {}, each of {} examples with {} thread{}", devices.size(),
                      join(devices, ", "),
                      job.train->data.batch_size / static_cast<int64_t>(devices.size()), threads,

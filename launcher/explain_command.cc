@@ -15,13 +15,14 @@
 #include "common/graph/placer.h"
 #include "common/model/model_table.h"
 #include "common/model_files/trained_model.h"
+#include "common/runtime/computing_device.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/initial_values.h"
 #include "common/train/job_check.h"
 #include "common/train/kernel_choices.h"
 #include "common/train/model_part.h"
-#include "common/train/worker_devices.h"
+#include "common/train/tower.h"
 #include "launcher/commands.h"
 #include "launcher/output.h"
 #include "launcher/step_graph.h"
@@ -70,7 +71,8 @@ struct ChiefStep {
 
 ChiefStep stepOf(const cluster::JobSpec& job, train::KernelChoices& choices) {
   const size_t towers = cluster::devicesOf(job.cluster.worker.at(kChief.index)).size();
-  runtime::ComputePool pool(train::threadsOfTower(threadsOf(job.cluster).at(kChief.index), towers));
+  runtime::ComputePool pool(
+      runtime::threadsOfEach(threadsOf(job.cluster).at(kChief.index), towers));
   runtime::KernelTable kernels;
   runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, choices.rule());
   const cluster::TrainSpec train = train::shareOf(*job.train, towers);

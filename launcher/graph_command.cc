@@ -17,6 +17,7 @@
 #include "common/engine/session.h"
 #include "common/graph/device_placer.h"
 #include "common/model/read_graph.h"
+#include "common/runtime/computing_device.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/initial_values.h"
@@ -82,18 +83,27 @@ engine::SessionOptions optionsOf(const model::GraphSpec& spec) {
   return options;
 }
 
-// Every node on its device, as the session will place it. Errors: of placement, at the op's line.
+// All of the cluster's, each as its task will call it: the first is where a node goes that asks for nothing.
+std::vector<graph::DeviceName> devicesOfTasks(const cluster::ClusterSpec& cluster) {
+  std::vector<graph::DeviceName> devices;
+  for (const auto& [task, address] : tasksOf(cluster))
+    for (const std::string& device : cluster::devicesOf(cluster.tasks(task.job)[task.index]))
+      devices.push_back(runtime::fullName(task, device));
+  return devices;
+}
+
+// Every node on its device, as the session will place it: what a GPU can't compute is known to its task
+// alone, which refuses it. Errors: of placement, at the op's line.
 graph::Graph placed(const model::GraphSpec& spec, const cluster::ClusterSpec& cluster) {
   runtime::KernelTable kernels;
   runtime::registerCpuKernels(kernels);
   graph::DevicePlacerOptions options{.soft = spec.soft_placement,
                                      .lines = optionsOf(spec).lines,
-                                     .can_run = [&](const graph::Node& node, const auto&) {
-                                       return engine::needsNoKernel(node) ||
+                                     .can_run = [&](const graph::Node& node, const auto& device) {
+                                       return engine::needsNoKernel(node) || device.type != "CPU" ||
                                               kernels.has(node.op, runtime::DeviceType::kCpu);
                                      }};
-  for (const auto& [task, address] : tasksOf(cluster))
-    options.devices.push_back(graph::fullDevice(task));
+  options.devices = devicesOfTasks(cluster);
   options.preferred = options.devices.at(0);
   return graph::withDevices(spec.graph, graph::placeOnDevices(spec.graph, options));
 }
@@ -106,8 +116,8 @@ std::vector<engine::TaskPart> partsOf(const graph::Graph& placed, const model::G
   runtime::registerCpuKernels(kernels);
   std::deque<runtime::CpuDevice> cpus;  // that compute what is constant
   std::vector<engine::SessionDevice> devices;
-  for (const auto& [task, address] : tasksOf(cluster))
-    devices.push_back({graph::fullDevice(task), &cpus.emplace_back(), &kernels});
+  for (const graph::DeviceName& device : devicesOfTasks(cluster))
+    devices.push_back({device, &cpus.emplace_back(), &kernels});
   engine::LocalTasks tasks(std::make_shared<engine::LocalProcess>(devices));
   return engine::makePlan(placed, {fedTensors(spec), spec.fetches, spec.targets}, tasks).parts;
 }

@@ -169,14 +169,6 @@ void refuseJobOptions(const CommandLine& line) {
       line.fail(fmt::format("--serve has no job: --set {} is for one", setting));
 }
 
-// It has one CPU for all sessions, whatever the file gives a worker to train on.
-void checkServedDevices(const CommandLine& line, const TaskId& task, const JobSpec& job) {
-  const std::vector<std::string> devices = devicesOf(job.cluster.tasks(task.job).at(task.index));
-  if (devices != std::vector<std::string>{"cpu:0"})
-    line.fail(fmt::format("--serve computes on cpu:0 alone, but the file gives {} the devices {}",
-                          task.name(), join(devices, ", ")));
-}
-
 }  // namespace
 
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary) {
@@ -205,7 +197,6 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.job = loadJob(line, from_file);
   checkTaskFits(line, result.task, result.job, from_file);
   if (!result.serves) checkTrains(line, result.task, result.job, from_file);
-  if (result.serves) checkServedDevices(line, result.task, result.job);
   readThreads(line, result.task, result.job);
   readMetricsPort(line, result);
   DTF_CHECK(result.task.job == binary);

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/runtime/plugin_device.h"
+#include "common/runtime/stands_for.h"
 
 namespace dtf::runtime {
 namespace {
@@ -74,6 +75,7 @@ size_t PluginKernel::workspaceBytes() const {
 }
 
 void PluginKernel::prepare(Device& device) {
+  if (auto* const proxy = dynamic_cast<StandsFor*>(&device)) return prepare(proxy->actual());
   auto* const of_plugin = dynamic_cast<PluginDevice*>(&device);
   DTF_CHECK(of_plugin != nullptr);
   dtf_plugin_status status = {};

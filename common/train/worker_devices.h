@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "common/runtime/compute_pool.h"
+#include "common/runtime/computing_device.h"
 #include "common/runtime/convolution_ways.h"
 #include "common/runtime/device.h"
 #include "common/train/tower_group.h"
 
 namespace dtf::train {
-
-// How many of a worker's threads each of its towers computes with; at least 1.
-int threadsOfTower(int threads, size_t towers);
 
 // Owns: all that it names; the threads of the one and of the other way to compute sleep in turns.
 // Threads: thread-compatible.  Never blocks.
@@ -42,13 +40,11 @@ class WorkerDevices {
   const TowerDevices& towers() const { return towers_; }
 
  private:
-  struct Own;
-
   runtime::ComputePool pool_;
   runtime::KernelTable kernels_;
   std::unique_ptr<runtime::Device> device_;
-  std::unique_ptr<runtime::ComputePool> together_;  // of several towers
-  std::vector<std::unique_ptr<Own>> own_;           // likewise
+  std::unique_ptr<runtime::ComputePool> together_;              // of several towers
+  std::vector<std::unique_ptr<runtime::ComputingDevice>> own_;  // likewise
   TowerDevices towers_;
 };
 

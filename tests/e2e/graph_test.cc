@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tests/e2e/cluster_fixture.h"
@@ -38,7 +39,7 @@ class GraphTest : public ClusterTest {
       std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/linear_regression.yaml";
   const std::string classifier_ =
       std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/softmax_adam.yaml";
-  const std::string file_ = writeCluster({.ps = 2, .workers = 2, .ports = freePorts(4)});
+  std::string file_ = writeCluster({.ps = 2, .workers = 2, .ports = freePorts(4)});
   std::vector<Process> tasks_;
 };
 
@@ -112,6 +113,33 @@ TEST_F(GraphTest, PlacementIsShownWithoutTasks) {
   EXPECT_EQ(json["parts"].size(), 4u);
   EXPECT_THAT(run(example_, {"--dry-run", "--dot"}).out, ::testing::StartsWith("digraph step {"));
   EXPECT_EQ(run(example_, {"--dot"}).exit_code, 2);
+}
+
+// A worker's second device is there for graphs, too, in a plan as in a step.
+TEST_F(GraphTest, TowersRunOnTheDevicesOfAWorker) {
+  file_ = writeCluster(
+      {.ps = 1, .workers = 1, .worker_more = ", devices: [cpu:0, cpu:1]", .ports = freePorts(2)},
+      "towers");
+  const std::string towers =
+      std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/towers.yaml";
+  const auto plan = nlohmann::json::parse(run(towers, {"--dry-run", "--json"}).out);
+  std::map<std::string, std::string> devices;
+  for (const auto& op : plan["ops"]) devices[op["name"]] = op["device"];
+  EXPECT_EQ(devices["tower0/loss"], "/job:worker/replica:0/task:0/device:CPU:0");
+  EXPECT_EQ(devices["tower1/loss"], "/job:worker/replica:0/task:0/device:CPU:1");
+  EXPECT_EQ(devices["gradients/tower1/prediction_grad/MatMul"],
+            "/job:worker/replica:0/task:0/device:CPU:1");
+  for (const char* job : {"ps", "worker"}) tasks_.push_back(startTask(file_, job, 0, {"--serve"}));
+  for (Process& task : tasks_) ASSERT_TRUE(task.waitForOutput("event=serving", seconds(30)));
+  const ProcessResult result = run(towers, {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<double> losses;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);)
+    losses.push_back(nlohmann::json::parse(line)["fetches"]["loss"][0].get<double>());
+  ASSERT_EQ(losses.size(), 200u);
+  EXPECT_GT(losses.front(), 0.1);
+  EXPECT_LT(losses.back(), losses.front() / 1000);
 }
 
 TEST_F(GraphTest, MistakesNameTheOpItsLineAndTheDevicesThereAre) {

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "common/engine/session.h"
+#include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
 #include "common/net/connector.h"
@@ -211,6 +214,114 @@ TEST_F(ServeTest, APsOfAJobServesNoSessions) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
     EXPECT_THAT(error.message(), AllOf(HasSubstr(std::to_string(ports_[0])), HasSubstr("--serve")));
   }
+}
+
+// One ps, and a worker with the devices that a test gives it.
+class ServeDevicesTest : public ClusterTest {
+ protected:
+  ~ServeDevicesTest() override { ::unsetenv("DTF_GPU_PLUGIN"); }
+
+  // Processes started from now on take the plug-in of tests/gpu, which computes on the host, for GPUs'.
+  static void useHostPlugin() {
+    const char* const build = std::getenv("DTF_BUILD_ROOT");
+    ASSERT_NE(build, nullptr);
+    ::setenv("DTF_GPU_PLUGIN", (std::string(build) + "/tests/gpu/libdtf_host_plugin.so").c_str(),
+             1);
+  }
+  void start(const std::string& devices) {
+    file_ = writeCluster({.ps = 1,
+                          .workers = 1,
+                          .worker_more = ", threads: 2, devices: " + devices,
+                          .ports = ports_});
+    tasks_.push_back(startTask(file_, "ps", 0, {"--serve"}));
+    tasks_.push_back(startTask(file_, "worker", 0, {"--serve"}));
+  }
+  void awaitServing(const std::string& devices) {
+    for (Process& task : tasks_) ASSERT_TRUE(task.waitForOutput("event=serving", kSoon));
+    ASSERT_TRUE(tasks_[1].waitForOutput("devices=" + devices + " threads=2", kSoon));
+  }
+  std::unique_ptr<engine::Session> open(const graph::Graph& graph) const {
+    return std::make_unique<engine::Session>(
+        graph, std::make_unique<wire::RemoteTasks>(wire::RemoteTasksOptions{
+                   .targets = {"dtf://localhost:" + std::to_string(ports_[1]) + "/worker/0",
+                               "dtf://localhost:" + std::to_string(ports_[0]) + "/ps/0"}}));
+  }
+
+  const std::vector<int> ports_ = freePorts(2);
+  std::string file_;
+  std::vector<Process> tasks_;
+};
+
+// Of the mean squared error of x w.
+Output gradientOf(graph::Builder& b, Output w, Output x, Output wanted) {
+  const Output loss = b.mean(b.squaredDifference(b.matMul(x, w), wanted));
+  return graph::addGradients(b.graph(), loss, std::array{w}).at(0);
+}
+
+// Two towers, each with half of the batch; what they read comes from cpu:0, the weights from a ps.
+TEST_F(ServeDevicesTest, TowersOfAWorkerGiveTheGradientOfTheWholeBatch) {
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  Output w;
+  {
+    const auto ps = b.deviceScope("/job:ps/task:0");
+    w = b.variable("w", {3, 2});
+  }
+  const Output x = b.placeholder("x", DType::kFloat32, {8, 3});
+  const Output wanted = b.placeholder("wanted", DType::kFloat32, {8, 2});
+  const Output one = gradientOf(b, w, x, wanted);
+  std::vector<Output> towers;
+  for (int64_t tower = 0; tower < 2; ++tower) {
+    const auto device = b.deviceScope("/job:worker/task:0/cpu:" + std::to_string(tower));
+    towers.push_back(gradientOf(b, w, b.slice(x, {tower * 4, 0}, {4, 3}),
+                                b.slice(wanted, {tower * 4, 0}, {4, 2})));
+  }
+  const Output mean = b.scale(b.addN(towers), 0.5);
+  start("[cpu:0, cpu:1]");
+  awaitServing("cpu:0,cpu:1");
+  const auto session = open(graph);
+  Tensor x_value(DType::kFloat32, {8, 3}), wanted_value(DType::kFloat32, {8, 2});
+  for (size_t i = 0; i < 24; ++i) x_value.as<float>()[i] = static_cast<float>(i % 7) / 7 - 0.4f;
+  for (size_t i = 0; i < 16; ++i) wanted_value.as<float>()[i] = static_cast<float>(i % 5) / 5;
+  session->setVariable("w", filled({3, 2}, 0.25));
+  const auto both =
+      session->run(std::vector<engine::Feed>{{"x", &x_value}, {"wanted", &wanted_value}},
+                   std::vector{graph.node(one.node).name, graph.node(mean.node).name});
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(both[0].as<float>()[i], both[1].as<float>()[i], 1e-6) << i;
+    EXPECT_NE(both[0].as<float>()[i], 0) << i;
+  }
+  EXPECT_EQ(session->load().parked, 0u);
+}
+
+TEST_F(ServeDevicesTest, AGpuOfAWorkerComputesWhatIsPlacedThere) {
+  useHostPlugin();
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  const Output x = b.placeholder("x", DType::kFloat32, {2, 3});
+  Output product;
+  {
+    const auto gpu = b.deviceScope("/job:worker/task:0/gpu:0");
+    product = b.matMul(x, b.variable("w", {3, 2}));
+  }
+  const Output doubled = b.scale(product, 2);
+  start("[cpu:0, gpu:0]");
+  awaitServing("cpu:0,gpu:0");
+  const auto session = open(graph);
+  session->setVariable("w", filled({3, 2}, 0.5));
+  const Tensor value = filled({2, 3}, 2);
+  const auto fetched = session->run(std::vector<engine::Feed>{{"x", &value}},
+                                    std::vector{graph.node(doubled.node).name});
+  EXPECT_THAT(fetched[0].as<float>(), ::testing::Each(6));
+}
+
+TEST_F(ServeDevicesTest, ADeviceThatTheHostLacksIsToldBeforeTheTaskIsReady) {
+  useHostPlugin();
+  start("[cpu:0, gpu:5]");
+  const ProcessResult result = tasks_[1].wait(kSoon);
+  EXPECT_EQ(result.exit_code, 69) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("There is no device gpu:5"));
+  EXPECT_THAT(result.err, ::testing::Not(HasSubstr("event=serving")));
 }
 
 }  // namespace

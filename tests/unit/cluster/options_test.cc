@@ -151,9 +151,11 @@ TEST_F(OptionsTest, WhoServesHasNoJob) {
             "--serve has no job: --run-dir is for one; try 'psd --help'");
   EXPECT_EQ(refusal("--set=train.steps=5"),
             "--serve has no job: --set train.steps=5 is for one; try 'psd --help'");
-  EXPECT_EQ(usageError(JobKind::kWorker, {"--cluster", "towers.yaml", "--task", "0", "--serve"}),
-            "--serve computes on cpu:0 alone, but the file gives worker/0 the devices cpu:0, "
-            "cpu:1; try 'workerd --help'");
+  const TaskOptions towers =
+      parse(JobKind::kWorker, {"--cluster", "towers.yaml", "--task", "0", "--serve"});
+  EXPECT_EQ(devicesOf(towers.job.cluster.worker.at(0)),
+            (std::vector<std::string>{"cpu:0", "cpu:1"}))
+      << "it has the devices of the file";
 }
 
 TEST_F(OptionsTest, UsageErrorsAreOneLineThatSaysWhatToDo) {

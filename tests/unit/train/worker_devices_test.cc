@@ -10,13 +10,6 @@
 namespace dtf::train {
 namespace {
 
-TEST(WorkerDevices, TheTowersShareTheThreadsOfTheirWorker) {
-  EXPECT_EQ(threadsOfTower(8, 1), 8);
-  EXPECT_EQ(threadsOfTower(8, 2), 4);
-  EXPECT_EQ(threadsOfTower(7, 2), 3);
-  EXPECT_EQ(threadsOfTower(1, 4), 1);
-}
-
 TEST(WorkerDevices, OneDeviceIsItsOnlyTower) {
   WorkerDevices devices({"cpu:0"}, 2, runtime::tableRule());
   EXPECT_EQ(devices.threads(), 2);
