@@ -14,6 +14,8 @@
 #include "common/graph/op_def.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
+#include "common/runtime/plugin_device.h"
+#include "tests/gpu/plugin_under_test.h"
 
 namespace dtf::engine::testing {
 
@@ -31,7 +33,9 @@ class ActingKernel final : public runtime::Kernel {
   size_t bytes_;
 };
 
-// Owns: CPU devices and their kernels, in whose place a test may put something else.
+// Owns: CPU devices and their kernels, in whose place a test may put something else. What is called a GPU
+// is one of the plug-in of tests/gpu, which has memory of its own and computes on the host; its kernels
+// stay as they are.
 class Devices {
  public:
   explicit Devices(const std::vector<graph::DeviceName>& names) {
@@ -41,7 +45,14 @@ class Devices {
                    [this](const runtime::Operation& operation) { return make(operation); });
     }
     for (const graph::DeviceName& name : names) {
-      devices_.push_back(std::make_unique<runtime::CpuDevice>(static_cast<int>(devices_.size())));
+      if (name.type == "GPU") {
+        const auto plugin = runtime::testing::hostPlugin();
+        runtime::registerPluginKernels(kernels_, plugin);
+        devices_.push_back(
+            std::make_unique<runtime::PluginDevice>(plugin, static_cast<int>(*name.index)));
+      } else {
+        devices_.push_back(std::make_unique<runtime::CpuDevice>(static_cast<int>(devices_.size())));
+      }
       all_.push_back({name, devices_.back().get(), &kernels_});
     }
   }
@@ -66,7 +77,7 @@ class Devices {
 
   runtime::KernelTable plain_, kernels_;
   std::map<std::string, std::function<void()>> acts_;
-  std::vector<std::unique_ptr<runtime::CpuDevice>> devices_;
+  std::vector<std::unique_ptr<runtime::Device>> devices_;
   std::vector<SessionDevice> all_;
 };
 
