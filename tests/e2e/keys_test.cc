@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
+
 #include <filesystem>
 #include <fstream>
 
@@ -183,6 +185,34 @@ TEST_F(KeysTest, KeysAreRenewedWhileTheJobRuns) {
   EXPECT_THAT(logOf("job", "ps-0"), HasSubstr("event=keys_renewed"));
   const ProcessResult result = launcher.wait(kEnd);
   EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+// In each step ps/0 sends the weights to worker/1, and has their update from worker/0.
+TEST_F(KeysTest, AGraphRunsOnTasksThatServeWithKeysAndForNobodyWithout) {
+  ClusterOptions options;
+  options.ports = freePorts(4);
+  const std::string plain = writeCluster(options, "plain");
+  const std::string file = writeWithKeys(options, "serving");
+  std::vector<Process> tasks;
+  for (const auto& [job, index] : {std::pair{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+    tasks.push_back(startTask(file, job, index, {"--serve"}));
+  for (Process& task : tasks) ASSERT_TRUE(task.waitForOutput("event=serving", kEnd)) << task.err();
+  const auto graph = [](const std::string& cluster) {
+    const std::string root = std::getenv("DTF_SOURCE_ROOT");
+    return runProcess({binary("dtf-launch"), "graph", cluster, "--graph",
+                       root + "/configs/graphs/linear_regression.yaml"},
+                      std::chrono::seconds(60));
+  };
+  const ProcessResult result = graph(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("step 200  loss "));
+  EXPECT_THAT(tasks[0].err(), HasSubstr("certificate=client"));
+  EXPECT_THAT(tasks[0].err(), HasSubstr("certificate=worker/0 kind=bulk"));
+  EXPECT_THAT(tasks[3].err(), HasSubstr("certificate=ps/0 kind=bulk"));
+  const ProcessResult stranger = graph(plain);
+  EXPECT_NE(stranger.exit_code, 0);
+  EXPECT_THAT(stranger.out, Not(HasSubstr("step ")));
+  EXPECT_THAT(tasks[2].err(), HasSubstr("event=connection_refused"));
 }
 
 TEST_F(KeysTest, StatusAsksWithTheClientsKey) {

@@ -2,6 +2,7 @@
 // contract.
 
 #include <arpa/inet.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -217,6 +218,29 @@ TEST_F(MistakesTest, ATaskListensBeyondLoopbackOnlyWhenAskedTo) {
     EXPECT_EQ(allowed.err.find("error: listening"), std::string::npos) << allowed.err;
     EXPECT_NE(allowed.err.find("event=listening"), std::string::npos) << allowed.err;
     EXPECT_NE(allowed.exit_code, 78) << allowed.err;
+  }
+}
+
+TEST_F(MistakesTest, ATaskThatServesListensBeyondLoopbackOnlyWhenAskedTo) {
+  const std::string exposed = "0.0.0.0:" + std::to_string(freePorts(1).front());
+  for (const bool is_ps : {true, false}) {
+    const std::string hosts = is_ps ? "--ps-hosts" : "--worker-hosts";
+    std::vector<std::string> argv = {
+        binary(is_ps ? "psd" : "workerd"), hosts + "=" + exposed,
+        std::string(is_ps ? "--worker-hosts" : "--ps-hosts") + "=localhost:1", "--task-index=0",
+        "--serve"};
+    const ProcessResult refused = runProcess(argv, seconds(30));
+    EXPECT_EQ(refused.exit_code, 78) << refused.err;
+    EXPECT_NE(refused.err.find(hosts + " " + exposed + ": error: listening at " + exposed +
+                               " would let everyone"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_EQ(refused.err.find("event=serving"), std::string::npos) << refused.err;
+    argv.push_back("--insecure");
+    Process allowed(argv);
+    EXPECT_TRUE(allowed.waitForOutput("event=serving", seconds(30))) << allowed.err();
+    allowed.signal(SIGTERM);
+    EXPECT_EQ(allowed.wait(seconds(30)).exit_code, 0);
   }
 }
 
