@@ -53,12 +53,13 @@ using Specs = std::vector<TensorSpec>;
 Specs inferVariable(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   const std::string& initializer = get<std::string>(attributes, "initializer");
   const std::vector<std::string> names = split(kInitializerNames, '|');
-  if (std::find(names.begin(), names.end(), initializer) == names.end()) {
+  const bool known = std::find(names.begin(), names.end(), initializer) != names.end();
+  if (!known && !constantOf(initializer)) {
     const std::vector<std::string_view> words(names.begin(), names.end());
     const std::string nearest = nearestWord(initializer, words);
     throw Error(ErrorCode::kBadConfig,
                 "unknown initializer '" + initializer + "'" +
-                    (nearest.empty() ? "; it must be one of " + join(names, ", ")
+                    (nearest.empty() ? "; it must be one of " + join(names, ", ") + ", constant=0.1"
                                      : " - did you mean '" + nearest + "'?"));
   }
   return declaredFloat(inputs, attributes);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/model/layers/initializer_keys.h"
 #include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/model/loss.h"
@@ -70,7 +71,8 @@ std::vector<const yaml::Table*> modelTables() {
   for (const LayerType& type : layerTypes())
     if (std::find(tables.begin(), tables.end(), type.keys) == tables.end())
       tables.push_back(type.keys);
-  for (const yaml::Table* table : {&kKernelTable, &kRegularizerTable, &kAnyLayerTable})
+  for (const yaml::Table* table :
+       {&kKernelTable, &kInitializerTable, &kRegularizerTable, &kAnyLayerTable})
     tables.push_back(table);
   for (const yaml::Table* table : lossTables()) tables.push_back(table);
   return tables;

@@ -47,7 +47,7 @@ constexpr yaml::Key kInputKeys[] = {
 
 constexpr size_t kDimensionsMax = 8;
 constexpr size_t kLayersMax = 1000;
-constexpr int64_t kElementsMax = int64_t{1} << 30;  // of one example
+constexpr int64_t kExampleElementsMax = int64_t{1} << 30;  // of one example
 constexpr size_t kNameBytesMax = 128;
 
 std::vector<int64_t> readInputShape(const YamlNode& input, Report& report) {
@@ -60,15 +60,15 @@ std::vector<int64_t> readInputShape(const YamlNode& input, Report& report) {
     if (!value) continue;
     shape.push_back(*value);
     // A size is at most 10^6 and the product before it at most 2^30 + 1: no overflow.
-    elements = std::min(elements * *value, kElementsMax + 1);
+    elements = std::min(elements * *value, kExampleElementsMax + 1);
   }
   const YamlNode* list = input.find("shape");
   if (list == nullptr || !list->isSequence()) return shape;
   if (sizes.empty() || sizes.size() > kDimensionsMax)
     report.error(list->where(), fmt::format("'shape' must have from 1 to {} sizes, got {}",
                                             kDimensionsMax, sizes.size()));
-  if (elements > kElementsMax)
-    report.error(list->where(), fmt::format("'shape' has more than {} elements", kElementsMax));
+  if (elements > kExampleElementsMax)
+    report.error(list->where(), fmt::format("'shape' has more than {} elements", kExampleElementsMax));
   return shape;
 }
 

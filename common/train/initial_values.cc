@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "common/base/random_streams.h"
+#include "common/graph/initializer.h"
 #include "common/ps/replication_rules.h"
 #include "common/ps/sparse_update.h"
 
@@ -121,6 +123,10 @@ Tensor initialValue(std::string_view initializer, const Shape& shape, uint64_t s
   if (initializer == "zeros") return tensor;
   if (initializer == "ones") {
     std::ranges::fill(tensor.as<float>(), 1.0F);
+    return tensor;
+  }
+  if (const std::optional<double> constant = graph::constantOf(initializer)) {
+    std::ranges::fill(tensor.as<float>(), static_cast<float>(*constant));
     return tensor;
   }
   Random random(seed, streamOf(RandomStream::kInitialValues, index));

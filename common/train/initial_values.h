@@ -26,7 +26,7 @@ namespace dtf::train {
 //   truncated_normal         normal with standard deviation 1/sqrt(inputs), drawn again beyond two
 //   orthogonal               orthonormal columns, or rows where there are fewer of them: Saxe et al.,
 //                            ICLR 2014; the matrix is [all dimensions but the last, the last]
-//   zeros, ones
+//   zeros, ones; constant=0.1: that number
 // Inputs and outputs are those of a [inputs, outputs] matrix, or of the filters
 // [height, width, channels, filters] of a convolution, times height * width. A *_normal is truncated
 // at two standard deviations, and widened so that what is left has the variance, as Keras has it.

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "common/graph/initializer.h"
 #include "common/model/layer_builder.h"
+#include "common/model/layers/initializer_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/yaml/keys.h"
 
@@ -17,7 +17,7 @@ constexpr yaml::Key kEmbeddingKeys[] = {
         yaml::whole("vocabulary", 1, 1'000'000'000,
                     "rows of the table: the data have whole numbers from 0 to below it")),
     yaml::required(yaml::whole("dimension", 1, 1'000'000, "numbers of each row")),
-    yaml::choice("initializer", graph::kInitializerNames, "", "default glorot_uniform"),
+    initializerKey("initializer", "default glorot_uniform"),
 };
 constinit const yaml::Table kEmbeddingTable{"train.model.layers.N.embedding", kEmbeddingKeys,
                                             &kAnyLayerTable};
@@ -64,7 +64,7 @@ std::shared_ptr<const Layer> readEmbedding(const LayerType&, const yaml::MapRead
   EmbeddingSettings embedding;
   settings.whole("vocabulary", embedding.vocabulary);
   settings.whole("dimension", embedding.dimension);
-  settings.word("initializer", embedding.initializer);
+  readInitializer(settings, "initializer", embedding.initializer);
   return std::make_shared<const EmbeddingLayer>(std::move(embedding));
 }
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "common/graph/initializer.h"
 #include "common/model/layer_builder.h"
+#include "common/model/layers/initializer_keys.h"
 
 namespace dtf::model {
 
@@ -12,7 +12,8 @@ namespace {
 constexpr yaml::Key kKernelKeys[] = {
     yaml::choice("activation", kActivationNames, "", "default none"),
     yaml::boolean("use_bias", "default true"),
-    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
+    initializerKey("kernel_initializer", "default glorot_uniform"),
+    initializerKey("bias_initializer", "default zeros"),
     yaml::map("kernel_regularizer", "added to the loss; default nothing"),
 };
 
@@ -38,7 +39,8 @@ constinit const yaml::Table kRegularizerTable{"train.model.layers.N.dense.kernel
 void KernelSettings::read(const yaml::MapReader& settings) {
   settings.choice("activation", activation);
   settings.boolean("use_bias", use_bias);
-  settings.word("kernel_initializer", initializer);
+  readInitializer(settings, "kernel_initializer", initializer);
+  readInitializer(settings, "bias_initializer", bias_initializer);
   const yaml::YamlNode* const node = settings.find("kernel_regularizer");
   if (node == nullptr) return;
   const yaml::MapReader regularizer(*node, kRegularizerTable, "kernel_regularizer",
@@ -59,7 +61,9 @@ graph::Output KernelSettings::weights(LayerBuilder& layers, const Shape& shape) 
 graph::Output KernelSettings::finish(LayerBuilder& layers, graph::Output x) const {
   const Shape& shape = layers.shape(x);
   const Shape channels{shape.dim(shape.rank() - 1)};
-  if (use_bias) x = layers.ops().biasAdd(x, layers.variable("biases", channels, "zeros"));
+  if (use_bias)
+    x = layers.ops().biasAdd(
+        x, layers.variable("biases", channels, bias_initializer, "bias_initializer"));
   return activate(layers.ops(), activation, x);
 }
 
@@ -69,6 +73,7 @@ std::string KernelSettings::meaning() const {
 
 std::string KernelSettings::rest() const {
   std::string text = " kernel_initializer=" + initializer;
+  if (bias_initializer != "zeros") text += " bias_initializer=" + bias_initializer;
   if (l1 > 0) text += fmt::format(" l1={}", l1);
   if (l2 > 0) text += fmt::format(" l2={}", l2);
   return text;

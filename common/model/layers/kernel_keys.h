@@ -22,6 +22,7 @@ struct KernelSettings {
   Activation activation = Activation::kNone;
   bool use_bias = true;
   std::string initializer = "glorot_uniform";
+  std::string bias_initializer = "zeros";
   double l1 = 0, l2 = 0;  // added to the loss: l1 * sum(|w|) + l2 * sum(w^2), Keras' formula
 
   void read(const yaml::MapReader& settings);

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "common/graph/function.h"
-#include "common/graph/initializer.h"
 #include "common/model/layer_builder.h"
+#include "common/model/layers/initializer_keys.h"
 #include "common/model/layers/layers.h"
 #include "common/yaml/keys.h"
 
@@ -30,8 +30,8 @@ constexpr yaml::Key kLstmKeys[] = {
     yaml::required(yaml::whole("units", 1, 65'536, "of the state, and outputs of the layer")),
     yaml::boolean("return_sequences", "the output of each step, not the last one's; default false"),
     yaml::number("forget_bias", {-100, 100, false, false}, "added in the forget gate; default 1"),
-    yaml::choice("kernel_initializer", graph::kInitializerNames, "", "default glorot_uniform"),
-    yaml::choice("recurrent_initializer", graph::kInitializerNames, "", "default orthogonal"),
+    initializerKey("kernel_initializer", "default glorot_uniform"),
+    initializerKey("recurrent_initializer", "default orthogonal"),
 };
 constinit const yaml::Table kLstmTable{"train.model.layers.N.lstm", kLstmKeys, &kAnyLayerTable};
 
@@ -138,8 +138,8 @@ std::shared_ptr<const Layer> readLstm(const LayerType&, const yaml::MapReader& s
   settings.whole("units", lstm.units);
   settings.boolean("return_sequences", lstm.return_sequences);
   settings.number("forget_bias", lstm.forget_bias);
-  settings.word("kernel_initializer", lstm.kernel_initializer);
-  settings.word("recurrent_initializer", lstm.recurrent_initializer);
+  readInitializer(settings, "kernel_initializer", lstm.kernel_initializer);
+  readInitializer(settings, "recurrent_initializer", lstm.recurrent_initializer);
   return std::make_shared<const LstmLayer>(std::move(lstm));
 }
 

@@ -88,6 +88,8 @@ TEST(InitialValue, ZerosAreZeroAndOnesAreOne) {
   const Tensor ones = initialValue("ones", Shape{3}, 1, 0);
   EXPECT_TRUE(std::ranges::all_of(ones.as<float>(), [](float one) { return one == 1; }));
   EXPECT_EQ(momentsOf(initialValue("zeros", Shape{10}, 1, 0)).largest, 0);
+  const Tensor constant = initialValue("constant=-0.25", Shape{3}, 1, 0);
+  EXPECT_TRUE(std::ranges::all_of(constant.as<float>(), [](float each) { return each == -0.25F; }));
 }
 
 TEST(InitialValue, DependsOnSeedAndVariableAlone) {
