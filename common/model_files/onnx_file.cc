@@ -22,9 +22,6 @@ using graph::Node;
 using graph::NodeId;
 using graph::Output;
 
-// Stands for the batch, whose size is open: no other dimension is likely to be equal to it.
-constexpr int64_t kAnyBatch = 7919;
-
 std::vector<int64_t> withoutBatch(const Shape& shape) {
   DTF_CHECK(shape.rank() > 0 && shape.dim(0) == kAnyBatch);
   return {shape.dims().begin() + 1, shape.dims().end()};

@@ -214,7 +214,7 @@ void convertConcat(OnnxValues& values, const Node& node, const Node*) {
   values.add(outputOf(node), layout, "Concat", inputsIn(values, layout, node), {&attribute, 1});
 }
 
-// The batch stays as it is: 0 says so to ONNX.
+// The first dimension stays as it is, 0 to ONNX, or is what is left, -1.
 void convertReshape(OnnxValues& values, const Node& node, const Node*) {
   const Output x = node.inputs[0];
   const Shape& before = values.shapeOf(x);
@@ -223,10 +223,11 @@ void convertReshape(OnnxValues& values, const Node& node, const Node*) {
     values.setWeight(outputOf(node), {held->name, after, held->values});
     return;
   }
-  if (before.rank() == 0 || after.rank() == 0 || before.dim(0) != after.dim(0))
+  if (before.rank() == 0 || after.rank() == 0 || before.dim(0) % kAnyBatch != 0 ||
+      after.dim(0) % kAnyBatch != 0)
     failOp("it puts several examples into one");
   Ints dims = after.dims();
-  dims[0] = 0;
+  dims[0] = before.dim(0) == after.dim(0) ? 0 : -1;  // -1: each example has several rows, or had
   // Of one position, or one channel, both orders are the same.
   const bool alike =
       values.isImages(x) && (before.dim(1) * before.dim(2) == 1 || before.dim(3) == 1);

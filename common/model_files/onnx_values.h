@@ -13,6 +13,9 @@
 
 namespace dtf::model_files {
 
+// Stands for the batch, whose size is open: no other dimension is likely to be equal to it.
+inline constexpr int64_t kAnyBatch = 7919;
+
 enum class Layout { kRows, kImages };  // channels last, as in the graph; channels first
 
 // What a variable, or a constant made of one, holds. A view.

@@ -40,7 +40,7 @@ train:
   checkpoint: {{every_steps: 100}}
 """
 ACTIVATIONS = ["relu", "relu6", "leaky_relu", "elu", "gelu", "silu", "softplus", "sigmoid", "tanh", "softmax"]
-# Together with TABLE_JOB they hold every layer but `embedding`, and norms with and without trained factors.
+# Together with TABLE_JOB they hold every layer but `embedding` and `lstm`, and norms with and without trained factors.
 MODELS = {
     "perceptron": ("[flatten: , " + ", ".join(f"dense: {{units: 20, activation: {name}}}" for name in ACTIVATIONS[:4]) +
                    ", layer_norm: , batch_norm: , " + ", ".join(f"{name}: " for name in ACTIVATIONS[4:9]) +
@@ -59,6 +59,8 @@ MODELS = {
                  "residual: {layers: [conv2d: {filters: 6, kernel: 3, stride: 2, padding: same}], "
                  "shortcut: [conv2d: {filters: 6, kernel: 1, stride: 2}]}, "
                  "reshape: {shape: [14, 84]}, layer_norm: , flatten: , dense: {units: 10}]", "hinge"),
+    "steps": ("[reshape: {shape: [28, 28]}, dense: {units: 12, activation: relu}, dense: {units: 8, bias_initializer: {constant: 0.1}}, "
+              "reshape: {shape: [4, 7, 8]}, global_max_pool: , dense: {units: 10}]", "softmax_cross_entropy"),
     "normalized": ("[normalize: {mean: [0.13], std: [0.31]}, conv2d: {filters: 6, kernel: 3, use_bias: false}, batch_norm: , "
                    "relu: , conv2d: {filters: 8, kernel: 3, use_bias: false}, batch_norm: {scale: false}, relu: , flatten: , "
                    "dense: {units: 20}, batch_norm: {scale: false, center: false}, dense: {units: 10}]",

@@ -1,7 +1,9 @@
-// dense: activation(x * weights + biases), over examples of one dimension.
+// dense: activation(x * weights + biases), over examples of one dimension, or over each step of
+// [steps, features] with the same weights.
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
 #include "common/model/layer_builder.h"
 #include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
@@ -27,9 +29,15 @@ class DenseLayer final : public Layer {
 
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
     checkInput(layers, x);
-    const Shape weights{layers.shape(x).dim(1), settings_.units};
-    x = layers.ops().matMul(x, settings_.kernel.weights(layers, weights));
-    return settings_.kernel.finish(layers, x);
+    graph::Builder& ops = layers.ops();
+    const Shape shape = layers.shape(x);
+    const bool steps = shape.rank() == 3;
+    DTF_CHECK(steps || shape.rank() == 2);
+    const Shape weights{shape.dim(shape.rank() - 1), settings_.units};
+    if (steps) x = ops.reshape(x, Shape{shape.dim(0) * shape.dim(1), shape.dim(2)});
+    x = ops.matMul(x, settings_.kernel.weights(layers, weights));
+    x = settings_.kernel.finish(layers, x);
+    return steps ? ops.reshape(x, Shape{shape.dim(0), shape.dim(1), settings_.units}) : x;
   }
 
   std::string meaning(std::string_view name) const override {
@@ -41,14 +49,18 @@ class DenseLayer final : public Layer {
 
  private:
   void checkInput(const LayerBuilder& layers, graph::Output x) const {
-    if (layers.shape(x).rank() != 2)
-      layers.fail(fmt::format("layer '{}' needs a flat input, got {}: add 'flatten' before it",
-                              layers.layerName(), layers.exampleShape(x).str()));
-    const int64_t inputs = layers.shape(x).dim(1);
+    const Shape& shape = layers.shape(x);
+    if (shape.rank() != 2 && shape.rank() != 3)
+      layers.fail(
+          fmt::format("layer '{}' needs a flat input, or [steps, features], got {}: add "
+                      "'flatten' before it",
+                      layers.layerName(), layers.exampleShape(x).str()));
+    const int64_t inputs = shape.dim(shape.rank() - 1);
     const int64_t units = settings_.units;
+    const int64_t rows = inputs == 0 ? 0 : shape.elements() / inputs;
     int64_t elements = 0;
     if (units < 1 || __builtin_mul_overflow(inputs, units, &elements) ||
-        __builtin_mul_overflow(layers.batchSize(), units, &elements))
+        __builtin_mul_overflow(rows, units, &elements))
       layers.fail(
           fmt::format("layer '{}' has {} inputs and {} units: more weights than can be counted, "
                       "or none",

@@ -1,5 +1,5 @@
-// max_pool, avg_pool: the largest element, or the mean, of each window and channel. global_avg_pool:
-// the mean of each channel over the whole image (Lin, Chen and Yan, ICLR 2014).
+// max_pool, avg_pool: the largest element, or the mean, of each window and channel. global_max_pool,
+// global_avg_pool: likewise of the whole image (the mean: Lin, Chen and Yan, ICLR 2014).
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ constexpr yaml::Key kPoolingKeys[] = {
 constinit const yaml::Table kPoolingTable{"train.model.layers.N.max_pool, .avg_pool", kPoolingKeys,
                                           &kAnyLayerTable};
 constinit const yaml::Table kGlobalTable{
-    "train.model.layers.N.global_avg_pool", {}, &kAnyLayerTable};
+    "train.model.layers.N.global_max_pool, .global_avg_pool", {}, &kAnyLayerTable};
 
 enum class Pooling : uint8_t { kMax, kAverage };
 
@@ -41,13 +41,26 @@ class PoolingLayer final : public Layer {
   const WindowSettings window_;
 };
 
-class GlobalAvgPoolLayer final : public Layer {
+class GlobalPoolLayer final : public Layer {
  public:
+  explicit GlobalPoolLayer(Pooling kind) : kind_(kind) {}
+
   graph::Output build(LayerBuilder& layers, graph::Output x) const override {
     requireImages(layers, x);
-    return layers.ops().globalAvgPool(x);
+    graph::Builder& ops = layers.ops();
+    if (kind_ == Pooling::kAverage) return ops.globalAvgPool(x);
+    const Shape images = layers.shape(x);
+    graph::Window window;
+    window.height.size = images.dim(1);
+    window.width.size = images.dim(2);
+    return ops.reshape(ops.maxPool(x, window).y, Shape{images.dim(0), images.dim(3)});
   }
-  std::string meaning(std::string_view) const override { return "global_avg_pool"; }
+  std::string meaning(std::string_view) const override {
+    return kind_ == Pooling::kMax ? "global_max_pool" : "global_avg_pool";
+  }
+
+ private:
+  const Pooling kind_;
 };
 
 template <Pooling kKind>
@@ -60,8 +73,9 @@ std::shared_ptr<const Layer> readPooling(const LayerType&, const yaml::MapReader
   return std::make_shared<const PoolingLayer>(kKind, window);
 }
 
-std::shared_ptr<const Layer> readGlobalAvgPool(const LayerType&, const yaml::MapReader&) {
-  return std::make_shared<const GlobalAvgPoolLayer>();
+template <Pooling kKind>
+std::shared_ptr<const Layer> readGlobalPool(const LayerType&, const yaml::MapReader&) {
+  return std::make_shared<const GlobalPoolLayer>(kKind);
 }
 
 }  // namespace
@@ -70,8 +84,10 @@ std::vector<LayerType> poolingLayers() {
   return {{"max_pool", "the largest element of each window", &kPoolingTable,
            readPooling<Pooling::kMax>},
           {"avg_pool", "the mean of each window", &kPoolingTable, readPooling<Pooling::kAverage>},
+          {"global_max_pool", "the largest element of each channel of the image", &kGlobalTable,
+           readGlobalPool<Pooling::kMax>},
           {"global_avg_pool", "the mean of each channel over the image", &kGlobalTable,
-           readGlobalAvgPool}};
+           readGlobalPool<Pooling::kAverage>}};
 }
 
 }  // namespace dtf::model

@@ -116,7 +116,8 @@ TEST(ModelGraph, NamesTheLayerThatNeedsAFlatInput) {
   ModelSpec spec = softmaxModel();
   spec.layers = {dense("softmax", 10, Activation::kNone, 9)};
   EXPECT_EQ(failure(spec),
-            "job.yaml:9:7: error: layer 'softmax' needs a flat input, got [28, 28, 1]: add "
+            "job.yaml:9:7: error: layer 'softmax' needs a flat input, or [steps, features], got "
+            "[28, 28, 1]: add "
             "'flatten' before it");
 }
 

@@ -183,7 +183,8 @@ TEST_F(JobCheckTest, AJobWithoutATrainSectionHasALine) {
 TEST_F(JobCheckTest, LayersThatDoNotFitAreShownWhereTheyAre) {
   EXPECT_EQ(mistakesOf("  model:\n    input: {shape: [28, 28, 1]}\n    layers:\n"
                        "      - dense: {units: 10, name: softmax}\n    loss: mse\n"),
-            "c.yaml:6:9: error: layer 'softmax' needs a flat input, got [28, 28, 1]: add 'flatten' "
+            "c.yaml:6:9: error: layer 'softmax' needs a flat input, or [steps, features], got [28, "
+            "28, 1]: add 'flatten' "
             "before it\n"
             "  6 |       - dense: {units: 10, name: softmax}\n"
             "    |         ^~~~~");
@@ -388,10 +389,10 @@ TEST_F(JobCheckTest, ABatchIsNoLargerThanItsData) {
 TEST_F(JobCheckTest, AllAtOnceInTheOrderOfTheFile) {
   files_.write("i", "label,pixel0\n");
   const std::string report = mistakesOf(
-      "  model: {input: {shape: [8, 8]}, layers: [dense: {units: 10}], loss: mse}\n"
+      "  model: {input: {shape: [8, 4, 2]}, layers: [dense: {units: 10}], loss: mse}\n"
       "  data:\n"
       "    train: {format: idx, images: i, labels: l}\n");
-  const size_t layer = report.find("c.yaml:3:44: error: layer 'dense' needs a flat input");
+  const size_t layer = report.find("c.yaml:3:47: error: layer 'dense' needs a flat input");
   const size_t images = report.find("c.yaml:5:34: error: i: this looks like text such as CSV");
   const size_t labels = report.find("c.yaml:5:45: error: l: cannot open it");
   EXPECT_TRUE(layer < images && images < labels && labels != std::string::npos) << report;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/unit/graph/reference_interpreter.h"
 #include "tests/unit/model/layers/layer_test.h"
 
 namespace dtf::model {
@@ -21,8 +22,17 @@ TEST(PoolingLayer, GlobalAverageLeavesTheChannels) {
   EXPECT_EQ(shapeOf("global_avg_pool", "{}", {7, 5, 3}), "[3]");
 }
 
+TEST(PoolingLayer, GlobalMaximumIsThatOfEachChannel) {
+  const BuiltLayer built({layerOf("global_max_pool", "{}", "pool", 5)}, {2, 1, 3});
+  EXPECT_EQ(built.shape, (Shape{3}));
+  EXPECT_EQ(graph::testing::evaluate(built.model.graph,
+                                     {{built.input, {1, 9, -3, 2, 5, -1, 0, 0, 0, -4, 0, 7}}},
+                                     built.output),
+            (std::vector<double>{2, 9, -1, 0, 0, 7}));
+}
+
 TEST(PoolingLayer, NeedsImages) {
-  for (const char* type : {"max_pool", "avg_pool", "global_avg_pool"})
+  for (const char* type : {"max_pool", "avg_pool", "global_max_pool", "global_avg_pool"})
     EXPECT_NE(
         buildFailure({layerOf(type, "{}", "pool", 5)}, {10}).find("layer 'pool' needs images"),
         std::string::npos)
