@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "common/base/check.h"
 #include "common/model/loss.h"
@@ -12,8 +13,11 @@ namespace dtf::model {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {"top_5", "auc", "precision", "recall",
-                                                    "mae",   "mse", "rmse",      "r2"};
+// After kTopK, in the order of MetricKind.
+constexpr std::array<std::string_view, 7> kNames = {"auc", "precision", "recall", "mae",
+                                                    "mse", "rmse",      "r2"};
+constexpr std::string_view kTop = "top_";
+constexpr int64_t kTopMax = 1'000'000;
 
 // Whether outputs are trained towards the targets themselves, and not towards logits of them.
 bool givesTargets(Loss loss) {
@@ -22,25 +26,36 @@ bool givesTargets(Loss loss) {
 
 }  // namespace
 
-std::string_view nameOf(MetricKind metric) {
-  return kNames.at(static_cast<size_t>(metric));
+std::string nameOf(const MetricSpec& metric) {
+  DTF_CHECK(metric.k > 0);
+  if (metric.kind == MetricKind::kTopK) return fmt::format("{}{}", kTop, metric.k);
+  return std::string(kNames.at(static_cast<size_t>(metric.kind) - 1));
 }
 
-bool isMetricName(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+std::optional<MetricSpec> metricNamed(std::string_view name) {
+  if (const auto found = std::find(kNames.begin(), kNames.end(), name); found != kNames.end())
+    return MetricSpec(static_cast<MetricKind>(found - kNames.begin() + 1));
+  if (!name.starts_with(kTop)) return std::nullopt;
+  const std::string_view digits = name.substr(kTop.size());
+  int64_t k = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), k);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  if (!whole || k < 1 || k > kTopMax || digits.front() == '0') return std::nullopt;
+  return MetricSpec(MetricKind::kTopK, k);
 }
 
-std::optional<std::string> metricFault(MetricKind metric, const ModelSpec& model, int64_t units) {
+std::optional<std::string> metricFault(const MetricSpec& metric, const ModelSpec& model,
+                                       int64_t units) {
   DTF_CHECK(units > 0);
-  const std::string_view name = nameOf(metric);
+  const std::string name = nameOf(metric);
   const bool to_targets = givesTargets(model.loss.kind);
-  switch (metric) {
-    case MetricKind::kTop5:
+  switch (metric.kind) {
+    case MetricKind::kTopK:
       if (model.hasTargets())
         return fmt::format("metric {} counts classes, and the data have targets", name);
-      if (units <= 5)
-        return fmt::format("metric {} of {} classes is always 1: it wants more than 5", name,
-                           units);
+      if (units <= metric.k)
+        return fmt::format("metric {} of {} classes is always 1: it wants more than {}", name,
+                           units, metric.k);
       return std::nullopt;
     case MetricKind::kAuc:
     case MetricKind::kPrecision:
@@ -62,7 +77,7 @@ std::optional<std::string> metricFault(MetricKind metric, const ModelSpec& model
             name, nameOf(model.loss.kind));
       return std::nullopt;
   }
-  DTF_CHECK_MSG(false, std::string(name));
+  DTF_CHECK_MSG(false, name);
 }
 
 }  // namespace dtf::model

@@ -84,7 +84,7 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
     failAt(model.mark,
            "metric accuracy counts classes, and the data have targets: leave it out; the "
            "evaluation's loss says how good the model is");
-  for (const MetricKind metric : model.metrics)
+  for (const MetricSpec& metric : model.metrics)
     if (const auto fault = metricFault(metric, model, units)) failAt(model.mark, *fault);
 }
 

@@ -45,7 +45,16 @@ struct LossSpec {
 };
 
 // Of evaluations, beside the loss and the accuracy: see train/metric.h.
-enum class MetricKind : uint8_t { kTop5, kAuc, kPrecision, kRecall, kMae, kMse, kRmse, kR2 };
+enum class MetricKind : uint8_t { kTopK, kAuc, kPrecision, kRecall, kMae, kMse, kRmse, kR2 };
+
+// One of them as the file asks for it: `auc`, or `top_5`. Value type.
+struct MetricSpec {
+  // Not explicit: most kinds have no settings, and are all there is to say.
+  MetricSpec(MetricKind the_kind, int64_t the_k = 5) : kind(the_kind), k(the_k) {}
+  MetricKind kind;
+  int64_t k;  // kTopK: a hit is a class among so many
+  bool operator==(const MetricSpec&) const = default;
+};
 
 struct ModelSpec {
   std::vector<int64_t> input_shape;  // of one example, without the batch: [28, 28, 1]
@@ -58,7 +67,7 @@ struct ModelSpec {
   std::vector<LayerSpec> layers;
   LossSpec loss;
   bool accuracy = false;            // metrics: [accuracy]
-  std::vector<MetricKind> metrics;  // the others, in the order of the file, each once
+  std::vector<MetricSpec> metrics;  // the others, in the order of the file, each once
   yaml::Mark mark;
   yaml::Mark shape_mark;  // of input.shape
   bool wantsEvaluation() const { return accuracy || !metrics.empty(); }

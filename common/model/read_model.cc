@@ -31,7 +31,7 @@ constexpr yaml::Key kModelKeys[] = {
         yaml::textOrMap("loss", "what training makes small: a name, or {name: {settings}}")),
     {.name = "metrics",
      .type = yaml::ValueType::kList,
-     .help = "to evaluate",
+     .help = "to evaluate; top_K for any K",
      .choices = kMetricNames},
     yaml::later("graph"),
 };
@@ -68,7 +68,8 @@ std::vector<int64_t> readInputShape(const YamlNode& input, Report& report) {
     report.error(list->where(), fmt::format("'shape' must have from 1 to {} sizes, got {}",
                                             kDimensionsMax, sizes.size()));
   if (elements > kExampleElementsMax)
-    report.error(list->where(), fmt::format("'shape' has more than {} elements", kExampleElementsMax));
+    report.error(list->where(),
+                 fmt::format("'shape' has more than {} elements", kExampleElementsMax));
   return shape;
 }
 
@@ -149,13 +150,14 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
   model.layers = readLayers(reader, "layers");
   if (const YamlNode* loss = reader.find("loss")) model.loss = readLoss(*loss, report);
   for (const YamlNode& metric : reader.list("metrics")) {
-    const auto choice = readChoice(metric, kModelTable.at("metrics"), report);
-    if (!choice) continue;
-    model.accuracy |= *choice == 0;
-    if (*choice == 0) continue;
-    const auto kind = static_cast<MetricKind>(*choice - 1);
-    if (std::ranges::find(model.metrics, kind) == model.metrics.end())
-      model.metrics.push_back(kind);
+    const std::optional<MetricSpec> named =
+        metric.isScalar() ? metricNamed(metric.text) : std::nullopt;
+    if (!named) {
+      model.accuracy |= readChoice(metric, kModelTable.at("metrics"), report) == size_t{0};
+      continue;
+    }
+    if (std::ranges::find(model.metrics, *named) == model.metrics.end())
+      model.metrics.push_back(*named);
   }
   return model;
 }

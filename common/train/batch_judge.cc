@@ -49,15 +49,15 @@ void BatchJudge::add(std::span<const float> outputs, int64_t batch, DType dtype,
     judged.classes = classes_;
   }
   if (metrics_.empty())
-    for (const model::MetricKind kind : wanted_)
-      metrics_.push_back(makeMetric(kind, scale_, judged.units));
+    for (const model::MetricSpec& metric : wanted_)
+      metrics_.push_back(makeMetric(metric, scale_, judged.units));
   for (const std::unique_ptr<Metric>& metric : metrics_) metric->add(judged);
 }
 
 std::vector<MetricValue> BatchJudge::take() {
   std::vector<MetricValue> values;
   for (size_t i = 0; i < metrics_.size(); ++i)
-    values.push_back({std::string(model::nameOf(wanted_[i])), metrics_[i]->value()});
+    values.push_back({model::nameOf(wanted_[i]), metrics_[i]->value()});
   metrics_.clear();
   return values;
 }

@@ -39,7 +39,7 @@ class BatchJudge {
   std::vector<MetricValue> take();
 
  private:
-  const std::vector<model::MetricKind> wanted_;
+  const std::vector<model::MetricSpec> wanted_;
   const OutputScale scale_;
   std::vector<std::unique_ptr<Metric>> metrics_;
   std::vector<int64_t> classes_;  // of one batch

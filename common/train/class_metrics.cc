@@ -1,5 +1,5 @@
 // Metrics that compare the class that a model chose with the one that an example has.
-//   top_5      the share of examples of whose outputs fewer than 5 are larger than that of their class:
+//   top_k      the share of examples of whose outputs fewer than k are larger than that of their class:
 //              sklearn.metrics.top_k_accuracy_score but for ties, which count as hits
 //   precision  of those that were given a class, the share that has it
 //   recall     of those that have a class, the share that was given it

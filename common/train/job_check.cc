@@ -146,7 +146,7 @@ class JobChecker {
 
   // A ranking needs all of an evaluation's outputs at once.
   void countMetrics(const Seen& seen, uint64_t examples) {
-    const std::vector<model::MetricKind>& metrics = train_.model.metrics;
+    const std::vector<model::MetricSpec>& metrics = train_.model.metrics;
     if (!output_ ||
         std::find(metrics.begin(), metrics.end(), model::MetricKind::kAuc) == metrics.end())
       return;

@@ -21,11 +21,12 @@ OutputScale scaleOf(model::Loss loss) {
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss)));
 }
 
-std::unique_ptr<Metric> makeMetric(model::MetricKind kind, OutputScale scale, int64_t units) {
+std::unique_ptr<Metric> makeMetric(const model::MetricSpec& metric, OutputScale scale,
+                                   int64_t units) {
   DTF_CHECK(units > 0);
-  switch (kind) {
-    case model::MetricKind::kTop5:
-      return makeTopK(5);
+  switch (metric.kind) {
+    case model::MetricKind::kTopK:
+      return makeTopK(metric.k);
     case model::MetricKind::kAuc:
       return makeAuc(scale, units);
     case model::MetricKind::kPrecision:
@@ -41,7 +42,7 @@ std::unique_ptr<Metric> makeMetric(model::MetricKind kind, OutputScale scale, in
     case model::MetricKind::kR2:
       return makeErrorMetric(ErrorKind::kR2, units);
   }
-  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(kind)));
+  DTF_CHECK_MSG(false, std::to_string(static_cast<int>(metric.kind)));
 }
 
 }  // namespace dtf::train

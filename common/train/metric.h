@@ -42,7 +42,8 @@ class Metric {
   virtual std::optional<double> value() const = 0;
 };
 
-std::unique_ptr<Metric> makeMetric(model::MetricKind kind, OutputScale scale, int64_t units);
+std::unique_ptr<Metric> makeMetric(const model::MetricSpec& metric, OutputScale scale,
+                                   int64_t units);
 
 // One for each family.
 std::unique_ptr<Metric> makeTopK(int64_t k);

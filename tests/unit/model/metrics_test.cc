@@ -10,7 +10,7 @@
 namespace dtf::model {
 namespace {
 
-ModelSpec modelWith(MetricKind metric, Loss loss, DType labels, int64_t units = 10) {
+ModelSpec modelWith(const MetricSpec& metric, Loss loss, DType labels, int64_t units = 10) {
   ModelSpec model = softmaxModel();
   model.layers = {flatten(), dense("out", units)};
   model.accuracy = false;
@@ -31,24 +31,37 @@ std::string refusalOf(const ModelSpec& model) {
 
 TEST(Metrics, AreReadInTheOrderOfTheFileEachOnce) {
   const std::string text =
-      "{input: {shape: [4]}, layers: [{dense: {units: 9}}], loss: mse, metrics: [r2, accuracy, "
-      "mae, "
-      "r2]}";
+      "{input: {shape: [4]}, layers: [{dense: {units: 9}}], loss: mse, metrics: [r2, top_3, "
+      "accuracy, mae, r2, top_5, top_3]}";
   yaml::Report report;
   const auto node = yaml::parseYaml(text, report.addFile("m.yaml", text), report);
   report.throwIfAny();
   const ModelSpec model = readModel(*node, report);
   report.throwIfAny();
   EXPECT_TRUE(model.accuracy);
-  EXPECT_EQ(model.metrics, (std::vector{MetricKind::kR2, MetricKind::kMae}));
+  EXPECT_EQ(
+      model.metrics,
+      (std::vector<MetricSpec>{
+          MetricKind::kR2, {MetricKind::kTopK, 3}, MetricKind::kMae, {MetricKind::kTopK, 5}}));
+}
+
+TEST(Metrics, HaveTheNamesThatTheFileGives) {
+  for (const char* name : {"top_1", "top_5", "top_20", "auc", "r2"}) {
+    ASSERT_TRUE(metricNamed(name)) << name;
+    EXPECT_EQ(nameOf(*metricNamed(name)), name);
+  }
+  for (const char* name :
+       {"accuracy", "top_", "top_0", "top_05", "top_-1", "top_5x", "top_9999999", "loss", ""})
+    EXPECT_FALSE(metricNamed(name)) << name;
 }
 
 TEST(Metrics, ThatSayNothingOfAModelAreRefused) {
   constexpr DType kClasses = DType::kUInt8, kTargets = DType::kFloat32;
-  EXPECT_EQ(refusalOf(modelWith(MetricKind::kTop5, Loss::kHinge, kClasses)), "");
-  EXPECT_NE(refusalOf(modelWith(MetricKind::kTop5, Loss::kHinge, kClasses, 5)).find("always 1"),
+  EXPECT_EQ(refusalOf(modelWith(MetricKind::kTopK, Loss::kHinge, kClasses)), "");
+  EXPECT_NE(refusalOf(modelWith(MetricKind::kTopK, Loss::kHinge, kClasses, 5)).find("always 1"),
             std::string::npos);
-  EXPECT_NE(refusalOf(modelWith(MetricKind::kTop5, Loss::kMse, kTargets)).find("counts classes"),
+  EXPECT_EQ(refusalOf(modelWith({MetricKind::kTopK, 4}, Loss::kHinge, kClasses, 5)), "");
+  EXPECT_NE(refusalOf(modelWith(MetricKind::kTopK, Loss::kMse, kTargets)).find("counts classes"),
             std::string::npos);
   for (const MetricKind kind : {MetricKind::kAuc, MetricKind::kPrecision, MetricKind::kRecall}) {
     EXPECT_EQ(refusalOf(modelWith(kind, Loss::kSoftmaxCrossEntropy, kClasses)), "");

@@ -16,7 +16,7 @@ const std::byte* bytesOf(const std::vector<T>& labels) {
   return reinterpret_cast<const std::byte*>(labels.data());
 }
 
-model::ModelSpec modelWith(model::Loss loss, std::vector<MetricKind> metrics) {
+model::ModelSpec modelWith(model::Loss loss, std::vector<model::MetricSpec> metrics) {
   model::ModelSpec spec = model::softmaxModel();
   spec.loss.kind = loss;
   spec.metrics = std::move(metrics);

@@ -57,7 +57,13 @@ TEST(ClassMetrics, TopFiveCountsThoseWithFewerThanFiveLarger) {
                           1, 1, 1, 1, 1, nan},
                          {0, 5, 5, 5},
                          {}};
-  expectMetricNear(MetricKind::kTop5, OutputScale::kSoftmaxLogits, cases, 0.5);
+  expectMetricNear(MetricKind::kTopK, OutputScale::kSoftmaxLogits, cases, 0.5);
+}
+
+TEST(ClassMetrics, TopKCountsThoseWithFewerThanKLarger) {
+  const JudgedCase cases{3, {3, 2, 1, 3, 2, 1, 3, 2, 1}, {0, 1, 2}, {}};
+  expectMetricNear({MetricKind::kTopK, 1}, OutputScale::kSoftmaxLogits, cases, 1.0 / 3);
+  expectMetricNear({MetricKind::kTopK, 2}, OutputScale::kSoftmaxLogits, cases, 2.0 / 3);
 }
 
 TEST(ClassMetrics, OfAnOutputThatIsNoNumberThereIsNone) {

@@ -42,7 +42,7 @@ TEST(Evaluator, ItsMetricsAreOfAllExamples) {
   const auto dataset = digits(data::DigitStream::kEval, 503);
   model::ModelSpec spec = model::softmaxModel();
   using model::MetricKind;
-  spec.metrics = {MetricKind::kTop5, MetricKind::kAuc, MetricKind::kPrecision, MetricKind::kRecall};
+  spec.metrics = {MetricKind::kTopK, MetricKind::kAuc, MetricKind::kPrecision, MetricKind::kRecall};
   const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};

@@ -10,9 +10,9 @@
 
 namespace dtf::train {
 
-std::optional<double> valueOf(model::MetricKind kind, OutputScale scale, const JudgedCase& all,
-                              size_t batch) {
-  const std::unique_ptr<Metric> metric = makeMetric(kind, scale, all.units);
+std::optional<double> valueOf(const model::MetricSpec& metric, OutputScale scale,
+                              const JudgedCase& all, size_t batch) {
+  const std::unique_ptr<Metric> made = makeMetric(metric, scale, all.units);
   const auto units = static_cast<size_t>(all.units);
   const size_t examples = all.outputs.size() / units;
   for (size_t begin = 0; begin < examples; begin += batch) {
@@ -22,16 +22,16 @@ std::optional<double> valueOf(model::MetricKind kind, OutputScale scale, const J
       judged.classes = std::span(all.classes).subspan(begin, count);
     else
       judged.targets = std::span(all.targets).subspan(begin * units, count * units);
-    metric->add(judged);
+    made->add(judged);
   }
-  return metric->value();
+  return made->value();
 }
 
-void expectMetricNear(model::MetricKind kind, OutputScale scale, const JudgedCase& all,
+void expectMetricNear(const model::MetricSpec& metric, OutputScale scale, const JudgedCase& all,
                       double expected) {
-  SCOPED_TRACE(model::nameOf(kind));
+  SCOPED_TRACE(model::nameOf(metric));
   for (const size_t batch : {1, 3, 100}) {
-    const std::optional<double> found = valueOf(kind, scale, all, batch);
+    const std::optional<double> found = valueOf(metric, scale, all, batch);
     ASSERT_TRUE(found.has_value());
     EXPECT_NEAR(*found, expected, 1e-9) << "in batches of " << batch;
   }

@@ -20,10 +20,10 @@ struct JudgedCase {
 };
 
 // Of the whole case, `batch` examples at a time.
-std::optional<double> valueOf(model::MetricKind kind, OutputScale scale, const JudgedCase& all,
-                              size_t batch = 3);
+std::optional<double> valueOf(const model::MetricSpec& metric, OutputScale scale,
+                              const JudgedCase& all, size_t batch = 3);
 // In batches of one, of some and of all.
-void expectMetricNear(model::MetricKind kind, OutputScale scale, const JudgedCase& all,
+void expectMetricNear(const model::MetricSpec& metric, OutputScale scale, const JudgedCase& all,
                       double expected);
 
 // Of classes, of classes 0 and 1, and of two labels each.

@@ -12,7 +12,7 @@ namespace {
 using model::MetricKind;
 
 TEST(Metric, OfNothingThereIsNone) {
-  for (const MetricKind kind : {MetricKind::kTop5, MetricKind::kAuc, MetricKind::kPrecision,
+  for (const MetricKind kind : {MetricKind::kTopK, MetricKind::kAuc, MetricKind::kPrecision,
                                 MetricKind::kRecall, MetricKind::kMae, MetricKind::kR2})
     EXPECT_EQ(makeMetric(kind, OutputScale::kLogits, 7)->value(), std::nullopt)
         << model::nameOf(kind);

@@ -21,7 +21,7 @@ model::ModelSpec spec() {
                  model::layerOf("batch_norm", "{}", "norm"),
                  model::layerOf("dropout", "{rate: 0.5}", "dropout"), model::dense("softmax", 10)};
   spec.accuracy = true;
-  spec.metrics = {model::MetricKind::kTop5};
+  spec.metrics = {model::MetricKind::kTopK};
   return spec;
 }
 
