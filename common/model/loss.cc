@@ -21,20 +21,21 @@ constexpr yaml::Key kSmoothing =
 constexpr yaml::Key kPositiveWeight =
     yaml::number("positive_weight", kWeightRange, "what a target of 1 counts; default 1");
 constexpr yaml::Key kClassWeight = yaml::number("class_weights", kWeightRange, "");
-constexpr yaml::Key kSoftmaxKeys[] = {
-    kSmoothing,
-    yaml::list("class_weights", "what the examples of each class count, from class 0; default 1"),
-};
+constexpr yaml::Key kClassWeights =
+    yaml::list("class_weights", "what the examples of each class count, from class 0; default 1");
+constexpr yaml::Key kSoftmaxKeys[] = {kSmoothing, kClassWeights};
 constexpr yaml::Key kSigmoidKeys[] = {kSmoothing, kPositiveWeight};
 constexpr yaml::Key kHingeKeys[] = {kPositiveWeight};
+constexpr yaml::Key kPlainKeys[] = {kClassWeights};
 constexpr yaml::Key kHuberKeys[] = {
+    kClassWeights,
     yaml::number("delta", {1e-6, 1e6, false, false}, "where the square becomes a line; default 1"),
 };
 constinit const yaml::Table kSoftmaxTable{"train.model.loss.softmax_cross_entropy", kSoftmaxKeys};
 constinit const yaml::Table kSigmoidTable{"train.model.loss.sigmoid_cross_entropy", kSigmoidKeys};
 constinit const yaml::Table kHingeTable{"train.model.loss.hinge", kHingeKeys};
 constinit const yaml::Table kHuberTable{"train.model.loss.huber", kHuberKeys};
-constinit const yaml::Table kPlainTable{"train.model.loss.mse, .mae", {}};
+constinit const yaml::Table kPlainTable{"train.model.loss.mse, .mae", kPlainKeys};
 
 // In the order of the enum.
 constexpr yaml::Key kLossKeys[] = {
@@ -103,14 +104,14 @@ LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report) {
   const yaml::MapReader settings(chosen->settings, table, chosen->key->name, report);
   const bool softmax = &table == &kSoftmaxTable, sigmoid = &table == &kSigmoidTable;
   if (softmax || sigmoid) settings.number("label_smoothing", loss.label_smoothing);
-  if (softmax) loss.class_weights = readClassWeights(settings);
+  if (table.find(kClassWeight.name) != nullptr) loss.class_weights = readClassWeights(settings);
   if (sigmoid || &table == &kHingeTable) settings.number("positive_weight", loss.positive_weight);
   if (&table == &kHuberTable) settings.number("delta", loss.delta);
   return loss;
 }
 
 std::vector<const yaml::Table*> lossTables() {
-  return {&kLossTable, &kSoftmaxTable, &kSigmoidTable, &kHuberTable, &kHingeTable};
+  return {&kLossTable, &kSoftmaxTable, &kPlainTable, &kSigmoidTable, &kHuberTable, &kHingeTable};
 }
 
 namespace {
@@ -144,13 +145,15 @@ graph::Output plainTerms(graph::Builder& ops, const LossSpec& loss, graph::Outpu
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss.kind)));
 }
 
-// [batch]: what the examples of their classes count.
+// Of the shape of `terms`: what the examples of their classes count.
 graph::Output classWeightsOf(graph::Builder& ops, const std::vector<double>& weights,
-                             graph::Output labels) {
+                             graph::Output labels, const Shape& terms) {
   const auto classes = static_cast<int64_t>(weights.size());
   const graph::Output table = ops.reshape(vectorOf(ops, weights, classes), Shape{classes, 1});
-  const Shape batch = ops.graph().spec(labels).shape;
-  return ops.reshape(ops.matMul(ops.oneHot(labels, classes), table), batch);
+  DTF_CHECK(terms.rank() == 1 || terms.rank() == 2);
+  const graph::Output column = ops.matMul(ops.oneHot(labels, classes), table);
+  if (terms.rank() == 1) return ops.reshape(column, terms);
+  return ops.matMul(column, ops.constant(Shape{1, terms.dim(1)}, 1));
 }
 
 }  // namespace
@@ -159,7 +162,8 @@ graph::Output lossTerms(graph::Builder& ops, const LossSpec& loss, graph::Output
                         graph::Output labels) {
   const graph::Output terms = plainTerms(ops, loss, output, labels);
   if (!loss.class_weights.empty())
-    return ops.mul(terms, classWeightsOf(ops, loss.class_weights, labels));
+    return ops.mul(terms, classWeightsOf(ops, loss.class_weights, labels,
+                                         Shape(ops.graph().spec(terms).shape)));
   if (loss.positive_weight == 1) return terms;
   const Shape shape = ops.graph().spec(output).shape;
   const graph::Output more = ops.scale(targetsOf(ops, shape, labels), loss.positive_weight - 1);

@@ -69,7 +69,12 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
            "softmax_cross_entropy wants one class for each example, and the data have targets: "
            "choose sigmoid_cross_entropy (each unit by itself), mse, mae, huber or hinge");
   const auto weights = static_cast<int64_t>(model.loss.class_weights.size());
-  if (weights > 0 && weights != units)
+  if (weights > 0 && model.hasTargets())
+    failAt(model.mark,
+           "'class_weights' say what the examples of each class count, and the data have targets: "
+           "leave them out");
+  const int64_t classes = units == 1 && !softmax ? 2 : units;  // one unit tells two of them
+  if (weights > 0 && weights != classes)
     failAt(model.mark,
            fmt::format("'class_weights' has {} numbers, but layer '{}' has {} units: give "
                        "one for each class",

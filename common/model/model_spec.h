@@ -37,7 +37,7 @@ struct LossSpec {
   Loss kind = Loss::kSoftmaxCrossEntropy;
   double label_smoothing = 0;  // the cross-entropies, in [0, 1)
   double delta = 1;            // kHuber: where the square becomes a line
-  // kSoftmaxCrossEntropy: what each class's examples count, one for each unit; empty: 1.
+  // But kSigmoidCrossEntropy, kHinge: what each class's examples count, from class 0; empty: 1.
   std::vector<double> class_weights;
   double positive_weight = 1;  // kSigmoidCrossEntropy, kHinge: what a target of 1 counts
   std::string text() const;    // "mse", "huber delta=2"

@@ -113,6 +113,25 @@ TEST(Loss, ATargetOfOneCountsItsWeight) {
               0.5 + std::log1p(std::exp(-0.5))});
 }
 
+TEST(Loss, AnExampleCountsTheWeightOfItsClassInEveryUnit) {
+  LossSpec weighted = lossOf("mse: {class_weights: [10, 2]}");
+  EXPECT_EQ(weighted.text(), "mse class_weights=[10, 2]");
+  expectNear(termsOfOneUnit(weighted), {2, 8, 2.5});
+  weighted = lossOf("mae: {class_weights: [10, 2]}");
+  expectNear(termsOfOneUnit(weighted), {2, 4, 5});
+  weighted = lossOf("huber: {delta: 1, class_weights: [10, 2]}");
+  expectNear(termsOfOneUnit(weighted), {1, 3, 1.25});
+  LossSpec several = lossOf("mae: {class_weights: [1, 3, 1]}");
+  graph::Graph graph(graph::standardOps());
+  graph::Builder ops(graph);
+  const graph::Output output = ops.placeholder("output", DType::kFloat32, Shape{2, 3});
+  const graph::Output labels = ops.placeholder("labels", DType::kInt32, Shape{2});
+  const graph::Output terms = lossTerms(ops, several, output, labels);
+  expectNear(graph::testing::evaluate(graph, {{output, {2, -1, 0.5, 0.25, 0, 0}}, {labels, {1, 0}}},
+                                      terms),
+             {6, 6, 1.5, 0.75, 0, 0});
+}
+
 // The terms of one example with outputs (2, -1, 0.5) and label 1, computed in double precision.
 std::vector<double> termsOf(const LossSpec& loss) {
   graph::Graph graph(graph::standardOps());
