@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/model/layer_templates.h"
 #include "common/model/layers/initializer_keys.h"
 #include "common/model/layers/kernel_keys.h"
 #include "common/model/layers/layers.h"
@@ -72,7 +73,7 @@ std::vector<const yaml::Table*> modelTables() {
     if (std::find(tables.begin(), tables.end(), type.keys) == tables.end())
       tables.push_back(type.keys);
   for (const yaml::Table* table :
-       {&kKernelTable, &kInitializerTable, &kRegularizerTable, &kAnyLayerTable})
+       {&kTemplateTable, &kKernelTable, &kInitializerTable, &kRegularizerTable, &kAnyLayerTable})
     tables.push_back(table);
   for (const yaml::Table* table : lossTables()) tables.push_back(table);
   return tables;

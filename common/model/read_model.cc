@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/model/layer.h"
 #include "common/model/layer_table.h"
+#include "common/model/layer_templates.h"
 #include "common/model/loss.h"
 #include "common/model/metrics.h"
 #include "common/yaml/keys.h"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr yaml::Key kModelKeys[] = {
     yaml::required(yaml::map("input", "one example")),
+    yaml::map("blocks", "lists of layers, with parameters, that 'layers' use by their names"),
     yaml::required(yaml::list("layers", "from the input to the last")),
     yaml::required(
         yaml::textOrMap("loss", "what training makes small: a name, or {name: {settings}}")),
@@ -110,6 +112,16 @@ void giveDefaultNames(std::vector<LayerSpec>& layers, std::set<std::string> take
   }
 }
 
+// With `blocks` put where `layers` use them.
+YamlNode withBlocks(const YamlNode& node, Report& report) {
+  YamlNode whole = node;
+  const YamlNode* const blocks = node.find("blocks");
+  YamlNode* const layers = whole.find("layers");
+  if (blocks != nullptr && layers != nullptr && layers->isSequence())
+    *layers = withoutTemplates(*layers, *blocks, report);
+  return whole;
+}
+
 }  // namespace
 
 constinit const yaml::Table kModelTable{"train.model", kModelKeys};
@@ -139,7 +151,8 @@ std::vector<LayerSpec> readLayers(const MapReader& reader, std::string_view key)
 }
 
 ModelSpec readModel(const YamlNode& node, Report& report) {
-  const MapReader reader(node, kModelTable, node.key, report);
+  const YamlNode whole = withBlocks(node, report);
+  const MapReader reader(whole, kModelTable, node.key, report);
   ModelSpec model;
   model.mark = report.markOf(node.key_place);
   if (const YamlNode* input = reader.find("input")) {

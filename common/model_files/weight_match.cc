@@ -28,8 +28,11 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
 };
 
 bool sameName(std::string name, std::string_view variable) {
+  constexpr std::string_view kTheirs = "/downsample/", kOurs = "/shortcut/";
   if (name == variable) return true;
   std::replace(name.begin(), name.end(), '.', '/');
+  if (const size_t at = name.find(kTheirs); at != std::string::npos)
+    name.replace(at, kTheirs.size(), kOurs);
   if (name == variable) return true;
   const size_t last = name.rfind('/') + 1;  // 0 where there is none
   const std::string_view layer = std::string_view(name).substr(0, last);

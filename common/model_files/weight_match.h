@@ -25,7 +25,7 @@ struct WeightMatch {
 // By name and shape. Names that differ only in how programs write them are the same: "conv1.weight",
 // "conv1/kernel" and "conv1/weights"; "conv1.bias" and "conv1/biases"; of norms "bn.weight" and "bn/gamma",
 // "bn.bias" and "bn/beta", "bn.running_mean" and "bn/moving_mean", "bn.running_var" and
-// "bn/moving_variance". The filter of a depthwise convolution may be
+// "bn/moving_variance"; of residual layers "downsample" and "shortcut". The filter of a depthwise convolution may be
 // [height, width, 1, channels * multiplier]. What lies otherwise than dtf's is turned.
 // Errors: kBadConfig naming the tensor where it can't be known how its rows go.
 WeightMatch matchWeights(const WantedModel& wanted, const FoundWeights& weights);

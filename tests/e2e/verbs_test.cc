@@ -1,5 +1,7 @@
 // dtf-launch status, logs and stop, beside a job that runs.
 
+#include <cstdlib>
+
 #include "tests/e2e/verbs_fixture.h"
 
 namespace dtf::testing {
@@ -14,6 +16,31 @@ TEST_F(VerbsTest, WithoutAJobEachSaysThatNothingRuns) {
   const ProcessResult logs = verb("logs");
   EXPECT_EQ(logs.exit_code, 65) << logs.out;
   EXPECT_NE(logs.err.find("no log in"), std::string::npos) << logs.err;
+}
+
+// The paper's parameters, and the moving statistics of 53 batch norms.
+TEST_F(VerbsTest, ExplainCountsTheParametersOfTheResNet50ThatIsShipped) {
+  const auto write = [this](const std::string& name, const std::string& type,
+                            const std::string& shape, size_t bytes) {
+    std::string header =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + "}";
+    header.resize(117, ' ');
+    return folder_.write(
+        name, std::string("\x93NUMPY\x01\0v\0", 10) + header + "\n" + std::string(bytes, '\0'));
+  };
+  const std::string set = "{format: npy, features: " +
+                          write("x.npy", "|u1", "(2, 224, 224, 3)", size_t{2} * 224 * 224 * 3) +
+                          ", labels: " + write("y.npy", "<i4", "(2,)", 8) +
+                          ", features_as: pixels}";
+  const std::string job =
+      std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/jobs/imagenet_resnet50.yaml";
+  const ProcessResult said =
+      verb("explain", {"--json", "--set", "train=" + job, "--set",
+                       "train.data={batch_size: 2, train: " + set + ", eval: " + set + "}"});
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  const nlohmann::json model = nlohmann::json::parse(said.out);
+  EXPECT_EQ(model["parameters"], 25'557'032 + 53'120);
+  EXPECT_EQ(model["variables"].size(), 161u + 106u);
 }
 
 TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {

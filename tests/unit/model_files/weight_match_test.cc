@@ -86,6 +86,11 @@ TEST(WeightMatch, NormsHaveTheNamesOfBothWorlds) {
   EXPECT_THAT(match.unused, IsEmpty());
 }
 
+TEST(WeightMatch, TheShortcutOfAResidualLayerIsPyTorchsDownsample) {
+  const WantedModel wanted = {{}, {{"layer1/0/shortcut/1/gamma", Shape{2}}}};
+  EXPECT_TRUE(matchWeights(wanted, foundOf({{"layer1.0.downsample.1.weight", Shape{2}}})).found[0]);
+}
+
 TEST(WeightMatch, ADepthwiseFilterMayHaveItsChannelsInOneDimension) {
   const WantedWeights wanted = {"d/weights", Shape{3, 3, 4, 2}, WeightUse::kFilter};
   EXPECT_TRUE(matchOf(wanted, Shape{3, 3, 1, 8}, WeightLayout::kDtf).found[0]);
