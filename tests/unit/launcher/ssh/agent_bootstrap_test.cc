@@ -190,7 +190,7 @@ TEST_P(Bootstrap, AFolderThatOthersMayWriteIsRefusedAndLeftAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, Bootstrap, ::testing::Values("sh", "dash", "bash"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& shell) { return std::string(shell.param); });
 
 TEST(BootstrapLines, AnotherKindOfHostIsSaidSo) {
   EXPECT_EQ(wrongBootstrapLine("dtf-copy 1 Linux x86_64", "Linux x86_64"), "");
