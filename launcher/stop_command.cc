@@ -100,7 +100,7 @@ void say(const cluster::JobSpec& job, const Options& options, const FoundRun& ru
 
 int stop(const cluster::JobSpec& job, const Options& options) {
   FoundRun run = findRun(job, options);
-  if (stopUnits(job)) {
+  if (stopUnits(job, run.folder)) {
     if (!run.running) run.running.emplace();  // its chief was just being started again
   } else if (run.running) {
     askToStop(run);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -36,7 +37,10 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr auto kUnitsPoll = std::chrono::milliseconds(100);
+constexpr auto kFollowersLook =
+    std::chrono::seconds(1);  // an `up` or `attach` is to see the end, too
 constexpr Duration kUnitStop = std::chrono::seconds(60);  // TimeoutStopSec= of a unit that hangs
+constexpr int kHungUp = 128 + SIGHUP;
 constexpr mode_t kUnitLogMode = 0640;
 
 // In the words of a unit: nothing depends on where it starts.
@@ -131,6 +135,12 @@ void takeRunFolder(const cluster::JobSpec& job, const Options& options) {
 }  // namespace
 
 int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInput& input) {
+  // It would be in the unit, for each start of the chief.
+  if (options.fresh)
+    throw Error(ErrorCode::kUsage,
+                "--fresh is not for units, which systemd starts again\n  to start anew: another "
+                "--run-dir, or move " +
+                    (job.run_dir / "checkpoints").string() + " away");
   const UnitJob units(job);
   const fs::path logs = fs::absolute(job.run_dir / "logs").lexically_normal();
   const int attempt = nextAttempt(logs);
@@ -148,6 +158,7 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   UnitFollower follower(job, options, units, attempt, true);
   units.start(files);
   if (follower.run(options.detach)) {
+    if (follower.hungUp()) return kHungUp;
     sayDetached(job, options);
     return 0;
   }
@@ -156,9 +167,10 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
   return reportUnits(job, options, summary);
 }
 
-bool stopUnits(const cluster::JobSpec& job) {
+bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
   const UnitJob units(job);
+  units.checkOwn(run_dir / "logs");
   if (!units.isAlive()) {
     units.remove();  // what a job has left that nobody followed to its end
     return false;
@@ -176,6 +188,7 @@ bool stopUnits(const cluster::JobSpec& job) {
                       job.job, toSeconds(limit), join(units.control().command(), " ")));
     std::this_thread::sleep_for(kUnitsPoll);
   }
+  std::this_thread::sleep_for(kFollowersLook);
   units.remove();
   return true;
 }
@@ -184,6 +197,7 @@ bool showUnits(cluster::JobSpec job, const Options& options, const fs::path& run
   if (job.launch.via != cluster::LaunchSpec::Via::kSystemd) return false;
   const UnitJob units(job);
   if (!units.isAlive()) return false;
+  units.checkOwn(run_dir / "logs");
   job.run_dir = run_dir;
   UnitFollower(job, options, units, launchAttempt(run_dir), false).run(false);
   return true;

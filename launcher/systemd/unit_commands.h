@@ -18,12 +18,12 @@ namespace dtf::launcher {
 int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInput& input);
 
 // `stop`: has systemd stop the job's units, waits until they have ended, and removes them. False: the
-// job has none that run.
-// Errors: kDeadline; those of ServiceControl.
-bool stopUnits(const cluster::JobSpec& job);
+// job has none that run. `run_dir` is the run's.
+// Errors: kDeadline; kUnavailable when they are another run's; those of ServiceControl.
+bool stopUnits(const cluster::JobSpec& job, const std::filesystem::path& run_dir);
 
 // `attach`: shows the job's units until they have ended. False: it has none that run.
-// Errors: those of ServiceControl.
+// Errors: kUnavailable when they are another run's; those of ServiceControl.
 bool showUnits(cluster::JobSpec job, const Options& options, const std::filesystem::path& run_dir);
 
 }  // namespace dtf::launcher

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -73,11 +74,12 @@ void UnitFollower::say(const std::string& text) {
 bool UnitFollower::run(bool until_ready) {
   for (;;) {
     io_.poll();
+    if (hung_up_) return true;
     if (clock_.now() >= looked_ + kLookUnitsEvery) look();
     const bool ended = allEnded(states_);
     showLogs(ended);
     if (ended) return false;
-    if (!stopping_ && !ready_ && allUp(states_)) {
+    if (!stopping_ && !ready_ && !failed_since_ && allUp(states_)) {
       ready_ = true;
       say(fmt::format("all {} units are ready ({:.1f} s)", tasks_.size(),
                       toSeconds(clock_.now() - started_)));
@@ -120,6 +122,10 @@ void UnitFollower::judge() {
 }
 
 void UnitFollower::onSignal(int signal) {
+  if (signal == SIGHUP) {
+    hung_up_ = true;
+    return;
+  }
   const TimePoint now = clock_.now();
   if (signal_ != 0 && now < signal_time_ + kOneRequest) return;
   signal_time_ = now;

@@ -31,8 +31,11 @@ class UnitFollower {
   UnitFollower(const cluster::JobSpec& job, const Options& options, const UnitJob& units,
                int attempt, bool owns);
 
-  // Until every unit has ended; `until_ready`: or every unit is ready. False: the job has ended.
+  // Until every unit has ended, or the terminal has gone; `until_ready`: or every unit is ready. False: the
+  // job has ended.
   bool run(bool until_ready);
+  // Whether run() has returned because of SIGHUP: units go on without a terminal.
+  bool hungUp() const { return hung_up_; }
   // Once it has ended: completes summary.json with how the units ended, and says on stderr what has
   // failed. Returns the summary, whose exit_code is the job's.
   nlohmann::ordered_json finish();
@@ -69,6 +72,7 @@ class UnitFollower {
   std::string line_;  // of progress
   bool ready_ = false;
   bool stopping_ = false;
+  bool hung_up_ = false;
   int signal_ = 0;
   TimePoint signal_time_{};
 };

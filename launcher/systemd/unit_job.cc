@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -44,23 +45,49 @@ void UnitJob::checkFree() const {
                               "  give the job another name (`job:`), or remove that file",
                               unit.file, unit.name));
     if (unit.isAlive())
-      throw Error(ErrorCode::kUnavailable,
-                  fmt::format("a unit {} runs already ({}): the job {} was started before\n"
-                              "  dtf-launch attach shows it, dtf-launch stop ends it; another job "
-                              "needs another name (`job:`)",
-                              unit.name, unit.active, job_.job));
+      throw Error(
+          ErrorCode::kUnavailable,
+          fmt::format("a unit {} runs already ({}): a job {} was started before\n"
+                      "  dtf-launch attach shows it, dtf-launch stop ends it, each with its "
+                      "file and --run-dir; another job needs another name (`job:`)",
+                      unit.name, unit.active, job_.job));
   }
 }
 
+void UnitJob::checkOwn(const fs::path& logs) const {
+  const std::string own = runLine(fs::absolute(logs).lexically_normal());
+  for (const std::string& unit : units_) {
+    const fs::path file = control_.folder() / unit;
+    std::ifstream text(file);
+    for (std::string line; std::getline(text, line);)
+      if (line.starts_with(runLine({})) && line != own)
+        throw Error(ErrorCode::kUnavailable,
+                    fmt::format("the units dtf-{}@* are another run's: {}\n"
+                                "  name the run with --run-dir, or give this job another name "
+                                "(`job:`)",
+                                job_.job, line.substr(2)));
+  }
+}
+
+// What of a start that has failed is there is taken back.
 void UnitJob::start(const std::vector<UnitFile>& files) const {
   DTF_CHECK(files.size() == units_.size());
   remove();
   std::error_code error;
   fs::create_directories(control_.folder(), error);
   if (error) failWrite(control_.folder(), error.value());
-  for (const UnitFile& file : files) atomicReplace(control_.folder() / file.name, file.text);
-  control_.run({"daemon-reload"}, {});
-  control_.run({"start", "--no-block"}, units_);
+  try {
+    for (const UnitFile& file : files) atomicReplace(control_.folder() / file.name, file.text);
+    control_.run({"daemon-reload"}, {});
+    control_.run({"start", "--no-block"}, units_);
+  } catch (const Error&) {
+    try {
+      stop();
+    } catch (const Error&) {  // the first error says more
+    }
+    remove();
+    throw;
+  }
 }
 
 void UnitJob::stop() const {

@@ -36,6 +36,9 @@ class UnitJob {
   std::vector<UnitState> states() const { return control_.states(units_); }
   bool isAlive() const;  // some unit is
 
+  // kUnavailable, saying where the units of this name log, when that isn't `logs`: they are another run's.
+  // Those that have no file are anybody's.
+  void checkOwn(const std::filesystem::path& logs) const;
   // Errors: kUnavailable when units of that name run; kBadConfig when somebody else's unit has it.
   void checkFree() const;
   // Writes the files and has systemd start them, without waiting for that. What a job before has left

@@ -78,10 +78,17 @@ std::string unitWord(std::string_view word) {
   return text + "\"";
 }
 
+std::string runLine(const std::filesystem::path& logs) {
+  return "# Logs: " + printable(logs.string());
+}
+
 std::map<std::string, std::string> keptEnvironment() {
   std::map<std::string, std::string> kept;
   for (const char* name :
-       {"HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"})
+       {"HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR",
+        // What decides how, and so to which last bit, a task computes.
+        "CUDA_VISIBLE_DEVICES", "DNNL_MAX_CPU_ISA", "DTF_GPU_PLUGIN", "DTF_GPU_TF32",
+        "DTF_MAX_CPU_ISA", "DTF_WINOGRAD", "NVIDIA_TF32_OVERRIDE"})
     if (const char* value = std::getenv(name)) kept[name] = value;
   return kept;
 }
@@ -92,15 +99,16 @@ std::string unitText(const cluster::JobSpec& job, const TaskCommand& command,
   const cluster::RestartsSpec& restarts = job.launch.restarts;
   std::string text = fmt::format(
       "# Written by dtf-launch, which removes it when the job has ended.\n"
-      "[Unit]\nDescription=dtf: {} of the job {}\n",
-      command.id.name(), job.job);
+      "{}\n[Unit]\nDescription=dtf: {} of the job {}\n",
+      runLine(settings.log.parent_path()), command.id.name(), job.job);
   if (restarts.max > 0)
     text += fmt::format("StartLimitIntervalSec={}s\nStartLimitBurst={}\n",
                         static_cast<uint64_t>(std::ceil(60 * restarts.refill_minutes)),
                         restarts.max + 1);
   text += "\n[Service]\nType=notify\nNotifyAccess=main\nExecStart=";
-  std::vector<std::string> words;
-  for (const std::string& word : command.argv) words.push_back(commandWord(word));
+  // Of the program's path systemd takes `$` as it is.
+  std::vector<std::string> words = {unitWord(command.argv[0])};
+  for (size_t i = 1; i < command.argv.size(); ++i) words.push_back(commandWord(command.argv[i]));
   text += join(words, " ") + "\nWorkingDirectory=" + unitPath(command.folder) + "\n";
   std::map<std::string, std::string> env = settings.env;
   for (const auto& [name, value] : command.env) env[name] = value;

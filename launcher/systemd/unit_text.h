@@ -26,8 +26,12 @@ struct UnitSettings {
   std::filesystem::path log;               // absolute: stdout and stderr of all its processes
 };
 
+// A line of each unit of a run, of which this is the absolute folder of logs: whose the units of that
+// name are.
+std::string runLine(const std::filesystem::path& logs);
+
 // Of dtf-launch's own environment what a unit is given too: where home, caches and the registry of
-// runs are. The rest is systemd's own, as for any unit.
+// runs are, and what decides how it computes. The rest is systemd's own, as for any unit.
 std::map<std::string, std::string> keptEnvironment();
 
 // The file of the unit. systemd starts the task again, out of the budget of launch.restarts.

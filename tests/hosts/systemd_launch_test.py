@@ -169,6 +169,22 @@ def units_outlive_their_launcher_and_are_found_again(bench):
     bench.expect_nothing_left()
 
 
+def units_go_on_without_a_terminal_and_belong_to_their_run(bench):
+    bench.job("hungup")
+    bench.start()
+    bench.trains_on()
+    bench.signal_launcher(signal.SIGHUP)
+    code, said = bench.ended()
+    assert code == 129, (code, said)
+    bench.trains_on()
+    for verb in ("stop", "attach"):  # of the same name, but another run
+        other = bench.dtf(verb, "/root/job.yaml", "--run-dir", "/root/runs/other", check=False)
+        assert other.returncode == 69 and "another run's" in other.stderr and "/root/runs/hungup" in other.stderr, other
+    bench.trains_on()
+    assert "hungup: stopped" in bench.dtf("stop", "/root/job.yaml").stdout
+    bench.expect_nothing_left()
+
+
 def what_can_not_run_is_said_and_leaves_nothing(bench):
     bench.job("mistaken", launch="via: systemd, restarts: {max: 0}")
     file = bench.host.root / "root/job.yaml"
@@ -177,6 +193,9 @@ def what_can_not_run_is_said_and_leaves_nothing(bench):
     file.write_text(text.replace("127.0.0.1:2224", "192.0.2.1:2224"))
     done = bench.dtf("up", "/root/job.yaml", check=False)
     assert done.returncode == 78 and "this host alone" in done.stderr, done
+    # What would be in the unit for each start.
+    done = bench.dtf("up", "/root/job.yaml", "--fresh", check=False)
+    assert done.returncode == 2 and "--fresh is not for units" in done.stderr, done
     # A port that somebody has.
     file.write_text(text)
     holder = subprocess.Popen(
@@ -234,7 +253,8 @@ def anybody_else_has_units_of_their_own(bench):
 
 
 CASES = [the_job_ends_as_one_without_units_and_leaves_none, a_killed_task_is_started_again_by_systemd,
-         units_outlive_their_launcher_and_are_found_again, what_can_not_run_is_said_and_leaves_nothing,
+         units_outlive_their_launcher_and_are_found_again, units_go_on_without_a_terminal_and_belong_to_their_run,
+         what_can_not_run_is_said_and_leaves_nothing,
          a_dry_run_prints_units_and_starts_none, anybody_else_has_units_of_their_own]
 
 
