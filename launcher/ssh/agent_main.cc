@@ -8,6 +8,7 @@
 #include <exception>
 #include <string>
 
+#include "common/base/core_files.h"
 #include "common/base/error.h"
 #include "common/base/print.h"
 #include "launcher/output.h"
@@ -60,6 +61,7 @@ int run(const std::string& word) {
 int main(int argc, char** argv) {
   using namespace dtf;
   try {
+    leaveNoCoreFiles();  // keys come later, over stdin
     return run(argc < 2 ? "" : argc == 2 ? argv[1] : "--");
   } catch (const Error& error) {
     launcher::printBounded(STDERR_FILENO, "dtf-agent: " + error.message() + "\n");
