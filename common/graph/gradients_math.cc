@@ -48,11 +48,12 @@ Gradients mulGradient(Builder& b, const Request& r) {
       b, r, [&] { return b.mul(dyOf(r), in(r, 1)); }, [&] { return b.mul(dyOf(r), in(r, 0)); });
 }
 
-// With y = a / b: dy / b, and -dy * a / b^2 = -(dy / b) * y.
+// With y = a / b: dy / b, and -dy * a / b^2 = -dy * (y / b), in the order in which 0 / b stays 0 however
+// small b is.
 Gradients divGradient(Builder& b, const Request& r) {
-  const Output share = b.div(dyOf(r), in(r, 1));
   return both(
-      b, r, [&] { return share; }, [&] { return b.scale(b.mul(share, yOf(r)), -1); });
+      b, r, [&] { return b.div(dyOf(r), in(r, 1)); },
+      [&] { return b.scale(b.mul(dyOf(r), b.div(yOf(r), in(r, 1))), -1); });
 }
 
 Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
@@ -61,13 +62,19 @@ Gradients squaredDifferenceGradient(Builder& b, const Request& r) {
       b, r, [&] { return twice; }, [&] { return b.scale(twice, -1); });
 }
 
-// All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow.
+// All of dy goes to the one that was taken; of equal ones to a, as in TensorFlow. Chosen, not multiplied
+// by 0 or 1: an infinite dy is no NaN on the other side.
 Gradients extremumGradient(Builder& b, const Request& r, bool largest) {
-  const auto where = [&](Output is) { return b.mul(dyOf(r), b.cast(is, DType::kFloat32)); };
-  const Output low = in(r, largest ? 1 : 0), high = in(r, largest ? 0 : 1);
+  const Output dy = dyOf(r), none{b.node("ZerosLike", {dy})};
+  const Output is_a = b.lessEqual(in(r, largest ? 1 : 0), in(r, largest ? 0 : 1));
   return both(
-      b, r, [&] { return where(b.lessEqual(low, high)); },
-      [&] { return where(b.less(high, low)); });
+      b, r,
+      [&] {
+        return Output{b.node("Select", {is_a, dy, none})};
+      },
+      [&] {
+        return Output{b.node("Select", {is_a, none, dy})};
+      });
 }
 
 // To each what went through it: a choice again, so that a NaN of the other side stays there.

@@ -55,6 +55,23 @@ TEST_F(AutodiffMath, OfEqualOnesTheFirstHasTheGradient) {
   }
 }
 
+// dy is infinite at the element that was not taken.
+TEST_F(AutodiffMath, OfTheOneThatWasNotTakenTheGradientIsZero) {
+  const Output x = b_.placeholder("x", DType::kFloat32, {2}), zero = b_.constant({2}, 0);
+  feeds_[x] = {-1, 4};
+  const auto gradients =
+      addGradients(graph_, b_.scale(b_.mean(b_.sqrt(b_.maximum(x, zero))), 2), std::array{x});
+  EXPECT_EQ(evaluate(graph_, feeds_, gradients[0]), (testing::Values{0, 0.25}));
+}
+TEST_F(AutodiffMath, AQuotientOfZeroHasNoGradientByItsDivisor) {
+  const Output a = b_.placeholder("a", DType::kFloat32, {1}),
+               b = b_.placeholder("b", DType::kFloat32, {1});
+  feeds_[a] = {0};
+  feeds_[b] = {1e-310};  // 1 / b is infinite
+  const auto gradients = addGradients(graph_, b_.mean(b_.div(a, b)), std::array{b});
+  EXPECT_EQ(evaluate(graph_, feeds_, gradients[0]), testing::Values{0});
+}
+
 // Each pair of shapes in both orders: what is repeated has the sum of its repetitions' gradients.
 TEST_F(AutodiffMath, OperandsThatAreRepeated) {
   const std::vector<std::array<Shape, 2>> pairs = {
