@@ -156,6 +156,7 @@ WantedModel wantedWeights(const model::ModelSpec& model) {
       if (place == places.end()) continue;
       WantedWeights& variable = wanted.variables[place->second];
       variable.use = use;
+      variable.is_depthwise = use == WeightUse::kFilter && weights != node.inputs[1];
       if (use != WeightUse::kTable) variable.rows = orders.of(node.inputs[0]);
       DTF_CHECK(use == WeightUse::kFilter || variable.rows.channels_first.empty() ||
                 variable.rows.channels_first.size() == static_cast<size_t>(variable.shape.dim(0)));

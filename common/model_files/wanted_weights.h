@@ -35,6 +35,7 @@ struct WantedWeights {
   Shape shape;
   WeightUse use = WeightUse::kVector;
   RowOrder rows = {};
+  bool is_depthwise = false;  // a filter of each channel alone
 };
 
 struct WantedModel {

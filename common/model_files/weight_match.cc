@@ -43,9 +43,10 @@ bool sameName(std::string name, std::string_view variable) {
          });
 }
 
-bool fits(const Shape& held, const Shape& wanted) {
+// A filter of each channel alone may have its channels and multiples in one dimension.
+bool fits(const Shape& held, const Shape& wanted, bool is_depthwise) {
   if (held == wanted) return true;
-  return held.rank() == 4 && wanted.rank() == 4 && held.dim(0) == wanted.dim(0) &&
+  return is_depthwise && held.rank() == 4 && wanted.rank() == 4 && held.dim(0) == wanted.dim(0) &&
          held.dim(1) == wanted.dim(1) && held.dim(2) == 1 && held.elements() == wanted.elements();
 }
 
@@ -79,7 +80,7 @@ class Turning {
       shape = matrix ? transposedShape(held) : channelsLast(filter);
       values = channelsLast(filter, values);
     }
-    if (!fits(shape, wanted_.shape)) return misfit();
+    if (!fits(shape, wanted_.shape, wanted_.is_depthwise)) return misfit();
     const bool moved = rowsDiffer();
     if (moved) values = inOwnRows(values);
     to.value = Tensor(DType::kFloat32, wanted_.shape);

@@ -37,6 +37,8 @@ TEST(WantedWeights, SaysWhatReadsThem) {
   EXPECT_EQ(model.input_shape, (std::vector<int64_t>{4, 4, 2}));
   EXPECT_EQ(of(model, "conv/weights").use, WeightUse::kFilter);
   EXPECT_EQ(of(model, "deep/weights").use, WeightUse::kFilter);
+  EXPECT_TRUE(of(model, "deep/weights").is_depthwise);
+  EXPECT_FALSE(of(model, "conv/weights").is_depthwise);
   EXPECT_EQ(of(model, "norm/moving_mean").use, WeightUse::kVector);
   EXPECT_EQ(of(model, "fc/weights").use, WeightUse::kMatrix);
   EXPECT_EQ(of(model, "fc/biases").use, WeightUse::kVector);

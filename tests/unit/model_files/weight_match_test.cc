@@ -92,9 +92,11 @@ TEST(WeightMatch, TheShortcutOfAResidualLayerIsPyTorchsDownsample) {
 }
 
 TEST(WeightMatch, ADepthwiseFilterMayHaveItsChannelsInOneDimension) {
-  const WantedWeights wanted = {"d/weights", Shape{3, 3, 4, 2}, WeightUse::kFilter};
+  WantedWeights wanted = {"d/weights", Shape{3, 3, 4, 2}, WeightUse::kFilter, {}, true};
   EXPECT_TRUE(matchOf(wanted, Shape{3, 3, 1, 8}, WeightLayout::kDtf).found[0]);
   EXPECT_FALSE(matchOf(wanted, Shape{3, 3, 2, 4}, WeightLayout::kDtf).found[0]);
+  wanted.is_depthwise = false;  // of as many numbers, but another convolution's
+  EXPECT_FALSE(matchOf(wanted, Shape{3, 3, 1, 8}, WeightLayout::kDtf).found[0]);
 }
 
 // A square one fits in both ways: what is stated decides.
@@ -119,7 +121,7 @@ TEST(WeightMatch, AFilterOfPyTorchIsTurned) {
   EXPECT_THAT(valuesOf(match.found[0]), ElementsAre(1, 5, 3, 7, 2, 6, 4, 8));
   EXPECT_EQ(match.found[0]->from, "c/weights, turned to channels last");
   // Filter 2 * channel + k is the k-th one of the channel.
-  const WantedWeights deep = {"d/weights", Shape{1, 2, 2, 2}, WeightUse::kFilter};
+  const WantedWeights deep = {"d/weights", Shape{1, 2, 2, 2}, WeightUse::kFilter, {}, true};
   EXPECT_THAT(valuesOf(matchOf(deep, Shape{4, 1, 1, 2}, WeightLayout::kPyTorch).found[0]),
               ElementsAre(1, 3, 5, 7, 2, 4, 6, 8));
   EXPECT_FALSE(matchOf(wanted, Shape{2, 4}, WeightLayout::kPyTorch).found[0]);
