@@ -27,8 +27,7 @@ using graph::Output;
 
 constexpr int64_t kOpColumns = 256;
 
-// Kernels that other tables measure, that copy nothing but a pointer's worth, or that call functions,
-// whose kernels are measured.
+// Kernels that other tables measure, or that call functions, whose kernels are measured.
 const std::set<std::string>& unmeasured() {
   static const std::set<std::string> kOps = {"Conv2D",
                                              "Conv2DBackpropInput",
@@ -63,7 +62,12 @@ struct OpGraph {
 void addElementwise(OpGraph& g, int64_t rows) {
   const Shape shape = {rows, kOpColumns};
   const Output x = g.floats(shape), y = g.floats(shape);
-  g.b.add(x, y), g.b.sub(x, y), g.b.mul(x, y), g.b.squaredDifference(x, y), g.b.abs(x);
+  const Output mask = g.integers(shape, DType::kUInt8);
+  g.b.add(x, y), g.b.sub(x, y), g.b.mul(x, y), g.b.squaredDifference(x, y), g.b.div(x, y);
+  g.b.abs(x);
+  g.b.maximum(x, y), g.b.minimum(x, y), g.b.exp(x), g.b.log(x), g.b.sqrt(x);
+  g.b.rsqrt(x), g.b.cast(mask, DType::kFloat32), g.b.cast(x, DType::kInt32);
+  g.b.node("Select", {mask, x, y}), g.b.node("StopGradient", {x});
   g.b.absGrad(x, y), g.b.scale(x, 0.5), g.b.addN({x, y, x}), g.b.less(x, y), g.b.equal(x, y);
   g.b.node("LessEqual", {x, y}), g.b.node("Identity", {x}), g.b.reshape(x, {rows * kOpColumns});
   g.b.relu(x), g.b.reluGrad(x, y), g.b.relu6(x), g.b.relu6Grad(x, y), g.b.leakyRelu(x, 0.1);
@@ -78,8 +82,12 @@ void addElementwise(OpGraph& g, int64_t rows) {
 void addByRow(OpGraph& g, int64_t rows) {
   const Shape shape = {rows, kOpColumns};
   const Output x = g.floats(shape), y = g.floats(shape), labels = g.integers({rows});
+  g.b.sum(x, {0}), g.b.sum(x, {1}), g.b.mean(x, {1}), g.b.argMax(x, 1);
+  const Output seed = g.integers({2}, DType::kInt64);
+  g.b.randomUniform(seed, shape, 0), g.b.randomNormal(seed, shape, 0);
   const Output column = g.floats({rows}), row = g.floats({kOpColumns}), one = g.floats({});
-  g.b.biasAdd(x, row), g.b.biasAddGrad(x), g.b.mean(x), g.b.meanGrad(one, shape);
+  g.b.broadcastTo(row, shape), g.b.biasAdd(x, row), g.b.biasAddGrad(x), g.b.mean(x),
+      g.b.meanGrad(one, shape);
   g.b.mulRows(column, x), g.b.softmax(x), g.b.softmaxGrad(x, y), g.b.softmaxCrossEntropy(x, y);
   g.b.sparseSoftmaxCrossEntropy(x, labels), g.b.accuracy(x, labels), g.b.oneHot(labels, kOpColumns);
   g.b.batchNorm(x, row, row, 1e-3), g.b.batchNormInference(x, row, row, row, row, 1e-3);
