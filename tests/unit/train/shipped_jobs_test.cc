@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "common/cluster/cluster_yaml.h"
 #include "common/data/open_dataset.h"
 #include "common/data/synthetic.h"
+#include "common/model/model_table.h"
 #include "tests/support/train_file.h"
 #include "tests/unit/train/job.h"
 
@@ -93,6 +95,18 @@ TEST(ShippedJobs, ManyClassesAreLearnt) {
               metricOf(evaluation, "top_5"));
   EXPECT_GT(*evaluation.accuracy, 0.9);
   EXPECT_GT(metricOf(evaluation, "top_5"), 0.98);
+}
+
+// Those that are trained, and the moving statistics of its 53 batch norms.
+TEST(ShippedJobs, TheResNet50HasItsParameters) {
+  const model::ModelTable table = model::tableOf(shipped("imagenet_resnet50.yaml").model);
+  EXPECT_EQ(table.parameters, 25'557'032u + 53'120u);
+  EXPECT_NEAR(static_cast<double>(table.flops), 8.2e9, 0.2e9) << "4.1e9 multiply-adds";
+  const auto rows = [&table](const std::string& path) {
+    return std::ranges::count(table.layers, path, &model::LayerRow::path);
+  };
+  EXPECT_EQ(rows("layer3/5/conv2"), 1);
+  EXPECT_EQ(rows("layer4/0/shortcut/0"), 1);
 }
 
 }  // namespace
