@@ -14,7 +14,7 @@ import numpy
 import torch
 from torch import nn
 
-from torch_model import resnet20
+from torch_networks import resnet20
 
 BATCH, PADDING = 128, 4
 
