@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "gpu/convolution_graph.h"
+#include "gpu/event.h"
 #include "gpu/kernel.h"
 #include "gpu/libraries.h"
 #include "gpu/transpose.h"
@@ -18,36 +19,6 @@ constexpr size_t kCandidatesMax = 8;
 constexpr int kTimedRuns = 5;
 // An engine that wants more is left out: its speed isn't worth the memory.
 constexpr size_t kPlanWorkspaceBytesMax = size_t{512} << 20;
-
-// Events on a stream, to time what lies between them.
-class Stopwatch {
- public:
-  explicit Stopwatch(Stream stream) : stream_(stream) {
-    check(cudaEventCreate(&begin_), "making an event");
-    check(cudaEventCreate(&end_), "making an event");
-  }
-  ~Stopwatch() {
-    (void)cudaEventDestroy(begin_);
-    (void)cudaEventDestroy(end_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  template <class F>
-  float milliseconds(const F& f) {
-    check(cudaEventRecord(begin_, stream_), "timing a plan");
-    f();
-    check(cudaEventRecord(end_, stream_), "timing a plan");
-    check(cudaEventSynchronize(end_), "timing a plan");
-    float taken = 0;
-    check(cudaEventElapsedTime(&taken, begin_, end_), "timing a plan");
-    return taken;
-  }
-
- private:
-  const Stream stream_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 // Memory of a plan while it is timed.
 class Scratch {
@@ -73,100 +44,135 @@ std::vector<int64_t> tensorIds() {
 // The filter is transposed into the workspace, or from it where the pass makes it.
 class ConvolutionKernel final : public Kernel {
  public:
-  ConvolutionKernel(const Operation& o, Pass pass) : c_(o, pass), pass_(pass), name_(o.name) {}
+  ConvolutionKernel(const Operation& o, Pass pass)
+      : c_(o, pass), pass_(pass), precision_(precisionOf(o)), name_(o.name) {}
 
   void prepare(Device& device) override {
     if (c_.empty() || c_.imageElements() == 0) return;
-    const Descriptor graph = convolutionGraph(c_, pass_, device.libraries().dnn);
-    choose(device, graph);
+    Plan& chosen = device.libraries().plans[key()];
+    if (!chosen) chosen = choose(device);
+    plan_ = chosen;
     plan_workspace_ = device.workspace(plan_.workspaceBytes());
   }
 
   void launch(Device& device, const Arguments& a) override {
     if (!plan_) return clear(device, a);
-    const int64_t taps = c_.taps(), outs = c_.out_channels;
-    const auto filter = reinterpret_cast<float*>(a.workspace);
     const std::byte* image = a.inputs[0];
     const std::byte* out = a.inputs[1];
     if (pass_ == Pass::kForward) {
-      transposeMatrix(device, a.in(1), filter, taps, outs);
+      giveFilter(device, a.in(1), a.workspace);
       out = a.outputs[0];
     } else if (pass_ == Pass::kBackpropInput) {
-      transposeMatrix(device, a.in(0), filter, taps, outs);
+      giveFilter(device, a.in(0), a.workspace);
       image = a.outputs[0];
     }
     const Descriptor bound = plan_.bind(
-        tensorIds(), {const_cast<std::byte*>(image), filter, const_cast<std::byte*>(out)},
+        tensorIds(), {const_cast<std::byte*>(image), a.workspace, const_cast<std::byte*>(out)},
         plan_workspace_);
     plan_.execute(device.libraries().dnn, bound);
     device.countLaunch();
-    if (pass_ == Pass::kBackpropFilter) transposeMatrix(device, filter, a.out(0), outs, taps);
+    if (pass_ == Pass::kBackpropFilter) takeFilter(device, a.workspace, a.out(0));
   }
 
-  size_t workspaceBytes() const override { return floatBytes(c_.filterElements()); }
+  size_t workspaceBytes() const override { return bytesFor(c_.filterElements()); }
   const char* way() const override { return "cuDNN"; }
 
  private:
+  // Output channels first, and of the images' type.
+  void giveFilter(Device& device, const float* from, std::byte* to) const {
+    if (c_.type == Type::kBFloat16) {
+      transposeMatrix(device, from, reinterpret_cast<BFloat16*>(to), c_.taps(), c_.out_channels);
+    } else {
+      transposeMatrix(device, from, reinterpret_cast<float*>(to), c_.taps(), c_.out_channels);
+    }
+  }
+  void takeFilter(Device& device, const std::byte* from, float* to) const {
+    if (c_.type == Type::kBFloat16) {
+      transposeMatrix(device, reinterpret_cast<const BFloat16*>(from), to, c_.out_channels, c_.taps());
+    } else {
+      transposeMatrix(device, reinterpret_cast<const float*>(from), to, c_.out_channels, c_.taps());
+    }
+  }
+
   // An empty sum is 0.
   void clear(Device& device, const Arguments& a) const {
-    const int64_t elements = pass_ == Pass::kForward         ? c_.outElements()
-                             : pass_ == Pass::kBackpropInput ? c_.imageElements()
-                                                             : c_.filterElements();
-    if (elements == 0) return;
-    check(cudaMemsetAsync(a.outputs[0], 0, floatBytes(elements), device.stream()),
-          "clearing a convolution");
+    const size_t bytes = pass_ == Pass::kForward         ? bytesFor(c_.outElements())
+                         : pass_ == Pass::kBackpropInput ? bytesFor(c_.imageElements())
+                             : static_cast<size_t>(c_.filterElements()) * sizeof(float);
+    if (bytes == 0) return;
+    check(cudaMemsetAsync(a.outputs[0], 0, bytes, device.stream()), "clearing a convolution");
+  }
+
+  // What plans differ by: convolutions that have it in common share one.
+  std::string key() const {
+    const Axis &h = c_.window.height, &w = c_.window.width;
+    std::string text;
+    for (const int64_t part :
+         {static_cast<int64_t>(pass_), static_cast<int64_t>(precision_), static_cast<int64_t>(c_.type),
+          c_.batch, c_.height, c_.width, c_.channels, c_.out_height, c_.out_width, c_.out_channels,
+          c_.groups, h.size, h.stride, h.dilation, h.before, h.after, w.size, w.stride, w.dilation,
+          w.before, w.after})
+      text += std::to_string(part) + " ";
+    return text;
   }
 
   // The fastest of the plans that keep what the precision promises.
-  void choose(Device& device, const Descriptor& graph) {
-    const Precision precision = precisionAsked();
-    const Scratch image(device, floatBytes(c_.imageElements()));
-    const Scratch filter(device, floatBytes(c_.filterElements()));
-    const Scratch out(device, floatBytes(c_.outElements()));
+  Plan choose(Device& device) const {
+    const Descriptor graph = convolutionGraph(c_, pass_, device.libraries().dnn);
+    const Scratch image(device, bytesFor(c_.imageElements()));
+    const Scratch filter(device, bytesFor(c_.filterElements()));
+    const Scratch out(device, bytesFor(c_.outElements()));
     const std::vector<void*> tensors = {image.get(), filter.get(), out.get()};
-    float best = std::numeric_limits<float>::infinity();
+    Plan chosen;
+    double best = std::numeric_limits<double>::infinity();
     size_t tried = 0;
     for (const Descriptor& config : engineConfigs(graph, {})) {
       if (tried == kCandidatesMax) break;
-      if (!keepsPromise(config, precision)) continue;
+      if (!keepsPromise(config, precision_)) continue;
       try {
         Plan plan(config, device.libraries().dnn);
         if (plan.workspaceBytes() > kPlanWorkspaceBytesMax) continue;
-        const float taken = timeOf(device, plan, tensors);
+        const double taken = timeOf(device, plan, tensors);
         ++tried;
         if (taken >= best) continue;
         best = taken;
-        plan_ = std::move(plan);
+        chosen = std::move(plan);
       } catch (const PluginError& error) {
         // An engine whose workspace doesn't fit is one that can't be had; a device that fails is not.
         if (error.code() == DTF_PLUGIN_UNAVAILABLE && cudaPeekAtLastError() != cudaSuccess) throw;
       }
     }
-    if (!plan_)
+    if (!chosen)
       throw PluginError(DTF_PLUGIN_BAD_CONFIG,
                         "Node '" + name_ + "': cuDNN has no engine for this convolution in " +
-                            (precision == Precision::kTf32 ? "TF32." : "float32.") +
-                            " Place the node on a CPU, or set DTF_GPU_TF32=1.");
+                            (c_.type == Type::kBFloat16       ? "bfloat16"
+                             : precision_ == Precision::kTf32 ? "TF32"
+                                                              : "float32") +
+                            ". Place the node on a CPU, or choose another train.precision.");
+    return chosen;
   }
 
-  // Milliseconds of some runs.
-  static float timeOf(Device& device, const Plan& plan, const std::vector<void*>& tensors) {
+  // Seconds of some runs.
+  static double timeOf(Device& device, const Plan& plan, const std::vector<void*>& tensors) {
     const Scratch workspace(device, plan.workspaceBytes());
     const Descriptor bound = plan.bind(tensorIds(), tensors, workspace.get());
     const auto run = [&] { plan.execute(device.libraries().dnn, bound); };
     run();  // loads its code
-    Stopwatch stopwatch(device.stream());
-    return stopwatch.milliseconds([&] {
-      for (int i = 0; i < kTimedRuns; ++i) run();
-    });
+    Event begin, end;
+    begin.record(device.stream());
+    for (int i = 0; i < kTimedRuns; ++i) run();
+    end.record(device.stream());
+    end.wait();
+    return end.secondsSince(begin);
   }
 
-  static size_t floatBytes(int64_t elements) {
-    return static_cast<size_t>(elements) * sizeof(float);
+  size_t bytesFor(int64_t elements) const {
+    return static_cast<size_t>(elements * bytesOf(c_.type));
   }
 
   const Convolution c_;
   const Pass pass_;
+  const Precision precision_;
   const std::string name_;
   Plan plan_;
   std::byte* plan_workspace_ = nullptr;

@@ -22,6 +22,7 @@ struct Convolution {
                                                    : o.outputs[0],
                     pass == Pass::kForward ? o.outputs[0] : o.inputs[1]) {}
 
+  Type type;  // of images: a filter and its gradient are float32
   int64_t batch, height, width, channels;
   int64_t out_height, out_width, out_channels;
   int64_t groups, group_channels;
@@ -36,7 +37,8 @@ struct Convolution {
  private:
   Convolution(const Operation& o, const TensorSpec& x, const TensorSpec& filter,
               const TensorSpec& y)
-      : batch(x.dims[0]),
+      : type(x.type),
+        batch(x.dims[0]),
         height(x.dims[1]),
         width(x.dims[2]),
         channels(x.dims[3]),

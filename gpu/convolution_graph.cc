@@ -7,8 +7,9 @@ namespace dtf::gpu {
 namespace {
 
 // Dimensions as cuDNN counts them: batch, channels, height, width; strides say that channels are the innermost.
-Descriptor tensorOf(TensorId id, int64_t n, int64_t channels, int64_t height, int64_t width) {
-  const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+Descriptor tensorOf(TensorId id, Type of, int64_t n, int64_t channels, int64_t height,
+                    int64_t width) {
+  const cudnnDataType_t type = of == Type::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   constexpr int64_t kAlignment = 16;
   Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type)
@@ -96,11 +97,11 @@ Descriptor convolutionGraph(const Convolution& c, Pass pass, cudnnHandle_t handl
   Descriptor operation(names.operation);
   operation
       .setDescriptor(names.image,
-                     tensorOf(TensorId::kImage, c.batch, c.channels, c.height, c.width))
-      .setDescriptor(names.filter, tensorOf(TensorId::kFilter, c.out_channels, c.group_channels,
+                     tensorOf(TensorId::kImage, c.type, c.batch, c.channels, c.height, c.width))
+      .setDescriptor(names.filter, tensorOf(TensorId::kFilter, c.type, c.out_channels, c.group_channels,
                                             c.window.height.size, c.window.width.size))
       .setDescriptor(names.out,
-                     tensorOf(TensorId::kOut, c.batch, c.out_channels, c.out_height, c.out_width))
+                     tensorOf(TensorId::kOut, c.type, c.batch, c.out_channels, c.out_height, c.out_width))
       .setDescriptor(names.window, windowOf(c.window))
       .setFloat(names.alpha, 1)
       .setFloat(names.beta, 0)

@@ -112,7 +112,6 @@ void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes
   makeCurrent();
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, stream_),
         "copying to the host");
-  synchronise();
 }
 
 // A program ends with a copy of what its kernels reported: see program.cc.

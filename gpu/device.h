@@ -30,9 +30,9 @@ std::string badDataMessage(const BadDataSource& source, int64_t index, double va
 
 // Owns: the stream, the library handles, the memory of workspace() and of what kernels report.
 // Threads: one at a time.
-// Blocks: copyToHost() and synchronise().
+// Blocks: synchronise(); copies of memory that isn't pinned.
 // Errors: PluginError: kUnavailable where the device is out of memory or fails, kBadData from
-// copyToHost() and synchronise(), once for each time that a kernel raised it.
+// synchronise(), once for each time that a kernel raised it.
 class Device {
  public:
   // How many there are; `why`: of none, what is missing.

@@ -60,6 +60,7 @@ void addRowKernels(KernelTable& table);
 void addLabelKernels(KernelTable& table);
 void addArrayKernels(KernelTable& table);
 void addNormKernels(KernelTable& table);
+void addBatchNormKernels(KernelTable& table);
 void addPoolKernels(KernelTable& table);
 void addMatMulKernel(KernelTable& table);        // cuBLASLt
 void addConvolutionKernels(KernelTable& table);  // cuDNN

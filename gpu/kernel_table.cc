@@ -11,6 +11,7 @@ const KernelTable& kernelTable() {
     addLabelKernels(made);
     addArrayKernels(made);
     addNormKernels(made);
+    addBatchNormKernels(made);
     addPoolKernels(made);
     addMatMulKernel(made);
     addConvolutionKernels(made);

@@ -33,6 +33,20 @@ class Team {
   __device__ float max(float value) const {
     return reduce(value, [](float a, float b) { return a > b || a != a ? a : b; });
   }
+  // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most size().
+  template <class T>
+  __device__ T sumOfEvery(int64_t stride, T value) const {
+    __shared__ T values[kThreadsMax];
+    values[threadIdx.x] = value;
+    __syncthreads();
+    for (auto half = static_cast<int64_t>(blockDim.x / 2); half >= stride; half /= 2) {
+      if (threadIdx.x < half) values[threadIdx.x] += values[threadIdx.x + half];
+      __syncthreads();
+    }
+    const T result = values[threadIdx.x % stride];
+    __syncthreads();
+    return result;
+  }
 
  private:
   template <class T, class Combine>
@@ -113,6 +127,10 @@ class Team {
     return value;
   }
   float max(float value) const { return value; }
+  template <class T>
+  T sumOfEvery(int64_t, T value) const {
+    return value;
+  }
 };
 
 template <class F>

@@ -2,7 +2,11 @@
 
 // The handles of CUDA's libraries that a device keeps. Internal, see cuda_error.h.
 
+#include <map>
+#include <string>
+
 #include "gpu/cuda_error.h"
+#include "gpu/cudnn_graph.h"
 #include "gpu/device.h"
 
 namespace dtf::gpu {
@@ -11,6 +15,7 @@ namespace dtf::gpu {
 struct Device::Libraries {
   Libraries() = default;
   ~Libraries() {
+    plans.clear();  // before the handle that they are for
     if (blas != nullptr) cublasLtDestroy(blas);
     if (dnn != nullptr) cudnnDestroy(dnn);
   }
@@ -19,6 +24,7 @@ struct Device::Libraries {
 
   cublasLtHandle_t blas = nullptr;
   cudnnHandle_t dnn = nullptr;
+  std::map<std::string, Plan> plans;  // of convolutions, by what they differ by
 };
 
 }  // namespace dtf::gpu

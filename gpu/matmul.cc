@@ -30,9 +30,10 @@ using Preference =
     std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, PreferenceDestroy>;
 
 // `rows` x `columns` as they lie in memory, row-major: columns x rows for cuBLASLt.
-Layout layoutOf(int64_t rows, int64_t columns) {
+Layout layoutOf(Type type, int64_t rows, int64_t columns) {
+  const cudaDataType_t of = type == Type::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<uint64_t>(columns),
+  check(cublasLtMatrixLayoutCreate(&layout, of, static_cast<uint64_t>(columns),
                                    static_cast<uint64_t>(rows), columns),
         "describing a matrix");
   return Layout(layout);
@@ -70,18 +71,19 @@ Preference preferenceOf() {
 
 class MatMulKernel final : public Kernel {
  public:
-  explicit MatMulKernel(const Operation& o) : p_(o) {
+  explicit MatMulKernel(const Operation& o) : p_(o), bytes_(o.outputs[0].bytes()) {
     if (empty()) return;
     cublasLtMatmulDesc_t matmul = nullptr;
-    const cublasComputeType_t compute =
-        precisionAsked() == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    const Type factors = o.inputs[0].type;
+    const bool tf32 = factors == Type::kFloat32 && precisionOf(o) == Precision::kTf32;
+    const cublasComputeType_t compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&matmul, compute, CUDA_R_32F), "describing a product");
     matmul_.reset(matmul);
     setTranspose(matmul_, CUBLASLT_MATMUL_DESC_TRANSA, p_.transpose_b);
     setTranspose(matmul_, CUBLASLT_MATMUL_DESC_TRANSB, p_.transpose_a);
-    a_ = p_.transpose_a ? layoutOf(p_.k, p_.m) : layoutOf(p_.m, p_.k);
-    b_ = p_.transpose_b ? layoutOf(p_.n, p_.k) : layoutOf(p_.k, p_.n);
-    c_ = layoutOf(p_.m, p_.n);
+    a_ = p_.transpose_a ? layoutOf(factors, p_.k, p_.m) : layoutOf(factors, p_.m, p_.k);
+    b_ = p_.transpose_b ? layoutOf(factors, p_.n, p_.k) : layoutOf(factors, p_.k, p_.n);
+    c_ = layoutOf(o.outputs[0].type, p_.m, p_.n);
   }
 
   void prepare(Device& device) override {
@@ -100,9 +102,8 @@ class MatMulKernel final : public Kernel {
 
   void launch(Device& device, const Arguments& a) override {
     if (empty()) {  // an empty sum is 0
-      if (p_.m * p_.n > 0)
-        check(cudaMemsetAsync(a.outputs[0], 0, static_cast<size_t>(p_.m * p_.n) * sizeof(float),
-                              device.stream()),
+      if (bytes_ > 0)
+        check(cudaMemsetAsync(a.outputs[0], 0, static_cast<size_t>(bytes_), device.stream()),
               "clearing a product");
       return;
     }
@@ -121,6 +122,7 @@ class MatMulKernel final : public Kernel {
   bool empty() const { return p_.m * p_.n == 0 || p_.k == 0; }
 
   const Product p_;
+  const int64_t bytes_;  // of the product
   Matmul matmul_;
   Layout a_, b_, c_;
   cublasLtMatmulHeuristicResult_t choice_ = {};

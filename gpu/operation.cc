@@ -38,6 +38,8 @@ int64_t bytesOf(Type type) {
       return 4;
     case Type::kUInt8:
       return 1;
+    case Type::kBFloat16:
+      return 2;
     case Type::kInt64:
       return 8;
   }

@@ -17,7 +17,8 @@ enum class Type : int32_t {
   kFloat32 = DTF_PLUGIN_FLOAT32,
   kUInt8 = DTF_PLUGIN_UINT8,
   kInt32 = DTF_PLUGIN_INT32,
-  kInt64 = DTF_PLUGIN_INT64
+  kInt64 = DTF_PLUGIN_INT64,
+  kBFloat16 = DTF_PLUGIN_BFLOAT16
 };
 int64_t bytesOf(Type type);
 

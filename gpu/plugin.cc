@@ -174,6 +174,14 @@ void runProgram(dtf_plugin_program* program, dtf_plugin_status* status) {
   guarded(status, [program] { program->program.run(); });
 }
 
+void profileProgram(dtf_plugin_program* program, double* seconds, dtf_plugin_status* status) {
+  guarded(status, [&] { program->program.profile(seconds); });
+}
+
+double programSeconds(dtf_plugin_program* program, dtf_plugin_status* status) {
+  return guarded(status, [program] { return program->program.seconds(); });
+}
+
 }  // namespace
 }  // namespace dtf::gpu
 
@@ -204,6 +212,8 @@ dtf_device_plugin_calls() {
       .make_program = makeProgram,
       .destroy_program = destroyProgram,
       .run_program = runProgram,
+      .program_seconds = programSeconds,
+      .profile_program = profileProgram,
   };
   return &calls;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gpu/cuda_error.h"
+#include "gpu/event.h"
 
 namespace dtf::gpu {
 namespace {
@@ -40,40 +41,75 @@ class Capture {
 
 }  // namespace
 
+struct Program::Events {
+  Event begun, done;  // around the last run
+};
+
 Program::Program(Device& device, std::vector<Launch> launches)
-    : device_(device), launches_(std::move(launches)) {}
+    : device_(device), launches_(std::move(launches)) {
+  device.makeCurrent();
+  events_ = std::make_unique<Events>();
+}
 
 Program::~Program() {
   if (captured_ != nullptr) (void)cudaGraphExecDestroy(captured_);
 }
 
+void Program::launch(const Launch& one) {
+  one.kernel->launch(device_, {one.inputs.data(), one.outputs.data(), one.workspace});
+}
+
 void Program::launchAll() {
-  for (const Launch& launch : launches_)
-    launch.kernel->launch(device_, {launch.inputs.data(), launch.outputs.data(), launch.workspace});
+  for (const Launch& one : launches_) launch(one);
   device_.fetchReport();
 }
 
 void Program::run() {
   device_.makeCurrent();
-  if (captured_ != nullptr) {
-    check(cudaGraphLaunch(captured_, device_.stream()), "launching a step");
-    device_.countLaunches(launches_of_run_);
-    return;
-  }
-  const uint64_t before = device_.launched();
-  if (!ran_) {  // loads the code of the kernels and libraries, which a capture must not
+  events_->begun.record(device_.stream());
+  runOnce();
+  events_->done.record(device_.stream());
+}
+
+void Program::runOnce() {
+  if (captured_ == nullptr && !ran_) {  // loads the code of the kernels and libraries, which a capture must not
     launchAll();
     ran_ = true;
     return;
   }
+  if (captured_ == nullptr) capture();
+  check(cudaGraphLaunch(captured_, device_.stream()), "launching a step");
+  device_.countLaunches(launches_of_run_);
+}
+
+void Program::capture() {
+  const uint64_t before = device_.launched();
   Capture capture(device_.stream());
   launchAll();
   cudaGraph_t graph = capture.end();
   launches_of_run_ = device_.launched() - before;
+  device_.countLaunches(-launches_of_run_);  // nothing has run yet
   const cudaError_t made = cudaGraphInstantiate(&captured_, graph, 0);
   (void)cudaGraphDestroy(graph);
   check(made, "preparing a captured step");
-  check(cudaGraphLaunch(captured_, device_.stream()), "launching a step");
+}
+
+void Program::profile(double* seconds) {
+  device_.makeCurrent();
+  std::vector<Event> events(launches_.size() + 1);
+  events[0].record(device_.stream());
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    launch(launches_[i]);
+    events[i + 1].record(device_.stream());
+  }
+  device_.fetchReport();
+  device_.synchronise();
+  for (size_t i = 0; i < launches_.size(); ++i) seconds[i] = events[i + 1].secondsSince(events[i]);
+}
+
+double Program::seconds() const {
+  if (!ran_) return 0;
+  return events_->done.secondsSince(events_->begun);
 }
 
 }  // namespace dtf::gpu

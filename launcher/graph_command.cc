@@ -151,6 +151,8 @@ ordered_json numbersOf(const Tensor& tensor) {
       return tensor.as<int32_t>();
     case DType::kInt64:
       return tensor.as<int64_t>();
+    case DType::kBFloat16:
+      break;
   }
   return {};
 }

@@ -33,6 +33,8 @@ void fill(const std::vector<double>& numbers, Tensor& to) {
       return fillWith<int32_t>(numbers, to);
     case DType::kInt64:
       return fillWith<int64_t>(numbers, to);
+    case DType::kBFloat16:
+      break;
   }
 }
 

@@ -2,7 +2,8 @@
 # What a host with a GPU can say about dtf on it: builds (or takes a build folder), runs the device suite on the GPU, compute-sanitizer
 # on part of it, trains the embedded digits there, and measures steps of whole networks beside PyTorch, where python3 has it. Ends
 # with a table; exit 0 when all of it passed.
-# Usage: scripts/gpu-check.sh [--only WORD] [BUILD_FOLDER]      default: build; of the checks those whose name has WORD in it
+# Usage: scripts/gpu-check.sh [--quick] [--only WORD] [BUILD_FOLDER]      default: build; --quick: without torch.compile, and fewer
+#                                        runs; --only: of the checks those whose name has WORD in it
 #        scripts/gpu-check.sh --pack FOLDER [BUILD_FOLDER]      copies what it needs of a build, and the libraries of this host, into
 #                                        FOLDER (70 MB), which with this checkout's configs/, scripts/ and tests/bench/peers/ may be
 #                                        carried to a host that has a GPU and none of dtf's libraries: scripts/gpu-check.sh FOLDER
@@ -10,14 +11,15 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 targets=(gpu/libdtf_gpu.so tests/conformance/conformance_device_gpu daemons/psd/psd daemons/workerd/workerd launcher/dtf-launch
   tests/bench/dtf-bench)
-pack= only=
+pack= only= peers=--compile
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,9s/^# //p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# //p' "$0"; exit 0 ;;
     --pack | --only)
       [ $# -ge 2 ] || { echo "error: $1 needs a value; see scripts/gpu-check.sh --help" >&2; exit 2; }
       [ "$1" = --pack ] && pack=$2 || only=$2
       shift 2 ;;
+    --quick) peers=--quick; shift ;;
     -*) echo "error: there is no option $1; see scripts/gpu-check.sh --help" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -108,6 +110,14 @@ if [ -r data/mnist/train-images-idx3-ubyte.gz ]; then
   check "trains mnist_lenet" train mnist_lenet 0.99
 else
   rows+=("trains mnist_lenet             skipped         scripts/fetch-mnist.sh brings its data")
+fi
+if python3 -c 'import torch' 2>/dev/null; then
+  comparison=$(mktemp)
+  check "steps beside PyTorch's" bash -c "set -o pipefail; python3 tests/bench/peers/compare_gpu.py --bench '$folder/tests/bench/dtf-bench' $peers | tee '$comparison'"
+  cat "$comparison"
+  rm -f "$comparison"
+else
+  rows+=("steps beside PyTorch's         skipped         python3 has no torch")
 fi
 echo
 (nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "nvidia-smi is missing") 2>/dev/null

@@ -343,6 +343,19 @@ void checkShares(const JobSpec& job, Report& report) {
   }
 }
 
+// CPUs have no kernels for bfloat16.
+void checkPrecision(const JobSpec& job, Report& report) {
+  if (job.train->precision != Precision::kBFloat16) return;
+  for (uint32_t i = 0; i < job.cluster.worker.size(); ++i)
+    for (const std::string& device : devicesOf(job.cluster.worker[i])) {
+      if (device.starts_with("gpu:")) continue;
+      return report.error(report.placeOf(job.train->precision_mark),
+                          fmt::format("'bfloat16' is computed by GPUs alone, and {} has {}: give it "
+                                      "devices: [gpu:0], or take float32",
+                                      TaskId{JobKind::kWorker, i}.name(), device));
+    }
+}
+
 }  // namespace
 
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
@@ -377,7 +390,10 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
     job.train = readTrain(
         *train, TaskCounts{std::max<size_t>(job.cluster.ps.size(), 1), job.cluster.worker.size()},
         report);
-  if (job.train) checkShares(job, report);
+  if (job.train) {
+    checkShares(job, report);
+    checkPrecision(job, report);
+  }
   return job;
 }
 

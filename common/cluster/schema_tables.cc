@@ -144,6 +144,8 @@ constexpr Key kTrainKeys[] = {
     map("report", "the lines that report progress"),
     choice("kernels", "table|timed", "",
            "how convolutions are computed; timed: the fastest here; default table"),
+    choice("precision", "float32|tf32|bfloat16", "",
+           "what a GPU computes the model in; default float32"),
     map("checkpoint", "save and resume; default: neither"),
     map("summaries", "for TensorBoard; default: none"),
 };

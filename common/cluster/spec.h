@@ -16,6 +16,7 @@
 #include "common/cluster/data_spec.h"
 #include "common/cluster/optimizer_spec.h"
 #include "common/model/model_spec.h"
+#include "common/tensor/precision.h"
 #include "common/yaml/mark.h"
 
 namespace dtf::cluster {
@@ -140,6 +141,8 @@ struct TrainSpec {
   ReplicationSpec replication;
   PlacementSpec placement;
   KernelRule kernels = KernelRule::kTable;
+  Precision precision = Precision::kFloat32;
+  yaml::Mark precision_mark;  // of the value; no file: it isn't given
   std::optional<CheckpointSpec> checkpoint;  // none: nothing is saved or restored
   std::optional<SummariesSpec> summaries;    // none: nothing is written
   uint64_t steps = 1000;                     // global steps

@@ -28,6 +28,7 @@ auto withClasses(const Part& labels, F f) {
     case DType::kInt64:
       return f(labels.as<int64_t>());
     case DType::kFloat32:
+    case DType::kBFloat16:
       break;
   }
   DTF_CHECK_MSG(false, "targets are no classes");

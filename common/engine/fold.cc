@@ -51,6 +51,8 @@ std::optional<double> valueIfAlike(const Tensor& tensor) {
       return valueIfAlike<int32_t>(tensor);
     case DType::kInt64:
       return std::nullopt;  // not every one is a double
+    case DType::kBFloat16:
+      break;
   }
   return std::nullopt;
 }

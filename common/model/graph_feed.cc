@@ -47,6 +47,8 @@ bool isFedAs(DType dtype, double number) {
       return isWithin(INT32_MIN, INT32_MAX);
     case DType::kInt64:
       return isWithin(-kFedWholeMax, kFedWholeMax);
+    case DType::kBFloat16:
+      break;
   }
   return false;
 }

@@ -22,6 +22,8 @@ const char* descriptionOf(DType dtype) {
       return "<i4";
     case DType::kInt64:
       return "<i8";
+    case DType::kBFloat16:
+      break;
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(dtype)));
 }

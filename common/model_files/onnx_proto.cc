@@ -99,6 +99,8 @@ int64_t onnxType(DType dtype) {
       return 6;
     case DType::kInt64:
       return 7;
+    case DType::kBFloat16:
+      break;
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(dtype)));
 }

@@ -61,6 +61,7 @@ void CompiledStep::bindParameter(int parameter, const float* data) {
   DTF_CHECK(reinterpret_cast<uintptr_t>(data) % alignof(float) == 0);
   Binding& binding = at(body_->parameters, parameter);
   binding.bound = reinterpret_cast<const std::byte*>(data);
+  binding.is_new = true;
   if (binding.staged) return;
   for (const size_t read : binding.reads) body_->input_pointers[read] = binding.bound;
 }
@@ -80,11 +81,12 @@ void CompiledStep::run() {
   requireBound(s.inputs, "input");
   requireBound(s.parameters, "parameter");
   requireBound(s.gradients, "gradient");
-  for (std::vector<Binding>* bindings : {&s.inputs, &s.parameters}) {
-    for (Binding& binding : *bindings) {
-      if (binding.staged)
-        s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
-    }
+  for (const Binding& binding : s.inputs)
+    if (binding.staged) s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
+  for (Binding& binding : s.parameters) {
+    if (!binding.staged || !binding.is_new) continue;
+    s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
+    binding.is_new = false;
   }
   s.program->run();
   for (Binding& binding : s.gradients) {
@@ -102,6 +104,14 @@ void CompiledStep::run() {
     }
   }
   s.device->synchronise();
+}
+
+std::optional<double> CompiledStep::deviceSeconds() const {
+  return body_->program->deviceSeconds();
+}
+
+std::vector<double> CompiledStep::profile() {
+  return body_->program->profile();
 }
 
 std::span<const float> CompiledStep::fetch(int i) const {

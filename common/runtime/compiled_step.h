@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "common/graph/graph.h"
 #include "common/runtime/device.h"
 #include "common/runtime/kernel.h"
+#include "common/tensor/precision.h"
 #include "common/tensor/tensor.h"
 
 namespace dtf::runtime {
@@ -40,6 +42,8 @@ struct CompileOptions {
   // Join operations where one kernel does the work of several (fusion.h). Without, the same numbers
   // within rounding.
   bool fuse = true;
+  // What the operations compute in (mixed_precision.h).
+  Precision precision = Precision::kFloat32;
   // Placeholders that have the same value in every step: they are constants, and not bound. Not kept.
   const std::map<std::string, Tensor>* known = nullptr;
 };
@@ -64,10 +68,16 @@ class CompiledStep {
 
   // `data` is dense, row-major, of the placeholder's or variable's spec, aligned to its element at
   // least, and must stay valid while the step runs (gradients and whatever fetch() refers to: until
-  // they have been read).
+  // they have been read). A parameter has the value that it is bound with: where a device has memory of its own,
+  // one that is changed in place must be bound again.
   void bindInput(int input, const std::byte* data);
   void bindParameter(int parameter, const float* data);
   void bindGradient(int gradient, float* data);
+
+  // How long the device computed in the last run, where it says so (Program).
+  std::optional<double> deviceSeconds() const;
+  // Runs once more: how long the device took for each row of plan().kernels. Empty: it doesn't say.
+  std::vector<double> profile();
 
   // One step. Every placeholder that is read, every parameter and every gradient must have been
   // bound.

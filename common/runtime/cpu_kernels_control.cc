@@ -35,6 +35,8 @@ bool isTrue(DType dtype, const std::byte* scalar) {
       return isSet<int32_t>(scalar);
     case DType::kInt64:
       return isSet<int64_t>(scalar);
+    case DType::kBFloat16:
+      break;
   }
   return false;
 }

@@ -74,6 +74,8 @@ KernelFactory comparison(const Processor& cpu, Compare compare) {
         return comparisonOf<int32_t>(cpu, o, compare);
       case DType::kInt64:
         return comparisonOf<int64_t>(cpu, o, compare);
+      case DType::kBFloat16:
+        break;
     }
     DTF_CHECK(false);
     return std::unique_ptr<Kernel>();
@@ -258,6 +260,8 @@ auto withType(DType dtype, const F& f) {
       return f(int32_t{});
     case DType::kInt64:
       return f(int64_t{});
+    case DType::kBFloat16:
+      break;
   }
   DTF_CHECK(false);
   return f(float{});

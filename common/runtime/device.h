@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/runtime/kernel.h"
 
@@ -29,6 +31,10 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void run() = 0;
+  // How long the device computed in the last run, once it has been waited for. None: the device doesn't say.
+  virtual std::optional<double> deviceSeconds() const { return std::nullopt; }
+  // Runs once more and waits: how long the device took for each launch. Empty: it doesn't say.
+  virtual std::vector<double> profile() { return {}; }
 };
 
 class Device;
@@ -59,9 +65,8 @@ class Device {
   // `bytes` zeroed bytes, aligned to 64 at least and padded to a multiple of 64. Never nullptr.
   DeviceMemory allocate(size_t bytes) { return {allocateBytes(bytes), DeviceFree{this}}; }
 
-  // Both are ordered after the launches and copies before them. copyToDevice may return before the
-  // copy is done: the source must stay as it is until synchronise(). The target of copyToHost is
-  // valid when the call returns.
+  // Both are ordered after the launches and copies before them, and may return before the copy is done:
+  // until synchronise() the source must stay as it is, and the target of copyToHost isn't valid.
   virtual void copyToDevice(std::byte* device_target, const std::byte* source, size_t bytes) = 0;
   virtual void copyToHost(std::byte* target, const std::byte* device_source, size_t bytes) = 0;
 

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define DTF_DEVICE_PLUGIN_VERSION 1u
+#define DTF_DEVICE_PLUGIN_VERSION 2u
 #define DTF_DEVICE_PLUGIN_SYMBOL "dtf_device_plugin_calls"
 
 typedef enum dtf_plugin_code {
@@ -43,7 +43,8 @@ typedef enum dtf_plugin_dtype {
   DTF_PLUGIN_FLOAT32 = 1,
   DTF_PLUGIN_UINT8 = 2,
   DTF_PLUGIN_INT32 = 3,
-  DTF_PLUGIN_INT64 = 4
+  DTF_PLUGIN_INT64 = 4,
+  DTF_PLUGIN_BFLOAT16 = 5 /* within a step alone */
 } dtf_plugin_dtype;
 
 /* Dense, row-major. */
@@ -114,13 +115,14 @@ typedef struct dtf_device_plugin {
   void* (*allocate)(dtf_plugin_device* device, size_t bytes, dtf_plugin_status* status);
   void (*deallocate)(dtf_plugin_device* device, void* memory);
 
-  /* Ordered after the copies and programs before them. copy_to_device may return before the copy is
-   * done; what copy_to_host wrote is there when it returns. */
+  /* Ordered after the copies and programs before them. Either may return before the copy is done: until
+   * synchronise() has returned, what is copied to the device must stay as it is, and what comes to the host isn't
+   * there. */
   void (*copy_to_device)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                          dtf_plugin_status* status);
   void (*copy_to_host)(dtf_plugin_device* device, void* target, const void* source, size_t bytes,
                        dtf_plugin_status* status);
-  /* Waits for all that was asked for. Errors of kernels come from here, or from copy_to_host. */
+  /* Waits for all that was asked for. Errors of kernels come from here. */
   void (*synchronise)(dtf_plugin_device* device, dtf_plugin_status* status);
 
   /* For exactly this operation; needs no device. */
@@ -142,6 +144,11 @@ typedef struct dtf_device_plugin {
   void (*destroy_program)(dtf_plugin_program* program);
   /* May return before it is done. */
   void (*run_program)(dtf_plugin_program* program, dtf_plugin_status* status);
+  /* How long the device computed in the last run, after synchronise(): without copies, and without what the host
+   * took to ask for it. 0 before the first run. */
+  double (*program_seconds)(dtf_plugin_program* program, dtf_plugin_status* status);
+  /* Runs it once more, launch by launch, and fills `seconds` with how long the device took for each. */
+  void (*profile_program)(dtf_plugin_program* program, double* seconds, dtf_plugin_status* status);
 } dtf_device_plugin;
 
 typedef const dtf_device_plugin* (*dtf_device_plugin_entry)(void);

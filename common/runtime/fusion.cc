@@ -152,6 +152,8 @@ void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device) {
         kernels.has(kFusedConvPoolOp, device) && kernels.has(kFusedConvPoolGradOp, device);
     fusePooling(step, uses, first_layers, covered, fused);
   }
+  if (kernels.has(kFusedBatchNormReluOp, device) && kernels.has(kFusedBatchNormReluGradOp, device))
+    fuseBatchNorm(step, uses, covered, fused);
   for (size_t i = 0; i < step.operations.size(); ++i) {
     if (!covered.contains(i)) fused.push_back(std::move(step.operations[i]));
   }

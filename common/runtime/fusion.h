@@ -50,6 +50,18 @@ inline constexpr std::string_view kFusedConvPoolGradOp = "_FusedConvBiasReluMaxP
 inline constexpr std::string_view kFusedConvPrefix = "conv_";
 inline constexpr int64_t kFusedConvChannelsMax = 4;
 
+// A normalisation over the batch, what a residual block adds to it, and the relu; and what goes back through them:
+//
+//   FusedBatchNorm(x, scale, offset) [-> Add(., residual)] -> Relu   inputs x, scale, offset [, residual]; outputs of
+//                                                                    FusedBatchNorm, but the first is the relu's
+//   ReluGrad(dy, y) -> FusedBatchNormGrad(., x, scale, mean,         inputs dy, y, x, scale, mean, inverse; outputs dx,
+//                                         inverse)                   dscale, doffset, and that of ReluGrad where others
+//                                                                    read it
+//
+// For GPUs, where each pass over such a tensor is one over their memory.
+inline constexpr std::string_view kFusedBatchNormReluOp = "_FusedBatchNormRelu";
+inline constexpr std::string_view kFusedBatchNormReluGradOp = "_FusedBatchNormReluGrad";
+
 // Rewrites the operations of `step`. What would exist only inside a fused operation is not fused
 // away when someone outside reads it (a fetch, a push, another operation).
 void fuse(LoweredStep& step, const KernelTable& kernels, DeviceType device);

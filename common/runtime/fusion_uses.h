@@ -82,4 +82,8 @@ class Uses {
 void fusePooling(const LoweredStep& step, const Uses& uses, bool first_layers,
                  std::set<size_t>& covered, std::vector<Operation>& fused);
 
+// Likewise of all normalisations that end in a relu.
+void fuseBatchNorm(const LoweredStep& step, const Uses& uses, std::set<size_t>& covered,
+                   std::vector<Operation>& fused);
+
 }  // namespace dtf::runtime

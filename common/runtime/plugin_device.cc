@@ -14,8 +14,8 @@ namespace {
 // Owns: the plug-in's program. Borrows: the device and the kernels, which must outlive it.
 class PluginProgram final : public Program {
  public:
-  PluginProgram(const dtf_device_plugin& calls, dtf_plugin_program* program)
-      : calls_(calls), program_(program) {}
+  PluginProgram(const dtf_device_plugin& calls, dtf_plugin_program* program, size_t launches)
+      : calls_(calls), program_(program), launches_(launches) {}
   ~PluginProgram() override { calls_.destroy_program(program_); }
 
   void run() override {
@@ -25,9 +25,25 @@ class PluginProgram final : public Program {
     throwIfFailed(status);
   }
 
+  std::optional<double> deviceSeconds() const override {
+    dtf_plugin_status status = {};
+    const double seconds = calls_.program_seconds(program_, &status);
+    throwIfFailed(status);
+    return seconds;
+  }
+
+  std::vector<double> profile() override {
+    std::vector<double> seconds(launches_);
+    dtf_plugin_status status = {};
+    calls_.profile_program(program_, seconds.data(), &status);
+    throwIfFailed(status);
+    return seconds;
+  }
+
  private:
   const dtf_device_plugin& calls_;
   dtf_plugin_program* const program_;
+  const size_t launches_;
 };
 
 dtf_plugin_launch toPlugin(const Launch& launch) {
@@ -119,7 +135,7 @@ std::unique_ptr<Program> PluginDevice::prepare(std::span<const Launch> launches)
       plugin_->calls().make_program(device_, as_plugin.data(), as_plugin.size(), &status);
   throwIfFailed(status);
   DTF_CHECK(program != nullptr);
-  return std::make_unique<PluginProgram>(plugin_->calls(), program);
+  return std::make_unique<PluginProgram>(plugin_->calls(), program, launches.size());
 }
 
 void PluginDevice::synchronise() {

@@ -13,7 +13,8 @@ namespace {
 static_assert(static_cast<int>(DType::kFloat32) == DTF_PLUGIN_FLOAT32 &&
               static_cast<int>(DType::kUInt8) == DTF_PLUGIN_UINT8 &&
               static_cast<int>(DType::kInt32) == DTF_PLUGIN_INT32 &&
-              static_cast<int>(DType::kInt64) == DTF_PLUGIN_INT64);
+              static_cast<int>(DType::kInt64) == DTF_PLUGIN_INT64 &&
+              static_cast<int>(DType::kBFloat16) == DTF_PLUGIN_BFLOAT16);
 
 std::vector<dtf_plugin_tensor> toPlugin(const std::vector<graph::TensorSpec>& specs) {
   std::vector<dtf_plugin_tensor> tensors;

@@ -26,6 +26,7 @@ struct Binding {
   const std::byte* bound = nullptr;  // written to only when it is a gradient's
   std::vector<size_t> reads;   // positions in StepBody::input_pointers to set when it is bound
   std::vector<size_t> writes;  // positions in StepBody::output_pointers
+  bool is_new = false;         // a parameter: bound since the last run
   DeviceMemory staged;         // its copy on a device without access to the host's memory
 };
 

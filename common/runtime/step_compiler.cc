@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/runtime/fusion.h"
 #include "common/runtime/memory_plan.h"
+#include "common/runtime/mixed_precision.h"
 #include "common/runtime/step_body.h"
 
 namespace dtf::runtime {
@@ -229,6 +230,8 @@ void fill(const Constant& constant, std::byte* to) {
     case DType::kInt64:
       std::fill_n(reinterpret_cast<int64_t*>(to), n, static_cast<int64_t>(constant.value));
       break;
+    case DType::kBFloat16:
+      DTF_CHECK_MSG(false, "a constant of bfloat16");
   }
 }
 
@@ -335,6 +338,7 @@ StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetche
   static const KnownValues kNothing;
   LoweredStep step = lower(part, fetches, options.known == nullptr ? kNothing : *options.known);
   if (options.fuse) fuse(step, kernels, type);
+  usePrecision(step, options.precision, kernels, type);
   return {std::move(step), type, kernels};
 }
 

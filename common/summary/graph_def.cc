@@ -49,6 +49,8 @@ int32_t dataType(DType dtype) {
       return 4;
     case DType::kInt64:
       return 9;
+    case DType::kBFloat16:
+      return 14;
   }
   return 0;  // DT_INVALID
 }

@@ -14,6 +14,8 @@ size_t dtypeBytes(DType dtype) {
       return 4;
     case DType::kInt64:
       return 8;
+    case DType::kBFloat16:
+      return 2;
   }
   DTF_CHECK(false);
 }
@@ -28,6 +30,8 @@ std::string_view dtypeName(DType dtype) {
       return "int32";
     case DType::kInt64:
       return "int64";
+    case DType::kBFloat16:
+      return "bfloat16";
   }
   DTF_CHECK(false);
 }

@@ -9,7 +9,14 @@
 namespace dtf {
 
 // The numbers are the wire's: never reuse one.
-enum class DType : uint8_t { kFloat32 = 1, kUInt8 = 2, kInt32 = 3, kInt64 = 4 };
+enum class DType : uint8_t {
+  kFloat32 = 1,
+  kUInt8 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  // Of tensors within a compiled step alone (runtime/mixed_precision.h): nothing that is fed, fetched, stored or sent has it.
+  kBFloat16 = 5
+};
 
 size_t dtypeBytes(DType dtype);
 std::string_view dtypeName(DType dtype);  // "float32"

@@ -24,6 +24,7 @@ void copyClasses(DType dtype, const std::byte* labels, std::span<int64_t> classe
     case DType::kInt64:
       return copyFrom<int64_t>(labels, classes);
     case DType::kFloat32:
+    case DType::kBFloat16:
       break;
   }
   DTF_CHECK_MSG(false, std::string(dtypeName(dtype)));

@@ -85,7 +85,7 @@ engine::TaskPart localPart(const model::ModelGraph& model, std::span<const graph
 std::unique_ptr<runtime::CompiledStep> compilePart(const engine::TaskPart& part,
                                                    const ComputeDevice& on) {
   return runtime::compile(part.graph, part.fetches, *on.device, *on.kernels,
-                          {.known = &part.folded});
+                          {.precision = on.precision, .known = &part.folded});
 }
 
 }  // namespace dtf::train

@@ -18,10 +18,11 @@
 
 namespace dtf::train {
 
-// Borrowed, both. Value type.
+// Borrowed, the first two. Value type.
 struct ComputeDevice {
   runtime::Device* device = nullptr;
   const runtime::KernelTable* kernels = nullptr;
+  Precision precision = Precision::kFloat32;  // of training steps
 };
 
 // For training, by worker `rank`: the loss is what it fetches. Variables on ps have become pulls and

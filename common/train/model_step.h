@@ -56,6 +56,10 @@ class ModelStep {
   const runtime::StepPlan& plan() const { return step_->plan(); }
 
   void run() { step_->run(); }
+  // That the device computed in the last run, where it says so.
+  std::optional<double> deviceSeconds() const { return step_->deviceSeconds(); }
+  // As of CompiledStep.
+  std::vector<double> profile() { return step_->profile(); }
   // Of the last run.
   float loss() const { return step_->fetch(0)[0]; }
   bool hasAccuracy() const { return has_accuracy_; }

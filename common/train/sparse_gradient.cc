@@ -42,6 +42,8 @@ void SparseGradient::set(const LookUp& look_up) {
     case DType::kFloat32:
       sort<float>(look_up);
       break;
+    case DType::kBFloat16:
+      DTF_CHECK_MSG(false, "an index of bfloat16");
   }
   for (const uint64_t entry : order_)
     if (const auto row = static_cast<uint32_t>(entry >> 32); rows_.empty() || rows_.back() != row)

@@ -42,6 +42,14 @@ TowerGroup makeTowers(const cluster::TrainSpec& train, const WorkerPlace& place,
   return TowerGroup(model, trainingPart(model, placement, place.rank, devices.each.at(0)), devices);
 }
 
+// What the job trains on, in its precision; evaluations are float32.
+TowerDevices devicesFor(const cluster::TrainSpec& train, TowerDevices towers,
+                        const ComputeDevice& only) {
+  if (towers.each.empty()) towers.each.push_back(only);
+  for (ComputeDevice& device : towers.each) device.precision = train.precision;
+  return towers;
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& place,
@@ -56,7 +64,7 @@ TrainingLoop::TrainingLoop(const cluster::TrainSpec& train, const WorkerPlace& p
       clock_(clock),
       model_(trainingGraphOf(train)),
       placement_(placeModel(model_.graph, placementOf(train), place.ps_tasks, place.rank)),
-      devices_(towers.each.empty() ? TowerDevices{{{&device, &kernels}}} : std::move(towers)),
+      devices_(devicesFor(train, std::move(towers), {&device, &kernels})),
       towers_(makeTowers(train, place, devices_)),
       declaration_(
           declare(train, layoutOf(model_, placement_), place.workers, *dataset, towers_.plan())),

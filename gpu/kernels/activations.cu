@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "gpu/element_kernels.h"
+#include "gpu/packed_kernels.h"
 
 namespace dtf::gpu {
 namespace {
@@ -207,8 +207,8 @@ class DropoutKernel final : public Kernel {
 }  // namespace
 
 void addActivationKernels(KernelTable& table) {
-  table["Relu"] = make<UnaryKernel<ReluOf>>;
-  table["ReluGrad"] = make<BinaryKernel<ReluGradOf>>;
+  table["Relu"] = packedUnary<ReluOf>;
+  table["ReluGrad"] = packedBinary<ReluGradOf>;
   table["Relu6"] = make<UnaryKernel<Relu6Of>>;
   table["Relu6Grad"] = make<BinaryKernel<Relu6GradOf>>;
   table["LeakyRelu"] = make<UnaryKernel<LeakyReluOf>>;

@@ -2,7 +2,6 @@
 
 #include "gpu/element_kernels.h"
 #include "gpu/error.h"
-#include "gpu/transpose.h"
 
 namespace dtf::gpu {
 namespace {
@@ -135,18 +134,7 @@ class PadKernel final : public Kernel {
   const int64_t n_, whole_;
 };
 
-struct TransposeAt {
-  const float* from;
-  float* to;
-  int64_t rows, columns;
-  DTF_HOST_DEVICE void operator()(int64_t i) const { to[i] = from[i % rows * columns + i / rows]; }
-};
-
 }  // namespace
-
-void transposeMatrix(Device& device, const float* from, float* to, int64_t rows, int64_t columns) {
-  forElements(device, rows * columns, TransposeAt{from, to, rows, columns});
-}
 
 void addArrayKernels(KernelTable& table) {
   table["Concat"] = make<ConcatKernel>;

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "gpu/element_kernels.h"
+#include "gpu/packed_kernels.h"
 
 namespace dtf::gpu {
 namespace {
@@ -88,8 +88,11 @@ std::unique_ptr<Kernel> comparison(const Operation& o) {
       return make<BinaryKernel<F, int32_t, uint8_t>>(o);
     case Type::kInt64:
       return make<BinaryKernel<F, int64_t, uint8_t>>(o);
+    case Type::kBFloat16:
+      break;
   }
-  return nullptr;
+  throw PluginError(DTF_PLUGIN_BAD_CONFIG,
+                    "Node '" + o.name + "': " + o.op + " has no GPU kernel for bfloat16.");
 }
 
 struct CopyAt {
@@ -123,39 +126,88 @@ class CopyKernel final : public Kernel {
 };
 
 // From left to right, some terms at a time; the first time without what is there.
+template <class T, int N>
 struct SumAt {
   static constexpr int kTermsMax = 8;
-  const float* terms[kTermsMax];
+  const T* terms[kTermsMax];
   int count;
   bool more;
-  float* sum;
-  DTF_HOST_DEVICE void operator()(int64_t i) const {
-    float total = more ? sum[i] + terms[0][i] : terms[0][i];
-    for (int t = 1; t < count; ++t) total += terms[t][i];
-    sum[i] = total;
+  T* sum;
+  int64_t n;
+  DTF_HOST_DEVICE void operator()(int64_t pack) const {
+    if ((pack + 1) * N > n) {
+      for (int64_t i = pack * N; i < n; ++i) sum[i] = added<1>(i).at[0];
+      return;
+    }
+    const Pack<float, N> total = added<N>(pack);
+    Pack<T, N> to;
+    for (int i = 0; i < N; ++i) to.at[i] = total.at[i];
+    store(sum, pack, to);
+  }
+
+ private:
+  template <int M>
+  DTF_HOST_DEVICE Pack<float, M> added(int64_t pack) const {
+    Pack<float, M> total = {};
+    const Pack<T, M> first = load<M>(more ? sum : terms[0], pack);
+    for (int i = 0; i < M; ++i) total.at[i] = first.at[i];
+    for (int t = more ? 0 : 1; t < count; ++t) {
+      const Pack<T, M> term = load<M>(terms[t], pack);
+      for (int i = 0; i < M; ++i) total.at[i] += term.at[i];
+    }
+    return total;
   }
 };
 
+template <class T>
 class AddNKernel final : public Kernel {
  public:
   explicit AddNKernel(const Operation& o) : n_(o.outputs[0].elements()), terms_(o.inputs.size()) {}
   void launch(Device& device, const Arguments& a) override {
-    for (size_t first = 0; first < terms_; first += SumAt::kTermsMax) {
-      SumAt at = {};
+    for (size_t first = 0; first < terms_; first += Sum::kTermsMax) {
+      Sum at = {};
       at.more = first > 0;
-      at.sum = a.out(0);
-      for (size_t t = first; t < terms_ && at.count < SumAt::kTermsMax; ++t)
-        at.terms[at.count++] = a.in(t);
-      forElements(device, n_, at);
+      at.sum = a.out<T>(0);
+      at.n = n_;
+      for (size_t t = first; t < terms_ && at.count < Sum::kTermsMax; ++t)
+        at.terms[at.count++] = a.in<T>(t);
+      forElements(device, packsOf(n_, kPackOf<T>), at);
     }
   }
   // The ninth and later terms are read after the output has been written.
-  bool canOverwrite(int, int input) const override { return input < SumAt::kTermsMax; }
+  bool canOverwrite(int, int input) const override { return input < Sum::kTermsMax; }
 
  private:
+  using Sum = SumAt<T, kPackOf<T>>;
   const int64_t n_;
   const size_t terms_;
 };
+std::unique_ptr<Kernel> addN(const Operation& o) {
+  if (o.inputs[0].type == Type::kBFloat16) return std::make_unique<AddNKernel<BFloat16>>(o);
+  return std::make_unique<AddNKernel<float>>(o);
+}
+
+std::unique_ptr<Kernel> add(const Operation& o) {
+  const bool repeats = o.inputs[0].elements() != o.inputs[1].elements();
+  if (repeats) return make<BinaryKernel<AddOf>>(o);
+  return packedBinary<AddOf>(o);
+}
+
+std::unique_ptr<Kernel> normalise(const Operation& o) {
+  if (o.outputs[0].type == Type::kBFloat16)
+    return std::make_unique<PackedUnary<NormaliseOf, uint8_t, BFloat16>>(o);
+  return std::make_unique<PackedUnary<NormaliseOf, uint8_t, float>>(o);
+}
+
+struct SameOf {
+  DTF_HOST_DEVICE float operator()(float x) const { return x; }
+};
+// Between float32 and bfloat16.
+std::unique_ptr<Kernel> castPrecision(const Operation& o) {
+  if (o.outputs[0].type == Type::kBFloat16)
+    return std::make_unique<PackedUnary<SameOf, float, BFloat16>>(o);
+  return std::make_unique<PackedUnary<SameOf, BFloat16, float>>(o);
+}
 
 class SelectKernel final : public Kernel {
  public:
@@ -192,9 +244,10 @@ class MeanGradKernel final : public Kernel {
 void addElementKernels(KernelTable& table) {
   table["Identity"] = table["StopGradient"] = table["Reshape"] = make<CopyKernel<0>>;
   table["Assign"] = make<CopyKernel<1>>;
-  table["Normalise"] = make<UnaryKernel<NormaliseOf, uint8_t, float>>;
+  table["Normalise"] = normalise;
+  table["_CastPrecision"] = castPrecision;
   table["Scale"] = make<UnaryKernel<ScaleOf>>;
-  table["Add"] = table["AssignAdd"] = make<BinaryKernel<AddOf>>;
+  table["Add"] = table["AssignAdd"] = add;
   table["Sub"] = table["AssignSub"] = make<BinaryKernel<SubOf>>;
   table["Mul"] = make<BinaryKernel<MulOf>>;
   table["Div"] = make<BinaryKernel<DivOf>>;
@@ -209,7 +262,7 @@ void addElementKernels(KernelTable& table) {
   table["Less"] = comparison<LessOf>;
   table["LessEqual"] = comparison<LessEqualOf>;
   table["Equal"] = comparison<EqualOf>;
-  table["AddN"] = make<AddNKernel>;
+  table["AddN"] = addN;
   table["MeanGrad"] = make<MeanGradKernel>;
 }
 

@@ -1,8 +1,8 @@
-// Normalisation; the semantics are in common/graph/standard_norm_ops.cc.
+// Normalisation of each row; the semantics are in common/graph/standard_norm_ops.cc.
 
 #include <cmath>
 
-#include "gpu/column_sums.h"
+#include "gpu/channel_kernels.h"
 #include "gpu/element_kernels.h"
 
 namespace dtf::gpu {
@@ -11,167 +11,7 @@ namespace {
 // x is [rows, channels].
 struct Sizes {
   explicit Sizes(const TensorSpec& x) : rows(x.rows()), channels(x.lastDim()) {}
-  int64_t elements() const { return rows * channels; }
   int64_t rows, channels;
-};
-
-struct ValueTerm {
-  const float* x;
-  int64_t channels;
-  DTF_HOST_DEVICE void operator()(int64_t row, int64_t c, float* sums) const {
-    sums[0] += x[row * channels + c];
-  }
-};
-struct StoreMean {
-  float* mean;
-  double rows;
-  DTF_HOST_DEVICE void operator()(int64_t c, const double* totals) const {
-    mean[c] = static_cast<float>(totals[0] / rows);
-  }
-};
-struct SquareTerm {
-  const float* x;
-  const float* mean;
-  int64_t channels;
-  DTF_HOST_DEVICE void operator()(int64_t row, int64_t c, float* sums) const {
-    const float from_mean = x[row * channels + c] - mean[c];
-    sums[0] += from_mean * from_mean;
-  }
-};
-struct StoreVariance {
-  float* variance;
-  float* inverse;
-  double rows, epsilon;
-  DTF_HOST_DEVICE void operator()(int64_t c, const double* totals) const {
-    variance[c] = static_cast<float>(totals[0] / (rows > 1 ? rows - 1 : 1));
-    inverse[c] = static_cast<float>(1 / sqrt(totals[0] / rows + epsilon));
-  }
-};
-struct BatchNormAt {
-  const float* x;
-  const float* scale;
-  const float* offset;
-  const float* mean;
-  const float* inverse;
-  float* y;
-  int64_t channels;
-  DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
-    y[i] = (x[i] - mean[c]) * (inverse[c] * scale[c]) + offset[c];
-  }
-};
-
-class BatchNormKernel final : public Kernel {
- public:
-  explicit BatchNormKernel(const Operation& o)
-      : sizes_(o.inputs[0]), c_(sizes_.rows, sizes_.channels), epsilon_(o.number("epsilon")) {}
-  void launch(Device& device, const Arguments& a) override {
-    const auto sums = reinterpret_cast<float*>(a.workspace);
-    const auto rows = static_cast<double>(sizes_.rows);
-    sumColumns<1>(device, c_, sums, ValueTerm{a.in(0), sizes_.channels}, StoreMean{a.out(1), rows});
-    sumColumns<1>(device, c_, sums, SquareTerm{a.in(0), a.out(1), sizes_.channels},
-                  StoreVariance{a.out(2), a.out(3), rows, epsilon_});
-    forElements(
-        device, sizes_.elements(),
-        BatchNormAt{a.in(0), a.in(1), a.in(2), a.out(1), a.out(3), a.out(0), sizes_.channels});
-  }
-  size_t workspaceBytes() const override { return c_.bytes(1); }
-  bool canOverwrite(int output, int input) const override { return output == 0 && input == 0; }
-
- private:
-  const Sizes sizes_;
-  const ColumnChunks c_;
-  const double epsilon_;
-};
-
-struct InferenceAt {
-  const float* x;
-  const float* scale;
-  const float* offset;
-  const float* mean;
-  const float* variance;
-  float* y;
-  int64_t channels;
-  float epsilon;
-  DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
-    y[i] = (x[i] - mean[c]) * (1.0f / sqrtf(variance[c] + epsilon) * scale[c]) + offset[c];
-  }
-};
-class BatchNormInferenceKernel final : public Kernel {
- public:
-  explicit BatchNormInferenceKernel(const Operation& o)
-      : sizes_(o.inputs[0]), epsilon_(static_cast<float>(o.number("epsilon"))) {}
-  void launch(Device& device, const Arguments& a) override {
-    forElements(device, sizes_.elements(),
-                InferenceAt{a.in(0), a.in(1), a.in(2), a.in(3), a.in(4), a.out(0), sizes_.channels,
-                            epsilon_});
-  }
-  bool canOverwrite(int output, int input) const override { return output == 0 && input == 0; }
-
- private:
-  const Sizes sizes_;
-  const float epsilon_;
-};
-
-// Inputs dy, x, scale, mean, inverse; outputs dx, dscale, doffset. The statistics are by channel.
-struct BatchGradTerms {
-  const float* dy;
-  const float* x;
-  const float* mean;
-  int64_t channels;
-  DTF_HOST_DEVICE void operator()(int64_t row, int64_t c, float* sums) const {
-    const float d = dy[row * channels + c];
-    sums[0] += d;
-    sums[1] += d * (x[row * channels + c] - mean[c]);
-  }
-};
-struct StoreBatchGrads {
-  const float* inverse;
-  float* dscale;
-  float* doffset;
-  DTF_HOST_DEVICE void operator()(int64_t c, const double* totals) const {
-    doffset[c] = static_cast<float>(totals[0]);
-    dscale[c] = static_cast<float>(totals[1] * static_cast<double>(inverse[c]));
-  }
-};
-// dx = inverse * scale * (dy - mean(dy) - h * mean(dy * h)), where h = (x - mean) * inverse.
-struct BatchGradAt {
-  const float* dy;
-  const float* x;
-  const float* scale;
-  const float* mean;
-  const float* inverse;
-  const float* dscale;
-  const float* doffset;
-  float* dx;
-  int64_t channels;
-  float rows;
-  DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % channels;
-    const float h = (x[i] - mean[c]) * inverse[c];
-    const float rest = dy[i] - doffset[c] / rows - h * (dscale[c] / rows);
-    dx[i] = rest * (inverse[c] * scale[c]);
-  }
-};
-class BatchNormGradKernel final : public Kernel {
- public:
-  explicit BatchNormGradKernel(const Operation& o)
-      : sizes_(o.inputs[1]), c_(sizes_.rows, sizes_.channels) {}
-  void launch(Device& device, const Arguments& a) override {
-    sumColumns<2>(device, c_, reinterpret_cast<float*>(a.workspace),
-                  BatchGradTerms{a.in(0), a.in(1), a.in(3), sizes_.channels},
-                  StoreBatchGrads{a.in(4), a.out(1), a.out(2)});
-    forElements(device, sizes_.elements(),
-                BatchGradAt{a.in(0), a.in(1), a.in(2), a.in(3), a.in(4), a.out(1), a.out(2),
-                            a.out(0), sizes_.channels, static_cast<float>(sizes_.rows)});
-  }
-  size_t workspaceBytes() const override { return c_.bytes(2); }
-  bool canOverwrite(int output, int input) const override { return output == 0 && input == 0; }
-
- private:
-  const Sizes sizes_;
-  const ColumnChunks c_;
 };
 
 struct LayerNormAt {
@@ -226,10 +66,12 @@ struct LayerGradTerms {
   const float* mean;
   const float* inverse;
   int64_t channels;
-  DTF_HOST_DEVICE void operator()(int64_t row, int64_t c, float* sums) const {
-    const float d = dy[row * channels + c];
-    sums[0] += d;
-    sums[1] += d * ((x[row * channels + c] - mean[row]) * inverse[row]);
+  DTF_HOST_DEVICE LayerGradTerms of(int64_t) const { return *this; }
+  template <class Sums>
+  DTF_HOST_DEVICE void operator()(int64_t at, Sums& sums) const {
+    const int64_t row = quotientOf(at, channels);
+    sums[0].at[0] += dy[at];
+    sums[1].at[0] += dy[at] * ((x[at] - mean[row]) * inverse[row]);
   }
 };
 struct StoreLayerGrads {
@@ -268,28 +110,25 @@ struct LayerGradAt {
 class LayerNormGradKernel final : public Kernel {
  public:
   explicit LayerNormGradKernel(const Operation& o)
-      : sizes_(o.inputs[1]), c_(sizes_.rows, sizes_.channels) {}
+      : sizes_(o.inputs[1]), shares_(sizes_.rows, sizes_.channels) {}
   void launch(Device& device, const Arguments& a) override {
-    sumColumns<2>(device, c_, reinterpret_cast<float*>(a.workspace),
-                  LayerGradTerms{a.in(0), a.in(1), a.in(3), a.in(4), sizes_.channels},
-                  StoreLayerGrads{a.out(1), a.out(2)});
+    sumChannels<2>(device, shares_, reinterpret_cast<float*>(a.workspace),
+                   LayerGradTerms{a.in(0), a.in(1), a.in(3), a.in(4), sizes_.channels},
+                   StoreLayerGrads{a.out(1), a.out(2)});
     forTeams(device, sizes_.rows, sizes_.channels,
              LayerGradAt{a.in(0), a.in(1), a.in(2), a.in(3), a.in(4), a.out(0), sizes_.channels});
   }
-  size_t workspaceBytes() const override { return c_.bytes(2); }
+  size_t workspaceBytes() const override { return shares_.sumBytes(2); }
   bool canOverwrite(int output, int input) const override { return output == 0 && input == 0; }
 
  private:
   const Sizes sizes_;
-  const ColumnChunks c_;
+  const ChannelShares<1> shares_;
 };
 
 }  // namespace
 
 void addNormKernels(KernelTable& table) {
-  table["FusedBatchNorm"] = make<BatchNormKernel>;
-  table["FusedBatchNormInference"] = make<BatchNormInferenceKernel>;
-  table["FusedBatchNormGrad"] = make<BatchNormGradKernel>;
   table["LayerNorm"] = make<LayerNormKernel>;
   table["LayerNormGrad"] = make<LayerNormGradKernel>;
 }

@@ -1,7 +1,8 @@
 // Pooling; the semantics are in common/graph/standard_image_ops.cc. Gradients are gathered by element of the image,
-// from the windows over it in their order: no atomic additions, so the same bits each time.
+// from the windows over it in their order: no atomic additions, so the same bits each time. Images are float32 or bfloat16;
+// a thread has a pack of N channels.
 
-#include "gpu/element_kernels.h"
+#include "gpu/channel_kernels.h"
 #include "gpu/window.h"
 
 namespace dtf::gpu {
@@ -41,122 +42,154 @@ struct Over {
   int64_t begin, end;
 };
 
-// Which pixel and channel an element belongs to.
+// Which pixel and pack of channels belong to the pack of this number.
 struct Pixel {
-  DTF_HOST_DEVICE Pixel(int64_t i, int64_t height, int64_t width, int64_t channels)
-      : channel(i % channels),
-        column(i / channels % width),
-        row(i / channels / width % height),
-        image(i / channels / width / height) {}
-  int64_t channel, column, row, image;
+  DTF_HOST_DEVICE Pixel(int64_t i, int64_t height, int64_t width, int64_t packs) {
+    const int64_t columns = quotientOf(i, packs), rows = quotientOf(columns, width);
+    pack = i - columns * packs;
+    column = columns - rows * width;
+    image = quotientOf(rows, height);
+    row = rows - image * height;
+  }
+  int64_t pack, column, row, image;
 };
 
-template <class Number>
+template <class T, int N, class Number>
 struct MaxPoolAt {
   Pooling p;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   Number* argmax;
   DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const Pixel at(i, p.out_height, p.out_width, p.channels);
+    const int64_t packs = p.channels / N;
+    const Pixel at(i, p.out_height, p.out_width, packs);
     const Reach rows(p.window.height, at.row, p.height);
     const Reach columns(p.window.width, at.column, p.width);
-    const float* const image = x + at.image * p.height * p.width * p.channels + at.channel;
-    float best = 0;
-    int64_t number = -1;
+    const int64_t image = at.image * p.height * p.width;
+    Pack<T, N> best = {};
+    Pack<Number, N> numbers;
+    for (int c = 0; c < N; ++c) numbers.at[c] = static_cast<Number>(-1);
+    bool first = true;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       for (int64_t c = columns.begin; c < columns.end; ++c) {
-        const float v = image[((rows.first + r) * p.width + columns.first + c) * p.channels];
-        if (number >= 0 && !(v > best) && v == v) continue;  // a NaN counts as the largest
-        best = v;
-        number = r * p.window.width.size + c;
+        const int64_t pixel = image + (rows.first + r) * p.width + columns.first + c;
+        const Pack<T, N> from = load<N>(x, pixel * packs + at.pack);
+        const auto number = static_cast<Number>(r * p.window.width.size + c);
+        for (int k = 0; k < N; ++k) {
+          const float v = from.at[k];
+          if (!first && !(v > best.at[k]) && v == v) continue;  // a NaN counts as the largest
+          best.at[k] = from.at[k];
+          numbers.at[k] = number;
+        }
+        first = false;
       }
     }
-    y[i] = best;
-    argmax[i] = static_cast<Number>(number);
+    store(y, i, best);
+    store(argmax, i, numbers);
   }
 };
 
-template <class Number>
+template <class T, int N, class Number>
 struct MaxPoolGradAt {
   Pooling p;
-  const float* dy;
+  const T* dy;
   const Number* argmax;
-  float* dx;
+  T* dx;
   DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const Pixel at(i, p.height, p.width, p.channels);
+    const int64_t packs = p.channels / N;
+    const Pixel at(i, p.height, p.width, packs);
     const Over rows(p.window.height, at.row, p.out_height);
     const Over columns(p.window.width, at.column, p.out_width);
-    float sum = 0;
+    Pack<float, N> sums = {};
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       for (int64_t c = columns.begin; c < columns.end; ++c) {
-        const int64_t out =
-            ((at.image * p.out_height + r) * p.out_width + c) * p.channels + at.channel;
+        const int64_t out = ((at.image * p.out_height + r) * p.out_width + c) * packs + at.pack;
         const int64_t row = at.row + p.window.height.before - r * p.window.height.stride;
         const int64_t column = at.column + p.window.width.before - c * p.window.width.stride;
         const int64_t number = row * p.window.width.size + column;
-        sum += static_cast<int64_t>(argmax[out]) == number ? dy[out] : 0.0f;
+        const Pack<T, N> gradient = load<N>(dy, out);
+        const Pack<Number, N> numbers = load<N>(argmax, out);
+        for (int k = 0; k < N; ++k)
+          if (static_cast<int64_t>(numbers.at[k]) == number) sums.at[k] += gradient.at[k];
       }
     }
-    dx[i] = sum;
+    storeAs(dx, i, sums);
+  }
+
+  static DTF_HOST_DEVICE void storeAs(T* to, int64_t i, const Pack<float, N>& values) {
+    Pack<T, N> made;
+    for (int k = 0; k < N; ++k) made.at[k] = values.at[k];
+    store(to, i, made);
   }
 };
 
+template <class T, int N>
 struct AvgPoolAt {
   Pooling p;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const Pixel at(i, p.out_height, p.out_width, p.channels);
+    const int64_t packs = p.channels / N;
+    const Pixel at(i, p.out_height, p.out_width, packs);
     const Reach rows(p.window.height, at.row, p.height);
     const Reach columns(p.window.width, at.column, p.width);
-    const float* const image = x + at.image * p.height * p.width * p.channels + at.channel;
-    float sum = 0;
+    const int64_t image = at.image * p.height * p.width;
+    Pack<float, N> sums = {};
     for (int64_t r = rows.begin; r < rows.end; ++r)
-      for (int64_t c = columns.begin; c < columns.end; ++c)
-        sum += image[((rows.first + r) * p.width + columns.first + c) * p.channels];
-    y[i] = sum / static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
+      for (int64_t c = columns.begin; c < columns.end; ++c) {
+        const int64_t pixel = image + (rows.first + r) * p.width + columns.first + c;
+        const Pack<T, N> from = load<N>(x, pixel * packs + at.pack);
+        for (int k = 0; k < N; ++k) sums.at[k] += from.at[k];
+      }
+    const auto elements = static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
+    for (int k = 0; k < N; ++k) sums.at[k] /= elements;
+    MaxPoolGradAt<T, N, uint8_t>::storeAs(y, i, sums);
   }
 };
 
+template <class T, int N>
 struct AvgPoolGradAt {
   Pooling p;
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   DTF_HOST_DEVICE void operator()(int64_t i) const {
-    const Pixel at(i, p.height, p.width, p.channels);
+    const int64_t packs = p.channels / N;
+    const Pixel at(i, p.height, p.width, packs);
     const Over rows(p.window.height, at.row, p.out_height);
     const Over columns(p.window.width, at.column, p.out_width);
-    float sum = 0;
+    Pack<float, N> sums = {};
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       const Reach of_rows(p.window.height, r, p.height);
       for (int64_t c = columns.begin; c < columns.end; ++c) {
         const Reach of_columns(p.window.width, c, p.width);
-        const int64_t elements =
-            (of_rows.end - of_rows.begin) * (of_columns.end - of_columns.begin);
-        sum += dy[((at.image * p.out_height + r) * p.out_width + c) * p.channels + at.channel] /
-               static_cast<float>(elements);
+        const auto elements =
+            static_cast<float>((of_rows.end - of_rows.begin) * (of_columns.end - of_columns.begin));
+        const Pack<T, N> gradient =
+            load<N>(dy, ((at.image * p.out_height + r) * p.out_width + c) * packs + at.pack);
+        for (int k = 0; k < N; ++k) sums.at[k] += gradient.at[k] / elements;
       }
     }
-    dx[i] = sum;
+    MaxPoolGradAt<T, N, uint8_t>::storeAs(dx, i, sums);
   }
 };
 
+template <class T, int N>
 class AvgPoolKernel final : public Kernel {
  public:
   explicit AvgPoolKernel(const Operation& o) : p_(o, o.inputs[0], o.outputs[0]) {}
   void launch(Device& device, const Arguments& a) override {
-    forElements(device, p_.out_elements, AvgPoolAt{p_, a.in(0), a.out(0)});
+    forElements(device, p_.out_elements / N, AvgPoolAt<T, N>{p_, a.in<T>(0), a.out<T>(0)});
   }
 
  private:
   const Pooling p_;
 };
+template <class T, int N>
 class AvgPoolGradKernel final : public Kernel {
  public:
   explicit AvgPoolGradKernel(const Operation& o) : p_(o, o.outputs[0], o.inputs[0]) {}
   void launch(Device& device, const Arguments& a) override {
-    forElements(device, p_.image_elements, AvgPoolGradAt{p_, a.in(0), a.out(0)});
+    forElements(device, p_.image_elements / N, AvgPoolGradAt<T, N>{p_, a.in<T>(0), a.out<T>(0)});
   }
 
  private:
@@ -164,39 +197,41 @@ class AvgPoolGradKernel final : public Kernel {
 };
 
 // The argmax is in bytes, in int32 where a window has more than 255 elements.
+template <class T, int N>
 class MaxPoolKernel final : public Kernel {
  public:
   explicit MaxPoolKernel(const Operation& o)
       : p_(o, o.inputs[0], o.outputs[0]), bytes_(o.outputs[1].type == Type::kUInt8) {}
   void launch(Device& device, const Arguments& a) override {
-    if (bytes_) {
-      forElements(device, p_.out_elements,
-                  MaxPoolAt<uint8_t>{p_, a.in(0), a.out(0), a.out<uint8_t>(1)});
-    } else {
-      forElements(device, p_.out_elements,
-                  MaxPoolAt<int32_t>{p_, a.in(0), a.out(0), a.out<int32_t>(1)});
-    }
+    bytes_ ? pool<uint8_t>(device, a) : pool<int32_t>(device, a);
   }
 
  private:
+  template <class Number>
+  void pool(Device& device, const Arguments& a) const {
+    forElements(device, p_.out_elements / N,
+                MaxPoolAt<T, N, Number>{p_, a.in<T>(0), a.out<T>(0), a.out<Number>(1)});
+  }
+
   const Pooling p_;
   const bool bytes_;
 };
+template <class T, int N>
 class MaxPoolGradKernel final : public Kernel {
  public:
   explicit MaxPoolGradKernel(const Operation& o)
       : p_(o, o.outputs[0], o.inputs[0]), bytes_(o.inputs[1].type == Type::kUInt8) {}
   void launch(Device& device, const Arguments& a) override {
-    if (bytes_) {
-      forElements(device, p_.image_elements,
-                  MaxPoolGradAt<uint8_t>{p_, a.in(0), a.in<uint8_t>(1), a.out(0)});
-    } else {
-      forElements(device, p_.image_elements,
-                  MaxPoolGradAt<int32_t>{p_, a.in(0), a.in<int32_t>(1), a.out(0)});
-    }
+    bytes_ ? pool<uint8_t>(device, a) : pool<int32_t>(device, a);
   }
 
  private:
+  template <class Number>
+  void pool(Device& device, const Arguments& a) const {
+    forElements(device, p_.image_elements / N,
+                MaxPoolGradAt<T, N, Number>{p_, a.in<T>(0), a.in<Number>(1), a.out<T>(0)});
+  }
+
   const Pooling p_;
   const bool bytes_;
 };
@@ -204,10 +239,10 @@ class MaxPoolGradKernel final : public Kernel {
 }  // namespace
 
 void addPoolKernels(KernelTable& table) {
-  table["MaxPool"] = make<MaxPoolKernel>;
-  table["MaxPoolGrad"] = make<MaxPoolGradKernel>;
-  table["AvgPool"] = make<AvgPoolKernel>;
-  table["AvgPoolGrad"] = make<AvgPoolGradKernel>;
+  table["MaxPool"] = byChannels<MaxPoolKernel>;
+  table["MaxPoolGrad"] = byChannels<MaxPoolGradKernel>;
+  table["AvgPool"] = byChannels<AvgPoolKernel>;
+  table["AvgPoolGrad"] = byChannels<AvgPoolGradKernel>;
 }
 
 }  // namespace dtf::gpu

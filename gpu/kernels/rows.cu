@@ -2,38 +2,57 @@
 
 #include <cmath>
 
-#include "gpu/column_sums.h"
+#include "gpu/channel_kernels.h"
 #include "gpu/element_kernels.h"
 
 namespace dtf::gpu {
 namespace {
 
-struct BiasAddAt {
-  const float* x;
+// x and y are float32 or bfloat16, a bias and its gradient float32.
+template <class T, int N>
+struct BiasRows {
+  const T* x;
   const float* bias;
-  float* y;
-  int64_t columns;
-  DTF_HOST_DEVICE void operator()(int64_t i) const { y[i] = x[i] + bias[i % columns]; }
+  T* y;
+  struct Of {
+    const T* x;
+    T* y;
+    Pack<float, N> bias;
+    DTF_HOST_DEVICE void operator()(int64_t at) const {
+      const Pack<T, N> from = load<N>(x, at);
+      Pack<T, N> to;
+      for (int i = 0; i < N; ++i) to.at[i] = from.at[i] + bias.at[i];
+      store(y, at, to);
+    }
+  };
+  DTF_HOST_DEVICE Of of(int64_t pack) const { return {x, y, load<N>(bias, pack)}; }
 };
+template <class T, int N>
 class BiasAddKernel final : public Kernel {
  public:
   explicit BiasAddKernel(const Operation& o)
-      : n_(o.outputs[0].elements()), columns_(o.outputs[0].lastDim()) {}
+      : shares_(o.outputs[0].rows(), o.outputs[0].lastDim()) {}
   void launch(Device& device, const Arguments& a) override {
-    forElements(device, n_, BiasAddAt{a.in(0), a.in(1), a.out(0), columns_});
+    forChannels(device, shares_, BiasRows<T, N>{a.in<T>(0), a.in(1), a.out<T>(0)});
   }
   bool canOverwrite(int, int input) const override { return input == 0; }
 
  private:
-  const int64_t n_, columns_;
+  const ChannelShares<N> shares_;
 };
 
-struct ColumnTerm {
-  const float* dy;
-  int64_t columns;
-  DTF_HOST_DEVICE void operator()(int64_t row, int64_t column, float* sums) const {
-    sums[0] += dy[row * columns + column];
-  }
+template <class T, int N>
+struct ColumnTerms {
+  const T* dy;
+  struct Of {
+    const T* dy;
+    template <class Sums>
+    DTF_HOST_DEVICE void operator()(int64_t at, Sums& sums) const {
+      const Pack<T, N> from = load<N>(dy, at);
+      for (int i = 0; i < N; ++i) sums[0].at[i] += from.at[i];
+    }
+  };
+  DTF_HOST_DEVICE Of of(int64_t) const { return {dy}; }
 };
 struct StoreColumn {
   float* to;
@@ -41,19 +60,20 @@ struct StoreColumn {
     to[column] = static_cast<float>(totals[0]);
   }
 };
+template <class T, int N>
 class BiasAddGradKernel final : public Kernel {
  public:
-  explicit BiasAddGradKernel(const Operation& o) : c_(o.inputs[0].rows(), o.inputs[0].lastDim()) {}
+  explicit BiasAddGradKernel(const Operation& o)
+      : shares_(o.inputs[0].rows(), o.inputs[0].lastDim()) {}
   void launch(Device& device, const Arguments& a) override {
-    sumColumns<1>(device, c_, reinterpret_cast<float*>(a.workspace),
-                  ColumnTerm{a.in(0), c_.columns}, StoreColumn{a.out(0)});
+    sumChannels<1>(device, shares_, reinterpret_cast<float*>(a.workspace),
+                   ColumnTerms<T, N>{a.in<T>(0)}, StoreColumn{a.out(0)});
   }
-  size_t workspaceBytes() const override { return c_.bytes(1); }
+  size_t workspaceBytes() const override { return shares_.sumBytes(1); }
 
  private:
-  const ColumnChunks c_;
+  const ChannelShares<N> shares_;
 };
-
 struct MulRowsAt {
   const float* dy;
   const float* x;
@@ -238,8 +258,8 @@ class TargetsCrossEntropyKernel final : public Kernel {
 }  // namespace
 
 void addRowKernels(KernelTable& table) {
-  table["BiasAdd"] = make<BiasAddKernel>;
-  table["BiasAddGrad"] = make<BiasAddGradKernel>;
+  table["BiasAdd"] = byChannels<BiasAddKernel>;
+  table["BiasAddGrad"] = byChannels<BiasAddGradKernel>;
   table["MulRows"] = make<MulRowsKernel>;
   table["Mean"] = make<MeanKernel>;
   table["Softmax"] = make<SoftmaxKernel>;

@@ -55,6 +55,7 @@ constexpr Benchmark kBenchmarks[] = {
      benchEdges},
     {"tls", "the same of 1 MiB to 1 GiB with keys, beside one without and a raw socket", benchTls},
     {"towers", "training on two devices of a worker beside one with as many threads", benchTowers},
+    {"gpu", "training steps of whole networks on gpu:0, in float32, TF32 and bfloat16", benchGpu},
 };
 
 const Benchmark& findBenchmark(const std::string& name) {

@@ -21,7 +21,6 @@
 
 #include "common/base/error.h"
 #include "common/data/open_dataset.h"
-#include "common/model/model_table.h"
 #include "common/train/kernel_choices.h"
 #include "tests/bench/benchmarks.h"
 #include "tests/bench/fma_peak.h"
@@ -30,14 +29,6 @@
 namespace dtf::bench {
 
 namespace {
-
-// Of a training step: nobody needs the gradient of the examples.
-double operationsOf(const model::ModelSpec& model, int batch) {
-  double operations = 0;
-  for (const model::LayerRow& layer : model::tableOf(model).layers)
-    operations += static_cast<double>(layer.flops) * (operations == 0 ? 2 : 3);
-  return operations * batch;
-}
 
 // Of this process, from here on; what it has now is the least.
 void forgetPeakMemory() {

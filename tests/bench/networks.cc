@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/model/model_table.h"
 #include "common/model_files/npy.h"
 #include "common/ps/local_parameter_client.h"
 #include "common/runtime/cpu_device.h"
@@ -119,6 +121,25 @@ std::vector<Network> networks() {
           {"ResNet-50 b8", resNet50(), {224, 224, 3}, 1000, 8, 2}};
 }
 
+std::vector<Network> gpuNetworks() {
+  std::vector<Network> all = networks();
+  std::erase_if(all, [](const Network& network) {
+    const std::string_view name = network.name;
+    return name != "softmax b100" && name != "LeNet b128";
+  });
+  for (Network& network : all) network.steps = network.classes * network.batch < 1001 ? 2000 : 300;
+  all.push_back({"ResNet-50 b64", resNet50(), {224, 224, 3}, 1000, 64, 8});
+  all.push_back({"ResNet-50 b256", resNet50(), {224, 224, 3}, 1000, 256, 4});
+  return all;
+}
+
+double operationsOf(const model::ModelSpec& model, int batch) {
+  double operations = 0;
+  for (const model::LayerRow& layer : model::tableOf(model).layers)
+    operations += static_cast<double>(layer.flops) * (operations == 0 ? 2 : 3);
+  return operations * batch;
+}
+
 cluster::JobSpec jobOf(const Network& network, int examples,
                        const testing::TemporaryFolder& folder) {
   std::string shape;
@@ -139,14 +160,11 @@ cluster::JobSpec jobOf(const Network& network, int examples,
 }
 
 StepTime timeSteps(const cluster::TrainSpec& train,
-                   const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
-                   const runtime::ConvolutionRule& rule) {
+                   const std::shared_ptr<const data::Dataset>& dataset,
+                   const runtime::KernelTable& kernels, runtime::Device& device) {
   const SystemClock clock;
   ps::LocalCluster cluster(1, 1, clock);
   ps::LocalParameterClient client(cluster, 0);
-  runtime::KernelTable kernels;
-  runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, rule);
-  runtime::CpuDevice device;
   train::TrainingLoop loop(train, {}, dataset, client, kernels, device, clock);
   loop.join();
   const double begin = ownCpuSeconds();
@@ -155,6 +173,15 @@ StepTime timeSteps(const cluster::TrainSpec& train,
   client.finish();
   const auto batches = static_cast<double>(result.batches);
   return {result.seconds / batches, spent / batches};
+}
+
+StepTime timeSteps(const cluster::TrainSpec& train,
+                   const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
+                   const runtime::ConvolutionRule& rule) {
+  runtime::KernelTable kernels;
+  runtime::registerCpuKernels(kernels, {bestIsa(), &pool}, rule);
+  runtime::CpuDevice device;
+  return timeSteps(train, dataset, kernels, device);
 }
 
 }  // namespace dtf::bench

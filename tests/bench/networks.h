@@ -11,6 +11,7 @@
 #include "common/data/dataset.h"
 #include "common/runtime/compute_pool.h"
 #include "common/runtime/cpu_kernels.h"
+#include "common/runtime/device.h"
 #include "tests/support/process.h"
 
 namespace dtf::bench {
@@ -25,6 +26,10 @@ struct Network {
 };
 
 std::vector<Network> networks();
+std::vector<Network> gpuNetworks();  // of them and of others, in the batches that a GPU is fed
+
+// Floating-point operations of a training step; nobody needs the gradient of the examples.
+double operationsOf(const model::ModelSpec& model, int batch);
 
 // Writes `examples` random ones of the network's shape into `folder`, bytes, or where it has no images
 // float32, and returns the job that trains on them with one worker.
@@ -41,5 +46,10 @@ struct StepTime {
 StepTime timeSteps(const cluster::TrainSpec& train,
                    const std::shared_ptr<const data::Dataset>& dataset, runtime::ComputePool& pool,
                    const runtime::ConvolutionRule& rule);
+
+// The same on any device with its kernels.
+StepTime timeSteps(const cluster::TrainSpec& train,
+                   const std::shared_ptr<const data::Dataset>& dataset,
+                   const runtime::KernelTable& kernels, runtime::Device& device);
 
 }  // namespace dtf::bench

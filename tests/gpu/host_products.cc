@@ -1,36 +1,63 @@
 // What cuBLASLt and cuDNN compute, by plain sums: for tests of everything around them.
 
 #include "gpu/convolution.h"
+#include "gpu/bfloat16.h"
 #include "gpu/element_kernels.h"
 #include "gpu/product.h"
 
 namespace dtf::gpu {
 namespace {
 
+// float32 or bfloat16, read and written as numbers.
+class Numbers {
+ public:
+  Numbers(const std::byte* data, Type type) : data_(const_cast<std::byte*>(data)), type_(type) {}
+  float operator[](int64_t i) const {
+    if (type_ == Type::kBFloat16) return reinterpret_cast<const BFloat16*>(data_)[i];
+    return reinterpret_cast<const float*>(data_)[i];
+  }
+  void set(int64_t i, double value) const {
+    const auto rounded = static_cast<float>(value);
+    if (type_ == Type::kBFloat16) {
+      reinterpret_cast<BFloat16*>(data_)[i] = rounded;
+    } else {
+      reinterpret_cast<float*>(data_)[i] = rounded;
+    }
+  }
+
+ private:
+  std::byte* data_;
+  Type type_;
+};
+
 struct ProductAt {
   Product p;
-  const float* a;
-  const float* b;
-  float* c;
+  Numbers a, b, c;
   void operator()(int64_t i) const {
     const int64_t row = i / p.n, column = i % p.n;
     double sum = 0;
     for (int64_t j = 0; j < p.k; ++j)
       sum += static_cast<double>(p.transpose_a ? a[j * p.m + row] : a[row * p.k + j]) *
              static_cast<double>(p.transpose_b ? b[column * p.k + j] : b[j * p.n + column]);
-    c[i] = static_cast<float>(sum);
+    c.set(i, sum);
   }
 };
 
 class HostMatMul final : public Kernel {
  public:
-  explicit HostMatMul(const Operation& o) : p_(o) {}
+  explicit HostMatMul(const Operation& o)
+      : p_(o), factors_(o.inputs[0].type), product_(o.outputs[0].type) {}
   void launch(Device& device, const Arguments& a) override {
-    forElements(device, p_.m * p_.n, ProductAt{p_, a.in(0), a.in(1), a.out(0)});
+    forElements(device, p_.m * p_.n,
+                ProductAt{p_,
+                          {a.inputs[0], factors_},
+                          {a.inputs[1], factors_},
+                          {a.outputs[0], product_}});
   }
 
  private:
   const Product p_;
+  const Type factors_, product_;
 };
 
 // f(index in x, index in the filter, index in y) for every product that a convolution adds up.
@@ -60,10 +87,14 @@ void forTaps(const Convolution& c, const F& f) {
 template <Pass kPass>
 class HostConvolution final : public Kernel {
  public:
-  explicit HostConvolution(const Operation& o) : c_(o, kPass), n_(o.outputs[0].elements()) {}
+  explicit HostConvolution(const Operation& o)
+      : c_(o, kPass),
+        n_(o.outputs[0].elements()),
+        types_{o.inputs[0].type, o.inputs[1].type},
+        made_(o.outputs[0].type) {}
   void launch(Device& device, const Arguments& a) override {
     std::vector<double> sums(static_cast<size_t>(n_));
-    const float *const first = a.in(0), *const second = a.in(1);
+    const Numbers first(a.inputs[0], types_[0]), second(a.inputs[1], types_[1]);
     forTaps(c_, [&](int64_t x, int64_t filter, int64_t y) {
       const auto add = [&](int64_t to, float u, float v) {
         sums[static_cast<size_t>(to)] += static_cast<double>(u) * static_cast<double>(v);
@@ -72,13 +103,15 @@ class HostConvolution final : public Kernel {
       if constexpr (kPass == Pass::kBackpropInput) add(x, first[filter], second[y]);
       if constexpr (kPass == Pass::kBackpropFilter) add(filter, first[x], second[y]);
     });
-    for (int64_t i = 0; i < n_; ++i) a.out(0)[i] = static_cast<float>(sums[static_cast<size_t>(i)]);
+    const Numbers made(a.outputs[0], made_);
+    for (int64_t i = 0; i < n_; ++i) made.set(i, sums[static_cast<size_t>(i)]);
     device.countLaunch();
   }
 
  private:
   const Convolution c_;
   const int64_t n_;
+  const Type types_[2], made_;
 };
 
 }  // namespace

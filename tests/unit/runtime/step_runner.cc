@@ -45,6 +45,8 @@ Tensor toTensor(const graph::TensorSpec& spec, const Values& values) {
     case DType::kInt64:
       fillFrom<int64_t>(tensor, values);
       break;
+    case DType::kBFloat16:
+      break;
   }
   return tensor;
 }
@@ -92,6 +94,8 @@ Values StepRunner::fetch(int i) const {
       return valuesOf<int32_t>(bytes);
     case DType::kInt64:
       return valuesOf<int64_t>(bytes);
+    case DType::kBFloat16:
+      break;
   }
   return {};
 }

@@ -1,0 +1,119 @@
+// `dtf-bench gpu`: whole training steps of networks on gpu:0 in each precision. Two figures of each: what the GPU computes in
+// a step (forwards and backwards, between two events on its stream), and a whole step with a parameter server that is function
+// calls in this process: batch to the GPU, gradients from it, an update on one core, parameters to it. Random data: what they
+// are costs a step nothing. With --only a table of what each op takes, too. PyTorch beside it: scripts/gpu-check.sh.
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/data/open_dataset.h"
+#include "common/model/model_graph.h"
+#include "common/runtime/computing_device.h"
+#include "common/runtime/plugin_device.h"
+#include "common/train/initial_values.h"
+#include "common/train/model_part.h"
+#include "common/train/model_step.h"
+#include "tests/bench/benchmarks.h"
+#include "tests/bench/networks.h"
+
+namespace dtf::bench {
+
+namespace {
+
+struct PrecisionName {
+  Precision precision;
+  const char* name;
+};
+constexpr PrecisionName kPrecisions[] = {{Precision::kFloat32, "float32"},
+                                         {Precision::kTf32, "tf32"},
+                                         {Precision::kBFloat16, "bfloat16"}};
+
+// A row for each op of the step: its kernels' share. `by_op` may be null.
+void addOps(train::ModelStep& step, Report& by_op) {
+  std::map<std::string, std::pair<double, int>> ops;
+  const std::vector<double> seconds = step.profile();
+  double all = 0;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    auto& [sum, count] = ops[step.plan().kernels[i].op];
+    sum += seconds[i];
+    ++count;
+    all += seconds[i];
+  }
+  for (const auto& [op, of_op] : ops)
+    by_op.add(op, {of_op.first * 1e3, static_cast<double>(of_op.second), of_op.first / all});
+}
+
+// Median of what the GPU computed in each of `steps` steps, variables and gradients bound once.
+double deviceSeconds(const cluster::TrainSpec& train, const data::Dataset& dataset,
+                     const train::ComputeDevice& on, int steps, Report* by_op) {
+  const model::ModelGraph model = train::trainingGraphOf(train);
+  const graph::Placement placement =
+      train::placeModel(model.graph, train::placementOf(train), 1, 0);
+  train::ModelStep step(model, train::trainingPart(model, placement, 0, on), on);
+  std::vector<std::vector<float>> values, gradients;
+  for (uint32_t i = 0; i < model.variables.size(); ++i) {
+    const auto elements =
+        static_cast<size_t>(model.graph.spec(model.variables[i].value).shape.elements());
+    values.emplace_back(elements, 0.01f);
+    gradients.emplace_back(elements);
+    step.bindValue(i, values.back().data());
+    step.bindGradient(i, gradients.back().data());
+  }
+  step.bindExamples(reinterpret_cast<const std::byte*>(dataset.features().of(0).data()),
+                    reinterpret_cast<const std::byte*>(dataset.labels().of(0).data()));
+  std::vector<double> seconds;
+  for (int i = 0; i < steps + 2; ++i) {  // one loads code, one is captured
+    step.run();
+    if (i >= 2) seconds.push_back(step.deviceSeconds().value_or(std::nan("")));
+  }
+  if (by_op != nullptr) addOps(step, *by_op);
+  return median(seconds);
+}
+
+}  // namespace
+
+std::vector<Report> benchGpu(const BenchOptions& options) {
+  const std::string missing = runtime::missingDevice("gpu:0");
+  if (!missing.empty()) throw Error(ErrorCode::kUnavailable, missing);
+  runtime::ComputePool pool(1);
+  const std::unique_ptr<runtime::Device> device = runtime::makeDevice("gpu:0");
+  const runtime::KernelTable kernels = runtime::kernelsOf("gpu:0", pool, runtime::tableRule());
+  std::vector<Report> reports;
+  Report report("training on gpu:0", {"ms on the GPU", "examples/s on the GPU", "TF/s", "ms a step",
+                                      "examples/s with a ps"});
+  for (Network network : gpuNetworks()) {
+    if (!std::string(network.name).starts_with(options.only)) continue;
+    if (options.quick) network.steps = 2;
+    const testing::TemporaryFolder folder;
+    cluster::JobSpec job = jobOf(network, network.batch * 2, folder);
+    const auto dataset = data::openDataset(job.train->data.train, job.train->data.seed, false);
+    const double operations = operationsOf(job.train->model, network.batch);
+    for (const auto& [precision, name] : kPrecisions) {
+      job.train->precision = precision;
+      const train::ComputeDevice on{device.get(), &kernels, precision};
+      Report by_op(fmt::format("{}, {}: launched one by one", network.name, name),
+                   {"ms", "kernels", "share"});
+      const bool asked = !options.only.empty();
+      const double computed =
+          deviceSeconds(*job.train, *dataset, on, network.steps, asked ? &by_op : nullptr);
+      if (asked) reports.push_back(std::move(by_op));
+      std::vector<double> whole;
+      for (int i = 0; i < options.repetitions; ++i)
+        whole.push_back(timeSteps(*job.train, dataset, kernels, *device).seconds);
+      const double step = median(whole);
+      report.add(fmt::format("{}, {}", network.name, name),
+                 {computed * 1e3, network.batch / computed, operations / computed / 1e12, step * 1e3,
+                  network.batch / step});
+    }
+  }
+  reports.insert(reports.begin(), std::move(report));
+  return reports;
+}
+
+}  // namespace dtf::bench

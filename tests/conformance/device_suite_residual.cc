@@ -1,0 +1,123 @@
+// A residual network's blocks: what is joined in them, and other precisions than float32.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "common/graph/autodiff.h"
+#include "common/runtime/fusion.h"
+#include "common/runtime/mixed_precision.h"
+#include "tests/conformance/device_case.h"
+#include "tests/unit/graph/reference_interpreter.h"
+
+namespace dtf::runtime::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+using ::testing::Not;
+
+// Images through two residual blocks, the first with a projection, to a loss; all gradients.
+struct ResidualNetwork : Case {
+  ResidualNetwork() {
+    Output x = floats({6, 7, 6, 8}, 0, 1);
+    variables.push_back(x);
+    x = block(x, 8, 16, true);
+    x = block(x, 16, 16, false);
+    x = b.avgPool(x, {{.size = 7}, {.size = 6}});
+    const Output w = variable({16, 10}, 0.3f), bias = variable({10}, 0.1f);
+    const Output logits = b.biasAdd(b.matMul(b.reshape(x, {6, 16}), w), bias);
+    const Output labels = integers(DType::kUInt8, {6}, 10);
+    const Output loss = b.mean(b.sparseSoftmaxCrossEntropy(logits, labels).loss);
+    fetches = graph::addGradients(graph, loss, variables);
+    fetches.push_back(loss);
+  }
+
+  Output variable(Shape shape, float range) {
+    variables.push_back(floats(std::move(shape), -range, range));
+    return variables.back();
+  }
+  Output convolved(Output x, int64_t from, int64_t to, int64_t size) {
+    const Window same = paddedSame({{.size = size}, {.size = size}}, 7, 6);
+    const Output y = b.conv2D(x, variable({size, size, from, to}, 0.3f), same);
+    variables.push_back(floats({to}, 0.5f, 2));
+    const Output scale = variables.back();
+    return b.batchNorm(y, scale, variable({to}, 0.5f), 1e-3).y;
+  }
+  Output block(Output x, int64_t from, int64_t to, bool projects) {
+    const Output inner = convolved(b.relu(convolved(x, from, to, 3)), to, to, 3);
+    return b.relu(b.add(inner, projects ? convolved(x, from, to, 1) : x));
+  }
+
+  // Of each fetch the length of the difference from the reference, in lengths of the reference.
+  std::vector<double> errors(DeviceUnderTest& device, CompileOptions options) {
+    StepRunner runner(*device.device, device.kernels, graph, feeds, fetches, options);
+    runner.run();
+    const std::vector<Values> expected = graph::testing::evaluate(graph, feeds, fetches);
+    std::vector<double> found;
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      const Values actual = runner.fetch(static_cast<int>(i));
+      double difference = 0, length = 0;
+      for (size_t j = 0; j < actual.size(); ++j) {
+        difference += (actual[j] - expected[i][j]) * (actual[j] - expected[i][j]);
+        length += expected[i][j] * expected[i][j];
+      }
+      found.push_back(std::sqrt(difference / length));
+    }
+    return found;
+  }
+
+  std::vector<Output> variables, fetches;
+};
+
+TEST_P(DeviceSuite, TrainsResidualBlocks) {
+  ResidualNetwork c;
+  c.expect(device_, c.fetches, 20 * kSums);
+}
+
+TEST_P(DeviceSuite, JoinsANormalisationWithTheReluBehindIt) {
+  const bool joins = device_.kernels.has(kFusedBatchNormReluOp, device_.device->type());
+  ResidualNetwork c;
+  const std::string plan =
+      StepRunner(*device_.device, device_.kernels, c.graph, c.feeds, c.fetches).step().plan().str();
+  if (!joins) {
+    EXPECT_THAT(plan, Not(HasSubstr(kFusedBatchNormReluOp)));
+    return;
+  }
+  // No pass of its own is left but the projection's normalisation and its gradient.
+  EXPECT_THAT(plan, Not(HasSubstr("\nRelu ")));
+  EXPECT_THAT(plan, Not(HasSubstr("\nReluGrad ")));
+  EXPECT_THAT(plan, Not(HasSubstr("\nAdd ")));
+}
+
+// A rounding to 8 bits may close a relu or open it, so that gradients differ by more than their digits.
+TEST_P(DeviceSuite, BFloat16GivesTheLossAndTheDirectionOfTheGradients) {
+  ResidualNetwork c;
+  const CompileOptions narrow = {.precision = Precision::kBFloat16};
+  if (!device_.kernels.has(kCastPrecisionOp, device_.device->type())) {
+    try {
+      c.errors(device_, narrow);
+      FAIL() << "it has no kernels for that";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("set train.precision to float32"));
+    }
+    return;
+  }
+  for (const bool fuse : {true, false}) {
+    const std::vector<double> errors =
+        c.errors(device_, {.fuse = fuse, .precision = Precision::kBFloat16});
+    EXPECT_THAT(errors, Each(AllOf(Gt(1e-5), Lt(0.2))));  // by less than that it were float32
+    EXPECT_LT(errors.back(), 0.01) << "the loss";
+  }
+}
+
+TEST_P(DeviceSuite, Tf32KeepsTwoDigits) {
+  ResidualNetwork c;
+  EXPECT_THAT(c.errors(device_, {.precision = Precision::kTf32}), Each(Lt(2e-2)));
+}
+
+}  // namespace
+}  // namespace dtf::runtime::testing
