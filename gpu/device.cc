@@ -63,6 +63,7 @@ Device::Device(int index) : index_(index), libraries_(std::make_unique<Libraries
   check(cudaMallocHost(&reported, sizeof(BadData)), "allocating pinned memory");
   reported_ = static_cast<BadData*>(reported);
   *reported_ = {};
+  libraries_->copies = std::make_unique<HostCopies>(index, stream_);
   check(cublasLtCreate(&libraries_->blas), "starting it");
   check(cudnnCreate(&libraries_->dnn), "starting it");
   check(cudnnSetStream(libraries_->dnn, stream_), "setting its stream");
@@ -104,21 +105,24 @@ void Device::deallocate(std::byte* memory) noexcept {
 
 void Device::copyToDevice(std::byte* target, const std::byte* source, size_t bytes) {
   makeCurrent();
-  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream_),
-        "copying to the device");
+  libraries_->copies->toDevice(target, source, bytes);
 }
 
 void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes) {
   makeCurrent();
-  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, stream_),
-        "copying to the host");
+  libraries_->copies->toHost(target, source, bytes);
 }
 
 // A program ends with a copy of what its kernels reported: see program.cc.
 void Device::synchronise() {
   makeCurrent();
   check(cudaStreamSynchronize(stream_), "computing");
+  libraries_->copies->wait();
   throwIfBadData();
+}
+
+void Device::beforeProgram() {
+  libraries_->copies->beforeProgram();
 }
 
 void Device::throwIfBadData() {

@@ -53,6 +53,8 @@ class Device {
   void copyToDevice(std::byte* target, const std::byte* source, size_t bytes);
   void copyToHost(std::byte* target, const std::byte* source, size_t bytes);
   void synchronise();
+  // A program comes after all copies to the device.
+  void beforeProgram();
 
   Stream stream() const { return stream_; }
   BadData* badData() const { return bad_data_; }

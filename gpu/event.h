@@ -16,6 +16,10 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(Stream stream) { check(cudaEventRecord(event_, stream), "timing what a GPU computes"); }
+  // What `stream` is given from now on waits for it.
+  void holdBack(Stream stream) const {
+    check(cudaStreamWaitEvent(stream, event_, 0), "ordering copies");
+  }
   void wait() const { check(cudaEventSynchronize(event_), "computing"); }
   // Both must have been reached.
   double secondsSince(const Event& earlier) const {

@@ -33,17 +33,17 @@ class Team {
   __device__ float max(float value) const {
     return reduce(value, [](float a, float b) { return a > b || a != a ? a : b; });
   }
-  // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most size().
+  // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most size(). All get it.
   template <class T>
   __device__ T sumOfEvery(int64_t stride, T value) const {
     __shared__ T values[kThreadsMax];
     values[threadIdx.x] = value;
     __syncthreads();
-    for (auto half = static_cast<int64_t>(blockDim.x / 2); half >= stride; half /= 2) {
+    for (unsigned half = blockDim.x / 2; half >= stride; half /= 2) {
       if (threadIdx.x < half) values[threadIdx.x] += values[threadIdx.x + half];
       __syncthreads();
     }
-    const T result = values[threadIdx.x % stride];
+    const T result = values[threadIdx.x % static_cast<unsigned>(stride)];
     __syncthreads();
     return result;
   }
@@ -65,7 +65,7 @@ class Team {
   }
 
  public:
-  static constexpr int kThreadsMax = 1024;
+  static constexpr int kThreadsMax = 256;
 };
 
 template <class F>
@@ -108,7 +108,7 @@ void forTeams(Device& device, int64_t teams, int64_t work, const F& f) {
   if (teams <= 0) return;
   constexpr int64_t kBlocksMax = 65535;
   unsigned threads = 32;
-  while (threads < 256 && threads < work) threads *= 2;
+  while (threads < Team::kThreadsMax && threads < work) threads *= 2;
   teamsKernel<<<static_cast<unsigned>(teams < kBlocksMax ? teams : kBlocksMax), threads, 0,
                 device.stream()>>>(teams, f);
   throwIfNotLaunched();
@@ -119,6 +119,7 @@ void forTeams(Device& device, int64_t teams, int64_t work, const F& f) {
 
 class Team {
  public:
+  static constexpr int kThreadsMax = 1;
   int64_t rank() const { return 0; }
   int64_t size() const { return 1; }
   void wait() const {}

@@ -1,13 +1,15 @@
 #pragma once
 
-// The handles of CUDA's libraries that a device keeps. Internal, see cuda_error.h.
+// What a device keeps of CUDA's: handles of libraries, plans, the copies' threads. Internal, see cuda_error.h.
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "gpu/cuda_error.h"
 #include "gpu/cudnn_graph.h"
 #include "gpu/device.h"
+#include "gpu/host_copies.h"
 
 namespace dtf::gpu {
 
@@ -24,6 +26,7 @@ struct Device::Libraries {
 
   cublasLtHandle_t blas = nullptr;
   cudnnHandle_t dnn = nullptr;
+  std::unique_ptr<HostCopies> copies;
   std::map<std::string, Plan> plans;  // of convolutions, by what they differ by
 };
 

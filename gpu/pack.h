@@ -12,6 +12,10 @@ namespace dtf::gpu {
 template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T at[N];
+  DTF_HOST_DEVICE Pack& operator+=(const Pack& other) {
+    for (int i = 0; i < N; ++i) at[i] += other.at[i];
+    return *this;
+  }
 };
 
 // How many elements of T have 16 bytes.

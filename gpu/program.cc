@@ -66,6 +66,7 @@ void Program::launchAll() {
 
 void Program::run() {
   device_.makeCurrent();
+  device_.beforeProgram();
   events_->begun.record(device_.stream());
   runOnce();
   events_->done.record(device_.stream());
@@ -96,6 +97,7 @@ void Program::capture() {
 
 void Program::profile(double* seconds) {
   device_.makeCurrent();
+  device_.beforeProgram();
   std::vector<Event> events(launches_.size() + 1);
   events[0].record(device_.stream());
   for (size_t i = 0; i < launches_.size(); ++i) {

@@ -54,9 +54,10 @@ inline constexpr int64_t kFusedConvChannelsMax = 4;
 //
 //   FusedBatchNorm(x, scale, offset) [-> Add(., residual)] -> Relu   inputs x, scale, offset [, residual]; outputs of
 //                                                                    FusedBatchNorm, but the first is the relu's
-//   ReluGrad(dy, y) -> FusedBatchNormGrad(., x, scale, mean,         inputs dy, y, x, scale, mean, inverse; outputs dx,
-//                                         inverse)                   dscale, doffset, and that of ReluGrad where others
-//                                                                    read it
+//   [AddN ->] ReluGrad(dy, y) ->                                     inputs scale, mean, inverse, offset, x, y (but where
+//     FusedBatchNormGrad(., x, scale, mean, inverse)                 mask_from_x says that x tells where it is above 0),
+//                                                                    dy or the two that make it; outputs dx, dscale,
+//                                                                    doffset, and that of ReluGrad where others read it
 //
 // For GPUs, where each pass over such a tensor is one over their memory.
 inline constexpr std::string_view kFusedBatchNormReluOp = "_FusedBatchNormRelu";

@@ -39,19 +39,34 @@ class BatchNormFuser {
     fused_.push_back(std::move(made));
   }
 
-  // `gradient` of a normalisation with the one of the relu behind it.
+  // `gradient` of a normalisation with the one of the relu behind it, and the sum of two that come back to that.
   void fuseBackward(size_t gradient) {
     const Operation& of_norm = uses_.operation(gradient);
     const auto of_relu = uses_.producer(of_norm, 0, "ReluGrad");
-    if (!of_relu || covered_.contains(*of_relu)) return;
+    const auto norm = uses_.producer(of_norm.inputs[3], "FusedBatchNorm");
+    if (!of_relu || !norm || covered_.contains(*of_relu)) return;
     const Operation& relu = uses_.operation(*of_relu);
     const Output& passed = relu.outputs[0];
     if (uses_.kept(passed) || relu.input_specs[0] != of_norm.input_specs[1]) return;
-    Operation made = of_norm;
-    made.op = kFusedBatchNormReluGradOp;
-    made.inputs[0] = relu.inputs[0];
-    made.inputs.insert(made.inputs.begin() + 1, relu.inputs[1]);
-    made.input_specs.insert(made.input_specs.begin() + 1, relu.input_specs[1]);
+    Operation made{of_norm.name, std::string(kFusedBatchNormReluGradOp), of_norm.attributes, {}, {},
+                   of_norm.outputs, of_norm.output_specs};
+    const auto read = [&made](const Operation& from, size_t input) {
+      made.inputs.push_back(from.inputs[input]);
+      made.input_specs.push_back(from.input_specs[input]);
+    };
+    for (const size_t parameter : {2, 3, 4}) read(of_norm, parameter);  // scale, mean, inverse
+    read(uses_.operation(*norm), 2);                                    // offset
+    read(of_norm, 1);                                                   // x
+    const bool from_x = isReluOf(relu.inputs[1], *norm);
+    made.attributes["mask_from_x"] = from_x;
+    if (!from_x) read(relu, 1);
+    const auto sum = onlyRead(*of_relu, 0, "AddN");
+    if (sum && !covered_.contains(*sum) && uses_.operation(*sum).inputs.size() == 2) {
+      for (const size_t term : {0, 1}) read(uses_.operation(*sum), term);
+      covered_.insert(*sum);
+    } else {
+      read(relu, 0);
+    }
     if (uses_.readers(passed).size() > 1) {
       made.outputs.push_back(passed);
       made.output_specs.push_back(relu.output_specs[0]);
@@ -74,6 +89,12 @@ class BatchNormFuser {
       return std::ranges::count(uses_.operation(reader).inputs, y) == 1;
     };
     return reads(relu) || (add && reads(*add));
+  }
+  // Whether `y` is the relu of what the normalisation makes, and nothing else: x says which of it is above 0.
+  bool isReluOf(const Output& y, size_t norm) const {
+    const auto relu = uses_.producer(y, "Relu");
+    return relu && uses_.readsAsMade(uses_.operation(*relu), 0) &&
+           uses_.operation(*relu).inputs[0] == uses_.operation(norm).outputs[0];
   }
   static bool sameShapes(const Operation& add) {
     return add.input_specs[0] == add.input_specs[1] && add.inputs[0] != add.inputs[1];

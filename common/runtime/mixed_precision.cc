@@ -13,7 +13,7 @@ namespace {
 
 using graph::Output;
 
-constexpr int kAll = -1;
+constexpr int kAll = -1, kFromTheFifth = -2;
 
 // Which inputs and outputs of an op may be bfloat16: the others are parameters, statistics, or of another type.
 struct Rule {
@@ -41,7 +41,7 @@ constexpr std::array<Rule, 19> kRules = {{
     {"FusedBatchNorm", false, {0, kNo, kNo}, {0, kNo}},
     {"FusedBatchNormGrad", false, {0, 1, kNo}, {0, kNo}},
     {kFusedBatchNormReluOp, false, {0, 3, kNo}, {0, kNo}},
-    {kFusedBatchNormReluGradOp, false, {0, 1, 2}, {0, 3}},
+    {kFusedBatchNormReluGradOp, false, {kFromTheFifth, kNo, kNo}, {0, 3}},
     {"Normalise", false, {kNo, kNo, kNo}, {0, kNo}},
 }};
 
@@ -52,8 +52,9 @@ const Rule* ruleOf(std::string_view op) {
 
 template <size_t N>
 bool has(const std::array<int, N>& wanted, size_t index) {
-  return std::ranges::any_of(
-      wanted, [index](int one) { return one == kAll || one == static_cast<int>(index); });
+  return std::ranges::any_of(wanted, [index](int one) {
+    return one == kAll || (one == kFromTheFifth && index >= 4) || one == static_cast<int>(index);
+  });
 }
 
 // Borrows: the step, for one call of rewrite().

@@ -90,60 +90,106 @@ template <class T, int N>
 class BatchNormKernel final : public Kernel {
  public:
   BatchNormKernel(const Operation& o, bool relu)
-      : shares_(o.inputs[0].rows(), o.inputs[0].lastDim()),
+      : packs_(o.inputs[0].rows(), o.inputs[0].lastDim()),
         epsilon_(o.number("epsilon")),
         relu_(relu),
         residual_(o.inputs.size() > 3) {}
   void launch(Device& device, const Arguments& a) override {
-    const auto rows = static_cast<double>(shares_.rows);
+    const auto rows = static_cast<double>(packs_.rows);
     const T* const x = a.in<T>(0);
-    sumChannels<2>(device, shares_, reinterpret_cast<float*>(a.workspace), MomentTerms<T, N>{x},
+    sumChannels<2>(device, packs_, reinterpret_cast<float*>(a.workspace), MomentTerms<T, N>{x},
                    StoreMoments<T>{x, a.out(1), a.out(2), a.out(3), rows, epsilon_});
-    forChannels(device, shares_,
+    forChannels(device, packs_,
                 NormaliseRows<T, N>{x, a.in(1), a.in(2), a.out(1), a.out(3),
                                     residual_ ? a.in<T>(3) : nullptr, relu_, a.out<T>(0)});
   }
-  size_t workspaceBytes() const override { return shares_.sumBytes(2); }
+  size_t workspaceBytes() const override { return channelSumBytes(packs_, 2); }
   bool canOverwrite(int output, int input) const override {
     return output == 0 && (input == 0 || input == 3);
   }
 
  private:
-  const ChannelShares<N> shares_;
+  const ChannelPacks<N> packs_;
   const double epsilon_;
   const bool relu_, residual_;
 };
 
-// The gradient of y where relu(y) lets it through; `y` is null where there is none.
-template <class T, int N>
-struct GradientTerms {
-  const T* dy;
-  const T* y;
-  const T* x;
+// What a normalisation knows of its channels.
+struct Statistics {
+  const float* scale;
+  const float* offset;  // null where nobody asks for it
   const float* mean;
+  const float* inverse;
+};
+
+// The gradient of y where the relu behind it was open: its y is above 0, or where that isn't given, what x becomes.
+template <class T, int N>
+struct Gate {
+  const T* dy;
+  const T* more;    // adds to dy; or null
+  const T* y;       // or null
+  bool asks_x;      // in the place of y
+  Statistics norm;
   struct Of {
-    GradientTerms all;
-    Pack<float, N> centre;
-    template <class Sums>
-    DTF_HOST_DEVICE void operator()(int64_t at, Sums& sums) const {
-      const Pack<T, N> from = load<N>(all.x, at), gradient = through(all.dy, all.y, at);
-      for (int i = 0; i < N; ++i) {
-        const float d = gradient.at[i];
-        sums[0].at[i] += d;
-        sums[1].at[i] += d * (from.at[i] - centre.at[i]);
+    Gate all;
+    Pack<float, N> centre, factor, shift;
+    DTF_HOST_DEVICE Pack<float, N> through(int64_t at, const Pack<T, N>& x) const {
+      Pack<float, N> gradient;
+      const Pack<T, N> first = load<N>(all.dy, at);
+      for (int i = 0; i < N; ++i) gradient.at[i] = first.at[i];
+      if (all.more != nullptr) {
+        const Pack<T, N> second = load<N>(all.more, at);
+        for (int i = 0; i < N; ++i) gradient.at[i] += second.at[i];
       }
+      if (all.y != nullptr) {
+        const Pack<T, N> made = load<N>(all.y, at);
+        for (int i = 0; i < N; ++i)
+          if (made.at[i] <= 0.0f) gradient.at[i] = 0;
+      } else if (all.asks_x) {
+        for (int i = 0; i < N; ++i)
+          if ((x.at[i] - centre.at[i]) * factor.at[i] + shift.at[i] <= 0) gradient.at[i] = 0;
+      }
+      return gradient;
     }
   };
-  DTF_HOST_DEVICE Of of(int64_t pack) const { return {*this, load<N>(mean, pack)}; }
-
-  static DTF_HOST_DEVICE Pack<T, N> through(const T* dy, const T* y, int64_t at) {
-    Pack<T, N> gradient = load<N>(dy, at);
-    if (y == nullptr) return gradient;
-    const Pack<T, N> open = load<N>(y, at);
-    for (int i = 0; i < N; ++i)
-      if (open.at[i] <= 0.0f) gradient.at[i] = T(0.0f);
-    return gradient;
+  DTF_HOST_DEVICE Of of(int64_t pack) const {
+    Of made = {*this, load<N>(norm.mean, pack), load<N>(norm.inverse, pack), {}};
+    const Pack<float, N> by = load<N>(norm.scale, pack);
+    for (int i = 0; i < N; ++i) made.factor.at[i] *= by.at[i];
+    if (asks_x) made.shift = load<N>(norm.offset, pack);
+    return made;
   }
+};
+
+template <class T, int N>
+DTF_HOST_DEVICE Pack<T, N> rounded(const Pack<float, N>& values) {
+  Pack<T, N> made;
+  for (int i = 0; i < N; ++i) made.at[i] = values.at[i];
+  return made;
+}
+
+// Sums of the gradient, and of it along x - mean. `passed`, where it isn't null, gets what goes through the gate.
+template <class T, int N>
+struct GradientTerms {
+  Gate<T, N> gate;
+  const T* x;
+  T* passed;
+  struct Of {
+    typename Gate<T, N>::Of gate;
+    const T* x;
+    T* passed;
+    template <class Sums>
+    DTF_HOST_DEVICE void operator()(int64_t at, Sums& sums) const {
+      const Pack<T, N> from = load<N>(x, at);
+      const Pack<float, N> gradient = gate.through(at, from);
+      for (int i = 0; i < N; ++i) {
+        sums[0].at[i] += gradient.at[i];
+        sums[1].at[i] += gradient.at[i] * (from.at[i] - gate.centre.at[i]);
+      }
+      if (passed != nullptr) store(passed, at, rounded<T>(gradient));
+    }
+  };
+  DTF_HOST_DEVICE Of of(int64_t pack) const { return {gate.of(pack), x, passed}; }
 };
 struct StoreGradients {
   const float* inverse;
@@ -157,72 +203,89 @@ struct StoreGradients {
 // dx = inverse * scale * (dy - mean(dy) - h * mean(dy * h)), where h = (x - mean) * inverse.
 template <class T, int N>
 struct GradientRows {
-  const T* dy;
-  const T* y;
+  Gate<T, N> gate;
   const T* x;
-  const float* scale;
-  const float* mean;
-  const float* inverse;
   const float* dscale;
   const float* doffset;
   float rows;
   T* dx;
-  T* passed;  // what goes through relu, for others that read it; or null
   struct Of {
-    GradientRows all;
-    Pack<float, N> centre, inverse, factor, plain, along;
+    typename Gate<T, N>::Of gate;
+    const T* x;
+    T* dx;
+    Pack<float, N> plain, along;
     DTF_HOST_DEVICE void operator()(int64_t at) const {
-      const Pack<T, N> from = load<N>(all.x, at);
-      const Pack<T, N> gradient = GradientTerms<T, N>::through(all.dy, all.y, at);
-      Pack<T, N> to;
-      for (int i = 0; i < N; ++i) {
-        const float h = (from.at[i] - centre.at[i]) * inverse.at[i];
-        to.at[i] = (gradient.at[i] - plain.at[i] - h * along.at[i]) * factor.at[i];
-      }
-      store(all.dx, at, to);
-      if (all.passed != nullptr) store(all.passed, at, gradient);
+      const Pack<T, N> from = load<N>(x, at);
+      Pack<float, N> to = gate.through(at, from);
+      for (int i = 0; i < N; ++i)
+        to.at[i] = (to.at[i] - plain.at[i] - (from.at[i] - gate.centre.at[i]) * along.at[i]) *
+                   gate.factor.at[i];
+      store(dx, at, rounded<T>(to));
     }
   };
   DTF_HOST_DEVICE Of of(int64_t pack) const {
-    Of made = {*this, load<N>(mean, pack), load<N>(inverse, pack), load<N>(scale, pack),
-               load<N>(doffset, pack), load<N>(dscale, pack)};
+    Of made = {gate.of(pack), x, dx, load<N>(doffset, pack), load<N>(dscale, pack)};
+    const Pack<float, N> inverse = load<N>(gate.norm.inverse, pack);
     for (int i = 0; i < N; ++i) {
-      made.factor.at[i] *= made.inverse.at[i];
       made.plain.at[i] /= rows;
-      made.along.at[i] /= rows;
+      made.along.at[i] *= inverse.at[i] / rows;
     }
     return made;
   }
 };
 
-// Inputs dy, [y of the relu,] x, scale, mean, inverse; outputs dx, dscale, doffset, and perhaps what goes through the relu.
+// Where the inputs are of FusedBatchNormGrad and of _FusedBatchNormReluGrad (common/runtime/fusion.h).
+struct GradientInputs {
+  GradientInputs(const Operation& o, bool relu) {
+    if (!relu) return;
+    scale = 0, mean = 1, inverse = 2, offset = 3, x = 4;
+    asks_x = o.flag("mask_from_x");
+    y = asks_x ? -1 : 5;
+    dy = asks_x ? 5 : 6;
+    more = o.inputs.size() > static_cast<size_t>(dy) + 1 ? dy + 1 : -1;
+  }
+  int dy = 0, more = -1, y = -1, x = 1, scale = 2, mean = 3, inverse = 4, offset = -1;  // -1: none
+  bool asks_x = false;
+};
+
+// Outputs dx, dscale, doffset, and perhaps what goes through the relu.
 template <class T, int N>
 class BatchNormGradKernel final : public Kernel {
  public:
   BatchNormGradKernel(const Operation& o, bool relu)
-      : shares_(o.inputs[0].rows(), o.inputs[0].lastDim()),
-        x_(relu ? 2 : 1),
-        relu_(relu),
-        passes_(o.outputs.size() > 3) {}
+      : in_(o, relu), packs_(o.outputs[0].rows(), o.outputs[0].lastDim()), passes_(o.outputs.size() > 3) {}
   void launch(Device& device, const Arguments& a) override {
-    const T *const dy = a.in<T>(0), *const x = a.in<T>(x_), *const y = relu_ ? a.in<T>(1) : nullptr;
-    const float *const scale = a.in(x_ + 1), *const mean = a.in(x_ + 2), *const inverse = a.in(x_ + 3);
-    sumChannels<2>(device, shares_, reinterpret_cast<float*>(a.workspace),
-                   GradientTerms<T, N>{dy, y, x, mean}, StoreGradients{inverse, a.out(1), a.out(2)});
-    forChannels(device, shares_,
-                GradientRows<T, N>{dy, y, x, scale, mean, inverse, a.out(1), a.out(2),
-                                   static_cast<float>(shares_.rows), a.out<T>(0),
-                                   passes_ ? a.out<T>(3) : nullptr});
+    const T* const x = a.in<T>(static_cast<size_t>(in_.x));
+    const Statistics norm = {find<float>(a, in_.scale), find<float>(a, in_.offset),
+                             find<float>(a, in_.mean), find<float>(a, in_.inverse)};
+    Gate<T, N> gate = {find<T>(a, in_.dy), find<T>(a, in_.more), find<T>(a, in_.y), in_.asks_x, norm};
+    // What went through is read again, in the place of all that it was made of.
+    T* const passed = passes_ ? a.out<T>(3) : in_.more >= 0 ? a.out<T>(0) : nullptr;
+    sumChannels<2>(device, packs_, reinterpret_cast<float*>(a.workspace),
+                   GradientTerms<T, N>{gate, x, passed},
+                   StoreGradients{norm.inverse, a.out(1), a.out(2)});
+    if (passed != nullptr) gate = {passed, nullptr, nullptr, false, norm};
+    forChannels(device, packs_,
+                GradientRows<T, N>{gate, x, a.out(1), a.out(2), static_cast<float>(packs_.rows),
+                                   a.out<T>(0)});
   }
-  size_t workspaceBytes() const override { return shares_.sumBytes(2); }
+  size_t workspaceBytes() const override { return channelSumBytes(packs_, 2); }
+  // x is read after the sums have been taken, when the first output may hold what went through.
   bool canOverwrite(int output, int input) const override {
-    return output == 0 && (input == 0 || input == static_cast<int>(x_));
+    if (output == 3) return input == in_.dy || input == in_.more;
+    return output == 0 &&
+           (input == in_.dy || (in_.more >= 0 && input == in_.more) || (in_.more < 0 && input == in_.x));
   }
 
  private:
-  const ChannelShares<N> shares_;
-  const size_t x_;
-  const bool relu_, passes_;
+  template <class U>
+  static const U* find(const Arguments& a, int input) {
+    return input < 0 ? nullptr : a.in<U>(static_cast<size_t>(input));
+  }
+
+  const GradientInputs in_;
+  const ChannelPacks<N> packs_;
+  const bool passes_;
 };
 
 struct InferenceAt {
@@ -258,7 +321,7 @@ class BatchNormInferenceKernel final : public Kernel {
 
 template <template <class, int> class K, bool kRelu>
 std::unique_ptr<Kernel> batchNorm(const Operation& o) {
-  return byChannels<K>(o, kRelu);
+  return byChannels<K>(o, o.outputs[0], kRelu);
 }
 
 }  // namespace

@@ -110,20 +110,20 @@ struct LayerGradAt {
 class LayerNormGradKernel final : public Kernel {
  public:
   explicit LayerNormGradKernel(const Operation& o)
-      : sizes_(o.inputs[1]), shares_(sizes_.rows, sizes_.channels) {}
+      : sizes_(o.inputs[1]), packs_(sizes_.rows, sizes_.channels) {}
   void launch(Device& device, const Arguments& a) override {
-    sumChannels<2>(device, shares_, reinterpret_cast<float*>(a.workspace),
+    sumChannels<2>(device, packs_, reinterpret_cast<float*>(a.workspace),
                    LayerGradTerms{a.in(0), a.in(1), a.in(3), a.in(4), sizes_.channels},
                    StoreLayerGrads{a.out(1), a.out(2)});
     forTeams(device, sizes_.rows, sizes_.channels,
              LayerGradAt{a.in(0), a.in(1), a.in(2), a.in(3), a.in(4), a.out(0), sizes_.channels});
   }
-  size_t workspaceBytes() const override { return shares_.sumBytes(2); }
+  size_t workspaceBytes() const override { return channelSumBytes(packs_, 2); }
   bool canOverwrite(int output, int input) const override { return output == 0 && input == 0; }
 
  private:
   const Sizes sizes_;
-  const ChannelShares<1> shares_;
+  const ChannelPacks<1> packs_;
 };
 
 }  // namespace

@@ -239,10 +239,10 @@ class MaxPoolGradKernel final : public Kernel {
 }  // namespace
 
 void addPoolKernels(KernelTable& table) {
-  table["MaxPool"] = byChannels<MaxPoolKernel>;
-  table["MaxPoolGrad"] = byChannels<MaxPoolGradKernel>;
-  table["AvgPool"] = byChannels<AvgPoolKernel>;
-  table["AvgPoolGrad"] = byChannels<AvgPoolGradKernel>;
+  table["MaxPool"] = byChannelsOfInput<MaxPoolKernel>;
+  table["MaxPoolGrad"] = byChannelsOfInput<MaxPoolGradKernel>;
+  table["AvgPool"] = byChannelsOfInput<AvgPoolKernel>;
+  table["AvgPoolGrad"] = byChannelsOfInput<AvgPoolGradKernel>;
 }
 
 }  // namespace dtf::gpu

@@ -31,14 +31,14 @@ template <class T, int N>
 class BiasAddKernel final : public Kernel {
  public:
   explicit BiasAddKernel(const Operation& o)
-      : shares_(o.outputs[0].rows(), o.outputs[0].lastDim()) {}
+      : packs_(o.outputs[0].rows(), o.outputs[0].lastDim()) {}
   void launch(Device& device, const Arguments& a) override {
-    forChannels(device, shares_, BiasRows<T, N>{a.in<T>(0), a.in(1), a.out<T>(0)});
+    forChannels(device, packs_, BiasRows<T, N>{a.in<T>(0), a.in(1), a.out<T>(0)});
   }
   bool canOverwrite(int, int input) const override { return input == 0; }
 
  private:
-  const ChannelShares<N> shares_;
+  const ChannelPacks<N> packs_;
 };
 
 template <class T, int N>
@@ -64,15 +64,15 @@ template <class T, int N>
 class BiasAddGradKernel final : public Kernel {
  public:
   explicit BiasAddGradKernel(const Operation& o)
-      : shares_(o.inputs[0].rows(), o.inputs[0].lastDim()) {}
+      : packs_(o.inputs[0].rows(), o.inputs[0].lastDim()) {}
   void launch(Device& device, const Arguments& a) override {
-    sumChannels<1>(device, shares_, reinterpret_cast<float*>(a.workspace),
+    sumChannels<1>(device, packs_, reinterpret_cast<float*>(a.workspace),
                    ColumnTerms<T, N>{a.in<T>(0)}, StoreColumn{a.out(0)});
   }
-  size_t workspaceBytes() const override { return shares_.sumBytes(1); }
+  size_t workspaceBytes() const override { return channelSumBytes(packs_, 1); }
 
  private:
-  const ChannelShares<N> shares_;
+  const ChannelPacks<N> packs_;
 };
 struct MulRowsAt {
   const float* dy;
@@ -258,8 +258,8 @@ class TargetsCrossEntropyKernel final : public Kernel {
 }  // namespace
 
 void addRowKernels(KernelTable& table) {
-  table["BiasAdd"] = byChannels<BiasAddKernel>;
-  table["BiasAddGrad"] = byChannels<BiasAddGradKernel>;
+  table["BiasAdd"] = byChannelsOfInput<BiasAddKernel>;
+  table["BiasAddGrad"] = byChannelsOfInput<BiasAddGradKernel>;
   table["MulRows"] = make<MulRowsKernel>;
   table["Mean"] = make<MeanKernel>;
   table["Softmax"] = make<SoftmaxKernel>;

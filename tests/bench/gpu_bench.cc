@@ -85,8 +85,7 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
   const std::unique_ptr<runtime::Device> device = runtime::makeDevice("gpu:0");
   const runtime::KernelTable kernels = runtime::kernelsOf("gpu:0", pool, runtime::tableRule());
   std::vector<Report> reports;
-  Report report("training on gpu:0", {"ms on the GPU", "examples/s on the GPU", "TF/s", "ms a step",
-                                      "examples/s with a ps"});
+  Report report("training on gpu:0", {"GPU ms", "GPU examples/s", "GPU TF/s", "step ms", "examples/s"});
   for (Network network : gpuNetworks()) {
     if (!std::string(network.name).starts_with(options.only)) continue;
     if (options.quick) network.steps = 2;

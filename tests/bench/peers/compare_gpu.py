@@ -52,7 +52,7 @@ def main():
             if network == "softmax b100" and precision != "float32":
                 continue
             row = rows[f"{network}, {precision}"]
-            computed, whole = row["ms on the GPU"], row["ms a step"]
+            computed, whole = row["GPU ms"], row["step ms"]
             line = f"{network + ', ' + precision:32}{computed:10.3f}"
             for way in ways:
                 peer = torch_row(args.python, network, precision, way, True, 1 if args.quick else 3)

@@ -94,9 +94,11 @@ TEST(PluginDeviceTest, CopiesThereAndBack) {
   const std::array<std::byte, 8> sent = {std::byte{1}, std::byte{2}};
   std::array<std::byte, 8> back = {};
   device.copyToHost(back.data(), memory.get(), 8);
+  device.synchronise();
   EXPECT_EQ(back, (std::array<std::byte, 8>{}));  // it begins as zeros
   device.copyToDevice(memory.get(), sent.data(), 8);
   device.copyToHost(back.data(), memory.get(), 8);
+  device.synchronise();
   EXPECT_EQ(back, sent);
   EXPECT_NE(device.allocate(0), nullptr);
 }

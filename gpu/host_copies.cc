@@ -1,0 +1,157 @@
+#include "gpu/host_copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace dtf::gpu {
+namespace {
+
+constexpr size_t kCopiers = 4, kChunkBytes = size_t{4} << 20, kSmallBytes = size_t{64} << 10;
+constexpr size_t kSmallMemoryBytes = size_t{8} << 20;
+
+}  // namespace
+
+PinnedMemory::PinnedMemory(size_t bytes) {
+  check(cudaMallocHost(&memory_, bytes), "allocating pinned memory");
+}
+
+// Its buffers take turns: one is copied by the host while the device copies the other.
+struct HostCopies::Copier {
+  Copier() : buffers{PinnedMemory(kChunkBytes), PinnedMemory(kChunkBytes)} {
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  }
+  ~Copier() {
+    if (thread.joinable()) thread.join();
+    (void)cudaStreamDestroy(stream);
+  }
+  Copier(const Copier&) = delete;
+  Copier& operator=(const Copier&) = delete;
+
+  std::array<PinnedMemory, 2> buffers;
+  std::array<Event, 2> free;  // the device has read the buffer
+  size_t next = 0;
+  Stream stream = nullptr;
+  Event done;  // all that it gave to its stream
+  std::thread thread;
+};
+
+HostCopies::HostCopies(int device, Stream stream)
+    : device_(device),
+      stream_(stream),
+      small_(std::make_unique<PinnedMemory>(kSmallMemoryBytes)) {
+  for (size_t i = 0; i < kCopiers; ++i) copiers_.push_back(std::make_unique<Copier>());
+  for (const std::unique_ptr<Copier>& copier : copiers_)
+    copier->thread = std::thread([this, one = copier.get()] { work(*one); });
+}
+
+HostCopies::~HostCopies() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  copiers_.clear();
+}
+
+void HostCopies::toDevice(std::byte* target, const std::byte* source, size_t bytes) {
+  if (pending_ == Pending::kToHost) waitForCopiers();
+  if (bytes > kSmallBytes) return add({target, source, bytes, true});
+  if (small_used_ + bytes <= kSmallMemoryBytes) {
+    std::byte* const kept = small_->get() + small_used_;
+    small_used_ += (bytes + 63) / 64 * 64;
+    std::memcpy(kept, source, bytes);
+    source = kept;
+  }
+  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream_),
+        "copying to the device");
+}
+
+void HostCopies::toHost(std::byte* target, const std::byte* source, size_t bytes) {
+  if (pending_ == Pending::kToDevice) beforeProgram();
+  if (bytes > kSmallBytes) return add({target, source, bytes, false});
+  std::byte* to = target;
+  if (small_used_ + bytes <= kSmallMemoryBytes) {
+    to = small_->get() + small_used_;
+    small_used_ += (bytes + 63) / 64 * 64;
+    small_to_host_.push_back({target, to, bytes, false});
+  }
+  check(cudaMemcpyAsync(to, source, bytes, cudaMemcpyDeviceToHost, stream_), "copying to the host");
+}
+
+void HostCopies::add(const Copy& copy) {
+  if (pending_ == Pending::kNone) reached_.record(stream_);
+  pending_ = copy.to_device ? Pending::kToDevice : Pending::kToHost;
+  {
+    const std::lock_guard lock(mutex_);
+    for (size_t begin = 0; begin < copy.bytes; begin += kChunkBytes)
+      queue_.push_back({copy.target + begin, copy.source + begin,
+                        std::min(kChunkBytes, copy.bytes - begin), copy.to_device});
+  }
+  changed_.notify_all();
+}
+
+void HostCopies::work(Copier& copier) {
+  (void)cudaSetDevice(device_);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || !queue_.empty(); });
+    if (ends_) return;
+    const Copy copy = queue_.front();
+    queue_.pop_front();
+    ++busy_;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      reached_.holdBack(copier.stream);
+      std::byte* const buffer = copier.buffers[copier.next].get();
+      Event& free = copier.free[copier.next];
+      copier.next = 1 - copier.next;
+      free.wait();
+      if (copy.to_device) {
+        std::memcpy(buffer, copy.source, copy.bytes);
+        check(cudaMemcpyAsync(copy.target, buffer, copy.bytes, cudaMemcpyHostToDevice, copier.stream),
+              "copying to the device");
+        free.record(copier.stream);
+      } else {
+        check(cudaMemcpyAsync(buffer, copy.source, copy.bytes, cudaMemcpyDeviceToHost, copier.stream),
+              "copying to the host");
+        free.record(copier.stream);
+        free.wait();
+        std::memcpy(copy.target, buffer, copy.bytes);
+      }
+      copier.done.record(copier.stream);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure && !failure_) failure_ = failure;
+    --busy_;
+    if (busy_ == 0 && queue_.empty()) changed_.notify_all();
+  }
+}
+
+void HostCopies::waitForCopiers() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return busy_ == 0 && queue_.empty(); });
+  pending_ = Pending::kNone;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void HostCopies::beforeProgram() {
+  if (pending_ == Pending::kNone) return;
+  waitForCopiers();
+  for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.holdBack(stream_);
+}
+
+void HostCopies::wait() {
+  const bool to_device = pending_ == Pending::kToDevice;
+  if (pending_ != Pending::kNone) waitForCopiers();
+  if (to_device)
+    for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.wait();
+  for (const Copy& copy : small_to_host_) std::memcpy(copy.target, copy.source, copy.bytes);
+  small_to_host_.clear();
+  small_used_ = 0;
+}
+
+}  // namespace dtf::gpu

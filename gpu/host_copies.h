@@ -1,0 +1,88 @@
+#pragma once
+
+// Copies between the host's memory, which isn't pinned, and the device's. CUDA takes such memory through a buffer of its own with
+// one thread, at a few GB/s; here several threads take it through pinned buffers, each with a stream of its own, so that the bus
+// has work while they copy. Small ones wait side by side in one buffer.
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gpu/event.h"
+
+namespace dtf::gpu {
+
+// Memory of the host that the device reads and writes by itself. Owns it. Errors: PluginError.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(size_t bytes);
+  ~PinnedMemory() { (void)cudaFreeHost(memory_); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  std::byte* get() const { return static_cast<std::byte*>(memory_); }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+// Owns: its threads, their streams and buffers.
+// Threads: the device's; works on its own.
+// Blocks: beforeProgram(), until what goes to the device has been read; wait().
+// Errors: PluginError from beforeProgram() and wait(), of whatever copy failed first.
+class HostCopies {
+ public:
+  // `stream`: that of the device's programs.
+  HostCopies(int device, Stream stream);
+  ~HostCopies();
+  HostCopies(const HostCopies&) = delete;
+  HostCopies& operator=(const HostCopies&) = delete;
+
+  // After what `stream` has been given and what has been copied so far. Until wait() returns, `source` must stay, and
+  // `target` isn't written.
+  void toDevice(std::byte* target, const std::byte* source, size_t bytes);
+  void toHost(std::byte* target, const std::byte* source, size_t bytes);
+  // What `stream` is given from now on comes after all copies to the device.
+  void beforeProgram();
+  // For all copies; not for `stream`, which must have been waited for.
+  void wait();
+
+ private:
+  struct Copy {
+    std::byte* target;
+    const std::byte* source;
+    size_t bytes;
+    bool to_device;
+  };
+  struct Copier;
+
+  enum class Pending : uint8_t { kNone, kToDevice, kToHost };  // what the copiers have
+
+  void add(const Copy& copy);
+  void work(Copier& copier);
+  void waitForCopiers();
+
+  const int device_;
+  const Stream stream_;
+  std::unique_ptr<PinnedMemory> small_;  // copies that wait for wait()
+  size_t small_used_ = 0;
+  std::vector<Copy> small_to_host_;  // from small_
+  Event reached_;                    // of `stream`: what copiers wait for
+  Pending pending_ = Pending::kNone;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Copy> queue_;
+  size_t busy_ = 0;  // copiers that have one
+  bool ends_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::unique_ptr<Copier>> copiers_;
+};
+
+}  // namespace dtf::gpu
