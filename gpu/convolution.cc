@@ -6,34 +6,16 @@
 #include <limits>
 
 #include "gpu/convolution_graph.h"
-#include "gpu/event.h"
 #include "gpu/kernel.h"
 #include "gpu/libraries.h"
 #include "gpu/transpose.h"
+#include "gpu/trial.h"
 
 namespace dtf::gpu {
 namespace {
 
-// How many of the heuristics' configurations are timed, and how often each.
-constexpr size_t kCandidatesMax = 8;
-constexpr int kTimedRuns = 5;
 // An engine that wants more is left out: its speed isn't worth the memory.
 constexpr size_t kPlanWorkspaceBytesMax = size_t{512} << 20;
-
-// Memory of a plan while it is timed.
-class Scratch {
- public:
-  Scratch(Device& device, size_t bytes)
-      : device_(device), memory_(device.allocate(std::max<size_t>(bytes, 1))) {}
-  ~Scratch() { device_.deallocate(memory_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::byte* get() const { return memory_; }
-
- private:
-  Device& device_;
-  std::byte* const memory_;
-};
 
 std::vector<int64_t> tensorIds() {
   return {static_cast<int64_t>(TensorId::kImage), static_cast<int64_t>(TensorId::kFilter),
@@ -127,7 +109,7 @@ class ConvolutionKernel final : public Kernel {
     double best = std::numeric_limits<double>::infinity();
     size_t tried = 0;
     for (const Descriptor& config : engineConfigs(graph, {})) {
-      if (tried == kCandidatesMax) break;
+      if (tried == kTrialsMax) break;
       if (!keepsPromise(config, precision_)) continue;
       try {
         Plan plan(config, device.libraries().dnn);
@@ -152,18 +134,10 @@ class ConvolutionKernel final : public Kernel {
     return chosen;
   }
 
-  // Seconds of some runs.
   static double timeOf(Device& device, const Plan& plan, const std::vector<void*>& tensors) {
     const Scratch workspace(device, plan.workspaceBytes());
     const Descriptor bound = plan.bind(tensorIds(), tensors, workspace.get());
-    const auto run = [&] { plan.execute(device.libraries().dnn, bound); };
-    run();  // loads its code
-    Event begin, end;
-    begin.record(device.stream());
-    for (int i = 0; i < kTimedRuns; ++i) run();
-    end.record(device.stream());
-    end.wait();
-    return end.secondsSince(begin);
+    return timedRuns(device, [&] { plan.execute(device.libraries().dnn, bound); });
   }
 
   size_t bytesFor(int64_t elements) const {

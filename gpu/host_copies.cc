@@ -56,7 +56,11 @@ HostCopies::~HostCopies() {
 
 void HostCopies::toDevice(std::byte* target, const std::byte* source, size_t bytes) {
   if (pending_ == Pending::kToHost) waitForCopiers();
-  if (bytes > kSmallBytes) return add({target, source, bytes, true});
+  if (pending_ == Pending::kToDevice && overlapsPending(target, bytes)) beforeProgram();
+  if (bytes > kSmallBytes) {
+    targets_.push_back({target, bytes});
+    return add({target, source, bytes, true});
+  }
   if (small_used_ + bytes <= kSmallMemoryBytes) {
     std::byte* const kept = small_->get() + small_used_;
     small_used_ += (bytes + 63) / 64 * 64;
@@ -77,6 +81,12 @@ void HostCopies::toHost(std::byte* target, const std::byte* source, size_t bytes
     small_to_host_.push_back({target, to, bytes, false});
   }
   check(cudaMemcpyAsync(to, source, bytes, cudaMemcpyDeviceToHost, stream_), "copying to the host");
+}
+
+bool HostCopies::overlapsPending(const std::byte* target, size_t bytes) const {
+  return std::any_of(targets_.begin(), targets_.end(), [&](const std::pair<std::byte*, size_t>& other) {
+    return target < other.first + other.second && other.first < target + bytes;
+  });
 }
 
 void HostCopies::add(const Copy& copy) {
@@ -135,6 +145,7 @@ void HostCopies::waitForCopiers() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return busy_ == 0 && queue_.empty(); });
   pending_ = Pending::kNone;
+  targets_.clear();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 

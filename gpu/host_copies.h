@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gpu/event.h"
@@ -67,6 +68,7 @@ class HostCopies {
   void add(const Copy& copy);
   void work(Copier& copier);
   void waitForCopiers();
+  bool overlapsPending(const std::byte* target, size_t bytes) const;
 
   const int device_;
   const Stream stream_;
@@ -75,6 +77,7 @@ class HostCopies {
   std::vector<Copy> small_to_host_;  // from small_
   Event reached_;                    // of `stream`: what copiers wait for
   Pending pending_ = Pending::kNone;
+  std::vector<std::pair<std::byte*, size_t>> targets_;  // of what is on its way to the device
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -61,6 +61,7 @@ void addLabelKernels(KernelTable& table);
 void addArrayKernels(KernelTable& table);
 void addNormKernels(KernelTable& table);
 void addBatchNormKernels(KernelTable& table);
+void addFusedSoftmaxKernel(KernelTable& table);
 void addPoolKernels(KernelTable& table);
 void addMatMulKernel(KernelTable& table);        // cuBLASLt
 void addConvolutionKernels(KernelTable& table);  // cuDNN

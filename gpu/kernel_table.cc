@@ -12,6 +12,7 @@ const KernelTable& kernelTable() {
     addArrayKernels(made);
     addNormKernels(made);
     addBatchNormKernels(made);
+    addFusedSoftmaxKernel(made);
     addPoolKernels(made);
     addMatMulKernel(made);
     addConvolutionKernels(made);

@@ -28,6 +28,7 @@ struct Device::Libraries {
   cudnnHandle_t dnn = nullptr;
   std::unique_ptr<HostCopies> copies;
   std::map<std::string, Plan> plans;  // of convolutions, by what they differ by
+  std::map<std::string, cublasLtMatmulHeuristicResult_t> algorithms;  // of products, likewise
 };
 
 }  // namespace dtf::gpu

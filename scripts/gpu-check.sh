@@ -75,15 +75,17 @@ check() {
   rm -f "$log"
 }
 
-# train JOB ACCURACY: one worker's GPU and two ps; fails where the examples to evaluate are told right less often.
+# train JOB ACCURACY [OVERRIDE...]: one worker's GPU and two ps; fails where the examples to evaluate are told right less often.
 train() {
-  local run
+  local run job=$1 wanted=$2 code override settings=()
+  shift 2
+  for override in "$@"; do settings+=(--set "$override"); done
   run=$(mktemp -d)
-  "$folder/launcher/dtf-launch" configs/clusters/local-sync.yaml --run-dir "$run/run" --set "train=$PWD/configs/jobs/$1.yaml" \
-    --set 'cluster.worker=[{address: "localhost:auto", devices: [gpu:0]}]' >"$run/log" 2>&1
-  local code=$?
+  "$folder/launcher/dtf-launch" configs/clusters/local-sync.yaml --run-dir "$run/run" --set "train=$PWD/configs/jobs/$job.yaml" \
+    --set 'cluster.worker=[{address: "localhost:auto", devices: [gpu:0]}]' "${settings[@]}" >"$run/log" 2>&1
+  code=$?
   tail -40 "$run/log"
-  python3 - "$run/run/summary.json" "$2" <<'END' || code=1
+  python3 - "$run/run/summary.json" "$wanted" <<'END' || code=1
 import json, sys
 summary = json.load(open(sys.argv[1]))
 accuracy, rate = summary["eval"]["accuracy"], summary["steps_per_second"]
@@ -108,6 +110,7 @@ check "trains digits_softmax" train digits_softmax 0.9
 check "trains digits_lenet" train digits_lenet 0.97
 if [ -r data/mnist/train-images-idx3-ubyte.gz ]; then
   check "trains mnist_lenet" train mnist_lenet 0.99
+  check "trains mnist_lenet, bfloat16" train mnist_lenet 0.99 train.precision=bfloat16
 else
   rows+=("trains mnist_lenet             skipped         scripts/fetch-mnist.sh brings its data")
 fi
