@@ -98,42 +98,60 @@ class ConvolutionKernel final : public Kernel {
     return text;
   }
 
-  // The fastest of the plans that keep what the precision promises.
+  // The plan that was chosen before on such a device, or the fastest of those that keep what the precision promises.
   Plan choose(Device& device) const {
-    const Descriptor graph = convolutionGraph(c_, pass_, device.libraries().dnn);
+    const std::vector<Descriptor> configs = offered(device);
+    PlanCache& kept = *device.libraries().kept;
+    const std::string key = "convolution " + this->key();
+    const std::optional<size_t> known = kept.find(key);
+    if (known && *known < configs.size()) return {configs[*known], device.libraries().dnn};
     const Scratch image(device, bytesFor(c_.imageElements()));
     const Scratch filter(device, bytesFor(c_.filterElements()));
     const Scratch out(device, bytesFor(c_.outElements()));
     const std::vector<void*> tensors = {image.get(), filter.get(), out.get()};
     Plan chosen;
+    size_t tried = 0, way = 0;
     double best = std::numeric_limits<double>::infinity();
-    size_t tried = 0;
-    for (const Descriptor& config : engineConfigs(graph, {})) {
-      if (tried == kTrialsMax) break;
-      if (!keepsPromise(config, precision_)) continue;
+    for (size_t i = 0; i < configs.size() && tried < kTrialsMax; ++i) {
       try {
-        Plan plan(config, device.libraries().dnn);
+        Plan plan(configs[i], device.libraries().dnn);
         if (plan.workspaceBytes() > kPlanWorkspaceBytesMax) continue;
         const double taken = timeOf(device, plan, tensors);
         ++tried;
         if (taken >= best) continue;
         best = taken;
+        way = i;
         chosen = std::move(plan);
       } catch (const PluginError& error) {
         // An engine whose workspace doesn't fit is one that can't be had; a device that fails is not.
         if (error.code() == DTF_PLUGIN_UNAVAILABLE && cudaPeekAtLastError() != cudaSuccess) throw;
       }
     }
-    if (!chosen)
-      throw PluginError(DTF_PLUGIN_BAD_CONFIG,
-                        "Node '" + name_ + "': cuDNN has no engine for this convolution in " +
-                            (c_.type == Type::kBFloat16       ? "bfloat16"
-                             : precision_ == Precision::kTf32 ? "TF32"
-                                                              : "float32") +
-                            ". Place the node on a CPU, or choose another train.precision.");
+    if (!chosen) refuse();
+    kept.add(key, way);
     return chosen;
   }
 
+  // What cuDNN has for it, in the same order each time.
+  std::vector<Descriptor> offered(Device& device) const {
+    std::vector<Descriptor> configs =
+        engineConfigs(convolutionGraph(c_, pass_, device.libraries().dnn), {});
+    std::erase_if(configs, [this](const Descriptor& config) {
+      return !keepsPromise(config, precision_);
+    });
+    return configs;
+  }
+
+  [[noreturn]] void refuse() const {
+    throw PluginError(DTF_PLUGIN_BAD_CONFIG,
+                      "Node '" + name_ + "': cuDNN has no engine for this convolution in " +
+                          (c_.type == Type::kBFloat16       ? "bfloat16"
+                           : precision_ == Precision::kTf32 ? "TF32"
+                                                            : "float32") +
+                          ". Place the node on a CPU, or choose another train.precision.");
+  }
+
+  // Seconds of some runs.
   static double timeOf(Device& device, const Plan& plan, const std::vector<void*>& tensors) {
     const Scratch workspace(device, plan.workspaceBytes());
     const Descriptor bound = plan.bind(tensorIds(), tensors, workspace.get());

@@ -64,6 +64,8 @@ Device::Device(int index) : index_(index), libraries_(std::make_unique<Libraries
   reported_ = static_cast<BadData*>(reported);
   *reported_ = {};
   libraries_->copies = std::make_unique<HostCopies>(index, stream_);
+  libraries_->kept = std::make_unique<PlanCache>(
+      planCacheFolder(), std::string(properties.name) + ", " + backendText());
   check(cublasLtCreate(&libraries_->blas), "starting it");
   check(cudnnCreate(&libraries_->dnn), "starting it");
   check(cudnnSetStream(libraries_->dnn, stream_), "setting its stream");
@@ -119,6 +121,10 @@ void Device::synchronise() {
   check(cudaStreamSynchronize(stream_), "computing");
   libraries_->copies->wait();
   throwIfBadData();
+}
+
+void Device::afterPreparing() {
+  libraries_->kept->save();
 }
 
 void Device::beforeProgram() {

@@ -53,6 +53,8 @@ class Device {
   void copyToDevice(std::byte* target, const std::byte* source, size_t bytes);
   void copyToHost(std::byte* target, const std::byte* source, size_t bytes);
   void synchronise();
+  // All kernels of a program are prepared: what was chosen for them is kept.
+  void afterPreparing();
   // A program comes after all copies to the device.
   void beforeProgram();
 

@@ -10,6 +10,7 @@
 #include "gpu/cudnn_graph.h"
 #include "gpu/device.h"
 #include "gpu/host_copies.h"
+#include "gpu/plan_cache.h"
 
 namespace dtf::gpu {
 
@@ -27,6 +28,7 @@ struct Device::Libraries {
   cublasLtHandle_t blas = nullptr;
   cudnnHandle_t dnn = nullptr;
   std::unique_ptr<HostCopies> copies;
+  std::unique_ptr<PlanCache> kept;    // the ways that were chosen
   std::map<std::string, Plan> plans;  // of convolutions, by what they differ by
   std::map<std::string, cublasLtMatmulHeuristicResult_t> algorithms;  // of products, likewise
 };

@@ -2,7 +2,8 @@
 
 #include <cublasLt.h>
 
-#include <span>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "gpu/kernel.h"
@@ -134,7 +135,7 @@ class MatMulKernel final : public Kernel {
           "multiplying matrices");
   }
 
-  // The fastest of those that cuBLASLt thinks best.
+  // The one that was chosen before on such a device, or the fastest of those that cuBLASLt thinks best.
   Choice choose(Device& device) const {
     const Preference preference = preferenceOf();
     Choice offered[kTrialsMax] = {};
@@ -147,21 +148,26 @@ class MatMulKernel final : public Kernel {
       throw PluginError(DTF_PLUGIN_INTERNAL,
                         "cuBLASLt has no algorithm for a product of " + std::to_string(p_.m) +
                             " x " + std::to_string(p_.k) + " x " + std::to_string(p_.n) + ".");
+    PlanCache& kept = *device.libraries().kept;
+    const std::string key = "product " + key_;
+    const std::optional<size_t> known = kept.find(key);
+    if (known && *known < static_cast<size_t>(found)) return offered[*known];
     const auto each = static_cast<size_t>(bytes_each_);
     const Scratch a(device, static_cast<size_t>(p_.m * p_.k) * each);
     const Scratch b(device, static_cast<size_t>(p_.k * p_.n) * each);
     const Scratch c(device, static_cast<size_t>(bytes_)), workspace(device, kMatMulWorkspaceBytes);
-    const Choice* best = nullptr;
-    double least = 0;
-    for (const Choice& choice : std::span(offered).first(static_cast<size_t>(found))) {
+    size_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < static_cast<size_t>(found); ++i) {
       const double taken = timedRuns(device, [&] {
-        multiply(device, choice, {a.get(), b.get(), c.get(), workspace.get()});
+        multiply(device, offered[i], {a.get(), b.get(), c.get(), workspace.get()});
       });
-      if (best != nullptr && taken >= least) continue;
-      best = &choice;
+      if (taken >= least) continue;
+      best = i;
       least = taken;
     }
-    return *best;
+    kept.add(key, best);
+    return offered[best];
   }
 
   const Product p_;

@@ -48,6 +48,7 @@ struct Program::Events {
 Program::Program(Device& device, std::vector<Launch> launches)
     : device_(device), launches_(std::move(launches)) {
   device.makeCurrent();
+  device.afterPreparing();
   events_ = std::make_unique<Events>();
 }
 

@@ -41,23 +41,33 @@ struct RowAt {
       const int64_t c = begin + share.first;
       float sum = 0;
       if (c < classes)
+#if defined(__CUDA_ARCH__)
+#pragma unroll 8
+#endif
         for (int64_t k = share.lane; k < inputs; k += share.lanes)
           sum += static_cast<float>(x[row * inputs + k]) * weights[k * classes + c];
       sum = team.sumOfEvery(share.wide, sum);
       if (share.lane == 0 && c < classes) g[c] = sum * scale + bias[c];
     }
     team.wait();
+    // All of them at once: one wait for the memory.
+    float logits[kClassesMax];
+    for (int64_t c = 0; c < kClassesMax; ++c) logits[c] = c < classes ? g[c] : 0;
     const int64_t label = labels.at(row);
     int64_t best = 0;
-    float max = g[0];
-    for (int64_t c = 1; c < classes; ++c) {
-      best = g[c] > g[best] ? c : best;
-      max = g[c] > max || g[c] != g[c] ? g[c] : max;
+    float max = logits[0], largest = logits[0], of_label = logits[0];
+    for (int64_t c = 1; c < kClassesMax; ++c) {
+      if (c >= classes) continue;
+      const float logit = logits[c];
+      if (logit > largest) largest = logit, best = c;
+      if (logit > max || logit != logit) max = logit;
+      if (c == label) of_label = logit;
     }
     float total = 0;
-    for (int64_t c = 0; c < classes; ++c) total += expf(g[c] - max);
+    for (int64_t c = 0; c < kClassesMax; ++c)
+      if (c < classes) total += expf(logits[c] - max);
     if (team.rank() == 0) {
-      losses[row] = logf(total) - (g[label] - max);
+      losses[row] = logf(total) - (of_label - max);
       hits[row] = best == label ? 1.0f : 0.0f;
     }
     team.wait();
@@ -90,6 +100,9 @@ struct TotalsAt {
       const int64_t c = begin + share.first;
       float sum = 0;
       if (c < classes)
+#if defined(__CUDA_ARCH__)
+#pragma unroll 8
+#endif
         for (int64_t row = share.lane; row < rows; row += share.lanes)
           sum += (part == inputs ? 1.0f : static_cast<float>(x[row * inputs + part]) * scale) *
                  gradients[row * classes + c];

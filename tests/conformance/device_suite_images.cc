@@ -59,9 +59,10 @@ TEST_P(DeviceSuite, ConvolvesAnyShape) {
   }
 }
 
-// Larger than a block of pixels; the image itself as a matrix. Some thousand terms are summed.
+// Larger than a block of pixels; the image itself as a matrix. Some thousand terms of up to 16 are summed, which may leave next to
+// nothing: a float32 sum is then off by some units in the last place of what it was on its way.
 TEST_P(DeviceSuite, ConvolvesManyPixels) {
-  constexpr double kLongSums = 1e-4;
+  constexpr double kLongSums = 5e-4;
   const Window same3 = paddedSame({{.size = 3}, {.size = 3}}, 30, 31);
   expectConvolution(device_, {4, 30, 31, 5}, {3, 3, 5, 8}, same3, 1, kLongSums);
   expectConvolution(device_, {2, 30, 31, 40}, {3, 3, 40, 16}, same3, 1, kLongSums);

@@ -13,9 +13,7 @@
 namespace dtf::runtime::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Each;
-using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Lt;
 using ::testing::Not;
@@ -110,7 +108,8 @@ TEST_P(DeviceSuite, BFloat16GivesTheLossAndTheDirectionOfTheGradients) {
   for (const bool fuse : {true, false}) {
     const std::vector<double> errors =
         c.errors(device_, {.fuse = fuse, .precision = Precision::kBFloat16});
-    EXPECT_THAT(errors, Each(AllOf(Gt(1e-5), Lt(0.2))));  // by less than that it were float32
+    EXPECT_THAT(errors, Each(Lt(0.2)));
+    EXPECT_GT(errors.front(), 1e-4) << "this is float32";
     EXPECT_LT(errors.back(), 0.01) << "the loss";
   }
 }

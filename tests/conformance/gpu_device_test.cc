@@ -1,10 +1,14 @@
 // The device suite on a real GPU. Without one it says so and exits with 77, which is a skip; with DTF_REQUIRE_GPU=1
 // it fails.
 
+#include <gmock/gmock.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/graph/builder.h"
@@ -60,6 +64,48 @@ TEST(GpuDevice, CountsTheKernelsThatRanOnIt) {
     step->run();
     EXPECT_EQ(device.kernelsLaunched(), run);
     EXPECT_EQ(step->fetch(0)[99], 3);
+  }
+}
+
+TEST(GpuDevice, SaysThatItIsOutOfMemoryAndGoesOn) {
+  PluginDevice device(gpuPlugin(), 0);
+  try {
+    (void)device.allocate(size_t{1} << 50);
+    FAIL() << "it has a PiB";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_THAT(error.message(), ::testing::HasSubstr("out of memory"));
+  }
+  const DeviceMemory memory = device.allocate(4);
+  const std::array<std::byte, 4> sent = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  std::array<std::byte, 4> back = {};
+  device.copyToDevice(memory.get(), sent.data(), 4);
+  device.copyToHost(back.data(), memory.get(), 4);
+  device.synchronise();
+  EXPECT_EQ(back, sent);
+}
+
+// A step that was captured gives the bits of the one that wasn't.
+TEST(GpuDevice, ACapturedStepIsTheSame) {
+  PluginDevice device(gpuPlugin(), 0);
+  KernelTable kernels;
+  registerPluginKernels(kernels, gpuPlugin());
+  graph::Graph graph(graph::standardOps());
+  graph::Builder b(graph);
+  const graph::Output x = b.placeholder("x", DType::kFloat32, {33, 70});
+  const graph::Output y = b.softmax(b.matMul(x, b.placeholder("w", DType::kFloat32, {70, 45})));
+  const auto step = compile(graph, std::array{y}, device, kernels);
+  std::vector<float> of_x(33 * 70), of_w(70 * 45);
+  for (size_t i = 0; i < of_x.size(); ++i) of_x[i] = static_cast<float>(i % 17) - 8;
+  for (size_t i = 0; i < of_w.size(); ++i) of_w[i] = static_cast<float>(i % 13) / 13;
+  step->bindInput(step->input("x"), reinterpret_cast<const std::byte*>(of_x.data()));
+  step->bindInput(step->input("w"), reinterpret_cast<const std::byte*>(of_w.data()));
+  step->run();
+  const std::vector<float> first(step->fetch(0).begin(), step->fetch(0).end());
+  for (int run = 0; run < 3; ++run) {
+    step->run();
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), step->fetch(0).begin())) << "run " << run;
+    EXPECT_GT(step->deviceSeconds().value_or(0), 0);
   }
 }
 

@@ -3,9 +3,10 @@
 // crashes on one has answered it.
 //
 //   cudnn_support PROPERTIES.json PASS BATCH HEIGHT WIDTH CHANNELS OUT_CHANNELS WINDOW STRIDE BEFORE AFTER GROUPS
-//   prints "N float32, N TF32"
+//   prints "N float32, N TF32, N bfloat16"
 //   cudnn_support --version
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -30,7 +31,7 @@ Descriptor deviceProperties(const char* file) {
 }
 
 // An operation as a step would have it.
-Operation operationOf(const std::string& pass, const int64_t* n) {
+Operation operationOf(const std::string& pass, const int64_t* n, dtf_plugin_dtype images) {
   const int64_t batch = n[0], height = n[1], width = n[2], channels = n[3], outs = n[4];
   const int64_t window = n[5], stride = n[6], before = n[7], after = n[8], groups = n[9];
   const int64_t out_height = (height + before + after - window) / stride + 1;
@@ -38,8 +39,8 @@ Operation operationOf(const std::string& pass, const int64_t* n) {
   const int64_t x[] = {batch, height, width, channels};
   const int64_t filter[] = {window, window, channels / groups, outs};
   const int64_t y[] = {batch, out_height, out_width, outs};
-  const auto tensor = [](const int64_t* dims) {
-    return dtf_plugin_tensor{DTF_PLUGIN_FLOAT32, 4, dims};
+  const auto tensor = [&](const int64_t* dims) {
+    return dtf_plugin_tensor{dims == filter ? DTF_PLUGIN_FLOAT32 : images, 4, dims};
   };
   const bool input = pass == "backprop_input", forward = pass == "forward";
   const dtf_plugin_tensor inputs[] = {tensor(input ? filter : x), tensor(forward ? filter : y)};
@@ -65,14 +66,19 @@ int run(char** arguments) {
   const Pass which = pass == "forward"          ? Pass::kForward
                      : pass == "backprop_input" ? Pass::kBackpropInput
                                                 : Pass::kBackpropFilter;
-  const Convolution convolution(operationOf(pass, numbers), which);
-  const Descriptor graph = convolutionGraph(convolution, which, nullptr);
-  int full = 0, tf32 = 0;
-  for (const Descriptor& config : engineConfigs(graph, deviceProperties(arguments[1]))) {
-    full += keepsPromise(config, Precision::kFloat32) ? 1 : 0;
-    tf32 += keepsPromise(config, Precision::kTf32) ? 1 : 0;
-  }
-  std::printf("%d float32, %d TF32\n", full, tf32);
+  const Descriptor properties = deviceProperties(arguments[1]);
+  const auto count = [&](dtf_plugin_dtype images, Precision precision) {
+    const Convolution convolution(operationOf(pass, numbers, images), which);
+    const std::vector<Descriptor> configs =
+        engineConfigs(convolutionGraph(convolution, which, nullptr), properties);
+    return static_cast<int>(
+        std::count_if(configs.begin(), configs.end(), [precision](const Descriptor& config) {
+          return keepsPromise(config, precision);
+        }));
+  };
+  std::printf("%d float32, %d TF32, %d bfloat16\n", count(DTF_PLUGIN_FLOAT32, Precision::kFloat32),
+              count(DTF_PLUGIN_FLOAT32, Precision::kTf32),
+              count(DTF_PLUGIN_BFLOAT16, Precision::kTf32));
   return 0;
 }
 

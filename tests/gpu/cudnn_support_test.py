@@ -3,7 +3,7 @@
 
 Usage: cudnn_support_test.py PROGRAM TABLE [--write]
 A line of the table: a name, the convolution (see cudnn_support_main.cc), and for each pass how many engine configurations keep
-float32's precision and give the same bits each time, and how many do with TF32. The numbers are of one version of cuDNN,
+float32's precision and give the same bits each time, how many do with TF32, and how many in bfloat16. The numbers are of one version of cuDNN,
 which the table names; with another one it is enough that there is one of each. Each question has a process of its own.
 """
 import concurrent.futures
@@ -17,10 +17,10 @@ PASSES = ("forward", "backprop_input", "backprop_filter")
 
 def ask(program, properties, which, shape):
     done = subprocess.run([program, properties, which, *shape], capture_output=True, text=True, timeout=120)
-    found = re.fullmatch(r"(\d+) float32, (\d+) TF32\n", done.stdout)
+    found = re.fullmatch(r"(\d+) float32, (\d+) TF32, (\d+) bfloat16\n", done.stdout)
     if done.returncode == 0 and found:
-        return found[1] + "/" + found[2], ""
-    return "0/0", f"exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+        return "/".join(found.groups()), ""
+    return "0/0/0", f"exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
 
 
 def main(program, table, write):
@@ -42,8 +42,7 @@ def main(program, table, write):
             asked += len(answers)
             made.append(f"{name:15}{' '.join(shape):32}{' '.join(answer for answer, _ in answers)}")
             for which, (answer, error), wanted in zip(PASSES, answers, expected + [""] * 3):
-                full, tf32 = (int(n) for n in answer.split("/"))
-                if error or full == 0 or tf32 == 0:
+                if error or "0" in answer.split("/"):
                     problems.append(f"{name} {which}: {answer} {error}")
                 elif same_version and answer != wanted and not write:
                     problems.append(f"{name} {which}: {answer}, the table has {wanted or 'nothing'}")

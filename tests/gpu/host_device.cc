@@ -61,6 +61,8 @@ void Device::synchronise() {
   throwIfBadData();
 }
 
+void Device::afterPreparing() {}
+
 void Device::beforeProgram() {}
 
 void Device::fetchReport() {}  // it is in the host's memory
