@@ -55,7 +55,7 @@ typedef struct dtf_plugin_tensor {
 } dtf_plugin_tensor;
 
 typedef enum dtf_plugin_attribute_type {
-  DTF_PLUGIN_INTEGER = 1, /* also a bool: 0 or 1 */
+  DTF_PLUGIN_INTEGER = 1, /* also a bool: 0 or 1, and a dtf_plugin_dtype */
   DTF_PLUGIN_NUMBER = 2,
   DTF_PLUGIN_LIST = 3 /* of integers: a shape */
 } dtf_plugin_attribute_type;

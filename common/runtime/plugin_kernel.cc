@@ -40,6 +40,8 @@ dtf_plugin_attribute toPlugin(const std::string& key, const graph::Attribute& va
     made.integer = *flag ? 1 : 0;
   } else if (const auto* integer = std::get_if<int64_t>(&value)) {
     made.integer = *integer;
+  } else if (const auto* dtype = std::get_if<DType>(&value)) {
+    made.integer = static_cast<int64_t>(*dtype);
   } else {
     throw Error(ErrorCode::kBadConfig, "The attribute '" + key + "' can't be given to a GPU.");
   }
