@@ -55,10 +55,13 @@ using KernelTable = std::map<std::string, KernelFactory, std::less<>>;
 const KernelTable& kernelTable();
 
 void addElementKernels(KernelTable& table);
+void addTypedKernels(KernelTable& table);
 void addActivationKernels(KernelTable& table);
 void addRowKernels(KernelTable& table);
 void addLabelKernels(KernelTable& table);
 void addArrayKernels(KernelTable& table);
+void addReductionKernels(KernelTable& table);
+void addRandomKernels(KernelTable& table);
 void addNormKernels(KernelTable& table);
 void addBatchNormKernels(KernelTable& table);
 void addFusedSoftmaxKernel(KernelTable& table);

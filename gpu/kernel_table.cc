@@ -6,10 +6,13 @@ const KernelTable& kernelTable() {
   static const KernelTable table = [] {
     KernelTable made;
     addElementKernels(made);
+    addTypedKernels(made);
     addActivationKernels(made);
     addRowKernels(made);
     addLabelKernels(made);
     addArrayKernels(made);
+    addReductionKernels(made);
+    addRandomKernels(made);
     addNormKernels(made);
     addBatchNormKernels(made);
     addFusedSoftmaxKernel(made);

@@ -30,8 +30,9 @@ class Team {
     return reduce(value, [](T a, T b) { return a + b; });
   }
   // NaN counts as the largest.
-  __device__ float max(float value) const {
-    return reduce(value, [](float a, float b) { return a > b || a != a ? a : b; });
+  template <class T>
+  __device__ T max(T value) const {
+    return reduce(value, [](T a, T b) { return a > b || a != a ? a : b; });
   }
   // Of those threads alone whose ranks differ by a multiple of `stride`, a power of two of at most size(). All get it.
   template <class T>
@@ -127,9 +128,12 @@ class Team {
   T sum(T value) const {
     return value;
   }
-  float max(float value) const { return value; }
   template <class T>
   T sumOfEvery(int64_t, T value) const {
+    return value;
+  }
+  template <class T>
+  T max(T value) const {
     return value;
   }
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gpu/packed_kernels.h"
+#include "gpu/philox.h"
 
 namespace dtf::gpu {
 namespace {
@@ -151,25 +152,9 @@ class SigmoidCrossEntropyGradKernel final : public Kernel {
   const int64_t n_;
 };
 
-// How Dropout draws: see standard_nn_ops.cc. After J. K. Salmon et al., "Parallel random numbers: as easy
-// as 1, 2, 3" (2011), Philox 4x32 with 10 rounds.
-struct Philox {
-  uint32_t c[4];
-  DTF_HOST_DEVICE void draw(uint32_t key0, uint32_t key1) {
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = uint64_t{c[0]} * 0xD2511F53u, p1 = uint64_t{c[2]} * 0xCD9E8D57u;
-      const uint32_t next[4] = {
-          static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ key0, static_cast<uint32_t>(p1),
-          static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ key1, static_cast<uint32_t>(p0)};
-      for (int word = 0; word < 4; ++word) c[word] = next[word];
-      key0 += 0x9E3779B9u;
-      key1 += 0xBB67AE85u;
-    }
-  }
-};
-
 constexpr uint32_t kDropoutStream = 0x11000000;  // base/random_streams.h: what the seed is used for
 
+// How it draws: see standard_nn_ops.cc.
 struct DropoutAt {
   const float* x;
   const int32_t* key;  // seed and batch, 64 bits each, which may be aligned to 4 bytes only

@@ -1,65 +1,34 @@
-// Parts of tensors; the semantics are in common/graph/standard_array_ops.cc.
+// Parts of tensors, and repetition; the semantics are in common/graph/standard_array_ops.cc and standard_math_ops.cc.
 
 #include "gpu/element_kernels.h"
-#include "gpu/error.h"
 
 namespace dtf::gpu {
 namespace {
 
-constexpr int kRankMax = 8;
-
-// Where element i of a dense tensor of shape `dims` lies in another one. Value type, given to the device.
-struct Strided {
-  int rank = 0;
-  int64_t dims[kRankMax] = {};
-  int64_t strides[kRankMax] = {};  // in the other
-  int64_t offset = 0;              // of the element at the origin
-
-  DTF_HOST_DEVICE int64_t at(int64_t i) const {
-    int64_t place = offset;
-    for (int d = rank - 1; d >= 0; --d) {
-      place += i % dims[d] * strides[d];
-      i /= dims[d];
-    }
-    return place;
-  }
+// Where element i of a dense tensor lies in another one. Value type, given to the device.
+struct PlacesIn {
+  Strided<1> strided;
+  int64_t offset = 0;  // of the element at the origin
+  DTF_HOST_DEVICE int64_t at(int64_t i) const { return offset + strided.at(i).of[0]; }
 };
 
-std::vector<int64_t> denseStrides(const std::vector<int64_t>& dims) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return strides;
-}
-
-Strided stridedOf(const Operation& o, const std::vector<int64_t>& dims,
-                  const std::vector<int64_t>& strides) {
-  if (dims.size() > kRankMax)
-    throw PluginError(DTF_PLUGIN_BAD_CONFIG, "Node '" + o.name + "': " + o.op +
-                                                 " has no GPU kernel for more than " +
-                                                 std::to_string(kRankMax) + " dimensions.");
-  Strided made;
-  made.rank = static_cast<int>(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) made.dims[i] = dims[i], made.strides[i] = strides[i];
-  return made;
-}
-
 // `part` within `whole`, beginning at `begin`.
-Strided partOf(const Operation& o, const TensorSpec& part, const TensorSpec& whole,
-               const std::vector<int64_t>& begin) {
+PlacesIn partOf(const Operation& o, const TensorSpec& part, const TensorSpec& whole,
+                const std::vector<int64_t>& begin) {
   const std::vector<int64_t> strides = denseStrides(whole.dims);
-  Strided made = stridedOf(o, part.dims, strides);
+  PlacesIn made = {stridedOf<1>(o, part.dims, {strides})};
   for (size_t i = 0; i < begin.size(); ++i) made.offset += begin[i] * strides[i];
   return made;
 }
 
 struct ToWholeAt {
-  Strided place;
+  PlacesIn place;
   const float* part;
   float* whole;
   DTF_HOST_DEVICE void operator()(int64_t i) const { whole[place.at(i)] = part[i]; }
 };
 struct FromWholeAt {
-  Strided place;
+  PlacesIn place;
   const float* whole;
   float* part;
   DTF_HOST_DEVICE void operator()(int64_t i) const { part[i] = whole[place.at(i)]; }
@@ -86,7 +55,7 @@ class ConcatKernel final : public Kernel {
 
  private:
   struct Part {
-    Strided place;
+    PlacesIn place;
     int64_t elements;
   };
   std::vector<Part> parts_;
@@ -95,13 +64,14 @@ class ConcatKernel final : public Kernel {
 // The output is read from places of the input.
 class FromWholeKernel final : public Kernel {
  public:
-  FromWholeKernel(const Operation& o, Strided place) : place_(place), n_(o.outputs[0].elements()) {}
+  FromWholeKernel(const Operation& o, PlacesIn place)
+      : place_(place), n_(o.outputs[0].elements()) {}
   void launch(Device& device, const Arguments& a) override {
     forElements(device, n_, FromWholeAt{place_, a.in(0), a.out(0)});
   }
 
  private:
-  const Strided place_;
+  const PlacesIn place_;
   const int64_t n_;
 };
 
@@ -115,7 +85,14 @@ std::unique_ptr<Kernel> transpose(const Operation& o) {
   std::vector<int64_t> moved;
   for (const int64_t axis : o.list("permutation"))
     moved.push_back(strides[static_cast<size_t>(axis)]);
-  return std::make_unique<FromWholeKernel>(o, stridedOf(o, o.outputs[0].dims, moved));
+  return std::make_unique<FromWholeKernel>(o,
+                                           PlacesIn{stridedOf<1>(o, o.outputs[0].dims, {moved})});
+}
+
+std::unique_ptr<Kernel> broadcastTo(const Operation& o) {
+  const std::vector<int64_t>& dims = o.outputs[0].dims;
+  return std::make_unique<FromWholeKernel>(
+      o, PlacesIn{stridedOf<1>(o, dims, {repeatedStrides(o.inputs[0], dims)})});
 }
 
 class PadKernel final : public Kernel {
@@ -130,7 +107,7 @@ class PadKernel final : public Kernel {
   }
 
  private:
-  const Strided place_;
+  const PlacesIn place_;
   const int64_t n_, whole_;
 };
 
@@ -141,6 +118,7 @@ void addArrayKernels(KernelTable& table) {
   table["Slice"] = slice;
   table["Pad"] = make<PadKernel>;
   table["Transpose"] = transpose;
+  table["BroadcastTo"] = broadcastTo;
 }
 
 }  // namespace dtf::gpu

@@ -40,25 +40,6 @@ struct RsqrtOf {
 struct SquaredDifferenceOf {
   DTF_HOST_DEVICE float operator()(float a, float b) const { return (a - b) * (a - b); }
 };
-struct LessOf {
-  template <class T>
-  DTF_HOST_DEVICE uint8_t operator()(T a, T b) const {
-    return a < b ? 1 : 0;
-  }
-};
-struct LessEqualOf {
-  template <class T>
-  DTF_HOST_DEVICE uint8_t operator()(T a, T b) const {
-    return a <= b ? 1 : 0;
-  }
-};
-struct EqualOf {
-  template <class T>
-  DTF_HOST_DEVICE uint8_t operator()(T a, T b) const {
-    return a == b ? 1 : 0;
-  }
-};
-
 struct ScaleOf {
   float factor;
   explicit ScaleOf(const Operation& o) : factor(static_cast<float>(o.number("factor", 1))) {}
@@ -76,24 +57,6 @@ struct NormaliseOf {
   explicit NormaliseOf(const Operation& o) : scale(static_cast<float>(o.number("scale", 1))) {}
   DTF_HOST_DEVICE float operator()(uint8_t x) const { return static_cast<float>(x) * scale; }
 };
-
-template <class F>
-std::unique_ptr<Kernel> comparison(const Operation& o) {
-  switch (o.inputs[0].type) {
-    case Type::kFloat32:
-      return make<BinaryKernel<F, float, uint8_t>>(o);
-    case Type::kUInt8:
-      return make<BinaryKernel<F, uint8_t, uint8_t>>(o);
-    case Type::kInt32:
-      return make<BinaryKernel<F, int32_t, uint8_t>>(o);
-    case Type::kInt64:
-      return make<BinaryKernel<F, int64_t, uint8_t>>(o);
-    case Type::kBFloat16:
-      break;
-  }
-  throw PluginError(DTF_PLUGIN_BAD_CONFIG,
-                    "Node '" + o.name + "': " + o.op + " has no GPU kernel for bfloat16.");
-}
 
 struct CopyAt {
   const uint8_t* from;
@@ -188,8 +151,8 @@ std::unique_ptr<Kernel> addN(const Operation& o) {
 }
 
 std::unique_ptr<Kernel> add(const Operation& o) {
-  const bool repeats = o.inputs[0].elements() != o.inputs[1].elements();
-  if (repeats) return make<BinaryKernel<AddOf>>(o);
+  const int64_t n = o.outputs[0].elements();
+  if (o.inputs[0].elements() != n || o.inputs[1].elements() != n) return make<BroadcastKernel<AddOf>>(o);
   return packedBinary<AddOf>(o);
 }
 
@@ -248,20 +211,18 @@ void addElementKernels(KernelTable& table) {
   table["_CastPrecision"] = castPrecision;
   table["Scale"] = make<UnaryKernel<ScaleOf>>;
   table["Add"] = table["AssignAdd"] = add;
-  table["Sub"] = table["AssignSub"] = make<BinaryKernel<SubOf>>;
-  table["Mul"] = make<BinaryKernel<MulOf>>;
-  table["Div"] = make<BinaryKernel<DivOf>>;
-  table["Maximum"] = make<BinaryKernel<MaximumOf>>;
-  table["Minimum"] = make<BinaryKernel<MinimumOf>>;
+  table["Sub"] = make<BroadcastKernel<SubOf>>;
+  table["AssignSub"] = make<BinaryKernel<SubOf>>;
+  table["Mul"] = make<BroadcastKernel<MulOf>>;
+  table["Div"] = make<BroadcastKernel<DivOf>>;
+  table["Maximum"] = make<BroadcastKernel<MaximumOf>>;
+  table["Minimum"] = make<BroadcastKernel<MinimumOf>>;
   table["Exp"] = make<UnaryKernel<ExpOf>>;
   table["Log"] = make<UnaryKernel<LogOf>>;
   table["Sqrt"] = make<UnaryKernel<SqrtOf>>;
   table["Rsqrt"] = make<UnaryKernel<RsqrtOf>>;
-  table["SquaredDifference"] = make<BinaryKernel<SquaredDifferenceOf>>;
+  table["SquaredDifference"] = make<BroadcastKernel<SquaredDifferenceOf>>;
   table["Select"] = make<SelectKernel>;
-  table["Less"] = comparison<LessOf>;
-  table["LessEqual"] = comparison<LessEqualOf>;
-  table["Equal"] = comparison<EqualOf>;
   table["AddN"] = addN;
   table["MeanGrad"] = make<MeanGradKernel>;
 }

@@ -94,58 +94,6 @@ class MulRowsKernel final : public Kernel {
   const int64_t n_, columns_;
 };
 
-// Of a large tensor first by teams, then by one over their sums.
-constexpr int64_t kMeanTeamsMax = 256, kMeanElementsEach = 4096;
-
-struct PartSumAt {
-  const float* x;
-  double* sums;
-  int64_t n, each;
-  template <class T>
-  DTF_HOST_DEVICE void operator()(const T& team, int64_t part) const {
-    const int64_t first = part * each, last = first + each < n ? first + each : n;
-    double sum = 0;
-    for (int64_t i = first + team.rank(); i < last; i += team.size())
-      sum += static_cast<double>(x[i]);
-    const double total = team.sum(sum);
-    if (team.rank() == 0) sums[part] = total;
-  }
-};
-struct MeanOfPartsAt {
-  const double* sums;
-  int64_t parts, n;
-  float* y;
-  DTF_HOST_DEVICE void operator()(int64_t) const {
-    double total = 0;
-    for (int64_t part = 0; part < parts; ++part) total += sums[part];
-    *y = static_cast<float>(total / static_cast<double>(n));
-  }
-};
-class MeanKernel final : public Kernel {
- public:
-  explicit MeanKernel(const Operation& o) : n_(o.inputs[0].elements()) {
-    if (o.outputs[0].elements() != 1) {
-      throw PluginError(
-          DTF_PLUGIN_BAD_CONFIG,
-          "Node '" + o.name +
-              "': a Mean over some dimensions has no kernel for GPUs. Place it on a CPU.");
-    }
-    const int64_t wanted = (n_ + kMeanElementsEach - 1) / kMeanElementsEach;
-    parts_ = wanted < 1 ? 1 : wanted > kMeanTeamsMax ? kMeanTeamsMax : wanted;
-    each_ = (n_ + parts_ - 1) / parts_;
-  }
-  void launch(Device& device, const Arguments& a) override {
-    const auto sums = reinterpret_cast<double*>(a.workspace);
-    forTeams(device, parts_, each_, PartSumAt{a.in(0), sums, n_, each_});
-    forElements(device, 1, MeanOfPartsAt{sums, parts_, n_, a.out(0)});
-  }
-  size_t workspaceBytes() const override { return static_cast<size_t>(parts_) * sizeof(double); }
-
- private:
-  const int64_t n_;
-  int64_t parts_ = 1, each_ = 1;
-};
-
 struct SoftmaxAt {
   const float* x;
   float* y;
@@ -261,7 +209,6 @@ void addRowKernels(KernelTable& table) {
   table["BiasAdd"] = byChannelsOfInput<BiasAddKernel>;
   table["BiasAddGrad"] = byChannelsOfInput<BiasAddGradKernel>;
   table["MulRows"] = make<MulRowsKernel>;
-  table["Mean"] = make<MeanKernel>;
   table["Softmax"] = make<SoftmaxKernel>;
   table["SoftmaxGrad"] = make<SoftmaxGradKernel>;
   table["SoftmaxCrossEntropyWithLogits"] = make<TargetsCrossEntropyKernel>;

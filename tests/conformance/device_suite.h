@@ -26,18 +26,10 @@ struct DeviceUnderTest {
   std::vector<KernelTable> alike;            // that must give the same bits as `kernels`
   std::shared_ptr<const void> owned;         // what the kernels borrow
   std::set<std::string, std::less<>> lacks;  // ops that it has no kernel for
-  bool broadcasts = true;                    // repeats operands of Add and its like
 };
 
 // What gpu/README.md says is missing there.
-inline const std::set<std::string, std::less<>> kGpuLacks = {"If",
-                                                             "While",
-                                                             "Sum",
-                                                             "BroadcastTo",
-                                                             "ArgMax",
-                                                             "Cast",
-                                                             "StatelessRandomUniform",
-                                                             "StatelessRandomNormal"};
+inline const std::set<std::string, std::less<>> kGpuLacks = {"If", "While"};
 
 struct DeviceFactory {
   std::string name;  // letters, digits and _

@@ -25,7 +25,6 @@ DeviceUnderTest makeGpuDevice() {
   made.device = std::make_unique<PluginDevice>(gpuPlugin(), 0);
   registerPluginKernels(made.kernels, gpuPlugin());
   made.lacks = kGpuLacks;
-  made.broadcasts = false;
   return made;
 }
 

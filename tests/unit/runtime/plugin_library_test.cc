@@ -109,9 +109,10 @@ TEST(PluginKernelTest, NamesTheNodeThatItCannotCompute) {
   Operation operation;
   operation.name = "far";
   operation.op = "Slice";
-  const Shape deep{1, 1, 1, 1, 1, 1, 1, 1, 1};
-  operation.input_specs = operation.output_specs = {{DType::kFloat32, deep}};
-  operation.attributes = {{"begin", Shape{0, 0, 0, 0, 0, 0, 0, 0, 0}}, {"size", deep}};
+  const Shape whole{3, 3, 3, 3, 3, 3, 3, 3, 3}, part{2, 2, 2, 2, 2, 2, 2, 2, 2};
+  operation.input_specs = {{DType::kFloat32, whole}};
+  operation.output_specs = {{DType::kFloat32, part}};
+  operation.attributes = {{"begin", Shape{0, 0, 0, 0, 0, 0, 0, 0, 0}}, {"size", part}};
   const Error error = errorOf([&] { (void)table.make(operation, DeviceType::kGpu); });
   EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
   EXPECT_THAT(error.message(), AllOf(HasSubstr("'far'"), HasSubstr("8 dimensions")));
