@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "common/base/error.h"
 
@@ -92,6 +93,19 @@ std::string buildProgram(const std::string& path) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return std::filesystem::canonical(self.parent_path() / "../.." / path).string();
+}
+
+std::unique_ptr<testing::Process> startTask(const std::string& program, const std::string& file,
+                                            uint32_t task, const ListeningSocket& socket,
+                                            const std::vector<std::string>& more) {
+  const Fd passed(::dup(socket.fd.get()));  // a copy stays open in the program
+  if (!passed.valid()) throwErrno("dup");
+  std::vector<std::string> words = {buildProgram(program), "--cluster", file, "--task",
+                                    std::to_string(task)};
+  words.insert(words.end(), more.begin(), more.end());
+  const std::map<std::string, std::string> environment = {
+      {"DTF_LISTEN_FD", std::to_string(passed.get())}};
+  return std::make_unique<testing::Process>(words, environment);
 }
 
 double ownCpuSeconds() {

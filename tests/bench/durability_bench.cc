@@ -59,7 +59,7 @@ std::vector<Report> benchDurability(const BenchOptions& options) {
       double plain = 0;
       for (const std::string durability : kDurabilities) {
         const nlohmann::json summary = runJob([&](const std::string& folder) {
-          return clusterText(job, durability, folder, options.quick ? 200 : job.steps);
+          return clusterText(job, durability, folder, options.quick ? 20 : job.steps);
         });
         const auto rate = summary["steps_per_second"].get<double>();
         const bool is_plain = plain == 0;

@@ -39,18 +39,16 @@ class ServedPair {
   // `keys`: a folder with those of both tasks and of a client; empty: plain.
   explicit ServedPair(uint64_t elements, const std::string& keys = {}) {
     net::useKeys(keys.empty() ? nullptr : std::make_shared<net::TlsKeys>(keys, "client"));
-    const uint16_t ps = ListeningSocket().port, worker = ListeningSocket().port;
     const std::string file = folder_.write(
-        "cluster.yaml",
-        fmt::format("job: edges\nrun_dir: {}\ncluster:\n  ps: [\"127.0.0.1:{}\"]\n"
-                    "  worker: [\"127.0.0.1:{}\"]\n{}",
-                    folder_.path(), ps, worker, keys.empty() ? "" : "keys: " + keys + "\n"));
-    for (const char* program : {"daemons/psd/psd", "daemons/workerd/workerd"}) {
-      tasks_.push_back(std::make_unique<testing::Process>(std::vector<std::string>{
-          buildProgram(program), "--cluster", file, "--task", "0", "--serve"}));
-      if (!tasks_.back()->waitForOutput("event=serving", kStartDeadline))
-        throw Error(ErrorCode::kUnavailable, tasks_.back()->err());
-    }
+        "cluster.yaml", fmt::format("job: edges\nrun_dir: {}\ncluster:\n  ps: [\"127.0.0.1:{}\"]\n"
+                                    "  worker: [\"127.0.0.1:{}\"]\n{}",
+                                    folder_.path(), ps_socket_.port, worker_socket_.port,
+                                    keys.empty() ? "" : "keys: " + keys + "\n"));
+    tasks_.push_back(startTask("daemons/psd/psd", file, 0, ps_socket_, {"--serve"}));
+    tasks_.push_back(startTask("daemons/workerd/workerd", file, 0, worker_socket_, {"--serve"}));
+    for (const auto& task : tasks_)
+      if (!task->waitForOutput("event=serving", kStartDeadline))
+        throw Error(ErrorCode::kUnavailable, "a task does not serve; it said:\n" + task->err());
     const Shape shape{static_cast<int64_t>(elements)};
     graph::Graph graph(graph::standardOps());
     graph::Builder b(graph);
@@ -60,9 +58,9 @@ class ServedPair {
     }
     b.node("Slice", {{graph.find("w")->id}}, {{"begin", Shape{0}}, {"size", Shape{1}}}, "first");
     session_ = std::make_unique<engine::Session>(
-        graph, std::make_unique<wire::RemoteTasks>(
-                   wire::RemoteTasksOptions{.targets = {fmt::format("dtf://127.0.0.1:{}", worker),
-                                                        fmt::format("dtf://127.0.0.1:{}", ps)}}));
+        graph, std::make_unique<wire::RemoteTasks>(wire::RemoteTasksOptions{
+                   .targets = {fmt::format("dtf://127.0.0.1:{}", worker_socket_.port),
+                               fmt::format("dtf://127.0.0.1:{}", ps_socket_.port)}}));
     Tensor value(DType::kFloat32, shape);
     value.as<float>()[0] = 1;
     session_->setVariable("w", value);
@@ -76,6 +74,7 @@ class ServedPair {
 
  private:
   const testing::TemporaryFolder folder_;
+  const ListeningSocket ps_socket_, worker_socket_;
   std::vector<std::unique_ptr<testing::Process>> tasks_;
   std::unique_ptr<engine::Session> session_;
 };

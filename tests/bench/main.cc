@@ -77,6 +77,17 @@ void printHelp(const po::options_description& options) {
             << "  dtf-bench --only 'scalar, 1 worker, 1 ps' null-step\n";
 }
 
+// Several tables may have been asked for: which one failed is said.
+std::vector<Report> reportsOf(const Benchmark& benchmark, const BenchOptions& options) {
+  try {
+    return benchmark.run(options);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string(benchmark.name) + ": " + error.message());
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInternal, std::string(benchmark.name) + ": " + error.what());
+  }
+}
+
 int run(int argc, char** argv) {
   BenchOptions bench;
   po::options_description visible("options");
@@ -112,7 +123,7 @@ int run(int argc, char** argv) {
   auto results = nlohmann::json::object();
   std::vector<std::string> missed;
   for (const auto& name : given["table"].as<std::vector<std::string>>()) {
-    for (const Report& report : findBenchmark(name).run(bench)) {
+    for (const Report& report : reportsOf(findBenchmark(name), bench)) {
       std::ranges::move(report.below("ratio", "goal"), std::back_inserter(missed));
       if (as_json) {
         nlohmann::json table = report.json();

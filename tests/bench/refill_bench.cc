@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include <array>
 #include <memory>
 
 #include "common/base/clock.h"
@@ -50,9 +51,9 @@ class ReplicatedJob {
     job_.durability.kind = cluster::Durability::kReplica;
     std::string ps;
     for (uint32_t task = 0; task < kPsTasks; ++task) {
-      ports_.push_back(ListeningSocket().port);
-      job_.cluster.ps.emplace_back().address = {"127.0.0.1", ports_.back()};
-      ps += fmt::format("{}\"127.0.0.1:{}\"", task == 0 ? "" : ", ", ports_.back());
+      const uint16_t port = sockets_.at(task).port;
+      job_.cluster.ps.emplace_back().address = {"127.0.0.1", port};
+      ps += fmt::format("{}\"127.0.0.1:{}\"", task == 0 ? "" : ", ", port);
     }
     // Nobody listens there, but a ps compares its list of the workers with the chief's.
     job_.cluster.worker.emplace_back().address = {"127.0.0.1", 1};
@@ -87,9 +88,7 @@ class ReplicatedJob {
 
  private:
   std::unique_ptr<testing::Process> startPs(uint32_t task) {
-    return std::make_unique<testing::Process>(
-        std::vector<std::string>{buildProgram("daemons/psd/psd"), "--cluster", cluster_file_,
-                                 "--task", std::to_string(task)});
+    return bench::startTask("daemons/psd/psd", cluster_file_, task, sockets_.at(task));
   }
 
   void begin(uint64_t elements) {
@@ -127,7 +126,7 @@ class ReplicatedJob {
   const testing::TemporaryFolder folder_;
   cluster::JobSpec job_;
   std::string cluster_file_;
-  std::vector<uint16_t> ports_;
+  const std::array<ListeningSocket, kPsTasks> sockets_;
   std::vector<std::unique_ptr<testing::Process>> ps_;
   Mutex mutex_;
   CondVar returned_;
