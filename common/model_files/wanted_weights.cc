@@ -38,6 +38,7 @@ class RowOrders {
  public:
   explicit RowOrders(const model::ModelGraph& model) : graph_(model.graph) {
     orders_.resize(graph_.nodes().size());
+    lines_.resize(graph_.nodes().size());
     learned_.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) follow(node);
   }
@@ -46,13 +47,36 @@ class RowOrders {
  private:
   const Shape& shape(Output x) const { return graph_.spec(x).shape; }
   bool learned(Output x) const { return learned_[static_cast<size_t>(x.node.value)]; }
+  bool lines(Output x) const { return lines_[static_cast<size_t>(x.node.value)]; }
 
   void follow(const Node& node) {
     const auto at = static_cast<size_t>(node.id.value);
     learned_[at] =
         node.op == "Variable" || std::any_of(node.inputs.begin(), node.inputs.end(),
                                              [this](Output input) { return learned(input); });
+    lines_[at] = makesLines(node);
     orders_[at] = orderOf(node);
+  }
+
+  // What reads channels as the last dimension must find them there in any program.
+  bool makesLines(const Node& node) const {
+    if (node.inputs.empty() || node.op == "MatMul" || node.op == "Conv2D" || node.op == "LayerNorm")
+      return false;
+    const Output x = node.inputs[0];
+    if (node.op == "Reshape") return linesAfter(x, node.outputs[0].shape);
+    if (node.op == "Concat")
+      return std::any_of(node.inputs.begin(), node.inputs.end(),
+                         [this](Output input) { return lines(input); });
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [this, x](Output input) {
+      return shape(input) != shape(x) || lines(input);
+    });
+  }
+
+  bool linesAfter(Output x, const Shape& to) const {
+    const Shape& from = shape(x);
+    if (to.rank() == 4 || from.rank() == 0 || to.rank() == 0) return false;
+    return (lines(x) || (from.rank() == 4 && !bothOrders(from))) &&
+           from.dim(from.rank() - 1) == to.dim(to.rank() - 1);
   }
 
   RowOrder orderOf(const Node& node) const {
@@ -105,6 +129,7 @@ class RowOrders {
     if (!order.channels_first.empty()) return unknown;
     // Of the same channels, position by position.
     if (from.dim(from.rank() - 1) == to.dim(to.rank() - 1)) return {};
+    if (lines(x)) return unknown;
     if (from.rank() == 4 && !bothOrders(from)) {
       if (to.rank() != 2 || to.dim(0) != from.dim(0)) return unknown;
       return {.known = true, .channels_first = channelsFirstRows(from)};
@@ -116,7 +141,10 @@ class RowOrders {
 
   const graph::Graph& graph_;
   std::vector<RowOrder> orders_;  // by node
-  std::vector<bool> learned_;     // by node: it depends on a variable
+  // By node: the positions of an image in other dimensions than its own, each with its channels. Another
+  // program may have them as [channels, positions], and flatten them so.
+  std::vector<bool> lines_;
+  std::vector<bool> learned_;  // by node: it depends on a variable
 };
 
 // The variable behind the input of an operation: a depthwise filter is reshaped before.

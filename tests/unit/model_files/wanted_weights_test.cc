@@ -92,6 +92,25 @@ TEST(WantedWeights, AnImageInAnotherShapeIsInNoKnownOrder) {
   EXPECT_FALSE(of(model, "fc/weights").rows.known);
 }
 
+// To another program they may be [channels, positions], which it flattens in that order.
+TEST(WantedWeights, TheFlattenedPositionsOfAnImageAreInNoKnownOrder) {
+  const auto rowsAfter = [](std::vector<model::LayerSpec> between) {
+    std::vector<model::LayerSpec> layers = {layerOf("conv2d", "{filters: 6, kernel: 1}", "conv"),
+                                            layerOf("reshape", "shape: [20, 6]", "lines")};
+    layers.insert(layers.end(), between.begin(), between.end());
+    layers.insert(layers.end(), {flatten(), dense("fc", 1)});
+    return of(wantedOf({4, 5, 3}, layers), "fc/weights").rows;
+  };
+  EXPECT_FALSE(rowsAfter({}).known);
+  EXPECT_FALSE(
+      rowsAfter({layerOf("relu", "{}", "relu"), layerOf("dropout", "{rate: 0.1}", "drop")}).known);
+  EXPECT_FALSE(rowsAfter({layerOf("batch_norm", "{}", "norm")}).known);
+  EXPECT_EQ(rowsAfter({dense("each", 2)}), RowOrder{}) << "its inputs are the last dimension";
+  EXPECT_EQ(rowsAfter({layerOf("layer_norm", "{}", "norm")}), RowOrder{});
+  EXPECT_EQ(rowsAfter({layerOf("reshape", "shape: [5, 4, 6]", "image")}).channels_first.size(),
+            120u);
+}
+
 TEST(WantedWeights, OfAnEmbeddingAreATable) {
   model::ModelSpec model;
   model.input_shape = {2};
