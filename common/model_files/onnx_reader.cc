@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <protozero/pbf_reader.hpp>
@@ -34,6 +35,9 @@ constexpr uint32_t kInTensorDims = 1, kInTensorType = 2, kInTensorFloats = 4, kI
                    kInTensorRaw = 9, kInTensorLocation = 14;
 constexpr int64_t kOnnxFloat = 1;
 constexpr size_t kDimsMax = 8, kImageDims = 4;
+// An entry of a graph (a node, an initializer, an input) has a name, and a type or an output: it has no fewer
+// bytes in a file. In memory it has a hundred and more, so a file of empty ones is refused while it is read.
+constexpr size_t kEntryBytesMin = 8, kEntriesMax = size_t{1} << 20;
 
 std::string textOf(protozero::data_view view) {
   return {view.data(), view.size()};
@@ -53,6 +57,7 @@ class OnnxWeights {
   explicit OnnxWeights(const std::string& name) : file_(name) {}
 
   FoundWeights read(std::string_view bytes) {
+    bytes_ = bytes.size();
     pbf_reader model(bytes.data(), bytes.size());
     while (model.next()) {
       if (model.tag_and_type() == protozero::tag_and_type(kInModelGraph, kBytes))
@@ -89,14 +94,24 @@ class OnnxWeights {
   void readGraph(pbf_reader graph) {
     while (graph.next()) {
       if (graph.tag_and_type() == protozero::tag_and_type(kInGraphNode, kBytes))
-        nodes_.push_back(readNode(graph.get_message()));
+        nodes_.push_back(readNode(entry(graph)));
       else if (graph.tag_and_type() == protozero::tag_and_type(kInGraphInitializer, kBytes))
-        tensors_.push_back(readTensor(graph.get_message()));
+        tensors_.push_back(readTensor(entry(graph)));
       else if (graph.tag_and_type() == protozero::tag_and_type(kInGraphInput, kBytes))
-        readInput(graph.get_message());
+        readInput(entry(graph));
       else
         graph.skip();
     }
+  }
+
+  pbf_reader entry(pbf_reader& graph) {
+    if (++entries_ > std::min(kEntriesMax, bytes_ / kEntryBytesMin))
+      throw Error(ErrorCode::kBadData,
+                  fmt::format("{}: it is no ONNX model, or damaged: it has more nodes, weights and "
+                              "inputs than its {} bytes hold, of which each takes {} at least, or "
+                              "more than {}",
+                              file_, bytes_, kEntryBytesMin, kEntriesMax));
+    return graph.get_message();
   }
 
   void readInput(pbf_reader value) {
@@ -289,7 +304,8 @@ class OnnxWeights {
   }
 
   const std::string& file_;
-  bool own_ = false;  // dtf wrote it
+  size_t bytes_ = 0, entries_ = 0;  // of the file
+  bool own_ = false;                // dtf wrote it
   std::vector<OnnxNode> nodes_;
   std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // their sizes
   std::vector<RawTensor> tensors_;

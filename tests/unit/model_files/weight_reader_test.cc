@@ -107,6 +107,27 @@ TEST(WeightReader, OfOnnxRefusesWhatDoesNotFit) {
   }
 }
 
+// An empty entry is two bytes of the file, and many in memory.
+TEST(WeightReader, OfOnnxRefusesMoreEntriesThanItsBytesHold) {
+  const auto modelOf = [](uint32_t field, size_t count, const std::string& entry) {
+    std::string graph, model;
+    protozero::pbf_writer proto(graph);
+    for (size_t i = 0; i < count; ++i) proto.add_message(field, entry);
+    protozero::pbf_writer(model).add_message(7, graph);
+    return model;
+  };
+  std::string node;
+  protozero::pbf_writer proto(node);
+  proto.add_string(2, "y");
+  proto.add_string(4, "Or");
+  for (const uint32_t field : {1U, 5U, 11U}) {  // nodes, initializers, inputs
+    EXPECT_THAT(mistakeIn(modelOf(field, 1000, "")), HasSubstr("m.onnx: it is no ONNX model, or "
+                                                               "damaged: it has more nodes"));
+  }
+  EXPECT_TRUE(parseOnnxWeights(modelOf(1, 1000, node), "m.onnx").tensors.empty());
+  EXPECT_THAT(mistakeIn(modelOf(1, (size_t{1} << 20) + 1, node)), HasSubstr("more than 1048576"));
+}
+
 TEST(WeightReader, OfSafetensorsTakesFloatsAndNamesTheRest) {
   std::string bytes = checkpoint::encodeSafetensorsHeader(
       std::vector<checkpoint::SafetensorsEntry>{{"a", "F32", {2}, 0, 8}, {"n", "I64", {1}, 8, 16}},
