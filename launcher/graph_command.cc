@@ -197,6 +197,7 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   yaml::Report report;
   const model::GraphSpec spec = model::readGraphFile(*options.graph, report);
   const graph::Graph placed_graph = placed(spec, job.cluster);
+  GraphFeeds feeds(spec, report);
   if (options.dry_run) {
     const std::vector<engine::TaskPart> parts = partsOf(placed_graph, spec, job.cluster);
     if (options.dot) {
@@ -209,7 +210,6 @@ int graph(const cluster::JobSpec& job, const Options& options) {
   if (spec.targets.empty() && spec.fetches.empty())
     throw Error(ErrorCode::kBadConfig,
                 options.graph->string() + ": error: 'run' names no targets and no fetches");
-  GraphFeeds feeds(spec, report);
   const wire::RemoteTasksOptions tasks{.targets =
                                            namedTargets(job.cluster, addressesOf(job, options))};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));

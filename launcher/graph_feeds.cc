@@ -61,13 +61,16 @@ int64_t examplesOf(const model::GraphFeed& feed, const data::Part& part) {
 
 }  // namespace
 
-GraphFeeds::GraphFeeds(const model::GraphSpec& spec, yaml::Report& report) {
-  for (const model::GraphFeed& feed : spec.feeds) {
+GraphFeeds::GraphFeeds(const model::GraphSpec& spec, yaml::Report& report) : specs_(spec.feeds) {
+  if (spec.data) openData(spec, report);
+}
+
+void GraphFeeds::makeValues() {
+  for (const model::GraphFeed& feed : specs_) {
     values_.emplace_back(feed.spec.dtype, feed.spec.shape);
     if (feed.part.empty()) fill(feed.numbers, values_.back());
   }
-  for (size_t i = 0; i < values_.size(); ++i) feeds_.push_back({spec.feeds[i].tensor, &values_[i]});
-  if (spec.data) openData(spec, report);
+  for (size_t i = 0; i < values_.size(); ++i) feeds_.push_back({specs_[i].tensor, &values_[i]});
 }
 
 void GraphFeeds::openData(const model::GraphSpec& spec, yaml::Report& report) {
@@ -105,6 +108,7 @@ void GraphFeeds::openData(const model::GraphSpec& spec, yaml::Report& report) {
 
 const std::vector<engine::Feed>& GraphFeeds::of(int64_t step) {
   DTF_CHECK(step >= 1);
+  if (values_.size() < specs_.size()) makeValues();
   if (!batches_) return feeds_;
   const std::span<const uint32_t> examples = batches_->examples(static_cast<uint64_t>(step - 1));
   for (const auto& [index, part] : from_data_) {

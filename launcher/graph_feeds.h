@@ -19,6 +19,7 @@ namespace dtf::launcher {
 // Owns: the data set and the tensors that are fed.
 // Threads: thread-compatible.
 // Blocks: on the disk.
+// Memory: the data set's; that of what is fed only from of() on, when it is known to be a batch of the data.
 class GraphFeeds {
  public:
   // `report` is that which read the file.
@@ -34,7 +35,9 @@ class GraphFeeds {
 
  private:
   void openData(const model::GraphSpec& spec, yaml::Report& report);
+  void makeValues();
 
+  const std::vector<model::GraphFeed> specs_;
   std::vector<Tensor> values_;
   std::vector<engine::Feed> feeds_;
   std::vector<std::pair<size_t, const data::Part*>> from_data_;  // which of values_, and of what

@@ -208,6 +208,8 @@ run:
   EXPECT_THAT(labels.err,
               AllOf(HasSubstr("graph.yaml:17:"), HasSubstr("'x' is float32[16, 2], the labels of"),
                     HasSubstr("make it float32[16, 1]")));
+  EXPECT_EQ(run(folder_.path() + "/graph.yaml", {"--dry-run"}).err, labels.err)
+      << "without a step, too, the data is looked at";
   const ProcessResult none =
       run(graph("  fetches: [loss]\n  feeds: {x: features, y: 0, rate: 1}\n"
                 "  data: {format: csv, files: [no.csv], label_column: y}\n"));

@@ -92,5 +92,12 @@ TEST_F(GraphFeedsTest, WhatIsNoBatchOfTheDataIsRefusedAtItsLine) {
               AllOf(HasSubstr("graph.yaml:7:"), HasSubstr("files")));
 }
 
+// 8 GB that the data doesn't fit: they are compared before memory is taken for what is fed.
+TEST_F(GraphFeedsTest, MemoryIsTakenWhenTheFirstStepIsFed) {
+  EXPECT_THAT(error("  feeds: {x: features, c: labels}\n" + data_, "[2, 1000000000]"),
+              HasSubstr("make it float32[2, 2]"));
+  EXPECT_NO_THROW(open("  feeds: {x: 0.5}\n", "[2, 1000000000]"));
+}
+
 }  // namespace
 }  // namespace dtf::launcher
