@@ -43,7 +43,8 @@
 //   Sum                x                  likewise           likewise, the sum; 0 of nothing
 //   ArgMax             x                  axis int           int64, without this dimension, which has
 //                                                            elements: where along it the largest one
-//                                                            is, of equal ones the first
+//                                                            is, of equal ones the first; NaN
+//                                                            is none
 //   BroadcastTo        x                  shape              x repeated to `shape`, as an a that meets a b
 //                                                            of it
 //   MeanGrad           dy scalar          shape, not empty   `shape`, filled with dy / elements

@@ -2,6 +2,7 @@
 // graph/standard_math_ops.cc.
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "common/base/check.h"
@@ -122,6 +123,19 @@ std::unique_ptr<Kernel> broadcastToKernel(const Operation& o, const Processor& c
   return makeKernel(run, kOverwritesNothing);
 }
 
+// NaN is never the largest, wherever it is, as on TensorFlow's CPU; NumPy would give the first NaN. Without
+// a number above -infinity the answer is 0.
+int64_t largestOf(const float* from, int64_t length, int64_t stride) {
+  int64_t place = 0;
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int64_t k = 0; k < length; ++k) {
+    if (!(from[k * stride] > largest)) continue;
+    largest = from[k * stride];
+    place = k;
+  }
+  return place;
+}
+
 std::unique_ptr<Kernel> argMaxKernel(const Operation& o, const Processor& cpu) {
   const Shape& x = o.input_specs[0].shape;
   const auto axis = static_cast<int>(o.attributeOr<int64_t>("axis", 0));
@@ -130,13 +144,9 @@ std::unique_ptr<Kernel> argMaxKernel(const Operation& o, const Processor& cpu) {
   const auto run = [cpu, inner, length = x.dim(axis),
                     n = o.output_specs[0].shape.elements()](const KernelArguments& a) {
     cpu.forRanges(n, saturatedProduct({length, kCopiedWork}), [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float* const from = in(a, 0) + i / inner * inner * length + i % inner;
-        int64_t best = 0;
-        for (int64_t k = 1; k < length; ++k)
-          if (from[best * inner] < from[k * inner]) best = k;
-        out<int64_t>(a, 0)[i] = best;
-      }
+      for (int64_t i = begin; i < end; ++i)
+        out<int64_t>(a, 0)[i] =
+            largestOf(in(a, 0) + i / inner * inner * length + i % inner, length, inner);
     });
   };
   return makeKernel(run, kOverwritesNothing);

@@ -128,6 +128,12 @@ TEST_P(DeviceSuite, FindsTheLargest) {
     c.expect(device_, {c.b.argMax(x, 0), c.b.argMax(x, 1), c.b.argMax(x, 2), c.b.argMax(ties, 1)},
              0);
   }
+  // NaN is never the largest, the first one neither.
+  Case c;
+  const Output x = c.floats({5, 3});
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  c.feeds[x] = {nan, 1, 2, 1, nan, 2, 2, 1, nan, nan, nan, nan, nan, -infinity, nan};
+  c.expect(device_, {c.b.argMax(x, 0), c.b.argMax(x, 1)}, 0);
 }
 
 TEST_P(DeviceSuite, FindsTheLargestOfMany) {
