@@ -48,10 +48,22 @@ Costed<Loop> dear(Loop loop) {
   return {loop, kFunctionWork};
 }
 
+// y[i] = f(x[i]...). The compiler makes vectors of a loop whose count it knows, where no store can change what
+// is read next: y is none of the inputs.
+template <class Y, class F, class... X>
+void mapElements(int64_t n, Y* __restrict y, const F& f, const X* __restrict... x) {
+  constexpr int64_t kBlock = 64;
+  int64_t first = 0;
+  for (; first + kBlock <= n; first += kBlock)
+    for (int64_t i = 0; i < kBlock; ++i) y[first + i] = f(x[first + i]...);
+  for (; first < n; ++first) y[first] = f(x[first]...);
+}
+
 template <class T, class Compare>
 std::unique_ptr<Kernel> comparisonOf(const Processor& cpu, const Operation& o, Compare compare) {
   const auto loop = [compare](const T* x, const T* y, uint8_t* to, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = compare(x[i], y[i]) ? 1 : 0;
+    mapElements(
+        n, to, [compare](T a, T b) -> uint8_t { return compare(a, b) ? 1 : 0; }, x, y);
   };
   const Broadcast places(o);
   const auto run = [cpu, places, loop](const KernelArguments& a) {
@@ -241,8 +253,9 @@ template <class From, class To>
 std::unique_ptr<Kernel> castKernel(const Processor& cpu, int64_t n) {
   const auto run = [cpu, n](const KernelArguments& a) {
     forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
-      for (int64_t i = first; i < first + count; ++i)
-        out<To>(a, 0)[i] = castTo<From, To>(in<From>(a, 0)[i]);
+      mapElements(
+          count, out<To>(a, 0) + first, [](From x) { return castTo<From, To>(x); },
+          in<From>(a, 0) + first);
     });
   };
   return makeKernel(run, kOverwritesNothing);
@@ -280,9 +293,11 @@ KernelFactory cast(const Processor& cpu) {
 KernelFactory select(const Processor& cpu) {
   return [cpu](const Operation& o) {
     const auto run = [cpu, n = outputElements(o)](const KernelArguments& a) {
-      forElements(cpu, n, kCopiedWork, [&](int64_t first, int64_t count) {
-        for (int64_t i = first; i < first + count; ++i)
-          out(a, 0)[i] = in(a, in<uint8_t>(a, 0)[i] != 0 ? 1 : 2)[i];
+      const uint8_t* const mask = in<uint8_t>(a, 0);
+      const float *const x = in(a, 1), *const y = in(a, 2);
+      float* const to = out(a, 0);
+      forElements(cpu, n, kCopiedWork, [=](int64_t first, int64_t count) {
+        for (int64_t i = first; i < first + count; ++i) to[i] = mask[i] != 0 ? x[i] : y[i];
       });
     };
     return makeKernel(run, [](int, int input) { return input > 0; });
