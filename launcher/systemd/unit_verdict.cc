@@ -54,6 +54,11 @@ std::string unitCause(const UnitState& unit) {
   if (unit.result == "watchdog") return "hung: the watchdog of systemd killed it";
   if (unit.result == "timeout") return "did not start or stop within the time that its unit has";
   if (unit.result == "protocol") return "ended before it was ready";
+  if (unit.result == "oom-kill")
+    return unit.exit.text() +
+           ": the kernel had killed a process of the unit for lack of memory, see dmesg and "
+           "MemoryMax= "
+           "of its slice";
   std::string text = unit.exit.success() ? "failed (" + unit.result + ")" : unit.exit.text();
   if (unit.result == "start-limit-hit")
     text += fmt::format(", and was started again {} times, as often as launch.restarts allows",

@@ -56,6 +56,12 @@ TEST(UnitVerdict, ACauseIsSaidInWords) {
             "was killed by SIGKILL (signal 9), and was started again 10 times, as often as "
             "launch.restarts allows");
   EXPECT_EQ(unitCause(failedUnit(0, 1, "watchdog")), "hung: the watchdog of systemd killed it");
+  UnitState greedy = failedUnit(0, 1, "oom-kill");
+  greedy.exit.signal = SIGKILL;
+  EXPECT_EQ(
+      unitCause(greedy),
+      "was killed by SIGKILL (signal 9): the kernel had killed a process of the unit for lack of "
+      "memory, see dmesg and MemoryMax= of its slice");
   UnitState mistake = failedUnit(78, 1);
   mistake.status = "failed: no such file";
   const RootCause root = unitRootCause(mistake, 3, "worker/1");
