@@ -143,6 +143,8 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
                     (job.run_dir / "checkpoints").string() + " away");
   const UnitJob units(job);
   const fs::path logs = fs::absolute(job.run_dir / "logs").lexically_normal();
+  Fd locked;  // until systemd has the units: two that start one job would both find the names free
+  if (!options.dry_run) locked = units.lock();
   const int attempt = nextAttempt(logs);
   const std::vector<UnitFile> files = plannedUnits(job, input, logs, attempt);
   if (options.dry_run) return printUnits(units, files, options.json);
@@ -157,13 +159,14 @@ int upAsUnits(const cluster::JobSpec& job, const Options& options, const PlanInp
     printBounded(STDERR_FILENO, "dtf-launch: " + startText(job, job.run_dir / "logs") + "\n");
   UnitFollower follower(job, options, units, attempt, true);
   units.start(files);
+  locked.reset();
   if (follower.run(options.detach)) {
     if (follower.hungUp()) return kHungUp;
     sayDetached(job, options);
     return 0;
   }
   const ordered_json summary = follower.finish();
-  units.remove();
+  units.removeEnded();
   return reportUnits(job, options, summary);
 }
 
@@ -172,7 +175,7 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   const UnitJob units(job);
   units.checkOwn(run_dir / "logs");
   if (!units.isAlive()) {
-    units.remove();  // what a job has left that nobody followed to its end
+    units.removeEnded();  // what a job has left that nobody followed to its end
     return false;
   }
   units.stop();
@@ -189,7 +192,7 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
     std::this_thread::sleep_for(kUnitsPoll);
   }
   std::this_thread::sleep_for(kFollowersLook);
-  units.remove();
+  units.removeEnded();
   return true;
 }
 

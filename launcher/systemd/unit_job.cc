@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
+#include <thread>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -35,6 +40,32 @@ UnitJob::UnitJob(const cluster::JobSpec& job) : job_(job) {
 bool UnitJob::isAlive() const {
   const std::vector<UnitState> now = states();
   return std::any_of(now.begin(), now.end(), [](const UnitState& unit) { return unit.isAlive(); });
+}
+
+Fd UnitJob::lock() const {
+  constexpr auto kAgain = std::chrono::milliseconds(50);
+  makeFolder();
+  Fd folder(::open(control_.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) failWrite(control_.folder(), errno);
+  const SystemClock clock;
+  const TimePoint deadline = clock.now() + kLockedMax;
+  while (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) failWrite(control_.folder(), errno);
+    if (clock.now() > deadline)
+      throw Error(
+          ErrorCode::kUnavailable,
+          fmt::format("another dtf-launch has been starting or removing units in {} for {:.0f} "
+                      "s\n  wait for it, or see what its systemctl hangs on: ps -ef",
+                      control_.folder().string(), toSeconds(kLockedMax)));
+    std::this_thread::sleep_for(kAgain);
+  }
+  return folder;
+}
+
+void UnitJob::makeFolder() const {
+  std::error_code error;
+  fs::create_directories(control_.folder(), error);
+  if (error) failWrite(control_.folder(), error.value());
 }
 
 void UnitJob::checkFree() const {
@@ -73,9 +104,7 @@ void UnitJob::checkOwn(const fs::path& logs) const {
 void UnitJob::start(const std::vector<UnitFile>& files) const {
   DTF_CHECK(files.size() == units_.size());
   remove();
-  std::error_code error;
-  fs::create_directories(control_.folder(), error);
-  if (error) failWrite(control_.folder(), error.value());
+  makeFolder();
   try {
     for (const UnitFile& file : files) atomicReplace(control_.folder() / file.name, file.text);
     control_.run({"daemon-reload"}, {});
@@ -96,6 +125,11 @@ void UnitJob::stop() const {
 
 void UnitJob::kill() const {
   control_.run({"kill", "--signal=KILL"}, units_);
+}
+
+void UnitJob::removeEnded() const {
+  const Fd locked = lock();
+  if (!isAlive()) remove();
 }
 
 void UnitJob::remove() const {

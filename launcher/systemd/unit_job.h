@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/cluster/spec.h"
 #include "launcher/launch_plan.h"
 #include "launcher/systemd/service_control.h"
@@ -36,6 +38,13 @@ class UnitJob {
   std::vector<UnitState> states() const { return control_.states(units_); }
   bool isAlive() const;  // some unit is
 
+  // Taken by whoever changes the units of this user: from asking whether the names are free to their
+  // start, and while those of a job that has ended are removed. Held as long as the descriptor is open.
+  // Blocks: while another dtf-launch holds it, kLockedMax at most.
+  // Errors: kUnavailable after that; kCannotWrite.
+  static constexpr Duration kLockedMax = std::chrono::seconds(120);
+  Fd lock() const;
+
   // kUnavailable, saying where the units of this name log, when that isn't `logs`: they are another run's.
   // Those that have no file are anybody's.
   void checkOwn(const std::filesystem::path& logs) const;
@@ -47,10 +56,14 @@ class UnitJob {
   void start(const std::vector<UnitFile>& files) const;
   void stop() const;  // asks all to end, and systemd not to start them again
   void kill() const;  // with SIGKILL
+  // remove(), of units that have ended, and that nobody has started again since.
+  void removeEnded() const;
   // Removes the files, what systemd remembers of units that have failed, and snapshots in memory.
   void remove() const;
 
  private:
+  void makeFolder() const;
+
   const cluster::JobSpec& job_;
   const ServiceControl control_;
   std::vector<std::string> units_;

@@ -174,6 +174,22 @@ def units_outlive_their_launcher_and_are_found_again(bench):
     bench.expect_nothing_left()
 
 
+def of_two_starts_at_once_one_is_the_job(bench):
+    bench.job("twice")
+    command = ["nsenter", f"--target={bench.host.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--", *ENVIRONMENT,
+               "dtf-launch", "up", "-d", "/root/job.yaml"]
+    for attempt in range(2):
+        runs = [f"/root/runs/twice-{attempt}-{which}" for which in ("a", "b")]
+        starts = [subprocess.Popen([*command, "--run-dir", run], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True) for run in runs]
+        ends = [(start.communicate(timeout=LONG)[1], start.returncode, run) for start, run in zip(starts, runs)]
+        (_, _, winner), (said, _, _) = sorted(ends, key=lambda end: end[1])
+        assert sorted(end[1] for end in ends) == [0, 69] and "runs already" in said, ends
+        stopped = bench.dtf("stop", "/root/job.yaml", "--run-dir", winner)
+        assert "twice: stopped" in stopped.stdout, (ends, stopped)
+        bench.expect_nothing_left()
+
+
 def units_go_on_without_a_terminal_and_belong_to_their_run(bench):
     bench.job("hungup")
     bench.start()
@@ -258,7 +274,8 @@ def anybody_else_has_units_of_their_own(bench):
 
 
 CASES = [the_job_ends_as_one_without_units_and_leaves_none, a_killed_task_is_started_again_by_systemd,
-         units_outlive_their_launcher_and_are_found_again, units_go_on_without_a_terminal_and_belong_to_their_run,
+         units_outlive_their_launcher_and_are_found_again, of_two_starts_at_once_one_is_the_job,
+         units_go_on_without_a_terminal_and_belong_to_their_run,
          what_can_not_run_is_said_and_leaves_nothing,
          a_dry_run_prints_units_and_starts_none, anybody_else_has_units_of_their_own]
 
