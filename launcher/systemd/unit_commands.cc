@@ -26,6 +26,8 @@
 #include "launcher/report.h"
 #include "launcher/systemd/unit_follower.h"
 #include "launcher/systemd/unit_job.h"
+#include "launcher/systemd/unit_verdict.h"
+#include "launcher/systemd/unit_watch.h"
 #include "launcher/timeline.h"
 
 namespace dtf::launcher {
@@ -182,7 +184,11 @@ bool stopUnits(const cluster::JobSpec& job, const fs::path& run_dir) {
   const SystemClock clock;
   const Duration limit = stopLimit(job) + kUnitStop;
   const TimePoint deadline = clock.now() + limit;
-  while (units.isAlive()) {
+  UnitWatch watch(
+      job.job, [&units] { return units.states(); }, clock);
+  for (;;) {
+    const std::optional<std::vector<UnitState>> states = watch.look();
+    if (states && allEnded(*states)) break;
     if (clock.now() > deadline)
       throw Error(
           ErrorCode::kDeadline,

@@ -52,6 +52,8 @@ UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options,
       owns_(owns),
       tasks_(allTasks(job.cluster)),
       console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
+      watch_(
+          job.job, [&units] { return units.states(); }, clock_),
       restarts_(tasks_.size()) {
   DTF_CHECK(units.units().size() == tasks_.size());
   if (owns_) signals_.emplace(io_, [this](int signal) { onSignal(signal); });
@@ -76,10 +78,10 @@ bool UnitFollower::run(bool until_ready) {
     io_.poll();
     if (hung_up_) return true;
     if (clock_.now() >= looked_ + kLookUnitsEvery) look();
-    const bool ended = allEnded(states_);
+    const bool ended = !states_.empty() && allEnded(states_);
     showLogs(ended);
     if (ended) return false;
-    if (!stopping_ && !ready_ && !failed_since_ && allUp(states_)) {
+    if (!stopping_ && !ready_ && !failed_since_ && !states_.empty() && allUp(states_)) {
       ready_ = true;
       say(fmt::format("all {} units are ready ({:.1f} s)", tasks_.size(),
                       toSeconds(clock_.now() - started_)));
@@ -96,14 +98,23 @@ bool UnitFollower::run(bool until_ready) {
 
 void UnitFollower::look() {
   looked_ = clock_.now();
-  std::vector<UnitState> states = units_.states();
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].restarts > restarts_[i] && !states_.empty())
-      console_.line(fmt::format("dtf-launch: systemd has started {} again ({})", tasks_[i].name(),
-                                states[i].restarts));
-    restarts_[i] = std::max(restarts_[i], states[i].restarts);
+  const bool was_silent = !watch_.silence().empty();
+  std::optional<std::vector<UnitState>> states = watch_.look();
+  if (was_silent != !states)
+    console_.line("dtf-launch: " + (states
+                                        ? "systemd answers again"
+                                        : "warning: systemd doesn't say how the units are, and is "
+                                          "asked again: " +
+                                              watch_.silence()));
+  if (!states) return;
+  for (size_t i = 0; i < states->size(); ++i) {
+    const uint32_t restarts = (*states)[i].restarts;
+    if (restarts > restarts_[i] && !states_.empty())
+      console_.line(
+          fmt::format("dtf-launch: systemd has started {} again ({})", tasks_[i].name(), restarts));
+    restarts_[i] = std::max(restarts_[i], restarts);
   }
-  states_ = std::move(states);
+  states_ = std::move(*states);
   if (owns_) judge();
 }
 

@@ -17,13 +17,14 @@
 #include "launcher/stop_signals.h"
 #include "launcher/systemd/unit_job.h"
 #include "launcher/systemd/unit_verdict.h"
+#include "launcher/systemd/unit_watch.h"
 
 namespace dtf::launcher {
 
 // Borrows: `job`, `options`, `units` (must outlive this).
 // Threads: one.
 // Blocks: run() until the job has ended; on systemctl.
-// Errors: those of ServiceControl.
+// Errors: those of ServiceControl and UnitWatch.
 class UnitFollower {
  public:
   // `attempt`: of the logs. `owns`: dtf-launch has started the job, and ends it where it is told to
@@ -64,7 +65,8 @@ class UnitFollower {
       prefixes_;  // of the sources of logs_, which are all tasks where it owns_
   std::vector<std::deque<std::string>> tails_;  // likewise: their last lines
   bool last_shown_ = false;                     // the log line before this one
-  std::vector<UnitState> states_;
+  UnitWatch watch_;
+  std::vector<UnitState> states_;   // the last that systemd has said; empty: none yet
   std::vector<uint32_t> restarts_;  // seen of each: systemd forgets a unit that has ended
   std::optional<RootCause> root_;
   std::optional<TimePoint> failed_since_;  // and perhaps for the sake of another

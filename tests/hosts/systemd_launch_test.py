@@ -190,6 +190,38 @@ def of_two_starts_at_once_one_is_the_job(bench):
         bench.expect_nothing_left()
 
 
+# systemctl that says nothing of units while there is a file /root/silent. Of dtf-launch alone: the tests ask in other words.
+SILENT = """#!/bin/sh
+case "$*" in
+"--no-ask-password show --property=Id"*)
+  if [ -e /root/silent ]; then echo "Failed to connect to bus: Connection refused" >&2; exit 1; fi;;
+esac
+exec /usr/bin/systemctl "$@"
+"""
+
+
+def a_systemd_that_does_not_answer_is_asked_again(bench):
+    systemctl, silent = bench.host.local / "bin/systemctl", bench.host.root / "root/silent"
+    systemctl.write_text(SILENT)
+    systemctl.chmod(0o755)
+    try:
+        bench.job("unheard")
+        bench.start()
+        bench.until_said("all 4 units are ready")
+        silent.touch()
+        bench.until_said("warning: systemd doesn't say how the units are, and is asked again")
+        bench.trains_on()
+        silent.unlink()
+        bench.until_said("systemd answers again")
+        bench.signal_launcher(signal.SIGINT)
+        code, said = bench.ended()
+        assert code == 130 and "unheard: stopped" in said, (code, said)
+        bench.expect_nothing_left()
+    finally:
+        systemctl.unlink()
+        silent.unlink(missing_ok=True)
+
+
 def units_go_on_without_a_terminal_and_belong_to_their_run(bench):
     bench.job("hungup")
     bench.start()
@@ -275,7 +307,7 @@ def anybody_else_has_units_of_their_own(bench):
 
 CASES = [the_job_ends_as_one_without_units_and_leaves_none, a_killed_task_is_started_again_by_systemd,
          units_outlive_their_launcher_and_are_found_again, of_two_starts_at_once_one_is_the_job,
-         units_go_on_without_a_terminal_and_belong_to_their_run,
+         a_systemd_that_does_not_answer_is_asked_again, units_go_on_without_a_terminal_and_belong_to_their_run,
          what_can_not_run_is_said_and_leaves_nothing,
          a_dry_run_prints_units_and_starts_none, anybody_else_has_units_of_their_own]
 
