@@ -50,19 +50,28 @@ class Team {
   }
 
  private:
+  static constexpr unsigned kWarp = 32;
+
+  // First in each warp, then over the warps' values, which all warps do alike: in a fixed order.
   template <class T, class Combine>
   __device__ T reduce(T value, Combine combine) const {
-    __shared__ T values[kThreadsMax];
-    values[threadIdx.x] = value;
+    value = ofLanes(value, kWarp, combine);
+    if (blockDim.x == kWarp) return value;
+    __shared__ T values[kThreadsMax / kWarp];
+    const unsigned lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
+    if (lane == 0) values[threadIdx.x / kWarp] = value;
     __syncthreads();
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-      if (threadIdx.x < half)
-        values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);
-      __syncthreads();
-    }
-    const T result = values[0];
+    value = ofLanes(values[lane % warps], warps, combine);
     __syncthreads();  // before the next reduction writes
-    return result;
+    return value;
+  }
+  // Of the first `lanes` of a warp, a power of two of them; all of its lanes get the result.
+  template <class T, class Combine>
+  __device__ static T ofLanes(T value, unsigned lanes, Combine combine) {
+    constexpr unsigned kAll = 0xffffffffu;
+    for (unsigned half = lanes / 2; half > 0; half /= 2)
+      value = combine(value, __shfl_down_sync(kAll, value, half));
+    return __shfl_sync(kAll, value, 0);
   }
 
  public:
