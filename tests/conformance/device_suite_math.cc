@@ -70,14 +70,12 @@ TEST_P(DeviceSuite, KnowsTheEndsOfTheScale) {
 }
 
 TEST_P(DeviceSuite, RepeatsOperands) {
-  const std::vector<std::array<Shape, 2>> pairs = {{Shape{17, 100}, Shape{100}},
-                                                   {Shape{17, 100}, Shape{17, 1}},
-                                                   {Shape{3, 700}, Shape{}},
-                                                   {Shape{4, 1, 3}, Shape{5, 1}},
-                                                   {Shape{1, 33}, Shape{17, 1}},
-                                                   {Shape{3}, Shape{1, 1, 3}},
-                                                   {Shape{2, 1, 5, 1, 7}, Shape{3, 1, 2, 7}},
-                                                   {Shape{0, 3}, Shape{3}}};
+  const std::vector<std::array<Shape, 2>> pairs = {
+      {Shape{17, 100}, Shape{100}}, {Shape{17, 100}, Shape{17, 1}},
+      {Shape{3, 700}, Shape{}},     {Shape{4, 1, 3}, Shape{5, 1}},
+      {Shape{1, 33}, Shape{17, 1}}, {Shape{3}, Shape{1, 1, 3}},
+      {Shape{1, 3}, Shape{3, 1}},   {Shape{2, 1, 5, 1, 7}, Shape{3, 1, 2, 7}},
+      {Shape{0, 3}, Shape{3}}};
   for (const auto& [one, other] : pairs) {
     SCOPED_TRACE(one.str() + " " + other.str());
     Case c;
