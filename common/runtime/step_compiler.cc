@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/runtime/fusion.h"
+#include "common/runtime/inlined_functions.h"
 #include "common/runtime/memory_plan.h"
 #include "common/runtime/mixed_precision.h"
 #include "common/runtime/step_body.h"
@@ -337,6 +338,7 @@ StepCompiler compilerOf(const graph::Graph& part, std::span<const Output> fetche
                         const KernelTable& kernels, CompileOptions options) {
   static const KnownValues kNothing;
   LoweredStep step = lower(part, fetches, options.known == nullptr ? kNothing : *options.known);
+  inlineFunctions(step, kernels, type);
   if (options.fuse) fuse(step, kernels, type);
   usePrecision(step, options.precision, kernels, type);
   return {std::move(step), type, kernels};

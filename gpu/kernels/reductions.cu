@@ -25,7 +25,7 @@ struct MakeSum {
 };
 
 // The total is the largest number and where it is, as bits whose order is the numbers', and of equal ones the
-// first is the larger. As on a CPU, NaN is the largest in the first place and the least in any other.
+// first is the larger. As on a CPU, NaN is the least.
 struct FindLargest {
   using Total = uint64_t;
   using Result = int64_t;
@@ -36,7 +36,7 @@ struct FindLargest {
           "Node '" + o.name + "': ArgMax has no GPU kernel for 2^32 elements. Place it on a CPU.");
   }
   DTF_HOST_DEVICE static uint64_t totalOf(float x, int64_t i) {
-    if (x != x) x = i == 0 ? INFINITY : -INFINITY;
+    if (x != x) x = -INFINITY;
     if (x == 0) x = 0;  // -0 too
     uint32_t bits = 0;
     memcpy(&bits, &x, sizeof bits);
