@@ -108,12 +108,42 @@ else
 fi
 check "trains digits_softmax" train digits_softmax 0.9
 check "trains digits_lenet" train digits_lenet 0.97
+check "trains digits_lstm" train digits_lstm 0.9
 if [ -r data/mnist/train-images-idx3-ubyte.gz ]; then
   check "trains mnist_lenet" train mnist_lenet 0.99
   check "trains mnist_lenet, bfloat16" train mnist_lenet 0.99 train.precision=bfloat16
 else
   rows+=("trains mnist_lenet             skipped         scripts/fetch-mnist.sh brings its data")
 fi
+# ResNet-50 on random images of ImageNet's size, by a worker and a ps that are processes.
+resnet() {
+  local run code
+  run=$(mktemp -d)
+  python3 - "$run" <<'END' || return
+import sys
+import numpy
+random = numpy.random.default_rng(1)
+numpy.save(sys.argv[1] + "/images.npy", random.integers(0, 256, (256, 224, 224, 3), dtype=numpy.uint8))
+numpy.save(sys.argv[1] + "/labels.npy", random.integers(0, 256, 256, dtype=numpy.uint8))
+END
+  local data="{format: npy, features: $run/images.npy, labels: $run/labels.npy, features_as: pixels}"
+  "$folder/launcher/dtf-launch" configs/clusters/local-sync.yaml --run-dir "$run/run" \
+    --set "train=$PWD/configs/jobs/imagenet_resnet50.yaml" --set train.data="{train: $data, eval: $data, batch_size: 64}" \
+    --set train.steps=40 --set train.precision=bfloat16 --set 'cluster.ps=["localhost:auto"]' \
+    --set 'cluster.worker=[{address: "localhost:auto", devices: [gpu:0]}]' >"$run/log" 2>&1
+  code=$?
+  tail -40 "$run/log"
+  python3 - "$run/run/summary.json" <<'END' || code=1
+import json, math, sys
+summary = json.load(open(sys.argv[1]))
+print(f"loss {summary['final_loss']:.3f}, {summary['examples_per_second']:.0f} images/s with a ps over TCP")
+sys.exit(not math.isfinite(summary["final_loss"]))
+END
+  rm -rf "$run"
+  return $code
+}
+check "trains ResNet-50, bfloat16" resnet
+
 if python3 -c 'import torch' 2>/dev/null; then
   comparison=$(mktemp)
   check "steps beside PyTorch's" bash -c "set -o pipefail; python3 tests/bench/peers/compare_gpu.py --bench '$folder/tests/bench/dtf-bench' $peers | tee '$comparison'"

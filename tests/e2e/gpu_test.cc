@@ -49,6 +49,39 @@ TEST_F(GpuTest, AWorkersGpuTrainsWhatItsCpuDoes) {
               summary("cpu")["eval"]["loss"].get<double>(), 1e-4);
 }
 
+// A loop over the 28 rows of an image, unrolled there.
+TEST_F(GpuTest, ARecurrentLayerTrainsThereToo) {
+  const ClusterOptions options{
+      .mode = "sync",
+      .steps = 10,
+      .layers = "[reshape: {shape: [28, 28]}, lstm: {units: 8}, dense: {units: 10, name: softmax}]"};
+  ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
+  const ProcessResult result = launch(writeCluster(onGpu(options), "gpu"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(summary("gpu")["final_loss"].get<double>(),
+              summary("cpu")["final_loss"].get<double>(), 1e-4);
+}
+
+TEST_F(GpuTest, BFloat16TrainsWhatFloat32Does) {
+  ClusterOptions options{
+      .mode = "sync",
+      .steps = 60,
+      .layers =
+          "[conv2d: {filters: 4, kernel: 5, stride: 2, use_bias: false}, batch_norm: , relu: , "
+          "flatten: , dense: {units: 10, name: softmax}]"};
+  ASSERT_EQ(launch(writeCluster(onGpu(options), "wide")).exit_code, 0);
+  options.train_more = "  precision: bfloat16\n";
+  const ProcessResult refused = launch(writeCluster(options, "cpu"));
+  EXPECT_EQ(refused.exit_code, 78) << refused.err;
+  EXPECT_NE(refused.err.find("give it devices: [gpu:0], or take float32"), std::string::npos);
+  const ProcessResult result = launch(writeCluster(onGpu(options), "narrow"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const double wide = summary("wide")["final_loss"].get<double>();
+  const double narrow = summary("narrow")["final_loss"].get<double>();
+  EXPECT_NE(narrow, wide);
+  EXPECT_NEAR(narrow, wide, 0.1 * wide);
+}
+
 TEST_F(GpuTest, CheckSaysWhatAHostLacksBeforeATaskIsStarted) {
   ::setenv("DTF_TEST_HOST_DEVICES", "0", 1);
   const std::string file = writeCluster(onGpu({}));

@@ -1,8 +1,8 @@
-"""Training steps of whole networks on one GPU, by dtf (`dtf-bench gpu`) and PyTorch in turns: a table of milliseconds and ratios.
+"""Training steps of whole networks on one GPU, by dtf (`dtf-bench gpu`) and PyTorch one after the other: a table of milliseconds.
 
-Two of dtf's figures: on the GPU, forwards and backwards, beside PyTorch's without its optimizer; and a whole step with a parameter
-server in the same process, beside PyTorch's whole step. PyTorch: eager with channels last, the step as one CUDA graph, and where
---compile says so torch.compile of it, alone and as a CUDA graph. A ratio above 1 says that dtf is faster.
+Two of dtf's figures: forwards and backwards on the GPU, beside PyTorch's without its optimizer, of which the ratio is in brackets; and
+a whole step with a parameter server in the same process, beside PyTorch's whole step. PyTorch: eager with channels last, the step as
+one CUDA graph, and with --compile torch.compile of it. A ratio above 1 says that dtf is faster.
 """
 import argparse
 import json
@@ -22,16 +22,17 @@ def dtf_rows(bench, network, quick):
     return {row["what"]: row for table in json.loads(said)["gpu"] for row in table["rows"]}
 
 
-def torch_row(python, network, precision, way, gradients, windows):
-    command = [python, HERE / "torch_gpu.py", "--network", network, "--precision", precision, "--way", way, "--windows", str(windows)]
+def torch_times(python, network, precisions, ways, windows):
+    """Milliseconds by precision and way; without those that PyTorch could not do, which it says."""
+    command = [python, HERE / "torch_gpu.py", "--network", network, "--precision", ",".join(precisions), "--way", ",".join(ways),
+               "--windows", str(windows)]
     # Libraries that dtf was carried with aren't PyTorch's.
     environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
-    done = subprocess.run(command + (["--gradients"] if gradients else []), env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        print(f"PyTorch, {way}, {precision}, {network}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-        return float("nan")
-    return json.loads(done.stdout)["seconds"] * 1e3
+        print(f"PyTorch, {network}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(row["precision"], row["way"]): row["seconds"] * 1e3 for row in rows}
 
 
 def main():
@@ -44,20 +45,21 @@ def main():
     parser.add_argument("--precision", choices=PRECISIONS, action="append")
     args = parser.parse_args()
     ways = ["eager", "graph"] + (["compiled", "compiled-graph"] if args.compile else [])
-    print("ms a step; dtf / PyTorch's speed in brackets")
-    print(f"{'':32}{'dtf: GPU':>10}" + "".join(f"{way:>22}" for way in ways) + f"{'dtf: with a ps':>16}{'eager, whole step':>22}")
+    print("ms a step [PyTorch's / dtf's]")
+    print(f"{'':26}{'dtf: GPU':>10}" + "".join(f"{way:>22}" for way in ways) + f"{'dtf: with a ps':>16}{'eager, whole step':>22}")
     for network in args.network or NETWORKS:
+        precisions = ["float32"] if network == "softmax b100" else args.precision or PRECISIONS
         rows = dtf_rows(args.bench, network, args.quick)
-        for precision in args.precision or PRECISIONS:
-            if network == "softmax b100" and precision != "float32":
-                continue
+        peers = torch_times(args.python, network, precisions, [way + "-gradients" for way in ways] + ["eager"],
+                            2 if args.quick else 5)
+        for precision in precisions:
             row = rows[f"{network}, {precision}"]
             computed, whole = row["GPU ms"], row["step ms"]
-            line = f"{network + ', ' + precision:32}{computed:10.3f}"
+            line = f"{network + ', ' + precision:26}{computed:10.3f}"
             for way in ways:
-                peer = torch_row(args.python, network, precision, way, True, 1 if args.quick else 3)
+                peer = peers.get((precision, way + "-gradients"), float("nan"))
                 line += f"{peer:14.3f} [{peer / computed:5.2f}]"
-            peer = torch_row(args.python, network, precision, "eager", False, 1 if args.quick else 3)
+            peer = peers.get((precision, "eager"), float("nan"))
             print(line + f"{whole:16.3f}{peer:14.3f} [{peer / whole:5.2f}]", flush=True)
 
 

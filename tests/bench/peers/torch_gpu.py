@@ -1,9 +1,10 @@
 """Training steps of one network on a GPU in PyTorch: what compare_gpu.py measures `dtf-bench gpu` against.
 
-Random data that stay on the GPU, gradient descent with momentum. Prints one line of JSON: seconds a step, by the clock, over some
-hundred milliseconds, the median of several such windows. `--way`: eager (as it comes, but images channels last), graph (the whole step
-captured as one CUDA graph), compiled (torch.compile), compiled-graph (both). `--precision`: float32, tf32, or bfloat16 by autocast.
-`--gradients` leaves the optimizer out. `--prepare` only compiles, so that the run that is measured finds the code in torch's cache.
+Random data that stay on the GPU, gradient descent with momentum. Prints a line of JSON for each precision and way: seconds a step by
+the clock, the median of several windows of some hundred milliseconds. Ways: eager (as it comes, but images channels last), graph (the
+whole step captured as one CUDA graph), compiled (torch.compile), compiled-graph (both); with "-gradients" behind it without the
+optimizer. Precisions: float32, tf32, and bfloat16 by autocast. --prepare only compiles, so that the run that is measured finds the
+code in torch's cache.
 """
 import argparse
 import json
@@ -75,27 +76,33 @@ def seconds_of(step, window, windows):
     return statistics.median(taken)
 
 
+def measure(network, precision, way, window, windows):
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    kind = way.removesuffix("-gradients")
+    training = Training(network, precision, kind.startswith("compiled"), kind != way)
+    step = training.captured() if kind.endswith("graph") else training.step
+    return {"precision": precision, "way": way, "seconds": seconds_of(step, window, windows), "version": torch.__version__.split("+")[0],
+            "device": torch.cuda.get_device_name()}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--network", choices=NETWORKS, required=True)
-    parser.add_argument("--way", choices=["eager", "graph", "compiled", "compiled-graph"], default="eager")
-    parser.add_argument("--precision", choices=["float32", "tf32", "bfloat16"], default="float32")
-    parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--way", default="eager", help="separated by commas")
+    parser.add_argument("--precision", default="float32", help="separated by commas")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--window", type=float, default=0.3)
     parser.add_argument("--windows", type=int, default=5)
     args = parser.parse_args()
-    torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.precision == "tf32"
     torch.backends.cudnn.benchmark = True
-    training = Training(args.network, args.precision, args.way.startswith("compiled"), args.gradients)
-    if args.prepare:
-        training.step()
-        torch.cuda.synchronize()
-        return
-    step = training.captured() if args.way.endswith("graph") else training.step
-    print(json.dumps({"seconds": seconds_of(step, args.window, args.windows), "version": torch.__version__.split("+")[0],
-                      "device": torch.cuda.get_device_name(), "peak_mib": torch.cuda.max_memory_allocated() / 2**20}))
+    for precision in args.precision.split(","):
+        if args.prepare:
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+            Training(args.network, precision, True, True).step()
+            continue
+        for way in args.way.split(","):
+            print(json.dumps(measure(args.network, precision, way, args.window, args.windows)), flush=True)
 
 
 main()
