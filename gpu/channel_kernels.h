@@ -84,7 +84,8 @@ struct SlabSumsAt {
 #if defined(__CUDA_ARCH__)
 #pragma unroll 4
 #endif
-        for (int64_t row = begin + lane; row < end; row += lanes) work(row * c.packs + pack, totals);
+        for (int64_t row = begin + lane; row < end; row += lanes)
+          work(row * c.packs + pack, totals);
       }
       for (int t = 0; t < Terms; ++t) {
         const Pack<float, N> total = team.sumOfEvery(wide, totals[t]);

@@ -70,7 +70,8 @@ class ConvolutionKernel final : public Kernel {
   }
   void takeFilter(Device& device, const std::byte* from, float* to) const {
     if (c_.type == Type::kBFloat16) {
-      transposeMatrix(device, reinterpret_cast<const BFloat16*>(from), to, c_.out_channels, c_.taps());
+      transposeMatrix(device, reinterpret_cast<const BFloat16*>(from), to, c_.out_channels,
+                      c_.taps());
     } else {
       transposeMatrix(device, reinterpret_cast<const float*>(from), to, c_.out_channels, c_.taps());
     }
@@ -78,8 +79,9 @@ class ConvolutionKernel final : public Kernel {
 
   // An empty sum is 0.
   void clear(Device& device, const Arguments& a) const {
-    const size_t bytes = pass_ == Pass::kForward         ? bytesFor(c_.outElements())
-                         : pass_ == Pass::kBackpropInput ? bytesFor(c_.imageElements())
+    const size_t bytes = pass_ == Pass::kForward ? bytesFor(c_.outElements())
+                         : pass_ == Pass::kBackpropInput
+                             ? bytesFor(c_.imageElements())
                              : static_cast<size_t>(c_.filterElements()) * sizeof(float);
     if (bytes == 0) return;
     check(cudaMemsetAsync(a.outputs[0], 0, bytes, device.stream()), "clearing a convolution");
@@ -89,11 +91,27 @@ class ConvolutionKernel final : public Kernel {
   std::string key() const {
     const Axis &h = c_.window.height, &w = c_.window.width;
     std::string text;
-    for (const int64_t part :
-         {static_cast<int64_t>(pass_), static_cast<int64_t>(precision_), static_cast<int64_t>(c_.type),
-          c_.batch, c_.height, c_.width, c_.channels, c_.out_height, c_.out_width, c_.out_channels,
-          c_.groups, h.size, h.stride, h.dilation, h.before, h.after, w.size, w.stride, w.dilation,
-          w.before, w.after})
+    for (const int64_t part : {static_cast<int64_t>(pass_),
+                               static_cast<int64_t>(precision_),
+                               static_cast<int64_t>(c_.type),
+                               c_.batch,
+                               c_.height,
+                               c_.width,
+                               c_.channels,
+                               c_.out_height,
+                               c_.out_width,
+                               c_.out_channels,
+                               c_.groups,
+                               h.size,
+                               h.stride,
+                               h.dilation,
+                               h.before,
+                               h.after,
+                               w.size,
+                               w.stride,
+                               w.dilation,
+                               w.before,
+                               w.after})
       text += std::to_string(part) + " ";
     return text;
   }
@@ -136,9 +154,8 @@ class ConvolutionKernel final : public Kernel {
   std::vector<Descriptor> offered(Device& device) const {
     std::vector<Descriptor> configs =
         engineConfigs(convolutionGraph(c_, pass_, device.libraries().dnn), {});
-    std::erase_if(configs, [this](const Descriptor& config) {
-      return !keepsPromise(config, precision_);
-    });
+    std::erase_if(configs,
+                  [this](const Descriptor& config) { return !keepsPromise(config, precision_); });
     return configs;
   }
 

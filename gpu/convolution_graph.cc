@@ -98,10 +98,11 @@ Descriptor convolutionGraph(const Convolution& c, Pass pass, cudnnHandle_t handl
   operation
       .setDescriptor(names.image,
                      tensorOf(TensorId::kImage, c.type, c.batch, c.channels, c.height, c.width))
-      .setDescriptor(names.filter, tensorOf(TensorId::kFilter, c.type, c.out_channels, c.group_channels,
-                                            c.window.height.size, c.window.width.size))
-      .setDescriptor(names.out,
-                     tensorOf(TensorId::kOut, c.type, c.batch, c.out_channels, c.out_height, c.out_width))
+      .setDescriptor(names.filter,
+                     tensorOf(TensorId::kFilter, c.type, c.out_channels, c.group_channels,
+                              c.window.height.size, c.window.width.size))
+      .setDescriptor(names.out, tensorOf(TensorId::kOut, c.type, c.batch, c.out_channels,
+                                         c.out_height, c.out_width))
       .setDescriptor(names.window, windowOf(c.window))
       .setFloat(names.alpha, 1)
       .setFloat(names.beta, 0)

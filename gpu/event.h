@@ -15,7 +15,9 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  void record(Stream stream) { check(cudaEventRecord(event_, stream), "timing what a GPU computes"); }
+  void record(Stream stream) {
+    check(cudaEventRecord(event_, stream), "timing what a GPU computes");
+  }
   // What `stream` is given from now on waits for it.
   void holdBack(Stream stream) const {
     check(cudaStreamWaitEvent(stream, event_, 0), "ordering copies");
@@ -24,7 +26,8 @@ class Event {
   // Both must have been reached.
   double secondsSince(const Event& earlier) const {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "timing what a GPU computes");
+    check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),
+          "timing what a GPU computes");
     return static_cast<double>(milliseconds) / 1e3;
   }
 

@@ -37,9 +37,7 @@ struct HostCopies::Copier {
 };
 
 HostCopies::HostCopies(int device, Stream stream)
-    : device_(device),
-      stream_(stream),
-      small_(std::make_unique<PinnedMemory>(kSmallMemoryBytes)) {
+    : device_(device), stream_(stream), small_(std::make_unique<PinnedMemory>(kSmallMemoryBytes)) {
   for (size_t i = 0; i < kCopiers; ++i) copiers_.push_back(std::make_unique<Copier>());
   for (const std::unique_ptr<Copier>& copier : copiers_)
     copier->thread = std::thread([this, one = copier.get()] { work(*one); });
@@ -84,9 +82,10 @@ void HostCopies::toHost(std::byte* target, const std::byte* source, size_t bytes
 }
 
 bool HostCopies::overlapsPending(const std::byte* target, size_t bytes) const {
-  return std::any_of(targets_.begin(), targets_.end(), [&](const std::pair<std::byte*, size_t>& other) {
-    return target < other.first + other.second && other.first < target + bytes;
-  });
+  return std::any_of(targets_.begin(), targets_.end(),
+                     [&](const std::pair<std::byte*, size_t>& other) {
+                       return target < other.first + other.second && other.first < target + bytes;
+                     });
 }
 
 void HostCopies::add(const Copy& copy) {
@@ -120,12 +119,14 @@ void HostCopies::work(Copier& copier) {
       free.wait();
       if (copy.to_device) {
         std::memcpy(buffer, copy.source, copy.bytes);
-        check(cudaMemcpyAsync(copy.target, buffer, copy.bytes, cudaMemcpyHostToDevice, copier.stream),
-              "copying to the device");
+        check(
+            cudaMemcpyAsync(copy.target, buffer, copy.bytes, cudaMemcpyHostToDevice, copier.stream),
+            "copying to the device");
         free.record(copier.stream);
       } else {
-        check(cudaMemcpyAsync(buffer, copy.source, copy.bytes, cudaMemcpyDeviceToHost, copier.stream),
-              "copying to the host");
+        check(
+            cudaMemcpyAsync(buffer, copy.source, copy.bytes, cudaMemcpyDeviceToHost, copier.stream),
+            "copying to the host");
         free.record(copier.stream);
         free.wait();
         std::memcpy(copy.target, buffer, copy.bytes);

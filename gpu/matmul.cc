@@ -76,7 +76,8 @@ Preference preferenceOf() {
 
 class MatMulKernel final : public Kernel {
  public:
-  explicit MatMulKernel(const Operation& o) : p_(o), bytes_(o.outputs[0].bytes()), bytes_each_(bytesOf(o.inputs[0].type)) {
+  explicit MatMulKernel(const Operation& o)
+      : p_(o), bytes_(o.outputs[0].bytes()), bytes_each_(bytesOf(o.inputs[0].type)) {
     if (empty()) return;
     cublasLtMatmulDesc_t matmul = nullptr;
     const Type factors = o.inputs[0].type;
@@ -89,9 +90,9 @@ class MatMulKernel final : public Kernel {
     a_ = p_.transpose_a ? layoutOf(factors, p_.k, p_.m) : layoutOf(factors, p_.m, p_.k);
     b_ = p_.transpose_b ? layoutOf(factors, p_.n, p_.k) : layoutOf(factors, p_.k, p_.n);
     c_ = layoutOf(o.outputs[0].type, p_.m, p_.n);
-    for (const int64_t part : {p_.m, p_.k, p_.n, int64_t{p_.transpose_a}, int64_t{p_.transpose_b},
-                               int64_t{tf32}, static_cast<int64_t>(factors),
-                               static_cast<int64_t>(o.outputs[0].type)})
+    for (const int64_t part :
+         {p_.m, p_.k, p_.n, int64_t{p_.transpose_a}, int64_t{p_.transpose_b}, int64_t{tf32},
+          static_cast<int64_t>(factors), static_cast<int64_t>(o.outputs[0].type)})
       key_ += std::to_string(part) + " ";
   }
 

@@ -14,7 +14,8 @@ enum class Precision : uint8_t { kFloat32, kTf32 };
 
 // Of a product or convolution: the attribute `tf32` allows it.
 inline Precision precisionOf(const Operation& o) {
-  return o.flag("tf32") || o.inputs[0].type == Type::kBFloat16 || o.inputs[1].type == Type::kBFloat16
+  return o.flag("tf32") || o.inputs[0].type == Type::kBFloat16 ||
+                 o.inputs[1].type == Type::kBFloat16
              ? Precision::kTf32
              : Precision::kFloat32;
 }

@@ -74,7 +74,8 @@ void Program::run() {
 }
 
 void Program::runOnce() {
-  if (captured_ == nullptr && !ran_) {  // loads the code of the kernels and libraries, which a capture must not
+  if (captured_ == nullptr &&
+      !ran_) {  // loads the code of the kernels and libraries, which a capture must not
     launchAll();
     ran_ = true;
     return;

@@ -12,7 +12,9 @@ namespace dtf::gpu {
 
 // to[j, i] = from[i, j] for `rows` x `columns`, at most 2^31 tiles of 32 x 32. Gives it to the device's stream.
 void transposeMatrix(Device& device, const float* from, float* to, int64_t rows, int64_t columns);
-void transposeMatrix(Device& device, const float* from, BFloat16* to, int64_t rows, int64_t columns);
-void transposeMatrix(Device& device, const BFloat16* from, float* to, int64_t rows, int64_t columns);
+void transposeMatrix(Device& device, const float* from, BFloat16* to, int64_t rows,
+                     int64_t columns);
+void transposeMatrix(Device& device, const BFloat16* from, float* to, int64_t rows,
+                     int64_t columns);
 
 }  // namespace dtf::gpu

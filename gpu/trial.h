@@ -11,7 +11,7 @@
 namespace dtf::gpu {
 
 // How many ways are timed, and how often each.
-inline constexpr size_t kTrialsMax = 16;
+inline constexpr size_t kTrialsMax = 8;
 inline constexpr int kTimedRuns = 5;
 
 // Memory of the device for as long as it lives.

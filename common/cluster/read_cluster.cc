@@ -349,10 +349,11 @@ void checkPrecision(const JobSpec& job, Report& report) {
   for (uint32_t i = 0; i < job.cluster.worker.size(); ++i)
     for (const std::string& device : devicesOf(job.cluster.worker[i])) {
       if (device.starts_with("gpu:")) continue;
-      return report.error(report.placeOf(job.train->precision_mark),
-                          fmt::format("'bfloat16' is computed by GPUs alone, and {} has {}: give it "
-                                      "devices: [gpu:0], or take float32",
-                                      TaskId{JobKind::kWorker, i}.name(), device));
+      return report.error(
+          report.placeOf(job.train->precision_mark),
+          fmt::format("'bfloat16' is computed by GPUs alone, and {} has {}: give it "
+                      "devices: [gpu:0], or take float32",
+                      TaskId{JobKind::kWorker, i}.name(), device));
     }
 }
 

@@ -48,8 +48,13 @@ class BatchNormFuser {
     const Operation& relu = uses_.operation(*of_relu);
     const Output& passed = relu.outputs[0];
     if (uses_.kept(passed) || relu.input_specs[0] != of_norm.input_specs[1]) return;
-    Operation made{of_norm.name, std::string(kFusedBatchNormReluGradOp), of_norm.attributes, {}, {},
-                   of_norm.outputs, of_norm.output_specs};
+    Operation made{of_norm.name,
+                   std::string(kFusedBatchNormReluGradOp),
+                   of_norm.attributes,
+                   {},
+                   {},
+                   of_norm.outputs,
+                   of_norm.output_specs};
     const auto read = [&made](const Operation& from, size_t input) {
       made.inputs.push_back(from.inputs[input]);
       made.input_specs.push_back(from.input_specs[input]);

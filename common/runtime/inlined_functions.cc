@@ -45,9 +45,7 @@ class Inliner {
  private:
   // No other tensor of the step.
   Output fresh() { return {graph::NodeId{++last_}, 0}; }
-  void take(const Output& output) {
-    last_ = std::max(last_, output.node.value);
-  }
+  void take(const Output& output) { last_ = std::max(last_, output.node.value); }
   Output resolve(const Output& output) const {
     const auto at = stands_for_.find(output);
     return at == stands_for_.end() ? output : at->second;
@@ -59,9 +57,11 @@ class Inliner {
     if (operation.op == "If" && choose(operation)) return;
     if (made_.size() == kUnrolledOperationsMax)
       throw Error(ErrorCode::kBadConfig,
-                  "Node '" + operation.name + "': a GPU runs a loop as a list of its iterations, and "
-                  "this step would have more than " + std::to_string(kUnrolledOperationsMax) +
-                  " operations; place the loop on a CPU, or make its sequence shorter.");
+                  "Node '" + operation.name +
+                      "': a GPU runs a loop as a list of its iterations, and "
+                      "this step would have more than " +
+                      std::to_string(kUnrolledOperationsMax) +
+                      " operations; place the loop on a CPU, or make its sequence shorter.");
     made_.push_back(std::move(operation));
   }
 
@@ -89,7 +89,8 @@ class Inliner {
     for (const BoundTensor& input : body.inputs) {
       const auto& parameters = function->parameters();
       for (size_t i = 0; i < parameters.size(); ++i)
-        if (function->graph().node(parameters[i]).name == input.name) names[input.tensor] = arguments[i];
+        if (function->graph().node(parameters[i]).name == input.name)
+          names[input.tensor] = arguments[i];
     }
     for (const auto& [tensor, constant] : body.constants)
       step_.constants[names[tensor] = fresh()] = constant;
@@ -100,7 +101,8 @@ class Inliner {
       append(std::move(operation));
     }
     Outputs results;
-    for (const BoundTensor& result : body.fetches) results.push_back(resolve(names.at(result.tensor)));
+    for (const BoundTensor& result : body.fetches)
+      results.push_back(resolve(names.at(result.tensor)));
     return results;
   }
 
@@ -153,8 +155,13 @@ class Inliner {
     std::vector<int64_t> begin(whole.shape.dims().size(), 0);
     begin.at(0) = at;
     const Output made = fresh();
-    append({o.name, "Slice", {{"begin", Shape(std::move(begin))}, {"size", part.shape}},
-            {o.inputs[input]}, {whole}, {made}, {part}});
+    append({o.name,
+            "Slice",
+            {{"begin", Shape(std::move(begin))}, {"size", part.shape}},
+            {o.inputs[input]},
+            {whole},
+            {made},
+            {part}});
     return made;
   }
 
@@ -166,9 +173,9 @@ class Inliner {
       return;
     }
     if (spec.dtype != DType::kFloat32)
-      throw Error(ErrorCode::kBadConfig, "Node '" + o.name + "': a loop on a GPU stacks float32, not " +
-                                             std::string(dtypeName(spec.dtype)) +
-                                             "; place it on a CPU.");
+      throw Error(ErrorCode::kBadConfig,
+                  "Node '" + o.name + "': a loop on a GPU stacks float32, not " +
+                      std::string(dtypeName(spec.dtype)) + "; place it on a CPU.");
     std::vector<TensorSpec> specs(slices.size(), sliceOf(spec));
     if (const int64_t rest = spec.shape.dim(0) - static_cast<int64_t>(slices.size()); rest > 0) {
       std::vector<int64_t> dims = spec.shape.dims();
@@ -176,8 +183,13 @@ class Inliner {
       specs.push_back({spec.dtype, Shape(std::move(dims))});
       step_.constants[slices.emplace_back(fresh())] = {specs.back(), 0, nullptr};
     }
-    append({o.name, "Concat", {{"axis", int64_t{0}}}, std::move(slices), std::move(specs),
-            {o.outputs[output]}, {spec}});
+    append({o.name,
+            "Concat",
+            {{"axis", int64_t{0}}},
+            std::move(slices),
+            std::move(specs),
+            {o.outputs[output]},
+            {spec}});
   }
 
   void sum(const Operation& o, size_t output, Outputs terms) {

@@ -83,7 +83,8 @@ class Rewriter {
     }
     for (std::vector<BoundTensor>* const bound : {&step_.gradients, &step_.fetches})
       for (BoundTensor& tensor : *bound)
-        if (narrow_.contains(tensor.tensor)) tensor.tensor = cast(tensor.tensor, tensor.spec, DType::kFloat32);
+        if (narrow_.contains(tensor.tensor))
+          tensor.tensor = cast(tensor.tensor, tensor.spec, DType::kFloat32);
     step_.operations = std::move(made_);
   }
 

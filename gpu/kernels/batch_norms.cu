@@ -126,9 +126,9 @@ struct Statistics {
 template <class T, int N>
 struct Gate {
   const T* dy;
-  const T* more;    // adds to dy; or null
-  const T* y;       // or null
-  bool asks_x;      // in the place of y
+  const T* more;  // adds to dy; or null
+  const T* y;     // or null
+  bool asks_x;    // in the place of y
   Statistics norm;
   struct Of {
     Gate all;
@@ -253,12 +253,15 @@ template <class T, int N>
 class BatchNormGradKernel final : public Kernel {
  public:
   BatchNormGradKernel(const Operation& o, bool relu)
-      : in_(o, relu), packs_(o.outputs[0].rows(), o.outputs[0].lastDim()), passes_(o.outputs.size() > 3) {}
+      : in_(o, relu),
+        packs_(o.outputs[0].rows(), o.outputs[0].lastDim()),
+        passes_(o.outputs.size() > 3) {}
   void launch(Device& device, const Arguments& a) override {
     const T* const x = a.in<T>(static_cast<size_t>(in_.x));
     const Statistics norm = {find<float>(a, in_.scale), find<float>(a, in_.offset),
                              find<float>(a, in_.mean), find<float>(a, in_.inverse)};
-    Gate<T, N> gate = {find<T>(a, in_.dy), find<T>(a, in_.more), find<T>(a, in_.y), in_.asks_x, norm};
+    Gate<T, N> gate = {find<T>(a, in_.dy), find<T>(a, in_.more), find<T>(a, in_.y), in_.asks_x,
+                       norm};
     // What went through is read again, in the place of all that it was made of.
     T* const passed = passes_ ? a.out<T>(3) : in_.more >= 0 ? a.out<T>(0) : nullptr;
     sumChannels<2>(device, packs_, reinterpret_cast<float*>(a.workspace),
@@ -273,8 +276,8 @@ class BatchNormGradKernel final : public Kernel {
   // x is read after the sums have been taken, when the first output may hold what went through.
   bool canOverwrite(int output, int input) const override {
     if (output == 3) return input == in_.dy || input == in_.more;
-    return output == 0 &&
-           (input == in_.dy || (in_.more >= 0 && input == in_.more) || (in_.more < 0 && input == in_.x));
+    return output == 0 && (input == in_.dy || (in_.more >= 0 && input == in_.more) ||
+                           (in_.more < 0 && input == in_.x));
   }
 
  private:
@@ -309,8 +312,9 @@ class BatchNormInferenceKernel final : public Kernel {
         channels_(o.inputs[0].lastDim()),
         epsilon_(static_cast<float>(o.number("epsilon"))) {}
   void launch(Device& device, const Arguments& a) override {
-    forElements(device, n_,
-                InferenceAt{a.in(0), a.in(1), a.in(2), a.in(3), a.in(4), a.out(0), channels_, epsilon_});
+    forElements(
+        device, n_,
+        InferenceAt{a.in(0), a.in(1), a.in(2), a.in(3), a.in(4), a.out(0), channels_, epsilon_});
   }
   bool canOverwrite(int output, int input) const override { return output == 0 && input == 0; }
 

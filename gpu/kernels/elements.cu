@@ -152,7 +152,8 @@ std::unique_ptr<Kernel> addN(const Operation& o) {
 
 std::unique_ptr<Kernel> add(const Operation& o) {
   const int64_t n = o.outputs[0].elements();
-  if (o.inputs[0].elements() != n || o.inputs[1].elements() != n) return make<BroadcastKernel<AddOf>>(o);
+  if (o.inputs[0].elements() != n || o.inputs[1].elements() != n)
+    return make<BroadcastKernel<AddOf>>(o);
   return packedBinary<AddOf>(o);
 }
 

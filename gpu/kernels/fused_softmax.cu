@@ -149,8 +149,8 @@ class FusedSoftmaxKernel final : public Kernel {
     float* const gradients = kept != nullptr ? kept : memory + 2 * rows_;
     const X* const x = a.in<X>(0);
     forTeams(device, rows_, inputs_,
-             RowAt<X>{x, a.in(1), a.in(2), labels_.bound(device, a), scale_, gradient_scale_, losses,
-                      hits, gradients, inputs_, classes_});
+             RowAt<X>{x, a.in(1), a.in(2), labels_.bound(device, a), scale_, gradient_scale_,
+                      losses, hits, gradients, inputs_, classes_});
     float *const of_weights = find(a, kWeightsGradient), *const of_bias = find(a, kBiasGradient);
     const int64_t first = of_weights == nullptr ? inputs_ : 0;
     forTeams(device, inputs_ + 2 - first, rows_ * kClassesMax,

@@ -141,7 +141,8 @@ struct AvgPoolAt {
         const Pack<T, N> from = load<N>(x, pixel * packs + at.pack);
         for (int k = 0; k < N; ++k) sums.at[k] += from.at[k];
       }
-    const auto elements = static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
+    const auto elements =
+        static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
     for (int k = 0; k < N; ++k) sums.at[k] /= elements;
     MaxPoolGradAt<T, N, uint8_t>::storeAs(y, i, sums);
   }

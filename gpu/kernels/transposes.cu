@@ -50,10 +50,12 @@ void transpose(Device& device, const From* from, To* to, int64_t rows, int64_t c
 void transposeMatrix(Device& device, const float* from, float* to, int64_t rows, int64_t columns) {
   transpose(device, from, to, rows, columns);
 }
-void transposeMatrix(Device& device, const float* from, BFloat16* to, int64_t rows, int64_t columns) {
+void transposeMatrix(Device& device, const float* from, BFloat16* to, int64_t rows,
+                     int64_t columns) {
   transpose(device, from, to, rows, columns);
 }
-void transposeMatrix(Device& device, const BFloat16* from, float* to, int64_t rows, int64_t columns) {
+void transposeMatrix(Device& device, const BFloat16* from, float* to, int64_t rows,
+                     int64_t columns) {
   transpose(device, from, to, rows, columns);
 }
 

@@ -85,7 +85,8 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
   const std::unique_ptr<runtime::Device> device = runtime::makeDevice("gpu:0");
   const runtime::KernelTable kernels = runtime::kernelsOf("gpu:0", pool, runtime::tableRule());
   std::vector<Report> reports;
-  Report report("training on gpu:0", {"GPU ms", "GPU examples/s", "GPU TF/s", "step ms", "examples/s"});
+  Report report("training on gpu:0",
+                {"GPU ms", "GPU examples/s", "GPU TF/s", "step ms", "examples/s"});
   for (Network network : gpuNetworks()) {
     if (!std::string(network.name).starts_with(options.only)) continue;
     if (options.quick) network.steps = 2;
@@ -107,8 +108,8 @@ std::vector<Report> benchGpu(const BenchOptions& options) {
         whole.push_back(timeSteps(*job.train, dataset, kernels, *device).seconds);
       const double step = median(whole);
       report.add(fmt::format("{}, {}", network.name, name),
-                 {computed * 1e3, network.batch / computed, operations / computed / 1e12, step * 1e3,
-                  network.batch / step});
+                 {computed * 1e3, network.batch / computed, operations / computed / 1e12,
+                  step * 1e3, network.batch / step});
     }
   }
   reports.insert(reports.begin(), std::move(report));

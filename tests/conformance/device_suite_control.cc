@@ -1,8 +1,8 @@
 // Branches and loops: what a device computes in them is what it computes without.
 
+#include "common/base/error.h"
 #include "common/graph/autodiff.h"
 #include "common/graph/function.h"
-#include "common/base/error.h"
 #include "tests/conformance/device_case.h"
 #include "tests/unit/graph/control_functions.h"
 
@@ -102,12 +102,10 @@ TEST_P(DeviceSuite, RunsALoopOverASequenceAndItsGradient) {
 // What is fed decides when the loop ends: a device that runs a list of kernels has no way to do that, and says so.
 void expectRefused(DeviceUnderTest& device) {
   const graph::TensorSpec number = floatSpec({});
-  const auto half = functionOf({number}, [](Builder& b, Parameters p) {
-    return Outputs{b.scale(p[0], 0.5)};
-  });
-  const auto is_large = functionOf({number}, [](Builder& b, Parameters p) {
-    return Outputs{b.less(b.constant({}, 1), p[0])};
-  });
+  const auto half =
+      functionOf({number}, [](Builder& b, Parameters p) { return Outputs{b.scale(p[0], 0.5)}; });
+  const auto is_large = functionOf(
+      {number}, [](Builder& b, Parameters p) { return Outputs{b.less(b.constant({}, 1), p[0])}; });
   Case c;
   const auto loop = c.b.whileLoop({.carried = {c.floats({})},
                                    .sequences = {},

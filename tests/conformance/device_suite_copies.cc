@@ -35,7 +35,8 @@ TEST_P(DeviceSuite, CopiesOneAfterTheOther) {
   constexpr size_t kBytes = (6UL << 20) + 3;
   Random random(2);
   const DeviceMemory memory = device_.device->allocate(kBytes);
-  const std::vector<std::byte> first = randomBytes(random, kBytes), second = randomBytes(random, kBytes);
+  const std::vector<std::byte> first = randomBytes(random, kBytes),
+                               second = randomBytes(random, kBytes);
   std::vector<std::byte> between(kBytes), small(7), last(kBytes);
   device_.device->copyToDevice(memory.get(), second.data(), kBytes);
   device_.device->copyToDevice(memory.get(), first.data(), kBytes);

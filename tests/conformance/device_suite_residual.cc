@@ -89,7 +89,8 @@ TEST_P(DeviceSuite, JoinsANormalisationWithTheReluBehindIt) {
   EXPECT_THAT(plan, Not(HasSubstr("\nRelu ")));
   EXPECT_THAT(plan, Not(HasSubstr("\nReluGrad ")));
   EXPECT_THAT(plan, Not(HasSubstr("\nAdd ")));
-  EXPECT_EQ(plan.find("\nAddN "), plan.rfind("\nAddN ")) << "only the images' gradient is summed apart";
+  EXPECT_EQ(plan.find("\nAddN "), plan.rfind("\nAddN "))
+      << "only the images' gradient is summed apart";
 }
 
 // A rounding to 8 bits may close a relu or open it, so that gradients differ by more than their digits.

@@ -54,7 +54,8 @@ TEST_F(GpuTest, ARecurrentLayerTrainsThereToo) {
   const ClusterOptions options{
       .mode = "sync",
       .steps = 10,
-      .layers = "[reshape: {shape: [28, 28]}, lstm: {units: 8}, dense: {units: 10, name: softmax}]"};
+      .layers =
+          "[reshape: {shape: [28, 28]}, lstm: {units: 8}, dense: {units: 10, name: softmax}]"};
   ASSERT_EQ(launch(writeCluster(options, "cpu")).exit_code, 0);
   const ProcessResult result = launch(writeCluster(onGpu(options), "gpu"));
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -71,10 +71,9 @@ int run(char** arguments) {
     const Convolution convolution(operationOf(pass, numbers, images), which);
     const std::vector<Descriptor> configs =
         engineConfigs(convolutionGraph(convolution, which, nullptr), properties);
-    return static_cast<int>(
-        std::count_if(configs.begin(), configs.end(), [precision](const Descriptor& config) {
-          return keepsPromise(config, precision);
-        }));
+    return static_cast<int>(std::count_if(
+        configs.begin(), configs.end(),
+        [precision](const Descriptor& config) { return keepsPromise(config, precision); }));
   };
   std::printf("%d float32, %d TF32, %d bfloat16\n", count(DTF_PLUGIN_FLOAT32, Precision::kFloat32),
               count(DTF_PLUGIN_FLOAT32, Precision::kTf32),

@@ -1,7 +1,7 @@
 // What cuBLASLt and cuDNN compute, by plain sums: for tests of everything around them.
 
-#include "gpu/convolution.h"
 #include "gpu/bfloat16.h"
+#include "gpu/convolution.h"
 #include "gpu/element_kernels.h"
 #include "gpu/product.h"
 
@@ -48,11 +48,9 @@ class HostMatMul final : public Kernel {
   explicit HostMatMul(const Operation& o)
       : p_(o), factors_(o.inputs[0].type), product_(o.outputs[0].type) {}
   void launch(Device& device, const Arguments& a) override {
-    forElements(device, p_.m * p_.n,
-                ProductAt{p_,
-                          {a.inputs[0], factors_},
-                          {a.inputs[1], factors_},
-                          {a.outputs[0], product_}});
+    forElements(
+        device, p_.m * p_.n,
+        ProductAt{p_, {a.inputs[0], factors_}, {a.inputs[1], factors_}, {a.outputs[0], product_}});
   }
 
  private:

@@ -73,7 +73,8 @@ TEST_F(PlanCacheTest, NothingIsTakenFromADamagedFile) {
 }
 
 TEST_F(PlanCacheTest, LivesWithoutAPlace) {
-  for (const std::filesystem::path& folder : {std::filesystem::path(), std::filesystem::path("/proc/no/such")}) {
+  for (const std::filesystem::path& folder :
+       {std::filesystem::path(), std::filesystem::path("/proc/no/such")}) {
     PlanCache cache(folder, "gpu");
     cache.add("a", 1);
     cache.save();

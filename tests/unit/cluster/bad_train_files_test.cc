@@ -198,7 +198,7 @@ constexpr BadFile kBadTrains[] = {
     {"<<: {steps: 3}\n",
      "t.yaml:2:1: error: unknown key '<<' in 'train' (one of model, data, optimizer, replication, "
      "placement, "
-     "steps, epochs, eval, report, kernels, checkpoint, summaries)"},
+     "steps, epochs, eval, report, kernels, precision, checkpoint, summaries)"},
 };
 
 // The model of a file that has nothing else; each row starts on line 2.

@@ -25,9 +25,8 @@ class InlinedFunctionsTest : public ::testing::Test {
   graph::Builder::WhileArguments loopOf(int64_t iterations) {
     graph::Builder::WhileArguments loop;
     loop.carried = {x_};
-    loop.body = madeFunction({kScalarSpec}, [](graph::Builder& b, ParametersOf p) {
-      return OutputList{b.tanh(p[0])};
-    });
+    loop.body = madeFunction(
+        {kScalarSpec}, [](graph::Builder& b, ParametersOf p) { return OutputList{b.tanh(p[0])}; });
     loop.max_iterations = iterations;
     return loop;
   }

@@ -59,7 +59,9 @@ TEST(PluginLibraryTest, RefusesALibraryThatIsNone) {
 
 TEST(PluginLibraryTest, RefusesAnotherVersionOfTheBoundary) {
   const Error error = errorOf([] { PluginLibrary library(testPluginPath("wrong")); });
-  EXPECT_THAT(error.message(), AllOf(HasSubstr("version " + std::to_string(DTF_DEVICE_PLUGIN_VERSION + 1)), HasSubstr("from one version of dtf")));
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("version " + std::to_string(DTF_DEVICE_PLUGIN_VERSION + 1)),
+                    HasSubstr("from one version of dtf")));
 }
 
 TEST(PluginLibraryTest, LooksWhereTheEnvironmentSaysAndNowhereElse) {

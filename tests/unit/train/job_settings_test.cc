@@ -74,7 +74,8 @@ TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
   };
   const Decided all[] = {
       {cluster::schema::kTrain,
-       {"model", "data", "optimizer", "replication", "placement", "steps", "epochs", "kernels"},
+       {"model", "data", "optimizer", "replication", "placement", "steps", "epochs", "kernels",
+        "precision"},
        {"eval", "report", "checkpoint", "summaries"}},
       {cluster::schema::kData, {"train", "augment", "batch_size", "seed"}, {"eval"}},
       {cluster::schema::kAugment, {"flip_horizontal", "crop_padding"}, {}}};
@@ -86,6 +87,11 @@ TEST(JobSettings, EveryKeyOfATrainingFileIsToldOrIsNobodyElsesAffair) {
     either.insert(decided.own.begin(), decided.own.end());
     EXPECT_EQ(either, known) << decided.table.path;
   }
+}
+
+TEST(JobSettings, TellThePrecision) {
+  EXPECT_EQ(changed([](auto& t) { t.precision = Precision::kTf32; }), "precision ");
+  EXPECT_EQ(changed([](auto& t) { t.precision = Precision::kBFloat16; }), "precision ");
 }
 
 TEST(JobSettings, TellTheCountOfTheDataAndEachByteOfThem) {
