@@ -27,7 +27,7 @@ std::vector<int64_t> tensorIds() {
 class ConvolutionKernel final : public Kernel {
  public:
   ConvolutionKernel(const Operation& o, Pass pass)
-      : c_(o, pass), pass_(pass), precision_(precisionOf(o)), name_(o.name) {}
+      : c_(o, pass), pass_(pass), rounding_(roundingOf(o)), name_(o.name) {}
 
   void prepare(Device& device) override {
     if (c_.empty() || c_.imageElements() == 0) return;
@@ -92,7 +92,7 @@ class ConvolutionKernel final : public Kernel {
     const Axis &h = c_.window.height, &w = c_.window.width;
     std::string text;
     for (const int64_t part : {static_cast<int64_t>(pass_),
-                               static_cast<int64_t>(precision_),
+                               static_cast<int64_t>(rounding_),
                                static_cast<int64_t>(c_.type),
                                c_.batch,
                                c_.height,
@@ -116,13 +116,13 @@ class ConvolutionKernel final : public Kernel {
     return text;
   }
 
-  // The plan that was chosen before on such a device, or the fastest of those that keep what the precision promises.
+  // The plan that was chosen before on such a device, or the fastest of those that round no more than they may.
   Plan choose(Device& device) const {
     const std::vector<Descriptor> configs = offered(device);
     PlanCache& kept = *device.libraries().kept;
     const std::string key = "convolution " + this->key();
-    const std::optional<size_t> known = kept.find(key);
-    if (known && *known < configs.size()) return {configs[*known], device.libraries().dnn};
+    if (const std::optional<size_t> known = kept.find(key); known && *known < configs.size())
+      if (Plan plan = planOf(device, configs[*known])) return plan;
     const Scratch image(device, bytesFor(c_.imageElements()));
     const Scratch filter(device, bytesFor(c_.filterElements()));
     const Scratch out(device, bytesFor(c_.outElements()));
@@ -131,23 +131,30 @@ class ConvolutionKernel final : public Kernel {
     size_t tried = 0, way = 0;
     double best = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < configs.size() && tried < kTrialsMax; ++i) {
-      try {
-        Plan plan(configs[i], device.libraries().dnn);
-        if (plan.workspaceBytes() > kPlanWorkspaceBytesMax) continue;
-        const double taken = timeOf(device, plan, tensors);
-        ++tried;
-        if (taken >= best) continue;
-        best = taken;
-        way = i;
-        chosen = std::move(plan);
-      } catch (const PluginError& error) {
-        // An engine whose workspace doesn't fit is one that can't be had; a device that fails is not.
-        if (error.code() == DTF_PLUGIN_UNAVAILABLE && cudaPeekAtLastError() != cudaSuccess) throw;
-      }
+      Plan plan = planOf(device, configs[i]);
+      if (!plan) continue;
+      const double taken = timeOf(device, plan, tensors);
+      ++tried;
+      if (taken >= best) continue;
+      best = taken;
+      way = i;
+      chosen = std::move(plan);
     }
     if (!chosen) refuse();
     kept.add(key, way);
     return chosen;
+  }
+
+  // None where the engine can't be had: it takes too much memory, or cuDNN refuses it here.
+  static Plan planOf(Device& device, const Descriptor& config) {
+    try {
+      Plan plan(config, device.libraries().dnn);
+      return plan.workspaceBytes() > kPlanWorkspaceBytesMax ? Plan() : plan;
+    } catch (const PluginError& error) {
+      // A device that fails is not an engine that can't be had.
+      if (error.code() == DTF_PLUGIN_UNAVAILABLE && cudaPeekAtLastError() != cudaSuccess) throw;
+      return {};
+    }
   }
 
   // What cuDNN has for it, in the same order each time.
@@ -155,16 +162,16 @@ class ConvolutionKernel final : public Kernel {
     std::vector<Descriptor> configs =
         engineConfigs(convolutionGraph(c_, pass_, device.libraries().dnn), {});
     std::erase_if(configs,
-                  [this](const Descriptor& config) { return !keepsPromise(config, precision_); });
+                  [this](const Descriptor& config) { return !keepsPromise(config, rounding_); });
     return configs;
   }
 
   [[noreturn]] void refuse() const {
     throw PluginError(DTF_PLUGIN_BAD_CONFIG,
                       "Node '" + name_ + "': cuDNN has no engine for this convolution in " +
-                          (c_.type == Type::kBFloat16       ? "bfloat16"
-                           : precision_ == Precision::kTf32 ? "TF32"
-                                                            : "float32") +
+                          (c_.type == Type::kBFloat16     ? "bfloat16"
+                           : rounding_ == Rounding::kTf32 ? "TF32"
+                                                          : "float32") +
                           ". Place the node on a CPU, or choose another train.precision.");
   }
 
@@ -181,7 +188,7 @@ class ConvolutionKernel final : public Kernel {
 
   const Convolution c_;
   const Pass pass_;
-  const Precision precision_;
+  const Rounding rounding_;
   const std::string name_;
   Plan plan_;
   std::byte* plan_workspace_ = nullptr;

@@ -114,12 +114,12 @@ Descriptor convolutionGraph(const Convolution& c, Pass pass, cudnnHandle_t handl
   return graph;
 }
 
-bool keepsPromise(const Descriptor& config, Precision precision) {
+bool keepsPromise(const Descriptor& config, Rounding rounding) {
   const std::vector<cudnnBackendNumericalNote_t> notes = numericalNotes(config);
-  return std::none_of(notes.begin(), notes.end(), [precision](cudnnBackendNumericalNote_t note) {
+  return std::none_of(notes.begin(), notes.end(), [rounding](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
            note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-           (precision == Precision::kFloat32 && roundsOtherwise(note));
+           (rounding == Rounding::kFloat32 && roundsOtherwise(note));
   });
 }
 

@@ -64,8 +64,8 @@ Device::Device(int index) : index_(index), libraries_(std::make_unique<Libraries
   reported_ = static_cast<BadData*>(reported);
   *reported_ = {};
   libraries_->copies = std::make_unique<HostCopies>(index, stream_);
-  libraries_->kept = std::make_unique<PlanCache>(
-      planCacheFolder(), std::string(properties.name) + ", " + backendText());
+  libraries_->kept =
+      std::make_unique<PlanCache>(planCacheFolder(), description_ + ", " + backendText());
   check(cublasLtCreate(&libraries_->blas), "starting it");
   check(cudnnCreate(&libraries_->dnn), "starting it");
   check(cudnnSetStream(libraries_->dnn, stream_), "setting its stream");
@@ -92,6 +92,7 @@ void Device::makeCurrent() const {
 
 std::byte* Device::allocate(size_t bytes) {
   makeCurrent();
+  if (libraries_->copies != nullptr) libraries_->copies->beforeProgram();  // zeros come after them
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes), "allocating memory");
   const cudaError_t cleared = cudaMemsetAsync(memory, 0, bytes, stream_);
@@ -118,7 +119,9 @@ void Device::copyToHost(std::byte* target, const std::byte* source, size_t bytes
 // A program ends with a copy of what its kernels reported: see program.cc.
 void Device::synchronise() {
   makeCurrent();
-  check(cudaStreamSynchronize(stream_), "computing");
+  const cudaError_t computed = cudaStreamSynchronize(stream_);
+  if (computed != cudaSuccess) libraries_->copies->forget();
+  check(computed, "computing");
   libraries_->copies->wait();
   throwIfBadData();
 }

@@ -1,29 +1,35 @@
 #pragma once
 
-// A point in the work of a stream, to time what lies between two of them. Internal, see cuda_error.h.
+// A point in the work of a stream: to time what lies between two of them, or to order two streams. Internal, see cuda_error.h.
+
+#include <cstdint>
 
 #include "gpu/cuda_error.h"
 #include "gpu/device.h"
 
 namespace dtf::gpu {
 
-// Owns the event. Errors: PluginError.
+// Owns the event. Threads: one at a time. Blocks: wait(). Errors: PluginError.
 class Event {
  public:
-  Event() { check(cudaEventCreate(&event_), "making an event"); }
+  // One that orders gives its processor to others while a thread waits for it.
+  enum class Use : uint8_t { kTimes, kOrders };
+  explicit Event(Use use = Use::kTimes) {
+    const unsigned flags =
+        use == Use::kTimes ? cudaEventDefault : cudaEventDisableTiming | cudaEventBlockingSync;
+    check(cudaEventCreateWithFlags(&event_, flags), "making an event");
+  }
   ~Event() { (void)cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  void record(Stream stream) {
-    check(cudaEventRecord(event_, stream), "timing what a GPU computes");
-  }
+  void record(Stream stream) { check(cudaEventRecord(event_, stream), "marking work of a stream"); }
   // What `stream` is given from now on waits for it.
   void holdBack(Stream stream) const {
-    check(cudaStreamWaitEvent(stream, event_, 0), "ordering copies");
+    check(cudaStreamWaitEvent(stream, event_, 0), "ordering two streams");
   }
   void wait() const { check(cudaEventSynchronize(event_), "computing"); }
-  // Both must have been reached.
+  // Both time, and have been reached.
   double secondsSince(const Event& earlier) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),

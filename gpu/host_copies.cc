@@ -1,7 +1,11 @@
 #include "gpu/host_copies.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace dtf::gpu {
@@ -29,21 +33,35 @@ struct HostCopies::Copier {
   Copier& operator=(const Copier&) = delete;
 
   std::array<PinnedMemory, 2> buffers;
-  std::array<Event, 2> free;  // the device has read the buffer
+  std::array<Event, 2> free{Event(Event::Use::kOrders),
+                            Event(Event::Use::kOrders)};  // the device has read it
   size_t next = 0;
   Stream stream = nullptr;
-  Event done;  // all that it gave to its stream
+  Event done{Event::Use::kOrders};  // all that it gave to its stream
   std::thread thread;
 };
 
 HostCopies::HostCopies(int device, Stream stream)
     : device_(device), stream_(stream), small_(std::make_unique<PinnedMemory>(kSmallMemoryBytes)) {
   for (size_t i = 0; i < kCopiers; ++i) copiers_.push_back(std::make_unique<Copier>());
-  for (const std::unique_ptr<Copier>& copier : copiers_)
-    copier->thread = std::thread([this, one = copier.get()] { work(*one); });
+  try {
+    for (const std::unique_ptr<Copier>& copier : copiers_) {
+      copier->thread = std::thread([this, one = copier.get()] { work(*one); });
+      (void)pthread_setname_np(copier->thread.native_handle(), "dtf-gpu-copy");
+    }
+  } catch (const std::system_error& error) {
+    end();
+    throw PluginError(
+        DTF_PLUGIN_UNAVAILABLE,
+        std::string("The host gives no more threads, for copies to a GPU: ") + error.what() + ".");
+  }
 }
 
 HostCopies::~HostCopies() {
+  end();
+}
+
+void HostCopies::end() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -55,10 +73,8 @@ HostCopies::~HostCopies() {
 void HostCopies::toDevice(std::byte* target, const std::byte* source, size_t bytes) {
   if (pending_ == Pending::kToHost) waitForCopiers();
   if (pending_ == Pending::kToDevice && overlapsPending(target, bytes)) beforeProgram();
-  if (bytes > kSmallBytes) {
-    targets_.push_back({target, bytes});
-    return add({target, source, bytes, true});
-  }
+  if (bytes > kSmallBytes || pending_ == Pending::kToDevice) targets_.push_back({target, bytes});
+  if (bytes > kSmallBytes) return add({target, source, bytes, true});
   if (small_used_ + bytes <= kSmallMemoryBytes) {
     std::byte* const kept = small_->get() + small_used_;
     small_used_ += (bytes + 63) / 64 * 64;
@@ -157,13 +173,23 @@ void HostCopies::beforeProgram() {
 }
 
 void HostCopies::wait() {
+  const std::vector<Copy> small = std::exchange(small_to_host_, {});
+  small_used_ = 0;
   const bool to_device = pending_ == Pending::kToDevice;
   if (pending_ != Pending::kNone) waitForCopiers();
   if (to_device)
     for (const std::unique_ptr<Copier>& copier : copiers_) copier->done.wait();
-  for (const Copy& copy : small_to_host_) std::memcpy(copy.target, copy.source, copy.bytes);
+  for (const Copy& copy : small) std::memcpy(copy.target, copy.source, copy.bytes);
+}
+
+void HostCopies::forget() {
   small_to_host_.clear();
   small_used_ = 0;
+  try {
+    if (pending_ != Pending::kNone) waitForCopiers();
+  } catch (const PluginError&) {
+    // Whoever calls this has an error to tell already.
+  }
 }
 
 }  // namespace dtf::gpu

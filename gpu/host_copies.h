@@ -34,9 +34,11 @@ class PinnedMemory {
 };
 
 // Owns: its threads, their streams and buffers.
-// Threads: the device's; works on its own.
-// Blocks: beforeProgram(), until what goes to the device has been read; wait().
-// Errors: PluginError from beforeProgram() and wait(), of whatever copy failed first.
+// Borrows: the device's stream; until wait() has returned, the memory that is copied.
+// Threads: one at a time, the device's.
+// Blocks: wait(), until all is copied; beforeProgram(), until what goes to the device has been read; toDevice() and toHost() do so
+// where they would overtake copies of the other direction, or to the same place.
+// Errors: PluginError from all but forget(), of whatever copy failed first.
 class HostCopies {
  public:
   // `stream`: that of the device's programs.
@@ -51,8 +53,10 @@ class HostCopies {
   void toHost(std::byte* target, const std::byte* source, size_t bytes);
   // What `stream` is given from now on comes after all copies to the device.
   void beforeProgram();
-  // For all copies; not for `stream`, which must have been waited for.
+  // For all copies. `stream` must have been waited for.
   void wait();
+  // After an error: what is on its way to the host may not arrive, and nobody writes there from now on.
+  void forget();
 
  private:
   struct Copy {
@@ -68,14 +72,15 @@ class HostCopies {
   void add(const Copy& copy);
   void work(Copier& copier);
   void waitForCopiers();
+  void end();
   bool overlapsPending(const std::byte* target, size_t bytes) const;
 
   const int device_;
   const Stream stream_;
   std::unique_ptr<PinnedMemory> small_;  // copies that wait for wait()
   size_t small_used_ = 0;
-  std::vector<Copy> small_to_host_;  // from small_
-  Event reached_;                    // of `stream`: what copiers wait for
+  std::vector<Copy> small_to_host_;     // from small_
+  Event reached_{Event::Use::kOrders};  // of `stream`: what copiers wait for
   Pending pending_ = Pending::kNone;
   std::vector<std::pair<std::byte*, size_t>> targets_;  // of what is on its way to the device
 

@@ -8,8 +8,8 @@
 
 #include "gpu/kernel.h"
 #include "gpu/libraries.h"
-#include "gpu/precision.h"
 #include "gpu/product.h"
+#include "gpu/rounding.h"
 #include "gpu/trial.h"
 
 namespace dtf::gpu {
@@ -81,7 +81,7 @@ class MatMulKernel final : public Kernel {
     if (empty()) return;
     cublasLtMatmulDesc_t matmul = nullptr;
     const Type factors = o.inputs[0].type;
-    const bool tf32 = factors == Type::kFloat32 && precisionOf(o) == Precision::kTf32;
+    const bool tf32 = factors == Type::kFloat32 && roundingOf(o) == Rounding::kTf32;
     const cublasComputeType_t compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     check(cublasLtMatmulDescCreate(&matmul, compute, CUDA_R_32F), "describing a product");
     matmul_.reset(matmul);
@@ -160,6 +160,7 @@ class MatMulKernel final : public Kernel {
     size_t best = 0;
     double least = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < static_cast<size_t>(found); ++i) {
+      if (offered[i].state != CUBLAS_STATUS_SUCCESS) continue;
       const double taken = timedRuns(device, [&] {
         multiply(device, offered[i], {a.get(), b.get(), c.get(), workspace.get()});
       });

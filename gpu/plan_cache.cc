@@ -14,7 +14,7 @@
 namespace dtf::gpu {
 namespace {
 
-constexpr const char* kFirstLine = "dtf gpu plans 1\n";
+constexpr const char* kFirstLine = "dtf gpu plans 2\n";
 constexpr size_t kBytesMax = size_t{4} << 20;
 
 // FNV-1a, 64 bits: against torn and edited files, not against anybody.
@@ -94,7 +94,9 @@ void PlanCache::save() {
   text += "checksum " + std::to_string(checksumOf(text)) + "\n";
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
-  const std::filesystem::path unfinished = file_.string() + "." + std::to_string(::getpid());
+  // Of this object of this process.
+  const std::filesystem::path unfinished = file_.string() + "." + std::to_string(::getpid()) + "." +
+                                           std::to_string(reinterpret_cast<uintptr_t>(this));
   {
     std::ofstream out(unfinished, std::ios::binary);
     out << text;

@@ -21,7 +21,7 @@ struct Launch {
 };
 
 // Owns: the captured graph. Borrows: the device and the kernels.
-// Threads: one at a time.  Never blocks.
+// Threads: one at a time.  Blocks: run(), until what goes to the device has been read; profile().
 // Errors: PluginError, of the kernels and of the device.
 class Program {
  public:

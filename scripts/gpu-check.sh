@@ -39,10 +39,9 @@ libraries_of() {
 if [ -n "$pack" ]; then
   mkdir -p "$pack/lib-of-host" || exit
   for target in "${targets[@]}"; do
-    mkdir -p "$pack/$(dirname "$target")"
-    strip -o "$pack/$target" "$folder/$target" || exit
-    libraries_of "$folder/$target"
-  done | sort -u | while read -r library; do cp -L "$library" "$pack/lib-of-host/"; done
+    mkdir -p "$pack/$(dirname "$target")" && strip -o "$pack/$target" "$folder/$target" || exit
+    for library in $(libraries_of "$folder/$target"); do cp -L "$library" "$pack/lib-of-host/" || exit; done
+  done
   du -sh "$pack"
   exit 0
 fi
@@ -59,13 +58,14 @@ done
 [ ! -d "$folder/lib-of-host" ] || export LD_LIBRARY_PATH=$PWD/$folder/lib-of-host:$LD_LIBRARY_PATH
 export DTF_GPU_PLUGIN=$PWD/$folder/gpu/libdtf_gpu.so DTF_REQUIRE_GPU=1
 rows=()
-failed=0
+failed=0 checks=0
 
 # check NAME COMMAND...: its last line goes into the table.
 check() {
   local name=$1 begin=$SECONDS log verdict=ok
   shift
   [[ $name == *"$only"* ]] || return 0
+  checks=$((checks + 1))
   log=$(mktemp)
   "$@" >"$log" 2>&1 || {
     verdict=FAILED; failed=$((failed + 1))
@@ -155,5 +155,6 @@ fi
 echo
 (nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "nvidia-smi is missing") 2>/dev/null
 printf '%s\n' "${rows[@]}"
-echo "$((${#rows[@]} - failed)) rows, $failed failed"
+[ "$checks" -gt 0 ] || { echo "error: no check has '$only' in its name" >&2; exit 2; }
+echo "$checks checks, $failed failed"
 [ "$failed" -eq 0 ]

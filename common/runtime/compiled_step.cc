@@ -86,7 +86,6 @@ void CompiledStep::run() {
   for (Binding& binding : s.parameters) {
     if (!binding.staged || !binding.is_new) continue;
     s.device->copyToDevice(binding.staged.get(), binding.bound, binding.bytes);
-    binding.is_new = false;
   }
   s.program->run();
   for (Binding& binding : s.gradients) {
@@ -104,6 +103,7 @@ void CompiledStep::run() {
     }
   }
   s.device->synchronise();
+  for (Binding& binding : s.parameters) binding.is_new = false;  // it is there now
 }
 
 std::optional<double> CompiledStep::deviceSeconds() const {

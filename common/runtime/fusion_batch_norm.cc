@@ -24,6 +24,8 @@ class BatchNormFuser {
       for (const size_t input : {0, 1})
         if (!norm) {
           norm = onlyRead(*add, input, "FusedBatchNorm");
+          if (norm && uses_.dependsOn(uses_.operation(*add).inputs[1 - input], *norm))
+            norm = std::nullopt;  // on its statistics
           if (norm) residual = 1 - input;
         }
     if (!norm || covered_.contains(*norm) || !makesFirst(*norm, relu, add)) return;
@@ -48,6 +50,9 @@ class BatchNormFuser {
     const Operation& relu = uses_.operation(*of_relu);
     const Output& passed = relu.outputs[0];
     if (uses_.kept(passed) || relu.input_specs[0] != of_norm.input_specs[1]) return;
+    for (size_t input = 1; input < of_norm.inputs.size(); ++input)
+      if (uses_.dependsOn(of_norm.inputs[input], *of_relu)) return;
+    if (uses_.dependsOn(uses_.operation(*norm).inputs[2], *of_relu)) return;
     Operation made{of_norm.name,
                    std::string(kFusedBatchNormReluGradOp),
                    of_norm.attributes,

@@ -49,6 +49,20 @@ class Uses {
     if (at == producers_.end() || operation(at->second).op != op) return std::nullopt;
     return at->second;
   }
+  // Whether `tensor` is made, step by step, from what operation `index` makes. The operations are in topological order.
+  bool dependsOn(const graph::Output& tensor, size_t index) const {
+    std::vector<graph::Output> open = {tensor};
+    std::set<size_t> seen;
+    while (!open.empty()) {
+      const auto at = producers_.find(open.back());
+      open.pop_back();
+      if (at == producers_.end() || at->second < index || !seen.insert(at->second).second) continue;
+      if (at->second == index) return true;
+      const std::vector<graph::Output>& inputs = operation(at->second).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+    return false;
+  }
   const std::vector<size_t>& readers(const graph::Output& tensor) const {
     static const std::vector<size_t> none;
     const auto at = readers_.find(tensor);

@@ -55,14 +55,20 @@ class Inliner {
     for (Output& input : operation.inputs) input = resolve(input);
     if (operation.op == "While" && unroll(operation)) return;
     if (operation.op == "If" && choose(operation)) return;
-    if (made_.size() == kUnrolledOperationsMax)
-      throw Error(ErrorCode::kBadConfig,
-                  "Node '" + operation.name +
-                      "': a GPU runs a loop as a list of its iterations, and "
-                      "this step would have more than " +
-                      std::to_string(kUnrolledOperationsMax) +
-                      " operations; place the loop on a CPU, or make its sequence shorter.");
+    count(operation, 1);
     made_.push_back(std::move(operation));
+  }
+
+  // Of `unrolled` more operations, iterations, or parts of a stack.
+  void count(const Operation& operation, size_t unrolled) {
+    unrolled_ += unrolled;
+    if (unrolled_ <= kUnrolledOperationsMax) return;
+    throw Error(ErrorCode::kBadConfig,
+                "Node '" + operation.name +
+                    "': a GPU runs a loop as a list of its iterations, and those of this step are "
+                    "more than " +
+                    std::to_string(kUnrolledOperationsMax) +
+                    " operations; place the loop on a CPU, or make its sequence shorter.");
   }
 
   // The only element; none: it isn't known yet.
@@ -82,26 +88,43 @@ class Inliner {
     return true;
   }
 
+  // A function, lowered once for all its calls. Its constants are the step's.
+  struct Body {
+    LoweredStep step;
+    std::map<Output, Output> constants;            // by their names in `step`
+    std::vector<std::optional<Output>> arguments;  // by parameter; none: it isn't read
+  };
+  const Body& bodyOf(const FunctionRef& function) {
+    const auto [at, is_new] = bodies_.try_emplace(function.get());
+    Body& body = at->second;
+    if (!is_new) return body;
+    body.step = lower(function->graph(), function->results());
+    for (const auto& [tensor, constant] : body.step.constants)
+      step_.constants[body.constants[tensor] = fresh()] = constant;
+    for (const graph::NodeId parameter : function->parameters()) {
+      const std::string& name = function->graph().node(parameter).name;
+      const auto input = std::ranges::find(body.step.inputs, name, &BoundTensor::name);
+      body.arguments.push_back(input == body.step.inputs.end() ? std::nullopt
+                                                               : std::optional(input->tensor));
+    }
+    return body;
+  }
+
   // What the function's results are, of these arguments.
   Outputs call(const Operation& caller, const FunctionRef& function, const Outputs& arguments) {
-    LoweredStep body = lower(function->graph(), function->results());
-    std::map<Output, Output> names;
-    for (const BoundTensor& input : body.inputs) {
-      const auto& parameters = function->parameters();
-      for (size_t i = 0; i < parameters.size(); ++i)
-        if (function->graph().node(parameters[i]).name == input.name)
-          names[input.tensor] = arguments[i];
-    }
-    for (const auto& [tensor, constant] : body.constants)
-      step_.constants[names[tensor] = fresh()] = constant;
-    for (Operation& operation : body.operations) {
+    const Body& body = bodyOf(function);
+    count(caller, 1);
+    std::map<Output, Output> names = body.constants;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (body.arguments[i]) names[*body.arguments[i]] = arguments[i];
+    for (Operation operation : body.step.operations) {
       operation.name = caller.name + "/" + operation.name;
       for (Output& input : operation.inputs) input = names.at(input);
       for (Output& output : operation.outputs) output = names[output] = fresh();
       append(std::move(operation));
     }
     Outputs results;
-    for (const BoundTensor& result : body.fetches)
+    for (const BoundTensor& result : body.step.fetches)
       results.push_back(resolve(names.at(result.tensor)));
     return results;
   }
@@ -112,10 +135,10 @@ class Inliner {
     if (cond != o.attributes.end() && std::get<FunctionRef>(cond->second) != nullptr) return false;
     int64_t limit = w.max_iterations;
     if (w.counted) {
-      const std::optional<double> count = constantOf(o.inputs[0]);
-      if (!count) return false;
+      const std::optional<double> wanted = constantOf(o.inputs[0]);
+      if (!wanted) return false;
       limit = static_cast<int64_t>(
-          std::clamp<double>(*count, 0, static_cast<double>(w.max_iterations)));
+          std::clamp<double>(*wanted, 0, static_cast<double>(w.max_iterations)));
     }
     iterate(o, w, limit);
     return true;
@@ -126,7 +149,8 @@ class Inliner {
     Outputs state(first + static_cast<ptrdiff_t>(w.firstCarried()),
                   first + static_cast<ptrdiff_t>(w.firstSequence()));
     const Outputs captured(first + static_cast<ptrdiff_t>(w.firstCaptured()), o.inputs.end());
-    std::vector<Outputs> slices(w.stacked + (w.keep_carried ? w.carried : 0)), terms(w.summed);
+    std::vector<Outputs> slices(w.stacked + (w.keep_carried ? w.carried : 0));
+    std::vector<std::optional<Output>> totals(w.summed);
     for (Outputs& of_stack : slices) of_stack.resize(static_cast<size_t>(limit));
     for (int64_t ran = 0; ran < limit; ++ran) {
       const auto at = static_cast<size_t>(w.reverse ? limit - 1 - ran : ran);
@@ -137,7 +161,8 @@ class Inliner {
       for (size_t i = 0; w.keep_carried && i < w.carried; ++i) slices[w.stacked + i][at] = state[i];
       const Outputs results = call(o, std::get<FunctionRef>(o.attributes.at("body")), arguments);
       for (size_t i = 0; i < w.stacked; ++i) slices[i][at] = results[w.carried + i];
-      for (size_t i = 0; i < w.summed; ++i) terms[i].push_back(results[w.carried + w.stacked + i]);
+      for (size_t i = 0; i < w.summed; ++i)
+        totals[i] = sum(o, w.firstSummed() + i, totals[i], results[w.carried + w.stacked + i]);
       state.assign(results.begin(), results.begin() + static_cast<ptrdiff_t>(w.carried));
     }
     for (size_t i = 0; i < w.carried; ++i) stands_for_[o.outputs[i]] = state[i];
@@ -145,12 +170,28 @@ class Inliner {
                                                   static_cast<double>(limit), nullptr};
     for (size_t i = 0; i < slices.size(); ++i)
       stack(o, i < w.stacked ? w.firstStacked() + i : w.firstKept() + i - w.stacked, slices[i]);
-    for (size_t i = 0; i < w.summed; ++i) sum(o, w.firstSummed() + i, terms[i]);
+    for (size_t i = 0; i < w.summed; ++i) {
+      const size_t output = w.firstSummed() + i;
+      if (totals[i]) {
+        stands_for_[o.outputs[output]] = *totals[i];
+      } else {
+        step_.constants[o.outputs[output]] = {o.output_specs[output], 0, nullptr};
+      }
+    }
+  }
+
+  // Devices' kernels cut and join elements of 4 bytes.
+  static void wantFourBytes(const Operation& o, DType dtype, const char* what) {
+    if (dtypeBytes(dtype) == sizeof(float)) return;
+    throw Error(ErrorCode::kBadConfig, "Node '" + o.name + "': a loop on a GPU " + what +
+                                           " float32 and int32, not " +
+                                           std::string(dtypeName(dtype)) + "; place it on a CPU.");
   }
 
   // Slice `at` of input `input`.
   Output slice(const Operation& o, size_t input, int64_t at) {
     const TensorSpec& whole = o.input_specs[input];
+    wantFourBytes(o, whole.dtype, "goes over sequences of");
     const TensorSpec part = sliceOf(whole);
     std::vector<int64_t> begin(whole.shape.dims().size(), 0);
     begin.at(0) = at;
@@ -172,10 +213,8 @@ class Inliner {
       step_.constants[o.outputs[output]] = {spec, 0, nullptr};
       return;
     }
-    if (spec.dtype != DType::kFloat32)
-      throw Error(ErrorCode::kBadConfig,
-                  "Node '" + o.name + "': a loop on a GPU stacks float32, not " +
-                      std::string(dtypeName(spec.dtype)) + "; place it on a CPU.");
+    wantFourBytes(o, spec.dtype, "stacks");
+    count(o, slices.size());
     std::vector<TensorSpec> specs(slices.size(), sliceOf(spec));
     if (const int64_t rest = spec.shape.dim(0) - static_cast<int64_t>(slices.size()); rest > 0) {
       std::vector<int64_t> dims = spec.shape.dims();
@@ -192,19 +231,21 @@ class Inliner {
             {spec}});
   }
 
-  void sum(const Operation& o, size_t output, Outputs terms) {
+  // The sum so far, `total`, with one more: in the memory of the one before.
+  Output sum(const Operation& o, size_t output, const std::optional<Output>& total,
+             const Output& term) {
+    if (!total) return term;
     const TensorSpec& spec = o.output_specs[output];
-    if (terms.empty()) {
-      step_.constants[o.outputs[output]] = {spec, 0, nullptr};
-      return;
-    }
-    std::vector<TensorSpec> specs(terms.size(), spec);
-    append({o.name, "AddN", {}, std::move(terms), std::move(specs), {o.outputs[output]}, {spec}});
+    const Output made = fresh();
+    append({o.name, "AddN", {}, {*total, term}, {spec, spec}, {made}, {spec}});
+    return made;
   }
 
   LoweredStep& step_;
   int32_t last_ = 0;                     // of all numbers of nodes
   std::map<Output, Output> stands_for_;  // what a loop or branch made
+  std::map<const graph::Function*, Body> bodies_;
+  size_t unrolled_ = 0;
   std::vector<Operation> made_;
 };
 

@@ -61,7 +61,11 @@ bool has(const std::array<int, N>& wanted, size_t index) {
 class Rewriter {
  public:
   explicit Rewriter(LoweredStep& step) : step_(step) {
-    for (const BoundTensor& gradient : step.gradients) gradients_.insert(gradient.tensor);
+    for (const BoundTensor& gradient : step.gradients) wide_.insert(gradient.tensor);
+    for (auto operation = step.operations.rbegin(); operation != step.operations.rend();
+         ++operation)
+      if (operation->op == "AddN" && wide_.contains(operation->outputs[0]))
+        wide_.insert(operation->inputs.begin(), operation->inputs.end());
     for (const Operation& operation : step.operations)
       for (size_t i = 0; i < operation.inputs.size(); ++i) {
         const Rule* const rule = ruleOf(operation.op);
@@ -98,7 +102,7 @@ class Rewriter {
     for (size_t i = 0; i < operation.inputs.size(); ++i)
       if (has(rule.inputs, i) && !narrow_.contains(operation.inputs[i])) return false;
     for (size_t i = 0; i < operation.outputs.size(); ++i)
-      if (has(rule.outputs, i) && gradients_.contains(operation.outputs[i])) return false;
+      if (has(rule.outputs, i) && wide_.contains(operation.outputs[i])) return false;
     return true;
   }
 
@@ -117,8 +121,9 @@ class Rewriter {
 
   void makeNarrow(Operation& operation, const Rule& rule) {
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
-      // A product adds up in float32: a gradient keeps that.
-      if (!has(rule.outputs, i) || gradients_.contains(operation.outputs[i])) continue;
+      if (!has(rule.outputs, i)) continue;
+      // A product adds up in float32, and may be made in that: a gradient keeps it.
+      if (operation.op == "MatMul" && wide_.contains(operation.outputs[i])) continue;
       operation.output_specs[i].dtype = DType::kBFloat16;
       narrow_.insert(operation.outputs[i]);
     }
@@ -143,7 +148,7 @@ class Rewriter {
   }
 
   LoweredStep& step_;
-  std::set<Output> gradients_;
+  std::set<Output> wide_;         // gradients of variables, and the terms that one is the sum of
   std::set<Output> wanted_wide_;  // that something reads which doesn't lead
   std::set<Output> narrow_;       // those that are bfloat16
   std::map<Output, Output> casts_;

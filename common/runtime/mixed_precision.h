@@ -1,7 +1,7 @@
 #pragma once
 
 // Mixed precision: float32 variables, and the work between them in what the hardware is fast at. P. Micikevicius et al., "Mixed
-// Precision Training" (ICLR 2018); the lists of ops are as TensorFlow's auto_mixed_precision has them.
+// Precision Training" (ICLR 2018).
 
 #include "common/runtime/kernel.h"
 #include "common/runtime/lowering.h"
@@ -14,8 +14,9 @@ inline constexpr std::string_view kCastPrecisionOp = "_CastPrecision";
 
 // Rewrites `step`, whose operations are in topological order, for a device of the type `device`:
 //   kTf32      products and convolutions get the attribute `tf32`; nothing on CPUs, which keep all digits.
-//   kBFloat16  products and convolutions read and make bfloat16, and so do those ops behind them that only move, add up or
-//              normalise what they made. Losses, statistics, gradients of variables, and all that is fetched stay float32.
+//   kBFloat16  products and convolutions read and make bfloat16, and so do some ops where all that they read is: sums, biases, relu,
+//              poolings, batch normalisations. All others, losses, statistics, gradients of variables, and what is fetched are
+//              float32. A product that is a gradient, or a term of one, isn't rounded; that of a filter is by cuDNN.
 // Errors: kBadConfig, where a device has no kernels for bfloat16.
 void usePrecision(LoweredStep& step, Precision precision, const KernelTable& kernels,
                   DeviceType device);

@@ -177,6 +177,9 @@ class FusedSoftmaxKernel final : public Kernel {
 };
 
 std::unique_ptr<Kernel> fusedSoftmax(const Operation& o) {
+  if (o.inputs[1].dims[1] > kClassesMax)
+    throw PluginError(DTF_PLUGIN_INTERNAL, "Node '" + o.name + "': " + o.op + " has at most " +
+                                               std::to_string(kClassesMax) + " classes.");
   if (o.inputs[0].type == Type::kUInt8) return make<FusedSoftmaxKernel<uint8_t>>(o);
   return make<FusedSoftmaxKernel<float>>(o);
 }

@@ -67,17 +67,17 @@ int run(char** arguments) {
                      : pass == "backprop_input" ? Pass::kBackpropInput
                                                 : Pass::kBackpropFilter;
   const Descriptor properties = deviceProperties(arguments[1]);
-  const auto count = [&](dtf_plugin_dtype images, Precision precision) {
+  const auto count = [&](dtf_plugin_dtype images, Rounding rounding) {
     const Convolution convolution(operationOf(pass, numbers, images), which);
     const std::vector<Descriptor> configs =
         engineConfigs(convolutionGraph(convolution, which, nullptr), properties);
     return static_cast<int>(std::count_if(
         configs.begin(), configs.end(),
-        [precision](const Descriptor& config) { return keepsPromise(config, precision); }));
+        [rounding](const Descriptor& config) { return keepsPromise(config, rounding); }));
   };
-  std::printf("%d float32, %d TF32, %d bfloat16\n", count(DTF_PLUGIN_FLOAT32, Precision::kFloat32),
-              count(DTF_PLUGIN_FLOAT32, Precision::kTf32),
-              count(DTF_PLUGIN_BFLOAT16, Precision::kTf32));
+  std::printf("%d float32, %d TF32, %d bfloat16\n", count(DTF_PLUGIN_FLOAT32, Rounding::kFloat32),
+              count(DTF_PLUGIN_FLOAT32, Rounding::kTf32),
+              count(DTF_PLUGIN_BFLOAT16, Rounding::kTf32));
   return 0;
 }
 

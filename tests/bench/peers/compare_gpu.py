@@ -2,7 +2,8 @@
 
 Two of dtf's figures: forwards and backwards on the GPU, beside PyTorch's without its optimizer, of which the ratio is in brackets; and
 a whole step with a parameter server in the same process, beside PyTorch's whole step. PyTorch: eager with channels last, the step as
-one CUDA graph, and with --compile torch.compile of it. A ratio above 1 says that dtf is faster.
+one CUDA graph, and with --compile torch.compile of it. A ratio above 1 says that dtf is faster. dtf's figure of the GPU is between two
+events on its stream, PyTorch's by the clock over a loop of steps: what its launches cost is in it. Exit code 1 where PyTorch failed.
 """
 import argparse
 import json
@@ -45,6 +46,7 @@ def main():
     parser.add_argument("--precision", choices=PRECISIONS, action="append")
     args = parser.parse_args()
     ways = ["eager", "graph"] + (["compiled", "compiled-graph"] if args.compile else [])
+    is_whole = True
     print("ms a step [PyTorch's / dtf's]")
     print(f"{'':26}{'dtf: GPU':>10}" + "".join(f"{way:>22}" for way in ways) + f"{'dtf: with a ps':>16}{'eager, whole step':>22}")
     for network in args.network or NETWORKS:
@@ -52,6 +54,7 @@ def main():
         rows = dtf_rows(args.bench, network, args.quick)
         peers = torch_times(args.python, network, precisions, [way + "-gradients" for way in ways] + ["eager"],
                             2 if args.quick else 5)
+        is_whole = is_whole and len(peers) == len(precisions) * (len(ways) + 1)
         for precision in precisions:
             row = rows[f"{network}, {precision}"]
             computed, whole = row["GPU ms"], row["step ms"]
@@ -61,6 +64,7 @@ def main():
                 line += f"{peer:14.3f} [{peer / computed:5.2f}]"
             peer = peers.get((precision, "eager"), float("nan"))
             print(line + f"{whole:16.3f}{peer:14.3f} [{peer / whole:5.2f}]", flush=True)
+    sys.exit(0 if is_whole else 1)
 
 
 main()

@@ -55,6 +55,14 @@ TEST_F(FusionBatchNormTest, DoesNotTakeAStatisticForTheResult) {
   EXPECT_THAT(opsOf(g, {y}), ElementsAre("FusedBatchNorm", "Relu"));
 }
 
+// It would have to be there before it can be computed.
+TEST_F(FusionBatchNormTest, LeavesASumWithItsOwnStatistics) {
+  ResidualGraph g;
+  const auto norm = g.made(g.x);
+  const Output again = g.b.biasAdd(g.other, norm.mean);
+  EXPECT_THAT(opsOf(g, {g.b.relu(g.b.add(norm.y, again))}), Not(Contains(kFusedBatchNormReluOp)));
+}
+
 TEST_F(FusionBatchNormTest, FindsTheMaskInXWhereNothingWasAdded) {
   ResidualGraph g;
   opsOf(g, g.gradientsOf(g.b.relu(g.norm(g.x))));

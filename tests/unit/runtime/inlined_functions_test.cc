@@ -78,6 +78,54 @@ TEST_F(InlinedFunctionsTest, ADeviceThatHasLoopsKeepsThem) {
   EXPECT_THAT(opNames(step_), ElementsAre("While"));
 }
 
+TEST_F(InlinedFunctionsTest, ASequenceOfBytesIsRefusedInWords) {
+  graph::Builder::WhileArguments loop;
+  loop.sequences = {b_.placeholder("bytes", DType::kUInt8, {5, 4})};
+  loop.carried = {x_};
+  loop.body =
+      madeFunction({kScalarSpec, {DType::kUInt8, Shape{4}}}, [](graph::Builder& b, ParametersOf p) {
+        return OutputList{b.add(p[0], b.mean(b.normalise(p[1], 1)))};
+      });
+  loop.max_iterations = 5;
+  const OutputList fetches = {b_.whileLoop(loop).carried[0]};
+  try {
+    opsOf(fetches);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("not uint8; place it on a CPU"));
+  }
+}
+
+// So its memory doesn't grow with the number of iterations.
+TEST_F(InlinedFunctionsTest, ASumIsTakenTermByTerm) {
+  graph::Builder::WhileArguments loop = loopOf(3);
+  loop.body = madeFunction({kScalarSpec}, [](graph::Builder& b, ParametersOf p) {
+    return OutputList{b.tanh(p[0]), b.scale(p[0], 2)};
+  });
+  loop.summed = 1;
+  EXPECT_THAT(opsOf({b_.whileLoop(loop).summed[0]}),
+              ElementsAre("Tanh", "Scale", "Tanh", "Scale", "AddN", "Tanh", "Scale", "AddN"));
+}
+
+// Also one whose iterations leave no operation.
+TEST_F(InlinedFunctionsTest, EveryIterationCounts) {
+  graph::Builder::WhileArguments loop = loopOf(kUnrolledOperationsMax + 1);
+  loop.body =
+      madeFunction({kScalarSpec}, [](graph::Builder&, ParametersOf p) { return OutputList{p[0]}; });
+  const OutputList fetches = {b_.whileLoop(loop).carried[0]};
+  EXPECT_THROW(opsOf(fetches), Error);
+}
+
+TEST_F(InlinedFunctionsTest, TheConstantsOfABodyAreThereOnce) {
+  graph::Builder::WhileArguments loop = loopOf(50);
+  loop.body = madeFunction({kScalarSpec}, [](graph::Builder& b, ParametersOf p) {
+    return OutputList{b.add(p[0], b.constant({}, 3))};
+  });
+  opsOf({b_.whileLoop(loop).carried[0]});
+  EXPECT_EQ(step_.operations.size(), 50u);
+  EXPECT_LE(step_.constants.size(), 2u);  // and how often it ran
+}
+
 TEST_F(InlinedFunctionsTest, TooManyIterationsAreRefusedInWords) {
   const OutputList fetches = {b_.whileLoop(loopOf(kUnrolledOperationsMax + 1)).carried[0]};
   try {

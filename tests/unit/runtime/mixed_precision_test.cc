@@ -13,11 +13,11 @@ class MixedPrecisionTest : public ::testing::Test {
  protected:
   // images * filter -> norm -> relu, as rows * weights -> the mean; with all gradients.
   MixedPrecisionTest() {
-    const Output images = b.placeholder("images", DType::kFloat32, {2, 4, 4, 8});
+    images_ = b.placeholder("images", DType::kFloat32, {2, 4, 4, 8});
     const Output filter = b.placeholder("filter", DType::kFloat32, {1, 1, 8, 8});
     const Output weights = b.placeholder("weights", DType::kFloat32, {8, 3});
     const auto& g = of_graph_;
-    const Output y = b.relu(of_graph_.norm(b.conv2D(images, filter, {})));
+    const Output y = b.relu(of_graph_.norm(b.conv2D(images_, filter, {})));
     const Output rows = b.reshape(y, {32, 8});
     const Output loss = b.mean(b.tanh(b.matMul(rows, weights)));
     fetches_ = graph::addGradients(of_graph_.graph, loss, std::vector{filter, weights, g.scale});
@@ -49,8 +49,17 @@ class MixedPrecisionTest : public ::testing::Test {
       EXPECT_EQ(made.at(fetch.tensor), DType::kFloat32) << fetch.name;
   }
 
+  std::vector<std::string> producersOf(const Operation& reader) const {
+    std::vector<std::string> ops;
+    for (const Output& input : reader.inputs)
+      for (const Operation& operation : step_.operations)
+        if (std::ranges::count(operation.outputs, input) > 0) ops.push_back(operation.op);
+    return ops;
+  }
+
   ResidualGraph of_graph_;
   graph::Builder& b = of_graph_.b;
+  Output images_;
   std::vector<Output> fetches_;
   LoweredStep step_;
 };
@@ -86,6 +95,32 @@ TEST_F(MixedPrecisionTest, GradientsOfVariablesAndLossesAreFloat32) {
   EXPECT_EQ(only("Conv2DBackpropFilter").output_specs[0].dtype, DType::kFloat32);
   EXPECT_EQ(only("Tanh").input_specs[0].dtype, DType::kFloat32);
   EXPECT_EQ(only("Mean").input_specs[0].dtype, DType::kFloat32);
+}
+
+TEST_F(MixedPrecisionTest, TheGradientOfWhatAConvolutionReadsIsCast) {
+  step_ = lower(of_graph_.graph,
+                graph::addGradients(of_graph_.graph, fetches_.back(), std::vector{images_}));
+  const Output gradient = step_.fetches[0].tensor;
+  step_.gradients.push_back({"images", gradient, step_.fetches[0].spec});
+  usePrecision(step_, Precision::kBFloat16, gpuTable(), DeviceType::kGpu);
+  expectConsistent();
+  EXPECT_EQ(only("Conv2DBackpropInput").output_specs[0].dtype, DType::kBFloat16);
+  EXPECT_NE(step_.gradients[0].tensor, gradient);
+}
+
+// As of a recurrent layer's weights.
+TEST_F(MixedPrecisionTest, TheTermsOfAGradientAreFloat32) {
+  graph::Builder& b = of_graph_.b;
+  const Output rows = b.placeholder("rows", DType::kFloat32, {4, 8});
+  const Output weights = b.placeholder("square", DType::kFloat32, {8, 8});
+  const Output loss = b.mean(b.matMul(b.matMul(rows, weights), weights));
+  step_ = lower(of_graph_.graph, graph::addGradients(of_graph_.graph, loss, std::vector{weights}));
+  step_.gradients.push_back({"square", step_.fetches[0].tensor, step_.fetches[0].spec});
+  usePrecision(step_, Precision::kBFloat16, gpuTable(), DeviceType::kGpu);
+  expectConsistent();
+  for (const graph::TensorSpec& term : only("AddN").input_specs)
+    EXPECT_EQ(term.dtype, DType::kFloat32);
+  EXPECT_THAT(producersOf(only("AddN")), Each("MatMul"));
 }
 
 TEST_F(MixedPrecisionTest, CastsEachTensorOnce) {
