@@ -121,8 +121,10 @@ class ConvolutionKernel final : public Kernel {
     const std::vector<Descriptor> configs = offered(device);
     PlanCache& kept = *device.libraries().kept;
     const std::string key = "convolution " + this->key();
-    if (const std::optional<size_t> known = kept.find(key); known && *known < configs.size())
-      if (Plan plan = planOf(device, configs[*known])) return plan;
+    if (const std::optional<size_t> known = kept.find(key); known && *known < configs.size()) {
+      Plan plan;
+      if (succeeds([&] { plan = planOf(device, configs[*known]); }) && plan) return plan;
+    }
     const Scratch image(device, bytesFor(c_.imageElements()));
     const Scratch filter(device, bytesFor(c_.filterElements()));
     const Scratch out(device, bytesFor(c_.outElements()));
@@ -131,9 +133,13 @@ class ConvolutionKernel final : public Kernel {
     size_t tried = 0, way = 0;
     double best = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < configs.size() && tried < kTrialsMax; ++i) {
-      Plan plan = planOf(device, configs[i]);
-      if (!plan) continue;
-      const double taken = timeOf(device, plan, tensors);
+      Plan plan;
+      double taken = best;
+      const bool can = succeeds([&] {
+        plan = planOf(device, configs[i]);
+        if (plan) taken = timeOf(device, plan, tensors);
+      });
+      if (!can || !plan) continue;
       ++tried;
       if (taken >= best) continue;
       best = taken;
@@ -145,16 +151,23 @@ class ConvolutionKernel final : public Kernel {
     return chosen;
   }
 
-  // None where the engine can't be had: it takes too much memory, or cuDNN refuses it here.
-  static Plan planOf(Device& device, const Descriptor& config) {
+  // Whether `f` was done: an engine that cuDNN refuses here, or whose memory isn't there, is one that can't be had.
+  template <class F>
+  static bool succeeds(const F& f) {
     try {
-      Plan plan(config, device.libraries().dnn);
-      return plan.workspaceBytes() > kPlanWorkspaceBytesMax ? Plan() : plan;
+      f();
+      return true;
     } catch (const PluginError& error) {
-      // A device that fails is not an engine that can't be had.
-      if (error.code() == DTF_PLUGIN_UNAVAILABLE && cudaPeekAtLastError() != cudaSuccess) throw;
-      return {};
+      if (error.code() == DTF_PLUGIN_UNAVAILABLE && cudaPeekAtLastError() != cudaSuccess)
+        throw;  // the device has failed
+      return false;
     }
+  }
+
+  // None where its engine wants too much memory.
+  static Plan planOf(Device& device, const Descriptor& config) {
+    Plan plan(config, device.libraries().dnn);
+    return plan.workspaceBytes() > kPlanWorkspaceBytesMax ? Plan() : plan;
   }
 
   // What cuDNN has for it, in the same order each time.

@@ -114,8 +114,8 @@ EdgeTimes timeWithKeys(uint64_t bytes, const std::string& keys, int repetitions)
 }  // namespace
 
 std::vector<Report> benchTls(const BenchOptions& options) {
-  Report report("a tensor from a ps to a worker in a step over TLS, ms (medians)",
-                {"TLS", "plain", "raw", "of plain", "of raw", "goal", "GB/s"});
+  Report report("a tensor from a ps to a worker in a step over TLS, ms (medians); ratio: of raw",
+                {"TLS", "plain", "raw", "of plain", "ratio", "goal", "GB/s"});
   log::init("", log::Level::kError);
   const testing::TemporaryFolder folder;
   const std::string keys = folder.path() + "/keys";
