@@ -10,11 +10,13 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/graph/autodiff.h"
 #include "common/graph/builder.h"
+#include "common/graph/function.h"
 #include "common/graph/op_def.h"
 #include "common/graph/prune.h"
-#include "common/yaml/keys.h"
+#include "common/model/graph_file_schema.h"
 #include "common/yaml/map_reader.h"
 
 namespace dtf::model {
@@ -32,102 +34,21 @@ namespace {
 constexpr size_t kOpsMax = 10'000;
 constexpr int kScopeDepthMax = 16;
 constexpr int64_t kTensorElementsMax = int64_t{1} << 31;  // of one tensor: 8 GiB
-constexpr int64_t kDimensionMax = kTensorElementsMax;
 constexpr size_t kRankMax = 16;
 
-constexpr Key kFileKeys[] = {
-    yaml::required(yaml::list("ops", "each after those that it reads")),
-    yaml::map("run", "what a step is"),
-    yaml::map("pins", "devices by op: they win over what the op says"),
-    yaml::boolean("soft_placement",
-                  "an op whose device isn't there may run on another of its task"),
-};
-constexpr Key kRunKeys[] = {
-    yaml::list("targets", "ops that run in each step"),
-    yaml::list("fetches", "tensors whose values are printed"),
-    yaml::map("feeds", "tensors and what they are fed: numbers, or features or labels of `data`"),
-    yaml::map("data", "as train.data.train of a job; each step has a batch of it"),
-    yaml::whole("steps", 1, yaml::kCountMax, "default 1"),
-    yaml::whole("seed", 0, yaml::kSeedMax,
-                "of the variables' first values and the order of the data; default 1"),
-};
-constexpr Key kScopeKeys[] = {
-    yaml::text("name", "in front of the names within"),
-    yaml::text("device", "of what is within, where that doesn't say otherwise"),
-    yaml::required(yaml::list("ops", "")),
-};
-constexpr Key kGradientKeys[] = {
-    yaml::required(yaml::text("loss", "a scalar")),
-    yaml::required(yaml::list("of", "variables; the gradient of `w` is called NAME/w")),
-    yaml::text("name", "default: gradient"),
-};
-constexpr yaml::Table kFileTable{"graph", kFileKeys};
-constexpr yaml::Table kRunTable{"graph.run", kRunKeys};
-constexpr yaml::Table kScopeTable{"graph.ops.N.scope", kScopeKeys};
-constexpr yaml::Table kGradientTable{"graph.ops.N.gradients", kGradientKeys};
+using Functions = std::map<std::string, graph::FunctionRef, std::less<>>;
 
-// What people write; the rest is put in by dtf, or belongs to a training job's optimizer.
-bool isForPeople(std::string_view op) {
-  const std::vector<AttributeDef>& attributes = graph::standardOps().find(op)->attributes;
-  // A file has no functions: programs do (libdtf).
-  const bool calls = std::any_of(attributes.begin(), attributes.end(), [](const auto& attribute) {
-    return attribute.type == AttributeDef::Type::kFunction;
-  });
-  return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient" && !calls;
-}
-
-// The names of all ops, "scope" and "gradients".
-const yaml::Table& opTable() {
-  static const std::vector<Key> keys = [] {
-    std::vector<Key> all = {yaml::map("scope", ""), yaml::map("gradients", "")};
-    for (const std::string_view op : graph::standardOps().names())
-      if (isForPeople(op)) all.push_back(yaml::map(op, ""));
-    return all;
-  }();
-  static const yaml::Table table{"graph.ops.N", keys};
-  return table;
-}
-
-Key keyOf(const AttributeDef& attribute) {
-  const std::string_view name = attribute.name;
-  Key key;
-  switch (attribute.type) {
-    case AttributeDef::Type::kBool:
-      key = yaml::boolean(name, "");
-      break;
-    case AttributeDef::Type::kInt:
-      key = yaml::whole(name, -yaml::kCountMax, yaml::kCountMax, "");
-      break;
-    case AttributeDef::Type::kDouble:
-      key = yaml::number(name, {-1e38, 1e38, false, false}, "");
-      break;
-    case AttributeDef::Type::kString:
-      key = yaml::text(name, "");
-      break;
-    case AttributeDef::Type::kDType:
-      key = yaml::choice(name, "float32|uint8|int32|int64", "", "");
-      break;
-    case AttributeDef::Type::kShape:
-      key = yaml::list(name, "");
-      key.whole_max = kDimensionMax;
-      break;
-    case AttributeDef::Type::kFunction:
-      DTF_CHECK_MSG(false, attribute.name);
-  }
-  key.required = attribute.required;
-  return key;
-}
-
-// Reads one file.
-// Borrows: the report.
+// Reads one file, or with a reader of its own a function in it.
+// Borrows: the report, and the functions that are there already.
 class GraphReader {
  public:
-  explicit GraphReader(Report& report) : report_(report) {}
+  GraphReader(Report& report, Functions& functions) : report_(report), functions_(functions) {}
 
   GraphSpec read(const YamlNode& file) {
-    const MapReader reader(file, kFileTable, "", report_);
+    const MapReader reader(file, kGraphFileTable, "", report_);
     readPins(reader);
     reader.boolean("soft_placement", spec_.soft_placement);
+    for (const YamlNode& function : reader.list("functions")) readFunction(function);
     readOps(reader, 0);
     for (const YamlNode& pin : pins_)
       if (!has_gaps_ && !spec_.marks.contains(pin.key))
@@ -171,11 +92,59 @@ class GraphReader {
     return Shape(std::move(dims));
   }
 
+  // ---- functions
+
+  void readFunction(const YamlNode& node) {
+    const MapReader reader(node, kGraphFunctionTable, "functions", report_);
+    std::string name;
+    if (!reader.text("name", name)) return leaveGap();
+    if (functions_.contains(name)) {
+      report_.error(reader.find("name")->where(),
+                    fmt::format("there are two functions {}", yaml::inQuotes(name)));
+      return leaveGap();
+    }
+    GraphReader own(report_, functions_);
+    own.ops_ = ops_;
+    const graph::FunctionRef function = own.takeFunction(node, reader);
+    ops_ = own.ops_;
+    functions_[name] = function;  // null: those that call it aren't told that it isn't there
+    if (function == nullptr) leaveGap();
+  }
+
+  // Null where something was reported.
+  graph::FunctionRef takeFunction(const YamlNode& node, const MapReader& reader) {
+    std::vector<NodeId> parameters;
+    for (const YamlNode& parameter : reader.list("parameters"))
+      readParameter(parameter, parameters);
+    readOps(reader, 0);
+    const std::optional<std::vector<Output>> results = tensors(reader, "results");
+    graph::FunctionRef made;
+    if (results && !has_gaps_)
+      attempt(node, [&] {
+        made = graph::Function::make(std::move(spec_.graph), std::move(parameters), *results);
+      });
+    return made;
+  }
+
+  void readParameter(const YamlNode& node, std::vector<NodeId>& parameters) {
+    const MapReader reader(node, kGraphParameterTable, "parameters", report_);
+    std::string name;
+    DType dtype = DType::kFloat32;
+    if (!reader.text("name", name)) return leaveGap();
+    reader.choice("dtype", dtype, static_cast<int>(DType::kFloat32));
+    const bool has_shape = reader.find("shape") != nullptr;
+    const std::optional<Shape> shape = readShape(reader, kGraphParameterTable.at("shape"));
+    if (has_shape && !shape) return leaveGap();
+    attempt(node, [&] {
+      parameters.push_back(builder_.placeholder(name, dtype, shape.value_or(Shape())).node);
+    });
+  }
+
   // ---- ops
 
   void readOps(const MapReader& reader, int depth) {
     for (const YamlNode& node : reader.list("ops")) {
-      const auto op = yaml::readAlternative(node, opTable(), "op", report_);
+      const auto op = yaml::readAlternative(node, graphOpTable(), "op", report_);
       if (!op) {
         leaveGap();
         continue;
@@ -196,7 +165,7 @@ class GraphReader {
   }
 
   void readScope(const YamlNode& node, int depth) {
-    const MapReader reader(node, kScopeTable, "scope", report_);
+    const MapReader reader(node, kGraphScopeTable, "scope", report_);
     if (depth == kScopeDepthMax)
       return report_.error(node.key_place,
                            fmt::format("scopes are at most {} deep", kScopeDepthMax));
@@ -216,7 +185,7 @@ class GraphReader {
     const graph::OpDef& def = *graph::standardOps().find(op);
     std::vector<Key> keys = {yaml::text("name", ""), yaml::list("inputs", ""),
                              yaml::list("after", ""), yaml::text("device", "")};
-    for (const AttributeDef& attribute : def.attributes) keys.push_back(keyOf(attribute));
+    for (const AttributeDef& attribute : def.attributes) keys.push_back(graphKeyOf(attribute));
     const yaml::Table table{"graph.ops.N.OP", keys};
     const MapReader reader(node, table, op, report_);
     std::string name, device;
@@ -270,14 +239,33 @@ class GraphReader {
         const std::optional<Shape> value = readShape(reader, key);
         return put(value.has_value(), value.value_or(Shape()));
       }
-      case AttributeDef::Type::kFunction:
-        break;  // isForPeople() has left it out
+      case AttributeDef::Type::kFunction: {
+        const YamlNode* const called = reader.find(key.name);
+        const graph::FunctionRef function = called == nullptr ? nullptr : findFunction(*called);
+        return put(function != nullptr, function);
+      }
     }
     DTF_CHECK_MSG(false, attribute.name);
   }
 
+  // Null where there is none, which is reported unless it could not be read.
+  graph::FunctionRef findFunction(const YamlNode& node) {
+    const auto name = yaml::readText(node, node.key, report_);
+    if (!name) return nullptr;
+    const auto at = functions_.find(*name);
+    if (at != functions_.end()) return at->second;
+    std::vector<std::string_view> names;
+    for (const auto& [other, function] : functions_) names.push_back(other);
+    const std::string nearest = nearestWord(*name, names);
+    report_.error(
+        node.where(),
+        fmt::format("there is no function {}{}", yaml::inQuotes(*name),
+                    nearest.empty() ? "" : fmt::format(" - did you mean '{}'?", nearest)));
+    return nullptr;
+  }
+
   void readGradients(const YamlNode& node) {
-    const MapReader reader(node, kGradientTable, "gradients", report_);
+    const MapReader reader(node, kGraphGradientTable, "gradients", report_);
     std::string name = "gradient", loss;
     reader.text("name", name);
     const std::optional<std::vector<Output>> of = tensors(reader, "of");
@@ -368,7 +356,7 @@ class GraphReader {
   }
 
   void readRun(const YamlNode& node) {
-    const MapReader reader(node, kRunTable, "run", report_);
+    const MapReader reader(node, kGraphRunTable, "run", report_);
     reader.whole("steps", spec_.steps);
     reader.whole("seed", spec_.seed);
     readFeeds(reader);
@@ -401,6 +389,7 @@ class GraphReader {
   }
 
   Report& report_;
+  Functions& functions_;
   GraphSpec spec_{.graph = graph::Graph(graph::standardOps()),
                   .marks = {},
                   .targets = {},
@@ -420,7 +409,8 @@ GraphSpec readGraphFile(const std::filesystem::path& path, Report& report) {
   const std::optional<YamlNode> file = yaml::parseYamlFile(path, nullptr, report);
   report.throwIfAny();
   DTF_CHECK(file.has_value());
-  GraphSpec spec = GraphReader(report).read(*file);
+  Functions functions;
+  GraphSpec spec = GraphReader(report, functions).read(*file);
   report.throwIfAny();
   return spec;
 }

@@ -63,6 +63,20 @@ TEST_F(GraphTest, TheExampleLearns) {
   EXPECT_THAT(again.out, AllOf(HasSubstr("step 20  loss "), HasSubstr("step 200  loss ")));
 }
 
+TEST_F(GraphTest, ALoopEndsWhenItIsNearEnough) {
+  start();
+  const std::string newton =
+      std::string(std::getenv("DTF_SOURCE_ROOT")) + "/configs/graphs/newton.yaml";
+  const ProcessResult result = run(newton, {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto fetches = nlohmann::json::parse(result.out)["fetches"];
+  EXPECT_NEAR(fetches["root:0"][0].get<double>(), std::sqrt(2.0), 1e-6);
+  EXPECT_EQ(fetches["root:1"][0], 4);  // 1, 1.5, 1.4167, 1.414216, 1.41421356
+  const ProcessResult planned = run(newton, {"--dry-run"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_NE(planned.out.find("root"), std::string::npos) << planned.out;
+}
+
 // Loss, accuracy and Adam written in ops; each step draws examples of its own.
 TEST_F(GraphTest, AClassifierWithItsOwnOptimizerLearns) {
   start();

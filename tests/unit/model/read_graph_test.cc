@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/graph/function.h"
+
 #include "tests/support/temporary_files.h"
 
 namespace dtf::model {
@@ -46,6 +48,79 @@ run: {targets: [all], fetches: ["y:0", y], steps: 7, seed: 3}
   EXPECT_THAT(spec.fetches, ElementsAre("y:0", "y"));
   EXPECT_EQ(spec.steps, 7);
   EXPECT_EQ(spec.seed, 3u);
+}
+
+TEST_F(ReadGraphTest, AnOpCallsAFunctionOfTheFile) {
+  const GraphSpec spec = read(R"(
+functions:
+  - name: twice
+    parameters: [{name: y}]
+    ops:
+      - Scale: {name: next, inputs: [y], factor: 2}
+    results: [next]
+  - name: four_times
+    parameters: [{name: y}]
+    ops:
+      - While: {name: both, inputs: [y], body: twice, carried: 1, max_iterations: 2}
+    results: ["both:0"]
+ops:
+  - Const: {name: x, dtype: float32, shape: [], value: 3}
+  - If: {name: made, inputs: [x, x], then_branch: four_times, else_branch: twice}
+run: {fetches: [made]}
+)");
+  const graph::Node& made = *spec.graph.find("made");
+  const auto& then = made.attribute<graph::FunctionRef>("then_branch");
+  EXPECT_NE(then->graph().find("both"), nullptr);
+  EXPECT_EQ(then->parameterSpecs(),
+            made.attribute<graph::FunctionRef>("else_branch")->parameterSpecs());
+  EXPECT_EQ(made.outputs.size(), 1u);
+}
+
+TEST_F(ReadGraphTest, AParameterHasATypeAndAShape) {
+  const GraphSpec spec = read(R"(
+functions:
+  - name: same
+    parameters: [{name: y, dtype: int64, shape: [2, 3]}]
+    ops: [Identity: {name: z, inputs: [y]}]
+    results: [z]
+ops:
+  - Const: {name: x, dtype: int64, shape: [2, 3], value: 3}
+  - While: {name: loop, inputs: [x], body: same, carried: 1, max_iterations: 1}
+)");
+  EXPECT_EQ(spec.graph.find("loop")->outputs[0], (graph::TensorSpec{DType::kInt64, Shape{2, 3}}));
+}
+
+TEST_F(ReadGraphTest, MistakesInFunctionsAreToldAtTheirLines) {
+  const std::string call = R"(
+ops:
+  - Const: {name: x, dtype: float32, shape: [], value: 3}
+  - While: {name: loop, inputs: [x], body: step, carried: 1, max_iterations: 2}
+)";
+  EXPECT_THAT(
+      error("functions:\n  - {name: steps, parameters: [{name: y}], ops: [Identity: {name: z, "
+            "inputs: [y]}], results: [z]}" +
+            call),
+      AllOf(HasSubstr("graph.yaml:5:"), HasSubstr("no function 'step' - did you mean 'steps'?")));
+  EXPECT_THAT(
+      error("functions:\n  - name: step\n    parameters: [{name: y}]\n    ops:\n"
+            "      - Variable: {name: w, shape: [2], initializer: zeros}\n    results: [w]" +
+            call),
+      HasSubstr("graph.yaml:2:"));
+  // Those that call it aren't told, too.
+  EXPECT_THAT(error("functions:\n  - name: step\n    parameters: [{name: y}]\n    ops:\n"
+                    "      - Tanh: {name: w, inputs: [z]}\n    results: [w]" +
+                    call),
+              AllOf(HasSubstr("graph.yaml:5:"), Not(HasSubstr("no function"))));
+  EXPECT_THAT(
+      error("functions:\n  - {name: step, ops: [Const: {name: z, dtype: float32, shape: [], "
+            "value: 1}], results: [z]}" +
+            call),
+      HasSubstr("graph.yaml:5:"));
+  const std::string twice =
+      "  - {name: step, parameters: [{name: y}], ops: [Identity: {name: z, "
+      "inputs: [y]}], results: [z]}\n";
+  EXPECT_THAT(error("functions:\n" + twice + twice + call),
+              HasSubstr("there are two functions 'step'"));
 }
 
 TEST_F(ReadGraphTest, DevicesOfScopesOpsAndPinsMergeFieldByField) {

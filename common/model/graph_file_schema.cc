@@ -1,0 +1,113 @@
+#include "common/model/graph_file_schema.h"
+
+#include <vector>
+
+namespace dtf::model {
+
+using graph::AttributeDef;
+using yaml::Key;
+
+namespace {
+
+constexpr int64_t kDimensionMax = int64_t{1} << 31;
+
+constexpr Key kFileKeys[] = {
+    yaml::required(yaml::list("ops", "each after those that it reads")),
+    yaml::list("functions", "what If and While call, each after those that it calls"),
+    yaml::map("run", "what a step is"),
+    yaml::map("pins", "devices by op: they win over what the op says"),
+    yaml::boolean("soft_placement",
+                  "an op whose device isn't there may run on another of its task"),
+};
+constexpr Key kRunKeys[] = {
+    yaml::list("targets", "ops that run in each step"),
+    yaml::list("fetches", "tensors whose values are printed"),
+    yaml::map("feeds", "tensors and what they are fed: numbers, or features or labels of `data`"),
+    yaml::map("data", "as train.data.train of a job; each step has a batch of it"),
+    yaml::whole("steps", 1, yaml::kCountMax, "default 1"),
+    yaml::whole("seed", 0, yaml::kSeedMax,
+                "of the variables' first values and the order of the data; default 1"),
+};
+constexpr Key kScopeKeys[] = {
+    yaml::text("name", "in front of the names within"),
+    yaml::text("device", "of what is within, where that doesn't say otherwise"),
+    yaml::required(yaml::list("ops", "")),
+};
+constexpr Key kGradientKeys[] = {
+    yaml::required(yaml::text("loss", "a scalar")),
+    yaml::required(yaml::list("of", "variables; the gradient of `w` is called NAME/w")),
+    yaml::text("name", "default: gradient"),
+};
+constexpr Key kFunctionKeys[] = {
+    yaml::required(yaml::text("name", "by which ops call it")),
+    yaml::list("parameters", "tensors that it is called with, in this order"),
+    yaml::required(yaml::list("ops", "each after those that it reads; none with a state")),
+    yaml::required(yaml::list("results", "tensors that it gives, in this order")),
+};
+constexpr Key kParameterKeys[] = {
+    yaml::required(yaml::text("name", "by which its ops read it")),
+    yaml::choice("dtype", "float32|uint8|int32|int64", "", "default float32"),
+    [] {
+      Key shape = yaml::list("shape", "default: a scalar");
+      shape.whole_max = kDimensionMax;
+      return shape;
+    }(),
+};
+
+// What people write; the rest is put in by dtf, or belongs to a training job's optimizer.
+bool isForPeople(std::string_view op) {
+  return op[0] != '_' && op != "ApplyGradient" && op != "ApplySparseGradient";
+}
+
+}  // namespace
+
+const yaml::Table kGraphFileTable{"graph", kFileKeys};
+const yaml::Table kGraphRunTable{"graph.run", kRunKeys};
+const yaml::Table kGraphScopeTable{"graph.ops.N.scope", kScopeKeys};
+const yaml::Table kGraphGradientTable{"graph.ops.N.gradients", kGradientKeys};
+const yaml::Table kGraphFunctionTable{"graph.functions.N", kFunctionKeys};
+const yaml::Table kGraphParameterTable{"graph.functions.N.parameters.M", kParameterKeys};
+
+const yaml::Table& graphOpTable() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all = {yaml::map("scope", ""), yaml::map("gradients", "")};
+    for (const std::string_view op : graph::standardOps().names())
+      if (isForPeople(op)) all.push_back(yaml::map(op, ""));
+    return all;
+  }();
+  static const yaml::Table table{"graph.ops.N", keys};
+  return table;
+}
+
+Key graphKeyOf(const AttributeDef& attribute) {
+  const std::string_view name = attribute.name;
+  Key key;
+  switch (attribute.type) {
+    case AttributeDef::Type::kBool:
+      key = yaml::boolean(name, "");
+      break;
+    case AttributeDef::Type::kInt:
+      key = yaml::whole(name, -yaml::kCountMax, yaml::kCountMax, "");
+      break;
+    case AttributeDef::Type::kDouble:
+      key = yaml::number(name, {-1e38, 1e38, false, false}, "");
+      break;
+    case AttributeDef::Type::kString:
+      key = yaml::text(name, "");
+      break;
+    case AttributeDef::Type::kDType:
+      key = yaml::choice(name, "float32|uint8|int32|int64", "", "");
+      break;
+    case AttributeDef::Type::kShape:
+      key = yaml::list(name, "");
+      key.whole_max = kDimensionMax;
+      break;
+    case AttributeDef::Type::kFunction:
+      key = yaml::text(name, "");  // of `functions`
+      break;
+  }
+  key.required = attribute.required;
+  return key;
+}
+
+}  // namespace dtf::model

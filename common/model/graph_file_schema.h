@@ -1,0 +1,18 @@
+#pragma once
+
+// What a file of a graph may say, and how an op's attributes are written there: read_graph.cc reads it.
+
+#include "common/graph/op_def.h"
+#include "common/yaml/keys.h"
+
+namespace dtf::model {
+
+extern const yaml::Table kGraphFileTable, kGraphRunTable, kGraphScopeTable, kGraphGradientTable,
+    kGraphFunctionTable, kGraphParameterTable;
+
+// The names of all ops that a file may have, "scope" and "gradients". Thread-safe.
+const yaml::Table& graphOpTable();
+// A shape is a list of whole numbers, a function the name of one of the file's.
+yaml::Key graphKeyOf(const graph::AttributeDef& attribute);
+
+}  // namespace dtf::model
