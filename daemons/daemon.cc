@@ -17,6 +17,7 @@
 #include "common/base/core_files.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/paused.h"
 #include "common/base/print.h"
 #include "common/base/service_manager.h"
 #include "common/base/stderr_sink.h"
@@ -100,7 +101,9 @@ int runDaemon(int argc, char** argv, JobKind binary,
     log::init(options.task.name(), options.log_level);
     settleTrust(options);
     const int code = body(options);
-    tellEnd(code == 0 ? "ended" : "cut short, exit code " + std::to_string(code));
+    tellEnd(code == 0                 ? "ended"
+            : code == kPausedExitCode ? "paused: started again, it goes on"
+                                      : "cut short, exit code " + std::to_string(code));
     return code;
   } catch (const std::exception&) {
     return reportFailure(net::currentError());

@@ -53,6 +53,7 @@ std::string signalName(int signal) {
 }
 
 std::string exitCodeWord(int code) {
+  if (code == kPausedExitCode) return "paused";
   for (const ErrorCode known : kCodes)
     if (exitCode(known) == code) return std::string(errorCodeName(known));
   return "";

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/base/paused.h"
+
 namespace dtf::launcher {
 
 // Value type. Exactly one of the two says something: `signal` != 0 means killed by it.
@@ -16,6 +18,8 @@ struct ExitStatus {
 
   static ExitStatus fromWait(int wait_status);  // of waitpid()
   bool success() const { return code == 0 && signal == 0; }
+  // The job was saved and left, to go on when the task is started again.
+  bool paused() const { return code == kPausedExitCode && signal == 0; }
   bool crashed() const;   // by a signal that nobody sends to end a process
   int shellCode() const;  // of a task that was lost with its host: 69, unavailable
   std::string text()

@@ -92,7 +92,7 @@ void TaskMonitor::onExit(size_t task, ExitStatus status) {
   ended.missed_since.reset();
   ended.given_up = false;
   const bool is_root = root_ && root_->task == task;
-  if (status.success()) {
+  if (status.success() || (saving() && status.paused())) {
     ended.state = TaskState::kDone;
     if (ended.id.job == JobKind::kWorker) noteWorkerGone();
     if (chiefDone()) dropLate();

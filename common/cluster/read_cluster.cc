@@ -357,6 +357,13 @@ void checkPrecision(const JobSpec& job, Report& report) {
     }
 }
 
+// What is started again goes on from there.
+void checkPause(const JobSpec& job, const Place& place, Report& report) {
+  if (!job.train->checkpoint)
+    report.error(place,
+                 "'pause' saves a checkpoint to go on from, and 'train' has no 'checkpoint'");
+}
+
 }  // namespace
 
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
@@ -394,6 +401,8 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (job.train) {
     checkShares(job, report);
     checkPrecision(job, report);
+    if (job.launch.pauses())
+      checkPause(job, root.find("launch")->find("on_sigterm")->where(), report);
   }
   return job;
 }

@@ -163,6 +163,11 @@ LaunchSpec readLaunch(const YamlNode& node, const ClusterSpec& cluster, Report& 
   readFileName(reader, "ssh_config", launch.ssh.config);
   readHosts(reader, cluster, launch);
   readSlurm(reader, launch.slurm);
+  if (reader.choice("on_sigterm", launch.on_sigterm) && launch.pauses() &&
+      launch.via == LaunchSpec::Via::kSlurm)
+    report.error(reader.find("on_sigterm")->where(),
+                 "'pause' is not for 'via: slurm', where 'requeue: true' has the job wait for "
+                 "another turn");
   checkFits(reader, cluster, launch.via);
   if (const YamlNode* copy = reader.find("copy")) launch.copy = readCopy(*copy, launch, report);
   const YamlNode* restarts = reader.find("restarts");

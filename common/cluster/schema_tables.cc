@@ -67,6 +67,8 @@ constexpr Key kLaunchKeys[] = {
     choice("via", "local|ssh|slurm|systemd", "kubernetes",
            "here; the addresses' hosts; nodes of Slurm (see submit); units here"),
     map("restarts", "of tasks that fail after they were ready"),
+    choice("on_sigterm", "stop|pause", "",
+           "to a task: save and end; pause: with exit code 75, to be started again"),
     text("user", "ssh: who to be there; this and the next default to ssh's own files"),
     whole("port", 1, 65535, "ssh: of its server"),
     text("identity", "ssh: file of the private key, relative to this one"),

@@ -187,6 +187,10 @@ struct LaunchSpec {
   enum class Via : uint8_t { kLocal, kSsh, kSlurm, kSystemd } via = Via::kLocal;
   // By an agent on each host (launcher/ssh/), not by dtf-launch's own host.
   bool byAgents() const { return via == Via::kSsh || via == Via::kSlurm; }
+  // What becomes of a job that is saved because a task was told to end: all tasks end with 0, or with
+  // kPausedExitCode, for whoever starts them to do it again.
+  enum class OnSigterm : uint8_t { kStop, kPause } on_sigterm = OnSigterm::kStop;
+  bool pauses() const { return on_sigterm == OnSigterm::kPause; }
   RestartsSpec restarts;
   SlurmSpec slurm;
   CopySpec copy;

@@ -24,6 +24,9 @@ inline constexpr size_t kBarrierNameBytesMax = 256;
 inline constexpr std::string_view kStartBarrier = "start";
 std::string trainedBarrier(uint64_t epoch);  // of the parameters at the end of the training
 std::string savedBarrier(uint64_t epoch);
+// Of a job that is left to go on later. Who is started again is to find nobody of this turn, so all go
+// together.
+inline constexpr std::string_view kPausedBarrier = "paused";
 // How long a worker waits there for the others, and the chief for the disk.
 Duration barrierTimeout(std::string_view name, const cluster::Timeouts& timeouts);
 

@@ -20,6 +20,7 @@
 #   chief  -> every ps   control: the last checkpoint       PsCheckpoint
 #   worker -> ps/0       control: barrier("saved.1")        then pull(): a job that went back meanwhile trains on, to "trained.2":
 #                                                          these barriers have the numbers of epochs
+#   chief  -> every ps   control: pause()                   where a job that was stopped is to go on; then all: barrier("paused")
 #   worker -> every ps   control: finish()                  a ps ends when every worker has finished
 #
 # Beside that, a heartbeat each second on every control connection, both ways (the answer is the other way's). A peer
@@ -89,6 +90,10 @@ interface PsControl {
   awaitEnd @8 () -> ();
   # Asked once on each connection, and answered with the error that this ps ends with. A connection that breaks without
   # this answer is made again.
+
+  pause @9 () -> ();
+  # Of the chief, when all is saved and before finish(): the job ends below the declared steps, to go on when its tasks
+  # are started again. The ps says so with its exit code.
 }
 
 struct Held {

@@ -283,6 +283,11 @@ kj::Promise<void> PsControlLink::requestStop() {
   });
 }
 
+kj::Promise<void> PsControlLink::pause() {
+  return connection_.untilAnswered<void>(
+      "pausing the job", [this] { return control_->pauseRequest().send().ignoreResult(); });
+}
+
 // A ps ends when all have finished. Where the connection broke behind the question, nobody may be there
 // to answer it again; and whoever is there needs nothing more of a worker whose job is done.
 kj::Promise<void> PsControlLink::finish() {

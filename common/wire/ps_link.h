@@ -100,6 +100,7 @@ class PsControlLink {
   kj::Promise<void> declare(const ps::ModelDeclaration& model);
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name, Duration deadline);
+  kj::Promise<void> pause();
   // Also where the ps has gone without an answer.
   kj::Promise<void> finish();
   // finish() went on without an answer.

@@ -139,6 +139,10 @@ void ControlCalls::hear(uint32_t ps_task, std::function<void()> heard) {
       }));  // on_lost says so
 }
 
+kj::Promise<void> ControlCalls::pause() {
+  return onEvery([](PsControlLink& link) { return link.pause(); });
+}
+
 kj::Promise<void> ControlCalls::finish() {
   return onEvery([](PsControlLink& link) { return link.finish(); });
 }

@@ -75,6 +75,7 @@ class ControlCalls {
   kj::Promise<void> declare(const ps::ModelDeclaration& declaration);
   kj::Promise<void> waitInitialised();
   kj::Promise<void> barrier(std::string_view name);
+  kj::Promise<void> pause();
   kj::Promise<void> finish();
   // Whether finish() went on though a ps had not answered.
   bool finishedUnheard() const;

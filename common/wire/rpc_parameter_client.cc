@@ -115,6 +115,10 @@ void RpcParameterClient::endWith(const Error& error) {
   });
 }
 
+void RpcParameterClient::pause() {
+  control_.call([this] { return control_calls_->pause(); });
+}
+
 void RpcParameterClient::finish() {
   control_.call([this] { return control_calls_->finish(); });
 }

@@ -40,6 +40,9 @@ class RpcParameterClient final : public ps::ParameterClient {
   // gets the reason when it is no, on the io thread. Any thread, once declare() has returned.
   void requestStop(std::function<void(const Error&)> refused);
 
+  // Tells every ps that the job is saved, and left to go on later. Before finish().
+  void pause();
+
   // Those ps that were told to end. Before finish().
   std::set<uint32_t> toldToEnd();
 

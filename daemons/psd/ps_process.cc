@@ -56,7 +56,8 @@ int PsProcess::run() {
   control_.run();
   trace::save(timelines_);
   const int code = server_->result();
-  if (code == 0) forgetSnapshots(options.checkpoint);  // else the job may need them still
+  // Else the job may need them still.
+  if (server_->endedWell()) forgetSnapshots(options.checkpoint);
   return code;
 }
 

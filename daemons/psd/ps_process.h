@@ -26,7 +26,7 @@ class PsProcess {
   ~PsProcess() noexcept(false);
 
   // Returns 0 when every worker has finished; after signal n only if the job was done or saved, or
-  // no worker had come; else 128 + n.
+  // no worker had come; else 128 + n. kPausedExitCode: see PsServer::onSignal().
   // Errors: kUnavailable for a worker that never came or was lost without a replacement, naming it;
   // kUnavailable when the port is taken.
   int run();

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "common/base/check.h"
 #include "common/base/host_memory.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/base/paused.h"
 #include "common/net/timer.h"
 
 namespace dtf::psd {
@@ -237,8 +239,11 @@ void PsServer::lose(const Session& session) {
 }
 
 void PsServer::onSignal(int number) {
-  if (ending_) return on_ended_();                 // it waits for nobody any more
-  if (came_.empty()) return end(std::nullopt, 0);  // there is nothing to save
+  if (ending_) return on_ended_();  // it waits for nobody any more
+  if (came_.empty()) {              // there is nothing to save
+    const bool pauses = number == SIGTERM && task_.job.launch.pauses();
+    return end(std::nullopt, pauses ? kPausedExitCode : 0);
+  }
   if (options_.stop_wanted) return end(std::nullopt, 128 + number);
   options_.stop_wanted = true;
   stop_signal_ = number;
@@ -329,6 +334,7 @@ void PsServer::judge(const ps::ShardStatus& status) {
         status.coordinator.global_step, status.coordinator.gradients_applied,
         status.coordinator.gradients_stale, static_cast<int64_t>(options_.workers) - finished,
         status.gradient_bytes);
+    if (paused_) return end(std::nullopt, kPausedExitCode);
     return end(std::nullopt, cutShort(status) ? 128 + stop_signal_ : 0);
   }
   if (options_.stop_wanted && (joined == 0 || now >= stop_deadline_))

@@ -53,6 +53,7 @@ class PsServer final : WorkerSessions {
   // A signal. Workers in the middle of a job are asked to save and end it; this ps goes when they
   // have finished, or timeouts.stop_seconds later, or at a second signal. The exit code is 0 when
   // nothing is lost by it: no worker ever came, or the job was done or saved; else 128 + `number`.
+  // With launch.on_sigterm: pause it is kPausedExitCode in place of 0, unless the job was done.
   void onSignal(int number);
 
   // By way of the data loop: it says that parameters are served, too. Fails when this ps is about to
@@ -64,6 +65,8 @@ class PsServer final : WorkerSessions {
 
   // What the process returns, or the error that ended it.
   int result() const;
+  // The job is done, or saved: nobody needs the snapshots of this ps any more.
+  bool endedWell() const { return !error_ && (exit_code_ == 0 || paused_); }
 
   const ServiceOptions& options() const { return options_; }
   const std::shared_ptr<net::BufferPool>& bulkPool() const { return bulk_pool_; }
@@ -74,6 +77,7 @@ class PsServer final : WorkerSessions {
   void opened(const void* key, TaskId worker, Incarnation incarnation) override;
   void jobFailed(const Error& error) override;
   void left(uint32_t rank, Incarnation incarnation, const std::string& reason) override;
+  void paused() override { paused_ = true; }
   void end(std::optional<Error> error, int code, Duration open);
   void leave(Duration linger);
   kj::Promise<void> failed() override { return failed_.addBranch(); }
@@ -125,6 +129,7 @@ class PsServer final : WorkerSessions {
   bool ending_ = false;
   std::set<uint32_t> came_;  // ranks
   int stop_signal_ = 0;      // that asked us to end
+  bool paused_ = false;      // the job, by its chief
   TimePoint stop_deadline_;
   int exit_code_ = 0;
   kj::Own<kj::PromiseFulfiller<void>> failing_;  // by end() with an error

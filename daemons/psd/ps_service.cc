@@ -171,6 +171,15 @@ class ControlSession final : public schema::PsControl::Server {
         .then([&sessions = sessions_, error](bool) { sessions.jobFailed(error); });
   }
 
+  kj::Promise<void> pause(PauseContext) override {
+    if (rank_ != kChief.index)
+      net::throwAsKj(
+          Error(ErrorCode::kPermission, fmt::format("{} paused the job, which is for {} to do",
+                                                    ps::workerName(rank_), kChief.name())));
+    sessions_.paused();
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> awaitEnd(AwaitEndContext context) override {
     context.allowCancellation();  // it would keep the session of every connection that has broken
     return sessions_.failed();

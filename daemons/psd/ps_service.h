@@ -41,6 +41,8 @@ class WorkerSessions {
   virtual void jobFailed(const Error& error) = 0;
   // A live process has left the job to the others, with an error.
   virtual void left(uint32_t rank, Incarnation incarnation, const std::string& reason) = 0;
+  // The chief has saved the job, which is left to go on later.
+  virtual void paused() = 0;
   // Rejects with the error that this ps ends with.
   virtual kj::Promise<void> failed() = 0;
 };

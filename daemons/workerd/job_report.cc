@@ -121,6 +121,14 @@ std::string resultText(const nlohmann::ordered_json& summary,
 
 }  // namespace
 
+void reportNothingToEvaluate() {
+  constexpr std::string_view kLine =
+      "event=nothing_to_evaluate reason=\"model.metrics asks for evaluations, but data.eval names "
+      "no data to evaluate: add it, or leave out the metrics\"";
+  // dtf-launch has warned of it before it started anything: for its console this is a detail.
+  notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
+}
+
 void reportModel(const graph::Placement& placement, const std::string& table) {
   std::string rows;
   for (const std::string& row : split(table, '\n'))
@@ -271,8 +279,8 @@ void JobReport::write(const End& end) {
   dtf::print(resultText(summary, result) + "summary: " + summaryFile(run_dir).string() + "\n");
 }
 
-void JobReport::done() {
-  if (writes_) write({});
+void JobReport::done(int exit_code) {
+  if (writes_) write({"", exit_code, ""});
 }
 
 void JobReport::failed(const Error& error) {

@@ -19,6 +19,9 @@
 
 namespace dtf::workerd {
 
+// For the log: metrics are asked for, and there are no data for them.
+void reportNothingToEvaluate();
+
 // Which ps holds how much: for the launcher the notify line "model", for the log event=placement with
 // `table` below it.
 void reportModel(const graph::Placement& placement, const std::string& table);
@@ -62,7 +65,7 @@ class JobReport {
   void progress(const train::Progress& progress);
   void result(const JobResult& result);
 
-  void done();                      // Errors: kCannotWrite, of the file and of stdout
+  void done(int exit_code = 0);     // Errors: kCannotWrite, of the file and of stdout
   void failed(const Error& error);  // no errors: `error` is the one that counts
   void interrupted(int signal, const std::string& cause);  // ditto
   bool writes() const { return writes_; }                  // by hand, the chief

@@ -160,6 +160,7 @@ class LocalClient final : public WorkerClient {
       shard.requestStop(kChief.index, client_.incarnation());
     });
   }
+  void pause() override {}  // this process knows
   std::set<uint32_t> toldToEnd() override { return {}; }
   void fail(const Error&, wire::FailureOf, Duration) override {}  // there is nobody to tell
   void endWith(const Error& error) override {

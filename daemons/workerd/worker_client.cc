@@ -31,6 +31,7 @@ class RemoteClient final : public WorkerClient {
   void requestStop(WorkerStatus::Refused refused) override {
     client_.requestStop(std::move(refused));
   }
+  void pause() override { client_.pause(); }
   std::set<uint32_t> toldToEnd() override { return client_.toldToEnd(); }
   void fail(const Error& error, wire::FailureOf failure_of, Duration patience) override {
     client_.fail(error, failure_of, patience);

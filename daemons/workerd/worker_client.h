@@ -30,6 +30,8 @@ class WorkerClient {
 
   // Asks for the end of the job after the steps under way.
   virtual void requestStop(WorkerStatus::Refused refused) = 0;
+  // Says to all that the job is saved, and left to go on later.
+  virtual void pause() = 0;
   // Those ps that were told to end.
   virtual std::set<uint32_t> toldToEnd() = 0;
   // Says to all why this worker ends.

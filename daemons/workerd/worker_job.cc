@@ -39,14 +39,6 @@ namespace {
 // How long the end of this worker may be held up by telling the ps of it.
 constexpr Duration kTellingMax = std::chrono::milliseconds(500);
 
-void sayNothingToEvaluate() {
-  constexpr std::string_view kLine =
-      "event=nothing_to_evaluate reason=\"model.metrics asks for evaluations, but data.eval names "
-      "no data to evaluate: add it, or leave out the metrics\"";
-  // dtf-launch has warned of it before it started anything: for its console this is a detail.
-  notifyEnabled() ? log::info("{}", kLine) : log::warning("{}", kLine);
-}
-
 // Whether the chief has more to do than to start: in a job without checkpoints, snapshots or replicas
 // the loss of a ps is the end.
 bool isSupervised(const cluster::JobSpec& job) {
@@ -131,7 +123,7 @@ class WorkerJob {
                              client_->parameters(), devices_.kernels(), devices_.device(), clock_,
                              devices_.towers());
     if (isChief() && train_.model.wantsEvaluation() && !train_.data.eval && !train_.summaries)
-      sayNothingToEvaluate();
+      reportNothingToEvaluate();
     if (isChief() && train_.data.eval) {
       data::checkSameOrder(train_.data.train, *train_.data.eval);
       loop.evaluateOn(data::openDataset(*train_.data.eval, train_.data.seed, true));
@@ -146,12 +138,23 @@ class WorkerJob {
     client_->parameters().barrier(ps::kStartBarrier);
     const train::TrainingResult result = trainToTheEnd(loop);
     if (isChief()) finishAsChief(loop, result);
+    const bool pauses = result.stopped && task_.job.launch.pauses();
+    if (pauses) pause(result);
     endSupervision();
-    const JobEnd end = result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd()} : JobEnd{};
+    const JobEnd end =
+        result.stopped && !train_.checkpoint ? JobEnd{whoWasToldToEnd()} : JobEnd{.paused = pauses};
     finish();
     log::info("event=finished global_step={} batches={} batches_stale={}", result.global_step,
               result.batches, result.batches_stale);
     return end;
+  }
+
+  // finishAsChief() has thrown where the job isn't saved.
+  void pause(const train::TrainingResult& result) {
+    DTF_CHECK(result.stopped && train_.checkpoint && !unsaved_);
+    if (isChief()) client_->pause();
+    client_->parameters().barrier(ps::kPausedBarrier);
+    log::info("event=paused step={} steps={}", result.global_step, train_.steps);
   }
 
   // Of a job without checkpoints workers don't ask for a stop: they end at once.

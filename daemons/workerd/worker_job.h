@@ -14,6 +14,8 @@ struct JobEnd {
   // Why it was stopped before its last step, without a checkpoint: what it has learned is lost. "ps/1
   // was told to end". Empty: it is done.
   std::string stopped_as{};
+  // It was stopped before its last step and saved, and is left to go on later (launch.on_sigterm).
+  bool paused = false;
 };
 
 // Trains until the job is done: connects to every ps, declares the model, meets the other workers,

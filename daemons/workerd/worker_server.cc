@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/isa.h"
 #include "common/base/log.h"
+#include "common/base/paused.h"
 #include "common/net/error_bridge.h"
 #include "common/net/socket_options.h"
 #include "common/wire/ps_link.h"
@@ -113,8 +114,9 @@ int WorkerServer::run() {
     report_->interrupted(SIGTERM, cause);
     return 128 + SIGTERM;
   }
-  report_->done();
-  return 0;
+  const int code = ended_.paused ? kPausedExitCode : 0;
+  report_->done(code);
+  return code;
 }
 
 }  // namespace dtf::workerd

@@ -28,7 +28,7 @@ class WorkerServer {
   WorkerServer(const cluster::TaskOptions& task, std::optional<Fd> listening);
 
   // Returns 0 when the job is done, also when a signal asked for its end and the last checkpoint
-  // was written; 128 + SIGTERM when a ps was told to end and the job keeps no checkpoints. The process ends at once with 128 + n at a second signal, timeouts.stop_seconds
+  // was written; then kPausedExitCode with launch.on_sigterm: pause; 128 + SIGTERM when a ps was told to end and the job keeps no checkpoints. The process ends at once with 128 + n at a second signal, timeouts.stop_seconds
   // after the first, or when there is nothing to save: what a worker holds, the ps hold too.
   // Errors: those of runWorkerJob().
   int run();

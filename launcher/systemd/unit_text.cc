@@ -18,10 +18,12 @@ namespace {
 // to ends.
 constexpr const char* kRestart =
     "Restart=on-failure\n"
+    "RestartForceExitStatus=75\n"
     "RestartPreventExitStatus=1 2 65 73 77 78 124 130 143\n"
     "RestartSec=1s\n";
 
 constexpr const char* kWatched =
+    "SuccessExitStatus=75\n"
     "WatchdogSec=30s\n"
     "WatchdogSignal=SIGKILL\n"
     "TimeoutStartSec=90s\n"

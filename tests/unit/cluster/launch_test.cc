@@ -55,6 +55,43 @@ TEST(Launch, TasksThatAreOnlyCountedAreAlikeAndHere) {
   EXPECT_EQ(job.launch.ssh.binary_dir, "/opt/dtf");
 }
 
+TEST(Launch, OfATaskThatIsToldToEndTheJobIsStoppedOrPaused) {
+  const TemporaryFiles files;
+  files.write("c.yaml", "launch: {}\n");
+  EXPECT_FALSE(loadCluster("c.yaml", {}).launch.pauses());
+  for (const bool pauses : {false, true}) {
+    files.write("c.yaml",
+                std::string("launch: {on_sigterm: ") + (pauses ? "pause" : "stop") + "}\n");
+    EXPECT_EQ(loadCluster("c.yaml", {}).launch.pauses(), pauses);
+  }
+}
+
+TEST(Launch, APauseIsForAJobThatSavesAndIsNotSlurms) {
+  struct Bad {
+    std::string text;
+    const char* first_line;
+  };
+  const std::string train =
+      "train: {model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10}],\n"
+      "  loss: softmax_cross_entropy}}\n";
+  const Bad cases[] = {
+      {"launch: {on_sigterm: wait}\n",
+       "c.yaml:1:22: error: unknown on_sigterm 'wait' (one of stop, pause)"},
+      {"launch: {on_sigterm: pause}\n" + train,
+       "c.yaml:1:22: error: 'pause' saves a checkpoint to go on from, and 'train' has no "
+       "'checkpoint'"},
+      {"launch: {via: slurm, on_sigterm: pause}\n",
+       "c.yaml:1:34: error: 'pause' is not for 'via: slurm', where 'requeue: true' has the job "
+       "wait for another turn"},
+  };
+  for (const Bad& bad : cases) {
+    const TemporaryFiles files;
+    files.write("c.yaml", bad.text);
+    const std::string report = badConfigOf([] { loadCluster("c.yaml", {}); });
+    EXPECT_EQ(report.substr(0, report.find('\n')), bad.first_line) << bad.text;
+  }
+}
+
 TEST(Launch, WhatIsCopiedIsSaidForAllHosts) {
   const TemporaryFiles files;
   files.write("c.yaml", "cluster: {ps: [a:1], worker: [b:1]}\nlaunch: {via: ssh}\n");

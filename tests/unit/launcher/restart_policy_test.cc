@@ -29,7 +29,7 @@ TEST(RestartPolicy, WhatWouldFailAgainIsNotStartedAgain) {
     RestartPolicy policy({}, kSeed);
     EXPECT_FALSE(policy.onFailure({code, 0}, minutes(5), kStart)) << "exit code " << code;
   }
-  for (const int code : {69, 70, 137}) {
+  for (const int code : {69, 70, kPausedExitCode, 137}) {
     RestartPolicy policy({}, kSeed);
     EXPECT_TRUE(policy.onFailure({code, 0}, minutes(5), kStart)) << "exit code " << code;
   }

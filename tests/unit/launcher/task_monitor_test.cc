@@ -229,6 +229,15 @@ TEST_F(SavingMonitorTest, TermThatHasTheJobSavedIsACleanEnd) {
   EXPECT_EQ(monitor_.jobExitCode(), 0);
 }
 
+TEST_F(SavingMonitorTest, AJobThatPausesWhenItIsToldToEndIsStoppedAsAnyOther) {
+  monitor_.onStopRequest(SIGTERM);
+  for (const size_t task : {2, 1, 0}) monitor_.onExit(task, {kPausedExitCode, 0});
+  EXPECT_TRUE(monitor_.finished());
+  EXPECT_EQ(monitor_.outcome(), Outcome::kStopped);
+  EXPECT_EQ(monitor_.jobExitCode(), 0);
+  EXPECT_EQ(monitor_.cause(1), "");
+}
+
 // kill -STOP of worker/1 in sync mode: worker/0 waits for its step, and says so first.
 TEST_F(TaskMonitorTest, SuspendedTaskIsTheCauseOfWhatItsPeersSuffer) {
   for (size_t task = 0; task < 3; ++task) monitor_.onReady(task);

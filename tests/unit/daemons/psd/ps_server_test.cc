@@ -5,6 +5,7 @@
 #include <csignal>
 #include <string>
 
+#include "common/base/paused.h"
 #include "tests/unit/daemons/psd/ps_world.h"
 
 namespace dtf::psd {
@@ -374,6 +375,24 @@ TEST(PsServer, AJobThatIsStoppedUnsavedIsNoCleanEnd) {
     EXPECT_TRUE(world.ended());
     EXPECT_EQ(world.server().result(), saved ? 0 : 128 + SIGTERM);
   }
+}
+
+// By the chief alone, and whoever was told to end.
+TEST(PsServer, APausedJobIsToBeStartedAgain) {
+  PsWorld world(1, 2);
+  auto first = world.client();
+  auto second = world.client();
+  auto chief = world.hello(*first, 0, kOne);
+  auto worker = world.hello(*second, 1, kOne);
+  EXPECT_EQ(world.refusal(worker.pauseRequest().send().ignoreResult()),
+            "worker/1 paused the job, which is for worker/0 to do");
+  EXPECT_EQ(world.refusal(chief.pauseRequest().send().ignoreResult()), "");
+  for (auto* control : {&chief, &worker})
+    ASSERT_EQ(world.refusal(control->finishRequest().send().ignoreResult()), "");
+  world.loop.live(seconds(3));
+  EXPECT_TRUE(world.ended());
+  EXPECT_EQ(world.server().result(), kPausedExitCode);
+  EXPECT_TRUE(world.server().endedWell());
 }
 
 TEST(PsServer, ASignalThatCutsTheJobShortSaysSo) {

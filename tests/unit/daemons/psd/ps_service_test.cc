@@ -19,6 +19,7 @@ struct NoSessions final : WorkerSessions {
   void opened(const void*, TaskId, Incarnation) override {}
   void left(uint32_t, Incarnation, const std::string&) override {}
   void jobFailed(const Error&) override {}
+  void paused() override {}
   kj::Promise<void> failed() override { return kj::NEVER_DONE; }
 };
 

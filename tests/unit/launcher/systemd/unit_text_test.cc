@@ -59,6 +59,16 @@ TEST(UnitText, TheBudgetOfRestartsIsTheFiles) {
   EXPECT_THAT(none, Not(HasSubstr("StartLimit")));
 }
 
+TEST(UnitText, ATaskOfAPausedJobIsStartedAgainAndHasNotFailed) {
+  cluster::JobSpec job = mnist();
+  const std::string text = unitText(job, command({"/bin/psd"}), {{}, "/l"});
+  EXPECT_THAT(text, HasSubstr("\nRestartForceExitStatus=75\n"));
+  EXPECT_THAT(text, HasSubstr("\nSuccessExitStatus=75\n"));
+  job.launch.restarts.max = 0;
+  EXPECT_THAT(unitText(job, command({"/bin/psd"}), {{}, "/l"}),
+              Not(HasSubstr("RestartForceExitStatus")));
+}
+
 TEST(UnitText, AFolderThatWouldBeMoreThanItsLineIsRefused) {
   TaskCommand odd = command({"/bin/psd"});
   for (const char* folder : {"/a\nExecStart=/b", "/a\\", "/a "}) {
