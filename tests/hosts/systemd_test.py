@@ -30,6 +30,7 @@ cluster:
   ps: [{ps}]
   worker: [{worker}]
 durability: {durability}
+{launch}
 train:
   model:
     input: {{shape: [28, 28, 1]}}
@@ -75,7 +76,7 @@ class Bench:
         self.name = name
         values = {"name": name, "run_dir": f"runs/{name}", "steps": steps, "durability": durability,
                   "ps": "127.0.0.1:2221, 127.0.0.1:2222", "worker": "127.0.0.1:2223, 127.0.0.1:2224",
-                  "checkpoint": f"  checkpoint: {checkpoint}" if checkpoint else ""} | other
+                  "launch": "", "checkpoint": f"  checkpoint: {checkpoint}" if checkpoint else ""} | other
         (self.host.root / "etc/dtf/cluster.yaml").write_text(JOB.format(**values))
         return values
 
@@ -144,7 +145,7 @@ class Bench:
 
     def undisturbed(self, values, steps):
         """The digest of the same job that nobody disturbs, on this machine."""
-        values = values | {"run_dir": self.folder / "calm", "steps": steps, "durability": "checkpoint", "checkpoint": "",
+        values = values | {"run_dir": self.folder / "calm", "steps": steps, "durability": "checkpoint", "checkpoint": "", "launch": "",
                            "ps": "'localhost:auto', 'localhost:auto'", "worker": "'localhost:auto', 'localhost:auto'"}
         file = self.folder / "calm.yaml"
         file.write_text(JOB.format(**values))
@@ -221,6 +222,30 @@ def a_job_that_is_stopped_goes_on_at_the_next_start(bench):
     assert bench.summary()["parameters_digest"] == bench.undisturbed(values, second), "not the same bits"
 
 
+def a_job_whose_host_goes_down_is_paused_and_goes_on(bench):
+    """Of the tasks of several hosts those of one are stopped, as at its shutdown, and started when it is back."""
+    values = bench.job("paused", checkpoint="{every_seconds: 3600}", launch="launch: {on_sigterm: pause}")
+    bench.start()
+    bench.trains_on()
+    down = ["dtf-psd@1", "dtf-workerd@1"]
+    bench.host.systemctl("stop", *down)
+    for unit in down:
+        bench.expect(unit, ActiveState="inactive", Result="success", ExecMainStatus=75, NRestarts=0)
+    for unit in set(TASKS) - set(down):
+        bench.until(f"next process of {unit}", lambda unit=unit: bench.host.show(unit)["NRestarts"] == "1")
+    paused = re.findall(r"event=paused step=(\d+) ", bench.host.journal(f"--unit={CHIEF}", "--grep=event=paused"))[-1]
+    bench.host.systemctl("start", *down)
+    bench.trains_on()
+    assert f" global_step={paused} " in bench.host.journal(f"--unit={CHIEF}", "--grep=event=restored"), bench.told()
+    bench.stop()
+    bench.until("end of the job", bench.ended, LONG)
+    for unit in TASKS:
+        bench.expect(unit, ActiveState="inactive", Result="success")
+    summary = bench.summary()
+    assert (summary["outcome"], summary["exit_code"]) == ("stopped", 75), summary
+    assert summary["parameters_digest"] == bench.undisturbed(values, summary["global_step"]), "not the same bits"
+
+
 def keys_that_only_root_can_read_are_given_to_each_task(bench):
     values = bench.job("secret", steps=300)
     keys = bench.host.root / "etc/dtf/keys"
@@ -267,6 +292,7 @@ def what_had_nothing_to_save_is_failed_and_not_tried_again(bench):
 
 CASES = [the_job_ends_and_nothing_is_restarted, workers_and_ps_are_killed_and_frozen, a_lost_ps_is_refilled_from_its_replica,
          a_lost_ps_is_refilled_from_snapshots, a_job_that_is_stopped_goes_on_at_the_next_start,
+         a_job_whose_host_goes_down_is_paused_and_goes_on,
          keys_that_only_root_can_read_are_given_to_each_task, a_mistake_in_the_file_is_not_tried_again,
          what_had_nothing_to_save_is_failed_and_not_tried_again]
 
