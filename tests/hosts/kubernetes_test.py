@@ -254,13 +254,21 @@ def pods_that_are_told_to_end_save_and_go_on_when_applied_again(bench):
         assert all(pod.probe("livenessProbe") for pod in bench.pods.values())
         for pod in list(bench.pods.values())[:1 if again else None]:
             pod.signal(signal.SIGTERM)
-        bench.expect_end()
+        bench.expect_end(75)
         assert bench.summary()["outcome"] == "stopped", bench.summary()
         if not again:
             first = bench.summary()["global_step"]
             bench.end_all()
             bench.start_all()
     assert bench.summary()["global_step"] > first, (first, bench.summary())
+
+
+def what_was_paused_is_made_anew_and_does_not_count(_bench):
+    assert read("cluster.yaml")["launch"]["on_sigterm"] == "pause"
+    for job in jobs():
+        [main] = job["spec"]["template"]["spec"]["containers"]
+        rules = [rule for rule in job["spec"]["podFailurePolicy"]["rules"] if 75 in rule.get("onExitCodes", {}).get("values", [])]
+        assert [(rule["action"], rule["onExitCodes"]["containerName"]) for rule in rules] == [("Ignore", main["name"])], rules
 
 
 def a_mistake_ends_a_job_for_good(bench):
@@ -273,7 +281,7 @@ def a_mistake_ends_a_job_for_good(bench):
 
 
 CASES = [the_files_fit_each_other, kubernetes_schemas_take_them, the_pods_train_and_one_that_is_lost_is_replaced,
-         pods_that_are_told_to_end_save_and_go_on_when_applied_again, a_mistake_ends_a_job_for_good]
+         pods_that_are_told_to_end_save_and_go_on_when_applied_again, what_was_paused_is_made_anew_and_does_not_count, a_mistake_ends_a_job_for_good]
 
 
 def python_with_schemas(build):
